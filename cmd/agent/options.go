@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/notify"
+	"github.com/threeport/threeport-agent/internal/watch"
+)
+
+// Where reports go.
+const (
+	sinkAPI    = "api"
+	sinkStdout = "stdout"
+)
+
+// options are the command line.
+type options struct {
+	api     controlplane.Config
+	watch   watch.Config
+	notify  notify.Config
+	logging zap.Options
+
+	sink                    string
+	certDir                 string
+	watchNamespaces         string
+	metricsAddress          string
+	probeAddress            string
+	leaderElect             bool
+	leaderElectionNamespace string
+	version                 bool
+}
+
+// newOptions declares the flags. --kubeconfig is declared by controller-runtime.
+func newOptions(flags *flag.FlagSet) *options {
+	o := &options{
+		api:    controlplane.DefaultConfig(),
+		watch:  watch.DefaultConfig(),
+		notify: notify.DefaultConfig(),
+	}
+	flags.StringVar(&o.api.Server, "threeport-api-server", "",
+		"control-plane API to report to: HOST[:PORT], or a URL")
+	flags.BoolVar(&o.api.AuthEnabled, "auth-enabled", o.api.AuthEnabled,
+		"authenticate to the control-plane API with a client certificate")
+	flags.StringVar(&o.certDir, "cert-dir", filepath.Dir(o.api.CertFile),
+		"folder of the client certificate, tls.crt and tls.key; read again when they change")
+	flags.StringVar(&o.api.CAFile, "ca-file", o.api.CAFile,
+		"PEM file of the authorities that the control-plane API's certificate is checked against")
+	flags.StringVar(&o.api.TokenFile, "token-file", "",
+		"file with a bearer token for the control-plane API; read again when it changes")
+	flags.StringVar(&o.sink, "sink", sinkAPI,
+		"where reports go: api, or stdout to print a line for each instead")
+	flags.StringVar(&o.watchNamespaces, "watch-namespaces", "",
+		"comma-separated namespaces to watch; empty for the whole cluster where that is permitted, else the namespaces of listed resources")
+	flags.IntVar(&o.notify.Concurrency, "send-concurrency", o.notify.Concurrency,
+		"reports that may be on their way to the control-plane API at a time")
+	flags.DurationVar(&o.notify.ShutdownTimeout, "shutdown-timeout", o.notify.ShutdownTimeout,
+		"how long pending reports are flushed for when the agent stops")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080",
+		"address of /metrics; 0 for none")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
+		"address of /healthz and /readyz")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false,
+		"let only one of several replicas report")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
+		"namespace of the leader's lease; empty for the namespace that the agent runs in")
+	flags.BoolVar(&o.version, "version", false, "print the version and exit")
+	o.logging.BindFlags(flags)
+	return o
+}
+
+// validate completes the options, and names the flag that is wrong and what it accepts.
+func (o *options) validate(args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q: the agent takes flags only", args[0])
+	}
+	o.api.CertFile = filepath.Join(o.certDir, "tls.crt")
+	o.api.KeyFile = filepath.Join(o.certDir, "tls.key")
+	switch o.sink {
+	case sinkAPI:
+		if o.api.Server == "" {
+			return errors.New("--threeport-api-server is missing: give the control-plane API's HOST[:PORT], or --sink=stdout to print reports instead")
+		}
+		if err := o.api.Validate(); err != nil {
+			return fmt.Errorf("control-plane API (--threeport-api-server, --auth-enabled, --cert-dir, --ca-file, --token-file): %w", err)
+		}
+	case sinkStdout:
+	default:
+		return fmt.Errorf("--sink is %q: give api or stdout", o.sink)
+	}
+	for name := range strings.SplitSeq(o.watchNamespaces, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return fmt.Errorf("--watch-namespaces: %q is not the name of a namespace: %s", name, problems[0])
+		}
+		o.watch.Namespaces = append(o.watch.Namespaces, name)
+	}
+	if err := o.watch.Validate(); err != nil {
+		return err
+	}
+	if err := o.notify.Validate(); err != nil {
+		return fmt.Errorf("delivery (--send-concurrency, --shutdown-timeout): %w", err)
+	}
+	return nil
+}
+
+// version is set by the linker; see the Makefile.
+var version string
+
+// versionText returns the version of the build and of Go.
+func versionText() string {
+	v := version
+	info, ok := debug.ReadBuildInfo()
+	if v == "" && ok {
+		v = info.Main.Version
+	}
+	if !ok {
+		return "threeport-agent " + v
+	}
+	return fmt.Sprintf("threeport-agent %s (%s)", v, info.GoVersion)
+}

@@ -1,0 +1,155 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const kubernetesModule = "k8s.io/kubernetes"
+
+// builder makes the binaries of one pin.
+type builder struct {
+	pin    pin
+	source string // the pin's folder, with go.mod and go.sum
+	target string // the cache folder of exactly this pin
+	log    io.Writer
+}
+
+// buildFlags decide what is built, besides the sources; a change of them builds anew.
+func buildFlags() []string {
+	return []string{"-trimpath", "-mod=readonly", "-buildvcs=false"}
+}
+
+// binary returns the path of a built binary, and builds it first if it is not there. What is at that path is
+// complete: the linker writes elsewhere, and the result is moved there at the end.
+func (b builder) binary(ctx context.Context, c Component) (string, error) {
+	path := filepath.Join(b.target, string(c))
+	if executable(path) {
+		return path, nil
+	}
+	if err := os.MkdirAll(b.target, 0o700); err != nil {
+		return "", fmt.Errorf("create cache folder: %w", err)
+	}
+	held, err := lock(ctx, filepath.Join(b.target, lockName), func() {
+		_, _ = fmt.Fprintf(b.log, "waiting for another process that builds %s\n", b.pin.name)
+	})
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = held.Close() }()
+	if executable(path) { // the other process was about this one
+		return path, nil
+	}
+	version, err := b.version(ctx)
+	if err != nil {
+		return "", err
+	}
+	_, _ = fmt.Fprintf(b.log, "building %s %s (minutes the first time, seconds with a warm Go build cache) … ", c, version)
+	start := time.Now()
+	if err := b.build(ctx, c, version, path); err != nil {
+		_, _ = fmt.Fprintln(b.log, "failed")
+		return "", err
+	}
+	_, _ = fmt.Fprintf(b.log, "done in %s\n", time.Since(start).Round(time.Second))
+	return path, nil
+}
+
+// build compiles and links one binary. The caller has the lock of the folder, so that whatever is unfinished there
+// was left behind by a build that was killed.
+func (b builder) build(ctx context.Context, c Component, version, path string) error {
+	if err := removeUnfinished(b.target); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(b.target, unfinishedPrefix)
+	if err != nil {
+		return fmt.Errorf("create folder for unfinished build: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	unfinished := filepath.Join(work, string(c))
+	args := append([]string{"build"}, buildFlags()...)
+	args = append(args, "-ldflags", linkerFlags(b.pin.module, version), "-o", unfinished, b.pin.packages[c])
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // built from constants and the pin
+	cmd.Dir = b.source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS=", "GOARCH=")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second // for go to remove its work folder
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return errors.Join(
+			fmt.Errorf("build %s %s: %w\n%s\nRepeat it by hand: cd %s && CGO_ENABLED=0 go build -o /dev/null %s\n"+
+				"The first build downloads modules (see GOPROXY). To use ready binaries instead, let %s name a folder with %s",
+				c, version, err, out, b.source, b.pin.packages[c], assetsEnv, join(All())),
+			ctx.Err())
+	}
+	if err := os.Rename(unfinished, path); err != nil {
+		return fmt.Errorf("finish build of %s: %w", c, err)
+	}
+	return nil
+}
+
+// unfinishedPrefix begins the names of folders in which the linker writes.
+const unfinishedPrefix = "unfinished-"
+
+func removeUnfinished(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, unfinishedPrefix+"*"))
+	if err != nil {
+		return fmt.Errorf("list unfinished builds: %w", err)
+	}
+	for _, path := range left {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove unfinished build: %w", err)
+		}
+	}
+	return nil
+}
+
+// version is what the pin's go.mod requires of its main module.
+func (b builder) version(ctx context.Context) (string, error) {
+	raw, err := goTool(ctx, b.source, "mod", "edit", "-json")
+	if err != nil {
+		return "", err
+	}
+	var mod struct {
+		Require []struct{ Path, Version string }
+	}
+	if err := json.Unmarshal(raw, &mod); err != nil {
+		return "", fmt.Errorf("decode go.mod of pin %s: %w", b.pin.name, err)
+	}
+	for _, r := range mod.Require {
+		if r.Path == b.pin.module {
+			return r.Version, nil
+		}
+	}
+	return "", fmt.Errorf("pin %s does not require %s: fix %s", b.pin.name, b.pin.module, filepath.Join(b.source, "go.mod"))
+}
+
+// linkerFlags strip the binary and, for Kubernetes, stamp it with its version, as its own release build does:
+// unstamped, every component calls itself v0.0.0-master.
+func linkerFlags(module, version string) string {
+	flags := []string{"-s", "-w"}
+	if module != kubernetesModule {
+		return strings.Join(flags, " ")
+	}
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	stamps := [][2]string{
+		{"gitVersion", version},
+		{"gitMajor", parts[0]},
+		{"gitMinor", parts[min(1, len(parts)-1)]},
+		{"gitCommit", "module-" + version},
+		{"gitTreeState", "clean"},
+	}
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, s := range stamps {
+			flags = append(flags, "-X", pkg+"."+s[0]+"="+s[1])
+		}
+	}
+	return strings.Join(flags, " ")
+}

@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// How long a component may take to become ready, and how often it is asked.
+const (
+	readyTimeout = 90 * time.Second
+	readyPoll    = 50 * time.Millisecond
+)
+
+// errStopped is what a caller gets who wants something of a stopped cluster.
+var errStopped = errors.New("the cluster is stopped")
+
+// Kill ends a component at once, with SIGKILL, and waits until it is gone. The other components go on, and Done
+// stays open: this death is wanted. Restart brings the component back.
+func (c *Cluster) Kill(component Component) error {
+	p := c.process(component)
+	if p == nil {
+		return fmt.Errorf("kill %s: this cluster runs only %s", component, join(c.options.Components))
+	}
+	p.stop(0)
+	return nil
+}
+
+// Restart starts a component again, on the same port and with the same storage, and returns when it is ready. If
+// it runs it is ended first, with SIGTERM; call Kill before for a crash. ctx bounds the wait.
+func (c *Cluster) Restart(ctx context.Context, component Component) error {
+	p := c.process(component)
+	if p == nil {
+		return fmt.Errorf("restart %s: this cluster runs only %s", component, join(c.options.Components))
+	}
+	p.stop(stopGrace)
+	if err := c.launch(ctx, component); err != nil {
+		return err
+	}
+	return c.awaitReady(ctx, component)
+}
+
+// launch starts a component's process and watches over it.
+func (c *Cluster) launch(ctx context.Context, component Component) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.done:
+		return errors.Join(errStopped, c.err)
+	default:
+	}
+	log := c.dir.file(string(component) + ".log")
+	p, err := startProcess(ctx, component, c.binaries[component], c.args(component), c.dir.path, log)
+	if err != nil {
+		return err
+	}
+	c.processes[component] = p
+	c.watchers.Go(func() {
+		<-p.exited
+		if !p.expected.Load() {
+			c.fail(p.deathError())
+		}
+	})
+	return nil
+}
+
+// awaitReady waits until a component does its work.
+func (c *Cluster) awaitReady(ctx context.Context, component Component) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	ticker := time.NewTicker(readyPoll)
+	defer ticker.Stop()
+	for {
+		err := c.ready(ctx, component)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-c.done:
+			return errors.Join(errStopped, c.Err())
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w; last: %w; the end of its log:\n%s",
+				component, ctx.Err(), err, tail(c.dir.file(string(component)+".log"), tailLines))
+		case <-ticker.C:
+		}
+	}
+}
+
+// ready is nil if a component does its work. Those that serve nothing are judged by what they do to the API.
+func (c *Cluster) ready(ctx context.Context, component Component) error {
+	switch component {
+	case Etcd:
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address(c.ports.etcd))
+		if err != nil {
+			return fmt.Errorf("connect to etcd: %w", err)
+		}
+		return conn.Close()
+	case APIServer:
+		return c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	case ControllerManager:
+		_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	case Kwok:
+		if !slices.Contains(c.options.Components, ControllerManager) {
+			return nil // nobody removes the taint of a new node
+		}
+		return nodesReady(ctx, c.client, c.options.Nodes)
+	case Scheduler, Kubectl:
+		// A scheduler shows in nothing but pods. Its death would show in Done.
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// Ports are taken below the range from which Linux (32768) and darwin (49152) give ports to outgoing
+// connections: so nothing takes a port by accident between its choice and its use, nor while a component
+// restarts.
+const (
+	firstPort = 20000
+	lastPort  = 32000
+)
+
+// loopback is the only address that anything listens on.
+const loopback = "127.0.0.1"
+
+// freePorts returns n different ports that nobody listens on now. That is no reservation: a process that is
+// quicker makes the component die, and Start tries again with others.
+func freePorts(ctx context.Context, n int) ([]int, error) {
+	var ports []int
+	var held []net.Listener // all at once, so that they differ
+	defer func() {
+		for _, l := range held {
+			_ = l.Close()
+		}
+	}()
+	var lastErr error
+	for range 200 {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // no secret
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address(port))
+		if err != nil {
+			lastErr = err
+			continue
+		}
+		held = append(held, l)
+		ports = append(ports, port)
+	}
+	return nil, errors.Join(fmt.Errorf("find %d free ports from %d to %d", n, firstPort, lastPort), lastErr)
+}
+
+// address is host:port on the loopback interface.
+func address(port int) string {
+	return net.JoinHostPort(loopback, strconv.Itoa(port))
+}

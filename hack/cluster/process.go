@@ -1,0 +1,137 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long a process has between SIGTERM and SIGKILL. Nothing that it could lose is kept anyway.
+const stopGrace = 3 * time.Second
+
+// tailLines is how much of a dead component's log goes into the error.
+const tailLines = 15
+
+// process is one running component. Its goroutine, started by startProcess, is the only one that waits for it.
+type process struct {
+	component Component
+	logFile   string
+	pid       int
+	expected  atomic.Bool   // its end is wanted: Stop, Kill or Restart asked for it
+	exited    chan struct{} // closed once the process is gone and waitErr is set
+	waitErr   error
+}
+
+// startProcess runs path with args in dir, with its output appended to logFile. The process ends with this one,
+// by whatever way this one ends: see tieToParent. It outlives ctx.
+func startProcess(ctx context.Context, component Component, path string, args []string, dir, logFile string) (*process, error) {
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // a file in our own run directory
+	if err != nil {
+		return nil, fmt.Errorf("open log of %s: %w", component, err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, args...) //nolint:gosec // binaries that FindBinaries built or was given
+	cmd.Dir = dir
+	// Nothing of the user's own configuration (~/.kube, ~/.kwok, proxies) may change what a component does.
+	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
+	cmd.Stdout, cmd.Stderr = log, log
+	tieToParent(cmd)
+
+	p := &process{component: component, logFile: logFile, exited: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		// The kernel sends the parent-death signal when the *thread* that forked ends, so this goroutine keeps
+		// its thread until the child is gone.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.exited)
+		defer func() { _ = log.Close() }()
+		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
+		started <- err
+		if err == nil {
+			p.waitErr = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", component, err)
+	}
+	return p, nil
+}
+
+// alive tells whether the process has not been reaped yet.
+func (p *process) alive() bool {
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop ends the process, with SIGTERM first and SIGKILL after grace (0: at once), and waits until it is gone.
+func (p *process) stop(grace time.Duration) {
+	p.expected.Store(true)
+	if grace > 0 {
+		p.signal(syscall.SIGTERM)
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-p.exited:
+			return
+		case <-timer.C:
+		}
+	}
+	p.signal(syscall.SIGKILL)
+	<-p.exited
+}
+
+// signal ignores a process that is gone. Its pid cannot have been reused: only our own goroutine reaps it, and
+// the race with that is the one between the check and the call.
+func (p *process) signal(s syscall.Signal) {
+	if p.alive() {
+		_ = syscall.Kill(p.pid, s)
+	}
+}
+
+// deathError describes an end that nobody asked for.
+func (p *process) deathError() *deathError {
+	state := "exit status 0"
+	if p.waitErr != nil {
+		state = p.waitErr.Error()
+	}
+	return &deathError{component: p.component, state: state, tail: tail(p.logFile, tailLines)}
+}
+
+// deathError is the end of a component that was to go on running.
+type deathError struct {
+	component Component
+	state     string
+	tail      string
+}
+
+func (e *deathError) Error() string {
+	return fmt.Sprintf("%s died (%s); the end of its log:\n%s", e.component, e.state, e.tail)
+}
+
+// portTaken tells whether it died because another process was quicker to listen on its port.
+func (e *deathError) portTaken() bool {
+	return strings.Contains(e.tail, "address already in use")
+}
+
+// tail returns the last n lines of a file, or why they cannot be read.
+func tail(file string, n int) string {
+	raw, err := os.ReadFile(file) //nolint:gosec // a log in our own run directory
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimRight(string(raw), "\n"), "\n")
+	return "\t" + strings.Join(lines[max(0, len(lines)-n):], "\n\t")
+}

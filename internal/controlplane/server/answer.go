@@ -1,0 +1,74 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// failure is an answer other than success.
+type failure struct {
+	code int
+	text string // the answer's Status.error
+}
+
+// Error is the text of the answer.
+func (f *failure) Error() string { return f.text }
+
+// failureOf finds the answer that fits an error.
+func failureOf(err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
+	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case errors.Is(err, errNotFound):
+		return &failure{http.StatusNotFound, err.Error()}
+	case errors.Is(err, errConflict):
+		return &failure{http.StatusConflict, err.Error()}
+	case isTooLarge:
+		return &failure{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
+	default:
+		return &failure{http.StatusInternalServerError, err.Error()}
+	}
+}
+
+// answerRows writes the success envelope around rows.
+func answerRows(w http.ResponseWriter, r *resource, code int, meta controlplane.Meta, rows ...row) {
+	head, _ := json.Marshal(meta) // plain numbers always marshal
+	body := append([]byte(`{"Meta":`), head...)
+	body = append(body, `,"Type":"`+r.object+`","Data":[`...)
+	for i, o := range rows {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = r.appendJSON(body, o)
+	}
+	status, _ := json.Marshal(controlplane.Status{Code: code, Message: http.StatusText(code)})
+	body = append(append(append(body, `],"Status":`...), status...), "}\n"...)
+	writeJSON(w, code, body)
+}
+
+// answerFailure writes the error envelope: Meta all zero, Data null.
+func answerFailure(w http.ResponseWriter, r *resource, f *failure) {
+	body, _ := json.Marshal(controlplane.Response[struct{}]{
+		Type:   r.object,
+		Status: controlplane.Status{Code: f.code, Message: http.StatusText(f.code), Error: f.text},
+	})
+	writeJSON(w, f.code, append(body, '\n'))
+}
+
+// answerBare is the router's own answer, without an envelope.
+func answerBare(w http.ResponseWriter, code int) {
+	writeJSON(w, code, []byte(`{"message":"`+http.StatusText(code)+"\"}\n"))
+}
+
+func writeJSON(w http.ResponseWriter, code int, body []byte) {
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // the client has gone: there is no one to tell
+}

@@ -1,0 +1,188 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// maxBody bounds a request's body, in bytes. v0 has no limit (200 MiB were
+// measured to pass); this one only keeps a mistake from taking all memory.
+const maxBody = 256 << 20
+
+// api answers requests from a store.
+type api struct {
+	store *Store
+	log   *slog.Logger
+}
+
+// Handler serves the API from a store, and /healthz. Failures that are the
+// server's (500) are logged, without any part of a body.
+func Handler(store *Store, log *slog.Logger) http.Handler {
+	a := &api{store: store, log: log}
+	mux := http.NewServeMux()
+	for _, r := range resources {
+		route(mux, "/v0/"+r.path, map[string]http.HandlerFunc{
+			http.MethodPost: a.handle(r, a.create),
+			http.MethodGet:  a.handle(r, a.list),
+		})
+		route(mux, "/v0/"+r.path+"/{id}", map[string]http.HandlerFunc{
+			http.MethodGet:    a.handle(r, a.get),
+			http.MethodPatch:  a.handle(r, a.update),
+			http.MethodDelete: a.handle(r, a.remove),
+		})
+		route(mux, "/"+r.path+"/versions", map[string]http.HandlerFunc{
+			http.MethodGet: versions(r),
+		})
+	}
+	route(mux, "/healthz", map[string]http.HandlerFunc{http.MethodGet: a.health})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { answerBare(w, http.StatusNotFound) })
+	return mux
+}
+
+// route serves a path's methods, and answers 405 to any other.
+func route(mux *http.ServeMux, path string, methods map[string]http.HandlerFunc) {
+	mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) {
+		if serve, ok := methods[req.Method]; ok {
+			serve(w, req)
+			return
+		}
+		answerBare(w, http.StatusMethodNotAllowed)
+	})
+}
+
+// handle makes a handler of a function that answers for itself or fails.
+func (a *api) handle(r *resource, serve func(http.ResponseWriter, *http.Request, *resource) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		err := serve(w, req, r)
+		if err == nil {
+			return
+		}
+		f := failureOf(err)
+		if f.code >= http.StatusInternalServerError && req.Context().Err() == nil {
+			a.log.Error("Request failed", "method", req.Method, "path", req.URL.Path, "error", err)
+		}
+		answerFailure(w, r, f)
+	}
+}
+
+// one is the Meta of an answer with a single object.
+var one = controlplane.Meta{Page: 1, Size: 1, TotalCount: 1}
+
+func (a *api) create(w http.ResponseWriter, req *http.Request, r *resource) error {
+	values, err := readPayload(w, req, r)
+	if err != nil {
+		return err
+	}
+	if err := r.complete(values); err != nil {
+		return err
+	}
+	o, created, err := a.store.create(req.Context(), r, values)
+	if err != nil {
+		return err
+	}
+	code := http.StatusCreated
+	if !created {
+		code = http.StatusOK
+	}
+	answerRows(w, r, code, one, o)
+	return nil
+}
+
+func (a *api) get(w http.ResponseWriter, req *http.Request, r *resource) error {
+	id, err := pathID(req)
+	if err != nil {
+		return err
+	}
+	o, err := a.store.get(req.Context(), r, id)
+	if err != nil {
+		return err
+	}
+	answerRows(w, r, http.StatusOK, one, o)
+	return nil
+}
+
+func (a *api) list(w http.ResponseWriter, req *http.Request, r *resource) error {
+	sel, err := r.selection(req.URL.Query())
+	if err != nil {
+		return err
+	}
+	rows, total, err := a.store.list(req.Context(), r, sel)
+	if err != nil {
+		return err
+	}
+	answerRows(w, r, http.StatusOK, controlplane.Meta{Page: sel.page, Size: sel.size, TotalCount: total}, rows...)
+	return nil
+}
+
+// update looks for the row before it looks at the body, as v0 does: a bad body
+// for a row that is gone is answered with 404.
+func (a *api) update(w http.ResponseWriter, req *http.Request, r *resource) error {
+	id, err := pathID(req)
+	if err != nil {
+		return err
+	}
+	if _, err := a.store.get(req.Context(), r, id); err != nil {
+		return err
+	}
+	values, err := readPayload(w, req, r)
+	if err != nil {
+		return err
+	}
+	o, err := a.store.update(req.Context(), r, id, values)
+	if err != nil {
+		return err
+	}
+	answerRows(w, r, http.StatusOK, one, o)
+	return nil
+}
+
+func (a *api) remove(w http.ResponseWriter, req *http.Request, r *resource) error {
+	id, err := pathID(req)
+	if err != nil {
+		return err
+	}
+	o, err := a.store.remove(req.Context(), r, id)
+	if err != nil {
+		return err
+	}
+	answerRows(w, r, http.StatusOK, one, o)
+	return nil
+}
+
+func (a *api) health(w http.ResponseWriter, req *http.Request) {
+	if err := a.store.Ping(req.Context()); err != nil {
+		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// versions answers which versions of an object there are: the way to discover a
+// capability.
+func versions(r *resource) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, []byte(`{"API":"`+r.object+`","Versions":["v0"]}`+"\n"))
+	}
+}
+
+func readPayload(w http.ResponseWriter, req *http.Request, r *resource) ([]any, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	if err != nil {
+		return nil, fmt.Errorf("read body: %w", err)
+	}
+	return r.payload(body, req.Header.Get("Content-Type"))
+}
+
+// pathID is the {id} of the path. v0 answers 500 to what is not an int64.
+func pathID(req *http.Request) (int64, error) {
+	id, err := strconv.ParseInt(req.PathValue("id"), 10, 64)
+	if err != nil {
+		return 0, &failure{http.StatusInternalServerError, "the ID is not a 64-bit integer"}
+	}
+	return id, nil
+}

@@ -1,0 +1,107 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/observe"
+	"github.com/threeport/threeport-agent/internal/outbox"
+	"github.com/threeport/threeport-agent/internal/target"
+)
+
+// API sends reports to the control-plane API, version v0.
+type API struct{ client *controlplane.Client }
+
+// NewAPI returns a sender to the control-plane API.
+func NewAPI(client *controlplane.Client) *API { return &API{client} }
+
+// Carries reports whether v0 has a place for a report: it has rows for the operations of listed resources
+// of a WorkloadInstance only, which are those with an ID.
+func (*API) Carries(r observe.Report) bool {
+	op, ok := r.(observe.Operation)
+	return !ok || op.Claim.Listed && op.Claim.Resource.ID > 0
+}
+
+// Send delivers one report. A status is what it says; an operation updates the resource's row; an Event
+// creates a row, and its repeats update that.
+func (a *API) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {
+	switch r := item.Report.(type) {
+	case observe.Operation:
+		return outbox.Receipt{}, a.operation(ctx, r, item.Receipt.Accepted)
+	case observe.Event:
+		row, err := a.event(ctx, r, item)
+		return outbox.Receipt{RowID: row}, err
+	case observe.Status:
+		if r.Workload.Type == target.HelmWorkloadInstance {
+			return outbox.Receipt{}, a.client.UpdateHelmWorkloadInstanceStatus(ctx, r.Workload.ID, r.Status)
+		}
+		return outbox.Receipt{}, a.client.UpdateWorkloadInstanceStatus(ctx, r.Workload.ID, r.Status)
+	default:
+		return outbox.Receipt{}, fmt.Errorf("send %s: there is no request for a %T", r, r)
+	}
+}
+
+func (a *API) operation(ctx context.Context, op observe.Operation, known bool) error {
+	definition, err := op.Definition()
+	if err != nil {
+		return err
+	}
+	last := lastOperation(op, known)
+	patch := controlplane.WorkloadResourceInstance{LastOperation: &last, RuntimeDefinition: definition}
+	return a.client.UpdateWorkloadResourceInstance(ctx, op.Claim.Resource.ID, patch)
+}
+
+// lastOperation is the word for an operation: the first report of an incarnation is ADDED.
+func lastOperation(op observe.Operation, known bool) string {
+	switch {
+	case op.Deleted:
+		return controlplane.OperationDeleted
+	case known:
+		return controlplane.OperationModified
+	default:
+		return controlplane.OperationAdded
+	}
+}
+
+// event returns the Event's row. Creating one is not idempotent: when an earlier try may have made a row,
+// it is looked for first.
+func (a *API) event(ctx context.Context, ev observe.Event, item outbox.Item) (int64, error) {
+	body := workloadEvent(ev)
+	row := item.Receipt.RowID
+	if row == 0 && item.Attempt > 1 {
+		found, ok, err := a.client.FindWorkloadEvent(ctx, string(ev.UID))
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			row = found
+		}
+	}
+	if row == 0 {
+		return a.client.CreateWorkloadEvent(ctx, body)
+	}
+	return row, a.client.UpdateWorkloadEvent(ctx, row, body)
+}
+
+func workloadEvent(ev observe.Event) controlplane.WorkloadEvent {
+	uid := string(ev.UID)
+	at := ev.Time.UTC().Truncate(time.Microsecond)
+	out := controlplane.WorkloadEvent{
+		RuntimeEventUID: &uid,
+		Type:            &ev.Type,
+		Reason:          &ev.Reason,
+		Message:         &ev.Message,
+		Timestamp:       &at,
+	}
+	if ev.Workload.Type == target.HelmWorkloadInstance {
+		out.HelmWorkloadInstanceID = &ev.Workload.ID
+	} else {
+		out.WorkloadInstanceID = &ev.Workload.ID
+	}
+	if ev.ResourceID > 0 {
+		out.WorkloadResourceInstanceID = &ev.ResourceID
+	}
+	return out
+}

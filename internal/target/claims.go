@@ -1,0 +1,146 @@
+package target
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Claims returns the workloads that an incarnation of an object belongs to, in a stable order.
+//
+// The nearest object up its chain of owners that some workload lists decides; if there is none, the
+// nearest label does. An object need not be known: its name alone may be listed.
+func (r *Registry) Claims(id Identity) []Claim {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.claims(id)
+}
+
+// ClaimsOfName returns the claims on an object that is known by name only: by an Event that came before
+// the object, or about one that was never seen. Another incarnation that exists under the name rules them
+// out, since then the name does not stand for the object in question.
+func (r *Registry) ClaimsOfName(id Identity) []Claim {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if current, ok := r.graph.current(id.Ref); ok && id.UID != "" && current.UID != id.UID {
+		return nil
+	}
+	return r.listings(id.Ref, true)
+}
+
+// claims walks up the owners, level by level; with mu held.
+func (r *Registry) claims(id Identity) []Claim {
+	seen := map[types.UID]struct{}{id.UID: {}}
+	var labels []Instance
+	level := []Identity{id}
+	for depth := 0; len(level) > 0; depth++ {
+		var claims []Claim
+		var next []Identity
+		for _, at := range level {
+			claims = append(claims, r.listingsOf(at, depth == 0)...)
+			n := r.graph.nodes[at.UID]
+			if n == nil {
+				continue
+			}
+			if labels == nil {
+				labels = n.Instances
+			}
+			for _, owner := range n.Owners {
+				if _, ok := seen[owner.UID]; !ok {
+					seen[owner.UID] = struct{}{}
+					next = append(next, owner)
+				}
+			}
+		}
+		if len(claims) > 0 {
+			return sorted(claims)
+		}
+		level = next
+	}
+	return r.claimsByLabel(labels)
+}
+
+// listingsOf returns the listings of an object, or of an owner whose reference has no namespace.
+func (r *Registry) listingsOf(at Identity, itself bool) []Claim {
+	if itself {
+		return r.listings(at.Ref, true)
+	}
+	if n := r.graph.nodes[at.UID]; n != nil {
+		return r.listings(n.Ref, false)
+	}
+	var claims []Claim
+	for _, ref := range ownerRefs(at) {
+		claims = append(claims, r.listings(ref, false)...)
+	}
+	return claims
+}
+
+func (r *Registry) listings(ref Ref, itself bool) []Claim {
+	var claims []Claim
+	for _, l := range r.listed[ref] {
+		res := l.workload.Resources[l.index]
+		res.Ref = l.workload.effective[l.index]
+		claims = append(claims, Claim{l.workload.Name, l.workload.Instance, res, itself})
+	}
+	return claims
+}
+
+func (r *Registry) claimsByLabel(instances []Instance) []Claim {
+	var claims []Claim
+	for _, instance := range instances {
+		for _, name := range slices.Sorted(maps.Keys(r.instances[instance])) {
+			claims = append(claims, Claim{Workload: name, Instance: instance})
+		}
+	}
+	return claims
+}
+
+// Missing returns the owners, up the chains of an object, that are not known, are not listed, and so hide
+// whether the object belongs to a workload.
+func (r *Registry) Missing(id Identity) []Identity {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.listed[id.Ref] != nil {
+		return nil
+	}
+	var missing []Identity
+	for _, at := range r.graph.ancestors(id.UID) {
+		if len(r.listingsOf(at, false)) > 0 {
+			return nil
+		}
+		if _, ok := r.graph.nodes[at.UID]; !ok {
+			missing = append(missing, at)
+		}
+	}
+	return missing
+}
+
+// ancestors returns the owners of an object and theirs, nearest first, as far as they are known, and the
+// unknown ones that the known ones name.
+func (g *graph) ancestors(uid types.UID) []Identity {
+	var out []Identity
+	seen := map[types.UID]struct{}{uid: {}}
+	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
+		n := g.nodes[queue[0]]
+		if n == nil {
+			continue
+		}
+		for _, owner := range n.Owners {
+			if _, ok := seen[owner.UID]; !ok {
+				seen[owner.UID] = struct{}{}
+				out = append(out, owner)
+				queue = append(queue, owner.UID)
+			}
+		}
+	}
+	return out
+}
+
+func sorted(claims []Claim) []Claim {
+	slices.SortStableFunc(claims, func(a, b Claim) int {
+		return cmp.Or(cmp.Compare(a.Instance.ID, b.Instance.ID), cmp.Compare(a.Workload, b.Workload))
+	})
+	return claims
+}

@@ -1,0 +1,210 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/threeport/threeport-agent/internal/target"
+)
+
+// errNotInstalled means that the API server answered, and serves no such kind.
+var errNotInstalled = errors.New("not installed")
+
+// Requests to the API server beside the watches: reviews, discovery, and objects that are fetched one by
+// one. The bound keeps a burst of new workloads from flooding a small API server.
+const (
+	clientQPS   = 100
+	clientBurst = 200
+)
+
+// Clients are the ways to ask the API server. Built-in kinds go through the typed client and protobuf,
+// listed kinds through the dynamic one, and kinds of which only the identity and the owners matter, or only
+// those may be seen, through the metadata client.
+type Clients struct {
+	typed    kubernetes.Interface
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
+
+	mu       sync.Mutex
+	mappings map[schema.GroupVersionKind]mapping // answers of discovery
+}
+
+type mapping struct {
+	gvr        schema.GroupVersionResource
+	namespaced bool
+}
+
+// NewClients returns clients that share one connection pool and one rate limit.
+func NewClients(config *rest.Config) (*Clients, error) {
+	config = rest.CopyConfig(config)
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(clientQPS, clientBurst)
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	typed, err := kubernetes.NewForConfigAndClient(protobuf, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("typed client: %w", err)
+	}
+	dyn, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("dynamic client: %w", err)
+	}
+	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("metadata client: %w", err)
+	}
+	return &Clients{typed: typed, dynamic: dyn, metadata: meta, mappings: map[schema.GroupVersionKind]mapping{}}, nil
+}
+
+// resolve finds the resource of a kind: in the version asked for if it is served, else in the group's
+// preferred version that has it. It returns errNotInstalled if the API server serves no such kind, and
+// other errors if it does not tell. An earlier answer is good enough if cached is true.
+func (c *Clients) resolve(ctx context.Context, gvk schema.GroupVersionKind, cached bool) (schema.GroupVersionResource, bool, error) {
+	c.mu.Lock()
+	known, ok := c.mappings[gvk]
+	if !cached {
+		delete(c.mappings, gvk)
+	}
+	c.mu.Unlock()
+	if ok && cached {
+		return known.gvr, known.namespaced, nil
+	}
+	found, err := c.discover(ctx, gvk)
+	if err != nil {
+		return schema.GroupVersionResource{}, false, err
+	}
+	c.mu.Lock()
+	c.mappings[gvk] = found
+	c.mu.Unlock()
+	return found.gvr, found.namespaced, nil
+}
+
+func (c *Clients) discover(ctx context.Context, gvk schema.GroupVersionKind) (mapping, error) {
+	if gvk.Version != "" {
+		found, err := c.discoverIn(ctx, gvk.GroupVersion(), gvk.Kind)
+		if !errors.Is(err, errNotInstalled) {
+			return found, err
+		}
+	}
+	versions, err := c.versions(ctx, gvk.Group)
+	if err != nil {
+		return mapping{}, err
+	}
+	for _, version := range versions {
+		if version == gvk.Version {
+			continue
+		}
+		found, err := c.discoverIn(ctx, schema.GroupVersion{Group: gvk.Group, Version: version}, gvk.Kind)
+		if !errors.Is(err, errNotInstalled) {
+			return found, err
+		}
+	}
+	return mapping{}, fmt.Errorf("kind %s is %w", gvk.GroupKind(), errNotInstalled)
+}
+
+// discoverIn asks for one group and version only, so that another that fails does not matter.
+func (c *Clients) discoverIn(ctx context.Context, gv schema.GroupVersion, kind string) (mapping, error) {
+	list := &metav1.APIResourceList{}
+	err := c.typed.Discovery().RESTClient().Get().AbsPath(groupPath(gv.Group), gv.Version).Do(ctx).Into(list)
+	if apierrors.IsNotFound(err) {
+		return mapping{}, errNotInstalled
+	}
+	if err != nil {
+		return mapping{}, fmt.Errorf("discover %s: %w", gv, err)
+	}
+	for _, r := range list.APIResources {
+		if r.Kind == kind && !isSubresource(r.Name) {
+			return mapping{gv.WithResource(r.Name), r.Namespaced}, nil
+		}
+	}
+	return mapping{}, errNotInstalled
+}
+
+// versions returns the served versions of a group, the preferred one first; none if the group is not served.
+func (c *Clients) versions(ctx context.Context, group string) ([]string, error) {
+	if group == "" {
+		return []string{"v1"}, nil
+	}
+	g := &metav1.APIGroup{}
+	err := c.typed.Discovery().RESTClient().Get().AbsPath(groupPath(group)).Do(ctx).Into(g)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("discover group %s: %w", group, err)
+	}
+	versions := []string{g.PreferredVersion.Version}
+	for _, v := range g.Versions {
+		if !slices.Contains(versions, v.Version) {
+			versions = append(versions, v.Version)
+		}
+	}
+	return versions, nil
+}
+
+func groupPath(group string) string {
+	if group == "" {
+		return "/api"
+	}
+	return "/apis/" + group
+}
+
+func isSubresource(name string) bool { return slices.Contains([]byte(name), '/') }
+
+// missingVerb asks the API server which permission to watch a resource the agent lacks, in a namespace or
+// ("") in all; empty if none.
+func (c *Clients) missingVerb(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (string, error) {
+	for _, verb := range []string{"list", "watch"} {
+		review, err := c.typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: verb, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource,
+			}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return "", fmt.Errorf("ask for permission to %s %s: %w", verb, gvr.GroupResource(), err)
+		}
+		if review.Status.Allowed {
+			continue
+		}
+		where := "in the whole cluster"
+		if namespace != "" {
+			where = "in namespace " + namespace
+		}
+		return fmt.Sprintf("permission missing: %s %s %s", verb, gvr.GroupResource(), where), nil
+	}
+	return "", nil
+}
+
+// fetch reads the newest version of one object: as a whole, or, of a Secret, its metadata only.
+func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (runtime.Object, error) {
+	if ref.GroupKind() == secretKind.GroupKind() {
+		obj, err := c.metadata.Resource(gvr).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("get metadata of %s: %w", ref, err)
+		}
+		return obj, nil
+	}
+	obj, err := c.dynamic.Resource(gvr).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", ref, err)
+	}
+	return obj, nil
+}

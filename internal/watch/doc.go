@@ -1,0 +1,19 @@
+// Package watch sees the cluster: it keeps one informer per resource and scope for what the registry of
+// targets asks for, tells the registry which objects exist, and offers a report to its [Sink] whenever
+// there is something new about an object that a workload claims.
+//
+// # The way of a change
+//
+// An informer's handler runs in client-go's goroutine and only marks: it files the object in the registry
+// and puts its name into a queue. Workers take names from the queue, read the newest object from the
+// informer's store, ask the registry whose it is, and offer reports. A change of claims (a workload is
+// declared, an owner becomes known) comes out of the registry and marks the objects and Events concerned in
+// the same way. So nothing depends on the order in which things arrive.
+//
+// # Goroutines
+//
+// [Watcher.Run] owns them all: the loop that compares what is wanted with what runs, one goroutine per
+// listed kind, the informers, and the workers. It returns when every one of them has ended.
+//
+// A [Sink] is called from many goroutines at a time. It must not block.
+package watch

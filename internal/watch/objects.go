@@ -1,0 +1,298 @@
+package watch
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/observe"
+	"github.com/threeport/threeport-agent/internal/target"
+)
+
+// handler returns what an informer calls.
+func (w *Watcher) handler(i *informer) cache.ResourceEventHandler {
+	if i.gvk == eventKind {
+		return w.eventHandler()
+	}
+	kind := i.gvk.GroupKind()
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { w.sawObject(kind, obj) },
+		UpdateFunc: func(old, obj any) {
+			was, err := meta.Accessor(old)
+			is, err2 := meta.Accessor(obj)
+			if err != nil || err2 != nil || was.GetResourceVersion() == is.GetResourceVersion() {
+				return
+			}
+			if was.GetUID() != is.GetUID() { // the deletion in between was missed
+				w.sawDeleted(identityOf(kind, was))
+			}
+			w.sawObject(kind, obj)
+		},
+		DeleteFunc: func(obj any) {
+			if o, err := unwrap(obj); err == nil {
+				w.sawDeleted(identityOf(kind, o))
+			}
+		},
+	}
+}
+
+// sawObject files an object and marks it if somebody claims it.
+func (w *Watcher) sawObject(kind schema.GroupKind, obj any) {
+	o, err := meta.Accessor(obj)
+	if err != nil {
+		return // the informers' stores hold nothing without metadata
+	}
+	found := objectOf(kind, o)
+	w.targets.Upsert(found)
+	if len(w.targets.Claims(found.Identity)) > 0 {
+		w.objects.Add(found.Ref)
+	}
+	w.lookups.want(w.targets.Missing(found.Identity))
+}
+
+// sawDeleted keeps a tombstone for a worker to report.
+func (w *Watcher) sawDeleted(id target.Identity) {
+	w.mu.Lock()
+	w.gone[id.Ref] = append(w.gone[id.Ref], id)
+	w.mu.Unlock()
+	w.targets.Delete(id.UID, time.Now())
+	w.objects.Add(id.Ref)
+}
+
+// reportAllGone reports the tombstones of a name. They stay until then, for [Watcher.CaughtUp] to see.
+func (w *Watcher) reportAllGone(ref target.Ref) {
+	w.mu.Lock()
+	gone := w.gone[ref]
+	w.mu.Unlock()
+	for _, id := range gone {
+		w.reportGone(id)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if left := w.gone[ref][len(gone):]; len(left) > 0 {
+		w.gone[ref] = left
+	} else {
+		delete(w.gone, ref)
+	}
+}
+
+// reconcileObject reports what bears a name: first what is gone, then what is there.
+func (w *Watcher) reconcileObject(ctx context.Context, ref target.Ref) error {
+	w.reportAllGone(ref)
+	offered := map[observe.Key]target.Identity{}
+	var failed error
+	if current, ok := w.targets.Current(ref); ok {
+		w.lookups.want(w.targets.Missing(current))
+		for _, claim := range w.targets.Claims(current) {
+			op, err := w.report(ctx, current, claim)
+			if err != nil {
+				failed = err
+			}
+			if op != nil {
+				offered[op.Key()] = current
+			}
+		}
+	}
+	w.withdrawOthers(ref, offered, failed != nil)
+	return failed
+}
+
+// reportGone tells every workload that an incarnation belonged to that it is deleted.
+func (w *Watcher) reportGone(gone target.Identity) {
+	for _, claim := range w.targets.Claims(gone) {
+		op := observe.Operation{Claim: claim, Object: gone, Deleted: true}
+		w.sink.Offer(op)
+		w.sink.Forget(op.Key())
+		w.mu.Lock()
+		delete(w.reported[gone.Ref], op.Key())
+		w.mu.Unlock()
+		w.board.drop(claim, gone)
+		w.markStatus(claim.Workload)
+		if claim.Listed {
+			w.changed(claim.Workload)
+		}
+	}
+}
+
+// report offers the newest version of an object to one workload; it returns nil if there is nothing to be
+// seen of it yet.
+func (w *Watcher) report(ctx context.Context, current target.Identity, claim target.Claim) (*observe.Operation, error) {
+	op := observe.Operation{Claim: claim, Object: current}
+	var gvr *schema.GroupVersionResource
+	if claim.Listed {
+		state, ok := w.kindOf(claim.Resource.GroupVersionKind())
+		if !ok || state.gvr.Empty() {
+			return nil, nil
+		}
+		gvr = &state.gvr
+	}
+	inf, ok := w.pool.find(gvr, current.Ref)
+	if !ok {
+		return nil, nil
+	}
+	cached, ok := inf.object(current.Ref)
+	if !ok {
+		return nil, nil
+	}
+	o, err := meta.Accessor(cached)
+	if err != nil || o.GetUID() != current.UID {
+		return nil, nil // a newer change is on its way
+	}
+	op.ResourceVersion = o.GetResourceVersion()
+	if claim.Listed {
+		body, err := w.body(ctx, inf, current, cached)
+		if body == nil {
+			return nil, err
+		}
+		op.Body, op.ResourceVersion = body, body.(metav1.Object).GetResourceVersion()
+	}
+	w.sink.Offer(op)
+	if w.board.assess(claim, current, op.Body, cached) {
+		w.markStatus(claim.Workload)
+	}
+	if claim.Listed {
+		w.changed(claim.Workload)
+	}
+	return &op, nil
+}
+
+// body returns a listed object as a whole: from the cache, or, if that keeps less of it, from the API
+// server. It returns nil if the object is gone by then.
+func (w *Watcher) body(ctx context.Context, i *informer, current target.Identity, cached any) (runtime.Object, error) {
+	switch o := cached.(type) {
+	case *unstructured.Unstructured:
+		return o, nil
+	case *metav1.PartialObjectMetadata:
+		return o, nil
+	}
+	obj, err := w.clients.fetch(ctx, i.id.gvr, current.Ref)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.metrics.fetches.Inc()
+	observe.Trim(obj)
+	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		partial.SetGroupVersionKind(i.gvk)
+	}
+	if o, err := meta.Accessor(obj); err != nil || o.GetUID() != current.UID {
+		return nil, err
+	}
+	return obj, nil
+}
+
+// withdrawOthers drops what was offered for a name before and is not any more, because nobody claims it.
+// If something could not be read, it only adds.
+func (w *Watcher) withdrawOthers(ref target.Ref, offered map[observe.Key]target.Identity, incomplete bool) {
+	w.mu.Lock()
+	old := w.reported[ref]
+	if incomplete {
+		for key, id := range old {
+			offered[key] = id
+		}
+	}
+	if len(offered) == 0 {
+		delete(w.reported, ref)
+	} else {
+		w.reported[ref] = offered
+	}
+	w.mu.Unlock()
+	for key := range old {
+		if _, ok := offered[key]; !ok {
+			w.sink.Withdraw(key)
+			w.sink.Forget(key)
+		}
+	}
+}
+
+// CaughtUp reports whether the watch has seen the end of every listed object of a workload that does not
+// exist in the API server any more, or is on its way out: whether no last report is still to come.
+func (w *Watcher) CaughtUp(ctx context.Context, workload string) (bool, error) {
+	wl, ok := w.targets.Workload(workload)
+	if !ok {
+		return true, nil
+	}
+	for _, r := range wl.Resources {
+		w.mu.Lock()
+		unseen := len(w.gone[r.Ref]) > 0
+		w.mu.Unlock()
+		if unseen {
+			return false, nil
+		}
+		current, exists := w.targets.Current(r.Ref)
+		state, ok := w.kindOf(r.GroupVersionKind())
+		if !exists || !ok || state.state != target.Present {
+			continue
+		}
+		live, err := w.clients.metadata.Resource(state.gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return false, nil
+		case err != nil:
+			return false, err
+		case live.UID != current.UID || live.DeletionTimestamp != nil:
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func identityOf(kind schema.GroupKind, o metav1.Object) target.Identity {
+	return target.Identity{Ref: refOf(kind, o), UID: o.GetUID()}
+}
+
+// objectOf returns what the registry keeps of an object.
+func objectOf(kind schema.GroupKind, o metav1.Object) target.Object {
+	out := target.Object{Identity: identityOf(kind, o)}
+	for _, ref := range o.GetOwnerReferences() {
+		owner := target.Identity{
+			Ref: target.Ref{
+				Group: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, Kind: ref.Kind,
+				Namespace: o.GetNamespace(), Name: ref.Name,
+			},
+			UID: ref.UID,
+		}
+		if ref.Controller != nil && *ref.Controller {
+			out.Owners = append([]target.Identity{owner}, out.Owners...)
+		} else {
+			out.Owners = append(out.Owners, owner)
+		}
+	}
+	for label, typ := range instanceTypes {
+		if id, err := strconv.ParseInt(o.GetLabels()[label], 10, 64); err == nil && id > 0 {
+			out.Instances = append(out.Instances, target.Instance{Type: typ, ID: id})
+		}
+	}
+	return out
+}
+
+var instanceTypes = map[string]target.Type{
+	v1alpha1.LabelWorkloadInstance:     target.WorkloadInstance,
+	v1alpha1.LabelHelmWorkloadInstance: target.HelmWorkloadInstance,
+}
+
+// instanceLabels returns the labels that name a workload; nil if there are none.
+func instanceLabels(labels map[string]string) map[string]string {
+	var out map[string]string
+	for label := range instanceTypes {
+		if value, ok := labels[label]; ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[label] = value
+		}
+	}
+	return out
+}
+
