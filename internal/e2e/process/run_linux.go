@@ -1,0 +1,21 @@
+package process
+
+import (
+	"runtime"
+	"syscall"
+)
+
+// run starts the process and waits for its end. The kernel kills the process when the thread that started it
+// ends, so the thread is kept for as long.
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(p.done)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	started <- nil
+	p.err = p.cmd.Wait()
+}

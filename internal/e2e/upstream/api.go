@@ -1,0 +1,101 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// API is a client of the control plane as its users have it: plain JSON over HTTP.
+type API struct {
+	// URL is the server's, without a trailing slash.
+	URL  string
+	HTTP *http.Client
+}
+
+// Objects of the control-plane API, as they stand in its paths.
+const (
+	WorkloadInstances         = "workload-instances"
+	HelmWorkloadInstances     = "helm-workload-instances"
+	WorkloadResourceInstances = "workload-resource-instances"
+	WorkloadEvents            = "workload-events"
+)
+
+// Create makes an object and returns its ID.
+func (a API) Create(ctx context.Context, objects string, body any) (int64, error) {
+	rows, err := call[struct{ ID int64 }](ctx, a, http.MethodPost, "/v0/"+objects, body)
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) != 1 {
+		return 0, fmt.Errorf("create %s: the answer has %d rows, expected 1", objects, len(rows))
+	}
+	return rows[0].ID, nil
+}
+
+// Status returns the status of an instance; empty if it has none yet.
+func (a API) Status(ctx context.Context, objects string, id int64) (string, error) {
+	rows, err := call[struct{ Status string }](ctx, a, http.MethodGet, "/v0/"+objects+"/"+strconv.FormatInt(id, 10), nil)
+	if err != nil {
+		return "", err
+	}
+	return rows[0].Status, nil
+}
+
+// Events returns the rows of workload events that match a filter, all if it is empty.
+func (a API) Events(ctx context.Context, filter url.Values) ([]controlplane.WorkloadEvent, error) {
+	return list[controlplane.WorkloadEvent](ctx, a, WorkloadEvents, filter)
+}
+
+// Resources returns the rows of resource instances that match a filter, all if it is empty.
+func (a API) Resources(ctx context.Context, filter url.Values) ([]controlplane.WorkloadResourceInstance, error) {
+	return list[controlplane.WorkloadResourceInstance](ctx, a, WorkloadResourceInstances, filter)
+}
+
+func list[T any](ctx context.Context, a API, objects string, filter url.Values) ([]T, error) {
+	query := url.Values{"size": {"-1"}}
+	for key, values := range filter {
+		query[key] = values
+	}
+	return call[T](ctx, a, http.MethodGet, "/v0/"+objects+"?"+query.Encode(), nil)
+}
+
+func call[T any](ctx context.Context, a API, method, path string, body any) ([]T, error) {
+	var content io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		content = bytes.NewReader(encoded)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.URL+path, content)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	client := a.HTTP
+	if client == nil {
+		client = http.DefaultClient
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	var envelope controlplane.Response[T]
+	if err := json.NewDecoder(answer.Body).Decode(&envelope); err != nil {
+		return nil, fmt.Errorf("%s %s: HTTP %d: %w", method, path, answer.StatusCode, err)
+	}
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return nil, fmt.Errorf("%s %s: HTTP %d: %s", method, path, answer.StatusCode, envelope.Status.Error)
+	}
+	return envelope.Data, nil
+}
