@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -49,7 +50,7 @@ func New(config Config) (*Client, error) {
 		SetBaseURL(base.String()).
 		SetHeader("Accept", "application/json").
 		SetHeader("User-Agent", "threeport-agent").
-		SetResponseBodyLimit(maxAnswer).
+		SetDoNotParseResponse(true).
 		SetDisableWarn(true).
 		SetLogger(discard{})
 	return &Client{http: client}, nil
@@ -95,14 +96,19 @@ func send[T any](ctx context.Context, c *Client, q request) ([]T, error) {
 
 	answer, err := req.Execute(q.method, q.path)
 	status := 0
+	var body []byte
 	if answer != nil && answer.RawResponse != nil {
 		status = answer.StatusCode()
+		if err == nil {
+			body, err = readAnswer(answer.RawResponse)
+			defer clear(body)
+		}
 	}
 	if err != nil && status < 400 {
 		return nil, &Error{Op: q.op, StatusCode: status, Ambiguous: creates && reached.Load(), Err: err}
 	}
 	var envelope Response[T]
-	bad := json.Unmarshal(answer.Body(), &envelope)
+	bad := json.Unmarshal(body, &envelope)
 	if status >= 200 && status < 300 {
 		if bad == nil && envelope.Status.Code == 0 {
 			bad = errors.New("it has no status")
@@ -119,6 +125,33 @@ func send[T any](ctx context.Context, c *Client, q request) ([]T, error) {
 		RetryAfter: parseRetryAfter(answer.Header().Get("Retry-After"), time.Now()),
 		Foreign:    envelope.Status.Code == 0,
 		Ambiguous:  creates && status >= 500,
+	}
+}
+
+// readAnswer reads the body of an answer, at most maxAnswer bytes, and closes it.
+// The caller clears what it gets once it is decoded: what a row repeats of a
+// Secret's manifest must not stay in memory. For the same reason no copy is left
+// behind when the buffer grows.
+func readAnswer(answer *http.Response) ([]byte, error) {
+	defer answer.Body.Close() //nolint:errcheck // what matters was read
+	body := make([]byte, 0, min(max(answer.ContentLength+1, 4<<10), maxAnswer+1))
+	for {
+		n, err := answer.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case err != nil:
+			clear(body)
+			return nil, err
+		case len(body) > maxAnswer:
+			clear(body)
+			return nil, fmt.Errorf("the answer is too large: more than %d bytes", maxAnswer)
+		case len(body) == cap(body):
+			larger := append(make([]byte, 0, min(2*cap(body), maxAnswer+1)), body...)
+			clear(body)
+			body = larger
+		}
 	}
 }
 

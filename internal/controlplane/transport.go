@@ -114,13 +114,21 @@ func (c *credentials) token() (string, error) {
 	return token, nil
 }
 
+// newTransport makes a transport that keeps as little as possible of the answers
+// that pass through it: a PATCH is answered with the whole row, and that of a
+// Secret repeats the manifest it was registered with. So there is no HTTP/2 and
+// no decompression, whose buffers outlive an answer, and the read buffer is too
+// small to hold much; the body is read into a buffer of our own (see readAnswer).
 func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
+		ReadBufferSize:        64,
+		DisableCompression:    true,
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 		TLSClientConfig:       config,
 		TLSHandshakeTimeout:   5 * time.Second,
-		ForceAttemptHTTP2:     config != nil,
+		ForceAttemptHTTP2:     false,
+		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
 		MaxIdleConns:          2 * idleConnsPerHost,
 		MaxIdleConnsPerHost:   idleConnsPerHost,
 		IdleConnTimeout:       90 * time.Second,

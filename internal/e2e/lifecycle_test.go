@@ -1,0 +1,325 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+func TestTouchingAWorkloadChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	d := w.deploy("web", configMap("conf"), deployment("web", 2))
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
+	watches, sent := w.watches(), len(w.proxy.sent("", "/"))
+	for i := range 50 {
+		w.patch(w.cr(d), fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, i))
+		w.patch(w.cr(d), fmt.Sprintf(`{"spec":{"workloadInstanceId":%d}}`, d.InstanceID))
+	}
+	// What comes after the touches in every queue has been handled when this has.
+	more := w.deploy("more", configMap("more"))
+	w.expectStatus(more, "Healthy")
+	w.agree(tracked(d, more)...)
+	for _, r := range w.proxy.sent("", "/")[sent:] {
+		if !strings.HasPrefix(r.path, rowPath(more, 0)) && !strings.HasSuffix(r.path, strconv.FormatInt(more.InstanceID, 10)) {
+			t.Errorf("after the workload was touched, and nothing else, the agent sent %s %s", r.method, r.path)
+		}
+	}
+	if now := w.watches(); now != watches {
+		t.Errorf("the agent had %d watches before the touches and has %d after them", watches, now)
+	}
+}
+
+func TestChangedListIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	d := w.deploy("list", configMap("kept"), configMap("dropped"))
+	w.agree(tracked(d)...)
+	added := w.place(object(configMap("added")))
+	_, err := w.upstream.Create(w.ctx, added)
+	w.must(err)
+	extra, err := w.upstream.Register(w.ctx, upstream.Workload{Name: d.Name + "-extra", Type: d.Type, Objects: []*unstructured.Unstructured{added}})
+	w.must(err)
+
+	changed := d
+	changed.Resources = []v1alpha1.WorkloadResourceInstance{d.Resources[0], extra.Resources[0]}
+	w.must(w.upstream.Declare(w.ctx, changed))
+	w.agree(tracked(changed)...)
+	before := len(w.proxy.sent("PATCH", rowPath(d, 1)))
+	w.patch(d.Objects[1], `{"data":{"key":"after it was dropped"}}`)
+	w.patch(added, `{"data":{"key":"after it was added"}}`)
+	w.agree(tracked(changed)...)
+	if now := len(w.proxy.sent("PATCH", rowPath(d, 1))); now != before {
+		t.Errorf("the resource that was dropped from the list was reported %d times more", now-before)
+	}
+}
+
+func TestDeletedWorkloadIsReportedAndReleased(t *testing.T) {
+	w := newWorld(t)
+	d := w.deploy("web", configMap("conf"), deployment("web", 2))
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+	if finalizers := w.getObject(w.cr(d)).GetFinalizers(); !slices.Contains(finalizers, v1alpha1.Finalizer) {
+		t.Errorf("the finalizers are %v, expected %s", finalizers, v1alpha1.Finalizer)
+	}
+	w.must(w.upstream.Delete(w.ctx, d))
+	w.expectGone(d, 2*time.Second)
+	w.expectOperation(d, 0, controlplane.OperationDeleted)
+	w.expectOperation(d, 1, controlplane.OperationDeleted)
+	// No workload, no watch but that of ThreeportWorkloads.
+	w.eventually(10*time.Second, "no informers", func() error {
+		if n := w.watches(); n != 0 {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
+}
+
+func TestReleasedWorkloadIsSilent(t *testing.T) {
+	w := newWorld(t)
+	d, other := w.deploy("gone", configMap("conf")), w.deploy("other", configMap("other"))
+	w.agree(tracked(d, other)...)
+	w.must(w.upstream.DeleteObject(w.ctx, w.cr(d)))
+	w.expectGone(d, 2*time.Second)
+	sent := len(w.proxy.sent("PATCH", rowPath(d, 0)))
+	w.patch(d.Objects[0], `{"data":{"key":"changed"}}`)
+	w.patch(other.Objects[0], `{"data":{"key":"changed"}}`)
+	w.agree(tracked(other)...)
+	if now := len(w.proxy.sent("PATCH", rowPath(d, 0))); now != sent {
+		t.Errorf("an object of a released workload was reported %d times", now-sent)
+	}
+}
+
+func TestOutageLosesAndDoublesNothing(t *testing.T) {
+	w := newWorld(t)
+	before := w.deploy("before", deployment("before", 2))
+	w.expectStatus(before, "Healthy")
+	w.proxy.failWith(func(request) (int, http.Header) { return http.StatusServiceUnavailable, nil })
+	during := w.deploy("during", deployment("during", 2), failingDeployment("broken", 1, "image-pull"))
+	w.must(w.upstream.DeleteObject(w.ctx, before.Objects[0]))
+	w.expectCondition(during.Name, v1alpha1.ConditionDelivered, metav1.ConditionFalse)
+	w.proxy.failWith(nil)
+	w.expectStatus(during, "Down")
+	w.agree(tracked(before, during)...)
+	w.expectCondition(during.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
+	for _, words := range []string{"Delivery fails", "Delivery recovered"} {
+		if n := strings.Count(w.agent.Output(), words); n != 1 {
+			t.Errorf("the log says %q %d times for one outage, expected once", words, n)
+		}
+	}
+}
+
+func TestRefusedReportIsGivenUpAndShown(t *testing.T) {
+	w := newWorld(t)
+	d, err := w.upstream.Register(w.ctx, w.workload("refused", v1alpha1.WorkloadTypeInstance, configMap("good"), configMap("bad")))
+	w.must(err)
+	w.proxy.failWith(func(r request) (int, http.Header) {
+		if strings.HasPrefix(r.path, rowPath(d, 1)) {
+			return http.StatusBadRequest, nil
+		}
+		return 0, nil
+	})
+	for _, obj := range d.Objects {
+		_, err := w.upstream.Create(w.ctx, obj)
+		w.must(err)
+	}
+	w.must(w.upstream.Declare(w.ctx, d))
+	w.expectOperation(d, 0, controlplane.OperationAdded)
+	w.eventually(30*time.Second, "the refused report in the workload's status", func() error {
+		cr, err := w.status(d.Name)
+		if err != nil {
+			return err
+		}
+		del := cr.Status.Delivery
+		if del.Rejected != 1 || len(del.Rejections) != 1 || !strings.Contains(del.Rejections[0].Reason, "injected by the test") {
+			return fmt.Errorf("delivery is %+v", del)
+		}
+		return nil
+	})
+	if n := len(w.proxy.sent("PATCH", rowPath(d, 1))); n != 1 {
+		t.Errorf("the refused report was sent %d times, expected once", n)
+	}
+	if metrics := w.get(w.metrics + "/metrics"); !strings.Contains(metrics, `threeport_agent_reports_total{kind="operation",result="rejected"} 1`) {
+		t.Error("the metrics do not count the rejected report")
+	}
+	// A newer version is tried again.
+	w.proxy.failWith(nil)
+	w.patch(d.Objects[1], `{"data":{"key":"better"}}`)
+	w.agree(tracked(d)...)
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	w := newWorld(t)
+	var refused []time.Time
+	w.proxy.failWith(func(r request) (int, http.Header) {
+		if r.method != http.MethodPatch || len(refused) > 0 {
+			return 0, nil
+		}
+		refused = append(refused, time.Now())
+		return http.StatusTooManyRequests, http.Header{"Retry-After": {"2"}}
+	})
+	d := w.deploy("conf", configMap("conf"))
+	w.agree(tracked(d)...)
+	if waited := time.Since(refused[0]); waited < 2*time.Second {
+		t.Errorf("the report was accepted %s after the control plane asked for 2s of patience", waited)
+	}
+}
+
+func TestStopFlushesWhatIsPending(t *testing.T) {
+	w := newWorld(t)
+	first := w.deploy("first", configMap("first"))
+	w.agree(tracked(first)...)
+	w.proxy.failWith(func(request) (int, http.Header) { return http.StatusServiceUnavailable, nil })
+	d := w.deploy("conf", configMap("conf"), deployment("web", 2))
+	w.awaitReplicas(d.Objects[1], 2)
+	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionFalse)
+	stopped := make(chan error)
+	go func() { stopped <- w.agent.Stop(40 * time.Second) }()
+	_, err := w.agent.WaitFor(w.ctx, "Stopping and waiting for leader election runnables")
+	w.must(err)
+	w.proxy.failWith(nil)
+	if err := <-stopped; err != nil {
+		t.Errorf("the agent did not flush: %v", err)
+	}
+	w.agree(tracked(first, d)...)
+}
+
+func TestStandardOutputShowsWhatWouldBeSent(t *testing.T) {
+	w := newWorldWithoutAgent(t)
+	w.startAgent("--sink=stdout")
+	d := w.deploy("web", deployment("web", 1))
+	for _, line := range []string{
+		"Deployment created: web\n", "Pod created: web-", "ReplicaSet created: web-", "Event Normal ScalingReplicaSet of Deployment ",
+		fmt.Sprintf("WorkloadInstance %d: Healthy\n", d.InstanceID),
+	} {
+		if _, err := w.agent.WaitFor(w.ctx, strings.TrimSuffix(line, "\n")); err != nil {
+			t.Error(err)
+		}
+	}
+	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[0]))
+	_, err := w.agent.WaitFor(w.ctx, "Deployment deleted: web")
+	w.must(err)
+	if sent := w.proxy.sent("", "/"); len(sent) > 0 {
+		t.Errorf("%d requests were sent with --sink=stdout", len(sent))
+	}
+}
+
+func TestProbesAndMetrics(t *testing.T) {
+	w := newWorld(t)
+	d := w.deploy("web", deployment("web", 1))
+	w.expectStatus(d, "Healthy")
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if body := w.get(w.probes + path); body != "ok" {
+			t.Errorf("GET %s answers %q, expected ok", path, body)
+		}
+	}
+	metrics := w.get(w.metrics + "/metrics")
+	for _, name := range []string{
+		`threeport_agent_watches{resource="deployments.apps"} 1`, "threeport_agent_reports_pending 0",
+		`threeport_agent_reports_total{kind="status",result="accepted"}`,
+	} {
+		if !strings.Contains(metrics, name) {
+			t.Errorf("the metrics have no %s", name)
+		}
+	}
+}
+
+func TestWrongFlagsAreRefusedWithWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		reason, want string
+		args         []string
+	}{
+		{"no control plane", "--threeport-api-server is missing", nil},
+		{"an unknown sink", `--sink is "kafka": give api or stdout`, []string{"--sink=kafka"}},
+		{"a name that no namespace has", `--watch-namespaces: "A_B"`, []string{"--sink=stdout", "--watch-namespaces=A_B"}},
+		{"no concurrency", "give a number from 1 to 256", []string{"--sink=stdout", "--send-concurrency=0"}},
+		{"an argument", `unexpected argument "now"`, []string{"--sink=stdout", "now"}},
+		{"a server that is no host", "--threeport-api-server", []string{"--threeport-api-server=ftp://example"}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			out, err := exec.CommandContext(t.Context(), shared.agent, c.args...).CombinedOutput() //nolint:gosec // the test's own binary
+			var exit *exec.ExitError
+			if err == nil {
+				t.Fatalf("the agent ended with exit code 0, expected 2: %s", out)
+			}
+			if exit, _ = err.(*exec.ExitError); exit == nil || exit.ExitCode() != 2 { //nolint:errorlint // never wrapped here
+				t.Errorf("the agent ended with %v, expected exit code 2", err)
+			}
+			if !strings.Contains(string(out), c.want) {
+				t.Errorf("the agent says %q, expected %q", out, c.want)
+			}
+		})
+	}
+}
+
+func TestReplicasElectALeader(t *testing.T) {
+	w := newWorldWithoutAgent(t)
+	flags := []string{"--leader-elect", "--leader-election-namespace=" + w.namespace}
+	w.user = shared.cluster.Kubeconfig()
+	w.startAgent(flags...)
+	leader := w.agent
+	second, err := process.Start(shared.agent, nil, append([]string{
+		"--kubeconfig=" + w.user, "--threeport-api-server=" + w.proxy.url, "--auth-enabled=false",
+		"--metrics-bind-address=0", "--health-probe-bind-address=" + freeAddress(t),
+	}, flags...))
+	w.must(err)
+	t.Cleanup(second.Kill)
+	d := w.deploy("conf", configMap("conf"))
+	w.agree(tracked(d)...)
+	if strings.Contains(second.Output(), "Starting workers") {
+		t.Error("the second replica works although the first leads")
+	}
+	w.must(leader.Stop(40 * time.Second))
+	w.patch(d.Objects[0], `{"data":{"key":"after the leader stopped"}}`)
+	w.agree(tracked(d)...)
+}
+
+// cr returns a name of a workload's ThreeportWorkload.
+func (w *world) cr(d upstream.Deployed) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ThreeportWorkload"))
+	obj.SetName(d.Name)
+	return obj
+}
+
+func (w *world) expectGone(d upstream.Deployed, within time.Duration) {
+	w.Helper()
+	resource, err := w.upstream.Resource(w.cr(d))
+	w.must(err)
+	w.eventually(within, "ThreeportWorkload "+d.Name+" to be gone", func() error {
+		if _, err := resource.Get(w.ctx, d.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is still there: %w", err)
+		}
+		return nil
+	})
+}
+
+// watches returns the number of the agent's informers, by its own word.
+func (w *world) watches() int {
+	w.Helper()
+	n := 0
+	for line := range strings.Lines(w.get(w.metrics + "/metrics")) {
+		if value, ok := strings.CutPrefix(line, "threeport_agent_watches{"); ok {
+			_, value, _ = strings.Cut(value, "} ")
+			count, err := strconv.Atoi(strings.TrimSpace(value))
+			w.must(err)
+			n += count
+		}
+	}
+	return n
+}
+

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// memoryHolds searches all writable memory of a process for a text, as a dump of it would (Linux).
+func memoryHolds(pid int, text string) (where string, found bool, err error) {
+	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return "", false, err
+	}
+	defer maps.Close() //nolint:errcheck // it was only read
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		return "", false, err
+	}
+	defer memory.Close() //nolint:errcheck // it was only read
+	chunk := make([]byte, 1<<20)
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		var from, to int64
+		var permissions string
+		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &from, &to, &permissions); err != nil || !strings.HasPrefix(permissions, "rw") {
+			continue
+		}
+		for at := from; at < to; at += int64(len(chunk) - len(text)) {
+			n, err := memory.ReadAt(chunk[:min(int64(len(chunk)), to-at)], at)
+			if err != nil && err != io.EOF {
+				break // a guard page
+			}
+			if i := bytes.Index(chunk[:n], []byte(text)); i >= 0 {
+				return fmt.Sprintf("at %x in %s: %q", at+int64(i), lines.Text(), chunk[max(0, i-80):min(n, i+80)]), true, nil
+			}
+		}
+	}
+	return "", false, nil
+}
+
+// startAgentIn starts the agent with a folder as its home and for its temporary files.
+func (w *world) startAgentIn(dir string) string {
+	w.Helper()
+	w.Setenv("HOME", dir)
+	w.Setenv("TMPDIR", dir)
+	w.binary = shared.plainAgent // the race detector's shadow memory is terabytes
+	w.startAgent()
+	return dir
+}
+
+// filesIn adds what the files below a folder contain.
+func (w *world) filesIn(dir string, places map[string]string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path) //nolint:gosec // the test's own folder
+		places["file "+path] = string(text)
+		return err
+	})
+}
+
+func expectWithout(t *testing.T, place string, text []byte, secrets ...string) {
+	t.Helper()
+	for _, secret := range secrets {
+		if bytes.Contains(text, []byte(secret)) {
+			t.Errorf("%s contains the Secret's value", place)
+		}
+	}
+}
+
+// operationIn returns the LastOperation that a request tells.
+func operationIn(r request) string {
+	var body struct{ LastOperation string }
+	if err := json.Unmarshal(r.body, &body); err != nil {
+		return err.Error()
+	}
+	return body.LastOperation
+}

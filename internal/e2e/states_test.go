@@ -1,0 +1,230 @@
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+func TestAbsentObjectHealsWhenItIsCreated(t *testing.T) {
+	w := newWorld(t)
+	wl := w.workload("late", v1alpha1.WorkloadTypeInstance, configMap("there"), configMap("late"))
+	d, err := w.upstream.Register(w.ctx, wl)
+	w.must(err)
+	_, err = w.upstream.Create(w.ctx, d.Objects[0])
+	w.must(err)
+	w.must(w.upstream.Declare(w.ctx, d))
+	w.expectState(d, 1, v1alpha1.ResourceAbsent, "")
+	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
+	w.expectStatus(d, "Down")
+	_, err = w.upstream.Create(w.ctx, d.Objects[1])
+	w.must(err)
+	w.expectState(d, 1, v1alpha1.ResourcePresent, "")
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+}
+
+func TestKindThatIsNotInstalledHealsAndDelaysNoOther(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	wl := w.workload("kinds", v1alpha1.WorkloadTypeInstance, configMap("conf"),
+		fmt.Sprintf(`{apiVersion: %s/v1, kind: Gadget, metadata: {name: g}, status: {conditions: [{type: Ready, status: "True"}]}}`, group))
+	d, err := w.upstream.Register(w.ctx, wl)
+	w.must(err)
+	_, err = w.upstream.Create(w.ctx, d.Objects[0])
+	w.must(err)
+	w.must(w.upstream.Declare(w.ctx, d))
+	w.expectState(d, 1, v1alpha1.ResourceKindNotInstalled, "Gadget."+group+" is not installed")
+	w.expectOperation(d, 0, controlplane.OperationAdded)
+	w.expectCondition(d.Name, v1alpha1.ConditionWatching, metav1.ConditionFalse)
+
+	definition := w.create(crd(group, "Gadget", "gadgets"))
+	t.Cleanup(func() { _ = w.upstream.DeleteObject(t.Context(), definition) })
+	w.awaitCondition(definition, "Established")
+	_, err = w.upstream.Create(w.ctx, d.Objects[1])
+	w.must(err)
+	w.expectState(d, 1, v1alpha1.ResourcePresent, "")
+	w.expectOperation(d, 1, controlplane.OperationAdded)
+	w.expectStatus(d, "Healthy")
+
+	// Gone again, with all its objects; and back.
+	w.must(w.upstream.DeleteObject(w.ctx, definition))
+	w.expectOperation(d, 1, controlplane.OperationDeleted)
+	w.expectState(d, 1, v1alpha1.ResourceKindNotInstalled, "")
+	definition = w.create(crd(group, "Gadget", "gadgets"))
+	w.awaitCondition(definition, "Established")
+	_, err = w.upstream.Create(w.ctx, d.Objects[1])
+	w.must(err)
+	w.expectState(d, 1, v1alpha1.ResourcePresent, "")
+	w.expectOperation(d, 1, controlplane.OperationAdded)
+}
+
+// restricted gives the agent a user that may read everything but the given resource.
+func (w *world) restricted(resources string) {
+	w.Helper()
+	name := w.namespace + "-agent"
+	var err error
+	w.user, _, err = shared.cluster.User(name)
+	w.must(err)
+	role := w.create(fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %s}
+rules:
+- {apiGroups: [control-plane.threeport.io], resources: ["*"], verbs: ["*"]}
+- {apiGroups: ["", apps, batch], resources: [%s], verbs: [get, list, watch]}
+`, name, resources))
+	_, err = w.upstream.Create(w.ctx, clusterRoleBinding(name, name, name))
+	w.must(err)
+	w.Cleanup(func() {
+		_ = w.upstream.DeleteObject(w.T.Context(), role)
+	})
+}
+
+func TestForbiddenKindHealsAndDelaysNoOther(t *testing.T) {
+	w := newWorldWithoutAgent(t)
+	w.restricted("pods, events, replicasets, jobs, configmaps")
+	w.startAgent()
+	d := w.deploy("web", configMap("conf"), deployment("web", 2))
+	w.expectState(d, 1, v1alpha1.ResourceForbidden, "permission missing: list deployments.apps in namespace "+w.namespace)
+	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
+	w.expectOperation(d, 0, controlplane.OperationAdded)
+	// Its Events can be read, and tell what its object would.
+	w.eventually(30*time.Second, "Events of the forbidden Deployment's pods", func() error {
+		events, err := w.api.Events(w.ctx, url.Values{"workloadresourceinstanceid": {strconv.FormatInt(d.Resources[1].ThreeportID, 10)}})
+		if err == nil && len(events) == 0 {
+			err = fmt.Errorf("there are none")
+		}
+		return err
+	})
+	name := w.namespace + "-more"
+	role := w.create(fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %s}
+rules: [{apiGroups: [apps], resources: [deployments], verbs: [get, list, watch]}]
+`, name))
+	t.Cleanup(func() { _ = w.upstream.DeleteObject(t.Context(), role) })
+	_, err := w.upstream.Create(w.ctx, clusterRoleBinding(name, name, w.namespace+"-agent"))
+	w.must(err)
+	w.expectState(d, 1, v1alpha1.ResourcePresent, "")
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+	if strings.Contains(w.agent.Output(), `"level":"error"`) {
+		t.Error("a missing permission was logged as an error")
+	}
+}
+
+func TestPermissionInOneNamespaceIsEnough(t *testing.T) {
+	w := newWorldWithoutAgent(t)
+	name := w.namespace + "-agent"
+	var err error
+	w.user, _, err = shared.cluster.User(name)
+	w.must(err)
+	w.create(fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %s}
+rules: [{apiGroups: [control-plane.threeport.io], resources: ["*"], verbs: ["*"]}]
+`, name))
+	_, err = w.upstream.Create(w.ctx, clusterRoleBinding(name, name, name))
+	w.must(err)
+	w.create(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader}
+rules: [{apiGroups: ["", apps, batch], resources: ["*"], verbs: [get, list, watch]}]
+`)
+	w.create(fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
+`, name))
+	w.startAgent()
+	d := w.deploy("web", configMap("conf"), deployment("web", 2))
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+	w.expectCondition(d.Name, v1alpha1.ConditionWatching, metav1.ConditionTrue)
+}
+
+func TestWatchedNamespacesAreTheConfiguredOnes(t *testing.T) {
+	w := newWorldWithoutAgent(t)
+	w.startAgent("--watch-namespaces=" + w.namespace)
+	d := w.deploy("web", deployment("web", 1), `{apiVersion: v1, kind: ConfigMap, metadata: {name: elsewhere, namespace: default}}`)
+	t.Cleanup(func() { _ = w.upstream.DeleteObject(t.Context(), d.Objects[1]) })
+	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
+	w.expectState(d, 1, v1alpha1.ResourceForbidden, "namespace default is not among those that the agent watches")
+	w.expectOperation(d, 0, controlplane.OperationModified)
+}
+
+func TestVersionThatIsNotServedIsMapped(t *testing.T) {
+	w := newWorld(t)
+	wl := w.workload("cron", v1alpha1.WorkloadTypeInstance, `
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: "example/app:1"}]}}}}
+`)
+	d, err := w.upstream.Register(w.ctx, wl)
+	w.must(err)
+	_, err = w.upstream.Create(w.ctx, d.Objects[0])
+	w.must(err)
+	d.Resources[0].Version = "v1beta1" // removed in Kubernetes 1.25
+	w.must(w.upstream.Declare(w.ctx, d))
+	w.expectState(d, 0, v1alpha1.ResourcePresent, "version v1beta1 is not served; watched as v1")
+	w.expectOperation(d, 0, controlplane.OperationAdded)
+	w.agree(tracked(d)...)
+}
+
+func TestClusterScopedResourceIsReported(t *testing.T) {
+	w := newWorld(t)
+	d := w.deploy("class", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: `+w.namespace+`}, value: 7}`)
+	w.expectOperation(d, 0, controlplane.OperationAdded)
+	w.expectStatus(d, "Healthy")
+	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[0]))
+	w.expectOperation(d, 0, controlplane.OperationDeleted)
+}
+
+// expectState waits until a listed resource's status is as wanted.
+func (w *world) expectState(d upstream.Deployed, resource int, want v1alpha1.ResourceState, message string) {
+	w.Helper()
+	res := d.Resources[resource]
+	w.eventually(60*time.Second, fmt.Sprintf("%s %s to be %s %s in the workload's status", res.Kind, res.Name, want, message), func() error {
+		cr, err := w.status(d.Name)
+		if err != nil || len(cr.Status.Resources) != len(d.Resources) {
+			return fmt.Errorf("%d resources: %w", len(cr.Status.Resources), err)
+		}
+		if got := cr.Status.Resources[resource]; got.State != want || !strings.Contains(got.Message, message) {
+			return fmt.Errorf("it is %s: %s", got.State, got.Message)
+		}
+		return nil
+	})
+}
+
+// expectOperation waits until the control plane has a resource's last operation.
+func (w *world) expectOperation(d upstream.Deployed, resource int, want string) {
+	w.Helper()
+	res := d.Resources[resource]
+	w.eventually(30*time.Second, fmt.Sprintf("%s of %s %s in the control plane", want, res.Kind, res.Name), func() error {
+		rows, err := w.api.Resources(w.ctx, nil)
+		for _, row := range rows {
+			if row.ID != nil && *row.ID == res.ThreeportID && row.LastOperation != nil && *row.LastOperation == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is not: %w", err)
+	})
+}

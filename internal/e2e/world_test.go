@@ -1,0 +1,355 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/oracle"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+// shared is what all tests of the package use: starting it takes longer than most of them.
+var shared struct {
+	cluster    *cluster.Cluster
+	agentUser  string // kubeconfig of the user that the agent's role is bound to
+	agent      string // binaries, this one with the race detector
+	plainAgent string
+	controlAPI string
+}
+
+func TestMain(m *testing.M) {
+	code, err := runMain(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runMain(m *testing.M) (code int, err error) {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "threeport-e2e-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	if shared.agent, err = process.Build(ctx, root, "./cmd/agent", dir, "-race"); err != nil {
+		return 1, err
+	}
+	if shared.plainAgent, err = process.Build(ctx, root, "./cmd/agent", filepath.Join(dir, "plain")); err != nil {
+		return 1, err
+	}
+	if shared.controlAPI, err = process.Build(ctx, root, "./cmd/controlplane", dir); err != nil {
+		return 1, err
+	}
+	if shared.cluster, err = cluster.Start(ctx, cluster.Options{Nodes: 2, Log: os.Stderr}); err != nil {
+		return 1, err
+	}
+	defer func() {
+		if stopErr := shared.cluster.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	if err := install(ctx); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// root is the module's, seen from this package.
+var root = filepath.Join("..", "..")
+
+// install applies the generated CRD and role, and binds the role to the agent's user.
+func install(ctx context.Context) error {
+	up, err := upstream.New(shared.cluster.Config(), upstream.API{})
+	if err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("find the CRD: %d files: %w", len(files), err)
+	}
+	for _, file := range append(files, filepath.Join(root, "config", "rbac", "role.yaml")) {
+		text, err := os.ReadFile(file) //nolint:gosec // the project's own
+		if err != nil {
+			return err
+		}
+		objects, err := upstream.Parse(string(text))
+		if err != nil {
+			return err
+		}
+		for _, obj := range objects {
+			if _, err := up.Create(ctx, obj); err != nil {
+				return err
+			}
+			if obj.GetKind() == "ClusterRole" {
+				if _, err := up.Create(ctx, clusterRoleBinding("agent", obj.GetName(), "agent")); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	shared.agentUser, _, err = shared.cluster.User("agent")
+	return err
+}
+
+func clusterRoleBinding(name, role, user string) *unstructured.Unstructured {
+	return object(fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: %s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
+`, name, role, user))
+}
+
+// object parses one manifest that is known to be right.
+func object(manifest string) *unstructured.Unstructured {
+	objects, err := upstream.Parse(manifest)
+	if err != nil || len(objects) != 1 {
+		panic(fmt.Sprintf("%d objects: %v in %s", len(objects), err, manifest))
+	}
+	return objects[0]
+}
+
+// world is what one test has for itself: a control-plane API, a recording proxy before it, an agent, an
+// oracle and a namespace.
+type world struct {
+	*testing.T
+	ctx       context.Context //nolint:containedctx // the test's own, which ends with it
+	namespace string
+	upstream  *upstream.Upstream
+	oracle    *oracle.Oracle
+	proxy     *proxy
+	api       upstream.API
+	agent     *process.Process
+	// controlPlane is the API's process.
+	controlPlane *process.Process
+	binary       string // the agent's
+	metrics      string // URLs
+	probes       string
+	user         string // the agent's kubeconfig
+}
+
+// newWorld starts a world whose agent runs with more flags.
+func newWorld(t *testing.T, flags ...string) *world {
+	t.Helper()
+	w := newWorldWithoutAgent(t)
+	w.startAgent(flags...)
+	return w
+}
+
+func newWorldWithoutAgent(t *testing.T) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{T: t, ctx: ctx, user: shared.agentUser, binary: shared.agent}
+	api, err := process.Start(shared.controlAPI, nil, []string{
+		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=sqlite::memory:",
+	})
+	w.must(err)
+	w.controlPlane = api
+	t.Cleanup(api.Kill)
+	line, err := api.WaitFor(ctx, `"url":"`)
+	w.must(err)
+	_, after, _ := strings.Cut(line, `"url":"`)
+	url, _, _ := strings.Cut(after, `"`)
+	w.api = upstream.API{URL: url}
+	w.proxy = newProxy(t, url)
+	w.upstream, err = upstream.New(shared.cluster.Config(), w.api)
+	w.must(err)
+	w.oracle, err = oracle.Watch(ctx, shared.cluster.Config(), oracle.Resources())
+	w.must(err)
+
+	w.namespace = "t-" + strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
+	w.create("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.namespace + "}}")
+	t.Cleanup(w.cleanUp)
+	return w
+}
+
+// startAgent starts the agent against the proxy, and waits until it is ready.
+func (w *world) startAgent(flags ...string) {
+	w.Helper()
+	metrics, probes := freeAddress(w.T), freeAddress(w.T)
+	args := append([]string{
+		"--kubeconfig=" + w.user, "--threeport-api-server=" + w.proxy.url, "--auth-enabled=false",
+		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + probes,
+	}, flags...)
+	w.metrics, w.probes = "http://"+metrics, "http://"+probes
+	var err error
+	w.agent, err = process.Start(w.binary, nil, args)
+	w.must(err)
+	agent := w.agent
+	w.Cleanup(func() {
+		if w.Failed() {
+			w.Logf("the agent's log:\n%s", agent.Output())
+		}
+		if err := agent.Stop(40 * time.Second); err != nil && !strings.Contains(err.Error(), "signal: killed") {
+			w.Errorf("stop the agent: %v", err)
+		}
+		if strings.Contains(agent.Output(), "DATA RACE") {
+			w.Errorf("the race detector found:\n%s", agent.Output())
+		}
+	})
+	_, err = agent.WaitFor(w.ctx, "Starting workers")
+	w.must(err)
+}
+
+// freeAddress returns a loopback address that nothing listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // nothing came of it
+	return listener.Addr().String()
+}
+
+// cleanUp removes what the test left in the shared cluster, with the agent still running to let go of its
+// workloads.
+func (w *world) cleanUp() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), time.Minute)
+	defer cancel()
+	dyn, err := dynamic.NewForConfig(shared.cluster.Config())
+	w.must(err)
+	workloads := dyn.Resource(v1alpha1.GroupVersion.WithResource("threeportworkloads"))
+	list, err := workloads.List(ctx, metav1.ListOptions{})
+	w.must(err)
+	for _, item := range list.Items {
+		// Without the finalizer: whether it is taken off in time is a test of its own.
+		_, _ = workloads.Patch(ctx, item.GetName(), "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		if err := workloads.Delete(ctx, item.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			w.Errorf("clean up: %v", err)
+		}
+	}
+	namespaces := dyn.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	if err := namespaces.Delete(ctx, w.namespace, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		w.Errorf("clean up: %v", err)
+	}
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// create creates an object from a manifest, in the test's namespace unless the manifest names another or
+// the kind is cluster-scoped.
+func (w *world) create(manifest string) *unstructured.Unstructured {
+	w.Helper()
+	created, err := w.upstream.Create(w.ctx, w.place(object(manifest)))
+	w.must(err)
+	return created
+}
+
+// place puts a namespaced object without a namespace into the test's.
+func (w *world) place(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	switch obj.GetKind() {
+	case "Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PriorityClass", "ThreeportWorkload":
+		return obj
+	}
+	if obj.GetNamespace() == "" {
+		obj.SetNamespace(w.namespace)
+	}
+	return obj
+}
+
+// workload makes a workload of manifests.
+func (w *world) workload(name string, typ v1alpha1.WorkloadType, manifests ...string) upstream.Workload {
+	w.Helper()
+	out := upstream.Workload{Name: w.namespace + "-" + name, Type: typ}
+	for _, manifest := range manifests {
+		out.Objects = append(out.Objects, w.place(object(manifest)))
+	}
+	return out
+}
+
+// deploy deploys a WorkloadInstance of manifests.
+func (w *world) deploy(name string, manifests ...string) upstream.Deployed {
+	w.Helper()
+	d, err := w.upstream.Deploy(w.ctx, w.workload(name, v1alpha1.WorkloadTypeInstance, manifests...))
+	w.must(err)
+	return d
+}
+
+// agree waits until the control plane holds what the oracle saw of the workloads.
+func (w *world) agree(workloads ...oracle.Expected) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+	defer cancel()
+	if err := w.oracle.Await(ctx, w.api, workloads); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func tracked(deployed ...upstream.Deployed) []oracle.Expected {
+	var out []oracle.Expected
+	for _, d := range deployed {
+		out = append(out, oracle.Expected{Deployed: d})
+	}
+	return out
+}
+
+// eventually checks again and again until there is no error, at most for a while.
+func (w *world) eventually(within time.Duration, expected string, check func() error) {
+	w.Helper()
+	deadline := time.NewTimer(within)
+	defer deadline.Stop()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			w.Fatalf("expected within %s: %s; at last: %v", within, expected, err)
+		}
+	}
+}
+
+// status returns a ThreeportWorkload as it is stored.
+func (w *world) status(name string) (*v1alpha1.ThreeportWorkload, error) {
+	out := &v1alpha1.ThreeportWorkload{}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ThreeportWorkload"))
+	resource, err := w.upstream.Resource(obj)
+	if err != nil {
+		return nil, err
+	}
+	if obj, err = resource.Get(w.ctx, name, metav1.GetOptions{}); err != nil {
+		return nil, err
+	}
+	return out, convert(obj.Object, out)
+}
+
+// get returns the body of a page, which must be there.
+func (w *world) get(url string) string {
+	w.Helper()
+	body, code := w.fetch(url)
+	if code != http.StatusOK {
+		w.Fatalf("GET %s: HTTP %d: %s", url, code, body)
+	}
+	return body
+}
