@@ -83,7 +83,7 @@ rules:
 - {apiGroups: [control-plane.threeport.io], resources: ["*"], verbs: ["*"]}
 - {apiGroups: ["", apps, batch], resources: [%s], verbs: [get, list, watch]}
 `, name, resources))
-	_, err = w.upstream.Create(w.ctx, clusterRoleBinding(name, name, name))
+	_, err = w.upstream.Create(w.ctx, upstream.ClusterRoleBinding(name, name, name))
 	w.must(err)
 	w.Cleanup(func() {
 		_ = w.upstream.DeleteObject(w.T.Context(), role)
@@ -114,7 +114,7 @@ metadata: {name: %s}
 rules: [{apiGroups: [apps], resources: [deployments], verbs: [get, list, watch]}]
 `, name))
 	t.Cleanup(func() { _ = w.upstream.DeleteObject(t.Context(), role) })
-	_, err := w.upstream.Create(w.ctx, clusterRoleBinding(name, name, w.namespace+"-agent"))
+	_, err := w.upstream.Create(w.ctx, upstream.ClusterRoleBinding(name, name, w.namespace+"-agent"))
 	w.must(err)
 	w.expectState(d, 1, v1alpha1.ResourcePresent, "")
 	w.expectStatus(d, "Healthy")
@@ -136,7 +136,7 @@ kind: ClusterRole
 metadata: {name: %s}
 rules: [{apiGroups: [control-plane.threeport.io], resources: ["*"], verbs: ["*"]}]
 `, name))
-	_, err = w.upstream.Create(w.ctx, clusterRoleBinding(name, name, name))
+	_, err = w.upstream.Create(w.ctx, upstream.ClusterRoleBinding(name, name, name))
 	w.must(err)
 	w.create(`
 apiVersion: rbac.authorization.k8s.io/v1

@@ -81,42 +81,11 @@ func install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("find the CRD: %d files: %w", len(files), err)
-	}
-	for _, file := range append(files, filepath.Join(root, "config", "rbac", "role.yaml")) {
-		text, err := os.ReadFile(file) //nolint:gosec // the project's own
-		if err != nil {
-			return err
-		}
-		objects, err := upstream.Parse(string(text))
-		if err != nil {
-			return err
-		}
-		for _, obj := range objects {
-			if _, err := up.Create(ctx, obj); err != nil {
-				return err
-			}
-			if obj.GetKind() == "ClusterRole" {
-				if _, err := up.Create(ctx, clusterRoleBinding("agent", obj.GetName(), "agent")); err != nil {
-					return err
-				}
-			}
-		}
+	if err := up.Install(ctx, root, "agent"); err != nil {
+		return err
 	}
 	shared.agentUser, _, err = shared.cluster.User("agent")
 	return err
-}
-
-func clusterRoleBinding(name, role, user string) *unstructured.Unstructured {
-	return object(fmt.Sprintf(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: %s}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
-`, name, role, user))
 }
 
 // object parses one manifest that is known to be right.

@@ -25,6 +25,8 @@ func Build(ctx context.Context, root, command, dir string, flags ...string) (str
 	args := append([]string{"build", "-o", out}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, command)...) //nolint:gosec // the project's own commands
 	cmd.Dir = root
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second // for go to remove its work folder
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", command, err, text)
 	}

@@ -6,12 +6,13 @@ import (
 )
 
 // run starts the process and waits for its end. The kernel kills the process when the thread that started it
-// ends, so the thread is kept for as long.
+// ends, so the thread is kept for as long. The process has a group of its own: Ctrl-C in a terminal is for its
+// parent, who ends it in order.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.done)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		started <- err
 		return

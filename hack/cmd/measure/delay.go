@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+// delays are how long after an Event was sent to the API server something happened, in milliseconds.
+type delays struct {
+	// watched is the floor: when a plain watch of Events, in this process, had it.
+	watched []float64
+	// reported is when the control plane made its row.
+	reported []float64
+}
+
+// measureDelay writes Events about a pod of a workload at an even rate.
+func (s *stack) measureDelay(ctx context.Context, d upstream.Deployed, size size) (delays, error) {
+	pods, err := s.client.CoreV1().Pods(d.Name).List(ctx, metav1.ListOptions{})
+	if err != nil || len(pods.Items) == 0 {
+		return delays{}, fmt.Errorf("list pods of %s: %d: %w", d.Name, len(pods.Items), err)
+	}
+	pod := pods.Items[0]
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch, err := s.client.CoreV1().Events(d.Name).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return delays{}, fmt.Errorf("watch events: %w", err)
+	}
+	defer watch.Stop()
+	seen := map[types.UID]time.Time{}
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for change := range watch.ResultChan() {
+			if ev, ok := change.Object.(*corev1.Event); ok && ev.Reason == "Measured" {
+				seen[ev.UID] = time.Now()
+			}
+			if len(seen) == size.events {
+				return
+			}
+		}
+	})
+
+	written := map[types.UID]time.Time{}
+	ticker := time.NewTicker(time.Second / time.Duration(size.rate))
+	defer ticker.Stop()
+	for i := range size.events {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return delays{}, ctx.Err()
+		}
+		at := time.Now()
+		ev, err := s.client.CoreV1().Events(d.Name).Create(ctx, &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("measured-%d", i), Namespace: d.Name},
+			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: d.Name, Name: pod.Name, UID: pod.UID},
+			Reason:         "Measured", Message: "event " + strconv.Itoa(i), Type: corev1.EventTypeNormal,
+			FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(at), Count: 1,
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return delays{}, fmt.Errorf("write event: %w", err)
+		}
+		written[ev.UID] = at
+	}
+	watching.Wait()
+	return s.collect(ctx, d, written, seen)
+}
+
+// collect waits for the rows of all Events, and compares their times.
+func (s *stack) collect(ctx context.Context, d upstream.Deployed, written, seen map[types.UID]time.Time) (delays, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	filter := url.Values{"workloadinstanceid": {strconv.FormatInt(d.InstanceID, 10)}}
+	for {
+		rows, err := s.upstream.API.Events(ctx, filter)
+		if err != nil {
+			return delays{}, err
+		}
+		var out delays
+		for _, row := range rows {
+			uid := types.UID(*row.RuntimeEventUID)
+			if at, ok := written[uid]; ok {
+				out.reported = append(out.reported, milliseconds(row.CreatedAt.Sub(at)))
+				out.watched = append(out.watched, milliseconds(seen[uid].Sub(at)))
+			}
+		}
+		if len(out.reported) == len(written) {
+			return out, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return delays{}, fmt.Errorf("%d of %d events have a row: %w", len(out.reported), len(written), ctx.Err())
+		}
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// percentile returns the value that p percent of the values are not above.
+func percentile(values []float64, p float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(len(sorted)-1, int(float64(len(sorted))*p/100))]
+}

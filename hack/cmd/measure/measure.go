@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/oracle"
+)
+
+// size is how much is measured.
+type size struct{ events, rate int }
+
+// The two sizes that are compared: the second has 60 workloads and 500 pods.
+const (
+	smallWorkloads, smallPods = 20, 5
+	largeWorkloads, largePods = 60, 10
+)
+
+// table is the result.
+type table struct{ missed bool }
+
+// row prints a figure. A bound of 0 is none.
+func (t *table) row(what string, figure, bound float64, unit string) {
+	verdict := ""
+	if bound > 0 {
+		verdict = fmt.Sprintf("at most %g %s", bound, unit)
+		if figure > bound {
+			verdict += ": **missed**"
+			t.missed = true
+		}
+	}
+	fmt.Printf("| %s | %.4g %s | %s |\n", what, figure, unit, verdict)
+}
+
+// measure runs the whole measurement, and reports whether a figure missed its bound.
+func measure(ctx context.Context, size size) (missed bool, err error) {
+	s, err := start(ctx)
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if err != nil {
+		return false, err
+	}
+	fmt.Printf("%s, %d CPUs, %s\n\n| figure | measured | bound |\n|---|---|---|\n",
+		runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
+	t := &table{}
+	all, err := s.measureWatches(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	if err := s.measureMemory(ctx, t, all); err != nil {
+		return false, err
+	}
+	if err := s.measureChanges(ctx, t, all); err != nil {
+		return false, err
+	}
+	d, err := s.measureDelay(ctx, all[0].Deployed, size)
+	if err != nil {
+		return false, err
+	}
+	rate := fmt.Sprintf(", %d Events at %d/s", size.events, size.rate)
+	t.row("Event → row, p50"+rate, percentile(d.reported, 50), 100, "ms")
+	t.row("Event → row, p99"+rate, percentile(d.reported, 99), 500, "ms")
+	t.row("Event → row, maximum"+rate, percentile(d.reported, 100), 0, "ms")
+	t.row("floor: Event → a plain watch, p50", percentile(d.watched, 50), 0, "ms")
+	t.row("floor: Event → a plain watch, p99", percentile(d.watched, 99), 0, "ms")
+	return t.missed, s.agree(ctx, all)
+}
+
+// measureWatches counts the API server's open WATCH requests without an agent, and with one at two sizes.
+func (s *stack) measureWatches(ctx context.Context, t *table) ([]oracle.Expected, error) {
+	var all []oracle.Expected
+	grown := func(from, to, pods int) (int, error) {
+		fresh, err := s.create(ctx, from, to, pods)
+		if err != nil {
+			return 0, err
+		}
+		for _, d := range fresh {
+			all = append(all, oracle.Expected{Deployed: d})
+		}
+		if err := s.stopAgent(); err != nil {
+			return 0, err
+		}
+		before, err := s.settledWatches(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if err := s.startAgent(ctx); err != nil {
+			return 0, err
+		}
+		if err := s.declare(ctx, all, fresh); err != nil {
+			return 0, err
+		}
+		after, err := s.settledWatches(ctx)
+		return after - before, err
+	}
+	small, err := grown(0, smallWorkloads, smallPods)
+	if err != nil {
+		return nil, err
+	}
+	large, err := grown(smallWorkloads, largeWorkloads, largePods)
+	if err != nil {
+		return nil, err
+	}
+	t.row(fmt.Sprintf("WATCH requests, %d workloads, %d pods", smallWorkloads, smallWorkloads*smallPods), float64(small), 12, "")
+	t.row(fmt.Sprintf("WATCH requests, %d workloads, 500 pods", largeWorkloads), float64(large), 12, "")
+	t.row("difference of the two", float64(max(large-small, small-large)), 0.5, "")
+	return all, nil
+}
+
+// settledWatches returns the open WATCH requests once three readings in a row agree: the controllers of the
+// cluster open and close their own.
+func (s *stack) settledWatches(ctx context.Context) (int, error) {
+	ticker := time.NewTicker(2 * time.Second)
+	defer ticker.Stop()
+	last, same := -1, 0
+	for {
+		n, err := s.watches(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if n == last {
+			same++
+		} else {
+			last, same = n, 0
+		}
+		if same == 3 {
+			return n, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// measureMemory measures the agent at full size, and the API server without and with it.
+func (s *stack) measureMemory(ctx context.Context, t *table, all []oracle.Expected) error {
+	server := s.cluster.PID("kube-apiserver")
+	if err := s.stopAgent(); err != nil {
+		return err
+	}
+	without, err := memory(ctx, server)
+	if err != nil {
+		return err
+	}
+	if err := s.startAgent(ctx); err != nil {
+		return err
+	}
+	if err := s.agree(ctx, all); err != nil {
+		return err
+	}
+	agent, err := memory(ctx, s.agent.PID())
+	if err != nil {
+		return err
+	}
+	with, err := memory(ctx, server)
+	if err != nil {
+		return err
+	}
+	t.row("resident memory of the agent at 500 pods", agent, 100, "MB")
+	t.row("resident memory of the API server without the agent", without, 0, "MB")
+	t.row("what the agent adds to it", with-without, 100, "MB")
+	return nil
+}
+
+// measureChanges changes everything, and after each change counts how the control plane differs from what
+// was seen in the cluster, once it has had the time to follow.
+func (s *stack) measureChanges(ctx context.Context, t *table, all []oracle.Expected) error {
+	pods := func(w oracle.Expected) int {
+		if i := indexOf(w); i < smallWorkloads {
+			return smallPods
+		}
+		return largePods
+	}
+	none := func(oracle.Expected) int { return 0 }
+	steps := []struct {
+		name string
+		do   func() error
+	}{
+		{"deployment", func() error { return nil }},
+		{"a rollout of all", func() error {
+			return s.patchAll(ctx, all, `{"spec":{"template":{"metadata":{"labels":{"rollout":"2"}}}}}`, pods)
+		}},
+		{"a scale to 0", func() error { return s.patchAll(ctx, all, `{"spec":{"replicas":0}}`, none) }},
+		{"a scale back", func() error {
+			for _, w := range all {
+				if err := s.patchAll(ctx, []oracle.Expected{w}, fmt.Sprintf(`{"spec":{"replicas":%d}}`, pods(w)), pods); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"recreation of a Deployment", func() error { return s.recreate(ctx, all[1], pods(all[1])) }},
+		{"deletion of half the ThreeportWorkloads", func() error { return s.releaseHalf(ctx, all) }},
+	}
+	for _, step := range steps {
+		if err := step.do(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		differences := 0
+		if err := s.agree(ctx, all); err != nil {
+			fmt.Fprintf(os.Stderr, "after %s: %v\n", step.name, err)
+			differences = 1
+		}
+		t.row("differences between cluster and control plane after "+step.name, float64(differences), 0.5, "")
+	}
+	h, err := oracle.Read(ctx, s.upstream.API)
+	if err != nil {
+		return err
+	}
+	t.row("Events compared", float64(len(h.Events)), 0, "")
+	return nil
+}
+
+func indexOf(w oracle.Expected) int {
+	var i int
+	_, _ = fmt.Sscanf(w.Name, "app-%d", &i) // named so by workload
+	return i
+}
+
+func (s *stack) recreate(ctx context.Context, w oracle.Expected, pods int) error {
+	deployment := w.Objects[len(w.Objects)-1]
+	if err := s.upstream.DeleteObject(ctx, deployment); err != nil {
+		return err
+	}
+	if _, err := s.upstream.Create(ctx, deployment); err != nil {
+		return err
+	}
+	return s.awaitReady(ctx, w.Name, pods)
+}
+
+func (s *stack) releaseHalf(ctx context.Context, all []oracle.Expected) error {
+	for i := len(all) / 2; i < len(all); i++ {
+		cr := &unstructured.Unstructured{}
+		cr.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ThreeportWorkload"))
+		cr.SetName(all[i].Name)
+		if err := s.upstream.DeleteObject(ctx, cr); err != nil {
+			return err
+		}
+		all[i].Released = true
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/oracle"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+// stack is what is measured, and what measures it.
+type stack struct {
+	dir      string
+	cluster  *cluster.Cluster
+	client   kubernetes.Interface
+	api      *process.Process
+	agent    *process.Process
+	binary   string
+	user     string
+	upstream *upstream.Upstream
+	oracle   *oracle.Oracle
+}
+
+// start brings up everything but the agent. The stack is to be stopped, also after an error.
+func start(ctx context.Context) (*stack, error) {
+	s := &stack{}
+	var err error
+	if s.dir, err = os.MkdirTemp("", "threeport-measure-"); err != nil {
+		return s, err
+	}
+	if s.binary, err = process.Build(ctx, ".", "./cmd/agent", s.dir, "-trimpath"); err != nil {
+		return s, err
+	}
+	apiBinary, err := process.Build(ctx, ".", "./cmd/controlplane", s.dir, "-trimpath")
+	if err != nil {
+		return s, err
+	}
+	if s.cluster, err = cluster.Start(ctx, cluster.Options{Nodes: 4, Log: os.Stderr}); err != nil {
+		return s, err
+	}
+	if s.client, err = kubernetes.NewForConfig(s.cluster.Config()); err != nil {
+		return s, err
+	}
+	s.api, err = process.Start(apiBinary, nil, []string{
+		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=sqlite:" + filepath.Join(s.dir, "controlplane.db"),
+	})
+	if err != nil {
+		return s, err
+	}
+	line, err := s.api.WaitFor(ctx, `"url":"`)
+	if err != nil {
+		return s, err
+	}
+	_, url, _ := strings.Cut(line, `"url":"`)
+	url, _, _ = strings.Cut(url, `"`)
+	if s.upstream, err = upstream.New(s.cluster.Config(), upstream.API{URL: url}); err != nil {
+		return s, err
+	}
+	if err = s.upstream.Install(ctx, ".", "agent"); err != nil {
+		return s, err
+	}
+	if s.user, _, err = s.cluster.User("agent"); err != nil {
+		return s, err
+	}
+	s.oracle, err = oracle.Watch(ctx, s.cluster.Config(), oracle.Resources())
+	return s, err
+}
+
+func (s *stack) startAgent(ctx context.Context) error {
+	var err error
+	s.agent, err = process.Start(s.binary, nil, []string{
+		"--kubeconfig=" + s.user, "--threeport-api-server=" + s.upstream.API.URL, "--auth-enabled=false",
+		"--metrics-bind-address=0", "--health-probe-bind-address=0",
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.agent.WaitFor(ctx, "Starting workers")
+	return err
+}
+
+func (s *stack) stopAgent() error {
+	if s.agent == nil {
+		return nil
+	}
+	agent := s.agent
+	s.agent = nil
+	return agent.Stop(40 * time.Second)
+}
+
+// stop ends everything, in the order in which one needs the other.
+func (s *stack) stop() error {
+	errs := []error{s.stopAgent()}
+	if s.api != nil {
+		errs = append(errs, s.api.Stop(10*time.Second))
+	}
+	if s.cluster != nil {
+		errs = append(errs, s.cluster.Stop())
+	}
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+}
+
+// watches returns the WATCH requests that the API server has open.
+func (s *stack) watches(ctx context.Context) (int, error) {
+	text, err := s.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the API server's metrics: %w", err)
+	}
+	total := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "apiserver_longrunning_requests{") && strings.Contains(line, `verb="WATCH"`) {
+			var n int
+			if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &n); err != nil {
+				return 0, fmt.Errorf("read the API server's metrics: %q: %w", line, err)
+			}
+			total += n
+		}
+	}
+	return total, nil
+}
+
+// memory returns what a process occupies, in MB, once it has been at rest for a while: the median of
+// readings.
+func memory(ctx context.Context, pid int) (float64, error) {
+	const readings = 9
+	all := make([]float64, 0, readings)
+	ticker := time.NewTicker(2 * time.Second)
+	defer ticker.Stop()
+	for range readings {
+		bytes, err := process.ResidentBytes(pid)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, float64(bytes)/1e6)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	return percentile(all, 50), nil
+}
