@@ -6,17 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
-	"time"
-)
 
-// idleConnsPerHost is how many connections are kept for reuse: at least as many
-// as there are concurrent senders.
-const idleConnsPerHost = 32
+	"github.com/threeport/threeport-agent/internal/residue"
+)
 
 // credentials is an [http.RoundTripper] over a transport that is replaced when
 // the certificate files change, and that adds the bearer token. A rotated
@@ -47,7 +43,7 @@ func newCredentials(c Config, https bool) (*credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	cr.current, cr.seen = newTransport(config), seen
+	cr.current, cr.seen = residue.NewTransport(config), seen
 	if _, err := cr.token(); err != nil {
 		return nil, err
 	}
@@ -90,7 +86,7 @@ func (c *credentials) transport() *http.Transport {
 		return c.current
 	}
 	c.current.CloseIdleConnections() // requests under way finish on it
-	c.current, c.seen = newTransport(config), now
+	c.current, c.seen = residue.NewTransport(config), now
 	return c.current
 }
 
@@ -112,28 +108,6 @@ func (c *credentials) token() (string, error) {
 		return "", fmt.Errorf("read bearer token: %s holds more than one token", c.tokenFile)
 	}
 	return token, nil
-}
-
-// newTransport makes a transport that keeps as little as possible of the answers
-// that pass through it: a PATCH is answered with the whole row, and that of a
-// Secret repeats the manifest it was registered with. So there is no HTTP/2 and
-// no decompression, whose buffers outlive an answer, and the read buffer is too
-// small to hold much; the body is read into a buffer of our own (see readAnswer).
-func newTransport(config *tls.Config) *http.Transport {
-	return &http.Transport{
-		ReadBufferSize:        64,
-		DisableCompression:    true,
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-		TLSClientConfig:       config,
-		TLSHandshakeTimeout:   5 * time.Second,
-		ForceAttemptHTTP2:     false,
-		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
-		MaxIdleConns:          2 * idleConnsPerHost,
-		MaxIdleConnsPerHost:   idleConnsPerHost,
-		IdleConnTimeout:       90 * time.Second,
-		ExpectContinueTimeout: time.Second,
-	}
 }
 
 // tlsFiles are the paths that a TLS configuration is loaded from; the zero

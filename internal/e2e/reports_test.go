@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -206,15 +207,24 @@ func TestSecretsStayInTheCluster(t *testing.T) {
 	const value = "correct-horse-battery-staple-4711"
 	encoded := base64.StdEncoding.EncodeToString([]byte(value))
 	out := w.startAgentIn(t.TempDir())
-	d := w.deploy("secret", fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: sesame}, data: {password: %s}}`, encoded))
+	// As kubectl apply creates it: with a copy of its manifest in an annotation.
+	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"sesame"},"data":{"password":%q}}`, encoded)
+	secret := object(manifest)
+	secret.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: manifest, "example.com/kept": "kept"})
+	wl := w.workload("secret", v1alpha1.WorkloadTypeInstance)
+	wl.Objects = append(wl.Objects, w.place(secret))
+	d, err := w.upstream.Deploy(w.ctx, wl)
+	w.must(err)
 	w.agree(tracked(d)...)
 	w.patch(d.Objects[0], fmt.Sprintf(`{"data":{"more":%q}}`, encoded))
 	w.agree(tracked(d)...)
 
 	row, err := w.api.Resources(w.ctx, nil)
 	w.must(err)
-	if !strings.Contains(string(row[0].RuntimeDefinition), `"name":"sesame"`) {
-		t.Errorf("the Secret's definition is %s, expected its metadata", row[0].RuntimeDefinition)
+	for _, text := range []string{`"name":"sesame"`, `"annotations":{"example.com/kept":"kept"}`, `"kind":"Secret"`} {
+		if !strings.Contains(string(row[0].RuntimeDefinition), text) {
+			t.Errorf("the Secret's definition is %s, expected its metadata with %s", row[0].RuntimeDefinition, text)
+		}
 	}
 	places := map[string]string{"the agent's log": w.agent.Output(), "the agent's metrics": w.get(w.metrics + "/metrics")}
 	for _, r := range w.proxy.sent("", "/") {
@@ -332,4 +342,3 @@ func (w *world) awaitReplicas(obj *unstructured.Unstructured, want int64) {
 func rowPath(d upstream.Deployed, resource int) string {
 	return fmt.Sprintf("/v0/workload-resource-instances/%d", d.Resources[resource].ThreeportID)
 }
-

@@ -7,22 +7,47 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Trim removes, in place, what never leaves the cluster: managed fields, the copy of the manifest that
-// kubectl apply leaves in an annotation, and whatever a Secret contains.
+// ManifestCopies are the annotations in which tools keep a copy of the manifest that they applied: of a Secret,
+// its values too.
+var ManifestCopies = []string{
+	corev1.LastAppliedConfigAnnotation, // kubectl apply
+	"kapp.k14s.io/original",
+	"objectset.rio.cattle.io/applied", // Fleet and k3s
+	"banzaicloud.com/last-applied",
+}
+
+// Trim removes, in place, what never leaves the cluster: managed fields, [ManifestCopies], and whatever a Secret
+// contains.
 func Trim(obj runtime.Object) {
+	switch o := obj.(type) {
+	case *unstructured.Unstructured:
+		trimUnstructured(o)
+		return
+	case *corev1.Secret:
+		o.Data, o.StringData = nil, nil
+	}
 	if o, err := meta.Accessor(obj); err == nil {
 		o.SetManagedFields(nil)
-		if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
-			delete(annotations, corev1.LastAppliedConfigAnnotation)
-			if len(annotations) == 0 {
-				annotations = nil
-			}
-			o.SetAnnotations(annotations)
+		annotations := o.GetAnnotations()
+		for _, name := range ManifestCopies {
+			delete(annotations, name)
+		}
+		if len(annotations) == 0 {
+			o.SetAnnotations(nil)
 		}
 	}
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return
+}
+
+// trimUnstructured does not use the accessors: they give nothing of a map in which one value is malformed.
+func trimUnstructured(u *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	for _, name := range ManifestCopies {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", name)
+	}
+	if annotations, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "annotations"); ok {
+		if m, isMap := annotations.(map[string]any); isMap && len(m) == 0 {
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
+		}
 	}
 	if gvk := u.GroupVersionKind(); gvk.Group == "" && gvk.Kind == "Secret" {
 		delete(u.Object, "data")

@@ -38,6 +38,7 @@ type Clients struct {
 	typed    kubernetes.Interface
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
+	secrets  metadata.Interface
 
 	mu       sync.Mutex
 	mappings map[schema.GroupVersionKind]mapping // answers of discovery
@@ -71,7 +72,22 @@ func NewClients(config *rest.Config) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metadata client: %w", err)
 	}
-	return &Clients{typed: typed, dynamic: dyn, metadata: meta, mappings: map[schema.GroupVersionKind]mapping{}}, nil
+	secrets, err := newSecretsClient(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Clients{
+		typed: typed, dynamic: dyn, metadata: meta, secrets: secrets,
+		mappings: map[schema.GroupVersionKind]mapping{},
+	}, nil
+}
+
+// metadataOf returns the client that a resource's metadata is read with.
+func (c *Clients) metadataOf(gvr schema.GroupVersionResource) metadata.Interface {
+	if gvr.Group == "" && gvr.Resource == "secrets" {
+		return c.secrets
+	}
+	return c.metadata
 }
 
 // resolve finds the resource of a kind: in the version asked for if it is served, else in the group's
@@ -196,7 +212,7 @@ func (c *Clients) missingVerb(ctx context.Context, gvr schema.GroupVersionResour
 // fetch reads the newest version of one object: as a whole, or, of a Secret, its metadata only.
 func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (runtime.Object, error) {
 	if ref.GroupKind() == secretKind.GroupKind() {
-		obj, err := c.metadata.Resource(gvr).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		obj, err := c.metadataOf(gvr).Resource(gvr).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("get metadata of %s: %w", ref, err)
 		}

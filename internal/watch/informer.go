@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
@@ -206,7 +206,7 @@ func (w *Watcher) newSharedInformer(i *informer) cache.SharedIndexInformer {
 	case i.gvk == podKind:
 		shared = coreinformers.NewPodInformer(w.clients.typed, i.id.namespace, resync, none)
 	case metadataOnly(i.gvk):
-		shared = metadatainformer.NewFilteredMetadataInformer(w.clients.metadata, i.id.gvr, i.id.namespace, resync, none, nil).Informer()
+		shared = metadatainformer.NewFilteredMetadataInformer(w.clients.metadataOf(i.id.gvr), i.id.gvr, i.id.namespace, resync, none, nil).Informer()
 	default:
 		shared = dynamicinformer.NewFilteredDynamicInformer(w.clients.dynamic, i.id.gvr, i.id.namespace, resync, none, nil).Informer()
 	}

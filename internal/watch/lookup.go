@@ -69,7 +69,7 @@ func (l *lookups) get(ctx context.Context, id target.Identity) (target.Object, e
 	if !namespaced {
 		id.Namespace = ""
 	}
-	o, err := l.w.clients.metadata.Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+	o, err := l.w.clients.metadataOf(gvr).Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	if err != nil {
 		return target.Object{}, err
 	}

@@ -235,7 +235,7 @@ func (w *Watcher) CaughtUp(ctx context.Context, workload string) (bool, error) {
 		if !exists || !ok || state.state != target.Present {
 			continue
 		}
-		live, err := w.clients.metadata.Resource(state.gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+		live, err := w.clients.metadataOf(state.gvr).Resource(state.gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return false, nil
@@ -295,4 +295,3 @@ func instanceLabels(labels map[string]string) map[string]string {
 	}
 	return out
 }
-

@@ -1,0 +1,129 @@
+package watch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/threeport/threeport-agent/internal/observe"
+	"github.com/threeport/threeport-agent/internal/residue"
+)
+
+// newSecretsClient returns a metadata client that Secrets are read with. Their data is not asked for. But
+// tools that apply manifests keep a copy of them in an annotation, which is metadata, and which the API server
+// cannot be asked to leave out: it is blotted out as it comes in, before anything decodes it.
+func newSecretsClient(config *rest.Config) (metadata.Interface, error) {
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("TLS for Secrets: %w", err)
+	}
+	transport, err := rest.HTTPWrappersForConfig(config, blotting{residue.NewTransport(tlsConfig)})
+	if err != nil {
+		return nil, fmt.Errorf("transport for Secrets: %w", err)
+	}
+	client, err := metadata.NewForConfigAndClient(config, &http.Client{Transport: transport})
+	if err != nil {
+		return nil, fmt.Errorf("metadata client for Secrets: %w", err)
+	}
+	return client, nil
+}
+
+// blotting asks for metadata as JSON, and for nothing else, and blots out copies of manifests.
+type blotting struct{ next http.RoundTripper }
+
+func (b blotting) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	var accepted []string
+	for kind := range strings.SplitSeq(req.Header.Get("Accept"), ",") {
+		if strings.HasPrefix(kind, "application/json;as=PartialObjectMetadata") {
+			accepted = append(accepted, kind)
+		}
+	}
+	req.Header.Set("Accept", strings.Join(accepted, ","))
+	answer, err := b.next.RoundTrip(req)
+	if err == nil {
+		answer.Body = &blotter{body: answer.Body}
+	}
+	return answer, err
+}
+
+// blotter overwrites, in the JSON that passes through it, the values of annotations that hold a copy of the
+// object's manifest. The JSON keeps its length and stays valid.
+type blotter struct {
+	body  io.ReadCloser
+	state blotState
+	// name is the JSON string that is being read, as far as it may matter.
+	name    []byte
+	escaped bool
+}
+
+type blotState int
+
+const (
+	outside   blotState = iota // between strings
+	inString                   // in one that may be an annotation's name
+	afterName                  // behind such a name, before its value
+	inValue                    // in a value that is overwritten
+)
+
+// longestName bounds what is remembered of a string.
+const longestName = 128
+
+func (b *blotter) Read(p []byte) (int, error) {
+	n, err := b.body.Read(p)
+	for i := range p[:n] {
+		p[i] = b.pass(p[i])
+	}
+	return n, err
+}
+
+func (b *blotter) Close() error { return b.body.Close() }
+
+// pass returns what a byte becomes.
+func (b *blotter) pass(c byte) byte {
+	switch b.state {
+	case outside:
+		if c == '"' {
+			b.state, b.name, b.escaped = inString, b.name[:0], false
+		}
+	case inString:
+		switch {
+		case c == '"' && !b.escaped:
+			b.state = outside
+			if b.isCopy() {
+				b.state = afterName
+			}
+		case len(b.name) < longestName:
+			b.name = append(b.name, c)
+		}
+		b.escaped = c == '\\' && !b.escaped
+	case afterName:
+		if c == '"' {
+			b.state, b.escaped = inValue, false
+		} else if !bytes.ContainsRune([]byte(": \t\r\n"), rune(c)) {
+			b.state = outside
+		}
+	case inValue:
+		if c == '"' && !b.escaped {
+			b.state = outside
+			return c
+		}
+		b.escaped = c == '\\' && !b.escaped
+		return '-'
+	}
+	return c
+}
+
+func (b *blotter) isCopy() bool {
+	for _, name := range observe.ManifestCopies {
+		if string(b.name) == name {
+			return true
+		}
+	}
+	return false
+}
