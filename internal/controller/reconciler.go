@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,18 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"k8s.io/client-go/util/workqueue"
-
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/target"
 )
 
-// The agent reads every kind, because workloads may list any, and changes nothing but its own resources.
+// The agent reads every kind, because workloads may list any, and changes nothing but its own resources. It
+// lists and watches, and never gets: to get whatever there is includes pods/exec and nodes/proxy.
 //
 // +kubebuilder:rbac:groups=control-plane.threeport.io,resources=threeportworkloads,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=control-plane.threeport.io,resources=threeportworkloads/finalizers,verbs=update
 // +kubebuilder:rbac:groups=control-plane.threeport.io,resources=threeportworkloads/status,verbs=get;patch
-// +kubebuilder:rbac:groups=*,resources=*,verbs=get;list;watch
+// +kubebuilder:rbac:groups=*,resources=*,verbs=list;watch
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=selfsubjectaccessreviews,verbs=create
 
 // Watcher tells what is seen of the registry's workloads.

@@ -69,7 +69,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress Progress) v
 	for _, s := range sights {
 		status.Resources = append(status.Resources, v1alpha1.ResourceStatus{
 			Group: s.Group, Version: s.Version, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name,
-			State: v1alpha1.ResourceState(s.State), Message: s.Message, Health: s.Health, Reason: s.Reason,
+			State: v1alpha1.ResourceState(s.State), Message: shorten(s.Message, len(sights)), Health: s.Health, Reason: s.Reason,
 		})
 	}
 	meta.SetStatusCondition(&status.Conditions, watching(wl.Generation, sights, r.watcher.Troubles()))
@@ -127,11 +127,22 @@ func delivered(generation int64, d v1alpha1.DeliveryStatus) metav1.Condition {
 	return c
 }
 
+// shorten cuts a message so that those of all resources together stay far below what the API server stores
+// of one object (1.5 MiB by default), whatever the API server and admission webhooks put into their errors.
+func shorten(message string, resources int) string {
+	const all, least, most = 200_000, 40, 512 // bytes
+	limit := min(max(all/max(resources, 1), least), most)
+	if len(message) <= limit {
+		return message
+	}
+	return strings.ToValidUTF8(message[:limit], "") + "…"
+}
+
 // summary joins sentences, as many as fit a condition's message.
 func summary(sentences []string) string {
 	const shown = 5
 	if more := len(sentences) - shown; more > 0 {
 		sentences = append(slices.Clone(sentences[:shown]), fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(sentences, "; ")
+	return shorten(strings.Join(sentences, "; "), 1)
 }

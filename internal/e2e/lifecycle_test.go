@@ -251,7 +251,7 @@ func TestWrongFlagsAreRefusedWithWhatToDo(t *testing.T) {
 		{"a server that is no host", "--threeport-api-server", []string{"--threeport-api-server=ftp://example"}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			out, err := exec.CommandContext(t.Context(), shared.agent, c.args...).CombinedOutput() //nolint:gosec // the test's own binary
+			out, err := exec.CommandContext(t.Context(), shared.agent, c.args...).CombinedOutput()
 			var exit *exec.ExitError
 			if err == nil {
 				t.Fatalf("the agent ended with exit code 0, expected 2: %s", out)
@@ -322,4 +322,3 @@ func (w *world) watches() int {
 	}
 	return n
 }
-

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -46,9 +47,7 @@ func newProxy(t *testing.T, backend string) *proxy {
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		status, header := p.record(request{req.Method, req.URL.RequestURI(), body})
 		if status != 0 {
-			for key, values := range header {
-				rw.Header()[key] = values
-			}
+			maps.Copy(rw.Header(), header)
 			rw.WriteHeader(status)
 			_ = json.NewEncoder(rw).Encode(map[string]any{
 				"Meta": map[string]any{}, "Data": nil,

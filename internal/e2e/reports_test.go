@@ -79,7 +79,7 @@ func TestCustomResourcesAreReportedThroughAnyChain(t *testing.T) {
 	w := newWorld(t)
 	for _, kind := range []string{"App", "Widget"} {
 		definition := w.create(crd(w.namespace+".example.com", kind, strings.ToLower(kind)+"s"))
-		t.Cleanup(func() { _ = w.upstream.DeleteObject(t.Context(), definition) })
+		w.removeLater(definition)
 		w.awaitCondition(definition, "Established")
 	}
 	api := w.namespace + ".example.com/v1"

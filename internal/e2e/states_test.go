@@ -48,7 +48,7 @@ func TestKindThatIsNotInstalledHealsAndDelaysNoOther(t *testing.T) {
 	w.expectCondition(d.Name, v1alpha1.ConditionWatching, metav1.ConditionFalse)
 
 	definition := w.create(crd(group, "Gadget", "gadgets"))
-	t.Cleanup(func() { _ = w.upstream.DeleteObject(t.Context(), definition) })
+	w.removeLater(definition)
 	w.awaitCondition(definition, "Established")
 	_, err = w.upstream.Create(w.ctx, d.Objects[1])
 	w.must(err)
@@ -85,9 +85,7 @@ rules:
 `, name, resources))
 	_, err = w.upstream.Create(w.ctx, upstream.ClusterRoleBinding(name, name, name))
 	w.must(err)
-	w.Cleanup(func() {
-		_ = w.upstream.DeleteObject(w.T.Context(), role)
-	})
+	w.removeLater(role)
 }
 
 func TestForbiddenKindHealsAndDelaysNoOther(t *testing.T) {
@@ -113,7 +111,7 @@ kind: ClusterRole
 metadata: {name: %s}
 rules: [{apiGroups: [apps], resources: [deployments], verbs: [get, list, watch]}]
 `, name))
-	t.Cleanup(func() { _ = w.upstream.DeleteObject(t.Context(), role) })
+	w.removeLater(role)
 	_, err := w.upstream.Create(w.ctx, upstream.ClusterRoleBinding(name, name, w.namespace+"-agent"))
 	w.must(err)
 	w.expectState(d, 1, v1alpha1.ResourcePresent, "")
@@ -162,7 +160,7 @@ func TestWatchedNamespacesAreTheConfiguredOnes(t *testing.T) {
 	w := newWorldWithoutAgent(t)
 	w.startAgent("--watch-namespaces=" + w.namespace)
 	d := w.deploy("web", deployment("web", 1), `{apiVersion: v1, kind: ConfigMap, metadata: {name: elsewhere, namespace: default}}`)
-	t.Cleanup(func() { _ = w.upstream.DeleteObject(t.Context(), d.Objects[1]) })
+	w.removeLater(d.Objects[1])
 	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
 	w.expectState(d, 1, v1alpha1.ResourceForbidden, "namespace default is not among those that the agent watches")
 	w.expectOperation(d, 0, controlplane.OperationModified)

@@ -214,6 +214,15 @@ func (w *world) cleanUp() {
 	}
 }
 
+// removeLater deletes a cluster-scoped object when the test ends.
+func (w *world) removeLater(obj *unstructured.Unstructured) {
+	w.Cleanup(func() {
+		if err := w.upstream.DeleteObject(context.WithoutCancel(w.ctx), obj); err != nil {
+			w.Errorf("clean up: %v", err)
+		}
+	})
+}
+
 func (w *world) must(err error) {
 	w.Helper()
 	if err != nil {

@@ -154,10 +154,10 @@ func verdict(s target.Sight, judged health.Verdict) health.Verdict {
 		}
 		return health.Verdict{Status: health.Unknown, Reason: "NotJudged"}
 	case target.Absent:
-		return health.Verdict{Status: health.Down, Reason: "Absent", Message: s.Ref.String() + " does not exist"}
-	default:
-		return health.Verdict{Status: health.Unknown, Reason: string(s.State), Message: s.Message}
+		return health.Verdict{Status: health.Down, Reason: "Absent", Message: s.String() + " does not exist"}
+	case target.Pending, target.KindNotInstalled, target.Forbidden, target.Unavailable:
 	}
+	return health.Verdict{Status: health.Unknown, Reason: string(s.State), Message: s.Message}
 }
 
 // Verdict returns the verdict on a workload, the worst of its resources'; false while some of them have

@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -209,18 +210,35 @@ func (c *Clients) missingVerb(ctx context.Context, gvr schema.GroupVersionResour
 	return "", nil
 }
 
+// Objects are read one by one with a list that selects a name, not with a get: a role that may get every
+// resource of every kind may also get pods/exec and nodes/proxy, which is to take the cluster over.
+func named(name string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
+}
+
 // fetch reads the newest version of one object: as a whole, or, of a Secret, its metadata only.
 func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (runtime.Object, error) {
 	if ref.GroupKind() == secretKind.GroupKind() {
-		obj, err := c.metadataOf(gvr).Resource(gvr).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("get metadata of %s: %w", ref, err)
-		}
-		return obj, nil
+		return c.fetchMetadata(ctx, gvr, ref)
 	}
-	obj, err := c.dynamic.Resource(gvr).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	list, err := c.dynamic.Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
 	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", ref, err)
+		return nil, fmt.Errorf("read %s: %w", ref, err)
 	}
-	return obj, nil
+	if len(list.Items) == 0 {
+		return nil, apierrors.NewNotFound(gvr.GroupResource(), ref.Name)
+	}
+	return &list.Items[0], nil
+}
+
+// fetchMetadata reads the newest metadata of one object.
+func (c *Clients) fetchMetadata(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (*metav1.PartialObjectMetadata, error) {
+	list, err := c.metadataOf(gvr).Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
+	if err != nil {
+		return nil, fmt.Errorf("read metadata of %s: %w", ref, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, apierrors.NewNotFound(gvr.GroupResource(), ref.Name)
+	}
+	return &list.Items[0], nil
 }

@@ -154,7 +154,7 @@ func (p *pool) eventsAbout(id target.Identity) []types.NamespacedName {
 	for _, i := range p.all(func(i *informer) bool { return i.gvk.GroupKind() == eventKind.GroupKind() }) {
 		index, value := indexByUID, string(id.UID)
 		if id.UID == "" {
-			index, value = indexByName, id.Ref.String()
+			index, value = indexByName, id.String()
 		}
 		events, err := i.shared.GetIndexer().ByIndex(index, value)
 		if err != nil {

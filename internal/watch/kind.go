@@ -227,7 +227,7 @@ func (k *kind) pass(ctx context.Context) bool {
 		k.set(kindState{state: target.Forbidden, message: failure.Error(), gvr: gvr})
 		return false
 	}
-	k.hold(ctx, gvr, namespaced, scopes)
+	k.hold(ctx, gvr, scopes)
 	return !scopes.denied()
 }
 
@@ -242,7 +242,7 @@ func (k *kind) failure() error {
 }
 
 // hold acquires an informer for each permitted scope, and releases the others.
-func (k *kind) hold(ctx context.Context, gvr schema.GroupVersionResource, namespaced bool, scopes permissions) {
+func (k *kind) hold(ctx context.Context, gvr schema.GroupVersionResource, scopes permissions) {
 	k.release(func(namespace string) bool {
 		missing, wanted := scopes[namespace]
 		return !wanted || missing != ""

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 
@@ -69,7 +68,7 @@ func (l *lookups) get(ctx context.Context, id target.Identity) (target.Object, e
 	if !namespaced {
 		id.Namespace = ""
 	}
-	o, err := l.w.clients.metadataOf(gvr).Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+	o, err := l.w.clients.fetchMetadata(ctx, gvr, id.Ref)
 	if err != nil {
 		return target.Object{}, err
 	}

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"time"
 
@@ -143,8 +144,8 @@ func (w *Watcher) report(ctx context.Context, current target.Identity, claim tar
 	if !ok {
 		return nil, nil
 	}
-	o, err := meta.Accessor(cached)
-	if err != nil || o.GetUID() != current.UID {
+	o, ok := cached.(metav1.Object)
+	if !ok || o.GetUID() != current.UID {
 		return nil, nil // a newer change is on its way
 	}
 	op.ResourceVersion = o.GetResourceVersion()
@@ -198,9 +199,7 @@ func (w *Watcher) withdrawOthers(ref target.Ref, offered map[observe.Key]target.
 	w.mu.Lock()
 	old := w.reported[ref]
 	if incomplete {
-		for key, id := range old {
-			offered[key] = id
-		}
+		maps.Copy(offered, old)
 	}
 	if len(offered) == 0 {
 		delete(w.reported, ref)
@@ -235,7 +234,7 @@ func (w *Watcher) CaughtUp(ctx context.Context, workload string) (bool, error) {
 		if !exists || !ok || state.state != target.Present {
 			continue
 		}
-		live, err := w.clients.metadataOf(state.gvr).Resource(state.gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+		live, err := w.clients.fetchMetadata(ctx, state.gvr, r.Ref)
 		switch {
 		case apierrors.IsNotFound(err):
 			return false, nil

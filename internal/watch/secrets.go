@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/metadata"
@@ -92,16 +93,7 @@ func (b *blotter) pass(c byte) byte {
 			b.state, b.name, b.escaped = inString, b.name[:0], false
 		}
 	case inString:
-		switch {
-		case c == '"' && !b.escaped:
-			b.state = outside
-			if b.isCopy() {
-				b.state = afterName
-			}
-		case len(b.name) < longestName:
-			b.name = append(b.name, c)
-		}
-		b.escaped = c == '\\' && !b.escaped
+		b.passInString(c)
 	case afterName:
 		if c == '"' {
 			b.state, b.escaped = inValue, false
@@ -119,11 +111,18 @@ func (b *blotter) pass(c byte) byte {
 	return c
 }
 
-func (b *blotter) isCopy() bool {
-	for _, name := range observe.ManifestCopies {
-		if string(b.name) == name {
-			return true
+// passInString reads on in a string, which is a name only if what follows it is a colon.
+func (b *blotter) passInString(c byte) {
+	switch {
+	case c == '"' && !b.escaped:
+		b.state = outside
+		if b.isCopy() {
+			b.state = afterName
 		}
+	case len(b.name) < longestName:
+		b.name = append(b.name, c)
 	}
-	return false
+	b.escaped = c == '\\' && !b.escaped
 }
+
+func (b *blotter) isCopy() bool { return slices.Contains(observe.ManifestCopies, string(b.name)) }

@@ -111,7 +111,7 @@ var eventIndexers = cache.Indexers{
 	},
 	indexByName: func(obj any) ([]string, error) {
 		if ev, ok := obj.(*corev1.Event); ok {
-			return []string{observe.InvolvedObject(ev).Ref.String()}, nil
+			return []string{observe.InvolvedObject(ev).String()}, nil
 		}
 		return nil, nil
 	},

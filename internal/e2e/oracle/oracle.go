@@ -137,4 +137,3 @@ func Resources() map[string]schema.GroupVersionResource {
 		"StatefulSet": apps.WithResource("statefulsets"), "Job": batch.WithResource("jobs"), "CronJob": batch.WithResource("cronjobs"),
 	}
 }
-

@@ -19,14 +19,20 @@ import (
 	"time"
 )
 
-// Build compiles one of the project's commands, such as "./cmd/agent", into a folder and returns the binary.
+// Build compiles one of the project's commands, such as "./cmd/agent", into a folder, given by its absolute
+// path, and returns the binary.
 func Build(ctx context.Context, root, command, dir string, flags ...string) (string, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", fmt.Errorf("build %s: %w", command, err)
+	}
 	out := filepath.Join(dir, filepath.Base(command))
 	args := append([]string{"build", "-o", out}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, command)...) //nolint:gosec // the project's own commands
 	cmd.Dir = root
+	// A build that is interrupted early leaves its work folder behind: let it be where the binary is.
+	cmd.Env = append(os.Environ(), "GOTMPDIR="+dir)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second // for go to remove its work folder
+	cmd.WaitDelay = 10 * time.Second
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", command, err, text)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -61,9 +62,7 @@ func (a API) Resources(ctx context.Context, filter url.Values) ([]controlplane.W
 
 func list[T any](ctx context.Context, a API, objects string, filter url.Values) ([]T, error) {
 	query := url.Values{"size": {"-1"}}
-	for key, values := range filter {
-		query[key] = values
-	}
+	maps.Copy(query, filter)
 	return call[T](ctx, a, http.MethodGet, "/v0/"+objects+"?"+query.Encode(), nil)
 }
 

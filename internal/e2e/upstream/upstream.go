@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -166,8 +167,8 @@ func (u *Upstream) Declare(ctx context.Context, d Deployed) error {
 
 // Delete deletes the workload's objects, last first, and then its ThreeportWorkload.
 func (u *Upstream) Delete(ctx context.Context, d Deployed) error {
-	for i := len(d.Objects) - 1; i >= 0; i-- {
-		if err := u.DeleteObject(ctx, d.Objects[i]); err != nil {
+	for _, obj := range slices.Backward(d.Objects) {
+		if err := u.DeleteObject(ctx, obj); err != nil {
 			return err
 		}
 	}

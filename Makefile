@@ -1,0 +1,124 @@
+# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, IMG, CONFIG and VERSION may be set; ARGS are the
+# flags of what a target runs, as in `make cluster ARGS='--nodes 5'`.
+
+GO      ?= go
+KUBECTL ?= kubectl
+DOCKER  ?= docker
+IMG     ?= threeport-agent:latest
+CONFIG  ?= config/default
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+ARGS    ?=
+
+TOOL           = $(GO) tool -modfile=hack/tools/go.mod
+GOLANGCI_LINT  = $(TOOL) golangci-lint
+CONTROLLER_GEN = $(TOOL) controller-gen
+
+# The version comes from git describe, so that a checkout that git does not trust builds too.
+GOBUILD = $(GO) build -trimpath -buildvcs=false
+
+DEEPCOPY      = object paths=./api/...
+MANIFESTS     = crd rbac:roleName=threeport-agent paths=./api/... paths=./internal/controller/...
+DEEPCOPY_FILE = zz_generated.deepcopy.go
+
+# Tests in these packages start whole control planes: one package at a time, and never from the cache, which
+# does not know the binaries that they run.
+CLUSTER_TESTS = ./hack/... ./internal/e2e/...
+# The others, started by the shell of a recipe.
+UNIT_TESTS    = $$($(GO) list ./... | grep -v -e /threeport-agent/hack/ -e /threeport-agent/internal/e2e)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+##@ Look
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z][a-z-]*:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Show the agent at work on a local control plane; ARGS=--once to end by itself
+	@$(GOBUILD) -o bin/demo ./hack/cmd/demo
+	@exec bin/demo $(ARGS)
+
+.PHONY: cluster
+cluster: ## Run a local control plane with fake nodes until interrupted; ARGS='--nodes 5'
+	@$(GOBUILD) -o bin/cluster ./hack/cmd/cluster
+	@exec bin/cluster $(ARGS)
+
+.PHONY: measure
+measure: ## Measure the agent on a local control plane; see docs/measurements.md
+	@$(GOBUILD) -o bin/measure ./hack/cmd/measure
+	@exec bin/measure $(ARGS)
+
+##@ Build
+
+.PHONY: build
+build: ## Build the binaries into bin/
+	$(GOBUILD) -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+
+.PHONY: docker-build
+docker-build: ## Build the agent's container image as IMG
+	$(DOCKER) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+
+.PHONY: clean
+clean: ## Remove what was built here; the control plane's binaries in the user's cache stay
+	rm -rf bin
+
+##@ Check
+
+.PHONY: test
+test: unit e2e ## Run every test, with the race detector
+
+.PHONY: unit
+unit: cluster-binaries ## Run the tests that need no more than an API server
+	$(GO) test -race -timeout 15m $(UNIT_TESTS)
+
+.PHONY: e2e
+e2e: cluster-binaries ## Run the tests on whole control planes
+	$(GO) test -race -timeout 30m -p 1 -count 1 $(CLUSTER_TESTS)
+
+.PHONY: cluster-binaries
+cluster-binaries: ## Build etcd, Kubernetes and kwok into the user's cache: minutes the first time
+	@$(GOBUILD) -o bin/cluster ./hack/cmd/cluster
+	@bin/cluster --build-only
+
+.PHONY: lint
+lint: ## Run the linters and check the format
+	$(GOLANGCI_LINT) run --allow-serial-runners ./...
+
+.PHONY: fmt
+fmt: ## Format the Go files
+	$(GOLANGCI_LINT) fmt
+
+##@ Generate
+
+.PHONY: generate
+generate: ## Generate the deep copies of the API's types
+	$(CONTROLLER_GEN) $(DEEPCOPY)
+
+.PHONY: manifests
+manifests: ## Generate the CRD and the agent's role
+	$(CONTROLLER_GEN) $(MANIFESTS) output:crd:artifacts:config=config/crd/bases output:rbac:artifacts:config=config/rbac
+
+.PHONY: verify-generated
+verify-generated: ## Check that generated files are current
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	$(CONTROLLER_GEN) $(DEEPCOPY) output:object:dir="$$dir/api" && \
+	$(CONTROLLER_GEN) $(MANIFESTS) output:crd:artifacts:config="$$dir/crd" output:rbac:artifacts:config="$$dir/rbac" && \
+	if diff -u api/v1alpha1/$(DEEPCOPY_FILE) "$$dir/api/$(DEEPCOPY_FILE)" && \
+		diff -ru config/crd/bases "$$dir/crd" && \
+		diff -u config/rbac/role.yaml "$$dir/rbac/role.yaml"; \
+	then echo 'Generated files are current.'; \
+	else echo 'Generated files are not current: run `make generate manifests` and commit the result.' >&2; exit 1; fi
+
+##@ Install
+
+.PHONY: install
+install: ## Install the CRD into kubectl's current cluster
+	$(KUBECTL) apply --server-side -k config/crd
+
+.PHONY: deploy
+deploy: ## Install the agent there, with the CRD; CONFIG= is an overlay of config/default
+	$(KUBECTL) apply --server-side -k $(CONFIG)

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+// refresh is how often the control-plane API is asked while the workloads come up.
+const refresh = 500 * time.Millisecond
+
+// errInterrupted is the end of a demo that was told to stop before it was up.
+var errInterrupted = errors.New("interrupted; everything is stopped")
+
+// demo is one run.
+type demo struct {
+	config
+	out io.Writer
+}
+
+func newDemo(cfg config, out io.Writer) *demo { return &demo{cfg, out} }
+
+// run shows the demo and takes everything down again, whatever came of it.
+func (d *demo) run(ctx context.Context) error {
+	root, err := sourceTree()
+	if err != nil {
+		return err
+	}
+	s := &stack{root: root, log: d.out}
+	err = d.show(ctx, s)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		err = errInterrupted // whatever else failed did so because of that
+	case err != nil:
+		s.printLogs()
+	}
+	d.say("\nStopping the agent, the control-plane API and the cluster.")
+	return errors.Join(err, s.stop())
+}
+
+func (d *demo) show(ctx context.Context, s *stack) error {
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	ctx, release := s.guard(ctx)
+	defer release()
+
+	scene, err := newScene(s)
+	if err != nil {
+		return err
+	}
+	d.say("Deploying the workloads: registered in the API, created in the cluster, declared to the agent.\n")
+	if err := scene.deploy(ctx); err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	unmet, err := d.settle(ctx, scene)
+	if err != nil {
+		return err
+	}
+	if len(unmet) == 0 {
+		d.say("\nEverything expected is in the control-plane API, and nothing else.")
+	} else {
+		err = fmt.Errorf("%d expectations are not met after %s:\n  %s", len(unmet), d.timeout, strings.Join(unmet, "\n  "))
+	}
+	if d.once {
+		return err
+	}
+	if err != nil {
+		d.say("\n%s", err)
+	}
+	if err := d.hint(ctx, s, scene); err != nil {
+		return err
+	}
+	return d.stay(ctx, scene)
+}
+
+// settle shows what the control-plane API says until it is what is expected, or the time is over: then it
+// returns what is not as expected.
+func (d *demo) settle(ctx context.Context, scene *scene) (unmet []string, err error) {
+	deadline := time.NewTimer(d.timeout)
+	defer deadline.Stop()
+	ticker := time.NewTicker(refresh)
+	defer ticker.Stop()
+	screen := newScreen(d.out)
+	for {
+		said, unmet := scene.look(ctx)
+		if said != nil {
+			screen.show(table(scene.deployed, *said, screen.width()))
+		}
+		if len(unmet) == 0 {
+			return nil, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-deadline.C:
+			return unmet, nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// stay keeps the demo up until it is interrupted, which is no error, or a part of it dies, which is one.
+func (d *demo) stay(ctx context.Context, scene *scene) error {
+	ticker := time.NewTicker(refresh)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if death, ok := errors.AsType[*deathError](context.Cause(ctx)); ok {
+				return death
+			}
+			return nil
+		case <-ticker.C:
+			_ = scene.operator.reconcile(ctx) // it is tried again, as by any operator
+		}
+	}
+}
+
+func (d *demo) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(d.out, format+"\n", args...)
+}
+
+// scene is what is played in the cluster, and what is looked at.
+type scene struct {
+	upstream *upstream.Upstream
+	operator *operator
+	oracle   *oracle
+	leaks    *leakDetector
+	logs     func() map[string]string // by what writes them
+	deployed []deployed
+}
+
+func newScene(s *stack) (*scene, error) {
+	leaks := newLeakDetector()
+	config := s.cluster.Config()
+	up, err := upstream.New(config, upstream.API{URL: s.apiURL, HTTP: leaks.client()})
+	if err != nil {
+		return nil, err
+	}
+	op, err := newOperator(config, up)
+	if err != nil {
+		return nil, err
+	}
+	or, err := newOracle(config)
+	if err != nil {
+		return nil, err
+	}
+	return &scene{upstream: up, operator: op, oracle: or, leaks: leaks, logs: s.logs}, nil
+}
+
+// deploy brings the workloads into the cluster.
+func (s *scene) deploy(ctx context.Context) error {
+	if err := prepareNamespace(ctx, s.upstream); err != nil {
+		return err
+	}
+	if err := s.operator.install(ctx); err != nil {
+		return err
+	}
+	for _, w := range workloads() {
+		d, err := w.deploy(ctx, s.upstream, s.leaks.secret)
+		if err != nil {
+			return fmt.Errorf("deploy workload %s: %w", w.name, err)
+		}
+		s.deployed = append(s.deployed, d)
+	}
+	return nil
+}
+
+// look returns what the control-plane API says, nil if it does not answer, and what is not as expected.
+func (s *scene) look(ctx context.Context) (*history, []string) {
+	if err := s.operator.reconcile(ctx); err != nil {
+		return nil, []string{fmt.Sprintf("custom: expected the demo to play the operator of %s: %v", cacheKind.Kind, err)}
+	}
+	held, err := s.oracle.look(ctx)
+	if err != nil {
+		return nil, []string{fmt.Sprintf("expected the API server to tell what it holds: %v", err)}
+	}
+	said, err := readHistory(ctx, s.upstream.API, s.deployed)
+	if err != nil {
+		return nil, []string{fmt.Sprintf("expected the control-plane API to answer: %v", err)}
+	}
+	said.leaks = s.leaks.found(s.logs())
+	return &said, check(s.deployed, said, held)
+}

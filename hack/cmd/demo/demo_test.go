@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+// The tests of the whole demo run its binary as users do. A first run builds the control plane, which the time
+// they have allows for.
+const startLimit = 15 * time.Minute
+
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "threeport-demo-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	root, err := sourceTree()
+	if err == nil {
+		binary, err = process.Build(context.Background(), root, "./hack/cmd/demo", dir, "-buildvcs=false")
+	}
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		code = m.Run()
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// start runs the demo. It ends with the test.
+func start(t *testing.T, args ...string) *process.Process {
+	t.Helper()
+	p, err := process.Start(binary, nil, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("the demo printed:\n%s", p.Output())
+		}
+	})
+	return p
+}
+
+// expectExit waits for the end of the demo and compares its exit code.
+func expectExit(t *testing.T, p *process.Process, limit time.Duration, code int) {
+	t.Helper()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.Done():
+	case <-timer.C:
+		t.Fatalf("expected the demo to end within %s", limit)
+	}
+	err := p.Stop(time.Minute) // it has ended: only the exit code is asked for
+	if code == 0 && err != nil {
+		t.Errorf("expected exit 0, got %v", err)
+	}
+	if want := fmt.Sprintf("exit status %d", code); code != 0 && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("expected %q, got %v", want, err)
+	}
+}
+
+func waitFor(t *testing.T, p *process.Process, text string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	line, err := p.WaitFor(ctx, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--once")
+	expectExit(t, p, startLimit, 0)
+	for _, w := range workloads() {
+		resources := `\d+/\d+ .*(ADDED|MODIFIED) \d+`
+		typ := "Workload"
+		if (deployed{workload: w}).helm() {
+			resources, typ = "-", "HelmWorkload"
+		}
+		line := regexp.MustCompile(`(?m)^` + w.name + ` +` + typ + ` +` + w.status + ` +` + resources + ` +\d+/\d+ +\w+: .+$`)
+		if !line.MatchString(p.Output()) {
+			t.Errorf("expected the table to have a line for %s like %s", w.name, line)
+		}
+	}
+}
+
+func TestOnceFails(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--once", "--timeout=1ns")
+	expectExit(t, p, startLimit, exitFailed)
+	for _, want := range []string{
+		"expectations are not met after 1ns",
+		"custom: expected the agent to report an Event with the reason Ready",
+		"The end of the agent's log:",
+		"The end of the control-plane API's log:",
+	} {
+		if !strings.Contains(p.Output(), want) {
+			t.Errorf("expected the output to have %q", want)
+		}
+	}
+}
+
+func TestInterruptWhileUp(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	waitFor(t, p, "Ctrl-C stops everything.")
+	if !strings.Contains(p.Output(), "Everything expected is in the control-plane API") {
+		t.Error("expected the workloads to be reported before the hints")
+	}
+	pids, addresses, dir := left(t, p.Output())
+	for name, pid := range pids {
+		if !alive(pid) {
+			t.Errorf("expected %s to run as process %d", name, pid)
+		}
+	}
+	for _, address := range addresses {
+		if !listening(t, address) {
+			t.Errorf("expected something to listen on %s", address)
+		}
+	}
+
+	send(t, p, syscall.SIGINT)
+	expectExit(t, p, 20*time.Second, 0)
+	for name, pid := range pids {
+		if alive(pid) {
+			t.Errorf("expected %s to end with the demo, process %d is there", name, pid)
+		}
+	}
+	for _, address := range addresses {
+		if listening(t, address) {
+			t.Errorf("expected nothing to listen on %s after the demo", address)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("expected %s to be removed, got %v", dir, err)
+	}
+}
+
+func TestInterruptWhileStarting(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []string{"Starting a Kubernetes control plane", "Building ./cmd/agent"} {
+		t.Run(phase, func(t *testing.T) {
+			t.Parallel()
+			p := start(t)
+			waitFor(t, p, phase)
+			send(t, p, syscall.SIGTERM)
+			expectExit(t, p, 20*time.Second, exitInterrupted)
+			if !strings.Contains(p.Output(), errInterrupted.Error()) {
+				t.Errorf("expected the demo to say %q", errInterrupted)
+			}
+		})
+	}
+}
+
+func TestDeathOfAPart(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	waitFor(t, p, "Ctrl-C stops everything.")
+	pids, _, _ := left(t, p.Output())
+	if err := syscall.Kill(pids["agent"], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	expectExit(t, p, 20*time.Second, exitFailed)
+	for _, want := range []string{"the agent ended by itself", "The end of the agent's log:"} {
+		if !strings.Contains(p.Output(), want) {
+			t.Errorf("expected the output to have %q", want)
+		}
+	}
+	if alive(pids["etcd"]) {
+		t.Error("expected the cluster to be stopped with the demo")
+	}
+}
+
+func TestWrongFlags(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--no-such-flag"}, {"--timeout=-1s"}, {"argument"}} {
+		expectExit(t, start(t, args...), time.Minute, exitUsage)
+	}
+}
+
+// left returns what the demo says that it runs: processes, addresses and its folder.
+func left(t *testing.T, output string) (pids map[string]int, addresses []string, dir string) {
+	t.Helper()
+	pids = map[string]int{}
+	for part := range strings.SplitSeq(find(t, output, `(?m)^Processes: (.+)$`), ", ") {
+		name, number, _ := strings.Cut(part, " ")
+		pid, err := strconv.Atoi(number)
+		if err != nil {
+			t.Fatalf("expected a process ID, got %q", part)
+		}
+		pids[name] = pid
+	}
+	kubeconfig := find(t, output, `export KUBECONFIG=(.+)`)
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{
+		config.Host,
+		find(t, output, `The control-plane API listens at (\S+)`),
+		find(t, output, `curl -s (http://\S+)/metrics`),
+		find(t, output, `curl -s (http://\S+)/readyz`),
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses = append(addresses, u.Host)
+	}
+	return pids, addresses, filepath.Dir(kubeconfig)
+}
+
+func find(t *testing.T, text, pattern string) string {
+	t.Helper()
+	match := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if match == nil {
+		t.Fatalf("expected the output to match %s", pattern)
+	}
+	return match[1]
+}
+
+func send(t *testing.T, p *process.Process, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(p.PID(), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+func listening(t *testing.T, address string) bool {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// leakDetector makes up a Secret's value, and looks for it where it must not be.
+type leakDetector struct {
+	secret string
+
+	mu      sync.Mutex
+	answers map[string]bool // requests whose answers had it
+}
+
+func newLeakDetector() *leakDetector {
+	return &leakDetector{secret: rand.Text(), answers: map[string]bool{}}
+}
+
+// client returns an HTTP client whose answers are looked through.
+func (l *leakDetector) client() *http.Client { return &http.Client{Transport: l} }
+
+// RoundTrip is a transport's.
+func (l *leakDetector) RoundTrip(req *http.Request) (*http.Response, error) {
+	answer, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close() // it was only read
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	if l.in(string(body)) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.answers[req.Method+" "+req.URL.Path] = true
+	}
+	return answer, nil
+}
+
+// in reports whether a text has the value, as it is or as the API server has it.
+func (l *leakDetector) in(text string) bool {
+	return strings.Contains(text, l.secret) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(l.secret)))
+}
+
+// found returns the places where the value was seen: in answers up to now, and in logs, given by their names.
+func (l *leakDetector) found(logs map[string]string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var places []string
+	for request := range l.answers {
+		places = append(places, "the answer to "+request)
+	}
+	for name, text := range logs {
+		if l.in(text) {
+			places = append(places, "the log of the "+name)
+		}
+	}
+	return slices.Sorted(slices.Values(places))
+}

@@ -1,0 +1,81 @@
+// Command demo shows the agent at work: it runs a Kubernetes control plane, the reference control-plane API and
+// the agent, deploys workloads as an upstream controller does, and prints what the control-plane API then says
+// of them. It is what `make demo` runs.
+//
+// With --once it is a test: it ends when everything expected is in the API, and fails with what is missing.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// The exit codes besides 0.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // as a shell has it: the demo did not get as far as being up
+)
+
+// config is the command line.
+type config struct {
+	once    bool
+	timeout time.Duration
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the command: it returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return exitUsage // parse has said why
+	}
+	err = newDemo(cfg, stdout).run(ctx)
+	if err == nil {
+		return 0
+	}
+	_, _ = fmt.Fprintln(stderr, "demo:", err)
+	if errors.Is(err, errInterrupted) {
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// parse reads the flags, and tells on stderr what is wrong with them.
+func parse(args []string, stderr io.Writer) (config, error) {
+	var cfg config
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.BoolVar(&cfg.once, "once", false, "end when everything expected is in the control-plane API; fail with what is missing")
+	flags.DurationVar(&cfg.timeout, "timeout", 3*time.Minute, "how long that may take, from when the workloads are deployed")
+	if err := flags.Parse(args); err != nil {
+		return cfg, err
+	}
+	var err error
+	switch {
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q: there are only flags, see --help", flags.Arg(0))
+	case cfg.timeout <= 0:
+		err = fmt.Errorf("--timeout is %s: give a duration above 0, such as 3m", cfg.timeout)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "demo:", err)
+	}
+	return cfg, err
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// plainWidth is how long a line may be where there is no terminal to ask.
+const plainWidth = 160
+
+// screen shows a text that changes: in place on a terminal, else anew.
+type screen struct {
+	out      io.Writer
+	terminal int // file descriptor; below zero if there is none
+	shown    string
+}
+
+func newScreen(out io.Writer) *screen {
+	s := &screen{out: out, terminal: -1}
+	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		s.terminal = int(file.Fd())
+	}
+	return s
+}
+
+// width returns how long a line may be.
+func (s *screen) width() int {
+	if s.terminal < 0 {
+		return plainWidth
+	}
+	width, _, err := term.GetSize(s.terminal)
+	if err != nil || width <= 0 {
+		return plainWidth
+	}
+	return width
+}
+
+// show shows a text of full lines, if it is not the one that is shown.
+func (s *screen) show(text string) {
+	if text == s.shown {
+		return
+	}
+	switch {
+	case s.shown == "":
+	case s.terminal < 0:
+		_, _ = fmt.Fprintln(s.out)
+	default: // up to the first line of what is shown, and away with that
+		_, _ = fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", strings.Count(s.shown, "\n"))
+	}
+	_, _ = io.WriteString(s.out, text)
+	s.shown = text
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// table is what the control-plane API says of the workloads, no line longer than width.
+func table(workloads []deployed, said history, width int) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "WORKLOAD\tTYPE\tSTATUS\tRESOURCES\tEVENTS\tLATEST EVENT")
+	for _, wl := range workloads {
+		rows := said.eventsOf(wl)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n",
+			wl.name, strings.TrimSuffix(string(wl.typ), "Instance"), cmp.Or(said.statuses[wl.name], "-"),
+			resourceCell(wl, said), eventCell(rows), latest(rows))
+	}
+	_ = w.Flush() // to a strings.Builder
+	var out strings.Builder
+	for line := range strings.Lines(text.String()) {
+		out.WriteString(shorten(strings.TrimRight(line, " \n"), width) + "\n")
+	}
+	return out.String()
+}
+
+// resourceCell counts the resources that were reported, and their last operations: "5/5 ADDED 3, MODIFIED 2".
+func resourceCell(w deployed, said history) string {
+	if w.helm() {
+		return "-" // they have no rows
+	}
+	operations := map[string]int{}
+	reported := 0
+	for _, res := range w.resources {
+		row := said.resources[res.ThreeportID]
+		if operation := value(row.LastOperation); operation != "" {
+			operations[operation]++
+			reported++
+		}
+	}
+	var counts []string
+	for _, operation := range []string{controlplane.OperationAdded, controlplane.OperationModified, controlplane.OperationDeleted} {
+		if n := operations[operation]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%s %d", operation, n))
+		}
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d/%d %s", reported, len(w.resources), strings.Join(counts, ", ")))
+}
+
+// eventCell counts Events, normal ones and warnings: "12/3".
+func eventCell(rows []controlplane.WorkloadEvent) string {
+	warnings := 0
+	for _, row := range rows {
+		if value(row.Type) == "Warning" {
+			warnings++
+		}
+	}
+	return fmt.Sprintf("%d/%d", len(rows)-warnings, warnings)
+}
+
+// latest is the Event that happened last; of several in one second, which is as exact as kubelets are, the one
+// that was reported last.
+func latest(rows []controlplane.WorkloadEvent) string {
+	if len(rows) == 0 {
+		return "-"
+	}
+	last := slices.MaxFunc(rows, func(a, b controlplane.WorkloadEvent) int {
+		return cmp.Or(
+			value(a.Timestamp).Truncate(time.Second).Compare(value(b.Timestamp).Truncate(time.Second)),
+			value(a.UpdatedAt).Compare(value(b.UpdatedAt)))
+	})
+	return strings.Join(strings.Fields(value(last.Reason)+": "+value(last.Message)), " ")
+}
+
+// shorten cuts a text that is longer than width.
+func shorten(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:max(0, width-1)]) + "…"
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+func TestTable(t *testing.T) {
+	workloads, said, _ := agreement()
+	warning := row("e7", "BackOff", "Pod web-1-a: one\nline", said.events[1].Timestamp.Add(time.Second))
+	warning.Type = new("Warning")
+	said.events = append(said.events, warning)
+	delete(said.statuses, "chart")
+	want := `WORKLOAD  TYPE          STATUS   RESOURCES       EVENTS  LATEST EVENT
+web       Workload      Healthy  1/1 MODIFIED 1  2/1     BackOff: Pod web-1-a: one line
+chart     HelmWorkload  -        -               1/0     Started: Pod hook: about hook
+`
+	if got := table(workloads, said, 160); got != want {
+		t.Errorf("expected\n%s\ngot\n%s", want, got)
+	}
+}
+
+func TestTableBeforeReports(t *testing.T) {
+	workloads, _, _ := agreement()
+	said := history{resources: map[int64]controlplane.WorkloadResourceInstance{resourceID: {}}}
+	if got := table(workloads, said, 160); !strings.Contains(got, "web       Workload      -       0/1        0/0     -\n") {
+		t.Errorf("nothing was reported of web yet, got\n%s", got)
+	}
+}
+
+func TestTableFitsTerminal(t *testing.T) {
+	workloads, said, _ := agreement()
+	said.events[2].Message = new(strings.Repeat("é", 200))
+	for line := range strings.Lines(table(workloads, said, 80)) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("expected at most 80 columns, got %d: %s", n, line)
+		}
+	}
+}
+
+func TestScreenShowsOnlyNews(t *testing.T) {
+	var plain bytes.Buffer
+	s := newScreen(&plain)
+	for _, text := range []string{"a\n", "a\n", "b\n"} {
+		s.show(text)
+	}
+	if got, want := plain.String(), "a\n\nb\n"; got != want {
+		t.Errorf("without a terminal: expected %q, got %q", want, got)
+	}
+	var inPlace bytes.Buffer
+	s = &screen{out: &inPlace, terminal: 1}
+	for _, text := range []string{"a\nb\n", "a\nb\n", "c\n"} {
+		s.show(text)
+	}
+	if got, want := inPlace.String(), "a\nb\n\x1b[2A\x1b[Jc\n"; got != want {
+		t.Errorf("on a terminal: expected %q, got %q", want, got)
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// namespace is where the workloads' objects are.
+const namespace = "demo"
+
+// What manifests leave open until their objects are created. What is registered in the API keeps the words.
+const (
+	openInstanceID = "$INSTANCE_ID"
+	openPassword   = "$PASSWORD"
+)
+
+// hookAnnotation marks objects of a Helm chart that are no part of its release.
+const hookAnnotation = "helm.sh/hook"
+
+// workload is what is deployed, and what the control plane is expected to be told of it. Its objects are those
+// of manifests/NAME.yaml.
+type workload struct {
+	name string
+	typ  v1alpha1.WorkloadType
+	// status is the word expected for the instance.
+	status string
+	// reasons are those of Events that must be among the reported ones.
+	reasons []string
+}
+
+func workloads() []workload {
+	return []workload{
+		{"web", v1alpha1.WorkloadTypeInstance, "Healthy", []string{"ScalingReplicaSet", "SuccessfulCreate", "Scheduled", "Started"}},
+		{"image", v1alpha1.WorkloadTypeInstance, "Down", []string{"Scheduled", "Pulling", "Failed", "BackOff"}},
+		{"crash", v1alpha1.WorkloadTypeInstance, "Down", []string{"Started", "BackOff"}},
+		{"db", v1alpha1.WorkloadTypeInstance, "Healthy", []string{"SuccessfulCreate", "Started"}},
+		{"report", v1alpha1.WorkloadTypeInstance, "Healthy", []string{"SuccessfulCreate", "Started", "Completed"}},
+		{"custom", v1alpha1.WorkloadTypeInstance, "Healthy", []string{reasonReady, "ScalingReplicaSet", "Started"}},
+		{"chart", v1alpha1.WorkloadTypeHelmInstance, "Healthy", []string{"ScalingReplicaSet", "Scheduled", "Started"}},
+	}
+}
+
+// deployed is a workload with its IDs in the control plane.
+type deployed struct {
+	workload
+	instanceID int64
+	resources  []v1alpha1.WorkloadResourceInstance
+}
+
+func (d deployed) helm() bool { return d.typ == v1alpha1.WorkloadTypeHelmInstance }
+
+// deploy does what an upstream controller does: it registers the workload, fills in what is open then, creates
+// the objects, and declares them to the agent.
+func (w workload) deploy(ctx context.Context, up *upstream.Upstream, password string) (deployed, error) {
+	d := deployed{workload: w}
+	text, err := manifests.ReadFile("manifests/" + w.name + ".yaml")
+	if err != nil {
+		return d, fmt.Errorf("read manifests: %w", err)
+	}
+	open, err := upstream.Parse(string(text))
+	if err != nil {
+		return d, err
+	}
+	registered, err := up.Register(ctx, upstream.Workload{Name: w.name, Type: w.typ, Objects: withoutHooks(open)})
+	if err != nil {
+		return d, err
+	}
+	d.instanceID, d.resources = registered.InstanceID, registered.Resources
+
+	filled := strings.NewReplacer(openInstanceID, strconv.FormatInt(d.instanceID, 10), openPassword, password).Replace(string(text))
+	objects, err := upstream.Parse(filled)
+	if err != nil {
+		return d, err
+	}
+	for _, obj := range objects {
+		if _, err := up.Create(ctx, obj); err != nil {
+			return d, err
+		}
+	}
+	return d, up.Declare(ctx, registered)
+}
+
+func withoutHooks(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, obj := range objects {
+		if obj.GetAnnotations()[hookAnnotation] == "" {
+			out = append(out, obj)
+		}
+	}
+	return out
+}
