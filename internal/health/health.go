@@ -27,23 +27,27 @@ const (
 // order is from best to worst.
 var order = []Status{Healthy, Unknown, Reconciling, Unhealthy, Down}
 
+// Completed is the reason of what is Healthy because it ran to its end, and has nothing left to run.
+const Completed = "Completed"
+
 // Verdict is a status with its cause.
 type Verdict struct {
 	Status Status
-	// Reason is one CamelCase word; empty if Healthy.
+	// Reason is one CamelCase word; empty, or Completed, if Healthy.
 	Reason string
 	// Message is a sentence for a person; empty if Healthy.
 	Message string
 }
 
-// worse reports whether a is a worse verdict than b.
-func worse(a, b Verdict) bool { return slices.Index(order, a.Status) > slices.Index(order, b.Status) }
-
-// Worst returns the worst of some verdicts, the first of equals; Healthy if there are none.
+// Worst returns the worst of some verdicts, the first of equals; Healthy if there are none. One that says
+// nothing counts as Unknown.
 func Worst(verdicts ...Verdict) Verdict {
 	worst := Verdict{Status: Healthy}
 	for _, v := range verdicts {
-		if worse(v, worst) {
+		if !slices.Contains(order, v.Status) {
+			v = Verdict{Unknown, "NotJudged", "there is no verdict"}
+		}
+		if slices.Index(order, v.Status) > slices.Index(order, worst.Status) {
 			worst = v
 		}
 	}
@@ -59,14 +63,14 @@ type Derived struct {
 }
 
 // Combine judges a resource by itself and by what descends from it: a Deployment that is on its way, and
-// whose pods crash, is not on its way.
+// whose pods crash, is not on its way. What has completed is not changed by the tries that failed before.
 func Combine(own Verdict, derived Derived) Verdict {
-	if len(derived.Failing) == 0 || own.Status == Down {
+	if len(derived.Failing) == 0 || own.Status == Down || own.Status == Healthy && own.Reason == Completed {
 		return own
 	}
 	cause, count := derived.cause()
 	v := Verdict{Status: Unhealthy, Reason: cause.Reason}
-	if own.Status == Reconciling && derived.Healthy == 0 {
+	if (own.Status == Reconciling || own.Status == Unhealthy) && derived.Healthy == 0 {
 		v.Status = Down
 	}
 	v.Message = fmt.Sprintf("%d × %s", count, cause.Message)

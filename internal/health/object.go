@@ -2,7 +2,6 @@ package health
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,12 @@ var existence = []schema.GroupKind{
 	{Kind: "ServiceAccount"},
 	{Kind: "LimitRange"},
 	{Kind: "ResourceQuota"},
+	{Kind: "Endpoints"},
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"},
+	{Group: "coordination.k8s.io", Kind: "Lease"},
+	{Group: "policy", Kind: "PodDisruptionBudget"},
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"},
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
@@ -26,93 +31,101 @@ var existence = []schema.GroupKind{
 	{Group: "networking.k8s.io", Kind: "IngressClass"},
 	{Group: "storage.k8s.io", Kind: "StorageClass"},
 	{Group: "scheduling.k8s.io", Kind: "PriorityClass"},
+	{Group: "node.k8s.io", Kind: "RuntimeClass"},
 }
 
 // Object judges a listed object by itself. A kind that is not known is judged by the conventions for
-// status conditions and observedGeneration; one that gives no signal is Unknown.
+// status conditions and observedGeneration; one that gives no signal is Unknown, and so is one that looks
+// Healthy but of which something that was read is malformed.
 //
 // Source: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
 func Object(kind schema.GroupKind, obj runtime.Object) Verdict {
-	if o, ok := obj.(metav1.Object); ok && o.GetDeletionTimestamp() != nil {
+	o, ok := obj.(metav1.Object)
+	if !ok {
+		return Verdict{Unknown, "NoSignal", kind.Kind + " cannot be read"}
+	}
+	if o.GetDeletionTimestamp() != nil {
 		return Verdict{Reconciling, "Terminating", kind.Kind + " is being deleted"}
 	}
+	u, ok := obj.(*unstructured.Unstructured)
+	switch {
+	case !ok && slices.Contains(existence, kind):
+		return Verdict{Status: Healthy}
+	case !ok:
+		return Verdict{Unknown, "NoSignal", "only the metadata of " + kind.Kind + " is watched"}
+	}
+	s := &fields{object: u.Object}
+	if s.value("metadata", "deletionTimestamp") != nil {
+		s.note("metadata", "deletionTimestamp") // it cannot be read as a time
+	}
+	v := judge(s, kind)
+	if v.Status == Healthy && s.malformed != "" {
+		return Verdict{Unknown, "Malformed", kind.Kind + " has a malformed " + s.malformed}
+	}
+	return v
+}
+
+func judge(s *fields, kind schema.GroupKind) Verdict {
 	if slices.Contains(existence, kind) {
 		return Verdict{Status: Healthy}
 	}
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return Verdict{Unknown, "NoSignal", "only the metadata of " + kind.Kind + " is watched"}
+	observed, ok := s.number("status", "observedGeneration")
+	if ok && observed < s.numberOr(0, "metadata", "generation") {
+		return notObserved(kind.Kind)
 	}
-	s := fields{u.Object}
-	if observed, ok := s.number("status", "observedGeneration"); ok && observed < u.GetGeneration() {
-		return Verdict{Reconciling, "SpecNotObserved", "the controller of " + kind.Kind + " has not seen the latest spec yet"}
-	}
-	switch kind {
-	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
-		return deployment(s)
-	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
-		return replicas(s, kind.Kind, s.numberOr(1, "spec", "replicas"), s.numberOr(0, "status", "readyReplicas"))
-	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
-		return replicas(s, kind.Kind, s.numberOr(0, "status", "desiredNumberScheduled"), s.numberOr(0, "status", "numberReady"))
-	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+	switch kind.Group + "/" + kind.Kind {
+	case "apps/Deployment", "apps/ReplicaSet", "apps/StatefulSet", "apps/DaemonSet":
+		if !ok {
+			return notObserved(kind.Kind)
+		}
+		return pods(s, kind.Kind)
+	case "batch/Job":
 		return job(s)
-	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
+	case "batch/CronJob":
 		return Verdict{Status: Healthy}
-	case schema.GroupKind{Kind: "Service"}:
+	case "/Service":
 		return service(s)
-	case schema.GroupKind{Kind: "PersistentVolumeClaim"}, schema.GroupKind{Kind: "PersistentVolume"}:
+	case "/PersistentVolumeClaim", "/PersistentVolume":
 		return volume(s, kind.Kind)
-	case schema.GroupKind{Kind: "Namespace"}:
-		return Verdict{Status: Healthy}
+	case "/Namespace":
+		return namespace(s)
 	}
 	return byConditions(s, kind.Kind)
 }
 
-func deployment(s fields) Verdict {
-	if status, reason, message := s.condition("Progressing"); status == "False" {
-		return Verdict{Unhealthy, cmp.Or(reason, "NotProgressing"), cmp.Or(message, "the rollout does not progress")}
-	}
-	if status, reason, message := s.condition("ReplicaFailure"); status == "True" {
-		return Verdict{Unhealthy, cmp.Or(reason, "ReplicaFailure"), cmp.Or(message, "pods cannot be created")}
-	}
-	want := s.numberOr(1, "spec", "replicas")
-	if updated := s.numberOr(0, "status", "updatedReplicas"); updated < want {
-		return Verdict{Reconciling, "RollingOut", fmt.Sprintf("Deployment has %d of %d replicas updated", updated, want)}
-	}
-	return replicas(s, "Deployment", want, s.numberOr(0, "status", "availableReplicas"))
+func notObserved(kind string) Verdict {
+	return Verdict{Reconciling, "SpecNotObserved", "the controller of " + kind + " has not seen the latest spec yet"}
 }
 
-func replicas(s fields, kind string, want, ready int64) Verdict {
-	if _, ok := s.number("status", "observedGeneration"); !ok {
-		return Verdict{Reconciling, "SpecNotObserved", "the controller of " + kind + " has not seen it yet"}
-	}
-	if ready < want {
-		return Verdict{Reconciling, "ReplicasNotReady", fmt.Sprintf("%s has %d of %d replicas ready", kind, ready, want)}
-	}
-	return Verdict{Status: Healthy}
-}
-
-func job(s fields) Verdict {
+func job(s *fields) Verdict {
 	for _, failed := range []string{"Failed", "FailureTarget"} {
-		if status, reason, message := s.condition(failed); status == "True" {
-			return Verdict{Down, cmp.Or(reason, "JobFailed"), cmp.Or(message, "the Job failed")}
+		if c := s.condition(failed); c.status == "True" {
+			return Verdict{Down, cmp.Or(c.reason, "JobFailed"), cmp.Or(c.message, "the Job failed")}
 		}
 	}
-	if status, _, _ := s.condition("Complete"); status == "True" {
-		return Verdict{Status: Healthy}
+	if s.condition("Complete").status == "True" {
+		return Verdict{Status: Healthy, Reason: Completed}
 	}
 	return Verdict{Reconciling, "Running", "the Job has not completed yet"}
 }
 
-func service(s fields) Verdict {
-	ingress, _, _ := unstructured.NestedSlice(s.object, "status", "loadBalancer", "ingress")
-	if s.text("spec", "type") == "LoadBalancer" && len(ingress) == 0 {
-		return Verdict{Reconciling, "LoadBalancerPending", "the load balancer has no address yet"}
+func service(s *fields) Verdict {
+	if s.text("spec", "type") != "LoadBalancer" {
+		return Verdict{Status: Healthy}
 	}
-	return Verdict{Status: Healthy}
+	ingress, _ := s.value("status", "loadBalancer", "ingress").([]any)
+	for _, item := range ingress {
+		point, _ := item.(map[string]any)
+		for _, name := range []string{"ip", "hostname"} {
+			if address, _ := point[name].(string); address != "" {
+				return Verdict{Status: Healthy}
+			}
+		}
+	}
+	return Verdict{Reconciling, "LoadBalancerPending", "the load balancer has no address yet"}
 }
 
-func volume(s fields, kind string) Verdict {
+func volume(s *fields, kind string) Verdict {
 	switch phase := s.text("status", "phase"); phase {
 	case "Bound", "Available":
 		return Verdict{Status: Healthy}
@@ -123,68 +136,50 @@ func volume(s fields, kind string) Verdict {
 	}
 }
 
-// byConditions reads the conditions that controllers commonly write. Bad news counts first.
-func byConditions(s fields, kind string) Verdict {
+func namespace(s *fields) Verdict {
+	if phase := s.text("status", "phase"); phase != "" && phase != "Active" {
+		return Verdict{Reconciling, phase, "Namespace is " + phase}
+	}
+	return Verdict{Status: Healthy}
+}
+
+// byConditions reads the conditions that controllers commonly write. Bad news counts first, and what is
+// about an earlier generation is no news.
+func byConditions(s *fields, kind string) Verdict {
+	stale := false
 	for _, bad := range []string{"Stalled", "Failed", "Degraded"} {
-		if status, reason, message := s.condition(bad); status == "True" {
-			return Verdict{Unhealthy, cmp.Or(reason, bad), cmp.Or(message, kind+" is "+bad)}
+		c := s.condition(bad)
+		if c.status == "True" && !c.stale {
+			return Verdict{Unhealthy, cmp.Or(c.reason, bad), cmp.Or(c.message, kind+" is "+bad)}
 		}
+		stale = stale || c.stale
 	}
-	good := false
+	good := Verdict{Unknown, "NoSignal", kind + " has no status that tells its health"}
 	for _, name := range []string{"Ready", "Available", "Healthy", "Synced", "Established", "Accepted", "Programmed"} {
-		switch status, reason, message := s.condition(name); status {
-		case "False":
-			return Verdict{Unhealthy, cmp.Or(reason, "Not"+name), cmp.Or(message, kind+" is not "+name)}
-		case "Unknown":
-			return Verdict{Reconciling, cmp.Or(reason, name+"Unknown"), cmp.Or(message, kind+" is not "+name+" yet")}
-		case "True":
-			good = true
+		switch c := s.condition(name); {
+		case c.stale:
+			stale = true
+		case c.status == "False":
+			return Verdict{Unhealthy, cmp.Or(c.reason, "Not"+name), cmp.Or(c.message, kind+" is not "+name)}
+		case c.status == "Unknown":
+			return Verdict{Reconciling, cmp.Or(c.reason, name+"Unknown"), cmp.Or(c.message, kind+" is not "+name+" yet")}
+		case c.status == "True":
+			good = Verdict{Status: Healthy}
 		}
 	}
+	if stale {
+		return notObserved(kind)
+	}
+	return unlessBusy(s, kind, good)
+}
+
+// unlessBusy returns a verdict, unless the controller says that it is at work. Progressing is no such word
+// where it stays True once a rollout succeeded, and another condition tells of the success.
+func unlessBusy(s *fields, kind string, v Verdict) Verdict {
 	for _, busy := range []string{"Reconciling", "Progressing"} {
-		if status, reason, message := s.condition(busy); status == "True" && !good {
-			return Verdict{Reconciling, cmp.Or(reason, busy), cmp.Or(message, kind+" is "+busy)}
+		if c := s.condition(busy); c.status == "True" && (busy == "Reconciling" || v.Status != Healthy) {
+			return Verdict{Reconciling, cmp.Or(c.reason, busy), cmp.Or(c.message, kind+" is "+busy)}
 		}
 	}
-	if good {
-		return Verdict{Status: Healthy}
-	}
-	return Verdict{Unknown, "NoSignal", kind + " has no status that tells its health"}
-}
-
-// fields reads an object that may be malformed: what has another type than expected is as if absent.
-type fields struct{ object map[string]any }
-
-func (f fields) text(path ...string) string {
-	s, _, _ := unstructured.NestedString(f.object, path...)
-	return s
-}
-
-func (f fields) number(path ...string) (int64, bool) {
-	n, ok, err := unstructured.NestedInt64(f.object, path...)
-	return n, ok && err == nil
-}
-
-func (f fields) numberOr(fallback int64, path ...string) int64 {
-	if n, ok := f.number(path...); ok {
-		return n
-	}
-	return fallback
-}
-
-// condition returns a status condition's status, reason and message; all empty if there is none.
-func (f fields) condition(name string) (status, reason, message string) {
-	conditions, _, _ := unstructured.NestedFieldNoCopy(f.object, "status", "conditions")
-	list, _ := conditions.([]any)
-	for _, item := range list {
-		c, _ := item.(map[string]any)
-		if t, _ := c["type"].(string); t != name {
-			continue
-		}
-		status, _ = c["status"].(string)
-		reason, _ = c["reason"].(string)
-		message, _ = c["message"].(string)
-		return status, reason, message
-	}
-	return "", "", ""
+	return v
 }

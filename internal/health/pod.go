@@ -19,6 +19,9 @@ func Pod(pod *corev1.Pod) Verdict {
 		return Verdict{Status: Healthy}
 	case corev1.PodFailed:
 		return Verdict{Down, cmp.Or(pod.Status.Reason, "PodFailed"), cmp.Or(pod.Status.Message, "a container failed")}
+	case corev1.PodUnknown:
+		return Verdict{Unknown, cmp.Or(pod.Status.Reason, "PodUnknown"), cmp.Or(pod.Status.Message, "the pod's node does not tell")}
+	case corev1.PodPending, corev1.PodRunning:
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {
@@ -31,20 +34,40 @@ func Pod(pod *corev1.Pod) Verdict {
 }
 
 func podByConditions(pod *corev1.Pod) Verdict {
-	for _, c := range pod.Status.Conditions {
-		switch {
-		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
-			return Verdict{Down, cmp.Or(c.Reason, "Unschedulable"), cmp.Or(c.Message, "the pod is not scheduled")}
-		case c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue:
-			return Verdict{Status: Healthy}
+	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
+		if c.Reason == corev1.PodReasonSchedulingGated {
+			return Verdict{Reconciling, c.Reason, cmp.Or(c.Message, "the pod is held back from scheduling")}
 		}
+		return Verdict{Down, cmp.Or(c.Reason, "Unschedulable"), cmp.Or(c.Message, "the pod is not scheduled")}
 	}
+	ready := podCondition(pod, corev1.PodReady)
+	if pod.Status.Phase != corev1.PodRunning {
+		return Verdict{Reconciling, "Starting", "the pod is starting"}
+	}
+	if ready.Status == corev1.ConditionTrue {
+		return Verdict{Status: Healthy}
+	}
+	allReady := len(pod.Status.ContainerStatuses) > 0
 	for i := range pod.Status.ContainerStatuses {
-		if c := &pod.Status.ContainerStatuses[i]; c.State.Running != nil && !c.Ready {
+		c := &pod.Status.ContainerStatuses[i]
+		if probing := c.Started != nil && !*c.Started; c.State.Running != nil && !c.Ready && !probing {
 			return Verdict{Unhealthy, "NotReady", fmt.Sprintf("container %s runs and is not ready", c.Name)}
 		}
+		allReady = allReady && c.Ready
+	}
+	if allReady && ready.Status == corev1.ConditionFalse { // its node is lost, or a readiness gate is closed
+		return Verdict{Unhealthy, cmp.Or(ready.Reason, "NotReady"), cmp.Or(ready.Message, "the pod is not ready")}
 	}
 	return Verdict{Reconciling, "Starting", "the pod is starting"}
+}
+
+func podCondition(pod *corev1.Pod, name corev1.PodConditionType) corev1.PodCondition {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == name {
+			return c
+		}
+	}
+	return corev1.PodCondition{}
 }
 
 // container reports whether a container is failing. A waiting reason other than the two of an ordinary
@@ -64,9 +87,10 @@ func container(c *corev1.ContainerStatus) (Verdict, bool) {
 		return Verdict{Down, waiting.Reason, fmt.Sprintf("container %s: %s", c.Name, waiting.Reason)}, true
 	}
 	if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-		return Verdict{Down, cmp.Or(t.Reason, "Error"),
-			fmt.Sprintf("container %s ended: %s (exit code %d)", c.Name, cmp.Or(t.Reason, "Error"), t.ExitCode)}, true
+		return Verdict{
+			Down, cmp.Or(t.Reason, "Error"),
+			fmt.Sprintf("container %s ended: %s (exit code %d)", c.Name, cmp.Or(t.Reason, "Error"), t.ExitCode),
+		}, true
 	}
 	return Verdict{}, false
 }
-

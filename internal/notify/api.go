@@ -45,8 +45,8 @@ func (a *API) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error
 
 func (a *API) operation(ctx context.Context, op observe.Operation, known bool) error {
 	definition, err := op.Definition()
-	if err != nil {
-		return err
+	if err != nil { // it will not be JSON at the next try either
+		return &controlplane.Error{Op: "update workload resource instance", Unsendable: true, Err: err}
 	}
 	last := lastOperation(op, known)
 	patch := controlplane.WorkloadResourceInstance{LastOperation: &last, RuntimeDefinition: definition}

@@ -2,11 +2,9 @@ package notify
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -61,8 +59,8 @@ func (c Config) Validate() error {
 // delay returns how long to wait after the given number of failed tries.
 func (b Backoff) delay(attempt int) time.Duration {
 	limit := b.Max
-	if shift := attempt - 1; shift < 32 && b.Base<<shift < b.Max && b.Base<<shift > 0 {
-		limit = b.Base << shift
+	if doublings := max(attempt-1, 0); b.Base <= b.Max>>min(doublings, 62) {
+		limit = b.Base << doublings
 	}
 	return rand.N(limit) + 1 //nolint:gosec // jitter is no secret
 }
@@ -74,7 +72,9 @@ type Notifier struct {
 	sender  Sender
 	metrics *Metrics
 	log     logr.Logger
-	failing atomic.Bool
+
+	mu      sync.Mutex
+	failing bool // since a report failed, until none is left that did
 }
 
 // New returns a notifier that does nothing until it is run.
@@ -121,21 +121,22 @@ func (n *Notifier) deliver(ctx context.Context) {
 			return
 		}
 		receipt, err := n.sender.Send(ctx, item)
-		n.settle(item, receipt, err)
+		n.settle(ctx, item, receipt, err)
 	}
 }
 
-func (n *Notifier) settle(item outbox.Item, receipt outbox.Receipt, err error) {
+// settle tells the outbox what became of an item. The mutex keeps that and the log in step.
+func (n *Notifier) settle(ctx context.Context, item outbox.Item, receipt outbox.Receipt, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	kind := controlplane.KindOf(err)
 	switch {
 	case err == nil:
 		n.outbox.Accept(item, receipt)
 		n.metrics.accepted(item)
-		if n.failing.CompareAndSwap(true, false) {
-			n.log.Info("Delivery recovered")
-		}
-	case errors.Is(err, context.Canceled):
-		n.outbox.Retry(item, 0, err) // the agent stops; what is left is counted in Run
+	case ctx.Err() != nil:
+		n.outbox.Retry(item, 0, err) // the time for the flush is over; what is left is counted in Run
+		return
 	case kind == controlplane.KindPermanent || kind == controlplane.KindNotFound:
 		n.outbox.Reject(item, err)
 		n.metrics.rejected(item)
@@ -148,8 +149,15 @@ func (n *Notifier) settle(item outbox.Item, receipt outbox.Receipt, err error) {
 		}
 		n.outbox.Retry(item, delay, err)
 		n.metrics.retried(item)
-		if n.failing.CompareAndSwap(false, true) {
-			n.log.Info("Delivery fails; reports are kept and sent again", "report", item.Report.String(), "error", err.Error())
+		if !n.failing {
+			n.failing = true
+			n.log.Info("Delivery fails; reports are kept and sent again", "report", item.Report.String(),
+				"instance", item.Report.Instance().String(), "error", err.Error())
 		}
+		return
+	}
+	if n.failing && n.outbox.Failing() == 0 {
+		n.failing = false
+		n.log.Info("Delivery recovered")
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/threeport/threeport-agent/internal/observe"
 	"github.com/threeport/threeport-agent/internal/outbox"
@@ -27,10 +29,18 @@ func NewLines(out io.Writer) *Lines { return &Lines{out: out} }
 func (l *Lines) Send(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, err := fmt.Fprintln(l.out, line(item)); err != nil {
+	if _, err := fmt.Fprintln(l.out, strings.Map(printable, line(item))); err != nil {
 		return outbox.Receipt{}, fmt.Errorf("write report: %w", err)
 	}
 	return outbox.Receipt{}, nil
+}
+
+// printable keeps a report on one line, and control sequences out of a terminal.
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return ' '
+	}
+	return r
 }
 
 func line(item outbox.Item) string {

@@ -43,7 +43,7 @@ func (o Operation) Version() string {
 // Instance returns the workload.
 func (o Operation) Instance() target.Instance { return o.Claim.Instance }
 
-func (o Operation) String() string { return "operation of " + o.Object.Ref.String() }
+func (o Operation) String() string { return "operation of " + o.Object.String() }
 
 // Definition returns the object as JSON, or nil if the report carries none. What [Trim] removes is removed
 // here too, so that nothing of it leaves the cluster whatever came in.

@@ -6,7 +6,7 @@
 // exactly once: [Outbox.Accept], [Outbox.Retry] or [Outbox.Reject]. A lane has at most one item out at a
 // time, and its items come out in the order in which their keys came in; lanes are independent of each
 // other. Of an accepted report its receipt and version stay, until the key is forgotten: that is how a
-// repeat finds its row.
+// repeat finds its row. What is withdrawn while it is out is not sent again if it fails.
 //
 // An Outbox is safe for concurrent use and starts no goroutine.
 package outbox

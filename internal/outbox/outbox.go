@@ -35,38 +35,17 @@ type Item struct {
 // Outbox holds reports in memory.
 type Outbox struct {
 	carries func(observe.Report) bool
-	now     func() time.Time
 
 	mu        sync.Mutex
 	entries   map[observe.Key]*entry
 	lanes     map[observe.Lane]*lane
-	ready     []*lane // lanes with something to send now, in turn
-	waiting   []*lane // lanes that wait for their next try
-	out       int     // items taken and not settled
+	agenda    agenda
 	instances map[target.Instance]*instance
+	pending   int // entries with a report
+	failed    int // those of them whose last try failed
+	out       int // items taken and not settled
 	closed    bool
 	wake      chan struct{} // closed and replaced when Next has to look again
-}
-
-// entry is one key. It is idle (only its receipt counts), queued in its lane, or out.
-type entry struct {
-	key      observe.Key
-	lane     *lane
-	report   observe.Report // nil when idle
-	receipt  Receipt
-	version  string // of the last report that was accepted or rejected
-	attempts int
-	since    time.Time
-	forgets  bool // drop the entry once it is idle
-}
-
-type lane struct {
-	name    observe.Lane
-	entries int // of this lane, idle ones too
-	queue   []*entry
-	out     *entry    // being sent
-	retryAt time.Time // not before
-	listed  bool      // in ready or waiting
 }
 
 // New returns an empty outbox that keeps the reports which carries accepts; the others have no place in
@@ -77,7 +56,6 @@ func New(carries func(observe.Report) bool) *Outbox {
 	}
 	return &Outbox{
 		carries:   carries,
-		now:       time.Now,
 		entries:   map[observe.Key]*entry{},
 		lanes:     map[observe.Lane]*lane{},
 		instances: map[target.Instance]*instance{},
@@ -95,32 +73,27 @@ func (o *Outbox) Offer(r observe.Report) {
 	if o.closed {
 		return
 	}
-	key, version := r.Key(), r.Version()
-	e := o.entries[key]
-	if e == nil {
-		e = &entry{key: key, lane: o.laneOf(r.Lane())}
-		e.lane.entries++
-		o.entries[key] = e
-	}
+	e := o.entryOf(r)
 	e.forgets = false
-	switch {
+	switch version := r.Version(); {
 	case e.report != nil:
 		if e.report.Version() == version {
 			return
 		}
-		o.instance(e.report.Instance()).pending.remove(e)
-		e.report = r
-		o.instance(r.Instance()).pending.add(e)
-	case e.version == version:
-		return
-	default:
-		e.report = r
-		e.since = o.now()
-		o.instance(r.Instance()).pending.add(e)
-		if e.lane.out != e {
-			e.lane.queue = append(e.lane.queue, e)
-			o.schedule(e.lane)
+		if e.isOut() && e.renewed.IsZero() {
+			e.renewed = time.Now()
 		}
+		o.pend(e, r)
+	case e.isOut(): // it was withdrawn meanwhile
+		e.since = time.Now()
+		e.renewed = e.since
+		o.pend(e, r)
+	case e.settled && e.version == version:
+	default:
+		e.since = time.Now()
+		o.pend(e, r)
+		e.lane.queue = append(e.lane.queue, e)
+		o.schedule(e.lane)
 	}
 }
 
@@ -128,22 +101,30 @@ func (o *Outbox) Offer(r observe.Report) {
 // the outbox is closed and empty ([ErrClosed]).
 func (o *Outbox) Next(ctx context.Context) (Item, error) {
 	for {
+		// What is ready could go on for ever: a caller that stops puts back what it takes.
+		if ctx.Err() != nil {
+			return Item{}, context.Cause(ctx)
+		}
 		item, due, wake, err := o.take()
 		if err != nil || item.Report != nil {
 			return item, err
 		}
-		var timer <-chan time.Time
-		if !due.IsZero() {
-			t := time.NewTimer(due.Sub(o.now()))
-			defer t.Stop()
-			timer = t.C
-		}
-		select {
-		case <-ctx.Done():
-			return Item{}, context.Cause(ctx)
-		case <-wake:
-		case <-timer:
-		}
+		await(ctx, wake, due)
+	}
+}
+
+// await returns when the context ends, the channel closes, or a time has come, if it is not zero.
+func await(ctx context.Context, wake <-chan struct{}, due time.Time) {
+	var come <-chan time.Time
+	if !due.IsZero() {
+		timer := time.NewTimer(time.Until(due))
+		defer timer.Stop()
+		come = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-come:
 	}
 }
 
@@ -151,32 +132,23 @@ func (o *Outbox) Next(ctx context.Context) (Item, error) {
 func (o *Outbox) take() (item Item, due time.Time, wake <-chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := o.now()
-	o.waiting = slices.DeleteFunc(o.waiting, func(l *lane) bool {
-		if l.retryAt.After(now) {
-			if due.IsZero() || l.retryAt.Before(due) {
-				due = l.retryAt
-			}
-			return false
-		}
-		o.ready = append(o.ready, l)
-		return true
-	})
-	if len(o.ready) == 0 {
-		if o.closed && len(o.waiting) == 0 && o.out == 0 {
+	if o.agenda.Len() == 0 {
+		if o.closed && o.out == 0 {
 			err = ErrClosed
 		}
-		return Item{}, due, o.wake, err
+		return Item{}, time.Time{}, o.wake, err
 	}
-	l := o.ready[0]
-	o.ready = slices.Delete(o.ready, 0, 1)
-	l.listed = false
+	l := o.agenda.lanes[0]
+	if l.due.After(time.Now()) {
+		return Item{}, l.due, o.wake, nil
+	}
+	o.agenda.remove(l)
 	e := l.queue[0]
 	l.queue = slices.Delete(l.queue, 0, 1)
 	l.out = e
 	e.attempts++
 	o.out++
-	return Item{Report: e.report, Receipt: e.receipt, Attempt: e.attempts, Since: e.since}, due, nil, nil
+	return Item{Report: e.report, Receipt: e.receipt, Attempt: e.attempts, Since: e.since}, time.Time{}, nil, nil
 }
 
 // Accept settles an item: the control plane has it.
@@ -186,21 +158,33 @@ func (o *Outbox) Accept(item Item, receipt Receipt) {
 	e := o.settle(item)
 	receipt.Accepted = true
 	e.receipt = receipt
-	in := o.instance(item.Report.Instance())
-	in.accepted++
-	in.lastError = ""
+	e.attempts = 0
+	if in := o.instances[item.Report.Instance()]; in != nil {
+		in.accepted++
+		in.lastError = ""
+	}
 	o.conclude(e, item)
 }
 
 // Retry settles an item: it is to be sent again, or what has replaced it by then, after a while. Its lane
-// waits for it.
+// waits for it. If it was withdrawn meanwhile, it is dropped.
 func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.settle(item)
-	o.instance(item.Report.Instance()).lastError = cause.Error()
-	e.lane.queue = slices.Insert(e.lane.queue, 0, e)
-	e.lane.retryAt = o.now().Add(after)
+	if in := o.instances[item.Report.Instance()]; in != nil {
+		in.lastError = cause.Error()
+	}
+	e.retryAt = time.Now().Add(after)
+	e.renewed = time.Time{}
+	if e.report != nil {
+		if !e.failed {
+			e.failed = true
+			o.failed++
+		}
+		e.lane.queue = slices.Insert(e.lane.queue, 0, e)
+	}
+	o.retire(e)
 	o.schedule(e.lane)
 }
 
@@ -210,30 +194,37 @@ func (o *Outbox) Reject(item Item, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.settle(item)
-	o.instance(item.Report.Instance()).reject(Rejection{item.Report.String(), cause.Error(), o.now()})
+	if in := o.instances[item.Report.Instance()]; in != nil {
+		in.reject(Rejection{item.Report.String(), cause.Error(), time.Now()})
+	}
 	o.conclude(e, item)
 }
 
-// Withdraw drops what is pending of a key, which is not to be reported about any more. The receipt stays, so
-// that what comes back does not make a second row.
+// Withdraw drops what is pending of a key, which is not to be reported about any more. What is out cannot be
+// stopped, but is not sent again if it fails. The receipt stays, so that what comes back does not make a
+// second row.
 func (o *Outbox) Withdraw(key observe.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.entries[key]
-	if e == nil || e.report == nil || e.lane.out == e {
+	if e == nil || e.report == nil {
 		return
 	}
-	o.instance(e.report.Instance()).pending.remove(e)
-	e.report = nil
-	e.lane.queue = slices.DeleteFunc(e.lane.queue, func(q *entry) bool { return q == e })
-	if len(e.lane.queue) == 0 {
-		o.unschedule(e.lane)
+	o.unpend(e)
+	if l := e.lane; !e.isOut() {
+		at := slices.Index(l.queue, e)
+		l.queue = slices.Delete(l.queue, at, at+1)
+		if at == 0 { // the next one need not wait for the retry of this one
+			o.agenda.remove(l)
+			o.schedule(l)
+		}
 	}
 	o.retire(e)
 	o.broadcast()
 }
 
-// Forget drops what is known of a key once nothing of it is pending: nothing more will come.
+// Forget drops what is known of a key once nothing of it is pending: nothing more will come. An Offer after
+// it takes it back.
 func (o *Outbox) Forget(key observe.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -254,31 +245,68 @@ func (o *Outbox) Close() {
 // settle takes an item back.
 func (o *Outbox) settle(item Item) *entry {
 	e := o.entries[item.Report.Key()]
+	if e == nil || !e.isOut() {
+		panic("outbox: " + item.Report.String() + " is settled twice, or was never taken")
+	}
 	e.lane.out = nil
 	o.out--
-	o.broadcast()
+	if o.closed {
+		o.broadcast()
+	}
 	return e
 }
 
 // conclude ends the life of a report, and goes on with the next of its key or its lane.
 func (o *Outbox) conclude(e *entry, item Item) {
-	e.version = item.Report.Version()
-	e.attempts = 0
-	e.lane.retryAt = time.Time{}
-	if e.report.Version() == e.version {
-		o.instance(e.report.Instance()).pending.remove(e)
-		e.report = nil
-		o.retire(e)
-	} else { // replaced while it was out: still first in its lane
-		e.since = o.now()
+	e.version, e.settled = item.Report.Version(), true
+	if e.report != nil && e.report.Version() != e.version { // replaced while it was out: still first in its lane
+		e.since = e.renewed
+		o.unfail(e)
 		e.lane.queue = slices.Insert(e.lane.queue, 0, e)
+	} else {
+		o.unpend(e)
 	}
+	e.renewed = time.Time{}
+	o.retire(e)
 	o.schedule(e.lane)
+}
+
+// pend makes a report what is to be delivered of a key, in place of what was.
+func (o *Outbox) pend(e *entry, r observe.Report) {
+	switch {
+	case e.report == nil:
+		o.pending++
+	case e.report.Instance() == r.Instance():
+		e.report = r
+		return
+	default:
+		o.discharge(e)
+	}
+	e.report = r
+	o.account(r.Instance()).pending[e] = struct{}{}
+}
+
+// unpend ends that something is to be delivered of a key.
+func (o *Outbox) unpend(e *entry) {
+	if e.report == nil {
+		return
+	}
+	o.pending--
+	o.unfail(e)
+	o.discharge(e)
+	e.report = nil
+}
+
+func (o *Outbox) unfail(e *entry) {
+	if e.failed {
+		e.failed = false
+		o.failed--
+	}
 }
 
 // retire drops an entry that is idle and to be forgotten, and with its last entry the lane.
 func (o *Outbox) retire(e *entry) {
-	if e.report != nil || !e.forgets {
+	if e.report != nil || e.isOut() || !e.forgets {
 		return
 	}
 	delete(o.entries, e.key)
@@ -288,37 +316,34 @@ func (o *Outbox) retire(e *entry) {
 	}
 }
 
-// schedule lists a lane as ready or waiting if it has something to send.
+// schedule puts a lane on the agenda if it has something to send.
 func (o *Outbox) schedule(l *lane) {
-	if l.listed || l.out != nil || len(l.queue) == 0 {
+	if l.index >= 0 || l.out != nil || len(l.queue) == 0 {
 		return
 	}
-	l.listed = true
-	if l.retryAt.After(o.now()) {
-		o.waiting = append(o.waiting, l)
-	} else {
-		o.ready = append(o.ready, l)
+	due := time.Now()
+	if first := l.queue[0]; first.retryAt.After(due) {
+		due = first.retryAt
 	}
+	o.agenda.add(l, due)
 	o.broadcast()
 }
 
-func (o *Outbox) laneOf(name observe.Lane) *lane {
-	l := o.lanes[name]
+// entryOf returns the entry of a report's key, a new one if need be.
+func (o *Outbox) entryOf(r observe.Report) *entry {
+	key := r.Key()
+	if e := o.entries[key]; e != nil {
+		return e
+	}
+	l := o.lanes[r.Lane()]
 	if l == nil {
-		l = &lane{name: name}
-		o.lanes[name] = l
+		l = newLane(r.Lane())
+		o.lanes[l.name] = l
 	}
-	return l
-}
-
-func (o *Outbox) unschedule(l *lane) {
-	if !l.listed {
-		return
-	}
-	l.listed = false
-	same := func(other *lane) bool { return other == l }
-	o.ready = slices.DeleteFunc(o.ready, same)
-	o.waiting = slices.DeleteFunc(o.waiting, same)
+	l.entries++
+	e := &entry{key: key, lane: l}
+	o.entries[key] = e
+	return e
 }
 
 func (o *Outbox) broadcast() {

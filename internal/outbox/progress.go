@@ -33,16 +33,12 @@ type Progress struct {
 
 // instance is the account of one workload.
 type instance struct {
-	pending            pending
+	pending            map[*entry]struct{}
 	accepted, rejected int64
 	lastError          string
 	rejections         []Rejection
+	forgets            bool // drop the account once nothing is pending
 }
-
-type pending map[*entry]struct{}
-
-func (p pending) add(e *entry)    { p[e] = struct{}{} }
-func (p pending) remove(e *entry) { delete(p, e) }
 
 func (in *instance) reject(r Rejection) {
 	in.rejected++
@@ -52,14 +48,24 @@ func (in *instance) reject(r Rejection) {
 	}
 }
 
-// instance returns the account of a workload; with mu held.
-func (o *Outbox) instance(id target.Instance) *instance {
+// account returns the account of a workload, a new one if need be; with mu held.
+func (o *Outbox) account(id target.Instance) *instance {
 	in := o.instances[id]
 	if in == nil {
-		in = &instance{pending: pending{}}
+		in = &instance{pending: map[*entry]struct{}{}}
 		o.instances[id] = in
 	}
 	return in
+}
+
+// discharge takes an entry out of its workload's account; with mu held.
+func (o *Outbox) discharge(e *entry) {
+	id := e.report.Instance()
+	in := o.instances[id]
+	delete(in.pending, e)
+	if in.forgets && len(in.pending) == 0 {
+		delete(o.instances, id)
+	}
 }
 
 // Progress returns how far the control plane is behind on a workload.
@@ -85,11 +91,16 @@ func (o *Outbox) Progress(id target.Instance) Progress {
 	return p
 }
 
-// ForgetInstance drops the account of a workload that is gone, if nothing of it is pending.
+// ForgetInstance drops the account of a workload that is gone, once nothing of it is pending.
 func (o *Outbox) ForgetInstance(id target.Instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if in := o.instances[id]; in != nil && len(in.pending) == 0 {
+	in := o.instances[id]
+	if in == nil {
+		return
+	}
+	in.forgets = true
+	if len(in.pending) == 0 {
 		delete(o.instances, id)
 	}
 }
@@ -98,9 +109,12 @@ func (o *Outbox) ForgetInstance(id target.Instance) {
 func (o *Outbox) Pending() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n := 0
-	for _, in := range o.instances {
-		n += len(in.pending)
-	}
-	return n
+	return o.pending
+}
+
+// Failing returns how many of the pending keys failed at their last try.
+func (o *Outbox) Failing() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
 }

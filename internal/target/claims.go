@@ -2,7 +2,6 @@ package target
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -90,11 +89,11 @@ func (r *Registry) listings(ref Ref, itself bool) []Claim {
 func (r *Registry) claimsByLabel(instances []Instance) []Claim {
 	var claims []Claim
 	for _, instance := range instances {
-		for _, name := range slices.Sorted(maps.Keys(r.instances[instance])) {
+		for name := range r.instances[instance] {
 			claims = append(claims, Claim{Workload: name, Instance: instance})
 		}
 	}
-	return claims
+	return sorted(claims)
 }
 
 // Missing returns the owners, up the chains of an object, that are not known, are not listed, and so hide

@@ -12,9 +12,9 @@ import (
 type graph struct {
 	nodes    map[types.UID]*node
 	children map[types.UID]map[types.UID]struct{} // by the owner's UID, whether the owner is known or not
-	// names holds the UIDs that a name was seen with, on an object or on a reference to an owner. An owner
-	// reference has no namespace: it is filed under its object's and under none.
-	names     map[Ref]map[types.UID]struct{}
+	// names holds the UIDs that a name was seen with, on an object or on a reference to an owner, and how
+	// often. An owner reference has no namespace: it is filed under its object's and under none.
+	names     map[Ref]map[types.UID]int
 	labelled  map[Instance]map[types.UID]struct{}
 	currently map[Ref]types.UID
 }
@@ -28,7 +28,7 @@ func newGraph() graph {
 	return graph{
 		nodes:     map[types.UID]*node{},
 		children:  map[types.UID]map[types.UID]struct{}{},
-		names:     map[Ref]map[types.UID]struct{}{},
+		names:     map[Ref]map[types.UID]int{},
 		labelled:  map[Instance]map[types.UID]struct{}{},
 		currently: map[Ref]types.UID{},
 	}
@@ -37,51 +37,65 @@ func newGraph() graph {
 // upsert files an object and reports whether its claims, or its descendants', may have changed.
 func (g *graph) upsert(o Object) bool {
 	old := g.nodes[o.UID]
-	if old != nil && slices.Equal(old.Owners, o.Owners) && slices.Equal(old.Instances, o.Instances) {
-		if !old.deletedAt.IsZero() { // it was mistaken for deleted: the cache it was missing from is back
-			old.deletedAt = time.Time{}
-			g.currently[o.Ref] = o.UID
-		}
-		return false
-	}
 	if old != nil {
+		if old.LookedUp.IsZero() && old.deletedAt.IsZero() {
+			o.LookedUp = time.Time{} // a watch tells of it: that outweighs the answer to a question asked before
+		}
+		if slices.Equal(old.Owners, o.Owners) && slices.Equal(old.Instances, o.Instances) {
+			old.LookedUp = o.LookedUp
+			if !old.deletedAt.IsZero() { // it was mistaken for deleted: the cache it was missing from is back
+				old.deletedAt = time.Time{}
+				g.currently[o.Ref] = o.UID
+			}
+			return false
+		}
 		g.unlink(old)
 	}
-	n := &node{Object: o}
-	g.nodes[o.UID] = n
+	g.nodes[o.UID] = &node{Object: o}
 	g.currently[o.Ref] = o.UID
-	add(g.names, o.Ref, o.UID)
+	g.name(o.Ref, o.UID, 1)
 	for _, instance := range o.Instances {
 		add(g.labelled, instance, o.UID)
 	}
 	for _, owner := range o.Owners {
 		add(g.children, owner.UID, o.UID)
 		for _, ref := range ownerRefs(owner) {
-			add(g.names, ref, owner.UID)
+			g.name(ref, owner.UID, 1)
 		}
 	}
 	return true
 }
 
-// unlink removes an object from the indexes.
+// unlink removes an object from the indexes: the reverse of what upsert adds.
 func (g *graph) unlink(n *node) {
 	if g.currently[n.Ref] == n.UID {
 		delete(g.currently, n.Ref)
 	}
+	g.name(n.Ref, n.UID, -1)
 	for _, instance := range n.Instances {
 		remove(g.labelled, instance, n.UID)
 	}
-	if len(g.children[n.UID]) == 0 {
-		remove(g.names, n.Ref, n.UID)
-	}
 	for _, owner := range n.Owners {
 		remove(g.children, owner.UID, n.UID)
-		if len(g.children[owner.UID]) > 0 || g.nodes[owner.UID] != nil {
-			continue
-		}
 		for _, ref := range ownerRefs(owner) {
-			remove(g.names, ref, owner.UID)
+			g.name(ref, owner.UID, -1)
 		}
+	}
+}
+
+// name counts, up or down, how often a UID was seen under a name.
+func (g *graph) name(ref Ref, uid types.UID, n int) {
+	uids := g.names[ref]
+	if uids == nil {
+		uids = map[types.UID]int{}
+		g.names[ref] = uids
+	}
+	uids[uid] += n
+	if uids[uid] == 0 {
+		delete(uids, uid)
+	}
+	if len(uids) == 0 {
+		delete(g.names, ref)
 	}
 }
 

@@ -291,7 +291,8 @@ const (
 	retainUnclaimed = 10 * time.Minute
 )
 
-// Prune forgets the objects that were deleted so long ago that no more Events about them can come.
+// Prune forgets the objects that were deleted so long ago that no more Events about them can come. What
+// descends from them and is still there is handed out.
 func (r *Registry) Prune(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -305,9 +306,13 @@ func (r *Registry) Prune(now time.Time) {
 		}
 		age := now.Sub(since)
 		if age > retainClaimed || age > retainUnclaimed && len(r.claims(n.Identity)) == 0 {
+			for child := range r.graph.children[uid] {
+				r.touch(child)
+			}
 			r.graph.remove(uid)
 		}
 	}
+	r.signal()
 }
 
 // effective returns where a resource is looked for; with mu held.

@@ -1,0 +1,129 @@
+package health
+
+import (
+	"math"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// fields reads an object that may be malformed. What has another type than expected is as if absent, and
+// noted: no object of which that was read is Healthy.
+type fields struct {
+	object    map[string]any
+	malformed string // the path of what was
+}
+
+// value returns what stands at a path; nil if nothing does.
+func (f *fields) value(path ...string) any {
+	v, _, err := unstructured.NestedFieldNoCopy(f.object, path...)
+	if err != nil {
+		f.note(path...)
+		return nil
+	}
+	return v
+}
+
+func (f *fields) note(path ...string) {
+	if f.malformed == "" {
+		f.malformed = strings.Join(path, ".")
+	}
+}
+
+func (f *fields) text(path ...string) string {
+	switch v := f.value(path...).(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	default:
+		f.note(path...)
+		return ""
+	}
+}
+
+// number returns a count or a generation, which are never below zero.
+func (f *fields) number(path ...string) (int64, bool) {
+	v := f.value(path...)
+	if v == nil {
+		return 0, false
+	}
+	n, ok := whole(v)
+	if !ok {
+		f.note(path...)
+	}
+	return n, ok
+}
+
+func (f *fields) numberOr(fallback int64, path ...string) int64 {
+	if n, ok := f.number(path...); ok {
+		return n
+	}
+	return fallback
+}
+
+// whole returns a number of JSON, which some decoders make a float of.
+func whole(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, n >= 0
+	case float64:
+		if n >= 0 && n < 1<<53 && n == math.Trunc(n) {
+			return int64(n), true
+		}
+	}
+	return 0, false
+}
+
+// condition is one of an object's status conditions; the zero value if there is none of the type.
+type condition struct {
+	status, reason, message string
+	stale                   bool // it is about an earlier generation of the object
+}
+
+func (f *fields) condition(name string) condition {
+	conditions := f.value("status", "conditions")
+	list, ok := conditions.([]any)
+	if !ok && conditions != nil {
+		f.note("status", "conditions")
+	}
+	var found condition
+	for _, item := range list {
+		c, ok := item.(map[string]any)
+		if !ok {
+			f.note("status", "conditions")
+			continue
+		}
+		if t, ok := c["type"].(string); !ok || t != name {
+			if !ok {
+				f.note("status", "conditions")
+			}
+			continue
+		}
+		if found.status != "" && found.status != c["status"] { // a type is to be there once
+			f.note("status", "conditions", name)
+		}
+		found = f.readCondition(name, c)
+	}
+	return found
+}
+
+func (f *fields) readCondition(name string, c map[string]any) condition {
+	var out condition
+	out.reason, _ = c["reason"].(string)
+	out.message, _ = c["message"].(string)
+	switch status := c["status"]; status {
+	case "True", "False", "Unknown":
+		out.status, _ = status.(string)
+	default:
+		f.note("status", "conditions", name)
+	}
+	if observed := c["observedGeneration"]; observed != nil {
+		n, ok := whole(observed)
+		if !ok {
+			f.note("status", "conditions", name)
+		}
+		out.stale = ok && n < f.numberOr(0, "metadata", "generation")
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package health
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// healthy are objects of which every field that is given counts.
+var healthy = map[string]string{
+	"Deployment": `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {generation: 2}
+spec: {replicas: 3}
+status:
+  observedGeneration: 2
+  replicas: 3
+  updatedReplicas: 3
+  availableReplicas: 3
+  conditions: [{type: Progressing, status: "True"}]`,
+	"StatefulSet": `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {generation: 2}
+spec: {replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}}
+status: {observedGeneration: 2, replicas: 3, updatedReplicas: 2, readyReplicas: 3}`,
+	"DaemonSet": `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {generation: 2}
+status: {observedGeneration: 2, desiredNumberScheduled: 1, numberReady: 1, updatedNumberScheduled: 1}`,
+	"Job":     `{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Complete, status: "True"}]}}`,
+	"Service": `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}, status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}}`,
+	"Claim":   `{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound}}`,
+	"Custom": `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {generation: 3}
+status: {observedGeneration: 3, conditions: [{type: Ready, status: "True", observedGeneration: 3}]}`,
+}
+
+// odd are values of every type that JSON has, none of which is in its place anywhere.
+var odd = []any{
+	"three", "-1", "", int64(-1), -1.0, 2.5, 1e300, math.NaN(), true,
+	[]any{},
+	[]any{nil},
+	[]any{"x"},
+	[]any{[]any{}},
+	map[string]any{},
+	map[string]any{"a": "b"},
+	[]any{map[string]any{"type": int64(1)}},
+	[]any{map[string]any{"type": "Ready"}},
+}
+
+// Where an empty value says as much as none, and where any text is well-formed.
+var (
+	mayBeEmpty = []string{"metadata", "spec", "spec.updateStrategy", "spec.updateStrategy.rollingUpdate", "status.conditions"}
+	mayBeText  = []string{"spec.updateStrategy.type", "spec.type", "status.loadBalancer.ingress.[].ip", "status.conditions.[].type"}
+)
+
+func TestAMalformedValueIsNeverHealthyAndNeverPanics(t *testing.T) {
+	for name, text := range healthy {
+		t.Run(name, func(t *testing.T) {
+			whole := parse(t, text)
+			if got := Object(kindOf(whole), whole); got.Status != Healthy {
+				t.Fatalf("as it is: %+v", got)
+			}
+			kind := kindOf(whole)
+			replaceEach(whole.Object, nil, func(path []string, put func(any)) {
+				for _, value := range odd {
+					put(value)
+					if got := Object(kind, whole); got.Status == Healthy && !tolerable(path, value) {
+						t.Errorf("Healthy with %s = %T %v", strings.Join(path, "."), value, value)
+					}
+				}
+			})
+			if got := Object(kind, whole); got.Status != Healthy {
+				t.Fatalf("the object was not restored: %+v", got)
+			}
+		})
+	}
+}
+
+// replaceEach calls try for everything below an object, and puts back what was there.
+func replaceEach(in map[string]any, path []string, try func(path []string, put func(any))) {
+	for key, old := range in {
+		at := append(slices.Clone(path), key)
+		if key == "apiVersion" || key == "kind" {
+			continue
+		}
+		try(at, func(v any) { in[key] = v })
+		in[key] = old
+		replaceIn(old, at, try)
+	}
+}
+
+func replaceIn(v any, path []string, try func(path []string, put func(any))) {
+	switch v := v.(type) {
+	case map[string]any:
+		replaceEach(v, path, try)
+	case []any:
+		for i, item := range v {
+			try(append(slices.Clone(path), "[]"), func(x any) { v[i] = x })
+			v[i] = item
+			replaceIn(item, append(slices.Clone(path), "[]"), try)
+		}
+	}
+}
+
+// tolerable tells whether a value is well-formed in a place.
+func tolerable(path []string, value any) bool {
+	text := strings.Join(path, ".")
+	switch v := value.(type) {
+	case map[string]any:
+		return slices.Contains(mayBeEmpty, text)
+	case []any:
+		if text != "status.conditions" || len(v) == 0 {
+			return text == "status.conditions"
+		}
+		c, ok := v[0].(map[string]any) // of a type that does not count for the kind
+		return ok && c["type"] == "Ready"
+	case string:
+		return slices.Contains(mayBeText, text)
+	}
+	return false
+}
+
+func TestMalformedConditions(t *testing.T) {
+	condition := func(fields ...any) map[string]any {
+		c := map[string]any{"type": "Ready", "status": "True"}
+		for i := 0; i < len(fields); i += 2 {
+			c[fields[i].(string)] = fields[i+1]
+		}
+		return c
+	}
+	tests := []struct {
+		reason     string
+		conditions any
+		want       Status
+		why        string
+	}{
+		{"a good one", []any{condition()}, Healthy, ""},
+		{"nothing", nil, Unknown, "NoSignal"},
+		{"no list", "Ready", Unknown, "NoSignal"},
+		{"a status that is no string, beside a good one", []any{condition(), condition("type", "Synced", "status", true)}, Unknown, "Malformed"},
+		{"a status that is no word of the three", []any{condition(), condition("type", "Synced", "status", "true")}, Unknown, "Malformed"},
+		{"an item that is no condition, beside a good one", []any{condition(), "Ready"}, Unknown, "Malformed"},
+		{"a type that is no string, beside a good one", []any{condition(), condition("type", int64(1))}, Unknown, "Malformed"},
+		{"a type that is there twice and does not agree", []any{condition("status", "False"), condition()}, Unknown, "Malformed"},
+		{"a type that is there twice and agrees", []any{condition(), condition()}, Healthy, ""},
+		{"a generation that is no number", []any{condition("observedGeneration", "3")}, Unknown, "Malformed"},
+		{"bad news is believed also in a malformed object", []any{condition("status", "False", "reason", int64(1)), "odd"}, Unhealthy, "NotReady"},
+	}
+	for _, tt := range tests {
+		u := parse(t, "{apiVersion: example.com/v1, kind: Thing, metadata: {generation: 3}, status: {}}")
+		u.Object["status"].(map[string]any)["conditions"] = tt.conditions
+		if got := Object(kindOf(u), u); got.Status != tt.want || got.Reason != tt.why {
+			t.Errorf("%s: got %+v, want %s %s", tt.reason, got, tt.want, tt.why)
+		}
+	}
+}
+
+func TestADeletionTimeThatCannotBeReadIsNotHealthy(t *testing.T) {
+	for _, value := range []any{"soon", int64(5), map[string]any{}} {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"deletionTimestamp": value},
+		}}
+		if got := Object(kindOf(u), u); got.Status == Healthy {
+			t.Errorf("%v: got %+v", value, got)
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package target
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// model answers as a Registry does, from lists that it searches as a whole each time.
+type model struct {
+	workloads []Workload
+	objects   map[types.UID]Object
+	namespace map[string]bool // kinds whose scope is known
+	gone      map[types.UID]time.Time
+}
+
+func (m *model) listings(ref Ref, itself bool) []string {
+	var out []string
+	for _, w := range m.workloads {
+		for _, res := range w.Resources {
+			at := res.Ref
+			if namespaced, known := m.namespace[at.Kind]; known && !namespaced {
+				at.Namespace = ""
+			} else if known && at.Namespace == "" {
+				at.Namespace = w.defaultNamespace()
+			}
+			if at == ref {
+				res.Ref = at
+				out = append(out, fmt.Sprint(Claim{w.Name, w.Instance, res, itself}))
+			}
+		}
+	}
+	return out
+}
+
+func (m *model) claims(id Identity) []string {
+	level, seen := []Identity{id}, map[types.UID]bool{id.UID: true}
+	var labels []Instance
+	for itself := true; len(level) > 0; itself = false {
+		var found []string
+		var above []Identity
+		for _, at := range level {
+			o, known := m.objects[at.UID]
+			switch {
+			case itself || known && at.UID != id.UID:
+				ref := at.Ref
+				if !itself {
+					ref = o.Ref
+				}
+				found = append(found, m.listings(ref, itself)...)
+			default:
+				found = append(found, m.listings(at.Ref, false)...)
+				if at.Namespace != "" {
+					found = append(found, m.listings(clusterWide(at).Ref, false)...)
+				}
+			}
+			if labels == nil {
+				labels = o.Instances
+			}
+			for _, owner := range o.Owners {
+				if !seen[owner.UID] {
+					seen[owner.UID] = true
+					above = append(above, owner)
+				}
+			}
+		}
+		if found != nil {
+			slices.Sort(found)
+			return found
+		}
+		level = above
+	}
+	var found []string
+	for _, w := range m.workloads {
+		for _, label := range labels {
+			if label == w.Instance {
+				found = append(found, fmt.Sprint(Claim{Workload: w.Name, Instance: w.Instance}))
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// universe is small, so that things meet.
+type universe struct {
+	*rand.Rand
+	ids []Identity
+}
+
+func newUniverse(seed uint64) universe {
+	u := universe{Rand: rand.New(rand.NewPCG(seed, 1))}
+	for _, kind := range []string{"A", "B", "C", "Cluster"} {
+		for _, namespace := range []string{"x", "y"} {
+			for _, name := range []string{"n", "m"} {
+				for incarnation := range 2 {
+					id := Identity{Ref{"g", kind, namespace, name}, ""}
+					if kind == "Cluster" {
+						id.Namespace = ""
+					}
+					id.UID = types.UID(fmt.Sprintf("%s-%d", id.Ref, incarnation))
+					u.ids = append(u.ids, id)
+				}
+			}
+		}
+	}
+	return u
+}
+
+func (u universe) id() Identity { return u.ids[u.IntN(len(u.ids))] }
+
+// object has up to two owners, named as an owner reference names them: in the object's own namespace.
+func (u universe) object() Object {
+	o := Object{Identity: u.id()}
+	for range u.IntN(3) {
+		owner := u.id()
+		if owner.Kind == "Cluster" || owner.Namespace == o.Namespace {
+			owner.Namespace = o.Namespace
+			o.Owners = append(o.Owners, owner)
+		}
+	}
+	for range u.IntN(2) {
+		o.Instances = append(o.Instances, instanceOf(u.Int64N(3)))
+	}
+	if u.IntN(4) == 0 {
+		o.LookedUp = start
+	}
+	return o
+}
+
+func (u universe) workload() Workload {
+	w := Workload{Name: fmt.Sprint("w", u.IntN(3)), Instance: instanceOf(u.Int64N(3))}
+	for range u.IntN(4) {
+		res := Resource{Ref: u.id().Ref, Version: "v1", ID: u.Int64N(100)}
+		if u.IntN(4) == 0 {
+			res.Namespace = ""
+		}
+		w.Resources = append(w.Resources, res)
+	}
+	return w
+}
+
+// step does something to the registry and to the model.
+func (u universe) step(r *Registry, m *model, now time.Time) string {
+	switch u.IntN(10) {
+	case 0, 1:
+		w := u.workload()
+		r.Track(w)
+		m.workloads = append(slices.DeleteFunc(m.workloads, func(o Workload) bool { return o.Name == w.Name }), w)
+		return fmt.Sprint("track ", w)
+	case 2:
+		name := fmt.Sprint("w", u.IntN(3))
+		r.Forget(name)
+		m.workloads = slices.DeleteFunc(m.workloads, func(o Workload) bool { return o.Name == name })
+		return "forget " + name
+	case 3:
+		id := u.id()
+		r.Delete(id.UID, now)
+		if _, known := m.objects[id.UID]; known && m.gone[id.UID].IsZero() {
+			m.gone[id.UID] = now
+		}
+		return fmt.Sprint("delete ", id)
+	case 4:
+		kind := u.id().GroupKind()
+		namespaced := kind.Kind != "Cluster"
+		r.SetScope(kind, namespaced)
+		m.namespace[kind.Kind] = namespaced
+		return fmt.Sprint("scope ", kind)
+	case 5:
+		if u.IntN(5) > 0 {
+			return "nothing"
+		}
+		kind := u.id().GroupKind()
+		r.DropKind(kind)
+		for uid, o := range m.objects {
+			if o.GroupKind() == kind {
+				delete(m.objects, uid)
+				delete(m.gone, uid)
+			}
+		}
+		return fmt.Sprint("drop ", kind)
+	default:
+		o := u.object()
+		r.Upsert(o)
+		m.objects[o.UID] = o
+		delete(m.gone, o.UID)
+		return fmt.Sprint("upsert ", o)
+	}
+}
+
+// prune follows the registry in which objects are forgotten, within what is promised.
+func (m *model) prune(t *testing.T, r *Registry, now time.Time) {
+	t.Helper()
+	r.Prune(now)
+	for uid, o := range m.objects {
+		_, known := r.Lookup(uid)
+		gone, deleted := m.gone[uid]
+		switch {
+		case known && deleted && now.Sub(gone) > retainClaimed:
+			t.Errorf("%s is remembered %s after its deletion", uid, now.Sub(gone))
+		case !known && !deleted && o.LookedUp.IsZero():
+			t.Errorf("%s exists and is forgotten", uid)
+		case !known && deleted && now.Sub(gone) <= retainUnclaimed:
+			t.Errorf("%s is forgotten %s after its deletion", uid, now.Sub(gone))
+		}
+		if !known {
+			delete(m.objects, uid)
+			delete(m.gone, uid)
+		}
+	}
+}
+
+func TestRandomHistoriesAgreeWithANaiveModel(t *testing.T) {
+	seed := rand.Uint64()
+	for history := range uint64(60) {
+		checkHistory(t, seed+history)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed+history)
+		}
+	}
+}
+
+func checkHistory(t *testing.T, seed uint64) {
+	t.Helper()
+	u, r, now := newUniverse(seed), NewRegistry(), start
+	m := &model{objects: map[types.UID]Object{}, namespace: map[string]bool{}, gone: map[types.UID]time.Time{}}
+	before := map[types.UID][]string{}
+	for range 150 {
+		done := u.step(r, m, now)
+		now = now.Add(time.Duration(u.IntN(120)) * time.Second)
+		if u.IntN(10) == 0 {
+			m.prune(t, r, now)
+		}
+		out := r.Drain()
+		for _, id := range u.ids {
+			want := m.claims(id)
+			var got []string
+			for _, c := range r.Claims(id) {
+				got = append(got, fmt.Sprint(c))
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Fatalf("after %s: claims on %s are %q, want %q", done, id.UID, got, want)
+			}
+			// What is not known cannot be handed out by its UID.
+			if _, known := m.objects[id.UID]; known && !slices.Equal(before[id.UID], want) && !drained(out, id) {
+				t.Fatalf("after %s: claims on %s changed from %q to %q, handed out is %v", done, id.UID, before[id.UID], want, out)
+			}
+			before[id.UID] = want
+		}
+	}
+	wipe(t, r, u.ids)
+}
+
+// wipe ends all workloads and objects, and finds what is left where nothing should be.
+func wipe(t *testing.T, r *Registry, ids []Identity) {
+	t.Helper()
+	for _, w := range r.Workloads() {
+		r.Forget(w)
+	}
+	now := start.Add(100 * time.Hour)
+	for _, id := range ids {
+		r.Delete(id.UID, now)
+	}
+	r.Prune(now.Add(retainClaimed + 1))
+	r.Drain()
+	expectEmpty(t, r)
+}
+
+func expectEmpty(t *testing.T, r *Registry) {
+	t.Helper()
+	g := r.graph
+	for name, left := range map[string]int{
+		"workloads": len(r.workloads), "listed": len(r.listed), "instances": len(r.instances), "affected": len(r.affected),
+		"nodes": len(g.nodes), "children": len(g.children), "names": len(g.names),
+		"labelled": len(g.labelled), "currently": len(g.currently),
+	} {
+		if left > 0 {
+			t.Errorf("%d %s are left", left, name)
+		}
+	}
+}
+
+func TestNothingIsLeftOfWhatIsForgotten(t *testing.T) {
+	r := shop(t)
+	parent := clusterWide(ident(nodeKind, "parent", "uid-parent"))
+	r.Upsert(owned(parent))
+	r.Upsert(labelled(owned(ident(podKind, "p", "uid-p"), ident(nodeKind, "parent", parent.UID)), 1))
+	r.Forget("shop")
+	for _, uid := range []types.UID{"uid-p", webPod.UID, webRS.UID, web.UID, parent.UID} {
+		r.Delete(uid, start)
+		r.Prune(start.Add(retainClaimed + 1))
+	}
+	r.Drain()
+	expectEmpty(t, r)
+}
+
+func TestConcurrentUse(t *testing.T) {
+	r := NewRegistry()
+	var users sync.WaitGroup
+	for user := range 4 {
+		users.Go(func() {
+			u := newUniverse(uint64(user))
+			m := &model{objects: map[types.UID]Object{}, namespace: map[string]bool{}, gone: map[types.UID]time.Time{}}
+			for range 300 {
+				u.step(r, m, start)
+				id := u.id()
+				r.Claims(id)
+				r.ClaimsOfName(id)
+				r.Missing(id)
+				r.Current(id.Ref)
+				r.Live(id.GroupKind(), "")
+				r.Kinds()
+				r.Namespaces()
+				for _, name := range r.Workloads() {
+					r.Workload(name)
+				}
+				r.Drain()
+				r.Prune(start.Add(time.Hour))
+			}
+		})
+	}
+	users.Wait()
+	u := newUniverse(0)
+	r.Upsert(owned(web))
+	r.Track(workload("shop", 1, web))
+	expectClaims(t, r, web, "shop: Deployment app/web itself")
+	wipe(t, r, append(u.ids, web))
+}
