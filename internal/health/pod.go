@@ -50,7 +50,7 @@ func podByConditions(pod *corev1.Pod) Verdict {
 	allReady := len(pod.Status.ContainerStatuses) > 0
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
-		if probing := c.Started != nil && !*c.Started; c.State.Running != nil && !c.Ready && !probing {
+		if running := c.State.Running; running != nil && !c.Ready && !starting(c, ready) {
 			return Verdict{Unhealthy, "NotReady", fmt.Sprintf("container %s runs and is not ready", c.Name)}
 		}
 		allReady = allReady && c.Ready
@@ -59,6 +59,17 @@ func podByConditions(pod *corev1.Pod) Verdict {
 		return Verdict{Unhealthy, cmp.Or(ready.Reason, "NotReady"), cmp.Or(ready.Message, "the pod is not ready")}
 	}
 	return Verdict{Reconciling, "Starting", "the pod is starting"}
+}
+
+// starting reports whether a container that runs has not been ready yet since it started: its startup probe
+// has not passed, or the pod has been unready since before. Whether that takes too long is for its owner's
+// deadline to say.
+func starting(c *corev1.ContainerStatus, ready corev1.PodCondition) bool {
+	if c.Started != nil && !*c.Started {
+		return true
+	}
+	since, started := ready.LastTransitionTime, c.State.Running.StartedAt
+	return ready.Status == corev1.ConditionFalse && c.RestartCount == 0 && !since.IsZero() && !started.Before(&since)
 }
 
 func podCondition(pod *corev1.Pod, name corev1.PodConditionType) corev1.PodCondition {

@@ -19,7 +19,11 @@ type rollout struct {
 func pods(s *fields, kind string) Verdict {
 	if kind == "Deployment" {
 		if c := s.condition("Progressing"); c.status == "False" {
-			return Verdict{Unhealthy, cmp.Or(c.reason, "NotProgressing"), cmp.Or(c.message, "the rollout does not progress")}
+			v := Verdict{Unhealthy, cmp.Or(c.reason, "NotProgressing"), cmp.Or(c.message, "the rollout does not progress")}
+			if s.numberOr(0, "status", "availableReplicas") == 0 {
+				v.Status = Down
+			}
+			return v
 		}
 	}
 	if c := s.condition("ReplicaFailure"); c.status == "True" {

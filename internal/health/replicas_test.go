@@ -45,6 +45,13 @@ status:
   updatedReplicas: 1
   availableReplicas: 1
   conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: it timed out}]`, Unhealthy, "ProgressDeadlineExceeded"},
+		{"the rollout is past its deadline, and nothing serves", head + `
+spec: {replicas: 1}
+status:
+  observedGeneration: 2
+  replicas: 1
+  updatedReplicas: 1
+  conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: it timed out}]`, Down, "ProgressDeadlineExceeded"},
 		{"a quota keeps pods from being created", head + `
 spec: {replicas: 1}
 status:

@@ -234,11 +234,16 @@ func (o *Outbox) Forget(key observe.Key) {
 	}
 }
 
-// Close ends intake. What is pending can still be taken.
+// Close ends intake. What is pending can still be taken; what waits for its next try has it at once.
 func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
+	for _, l := range slices.Clone(o.agenda.lanes) {
+		l.queue[0].retryAt = time.Time{}
+		o.agenda.remove(l)
+		o.schedule(l)
+	}
 	o.broadcast()
 }
 

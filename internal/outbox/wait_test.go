@@ -175,16 +175,23 @@ func TestAClosedOutboxEndsWhenAllIsSettled(t *testing.T) {
 			item := take(t, o)
 			time.AfterFunc(time.Minute, func() { o.Reject(item, errSend) })
 		}, time.Minute},
-		{"one waits to be sent again", func(t *testing.T, o *Outbox) {
+		{"one waits to be sent again, and is at once", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			o.Retry(take(t, o), time.Hour, errSend)
 			time.AfterFunc(time.Minute, func() { o.Offer(at("b", "1")) }) // too late
-		}, time.Hour},
+		}, 0},
+		{"one fails after the end of intake, and waits", func(t *testing.T, o *Outbox) {
+			t.Helper()
+			o.Offer(at("a", "1"))
+			item := take(t, o)
+			time.AfterFunc(time.Minute, func() { o.Retry(item, time.Hour, errSend) })
+		}, time.Minute + time.Hour},
 		{"one that waits is withdrawn", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
-			o.Retry(take(t, o), time.Hour, errSend)
+			item := take(t, o)
+			time.AfterFunc(time.Second, func() { o.Retry(item, time.Hour, errSend) })
 			time.AfterFunc(time.Minute, func() { o.Withdraw("a") })
 		}, time.Minute},
 		{"one is out, is withdrawn and fails", func(t *testing.T, o *Outbox) {

@@ -22,8 +22,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/target"
 )
 
-// errNotInstalled means that the API server answered, and serves no such kind.
-var errNotInstalled = errors.New("not installed")
+var (
+	// errNotInstalled means that the API server answered, and serves no such kind.
+	errNotInstalled = errors.New("not installed")
+	// errNoObject means that it serves the kind, and holds no such object. HTTP 404 does not say that, but that
+	// the resource is not served any more as it was.
+	errNoObject = errors.New("no such object")
+)
 
 // Requests to the API server beside the watches: reviews, discovery, and objects that are fetched one by
 // one. The bound keeps a burst of new workloads from flooding a small API server.
@@ -45,9 +50,11 @@ type Clients struct {
 	mappings map[schema.GroupVersionKind]mapping // answers of discovery
 }
 
+// mapping is how a kind is served.
 type mapping struct {
 	gvr        schema.GroupVersionResource
 	namespaced bool
+	watchable  bool // it has list and watch
 }
 
 // NewClients returns clients that share one connection pool and one rate limit.
@@ -94,7 +101,7 @@ func (c *Clients) metadataOf(gvr schema.GroupVersionResource) metadata.Interface
 // resolve finds the resource of a kind: in the version asked for if it is served, else in the group's
 // preferred version that has it. It returns errNotInstalled if the API server serves no such kind, and
 // other errors if it does not tell. An earlier answer is good enough if cached is true.
-func (c *Clients) resolve(ctx context.Context, gvk schema.GroupVersionKind, cached bool) (schema.GroupVersionResource, bool, error) {
+func (c *Clients) resolve(ctx context.Context, gvk schema.GroupVersionKind, cached bool) (mapping, error) {
 	c.mu.Lock()
 	known, ok := c.mappings[gvk]
 	if !cached {
@@ -102,16 +109,16 @@ func (c *Clients) resolve(ctx context.Context, gvk schema.GroupVersionKind, cach
 	}
 	c.mu.Unlock()
 	if ok && cached {
-		return known.gvr, known.namespaced, nil
+		return known, nil
 	}
 	found, err := c.discover(ctx, gvk)
 	if err != nil {
-		return schema.GroupVersionResource{}, false, err
+		return mapping{}, err
 	}
 	c.mu.Lock()
 	c.mappings[gvk] = found
 	c.mu.Unlock()
-	return found.gvr, found.namespaced, nil
+	return found, nil
 }
 
 func (c *Clients) discover(ctx context.Context, gvk schema.GroupVersionKind) (mapping, error) {
@@ -149,7 +156,8 @@ func (c *Clients) discoverIn(ctx context.Context, gv schema.GroupVersion, kind s
 	}
 	for _, r := range list.APIResources {
 		if r.Kind == kind && !isSubresource(r.Name) {
-			return mapping{gv.WithResource(r.Name), r.Namespaced}, nil
+			watchable := slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch")
+			return mapping{gv.WithResource(r.Name), r.Namespaced, watchable}, nil
 		}
 	}
 	return mapping{}, errNotInstalled
@@ -216,7 +224,8 @@ func named(name string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
 }
 
-// fetch reads the newest version of one object: as a whole, or, of a Secret, its metadata only.
+// fetch reads the newest version of one object: as a whole, or, of a Secret, its metadata only. It returns
+// errNoObject if there is none.
 func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (runtime.Object, error) {
 	if ref.GroupKind() == secretKind.GroupKind() {
 		return c.fetchMetadata(ctx, gvr, ref)
@@ -226,19 +235,19 @@ func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, re
 		return nil, fmt.Errorf("read %s: %w", ref, err)
 	}
 	if len(list.Items) == 0 {
-		return nil, apierrors.NewNotFound(gvr.GroupResource(), ref.Name)
+		return nil, errNoObject
 	}
 	return &list.Items[0], nil
 }
 
-// fetchMetadata reads the newest metadata of one object.
+// fetchMetadata reads the newest metadata of one object. It returns errNoObject if there is none.
 func (c *Clients) fetchMetadata(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (*metav1.PartialObjectMetadata, error) {
 	list, err := c.metadataOf(gvr).Resource(gvr).Namespace(ref.Namespace).List(ctx, named(ref.Name))
 	if err != nil {
 		return nil, fmt.Errorf("read metadata of %s: %w", ref, err)
 	}
 	if len(list.Items) == 0 {
-		return nil, apierrors.NewNotFound(gvr.GroupResource(), ref.Name)
+		return nil, errNoObject
 	}
 	return &list.Items[0], nil
 }

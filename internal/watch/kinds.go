@@ -2,11 +2,10 @@ package watch
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/threeport/threeport-agent/internal/target"
 )
 
 // The kinds that are watched whenever there is a workload: Events, and what the built-in controllers derive.
@@ -36,8 +35,11 @@ func (w *Watcher) reconcileKinds(ctx context.Context) {
 	})
 	for _, k := range stopped {
 		<-k.done
-		if !w.follows(k.gvk.GroupKind()) {
-			w.targets.DropKind(k.gvk.GroupKind())
+		// A kind that is listed in another version now goes on: what was seen of it stays known, so that what
+		// is deleted before that version is watched is told.
+		gk := k.gvk.GroupKind()
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(wanted)), func(gvk schema.GroupVersionKind) bool { return gvk.GroupKind() == gk }) {
+			w.targets.DropKind(gk)
 		}
 	}
 	w.mu.Lock()
@@ -80,84 +82,4 @@ func (w *Watcher) follows(gk schema.GroupKind) bool {
 		}
 	}
 	return false
-}
-
-// kindOf returns the state of a listed kind.
-func (w *Watcher) kindOf(gvk schema.GroupVersionKind) (kindState, bool) {
-	w.mu.Lock()
-	k := w.kinds[gvk]
-	w.mu.Unlock()
-	if k == nil {
-		return kindState{}, false
-	}
-	return k.current(), true
-}
-
-// Sights returns what is seen of each resource of a workload, in the order in which they are listed. The
-// last ones are the kinds that are watched for every workload, as far as something is wrong with them.
-func (w *Watcher) Sights(workload string) []target.Sight {
-	wl, ok := w.targets.Workload(workload)
-	if !ok {
-		return nil
-	}
-	verdicts := w.board.verdicts(workload)
-	out := make([]target.Sight, 0, len(wl.Resources))
-	for _, r := range wl.Resources {
-		s := w.sight(r)
-		v := verdict(s, verdicts[r.Ref])
-		s.Health, s.Reason = string(v.Status), v.Reason
-		out = append(out, s)
-	}
-	return out
-}
-
-// Troubles returns what is wrong with the kinds that are watched for every workload, a sentence each.
-func (w *Watcher) Troubles() []string {
-	var out []string
-	for _, gvk := range baseKinds {
-		state, ok := w.kindOf(gvk)
-		if !ok {
-			continue
-		}
-		if state.state != target.Present && state.state != target.Pending {
-			out = append(out, fmt.Sprintf("%s: %s", gvk.Kind, state.message))
-		}
-		for _, scope := range state.scopes {
-			if scope.state == target.Forbidden {
-				out = append(out, fmt.Sprintf("%s: %s", gvk.Kind, scope.message))
-			}
-		}
-	}
-	return out
-}
-
-// sight tells what is seen of a resource; its verdict is left out.
-func (w *Watcher) sight(r target.Resource) target.Sight {
-	s := target.Sight{Resource: r, State: target.Pending}
-	state, ok := w.kindOf(r.GroupVersionKind())
-	if !ok {
-		return s
-	}
-	if state.state != target.Present {
-		s.State, s.Message = state.state, state.message
-		return s
-	}
-	if served := state.gvr.Version; served != r.Version {
-		s.Message = fmt.Sprintf("version %s is not served; watched as %s", r.Version, served)
-		s.Version = served
-	}
-	scope, ok := state.scopeOf(r.Namespace)
-	switch {
-	case !ok:
-		s.State = target.Forbidden
-		s.Message = fmt.Sprintf("namespace %s is not among those that the agent watches", r.Namespace)
-	case scope.state != target.Present:
-		s.State, s.Message = scope.state, scope.message
-	default:
-		s.State = target.Absent
-		if _, exists := w.targets.Current(r.Ref); exists {
-			s.State = target.Present
-		}
-	}
-	return s
 }

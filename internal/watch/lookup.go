@@ -51,7 +51,8 @@ func (l *lookups) reconcile(ctx context.Context, id target.Identity) error {
 		l.w.targets.Upsert(found)
 		l.want(l.w.targets.Missing(found.Identity))
 		return nil
-	case errors.Is(err, errNotInstalled), apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+	case errors.Is(err, errNotInstalled), errors.Is(err, errNoObject),
+		apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
 		l.w.targets.Upsert(target.Object{Identity: id, LookedUp: time.Now()})
 		l.w.targets.Delete(id.UID, time.Now())
 		return nil
@@ -60,20 +61,29 @@ func (l *lookups) reconcile(ctx context.Context, id target.Identity) error {
 	}
 }
 
+// get asks for one object. If its kind is not served any more as it was, it asks how it is served now.
 func (l *lookups) get(ctx context.Context, id target.Identity) (target.Object, error) {
-	gvr, namespaced, err := l.w.clients.resolve(ctx, schema.GroupVersionKind{Group: id.Group, Kind: id.Kind}, true)
+	found, err := l.getAs(ctx, id, true)
+	if apierrors.IsNotFound(err) {
+		found, err = l.getAs(ctx, id, false)
+	}
+	return found, err
+}
+
+func (l *lookups) getAs(ctx context.Context, id target.Identity, cached bool) (target.Object, error) {
+	served, err := l.w.clients.resolve(ctx, schema.GroupVersionKind{Group: id.Group, Kind: id.Kind}, cached)
 	if err != nil {
 		return target.Object{}, err
 	}
-	if !namespaced {
+	if !served.namespaced {
 		id.Namespace = ""
 	}
-	o, err := l.w.clients.fetchMetadata(ctx, gvr, id.Ref)
+	o, err := l.w.clients.fetchMetadata(ctx, served.gvr, id.Ref)
 	if err != nil {
 		return target.Object{}, err
 	}
 	if o.UID != id.UID {
-		return target.Object{}, apierrors.NewNotFound(gvr.GroupResource(), id.Name)
+		return target.Object{}, errNoObject
 	}
 	found := objectOf(id.GroupKind(), o)
 	found.LookedUp = time.Now()

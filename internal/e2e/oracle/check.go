@@ -1,15 +1,13 @@
 package oracle
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -21,220 +19,182 @@ import (
 type Expected struct {
 	upstream.Deployed
 	// Released is true if its ThreeportWorkload was deleted: what the control plane holds of it has to be
-	// right, and need not be complete.
+	// its own, and need be neither complete nor the newest.
 	Released bool
 }
 
-// History is what the control plane holds.
-type History struct {
-	Events    []controlplane.WorkloadEvent
-	Resources []controlplane.WorkloadResourceInstance
-}
+func (w *Expected) helm() bool { return w.Type == v1alpha1.WorkloadTypeHelmInstance }
 
-// Read returns what the control plane holds.
-func Read(ctx context.Context, api upstream.API) (History, error) {
-	events, err := api.Events(ctx, nil)
-	if err != nil {
-		return History{}, err
+// ids returns the IDs of the instance that the rows of its Events have; 0 stands for none.
+func (w *Expected) ids() (workload, helm int64) {
+	if w.helm() {
+		return 0, w.InstanceID
 	}
-	resources, err := api.Resources(ctx, nil)
-	return History{events, resources}, err
+	return w.InstanceID, 0
 }
 
-// Check compares what the control plane holds with what was seen in the cluster, and returns every
-// difference: each Event about a workload's object is one row, no other Event is, times and attributions are
-// right, and each listed resource is there in its newest version, or DELETED.
+// Check compares what the control plane holds with what was seen in the cluster: each Event about a workload's
+// object is one row, no other Event is, times and attributions are right, and each listed resource is there in
+// its newest version, or DELETED. It returns a sentence for each difference, which says of whom what was
+// expected.
 func (o *Oracle) Check(h History, workloads []Expected) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return append(o.checkEvents(h, workloads), o.checkResources(h, workloads)...)
+	differences := o.checkEvents(h.Events, workloads)
+	for i := range workloads {
+		w := &workloads[i]
+		if w.Released || w.helm() { // a Helm workload's resources have no rows
+			continue
+		}
+		for _, res := range w.Resources {
+			differences = append(differences, o.checkResource(w, res, h.Resources)...)
+		}
+	}
+	slices.Sort(differences)
+	return differences
 }
 
-// claim is where an Event belongs.
-type claim struct {
-	workload *Expected
-	resource v1alpha1.WorkloadResourceInstance
-	itself   bool
+// report is what the control plane says of one object or Event.
+type report struct {
+	subject     string
+	differences []string
 }
 
-func (o *Oracle) checkEvents(h History, workloads []Expected) []string {
-	var problems []string
+func (r *report) expect(field string, got, want any) {
+	if got != want {
+		r.differences = append(r.differences, fmt.Sprintf("%s with %s %v, the API has %v", r.subject, field, want, got))
+	}
+}
+
+func (o *Oracle) checkEvents(events []controlplane.WorkloadEvent, workloads []Expected) []string {
+	var differences []string
 	rows := map[types.UID][]controlplane.WorkloadEvent{}
-	for _, row := range h.Events {
+	for _, row := range events {
 		uid := types.UID(deref(row.RuntimeEventUID))
 		rows[uid] = append(rows[uid], row)
-		if row.Timestamp == nil || row.Timestamp.Year() < 2000 {
-			problems = append(problems, fmt.Sprintf("row %d of event %s has time %v", deref(row.ID), uid, row.Timestamp))
-		}
 	}
-	listed := o.listedUIDs(workloads)
+	claims := o.claims(workloads)
 	for uid, ev := range o.events {
-		c, belongs := o.claimOf(ev.InvolvedObject.UID, listed)
-		name := fmt.Sprintf("event %s of %s %s/%s (%s)", ev.Reason, ev.InvolvedObject.Kind, ev.InvolvedObject.Namespace, ev.InvolvedObject.Name, uid)
-		switch found := rows[uid]; {
-		case !belongs && len(found) > 0:
-			problems = append(problems, name+" belongs to no workload and is in the control plane")
-		case !belongs, len(found) == 0 && c.workload.Released:
-		case len(found) != 1:
-			problems = append(problems, fmt.Sprintf("%s has %d rows, expected 1", name, len(found)))
-		case !c.workload.Released:
-			problems = append(problems, checkRow(name, found[0], ev, c)...)
+		at, belongs := claims.of(ev.InvolvedObject.UID)
+		if !belongs {
+			continue
 		}
+		found := rows[uid]
 		delete(rows, uid)
+		r := report{subject: fmt.Sprintf("%s: expected the agent to report Event %s of %s %s (%s)",
+			at.workload.Name, ev.Reason, ev.InvolvedObject.Kind, ev.InvolvedObject.Name, uid)}
+		if n := len(found); n > 1 || n == 0 && !at.workload.Released {
+			differences = append(differences, fmt.Sprintf("%s once, the API has %d rows of it", r.subject, n))
+		}
+		for _, row := range found {
+			r.checkEvent(row, ev, at)
+		}
+		differences = append(differences, r.differences...)
 	}
-	for uid := range rows {
-		problems = append(problems, fmt.Sprintf("the control plane has event %s, which the API server never had", uid))
+	for uid, found := range rows {
+		origin := ""
+		if o.events[uid] == nil {
+			origin = ", which the cluster never had"
+		}
+		differences = append(differences, fmt.Sprintf(
+			"%s: expected the agent to report no Events but those about objects of workloads, the API has %s %q (%s)%s",
+			nameOf(found[0], workloads), deref(found[0].Reason), deref(found[0].Message), uid, origin))
 	}
-	slices.Sort(problems)
-	return problems
+	return differences
 }
 
-func checkRow(name string, row controlplane.WorkloadEvent, ev *corev1.Event, c claim) []string {
-	var problems []string
-	expect := func(field string, got, want any) {
-		if got != want {
-			problems = append(problems, fmt.Sprintf("%s: %s is %v, expected %v", name, field, got, want))
-		}
+// checkEvent compares a row with its Event.
+func (r *report) checkEvent(row controlplane.WorkloadEvent, ev *corev1.Event, at claim) {
+	workloadID, helmID := at.workload.ids()
+	r.expect("workload instance", deref(row.WorkloadInstanceID), workloadID)
+	r.expect("Helm workload instance", deref(row.HelmWorkloadInstanceID), helmID)
+	r.expect("resource instance", deref(row.WorkloadResourceInstanceID), at.resourceID)
+	r.expect("type", deref(row.Type), ev.Type)
+	r.expect("reason", deref(row.Reason), ev.Reason)
+	reported := deref(row.Timestamp)
+	if reported.IsZero() {
+		r.differences = append(r.differences, r.subject+" with a time, the API has the zero time")
+		return
 	}
-	workloadID, helmID := c.workload.InstanceID, int64(0)
-	if c.workload.Type == v1alpha1.WorkloadTypeHelmInstance {
-		workloadID, helmID = 0, c.workload.InstanceID
+	if at.workload.Released { // the Event may have been repeated since
+		return
 	}
 	message := ev.Message
-	if !c.itself {
-		message = ev.InvolvedObject.Kind + " " + ev.InvolvedObject.Name + ": " + ev.Message
+	if !at.itself {
+		message = fmt.Sprintf("%s %s: %s", ev.InvolvedObject.Kind, ev.InvolvedObject.Name, ev.Message)
 	}
-	expect("WorkloadInstanceID", deref(row.WorkloadInstanceID), workloadID)
-	expect("HelmWorkloadInstanceID", deref(row.HelmWorkloadInstanceID), helmID)
-	expect("WorkloadResourceInstanceID", deref(row.WorkloadResourceInstanceID), c.resource.ThreeportID)
-	expect("Type", deref(row.Type), ev.Type)
-	expect("Reason", deref(row.Reason), ev.Reason)
-	expect("Message", deref(row.Message), message)
-	expect("Timestamp", row.Timestamp.UTC().Format(time.RFC3339Nano), lastSeen(ev).UTC().Format(time.RFC3339Nano))
-	return problems
+	r.expect("message", deref(row.Message), message)
+	r.expect("time", reported.UTC().Format(time.RFC3339Nano), lastSeen(ev).UTC().Format(time.RFC3339Nano))
 }
 
-// lastSeen is when an Event happened last, to the microsecond that the API server keeps.
+// lastSeen is when an Event happened last. Events of the newer API have no lastTimestamp.
 func lastSeen(ev *corev1.Event) time.Time {
-	times := []time.Time{ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time, ev.CreationTimestamp.Time}
+	times := []time.Time{ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time}
 	if ev.Series != nil {
 		times = slices.Insert(times, 0, ev.Series.LastObservedTime.Time)
 	}
-	i := slices.IndexFunc(times, func(t time.Time) bool { return !t.IsZero() })
-	return times[i]
+	if i := slices.IndexFunc(times, func(t time.Time) bool { return !t.IsZero() }); i >= 0 {
+		return times[i]
+	}
+	return ev.CreationTimestamp.Time
 }
 
-// listedUIDs returns what every incarnation of a listed name belongs to.
-func (o *Oracle) listedUIDs(workloads []Expected) map[types.UID]claim {
-	out := map[types.UID]claim{}
+// nameOf returns the name of the workload that a row is attributed to.
+func nameOf(row controlplane.WorkloadEvent, workloads []Expected) string {
 	for i := range workloads {
-		for _, res := range workloads[i].Resources {
-			for uid, obj := range o.objects {
-				if obj.Kind == res.Kind && obj.Name == res.Name && (obj.Namespace == res.Namespace || res.Namespace == "") {
-					out[uid] = claim{&workloads[i], res, true}
-				}
-			}
+		workload, helm := workloads[i].ids()
+		if workload == deref(row.WorkloadInstanceID) && helm == deref(row.HelmWorkloadInstanceID) {
+			return workloads[i].Name
 		}
 	}
-	return out
+	return "no workload"
 }
 
-// claimOf walks up the owners of an object to one that is listed.
-func (o *Oracle) claimOf(uid types.UID, listed map[types.UID]claim) (claim, bool) {
-	seen := map[types.UID]bool{}
-	for level, itself := []types.UID{uid}, true; len(level) > 0; itself = false {
-		var next []types.UID
-		for _, at := range level {
-			if c, ok := listed[at]; ok {
-				c.itself = itself
-				return c, true
-			}
-			if !seen[at] {
-				seen[at] = true
-				next = append(next, o.objects[at].Owners...)
-			}
-		}
-		level = next
+// checkResource compares a listed resource's row with the object that bears its name.
+func (o *Oracle) checkResource(w *Expected, res v1alpha1.WorkloadResourceInstance, rows map[int64]controlplane.WorkloadResourceInstance) []string {
+	kind := schema.GroupKind{Group: res.Group, Kind: res.Kind}
+	if o.watched[kind] == nil {
+		return []string{fmt.Sprintf("%s: expected the oracle to watch %s, nobody added it", w.Name, kind)}
 	}
-	return claim{}, false
-}
-
-func (o *Oracle) checkResources(h History, workloads []Expected) []string {
-	rows := map[int64]controlplane.WorkloadResourceInstance{}
-	for _, row := range h.Resources {
-		rows[deref(row.ID)] = row
-	}
-	var problems []string
-	for _, w := range workloads {
-		for _, res := range w.Resources {
-			if res.ThreeportID == 0 || w.Released {
-				continue
-			}
-			name := fmt.Sprintf("%s %s/%s of %s", res.Kind, res.Namespace, res.Name, w.Name)
-			problems = append(problems, o.checkResource(name, rows[res.ThreeportID], res)...)
-		}
-	}
-	return problems
-}
-
-func (o *Oracle) checkResource(name string, row controlplane.WorkloadResourceInstance, res v1alpha1.WorkloadResourceInstance) []string {
-	var current *Object
-	for _, obj := range o.objects {
-		if obj.Kind == res.Kind && obj.Namespace == res.Namespace && obj.Name == res.Name && !obj.Deleted {
-			current = &obj
-		}
+	r := report{subject: fmt.Sprintf("%s: expected the agent to report %s %s", w.Name, res.Kind, res.Name)}
+	row, ok := rows[res.ThreeportID]
+	if !ok {
+		return []string{fmt.Sprintf("%s, the API has no row %d for it", r.subject, res.ThreeportID)}
 	}
 	operation := deref(row.LastOperation)
-	if current == nil {
-		if operation != controlplane.OperationDeleted {
-			return []string{fmt.Sprintf("%s is gone; its last operation is %q, expected DELETED", name, operation)}
-		}
-		return nil
+	incarnations := o.incarnations(w, res)
+	var latest object
+	if len(incarnations) > 0 {
+		latest = o.objects[incarnations[len(incarnations)-1]]
 	}
-	if operation != controlplane.OperationAdded && operation != controlplane.OperationModified {
-		return []string{fmt.Sprintf("%s exists; its last operation is %q, expected ADDED or MODIFIED", name, operation)}
+	switch exists := latest.uid != "" && !latest.deleted; {
+	case exists && operation != controlplane.OperationAdded && operation != controlplane.OperationModified:
+		return []string{fmt.Sprintf("%s as ADDED or MODIFIED, its last operation is %q", r.subject, operation)}
+	case exists:
+		r.checkDefinition(row.RuntimeDefinition, latest)
+	case latest.uid == "" && operation == "": // it was never there
+	case operation != controlplane.OperationDeleted:
+		return []string{fmt.Sprintf("%s as DELETED, its last operation is %q", r.subject, operation)}
 	}
-	var definition struct {
+	return r.differences
+}
+
+// checkDefinition compares a RuntimeDefinition with its object.
+func (r *report) checkDefinition(definition []byte, current object) {
+	var got struct {
+		Kind     string
 		Metadata struct {
-			UID             types.UID
-			ResourceVersion string
+			Namespace, Name, ResourceVersion string
+			UID                              types.UID
 		}
 	}
-	if err := json.Unmarshal(row.RuntimeDefinition, &definition); err != nil {
-		return []string{fmt.Sprintf("%s: runtime definition: %v", name, err)}
+	if err := json.Unmarshal(definition, &got); err != nil {
+		r.differences = append(r.differences, fmt.Sprintf("%s with its object, the runtime definition is none: %v", r.subject, err))
+		return
 	}
-	if got := definition.Metadata; got.UID != current.UID || got.ResourceVersion != current.ResourceVersion {
-		return []string{fmt.Sprintf("%s is reported as %s at version %s, expected %s at %s",
-			name, got.UID, got.ResourceVersion, current.UID, current.ResourceVersion)}
-	}
-	return nil
-}
-
-// Await checks again and again until there is no difference, or the context ends; then it returns the last
-// differences.
-func (o *Oracle) Await(ctx context.Context, api upstream.API, workloads []Expected) error {
-	ticker := time.NewTicker(250 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		h, err := Read(ctx, api)
-		problems := []string{"read the control plane: " + fmt.Sprint(err)}
-		if err == nil {
-			problems = o.Check(h, workloads)
-		}
-		if len(problems) == 0 {
-			return nil
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			const shown = 10
-			text := strings.Join(problems[:min(len(problems), shown)], "\n  ")
-			return fmt.Errorf("%d differences between the cluster and the control plane, such as:\n  %s", len(problems), text)
-		}
-	}
-}
-
-func deref[T any](p *T) T {
-	var zero T
-	return *cmp.Or(p, &zero)
+	r.expect("kind", got.Kind, current.kind.Kind)
+	r.expect("name", got.Metadata.Name, current.name.name)
+	r.expect("namespace", got.Metadata.Namespace, current.namespace)
+	r.expect("uid", got.Metadata.UID, current.uid)
+	r.expect("resource version", got.Metadata.ResourceVersion, current.resourceVersion)
 }

@@ -6,12 +6,16 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -20,27 +24,47 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Object is what the oracle remembers of one incarnation of an object, after its end too.
-type Object struct {
-	Kind, Namespace, Name string
-	UID                   types.UID
-	ResourceVersion       string
-	Labels                map[string]string
-	Owners                []types.UID
-	Deleted               bool
+// name is what one object at a time bears.
+type name struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+// object is what is remembered of one incarnation of a name, after its end too.
+type object struct {
+	name
+	uid             types.UID
+	resourceVersion string
+	labels          map[string]string
+	owners          []types.UID
+	deleted         bool
 }
 
 // Oracle remembers what it saw. It is safe for concurrent use.
 type Oracle struct {
+	informers metadatainformer.SharedInformerFactory
+
 	mu      sync.Mutex
-	objects map[types.UID]Object
+	watched map[schema.GroupKind]cache.InformerSynced
+	objects map[types.UID]object
+	bearers map[name][]types.UID // in the order in which they bore it
 	events  map[types.UID]*corev1.Event
 }
 
-// Watch starts to watch Events and the given resources, and returns when the first lists are complete.
-// It goes on until the context ends.
-func Watch(ctx context.Context, config *rest.Config, resources map[string]schema.GroupVersionResource) (*Oracle, error) {
-	o := &Oracle{objects: map[types.UID]Object{}, events: map[types.UID]*corev1.Event{}}
+func newOracle() *Oracle {
+	return &Oracle{
+		watched: map[schema.GroupKind]cache.InformerSynced{},
+		objects: map[types.UID]object{},
+		bearers: map[name][]types.UID{},
+		events:  map[types.UID]*corev1.Event{},
+	}
+}
+
+// Watch starts to watch Events and every other resource that the API server has, and returns when the first
+// lists are complete. It goes on until the context ends.
+func Watch(ctx context.Context, config *rest.Config) (*Oracle, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // of deprecated kinds, which are watched like all others
 	typed, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("oracle: %w", err)
@@ -49,25 +73,89 @@ func Watch(ctx context.Context, config *rest.Config, resources map[string]schema
 	if err != nil {
 		return nil, fmt.Errorf("oracle: %w", err)
 	}
+	kinds, err := discover(typed.Discovery())
+	if err != nil {
+		return nil, fmt.Errorf("oracle: %w", err)
+	}
+	o := newOracle()
+	o.informers = metadatainformer.NewSharedInformerFactory(client, 0)
 	events := informers.NewSharedInformerFactory(typed, 0)
-	synced := []cache.InformerSynced{add(events.Core().V1().Events().Informer(), o.sawEvent, func(any) {})}
-	objects := metadatainformer.NewSharedInformerFactory(client, 0)
-	for kind, resource := range resources {
-		informer := objects.ForResource(resource).Informer()
-		synced = append(synced, add(informer,
-			func(obj any) { o.sawObject(kind, obj, false) }, func(obj any) { o.sawObject(kind, obj, true) }))
+	synced := []cache.InformerSynced{handle(events.Core().V1().Events().Informer(), o.sawEvent)}
+	for kind, resource := range kinds {
+		listed, unserved := o.watch(ctx, kind, resource)
+		synced = append(synced, func() bool { return listed() || unserved.Load() })
 	}
 	events.Start(ctx.Done())
-	objects.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return nil, fmt.Errorf("oracle: watch the cluster: %w", ctx.Err())
+		return nil, fmt.Errorf("oracle: watch the cluster: %w", context.Cause(ctx))
 	}
 	return o, nil
 }
 
-func add(informer cache.SharedIndexInformer, saw, gone func(any)) cache.InformerSynced {
+// Add watches one more resource, such as one whose definition was installed since Watch, and returns when its
+// first list is complete: the API server may be about to serve it. It goes on until the context ends.
+func (o *Oracle) Add(ctx context.Context, kind schema.GroupKind, resource schema.GroupVersionResource) error {
+	o.mu.Lock()
+	synced, ok := o.watched[kind]
+	o.mu.Unlock()
+	if !ok {
+		synced, _ = o.watch(ctx, kind, resource)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced) {
+		return fmt.Errorf("oracle: watch %s: %w", resource.GroupResource(), context.Cause(ctx))
+	}
+	return nil
+}
+
+// discover returns the resources that can be watched, Events left out.
+func discover(client discovery.DiscoveryInterface) (map[schema.GroupKind]schema.GroupVersionResource, error) {
+	lists, err := client.ServerPreferredResources()
+	if err != nil {
+		return nil, fmt.Errorf("discover the kinds: %w", err)
+	}
+	kinds := map[schema.GroupKind]schema.GroupVersionResource{}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, fmt.Errorf("discover the kinds: %w", err)
+		}
+		for i := range list.APIResources {
+			r := &list.APIResources[i]
+			if r.Name != "events" && slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch") {
+				kinds[schema.GroupKind{Group: version.Group, Kind: r.Kind}] = version.WithResource(r.Name)
+			}
+		}
+	}
+	return kinds, nil
+}
+
+// watch starts to watch a resource. It returns whether the first list is complete, and whether the API server
+// has said that it does not serve the resource, which is asked for again and again.
+func (o *Oracle) watch(
+	ctx context.Context, kind schema.GroupKind, resource schema.GroupVersionResource,
+) (synced cache.InformerSynced, unserved *atomic.Bool) {
+	informer := o.informers.ForResource(resource).Informer()
+	unserved = &atomic.Bool{}
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if apierrors.IsNotFound(err) {
+			unserved.Store(true)
+			return
+		}
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+	}) // it fails once an informer is started
+	synced = handle(informer, func(obj any, deleted bool) { o.sawObject(kind, obj, deleted) })
+	o.mu.Lock()
+	o.watched[kind] = synced
+	o.mu.Unlock()
+	o.informers.Start(ctx.Done())
+	return synced, unserved
+}
+
+func handle(informer cache.SharedIndexInformer, saw func(obj any, deleted bool)) cache.InformerSynced {
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: saw, UpdateFunc: func(_, obj any) { saw(obj) }, DeleteFunc: gone,
+		AddFunc:    func(obj any) { saw(obj, false) },
+		UpdateFunc: func(_, obj any) { saw(obj, false) },
+		DeleteFunc: func(obj any) { saw(obj, true) },
 	})
 	if err != nil { // only a stopped informer refuses
 		return func() bool { return false }
@@ -75,7 +163,8 @@ func add(informer cache.SharedIndexInformer, saw, gone func(any)) cache.Informer
 	return registration.HasSynced
 }
 
-func (o *Oracle) sawEvent(obj any) {
+// sawEvent keeps the newest version of an Event, one that has expired too.
+func (o *Oracle) sawEvent(obj any, _ bool) {
 	if ev, ok := obj.(*corev1.Event); ok {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -83,7 +172,7 @@ func (o *Oracle) sawEvent(obj any) {
 	}
 }
 
-func (o *Oracle) sawObject(kind string, obj any, deleted bool) {
+func (o *Oracle) sawObject(kind schema.GroupKind, obj any, deleted bool) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj
 	}
@@ -91,49 +180,17 @@ func (o *Oracle) sawObject(kind string, obj any, deleted bool) {
 	if err != nil {
 		return
 	}
-	seen := Object{
-		Kind: kind, Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(),
-		ResourceVersion: m.GetResourceVersion(), Labels: m.GetLabels(), Deleted: deleted,
+	seen := object{
+		name: name{kind, m.GetNamespace(), m.GetName()},
+		uid:  m.GetUID(), resourceVersion: m.GetResourceVersion(), labels: m.GetLabels(), deleted: deleted,
 	}
 	for _, owner := range m.GetOwnerReferences() {
-		seen.Owners = append(seen.Owners, owner.UID)
+		seen.owners = append(seen.owners, owner.UID)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.objects[seen.UID] = seen
-}
-
-// Current returns the object that bears a name now.
-func (o *Oracle) Current(kind, namespace, name string) (Object, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, obj := range o.objects {
-		if obj.Kind == kind && obj.Namespace == namespace && obj.Name == name && !obj.Deleted {
-			return obj, true
-		}
+	if _, known := o.objects[seen.uid]; !known {
+		o.bearers[seen.name] = append(o.bearers[seen.name], seen.uid)
 	}
-	return Object{}, false
-}
-
-// Events returns the newest version of every Event seen, those that have expired too.
-func (o *Oracle) Events() []*corev1.Event {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	out := make([]*corev1.Event, 0, len(o.events))
-	for _, ev := range o.events {
-		out = append(out, ev)
-	}
-	return out
-}
-
-// Resources that most workloads are made of, by kind.
-func Resources() map[string]schema.GroupVersionResource {
-	core := func(name string) schema.GroupVersionResource { return corev1.SchemeGroupVersion.WithResource(name) }
-	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
-	batch := schema.GroupVersion{Group: "batch", Version: "v1"}
-	return map[string]schema.GroupVersionResource{
-		"Pod": core("pods"), "ConfigMap": core("configmaps"), "Secret": core("secrets"), "Service": core("services"),
-		"Deployment": apps.WithResource("deployments"), "ReplicaSet": apps.WithResource("replicasets"),
-		"StatefulSet": apps.WithResource("statefulsets"), "Job": batch.WithResource("jobs"), "CronJob": batch.WithResource("cronjobs"),
-	}
+	o.objects[seen.uid] = seen
 }
