@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -163,6 +164,13 @@ func TestWatchedNamespacesAreTheConfiguredOnes(t *testing.T) {
 	w.removeLater(d.Objects[1])
 	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
 	w.expectState(d, 1, v1alpha1.ResourceForbidden, "namespace default is not among those that the agent watches")
+	w.eventually(30*time.Second, "a report of the Deployment", func() error {
+		if len(w.proxy.sent("PATCH", rowPath(d, 0))) == 0 {
+			return fmt.Errorf("there is none")
+		}
+		return nil
+	})
+	w.patch(d.Objects[0], `{"metadata":{"labels":{"changed":"after the first report"}}}`)
 	w.expectOperation(d, 0, controlplane.OperationModified)
 }
 
@@ -223,6 +231,6 @@ func (w *world) expectOperation(d upstream.Deployed, resource int, want string) 
 				return nil
 			}
 		}
-		return fmt.Errorf("it is not: %w", err)
+		return errors.Join(errors.New("it is not"), err)
 	})
 }
