@@ -78,9 +78,7 @@ func TestRecreatedObjectIsDeletedThenAdded(t *testing.T) {
 func TestCustomResourcesAreReportedThroughAnyChain(t *testing.T) {
 	w := newWorld(t)
 	for _, kind := range []string{"App", "Widget"} {
-		definition := w.create(crd(w.namespace+".example.com", kind, strings.ToLower(kind)+"s"))
-		w.removeLater(definition)
-		w.awaitCondition(definition, "Established")
+		w.removeLater(w.create(crd(w.namespace+".example.com", kind, strings.ToLower(kind)+"s")))
 	}
 	api := w.namespace + ".example.com/v1"
 	app := w.deploy("app", fmt.Sprintf(`{apiVersion: %s, kind: App, metadata: {name: shop}}`, api))
@@ -104,6 +102,7 @@ func TestCustomResourcesAreReportedThroughAnyChain(t *testing.T) {
 	})
 	w.patch(app.Objects[0], `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"NoStock","message":"the shelf is empty"}]}}`)
 	w.expectStatus(app, "Unhealthy")
+	w.agree(tracked(app)...)
 }
 
 func TestHelmWorkloadReportsEventsAndStatus(t *testing.T) {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -143,7 +144,7 @@ func newWorldWithoutAgent(t *testing.T) *world {
 	w.proxy = newProxy(t, url)
 	w.upstream, err = upstream.New(shared.cluster.Config(), w.api)
 	w.must(err)
-	w.oracle, err = oracle.Watch(ctx, shared.cluster.Config(), oracle.Resources())
+	w.oracle, err = oracle.Watch(ctx, shared.cluster.Config())
 	w.must(err)
 
 	w.namespace = "t-" + strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
@@ -231,11 +232,26 @@ func (w *world) must(err error) {
 }
 
 // create creates an object from a manifest, in the test's namespace unless the manifest names another or
-// the kind is cluster-scoped.
+// the kind is cluster-scoped. A kind that is defined is watched by the oracle from then on.
 func (w *world) create(manifest string) *unstructured.Unstructured {
 	w.Helper()
 	created, err := w.upstream.Create(w.ctx, w.place(object(manifest)))
 	w.must(err)
+	if created.GetKind() == "CustomResourceDefinition" {
+		w.awaitCondition(created, "Established")
+		var crd struct {
+			Spec struct {
+				Group    string
+				Names    struct{ Kind, Plural string }
+				Versions []struct{ Name string }
+			}
+		}
+		raw, err := created.MarshalJSON()
+		w.must(err)
+		w.must(json.Unmarshal(raw, &crd))
+		group := schema.GroupVersion{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name}
+		w.must(w.oracle.Add(w.ctx, group.WithKind(crd.Spec.Names.Kind).GroupKind(), group.WithResource(crd.Spec.Names.Plural)))
+	}
 	return created
 }
 

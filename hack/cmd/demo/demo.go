@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
+
+	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -128,9 +131,10 @@ func (d *demo) say(format string, args ...any) {
 
 // scene is what is played in the cluster, and what is looked at.
 type scene struct {
+	config   *rest.Config
 	upstream *upstream.Upstream
 	operator *operator
-	oracle   *oracle
+	oracle   *oracle.Oracle // nil until there is something to watch
 	leaks    *leakDetector
 	logs     func() map[string]string // by what writes them
 	deployed []deployed
@@ -147,19 +151,18 @@ func newScene(s *stack) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	or, err := newOracle(config)
-	if err != nil {
-		return nil, err
-	}
-	return &scene{upstream: up, operator: op, oracle: or, leaks: leaks, logs: s.logs}, nil
+	return &scene{config: config, upstream: up, operator: op, leaks: leaks, logs: s.logs}, nil
 }
 
-// deploy brings the workloads into the cluster.
-func (s *scene) deploy(ctx context.Context) error {
+// deploy brings the workloads into the cluster, which the oracle watches from before they come.
+func (s *scene) deploy(ctx context.Context) (err error) {
 	if err := prepareNamespace(ctx, s.upstream); err != nil {
 		return err
 	}
 	if err := s.operator.install(ctx); err != nil {
+		return err
+	}
+	if s.oracle, err = oracle.Watch(ctx, s.config); err != nil {
 		return err
 	}
 	for _, w := range workloads() {
@@ -177,14 +180,14 @@ func (s *scene) look(ctx context.Context) (*history, []string) {
 	if err := s.operator.reconcile(ctx); err != nil {
 		return nil, []string{fmt.Sprintf("custom: expected the demo to play the operator of %s: %v", cacheKind.Kind, err)}
 	}
-	held, err := s.oracle.look(ctx)
-	if err != nil {
-		return nil, []string{fmt.Sprintf("expected the API server to tell what it holds: %v", err)}
-	}
 	said, err := readHistory(ctx, s.upstream.API, s.deployed)
 	if err != nil {
 		return nil, []string{fmt.Sprintf("expected the control-plane API to answer: %v", err)}
 	}
 	said.leaks = s.leaks.found(s.logs())
-	return &said, check(s.deployed, said, held)
+	expected := make([]oracle.Expected, 0, len(s.deployed))
+	for _, w := range s.deployed {
+		expected = append(expected, oracle.Expected{Deployed: w.Deployed})
+	}
+	return &said, append(check(s.deployed, said), s.oracle.Check(said.History, expected)...)
 }

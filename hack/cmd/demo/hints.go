@@ -33,10 +33,10 @@ What the control-plane API was told:
 			instances, filter = upstream.HelmWorkloadInstances, "helmworkloadinstanceid"
 		}
 		if w.name == "crash" {
-			d.curl(s, w, fmt.Sprintf("%s/%d", instances, w.instanceID))
-			d.curl(s, w, fmt.Sprintf("%s?%s=%d", upstream.WorkloadResourceInstances, filter, w.instanceID))
+			d.curl(s, w, fmt.Sprintf("%s/%d", instances, w.InstanceID))
+			d.curl(s, w, fmt.Sprintf("%s?%s=%d", upstream.WorkloadResourceInstances, filter, w.InstanceID))
 		}
-		d.curl(s, w, fmt.Sprintf("%s?%s=%d", upstream.WorkloadEvents, filter, w.instanceID))
+		d.curl(s, w, fmt.Sprintf("%s?%s=%d", upstream.WorkloadEvents, filter, w.InstanceID))
 	}
 	d.say(`
 The agent itself:

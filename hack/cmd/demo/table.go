@@ -38,8 +38,8 @@ func resourceCell(w deployed, said history) string {
 	}
 	operations := map[string]int{}
 	reported := 0
-	for _, res := range w.resources {
-		row := said.resources[res.ThreeportID]
+	for _, res := range w.Resources {
+		row := said.Resources[res.ThreeportID]
 		if operation := value(row.LastOperation); operation != "" {
 			operations[operation]++
 			reported++
@@ -51,7 +51,7 @@ func resourceCell(w deployed, said history) string {
 			counts = append(counts, fmt.Sprintf("%s %d", operation, n))
 		}
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d/%d %s", reported, len(w.resources), strings.Join(counts, ", ")))
+	return strings.TrimSpace(fmt.Sprintf("%d/%d %s", reported, len(w.Resources), strings.Join(counts, ", ")))
 }
 
 // eventCell counts Events, normal ones and warnings: "12/3".

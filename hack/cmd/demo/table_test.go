@@ -4,20 +4,15 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
-
-	"github.com/threeport/threeport-agent/internal/controlplane"
 )
 
 func TestTable(t *testing.T) {
-	workloads, said, _ := agreement()
-	warning := row("e7", "BackOff", "Pod web-1-a: one\nline", said.events[1].Timestamp.Add(time.Second))
-	warning.Type = new("Warning")
-	said.events = append(said.events, warning)
+	workloads, said := asExpected()
+	said.Events[1].Type = new("Warning")
 	delete(said.statuses, "chart")
 	want := `WORKLOAD  TYPE          STATUS   RESOURCES       EVENTS  LATEST EVENT
-web       Workload      Healthy  1/1 MODIFIED 1  2/1     BackOff: Pod web-1-a: one line
+web       Workload      Healthy  1/1 MODIFIED 1  1/1     Scheduled: Pod web-1-a: one line
 chart     HelmWorkload  -        -               1/0     Started: Pod hook: about hook
 `
 	if got := table(workloads, said, 160); got != want {
@@ -26,16 +21,16 @@ chart     HelmWorkload  -        -               1/0     Started: Pod hook: abou
 }
 
 func TestTableBeforeReports(t *testing.T) {
-	workloads, _, _ := agreement()
-	said := history{resources: map[int64]controlplane.WorkloadResourceInstance{resourceID: {}}}
+	workloads, _ := asExpected()
+	said := history{}
 	if got := table(workloads, said, 160); !strings.Contains(got, "web       Workload      -       0/1        0/0     -\n") {
 		t.Errorf("nothing was reported of web yet, got\n%s", got)
 	}
 }
 
 func TestTableFitsTerminal(t *testing.T) {
-	workloads, said, _ := agreement()
-	said.events[2].Message = new(strings.Repeat("é", 200))
+	workloads, said := asExpected()
+	said.Events[2].Message = new(strings.Repeat("é", 200))
 	for line := range strings.Lines(table(workloads, said, 80)) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 			t.Errorf("expected at most 80 columns, got %d: %s", n, line)

@@ -54,8 +54,7 @@ func workloads() []workload {
 // deployed is a workload with its IDs in the control plane.
 type deployed struct {
 	workload
-	instanceID int64
-	resources  []v1alpha1.WorkloadResourceInstance
+	upstream.Deployed
 }
 
 func (d deployed) helm() bool { return d.typ == v1alpha1.WorkloadTypeHelmInstance }
@@ -72,13 +71,12 @@ func (w workload) deploy(ctx context.Context, up *upstream.Upstream, password st
 	if err != nil {
 		return d, err
 	}
-	registered, err := up.Register(ctx, upstream.Workload{Name: w.name, Type: w.typ, Objects: withoutHooks(open)})
+	d.Deployed, err = up.Register(ctx, upstream.Workload{Name: w.name, Type: w.typ, Objects: withoutHooks(open)})
 	if err != nil {
 		return d, err
 	}
-	d.instanceID, d.resources = registered.InstanceID, registered.Resources
 
-	filled := strings.NewReplacer(openInstanceID, strconv.FormatInt(d.instanceID, 10), openPassword, password).Replace(string(text))
+	filled := strings.NewReplacer(openInstanceID, strconv.FormatInt(d.InstanceID, 10), openPassword, password).Replace(string(text))
 	objects, err := upstream.Parse(filled)
 	if err != nil {
 		return d, err
@@ -88,7 +86,7 @@ func (w workload) deploy(ctx context.Context, up *upstream.Upstream, password st
 			return d, err
 		}
 	}
-	return d, up.Declare(ctx, registered)
+	return d, up.Declare(ctx, d.Deployed)
 }
 
 func withoutHooks(objects []*unstructured.Unstructured) []*unstructured.Unstructured {

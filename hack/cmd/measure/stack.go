@@ -71,7 +71,7 @@ func start(ctx context.Context) (*stack, error) {
 	if s.user, _, err = s.cluster.User("agent"); err != nil {
 		return s, err
 	}
-	s.oracle, err = oracle.Watch(ctx, s.cluster.Config(), oracle.Resources())
+	s.oracle, err = oracle.Watch(ctx, s.cluster.Config())
 	return s, err
 }
 

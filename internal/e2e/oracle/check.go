@@ -193,7 +193,7 @@ func (r *report) checkDefinition(definition []byte, current object) {
 		return
 	}
 	r.expect("kind", got.Kind, current.kind.Kind)
-	r.expect("name", got.Metadata.Name, current.name.name)
+	r.expect("name", got.Metadata.Name, current.name)
 	r.expect("namespace", got.Metadata.Namespace, current.namespace)
 	r.expect("uid", got.Metadata.UID, current.uid)
 	r.expect("resource version", got.Metadata.ResourceVersion, current.resourceVersion)

@@ -24,15 +24,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// name is what one object at a time bears.
-type name struct {
+// fullName is what one object at a time bears.
+type fullName struct {
 	kind            schema.GroupKind
 	namespace, name string
 }
 
 // object is what is remembered of one incarnation of a name, after its end too.
 type object struct {
-	name
+	fullName
 	uid             types.UID
 	resourceVersion string
 	labels          map[string]string
@@ -47,7 +47,7 @@ type Oracle struct {
 	mu      sync.Mutex
 	watched map[schema.GroupKind]cache.InformerSynced
 	objects map[types.UID]object
-	bearers map[name][]types.UID // in the order in which they bore it
+	bearers map[fullName][]types.UID // in the order in which they bore it
 	events  map[types.UID]*corev1.Event
 }
 
@@ -55,7 +55,7 @@ func newOracle() *Oracle {
 	return &Oracle{
 		watched: map[schema.GroupKind]cache.InformerSynced{},
 		objects: map[types.UID]object{},
-		bearers: map[name][]types.UID{},
+		bearers: map[fullName][]types.UID{},
 		events:  map[types.UID]*corev1.Event{},
 	}
 }
@@ -181,8 +181,8 @@ func (o *Oracle) sawObject(kind schema.GroupKind, obj any, deleted bool) {
 		return
 	}
 	seen := object{
-		name: name{kind, m.GetNamespace(), m.GetName()},
-		uid:  m.GetUID(), resourceVersion: m.GetResourceVersion(), labels: m.GetLabels(), deleted: deleted,
+		fullName: fullName{kind, m.GetNamespace(), m.GetName()},
+		uid:      m.GetUID(), resourceVersion: m.GetResourceVersion(), labels: m.GetLabels(), deleted: deleted,
 	}
 	for _, owner := range m.GetOwnerReferences() {
 		seen.owners = append(seen.owners, owner.UID)
@@ -190,7 +190,7 @@ func (o *Oracle) sawObject(kind schema.GroupKind, obj any, deleted bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, known := o.objects[seen.uid]; !known {
-		o.bearers[seen.name] = append(o.bearers[seen.name], seen.uid)
+		o.bearers[seen.fullName] = append(o.bearers[seen.fullName], seen.uid)
 	}
 	o.objects[seen.uid] = seen
 }
