@@ -35,7 +35,7 @@ UNIT_TESTS    = $$($(GO) list ./... | grep -v -e /threeport-agent/hack/ -e /thre
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z][a-z-]*:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z][a-z0-9-]*:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Show the agent at work on a local control plane; ARGS=--once to end by itself

@@ -62,13 +62,29 @@ func run(ctx context.Context, o *options) error {
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
-	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return pipeline(ctx, watcher, notifier) })); err != nil {
+	// The manager only logs the error of what ends after it was told to stop.
+	flushed := make(chan error, 1)
+	work := manager.RunnableFunc(func(ctx context.Context) error {
+		err := pipeline(ctx, watcher, notifier)
+		if ctx.Err() == nil {
+			return err
+		}
+		flushed <- err
+		return nil
+	})
+	if err := mgr.Add(work); err != nil {
 		return fmt.Errorf("set up the pipeline: %w", err)
 	}
-	if err := addProbes(mgr, watcher); err != nil {
+	if err := addProbes(mgr, o.leaderElect, reconciler, watcher); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	err = mgr.Start(ctx)
+	select {
+	case flushErr := <-flushed:
+		return errors.Join(err, flushErr)
+	default:
+		return err
+	}
 }
 
 func newManager(o *options, config *rest.Config) (ctrl.Manager, error) {
@@ -119,12 +135,20 @@ func pipeline(ctx context.Context, watcher *watch.Watcher, notifier *notify.Noti
 	return errors.Join(err, <-delivered)
 }
 
-func addProbes(mgr ctrl.Manager, watcher *watch.Watcher) error {
-	ready := func(*http.Request) error {
+// addProbes adds /healthz and /readyz. A replica is ready when every declared workload is tracked and the caches
+// for it have synced, or when it waits to lead.
+func addProbes(mgr ctrl.Manager, leaderElect bool, reconciler *controller.Reconciler, watcher *watch.Watcher) error {
+	ready := func(req *http.Request) error {
 		select {
 		case <-mgr.Elected():
 		default:
-			return nil // a replica that waits to lead is ready to
+			if leaderElect {
+				return nil
+			}
+			return errors.New("the agent has not started yet")
+		}
+		if err := reconciler.Ready(req.Context()); err != nil {
+			return err
 		}
 		if !watcher.Ready() {
 			return errors.New("caches have not synced yet")

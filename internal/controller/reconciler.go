@@ -66,8 +66,12 @@ const (
 	resyncInterval = 30 * time.Second
 	// deletionGrace bounds how long a deleted ThreeportWorkload waits for its last reports.
 	deletionGrace = 30 * time.Second
-	// deletionPoll is how often it looks whether they are delivered.
-	deletionPoll = 100 * time.Millisecond
+	// deletionPoll is how soon it looks again whether they are delivered. The wait grows with the time that it
+	// has waited already, up to deletionPollMost.
+	deletionPoll     = 100 * time.Millisecond
+	deletionPollMost = 2 * time.Second
+	// askTimeout bounds how long one look may take, so that a slow API server does not keep others waiting.
+	askTimeout = 5 * time.Second
 	// changeDelay gathers changes of one workload into one reconcile.
 	changeDelay = 200 * time.Millisecond
 )
@@ -83,11 +87,15 @@ type Reconciler struct {
 	mu      sync.Mutex
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 	written map[string]time.Time // when a workload's status was written last
+	deleted map[string]time.Time // when a workload that waits for its last reports was first seen deleted
 }
 
 // New returns a reconciler. [Reconciler.Watch] must be called before it is set up.
 func New(c client.Client, targets *target.Registry, delivery Delivery) *Reconciler {
-	return &Reconciler{client: c, targets: targets, delivery: delivery, now: time.Now, written: map[string]time.Time{}}
+	return &Reconciler{
+		client: c, targets: targets, delivery: delivery, now: time.Now,
+		written: map[string]time.Time{}, deleted: map[string]time.Time{},
+	}
 }
 
 // Watch sets where the reconciler learns what is seen. The watcher, in turn, is told to call
@@ -125,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, fmt.Errorf("get ThreeportWorkload %s: %w", req.Name, err)
 		}
-		r.forget(req.Name)
+		r.release(req.Name)
 		return ctrl.Result{}, nil
 	}
 	if !wl.DeletionTimestamp.IsZero() {
@@ -136,7 +144,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("add finalizer to ThreeportWorkload %s: %w", wl.Name, err)
 		}
 	}
+	before, known := r.targets.Workload(wl.Name)
 	if r.targets.Track(workloadOf(&wl)) {
+		if known && before.Instance != instanceOf(&wl) {
+			r.forgetInstance(before.Instance)
+		}
 		ctrl.LoggerFrom(ctx).Info("Workload is tracked", "instance", instanceOf(&wl).String(),
 			"resources", len(wl.Spec.WorkloadResourceInstances))
 	}
@@ -146,34 +158,69 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // finalize lets a workload go once its last reports are delivered, or the time for that is over.
 func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(wl, v1alpha1.Finalizer) {
-		r.forget(wl.Name)
+		r.release(wl.Name)
 		return ctrl.Result{}, nil
 	}
-	if r.now().Before(wl.DeletionTimestamp.Add(deletionGrace)) {
-		caughtUp, err := r.watcher.CaughtUp(ctx, wl.Name)
-		if err != nil {
-			return ctrl.Result{}, fmt.Errorf("wait for the deletion of resources of ThreeportWorkload %s: %w", wl.Name, err)
-		}
-		if !caughtUp || r.delivery.Progress(instanceOf(wl)).Pending > 0 {
-			return ctrl.Result{RequeueAfter: deletionPoll}, nil
-		}
+	if waited := r.waited(wl.Name); waited < deletionGrace && !r.settled(ctx, wl, deletionGrace-waited) {
+		return ctrl.Result{RequeueAfter: min(max(waited/10, deletionPoll), deletionPollMost, deletionGrace-waited)}, nil
 	}
-	r.forget(wl.Name)
-	r.delivery.ForgetInstance(instanceOf(wl))
 	before := wl.DeepCopy()
 	controllerutil.RemoveFinalizer(wl, v1alpha1.Finalizer)
 	if err := r.client.Patch(ctx, wl, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("remove finalizer of ThreeportWorkload %s: %w", wl.Name, err)
 	}
+	r.release(wl.Name)
+	r.forgetInstance(instanceOf(wl)) // of one that was deleted before this process began, too
 	ctrl.LoggerFrom(ctx).Info("Workload is released", "instance", instanceOf(wl).String())
 	return ctrl.Result{}, nil
 }
 
-func (r *Reconciler) forget(name string) {
+// waited returns for how long a workload has been seen to be deleted. It is measured by one clock: that of the
+// API server, which says when it was deleted, may be minutes ahead or behind.
+func (r *Reconciler) waited(name string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, ok := r.deleted[name]
+	if !ok {
+		since = r.now()
+		r.deleted[name] = since
+	}
+	return r.now().Sub(since)
+}
+
+// settled reports whether nothing of a deleted workload is still to be reported. That it cannot be known is
+// no reason to keep it for longer than others.
+func (r *Reconciler) settled(ctx context.Context, wl *v1alpha1.ThreeportWorkload, left time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, min(left, askTimeout))
+	defer cancel()
+	caughtUp, err := r.watcher.CaughtUp(ctx, wl.Name)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("Whether resources are gone cannot be known yet", "error", err.Error())
+	}
+	return err == nil && caughtUp && r.delivery.Progress(instanceOf(wl)).Pending == 0
+}
+
+// release lets go of all that is known of a workload.
+func (r *Reconciler) release(name string) {
+	before, known := r.targets.Workload(name)
 	r.targets.Forget(name)
+	if known {
+		r.forgetInstance(before.Instance)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.written, name)
+	delete(r.deleted, name)
+}
+
+// forgetInstance drops the account of an instance that no workload is of any more.
+func (r *Reconciler) forgetInstance(instance target.Instance) {
+	for _, name := range r.targets.Workloads() {
+		if wl, ok := r.targets.Workload(name); ok && wl.Instance == instance {
+			return
+		}
+	}
+	r.delivery.ForgetInstance(instance)
 }
 
 func instanceOf(wl *v1alpha1.ThreeportWorkload) target.Instance {

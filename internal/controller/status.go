@@ -61,15 +61,12 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress Progress) v
 		Conditions:         slices.Clone(wl.Status.Conditions),
 	}
 	health, reason, message := r.watcher.Health(wl.Name)
-	status.Health, status.Reason = health, strings.TrimPrefix(reason+": "+message, ": ")
-	if message == "" {
-		status.Reason = reason
-	}
+	status.Health, status.Reason = health, shorten(strings.Trim(reason+": "+message, ": "), 1)
 	sights := r.watcher.Sights(wl.Name)
 	for _, s := range sights {
 		status.Resources = append(status.Resources, v1alpha1.ResourceStatus{
 			Group: s.Group, Version: s.Version, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name,
-			State: v1alpha1.ResourceState(s.State), Message: shorten(s.Message, len(sights)), Health: s.Health, Reason: s.Reason,
+			State: v1alpha1.ResourceState(s.State), Message: shorten(s.Message, len(sights)), Health: s.Health, Reason: cut(s.Reason, mostReason),
 		})
 	}
 	meta.SetStatusCondition(&status.Conditions, watching(wl.Generation, sights, r.watcher.Troubles()))
@@ -103,10 +100,14 @@ const behind = 5 * time.Second
 
 // deliveryStatus tells how far the control plane is behind, in steps that do not change all the time.
 func (r *Reconciler) deliveryStatus(p Progress) v1alpha1.DeliveryStatus {
-	d := v1alpha1.DeliveryStatus{Rejected: p.Rejected, Rejections: p.Rejections}
+	d := v1alpha1.DeliveryStatus{Rejected: p.Rejected}
+	for _, rejection := range p.Rejections {
+		rejection.Reason = shorten(rejection.Reason, 1)
+		d.Rejections = append(d.Rejections, rejection)
+	}
 	if p.Pending > 0 && r.now().Sub(p.Since) > behind {
 		since := metav1.NewTime(p.Since.Truncate(time.Second))
-		d.Pending, d.PendingSince, d.LastError = int64(p.Pending), &since, p.LastError
+		d.Pending, d.PendingSince, d.LastError = int64(p.Pending), &since, shorten(p.LastError, 1)
 	}
 	return d
 }
@@ -127,15 +128,22 @@ func delivered(generation int64, d v1alpha1.DeliveryStatus) metav1.Condition {
 	return c
 }
 
+// mostReason bounds a reason, which is meant to be a word. That of a custom resource may be anything.
+const mostReason = 64
+
 // shorten cuts a message so that those of all resources together stay far below what the API server stores
 // of one object (1.5 MiB by default), whatever the API server and admission webhooks put into their errors.
 func shorten(message string, resources int) string {
 	const all, least, most = 200_000, 40, 512 // bytes
-	limit := min(max(all/max(resources, 1), least), most)
-	if len(message) <= limit {
-		return message
+	return cut(message, min(max(all/max(resources, 1), least), most))
+}
+
+// cut returns the beginning of a text, without what is not UTF-8.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return strings.ToValidUTF8(text, "")
 	}
-	return strings.ToValidUTF8(message[:limit], "") + "…"
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
 // summary joins sentences, as many as fit a condition's message.

@@ -78,8 +78,8 @@ type request struct {
 	body   any // nil for none
 }
 
-// send makes one request and returns the rows of its answer.
-func send[T any](ctx context.Context, c *Client, q request) ([]T, error) {
+// send makes one request and returns the rows of its answer, and the HTTP status.
+func send[T any](ctx context.Context, c *Client, q request) ([]T, int, error) {
 	// A request that never got a connection was not applied.
 	var reached atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }}
@@ -88,7 +88,7 @@ func send[T any](ctx context.Context, c *Client, q request) ([]T, error) {
 	if q.body != nil {
 		body, err := encode(q.body)
 		if err != nil {
-			return nil, &Error{Op: q.op, Unsendable: true, Err: err}
+			return nil, 0, &Error{Op: q.op, Unsendable: true, Err: err}
 		}
 		req.SetHeader("Content-Type", "application/json").SetBody(body)
 	}
@@ -105,7 +105,7 @@ func send[T any](ctx context.Context, c *Client, q request) ([]T, error) {
 		}
 	}
 	if err != nil && status < 400 {
-		return nil, &Error{Op: q.op, StatusCode: status, Ambiguous: creates && reached.Load(), Err: err}
+		return nil, status, &Error{Op: q.op, StatusCode: status, Ambiguous: creates && reached.Load(), Err: err}
 	}
 	var envelope Response[T]
 	bad := json.Unmarshal(body, &envelope)
@@ -114,11 +114,11 @@ func send[T any](ctx context.Context, c *Client, q request) ([]T, error) {
 			bad = errors.New("it has no status")
 		}
 		if bad != nil {
-			return nil, malformed(q, status)
+			return nil, status, malformed(q, status)
 		}
-		return envelope.Data, nil
+		return envelope.Data, status, nil
 	}
-	return nil, &Error{
+	return nil, status, &Error{
 		Op:         q.op,
 		StatusCode: status,
 		Message:    shorten(envelope.Status.Error),
@@ -168,17 +168,17 @@ func malformed(q request, status int) *Error {
 }
 
 // sendOne is send for an answer of exactly one object.
-func sendOne[T any](ctx context.Context, c *Client, q request) (T, error) {
-	rows, err := send[T](ctx, c, q)
+func sendOne[T any](ctx context.Context, c *Client, q request) (T, int, error) {
+	rows, status, err := send[T](ctx, c, q)
 	if err != nil {
 		var none T
-		return none, err
+		return none, status, err
 	}
 	if len(rows) != 1 {
 		var none T
-		return none, malformed(q, http.StatusOK)
+		return none, status, malformed(q, http.StatusOK)
 	}
-	return rows[0], nil
+	return rows[0], status, nil
 }
 
 // encode marshals without HTML escapes, which would make the text of a

@@ -84,7 +84,7 @@ func TestRequests(t *testing.T) {
 		{
 			"event, required strings present",
 			func(ctx context.Context, c *Client) error {
-				got, err := c.CreateWorkloadEvent(ctx, WorkloadEvent{
+				got, _, err := c.CreateWorkloadEvent(ctx, WorkloadEvent{
 					ID: new(int64(5)), RuntimeEventUID: new("uid"), Message: new("a\xffb"), Timestamp: &when,
 					WorkloadInstanceID: new(bigID + 2),
 				})
@@ -148,7 +148,7 @@ func TestRequests(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	create := func(ctx context.Context, c *Client) error {
-		_, err := c.CreateWorkloadEvent(ctx, WorkloadEvent{RuntimeEventUID: new("u"), Timestamp: new(time.Unix(1, 0))})
+		_, _, err := c.CreateWorkloadEvent(ctx, WorkloadEvent{RuntimeEventUID: new("u"), Timestamp: new(time.Unix(1, 0))})
 		return err
 	}
 	update := func(ctx context.Context, c *Client) error { return c.UpdateWorkloadInstanceStatus(ctx, 1, "Down") }
@@ -222,7 +222,7 @@ func TestFailures(t *testing.T) {
 func TestUnreachableIsNotAmbiguous(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	_, err := clientOf(t, server.URL).CreateWorkloadEvent(t.Context(), WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
+	_, _, err := clientOf(t, server.URL).CreateWorkloadEvent(t.Context(), WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
 	if KindOf(err) != KindRetryable || Ambiguous(err) {
 		t.Errorf("%v: %v, ambiguous %v", err, KindOf(err), Ambiguous(err))
 	}
@@ -240,11 +240,11 @@ func TestCancellation(t *testing.T) {
 		<-arrived
 		cancel()
 	}()
-	_, err := client.CreateWorkloadEvent(ctx, WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
+	_, _, err := client.CreateWorkloadEvent(ctx, WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
 	if !errors.Is(err, context.Canceled) || !Ambiguous(err) {
 		t.Errorf("on its way: %v, ambiguous %v", err, Ambiguous(err))
 	}
-	_, err = client.CreateWorkloadEvent(ctx, WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
+	_, _, err = client.CreateWorkloadEvent(ctx, WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
 	if !errors.Is(err, context.Canceled) || Ambiguous(err) {
 		t.Errorf("before it was sent: %v, ambiguous %v", err, Ambiguous(err))
 	}
@@ -260,7 +260,7 @@ func TestTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	_, err = client.CreateWorkloadEvent(t.Context(), WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
+	_, _, err = client.CreateWorkloadEvent(t.Context(), WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
 	if !errors.Is(err, context.DeadlineExceeded) || KindOf(err) != KindRetryable || !Ambiguous(err) {
 		t.Errorf("%v: %v, ambiguous %v", err, KindOf(err), Ambiguous(err))
 	}
@@ -269,7 +269,7 @@ func TestTimeout(t *testing.T) {
 func TestUnsendable(t *testing.T) {
 	var requests atomic.Int32
 	client := serve(t, func(http.ResponseWriter, *http.Request) { requests.Add(1) })
-	_, noTime := client.CreateWorkloadEvent(t.Context(), WorkloadEvent{})
+	_, _, noTime := client.CreateWorkloadEvent(t.Context(), WorkloadEvent{})
 	_, _, noUID := client.FindWorkloadEvent(t.Context(), "")
 	for reason, err := range map[string]error{
 		"no time":   noTime,

@@ -26,7 +26,7 @@ type acknowledged struct {
 // is harmless, so its errors are never ambiguous.
 func (c *Client) patch(ctx context.Context, op, path string, id int64, body any) error {
 	q := request{op: op + " " + strconv.FormatInt(id, 10), method: http.MethodPatch, path: row(path, id), body: body}
-	got, err := sendOne[acknowledged](ctx, c, q)
+	got, _, err := sendOne[acknowledged](ctx, c, q)
 	if err != nil {
 		return err
 	}
@@ -69,34 +69,36 @@ func (c *Client) GetWorkloadResourceInstance(ctx context.Context, id int64) (Wor
 		method: http.MethodGet,
 		path:   row(workloadResourceInstancesPath, id),
 	}
-	got, err := sendOne[WorkloadResourceInstance](ctx, c, q)
+	got, _, err := sendOne[WorkloadResourceInstance](ctx, c, q)
 	if err == nil && (got.ID == nil || *got.ID != id) {
 		return WorkloadResourceInstance{}, malformed(q, http.StatusOK)
 	}
 	return got, err
 }
 
-// CreateWorkloadEvent creates a row and returns its ID. Nil strings among the
+// CreateWorkloadEvent creates a row and returns its ID. Created is false if a server
+// on which RuntimeEventUID is unique answered with the row that it had already, and
+// left as it was. Nil strings among the
 // required fields are sent as empty ones; Timestamp must be set. It is the one
 // request that is not idempotent: see [Ambiguous].
-func (c *Client) CreateWorkloadEvent(ctx context.Context, event WorkloadEvent) (int64, error) {
+func (c *Client) CreateWorkloadEvent(ctx context.Context, event WorkloadEvent) (id int64, created bool, err error) {
 	q := request{op: "create workload event", method: http.MethodPost, path: workloadEventsPath}
-	event, err := event.clean()
+	event, err = event.clean()
 	if err == nil {
 		event, err = event.complete()
 	}
 	if err != nil {
-		return 0, &Error{Op: q.op, Unsendable: true, Err: err}
+		return 0, false, &Error{Op: q.op, Unsendable: true, Err: err}
 	}
 	q.body = event
-	got, err := sendOne[acknowledged](ctx, c, q)
+	got, status, err := sendOne[acknowledged](ctx, c, q)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if got.ID == nil {
-		return 0, malformed(q, http.StatusCreated)
+		return 0, false, malformed(q, http.StatusCreated)
 	}
-	return *got.ID, nil
+	return *got.ID, status == http.StatusCreated, nil
 }
 
 // UpdateWorkloadEvent sets the fields of event that are not nil.
@@ -123,7 +125,7 @@ func (c *Client) FindWorkloadEvent(ctx context.Context, runtimeEventUID string) 
 	}
 	// No page or size: the first 50 rows, oldest first, are the default.
 	q.query = map[string]string{"runtimeeventuid": uid}
-	rows, err := send[struct {
+	rows, _, err := send[struct {
 		ID              *int64
 		RuntimeEventUID *string
 	}](ctx, c, q)

@@ -198,6 +198,66 @@ func TestStopFlushesWhatIsPending(t *testing.T) {
 	w.agree(tracked(first, d)...)
 }
 
+func TestRestartedAgentBringsRowsUpToDate(t *testing.T) {
+	w := newWorld(t)
+	d := w.deploy("conf", configMap("conf"))
+	event := w.create(fmt.Sprintf(`
+apiVersion: v1
+kind: Event
+metadata: {name: probe}
+involvedObject: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}
+type: Warning
+reason: Probed
+message: once
+count: 1
+lastTimestamp: "2026-01-02T03:04:05Z"
+`, w.namespace, w.getObject(d.Objects[0]).GetUID()))
+	w.agree(tracked(d)...)
+	w.must(w.agent.Stop(40 * time.Second))
+	w.patch(event, `{"message":"twice, while nobody watched","count":2,"lastTimestamp":"2026-01-02T03:05:06Z"}`)
+	w.patch(d.Objects[0], `{"data":{"key":"changed while nobody watched"}}`)
+	w.startAgent()
+	w.agree(tracked(d)...)
+}
+
+func TestEventsStayWithTheInstanceTheyWereReportedTo(t *testing.T) {
+	w := newWorld(t)
+	d := w.deploy("web", deployment("web", 1))
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+	before := w.allEvents()
+	w.must(w.upstream.DeleteObject(w.ctx, w.cr(d)))
+	w.expectGone(d, 2*time.Second)
+	// The same objects, as another instance.
+	again, err := w.upstream.Register(w.ctx, upstream.Workload{Name: d.Name, Type: v1alpha1.WorkloadTypeHelmInstance, Objects: d.Objects})
+	w.must(err)
+	w.must(w.upstream.Declare(w.ctx, again))
+	w.eventually(30*time.Second, "the status of the new instance", func() error {
+		status, err := w.api.Status(w.ctx, upstream.HelmWorkloadInstances, again.InstanceID)
+		if err == nil && status != "Healthy" {
+			err = fmt.Errorf("it is %q", status)
+		}
+		return err
+	})
+	w.patch(d.Objects[0], `{"spec":{"replicas":2}}`)
+	w.eventually(30*time.Second, "new Events under the new instance", func() error {
+		rows := w.allEvents()
+		fresh := 0
+		for _, row := range rows {
+			if row.HelmWorkloadInstanceID != nil && *row.HelmWorkloadInstanceID == again.InstanceID {
+				fresh++
+			}
+			if row.HelmWorkloadInstanceID != nil && row.WorkloadInstanceID != nil {
+				return fmt.Errorf("event %s is in two instances", *row.Reason)
+			}
+		}
+		if fresh < 3 || len(rows)-fresh != len(before) {
+			return fmt.Errorf("%d are new of %d, and %d were there before", fresh, len(rows), len(before))
+		}
+		return nil
+	})
+}
+
 func TestStandardOutputShowsWhatWouldBeSent(t *testing.T) {
 	w := newWorldWithoutAgent(t)
 	w.startAgent("--sink=stdout")

@@ -195,6 +195,23 @@ spec:
 	w.agree(tracked(d)...)
 }
 
+func TestInstanceInTwoPartsHasTheWorstStatus(t *testing.T) {
+	w := newWorld(t)
+	good := w.deploy("good", configMap("good"))
+	w.expectStatus(good, "Healthy")
+	part := good
+	part.Workload = w.workload("bad", v1alpha1.WorkloadTypeInstance, configMap("never-created"))
+	part.Resources = []v1alpha1.WorkloadResourceInstance{{Version: "v1", Kind: "ConfigMap", Name: "never-created", Namespace: w.namespace}}
+	w.must(w.upstream.Declare(w.ctx, part))
+	w.expectStatus(good, "Down")
+	w.patch(good.Objects[0], `{"data":{"key":"news of the good part"}}`)
+	w.expectState(good, 0, v1alpha1.ResourcePresent, "")
+	w.agree(tracked(good)...)
+	w.expectStatus(good, "Down")
+	w.must(w.upstream.DeleteObject(w.ctx, w.cr(part)))
+	w.expectStatus(good, "Healthy")
+}
+
 func TestClusterScopedResourceIsReported(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("class", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: `+w.namespace+`}, value: 7}`)

@@ -31,8 +31,7 @@ func (a *API) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error
 	case observe.Operation:
 		return outbox.Receipt{}, a.operation(ctx, r, item.Receipt.Accepted)
 	case observe.Event:
-		row, err := a.event(ctx, r, item)
-		return outbox.Receipt{RowID: row}, err
+		return a.event(ctx, r, item)
 	case observe.Status:
 		if r.Workload.Type == target.HelmWorkloadInstance {
 			return outbox.Receipt{}, a.client.UpdateHelmWorkloadInstanceStatus(ctx, r.Workload.ID, r.Status)
@@ -65,24 +64,44 @@ func lastOperation(op observe.Operation, known bool) string {
 	}
 }
 
-// event returns the Event's row. Creating one is not idempotent: when an earlier try may have made a row,
-// it is looked for first.
-func (a *API) event(ctx context.Context, ev observe.Event, item outbox.Item) (int64, error) {
-	body := workloadEvent(ev)
-	row := item.Receipt.RowID
-	if row == 0 && item.Attempt > 1 {
-		found, ok, err := a.client.FindWorkloadEvent(ctx, string(ev.UID))
+// event returns the receipt of the Event's row. Creating one is not idempotent: when an earlier try may have
+// made a row, it is looked for first. A row that is there already is brought up to date, and one that is gone is
+// made anew.
+func (a *API) event(ctx context.Context, ev observe.Event, item outbox.Item) (outbox.Receipt, error) {
+	receipt := item.Receipt
+	if receipt.RowID == 0 && item.Attempt > 1 {
+		row, _, err := a.client.FindWorkloadEvent(ctx, string(ev.UID))
 		if err != nil {
-			return 0, err
+			return receipt, err
 		}
-		if ok {
-			row = found
+		receipt.RowID = row
+	}
+	if receipt.RowID != 0 {
+		err := a.client.UpdateWorkloadEvent(ctx, receipt.RowID, update(ev, receipt))
+		if controlplane.KindOf(err) != controlplane.KindNotFound {
+			return receipt, err
 		}
 	}
-	if row == 0 {
-		return a.client.CreateWorkloadEvent(ctx, body)
+	row, created, err := a.client.CreateWorkloadEvent(ctx, workloadEvent(ev))
+	switch {
+	case err != nil:
+		return receipt, err
+	case created:
+		return outbox.Receipt{RowID: row, Instance: ev.Workload}, nil
 	}
-	return row, a.client.UpdateWorkloadEvent(ctx, row, body)
+	receipt = outbox.Receipt{RowID: row}
+	return receipt, a.client.UpdateWorkloadEvent(ctx, row, update(ev, receipt))
+}
+
+// update returns what of an Event changes in a row that exists. The row stays with the instance that it was made
+// for: v0 cannot take it from one, so an Event whose object is claimed by another workload now would be both's.
+func update(ev observe.Event, receipt outbox.Receipt) controlplane.WorkloadEvent {
+	out := workloadEvent(ev)
+	out.WorkloadInstanceID, out.HelmWorkloadInstanceID = nil, nil
+	if receipt.Instance != ev.Workload {
+		out.WorkloadResourceInstanceID = nil
+	}
+	return out
 }
 
 func workloadEvent(ev observe.Event) controlplane.WorkloadEvent {

@@ -39,7 +39,7 @@ func DefaultConfig() Config {
 	return Config{
 		Concurrency:     8,
 		ShutdownTimeout: 25 * time.Second,
-		Backoff:         Backoff{Base: 500 * time.Millisecond, Max: time.Minute},
+		Backoff:         Backoff{Base: 500 * time.Millisecond, Max: 20 * time.Second},
 	}
 }
 

@@ -20,6 +20,8 @@ type Receipt struct {
 	Accepted bool
 	// RowID is the control plane's row for the key; 0 where reports of the kind make no row.
 	RowID int64
+	// Instance is the workload that the row was made for; zero if somebody else made it.
+	Instance target.Instance
 }
 
 // Item is a report that was taken out to be sent.

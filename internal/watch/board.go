@@ -2,7 +2,7 @@ package watch
 
 import (
 	"context"
-	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,13 +75,15 @@ func (s *standing) count(v health.Verdict, known bool, n int) {
 	}
 }
 
-// drop removes an object that is gone.
+// drop removes an object that is gone, or that is the workload's no more.
 func (b *board) drop(claim target.Claim, id target.Identity) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.workloads[claim.Workload][claim.Resource.Ref]
+	resources := b.workloads[claim.Workload]
+	s := resources[claim.Resource.Ref]
 	switch {
 	case s == nil:
+		return
 	case claim.Listed:
 		if s.uid == id.UID {
 			s.judged = false
@@ -90,6 +92,13 @@ func (b *board) drop(claim target.Claim, id target.Identity) {
 		old, known := s.derived[id.UID]
 		s.count(old, known, -1)
 		delete(s.derived, id.UID)
+	}
+	if s.judged || len(s.derived) > 0 {
+		return
+	}
+	delete(resources, claim.Resource.Ref)
+	if len(resources) == 0 {
+		delete(b.workloads, claim.Workload)
 	}
 }
 
@@ -105,21 +114,6 @@ func (b *board) standing(claim target.Claim) *standing {
 		resources[claim.Resource.Ref] = s
 	}
 	return s
-}
-
-// retain drops the resources of a workload that are not listed any more.
-func (b *board) retain(w target.Workload) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	listed := map[target.Ref]struct{}{{}: {}} // what only a label claims stands under no name
-	for _, r := range w.Resources {
-		listed[r.Ref] = struct{}{}
-	}
-	for ref := range b.workloads[w.Name] {
-		if _, ok := listed[ref]; !ok {
-			delete(b.workloads[w.Name], ref)
-		}
-	}
 }
 
 func (b *board) forget(workload string) {
@@ -198,42 +192,74 @@ func (w *Watcher) Health(workload string) (status, reason, message string) {
 // markStatus makes a worker judge a workload after a while, in which more changes may come.
 func (w *Watcher) markStatus(workload string) { w.statuses.AddAfter(workload, w.config.StatusDelay) }
 
-// reconcileWorkloads begins to judge the workloads that are new, and ends with those that are gone.
+// reconcileWorkloads begins to judge the workloads that are new, judges again those whose list changed, and
+// ends with those that are gone.
 func (w *Watcher) reconcileWorkloads() {
-	names := w.targets.Workloads()
+	declared := map[string]target.Workload{}
+	for _, name := range w.targets.Workloads() {
+		if wl, ok := w.targets.Workload(name); ok {
+			declared[name] = wl
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := maps.Clone(w.tracked)
-	for _, name := range names {
-		if wl, ok := w.targets.Workload(name); ok {
-			if left[name] == wl.Instance {
-				delete(left, name)
-			}
-			w.tracked[name] = wl.Instance
+	judged := map[target.Instance]struct{}{}
+	for name, wl := range declared {
+		judged[wl.Instance] = struct{}{}
+		if old, ok := w.tracked[name]; !ok || old.Instance != wl.Instance || !slices.Equal(old.Resources, wl.Resources) {
 			w.markStatus(name)
 		}
 	}
-	for name, instance := range left {
-		if w.tracked[name] == instance {
-			delete(w.tracked, name)
+	for name, old := range w.tracked {
+		if _, ok := declared[name]; !ok {
 			w.board.forget(name)
 		}
-		key := observe.Status{Workload: instance}.Key()
-		w.sink.Withdraw(key)
-		w.sink.Forget(key)
+		if _, ok := judged[old.Instance]; !ok {
+			key := observe.Status{Workload: old.Instance}.Key()
+			w.sink.Withdraw(key)
+			w.sink.Forget(key)
+		}
+		for other, wl := range declared { // what is left of its instance
+			if _, ok := declared[name]; !ok && wl.Instance == old.Instance {
+				w.markStatus(other)
+			}
+		}
 	}
+	w.tracked = declared
 }
 
-// reconcileStatus reports the verdict on a workload.
+// reconcileStatus reports the verdict on a workload's instance.
 func (w *Watcher) reconcileStatus(_ context.Context, workload string) error {
-	wl, ok := w.targets.Workload(workload)
-	if !ok {
-		return nil
-	}
-	w.board.retain(wl)
-	if v, ok := w.Verdict(workload); ok {
-		w.sink.Offer(observe.Status{Workload: wl.Instance, Status: string(v.Status)})
+	if v, ok := w.instanceVerdict(workload); ok {
+		w.mu.Lock()
+		// Not under the mutex it could come after the withdrawal of a workload that is gone.
+		if wl, ok := w.tracked[workload]; ok {
+			w.sink.Offer(observe.Status{Workload: wl.Instance, Status: string(v.Status)})
+		}
+		w.mu.Unlock()
 	}
 	w.changed(workload)
 	return nil
+}
+
+// instanceVerdict returns the worst verdict on the workloads of the same instance: an instance has one status,
+// however many ThreeportWorkloads declare parts of it.
+func (w *Watcher) instanceVerdict(workload string) (health.Verdict, bool) {
+	w.mu.Lock()
+	var parts []string
+	for name, wl := range w.tracked {
+		if wl.Instance == w.tracked[workload].Instance {
+			parts = append(parts, name)
+		}
+	}
+	w.mu.Unlock()
+	verdicts := make([]health.Verdict, len(parts))
+	for i, name := range parts {
+		v, ok := w.Verdict(name)
+		if !ok {
+			return health.Verdict{}, false
+		}
+		verdicts[i] = v
+	}
+	return health.Worst(verdicts...), len(parts) > 0
 }

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +24,7 @@ func (w *Watcher) eventHandler() cache.ResourceEventHandler {
 		DeleteFunc: func(obj any) {
 			// It has expired, mostly. Its row stays; nothing more will come of it.
 			if o, err := unwrap(obj); err == nil {
-				w.sink.Forget(observe.EventKey(o.GetUID()))
+				w.forgetEvent(o.GetUID())
 			}
 		},
 	}
@@ -50,8 +51,35 @@ func (w *Watcher) reconcileEvent(_ context.Context, key types.NamespacedName) er
 		w.sink.Withdraw(observe.EventKey(ev.UID))
 		return nil
 	}
+	w.mu.Lock()
+	w.told[ev.UID] = key
+	w.mu.Unlock()
 	w.sink.Offer(observe.NewEvent(ev, claim))
 	return nil
+}
+
+func (w *Watcher) forgetEvent(uid types.UID) {
+	w.mu.Lock()
+	delete(w.told, uid)
+	w.mu.Unlock()
+	w.sink.Forget(observe.EventKey(uid))
+}
+
+// forgetExpired forgets the Events that expired while nothing watched: those that were offered and that the
+// first list of an informer does not have.
+func (w *Watcher) forgetExpired(i *informer) {
+	w.mu.Lock()
+	told := maps.Clone(w.told)
+	w.mu.Unlock()
+	for uid, name := range told {
+		if i.id.namespace != "" && i.id.namespace != name.Namespace {
+			continue
+		}
+		cached, _ := i.object(target.Ref{Namespace: name.Namespace, Name: name.Name})
+		if ev, ok := cached.(*corev1.Event); !ok || ev.UID != uid {
+			w.forgetEvent(uid)
+		}
+	}
 }
 
 // claimOnEvent returns to which workload the Events about an object go. An Event has one row, so if several

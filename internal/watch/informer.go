@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,23 +31,20 @@ type informer struct {
 	id     informerID
 	gvk    schema.GroupVersionKind
 	shared cache.SharedIndexInformer
-	refs   int // guarded by the pool's mutex
+	users  map[*kind]struct{} // guarded by the pool's mutex
 	cancel context.CancelFunc
-	synced chan struct{} // closed when the first list is in the store, and handled
-	failed chan struct{} // closed when err is set
 	done   chan struct{} // closed when it has ended
 
 	mu      sync.Mutex
+	synced  bool // the first list is in the store, and handled
 	failure error
+	mishap  error // why it has not synced yet
 }
 
 func (i *informer) hasSynced() bool {
-	select {
-	case <-i.synced:
-		return true
-	default:
-		return false
-	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.synced
 }
 
 // err returns why the informer failed; nil while it has not.
@@ -56,13 +54,11 @@ func (i *informer) err() error {
 	return i.failure
 }
 
-func (i *informer) fail(err error) {
+// trouble returns the latest error that keeps the informer from syncing, which client-go tries to mend.
+func (i *informer) trouble() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.failure == nil {
-		i.failure = err
-		close(i.failed)
-	}
+	return i.mishap
 }
 
 // object returns the newest version of an object.
@@ -81,46 +77,71 @@ type pool struct {
 
 func newPool(w *Watcher) *pool { return &pool{w: w, in: map[informerID]*informer{}} }
 
-// acquire returns the informer of a resource and scope, and starts it if it does not run. The context is
-// that of the first who acquires it as far as its values go; it ends with its last release.
-func (p *pool) acquire(ctx context.Context, id informerID, kindName string) *informer {
+// acquire returns the informer of a resource and scope for a kind, which is woken when its state changes, and
+// starts it if it does not run. The context is that of the first who acquires it as far as its values go; it
+// ends with its last release. A kind acquires each at most once.
+func (p *pool) acquire(ctx context.Context, k *kind, id informerID) *informer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := p.in[id]; i != nil && i.err() == nil {
-		i.refs++
-		return i
+	before := p.in[id]
+	if before != nil && len(before.users) > 0 && before.err() == nil {
+		before.users[k] = struct{}{}
+		return before
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i := &informer{
 		id:     id,
-		gvk:    id.gvr.GroupVersion().WithKind(kindName),
-		refs:   1,
+		gvk:    id.gvr.GroupVersion().WithKind(k.gvk.Kind),
+		users:  map[*kind]struct{}{k: {}},
 		cancel: cancel,
-		synced: make(chan struct{}),
-		failed: make(chan struct{}),
 		done:   make(chan struct{}),
 	}
 	i.shared = p.w.newSharedInformer(i)
 	p.in[id] = i
 	p.w.metrics.watches.WithLabelValues(id.gvr.GroupResource().String()).Inc()
-	go p.run(ctx, i)
+	go p.run(ctx, i, before)
 	return i
 }
 
 // release gives an informer back. The last one stops it, and waits for its end.
-func (p *pool) release(i *informer) {
+func (p *pool) release(k *kind, i *informer) {
 	p.mu.Lock()
-	i.refs--
-	last := i.refs == 0
-	if last && p.in[i.id] == i {
+	delete(i.users, k)
+	last := len(i.users) == 0
+	p.mu.Unlock()
+	if !last {
+		return
+	}
+	i.cancel()
+	<-i.done
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.in[i.id] == i {
 		delete(p.in, i.id)
 	}
-	p.mu.Unlock()
-	if last {
-		i.cancel()
-		<-i.done
-		p.w.metrics.watches.WithLabelValues(i.id.gvr.GroupResource().String()).Dec()
+	p.w.metrics.watches.WithLabelValues(i.id.gvr.GroupResource().String()).Dec()
+}
+
+// change changes the state of an informer, and wakes its users.
+func (p *pool) change(i *informer, change func()) {
+	i.mu.Lock()
+	change()
+	i.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k := range i.users {
+		k.wake()
 	}
+}
+
+// fail ends an informer for a reason that waiting does not mend.
+func (p *pool) fail(i *informer, err error) {
+	p.change(i, func() {
+		if i.failure == nil {
+			i.failure = err
+		}
+	})
+	i.cancel()
 }
 
 // all returns the informers that run.
@@ -169,22 +190,26 @@ func (p *pool) eventsAbout(id target.Identity) []types.NamespacedName {
 	return out
 }
 
-// run is the life of an informer.
-func (p *pool) run(ctx context.Context, i *informer) {
+// run is the life of an informer. It begins when the one before it has ended, whose last words would else
+// come after those of its successor.
+func (p *pool) run(ctx context.Context, i, before *informer) {
 	defer close(i.done)
+	if before != nil {
+		<-before.done
+	}
 	registration, err := i.shared.AddEventHandler(p.w.handler(i))
 	if err == nil {
 		err = i.shared.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { p.w.watchFailed(i, err) })
 	}
 	if err != nil { // only a stopped informer refuses
-		i.fail(err)
+		p.fail(i, err)
 		return
 	}
 	var ends sync.WaitGroup
 	ends.Go(func() { i.shared.RunWithContext(ctx) })
 	if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		p.w.reconcileMissing(i)
-		close(i.synced)
+		p.change(i, func() { i.synced, i.mishap = true, nil })
 	}
 	ends.Wait()
 }
@@ -231,31 +256,45 @@ func (w *Watcher) watchFailed(i *informer, err error) {
 	}
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-		i.fail(err)
-		i.cancel()
+		w.pool.fail(i, err)
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		w.log.V(1).Info("Watch expired; listing again", "resource", i.id.gvr.String())
 	default:
 		w.metrics.watchErrors.WithLabelValues(i.id.gvr.GroupResource().String()).Inc()
 		w.log.V(1).Info("Watch failed; client-go tries again", "resource", i.id.gvr.String(), "error", err.Error())
+		w.pool.change(i, func() {
+			if !i.synced {
+				i.mishap = err
+			}
+		})
 	}
 }
 
 // reconcileMissing finds what was deleted while nothing watched: known objects that the first list of an
-// informer does not have.
+// informer does not have, and no other informer of the kind either, which may be ahead of it.
 func (w *Watcher) reconcileMissing(i *informer) {
+	if i.gvk == eventKind {
+		w.forgetExpired(i)
+		return
+	}
+	informers := w.pool.all(func(other *informer) bool {
+		return other == i || other.gvk.GroupKind() == i.gvk.GroupKind() && other.hasSynced() && other.err() == nil
+	})
 	for _, id := range w.targets.Live(i.gvk.GroupKind(), i.id.namespace) {
-		obj, ok := i.object(id.Ref)
-		if o, err := meta.Accessor(obj); ok && err == nil && o.GetUID() == id.UID {
-			continue
+		there := slices.ContainsFunc(informers, func(inf *informer) bool {
+			obj, ok := inf.object(id.Ref)
+			o, err := meta.Accessor(obj)
+			return ok && err == nil && o.GetUID() == id.UID
+		})
+		if !there {
+			w.sawDeleted(id, false)
 		}
-		w.sawDeleted(id)
 	}
 }
 
 // goneAll tells that no object of a kind exists any more, because the kind does not.
 func (w *Watcher) goneAll(kind schema.GroupKind) {
 	for _, id := range w.targets.Live(kind, metav1.NamespaceAll) {
-		w.sawDeleted(id)
+		w.sawDeleted(id, false)
 	}
 }

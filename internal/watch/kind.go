@@ -164,9 +164,14 @@ func (k *kind) unanswered(err error) {
 		return
 	}
 	k.asked = k.w.targets.Namespaces()
-	for _, namespace := range k.asked {
-		if k.held[namespace] == nil {
-			k.lacks[namespace] = state
+	for namespace := range k.lacks {
+		k.lacks[namespace] = state
+	}
+	if k.perNamespace {
+		for _, namespace := range k.asked {
+			if k.held[namespace] == nil {
+				k.lacks[namespace] = state
+			}
 		}
 	}
 }
@@ -221,17 +226,17 @@ type permissions map[string]string
 // review, so that a namespace more does not cost one of all the others.
 func (k *kind) permitted(ctx context.Context, found mapping) (permissions, error) {
 	scopes := k.w.config.Namespaces
-	k.perNamespace = false
 	if len(scopes) == 0 || !found.namespaced {
 		missing, err := k.w.clients.missingVerb(ctx, found.gvr, "")
 		if err != nil {
 			return nil, err
 		}
-		if missing == "" || !found.namespaced {
+		k.perNamespace = missing != "" && found.namespaced
+		if !k.perNamespace {
 			return permissions{"": missing}, nil
 		}
 		scopes = k.w.targets.Namespaces()
-		k.perNamespace, k.asked = true, scopes
+		k.asked = scopes
 		if len(scopes) == 0 {
 			return permissions{"": missing}, nil
 		}

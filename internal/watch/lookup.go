@@ -22,6 +22,10 @@ type lookups struct {
 	queue workqueue.TypedRateLimitingInterface[target.Identity]
 }
 
+// discoveryLag is how often a kind is asked for that is not installed: an API server tells of a new group some
+// time after it serves the first objects of it.
+const discoveryLag = 5
+
 func newLookups(w *Watcher) *lookups {
 	return &lookups{w, newQueue[target.Identity]("lookups")}
 }
@@ -51,6 +55,8 @@ func (l *lookups) reconcile(ctx context.Context, id target.Identity) error {
 		l.w.targets.Upsert(found)
 		l.want(l.w.targets.Missing(found.Identity))
 		return nil
+	case errors.Is(err, errNotInstalled) && l.queue.NumRequeues(id) < discoveryLag:
+		return err
 	case errors.Is(err, errNotInstalled), errors.Is(err, errNoObject),
 		apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
 		l.w.targets.Upsert(target.Object{Identity: id, LookedUp: time.Now()})

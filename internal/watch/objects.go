@@ -2,11 +2,10 @@ package watch
 
 import (
 	"context"
-	"maps"
+	"errors"
+	"slices"
 	"strconv"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,13 +33,13 @@ func (w *Watcher) handler(i *informer) cache.ResourceEventHandler {
 				return
 			}
 			if was.GetUID() != is.GetUID() { // the deletion in between was missed
-				w.sawDeleted(identityOf(kind, was))
+				w.sawDeleted(identityOf(kind, was), true)
 			}
 			w.sawObject(kind, obj)
 		},
 		DeleteFunc: func(obj any) {
 			if o, err := unwrap(obj); err == nil {
-				w.sawDeleted(identityOf(kind, o))
+				w.sawDeleted(identityOf(kind, o), true)
 			}
 		},
 	}
@@ -53,7 +52,9 @@ func (w *Watcher) sawObject(kind schema.GroupKind, obj any) {
 		return // the informers' stores hold nothing without metadata
 	}
 	found := objectOf(kind, o)
-	w.targets.Upsert(found)
+	if !w.graves.file(found) {
+		return
+	}
 	if len(w.targets.Claims(found.Identity)) > 0 {
 		w.objects.Add(found.Ref)
 	}
@@ -61,49 +62,33 @@ func (w *Watcher) sawObject(kind schema.GroupKind, obj any) {
 }
 
 // sawDeleted keeps a tombstone for a worker to report.
-func (w *Watcher) sawDeleted(id target.Identity) {
-	w.mu.Lock()
-	w.gone[id.Ref] = append(w.gone[id.Ref], id)
-	w.mu.Unlock()
-	w.targets.Delete(id.UID, time.Now())
-	w.objects.Add(id.Ref)
-}
-
-// reportAllGone reports the tombstones of a name. They stay until then, for [Watcher.CaughtUp] to see.
-func (w *Watcher) reportAllGone(ref target.Ref) {
-	w.mu.Lock()
-	gone := w.gone[ref]
-	w.mu.Unlock()
-	for _, id := range gone {
-		w.reportGone(id)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if left := w.gone[ref][len(gone):]; len(left) > 0 {
-		w.gone[ref] = left
-	} else {
-		delete(w.gone, ref)
+func (w *Watcher) sawDeleted(id target.Identity, certain bool) {
+	if w.graves.bury(id, certain) {
+		w.objects.Add(id.Ref)
 	}
 }
 
 // reconcileObject reports what bears a name: first what is gone, then what is there.
 func (w *Watcher) reconcileObject(ctx context.Context, ref target.Ref) error {
-	w.reportAllGone(ref)
-	offered := map[observe.Key]target.Identity{}
+	buried := w.graves.of(ref)
+	for _, id := range buried {
+		w.reportGone(id)
+	}
+	w.graves.reported(ref, len(buried))
+
+	var claims []target.Claim
 	var failed error
-	if current, ok := w.targets.Current(ref); ok {
+	current, ok := w.targets.Current(ref)
+	if ok {
 		w.lookups.want(w.targets.Missing(current))
-		for _, claim := range w.targets.Claims(current) {
-			op, err := w.report(ctx, current, claim)
-			if err != nil {
-				failed = err
-			}
-			if op != nil {
-				offered[op.Key()] = current
-			}
+		claims = w.targets.Claims(current)
+	}
+	for _, claim := range claims {
+		if err := w.report(ctx, current, claim); err != nil {
+			failed = err
 		}
 	}
-	w.withdrawOthers(ref, offered, failed != nil)
+	w.withdrawOthers(current, ref, claims)
 	return failed
 }
 
@@ -113,9 +98,7 @@ func (w *Watcher) reportGone(gone target.Identity) {
 		op := observe.Operation{Claim: claim, Object: gone, Deleted: true}
 		w.sink.Offer(op)
 		w.sink.Forget(op.Key())
-		w.mu.Lock()
-		delete(w.reported[gone.Ref], op.Key())
-		w.mu.Unlock()
+		w.offers.remove(offer{claim, gone})
 		w.board.drop(claim, gone)
 		w.markStatus(claim.Workload)
 		if claim.Listed {
@@ -124,38 +107,38 @@ func (w *Watcher) reportGone(gone target.Identity) {
 	}
 }
 
-// report offers the newest version of an object to one workload; it returns nil if there is nothing to be
-// seen of it yet.
-func (w *Watcher) report(ctx context.Context, current target.Identity, claim target.Claim) (*observe.Operation, error) {
+// report offers the newest version of an object to one workload, if there is something to be seen of it yet.
+func (w *Watcher) report(ctx context.Context, current target.Identity, claim target.Claim) error {
 	op := observe.Operation{Claim: claim, Object: current}
 	var gvr *schema.GroupVersionResource
 	if claim.Listed {
 		state, ok := w.kindOf(claim.Resource.GroupVersionKind())
 		if !ok || state.gvr.Empty() {
-			return nil, nil
+			return nil
 		}
 		gvr = &state.gvr
 	}
 	inf, ok := w.pool.find(gvr, current.Ref)
 	if !ok {
-		return nil, nil
+		return nil
 	}
 	cached, ok := inf.object(current.Ref)
 	if !ok {
-		return nil, nil
+		return nil
 	}
 	o, ok := cached.(metav1.Object)
 	if !ok || o.GetUID() != current.UID {
-		return nil, nil // a newer change is on its way
+		return nil // a newer change is on its way
 	}
 	op.ResourceVersion = o.GetResourceVersion()
 	if claim.Listed {
 		body, err := w.body(ctx, inf, current, cached)
 		if body == nil {
-			return nil, err
+			return err
 		}
 		op.Body, op.ResourceVersion = body, body.(metav1.Object).GetResourceVersion()
 	}
+	w.offers.add(offer{claim, current})
 	w.sink.Offer(op)
 	if w.board.assess(claim, current, op.Body, cached) {
 		w.markStatus(claim.Workload)
@@ -163,7 +146,7 @@ func (w *Watcher) report(ctx context.Context, current target.Identity, claim tar
 	if claim.Listed {
 		w.changed(claim.Workload)
 	}
-	return &op, nil
+	return nil
 }
 
 // body returns a listed object as a whole: from the cache, or, if that keeps less of it, from the API
@@ -176,7 +159,7 @@ func (w *Watcher) body(ctx context.Context, i *informer, current target.Identity
 		return o, nil
 	}
 	obj, err := w.clients.fetch(ctx, i.id.gvr, current.Ref)
-	if apierrors.IsNotFound(err) {
+	if errors.Is(err, errNoObject) {
 		return nil, nil
 	}
 	if err != nil {
@@ -193,58 +176,20 @@ func (w *Watcher) body(ctx context.Context, i *informer, current target.Identity
 	return obj, nil
 }
 
-// withdrawOthers drops what was offered for a name before and is not any more, because nobody claims it.
-// If something could not be read, it only adds.
-func (w *Watcher) withdrawOthers(ref target.Ref, offered map[observe.Key]target.Identity, incomplete bool) {
-	w.mu.Lock()
-	old := w.reported[ref]
-	if incomplete {
-		maps.Copy(offered, old)
-	}
-	if len(offered) == 0 {
-		delete(w.reported, ref)
-	} else {
-		w.reported[ref] = offered
-	}
-	w.mu.Unlock()
-	for key := range old {
-		if _, ok := offered[key]; !ok {
-			w.sink.Withdraw(key)
-			w.sink.Forget(key)
+// withdrawOthers drops what was offered of a name before and is not to be any more, because nobody claims it.
+// What is claimed and could not be read this time stays.
+func (w *Watcher) withdrawOthers(current target.Identity, ref target.Ref, claims []target.Claim) {
+	kept, dropped := w.offers.split(ref, func(o offer) bool { return o.object == current && slices.Contains(claims, o.claim) })
+	for _, old := range dropped {
+		if !slices.ContainsFunc(kept, func(o offer) bool { return o.standing() == old.standing() }) {
+			w.board.drop(old.claim, old.object)
+			w.markStatus(old.claim.Workload)
+		}
+		if !slices.ContainsFunc(kept, func(o offer) bool { return o.key() == old.key() }) {
+			w.sink.Withdraw(old.key())
+			w.sink.Forget(old.key())
 		}
 	}
-}
-
-// CaughtUp reports whether the watch has seen the end of every listed object of a workload that does not
-// exist in the API server any more, or is on its way out: whether no last report is still to come.
-func (w *Watcher) CaughtUp(ctx context.Context, workload string) (bool, error) {
-	wl, ok := w.targets.Workload(workload)
-	if !ok {
-		return true, nil
-	}
-	for _, r := range wl.Resources {
-		w.mu.Lock()
-		unseen := len(w.gone[r.Ref]) > 0
-		w.mu.Unlock()
-		if unseen {
-			return false, nil
-		}
-		current, exists := w.targets.Current(r.Ref)
-		state, ok := w.kindOf(r.GroupVersionKind())
-		if !exists || !ok || state.state != target.Present {
-			continue
-		}
-		live, err := w.clients.fetchMetadata(ctx, state.gvr, r.Ref)
-		switch {
-		case apierrors.IsNotFound(err):
-			return false, nil
-		case err != nil:
-			return false, err
-		case live.UID != current.UID || live.DeletionTimestamp != nil:
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 func identityOf(kind schema.GroupKind, o metav1.Object) target.Identity {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -71,17 +72,18 @@ type Watcher struct {
 	pool    *pool
 	board   *board
 	lookups *lookups
+	graves  *graves
+	offers  *offers
 
 	objects  workqueue.TypedRateLimitingInterface[target.Ref]
 	events   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	statuses workqueue.TypedRateLimitingInterface[string]
 
-	mu       sync.Mutex
-	kinds    map[schema.GroupVersionKind]*kind
-	gone     map[target.Ref][]target.Identity               // tombstones that are not reported yet
-	reported map[target.Ref]map[observe.Key]target.Identity // operations offered for what bears a name
-	tracked  map[string]target.Instance                     // workloads whose status is reported
-	running  bool
+	mu      sync.Mutex
+	kinds   map[schema.GroupVersionKind]*kind
+	tracked map[string]target.Workload         // those whose status is reported
+	told    map[types.UID]types.NamespacedName // Events that were offered, and are not known to be gone
+	running bool
 }
 
 // New returns a watcher that does nothing until it is run.
@@ -99,9 +101,10 @@ func New(
 		changed:  changed,
 		board:    newBoard(),
 		kinds:    map[schema.GroupVersionKind]*kind{},
-		gone:     map[target.Ref][]target.Identity{},
-		reported: map[target.Ref]map[observe.Key]target.Identity{},
-		tracked:  map[string]target.Instance{},
+		tracked:  map[string]target.Workload{},
+		told:     map[types.UID]types.NamespacedName{},
+		graves:   newGraves(targets),
+		offers:   newOffers(),
 		objects:  newQueue[target.Ref]("objects"),
 		events:   newQueue[types.NamespacedName]("events"),
 		statuses: newQueue[string]("statuses"),
@@ -141,6 +144,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.dispatch(w.targets.Drain())
 		case now := <-prune.C:
 			w.targets.Prune(now)
+			w.graves.prune()
 		}
 	}
 	for _, k := range w.stopKinds(func(schema.GroupVersionKind) bool { return true }) {
@@ -165,7 +169,7 @@ func work[T comparable](
 			return
 		}
 		if err := process(ctx, key); err != nil && ctx.Err() == nil {
-			if queue.NumRequeues(key) == 0 {
+			if queue.NumRequeues(key) == 0 && !errors.Is(err, errNotInstalled) {
 				log.Info("Reading an object failed; it is tried again", "key", fmt.Sprint(key), "error", err.Error())
 			}
 			queue.AddRateLimited(key)

@@ -94,11 +94,11 @@ func TestClientRoundTrip(t *testing.T) {
 	if _, found, err := client.FindWorkloadEvent(ctx, "uid"); found || err != nil {
 		t.Errorf("before: %v, %v", found, err)
 	}
-	id, err := client.CreateWorkloadEvent(ctx, event)
+	id, _, err := client.CreateWorkloadEvent(ctx, event)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := client.CreateWorkloadEvent(ctx, event)
+	again, _, err := client.CreateWorkloadEvent(ctx, event)
 	if err != nil || again != id {
 		t.Errorf("again: %d, %v, want %d", again, err, id)
 	}
@@ -117,7 +117,7 @@ func TestClientRoundTrip(t *testing.T) {
 	}
 
 	event.WorkloadInstanceID, event.RuntimeEventUID = new(int64(1)), new("orphan")
-	if _, err := client.CreateWorkloadEvent(ctx, event); controlplane.KindOf(err) != controlplane.KindRetryable || !controlplane.Ambiguous(err) {
+	if _, _, err := client.CreateWorkloadEvent(ctx, event); controlplane.KindOf(err) != controlplane.KindRetryable || !controlplane.Ambiguous(err) {
 		t.Errorf("an event without its parent: %v", err)
 	}
 	if err := client.UpdateWorkloadInstanceStatus(ctx, 1, "Down"); controlplane.KindOf(err) != controlplane.KindNotFound {
@@ -235,7 +235,7 @@ func BenchmarkCreateEvents(b *testing.B) {
 			client := connect(b, controlplane.Config{Server: url})
 			ids := newIDs(0)
 			post := func() {
-				_, err := client.CreateWorkloadEvent(b.Context(), controlplane.WorkloadEvent{
+				_, _, err := client.CreateWorkloadEvent(b.Context(), controlplane.WorkloadEvent{
 					RuntimeEventUID: new(fmt.Sprint(ids.next())), Type: new("Normal"), Reason: new("Created"),
 					Message: new("Created container web in pod web-7887448d46-2tsj5"), Timestamp: new(time.Now()),
 				})

@@ -1,0 +1,23 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+)
+
+// Ready returns an error while a declared workload is not tracked yet, as after a start.
+func (r *Reconciler) Ready(ctx context.Context) error {
+	var declared v1alpha1.ThreeportWorkloadList
+	if err := r.client.List(ctx, &declared); err != nil {
+		return fmt.Errorf("list ThreeportWorkloads: %w", err)
+	}
+	for i := range declared.Items {
+		wl := &declared.Items[i]
+		if _, tracked := r.targets.Workload(wl.Name); !tracked && wl.DeletionTimestamp.IsZero() {
+			return fmt.Errorf("ThreeportWorkload %s is not tracked yet", wl.Name)
+		}
+	}
+	return nil
+}
