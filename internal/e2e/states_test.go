@@ -170,7 +170,7 @@ func TestWatchedNamespacesAreTheConfiguredOnes(t *testing.T) {
 		}
 		return nil
 	})
-	w.patch(d.Objects[0], `{"metadata":{"labels":{"changed":"after the first report"}}}`)
+	w.patch(d.Objects[0], `{"metadata":{"annotations":{"changed":"after the first report"}}}`)
 	w.expectOperation(d, 0, controlplane.OperationModified)
 }
 

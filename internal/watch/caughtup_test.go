@@ -76,8 +76,7 @@ func TestCaughtUpWithoutPermission(t *testing.T) {
 	w.create(configMap("conf"))
 	wl := w.track("wl", "v1 ConfigMap conf")
 	w.expectLives(wl.Resources[0].Ref, "[1]")
-	w.allow(name, "[]")
-	w.proxy.CloseClientConnections()
+	w.revoke(name)
 	w.expectState(wl, 0, target.Forbidden, "")
 	if ok, err := w.watcher.CaughtUp(w.ctx, wl.Name); !ok || err != nil {
 		t.Errorf("CaughtUp says %v, %v of what may not be watched, expected true", ok, err)

@@ -153,3 +153,16 @@ func (w *world) gauge() float64 {
 	}
 	return total
 }
+
+// revoke takes all permissions from a user, and returns when nothing is watched.
+func (w *world) revoke(name string) {
+	w.Helper()
+	w.allow(name, "[]")
+	w.eventually("nothing to be watched without permission", func() string {
+		if n := w.proxy.watches(""); n > 0 {
+			w.proxy.CloseClientConnections() // a running watch outlives its permission
+			return fmt.Sprintf("%d watches", n)
+		}
+		return ""
+	})
+}

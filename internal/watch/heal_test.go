@@ -23,8 +23,7 @@ func TestDeletionWhileNothingWatched(t *testing.T) {
 	for i := range wl.Resources {
 		w.expectLives(wl.Resources[i].Ref, "[1]")
 	}
-	w.allow(name, "[]")
-	w.proxy.CloseClientConnections() // a running watch outlives its permission
+	w.revoke(name)
 	w.expectState(wl, 0, target.Forbidden, "permission missing: list configmaps")
 	for i := range wl.Resources { // what was to be sent is so still
 		if op := w.sink.operations(wl.Resources[i].Ref)[0]; w.sink.withdrawn(op.Key()) {

@@ -108,3 +108,9 @@ func lives(operations []observe.Operation) string {
 	}
 	return fmt.Sprint(out)
 }
+
+func (r *recorder) forgotten(key observe.Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.forgot, key)
+}
