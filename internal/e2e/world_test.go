@@ -136,10 +136,8 @@ func newWorldWithoutAgent(t *testing.T) *world {
 	w.must(err)
 	w.controlPlane = api
 	t.Cleanup(api.Kill)
-	line, err := api.WaitFor(ctx, `"url":"`)
+	url, err := api.URL(ctx)
 	w.must(err)
-	_, after, _ := strings.Cut(line, `"url":"`)
-	url, _, _ := strings.Cut(after, `"`)
 	w.api = upstream.API{URL: url}
 	w.proxy = newProxy(t, url)
 	w.upstream, err = upstream.New(shared.cluster.Config(), w.api)

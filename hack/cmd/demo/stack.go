@@ -96,11 +96,9 @@ func (s *stack) startAPI(ctx context.Context) error {
 			return err
 		}
 		waiting, cancel := context.WithTimeout(ctx, startTimeout)
-		line, err := s.api.WaitFor(waiting, `"url":"`)
+		s.apiURL, err = s.api.URL(waiting)
 		cancel()
 		if err == nil {
-			_, rest, _ := strings.Cut(line, `"url":"`)
-			s.apiURL, _, _ = strings.Cut(rest, `"`)
 			s.say("The control-plane API listens at %s", s.apiURL)
 			return nil
 		}

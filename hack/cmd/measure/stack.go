@@ -56,12 +56,10 @@ func start(ctx context.Context) (*stack, error) {
 	if err != nil {
 		return s, err
 	}
-	line, err := s.api.WaitFor(ctx, `"url":"`)
+	url, err := s.api.URL(ctx)
 	if err != nil {
 		return s, err
 	}
-	_, url, _ := strings.Cut(line, `"url":"`)
-	url, _, _ = strings.Cut(url, `"`)
 	if s.upstream, err = upstream.New(s.cluster.Config(), upstream.API{URL: url}); err != nil {
 		return s, err
 	}

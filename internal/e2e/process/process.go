@@ -121,6 +121,15 @@ func (p *Process) WaitFor(ctx context.Context, text string) (string, error) {
 	}
 }
 
+// URL returns where the process says in its log that it listens, once it does.
+func (p *Process) URL(ctx context.Context) (string, error) {
+	const key = `"url":"`
+	line, err := p.WaitFor(ctx, key)
+	_, rest, _ := strings.Cut(line, key)
+	url, _, _ := strings.Cut(rest, `"`)
+	return url, err
+}
+
 // ResidentBytes returns the memory that a process occupies (VmRSS; Linux).
 func ResidentBytes(pid int) (int64, error) {
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
