@@ -1,4 +1,5 @@
-# The agent's image. `make docker-build` builds it; VERSION is what `agent --version` prints.
+# The agent's image. `make docker-build` builds it; VERSION is what `agent --version` prints. `make image` builds it
+# without Docker: it reads the last stage with package hack/image, which understands little more than what is there.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH
@@ -6,13 +7,14 @@ ARG VERSION=unknown
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
+COPY Makefile ./
 COPY api api
 COPY cmd cmd
 COPY internal internal
-RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /agent ./cmd/agent
+RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build WHAT=./cmd/agent BIN=/out VERSION="$VERSION"
 
-FROM gcr.io/distroless/static:nonroot
-COPY --from=build /agent /agent
+FROM scratch
+COPY --from=build /out/agent /agent
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 USER 65532:65532
 ENTRYPOINT ["/agent"]

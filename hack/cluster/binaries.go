@@ -38,6 +38,7 @@ func pins() []pin {
 			ControllerManager: kubernetesModule + "/cmd/kube-controller-manager",
 			Scheduler:         kubernetesModule + "/cmd/kube-scheduler",
 			Kubectl:           kubernetesModule + "/cmd/kubectl",
+			Kubelet:           kubernetesModule + "/cmd/kubelet",
 		}},
 		{name: "kwok", module: "sigs.k8s.io/kwok", packages: map[Component]string{
 			Kwok: "sigs.k8s.io/kwok/cmd/kwok",
@@ -74,7 +75,7 @@ func FindBinaries(ctx context.Context, log io.Writer, want ...Component) (Binari
 		return found, nil
 	}
 
-	root, err := moduleRoot()
+	root, err := SourceTree()
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +145,8 @@ func cacheKey(source, goVersion string) (string, error) {
 // pinsDir is where the pins are, from the root of the source tree.
 var pinsDir = filepath.Join("hack", "cluster", "pins")
 
-// moduleRoot is the root of the source tree that the working directory is in.
-func moduleRoot() (string, error) {
+// SourceTree is the root of the source tree that the working directory is in.
+func SourceTree() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("find the working directory: %w", err)

@@ -166,7 +166,7 @@ func TestLinkerFlagsStampKubernetesOnly(t *testing.T) {
 }
 
 func TestRootAbove(t *testing.T) {
-	root, err := moduleRoot()
+	root, err := SourceTree()
 	if err != nil {
 		t.Fatal(err)
 	}

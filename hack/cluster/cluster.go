@@ -9,8 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/threeport/threeport-agent/hack/pki"
 )
 
 // portAttempts is how often Start tries other ports when one of them was taken meanwhile.
@@ -22,13 +26,16 @@ type Cluster struct {
 	binaries  Binaries
 	dir       *runDir
 	ports     ports
-	authority *authority
-	admin     keyPair
+	authority *pki.Authority
+	admin     pki.KeyPair
 	client    kubernetes.Interface
 
 	mu        sync.Mutex // guards processes and err
 	processes map[Component]*process
 	err       error
+
+	machine machine // of the real node
+	portals portals
 
 	done     chan struct{} // closed once, by fail or Stop
 	doneOnce sync.Once
@@ -47,12 +54,22 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, err
 	}
 	options = options.withDefaults()
-	binaries, err := FindBinaries(ctx, options.Log, options.Components...)
+	wanted := slices.Clone(options.Components)
+	var m machine
+	if options.RealNode {
+		var err error
+		if m, err = findMachine(); err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, Kubelet)
+	}
+	binaries, err := FindBinaries(ctx, options.Log, wanted...)
 	if err != nil {
 		return nil, fmt.Errorf("find the control plane's binaries: %w", err)
 	}
+	binaries[Containerd], binaries[ctr] = m.containerd, m.ctr
 	for attempt := 1; ; attempt++ {
-		c, err := start(ctx, options, binaries)
+		c, err := start(ctx, options, binaries, m)
 		if err == nil {
 			return c, nil
 		}
@@ -64,7 +81,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 }
 
-func start(ctx context.Context, options Options, binaries Binaries) (*Cluster, error) {
+func start(ctx context.Context, options Options, binaries Binaries, m machine) (*Cluster, error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return nil, err
@@ -76,10 +93,12 @@ func start(ctx context.Context, options Options, binaries Binaries) (*Cluster, e
 	c := &Cluster{
 		options:   options,
 		binaries:  binaries,
+		machine:   m,
 		dir:       dir,
 		processes: map[Component]*process{},
 		done:      make(chan struct{}),
 	}
+	c.binaries[nodeInit] = dir.file("nodeinit") // built by buildNode
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -92,10 +111,10 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.ports = ports{etcd: free[0], etcdPeer: free[1], api: free[2]}
-	if c.authority, err = newAuthority("threeport-local"); err != nil {
+	if c.authority, err = pki.NewAuthority("threeport-local"); err != nil {
 		return err
 	}
-	if c.admin, err = c.authority.client("admin", "system:masters"); err != nil {
+	if c.admin, err = c.authority.Client("admin", "system:masters"); err != nil {
 		return err
 	}
 	if c.client, err = kubernetes.NewForConfig(c.Config()); err != nil {
@@ -119,6 +138,21 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // startRest starts what needs a ready API server, all at once.
 func (c *Cluster) startRest(ctx context.Context, begin time.Time) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.startComponents(ctx, begin) })
+	if c.options.RealNode {
+		group.Go(func() error {
+			if err := c.startNode(ctx); err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(c.options.Log, "%s is ready after %s\n", RealNodeName, since(begin))
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (c *Cluster) startComponents(ctx context.Context, begin time.Time) error {
 	rest := c.options.Components[2:]
 	if len(rest) == 0 {
 		return nil
@@ -128,7 +162,11 @@ func (c *Cluster) startRest(ctx context.Context, begin time.Time) error {
 			return err
 		}
 	}
-	if err := createNodes(ctx, c.client, c.options.Nodes); err != nil {
+	var taints []corev1.Taint
+	if c.options.RealNode {
+		taints = []corev1.Taint{fakeTaint}
+	}
+	if err := createNodes(ctx, c.client, c.options.Nodes, taints...); err != nil {
 		return err
 	}
 	for _, component := range rest {
@@ -177,7 +215,9 @@ func (c *Cluster) Err() error {
 func (c *Cluster) Stop() error {
 	c.stopOnce.Do(func() {
 		c.finish()
-		for _, stage := range [][]Component{{Kwok, Scheduler, ControllerManager}, {APIServer}, {Etcd}} {
+		stages := [][]Component{{Kwok, Scheduler, ControllerManager, Kubelet}, {Containerd}, {nodeInit}, {APIServer}, {Etcd}}
+		portalsErr := c.portals.close()
+		for _, stage := range stages {
 			var group sync.WaitGroup
 			for _, component := range stage {
 				if p := c.process(component); p != nil {
@@ -187,7 +227,7 @@ func (c *Cluster) Stop() error {
 			group.Wait()
 		}
 		c.watchers.Wait()
-		c.stopErr = c.dir.remove()
+		c.stopErr = errors.Join(portalsErr, c.dir.remove())
 	})
 	return c.stopErr
 }
@@ -201,7 +241,11 @@ func (c *Cluster) process(component Component) *process {
 
 // Components returns what this cluster runs, in the order in which it was started.
 func (c *Cluster) Components() []Component {
-	return slices.Clone(c.options.Components)
+	components := slices.Clone(c.options.Components)
+	if c.options.RealNode {
+		components = append(components, nodeInit, Containerd, Kubelet)
+	}
+	return components
 }
 
 // PID is the process ID of a component, 0 if it does not run.

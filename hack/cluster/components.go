@@ -7,12 +7,27 @@ import (
 	"strconv"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/threeport/threeport-agent/hack/pki"
 )
 
 // ports of a cluster. Nothing else listens: controller manager, scheduler and kwok serve nothing.
 type ports struct {
 	etcd, etcdPeer, api int
 }
+
+// serviceCIDR has the addresses of Services, of which the first is the API server's.
+const (
+	serviceCIDR  = "10.96.0.0/16"
+	apiServiceIP = "10.96.0.1"
+)
+
+// How quickly a node that is lost is noticed where there is a real one, and how long its pods then stay: by default
+// that takes 50 and 300 seconds.
+const (
+	leaseSeconds    = 8 // renewed every 2
+	evictionSeconds = "10"
+)
 
 // Users of the components, each with a client certificate.
 var componentUsers = map[Component]struct {
@@ -24,32 +39,35 @@ var componentUsers = map[Component]struct {
 	Scheduler:         {name: "system:kube-scheduler"},
 	// kwok is every kubelet and the author of their Events at once, for which there is no role.
 	Kwok: {name: "kwok", group: []string{"system:masters"}},
+	// The API server's Node authorizer knows what a kubelet may do by these names.
+	Kubelet: {name: "system:node:" + RealNodeName, group: []string{"system:nodes"}},
 }
 
 // writeFiles puts all that the components read into the run directory.
 func (c *Cluster) writeFiles() error {
-	etcdAuthority, err := newAuthority("etcd")
+	etcdAuthority, err := pki.NewAuthority("etcd")
 	if err != nil {
 		return err
 	}
-	etcdServing, err := etcdAuthority.serving("etcd")
+	etcdServing, err := etcdAuthority.Serving("etcd")
 	if err != nil {
 		return err
 	}
-	etcdClient, err := etcdAuthority.client("kube-apiserver")
+	etcdClient, err := etcdAuthority.Client("kube-apiserver")
 	if err != nil {
 		return err
 	}
-	apiServing, err := c.authority.serving("kube-apiserver")
+	apiServing, err := c.authority.Serving("kube-apiserver", apiServiceIP, "kubernetes", "kubernetes.default",
+		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	if err != nil {
 		return err
 	}
-	for name, pair := range map[string]keyPair{"etcd": etcdServing, "etcd-client": etcdClient, "api": apiServing} {
-		if err := pair.write(c.dir.path, name); err != nil {
+	for name, pair := range map[string]pki.KeyPair{"etcd": etcdServing, "etcd-client": etcdClient, "api": apiServing} {
+		if err := pair.Write(c.dir.path, name); err != nil {
 			return err
 		}
 	}
-	private, public, err := newSigningKey()
+	private, public, err := pki.NewSigningKey()
 	if err != nil {
 		return err
 	}
@@ -58,7 +76,7 @@ func (c *Cluster) writeFiles() error {
 		return err
 	}
 	for name, content := range map[string][]byte{
-		"etcd-ca.crt": etcdAuthority.certPEM(), "ca.crt": c.authority.certPEM(),
+		"etcd-ca.crt": etcdAuthority.CertPEM(), "ca.crt": c.authority.CertPEM(),
 		"service-account.key": private, "service-account.pub": public,
 		"stages.yaml": stages,
 	} {
@@ -66,20 +84,29 @@ func (c *Cluster) writeFiles() error {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
 	}
+	if c.options.RealNode {
+		if err := c.writeNodeFiles(); err != nil {
+			return err
+		}
+	}
 	return c.writeKubeconfigs()
 }
 
 func (c *Cluster) writeKubeconfigs() error {
 	for component, user := range componentUsers {
-		pair, err := c.authority.client(user.name, user.group...)
+		pair, err := c.authority.Client(user.name, user.group...)
 		if err != nil {
 			return err
 		}
-		if err := clientcmd.WriteToFile(c.kubeconfig(pair), c.dir.file(string(component)+".kubeconfig")); err != nil {
+		server := "https://" + address(c.ports.api)
+		if component == Kubelet { // the address that pods use too
+			server = "https://" + apiServiceIP
+		}
+		if err := clientcmd.WriteToFile(newKubeconfig(server, c.authority, pair), c.dir.file(string(component)+".kubeconfig")); err != nil {
 			return fmt.Errorf("write kubeconfig of %s: %w", component, err)
 		}
 	}
-	if err := clientcmd.WriteToFile(c.kubeconfig(c.admin), c.Kubeconfig()); err != nil {
+	if err := clientcmd.WriteToFile(newKubeconfig("https://"+address(c.ports.api), c.authority, c.admin), c.Kubeconfig()); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil
@@ -108,11 +135,20 @@ func (c *Cluster) args(component Component) []string {
 			"--v=WARN",
 			"--manage-all-nodes=false",
 			"--manage-nodes-with-annotation-selector=" + nodeAnnotation + "=" + nodeAnnotationValue,
-			"--node-lease-duration-seconds=40",
+			"--node-lease-duration-seconds=" + strconv.Itoa(leaseSeconds),
 			"--node-ip=" + nodeIP, "--cidr=10.244.0.0/16",
 			"--server-address=", "--node-port=0", // no address and no port: serves nothing
 		}
-	case Kubectl:
+	case nodeInit:
+		return []string{
+			"--hostname=" + RealNodeName, "--address=" + realNodeIP + "/32", "--services=" + serviceCIDR,
+			"--cgroup=" + nodeGroup(c.dir.path), "--keep=" + c.dir.cache(),
+		}
+	case Containerd:
+		return []string{"--config=" + c.dir.file("containerd.toml")}
+	case Kubelet:
+		return c.kubeletArgs()
+	case Kubectl, ctr:
 	}
 	return nil
 }
@@ -145,22 +181,34 @@ func (c *Cluster) apiServerArgs() []string {
 		"--tls-cert-file=" + c.dir.file("api.crt"), "--tls-private-key-file=" + c.dir.file("api.key"),
 		"--client-ca-file=" + c.dir.file("ca.crt"),
 		"--anonymous-auth=false",
-		"--authorization-mode=RBAC",
+		"--authorization-mode=Node,RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + c.dir.file("service-account.pub"),
 		"--service-account-signing-key-file=" + c.dir.file("service-account.key"),
-		"--service-cluster-ip-range=10.96.0.0/16",
+		"--service-cluster-ip-range=" + serviceCIDR,
 		"--allow-privileged=true",
 	}
 	if !slices.Contains(c.options.Components, ControllerManager) {
 		// Nobody would make the ServiceAccount that this plugin demands of every pod.
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
+	if c.options.RealNode {
+		args = append(args,
+			"--enable-admission-plugins=NodeRestriction",
+			"--egress-selector-config-file="+c.dir.file("egress.yaml"),
+			"--kubelet-preferred-address-types=InternalIP",
+			"--kubelet-certificate-authority="+c.dir.file("ca.crt"),
+			"--kubelet-client-certificate="+c.dir.file("kubelet-client.crt"),
+			"--kubelet-client-key="+c.dir.file("kubelet-client.key"),
+			"--default-not-ready-toleration-seconds="+evictionSeconds,
+			"--default-unreachable-toleration-seconds="+evictionSeconds,
+		)
+	}
 	return append(args, c.options.APIServerArgs...)
 }
 
 func (c *Cluster) controllerManagerArgs() []string {
-	return []string{
+	args := []string{
 		"--kubeconfig=" + c.dir.file("kube-controller-manager.kubeconfig"),
 		"--leader-elect=false",
 		"--bind-address=" + loopback, "--secure-port=0", // 0: serves nothing
@@ -172,4 +220,8 @@ func (c *Cluster) controllerManagerArgs() []string {
 		"--concurrent-deployment-syncs=10", "--concurrent-replicaset-syncs=10",
 		"--concurrent-statefulset-syncs=10", "--concurrent-daemonset-syncs=5", "--concurrent-job-syncs=10",
 	}
+	if c.options.RealNode {
+		args = append(args, "--node-monitor-period=1s", "--node-monitor-grace-period=20s")
+	}
+	return args
 }

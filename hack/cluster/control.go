@@ -17,6 +17,9 @@ const (
 	readyPoll    = 50 * time.Millisecond
 )
 
+// nodeEndPatience is how long after something in a node the node itself may end.
+const nodeEndPatience = 500 * time.Millisecond
+
 // errStopped is what a caller gets who wants something of a stopped cluster.
 var errStopped = errors.New("the cluster is stopped")
 
@@ -25,7 +28,7 @@ var errStopped = errors.New("the cluster is stopped")
 func (c *Cluster) Kill(component Component) error {
 	p := c.process(component)
 	if p == nil {
-		return fmt.Errorf("kill %s: this cluster runs only %s", component, join(c.options.Components))
+		return fmt.Errorf("kill %s: this cluster runs only %s", component, join(c.Components()))
 	}
 	p.stop(0)
 	return nil
@@ -36,13 +39,10 @@ func (c *Cluster) Kill(component Component) error {
 func (c *Cluster) Restart(ctx context.Context, component Component) error {
 	p := c.process(component)
 	if p == nil {
-		return fmt.Errorf("restart %s: this cluster runs only %s", component, join(c.options.Components))
+		return fmt.Errorf("restart %s: this cluster runs only %s", component, join(c.Components()))
 	}
 	p.stop(stopGrace)
-	if err := c.launch(ctx, component); err != nil {
-		return err
-	}
-	return c.awaitReady(ctx, component)
+	return c.launchAndAwait(ctx, component)
 }
 
 // launch starts a component's process and watches over it.
@@ -55,18 +55,50 @@ func (c *Cluster) launch(ctx context.Context, component Component) error {
 	default:
 	}
 	log := c.dir.file(string(component) + ".log")
-	p, err := startProcess(ctx, component, c.binaries[component], c.args(component), c.dir.path, log)
+	start := startSpec{component: component, path: c.binaries[component], args: c.args(component), dir: c.dir.path, logFile: log}
+	start.ownNamespaces = component == nodeInit
+	if c.runsInNode(component) {
+		start.namespacesOf = c.processes[nodeInit].pid
+	}
+	p, err := startProcess(ctx, start)
 	if err != nil {
 		return err
 	}
 	c.processes[component] = p
 	c.watchers.Go(func() {
 		<-p.exited
+		if c.runsInNode(component) && c.nodeEnds() {
+			return // it was killed with the node, whose own end tells more
+		}
 		if !p.expected.Load() {
 			c.fail(p.deathError())
 		}
 	})
 	return nil
+}
+
+func (c *Cluster) launchAndAwait(ctx context.Context, component Component) error {
+	if err := c.launch(ctx, component); err != nil {
+		return err
+	}
+	return c.awaitReady(ctx, component)
+}
+
+func (c *Cluster) runsInNode(component Component) bool {
+	return component == Containerd || component == Kubelet
+}
+
+// nodeEnds waits a little for the end of the node's first process, and reports whether it has ended.
+func (c *Cluster) nodeEnds() bool {
+	node := c.process(nodeInit)
+	timer := time.NewTimer(nodeEndPatience)
+	defer timer.Stop()
+	select {
+	case <-node.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // awaitReady waits until a component does its work.
@@ -110,7 +142,13 @@ func (c *Cluster) ready(ctx context.Context, component Component) error {
 			return nil // nobody removes the taint of a new node
 		}
 		return nodesReady(ctx, c.client, c.options.Nodes)
-	case Scheduler, Kubectl:
+	case nodeInit:
+		return c.nodeInitReady()
+	case Containerd:
+		return c.containerdReady(ctx)
+	case Kubelet:
+		return c.realNodeReady(ctx)
+	case Scheduler, Kubectl, ctr:
 		// A scheduler shows in nothing but pods. Its death would show in Done.
 	}
 	return nil

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,11 +22,17 @@ const (
 // a connection to it for a connection to a pod.
 const nodeIP = "192.0.2.1"
 
+// fakeTaint keeps pods that do not tolerate it away from the fake nodes where there is a real one, as kwok's
+// documentation advises.
+var fakeTaint = corev1.Taint{Key: nodeAnnotation, Value: nodeAnnotationValue, Effect: corev1.TaintEffectNoSchedule}
+
 // createNodes makes the nodes node-0, node-1, ….
-func createNodes(ctx context.Context, client kubernetes.Interface, n int) error {
+func createNodes(ctx context.Context, client kubernetes.Interface, n int, taints ...corev1.Taint) error {
 	for i := range n {
 		name := fmt.Sprintf("node-%d", i)
-		_, err := client.CoreV1().Nodes().Create(ctx, fakeNode(name), metav1.CreateOptions{})
+		node := fakeNode(name)
+		node.Spec.Taints = taints
+		_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create node %s: %w", name, err)
 		}
@@ -76,7 +83,7 @@ func nodesReady(ctx context.Context, client kubernetes.Interface, n int) error {
 }
 
 func nodeReady(node *corev1.Node) bool {
-	if len(node.Spec.Taints) > 0 {
+	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t != fakeTaint }) {
 		return false // the controller manager removes the taint of a new node
 	}
 	for _, c := range node.Status.Conditions {

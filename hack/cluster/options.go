@@ -19,6 +19,16 @@ const (
 	Kwok              Component = "kwok"
 )
 
+// The components of a real node, see [Options.RealNode].
+const (
+	nodeInit   Component = "nodeinit" // holds the node's namespaces
+	Containerd Component = "containerd"
+	Kubelet    Component = "kubelet"
+)
+
+// ctr is containerd's client. It is no part of a running cluster.
+const ctr Component = "ctr"
+
 // Kubectl is the client's binary. It is no part of a running cluster.
 const Kubectl Component = "kubectl"
 
@@ -49,6 +59,9 @@ func APIOnly() []Component {
 type Options struct {
 	// Components to run: empty means All(). Etcd and APIServer are always among them.
 	Components []Component
+	// RealNode adds a node that runs containers, beside the fake ones. It needs All() components, Linux, root, and
+	// programs of the machine's: see [CanRunRealNode].
+	RealNode bool
 	// Nodes is the number of fake nodes, each with room for 500 pods. 0 means 1 if kwok runs, negative means none.
 	Nodes int
 	// Log gets progress, a line per step, while binaries are built and the cluster starts. Nil means none.
@@ -63,6 +76,9 @@ func (o Options) Validate() error {
 		if !slices.Contains(All(), c) {
 			return fmt.Errorf("cluster.Options.Components: unknown component %q, want any of %s", c, join(All()))
 		}
+	}
+	if o.RealNode && len(o.withDefaults().Components) < len(All()) {
+		return fmt.Errorf("cluster.Options.RealNode: a real node needs all of %s", join(All()))
 	}
 	if o.Nodes > 0 && !slices.Contains(o.withDefaults().Components, Kwok) {
 		return fmt.Errorf("cluster.Options.Nodes: %d fake nodes need the component %q", o.Nodes, Kwok)

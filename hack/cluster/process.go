@@ -2,10 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -26,32 +26,60 @@ type process struct {
 	expected  atomic.Bool   // its end is wanted: Stop, Kill or Restart asked for it
 	exited    chan struct{} // closed once the process is gone and waitErr is set
 	waitErr   error
+	lifeline  *os.File // what a process with own namespaces reads until we are gone
 }
 
-// startProcess runs path with args in dir, with its output appended to logFile. The process ends with this one,
-// by whatever way this one ends: see tieToParent. It outlives ctx.
-func startProcess(ctx context.Context, component Component, path string, args []string, dir, logFile string) (*process, error) {
-	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // a file in our own run directory
-	if err != nil {
-		return nil, fmt.Errorf("open log of %s: %w", component, err)
-	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, args...) //nolint:gosec // binaries that FindBinaries built or was given
-	cmd.Dir = dir
-	// Nothing of the user's own configuration (~/.kube, ~/.kwok, proxies) may change what a component does.
-	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
-	cmd.Stdout, cmd.Stderr = log, log
-	tieToParent(cmd)
+// startSpec says what to start, and where.
+type startSpec struct {
+	component     Component
+	path          string // of the binary
+	args          []string
+	dir           string // working directory
+	logFile       string
+	ownNamespaces bool // it is the first process of new namespaces
+	namespacesOf  int  // if not 0: the process whose namespaces it runs in
+}
 
-	p := &process{component: component, logFile: logFile, exited: make(chan struct{})}
+// startProcess starts a component, with its output appended to its log. The process ends with this one, by whatever
+// way this one ends: see tieToParent. It outlives ctx.
+func startProcess(ctx context.Context, spec startSpec) (*process, error) {
+	log, err := os.OpenFile(spec.logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log of %s: %w", spec.component, err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), spec.path, spec.args...) //nolint:gosec // binaries that FindBinaries built or was given
+	cmd.Dir = spec.dir
+	// Nothing of the user's own configuration (~/.kube, ~/.kwok, proxies) may change what a component does.
+	cmd.Env = []string{"HOME=" + spec.dir, "TMPDIR=" + spec.dir, "PATH=" + searchPath()}
+	cmd.Stdout, cmd.Stderr = log, log
+	if spec.namespacesOf == 0 {
+		tieToParent(cmd)
+	} else { // the first process there ends it; a signal at our death would come at once, since we are not to be seen from there
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	}
+	p := &process{component: spec.component, logFile: spec.logFile, exited: make(chan struct{})}
+	if spec.ownNamespaces {
+		giveNamespaces(cmd)
+		stdin, lifeline, err := os.Pipe()
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("start %s: %w", spec.component, err), log.Close())
+		}
+		defer stdin.Close() //nolint:errcheck // the child has its own
+		cmd.Stdin, p.lifeline = stdin, lifeline
+	}
 	started := make(chan error, 1)
-	go func() {
-		// The kernel sends the parent-death signal when the *thread* that forked ends, so this goroutine keeps
-		// its thread until the child is gone.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
+	// The kernel sends the parent-death signal when the *thread* that forked ends, so this goroutine keeps its
+	// thread until the child is gone.
+	go ownThread(func() {
 		defer close(p.exited)
 		defer func() { _ = log.Close() }()
-		err := cmd.Start()
+		var err error
+		if spec.namespacesOf != 0 {
+			err = enter(spec.namespacesOf, allNamespaces)
+		}
+		if err == nil {
+			err = cmd.Start()
+		}
 		if err == nil {
 			p.pid = cmd.Process.Pid
 		}
@@ -59,9 +87,12 @@ func startProcess(ctx context.Context, component Component, path string, args []
 		if err == nil {
 			p.waitErr = cmd.Wait()
 		}
-	}()
+		if p.lifeline != nil {
+			_ = p.lifeline.Close()
+		}
+	})
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", component, err)
+		return nil, fmt.Errorf("start %s: %w", spec.component, err)
 	}
 	return p, nil
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+
+	"github.com/threeport/threeport-agent/hack/cluster/cgroup"
 )
 
 // lockName is the file in a run directory that the living owner has locked.
@@ -69,7 +72,7 @@ func removeDead(parent string) error {
 		case err != nil:
 			return err
 		}
-		err = os.RemoveAll(dir)
+		err = removeRunDir(dir)
 		_ = held.Close()
 		if err != nil {
 			return fmt.Errorf("remove directory of a crashed run: %w", err)
@@ -78,6 +81,19 @@ func removeDead(parent string) error {
 	return nil
 }
 
+// removeRunDir removes a directory and the control groups of its node: a node whose first process was killed could
+// not remove them itself.
+func removeRunDir(dir string) error {
+	var err error
+	if runtime.GOOS == "linux" && os.Geteuid() == 0 { // only then there can be a node
+		err = cgroup.Remove(nodeGroup(dir), stopGrace)
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// cache is the folder of all run directories and binaries.
+func (d *runDir) cache() string { return filepath.Dir(filepath.Dir(d.path)) }
+
 // file is the path of a file in the directory.
 func (d *runDir) file(elem ...string) string {
 	return filepath.Join(append([]string{d.path}, elem...)...)
@@ -85,6 +101,6 @@ func (d *runDir) file(elem ...string) string {
 
 // remove deletes the directory and gives its lock back.
 func (d *runDir) remove() error {
-	err := os.RemoveAll(d.path)
+	err := removeRunDir(d.path)
 	return errors.Join(err, d.lock.Close())
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -15,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/hack/image"
 )
 
 // config is the command line.
@@ -22,6 +24,23 @@ type config struct {
 	nodes      int
 	kubeconfig string
 	buildOnly  bool
+	node       string
+	load       []string
+}
+
+// The kinds of nodes.
+const (
+	nodeFake = "fake" // fake ones only
+	nodeReal = "real" // one that runs containers, beside the fake ones
+)
+
+// hints are what the user of a cluster has to know of its nodes.
+var hints = map[string]string{
+	nodeFake: "A pod with the annotation " + cluster.BehaviourAnnotation + " fails: see hack/cluster/stages/README.md.",
+	nodeReal: "Pods run on " + cluster.RealNodeName + ", which has the image " + image.Behave + ", a program that fails as its flags say\n" +
+		"(go run ./hack/cmd/behave --help), and those that --load named. Give them imagePullPolicy: Never.\n" +
+		"There is no DNS and no kube-proxy there: of Services only the API server's answers.\n" +
+		"The fake nodes take pods that tolerate the taint kwok.x-k8s.io/node=fake:NoSchedule.",
 }
 
 func main() {
@@ -42,15 +61,28 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	binaries, err := cluster.FindBinaries(ctx, out, append(cluster.All(), cluster.Kubectl)...)
+	if cfg.node == nodeReal {
+		if err := cluster.CanRunRealNode(); err != nil {
+			return err
+		}
+	}
+	want := append(cluster.All(), cluster.Kubectl)
+	if cfg.node == nodeReal {
+		want = append(want, cluster.Kubelet)
+	}
+	binaries, err := cluster.FindBinaries(ctx, out, want...)
 	if err != nil || cfg.buildOnly {
 		return err
 	}
-	c, err := cluster.Start(ctx, cluster.Options{Nodes: cfg.nodes, Log: out})
+	c, err := cluster.Start(ctx, cluster.Options{Nodes: cfg.nodes, RealNode: cfg.node == nodeReal, Log: out})
 	if err != nil {
 		return err
 	}
-	return errors.Join(serve(ctx, c, cfg.kubeconfig, binaries[cluster.Kubectl], out), c.Stop())
+	err = load(ctx, c, cfg, out)
+	if err == nil {
+		err = serve(ctx, c, cfg, binaries[cluster.Kubectl], out)
+	}
+	return errors.Join(err, c.Stop())
 }
 
 func parse(args []string) (config, error) {
@@ -59,6 +91,9 @@ func parse(args []string) (config, error) {
 	flags.IntVar(&cfg.nodes, "nodes", 3, "number of fake nodes, each for 500 pods; at least 1")
 	flags.StringVar(&cfg.kubeconfig, "kubeconfig", filepath.Join(".cache", "kubeconfig"),
 		"file to write the administrator's kubeconfig to, while the cluster runs")
+	flags.StringVar(&cfg.node, "node", nodeFake, "fake, or real to have a node that runs containers beside the fake ones (Linux, root)")
+	flags.Func("load", "archive of an image (docker save, make image) to load into the real node; may be given several times",
+		func(archive string) error { cfg.load = append(cfg.load, archive); return nil })
 	flags.BoolVar(&cfg.buildOnly, "build-only", false, "build the binaries of the control plane, and end")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
@@ -69,15 +104,52 @@ func parse(args []string) (config, error) {
 	if cfg.nodes < 1 {
 		return cfg, fmt.Errorf("--nodes: %d, want at least 1", cfg.nodes)
 	}
+	if cfg.node != nodeFake && cfg.node != nodeReal {
+		return cfg, fmt.Errorf("--node: %q, want %s or %s", cfg.node, nodeFake, nodeReal)
+	}
+	if len(cfg.load) > 0 && cfg.node != nodeReal {
+		return cfg, errors.New("--load: only a real node runs images, give --node real")
+	}
+	for _, archive := range cfg.load {
+		if _, err := os.Stat(archive); err != nil {
+			return cfg, fmt.Errorf("--load: %w", err)
+		}
+	}
 	if cfg.kubeconfig == "" {
 		return cfg, errors.New("--kubeconfig: want the name of a file")
 	}
 	return cfg, nil
 }
 
+// removeOwn removes a file, unless another cluster has written its own there meanwhile.
+func removeOwn(path string, content []byte) error {
+	now, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	if errors.Is(err, os.ErrNotExist) || err == nil && !bytes.Equal(now, content) {
+		return nil
+	}
+	return errors.Join(err, os.Remove(path))
+}
+
+// load makes images known to the real node: that of the program for test workloads, and the user's own.
+func load(ctx context.Context, c *cluster.Cluster, cfg config, out io.Writer) error {
+	if cfg.node != nodeReal {
+		return nil
+	}
+	if err := c.LoadBehave(ctx); err != nil {
+		return err
+	}
+	for _, archive := range cfg.load {
+		if err := c.LoadImage(ctx, archive); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(out, "loaded", archive)
+	}
+	return nil
+}
+
 // serve offers the cluster until ctx ends, which is no error, or a component dies, which is one.
-func serve(ctx context.Context, c *cluster.Cluster, path, kubectl string, out io.Writer) (err error) {
-	path, err = filepath.Abs(path)
+func serve(ctx context.Context, c *cluster.Cluster, cfg config, kubectl string, out io.Writer) (err error) {
+	path, err := filepath.Abs(cfg.kubeconfig)
 	if err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -91,7 +163,7 @@ func serve(ctx context.Context, c *cluster.Cluster, path, kubectl string, out io
 	if err := os.WriteFile(path, raw, 0o600); err != nil { //nolint:gosec // the user names the file
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.Remove(path)) }()
+	defer func() { err = errors.Join(err, removeOwn(path, raw)) }()
 
 	if found, lookErr := exec.LookPath("kubectl"); lookErr == nil && found == kubectl {
 		kubectl = "kubectl"
@@ -103,9 +175,9 @@ The cluster is up. In another terminal:
   %s get nodes
 
 Logs of the components: %s
-A pod with the annotation %s fails: see hack/cluster/stages/README.md.
+%s
 Ctrl-C stops everything.
-`, path, kubectl, filepath.Join(c.Dir(), "*.log"), cluster.BehaviourAnnotation)
+`, path, kubectl, filepath.Join(c.Dir(), "*.log"), hints[cfg.node])
 
 	select {
 	case <-ctx.Done():

@@ -1,4 +1,6 @@
-package cluster
+// Package pki issues the certificates of a local installation: those of a control plane's components and users, and
+// those with which the agent and the control-plane API know each other.
+package pki
 
 import (
 	"crypto/ecdsa"
@@ -18,19 +20,19 @@ import (
 // certValidity is longer than any local cluster lives.
 const certValidity = 365 * 24 * time.Hour
 
-// authority signs certificates. Each cluster has two of its own: one for the API and its users, and one for
-// etcd, so that no user of the API can go round it to the storage.
-type authority struct {
+// Authority signs certificates with a key of its own, which it never tells.
+type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// keyPair is a certificate and its private key, both in PEM.
-type keyPair struct {
-	cert, key []byte
+// KeyPair is a certificate and its private key, both in PEM.
+type KeyPair struct {
+	Cert, Key []byte
 }
 
-func newAuthority(name string) (*authority, error) {
+// NewAuthority makes an authority.
+func NewAuthority(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate key of %s: %w", name, err)
@@ -50,69 +52,77 @@ func newAuthority(name string) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", name, err)
 	}
-	return &authority{cert: cert, key: key}, nil
+	return &Authority{cert: cert, key: key}, nil
 }
 
-// certPEM is the authority's own certificate, which others trust.
-func (a *authority) certPEM() []byte {
+// CertPEM is the authority's own certificate, which others trust.
+func (a *Authority) CertPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// serving issues a certificate for a server on the loopback interface.
-func (a *authority) serving(name string) (keyPair, error) {
+// Serving issues a certificate for a server on the loopback interface, which may have other names and addresses
+// besides.
+func (a *Authority) Serving(name string, more ...string) (KeyPair, error) {
 	template, err := certTemplate(pkix.Name{CommonName: name})
 	if err != nil {
-		return keyPair{}, err
+		return KeyPair{}, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	template.DNSNames = []string{"localhost"}
+	for _, host := range more {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
 	return a.issue(template)
 }
 
-// client issues the certificate of a user: to Kubernetes, the common name is the user and the organizations are
+// Client issues the certificate of a user: to Kubernetes, the common name is the user and the organizations are
 // the groups.
-func (a *authority) client(user string, groups ...string) (keyPair, error) {
+func (a *Authority) Client(user string, groups ...string) (KeyPair, error) {
 	template, err := certTemplate(pkix.Name{CommonName: user, Organization: groups})
 	if err != nil {
-		return keyPair{}, err
+		return KeyPair{}, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(template)
 }
 
-func (a *authority) issue(template *x509.Certificate) (keyPair, error) {
+func (a *Authority) issue(template *x509.Certificate) (KeyPair, error) {
 	name := template.Subject.CommonName
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return keyPair{}, fmt.Errorf("generate key of %q: %w", name, err)
+		return KeyPair{}, fmt.Errorf("generate key of %q: %w", name, err)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
-		return keyPair{}, fmt.Errorf("sign certificate of %q: %w", name, err)
+		return KeyPair{}, fmt.Errorf("sign certificate of %q: %w", name, err)
 	}
 	keyPEM, err := encodeKey(key)
 	if err != nil {
-		return keyPair{}, err
+		return KeyPair{}, err
 	}
-	return keyPair{cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key: keyPEM}, nil
+	return KeyPair{Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: keyPEM}, nil
 }
 
-// write puts the pair into dir as NAME.crt and NAME.key.
-func (k keyPair) write(dir, name string) error {
-	if err := os.WriteFile(filepath.Join(dir, name+".crt"), k.cert, 0o600); err != nil {
+// Write puts the pair into dir as NAME.crt and NAME.key.
+func (k KeyPair) Write(dir, name string) error {
+	if err := os.WriteFile(filepath.Join(dir, name+".crt"), k.Cert, 0o600); err != nil {
 		return fmt.Errorf("write certificate: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".key"), k.key, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".key"), k.Key, 0o600); err != nil {
 		return fmt.Errorf("write key: %w", err)
 	}
 	return nil
 }
 
-// newSigningKey makes the key of ServiceAccount tokens: the private one signs, the public one verifies.
-func newSigningKey() (private, public []byte, err error) {
+// NewSigningKey makes the key of ServiceAccount tokens: the private one signs, the public one verifies.
+func NewSigningKey() (private, public []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generate key of service accounts: %w", err)

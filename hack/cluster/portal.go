@@ -1,0 +1,220 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// The real node has a network of its own, from which no packet leaves. Connections cross its border here: each is
+// accepted on one side, made on the other, and copied.
+
+// portalTimeout is how long making such a connection may take.
+const portalTimeout = 10 * time.Second
+
+// Publish makes a TCP address on this machine, such as 127.0.0.1:1323, a service of the real node: what runs there
+// reaches it at service, an IP address of the cluster's services (10.96.0.0/16) and a port. It ends with Stop.
+func (c *Cluster) Publish(ctx context.Context, service, target string) error {
+	var listener net.Listener
+	err := c.inNodeNetwork(func() (err error) {
+		listener, err = new(net.ListenConfig).Listen(ctx, "tcp", service)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("publish %s as %s: %w", target, service, err)
+	}
+	c.portals.add(listener)
+	c.watchers.Go(func() {
+		for {
+			inside, err := listener.Accept()
+			if err != nil {
+				return // closed by Stop
+			}
+			c.watchers.Go(func() {
+				outside, err := (&net.Dialer{Timeout: portalTimeout}).DialContext(context.WithoutCancel(ctx), "tcp", target)
+				if err != nil {
+					_ = inside.Close() // as if nobody listened
+					return
+				}
+				c.portals.join(inside, outside)
+			})
+		}
+	})
+	return nil
+}
+
+// egressConfig makes the API server reach what is in the cluster, which is the kubelet, through serveEgress.
+func (c *Cluster) egressConfig() string {
+	return `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport:
+      uds: {udsName: "` + c.dir.file("egress.sock") + `"}
+`
+}
+
+// serveEgress connects whoever asks at a Unix socket, by HTTP CONNECT, to an address in the node's network.
+//
+// Source: https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/, whose place it takes.
+func (c *Cluster) serveEgress(ctx context.Context) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", c.dir.file("egress.sock"))
+	if err != nil {
+		return fmt.Errorf("listen for the API server's connections to the node: %w", err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(c.connect), ReadHeaderTimeout: time.Minute}
+	// What becomes of a connection that is taken over, which ends with connect, is not the server's to tell.
+	server.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew: // still on the goroutine of Serve
+			c.watchers.Add(1)
+		case http.StateClosed:
+			c.watchers.Done()
+		case http.StateActive, http.StateIdle, http.StateHijacked:
+		}
+	}
+	c.portals.add(server)
+	c.watchers.Go(func() { _ = server.Serve(listener) }) // until Stop closes the server
+	return nil
+}
+
+func (c *Cluster) connect(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		http.Error(w, "only CONNECT is understood", http.StatusMethodNotAllowed)
+		return
+	}
+	inside, err := c.dialInNode(r.Context(), r.Host)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	hijacker, ok := w.(http.Hijacker)
+	if !ok {
+		_ = inside.Close()
+		return
+	}
+	outside, _, err := hijacker.Hijack()
+	if err != nil {
+		_ = inside.Close()
+		return
+	}
+	defer c.watchers.Done()
+	if _, err := io.WriteString(outside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		_, _ = inside.Close(), outside.Close()
+		return
+	}
+	c.portals.join(inside, outside)
+}
+
+// dialInNode connects to an address in the node's network.
+func (c *Cluster) dialInNode(ctx context.Context, address string) (conn net.Conn, err error) {
+	err = c.inNodeNetwork(func() (err error) {
+		conn, err = (&net.Dialer{Timeout: portalTimeout}).DialContext(ctx, "tcp", address)
+		return err
+	})
+	return conn, err
+}
+
+// inNodeNetwork calls f on a thread that is in the node's network namespace: a socket that is made there belongs to
+// it for good.
+func (c *Cluster) inNodeNetwork(f func() error) error {
+	pid, err := c.nodePID()
+	if err != nil {
+		return err
+	}
+	onOwnThread(func() {
+		if err = enter(pid, networkNamespace); err == nil {
+			err = f()
+		}
+	})
+	return err
+}
+
+// runInNode runs a program in the node and returns what it printed.
+func (c *Cluster) runInNode(ctx context.Context, stdin io.Reader, path string, args ...string) (string, error) {
+	pid, err := c.nodePID()
+	if err != nil {
+		return "", err
+	}
+	var out []byte
+	onOwnThread(func() {
+		if err = enter(pid, allNamespaces); err != nil {
+			return
+		}
+		cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // programs of the machine that findMachine found
+		cmd.Dir = "/"
+		cmd.Env = []string{"PATH=" + searchPath()}
+		cmd.Stdin = stdin
+		out, err = cmd.CombinedOutput()
+	})
+	return string(out), err
+}
+
+// portals are the open listeners and connections across the node's border.
+type portals struct {
+	mu     sync.Mutex
+	open   map[io.Closer]struct{}
+	closed bool
+}
+
+// add remembers what is to be closed in the end; what comes too late is closed at once.
+func (p *portals) add(closer io.Closer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = closer.Close()
+		return
+	}
+	if p.open == nil {
+		p.open = map[io.Closer]struct{}{}
+	}
+	p.open[closer] = struct{}{}
+}
+
+func (p *portals) remove(closer io.Closer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, closer)
+	_ = closer.Close()
+}
+
+// close closes everything.
+func (p *portals) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	var errs []error
+	for closer := range p.open {
+		if err := closer.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	p.open = nil
+	return errors.Join(errs...)
+}
+
+// join copies both ways until both ends have nothing more to say.
+func (p *portals) join(a, b net.Conn) {
+	p.add(a)
+	p.add(b)
+	defer p.remove(a)
+	defer p.remove(b)
+	var copies sync.WaitGroup
+	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
+		copies.Go(func() {
+			_, _ = io.Copy(way[0], way[1])
+			if half, ok := way[0].(interface{ CloseWrite() error }); ok {
+				_ = half.CloseWrite()
+			}
+		})
+	}
+	copies.Wait()
+}

@@ -1,0 +1,29 @@
+package cluster
+
+import (
+	"os"
+	"runtime"
+)
+
+// onOwnThread calls f on a thread that runs nothing else, then or later: whatever f does to it, such as entering
+// namespaces, ends with it.
+func onOwnThread(f func()) {
+	done := make(chan struct{})
+	go ownThread(func() {
+		defer close(done)
+		f()
+	})
+	<-done
+}
+
+// ownThread is for a goroutine of its own. The process's first thread is not for f: it never ends, and what
+// /proc/self shows is its. It is kept until another is found.
+func ownThread(f func()) {
+	runtime.LockOSThread() // for good, except the first: a thread ends with the goroutine that has it
+	if threadID() != os.Getpid() {
+		f()
+		return
+	}
+	defer runtime.UnlockOSThread()
+	onOwnThread(f)
+}
