@@ -2,16 +2,28 @@ package health
 
 import (
 	"math"
+	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // fields reads an object that may be malformed. What has another type than expected is as if absent, and
 // noted: no object of which that was read is Healthy.
 type fields struct {
+	kind      schema.GroupKind
 	object    map[string]any
 	malformed string // the path of what was
+}
+
+// subject names the object in a sentence: "Deployment web".
+func (f *fields) subject() string {
+	if name := f.text("metadata", "name"); name != "" {
+		return f.kind.Kind + " " + name
+	}
+	return f.kind.Kind
 }
 
 // value returns what stands at a path; nil if nothing does.
@@ -75,10 +87,98 @@ func whole(v any) (int64, bool) {
 	return 0, false
 }
 
+// generation returns a generation that a controller wrote. Some write it as a text.
+func (f *fields) generation(path ...string) (int64, bool) {
+	v := f.value(path...)
+	if v == nil {
+		return 0, false
+	}
+	n, ok := numeral(v)
+	if !ok {
+		f.note(path...)
+	}
+	return n, ok
+}
+
+// numeral returns a whole number that may be written as a text.
+func numeral(v any) (int64, bool) {
+	if text, ok := v.(string); ok {
+		n, err := strconv.ParseInt(text, 10, 64)
+		return n, err == nil && n >= 0
+	}
+	return whole(v)
+}
+
+// list returns the items of a list.
+func (f *fields) list(path ...string) []any {
+	v := f.value(path...)
+	list, ok := v.([]any)
+	if !ok && v != nil {
+		f.note(path...)
+	}
+	return list
+}
+
+// table returns an object within the object.
+func (f *fields) table(path ...string) map[string]any {
+	v := f.value(path...)
+	table, ok := v.(map[string]any)
+	if !ok && v != nil {
+		f.note(path...)
+	}
+	return table
+}
+
+// flag returns a truth value; false if there is none.
+func (f *fields) flag(path ...string) bool {
+	switch v := f.value(path...).(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	default:
+		f.note(path...)
+		return false
+	}
+}
+
+// time returns a point in time; zero if there is none.
+func (f *fields) time(path ...string) time.Time {
+	text := f.text(path...)
+	if text == "" {
+		return time.Time{}
+	}
+	t, ok := moment(text)
+	if !ok {
+		f.note(path...)
+	}
+	return t
+}
+
+// created returns when the object was; zero if it does not tell.
+func (f *fields) created() time.Time { return f.time("metadata", "creationTimestamp") }
+
+// moment reads a time as Kubernetes writes it. The epoch is what some kinds write for none.
+func moment(v any) (time.Time, bool) {
+	text, ok := v.(string)
+	if !ok {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, false
+	}
+	if t.Unix() <= 0 {
+		return time.Time{}, true
+	}
+	return t, true
+}
+
 // condition is one of an object's status conditions; the zero value if there is none of the type.
 type condition struct {
 	status, reason, message string
-	stale                   bool // it is about an earlier generation of the object
+	since                   time.Time // of its last transition; zero if it does not tell
+	stale                   bool      // it is about an earlier generation of the object
 }
 
 func (f *fields) condition(name string) condition {
@@ -112,6 +212,7 @@ func (f *fields) readCondition(name string, c map[string]any) condition {
 	var out condition
 	out.reason, _ = c["reason"].(string)
 	out.message, _ = c["message"].(string)
+	out.since, _ = moment(c["lastTransitionTime"])
 	switch status := c["status"]; status {
 	case "True", "False", "Unknown":
 		out.status, _ = status.(string)
@@ -119,7 +220,7 @@ func (f *fields) readCondition(name string, c map[string]any) condition {
 		f.note("status", "conditions", name)
 	}
 	if observed := c["observedGeneration"]; observed != nil {
-		n, ok := whole(observed)
+		n, ok := numeral(observed)
 		if !ok {
 			f.note("status", "conditions", name)
 		}

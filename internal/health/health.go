@@ -1,10 +1,15 @@
-// Package health judges objects: does it run, and if not, why? Everything here is pure: no I/O, no clock.
+// Package health judges objects: does it run, and if not, why? Everything here is pure: no I/O, and no clock but the
+// time that the caller gives.
+//
+// [Object] and [Pod] judge an object by itself. A [Family] adds what descends from it: a Deployment that is on its
+// way, and whose pods crash, is not on its way. Each rule names the API field or convention that it reads.
 package health
 
 import (
-	"fmt"
 	"slices"
-	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Status is a verdict in one word.
@@ -16,7 +21,8 @@ const (
 	Healthy Status = "Healthy"
 	// Unknown means that there is no signal to judge by. It is never dressed as Healthy.
 	Unknown Status = "Unknown"
-	// Reconciling means that it is on its way.
+	// Reconciling means that it is on its way, and within its own deadline or a reasonable one; or that it rests because
+	// somebody wants it to.
 	Reconciling Status = "Reconciling"
 	// Unhealthy means that it works in part, or that something is wrong.
 	Unhealthy Status = "Unhealthy"
@@ -26,6 +32,9 @@ const (
 
 // order is from best to worst.
 var order = []Status{Healthy, Unknown, Reconciling, Unhealthy, Down}
+
+// worse reports whether a status is worse than another.
+func worse(a, b Status) bool { return slices.Index(order, a) > slices.Index(order, b) }
 
 // Completed is the reason of what is Healthy because it ran to its end, and has nothing left to run.
 const Completed = "Completed"
@@ -39,6 +48,63 @@ type Verdict struct {
 	Message string
 }
 
+// Part is what an object contributes to what it descends from.
+type Part uint8
+
+const (
+	// Idle is what does nothing yet, or nothing right. It is the zero value; what is Healthy counts as Serving then.
+	Idle Part = iota
+	// Serving is what is ready, though something may be wrong with it.
+	Serving
+	// Trying is what has failed, and is started again.
+	Trying
+	// Late is what starts for longer than is reasonable. An owner with a deadline of its own knows better.
+	Late
+	// Leaving is what is being deleted, and within its grace.
+	Leaving
+	// Ended is what ran, and does not run again.
+	Ended
+)
+
+// Assessment is a verdict with the times that belong to it.
+type Assessment struct {
+	Verdict
+	// Part is what it contributes to what it descends from.
+	Part Part
+	// Subject names it, such as "Deployment web", as far as its rule tells; for a verdict that has no message.
+	Subject string
+	// Since is when it came to be so, as far as the object tells; else zero.
+	Since time.Time
+	// Recheck is when to judge again although nothing has changed, because a deadline is over then; zero for never.
+	Recheck time.Time
+}
+
+// Scene is what is known beside an object.
+type Scene struct {
+	// Now is the time of the judgement.
+	Now time.Time
+	// Warning is the latest Event of type Warning about the object; zero if there is none. That it says something is
+	// evidence of trouble only as long as the object does not show that the trouble is over.
+	Warning Warning
+	// Rules are asked first, before the built-in ones; nil for none.
+	Rules Rules
+}
+
+// Rules are a user's own.
+type Rules interface {
+	// Judge judges an object by a rule for its kind; false if there is none that applies.
+	Judge(kind schema.GroupKind, object map[string]any, now time.Time) (Assessment, bool)
+	// Covers reports whether there may be a rule for a kind: to put an object in the form that rules read may take
+	// longer than to judge it.
+	Covers(kind schema.GroupKind) bool
+}
+
+// Warning is what an Event of type Warning says.
+type Warning struct {
+	Reason, Message string
+	Time            time.Time // the latest time that it happened
+}
+
 // Worst returns the worst of some verdicts, the first of equals; Healthy if there are none. One that says
 // nothing counts as Unknown.
 func Worst(verdicts ...Verdict) Verdict {
@@ -47,47 +113,9 @@ func Worst(verdicts ...Verdict) Verdict {
 		if !slices.Contains(order, v.Status) {
 			v = Verdict{Unknown, "NotJudged", "there is no verdict"}
 		}
-		if slices.Index(order, v.Status) > slices.Index(order, worst.Status) {
+		if worse(v.Status, worst.Status) {
 			worst = v
 		}
 	}
 	return worst
-}
-
-// Derived sums up the verdicts on the objects that descend from a resource.
-type Derived struct {
-	// Healthy is how many of them are.
-	Healthy int
-	// Failing counts those that are Unhealthy or Down by their verdict, names left out.
-	Failing map[Verdict]int
-}
-
-// Combine judges a resource by itself and by what descends from it: a Deployment that is on its way, and
-// whose pods crash, is not on its way. What has completed is not changed by the tries that failed before.
-func Combine(own Verdict, derived Derived) Verdict {
-	if len(derived.Failing) == 0 || own.Status == Down || own.Status == Healthy && own.Reason == Completed {
-		return own
-	}
-	cause, count := derived.cause()
-	v := Verdict{Status: Unhealthy, Reason: cause.Reason}
-	if (own.Status == Reconciling || own.Status == Unhealthy) && derived.Healthy == 0 {
-		v.Status = Down
-	}
-	v.Message = fmt.Sprintf("%d × %s", count, cause.Message)
-	if own.Message != "" {
-		v.Message = own.Message + " ← " + v.Message
-	}
-	return v
-}
-
-// cause returns the most frequent failure; of equals the one whose text sorts first.
-func (d Derived) cause() (Verdict, int) {
-	var cause Verdict
-	count := 0
-	for v, n := range d.Failing {
-		if n > count || n == count && strings.Compare(v.Reason+v.Message, cause.Reason+cause.Message) < 0 {
-			cause, count = v, n
-		}
-	}
-	return cause, count
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// healthy are objects of which every field that is given counts.
-var healthy = map[string]string{
+// complete are healthy objects of which every field that is given counts.
+var complete = map[string]string{
 	"Deployment": `
 apiVersion: apps/v1
 kind: Deployment
@@ -35,7 +35,44 @@ metadata: {generation: 2}
 status: {observedGeneration: 2, desiredNumberScheduled: 1, numberReady: 1, updatedNumberScheduled: 1}`,
 	"Job":     `{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Complete, status: "True"}]}}`,
 	"Service": `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}, status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}}`,
-	"Claim":   `{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound}}`,
+	"Ingress": `{apiVersion: networking.k8s.io/v1, kind: Ingress, status: {loadBalancer: {ingress: [{hostname: lb.example.com}]}}}`,
+	"Slice":   `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {ownerReferences: [{kind: Service}]}, endpoints: [{conditions: {ready: true}}]}`,
+	"Gateway": `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {generation: 2}
+status:
+  conditions: [{type: Accepted, status: "True", observedGeneration: 2}, {type: Programmed, status: "True", observedGeneration: 2}]
+  listeners: [{conditions: [{type: Accepted, status: "True"}, {type: Programmed, status: "True"}, {type: ResolvedRefs, status: "True"}]}]`,
+	"Route": `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {generation: 2}
+spec: {parentRefs: [{name: edge}]}
+status: {parents: [{conditions: [{type: Accepted, status: "True", observedGeneration: 2}, {type: ResolvedRefs, status: "True", observedGeneration: 2}]}]}`,
+	"Claim": `
+apiVersion: v1
+kind: PersistentVolumeClaim
+spec: {resources: {requests: {storage: 2Gi}}}
+status: {phase: Bound, capacity: {storage: 2Gi}}`,
+	"Volume":     `{apiVersion: v1, kind: PersistentVolume, status: {phase: Bound}}`,
+	"Attachment": `{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, status: {attached: true}}`,
+	"Snapshot":   `{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, status: {readyToUse: true}}`,
+	"Autoscaler": `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {generation: 1}
+status: {observedGeneration: 1, conditions: [{type: AbleToScale, status: "True"}, {type: ScalingActive, status: "True"}]}`,
+	"Budget": `
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {generation: 1}
+status: {observedGeneration: 1, currentHealthy: 2, desiredHealthy: 2}`,
+	"Node":       `{apiVersion: v1, kind: Node, status: {conditions: [{type: Ready, status: "True"}]}}`,
+	"Definition": `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, status: {conditions: [{type: Established, status: "True"}]}}`,
+	"APIService": `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, status: {conditions: [{type: Available, status: "True"}]}}`,
+	"Migration":  `{apiVersion: storagemigration.k8s.io/v1, kind: StorageVersionMigration, status: {conditions: [{type: Succeeded, status: "True"}]}}`,
+	"Signing":    `{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, status: {certificate: LS0t}}`,
 	"Custom": `
 apiVersion: example.com/v1
 kind: Thing
@@ -58,27 +95,35 @@ var odd = []any{
 
 // Where an empty value says as much as none, and where any text is well-formed.
 var (
-	mayBeEmpty = []string{"metadata", "spec", "spec.updateStrategy", "spec.updateStrategy.rollingUpdate", "status.conditions"}
-	mayBeText  = []string{"spec.updateStrategy.type", "spec.type", "status.loadBalancer.ingress.[].ip", "status.conditions.[].type"}
+	mayBeEmpty = []string{
+		"metadata", "spec", "spec.updateStrategy", "spec.updateStrategy.rollingUpdate", "status.conditions", "spec.resources",
+		"spec.resources.requests", "status.capacity", "endpoints.[]", "endpoints.[].conditions",
+	}
+	mayBeText = []string{
+		"spec.updateStrategy.type", "spec.type", "status.loadBalancer.ingress.[].ip", "status.loadBalancer.ingress.[].hostname",
+		"status.conditions.[].type", "status.certificate", "status.capacity.storage", "spec.resources.requests.storage",
+	}
+	mayBeTrue = []string{"status.attached", "status.readyToUse", "endpoints.[].conditions.ready"}
+	notRead   = []string{"spec.parentRefs.", "metadata.ownerReferences"} // but for how many there are
 )
 
 func TestAMalformedValueIsNeverHealthyAndNeverPanics(t *testing.T) {
-	for name, text := range healthy {
+	for name, text := range complete {
 		t.Run(name, func(t *testing.T) {
 			whole := parse(t, text)
-			if got := Object(kindOf(whole), whole); got.Status != Healthy {
+			if got := Object(kindOf(whole), whole, Scene{}); got.Status != Healthy {
 				t.Fatalf("as it is: %+v", got)
 			}
 			kind := kindOf(whole)
 			replaceEach(whole.Object, nil, func(path []string, put func(any)) {
 				for _, value := range odd {
 					put(value)
-					if got := Object(kind, whole); got.Status == Healthy && !tolerable(path, value) {
+					if got := Object(kind, whole, Scene{}); got.Status == Healthy && !tolerable(path, value) {
 						t.Errorf("Healthy with %s = %T %v", strings.Join(path, "."), value, value)
 					}
 				}
 			})
-			if got := Object(kind, whole); got.Status != Healthy {
+			if got := Object(kind, whole, Scene{}); got.Status != Healthy {
 				t.Fatalf("the object was not restored: %+v", got)
 			}
 		})
@@ -114,10 +159,17 @@ func replaceIn(v any, path []string, try func(path []string, put func(any))) {
 // tolerable tells whether a value is well-formed in a place.
 func tolerable(path []string, value any) bool {
 	text := strings.Join(path, ".")
+	if value == true && slices.Contains(mayBeTrue, text) ||
+		slices.ContainsFunc(notRead, func(prefix string) bool { return strings.HasPrefix(text+".", prefix) }) {
+		return true
+	}
 	switch v := value.(type) {
 	case map[string]any:
 		return slices.Contains(mayBeEmpty, text)
 	case []any:
+		if text == "endpoints" || text == "status.listeners" { // a list of tables is one; a Gateway may have no listener
+			return len(v) == 0 || isTable(v[0])
+		}
 		if text != "status.conditions" || len(v) == 0 {
 			return text == "status.conditions"
 		}
@@ -127,6 +179,11 @@ func tolerable(path []string, value any) bool {
 		return slices.Contains(mayBeText, text)
 	}
 	return false
+}
+
+func isTable(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok
 }
 
 func TestMalformedConditions(t *testing.T) {
@@ -152,13 +209,14 @@ func TestMalformedConditions(t *testing.T) {
 		{"a type that is no string, beside a good one", []any{condition(), condition("type", int64(1))}, Unknown, "Malformed"},
 		{"a type that is there twice and does not agree", []any{condition("status", "False"), condition()}, Unknown, "Malformed"},
 		{"a type that is there twice and agrees", []any{condition(), condition()}, Healthy, ""},
-		{"a generation that is no number", []any{condition("observedGeneration", "3")}, Unknown, "Malformed"},
+		{"a generation that is no number", []any{condition("observedGeneration", "third")}, Unknown, "Malformed"},
+		{"a generation that is a text", []any{condition("observedGeneration", "3")}, Healthy, ""},
 		{"bad news is believed also in a malformed object", []any{condition("status", "False", "reason", int64(1)), "odd"}, Unhealthy, "NotReady"},
 	}
 	for _, tt := range tests {
 		u := parse(t, "{apiVersion: example.com/v1, kind: Thing, metadata: {generation: 3}, status: {}}")
 		u.Object["status"].(map[string]any)["conditions"] = tt.conditions
-		if got := Object(kindOf(u), u); got.Status != tt.want || got.Reason != tt.why {
+		if got := Object(kindOf(u), u, Scene{}); got.Status != tt.want || got.Reason != tt.why {
 			t.Errorf("%s: got %+v, want %s %s", tt.reason, got, tt.want, tt.why)
 		}
 	}
@@ -169,7 +227,7 @@ func TestADeletionTimeThatCannotBeReadIsNotHealthy(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"deletionTimestamp": value},
 		}}
-		if got := Object(kindOf(u), u); got.Status == Healthy {
+		if got := Object(kindOf(u), u, Scene{}); got.Status == Healthy {
 			t.Errorf("%v: got %+v", value, got)
 		}
 	}

@@ -1,8 +1,10 @@
 package health
 
 import (
-	"cmp"
-	"slices"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,176 +12,186 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// existence lists the kinds that have nothing to run: they are Healthy when they are there.
-var existence = []schema.GroupKind{
-	{Kind: "ConfigMap"},
-	{Kind: "Secret"},
-	{Kind: "ServiceAccount"},
-	{Kind: "LimitRange"},
-	{Kind: "ResourceQuota"},
-	{Kind: "Endpoints"},
-	{Group: "discovery.k8s.io", Kind: "EndpointSlice"},
-	{Group: "coordination.k8s.io", Kind: "Lease"},
-	{Group: "policy", Kind: "PodDisruptionBudget"},
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
-	{Group: "rbac.authorization.k8s.io", Kind: "Role"},
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"},
-	{Group: "networking.k8s.io", Kind: "NetworkPolicy"},
-	{Group: "networking.k8s.io", Kind: "IngressClass"},
-	{Group: "storage.k8s.io", Kind: "StorageClass"},
-	{Group: "scheduling.k8s.io", Kind: "PriorityClass"},
-	{Group: "node.k8s.io", Kind: "RuntimeClass"},
-}
+// rule judges an object of one kind, as it is at a time.
+type rule func(*fields, Scene) Assessment
+
+// builtin are the rules of the built-in kinds.
+var builtin = func() map[schema.GroupKind]rule {
+	all := map[schema.GroupKind]rule{}
+	for _, group := range []map[schema.GroupKind]rule{
+		workloadRules, batchRules, networkRules, gatewayRules, storageRules, autoscalingRules, policyRules, clusterRules,
+		apiextensionsRules, existenceRules,
+	} {
+		maps.Copy(all, group)
+	}
+	return all
+}()
 
 // Object judges a listed object by itself. A kind that is not known is judged by the conventions for
 // status conditions and observedGeneration; one that gives no signal is Unknown, and so is one that looks
 // Healthy but of which something that was read is malformed.
 //
 // Source: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
-func Object(kind schema.GroupKind, obj runtime.Object) Verdict {
+func Object(kind schema.GroupKind, obj runtime.Object, scene Scene) Assessment {
 	o, ok := obj.(metav1.Object)
 	if !ok {
-		return Verdict{Unknown, "NoSignal", kind.Kind + " cannot be read"}
-	}
-	if o.GetDeletionTimestamp() != nil {
-		return Verdict{Reconciling, "Terminating", kind.Kind + " is being deleted"}
+		return verdict(Unknown, "NoSignal", kind.Kind+" cannot be read")
 	}
 	u, ok := obj.(*unstructured.Unstructured)
-	switch {
-	case !ok && slices.Contains(existence, kind):
-		return Verdict{Status: Healthy}
-	case !ok:
-		return Verdict{Unknown, "NoSignal", "only the metadata of " + kind.Kind + " is watched"}
+	if !ok {
+		return byMetadata(kind, o, scene)
 	}
-	s := &fields{object: u.Object}
+	s := &fields{kind: kind, object: u.Object}
+	s.checkIdentity()
+	if o.GetDeletionTimestamp() != nil {
+		return terminating(s, scene)
+	}
 	if s.value("metadata", "deletionTimestamp") != nil {
 		s.note("metadata", "deletionTimestamp") // it cannot be read as a time
 	}
-	v := judge(s, kind)
-	if v.Status == Healthy && s.malformed != "" {
-		return Verdict{Unknown, "Malformed", kind.Kind + " has a malformed " + s.malformed}
-	}
-	return v
-}
-
-func judge(s *fields, kind schema.GroupKind) Verdict {
-	if slices.Contains(existence, kind) {
-		return Verdict{Status: Healthy}
-	}
-	observed, ok := s.number("status", "observedGeneration")
-	if ok && observed < s.numberOr(0, "metadata", "generation") {
-		return notObserved(kind.Kind)
-	}
-	switch kind.Group + "/" + kind.Kind {
-	case "apps/Deployment", "apps/ReplicaSet", "apps/StatefulSet", "apps/DaemonSet":
-		if !ok {
-			return notObserved(kind.Kind)
-		}
-		return pods(s, kind.Kind)
-	case "batch/Job":
-		return job(s)
-	case "batch/CronJob":
-		return Verdict{Status: Healthy}
-	case "/Service":
-		return service(s)
-	case "/PersistentVolumeClaim", "/PersistentVolume":
-		return volume(s, kind.Kind)
-	case "/Namespace":
-		return namespace(s)
-	}
-	return byConditions(s, kind.Kind)
-}
-
-func notObserved(kind string) Verdict {
-	return Verdict{Reconciling, "SpecNotObserved", "the controller of " + kind + " has not seen the latest spec yet"}
-}
-
-func job(s *fields) Verdict {
-	for _, failed := range []string{"Failed", "FailureTarget"} {
-		if c := s.condition(failed); c.status == "True" {
-			return Verdict{Down, cmp.Or(c.reason, "JobFailed"), cmp.Or(c.message, "the Job failed")}
+	if scene.Rules != nil {
+		if a, ok := scene.Rules.Judge(kind, u.Object, scene.Now); ok {
+			return s.believable(a)
 		}
 	}
-	if s.condition("Complete").status == "True" {
-		return Verdict{Status: Healthy, Reason: Completed}
+	judge, ok := builtin[kind]
+	if !ok {
+		judge = byConventions
 	}
-	return Verdict{Reconciling, "Running", "the Job has not completed yet"}
+	return s.believable(judge(s, scene))
 }
 
-func service(s *fields) Verdict {
-	if s.text("spec", "type") != "LoadBalancer" {
-		return Verdict{Status: Healthy}
+// believable makes a good verdict on an object Unknown if something that was read of it is malformed.
+func (f *fields) believable(a Assessment) Assessment {
+	if a.Status == Healthy && f.malformed != "" {
+		return malformed(f)
 	}
-	ingress, _ := s.value("status", "loadBalancer", "ingress").([]any)
-	for _, item := range ingress {
-		point, _ := item.(map[string]any)
-		for _, name := range []string{"ip", "hostname"} {
-			if address, _ := point[name].(string); address != "" {
-				return Verdict{Status: Healthy}
+	return a
+}
+
+func malformed(s *fields) Assessment {
+	return verdict(Unknown, "Malformed", s.subject()+" has a malformed "+s.malformed)
+}
+
+// checkIdentity notes a name or a namespace that is no text. That there is none is for others to mind: a manifest may
+// have a generateName only.
+func (f *fields) checkIdentity() {
+	if f.table("metadata") == nil {
+		return
+	}
+	f.text("metadata", "name")
+	f.text("metadata", "namespace")
+}
+
+// byMetadata judges an object of which only the metadata is watched.
+func byMetadata(kind schema.GroupKind, o metav1.Object, scene Scene) Assessment {
+	subject := strings.TrimSpace(kind.Kind + " " + o.GetName())
+	if deleted := o.GetDeletionTimestamp(); deleted != nil {
+		return leaving(subject, deleted.Time, o.GetFinalizers(), scene)
+	}
+	if _, ok := existenceRules[kind]; ok {
+		return healthy
+	}
+	return verdict(Unknown, "NoSignal", subject+" is watched by its metadata only")
+}
+
+// terminating judges what is being deleted.
+func terminating(s *fields, scene Scene) Assessment {
+	switch s.kind {
+	case podKind:
+		return podFields(s, scene) // it has a grace
+	case schema.GroupKind{Kind: "Namespace"}:
+		return emptying(s, scene)
+	}
+	var finalizers []string
+	for _, item := range s.list("metadata", "finalizers") {
+		if name, ok := item.(string); ok {
+			finalizers = append(finalizers, name)
+		}
+	}
+	return leaving(s.subject(), s.time("metadata", "deletionTimestamp"), finalizers, scene)
+}
+
+// leaving judges what is being deleted: it goes once its finalizers are removed, by whoever put them there.
+//
+// Source: metadata.deletionTimestamp and metadata.finalizers,
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
+func leaving(subject string, since time.Time, finalizers []string, scene Scene) Assessment {
+	message := subject + " is being deleted"
+	if len(finalizers) > 0 {
+		message += ", and waits for " + enumerate("finalizer", finalizers)
+	}
+	a := pending(scene, since, deletion, Unhealthy, "Terminating", message)
+	if a.Status == Unhealthy {
+		a.Reason = "DeletionStuck"
+	}
+	return a
+}
+
+// enumerate names some things of one sort: "finalizers a, b and 3 more".
+func enumerate(sort string, names []string) string {
+	if len(names) == 1 {
+		return sort + " " + brief(names[0])
+	}
+	const most = 5
+	more := ""
+	if len(names) > most {
+		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return sort + "s " + brief(strings.Join(names, ", ")) + more
+}
+
+var healthy = Assessment{Verdict: Verdict{Status: Healthy}}
+
+func verdict(status Status, reason, message string) Assessment {
+	return Assessment{Verdict: Verdict{status, reason, message}}
+}
+
+// unlessBehind judges an object by a rule, unless its controller has not seen the latest spec yet.
+//
+// Source: metadata.generation and status.observedGeneration, API conventions, "Typical status properties".
+func unlessBehind(judge rule) rule {
+	return func(s *fields, scene Scene) Assessment {
+		observed, ok := s.generation("status", "observedGeneration")
+		if !ok && isBlank(s.value("status")) {
+			return neverObserved(s, scene)
+		}
+		if !ok || observed < s.numberOr(0, "metadata", "generation") {
+			return notObserved(s)
+		}
+		a := judge(s, scene)
+		if v := s.value("spec", "replicas"); v != nil && !worse(a.Status, Reconciling) {
+			if _, ok := whole(v); !ok {
+				return malformed(s) // it is not known what is wanted
 			}
 		}
-	}
-	return Verdict{Reconciling, "LoadBalancerPending", "the load balancer has no address yet"}
-}
-
-func volume(s *fields, kind string) Verdict {
-	switch phase := s.text("status", "phase"); phase {
-	case "Bound", "Available":
-		return Verdict{Status: Healthy}
-	case "Lost", "Failed":
-		return Verdict{Down, phase, kind + " is " + phase}
-	default:
-		return Verdict{Reconciling, cmp.Or(phase, "Pending"), kind + " is not bound yet"}
+		return a
 	}
 }
 
-func namespace(s *fields) Verdict {
-	if phase := s.text("status", "phase"); phase != "" && phase != "Active" {
-		return Verdict{Reconciling, phase, "Namespace is " + phase}
-	}
-	return Verdict{Status: Healthy}
-}
-
-// byConditions reads the conditions that controllers commonly write. Bad news counts first, and what is
-// about an earlier generation is no news.
-func byConditions(s *fields, kind string) Verdict {
-	stale := false
-	for _, bad := range []string{"Stalled", "Failed", "Degraded"} {
-		c := s.condition(bad)
-		if c.status == "True" && !c.stale {
-			return Verdict{Unhealthy, cmp.Or(c.reason, bad), cmp.Or(c.message, kind+" is "+bad)}
-		}
-		stale = stale || c.stale
-	}
-	good := Verdict{Unknown, "NoSignal", kind + " has no status that tells its health"}
-	for _, name := range []string{"Ready", "Available", "Healthy", "Synced", "Established", "Accepted", "Programmed"} {
-		switch c := s.condition(name); {
-		case c.stale:
-			stale = true
-		case c.status == "False":
-			return Verdict{Unhealthy, cmp.Or(c.reason, "Not"+name), cmp.Or(c.message, kind+" is not "+name)}
-		case c.status == "Unknown":
-			return Verdict{Reconciling, cmp.Or(c.reason, name+"Unknown"), cmp.Or(c.message, kind+" is not "+name+" yet")}
-		case c.status == "True":
-			good = Verdict{Status: Healthy}
+// isBlank reports whether a status is as the API server makes it: some of its counts have to be there, and are 0.
+func isBlank(status any) bool {
+	table, ok := status.(map[string]any)
+	for _, v := range table {
+		if n, isCount := whole(v); v != nil && (!isCount || n != 0) {
+			return false
 		}
 	}
-	if stale {
-		return notObserved(kind)
-	}
-	return unlessBusy(s, kind, good)
+	return ok || status == nil
 }
 
-// unlessBusy returns a verdict, unless the controller says that it is at work. Progressing is no such word
-// where it stays True once a rollout succeeded, and another condition tells of the success.
-func unlessBusy(s *fields, kind string, v Verdict) Verdict {
-	for _, busy := range []string{"Reconciling", "Progressing"} {
-		if c := s.condition(busy); c.status == "True" && (busy == "Reconciling" || v.Status != Healthy) {
-			return Verdict{Reconciling, cmp.Or(c.reason, busy), cmp.Or(c.message, kind+" is "+busy)}
-		}
+// neverObserved judges what no controller has written a status of: after a while, there is none that would.
+func neverObserved(s *fields, scene Scene) Assessment {
+	a := notObserved(s)
+	if late := pending(scene, s.created(), startup, Unhealthy, "NotObserved", "no controller has seen "+s.subject()); late.Status == Unhealthy {
+		return late
 	}
-	return v
+	if created := s.created(); !created.IsZero() {
+		a.Since, a.Recheck = created, created.Add(startup)
+	}
+	return a
+}
+
+func notObserved(s *fields) Assessment {
+	return verdict(Reconciling, "SpecNotObserved", "the controller of "+s.subject()+" has not seen the latest spec yet")
 }

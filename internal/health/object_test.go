@@ -22,7 +22,7 @@ func TestBuiltInKinds(t *testing.T) {
 		{"a Job failed", `{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded}]}}`, Down, "BackoffLimitExceeded"},
 		{"a Job is about to fail", `{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: FailureTarget, status: "True"}]}}`, Down, "JobFailed"},
 		{"a condition that is False is none", `{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Complete, status: "False"}, {type: Failed, status: "False"}]}}`, Reconciling, "Running"},
-		{"a CronJob has nothing to run between its times", `{apiVersion: batch/v1, kind: CronJob}`, Healthy, ""},
+		{"a CronJob has nothing to run between its times", `{apiVersion: batch/v1, kind: CronJob, spec: {schedule: "* * * * *"}}`, Healthy, ""},
 
 		{"a Service with a cluster address", `{apiVersion: v1, kind: Service, spec: {type: ClusterIP}}`, Healthy, ""},
 		{"a Service whose type is defaulted", `{apiVersion: v1, kind: Service}`, Healthy, ""},
@@ -47,7 +47,8 @@ func TestOtherKindsAreJudgedByTheirConditions(t *testing.T) {
 	const head = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {generation: 3}\n"
 	runObjectCases(t, []objectCase{
 		{"there is no status", head, Unknown, "NoSignal"},
-		{"there are no conditions", head + `status: {observedGeneration: 3, phase: Running}`, Unknown, "NoSignal"},
+		{"there are no conditions, and no word of its state", head + `status: {observedGeneration: 3, address: x}`, Unknown, "NoSignal"},
+		{"there are no conditions, and a word of its state", head + `status: {observedGeneration: 3, phase: Running}`, Healthy, ""},
 		{"no condition is known", head + `status: {conditions: [{type: Odd, status: "True"}]}`, Unknown, "NoSignal"},
 		{"it is ready", head + `status: {conditions: [{type: Ready, status: "True"}]}`, Healthy, ""},
 		{"it is ready, as of the latest spec", head + `status: {observedGeneration: 3, conditions: [{type: Ready, status: "True", observedGeneration: 3}]}`, Healthy, ""},
@@ -61,7 +62,7 @@ func TestOtherKindsAreJudgedByTheirConditions(t *testing.T) {
 		{"it is stalled, and says that it is ready", head + `status: {conditions: [{type: Ready, status: "True"}, {type: Stalled, status: "True"}]}`, Unhealthy, "Stalled"},
 		{"it is not degraded", head + `status: {conditions: [{type: Available, status: "True"}, {type: Degraded, status: "False"}]}`, Healthy, ""},
 		{"it is at work", head + `status: {conditions: [{type: Progressing, status: "True", reason: Creating}]}`, Reconciling, "Creating"},
-		{"it progressed", head + `status: {conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True"}]}`, Healthy, ""},
+		{"it progressed", head + `status: {conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`, Healthy, ""},
 		{"it was ready, and is at work again", head + `status: {conditions: [{type: Ready, status: "True"}, {type: Reconciling, status: "True"}]}`, Reconciling, "Reconciling"},
 		{"a definition is established", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, status: {conditions: [{type: Established, status: "True"}]}}`, Healthy, ""},
 	})
@@ -87,7 +88,7 @@ func TestWhatIsWatchedByItsMetadataOnly(t *testing.T) {
 		{"a typed object", schema.GroupKind{Kind: "Pod"}, &corev1.Pod{}, Unknown},
 	}
 	for _, tt := range tests {
-		if got := Object(tt.kind, tt.object); got.Status != tt.want {
+		if got := Object(tt.kind, tt.object, Scene{}); got.Status != tt.want {
 			t.Errorf("%s: got %+v, want %s", tt.reason, got, tt.want)
 		}
 	}

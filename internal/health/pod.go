@@ -1,75 +1,349 @@
 package health
 
 import (
-	"cmp"
-	"fmt"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pod judges a pod by its phase, its conditions and its containers' states.
+const (
+	// killSlack is how long a kubelet may take to end a pod whose grace is over.
+	killSlack = 30 * time.Second
+	// removeSlack is how long a pod may stay that its kubelet is done with: only finalizers keep it then.
+	removeSlack = 5 * time.Second
+)
+
+// podFields judges a pod that is not decoded yet.
+func podFields(s *fields, scene Scene) Assessment {
+	a := Pod(readPod(s), scene)
+	if s.malformed != "" && a.Part != Leaving && !worse(a.Status, Reconciling) {
+		return malformed(s)
+	}
+	return a
+}
+
+// Pod judges a pod by its phase, its conditions and its containers' states. Events tell what these leave out: a volume
+// that cannot be mounted shows as a pod that is starting.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
-func Pod(pod *corev1.Pod) Verdict {
+func Pod(pod *corev1.Pod, scene Scene) Assessment {
 	if pod.DeletionTimestamp != nil {
-		return Verdict{Reconciling, "Terminating", "the pod is being deleted"}
+		return podLeaving(pod, scene)
 	}
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded:
-		return Verdict{Status: Healthy}
+		return Assessment{Verdict: Verdict{Status: Healthy, Reason: Completed}, Part: Ended}
 	case corev1.PodFailed:
-		return Verdict{Down, cmp.Or(pod.Status.Reason, "PodFailed"), cmp.Or(pod.Status.Message, "a container failed")}
+		return podFailed(pod)
 	case corev1.PodUnknown:
-		return Verdict{Unknown, cmp.Or(pod.Status.Reason, "PodUnknown"), cmp.Or(pod.Status.Message, "the pod's node does not tell")}
+		if pod.Status.Reason != nodeLost {
+			return verdict(Unknown, word(pod.Status.Reason, "PodUnknown"),
+				"the state of the pod cannot be told"+colon(wordsOf(pod, pod.Status.Message)))
+		}
 	case corev1.PodPending, corev1.PodRunning:
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			if v, failing := container(&statuses[i]); failing {
-				return v
+	if pod.Status.Reason == nodeLost {
+		return nodeSilent(nodeLost, podCondition(pod, corev1.PodReady).LastTransitionTime)
+	}
+	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
+		return podUnscheduled(pod, c)
+	}
+	if a, failing := containersFail(pod, scene); failing {
+		return a
+	}
+	if pod.Status.Phase != corev1.PodRunning {
+		return podStarting(pod, scene)
+	}
+	return podReadiness(pod, scene)
+}
+
+// nodeLost is the reason of a pod whose node is not heard of.
+const nodeLost = "NodeLost"
+
+const terminatingTooLong = "TerminatingTooLong"
+
+// podLeaving judges a pod that is being deleted: its deletionTimestamp is when its grace is over. A kubelet that is done
+// with it deletes it again, without grace.
+//
+// Source: metadata.deletionTimestamp, deletionGracePeriodSeconds and finalizers, ObjectMeta.
+func podLeaving(pod *corev1.Pod, scene Scene) Assessment {
+	slack := killSlack
+	done := pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+	if done {
+		slack = removeSlack
+	}
+	over := pod.DeletionTimestamp.Add(slack)
+	if scene.Now.Before(over) {
+		message := "the pod is being deleted"
+		if c := podCondition(pod, corev1.DisruptionTarget); c.Status == corev1.ConditionTrue {
+			message += ": " + disruption(c.Reason)
+		}
+		a := verdict(Reconciling, "Terminating", message)
+		a.Part, a.Recheck = Leaving, over
+		return a
+	}
+	message := "the pod is being deleted, and its node has not ended it within its grace"
+	if len(pod.Finalizers) > 0 && (done || !runsAny(pod)) {
+		message = "the pod has ended, and is kept by the finalizer " + bounded(strings.Join(pod.Finalizers, ", "), maxName)
+	}
+	a := verdict(Unhealthy, terminatingTooLong, message)
+	a.Since = pod.DeletionTimestamp.Time
+	return a
+}
+
+// disruption says who wants a pod to end.
+//
+// Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+func disruption(reason string) string {
+	switch reason {
+	case corev1.PodReasonPreemptionByScheduler:
+		return "it was preempted by a pod of higher priority"
+	case "DeletionByTaintManager":
+		return "it does not tolerate a taint of its node"
+	case "EvictionByEvictionAPI":
+		return "it was evicted by the API"
+	case "DeletionByPodGC":
+		return "its node is gone"
+	case corev1.PodReasonTerminationByKubelet:
+		return "it was ended by its kubelet"
+	}
+	return word(reason, "it was disrupted")
+}
+
+func runsAny(pod *corev1.Pod) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].State.Running != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// podFailed judges a pod all containers of which have ended, at least one of them badly; or one that was ended: evicted,
+// preempted, shut down with its node, or not admitted by it.
+//
+// Source: status.phase, status.reason and status.message.
+func podFailed(pod *corev1.Pod) Assessment {
+	a := verdict(Down, "PodFailed", "the pod failed")
+	switch c := podCondition(pod, corev1.DisruptionTarget); {
+	case pod.Status.Reason == "Evicted":
+		// What follows the first sentence are amounts, which differ from pod to pod.
+		words, _, _ := strings.Cut(wordsOf(pod, pod.Status.Message), ". ")
+		a = verdict(Down, "Evicted", "the pod was evicted"+colon(words))
+	case pod.Status.Reason != "":
+		a = verdict(Down, word(pod.Status.Reason, "PodFailed"), "the pod failed"+colon(wordsOf(pod, pod.Status.Message)))
+	case c.Status == corev1.ConditionTrue:
+		a = verdict(Down, word(c.Reason, "DisruptionTarget"), "the pod was ended: "+disruption(c.Reason))
+	default:
+		for _, c := range containersOf(pod) {
+			if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+				a = verdict(Down, word(t.Reason, "Error"), c.name()+" ended: "+ending(t))
+				break
 			}
 		}
 	}
-	return podByConditions(pod)
+	a.Part, a.Since = Ended, podCondition(pod, corev1.PodReady).LastTransitionTime.Time
+	return a
 }
 
-func podByConditions(pod *corev1.Pod) Verdict {
-	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
-		if c.Reason == corev1.PodReasonSchedulingGated {
-			return Verdict{Reconciling, c.Reason, cmp.Or(c.Message, "the pod is held back from scheduling")}
+// podUnscheduled judges a pod that has no node.
+//
+// Source: condition PodScheduled; status.nominatedNodeName, "Pod Priority and Preemption".
+func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
+	words := wordsOf(pod, c.Message)
+	a := verdict(Down, word(c.Reason, corev1.PodReasonUnschedulable), "the pod cannot be scheduled"+colon(words))
+	switch {
+	case c.Reason == corev1.PodReasonSchedulingGated:
+		a = verdict(Reconciling, c.Reason, "the pod is held back from scheduling"+colon(words))
+	case pod.Status.NominatedNodeName != "":
+		a = verdict(Reconciling, "Preempting", "the pod waits for room that others make on its node")
+	}
+	a.Since = c.LastTransitionTime.Time
+	return a
+}
+
+// startTroubles are the reasons of Warnings about a pod that cannot start, which its status does not tell.
+//
+// Source: the kubelet's and the attach-detach controller's Events, pkg/kubelet/events in kubernetes/kubernetes.
+var startTroubles = map[string]string{
+	"FailedMount":                   "a volume of the pod cannot be mounted",
+	"FailedAttachVolume":            "a volume of the pod cannot be attached",
+	"FailedMapVolume":               "a volume of the pod cannot be mapped",
+	"FailedCreatePodSandBox":        "the sandbox of the pod cannot be created",
+	"FailedPodSandBoxStatus":        "the sandbox of the pod cannot be examined",
+	"FailedCreatePodCgroup":         "the control group of the pod cannot be created",
+	"FailedPrepareDynamicResources": "the devices of the pod cannot be prepared",
+	"NetworkNotReady":               "the network of the pod's node is not ready",
+	"FailedSync":                    "the pod cannot be brought up by its node",
+}
+
+// startRaces are the words of Warnings that come with an ordinary start: the kubelet has not read an object yet.
+var startRaces = []string{"failed to sync configmap cache", "failed to sync secret cache", "not registered"}
+
+// podStarting judges a pod that has a node, and no container of which has failed. What a Warning says of it is true
+// until a container has started.
+func podStarting(pod *corev1.Pod, scene Scene) Assessment {
+	since := startOf(pod)
+	trouble, known := startTroubles[scene.Warning.Reason]
+	if known && !runsSomething(pod) && !containsAny(scene.Warning.Message, startRaces) {
+		a := verdict(Down, scene.Warning.Reason, trouble+colon(wordsOf(pod, scene.Warning.Message)))
+		a.Since = since
+		return a
+	}
+	return inTime(Verdict{Reconciling, "Starting", "the pod is starting" + colon(waitsFor(pod))}, since, scene)
+}
+
+// inTime makes a verdict on what starts the worse one on what has not started in time.
+func inTime(v Verdict, since time.Time, scene Scene) Assessment {
+	a := Assessment{Verdict: v, Since: since}
+	switch {
+	case since.IsZero():
+	case scene.Now.Before(since.Add(startup)):
+		a.Recheck = since.Add(startup)
+	default:
+		a.Verdict = Verdict{Unhealthy, "StartingTooLong", v.Message + ", which takes longer than " + spell(startup)}
+		a.Part = Late
+	}
+	return a
+}
+
+// startOf returns when a pod began to start: when it got a node, as far as it tells.
+func startOf(pod *corev1.Pod) time.Time {
+	start := pod.CreationTimestamp.Time
+	if t := podCondition(pod, corev1.PodScheduled).LastTransitionTime; t.After(start) {
+		start = t.Time
+	}
+	if t := pod.Status.StartTime; t != nil && t.After(start) {
+		start = t.Time
+	}
+	return start
+}
+
+// waitsFor says what a pod that starts waits for.
+func waitsFor(pod *corev1.Pod) string {
+	for _, c := range containersOf(pod) {
+		if c.init && !c.sidecar && c.State.Running != nil {
+			return c.name() + " runs"
 		}
-		return Verdict{Down, cmp.Or(c.Reason, "Unschedulable"), cmp.Or(c.Message, "the pod is not scheduled")}
+		if c.sidecar && c.State.Running != nil && c.Started != nil && !*c.Started {
+			return c.name() + " has not started yet"
+		}
 	}
+	if len(pod.Status.ContainerStatuses)+len(pod.Status.InitContainerStatuses) == 0 {
+		if podCondition(pod, corev1.PodScheduled).Status == corev1.ConditionTrue {
+			return "its node has not begun with it"
+		}
+		return "it has no node yet"
+	}
+	return ""
+}
+
+// runsSomething reports whether a container runs or has run.
+func runsSomething(pod *corev1.Pod) bool {
+	for _, c := range containersOf(pod) {
+		if c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// podReadiness judges a pod that runs, and no container of which has failed.
+//
+// Source: conditions Ready and ContainersReady, status.containerStatuses[].{ready,started}.
+func podReadiness(pod *corev1.Pod, scene Scene) Assessment {
 	ready := podCondition(pod, corev1.PodReady)
-	if pod.Status.Phase != corev1.PodRunning {
-		return Verdict{Reconciling, "Starting", "the pod is starting"}
-	}
 	if ready.Status == corev1.ConditionTrue {
-		return Verdict{Status: Healthy}
+		a := podResize(pod)
+		a.Part = Serving
+		return a
 	}
 	allReady := len(pod.Status.ContainerStatuses) > 0
-	for i := range pod.Status.ContainerStatuses {
-		c := &pod.Status.ContainerStatuses[i]
-		if running := c.State.Running; running != nil && !c.Ready && !starting(c, ready) {
-			return Verdict{Unhealthy, "NotReady", fmt.Sprintf("container %s runs and is not ready", c.Name)}
+	for _, c := range containersOf(pod) {
+		if c.init && !c.sidecar {
+			continue
 		}
-		allReady = allReady && c.Ready
+		if c.State.Running != nil && !c.Ready {
+			return notReady(pod, c, ready, scene)
+		}
+		allReady = allReady && (c.Ready || c.hasCompleted())
 	}
-	if allReady && ready.Status == corev1.ConditionFalse { // its node is lost, or a readiness gate is closed
-		return Verdict{Unhealthy, cmp.Or(ready.Reason, "NotReady"), cmp.Or(ready.Message, "the pod is not ready")}
+	if !allReady || ready.Status == "" {
+		return podStarting(pod, scene)
 	}
-	return Verdict{Reconciling, "Starting", "the pod is starting"}
+	return notReadyBeyond(pod, ready, scene)
 }
 
-// starting reports whether a container that runs has not been ready yet since it started: its startup probe
-// has not passed, or the pod has been unready since before. Whether that takes too long is for its owner's
-// deadline to say.
-func starting(c *corev1.ContainerStatus, ready corev1.PodCondition) bool {
-	if c.Started != nil && !*c.Started {
-		return true
+// podResize judges a pod that is ready, and may be to have other resources than it has.
+//
+// Source: KEP-1287, conditions PodResizePending, reasons Deferred and Infeasible, and PodResizeInProgress, reason Error.
+func podResize(pod *corev1.Pod) Assessment {
+	a := healthy
+	pending, running := podCondition(pod, corev1.PodResizePending), podCondition(pod, corev1.PodResizeInProgress)
+	switch {
+	case pending.Status == corev1.ConditionTrue && pending.Reason == corev1.PodReasonInfeasible:
+		a = verdict(Unhealthy, "ResizeInfeasible", "the pod cannot be resized on its node"+colon(wordsOf(pod, pending.Message)))
+		a.Since = pending.LastTransitionTime.Time
+	case running.Status == corev1.ConditionTrue && running.Reason == corev1.PodReasonError:
+		a = verdict(Unhealthy, "ResizeFailed", "the pod cannot be resized"+colon(wordsOf(pod, running.Message)))
+		a.Since = running.LastTransitionTime.Time
+	case pending.Status == corev1.ConditionTrue:
+		a = verdict(Reconciling, "ResizeDeferred", "the pod waits for room on its node to be resized"+colon(wordsOf(pod, pending.Message)))
+		a.Since = pending.LastTransitionTime.Time
+	case running.Status == corev1.ConditionTrue:
+		a = verdict(Reconciling, "Resizing", "the pod is being resized")
+		a.Since = running.LastTransitionTime.Time
 	}
-	since, started := ready.LastTransitionTime, c.State.Running.StartedAt
-	return ready.Status == corev1.ConditionFalse && c.RestartCount == 0 && !since.IsZero() && !started.Before(&since)
+	return a
+}
+
+// notReady judges a pod a container of which runs and is not ready: it starts, or it was ready.
+func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, scene Scene) Assessment {
+	if c.starting(ready) {
+		message := c.name() + " is not ready yet"
+		if c.Started != nil && !*c.Started {
+			message = c.name() + " has not started yet"
+		}
+		words := probeWords(pod, scene, "Startup", "Readiness")
+		return inTime(Verdict{Reconciling, "Starting", message + colon(words)}, c.State.Running.StartedAt.Time, scene)
+	}
+	a := verdict(Unhealthy, "NotReady", c.name()+" runs and is not ready"+colon(probeWords(pod, scene, "Readiness")))
+	a.Since = ready.LastTransitionTime.Time
+	return a
+}
+
+// notReadyBeyond judges a pod that is not ready although its containers are: a readiness gate is closed, or the control
+// plane does not hear of its node, and gives no reason then.
+//
+// Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-readiness-gate, and the node lifecycle
+// controller, which sets Ready alone to False.
+func notReadyBeyond(pod *corev1.Pod, ready corev1.PodCondition, scene Scene) Assessment {
+	switch {
+	case ready.Reason == "" || ready.Reason == nodeNotReady || ready.Status == corev1.ConditionUnknown:
+		return nodeSilent(nodeNotReady, ready.LastTransitionTime)
+	case ready.Reason != "ReadinessGatesNotReady":
+		a := verdict(Unhealthy, word(ready.Reason, "NotReady"), "the pod is not ready"+colon(wordsOf(pod, ready.Message)))
+		a.Since = ready.LastTransitionTime.Time
+		return a
+	}
+	message := "the pod waits for a readiness gate" + colon(wordsOf(pod, ready.Message))
+	containers := podCondition(pod, corev1.ContainersReady).LastTransitionTime
+	if ready.LastTransitionTime.After(containers.Time) { // it was ready
+		a := verdict(Unhealthy, ready.Reason, message)
+		a.Since = ready.LastTransitionTime.Time
+		return a
+	}
+	return inTime(Verdict{Reconciling, ready.Reason, message}, containers.Time, scene)
+}
+
+const nodeNotReady = "NodeNotReady"
+
+func nodeSilent(reason string, since metav1.Time) Assessment {
+	a := verdict(Unhealthy, reason, "the pod is not ready: its node does not tell how it is")
+	a.Since = since.Time
+	return a
 }
 
 func podCondition(pod *corev1.Pod, name corev1.PodConditionType) corev1.PodCondition {
@@ -81,27 +355,17 @@ func podCondition(pod *corev1.Pod, name corev1.PodConditionType) corev1.PodCondi
 	return corev1.PodCondition{}
 }
 
-// container reports whether a container is failing. A waiting reason other than the two of an ordinary
-// start is an error of the kubelet's or the runtime's.
-func container(c *corev1.ContainerStatus) (Verdict, bool) {
-	last := c.LastTerminationState.Terminated
-	switch waiting := c.State.Waiting; {
-	case waiting != nil && waiting.Reason == "CrashLoopBackOff":
-		message := "container " + c.Name + " crashes again and again"
-		if last != nil {
-			message = fmt.Sprintf("container %s crashes: %s (exit code %d)", c.Name, cmp.Or(last.Reason, "Error"), last.ExitCode)
+// probeWords returns what the latest Warning says of a probe of one of some kinds.
+//
+// Source: the kubelet's Event Unhealthy, "Readiness probe failed: …".
+func probeWords(pod *corev1.Pod, scene Scene, probes ...string) string {
+	if scene.Warning.Reason != "Unhealthy" {
+		return ""
+	}
+	for _, probe := range probes {
+		if strings.HasPrefix(scene.Warning.Message, probe+" probe ") {
+			return wordsOf(pod, scene.Warning.Message)
 		}
-		return Verdict{Down, "CrashLoopBackOff", message}, true
-	case waiting != nil && (waiting.Reason == "ImagePullBackOff" || waiting.Reason == "ErrImagePull"):
-		return Verdict{Down, "ImagePullBackOff", fmt.Sprintf("image %s cannot be pulled", c.Image)}, true
-	case waiting != nil && waiting.Reason != "" && waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing":
-		return Verdict{Down, waiting.Reason, fmt.Sprintf("container %s: %s", c.Name, waiting.Reason)}, true
 	}
-	if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-		return Verdict{
-			Down, cmp.Or(t.Reason, "Error"),
-			fmt.Sprintf("container %s ended: %s (exit code %d)", c.Name, cmp.Or(t.Reason, "Error"), t.ExitCode),
-		}, true
-	}
-	return Verdict{}, false
+	return ""
 }

@@ -17,9 +17,9 @@ func TestPod(t *testing.T) {
 	}{
 		{"nothing is known of it yet", `{}`, Reconciling, "Starting", ""},
 		{"it is ready", `{status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: web, ready: true, state: {running: {}}}]}}`, Healthy, "", ""},
-		{"it ran to its end", `{status: {phase: Succeeded, conditions: [{type: Ready, status: "False", reason: PodCompleted}], containerStatuses: [{name: web, state: {terminated: {exitCode: 0}}}]}}`, Healthy, "", ""},
+		{"it ran to its end", `{status: {phase: Succeeded, conditions: [{type: Ready, status: "False", reason: PodCompleted}], containerStatuses: [{name: web, state: {terminated: {exitCode: 0}}}]}}`, Healthy, Completed, ""},
 		{"it failed", `{status: {phase: Failed}}`, Down, "PodFailed", ""},
-		{"it was evicted", `{status: {phase: Failed, reason: Evicted, message: the node was low on memory}}`, Down, "Evicted", "the node was low on memory"},
+		{"it was evicted", `{status: {phase: Failed, reason: Evicted, message: the node was low on memory}}`, Down, "Evicted", "the pod was evicted: the node was low on memory"},
 		{"it is being deleted", `{metadata: {deletionTimestamp: "2026-01-02T03:04:05Z"}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`, Reconciling, "Terminating", ""},
 		{"its node does not tell", `{status: {phase: Unknown, conditions: [{type: Ready, status: "True"}]}}`, Unknown, "PodUnknown", ""},
 		{"it says that it is ready and not that it runs", `{status: {phase: Pending, conditions: [{type: Ready, status: "True"}]}}`, Reconciling, "Starting", ""},
@@ -27,7 +27,7 @@ func TestPod(t *testing.T) {
 		{
 			"no node fits",
 			`{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes are available}]}}`,
-			Down, "Unschedulable", "0/3 nodes are available",
+			Down, "Unschedulable", "the pod cannot be scheduled: 0/3 nodes are available",
 		},
 		{"it is held back on purpose", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated}]}}`, Reconciling, "SchedulingGated", ""},
 		{"the kubelet begins with it", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "True"}], containerStatuses: [{name: web, state: {waiting: {reason: ContainerCreating}}}]}}`, Reconciling, "Starting", ""},
@@ -42,7 +42,7 @@ func TestPod(t *testing.T) {
 		{"an image cannot be pulled", `{status: {phase: Pending, containerStatuses: [{name: web, image: x/y, state: {waiting: {reason: ErrImagePull}}}]}}`, Down, "ImagePullBackOff", "image x/y cannot be pulled"},
 		{"and is tried again", `{status: {phase: Pending, containerStatuses: [{name: web, image: x/y, state: {waiting: {reason: ImagePullBackOff}}}]}}`, Down, "ImagePullBackOff", "image x/y cannot be pulled"},
 		{"a container cannot be configured", `{status: {phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: CreateContainerConfigError}}}]}}`, Down, "CreateContainerConfigError", ""},
-		{"an init container fails", `{status: {phase: Pending, initContainerStatuses: [{name: init, state: {terminated: {exitCode: 1}}}], containerStatuses: [{name: web, state: {waiting: {reason: PodInitializing}}}]}}`, Down, "Error", "container init ended: Error (exit code 1)"},
+		{"an init container fails", `{status: {phase: Pending, initContainerStatuses: [{name: init, state: {terminated: {exitCode: 1}}}], containerStatuses: [{name: web, state: {waiting: {reason: PodInitializing}}}]}}`, Down, "Error", "init container init ended: Error (exit code 1)"},
 		{"an init container has ended well", `{status: {phase: Pending, initContainerStatuses: [{name: init, state: {terminated: {exitCode: 0}}}]}}`, Reconciling, "Starting", ""},
 		{"one of two containers ended badly, whatever the conditions say yet", `{status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: a, ready: true, state: {running: {}}}, {name: b, state: {terminated: {exitCode: 2, reason: Error}}}]}}`, Down, "Error", ""},
 
@@ -61,7 +61,7 @@ func TestPod(t *testing.T) {
 			if err := yaml.UnmarshalStrict([]byte(tt.pod), &pod); err != nil {
 				t.Fatal(err)
 			}
-			got := Pod(&pod)
+			got := Pod(&pod, Scene{})
 			if got.Status != tt.want || got.Reason != tt.why || tt.message != "" && got.Message != tt.message {
 				t.Errorf("got %+v, want %s %s %q", got, tt.want, tt.why, tt.message)
 			}

@@ -21,7 +21,7 @@ spec: {replicas: 3}
 status: {observedGeneration: 1, replicas: 3, updatedReplicas: 3, availableReplicas: 3}`, Reconciling, "SpecNotObserved"},
 		{"one replica is the default", head + `
 spec: {}
-status: {observedGeneration: 2, replicas: 0}`, Reconciling, "RollingOut"},
+status: {observedGeneration: 2, replicas: 0}`, Reconciling, "ReplicasNotReady"},
 		{"scaled to zero as declared", head + `
 spec: {replicas: 0}
 status: {observedGeneration: 2}`, Healthy, ""},
@@ -58,7 +58,7 @@ status:
   observedGeneration: 2
   conditions:
   - {type: Progressing, status: "True"}
-  - {type: ReplicaFailure, status: "True", reason: FailedCreate}`, Unhealthy, "FailedCreate"},
+  - {type: ReplicaFailure, status: "True", reason: FailedCreate}`, Down, "FailedCreate"},
 		{"conditions that are fine", head + `
 spec: {replicas: 1}
 status:
@@ -80,7 +80,7 @@ func TestReplicaSet(t *testing.T) {
 		{"one is not", head + `status: {observedGeneration: 1, replicas: 2, readyReplicas: 1}`, Reconciling, "ReplicasNotReady"},
 		{"one is too many", head + `status: {observedGeneration: 1, replicas: 3, readyReplicas: 3}`, Reconciling, "ScalingDown"},
 		{"none was seen", head, Reconciling, "SpecNotObserved"},
-		{"pods cannot be created", head + `status: {observedGeneration: 1, conditions: [{type: ReplicaFailure, status: "True"}]}`, Unhealthy, "ReplicaFailure"},
+		{"pods cannot be created", head + `status: {observedGeneration: 1, conditions: [{type: ReplicaFailure, status: "True"}]}`, Down, "ReplicaFailure"},
 	})
 }
 

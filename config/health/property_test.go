@@ -1,0 +1,187 @@
+package catalogue
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// summaries are the types of conditions that tell of the whole.
+var summaries = []string{"Ready", "Available", "Healthy", "Synced", "Programmed", "Accepted", "Succeeded"}
+
+// knowsBetter are the cases, by their kind, in which a rule says Healthy and the conventions see something wrong or on
+// its way, each with the reason why the rule is right.
+var knowsBetter = map[string]string{
+	"flink runs: FlinkSessionJob.flink.apache.org":                     "most of its jobs are streams, which run and never end",
+	"stopped by its own strategy: CronWorkflow.argoproj.io":            "it has done all that stopStrategy asks for",
+	"a revision that is kept: ProviderRevision.pkg.crossplane.io":      "it is kept to go back to",
+	"a revision that is kept: ConfigurationRevision.pkg.crossplane.io": "it is kept to go back to",
+	"a revision that is kept: FunctionRevision.pkg.crossplane.io":      "it is kept to go back to",
+	"scaled to zero: PodAutoscaler.autoscaling.internal.knative.dev":   "nobody asks for it, and Ready is False as long",
+	"trial stopped early: Trial.kubeflow.org":                          "early stopping is one of its regular ends",
+	"stopped: Engine.longhorn.io":                                      "its volume is detached",
+	"stopped: Replica.longhorn.io":                                     "its volume is detached",
+	"no target: BackupTarget.longhorn.io":                              "none is declared",
+	"pool: CiliumLoadBalancerIPPool.cilium.io":                         "IPsAvailable is always Unknown: it has a count for a message",
+	"being renewed, in time: Certificate.cert-manager.io":              "what was issued before is valid meanwhile",
+}
+
+// mayChange are the conditions that may become anything while their object stays Healthy, each with the reason.
+var mayChange = map[string]string{
+	"Running: kubeflow.org":             "what has Succeeded has ended, whatever is left over of its run",
+	"NoWarnings: rabbitmq.com":          "it is about the spec, such as a limit that is not the request",
+	"cilium.io/IPsAvailable: cilium.io": "it has a count for a message, and its status says nothing",
+}
+
+// healthyCases calls a function for each case that is Healthy.
+func healthyCases(t *testing.T, each func(judgement, schema.GroupKind, *unstructured.Unstructured)) {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, path := range paths {
+		for _, c := range read(t, path) {
+			if c.Want.Status != health.Healthy {
+				continue
+			}
+			for _, object := range c.objects(t) {
+				total++
+				each(c, object.GroupVersionKind().GroupKind(), object)
+			}
+		}
+	}
+	if total < 300 {
+		t.Errorf("only %d cases are Healthy", total)
+	}
+}
+
+// listed returns the key of a list that a name begins with, and takes it for used.
+func listed(list, unused map[string]string, name string) bool {
+	for key := range list {
+		if strings.HasPrefix(name, key) {
+			delete(unused, key)
+			return true
+		}
+	}
+	return false
+}
+
+// TestTheConventionsAgree asks the conventions about all that a rule calls Healthy: they may not know it, but where
+// they see that something is wrong or on its way, the rule passes something over, or has a reason.
+func TestTheConventionsAgree(t *testing.T) {
+	unused := maps.Clone(knowsBetter)
+	healthyCases(t, func(c judgement, kind schema.GroupKind, object *unstructured.Unstructured) {
+		alone := health.Object(kind, object, health.Scene{Now: c.now()})
+		if alone.Status == health.Healthy || alone.Status == health.Unknown || listed(knowsBetter, unused, c.Name+": "+kind.String()) {
+			return
+		}
+		t.Errorf("%s: %s is Healthy, and by the conventions %s %s: %s", c.Name, kind, alone.Status, alone.Reason, alone.Message)
+	})
+	for key := range unused {
+		t.Errorf("%s need not be listed", key)
+	}
+}
+
+// TestEveryConditionCounts changes one condition of all that is Healthy. Without the condition that tells of the whole
+// it is so no more; nor is it if the conventions see that something is wrong now.
+func TestEveryConditionCounts(t *testing.T) {
+	unused, changed := maps.Clone(mayChange), 0
+	healthyCases(t, func(c judgement, kind schema.GroupKind, object *unstructured.Unstructured) {
+		conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+		if err != nil {
+			return // a table of them
+		}
+		for i := range conditions {
+			was, _ := conditions[i].(map[string]any)
+			name, _ := was["type"].(string)
+			for _, status := range []string{"True", "False", "Unknown"} {
+				if was["status"] == status {
+					continue
+				}
+				changed++
+				other := withCondition(t, object, i, status)
+				got := health.Object(kind, other, health.Scene{Now: c.now(), Rules: Rules()})
+				if got.Status != health.Healthy {
+					continue
+				}
+				alone := health.Object(kind, other, health.Scene{Now: c.now()})
+				whole := slices.Contains(summaries, name) && was["status"] == "True"
+				seen := alone.Status != health.Healthy && alone.Status != health.Unknown
+				if (whole || seen) && !listed(mayChange, unused, name+": "+kind.Group) && knowsBetter[c.Name+": "+kind.String()] == "" {
+					t.Errorf("%s: %s is Healthy even if %s is %s; by the conventions it is %s", c.Name, kind, name, status, alone.Status)
+				}
+			}
+		}
+	})
+	if changed < 500 {
+		t.Errorf("only %d conditions were changed", changed)
+	}
+	for key := range unused {
+		t.Errorf("%s need not be listed", key)
+	}
+}
+
+// withCondition returns an object with another status in one of its conditions.
+func withCondition(t *testing.T, object *unstructured.Unstructured, i int, status string) *unstructured.Unstructured {
+	t.Helper()
+	other := object.DeepCopy()
+	conditions, _, err := unstructured.NestedSlice(other.Object, "status", "conditions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions[i].(map[string]any)["status"] = status
+	if err := unstructured.SetNestedSlice(other.Object, conditions, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// TestWhatLeavesIsNotHealthy adds a condition to what the conventions confirm: nodes and machines are Ready until they
+// are gone.
+func TestWhatLeavesIsNotHealthy(t *testing.T) {
+	for _, leaving := range []string{"Deleting", "Disrupting", "Draining", "Terminating"} {
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": map[string]any{"name": "x"},
+			"status": map[string]any{"conditions": []any{
+				map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": leaving, "status": "True"},
+			}},
+		}}
+		a := health.Object(object.GroupVersionKind().GroupKind(), object, health.Scene{Now: caseTime, Rules: Rules()})
+		if a.Status != health.Reconciling {
+			t.Errorf("a NodeClaim that is %s is %s %s: %s", leaving, a.Status, a.Reason, a.Message)
+		}
+	}
+}
+
+// TestBuiltInKindsHaveNoRule keeps the catalogue from taking the place of the rules for Kubernetes' own kinds, also by
+// a rule for all kinds of similar groups.
+func TestBuiltInKindsHaveNoRule(t *testing.T) {
+	groups := []string{
+		"", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps",
+		"authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io",
+		"coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io",
+		"gateway.networking.k8s.io", "gateway.networking.x-k8s.io", "groupsnapshot.storage.k8s.io",
+		"internal.apiserver.k8s.io", "metrics.k8s.io", "networking.k8s.io", "node.k8s.io", "policy",
+		"policy.networking.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io",
+		"snapshot.storage.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+	}
+	for _, group := range groups {
+		if Rules().Covers(schema.GroupKind{Group: group, Kind: "Any"}) {
+			t.Errorf("there is a rule for all kinds of %q", group)
+		}
+	}
+	for _, kind := range Rules().Kinds() {
+		if slices.Contains(groups, kind.Group) {
+			t.Errorf("there is a rule for %s", kind)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package health
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// caseTime is the time of a case that gives none.
+var caseTime = time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
+
+// judgement is one case of a file in testdata/cases: an object with what descends from it, and the verdict.
+type judgement struct {
+	Name    string
+	Now     time.Time        // caseTime if not given
+	Object  map[string]any   // what is judged
+	Derived []map[string]any // what descends from it, by owner references
+	Warning *Warning         // the latest Warning Event about the object
+	Want    struct {
+		Status Status
+		Reason string
+		// Message is a part of the verdict's message.
+		Message string
+		// Recheck is when the verdict has to be looked at again; "" for any time, "never" for none.
+		Recheck string
+	}
+}
+
+// TestCases judges what stands in testdata/cases: one file a kind, YAML in, verdict out.
+func TestCases(t *testing.T) {
+	files, err := filepath.Glob("testdata/cases/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var cases []judgement
+			if err := yaml.UnmarshalStrict(data, &cases); err != nil {
+				t.Fatal(err)
+			}
+			if len(cases) == 0 {
+				t.Fatal("no cases")
+			}
+			for _, c := range cases {
+				t.Run(c.Name, func(t *testing.T) { c.check(t) })
+			}
+		})
+	}
+}
+
+func (c judgement) check(t *testing.T) {
+	t.Helper()
+	now := c.Now
+	if now.IsZero() {
+		now = caseTime
+	}
+	objects := []*unstructured.Unstructured{{Object: c.Object}}
+	for _, o := range c.Derived {
+		objects = append(objects, &unstructured.Unstructured{Object: o})
+	}
+	got := Forest(objects, func(o *unstructured.Unstructured) Scene {
+		scene := Scene{Now: now}
+		if c.Warning != nil && o == objects[0] {
+			scene.Warning = *c.Warning
+		}
+		return scene
+	})[0].Joint
+	if got.Status != c.Want.Status || got.Reason != c.Want.Reason || !strings.Contains(got.Message, c.Want.Message) {
+		t.Errorf("got %s %s: %q, want %s %s: %q", got.Status, got.Reason, got.Message, c.Want.Status, c.Want.Reason, c.Want.Message)
+	}
+	if (got.Message == "") != (got.Status == Healthy) {
+		t.Errorf("%s with the message %q", got.Status, got.Message)
+	}
+	recheck := "never"
+	if !got.Recheck.IsZero() {
+		recheck = got.Recheck.UTC().Format(time.RFC3339)
+	}
+	if c.Want.Recheck != "" && recheck != c.Want.Recheck {
+		t.Errorf("to be judged again at %s, want %s", recheck, c.Want.Recheck)
+	}
+}

@@ -1,0 +1,132 @@
+package health
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// clusterRules are of the cluster's own parts.
+var clusterRules = map[schema.GroupKind]rule{
+	{Kind: "Namespace"}: namespace,
+	{Kind: "Node"}:      node,
+}
+
+// namespace judges a Namespace that is not being deleted.
+//
+// Source: status.phase of a Namespace.
+func namespace(s *fields, scene Scene) Assessment {
+	switch phase := s.text("status", "phase"); phase {
+	case "", "Active":
+		return healthy
+	case "Terminating":
+		return emptying(s, scene)
+	default:
+		return verdict(Unknown, word(phase, "Phase"), quote(s.subject()+" has an unknown phase", phase))
+	}
+}
+
+// emptying judges a Namespace that is being deleted, by what is left in it.
+//
+// Source: conditions of a Namespace, which the namespace controller writes while it empties it:
+// NamespaceDeletionDiscoveryFailure, NamespaceDeletionGroupVersionParsingFailure, NamespaceDeletionContentFailure,
+// NamespaceFinalizersRemaining and NamespaceContentRemaining.
+func emptying(s *fields, scene Scene) Assessment {
+	message := s.subject() + " is being deleted"
+	reason := "DeletionStuck"
+	for _, name := range []string{
+		"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure",
+		"NamespaceFinalizersRemaining", "NamespaceContentRemaining",
+	} {
+		if c := s.condition(name); c.status == "True" {
+			message, reason = quote(message, c.message), word(c.reason, name)
+			break
+		}
+	}
+	a := pending(scene, s.time("metadata", "deletionTimestamp"), deletion, Unhealthy, "Terminating", message)
+	if a.Status == Unhealthy {
+		a.Reason = reason
+	}
+	return a
+}
+
+// node judges a Node. One that has just joined is not ready for a while; one that is cordoned rests because somebody
+// wants it to. Conditions other than Ready tell of trouble when they are True: the kubelet's pressures, and what a
+// node-problem-detector adds.
+//
+// Source: https://kubernetes.io/docs/reference/node/node-status/#condition; spec.unschedulable.
+func node(s *fields, scene Scene) Assessment {
+	switch c := s.condition("Ready"); c.status {
+	case "True":
+	case "Unknown":
+		a := verdict(Down, word(c.reason, "NodeStatusUnknown"), quote(s.subject()+" is lost", c.message))
+		a.Since = c.since
+		return a
+	case "False":
+		if c.reason == "KubeletNotReady" && scene.Now.Before(s.created().Add(binding)) {
+			return pending(scene, s.created(), binding, Down, c.reason, quote(s.subject()+" is not Ready yet", c.message))
+		}
+		a := verdict(Down, word(c.reason, "NotReady"), quote(s.subject()+" is not Ready", c.message))
+		a.Since = c.since
+		return a
+	default:
+		if created := s.created(); !created.IsZero() {
+			return pending(scene, created, binding, Down, "NotReady", s.subject()+" has not told that it is Ready")
+		}
+		return verdict(Unknown, "NoSignal", s.subject()+" has not told that it is Ready")
+	}
+	for _, item := range s.list("status", "conditions") {
+		c, _ := item.(map[string]any)
+		name, _ := c["type"].(string)
+		if name == "" || name == "Ready" {
+			continue
+		}
+		if a, bad := nodeTrouble(s, name); bad {
+			return a
+		}
+	}
+	if a, tainted := nodeTainted(s, scene); tainted {
+		return a
+	}
+	if s.flag("spec", "unschedulable") {
+		return verdict(Reconciling, "Cordoned", s.subject()+" is cordoned: it takes no new pods")
+	}
+	return healthy
+}
+
+// nodeTainted judges a Node that is Ready by the taints that say that it is of no use.
+//
+// Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-out-of-service and
+// #node-cloudprovider-kubernetes-io-uninitialized.
+func nodeTainted(s *fields, scene Scene) (Assessment, bool) {
+	out, found := healthy, false
+	for _, item := range s.list("spec", "taints") {
+		taint, ok := item.(map[string]any)
+		key, isText := taint["key"].(string)
+		if !ok || !isText {
+			s.note("spec", "taints")
+			continue
+		}
+		switch key {
+		case "node.kubernetes.io/out-of-service":
+			return verdict(Unhealthy, "OutOfService", s.subject()+" is marked as out of service: its pods are removed"), true
+		case "node.cloudprovider.kubernetes.io/uninitialized":
+			out, found = pending(scene, s.created(), binding, Unhealthy, "Uninitialized",
+				s.subject()+" waits for the cloud's controller to initialize it"), true
+		}
+	}
+	return out, found
+}
+
+func nodeTrouble(s *fields, name string) (Assessment, bool) {
+	c := s.condition(name)
+	means := polarity(name)
+	if (c.status != "True" || means != bad) && (c.status != "False" || means != good) {
+		return Assessment{}, false
+	}
+	reason, message := word(c.reason, name), quote(s.subject()+" reports "+name, c.message)
+	if means == good {
+		message = quote(s.subject()+" is not "+name, c.message)
+	}
+	a := verdict(Unhealthy, reason, message)
+	a.Since = c.since
+	return a, true
+}

@@ -1,0 +1,273 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// steady is how long a container that ended badly has to run until it counts as recovered: a kubelet forgets its
+// back-off then.
+//
+// Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-restarts
+const steady = 10 * time.Minute
+
+// containerState is a container's status with what its pod's spec says of it.
+type containerState struct {
+	*corev1.ContainerStatus
+	init, sidecar bool
+	policy        corev1.RestartPolicy // when it is started again; of an init container that is never Always
+}
+
+// containersOf returns the containers that a pod needs, in the order in which they start. A debug container, which is
+// ephemeral, harms no pod: it is none of them.
+func containersOf(pod *corev1.Pod) []containerState {
+	out := make([]containerState, 0, len(pod.Status.InitContainerStatuses)+len(pod.Status.ContainerStatuses))
+	for i := range pod.Status.InitContainerStatuses {
+		c := containerState{ContainerStatus: &pod.Status.InitContainerStatuses[i], init: true, policy: corev1.RestartPolicyOnFailure}
+		own := ownPolicy(pod.Spec.InitContainers, c.Name)
+		switch {
+		case own == corev1.RestartPolicyAlways:
+			c.sidecar, c.policy = true, own
+		case own != "":
+			c.policy = own
+		case pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
+			c.policy = corev1.RestartPolicyNever
+		}
+		out = append(out, c)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		c := containerState{ContainerStatus: &pod.Status.ContainerStatuses[i], policy: corev1.RestartPolicyAlways}
+		if own := ownPolicy(pod.Spec.Containers, c.Name); own != "" {
+			c.policy = own
+		} else if pod.Spec.RestartPolicy != "" {
+			c.policy = pod.Spec.RestartPolicy
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// ownPolicy returns the restart policy that a container has of its own.
+//
+// Source: spec.initContainers[].restartPolicy (KEP-753), spec.containers[].restartPolicy (KEP-5307).
+func ownPolicy(containers []corev1.Container, name string) corev1.RestartPolicy {
+	for i := range containers {
+		if containers[i].Name == name && containers[i].RestartPolicy != nil {
+			return corev1.RestartPolicy(*containers[i].RestartPolicy)
+		}
+	}
+	return ""
+}
+
+// name names a container in a sentence.
+func (c containerState) name() string {
+	switch {
+	case c.sidecar:
+		return "sidecar " + c.Name
+	case c.init:
+		return "init container " + c.Name
+	}
+	return "container " + c.Name
+}
+
+// badly reports whether a container was not to end as it did.
+func (c containerState) badly(t *corev1.ContainerStateTerminated) bool {
+	return t != nil && (t.ExitCode != 0 || c.policy == corev1.RestartPolicyAlways)
+}
+
+// hasCompleted reports whether a container has done its work.
+func (c containerState) hasCompleted() bool {
+	return c.State.Terminated != nil && !c.badly(c.State.Terminated)
+}
+
+// starting reports whether a container that runs has not been ready yet since it started: its startup probe has not
+// passed, or the pod has been unready since before.
+func (c containerState) starting(ready corev1.PodCondition) bool {
+	if c.Started != nil && !*c.Started {
+		return true
+	}
+	since, started := ready.LastTransitionTime, c.State.Running.StartedAt
+	return ready.Status == corev1.ConditionFalse && c.RestartCount == 0 && !since.IsZero() && !started.Before(&since)
+}
+
+// containersFail judges a pod by the container that fares worst, the first of equals; false if none fails.
+func containersFail(pod *corev1.Pod, scene Scene) (Assessment, bool) {
+	var worst Assessment
+	found := false
+	for _, c := range containersOf(pod) {
+		if a, failing := c.judge(pod, scene); failing && (!found || worse(a.Status, worst.Status)) {
+			worst, found = a, true
+		}
+	}
+	return worst, found
+}
+
+// judge judges a container; false if it does not fail.
+//
+// Source: status.containerStatuses[].{state,lastState,restartCount}.
+func (c containerState) judge(pod *corev1.Pod, scene Scene) (Assessment, bool) {
+	switch {
+	case c.State.Waiting != nil:
+		return c.judgeWaiting(pod, scene)
+	case c.State.Terminated != nil:
+		if c.badly(c.State.Terminated) {
+			return c.ended(pod, scene), true
+		}
+	case c.State.Running != nil:
+		return c.judgeRunning(pod, scene)
+	}
+	return Assessment{}, false
+}
+
+// judgeWaiting judges a container that does not run. A reason other than the two of an ordinary start is an error of the
+// kubelet's or the runtime's.
+func (c containerState) judgeWaiting(pod *corev1.Pod, scene Scene) (Assessment, bool) {
+	waiting := c.State.Waiting
+	var v Verdict
+	part := Idle
+	switch waiting.Reason {
+	case "", "ContainerCreating", "PodInitializing":
+		if c.RestartCount == 0 || !c.badly(c.LastTerminationState.Terminated) {
+			return Assessment{}, false
+		}
+		return c.crashing(pod, c.LastTerminationState.Terminated, scene), true
+	case "CrashLoopBackOff":
+		return c.crashing(pod, c.LastTerminationState.Terminated, scene), true
+	case "ImagePullBackOff", "ErrImagePull":
+		message := fmt.Sprintf("image %s cannot be pulled%s", c.image(), colon(pullTrouble(waiting.Message)))
+		v = Verdict{Down, "ImagePullBackOff", message}
+	case "InvalidImageName":
+		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s has a name that is not valid", c.image())}
+	case "ErrImageNeverPull":
+		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s is not on the node, and is never to be pulled", c.image())}
+	case "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
+		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s cannot be used%s", c.image(), colon(wordsOf(pod, waiting.Message)))}
+	case "RunContainerError":
+		part = Trying
+		v = Verdict{Down, waiting.Reason, c.name() + " cannot be started" + colon(wordsOf(pod, waiting.Message))}
+	case "CreateContainerConfigError", "CreateContainerError":
+		v = Verdict{Down, waiting.Reason, c.name() + " cannot be made" + colon(wordsOf(pod, waiting.Message))}
+	default:
+		v = Verdict{Down, word(waiting.Reason, "ContainerWaiting"), c.name() + " does not start" + colon(wordsOf(pod, waiting.Message))}
+	}
+	return Assessment{Verdict: v, Part: part, Since: notReadySince(pod)}, true
+}
+
+// image returns the image that a container is to run, in a length that a message can bear.
+func (c containerState) image() string { return bounded(c.Image, maxName) }
+
+// ended judges a container that has ended, and was not to: it is started again, unless it never is.
+func (c containerState) ended(pod *corev1.Pod, scene Scene) Assessment {
+	t := c.State.Terminated
+	if c.RestartCount > 0 && c.policy != corev1.RestartPolicyNever {
+		return c.crashing(pod, t, scene)
+	}
+	a := verdict(Down, word(t.Reason, "Error"), c.name()+" ended: "+ending(t))
+	if c.policy == corev1.RestartPolicyNever && runsAny(pod) {
+		a.Status = Unhealthy // the others go on
+	}
+	a.Part, a.Since = Trying, notReadySince(pod)
+	return a
+}
+
+// crashing judges a container that has ended more than once, and waits for its next try. A kubelet tells of a back-off
+// only in part of the time: between two tries all is said in the same words, so that the verdict does not flap.
+func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTerminated, scene Scene) Assessment {
+	var message string
+	switch {
+	case last == nil:
+		message = c.name() + " crashes again and again"
+	case last.Reason == "StartError" || last.Reason == "ContainerCannotRun":
+		message = c.name() + " cannot be started" + colon(wordsOf(pod, last.Message))
+	case last.ExitCode == 0:
+		message = c.name() + " is to go on, and ends again and again: " + ending(last) +
+			colon(probeWords(pod, scene, "Liveness", "Startup"))
+	default:
+		message = c.name() + " crashes: " + ending(last)
+	}
+	a := verdict(Down, "CrashLoopBackOff", message)
+	a.Part, a.Since = Trying, notReadySince(pod)
+	return a
+}
+
+// judgeRunning judges a container that runs: it fails if it ended badly a short while ago, and not for the first time,
+// or for want of memory. An init container runs until it has done its work: it is judged as one that crashes.
+func (c containerState) judgeRunning(pod *corev1.Pod, scene Scene) (Assessment, bool) {
+	last := c.LastTerminationState.Terminated
+	if !c.badly(last) || c.RestartCount < 2 && last.Reason != oomKilled {
+		return Assessment{}, false
+	}
+	since := last.FinishedAt.Time
+	if t := c.State.Running.StartedAt.Time; t.After(since) {
+		since = t
+	}
+	if since.IsZero() || !scene.Now.Before(since.Add(steady)) {
+		return Assessment{}, false
+	}
+	a := verdict(Unhealthy, "Restarting", c.name()+" has crashed again and again, and runs again: "+ending(last))
+	switch {
+	case last.Reason == oomKilled:
+		a.Verdict = Verdict{Unhealthy, oomKilled, c.name() + " was killed for want of memory, and runs again: " + ending(last)}
+	case last.ExitCode == 0:
+		a.Message = c.name() + " is to go on, has ended again and again, and runs again: " + ending(last) +
+			colon(probeWords(pod, scene, "Liveness", "Startup"))
+	}
+	if podCondition(pod, corev1.PodReady).Status == corev1.ConditionTrue {
+		a.Part = Serving
+	}
+	a.Since, a.Recheck = since, since.Add(steady)
+	return a, true
+}
+
+const oomKilled = "OOMKilled"
+
+// ending says how a container ended.
+func ending(t *corev1.ContainerStateTerminated) string {
+	return fmt.Sprintf("%s (exit code %d)", word(t.Reason, "Error"), t.ExitCode)
+}
+
+// notReadySince returns since when a pod is not ready, as far as it tells.
+func notReadySince(pod *corev1.Pod) time.Time {
+	if c := podCondition(pod, corev1.PodReady); c.Status == corev1.ConditionFalse {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// pullTroubles are what runtimes say of an image that cannot be pulled, and what it means. The words of a try and of the
+// back-off after it differ in more than a verdict that does not flap can bear.
+var pullTroubles = []struct{ says, means string }{
+	{"not found", "it does not exist"},
+	{"manifest unknown", "it does not exist"},
+	{"name unknown", "it does not exist"},
+	{"repository does not exist", "it does not exist, or needs credentials"},
+	{"toomanyrequests", "its registry limits requests"},
+	{"too many requests", "its registry limits requests"},
+	{"unauthorized", "its registry wants other credentials"},
+	{"authentication required", "its registry wants other credentials"},
+	{"authorization failed", "its registry wants other credentials"},
+	{"denied", "its registry does not allow it"},
+	{"forbidden", "its registry does not allow it"},
+	{"no such host", "the name of its registry cannot be resolved"},
+	{"connection refused", "its registry does not answer"},
+	{"i/o timeout", "its registry does not answer"},
+	{"deadline exceeded", "its registry does not answer in time"},
+	{"x509", "the certificate of its registry is not trusted"},
+	{"no match for platform", "it is not there for the node's platform"},
+	{"no matching manifest", "it is not there for the node's platform"},
+	{"no space left", "the node's disk is full"},
+}
+
+// pullTrouble says why an image cannot be pulled, if the runtime's words are known.
+func pullTrouble(message string) string {
+	message = strings.ToLower(message)
+	for _, t := range pullTroubles {
+		if strings.Contains(message, t.says) {
+			return t.means
+		}
+	}
+	return ""
+}

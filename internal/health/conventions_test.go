@@ -1,0 +1,78 @@
+package health
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// TestConventionsOnKindsThatTheCatalogueKnows judges the custom resources of the catalogue's tests as if there were no
+// catalogue. What counts is how many of those that are not Healthy by their own rules are so by the conventions.
+func TestConventionsOnKindsThatTheCatalogueKnows(t *testing.T) {
+	files, err := filepath.Glob("../../config/health/testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	var bad, falseHealthy, good, missed int
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cases []judgement
+		if err := yaml.Unmarshal(data, &cases); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cases {
+			now := c.Now
+			if now.IsZero() {
+				now = caseTime
+			}
+			u := &unstructured.Unstructured{Object: c.Object}
+			got := Object(kindOf(u), u, Scene{Now: now})
+			switch {
+			case c.Want.Status == Healthy:
+				good++
+				if got.Status != Healthy {
+					missed++
+					t.Logf("%s: %s %s: %s %s: %q", filepath.Base(file), u.GetKind(), c.Name, got.Status, got.Reason, got.Message)
+				}
+			case got.Status == Healthy:
+				bad++
+				falseHealthy++
+				t.Logf("%s: %s %s: false Healthy, is %s %s", filepath.Base(file), u.GetKind(), c.Name, c.Want.Status, c.Want.Reason)
+			default:
+				bad++
+			}
+		}
+	}
+	t.Logf("%d of %d that are not Healthy are called so; %d of %d that are Healthy are not called so", falseHealthy, bad, missed, good)
+	if falseHealthy*20 >= bad {
+		t.Errorf("%d of %d are falsely called Healthy: 5 %% or more", falseHealthy, bad)
+	}
+	if missed*2 >= good {
+		t.Errorf("%d of %d that are Healthy are not called so: half or more", missed, good)
+	}
+}
+
+// TestNoWordIsInTwoLists looks for words of the vocabulary that would mean two things.
+func TestNoWordIsInTwoLists(t *testing.T) {
+	taken := map[string]meaning{}
+	for means, words := range lists {
+		for w := range strings.FieldsSeq(words) {
+			if old, ok := taken[w]; ok {
+				t.Errorf("%q means %d and %d", w, old, means)
+			}
+			taken[w] = means
+		}
+	}
+	for w, means := range nouns {
+		if old, ok := taken[w]; ok && old != means {
+			t.Errorf("%q means %d in the vocabulary, and %d as a noun", w, old, means)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package health
+
+import (
+	"errors"
+	"time"
+	_ "time/tzdata" // schedules name time zones, and not every image has them
+
+	"github.com/robfig/cron/v3"
+)
+
+// startSlack is how long a CronJob's controller may take to create the Job that is due: it looks when one is due, and
+// is late only when it is busy.
+const startSlack = 2 * time.Minute
+
+// cronJob judges a CronJob by its last run. One that runs is an ordinary thing: whether it goes well is told by its
+// pods.
+//
+// Source: status.{active,lastScheduleTime,lastSuccessfulTime}: the controller writes the end of a run in the same
+// update that takes it from the active ones.
+func cronJob(s *fields, scene Scene) Assessment {
+	last, succeeded := s.time("status", "lastScheduleTime"), s.time("status", "lastSuccessfulTime")
+	active := s.list("status", "active")
+	if isTrue(s, "spec", "suspend") {
+		return verdict(Reconciling, "Suspended", s.subject()+" is suspended")
+	}
+	if len(active) == 0 && !last.IsZero() && succeeded.Before(last) {
+		a := verdict(Unhealthy, "LastRunFailed", "the last run of "+s.subject()+" has not succeeded")
+		if succeeded.IsZero() {
+			a.Message += ", and none has before"
+		}
+		a.Since = last
+		return a
+	}
+	return cronJobDue(s, scene, last, len(active) > 0)
+}
+
+// cronJobDue judges a CronJob whose last run went well, or goes on, by the next one.
+//
+// Source: spec.{schedule,timeZone,concurrencyPolicy,startingDeadlineSeconds}. The controller reads the schedule with the
+// same parser, and counts from the creation if nothing was scheduled yet.
+func cronJobDue(s *fields, scene Scene, last time.Time, runs bool) Assessment {
+	text := s.text("spec", "schedule")
+	if zone := s.text("spec", "timeZone"); zone != "" {
+		text = "TZ=" + zone + " " + text
+	}
+	schedule, err := parseSchedule(text)
+	if err != nil {
+		s.note("spec", "schedule")
+		return verdict(Unknown, "Malformed", s.subject()+" has a malformed schedule"+colon(wordsOfMany(err.Error())))
+	}
+	since := last
+	if since.IsZero() {
+		since = s.created()
+	}
+	if since.IsZero() || runs && s.text("spec", "concurrencyPolicy") == "Forbid" {
+		return healthy
+	}
+	// A schedule that was changed, or a suspension that ended, makes times due in the past of which the controller
+	// catches up with the last.
+	due := schedule.Next(since)
+	if due.IsZero() { // never
+		return healthy
+	}
+	late := due.Add(startSlack + time.Duration(min(s.numberOr(0, "spec", "startingDeadlineSeconds"), 86400))*time.Second)
+	if scene.Now.Before(late) {
+		return Assessment{Verdict: Verdict{Status: Healthy}, Recheck: late}
+	}
+	a := verdict(Unhealthy, "MissedSchedule", s.subject()+" has not run when it was due")
+	a.Since = due
+	return a
+}
+
+var errSchedule = errors.New("it cannot be read")
+
+// parseSchedule reads a schedule as the CronJob's controller does. The parser panics on some that the API server
+// refuses.
+func parseSchedule(text string) (schedule cron.Schedule, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errSchedule
+		}
+	}()
+	return cron.ParseStandard(text)
+}

@@ -1,0 +1,90 @@
+package health
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// deployment judges a Deployment by its conditions and its numbers. Its controller watches its deadline only during a
+// rollout: after that, a lack of replicas has the same time to pass.
+//
+// Source: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#deployment-status
+func deployment(s *fields, scene Scene) Assessment {
+	want := s.numberOr(1, "spec", "replicas")
+	r := rollout{
+		want: want, updated: want,
+		exist: s.numberOr(0, "status", "replicas"), latest: s.numberOr(0, "status", "updatedReplicas"),
+		ready: s.numberOr(0, "status", "availableReplicas"),
+	}
+	progressing, failure := s.condition("Progressing"), s.condition("ReplicaFailure")
+	switch {
+	case r.want == 0 && r.exist == 0:
+		return healthy // whatever its conditions tell of the time before
+	case failure.status == "True":
+		return r.failing(s, word(failure.reason, "ReplicaFailure"), ", and its pods cannot be created"+colon(wordsOfMany(failure.message)),
+			failure.since)
+	case progressing.status == "False" && progressing.reason == "ProgressDeadlineExceeded":
+		return r.failing(s, progressing.reason, ", and its rollout does not progress within its deadline", progressing.since)
+	case progressing.status == "False":
+		return r.failing(s, word(progressing.reason, "NotProgressing"), ", and its rollout does not progress"+colon(wordsOfMany(progressing.message)),
+			progressing.since)
+	case isTrue(s, "spec", "paused"):
+		return verdict(Reconciling, "Paused", fmt.Sprintf("%s is paused, with %d of %d replicas ready", s.subject(), r.ready, r.want))
+	}
+	if a, failing := r.cannotCreate(s, scene); failing {
+		return a
+	}
+	return r.deploying(s, scene, progressing)
+}
+
+// deploying judges a Deployment of which no condition says that anything is wrong.
+func (r rollout) deploying(s *fields, scene Scene, progressing condition) Assessment {
+	if old := r.exist - r.latest; r.latest >= r.updated && old > 0 {
+		return verdict(Reconciling, "RollingOut", fmt.Sprintf("%s has %d old %s left", s.subject(), old, plural(old, "replica")))
+	}
+	a := r.progress(s)
+	if a.Reason != "ReplicasNotReady" {
+		return a
+	}
+	if waiting := s.numberOr(0, "status", "readyReplicas") - r.ready; waiting > 0 && s.numberOr(0, "spec", "minReadySeconds") > 0 {
+		a.Message += fmt.Sprintf(", and %d for less than its minReadySeconds", waiting)
+	}
+	limit := deploymentDeadline(s)
+	if limit > 0 && progressing.reason != "NewReplicaSetAvailable" {
+		return a // a rollout, of which its controller tells when its deadline is over
+	}
+	a.Reason = replicasMissing
+	available := s.condition("Available")
+	if available.status != "False" || available.since.IsZero() || limit == 0 {
+		return a // as many are ready as have to be; or it may take as long as it likes
+	}
+	end := available.since.Add(limit)
+	if !scene.Now.Before(end) {
+		return r.failing(s, replicasMissing, ", for longer than its deadline of "+spell(limit), available.since)
+	}
+	a.Since, a.Recheck = available.since, end
+	return a
+}
+
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+// replicasMissing is the reason of a Deployment of which no rollout tells why it has fewer replicas than it wants: one
+// that was ready is not any more, or more are wanted. It has no deadline then, but what we give it.
+const replicasMissing = "ReplicasMissing"
+
+// deploymentDeadline returns how long a Deployment may take; 0 for as long as it likes.
+//
+// Source: spec.progressDeadlineSeconds, which stands for none if it is the largest there is.
+func deploymentDeadline(s *fields) time.Duration {
+	seconds := s.numberOr(600, "spec", "progressDeadlineSeconds")
+	if seconds >= math.MaxInt32 {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,45 @@
+package health
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// existenceRules are of the kinds that have nothing to run, and no status that tells of their own health: they are
+// Healthy when they are there.
+//
+// Source: https://kubernetes.io/docs/reference/kubernetes-api/, of each kind that it has no status, or one that only
+// counts what others do (a ResourceQuota's status.used).
+var existenceRules = func() map[schema.GroupKind]rule {
+	all := map[schema.GroupKind]rule{}
+	for group, kinds := range map[string][]string{
+		"": {
+			"ConfigMap", "Secret", "ServiceAccount", "LimitRange", "ResourceQuota", "Endpoints", "PodTemplate", "Event",
+		},
+		"apps":                      {"ControllerRevision"},
+		"events.k8s.io":             {"Event"},
+		"coordination.k8s.io":       {"Lease", "LeaseCandidate"},
+		"scheduling.k8s.io":         {"PriorityClass"},
+		"node.k8s.io":               {"RuntimeClass"},
+		"certificates.k8s.io":       {"ClusterTrustBundle"},
+		"networking.k8s.io":         {"NetworkPolicy", "IngressClass", "IPAddress"},
+		"policy.networking.k8s.io":  {"AdminNetworkPolicy", "BaselineAdminNetworkPolicy"},
+		"gateway.networking.k8s.io": {"ReferenceGrant"},
+		"rbac.authorization.k8s.io": {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"},
+		"storage.k8s.io": {
+			"StorageClass", "CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttributesClass",
+		},
+		"snapshot.storage.k8s.io":      {"VolumeSnapshotClass"},
+		"groupsnapshot.storage.k8s.io": {"VolumeGroupSnapshotClass"},
+		"resource.k8s.io":              {"DeviceClass", "ResourceClaimTemplate", "ResourceSlice"},
+		"flowcontrol.apiserver.k8s.io": {"PriorityLevelConfiguration"},
+		"admissionregistration.k8s.io": {
+			"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding",
+			"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+		},
+	} {
+		for _, kind := range kinds {
+			all[schema.GroupKind{Group: group, Kind: kind}] = exists
+		}
+	}
+	return all
+}()
+
+func exists(*fields, Scene) Assessment { return healthy }

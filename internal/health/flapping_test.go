@@ -1,0 +1,121 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// moments plays a history: "0s Healthy, 30s Down" is two moments, each told as of its time.
+func moments(t *testing.T, f *Flapping, history string) {
+	t.Helper()
+	for moment := range strings.SplitSeq(history, ", ") {
+		at, status, ok := strings.Cut(moment, " ")
+		d, err := time.ParseDuration(at)
+		if err != nil || !ok {
+			t.Fatalf("moment %q: %v", moment, err)
+		}
+		f.Note(seen(status, at), epoch.Add(d))
+	}
+}
+
+var epoch = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+
+func seen(status, at string) Verdict {
+	v := Verdict{Status: Status(status)}
+	if v.Status != Healthy {
+		v.Reason, v.Message = "Seen", "as of "+at
+	}
+	return v
+}
+
+func TestFlapping(t *testing.T) {
+	const four = "0s Healthy, 1m Down, 2m Healthy, 3m Down, 4m Healthy"
+	for _, c := range []struct {
+		reason  string
+		history string
+		at      string // when it is asked, and what is seen then
+		want    string // STATUS: MESSAGE
+		until   string
+	}{
+		{"nothing was seen before", "", "0s Down", "Down: as of 0s", ""},
+		{"three changes do not flap", "0s Healthy, 1m Down, 2m Healthy, 3m Down", "3m Down", "Down: as of 3m", ""},
+		{"the fourth change does", four, "4m Healthy", "Unhealthy: as of 3m, 4 changes in 10 min", "9m"},
+		{"the worst in its latest words", "0s Healthy, 1m Down, 2m Healthy, 3m Down, 3m20s Down, 4m Healthy", "4m Healthy", "Unhealthy: as of 3m20s, 4 changes in 10 min", "9m"},
+		{"what is seen is the worst: its own words", four + ", 5m Down", "5m30s Down", "Unhealthy: as of 5m30s, 5 changes in 10 min", "10m"},
+		{"held until it has been quiet", four, "8m59s Healthy", "Unhealthy: as of 3m, 4 changes in 10 min", "9m"},
+		{"quiet for five minutes", four, "9m Healthy", "Healthy: ", ""},
+		{"quiet, and told so", four + ", 9m Healthy", "9m Healthy", "Healthy: ", ""},
+		{"a change after the calm, with three others in the window", four + ", 9m30s Down", "9m30s Down", "Unhealthy: as of 9m30s, 5 changes in 10 min", "14m30s"},
+		{"a change when the others are out of the window", four + ", 13m30s Down", "13m30s Down", "Down: as of 13m30s", ""},
+		{"too slow", "0s Healthy, 1m Down, 5m Healthy, 9m Down, 13m Healthy, 17m Down", "17m Down", "Down: as of 17m", ""},
+		{"two rollouts", "0s Healthy, 1m Reconciling, 2m Healthy, 3m Reconciling, 4m Healthy", "4m Healthy", "Healthy: ", ""},
+		{"an autoscaler", "0s Healthy, 1m Reconciling, 2m Healthy, 3m Reconciling, 4m Healthy, 5m Reconciling, 6m Healthy", "6m Reconciling", "Reconciling: as of 6m", ""},
+		{
+			"two rollouts of which each is Unhealthy for a moment count, the steps around do not",
+			"0s Healthy, 1m Reconciling, 2m Unhealthy, 3m Reconciling, 3m10s Healthy, 4m Reconciling, 5m Unhealthy, 5m10s Healthy",
+			"5m10s Healthy", "Unhealthy: as of 5m, 4 changes in 10 min", "10m10s",
+		},
+		{"it did not work at any time", "0s Reconciling, 1m Down, 2m Reconciling, 3m Down, 4m Reconciling", "4m Reconciling", "Down: as of 3m, 4 changes in 10 min", "9m"},
+		{"one such rollout", "0s Healthy, 1m Reconciling, 2m Unhealthy, 3m Reconciling, 4m Healthy", "4m Healthy", "Healthy: ", ""},
+		{"between Unhealthy and Down too", "0s Down, 1m Unhealthy, 2m Down, 3m Unhealthy, 4m Down", "4m10s Unhealthy", "Unhealthy: as of 4m, 4 changes in 10 min", "9m"},
+		{"the worst is of the window", "0s Down, 1m Unhealthy, 12m Healthy, 13m Unhealthy, 14m Healthy, 15m Unhealthy", "15m Unhealthy", "Unhealthy: as of 15m, 4 changes in 10 min", "20m"},
+		{"what is not seen is no change", "0s Healthy, 1m Unknown, 2m Healthy, 3m Unknown, 4m Healthy, 5m Unknown, 6m Healthy", "6m Healthy", "Healthy: ", ""},
+		{"nor from trouble to the same", "0s Down, 1m Unknown, 2m Down, 3m Unknown, 4m Down", "4m Down", "Down: as of 4m", ""},
+		{"but across it", "0s Down, 1m Unknown, 2m Healthy, 3m Unknown, 4m Down, 5m Healthy, 6m Down", "6m Healthy", "Unhealthy: as of 6m, 4 changes in 10 min", "11m"},
+		{"Unknown is never dressed", four, "5m Unknown", "Unknown: as of 5m", ""},
+		{"a status that is none", four + ", 5m Odd", "5m Odd", "Odd: as of 5m", ""},
+		{"told again and again", "0s Down, 1s Down, 2s Down, 3s Down, 4s Down, 5s Down", "6s Down", "Down: as of 6s", ""},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			var f Flapping
+			if c.history != "" {
+				moments(t, &f, c.history)
+			}
+			at, status, _ := strings.Cut(c.at, " ")
+			d, err := time.ParseDuration(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, until := f.Damp(seen(status, at), epoch.Add(d))
+			if text := fmt.Sprintf("%s: %s", got.Status, got.Message); text != c.want {
+				t.Errorf("it is %q, want %q", text, c.want)
+			}
+			var want time.Time
+			if c.until != "" {
+				d, _ := time.ParseDuration(c.until)
+				want = epoch.Add(d)
+			}
+			if !until.Equal(want) {
+				t.Errorf("until %s, want %s", until, want)
+			}
+			if again, _ := f.Damp(seen(status, at), epoch.Add(d)); again != got {
+				t.Errorf("asked again it is %v", again)
+			}
+		})
+	}
+}
+
+// However long it flaps, no more is remembered, and it is damped all the time.
+func TestFlappingIsBounded(t *testing.T) {
+	var f Flapping
+	for i := range 10_000 {
+		now := epoch.Add(time.Duration(i) * time.Second)
+		v := Verdict{Status: Healthy}
+		if i%2 == 0 {
+			v = Verdict{Down, "Crash", "it crashes"}
+		}
+		f.Note(v, now)
+		if got, _ := f.Damp(v, now); i >= flappingLimit && got.Status != Unhealthy {
+			t.Fatalf("after %d changes it is %s", i, got.Status)
+		}
+	}
+	if len(f.changes) != flappingKept || cap(f.changes) > 2*flappingKept {
+		t.Errorf("%d changes are remembered, in place for %d", len(f.changes), cap(f.changes))
+	}
+	got, _ := f.Damp(Verdict{Status: Healthy}, epoch.Add(10_000*time.Second))
+	if want := "it crashes, at least 20 changes in 10 min"; got.Message != want {
+		t.Errorf("it says %q, want %q", got.Message, want)
+	}
+}

@@ -1,0 +1,244 @@
+package health
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// FuzzObject judges arbitrary objects, as any kind: nothing panics, takes long, depends on chance or on how numbers are
+// decoded, and nothing that is plainly wrong is Healthy.
+func FuzzObject(f *testing.F) {
+	kinds := kindsOfRules()
+	for _, c := range allCases(f) {
+		data, err := json.Marshal(c.Object)
+		if err != nil {
+			f.Fatal(err)
+		}
+		u := unstructured.Unstructured{Object: c.Object}
+		f.Add(data, uint8(max(0, slices.Index(kinds, u.GroupVersionKind().GroupKind()))))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
+		u := &unstructured.Unstructured{}
+		if err := json.Unmarshal(data, &u.Object); err != nil || u.Object == nil {
+			return
+		}
+		kind := kinds[int(which)%len(kinds)]
+		began := time.Now()
+		got := Object(kind, u, Scene{Now: caseTime})
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s took %s", kind, took)
+		}
+		wellFormed(t, got)
+		if again := Object(kind, u, Scene{Now: caseTime}); again != got {
+			t.Errorf("first %+v, then %+v", got, again)
+		}
+		whole := &unstructured.Unstructured{Object: asClient(u.Object).(map[string]any)}
+		other := Object(kind, whole, Scene{Now: caseTime})
+		if other.Reason == "Malformed" { // the message may name a type of the decoder
+			other.Message = got.Message
+		}
+		if other != got {
+			t.Errorf("with floats %+v, with whole numbers %+v", got, other)
+		}
+		if why := plainlyWrong(u.Object, kind); got.Status == Healthy && why != "" {
+			t.Errorf("%s is Healthy: %s", kind, why)
+		}
+	})
+}
+
+// kindsOfRules are one that has no rule, and those that have, in order.
+func kindsOfRules() []schema.GroupKind {
+	known := slices.SortedFunc(maps.Keys(builtin), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	return append([]schema.GroupKind{{Group: "example.com", Kind: "Thing"}, {Group: "example.com", Kind: "TestRun"}}, known...)
+}
+
+func allCases(tb testing.TB) []judgement {
+	tb.Helper()
+	files, err := filepath.Glob("testdata/cases/*.yaml")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var all []judgement
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		var cases []judgement
+		if err := yaml.Unmarshal(data, &cases); err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, cases...)
+	}
+	return all
+}
+
+// asClient makes int64 of whole numbers, as the dynamic client does.
+func asClient(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[key] = asClient(value)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, value := range v {
+			out[i] = asClient(value)
+		}
+		return out
+	case float64:
+		if n := int64(v); float64(n) == v && n > -1<<53 && n < 1<<53 {
+			return n
+		}
+	}
+	return v
+}
+
+var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+
+// wellFormed checks what holds for each verdict.
+func wellFormed(t *testing.T, a Assessment) {
+	t.Helper()
+	if !slices.Contains(order, a.Status) {
+		t.Errorf("the status %q", a.Status)
+	}
+	if (a.Message == "") != (a.Status == Healthy) {
+		t.Errorf("%s with the message %q", a.Status, a.Message)
+	}
+	if a.Status == Healthy && a.Reason != "" && a.Reason != Completed || a.Status != Healthy && a.Reason == "" {
+		t.Errorf("%s with the reason %q", a.Status, a.Reason)
+	}
+	if len(a.Message) > 16<<10 || !utf8.ValidString(a.Message) {
+		t.Errorf("a message of %d bytes", len(a.Message))
+	}
+}
+
+// plainlyWrong tells why an object cannot be Healthy, as somebody would who reads only the most common fields.
+func plainlyWrong(object map[string]any, kind schema.GroupKind) string {
+	metadata, _ := object["metadata"].(map[string]any)
+	if metadata["deletionTimestamp"] != nil {
+		return "it is being deleted"
+	}
+	if _, known := builtin[kind]; known {
+		return ""
+	}
+	spec, _ := object["spec"].(map[string]any)
+	if spec["suspend"] == true || spec["paused"] == true {
+		return "it is at rest"
+	}
+	status, _ := object["status"].(map[string]any)
+	switch status["phase"] {
+	case "Failed", "Error", "Pending", "Degraded", "Suspended", "Deleting", "Unknown":
+		return "its phase"
+	}
+	if status["ready"] == false || status["degraded"] == true {
+		return "its flags"
+	}
+	conditions, isList := status["conditions"].([]any)
+	if _, isTable := status["conditions"].(map[string]any); status["conditions"] != nil && !isList && !isTable {
+		return "its conditions cannot be read"
+	}
+	seen := map[any]bool{}
+	for _, item := range conditions {
+		c, ok := item.(map[string]any)
+		if !ok {
+			return "a condition that is none"
+		}
+		if c["observedGeneration"] != nil || seen[c["type"]] || c["lastTransitionTime"] != nil {
+			return "" // it may be about an earlier spec, or be replaced by a later one
+		}
+		seen[c["type"]] = true
+		bad := map[any]any{"Ready": "False", "Available": "False", "Degraded": "True", "Failed": "True", "Stalled": "True", "Paused": "True"}
+		if want := bad[c["type"]]; want != nil && c["status"] == want {
+			return "a condition that is not as it is to be"
+		}
+	}
+	return ""
+}
+
+func TestReasonsAreOneWord(t *testing.T) {
+	for _, c := range allCases(t) {
+		u := &unstructured.Unstructured{Object: c.Object}
+		a := Object(u.GroupVersionKind().GroupKind(), u, Scene{Now: caseTime})
+		wellFormed(t, a)
+		if a.Reason != "" && !oneWord.MatchString(a.Reason) || strings.HasSuffix(a.Message, ".") || strings.Contains(a.Message, "\n") {
+			t.Errorf("%s: %s: %q", c.Name, a.Reason, a.Message)
+		}
+	}
+}
+
+func TestWhatIsTooLargeToBeReadIsNotHealthy(t *testing.T) {
+	many := make([]any, 2*mostValues)
+	for i := range many {
+		many[i] = map[string]any{"name": "part", "ready": true}
+	}
+	deep := map[string]any{"ready": true}
+	for range 5_000 {
+		deep = map[string]any{"part": deep}
+	}
+	wide := map[string]any{}
+	for i := range mostValues + 1 {
+		wide[strings.Repeat("k", i%50)+string(rune('a'+i%26))+time.Duration(i).String()] = "v"
+	}
+	for name, part := range map[string]any{"many": many, "deep": deep, "wide": wide} {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Thing", "status": map[string]any{"phase": "Running", "parts": part},
+		}}
+		began := time.Now()
+		if got := Object(kindOf(u), u, Scene{Now: caseTime}); got.Status != Unknown || got.Reason != "TooLarge" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: %s", name, took)
+		}
+	}
+}
+
+func TestALongMessageIsCut(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Thing", "status": map[string]any{"conditions": []any{
+			map[string]any{"type": "Ready", "status": "False", "reason": "Failed", "message": strings.Repeat("länger\n\t ", 10_000) + "."},
+		}},
+	}}
+	got := Object(kindOf(u), u, Scene{})
+	if runes := utf8.RuneCountInString(got.Message); runes > longest+100 || strings.Contains(got.Message, "\n") || !utf8.ValidString(got.Message) {
+		t.Errorf("%d: %q", runes, got.Message)
+	}
+}
+
+// BenchmarkConventions judges a large object of a kind that has no rule: a workflow of 2,000 steps.
+func BenchmarkConventions(b *testing.B) {
+	nodes := map[string]any{}
+	for i := range 2_000 {
+		name := "step-" + strconv.Itoa(i)
+		nodes[name] = map[string]any{
+			"id": name, "name": name, "displayName": name, "type": "Pod", "phase": "Succeeded", "startedAt": "2026-01-01T09:00:00Z",
+			"finishedAt": "2026-01-01T09:01:00Z", "progress": "1/1", "outputs": map[string]any{"exitCode": "0"},
+		}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Workflow", "metadata": map[string]any{"name": "x"},
+		"status": map[string]any{"phase": "Running", "startedAt": "2026-01-01T09:00:00Z", "nodes": nodes},
+	}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := Object(kindOf(u), u, Scene{Now: caseTime}); got.Status != Reconciling {
+			b.Fatalf("%+v", got)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package health
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// job judges a Job by its conditions, then by its counts. A pod that failed is a try: as long as the Job has not failed,
+// it has more.
+//
+// Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup, and
+// #terminal-job-conditions: FailureTarget and SuccessCriteriaMet come before Failed and Complete, while pods end.
+func job(s *fields, scene Scene) Assessment {
+	for _, name := range []string{"Failed", "FailureTarget"} {
+		if c := s.condition(name); c.status == "True" {
+			a := verdict(Down, word(c.reason, "JobFailed"), s.subject()+" failed"+colon(wordsOfMany(c.message)))
+			a.Since = c.since
+			return a
+		}
+	}
+	if s.condition("Complete").status == "True" {
+		return Assessment{Verdict: Verdict{Status: Healthy, Reason: Completed}}
+	}
+	if c := s.condition("SuccessCriteriaMet"); c.status == "True" {
+		return verdict(Reconciling, "SuccessCriteriaMet", s.subject()+" has done its work, and ends its pods")
+	}
+	if isTrue(s, "spec", "suspend") || s.condition("Suspended").status == "True" && s.value("spec", "suspend") == nil {
+		return verdict(Reconciling, "Suspended", s.subject()+" is suspended")
+	}
+	return jobWithin(s, scene)
+}
+
+// jobWithin judges a Job that is neither at its end nor suspended, and that may have a deadline: its controller ends it
+// then, if there is one.
+//
+// Source: spec.activeDeadlineSeconds, which counts from status.startTime.
+func jobWithin(s *fields, scene Scene) Assessment {
+	a := jobRunning(s, scene)
+	seconds, ok := s.number("spec", "activeDeadlineSeconds")
+	start := s.time("status", "startTime")
+	if !ok || start.IsZero() || seconds > math.MaxInt32 {
+		return a
+	}
+	limit := time.Duration(seconds) * time.Second
+	end := start.Add(limit)
+	switch {
+	case !scene.Now.Before(end) && a.Status != Down:
+		a = verdict(Unhealthy, "DeadlineExceeded", s.subject()+" has run for longer than its deadline of "+spell(limit)+", and has not been ended")
+		a.Since = end
+	case scene.Now.Before(end) && (a.Recheck.IsZero() || end.Before(a.Recheck)):
+		a.Recheck = end
+	}
+	return a
+}
+
+// jobRunning judges a Job that is neither at its end nor suspended.
+//
+// Source: status.{active,succeeded,failed,failedIndexes,startTime}, spec.{completions,backoffLimit}.
+func jobRunning(s *fields, scene Scene) Assessment {
+	active, failed := s.numberOr(0, "status", "active"), s.numberOr(0, "status", "failed")
+	since := s.time("status", "startTime")
+	if until := scene.Warning.Time.Add(createRetry); scene.Warning.Reason == failedCreate && active == 0 && scene.Now.Before(until) {
+		a := verdict(Down, failedCreate, s.subject()+" has no pod running, and its pods cannot be created"+colon(wordsOfMany(scene.Warning.Message)))
+		a.Since, a.Recheck = scene.Warning.Time, until
+		return a
+	}
+	if indexes := s.text("status", "failedIndexes"); indexes != "" {
+		a := verdict(Unhealthy, "FailedIndexes", s.subject()+" goes on, and has failed for the indexes "+bounded(indexes, maxName))
+		a.Since = since
+		return a
+	}
+	if failed > 0 {
+		message := fmt.Sprintf("%s has failed %s, and is tried again", s.subject(), times(failed))
+		if limit, ok := s.number("spec", "backoffLimit"); ok {
+			message += fmt.Sprintf(" until that is more than %d", limit)
+		}
+		a := verdict(Unhealthy, "Retrying", message)
+		a.Since = since
+		return a
+	}
+	if n, ok := s.number("spec", "parallelism"); ok && n == 0 && active == 0 {
+		return verdict(Reconciling, "Paused", s.subject()+" is paused: its parallelism is 0")
+	}
+	message := s.subject() + " runs"
+	if n, ok := s.number("status", "active"); ok && n == 0 {
+		message = s.subject() + " has no pod running, and has not ended"
+	}
+	if completions, ok := s.number("spec", "completions"); ok && completions > 1 {
+		message = fmt.Sprintf("%s has %d of %d completions", s.subject(), s.numberOr(0, "status", "succeeded"), completions)
+	}
+	a := verdict(Reconciling, "Running", message)
+	a.Since = since
+	return a
+}
+
+// times writes a number of times.
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -1,0 +1,170 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// networkRules are of what leads traffic to pods.
+var networkRules = map[schema.GroupKind]rule{
+	{Kind: "Service"}: service,
+	{Group: "networking.k8s.io", Kind: "Ingress"}:      ingress,
+	{Group: "extensions", Kind: "Ingress"}:             ingress,
+	{Group: "networking.k8s.io", Kind: "ServiceCIDR"}:  byConditionsAlone("Ready"),
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: endpointSlice,
+}
+
+// service judges a Service by its load balancer. Whether there are pods behind it is told by its EndpointSlices, which
+// are members of its family.
+//
+// Source: spec.type and status.loadBalancer of a Service; its condition LoadBalancerPortsError; the Events that the
+// service controller writes when a cloud refuses (SyncLoadBalancerFailed).
+func service(s *fields, scene Scene) Assessment {
+	if s.text("spec", "type") != "LoadBalancer" {
+		return healthy
+	}
+	if c := s.condition("LoadBalancerPortsError"); c.status == "True" {
+		a := verdict(Unhealthy, word(c.reason, "LoadBalancerPortsError"),
+			quote("the load balancer of "+s.subject()+" does not serve all ports", c.message))
+		a.Since = c.since
+		return a
+	}
+	return addressed(s, scene, "LoadBalancerPending", "the load balancer of "+s.subject()+" has no address yet")
+}
+
+// ingress judges an Ingress by its address, which the controller of its class writes.
+//
+// Source: status.loadBalancer of an Ingress.
+func ingress(s *fields, scene Scene) Assessment {
+	return addressed(s, scene, "AddressPending", s.subject()+" has no address yet: no controller has given it one")
+}
+
+// addressed judges what is to be given an address by a load balancer.
+//
+// Source: status.loadBalancer.ingress[].{ip,hostname,ports[].error}.
+func addressed(s *fields, scene Scene, reason, message string) Assessment {
+	found := false
+	for _, item := range s.list("status", "loadBalancer", "ingress") {
+		point, ok := item.(map[string]any)
+		if !ok {
+			s.note("status", "loadBalancer", "ingress")
+			continue
+		}
+		if failure := portError(point); failure != "" {
+			return verdict(Unhealthy, "PortError", quote(s.subject()+" does not serve all ports", failure))
+		}
+		for _, name := range []string{"ip", "hostname"} {
+			address, ok := point[name].(string)
+			if !ok && point[name] != nil {
+				s.note("status", "loadBalancer", "ingress")
+			}
+			found = found || address != ""
+		}
+	}
+	if found {
+		return healthy
+	}
+	if w := scene.Warning; w.Reason != "" {
+		a := verdict(Unhealthy, word(w.Reason, reason), quote(message, w.Message))
+		a.Since = s.created()
+		return a
+	}
+	return pending(scene, s.created(), startup, Unhealthy, reason, message)
+}
+
+// portError returns what a load balancer says of a port that it cannot serve.
+func portError(point map[string]any) string {
+	ports, _ := point["ports"].([]any)
+	for _, item := range ports {
+		port, _ := item.(map[string]any)
+		if failure, _ := port["error"].(string); failure != "" {
+			return fmt.Sprintf("port %v: %s", port["port"], failure)
+		}
+	}
+	return ""
+}
+
+// endpointSlice judges where a Service leads to. One that nobody owns was made by hand, and may be empty.
+//
+// Source: endpoints[].conditions.ready of an EndpointSlice, where nothing means true; the annotation
+// endpoints.kubernetes.io/last-change-trigger-time; https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
+func endpointSlice(s *fields, scene Scene) Assessment {
+	endpoints := s.list("endpoints")
+	for _, item := range endpoints {
+		endpoint, ok := item.(map[string]any)
+		conditions, okay := endpoint["conditions"].(map[string]any)
+		if !ok || !okay && endpoint["conditions"] != nil {
+			s.note("endpoints")
+			continue
+		}
+		switch ready := conditions["ready"]; ready {
+		case true, nil:
+			return healthy
+		case false:
+		default:
+			s.note("endpoints")
+		}
+	}
+	if len(endpoints) == 0 && len(s.list("metadata", "ownerReferences")) == 0 {
+		return healthy
+	}
+	since, ok := moment(s.table("metadata", "annotations")["endpoints.kubernetes.io/last-change-trigger-time"])
+	if !ok || since.IsZero() {
+		since = s.created()
+	}
+	if len(endpoints) == 0 {
+		return pending(scene, since, startup, Down, "NoEndpoints", "there is no pod to lead traffic to")
+	}
+	return pending(scene, since, startup, Down, "NoReadyEndpoints", "no pod to lead traffic to is ready")
+}
+
+// reachable judges a Service by itself and by its EndpointSlices: it works as long as one of them leads somewhere.
+func (f *Family) reachable(own Assessment) Assessment {
+	count := f.Count("EndpointSlice")
+	if own.Status == Down || count.Total == 0 || count.Healthy > 0 {
+		return own
+	}
+	c, g := f.worst()
+	return Assessment{
+		Verdict: Verdict{Status: c.Status, Reason: c.Reason, Message: cmp.Or(own.Message, "the Service leads nowhere") + " ← " + f.describe(c, g)},
+		Since:   g.since,
+		Recheck: own.Recheck,
+	}
+}
+
+// byConditionsAlone judges by conditions of which each is to be True.
+//
+// Source: metav1.Condition, API conventions, "Typical status properties".
+func byConditionsAlone(names ...string) rule {
+	return func(s *fields, scene Scene) Assessment {
+		out := healthy
+		for _, name := range names {
+			c := s.condition(name)
+			switch {
+			case c.stale:
+				out = notObserved(s)
+				continue
+			case c.status == "True":
+				continue
+			case c.status == "":
+				return pending(scene, s.created(), startup, Unhealthy, "Not"+name, s.subject()+" is not "+name+" yet")
+			}
+			return unmet(s, scene, name, c)
+		}
+		return out
+	}
+}
+
+// unmet judges an object of which a condition is not True.
+func unmet(s *fields, scene Scene, name string, c condition) Assessment {
+	message := quote(s.subject()+" is not "+name, c.message)
+	reason := word(c.reason, "Not"+name)
+	if c.status == "Unknown" || signifies(c.reason) == busy {
+		return pending(scene, cmp.Or(c.since, s.created()), startup, Unhealthy, reason, message)
+	}
+	a := verdict(Unhealthy, reason, message)
+	a.Since = c.since
+	return a
+}

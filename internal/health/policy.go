@@ -1,0 +1,90 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// policyRules are of what allows and refuses.
+var policyRules = map[schema.GroupKind]rule{
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                             budget,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}: admission,
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}:          signing,
+	{Group: "certificates.k8s.io", Kind: "PodCertificateRequest"}:              signing,
+	{Group: "flowcontrol.apiserver.k8s.io", Kind: "FlowSchema"}:                flow,
+}
+
+// budget judges a PodDisruptionBudget by whether as many pods are healthy as it asks for. That it allows no disruption
+// though they are is as declared.
+//
+// Source: status.currentHealthy, status.desiredHealthy and the condition DisruptionAllowed of a PodDisruptionBudget,
+// whose reason SyncFailed tells of a budget that cannot be kept.
+func budget(s *fields, scene Scene) Assessment {
+	observed, ok := s.generation("status", "observedGeneration")
+	if !ok || observed < s.numberOr(0, "metadata", "generation") {
+		return notObserved(s)
+	}
+	c := s.condition("DisruptionAllowed")
+	if c.status == "False" && c.reason == "SyncFailed" {
+		a := verdict(Unhealthy, c.reason, quote(s.subject()+" cannot be kept", c.message))
+		a.Since = c.since
+		return a
+	}
+	have, want := s.numberOr(0, "status", "currentHealthy"), s.numberOr(0, "status", "desiredHealthy")
+	if have >= want {
+		return healthy
+	}
+	return pending(scene, cmp.Or(c.since, s.created()), startup, Unhealthy, "InsufficientPods",
+		fmt.Sprintf("%s has %d of the %d healthy pods that it asks for", s.subject(), have, want))
+}
+
+// admission judges a ValidatingAdmissionPolicy by whether its expressions fit the types that they are for.
+//
+// Source: status.typeChecking.expressionWarnings of a ValidatingAdmissionPolicy.
+func admission(s *fields, _ Scene) Assessment {
+	if observed, ok := s.generation("status", "observedGeneration"); ok && observed < s.numberOr(0, "metadata", "generation") {
+		return notObserved(s)
+	}
+	warnings := s.list("status", "typeChecking", "expressionWarnings")
+	if len(warnings) == 0 {
+		return healthy
+	}
+	first, _ := warnings[0].(map[string]any)
+	field, _ := first["fieldRef"].(string)
+	text, _ := first["warning"].(string)
+	return verdict(Unhealthy, "TypeCheckWarning", quote(s.subject()+" has an expression that may fail, "+cmp.Or(field, "at an unknown place"), text))
+}
+
+// signing judges a request for a certificate.
+//
+// Source: conditions Approved, Denied, Failed (Issued of a PodCertificateRequest) and the certificate itself in the status.
+func signing(s *fields, scene Scene) Assessment {
+	for _, bad := range []string{"Denied", "Failed"} {
+		if c := s.condition(bad); c.status == "True" {
+			a := verdict(Down, word(c.reason, bad), quote(s.subject()+" is "+bad, c.message))
+			a.Since = c.since
+			return a
+		}
+	}
+	if s.text("status", "certificate") != "" || s.text("status", "certificateChain") != "" {
+		return Assessment{Verdict: Verdict{Status: Healthy, Reason: Completed}}
+	}
+	if c := s.condition("Approved"); c.status == "True" {
+		return pending(scene, c.since, startup, Unhealthy, "NotIssued", s.subject()+" is approved, and its certificate not issued yet")
+	}
+	return pending(scene, s.created(), convergence, Unhealthy, "NotApproved", s.subject()+" waits for somebody to approve it")
+}
+
+// flow judges a FlowSchema.
+//
+// Source: condition Dangling of a FlowSchema: the priority level that it names does not exist.
+func flow(s *fields, _ Scene) Assessment {
+	if c := s.condition("Dangling"); c.status == "True" {
+		a := verdict(Unhealthy, "Dangling", quote(s.subject()+" has no effect", c.message))
+		a.Since = c.since
+		return a
+	}
+	return healthy
+}

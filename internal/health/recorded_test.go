@@ -1,0 +1,189 @@
+package health
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// otherwise are the recordings of which our verdict is not what a user would say, with the reason why.
+var otherwise = map[string]struct {
+	got Status
+	why string
+}{}
+
+// recordedReasons are words that the reason of a recording's verdict has to be.
+var recordedReasons = map[string]string{
+	"bad-command":                "RunContainerError",
+	"config-map-key":             "CreateContainerConfigError",
+	"config-map-volume":          "FailedMount",
+	"crash-at-once":              "CrashLoopBackOff",
+	"crash-at-once-backing-off":  "CrashLoopBackOff",
+	"crash-later-backing-off":    "CrashLoopBackOff",
+	"crash-later-running":        "Restarting",
+	"cronjob-failing":            "LastRunFailed",
+	"image-name":                 "InvalidImageName",
+	"image-pull-backing-off":     "ImagePullBackOff",
+	"image-pull-failing":         "ImagePullBackOff",
+	"init-endless-deadline":      "ProgressDeadlineExceeded",
+	"init-failing":               "CrashLoopBackOff",
+	"job-backoff-limit":          "BackoffLimitExceeded",
+	"job-backoff-limit-retrying": "Retrying",
+	"job-deadline":               "DeadlineExceeded",
+	"job-failed":                 "PodFailurePolicy",
+	"liveness":                   "CrashLoopBackOff",
+	"node-gone-evicted":          "Unschedulable",
+	"node-gone-unreachable":      "NodeNotReady",
+	"oom-recovers-running":       "OOMKilled",
+	"paused":                     "Paused",
+	"readiness-deadline":         "ProgressDeadlineExceeded",
+	"readiness-lost":             "NotReady",
+	"rollout-surging":            "RollingOut",
+	"sidecar-failing":            "CrashLoopBackOff",
+	"startup":                    "CrashLoopBackOff",
+	"statefulset-stuck":          "CrashLoopBackOff",
+	"terminating-beyond-grace":   "TerminatingTooLong",
+	"terminating-in-grace":       "Terminating",
+	"unschedulable":              "Unschedulable",
+}
+
+// TestRecorded judges what a real cluster held, at its moment, and compares it with what a user would call it.
+func TestRecorded(t *testing.T) {
+	files, err := filepath.Glob("testdata/recorded/*.yaml")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			r := readRecording(t, file)
+			got, all := r.judge()
+			want := cmp.Or(otherwise[name].got, r.user)
+			if _, odd := otherwise[name]; odd && want == r.user {
+				t.Error("it stands in the table of those that differ, and does not")
+			}
+			if got.Status != want || recordedReasons[name] != "" && got.Reason != recordedReasons[name] {
+				t.Errorf("got %s %s: %s; want %s %s", got.Status, got.Reason, got.Message, want, recordedReasons[name])
+			}
+			if testing.Verbose() {
+				for _, v := range all {
+					t.Logf("%s %s: %s", v.Status, v.Reason, v.Message)
+				}
+			}
+		})
+	}
+	for name := range otherwise {
+		if _, err := os.Stat("testdata/recorded/" + name + ".yaml"); err != nil {
+			t.Errorf("the table of those that differ has %s, of which there is no recording", name)
+		}
+	}
+	for name := range recordedReasons {
+		if _, err := os.Stat("testdata/recorded/" + name + ".yaml"); err != nil {
+			t.Errorf("a reason is expected of %s, of which there is no recording", name)
+		}
+	}
+}
+
+// TestRecordedPodsTellNoNames sees to it that equal causes of pods are equal: no verdict on a pod names it.
+func TestRecordedPodsTellNoNames(t *testing.T) {
+	files, _ := filepath.Glob("testdata/recorded/*.yaml")
+	for _, file := range files {
+		r := readRecording(t, file)
+		for _, o := range r.objects {
+			if o.GetKind() != "Pod" {
+				continue
+			}
+			got := Object(kindOf(o), o, r.scene(o))
+			if name := o.GetName(); len(name) > 3 && strings.Contains(got.Message, name) ||
+				strings.Contains(got.Message, string(o.GetUID())) || strings.Contains(got.Message, "198.51.100.") {
+				t.Errorf("%s: %s %s: %s", file, got.Status, got.Reason, got.Message)
+			}
+		}
+	}
+}
+
+// recorded is a recording: what an API server held of a workload in a moment.
+type recorded struct {
+	user     Status // what a user would call it
+	at       time.Time
+	objects  []*unstructured.Unstructured
+	warnings map[types.UID]Warning // the latest about each object
+}
+
+var (
+	userCalls = regexp.MustCompile(`(?m)^# A user would call it (\w+)\.`)
+	momentAt  = regexp.MustCompile(`(?m)^# The time of the moment: (\S+)$`)
+)
+
+func readRecording(t *testing.T, file string) recorded {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, at := userCalls.FindSubmatch(data), momentAt.FindSubmatch(data)
+	if user == nil || at == nil {
+		t.Fatalf("%s has no comment that says what it is", file)
+	}
+	r := recorded{user: Status(user[1]), warnings: map[types.UID]Warning{}}
+	if r.at, err = time.Parse(time.RFC3339, string(at[1])); err != nil {
+		t.Fatal(err)
+	}
+	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(string(data)), 4096); ; {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(o)
+		if errors.Is(err, io.EOF) {
+			return r
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if o.GetKind() == "Event" {
+			r.tell(o)
+		} else {
+			r.objects = append(r.objects, o)
+		}
+	}
+}
+
+// tell puts in an Event, if it is a later Warning about its object than those before.
+func (r *recorded) tell(event *unstructured.Unstructured) {
+	text := func(path ...string) string {
+		s, _, _ := unstructured.NestedString(event.Object, path...)
+		return s
+	}
+	uid := types.UID(text("involvedObject", "uid"))
+	if text("type") != "Warning" || uid == "" {
+		return
+	}
+	w := Warning{Reason: text("reason"), Message: text("message")}
+	w.Time, _ = time.Parse(time.RFC3339, cmp.Or(text("lastTimestamp"), text("eventTime")))
+	if old, ok := r.warnings[uid]; !ok || !w.Time.Before(old.Time) {
+		r.warnings[uid] = w
+	}
+}
+
+func (r *recorded) scene(o *unstructured.Unstructured) Scene {
+	return Scene{Now: r.at, Warning: r.warnings[o.GetUID()]}
+}
+
+// judge returns the worst of the verdicts on the resources of the workload, and all of them.
+func (r *recorded) judge() (Verdict, []Verdict) {
+	var all []Verdict
+	for _, root := range Forest(r.objects, r.scene) {
+		if root.Object.GetKind() != "Node" { // it belongs to no workload
+			all = append(all, root.Joint.Verdict)
+		}
+	}
+	return Worst(all...), all
+}

@@ -1,0 +1,26 @@
+package health
+
+// replicaSet judges a ReplicaSet or a ReplicationController. Neither updates its pods.
+//
+// Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/replica-set-v1/#ReplicaSetStatus and
+// that of ReplicationController, which has the same fields.
+func replicaSet(s *fields, scene Scene) Assessment {
+	r := rollout{
+		want: s.numberOr(1, "spec", "replicas"), exist: s.numberOr(0, "status", "replicas"),
+		ready: s.numberOr(0, "status", "readyReplicas"),
+	}
+	if s.numberOr(0, "spec", "minReadySeconds") > 0 {
+		r.ready = s.numberOr(0, "status", "availableReplicas")
+	}
+	if c := s.condition("ReplicaFailure"); c.status == "True" && r.want+r.exist > 0 {
+		words := ", and its pods cannot be created"
+		if c.reason == "FailedDelete" {
+			words = ", and its pods cannot be deleted"
+		}
+		return r.failing(s, word(c.reason, "ReplicaFailure"), words+colon(wordsOfMany(c.message)), c.since)
+	}
+	if a, failing := r.cannotCreate(s, scene); failing {
+		return a
+	}
+	return r.progress(s)
+}

@@ -1,0 +1,224 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+)
+
+// What expressions may take.
+const (
+	// maxCost is what the expressions of a rule may cost together for one object, in CEL's units: it is enough to look at two thousand
+	// items of a list, which takes 20 ms at worst.
+	maxCost = 20_000
+	// maxTime ends an evaluation whose cost is wrong about its time.
+	maxTime = 5 * time.Second
+	// maxExpression is how long an expression may be, in characters.
+	maxExpression = 4096
+	// maxNesting is how deep all, exists, map and filter may be within each other.
+	maxNesting = 3
+	// interruptEvery is after how many steps of a comprehension the time is looked at.
+	interruptEvery = 100
+)
+
+// errTooExpensive is why an evaluation was ended.
+var errTooExpensive = errors.New("it costs too much")
+
+// environment is what all expressions are compiled in. It is made when the first one is: that takes a millisecond.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	var env *cel.Env
+	options := []cel.EnvOption{
+		ext.NativeTypes(reflect.TypeFor[Condition](), ext.ParseStructTags(true)),
+		cel.Variable("object", objectType),
+		cel.Variable("now", cel.TimestampType),
+		cel.OptionalTypes(),
+		cel.CrossTypeNumericComparisons(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.ParserExpressionSizeLimit(maxExpression),
+		cel.ParserRecursionLimit(64),
+		cel.ExpressionNodeLimit(maxExpression),
+		cel.RegexProgramSizeLimit(1000),
+		cel.ASTValidators(
+			cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(),
+			cel.ValidateComprehensionNestingLimit(maxNesting), literals{},
+		),
+	}
+	var err error
+	env, err = cel.NewEnv(append(options, functions(func() types.Adapter { return env.CELTypeAdapter() })...)...)
+	return env, err
+})
+
+// literals checks arguments that have to stand in the rule: a regular expression that comes from an object could be
+// one that takes for ever to compile, and a path that is wrong is found at load.
+type literals struct{}
+
+func (literals) Name() string { return "threeport.literals" }
+
+func (literals) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *cel.Issues) {
+	calls := ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.CallKind))
+	for _, node := range calls {
+		call := node.AsCall()
+		args := call.Args()
+		if call.IsMemberFunction() {
+			args = append([]ast.Expr{call.Target()}, args...)
+		}
+		if len(args) < 2 {
+			continue
+		}
+		second := args[1]
+		literal := second.Kind() == ast.LiteralKind
+		switch call.FunctionName() {
+		case overloads.Matches:
+			if !literal {
+				issues.ReportErrorAtID(second.ID(), "the pattern of matches has to be a literal string")
+			}
+		case "text", "flag", "time", "number", "list":
+			if !literal {
+				continue
+			}
+			if _, err := pathOf(second.AsLiteral()); err != nil {
+				issues.ReportErrorAtID(second.ID(), "%s", err.Error())
+			}
+		}
+	}
+}
+
+// expression is a compiled one.
+type expression struct {
+	program cel.Program
+}
+
+// compile checks an expression, which has to be of a type, or of one that only shows when it is evaluated.
+func compile(text string, want *cel.Type) (*expression, []issue) {
+	env, err := environment()
+	if err != nil {
+		return nil, []issue{{text: err.Error()}}
+	}
+	checked, issues := env.Compile(text)
+	if issues.Err() != nil {
+		var out []issue
+		for _, e := range issues.Errors() {
+			message, _, _ := strings.Cut(e.Message, "\n")
+			out = append(out, issue{line: e.Location.Line(), column: e.Location.Column() + 1, text: message})
+		}
+		return nil, out
+	}
+	if got := checked.OutputType(); !got.IsExactType(want) && !got.IsExactType(cel.DynType) {
+		return nil, []issue{{line: 1, column: 1, text: fmt.Sprintf("the expression gives %s, and has to give %s", cel.FormatCELType(got), cel.FormatCELType(want))}}
+	}
+	if cost, err := env.EstimateCost(checked, noSizes{}); err == nil && cost.Min > maxCost {
+		return nil, []issue{{line: 1, column: 1, text: fmt.Sprintf("the expression costs %d at least, and may cost %d", cost.Min, maxCost)}}
+	}
+	program, err := env.Program(checked,
+		cel.CostTracking(functionCosts{}),
+		cel.CostLimit(maxCost),
+		cel.InterruptCheckFrequency(interruptEvery),
+		cel.EvalOptions(cel.OptOptimize))
+	if err != nil {
+		return nil, []issue{{line: 1, column: 1, text: err.Error()}}
+	}
+	return &expression{program}, nil
+}
+
+// issue is what is wrong with an expression, at a place in it from 1; 0 for all of it.
+type issue struct {
+	line, column int
+	text         string
+}
+
+// noSizes knows nothing of the sizes in an object, so that of an estimate only the least counts.
+type noSizes struct{}
+
+func (noSizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
+
+func (noSizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+	return nil
+}
+
+// evaluation evaluates expressions for one object, together within one limit.
+type evaluation struct {
+	vars map[string]any
+	cost uint64
+}
+
+func newEvaluation(object map[string]any, now time.Time) *evaluation {
+	return &evaluation{vars: map[string]any{"object": object, "now": types.Timestamp{Time: now.UTC()}}}
+}
+
+// value evaluates an expression. An error wraps errTooExpensive if it was ended.
+func (e *evaluation) value(x *expression) (ref.Val, error) {
+	if e.cost > maxCost {
+		return nil, errTooExpensive
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), maxTime)
+	defer cancel()
+	v, details, err := x.program.ContextEval(ctx, e.vars)
+	if details != nil {
+		if cost := details.ActualCost(); cost != nil {
+			e.cost += *cost
+		}
+	}
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled), err != nil && ctx.Err() != nil, err == nil && e.cost > maxCost:
+		return nil, errTooExpensive
+	case err != nil:
+		return nil, err
+	case types.IsUnknownOrError(v):
+		return nil, fmt.Errorf("%v", v)
+	}
+	return v, nil
+}
+
+func (e *evaluation) bool(x *expression) (bool, error) {
+	v, err := e.value(x)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("it gives %s, not true or false", v.Type().TypeName())
+	}
+	return bool(b), nil
+}
+
+func (e *evaluation) text(x *expression) (string, error) {
+	v, err := e.value(x)
+	if err != nil {
+		return "", err
+	}
+	s, ok := v.(types.String)
+	if !ok {
+		return "", fmt.Errorf("it gives %s, not a string", v.Type().TypeName())
+	}
+	return string(s), nil
+}
+
+// time returns the time that an expression gives; the zero time if that is not known.
+func (e *evaluation) time(x *expression) (time.Time, error) {
+	v, err := e.value(x)
+	if err != nil {
+		return time.Time{}, err
+	}
+	t, ok := v.(types.Timestamp)
+	if !ok {
+		return time.Time{}, fmt.Errorf("it gives %s, not a time", v.Type().TypeName())
+	}
+	if !t.After(epoch) {
+		return time.Time{}, nil
+	}
+	return t.UTC(), nil
+}

@@ -1,0 +1,182 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Condition is one of an object's status conditions, as expressions see it. One that is not there has no status.
+//
+// Source: API conventions, "Typical status properties"; severity is Knative's and Cluster API's.
+type Condition struct {
+	Status             string    `cel:"status"`
+	Reason             string    `cel:"reason"`
+	Message            string    `cel:"message"`
+	Severity           string    `cel:"severity"`
+	ObservedGeneration int64     `cel:"observedGeneration"`
+	LastTransitionTime time.Time `cel:"lastTransitionTime"`
+	// Stale means that it is about an earlier generation of the object.
+	Stale bool `cel:"stale"`
+}
+
+// findCondition returns the condition of a type. What is malformed is an error, also two of a type that say different
+// things.
+func findCondition(object map[string]any, name string) (Condition, error) {
+	list, err := findList(object, []string{"status", "conditions"})
+	if err != nil {
+		return Condition{}, err
+	}
+	var found Condition
+	for _, item := range list {
+		c, ok := item.(map[string]any)
+		if !ok {
+			return Condition{}, fmt.Errorf("status.conditions holds %s, not only conditions", typeName(item))
+		}
+		if t, _ := c["type"].(string); t != name {
+			continue
+		}
+		read, err := readCondition(object, c)
+		if err != nil {
+			return Condition{}, fmt.Errorf("condition %s: %w", name, err)
+		}
+		if found.Status != "" && found.Status != read.Status {
+			return Condition{}, fmt.Errorf("condition %s is there twice, with different statuses", name)
+		}
+		found = read
+	}
+	return found, nil
+}
+
+func readCondition(object, c map[string]any) (Condition, error) {
+	var out Condition
+	var err error
+	for _, f := range []struct {
+		to   *string
+		name string
+	}{{&out.Status, "status"}, {&out.Reason, "reason"}, {&out.Message, "message"}, {&out.Severity, "severity"}} {
+		if *f.to, err = findText(c, []string{f.name}); err != nil {
+			return out, err
+		}
+	}
+	if out.LastTransitionTime, err = findTime(c, []string{"lastTransitionTime"}); err != nil {
+		return out, err
+	}
+	observed, there, err := findNumber(c, []string{"observedGeneration"})
+	if err != nil {
+		return out, err
+	}
+	generation, _, err := findNumber(object, []string{"metadata", "generation"})
+	out.ObservedGeneration, out.Stale = observed, there && observed < generation
+	return out, err
+}
+
+// find returns what stands at a path; nil if nothing does. It is an error if there is no object where the path goes on.
+func find(object map[string]any, path []string) (any, error) {
+	var at any = object
+	for i, name := range path {
+		if at == nil {
+			return nil, nil
+		}
+		m, ok := at.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s is %s, not an object", strings.Join(path[:i], "."), typeName(at))
+		}
+		at = m[name]
+	}
+	return at, nil
+}
+
+func mistyped(path []string, v any, want string) error {
+	return fmt.Errorf("%s is %s, not %s", strings.Join(path, "."), typeName(v), want)
+}
+
+func findText(object map[string]any, path []string) (string, error) {
+	v, err := find(object, path)
+	if v == nil || err != nil {
+		return "", err
+	}
+	text, ok := v.(string)
+	if !ok {
+		return "", mistyped(path, v, "a string")
+	}
+	return text, nil
+}
+
+func findFlag(object map[string]any, path []string) (bool, error) {
+	v, err := find(object, path)
+	if v == nil || err != nil {
+		return false, err
+	}
+	flag, ok := v.(bool)
+	if !ok {
+		return false, mistyped(path, v, "a boolean")
+	}
+	return flag, nil
+}
+
+func findList(object map[string]any, path []string) ([]any, error) {
+	v, err := find(object, path)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, mistyped(path, v, "a list")
+	}
+	return list, nil
+}
+
+// findNumber reads a whole number, which may stand there as a text, as some controllers write generations.
+func findNumber(object map[string]any, path []string) (n int64, there bool, err error) {
+	v, err := find(object, path)
+	if v == nil || err != nil {
+		return 0, false, err
+	}
+	switch v := v.(type) {
+	case int64:
+		return v, true, nil
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			return int64(v), true, nil
+		}
+	case string:
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return n, true, nil
+		}
+	}
+	return 0, false, mistyped(path, v, "a whole number")
+}
+
+// findTime reads a time; the zero time if it is not there.
+func findTime(object map[string]any, path []string) (time.Time, error) {
+	text, err := findText(object, path)
+	if text == "" || err != nil {
+		return time.Time{}, err
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}, mistyped(path, text, "a time of RFC 3339")
+	}
+	return t.UTC(), nil
+}
+
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case int64, float64:
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "of another type"
+}

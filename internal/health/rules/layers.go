@@ -1,0 +1,28 @@
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// Layers are rules of which the first that applies judges.
+type Layers []health.Rules
+
+// Judge asks the layers in turn.
+func (l Layers) Judge(kind schema.GroupKind, object map[string]any, now time.Time) (health.Assessment, bool) {
+	for _, layer := range l {
+		if a, ok := layer.Judge(kind, object, now); ok {
+			return a, true
+		}
+	}
+	return health.Assessment{}, false
+}
+
+// Covers reports whether a layer may have a rule for a kind.
+func (l Layers) Covers(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(l, func(layer health.Rules) bool { return layer.Covers(kind) })
+}

@@ -1,0 +1,37 @@
+package rules
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics tell of the rules of the user's own.
+type Metrics struct {
+	rules    prometheus.Gauge
+	broken   prometheus.Gauge
+	failures *prometheus.CounterVec
+}
+
+// NewMetrics registers them.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		rules: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "threeport_agent_health_rules",
+			Help: "Rules of --health-rules that are in use.",
+		}),
+		broken: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "threeport_agent_health_rules_failing",
+			Help: "1 while what --health-rules names cannot be read or is wrong, and the rules from before are in use.",
+		}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "threeport_agent_health_rule_failures_total",
+			Help: "Judgements by a rule of --health-rules that ended in Unknown because the rule failed, by reason.",
+		}, []string{"reason"}),
+	}
+	registry.MustRegister(m.rules, m.broken, m.failures)
+	return m
+}
+
+func (m *Metrics) use(s *Set) {
+	m.rules.Set(float64(s.Len()))
+	m.broken.Set(0)
+}
+
+func (m *Metrics) failed(reason string) { m.failures.WithLabelValues(reason).Inc() }

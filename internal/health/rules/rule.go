@@ -1,0 +1,268 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// The reasons of what a rule could not judge, and of what it did not have to.
+const (
+	// RuleFailed is the reason of Unknown where an expression could not be evaluated.
+	RuleFailed = "RuleFailed"
+	// ruleTooExpensive is the reason of Unknown where the expressions cost too much.
+	ruleTooExpensive = "RuleTooExpensive"
+
+	specNotObserved = "SpecNotObserved"
+)
+
+// maxDetail bounds what a message says in the words of the object, in bytes.
+const maxDetail = 512
+
+// rule judges the objects of some kinds of a group.
+type rule struct {
+	name         string
+	file         string
+	line, column int
+	source       source // to find places in expressions again
+
+	group    string
+	kinds    []string
+	versions []string // empty for all
+	gate     bool     // it is not asked as long as the controller has not seen the latest spec
+	checks   []*check // the one without a condition, if there is one, is the last
+
+	once   sync.Once
+	errors Errors
+}
+
+// phrase is an expression as it stands in the file.
+type phrase struct {
+	text string
+	node *yaml.Node // nil if there is none
+}
+
+// check says what an object is if it holds.
+type check struct {
+	line          int
+	status        health.Status
+	reason        string
+	message       string
+	condition     string        // the type of that which tells reason, detail and since
+	then          health.Status // what it is once until has come; empty to ask the next check
+	source        struct{ when, reasonFrom, detail, since, until phrase }
+	when          *expression // nil for else
+	reasonFrom    *expression // nil for none, like those that follow
+	detail, since *expression
+	until         *expression
+}
+
+// compile compiles the expressions of a rule, once.
+func (r *rule) compile() Errors {
+	r.once.Do(func() {
+		for i, c := range r.checks {
+			place := fmt.Sprintf("check %d", i+1)
+			if c.source.when.node == nil {
+				place = "else"
+			}
+			for _, x := range []struct {
+				name string
+				phrase
+				want *cel.Type
+				to   **expression
+			}{
+				{"when", c.source.when, cel.BoolType, &c.when},
+				{"reasonFrom", c.source.reasonFrom, cel.StringType, &c.reasonFrom},
+				{"detail", c.source.detail, cel.StringType, &c.detail},
+				{"since", c.source.since, cel.TimestampType, &c.since},
+				{"until", c.source.until, cel.TimestampType, &c.until},
+			} {
+				if x.node != nil {
+					*x.to = r.expression(place+", "+x.name, x.phrase, x.want)
+				}
+			}
+		}
+		r.source = source{} // it is only for errors
+	})
+	return r.errors
+}
+
+func (r *rule) expression(place string, p phrase, want *cel.Type) *expression {
+	x, issues := compile(p.text, want)
+	for _, i := range issues {
+		e := &Error{File: r.file, Line: p.node.Line, Column: p.node.Column, Rule: r.name, Place: place, Text: i.text}
+		if i.line > 0 {
+			e.ExprLine, e.ExprColumn = i.line, i.column
+			e.Line, e.Column = r.source.locate(p.node, i.line, i.column)
+		}
+		r.errors = append(r.errors, e)
+	}
+	return x
+}
+
+// subject is what a rule judges.
+type subject struct {
+	kind   schema.GroupKind
+	object map[string]any
+	eval   *evaluation
+	now    time.Time
+}
+
+// name says what it is, to begin a sentence with.
+func (s subject) name() string {
+	if name, err := findText(s.object, []string{"metadata", "name"}); err == nil && name != "" {
+		return s.kind.Kind + " " + name
+	}
+	return s.kind.Kind
+}
+
+// decide asks the checks in turn. The place is that of the check that decided, from 0; -1 if the object's generation or
+// an error did; false if none did.
+func (r *rule) decide(s subject) (a health.Assessment, place int, decided bool) {
+	if errs := r.compile(); len(errs) > 0 {
+		return r.failed(s, "", errs[0]), -1, true
+	}
+	if r.gate {
+		behind, err := isBehind(s.object)
+		if err != nil {
+			return r.failed(s, "", err), -1, true
+		}
+		if behind {
+			return assess(health.Reconciling, specNotObserved, "the controller of "+s.name()+" has not seen the latest spec yet"), -1, true
+		}
+	}
+	for i, c := range r.checks {
+		a, holds, err := c.ask(s)
+		switch {
+		case err != nil:
+			where := fmt.Sprintf(", check %d", i+1)
+			if c.when == nil {
+				where = ", else"
+			}
+			return r.failed(s, where, err), -1, true
+		case holds:
+			return a, i, true
+		}
+	}
+	return health.Assessment{}, -1, false
+}
+
+// failed is the verdict on what a rule cannot judge.
+func (r *rule) failed(s subject, where string, err error) health.Assessment {
+	reason := RuleFailed
+	if errors.Is(err, errTooExpensive) {
+		reason = ruleTooExpensive
+	}
+	return assess(health.Unknown, reason,
+		fmt.Sprintf("%s cannot be judged by the rule %s%s: %s", s.name(), ruleName(s.kind.Kind, r.group), where, concise(err.Error())))
+}
+
+// isBehind reports whether the object's controller has not seen its latest spec.
+//
+// Source: metadata.generation and status.observedGeneration, API conventions, "Typical status properties".
+func isBehind(object map[string]any) (bool, error) {
+	observed, there, err := findNumber(object, []string{"status", "observedGeneration"})
+	if err != nil || !there {
+		return false, err
+	}
+	generation, _, err := findNumber(object, []string{"metadata", "generation"})
+	return observed < generation, err
+}
+
+// ask judges by a check, if it holds.
+func (c *check) ask(s subject) (a health.Assessment, holds bool, err error) {
+	if c.when != nil {
+		if holds, err = s.eval.bool(c.when); err != nil || !holds {
+			return a, false, err
+		}
+	}
+	status, over := c.status, false
+	if c.until != nil {
+		until, err := s.eval.time(c.until)
+		if err != nil {
+			return a, false, err
+		}
+		if over = !until.IsZero() && !s.now.Before(until); !over {
+			a.Recheck = until
+		} else if status = c.then; status == "" {
+			return a, false, nil
+		}
+	}
+	a.Since = c.sinceWhen(s)
+	a.Status = status
+	if status == health.Healthy {
+		if c.then == "" {
+			a.Reason = c.reason
+		}
+		return a, true, nil
+	}
+	a.Reason, a.Message = c.say(s, over)
+	return a, true, nil
+}
+
+// say returns reason and message. Where the object does not tell what it is asked for, the rule's own words are enough.
+func (c *check) say(s subject, over bool) (reason, message string) {
+	var told Condition
+	if c.condition != "" {
+		told, _ = findCondition(s.object, c.condition) // the status does not depend on it
+	}
+	reason, detail := told.Reason, told.Message
+	if c.reasonFrom != nil {
+		reason, _ = s.eval.text(c.reasonFrom)
+	}
+	if c.detail != nil {
+		detail, _ = s.eval.text(c.detail)
+	}
+	if !camelCase.MatchString(reason) {
+		reason = c.reason
+	}
+	message = s.name() + " " + c.message
+	if over && c.status == health.Reconciling {
+		message += " for too long"
+	}
+	if detail = concise(detail); detail != "" {
+		message += ": " + detail
+	}
+	return reason, message
+}
+
+func (c *check) sinceWhen(s subject) time.Time {
+	var since time.Time
+	var err error
+	switch {
+	case c.since != nil:
+		since, err = s.eval.time(c.since)
+	case c.condition != "":
+		var told Condition
+		told, err = findCondition(s.object, c.condition)
+		since = told.LastTransitionTime
+	}
+	if err != nil {
+		return time.Time{}
+	}
+	return since
+}
+
+func assess(status health.Status, reason, message string) health.Assessment {
+	return health.Assessment{Verdict: health.Verdict{Status: status, Reason: reason, Message: message}}
+}
+
+// concise makes one line of a text, and cuts it.
+func concise(text string) string {
+	if len(text) > 8*maxDetail {
+		text = text[:8*maxDetail]
+	}
+	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "")
+	if len(text) > maxDetail {
+		text = strings.ToValidUTF8(text[:maxDetail], "") + "…"
+	}
+	return strings.TrimSuffix(text, ".")
+}

@@ -1,0 +1,42 @@
+package health
+
+import "fmt"
+
+// statefulSet judges a StatefulSet by its numbers. It has no deadline of its own, and most have no conditions: that it
+// takes too long is told by its pods. As long as none is known, it has as long as anything that starts.
+//
+// Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies
+func statefulSet(s *fields, scene Scene) Assessment {
+	want := s.numberOr(1, "spec", "replicas")
+	r := rollout{
+		want: want, exist: s.numberOr(0, "status", "replicas"), latest: s.numberOr(0, "status", "updatedReplicas"),
+		ready: s.numberOr(0, "status", "readyReplicas"),
+	}
+	if s.numberOr(0, "spec", "minReadySeconds") > 0 {
+		r.ready = s.numberOr(0, "status", "availableReplicas")
+	}
+	if s.text("spec", "updateStrategy", "type") != "OnDelete" {
+		// Pods below the partition stay as they are. It counts from the first pod, whatever spec.ordinals.start says.
+		r.updated = max(0, want-s.numberOr(0, "spec", "updateStrategy", "rollingUpdate", "partition"))
+	}
+	if a, failing := r.cannotCreate(s, scene); failing {
+		return a
+	}
+	a := r.progress(s)
+	// One pod after the other is made, unless all may be at once: the next has to wait.
+	if a.Reason != "ReplicasNotReady" {
+		return a
+	}
+	if waiting := r.want - r.exist; waiting > 0 && r.exist > 0 && s.text("spec", "podManagementPolicy") != "Parallel" {
+		if waiting == 1 {
+			a.Message += ", and 1 waits for those before it"
+		} else {
+			a.Message += fmt.Sprintf(", and %d wait for those before them", waiting)
+		}
+	}
+	a = pending(scene, s.created(), startup, Unhealthy, a.Reason, a.Message)
+	if a.Status == Unhealthy {
+		a.Part = Late // its pods, if they are known, tell better
+	}
+	return a
+}

@@ -1,0 +1,120 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func atTime(now time.Time) func(*unstructured.Unstructured) Scene {
+	return func(*unstructured.Unstructured) Scene { return Scene{Now: now} }
+}
+
+// shape writes trees as "a(b c(d))".
+func shape(nodes []*Node) string {
+	var out []string
+	for _, n := range nodes {
+		text := n.Object.GetName()
+		if len(n.Children) > 0 {
+			text += "(" + shape(n.Children) + ")"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestForest(t *testing.T) {
+	tests := []struct {
+		reason, objects, want string
+	}{
+		{"nothing", ``, ""},
+		{"objects without owners, in their order", `[{name: b, uid: b}, {name: a, uid: a}]`, "b a"},
+		{"what is owned comes before its owner", `[{name: c, uid: c, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}, {name: a, uid: a}]`, "a(b(c))"},
+		{"an owner that is not there", `[{name: a, uid: a, ownerReferences: [{uid: x}]}]`, "a"},
+		{"the controller before another owner", `[{name: a, uid: a}, {name: b, uid: b}, {name: c, uid: c, ownerReferences: [{uid: a}, {uid: b, controller: true}]}]`, "a b(c)"},
+		{"the first of owners that are there", `[{name: a, uid: a}, {name: b, uid: b}, {name: c, uid: c, ownerReferences: [{uid: x, controller: true}, {uid: b}, {uid: a}]}]`, "a b(c)"},
+		{"one that owns itself", `[{name: a, uid: a, ownerReferences: [{uid: a}]}]`, "a"},
+		{"two that own each other", `[{name: a, uid: a, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}]`, "a b"},
+		{"what is below a circle", `[{name: c, uid: c, ownerReferences: [{uid: a}]}, {name: a, uid: a, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}]`, "a(c) b"},
+		{"without UIDs nobody owns anything", `[{name: a}, {name: b, ownerReferences: [{uid: ""}]}]`, "a b"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			var objects []*unstructured.Unstructured
+			if tt.objects != "" {
+				list, _, err := unstructured.NestedSlice(parse(t, "{apiVersion: v1, kind: List, list: "+tt.objects+"}").Object, "list")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, meta := range list {
+					objects = append(objects, &unstructured.Unstructured{Object: map[string]any{
+						"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta,
+					}})
+				}
+			}
+			if got := shape(Forest(objects, atTime(caseTime))); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestEachOfAChainIsJudgedWithWhatIsBelowIt(t *testing.T) {
+	deployment := parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, uid: d, generation: 1}, spec: {replicas: 1},
+  status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1}}`)
+	set := parse(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-78, uid: r, generation: 1, ownerReferences: [{uid: d}]},
+  spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1}}`)
+	pod := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: web-78-x, uid: p, ownerReferences: [{uid: r}]},
+  status: {phase: Pending, containerStatuses: [{name: web, image: "example/app:9", state: {waiting: {reason: ErrImagePull}}}]}}`)
+	const cause = "Pod web-78-x ImagePullBackOff: image example/app:9 cannot be pulled"
+	root := Forest([]*unstructured.Unstructured{pod, set, deployment}, atTime(caseTime))[0]
+	for _, want := range []string{
+		"Deployment web has 0 of 1 replicas ready ← ReplicaSet web-78 ← " + cause,
+		"ReplicaSet web-78 has 0 of 1 replicas ready ← " + cause,
+		"image example/app:9 cannot be pulled",
+	} {
+		if got := root.Joint; got.Status != Down || got.Reason != "ImagePullBackOff" || got.Message != want {
+			t.Errorf("got %+v, want %s", got, want)
+		}
+		if len(root.Children) > 0 {
+			if root.Own.Status != Reconciling {
+				t.Errorf("by itself: got %+v", root.Own)
+			}
+			root = root.Children[0]
+		}
+	}
+}
+
+func TestPodsOfAManifestWithoutUIDsAreNotOne(t *testing.T) {
+	owner := parse(t, `{apiVersion: example.com/v1, kind: Thing, metadata: {name: t, uid: t}}`)
+	a := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{uid: t}]}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`)
+	b := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: b, ownerReferences: [{uid: t}]}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`)
+	got := Forest([]*unstructured.Unstructured{owner, a, b}, atTime(caseTime))[0].Joint
+	if got.Status != Unknown || !strings.HasSuffix(got.Message, "; 2 of 2 pods ready") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestALongChainTakesNoLongTime judges a chain of owners that no cluster has: its time is not the square of its length.
+func TestALongChainTakesNoLongTime(t *testing.T) {
+	const links = 5_000
+	objects := make([]*unstructured.Unstructured, links)
+	for i := range objects {
+		objects[i] = &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{
+				"name": fmt.Sprint("pod-", i), "uid": fmt.Sprint(i), "ownerReferences": []any{map[string]any{"uid": fmt.Sprint(i + 1)}},
+			},
+		}}
+	}
+	start := time.Now()
+	roots := Forest(objects, atTime(caseTime))
+	if len(roots) != 1 || len(roots[0].Joint.Message) > 2000 {
+		t.Errorf("%d roots, and a message of %d bytes", len(roots), len(roots[0].Joint.Message))
+	}
+	if took := time.Since(start); took > 20*time.Second { // by the square it would take minutes
+		t.Errorf("it took %s", took)
+	}
+}
