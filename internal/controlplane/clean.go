@@ -45,11 +45,14 @@ func cleanTime(name string, t *time.Time) (*time.Time, error) {
 }
 
 // cleanJSON is raw with the escapes \u0000 and those of unpaired surrogates
-// replaced, and invalid UTF-8 as well. It returns raw itself when there is
-// nothing to replace. raw is not parsed; marshalling it does that.
+// replaced, and NUL and invalid UTF-8 as well. It returns raw itself when there
+// is nothing to replace. raw is not parsed; marshalling it does that.
 func cleanJSON(raw json.RawMessage) json.RawMessage {
 	if !utf8.Valid(raw) {
 		raw = bytes.ToValidUTF8(raw, []byte(replacement))
+	}
+	if bytes.IndexByte(raw, 0) >= 0 {
+		raw = bytes.ReplaceAll(raw, []byte{0}, []byte(replacement))
 	}
 	var out []byte
 	done := 0 // raw[:done] is in out

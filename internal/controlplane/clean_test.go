@@ -1,7 +1,11 @@
 package controlplane
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -35,6 +39,7 @@ func TestCleanJSON(t *testing.T) {
 		{"half a pair, then a NUL", `"\ud83d\u0000"`, `"\ufffd\ufffd"`},
 		{"halves in the wrong order", `"\ude00\ud83d"`, `"\ufffd\ufffd"`},
 		{"invalid UTF-8", "\"a\xffb\"", "\"a\uFFFDb\""},
+		{"a bare NUL", "\"a\x00b\"", "\"a\uFFFDb\""},
 		{"cut off", `"\u00`, `"\u00`},
 		{"cut off after the backslash", `"\`, `"\`},
 		{"empty", ``, ``},
@@ -47,24 +52,90 @@ func TestCleanJSON(t *testing.T) {
 	}
 }
 
+func FuzzCleanText(f *testing.F) {
+	for _, seed := range []string{"", "plain", "a\x00b", "a\xff\xfeb", "\uFFFD", "\xed\xa0\x80"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		out := cleanText(in)
+		if !utf8.ValidString(out) || strings.Contains(out, "\x00") {
+			t.Errorf("%q became %q", in, out)
+		}
+		if fine := utf8.ValidString(in) && !strings.Contains(in, "\x00"); fine && in != out {
+			t.Errorf("%q needed nothing and became %q", in, out)
+		}
+		if cleanText(out) != out {
+			t.Errorf("%q, cleaned again, becomes %q", out, cleanText(out))
+		}
+	})
+}
+
 func FuzzCleanJSON(f *testing.F) {
-	for _, seed := range []string{`{"a":"\u0000"}`, `"\ud83d\ude00"`, `"\\\u0000"`, "\"\xff\""} {
+	for _, seed := range []string{
+		`{"a":"\u0000"}`, `"\ud83d\ude00"`, `"\\\u0000"`, "\"\xff\"", "\"\x00\"", `{"\u0000":1,"\ufffd":[1e400,null,true]}`,
+		`"\ud83d\\u0000"`, `"\\u0000"`, `"\ude00\ud83d\u0000"`, "\"\\\x00\"", "\"\xff\xfe\\ud800\"", "{\"\xff\":\"\x7f\"}",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		out := cleanJSON(in)
-		if json.Valid(in) != json.Valid(out) {
+		if !utf8.Valid(out) || bytes.IndexByte(out, 0) >= 0 {
 			t.Errorf("%q became %q", in, out)
 		}
-		var before, after any
-		if json.Unmarshal(in, &before) != nil || json.Unmarshal(out, &after) != nil {
+		if again := cleanJSON(out); !bytes.Equal(again, out) {
+			t.Errorf("%q, cleaned again, becomes %q", out, again)
+		}
+		if !json.Valid(in) {
 			return
 		}
-		// A run of invalid bytes becomes one U+FFFD here, and many in a parser.
-		if text, ok := after.(string); ok && utf8.Valid(in) && text != cleanText(before.(string)) {
-			t.Errorf("%q became %q", in, out)
+		if !json.Valid(out) {
+			t.Fatalf("%q became %q", in, out)
+		}
+		before, after := tokens(t, in), tokens(t, out)
+		if len(before) != len(after) {
+			t.Fatalf("%q became %q", in, out)
+		}
+		fine := utf8.Valid(in)
+		for i := range before {
+			if text, ok := before[i].(string); ok {
+				fine = fine && !strings.ContainsAny(text, "\x00"+replacement)
+				before[i] = merged(cleanText(text))
+				after[i] = merged(after[i].(string))
+			}
+			if text, ok := after[i].(string); ok && strings.Contains(text, "\x00") || before[i] != after[i] {
+				t.Errorf("%q became %q", in, out)
+			}
+		}
+		if fine && !bytes.Equal(in, out) {
+			t.Errorf("%q needed nothing and became %q", in, out)
 		}
 	})
+}
+
+// tokens returns the values, keys and brackets of a document in their order, as package json reads them.
+func tokens(t *testing.T, doc []byte) []any {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(doc))
+	decoder.UseNumber()
+	var out []any
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatalf("%q: %v", doc, err)
+		}
+		out = append(out, token)
+	}
+}
+
+// merged makes one U+FFFD of several in a row. Of a run of invalid bytes package json makes one for each.
+func merged(text string) string {
+	for strings.Contains(text, replacement+replacement) {
+		text = strings.ReplaceAll(text, replacement+replacement, replacement)
+	}
+	return text
 }
 
 func TestCleanTime(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -20,9 +21,13 @@ import (
 // 3 MiB.
 const maxAnswer = 16 << 20
 
+// ErrAnswerTooLarge is in the chain of the error of an answer that was not read to its end.
+var ErrAnswerTooLarge = errors.New("the answer is too large")
+
 // Client makes requests of the control-plane API. It is safe for concurrent use.
 type Client struct {
-	http *resty.Client
+	http    *resty.Client
+	allowed func() error
 }
 
 // New makes a client from a valid configuration. It reads the certificate and
@@ -53,7 +58,11 @@ func New(config Config) (*Client, error) {
 		SetDoNotParseResponse(true).
 		SetDisableWarn(true).
 		SetLogger(discard{})
-	return &Client{http: client}, nil
+	allowed := config.Allowed
+	if allowed == nil {
+		allowed = func() error { return nil }
+	}
+	return &Client{http: client, allowed: allowed}, nil
 }
 
 // Close ends the connections kept alive. Requests under way are not disturbed.
@@ -78,53 +87,71 @@ type request struct {
 	body   any // nil for none
 }
 
-// send makes one request and returns the rows of its answer, and the HTTP status.
-func send[T any](ctx context.Context, c *Client, q request) ([]T, int, error) {
-	// A request that never got a connection was not applied.
+// answer is what came of a request.
+type answer struct {
+	reached bool // it had a connection; without one it was not applied
+	status  int  // 0 if there was no answer
+	header  http.Header
+	body    []byte // to be cleared by who gets it
+}
+
+// exchange makes one request. The error is that of the network.
+func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answer, err error) {
+	if err := c.allowed(); err != nil {
+		return answer{}, err
+	}
 	var reached atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }}
-
 	req := c.http.R().SetContext(httptrace.WithClientTrace(ctx, trace)).SetQueryParams(q.query)
-	if q.body != nil {
-		body, err := encode(q.body)
-		if err != nil {
-			return nil, 0, &Error{Op: q.op, Unsendable: true, Err: err}
-		}
+	if body != nil {
 		req.SetHeader("Content-Type", "application/json").SetBody(body)
 	}
-	creates := q.method == http.MethodPost
-
-	answer, err := req.Execute(q.method, q.path)
-	status := 0
-	var body []byte
-	if answer != nil && answer.RawResponse != nil {
-		status = answer.StatusCode()
+	raw, err := req.Execute(q.method, q.path)
+	if raw != nil && raw.RawResponse != nil {
+		out.status, out.header = raw.StatusCode(), raw.Header()
 		if err == nil {
-			body, err = readAnswer(answer.RawResponse)
-			defer clear(body)
+			out.body, err = readAnswer(raw.RawResponse)
 		}
 	}
-	if err != nil && status < 400 {
-		return nil, status, &Error{Op: q.op, StatusCode: status, Ambiguous: creates && reached.Load(), Err: err}
+	out.reached = reached.Load()
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		c.Close() // the connection may be half open, and others with it: the next request makes a new one
+	}
+	return out, err
+}
+
+// send makes one request and returns its answer, and the HTTP status.
+func send[T any](ctx context.Context, c *Client, q request) (Response[T], int, error) {
+	var none Response[T]
+	var body []byte
+	if q.body != nil {
+		var err error
+		if body, err = encode(q.body); err != nil {
+			return none, 0, &Error{Op: q.op, Unsendable: true, Err: err}
+		}
+	}
+	creates := q.method == http.MethodPost
+	got, err := c.exchange(ctx, q, body)
+	defer clear(got.body)
+	if err != nil && got.status < 400 {
+		return none, got.status, &Error{Op: q.op, StatusCode: got.status, Ambiguous: creates && got.reached, Err: err}
 	}
 	var envelope Response[T]
-	bad := json.Unmarshal(body, &envelope)
-	if status >= 200 && status < 300 {
-		if bad == nil && envelope.Status.Code == 0 {
-			bad = errors.New("it has no status")
+	bad := json.Unmarshal(got.body, &envelope)
+	if got.status >= 200 && got.status < 300 {
+		// A success that calls itself something else is a proxy's, or cut together.
+		if code := envelope.Status.Code; bad != nil || code < 200 || code >= 300 {
+			return none, got.status, malformed(q, got.status)
 		}
-		if bad != nil {
-			return nil, status, malformed(q, status)
-		}
-		return envelope.Data, status, nil
+		return envelope, got.status, nil
 	}
-	return nil, status, &Error{
+	return none, got.status, &Error{
 		Op:         q.op,
-		StatusCode: status,
+		StatusCode: got.status,
 		Message:    shorten(envelope.Status.Error),
-		RetryAfter: parseRetryAfter(answer.Header().Get("Retry-After"), time.Now()),
+		RetryAfter: parseRetryAfter(got.header.Get("Retry-After"), time.Now()),
 		Foreign:    envelope.Status.Code == 0,
-		Ambiguous:  creates && status >= 500,
+		Ambiguous:  creates && got.status >= 500,
 	}
 }
 
@@ -146,7 +173,7 @@ func readAnswer(answer *http.Response) ([]byte, error) {
 			return nil, err
 		case len(body) > maxAnswer:
 			clear(body)
-			return nil, fmt.Errorf("the answer is too large: more than %d bytes", maxAnswer)
+			return nil, fmt.Errorf("%w: more than %d bytes", ErrAnswerTooLarge, maxAnswer)
 		case len(body) == cap(body):
 			larger := append(make([]byte, 0, min(2*cap(body), maxAnswer+1)), body...)
 			clear(body)
@@ -169,16 +196,15 @@ func malformed(q request, status int) *Error {
 
 // sendOne is send for an answer of exactly one object.
 func sendOne[T any](ctx context.Context, c *Client, q request) (T, int, error) {
-	rows, status, err := send[T](ctx, c, q)
+	var none T
+	answer, status, err := send[T](ctx, c, q)
 	if err != nil {
-		var none T
 		return none, status, err
 	}
-	if len(rows) != 1 {
-		var none T
+	if len(answer.Data) != 1 {
 		return none, status, malformed(q, http.StatusOK)
 	}
-	return rows[0], status, nil
+	return answer.Data[0], status, nil
 }
 
 // encode marshals without HTML escapes, which would make the text of a

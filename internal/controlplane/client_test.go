@@ -323,3 +323,18 @@ func TestConnectionsAreReused(t *testing.T) {
 		t.Errorf("%d connections for 20 requests", n)
 	}
 }
+
+func TestNoRequestIsMadeThatIsNotAllowed(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer server.Close()
+	refusal := errors.New("somebody else leads")
+	client, err := New(Config{Server: server.URL, Timeout: DefaultTimeout, Allowed: func() error { return refusal }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = client.CreateWorkloadEvent(t.Context(), WorkloadEvent{Timestamp: new(time.Now())})
+	if !errors.Is(err, refusal) || Ambiguous(err) || KindOf(err) != KindRetryable || asked.Load() > 0 {
+		t.Errorf("got %v, after %d requests", err, asked.Load())
+	}
+}

@@ -41,6 +41,10 @@ type Config struct {
 
 	// Timeout bounds one request.
 	Timeout time.Duration
+
+	// Allowed is asked before each request, which is not made if it returns an
+	// error; nil allows all.
+	Allowed func() error
 }
 
 // DefaultConfig is mutual TLS with the files where they are mounted. Server has

@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 )
@@ -61,19 +60,48 @@ func (c *Client) UpdateWorkloadResourceInstance(ctx context.Context, id int64, p
 	return c.patch(ctx, op, workloadResourceInstancesPath, id, patch)
 }
 
-// GetWorkloadResourceInstance reads one row. Compare its RuntimeDefinition
-// semantically: the server normalises it.
+// read gets one row. The answer has to be about the row that was asked for.
+func read[T any](ctx context.Context, c *Client, op, path string, id int64, idOf func(T) *int64) (T, error) {
+	q := request{op: op + " " + strconv.FormatInt(id, 10), method: http.MethodGet, path: row(path, id)}
+	got, _, err := sendOne[T](ctx, c, q)
+	if err != nil {
+		return got, err
+	}
+	if found := idOf(got); found == nil || *found != id {
+		var none T
+		return none, malformed(q, http.StatusOK)
+	}
+	return got, nil
+}
+
+// GetWorkloadInstance reads one row.
+func (c *Client) GetWorkloadInstance(ctx context.Context, id int64) (WorkloadInstance, error) {
+	return read(ctx, c, "get workload instance", workloadInstancesPath, id,
+		func(r WorkloadInstance) *int64 { return r.ID })
+}
+
+// GetHelmWorkloadInstance reads one row.
+func (c *Client) GetHelmWorkloadInstance(ctx context.Context, id int64) (HelmWorkloadInstance, error) {
+	return read(ctx, c, "get helm workload instance", helmWorkloadInstancesPath, id,
+		func(r HelmWorkloadInstance) *int64 { return r.ID })
+}
+
+// unread is a field of an answer that is skipped where it stands.
+type unread struct{}
+
+// UnmarshalJSON takes nothing.
+func (*unread) UnmarshalJSON([]byte) error { return nil }
+
+// GetWorkloadResourceInstance reads one row, without its JSONDefinition: of a Secret that holds the data,
+// which must not stay in memory. [WorkloadResourceInstance.Changes] compares what is read.
 func (c *Client) GetWorkloadResourceInstance(ctx context.Context, id int64) (WorkloadResourceInstance, error) {
-	q := request{
-		op:     fmt.Sprintf("get workload resource instance %d", id),
-		method: http.MethodGet,
-		path:   row(workloadResourceInstancesPath, id),
+	type reported struct {
+		WorkloadResourceInstance
+		JSONDefinition unread `json:"JSONDefinition"` // in place of the embedded one
 	}
-	got, _, err := sendOne[WorkloadResourceInstance](ctx, c, q)
-	if err == nil && (got.ID == nil || *got.ID != id) {
-		return WorkloadResourceInstance{}, malformed(q, http.StatusOK)
-	}
-	return got, err
+	got, err := read(ctx, c, "get workload resource instance", workloadResourceInstancesPath, id,
+		func(r reported) *int64 { return r.ID })
+	return got.WorkloadResourceInstance, err
 }
 
 // CreateWorkloadEvent creates a row and returns its ID. Created is false if a server
@@ -125,14 +153,14 @@ func (c *Client) FindWorkloadEvent(ctx context.Context, runtimeEventUID string) 
 	}
 	// No page or size: the first 50 rows, oldest first, are the default.
 	q.query = map[string]string{"runtimeeventuid": uid}
-	rows, _, err := send[struct {
+	answer, _, err := send[struct {
 		ID              *int64
 		RuntimeEventUID *string
 	}](ctx, c, q)
 	if err != nil {
 		return 0, false, err
 	}
-	for _, row := range rows {
+	for _, row := range answer.Data {
 		if row.ID == nil || row.RuntimeEventUID == nil || *row.RuntimeEventUID != uid {
 			continue
 		}
@@ -140,8 +168,78 @@ func (c *Client) FindWorkloadEvent(ctx context.Context, runtimeEventUID string) 
 			id, found = *row.ID, true
 		}
 	}
-	if !found && len(rows) > 0 {
-		return 0, false, &Error{Op: q.op, Unsendable: true, Message: "the server does not filter by runtimeeventuid"}
+	if !found && len(answer.Data) > 0 {
+		return 0, false, unfiltered(q, "runtimeeventuid")
 	}
 	return id, found, nil
+}
+
+// unfiltered is the error of a server that answered with rows that were not asked for.
+func unfiltered(q request, filter string) *Error {
+	return &Error{Op: q.op, Unsendable: true, Message: "the server does not filter by " + filter}
+}
+
+// EventFilter selects rows of Events: those that have every value which is not zero. One has to be given.
+type EventFilter struct {
+	RuntimeEventUID        string
+	WorkloadInstanceID     int64
+	HelmWorkloadInstanceID int64
+}
+
+// query returns the filter as the query of a list.
+func (f EventFilter) query() map[string]string {
+	query := map[string]string{}
+	if f.RuntimeEventUID != "" {
+		query["runtimeeventuid"] = cleanText(f.RuntimeEventUID)
+	}
+	if f.WorkloadInstanceID != 0 {
+		query["workloadinstanceid"] = strconv.FormatInt(f.WorkloadInstanceID, 10)
+	}
+	if f.HelmWorkloadInstanceID != 0 {
+		query["helmworkloadinstanceid"] = strconv.FormatInt(f.HelmWorkloadInstanceID, 10)
+	}
+	return query
+}
+
+// ignored returns the name of a filter that a row does not pass, or "".
+func (f EventFilter) ignored(row WorkloadEvent) string {
+	is := func(id *int64, want int64) bool { return want == 0 || id != nil && *id == want }
+	switch uid := row.RuntimeEventUID; {
+	case f.RuntimeEventUID != "" && (uid == nil || *uid != cleanText(f.RuntimeEventUID)):
+		return "runtimeeventuid"
+	case !is(row.WorkloadInstanceID, f.WorkloadInstanceID):
+		return "workloadinstanceid"
+	case !is(row.HelmWorkloadInstanceID, f.HelmWorkloadInstanceID):
+		return "helmworkloadinstanceid"
+	}
+	return ""
+}
+
+// ListWorkloadEvents returns one page of the rows that a filter selects, by ascending ID, and how many there are on all
+// pages. Pages count from 1. Every row has an ID. The rows of a server that ignored the filter are a permanent error,
+// as in [Client.FindWorkloadEvent].
+func (c *Client) ListWorkloadEvents(
+	ctx context.Context, filter EventFilter, page, size int,
+) (rows []WorkloadEvent, total int64, err error) {
+	q := request{op: "list workload events", method: http.MethodGet, path: workloadEventsPath, query: filter.query()}
+	if len(q.query) == 0 {
+		return nil, 0, &Error{Op: q.op, Unsendable: true, Message: "no filter is given"}
+	}
+	q.query["page"], q.query["size"] = strconv.Itoa(page), strconv.Itoa(size)
+	answer, _, err := send[WorkloadEvent](ctx, c, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, row := range answer.Data {
+		if row.ID == nil {
+			return nil, 0, malformed(q, http.StatusOK)
+		}
+		if name := filter.ignored(row); name != "" {
+			return nil, 0, unfiltered(q, name)
+		}
+	}
+	if answer.Meta.TotalCount < int64(len(answer.Data)) {
+		return nil, 0, malformed(q, http.StatusOK)
+	}
+	return answer.Data, answer.Meta.TotalCount, nil
 }

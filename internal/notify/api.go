@@ -3,7 +3,6 @@ package notify
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 	"github.com/threeport/threeport-agent/internal/observe"
@@ -43,46 +42,38 @@ func (a *API) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error
 }
 
 func (a *API) operation(ctx context.Context, op observe.Operation, known bool) error {
-	definition, err := op.Definition()
+	row, err := OperationRow(op, known)
 	if err != nil { // it will not be JSON at the next try either
 		return &controlplane.Error{Op: "update workload resource instance", Unsendable: true, Err: err}
 	}
-	last := lastOperation(op, known)
-	patch := controlplane.WorkloadResourceInstance{LastOperation: &last, RuntimeDefinition: definition}
-	return a.client.UpdateWorkloadResourceInstance(ctx, op.Claim.Resource.ID, patch)
+	return a.client.UpdateWorkloadResourceInstance(ctx, op.Claim.Resource.ID, row)
 }
 
-// lastOperation is the word for an operation: the first report of an incarnation is ADDED.
-func lastOperation(op observe.Operation, known bool) string {
-	switch {
-	case op.Deleted:
-		return controlplane.OperationDeleted
-	case known:
-		return controlplane.OperationModified
-	default:
-		return controlplane.OperationAdded
-	}
-}
-
-// event returns the receipt of the Event's row. Creating one is not idempotent: when an earlier try may have
-// made a row, it is looked for first. A row that is there already is brought up to date, and one that is gone is
-// made anew.
+// event returns the receipt of the Event's row. Creating one is not idempotent: when an earlier try, or an earlier
+// process, may have made a row, it is looked for first. A row that is there already is brought up to date, and one that
+// is gone is made anew.
 func (a *API) event(ctx context.Context, ev observe.Event, item outbox.Item) (outbox.Receipt, error) {
-	receipt := item.Receipt
-	if receipt.RowID == 0 && item.Attempt > 1 {
-		row, _, err := a.client.FindWorkloadEvent(ctx, string(ev.UID))
-		if err != nil {
-			return receipt, err
-		}
-		receipt.RowID = row
-	}
+	receipt, unsure := item.Receipt, item.Attempt > 1 || ev.Early
 	if receipt.RowID != 0 {
-		err := a.client.UpdateWorkloadEvent(ctx, receipt.RowID, update(ev, receipt))
+		err := a.client.UpdateWorkloadEvent(ctx, receipt.RowID, EventUpdate(ev, receipt))
 		if controlplane.KindOf(err) != controlplane.KindNotFound {
 			return receipt, err
 		}
+		unsure = true // the try before this one may have found the same, and made another
 	}
-	row, created, err := a.client.CreateWorkloadEvent(ctx, workloadEvent(ev))
+	if unsure {
+		row, found, err := a.client.FindWorkloadEvent(ctx, string(ev.UID))
+		if err != nil {
+			return item.Receipt, err
+		}
+		if receipt = (outbox.Receipt{RowID: row}); found {
+			err := a.client.UpdateWorkloadEvent(ctx, row, EventUpdate(ev, receipt))
+			if controlplane.KindOf(err) != controlplane.KindNotFound {
+				return receipt, err
+			}
+		}
+	}
+	row, created, err := a.client.CreateWorkloadEvent(ctx, EventRow(ev))
 	switch {
 	case err != nil:
 		return receipt, err
@@ -90,37 +81,5 @@ func (a *API) event(ctx context.Context, ev observe.Event, item outbox.Item) (ou
 		return outbox.Receipt{RowID: row, Instance: ev.Workload}, nil
 	}
 	receipt = outbox.Receipt{RowID: row}
-	return receipt, a.client.UpdateWorkloadEvent(ctx, row, update(ev, receipt))
-}
-
-// update returns what of an Event changes in a row that exists. The row stays with the instance that it was made
-// for: v0 cannot take it from one, so an Event whose object is claimed by another workload now would be both's.
-func update(ev observe.Event, receipt outbox.Receipt) controlplane.WorkloadEvent {
-	out := workloadEvent(ev)
-	out.WorkloadInstanceID, out.HelmWorkloadInstanceID = nil, nil
-	if receipt.Instance != ev.Workload {
-		out.WorkloadResourceInstanceID = nil
-	}
-	return out
-}
-
-func workloadEvent(ev observe.Event) controlplane.WorkloadEvent {
-	uid := string(ev.UID)
-	at := ev.Time.UTC().Truncate(time.Microsecond)
-	out := controlplane.WorkloadEvent{
-		RuntimeEventUID: &uid,
-		Type:            &ev.Type,
-		Reason:          &ev.Reason,
-		Message:         &ev.Message,
-		Timestamp:       &at,
-	}
-	if ev.Workload.Type == target.HelmWorkloadInstance {
-		out.HelmWorkloadInstanceID = &ev.Workload.ID
-	} else {
-		out.WorkloadInstanceID = &ev.Workload.ID
-	}
-	if ev.ResourceID > 0 {
-		out.WorkloadResourceInstanceID = &ev.ResourceID
-	}
-	return out
+	return receipt, a.client.UpdateWorkloadEvent(ctx, row, EventUpdate(ev, receipt))
 }

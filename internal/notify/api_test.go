@@ -42,7 +42,7 @@ type plane struct {
 
 func newPlane(t *testing.T) *plane {
 	t.Helper()
-	store, err := server.Open(t.Context(), "sqlite::memory:")
+	store, err := server.Open(t.Context(), "sqlite::memory:", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func (p *plane) deliver(reports ...observe.Report) *bench {
 	p.t.Helper()
 	config := DefaultConfig()
 	config.Concurrency = 1
-	config.Backoff = Backoff{Base: time.Microsecond, Max: time.Microsecond}
+	impatient := outbox.Config{Backoff: outbox.Backoff{Base: time.Microsecond, Max: time.Microsecond}}
 	ctx, cancel := context.WithCancel(p.t.Context())
 	defer cancel()
 	var b *bench
@@ -141,7 +141,7 @@ func (p *plane) deliver(reports ...observe.Report) *bench {
 			cancel() // the rest is flushed
 		}
 	}
-	b = newBench(config, &script{answer: func(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {
+	b = newBenchOf(config, impatient, &script{answer: func(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {
 		offer()
 		return p.api.Send(ctx, item)
 	}})

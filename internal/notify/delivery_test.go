@@ -3,11 +3,11 @@ package notify
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/observe"
+	"github.com/threeport/threeport-agent/internal/outbox"
 	"github.com/threeport/threeport-agent/internal/target"
 )
 
@@ -92,6 +92,25 @@ func TestAnAmbiguousPostEndsInOneRow(t *testing.T) {
 	}
 }
 
+// A row that somebody removed is made anew, and that is not done twice either.
+func TestARowThatIsGoneIsMadeAnewOnce(t *testing.T) {
+	p := newPlane(t)
+	p.cut = func(_ string, n int) (bool, bool) {
+		if n == 2 {
+			for _, row := range p.events() {
+				p.call("DELETE", fmt.Sprintf("/v0/workload-events/%d", row.ID), "")
+			}
+		}
+		return true, n != 4
+	}
+	p.deliver(p.event("uid-1", "1"), p.event("uid-1", "2"))
+	p.expectRequests("POST workload-events", "PATCH workload-events", "GET workload-events", "POST workload-events",
+		"PATCH workload-events", "GET workload-events", "PATCH workload-events")
+	if rows := p.events(); len(rows) != 1 || rows[0].Message != "message 2" {
+		t.Errorf("rows are %+v", rows)
+	}
+}
+
 // The version that follows an ambiguous try finds its row.
 func TestARepeatAfterAnAmbiguousPostUpdatesItsRow(t *testing.T) {
 	p := newPlane(t)
@@ -139,10 +158,16 @@ func TestAStatusIsWrittenToItsInstance(t *testing.T) {
 
 func TestWhatTheControlPlaneDoesNotHaveIsGivenUp(t *testing.T) {
 	p := newPlane(t)
-	b := p.deliver(observe.Status{Workload: shop, Status: "Healthy"})
-	got := b.box.Progress(shop)
-	if got.Rejected != 1 || !strings.Contains(got.Rejections[0].Reason, "record not found") {
+	report := observe.Status{Workload: shop, Status: "Healthy"}
+	b := p.deliver(report)
+	if got := b.box.Progress(shop); got.Rejected != 0 || got.Pending != 0 {
 		t.Errorf("progress is %+v", got)
+	}
+	if got := b.metric(t, "threeport_agent_reports_total", "status", "gone"); got != 1 {
+		t.Errorf("%v are counted as gone", got)
+	}
+	if got := b.box.State(report.Key()); got.Receipt != (outbox.Receipt{}) {
+		t.Errorf("remembered is %+v", got)
 	}
 	p.expectRequests("PATCH workload-instances")
 }

@@ -71,13 +71,17 @@ type bench struct {
 }
 
 func newBench(config Config, sender Sender) *bench {
-	b := &bench{box: outbox.New(nil), registry: prometheus.NewRegistry()}
+	return newBenchOf(config, outbox.DefaultConfig(), sender)
+}
+
+func newBenchOf(config Config, box outbox.Config, sender Sender) *bench {
+	b := &bench{box: outbox.New(box, nil), registry: prometheus.NewRegistry()}
 	log := funcr.New(func(_, line string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.logs = append(b.logs, line)
 	}, funcr.Options{})
-	b.Notifier = New(config, b.box, sender, NewMetrics(b.registry, b.box.Pending), log)
+	b.Notifier = New(config, b.box, sender, nil, NewMetrics(b.registry, b.box), log)
 	return b
 }
 
@@ -113,6 +117,21 @@ func (b *bench) flush(t *testing.T, reports ...observe.Report) {
 		b.box.Offer(r)
 	}
 	if err := b.start(t)(); err != nil {
+		t.Error(err)
+	}
+}
+
+// settle delivers reports as long as it takes, and stops then: for use in a synctest bubble.
+func (b *bench) settle(t *testing.T, reports ...observe.Report) {
+	t.Helper()
+	for _, r := range reports {
+		b.box.Offer(r)
+	}
+	stop := b.start(t)
+	for b.box.Pending() > 0 {
+		time.Sleep(time.Minute)
+	}
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,8 +2,8 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -11,6 +11,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 	"github.com/threeport/threeport-agent/internal/outbox"
+	"github.com/threeport/threeport-agent/internal/target"
 )
 
 // Sender delivers one report. Its errors are those of package controlplane, which tells what to do about
@@ -19,27 +20,31 @@ type Sender interface {
 	Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error)
 }
 
+// Adopter reads what the control plane has of a workload, and tells the outbox ([outbox.Outbox.Adopt]). Its errors are
+// like those of a [Sender], or [ErrNotYet]. Attempt counts from 1.
+type Adopter interface {
+	Adopt(ctx context.Context, workload target.Instance, attempt int) error
+}
+
+// ErrNotYet says that a workload has to be seen whole before it can be adopted.
+var ErrNotYet = errors.New("not all of the workload has been seen yet")
+
+// notYet is how long it is waited for that at first.
+const notYet = 200 * time.Millisecond
+
 // Config sets how reports are delivered.
 type Config struct {
 	// Concurrency is the number of reports that may be on their way at a time, 1 to 256.
 	Concurrency int
 	// ShutdownTimeout bounds the flush of what is pending when the agent stops.
 	ShutdownTimeout time.Duration
-	// Backoff bounds the wait before a report is sent again: a random time up to Base, which doubles with
-	// each try, up to Max.
-	Backoff Backoff
 }
-
-// Backoff is exponential with full jitter, so that a fleet which lost its control plane does not come back
-// all at once.
-type Backoff struct{ Base, Max time.Duration }
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{
 		Concurrency:     8,
 		ShutdownTimeout: 25 * time.Second,
-		Backoff:         Backoff{Base: 500 * time.Millisecond, Max: 20 * time.Second},
 	}
 }
 
@@ -50,19 +55,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("send concurrency is %d: give a number from 1 to 256", c.Concurrency)
 	case c.ShutdownTimeout <= 0:
 		return fmt.Errorf("shutdown timeout is %s: give a duration above 0, such as 25s", c.ShutdownTimeout)
-	case c.Backoff.Base <= 0 || c.Backoff.Max < c.Backoff.Base:
-		return fmt.Errorf("backoff is %s to %s: give two durations above 0, the larger last", c.Backoff.Base, c.Backoff.Max)
 	}
 	return nil
-}
-
-// delay returns how long to wait after the given number of failed tries.
-func (b Backoff) delay(attempt int) time.Duration {
-	limit := b.Max
-	if doublings := max(attempt-1, 0); b.Base <= b.Max>>min(doublings, 62) {
-		limit = b.Base << doublings
-	}
-	return rand.N(limit) + 1 //nolint:gosec // jitter is no secret
 }
 
 // Notifier drains an outbox into a sender.
@@ -70,6 +64,7 @@ type Notifier struct {
 	config  Config
 	outbox  *outbox.Outbox
 	sender  Sender
+	adopter Adopter
 	metrics *Metrics
 	log     logr.Logger
 
@@ -77,13 +72,22 @@ type Notifier struct {
 	failing bool // since a report failed, until none is left that did
 }
 
-// New returns a notifier that does nothing until it is run.
-func New(config Config, box *outbox.Outbox, sender Sender, metrics *Metrics, log logr.Logger) *Notifier {
-	return &Notifier{config: config, outbox: box, sender: sender, metrics: metrics, log: log}
+// New returns a notifier that does nothing until it is run. The adopter is nil if the outbox does not adopt.
+func New(
+	config Config, box *outbox.Outbox, sender Sender, adopter Adopter, metrics *Metrics, log logr.Logger,
+) *Notifier {
+	return &Notifier{config: config, outbox: box, sender: sender, adopter: adopter, metrics: metrics, log: log}
 }
 
-// Run delivers until the context ends. Then it closes the outbox, flushes what is pending for at most the
-// shutdown timeout, and returns an error if something was left.
+// ErrDeposed is the cause of a context with which [Notifier.Run] does not flush: another agent reports now.
+var ErrDeposed = errors.New("another agent reports now")
+
+// ErrNotFlushed says that reports were left when the time for the flush was over.
+var ErrNotFlushed = errors.New("not all reports were delivered")
+
+// Run delivers until the context ends. Then it closes the outbox, flushes what is pending for at most the shutdown
+// timeout, and returns [ErrNotFlushed] if something was left. If the context ended because of [ErrDeposed], it ends at
+// once, with what is on its way.
 func (n *Notifier) Run(ctx context.Context) error {
 	flush, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -98,6 +102,11 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}()
 
 	<-ctx.Done()
+	if errors.Is(context.Cause(ctx), ErrDeposed) {
+		cancel()
+		<-done
+		return nil
+	}
 	n.outbox.Close()
 	deadline := time.NewTimer(n.config.ShutdownTimeout)
 	defer deadline.Stop()
@@ -108,7 +117,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 		<-done
 	}
 	if left := n.outbox.Pending(); left > 0 {
-		return fmt.Errorf("flush: %d reports were not delivered within %s", left, n.config.ShutdownTimeout)
+		return fmt.Errorf("flush: %w within %s, %d are left", ErrNotFlushed, n.config.ShutdownTimeout, left)
 	}
 	return nil
 }
@@ -120,44 +129,68 @@ func (n *Notifier) deliver(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		receipt, err := n.sender.Send(ctx, item)
+		receipt, err := n.send(ctx, item)
 		n.settle(ctx, item, receipt, err)
 	}
+}
+
+func (n *Notifier) send(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {
+	if adoption, ok := item.Report.(outbox.Adoption); ok {
+		return outbox.Receipt{}, n.adopter.Adopt(ctx, adoption.Workload, item.Attempt)
+	}
+	return n.sender.Send(ctx, item)
 }
 
 // settle tells the outbox what became of an item. The mutex keeps that and the log in step.
 func (n *Notifier) settle(ctx context.Context, item outbox.Item, receipt outbox.Receipt, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	kind := controlplane.KindOf(err)
-	switch {
-	case err == nil:
+	if ctx.Err() != nil && err != nil {
+		n.outbox.Fail(item, outbox.Failure{Cause: err}) // it was cut off; what is left is counted in Run
+		return
+	}
+	if errors.Is(err, ErrNotYet) {
+		n.outbox.Postpone(item, notYet)
+		return
+	}
+	switch kind := controlplane.KindOf(err); kind {
+	case controlplane.KindNone:
 		n.outbox.Accept(item, receipt)
 		n.metrics.accepted(item)
-	case ctx.Err() != nil:
-		n.outbox.Retry(item, 0, err) // the time for the flush is over; what is left is counted in Run
-		return
-	case kind == controlplane.KindPermanent || kind == controlplane.KindNotFound:
+	case controlplane.KindNotFound:
+		n.outbox.Gone(item)
+		n.metrics.count(item, resultGone)
+		n.tell("The control plane has no such row any more; the report is dropped", item, err)
+	case controlplane.KindPermanent:
 		n.outbox.Reject(item, err)
-		n.metrics.rejected(item)
-		n.log.Info("The control plane refused a report for good", "report", item.Report.String(),
-			"instance", item.Report.Instance().String(), "error", err.Error())
-	default:
-		delay := controlplane.RetryAfter(err)
-		if delay <= 0 {
-			delay = n.config.Backoff.delay(item.Attempt)
-		}
-		n.outbox.Retry(item, delay, err)
-		n.metrics.retried(item)
-		if !n.failing {
-			n.failing = true
-			n.log.Info("Delivery fails; reports are kept and sent again", "report", item.Report.String(),
-				"instance", item.Report.Instance().String(), "error", err.Error())
-		}
+		n.metrics.count(item, resultRejected)
+		n.tell("The control plane refused a report for good", item, err)
+	case controlplane.KindRetryable, controlplane.KindUnauthorized:
+		n.fail(item, err, kind)
 		return
 	}
 	if n.failing && n.outbox.Failing() == 0 {
 		n.failing = false
 		n.log.Info("Delivery recovered")
 	}
+}
+
+// fail puts an item back.
+func (n *Notifier) fail(item outbox.Item, err error, kind controlplane.Kind) {
+	refused := kind == controlplane.KindUnauthorized
+	n.outbox.Fail(item, outbox.Failure{Cause: err, RetryAfter: controlplane.RetryAfter(err), General: refused})
+	n.metrics.count(item, resultRetried)
+	if n.failing {
+		return
+	}
+	n.failing = true
+	if refused {
+		n.tell("The control plane refuses the agent's credentials; they are read again, and reports are kept", item, err)
+	} else {
+		n.tell("Delivery fails; reports are kept and sent again", item, err)
+	}
+}
+
+func (n *Notifier) tell(what string, item outbox.Item, err error) {
+	n.log.Info(what, "report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error())
 }

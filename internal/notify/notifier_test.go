@@ -27,7 +27,6 @@ func TestTheOutcomeDecidesWhatBecomesOfAReport(t *testing.T) {
 		{"a timeout passes", &controlplane.Error{Err: context.DeadlineExceeded}, 1, 0, 1, 0},
 		{"somebody's cancelled context is not the end", &controlplane.Error{Err: context.Canceled}, 1, 0, 1, 0},
 		{"a 400 is for good", errBad, 0, 1, 0, 1},
-		{"a row that is gone does not come back", &controlplane.Error{StatusCode: 404}, 0, 1, 0, 1},
 		{"what cannot be sent cannot be sent later", &controlplane.Error{Unsendable: true}, 0, 1, 0, 1},
 	}
 	for _, tt := range tests {
@@ -59,47 +58,13 @@ func TestTheOutcomeDecidesWhatBecomesOfAReport(t *testing.T) {
 	}
 }
 
-func TestAWaitIsRandomUpToALimitThatDoubles(t *testing.T) {
-	tests := []struct {
-		reason  string
-		backoff Backoff
-		attempt int
-		limit   time.Duration
-	}{
-		{"the first", Backoff{time.Second, time.Minute}, 1, time.Second},
-		{"the second", Backoff{time.Second, time.Minute}, 2, 2 * time.Second},
-		{"the sixth", Backoff{time.Second, time.Minute}, 6, 32 * time.Second},
-		{"the seventh reaches the maximum", Backoff{time.Second, time.Minute}, 7, time.Minute},
-		{"a maximum that is a power", Backoff{time.Second, 4 * time.Second}, 3, 4 * time.Second},
-		{"far beyond", Backoff{time.Second, time.Minute}, 10_000, time.Minute},
-		{"a base that would overflow into the range", Backoff{time.Hour, 24 * time.Hour}, 27, 24 * time.Hour},
-		{"always the maximum", Backoff{time.Minute, time.Minute}, 1, time.Minute},
-		{"as short as can be", Backoff{1, 1}, 1, 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.reason, func(t *testing.T) {
-			shortest, longest := tt.limit, time.Duration(0)
-			for range 2000 {
-				d := tt.backoff.delay(tt.attempt)
-				shortest, longest = min(shortest, d), max(longest, d)
-			}
-			if shortest <= 0 || longest > tt.limit {
-				t.Errorf("waits are %s to %s, want them above 0 and up to %s", shortest, longest, tt.limit)
-			}
-			if tt.limit > 1 && (shortest > tt.limit/20 || longest < tt.limit-tt.limit/20) {
-				t.Errorf("waits are %s to %s, want them spread from 0 to %s", shortest, longest, tt.limit)
-			}
-		})
-	}
-}
-
 func TestRetriesKeepToTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := DefaultConfig()
-		config.Backoff = Backoff{Base: time.Second, Max: 8 * time.Second}
 		config.ShutdownTimeout = time.Hour
 		sender := fails(slices.Repeat([]error{errBusy}, 20)...)
-		newBench(config, sender).flush(t, status(1, "Healthy"))
+		b := newBenchOf(config, outbox.Config{Backoff: outbox.Backoff{Base: time.Second, Max: 8 * time.Second}}, sender)
+		b.settle(t, status(1, "Healthy"))
 		if len(sender.sends) != 21 {
 			t.Fatalf("sent %d times", len(sender.sends))
 		}
@@ -122,7 +87,7 @@ func TestRetryAfterIsHonouredExactly(t *testing.T) {
 			errs = append(errs, &controlplane.Error{StatusCode: 429, RetryAfter: wait})
 		}
 		sender := fails(errs...)
-		newBench(config, sender).flush(t, status(1, "Healthy"))
+		newBench(config, sender).settle(t, status(1, "Healthy"))
 		for i, want := range waits {
 			if waited := sender.sends[i+1].Sub(sender.sends[i]); waited != want {
 				t.Errorf("waited %s, want %s", waited, want)
@@ -270,8 +235,6 @@ func TestConfigValidation(t *testing.T) {
 		{"the least", func(c *Config) { c.Concurrency = 1 }, true},
 		{"too much", func(c *Config) { c.Concurrency = 257 }, false},
 		{"no time to stop", func(c *Config) { c.ShutdownTimeout = 0 }, false},
-		{"no wait", func(c *Config) { c.Backoff.Base = 0 }, false},
-		{"a maximum below the base", func(c *Config) { c.Backoff.Max = c.Backoff.Base - 1 }, false},
 	}
 	for _, tt := range tests {
 		c := DefaultConfig()

@@ -30,6 +30,8 @@ type Event struct {
 	Message string
 	// Time is when it happened last; never zero.
 	Time time.Time
+	// Early is true if the Event was there before this process watched: another may have reported it.
+	Early bool
 }
 
 // NewEvent returns the report of an Event about an object with a claim.

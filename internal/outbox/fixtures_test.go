@@ -40,6 +40,13 @@ func in(lane, key, version string) report { return report{key, lane, version, sh
 
 var errSend = errors.New("no answer")
 
+// Retry is Fail with a wait that the test chooses.
+func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.putBack(o.settle(item), cause, after)
+}
+
 // take takes what is ready.
 func take(t *testing.T, o *Outbox) Item {
 	t.Helper()
@@ -98,9 +105,9 @@ func expectPending(t *testing.T, o *Outbox, pending, failing int) {
 // expectEmpty finds what is left where nothing should be.
 func expectEmpty(t *testing.T, o *Outbox) {
 	t.Helper()
-	if len(o.entries) > 0 || len(o.lanes) > 0 || o.agenda.Len() > 0 || o.out > 0 || o.pending > 0 || o.failed > 0 {
-		t.Errorf("left are %d entries, %d lanes, %d of them with something to send, %d out, %d pending, %d failed",
-			len(o.entries), len(o.lanes), o.agenda.Len(), o.out, o.pending, o.failed)
+	if len(o.entries) > 0 || len(o.lanes) > 0 || !o.nothingDue() || o.out > 0 || o.pending > 0 || o.failed > 0 {
+		t.Errorf("left are %d entries, %d lanes, something to send: %t, %d out, %d pending, %d failed",
+			len(o.entries), len(o.lanes), !o.nothingDue(), o.out, o.pending, o.failed)
 	}
 	for id, account := range o.instances {
 		if len(account.pending) > 0 {

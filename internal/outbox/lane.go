@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"container/heap"
+	"container/list"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/observe"
@@ -13,33 +14,49 @@ type entry struct {
 	lane    *lane
 	report  observe.Report // what is still to be delivered; nil if nothing is
 	receipt Receipt
-	version string // of the last report that was accepted or rejected
+	version string // of the last report that was accepted, rejected or dropped
 	settled bool   // there was one
-	// attempts are those since the last success: a rejected try may have been preceded by an ambiguous one.
-	attempts int
-	failed   bool      // it is pending, and its last try failed
-	retryAt  time.Time // it is not sent before
+	dropped bool   // it was dropped to keep the bound
+	// modified is true if what was accepted of it last was not the first.
+	modified bool
+	operand  *operand // where its workload's account tells of it; nil if it does not
+	dead     *deadLetter
+	pace     pace
 	since    time.Time // when it became pending
 	renewed  time.Time // when what is out was replaced; zero if it was not
 	forgets  bool      // drop the entry once it is idle
+	backlog  bool      // it waited for the end of an outage
+	// restored is true if the memory kept what is to be delivered, and nothing was offered since.
+	restored bool
+	stored   stored
+}
+
+// stored is what the memory has of an entry besides the receipt.
+type stored struct {
+	kept  bool          // the report that is to be delivered
+	place *list.Element // among what may be dropped
+	bytes int64         // about
 }
 
 func (e *entry) isOut() bool { return e.lane.out == e }
 
+func (e *entry) isIdle() bool { return e.report == nil && !e.isOut() }
+
 // lane is the order among the entries that share one.
 type lane struct {
 	name    observe.Lane
-	entries int      // of this lane, idle ones too
+	entries []*entry // of this lane, idle ones too, in the order in which they came up
 	queue   []*entry // those with something to send, without the one that is out
 	out     *entry   // being sent
 	due     time.Time
 	turn    uint64
-	index   int // in the agenda; -1 if it is not in it
+	in      *agenda // nil if it is in none
+	index   int     // there
 }
 
-func newLane(name observe.Lane) *lane { return &lane{name: name, index: -1} }
+func newLane(name observe.Lane) *lane { return &lane{name: name} }
 
-// agenda is a heap of the lanes that have something to send, by when they may, first come first served.
+// agenda is a heap of lanes that have something to send, by when they may, first come first served.
 type agenda struct {
 	lanes []*lane
 	turns uint64
@@ -48,14 +65,15 @@ type agenda struct {
 // add puts in a lane that is due at a time.
 func (a *agenda) add(l *lane, due time.Time) {
 	a.turns++
-	l.due, l.turn = due, a.turns
+	l.due, l.turn, l.in = due, a.turns, a
 	heap.Push(a, l)
 }
 
-// remove takes out a lane, if it is in.
-func (a *agenda) remove(l *lane) {
-	if l.index >= 0 {
-		heap.Remove(a, l.index)
+// remove takes a lane out of its agenda, if it is in one.
+func (l *lane) remove() {
+	if l.in != nil {
+		heap.Remove(l.in, l.index)
+		l.in = nil
 	}
 }
 
@@ -88,6 +106,5 @@ func (a *agenda) Pop() any {
 	l := a.lanes[last]
 	a.lanes[last] = nil
 	a.lanes = a.lanes[:last]
-	l.index = -1
 	return l
 }

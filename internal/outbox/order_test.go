@@ -10,7 +10,7 @@ import (
 )
 
 func TestChangesThatWaitAreOneItemOfTheNewest(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	for _, version := range []string{"1", "2", "3"} {
 		o.Offer(at("a", version))
 	}
@@ -23,7 +23,7 @@ func TestChangesThatWaitAreOneItemOfTheNewest(t *testing.T) {
 }
 
 func TestKeysComeOutInTheOrderInWhichTheyCameIn(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	o.Offer(at("b", "1"))
 	o.Offer(at("c", "1"))
@@ -34,7 +34,7 @@ func TestKeysComeOutInTheOrderInWhichTheyCameIn(t *testing.T) {
 }
 
 func TestALaneHasOneItemOut(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	o.Offer(in("lane", "a", "1"))
 	o.Offer(in("lane", "b", "1"))
 	o.Offer(at("c", "1"))
@@ -96,7 +96,7 @@ func TestTheEndOfOneIncarnationComesBeforeTheNext(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
-			o := New(nil)
+			o := New(Config{}, nil)
 			tt.before(t, o)
 			var out Item
 			if tt.settle != nil {
@@ -134,7 +134,7 @@ func TestWhatIsOutAndReplacedIsFollowedByTheNewest(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
-			o := New(nil)
+			o := New(Config{}, nil)
 			o.Offer(in("lane", "a", "1"))
 			o.Offer(in("lane", "b", "1"))
 			item := expectTake(t, o, "a@1")
@@ -158,7 +158,7 @@ func TestWhatIsOutAndReplacedIsFollowedByTheNewest(t *testing.T) {
 }
 
 func TestWhatWasRejectedIsTriedAgainInANewerVersionOnly(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	o.Reject(expectTake(t, o, "a@1"), errSend)
 	o.Offer(at("a", "1"))
@@ -171,7 +171,7 @@ func TestWhatWasRejectedIsTriedAgainInANewerVersionOnly(t *testing.T) {
 }
 
 func TestTheReceiptComesBackWithTheKey(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	item := expectTake(t, o, "a@1")
 	if item.Receipt != (Receipt{}) || item.Attempt != 1 {
@@ -191,7 +191,7 @@ func TestTheReceiptComesBackWithTheKey(t *testing.T) {
 }
 
 func TestAReportWithoutAVersionIsSentOnce(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	o.Offer(at("a", ""))
 	o.Accept(expectTake(t, o, "a@"), Receipt{})
 	o.Offer(at("a", ""))
@@ -199,7 +199,7 @@ func TestAReportWithoutAVersionIsSentOnce(t *testing.T) {
 }
 
 func TestWhatHasNoPlaceIsNotKept(t *testing.T) {
-	o := New(func(r observe.Report) bool { return r.Key() != "a" })
+	o := New(Config{Carries: func(r observe.Report) bool { return r.Key() != "a" }}, nil)
 	o.Offer(at("a", "1"))
 	o.Offer(at("b", "1"))
 	expectTake(t, o, "b@1")
@@ -208,7 +208,7 @@ func TestWhatHasNoPlaceIsNotKept(t *testing.T) {
 }
 
 func TestSettlingTwiceIsAMistakeOfTheCaller(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	item := take(t, o)
 	o.Accept(item, Receipt{})

@@ -32,42 +32,75 @@ type Item struct {
 	Attempt int
 	// Since is when the key became pending.
 	Since time.Time
+	// Probe is true if it is sent in an outage, to see whether that is over.
+	Probe bool
 }
 
-// Outbox holds reports in memory.
+// Config sets what an outbox takes, how it paces it and how much it holds.
+type Config struct {
+	// Carries reports whether a report has a place in the control plane at hand; the others are not taken. If it is nil
+	// all are.
+	Carries func(observe.Report) bool
+	// Adopts makes an [Adoption] the first item of each workload, for which its operations and Events wait.
+	Adopts bool
+	// MaxBytes bounds what is kept in memory and on disk, about; 0 does not. Only Events are dropped for it.
+	MaxBytes int64
+	// Backoff bounds the wait before a report is sent again.
+	Backoff Backoff
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	return Config{MaxBytes: 256 << 20, Backoff: Backoff{Base: 500 * time.Millisecond, Max: time.Minute}}
+}
+
+// Outbox holds reports.
 type Outbox struct {
-	carries func(observe.Report) bool
+	config Config
+	memory Memory // nil for none
 
 	mu        sync.Mutex
 	entries   map[observe.Key]*entry
 	lanes     map[observe.Lane]*lane
-	agenda    agenda
+	agendas   [classes]agenda
+	turn      int // the class that was served last
 	instances map[target.Instance]*instance
-	pending   int // entries with a report
-	failed    int // those of them whose last try failed
-	out       int // items taken and not settled
+	events    events
+	outage    outage
+	answers   uint64 // counts what the control plane took or refused
+	pending   int    // entries with a report
+	failed    int    // those of them whose last try failed
+	out       int    // items taken and not settled
+	slowOut   int    // those of them that are slow
+	dead      int    // entries with a dead letter
 	closed    bool
 	wake      chan struct{} // closed and replaced when Next has to look again
 }
 
-// New returns an empty outbox that keeps the reports which carries accepts; the others have no place in
-// the control plane at hand. A nil carries accepts all.
-func New(carries func(observe.Report) bool) *Outbox {
-	if carries == nil {
-		carries = func(observe.Report) bool { return true }
+// New returns an outbox. What memory kept of an earlier one is there again; it may be nil.
+func New(config Config, memory Memory) *Outbox {
+	if config.Carries == nil {
+		config.Carries = func(observe.Report) bool { return true }
 	}
-	return &Outbox{
-		carries:   carries,
+	o := &Outbox{
+		config:    config,
+		memory:    memory,
 		entries:   map[observe.Key]*entry{},
 		lanes:     map[observe.Lane]*lane{},
 		instances: map[target.Instance]*instance{},
+		events:    newEvents(),
+		outage:    outage{failing: map[observe.Key]struct{}{}},
 		wake:      make(chan struct{}),
 	}
+	if memory != nil {
+		o.restore()
+	}
+	return o
 }
 
 // Offer puts in a report, in place of one of the same key that waits. After [Outbox.Close] it does nothing.
 func (o *Outbox) Offer(r observe.Report) {
-	if !o.carries(r) {
+	if !o.config.Carries(r) {
 		return
 	}
 	o.mu.Lock()
@@ -75,8 +108,17 @@ func (o *Outbox) Offer(r observe.Report) {
 	if o.closed {
 		return
 	}
+	if in := o.instances[r.Instance()]; in != nil {
+		in.undeclared = false
+	}
+	o.offer(r)
+	o.shed()
+}
+
+// offer puts in a report that is carried; with mu held.
+func (o *Outbox) offer(r observe.Report) {
 	e := o.entryOf(r)
-	e.forgets = false
+	e.forgets, e.restored = false, false
 	switch version := r.Version(); {
 	case e.report != nil:
 		if e.report.Version() == version {
@@ -91,12 +133,22 @@ func (o *Outbox) Offer(r observe.Report) {
 		e.renewed = e.since
 		o.pend(e, r)
 	case e.settled && e.version == version:
+		if e.dead != nil {
+			e.dead.report = r // for when it is tried again
+		} else {
+			o.note(e, r)
+		}
 	default:
-		e.since = time.Now()
-		o.pend(e, r)
-		e.lane.queue = append(e.lane.queue, e)
-		o.schedule(e.lane)
+		o.enqueue(e, r)
 	}
+}
+
+// enqueue makes a report pending that its key had nothing pending before.
+func (o *Outbox) enqueue(e *entry, r observe.Report) {
+	e.since = time.Now()
+	o.pend(e, r)
+	e.lane.queue = append(e.lane.queue, e)
+	o.schedule(e.lane)
 }
 
 // Next takes out the report that is next to be sent. It blocks until there is one, the context ends, or
@@ -134,23 +186,34 @@ func await(ctx context.Context, wake <-chan struct{}, due time.Time) {
 func (o *Outbox) take() (item Item, due time.Time, wake <-chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.agenda.Len() == 0 {
-		if o.closed && o.out == 0 {
+	l, due := o.pick(time.Now())
+	if l == nil {
+		if o.closed && o.out == 0 && o.nothingDue() {
 			err = ErrClosed
 		}
-		return Item{}, time.Time{}, o.wake, err
+		return Item{}, due, o.wake, err
 	}
-	l := o.agenda.lanes[0]
-	if l.due.After(time.Now()) {
-		return Item{}, l.due, o.wake, nil
-	}
-	o.agenda.remove(l)
+	l.remove()
 	e := l.queue[0]
 	l.queue = slices.Delete(l.queue, 0, 1)
 	l.out = e
-	e.attempts++
+	e.pace.attempts++
+	e.pace.takenAt = o.answers
 	o.out++
-	return Item{Report: e.report, Receipt: e.receipt, Attempt: e.attempts, Since: e.since}, time.Time{}, nil, nil
+	if e.pace.slow() {
+		o.slowOut++
+	}
+	return Item{Report: e.report, Receipt: e.receipt, Attempt: e.pace.attempts, Since: e.since, Probe: o.outage.on}, time.Time{}, nil, nil
+}
+
+// nothingDue reports whether no lane waits for its time.
+func (o *Outbox) nothingDue() bool {
+	for class := range o.agendas {
+		if o.agendas[class].Len() > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Accept settles an item: the control plane has it.
@@ -159,70 +222,63 @@ func (o *Outbox) Accept(item Item, receipt Receipt) {
 	defer o.mu.Unlock()
 	e := o.settle(item)
 	receipt.Accepted = true
-	e.receipt = receipt
-	e.attempts = 0
+	e.receipt, e.modified = receipt, item.Receipt.Accepted
 	if in := o.instances[item.Report.Instance()]; in != nil {
 		in.accepted++
 		in.lastError = ""
 	}
 	o.conclude(e, item)
-}
-
-// Retry settles an item: it is to be sent again, or what has replaced it by then, after a while. Its lane
-// waits for it. If it was withdrawn meanwhile, it is dropped.
-func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	e := o.settle(item)
-	if in := o.instances[item.Report.Instance()]; in != nil {
-		in.lastError = cause.Error()
-	}
-	e.retryAt = time.Now().Add(after)
-	e.renewed = time.Time{}
-	if e.report != nil {
-		if !e.failed {
-			e.failed = true
-			o.failed++
-		}
-		e.lane.queue = slices.Insert(e.lane.queue, 0, e)
-	}
+	o.note(e, item.Report)
+	e.pace.attempts = 0
+	o.keepReceipt(e)
 	o.retire(e)
-	o.schedule(e.lane)
 }
 
-// Reject settles an item: the control plane will never take it. It is counted and shown, and dropped; a
-// newer version is tried again.
-func (o *Outbox) Reject(item Item, cause error) {
+// Gone settles an item: the row that it was for does not exist any more. It is dropped, and its receipt forgotten.
+func (o *Outbox) Gone(item Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.settle(item)
-	if in := o.instances[item.Report.Instance()]; in != nil {
-		in.reject(Rejection{item.Report.String(), cause.Error(), time.Now()})
-	}
+	e.receipt = Receipt{}
+	o.unnote(e)
 	o.conclude(e, item)
+	o.dropReceipt(e)
+	o.retire(e)
 }
 
-// Withdraw drops what is pending of a key, which is not to be reported about any more. What is out cannot be
-// stopped, but is not sent again if it fails. The receipt stays, so that what comes back does not make a
+// Withdraw drops what is pending or was refused of a key, which is not to be reported about any more. What is out
+// cannot be stopped, but is not sent again if it fails. The receipt stays, so that what comes back does not make a
 // second row.
 func (o *Outbox) Withdraw(key observe.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.entries[key]
-	if e == nil || e.report == nil {
+	if e == nil || e.report == nil && e.dead == nil {
 		return
 	}
-	o.unpend(e)
-	if l := e.lane; !e.isOut() {
-		at := slices.Index(l.queue, e)
-		l.queue = slices.Delete(l.queue, at, at+1)
-		if at == 0 { // the next one need not wait for the retry of this one
-			o.agenda.remove(l)
-			o.schedule(l)
-		}
+	if e.dead != nil { // the control plane does not have it: if it comes back it is news
+		e.version, e.settled = "", false
+		o.bury(e, nil)
+		o.keepReceipt(e)
 	}
+	o.unqueue(e)
+	o.unpend(e)
 	o.retire(e)
 	o.broadcast()
+}
+
+// unqueue takes an entry out of the queue of its lane, if it is in it.
+func (o *Outbox) unqueue(e *entry) {
+	l := e.lane
+	at := slices.Index(l.queue, e)
+	if at < 0 {
+		return
+	}
+	l.queue = slices.Delete(l.queue, at, at+1)
+	if at == 0 { // the next one need not wait for the retry of this one
+		l.remove()
+		o.schedule(l)
+	}
 }
 
 // Forget drops what is known of a key once nothing of it is pending: nothing more will come. An Offer after
@@ -236,15 +292,19 @@ func (o *Outbox) Forget(key observe.Key) {
 	}
 }
 
-// Close ends intake. What is pending can still be taken; what waits for its next try has it at once.
+// Close ends intake. What is pending can still be taken; what waits for its next try, or for the end of an outage, has
+// it at once.
 func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	for _, l := range slices.Clone(o.agenda.lanes) {
-		l.queue[0].retryAt = time.Time{}
-		o.agenda.remove(l)
-		o.schedule(l)
+	o.outage.until = time.Time{}
+	for class := range o.agendas {
+		for _, l := range slices.Clone(o.agendas[class].lanes) {
+			l.queue[0].pace.retryAt = time.Time{}
+			l.remove()
+			o.schedule(l)
+		}
 	}
 	o.broadcast()
 }
@@ -257,15 +317,19 @@ func (o *Outbox) settle(item Item) *entry {
 	}
 	e.lane.out = nil
 	o.out--
-	if o.closed {
-		o.broadcast()
+	if e.pace.slow() {
+		o.slowOut--
 	}
+	o.broadcast() // for those that wait for the end, for the next probe, or for the next that is slow
 	return e
 }
 
-// conclude ends the life of a report, and goes on with the next of its key or its lane.
+// conclude ends the life of a report that the control plane took or refused, and goes on with the next of its key or
+// its lane.
 func (o *Outbox) conclude(e *entry, item Item) {
-	e.version, e.settled = item.Report.Version(), true
+	o.answered(e, item.Probe)
+	e.version, e.settled, e.dropped = item.Report.Version(), true, false
+	o.bury(e, nil)
 	if e.report != nil && e.report.Version() != e.version { // replaced while it was out: still first in its lane
 		e.since = e.renewed
 		o.unfail(e)
@@ -274,7 +338,6 @@ func (o *Outbox) conclude(e *entry, item Item) {
 		o.unpend(e)
 	}
 	e.renewed = time.Time{}
-	o.retire(e)
 	o.schedule(e.lane)
 }
 
@@ -283,14 +346,21 @@ func (o *Outbox) pend(e *entry, r observe.Report) {
 	switch {
 	case e.report == nil:
 		o.pending++
+		o.bury(e, nil)
 	case e.report.Instance() == r.Instance():
 		e.report = r
+		o.keepPending(e)
 		return
 	default:
 		o.discharge(e)
+		if !e.isOut() { // whether its lane waits for an adoption is another workload's question now
+			e.lane.remove()
+			defer o.schedule(e.lane)
+		}
 	}
 	e.report = r
 	o.account(r.Instance()).pending[e] = struct{}{}
+	o.keepPending(e)
 }
 
 // unpend ends that something is to be delivered of a key.
@@ -301,54 +371,57 @@ func (o *Outbox) unpend(e *entry) {
 	o.pending--
 	o.unfail(e)
 	o.discharge(e)
-	e.report = nil
+	e.report, e.backlog = nil, false
+	o.keepPending(e)
 }
 
 func (o *Outbox) unfail(e *entry) {
-	if e.failed {
-		e.failed = false
+	if e.pace.failed {
+		e.pace.failed = false
 		o.failed--
 	}
 }
 
 // retire drops an entry that is idle and to be forgotten, and with its last entry the lane.
 func (o *Outbox) retire(e *entry) {
-	if e.report != nil || e.isOut() || !e.forgets {
+	if !e.isIdle() || !e.forgets || e.dead != nil {
 		return
+	}
+	if o.entries[e.key] != e {
+		return // it is retired already
 	}
 	delete(o.entries, e.key)
-	e.lane.entries--
-	if e.lane.entries == 0 {
-		delete(o.lanes, e.lane.name)
+	o.unnote(e)
+	o.dropReceipt(e)
+	l := e.lane
+	if l.entries = slices.DeleteFunc(l.entries, func(other *entry) bool { return other == e }); len(l.entries) == 0 {
+		delete(o.lanes, l.name)
 	}
-}
-
-// schedule puts a lane on the agenda if it has something to send.
-func (o *Outbox) schedule(l *lane) {
-	if l.index >= 0 || l.out != nil || len(l.queue) == 0 {
-		return
-	}
-	due := time.Now()
-	if first := l.queue[0]; first.retryAt.After(due) {
-		due = first.retryAt
-	}
-	o.agenda.add(l, due)
-	o.broadcast()
 }
 
 // entryOf returns the entry of a report's key, a new one if need be.
 func (o *Outbox) entryOf(r observe.Report) *entry {
-	key := r.Key()
+	e := o.entry(r.Key(), r.Lane())
+	if in := o.instances[r.Instance()]; in != nil && in.known != nil {
+		if known, ok := in.known[e.key]; ok {
+			delete(in.known, e.key)
+			o.learn(e, known)
+		}
+	}
+	return e
+}
+
+func (o *Outbox) entry(key observe.Key, name observe.Lane) *entry {
 	if e := o.entries[key]; e != nil {
 		return e
 	}
-	l := o.lanes[r.Lane()]
+	l := o.lanes[name]
 	if l == nil {
-		l = newLane(r.Lane())
+		l = newLane(name)
 		o.lanes[l.name] = l
 	}
-	l.entries++
 	e := &entry{key: key, lane: l}
+	l.entries = append(l.entries, e)
 	o.entries[key] = e
 	return e
 }

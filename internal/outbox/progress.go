@@ -1,9 +1,9 @@
 package outbox
 
 import (
-	"slices"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/observe"
 	"github.com/threeport/threeport-agent/internal/target"
 )
 
@@ -23,37 +23,46 @@ type Progress struct {
 	Pending int
 	// Since is when the oldest of them became pending; zero if there is none.
 	Since time.Time
-	// Accepted and Rejected count reports since the outbox was made.
-	Accepted, Rejected int64
+	// Accepted counts reports since the outbox was made.
+	Accepted int64
+	// Rejected is the number of reports that the control plane refused for good.
+	Rejected int64
+	// Dropped counts the Events that were dropped to keep the bound on what is held.
+	Dropped int64
+	// Adopted is true if what the control plane has of the workload is known.
+	Adopted bool
 	// LastError is the latest failure since the last success.
 	LastError string
-	// Rejections are the latest, newest first.
+	// Rejections are the latest of those that were refused, newest first.
 	Rejections []Rejection
+	// Operations are the latest that were accepted, by listed resource without its version. Those of an earlier process
+	// are known once their objects were offered again; deletions are not.
+	Operations map[target.Resource]Operated
 }
 
 // instance is the account of one workload.
 type instance struct {
-	pending            map[*entry]struct{}
-	accepted, rejected int64
-	lastError          string
-	rejections         []Rejection
-	forgets            bool // drop the account once nothing is pending
-}
-
-func (in *instance) reject(r Rejection) {
-	in.rejected++
-	in.rejections = slices.Insert(in.rejections, 0, r)
-	if len(in.rejections) > shownRejections {
-		in.rejections = in.rejections[:shownRejections]
-	}
+	pending   map[*entry]struct{}
+	dead      map[*entry]struct{}
+	accepted  int64
+	lastError string
+	adopted   bool                  // what the control plane has of it is known
+	known     map[observe.Key]Known // that of it which was not offered yet
+	operated  map[target.Resource]operated
+	// The account is dropped once nothing is pending if it is to be forgotten, or if only the memory knows of the
+	// workload and nothing was offered since.
+	forgets, undeclared bool
 }
 
 // account returns the account of a workload, a new one if need be; with mu held.
 func (o *Outbox) account(id target.Instance) *instance {
 	in := o.instances[id]
 	if in == nil {
-		in = &instance{pending: map[*entry]struct{}{}}
+		in = &instance{pending: map[*entry]struct{}{}, dead: map[*entry]struct{}{}, adopted: !o.config.Adopts}
 		o.instances[id] = in
+		if !in.adopted {
+			o.beginAdoption(id)
+		}
 	}
 	return in
 }
@@ -63,9 +72,21 @@ func (o *Outbox) discharge(e *entry) {
 	id := e.report.Instance()
 	in := o.instances[id]
 	delete(in.pending, e)
-	if in.forgets && len(in.pending) == 0 {
-		delete(o.instances, id)
+	o.dropAccount(id, in)
+}
+
+// dropAccount ends the account of a workload that is to be forgotten, once nothing is pending; with mu held.
+func (o *Outbox) dropAccount(id target.Instance, in *instance) {
+	if !in.forgets && !in.undeclared || len(in.pending) > 0 {
+		return
 	}
+	for _, e := range in.letters() {
+		o.bury(e, nil)
+		e.forgets = true
+		o.retire(e)
+	}
+	o.events.forget(id, o.memory)
+	delete(o.instances, id)
 }
 
 // Progress returns how far the control plane is behind on a workload.
@@ -74,14 +95,20 @@ func (o *Outbox) Progress(id target.Instance) Progress {
 	defer o.mu.Unlock()
 	in := o.instances[id]
 	if in == nil {
-		return Progress{}
+		return Progress{Adopted: !o.config.Adopts}
 	}
 	p := Progress{
-		Pending:    len(in.pending),
-		Accepted:   in.accepted,
-		Rejected:   in.rejected,
-		LastError:  in.lastError,
-		Rejections: slices.Clone(in.rejections),
+		Pending:   len(in.pending),
+		Accepted:  in.accepted,
+		Rejected:  int64(len(in.dead)),
+		Dropped:   o.events.dropped(id),
+		Adopted:   in.adopted,
+		LastError: in.lastError,
+
+		Operations: in.operations(),
+	}
+	for _, e := range in.letters()[:min(len(in.dead), shownRejections)] {
+		p.Rejections = append(p.Rejections, e.dead.Rejection)
 	}
 	for e := range in.pending {
 		if p.Since.IsZero() || e.since.Before(p.Since) {
@@ -91,18 +118,28 @@ func (o *Outbox) Progress(id target.Instance) Progress {
 	return p
 }
 
+// Declare tells that a workload is declared, maybe again: it is adopted if it is not yet, and its account is kept.
+func (o *Outbox) Declare(id target.Instance) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	in := o.account(id)
+	in.forgets, in.undeclared = false, false
+}
+
 // ForgetInstance drops the account of a workload that is gone, once nothing of it is pending.
 func (o *Outbox) ForgetInstance(id target.Instance) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	in := o.instances[id]
 	if in == nil {
+		o.events.forget(id, o.memory)
 		return
 	}
 	in.forgets = true
-	if len(in.pending) == 0 {
-		delete(o.instances, id)
-	}
+	o.dropAccount(id, in)
 }
 
 // Pending returns the number of keys with a report that is not settled.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestProgressCountsPerWorkload(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	for i := range 4 {
 		o.Offer(at(fmt.Sprint(i), "1"))
 	}
@@ -38,7 +38,7 @@ func TestProgressCountsPerWorkload(t *testing.T) {
 }
 
 func TestRejectionsAreBoundedAndNewestFirst(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	const n = shownRejections + 5
 	for i := range n {
 		o.Offer(at(fmt.Sprint(i), "1"))
@@ -62,7 +62,7 @@ func TestRejectionsAreBoundedAndNewestFirst(t *testing.T) {
 func TestSinceIsWhenTheOldestBecamePending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		o := New(nil)
+		o := New(Config{}, nil)
 		expect := func(want time.Duration) {
 			t.Helper()
 			if got := o.Progress(shop).Since.Sub(start); got != want {
@@ -113,7 +113,7 @@ func TestSinceIsWhenTheOldestBecamePending(t *testing.T) {
 }
 
 func TestAReportThatMovesIsPendingWhereItBelongs(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	o.Offer(report{"a", "a", "1", shop})
 	item := take(t, o)
 	o.Offer(report{"a", "a", "2", other})
@@ -168,7 +168,7 @@ func TestTheAccountOfAWorkloadIsDropped(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
-			o := New(nil)
+			o := New(Config{}, nil)
 			tt.do(t, o)
 			if len(o.instances) > 0 {
 				t.Errorf("%d accounts are left", len(o.instances))

@@ -85,7 +85,7 @@ func TestRandomUseLosesNothingAndKeepsTheOrder(t *testing.T) {
 
 func randomUse(t *testing.T, seed uint64) {
 	t.Helper()
-	o := New(nil)
+	o := New(Config{}, nil)
 	l := &ledger{t: t, out: map[observe.Lane]string{}, sent: map[string]int{}, final: map[string]bool{}, rows: map[string]int64{}}
 	ctx, stop := context.WithTimeout(t.Context(), 24*time.Hour)
 	defer stop()
@@ -147,7 +147,7 @@ func produce(o *Outbox, random *rand.Rand, first int) {
 
 // The cost of an item must not grow with the number of lanes that wait.
 func BenchmarkTakeWhileManyWait(b *testing.B) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	for i := range 100_000 {
 		o.Offer(at(fmt.Sprint("waiting", i), "1"))
 		item, _, _, _ := o.take()

@@ -12,7 +12,7 @@ import (
 
 func TestRetryWaitsAsLongAsItIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		o.Offer(at("a", "1"))
 		item, _ := next(t, o)
 		for attempt, wait := range []time.Duration{time.Millisecond, time.Minute, 0, 3 * time.Hour} {
@@ -28,7 +28,7 @@ func TestRetryWaitsAsLongAsItIsTold(t *testing.T) {
 
 func TestTheLaneWaitsWithTheRetryAndOthersDoNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		o.Offer(in("lane", "a", "1"))
 		item, _ := next(t, o)
 		o.Retry(item, time.Minute, errSend)
@@ -52,7 +52,7 @@ func TestTheLaneWaitsWithTheRetryAndOthersDoNot(t *testing.T) {
 
 func TestTheNextInTheLaneDoesNotWaitForWhatWasWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		o.Offer(in("lane", "a", "1"))
 		item, _ := next(t, o)
 		o.Retry(item, time.Minute, errSend)
@@ -72,7 +72,7 @@ func TestTheNextInTheLaneDoesNotWaitForWhatWasWithdrawn(t *testing.T) {
 
 func TestWhatIsReadyAndWhatBecomesDueTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		for i := range 3 {
 			o.Offer(at(fmt.Sprint("late", i), "1"))
 		}
@@ -95,7 +95,7 @@ func TestWhatIsReadyAndWhatBecomesDueTakeTurns(t *testing.T) {
 
 func TestNextWaitsForAnOffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		time.AfterFunc(time.Hour, func() { o.Offer(at("a", "1")) })
 		if item, waited := next(t, o); waited != time.Hour || fmt.Sprint(item.Report) != "a@1" {
 			t.Errorf("took %s after %s", item.Report, waited)
@@ -110,7 +110,7 @@ func TestNextWaitsForAnOffer(t *testing.T) {
 // All who wait are woken by what comes earlier than that for which they wait.
 func TestAllWaitersAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		o.Offer(at("late", "1"))
 		item, _ := next(t, o)
 		o.Retry(item, time.Hour, errSend)
@@ -139,13 +139,13 @@ func TestNextEndsWithItsContext(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(time.Second, func() { cancel(errStop) })
-			if _, err := New(nil).Next(ctx); !errors.Is(err, errStop) {
+			if _, err := New(Config{}, nil).Next(ctx); !errors.Is(err, errStop) {
 				t.Errorf("got %v", err)
 			}
 		})
 	})
 	t.Run("also when something is ready: a caller that stops puts back what it took", func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		o.Offer(at("a", "1"))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errStop)
@@ -205,7 +205,7 @@ func TestAClosedOutboxEndsWhenAllIsSettled(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := New(nil)
+				o := New(Config{}, nil)
 				tt.do(t, o)
 				o.Close()
 				start := time.Now()

@@ -6,12 +6,12 @@ import (
 
 func TestWithdrawDropsWhatIsPending(t *testing.T) {
 	t.Run("an unknown key", func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		o.Withdraw("a")
 		expectEmpty(t, o)
 	})
 	t.Run("queued", func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		o.Offer(at("a", "1"))
 		o.Withdraw("a")
 		o.Withdraw("a")
@@ -21,7 +21,7 @@ func TestWithdrawDropsWhatIsPending(t *testing.T) {
 		expectTake(t, o, "a@1")
 	})
 	t.Run("in its lane behind others", func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		for _, key := range []string{"a", "b", "c"} {
 			o.Offer(in("lane", key, "1"))
 		}
@@ -31,7 +31,7 @@ func TestWithdrawDropsWhatIsPending(t *testing.T) {
 		expectPending(t, o, 0, 0)
 	})
 	t.Run("in its lane before others", func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		o.Offer(in("lane", "a", "1"))
 		o.Offer(in("lane", "b", "1"))
 		o.Withdraw("a")
@@ -39,7 +39,7 @@ func TestWithdrawDropsWhatIsPending(t *testing.T) {
 		expectNothing(t, o)
 	})
 	t.Run("while another one of the lane is out", func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		o.Offer(in("lane", "a", "1"))
 		o.Offer(in("lane", "b", "1"))
 		a := expectTake(t, o, "a@1")
@@ -49,7 +49,7 @@ func TestWithdrawDropsWhatIsPending(t *testing.T) {
 		expectNothing(t, o)
 	})
 	t.Run("idle, and the receipt stays", func(t *testing.T) {
-		o := New(nil)
+		o := New(Config{}, nil)
 		o.Offer(at("a", "1"))
 		o.Accept(expectTake(t, o, "a@1"), Receipt{RowID: 7})
 		o.Withdraw("a")
@@ -88,7 +88,7 @@ func TestWithdrawingWhatIsOut(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
-			o := New(nil)
+			o := New(Config{}, nil)
 			o.Offer(in("lane", "a", "0"))
 			o.Accept(expectTake(t, o, "a@0"), Receipt{})
 			o.Offer(in("lane", "a", "1"))
@@ -118,7 +118,7 @@ func TestWithdrawingWhatIsOut(t *testing.T) {
 
 // An ambiguous failure may have made a row: whoever comes back after it has to look.
 func TestTheTriesBeforeAWithdrawalCount(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	o.Retry(expectTake(t, o, "a@1"), 0, errSend)
 	expectPending(t, o, 1, 1)
@@ -149,11 +149,15 @@ func TestForgetLeavesNothing(t *testing.T) {
 			o.Forget("a")
 			o.Accept(expectTake(t, o, "a@1"), Receipt{})
 		}},
-		{"pending, rejected", func(t *testing.T, o *Outbox) {
+		{"pending, rejected: it is a dead letter until the workload is forgotten", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			o.Forget("a")
 			o.Reject(expectTake(t, o, "a@1"), errSend)
+			if o.DeadLetters() != 1 {
+				t.Errorf("there are %d dead letters", o.DeadLetters())
+			}
+			o.ForgetInstance(shop)
 		}},
 		{"pending, failed at first", func(t *testing.T, o *Outbox) {
 			t.Helper()
@@ -216,7 +220,7 @@ func TestForgetLeavesNothing(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
-			o := New(nil)
+			o := New(Config{}, nil)
 			tt.do(t, o)
 			expectNothing(t, o)
 			expectEmpty(t, o)
@@ -225,7 +229,7 @@ func TestForgetLeavesNothing(t *testing.T) {
 }
 
 func TestAnOfferTakesAForgetBack(t *testing.T) {
-	o := New(nil)
+	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	item := take(t, o)
 	o.Forget("a")

@@ -3,6 +3,7 @@ package target
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -17,16 +18,20 @@ func (r *Registry) Claims(id Identity) []Claim {
 	return r.claims(id)
 }
 
-// ClaimsOfName returns the claims on an object that is known by name only: by an Event that came before
-// the object, or about one that was never seen. Another incarnation that exists under the name rules them
-// out, since then the name does not stand for the object in question.
-func (r *Registry) ClaimsOfName(id Identity) []Claim {
+// ClaimsOfName returns the claims on an object that is known by name only: by an Event, made at a time, that came
+// before the object, or about one that was never seen. If another incarnation bears the name, only those count whose
+// workload was declared by then (times are whole seconds): what bore the name then may have been somebody else's otherwise.
+func (r *Registry) ClaimsOfName(id Identity, at time.Time) []Claim {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	claims := r.listings(id.Ref, true)
 	if current, ok := r.graph.current(id.Ref); ok && id.UID != "" && current.UID != id.UID {
-		return nil
+		claims = slices.DeleteFunc(claims, func(c Claim) bool {
+			declared := r.workloads[c.Workload].Declared
+			return declared.IsZero() || at.Before(declared)
+		})
 	}
-	return r.listings(id.Ref, true)
+	return claims
 }
 
 // claims walks up the owners, level by level; with mu held.
@@ -96,6 +101,46 @@ func (r *Registry) claimsByLabel(instances []Instance) []Claim {
 	return sorted(claims)
 }
 
+// Between returns what stands between an object and an owner that bears a name, the owner's own child first: of several
+// chains the shortest, of equals that of controllers. With the zero name it is the whole chain of controllers.
+func (r *Registry) Between(uid types.UID, owner Ref) []Identity {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if owner == (Ref{}) {
+		return r.graph.controllers(uid)
+	}
+	below := map[types.UID]Identity{uid: {}} // by the UID of an owner: what it owns
+	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
+		n := r.graph.nodes[queue[0]]
+		if n == nil {
+			continue
+		}
+		for _, up := range n.Owners {
+			if _, ok := below[up.UID]; ok {
+				continue
+			}
+			if r.bears(up, owner) {
+				var out []Identity
+				for at := n.Identity; at.UID != uid; at = below[at.UID] {
+					out = append(out, at)
+				}
+				return out
+			}
+			below[up.UID] = n.Identity
+			queue = append(queue, up.UID)
+		}
+	}
+	return nil
+}
+
+// bears reports whether an owner bears a name, as far as that is known.
+func (r *Registry) bears(owner Identity, ref Ref) bool {
+	if n := r.graph.nodes[owner.UID]; n != nil {
+		return n.Ref == ref
+	}
+	return slices.Contains(ownerRefs(owner), ref)
+}
+
 // Missing returns the owners, up the chains of an object, that are not known, are not listed, and so hide
 // whether the object belongs to a workload.
 func (r *Registry) Missing(id Identity) []Identity {
@@ -114,6 +159,23 @@ func (r *Registry) Missing(id Identity) []Identity {
 		}
 	}
 	return missing
+}
+
+// controllers returns the first owner of an object, and that one's, as far as they are known, the furthest first.
+func (g *graph) controllers(uid types.UID) []Identity {
+	var out []Identity
+	seen := map[types.UID]struct{}{uid: {}}
+	for n := g.nodes[uid]; n != nil && len(n.Owners) > 0; {
+		up := n.Owners[0]
+		if _, again := seen[up.UID]; again {
+			break
+		}
+		seen[up.UID] = struct{}{}
+		out = append(out, up)
+		n = g.nodes[up.UID]
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // ancestors returns the owners of an object and theirs, nearest first, as far as they are known, and the

@@ -197,12 +197,28 @@ func TestClaimsOfNameAreRuledOutByAnotherIncarnation(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
 			r := NewRegistry()
-			r.Track(workload("shop", 1, web))
+			shop := workload("shop", 1, web)
+			shop.Declared = start
+			r.Track(shop)
 			tt.before(r)
-			if got := claimTexts(r.ClaimsOfName(tt.about)); !slices.Equal(got, tt.want) {
+			if got := claimTexts(r.ClaimsOfName(tt.about, start.Add(-time.Second))); !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestClaimsOfNameOfAnotherIncarnationCountFromTheDeclarationOn(t *testing.T) {
+	r := NewRegistry()
+	declared := workload("shop", 1, web)
+	declared.Declared = start
+	r.Track(declared)
+	r.Track(workload("unknown", 2, web))
+	r.Upsert(owned(ident(deploymentKind, "web", "uid-web-2")))
+	for at, want := range map[time.Time]int{start.Add(-time.Second): 0, start: 1, start.Add(time.Second): 1} {
+		if got := claimTexts(r.ClaimsOfName(web, at)); len(got) != want {
+			t.Errorf("of an Event %s after the declaration the claims are %q, want %d", at.Sub(start), got, want)
+		}
 	}
 }
 

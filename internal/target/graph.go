@@ -42,11 +42,9 @@ func (g *graph) upsert(o Object) bool {
 			o.LookedUp = time.Time{} // a watch tells of it: that outweighs the answer to a question asked before
 		}
 		if slices.Equal(old.Owners, o.Owners) && slices.Equal(old.Instances, o.Instances) {
-			old.LookedUp = o.LookedUp
-			if !old.deletedAt.IsZero() { // it was mistaken for deleted: the cache it was missing from is back
-				old.deletedAt = time.Time{}
-				g.currently[o.Ref] = o.UID
-			}
+			// It exists, whatever was believed: that it was deleted, or that another had its name.
+			old.LookedUp, old.deletedAt = o.LookedUp, time.Time{}
+			g.currently[o.Ref] = o.UID
 			return false
 		}
 		g.unlink(old)

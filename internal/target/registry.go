@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -28,6 +29,16 @@ type Registry struct {
 type entry struct {
 	Workload
 	effective []Ref
+}
+
+// declared returns the workload, its resources with the namespaces in which they are looked for.
+func (w *entry) declared() Workload {
+	out := w.Workload
+	out.Resources = slices.Clone(w.Resources)
+	for i := range out.Resources {
+		out.Resources[i].Ref = w.effective[i]
+	}
+	return out
 }
 
 type listing struct {
@@ -158,12 +169,7 @@ func (r *Registry) Workload(name string) (Workload, bool) {
 	if w == nil {
 		return Workload{}, false
 	}
-	out := w.Workload
-	out.Resources = slices.Clone(w.Resources)
-	for i := range out.Resources {
-		out.Resources[i].Ref = w.effective[i]
-	}
-	return out, true
+	return w.declared(), true
 }
 
 // Workloads returns the names of the tracked workloads.
@@ -184,6 +190,39 @@ func (r *Registry) WorkloadsOf(kind schema.GroupKind) []string {
 		}
 	}
 	return names
+}
+
+// Instances returns the instances that workloads declare parts of.
+func (r *Registry) Instances() []Instance {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.SortedFunc(maps.Keys(r.instances), func(a, b Instance) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Parts returns the workloads that declare parts of an instance, as [Registry.Workload] does.
+func (r *Registry) Parts(instance Instance) []Workload {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var out []Workload
+	for _, name := range slices.Sorted(maps.Keys(r.instances[instance])) {
+		out = append(out, r.workloads[name].declared())
+	}
+	return out
+}
+
+// Concerned returns all that may belong to an instance, once each: what its workloads list, what bears its label, and
+// what descends from either, as far as it is known. An identity without a UID stands for whatever bears the name.
+// Whether something does belong to it, [Registry.Claims] tells.
+func (r *Registry) Concerned(instance Instance) []Identity {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	seen := map[Identity]struct{}{}
+	for name := range r.instances[instance] {
+		r.concerned(r.workloads[name], func(id Identity) { seen[id] = struct{}{} })
+	}
+	return slices.Collect(maps.Keys(seen))
 }
 
 // Changed signals that a workload was declared or removed, or that [Registry.Drain] has something to hand
@@ -242,6 +281,22 @@ func (r *Registry) Lookup(uid types.UID) (Identity, bool) {
 		return n.Identity, true
 	}
 	return Identity{}, false
+}
+
+// Known returns what is known of an object, and of its owners as far as they are known.
+func (r *Registry) Known(uid types.UID) []Object {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var out []Object
+	if n := r.graph.nodes[uid]; n != nil {
+		out = append(out, n.Object)
+	}
+	for _, owner := range r.graph.ancestors(uid) {
+		if n := r.graph.nodes[owner.UID]; n != nil {
+			out = append(out, n.Object)
+		}
+	}
+	return out
 }
 
 // Lists reports whether some workload lists an object.
@@ -305,7 +360,8 @@ func (r *Registry) Prune(now time.Time) {
 			continue
 		}
 		age := now.Sub(since)
-		if age > retainClaimed || age > retainUnclaimed && len(r.claims(n.Identity)) == 0 {
+		// What belongs to nobody, and has a name as if it did, must not be taken for an object that was never seen.
+		if age > retainClaimed || age > retainUnclaimed && len(r.claims(n.Identity)) == 0 && !r.votes(n.Ref).some {
 			for child := range r.graph.children[uid] {
 				r.touch(child)
 			}
@@ -360,14 +416,25 @@ func (r *Registry) unlist(w *entry) {
 
 // touchWorkload marks all that the workload's list and label may concern.
 func (r *Registry) touchWorkload(w *entry) {
+	r.concerned(w, func(id Identity) { r.affected[id] = struct{}{} })
+}
+
+// concerned visits all that the workload's list and label may concern: the listed names, which have no UID, what
+// bore them or the label, and what descends from that. It may visit an object more than once.
+func (r *Registry) concerned(w *entry, visit func(Identity)) {
+	family := func(uid types.UID) {
+		for _, id := range r.graph.family(uid) {
+			visit(id)
+		}
+	}
 	for _, ref := range w.effective {
-		r.affected[Identity{Ref: ref}] = struct{}{}
+		visit(Identity{Ref: ref})
 		for _, uid := range r.graph.named(ref) {
-			r.touch(uid)
+			family(uid)
 		}
 	}
 	for uid := range r.graph.labelled[w.Instance] {
-		r.touch(uid)
+		family(uid)
 	}
 }
 

@@ -208,3 +208,16 @@ func TestWhatIsDeclaredIsListed(t *testing.T) {
 	r.Upsert(Object{Identity: pod, Instances: []Instance{helm.Instance}})
 	expectClaims(t, r, pod, "chart")
 }
+
+// The memory of an earlier process may tell of objects in any order.
+func TestTheObjectThatIsToldOfLastBearsTheName(t *testing.T) {
+	r := NewRegistry()
+	living, gone := owned(web), owned(ident(deploymentKind, "web", "uid-web-0"))
+	r.Upsert(living)
+	r.Upsert(gone)
+	r.Delete(gone.UID, start)
+	r.Upsert(living)
+	if got, ok := r.Current(web.Ref); !ok || got.UID != web.UID {
+		t.Errorf("the name is borne by %v (%t), want %v", got, ok, web)
+	}
+}

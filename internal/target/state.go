@@ -29,4 +29,11 @@ type Sight struct {
 	Message string
 	// Health is the verdict on the resource, with its reason.
 	Health, Reason string
+	// Cause says why, for a person: the chain from the resource to the object at fault. Empty if it is Healthy.
+	Cause string
+	// Pods counts the pods that descend from the resource, or that it is.
+	Pods Count
 }
+
+// Count tells how many objects there are, and how many of them are Healthy.
+type Count struct{ Total, Healthy int }

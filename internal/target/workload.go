@@ -70,6 +70,8 @@ type Workload struct {
 	Name      string
 	Instance  Instance
 	Resources []Resource
+	// Declared is when the ThreeportWorkload was created, by the API server's clock; zero if it is not known.
+	Declared time.Time
 }
 
 // defaultNamespace is where a namespaced resource that is listed without a namespace is looked for: the

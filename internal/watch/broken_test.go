@@ -130,8 +130,10 @@ func TestFailuresAreStatesThatHeal(t *testing.T) {
 				w.expectState(wl, 0, c.state, "")
 				w.expectStatus(wl, "Unknown")
 			}
-			if !w.watcher.Ready() && c.state != "" {
-				t.Error("not ready although the failure is known")
+			if c.state != "" {
+				w.eventually("to be ready although the failure is known", func() string {
+					return complain(!w.watcher.Ready(), "it is not")
+				})
 			}
 			w.expectNoHotLoop(c.most)
 			w.proxy.failWith(nil)

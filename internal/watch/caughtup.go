@@ -24,6 +24,9 @@ func (w *Watcher) CaughtUp(ctx context.Context, workload string) (bool, error) {
 	if !ok {
 		return true, nil
 	}
+	if !w.seen([]target.Workload{wl}) {
+		return false, nil // it was just declared
+	}
 	known := map[informerID][]target.Identity{}
 	for _, r := range wl.Resources {
 		if len(w.graves.of(r.Ref)) > 0 {

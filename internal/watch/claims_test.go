@@ -20,9 +20,9 @@ func TestPodChangesHands(t *testing.T) {
 	p := w.create(pod("web"))
 	w.patch(p, label(from))
 	w.patchStatus(p, `{"status": {"phase": "Failed", "reason": "Evicted"}}`)
-	w.expectStatus(from, "Unhealthy")
+	w.expectStatus(from, "Down")
 	w.patch(p, label(to))
-	w.expectStatus(to, "Unhealthy")
+	w.expectStatus(to, "Down")
 	w.expectStatus(from, "Healthy")
 	w.remove(p)
 	w.expectStatus(to, "Healthy")
@@ -51,7 +51,7 @@ func TestPodIsJudgedInOnePlace(t *testing.T) {
 	})
 	w.allow(name, readAll)
 	w.eventually("the Pod to be claimed through its owners, and judged there only", func() string {
-		verdicts := w.watcher.board.verdicts(wl.Name)
+		verdicts := w.watcher.board.judgements(wl.Name)
 		if _, ok := verdicts[target.Ref{}]; ok || len(verdicts) != 1 {
 			return fmt.Sprintf("the verdicts are %v", verdicts)
 		}

@@ -57,7 +57,9 @@ type mapping struct {
 	watchable  bool // it has list and watch
 }
 
-// NewClients returns clients that share one connection pool and one rate limit.
+// NewClients returns clients that share one connection pool and one rate limit. A connection that is open, and over
+// which nothing comes any more, is given up within 45 seconds: client-go pings one of HTTP/2 after 30 seconds of
+// silence, and waits 15 for the answer. Secrets have connections of their own, see [secretsAnswer].
 func NewClients(config *rest.Config) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(clientQPS, clientBurst)

@@ -10,6 +10,19 @@
 // declared, an owner becomes known) comes out of the registry and marks the objects and Events concerned in
 // the same way. So nothing depends on the order in which things arrive.
 //
+// # Health
+//
+// What changes is judged, with the latest Event of type Warning about it; so is an object about which such an Event
+// comes or expires, after a while, and one whose verdict is said to end at a time, when that has come. The verdicts of a
+// resource and of the pods below it are kept, so that a change of one pod reads no other; what they come to is worked out
+// when somebody asks. A workload's status is damped if it flaps ([health.Flapping]), and offered on change, spaced.
+//
+// # Events of its own
+//
+// Kubernetes writes no Event when a container ends, and nobody does when a workload's status changes. The watcher offers
+// these as Events, with UIDs made of what they are about: POD/CONTAINER/RESTARTS and THREEPORTWORKLOAD/TIME/STATUS. Pods
+// and ThreeportWorkloads tell of them as long as they are there, so they are offered again and again like all else.
+//
 // # Goroutines
 //
 // [Watcher.Run] owns them all: the loop that compares what is wanted with what runs, one goroutine per

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -68,14 +69,18 @@ func (g *graves) of(ref target.Ref) []target.Identity {
 	return slices.Clone(g.pending[ref])
 }
 
-// reported drops the first n tombstones of a name.
-func (g *graves) reported(ref target.Ref, n int) {
+// reported drops the oldest tombstone of an incarnation.
+func (g *graves) reported(id target.Identity) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if left := g.pending[ref][n:]; len(left) > 0 {
-		g.pending[ref] = left
+	left := g.pending[id.Ref]
+	if i := slices.Index(left, id); i >= 0 {
+		left = slices.Delete(slices.Clone(left), i, i+1)
+	}
+	if len(left) > 0 {
+		g.pending[id.Ref] = left
 	} else {
-		delete(g.pending, ref)
+		delete(g.pending, id.Ref)
 	}
 }
 
@@ -83,9 +88,15 @@ func (g *graves) reported(ref target.Ref, n int) {
 func (g *graves) prune() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for uid := range g.dead {
-		if _, known := g.targets.Lookup(uid); !known {
-			delete(g.dead, uid)
+	gone := func(uid types.UID) bool {
+		_, known := g.targets.Lookup(uid)
+		return !known
+	}
+	maps.DeleteFunc(g.dead, func(uid types.UID, _ bool) bool { return gone(uid) })
+	for ref, left := range g.pending {
+		left = slices.DeleteFunc(left, func(id target.Identity) bool { return gone(id.UID) })
+		if g.pending[ref] = left; len(left) == 0 {
+			delete(g.pending, ref)
 		}
 	}
 }

@@ -88,7 +88,11 @@ func TestRecreationUnderTheSameName(t *testing.T) {
 		}
 		return ""
 	})
-	w.expectStatus(wl, "Healthy")
+	// The status may be that of a workload that flaps: it depends on how many of the deletions were judged.
+	w.eventually("the resource to be Healthy", func() string {
+		sight := w.watcher.Sights(wl.Name)[0]
+		return complain(sight.Health != "Healthy", fmt.Sprintf("it is %s: %s", sight.Health, sight.Cause))
+	})
 }
 
 // A missing permission is asked about again and again, but not often; when it is granted, the kind heals.
@@ -102,9 +106,12 @@ func TestForbiddenKindHealsWithoutAHotLoop(t *testing.T) {
 	wl := w.track("wl", "v1 ConfigMap conf")
 	w.expectState(wl, 0, target.Forbidden, "permission missing: list configmaps in namespace "+w.namespace)
 	w.expectStatus(wl, "Unknown")
-	if !w.watcher.Ready() {
-		t.Error("not ready although every kind is forbidden, which is a state and not a delay")
-	}
+	w.eventually("readiness: that every kind is forbidden is a state and not a delay", func() string {
+		if !w.watcher.Ready() {
+			return "it is not ready"
+		}
+		return ""
+	})
 	before := len(w.proxy.sent(""))
 	w.during(3*time.Second, func() string {
 		if s := w.watcher.Sights(wl.Name)[0]; s.State != target.Forbidden {

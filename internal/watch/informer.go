@@ -2,18 +2,19 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/threeport/threeport-agent/internal/target"
@@ -38,7 +39,12 @@ type informer struct {
 	mu      sync.Mutex
 	synced  bool // the first list is in the store, and handled
 	failure error
-	mishap  error // why it has not synced yet
+	// mishap is the latest error, which client-go tries to mend: why it has not synced yet, or, when it has, why it is
+	// not told of changes.
+	mishap error
+	// patience runs, when it has synced, from its first request until one succeeds. When it is over, that is overdue.
+	patience *time.Timer
+	overdue  bool
 }
 
 func (i *informer) hasSynced() bool {
@@ -54,17 +60,26 @@ func (i *informer) err() error {
 	return i.failure
 }
 
-// trouble returns the latest error that keeps the informer from syncing, which client-go tries to mend.
+// trouble returns the latest error that keeps the informer from syncing, or, for long, from hearing of changes.
 func (i *informer) trouble() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	switch {
+	case i.synced && !i.overdue:
+		return nil
+	case i.synced && i.mishap == nil:
+		return errNoAnswer
+	}
 	return i.mishap
 }
 
 // object returns the newest version of an object.
 func (i *informer) object(ref target.Ref) (any, bool) {
-	key := cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name}.String()
-	obj, ok, err := i.shared.GetStore().GetByKey(key)
+	return i.named(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+}
+
+func (i *informer) named(name types.NamespacedName) (any, bool) {
+	obj, ok, err := i.shared.GetStore().GetByKey(cache.ObjectName(name).String())
 	return obj, ok && err == nil
 }
 
@@ -172,22 +187,29 @@ func (p *pool) find(gvr *schema.GroupVersionResource, ref target.Ref) (*informer
 // eventsAbout returns the Events about an object: of its UID, or, if that is not given, of its name.
 func (p *pool) eventsAbout(id target.Identity) []types.NamespacedName {
 	var out []types.NamespacedName
+	index, value := indexByUID, string(id.UID)
+	if id.UID == "" {
+		index, value = indexByName, id.String()
+	}
+	p.eachEvent(index, value, func(ev *corev1.Event) {
+		out = append(out, types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name})
+	})
+	return out
+}
+
+// eachEvent visits the Events that an index has under a value.
+func (p *pool) eachEvent(index, value string, visit func(*corev1.Event)) {
 	for _, i := range p.all(func(i *informer) bool { return i.gvk.GroupKind() == eventKind.GroupKind() }) {
-		index, value := indexByUID, string(id.UID)
-		if id.UID == "" {
-			index, value = indexByName, id.String()
-		}
 		events, err := i.shared.GetIndexer().ByIndex(index, value)
 		if err != nil {
 			continue // an index that every informer of Events has
 		}
-		for _, ev := range events {
-			if o, err := meta.Accessor(ev); err == nil {
-				out = append(out, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()})
+		for _, obj := range events {
+			if ev, ok := obj.(*corev1.Event); ok {
+				visit(ev)
 			}
 		}
 	}
-	return out
 }
 
 // run is the life of an informer. It begins when the one before it has ended, whose last words would else
@@ -212,6 +234,49 @@ func (p *pool) run(ctx context.Context, i, before *informer) {
 		p.change(i, func() { i.synced, i.mishap = true, nil })
 	}
 	ends.Wait()
+	i.settle()
+}
+
+// errNoAnswer means that the API server was asked, and has not said anything yet.
+var errNoAnswer = errors.New("the API server does not answer")
+
+// asked notes that an informer asks the API server, and, with what it returns, how that went. Of one that has synced,
+// its kind hears when no list or watch succeeds until its patience is over, and when one does again.
+func (p *pool) asked(ctx context.Context, i *informer) (answered func(error)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.synced && i.patience == nil {
+		var patience *time.Timer
+		patience = time.AfterFunc(p.w.config.Patience, func() {
+			p.change(i, func() { i.overdue = i.patience == patience })
+		})
+		i.patience = patience
+	}
+	return func(err error) {
+		if err == nil && i.settle() {
+			p.change(i, func() {})
+		}
+		if err != nil && ctx.Err() == nil {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			if i.patience != nil {
+				i.mishap = err
+			}
+		}
+	}
+}
+
+// settle notes that there is nothing that an informer which has synced waits for. It reports whether that was overdue.
+func (i *informer) settle() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.patience == nil {
+		return false
+	}
+	i.patience.Stop()
+	overdue := i.overdue
+	i.mishap, i.patience, i.overdue = nil, nil, false
+	return overdue
 }
 
 // Indexes of Events by what they are about.
@@ -222,29 +287,36 @@ const (
 
 // newSharedInformer makes the informer of a kind, of the form that shows as much as is needed.
 func (w *Watcher) newSharedInformer(i *informer) cache.SharedIndexInformer {
-	const resync = time.Duration(0)
-	none := cache.Indexers{}
-	var shared cache.SharedIndexInformer
+	asked := func(ctx context.Context) func(error) { return w.pool.asked(ctx, i) }
+	options := cache.SharedIndexInformerOptions{ObjectDescription: i.id.gvr.String(), Indexers: cache.Indexers{}}
+	var from *cache.ListWatch
+	var example runtime.Object
 	switch {
 	case i.gvk == eventKind:
-		shared = coreinformers.NewEventInformer(w.clients.typed, i.id.namespace, resync, eventIndexers)
+		from, example = listWatch(w.clients.typed.CoreV1().Events(i.id.namespace), asked), &corev1.Event{}
+		options.Indexers = eventIndexers
 	case i.gvk == podKind:
-		shared = coreinformers.NewPodInformer(w.clients.typed, i.id.namespace, resync, none)
+		from, example = listWatch(w.clients.typed.CoreV1().Pods(i.id.namespace), asked), &corev1.Pod{}
+	case i.gvk == secretKind:
+		from = listWatch(shortly{w.clients.secrets.Resource(i.id.gvr).Namespace(i.id.namespace)}, asked)
+		example = &metav1.PartialObjectMetadata{}
 	case metadataOnly(i.gvk):
-		shared = metadatainformer.NewFilteredMetadataInformer(w.clients.metadataOf(i.id.gvr), i.id.gvr, i.id.namespace, resync, none, nil).Informer()
+		from = listWatch(w.clients.metadata.Resource(i.id.gvr).Namespace(i.id.namespace), asked)
+		example = &metav1.PartialObjectMetadata{}
 	default:
-		shared = dynamicinformer.NewFilteredDynamicInformer(w.clients.dynamic, i.id.gvr, i.id.namespace, resync, none, nil).Informer()
+		from = listWatch(w.clients.dynamic.Resource(i.id.gvr).Namespace(i.id.namespace), asked)
+		example = &unstructured.Unstructured{}
 	}
+	shared := cache.NewSharedIndexInformerWithOptions(from, example, options)
 	// SetTransform refuses only an informer that runs.
 	_ = shared.SetTransform(w.transform(i.gvk))
 	return shared
 }
 
-// metadataOnly reports whether of a kind only the metadata is watched: its contents may not be seen, or
-// nothing but its owners matters. Objects of the latter that are listed are fetched when they change.
+// metadataOnly reports whether of a kind only the metadata is watched, because nothing but its owners matters. Objects
+// of it that are listed are fetched when they change.
 func metadataOnly(gvk schema.GroupVersionKind) bool {
-	return gvk == secretKind ||
-		gvk.GroupKind() == schema.GroupKind{Group: "apps", Kind: "ReplicaSet"} ||
+	return gvk.GroupKind() == schema.GroupKind{Group: "apps", Kind: "ReplicaSet"} ||
 		gvk.GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
 }
 

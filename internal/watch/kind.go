@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/threeport/threeport-agent/internal/target"
@@ -37,6 +38,8 @@ type kind struct {
 	// is listed in. asked are those at the last pass.
 	perNamespace bool
 	asked        []string
+	// unserved is true if the last pass found that the kind is not installed.
+	unserved bool
 
 	mu    sync.Mutex
 	state kindState
@@ -132,8 +135,7 @@ func (k *kind) pass(ctx context.Context) {
 		return
 	case errors.Is(err, errNotInstalled):
 		k.release(func(string) bool { return true })
-		k.w.goneAll(k.gvk.GroupKind())
-		k.reset(scopeState{target.KindNotInstalled, err.Error()})
+		k.notInstalled(err)
 		return
 	case err == nil && !found.watchable:
 		err = fmt.Errorf("the API server cannot list and watch %s", found.gvr.GroupResource())
@@ -142,6 +144,7 @@ func (k *kind) pass(ctx context.Context) {
 		k.unanswered(err)
 		return
 	}
+	k.unserved = false
 	k.w.targets.SetScope(k.gvk.GroupKind(), found.namespaced)
 	k.release(func(namespace string) bool { return k.held[namespace].id.gvr != found.gvr })
 	k.gvr = found.gvr
@@ -154,6 +157,23 @@ func (k *kind) pass(ctx context.Context) {
 	default:
 		k.hold(ctx, scopes)
 	}
+}
+
+// notInstalled notes that the API server serves no such kind. Its objects are gone when it says so twice: behind a
+// balancer another API server may know better, and so may the same one a moment later.
+func (k *kind) notInstalled(err error) {
+	objects := k.gvk.GroupKind()
+	if !k.unserved {
+		k.unserved = true
+		state := scopeState{state: target.Pending}
+		if len(k.w.targets.Live(objects, metav1.NamespaceAll)) > 0 {
+			state = scopeState{target.Unavailable, err.Error()}
+		}
+		k.reset(state)
+		return
+	}
+	k.w.goneAll(objects)
+	k.reset(scopeState{target.KindNotInstalled, err.Error()})
 }
 
 // unanswered notes that the API server does not tell what a pass has to know. What is held stays.

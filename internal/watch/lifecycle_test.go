@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/threeport/threeport-agent/internal/target"
 )
@@ -104,47 +103,6 @@ func TestSlowKindDelaysNoOther(t *testing.T) {
 	w.expectState(other, 0, target.Absent, "")
 }
 
-// After many workloads and kinds nothing is left of them.
-func TestChurnLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, shared.reader, quick())
-	w.create(configMap("conf"))
-	d := w.create(deployment("web"))
-	p := w.create(owned(pod("web"), w.create(owned(replicaSet("web"), d))))
-	w.create(event("Churned", p))
-	const kinds, workloads = 10, 200
-	var definitions []*unstructured.Unstructured
-	for i := range kinds {
-		definitions = append(definitions, w.create(crd("NS.example.com", fmt.Sprintf("Kind%d", i))))
-	}
-	for i, definition := range definitions {
-		w.awaitServed(w.parse(fmt.Sprintf("{apiVersion: NS.example.com/v1, kind: Kind%d, metadata: {name: none, namespace: default}}", i)))
-		w.create(fmt.Sprintf("{apiVersion: NS.example.com/v1, kind: Kind%d, metadata: {name: one, namespace: NS}}", i))
-		var round []target.Workload
-		for j := range workloads / kinds {
-			round = append(round, w.track(fmt.Sprintf("w%d-%d", i, j), "v1 ConfigMap conf", "apps/v1 Deployment web",
-				fmt.Sprintf("NS.example.com/v1 Kind%d one", i)))
-		}
-		w.expectState(round[0], 2, target.Present, "")
-		if i%2 == 0 { // the kind goes before its users, or after them
-			w.must(resourceOf(definition).Delete(w.ctx, definition.GetName(), deleteNow))
-		}
-		for _, wl := range round {
-			w.targets.Forget(wl.Name)
-		}
-		if i%2 != 0 {
-			w.must(resourceOf(definition).Delete(w.ctx, definition.GetName(), deleteNow))
-		}
-	}
-	w.eventually("nothing to be left of the workloads", w.leftovers)
-	w.eventually("nothing to be left open", func() string {
-		if n, gauge := w.proxy.watches(""), w.gauge(); n > 0 || gauge > 0 {
-			return fmt.Sprintf("%d watches, the metric says %v", n, gauge)
-		}
-		return ""
-	})
-}
-
 // leftovers complains of what the watcher still holds of workloads.
 func (w *world) leftovers() string {
 	w.watcher.mu.Lock()
@@ -157,6 +115,7 @@ func (w *world) leftovers() string {
 	defer w.watcher.board.mu.Unlock()
 	left := map[string]int{
 		"kinds": len(w.watcher.kinds), "tracked": len(w.watcher.tracked), "tombstones": len(w.watcher.graves.pending),
+		"flapping": len(w.watcher.flapping), "posted": len(w.watcher.posted), "announced": len(w.watcher.announced),
 		"offers": len(w.watcher.offers.of), "board": len(w.watcher.board.workloads), "informers": len(w.watcher.pool.all(func(*informer) bool { return true })),
 	}
 	for what, n := range left {
@@ -177,6 +136,9 @@ func TestConfigIsValidated(t *testing.T) {
 		{"no wait", "watch retry is 0s", func(c *Config) { c.RetryMin = 0 }},
 		{"waits in the wrong order", "the larger last", func(c *Config) { c.RetryMax = c.RetryMin / 2 }},
 		{"no delay", "status delay is 0s", func(c *Config) { c.StatusDelay = 0 }},
+		{"no interval", "status interval is 0s", func(c *Config) { c.StatusInterval = 0 }},
+		{"no patience", "watch patience is 0s", func(c *Config) { c.Patience = 0 }},
+		{"no grace", "audit grace 0s", func(c *Config) { c.AuditGrace = 0 }},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			config := DefaultConfig()

@@ -45,6 +45,11 @@ func (l *lookups) want(ids []target.Identity) {
 // reconcile asks for one object. What is not there, or may not be read, is filed as an object without
 // owners that is gone, so that it is not asked for again soon.
 func (l *lookups) reconcile(ctx context.Context, id target.Identity) error {
+	defer func() {
+		if l.queue.Len() == 0 { // the answers may tell whose the makers of unseen objects are
+			l.w.reviewLater()
+		}
+	}()
 	if _, known := l.w.targets.Lookup(id.UID); known {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,11 +71,14 @@ func (w *Watcher) sawDeleted(id target.Identity, certain bool) {
 
 // reconcileObject reports what bears a name: first what is gone, then what is there.
 func (w *Watcher) reconcileObject(ctx context.Context, ref target.Ref) error {
-	buried := w.graves.of(ref)
-	for _, id := range buried {
-		w.reportGone(id)
+	for _, id := range w.graves.of(ref) {
+		claims := w.targets.Claims(id)
+		if len(claims) == 0 && w.memory.keeps(id.UID) {
+			continue // it did belong to a workload, which is not declared yet
+		}
+		w.reportGone(id, claims)
+		w.graves.reported(id)
 	}
-	w.graves.reported(ref, len(buried))
 
 	var claims []target.Claim
 	var failed error
@@ -89,12 +93,26 @@ func (w *Watcher) reconcileObject(ctx context.Context, ref target.Ref) error {
 		}
 	}
 	w.withdrawOthers(current, ref, claims)
+	if pod, ok := w.cachedPod(current); ok {
+		if len(claims) > 0 {
+			w.reportEnds(pod, current, claims[0])
+		} else {
+			w.withdrawEnds(current.UID)
+		}
+	}
 	return failed
 }
 
 // reportGone tells every workload that an incarnation belonged to that it is deleted.
-func (w *Watcher) reportGone(gone target.Identity) {
-	for _, claim := range w.targets.Claims(gone) {
+func (w *Watcher) reportGone(gone target.Identity, claims []target.Claim) {
+	for _, known := range w.targets.Known(gone.UID) {
+		if known.UID == gone.UID {
+			w.memory.deleted(known, time.Now())
+		}
+	}
+	w.forgetEnds(gone.UID)
+	w.bodies.drop(gone.UID)
+	for _, claim := range claims {
 		op := observe.Operation{Claim: claim, Object: gone, Deleted: true}
 		w.sink.Offer(op)
 		w.sink.Forget(op.Key())
@@ -109,44 +127,56 @@ func (w *Watcher) reportGone(gone target.Identity) {
 
 // report offers the newest version of an object to one workload, if there is something to be seen of it yet.
 func (w *Watcher) report(ctx context.Context, current target.Identity, claim target.Claim) error {
-	op := observe.Operation{Claim: claim, Object: current}
+	op, cached, err := w.operation(ctx, current, claim)
+	if cached == nil {
+		return err
+	}
+	if w.offers.add(offer{claim, current}) {
+		for _, known := range w.targets.Known(current.UID) {
+			w.memory.object(known)
+		}
+	}
+	w.sink.Offer(op)
+	w.judge(claim, current, op.Body, cached)
+	if claim.Listed {
+		w.changed(claim.Workload)
+	}
+	return nil
+}
+
+// operation returns the newest version of an object as one workload is to be told of it, and what the cache has of
+// it; nil if there is nothing to be seen of the object yet, or no more.
+func (w *Watcher) operation(ctx context.Context, current target.Identity, claim target.Claim) (op observe.Operation, cached any, err error) {
+	op = observe.Operation{Claim: claim, Object: current}
 	var gvr *schema.GroupVersionResource
 	if claim.Listed {
 		state, ok := w.kindOf(claim.Resource.GroupVersionKind())
 		if !ok || state.gvr.Empty() {
-			return nil
+			return op, nil, nil
 		}
 		gvr = &state.gvr
 	}
 	inf, ok := w.pool.find(gvr, current.Ref)
 	if !ok {
-		return nil
+		return op, nil, nil
 	}
-	cached, ok := inf.object(current.Ref)
+	cached, ok = inf.object(current.Ref)
 	if !ok {
-		return nil
+		return op, nil, nil
 	}
 	o, ok := cached.(metav1.Object)
 	if !ok || o.GetUID() != current.UID {
-		return nil // a newer change is on its way
+		return op, nil, nil // a newer change is on its way
 	}
 	op.ResourceVersion = o.GetResourceVersion()
 	if claim.Listed {
 		body, err := w.body(ctx, inf, current, cached)
 		if body == nil {
-			return err
+			return op, nil, err
 		}
 		op.Body, op.ResourceVersion = body, body.(metav1.Object).GetResourceVersion()
 	}
-	w.offers.add(offer{claim, current})
-	w.sink.Offer(op)
-	if w.board.assess(claim, current, op.Body, cached) {
-		w.markStatus(claim.Workload)
-	}
-	if claim.Listed {
-		w.changed(claim.Workload)
-	}
-	return nil
+	return op, cached, nil
 }
 
 // body returns a listed object as a whole: from the cache, or, if that keeps less of it, from the API
@@ -154,9 +184,18 @@ func (w *Watcher) report(ctx context.Context, current target.Identity, claim tar
 func (w *Watcher) body(ctx context.Context, i *informer, current target.Identity, cached any) (runtime.Object, error) {
 	switch o := cached.(type) {
 	case *unstructured.Unstructured:
+		w.bodies.drop(current.UID)
 		return o, nil
 	case *metav1.PartialObjectMetadata:
+		w.bodies.drop(current.UID)
 		return o, nil
+	}
+	version := ""
+	if o, ok := cached.(metav1.Object); ok {
+		version = o.GetResourceVersion()
+	}
+	if kept, ok := w.bodies.get(current.UID, version); ok {
+		return kept, nil
 	}
 	obj, err := w.clients.fetch(ctx, i.id.gvr, current.Ref)
 	if errors.Is(err, errNoObject) {
@@ -173,12 +212,16 @@ func (w *Watcher) body(ctx context.Context, i *informer, current target.Identity
 	if o, err := meta.Accessor(obj); err != nil || o.GetUID() != current.UID {
 		return nil, err
 	}
+	w.bodies.keep(current.UID, version, obj)
 	return obj, nil
 }
 
 // withdrawOthers drops what was offered of a name before and is not to be any more, because nobody claims it.
 // What is claimed and could not be read this time stays.
 func (w *Watcher) withdrawOthers(current target.Identity, ref target.Ref, claims []target.Claim) {
+	if !slices.ContainsFunc(claims, func(c target.Claim) bool { return c.Listed }) {
+		w.bodies.drop(current.UID)
+	}
 	kept, dropped := w.offers.split(ref, func(o offer) bool { return o.object == current && slices.Contains(claims, o.claim) })
 	for _, old := range dropped {
 		if !slices.ContainsFunc(kept, func(o offer) bool { return o.standing() == old.standing() }) {

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -32,15 +33,25 @@ type offers struct {
 
 func newOffers() *offers { return &offers{of: map[target.Ref][]offer{}} }
 
-func (s *offers) add(o offer) {
+// add reports whether it is the first of its kind.
+func (s *offers) add(o offer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(s.of[o.object.Ref], o) {
-		s.of[o.object.Ref] = append(s.of[o.object.Ref], o)
+	if slices.Contains(s.of[o.object.Ref], o) {
+		return false
 	}
+	s.of[o.object.Ref] = append(s.of[o.object.Ref], o)
+	return true
 }
 
 func (s *offers) remove(o offer) { s.split(o.object.Ref, func(other offer) bool { return other != o }) }
+
+// names returns all names that something was offered of.
+func (s *offers) names() []target.Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.of))
+}
 
 // split forgets what was offered of a name except what is to be kept, and returns both.
 func (s *offers) split(ref target.Ref, keep func(offer) bool) (kept, dropped []offer) {

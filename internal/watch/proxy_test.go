@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -28,6 +29,9 @@ type proxy struct {
 	answer   func(*http.Request) int
 	hold     <-chan struct{} // requests for a path that contains held wait for it
 	held     string
+	bodies   map[*watchBody]struct{} // of the open watches
+	ask      func(*http.Request)     // changes requests
+	spoil    func(*http.Response)    // changes answers
 }
 
 // newProxy returns a proxy to the API server for a user.
@@ -41,13 +45,38 @@ func newProxy(t *testing.T, user *rest.Config) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{open: map[string]int{}}
+	p := &proxy{open: map[string]int{}, bodies: map[*watchBody]struct{}{}}
 	reverse := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, Transport: transport, FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.ask != nil {
+				p.ask(r.Out)
+			}
+		}, Transport: transport, FlushInterval: -1,
+		ModifyResponse: func(r *http.Response) error {
+			p.mu.Lock()
+			if p.spoil != nil {
+				p.spoil(r)
+			}
+			p.mu.Unlock()
+			if strings.Contains(r.Request.URL.RawQuery, "watch=true") {
+				body := &watchBody{ReadCloser: r.Body, proxy: p, request: r.Request}
+				p.mu.Lock()
+				p.bodies[body] = struct{}{}
+				p.mu.Unlock()
+				r.Body = body
+			}
+			return nil
+		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code := p.note(r); code != 0 {
+			if code == http.StatusTooManyRequests {
+				w.Header().Set("Retry-After", "1")
+			}
 			w.WriteHeader(code)
 			return
 		}
@@ -141,3 +170,59 @@ func (p *proxy) holds(r *http.Request) <-chan struct{} {
 	}
 	return nil
 }
+
+// freeze makes the open watches of paths that end in a text pass nothing on, until what it returns is called. They
+// stay open; later ones are not concerned.
+func (p *proxy) freeze(suffix string) (thaw func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	frozen := make(chan struct{})
+	for b := range p.bodies {
+		if strings.HasSuffix(b.request.URL.Path, suffix) {
+			b.frozen = frozen
+		}
+	}
+	return func() { close(frozen) }
+}
+
+// watchBody is the body of a watch, which may be frozen.
+type watchBody struct {
+	io.ReadCloser
+	proxy   *proxy
+	request *http.Request
+	frozen  chan struct{} // nil, or until it is closed; guarded by the proxy's mutex
+}
+
+func (b *watchBody) Read(out []byte) (int, error) {
+	n, err := b.ReadCloser.Read(out)
+	b.proxy.mu.Lock()
+	frozen := b.frozen
+	b.proxy.mu.Unlock()
+	if frozen != nil {
+		select {
+		case <-frozen:
+		case <-b.request.Context().Done():
+		}
+	}
+	return n, err
+}
+
+func (b *watchBody) Close() error {
+	b.proxy.mu.Lock()
+	delete(b.proxy.bodies, b)
+	b.proxy.mu.Unlock()
+	return b.ReadCloser.Close()
+}
+
+// cut makes an answer break off after some bytes.
+func cut(r *http.Response, after int64) {
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(io.LimitReader(r.Body, after), broken{}), r.Body}
+}
+
+// broken is what is left of an answer that was cut.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -2,18 +2,37 @@ package watch
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/threeport/threeport-agent/internal/observe"
 	"github.com/threeport/threeport-agent/internal/residue"
 )
+
+// How long a connection that Secrets are read through may say nothing. It speaks HTTP/1.1, which has no pings: the API
+// server is asked to end each watch soon, and an answer that has not ended soon after comes from nowhere.
+const (
+	secretsWatch  = 30 * time.Second
+	secretsAnswer = secretsWatch + 10*time.Second
+)
+
+// shortly watches Secrets, for [secretsWatch] at a time.
+type shortly struct{ metadata.ResourceInterface }
+
+func (s shortly) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.TimeoutSeconds = new(int64(secretsWatch / time.Second))
+	return s.ResourceInterface.Watch(ctx, options)
+}
 
 // newSecretsClient returns a metadata client that Secrets are read with. Their data is not asked for. But
 // tools that apply manifests keep a copy of them in an annotation, which is metadata, and which the API server
@@ -34,11 +53,13 @@ func newSecretsClient(config *rest.Config) (metadata.Interface, error) {
 	return client, nil
 }
 
-// blotting asks for metadata as JSON, and for nothing else, and blots out copies of manifests.
+// blotting asks for metadata as JSON, and for nothing else, and blots out copies of manifests. It ends an answer that
+// has not ended in time.
 type blotting struct{ next http.RoundTripper }
 
 func (b blotting) RoundTrip(req *http.Request) (*http.Response, error) {
-	req = req.Clone(req.Context())
+	ctx, cancel := context.WithTimeout(req.Context(), secretsAnswer)
+	req = req.Clone(ctx)
 	var accepted []string
 	for kind := range strings.SplitSeq(req.Header.Get("Accept"), ",") {
 		if strings.HasPrefix(kind, "application/json;as=PartialObjectMetadata") {
@@ -47,17 +68,20 @@ func (b blotting) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req.Header.Set("Accept", strings.Join(accepted, ","))
 	answer, err := b.next.RoundTrip(req)
-	if err == nil {
-		answer.Body = &blotter{body: answer.Body}
+	if err != nil {
+		cancel()
+		return nil, err
 	}
-	return answer, err
+	answer.Body = &blotter{body: answer.Body, cancel: cancel}
+	return answer, nil
 }
 
 // blotter overwrites, in the JSON that passes through it, the values of annotations that hold a copy of the
 // object's manifest. The JSON keeps its length and stays valid.
 type blotter struct {
-	body  io.ReadCloser
-	state blotState
+	body   io.ReadCloser
+	cancel context.CancelFunc
+	state  blotState
 	// name is the JSON string that is being read, as far as it may matter.
 	name    []byte
 	escaped bool
@@ -83,7 +107,10 @@ func (b *blotter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *blotter) Close() error { return b.body.Close() }
+func (b *blotter) Close() error {
+	defer b.cancel()
+	return b.body.Close()
+}
 
 // pass returns what a byte becomes.
 func (b *blotter) pass(c byte) byte {

@@ -25,7 +25,7 @@ func TestCopiesOfManifestsAreBlottedOut(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			for how, r := range map[string]io.Reader{"at once": strings.NewReader(c.in), "byte by byte": iotest.OneByteReader(strings.NewReader(c.in))} {
-				got, err := io.ReadAll(&blotter{body: io.NopCloser(r)})
+				got, err := io.ReadAll(&blotter{body: io.NopCloser(r), cancel: func() {}})
 				if err != nil || string(got) != c.want {
 					t.Errorf("%s: %s became %s (%v), expected %s", how, c.in, got, err, c.want)
 				}
@@ -43,7 +43,7 @@ func FuzzBlottedJSONKeepsItsMeaning(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := io.ReadAll(&blotter{body: io.NopCloser(strings.NewReader(string(in)))})
+		out, err := io.ReadAll(&blotter{body: io.NopCloser(strings.NewReader(string(in))), cancel: func() {}})
 		if err != nil || len(out) != len(in) {
 			t.Fatalf("%d bytes became %d: %v", len(in), len(out), err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/observe"
 	"github.com/threeport/threeport-agent/internal/target"
@@ -13,6 +14,8 @@ import (
 type recorder struct {
 	mu       sync.Mutex
 	offered  []observe.Report
+	times    []time.Time            // when each was
+	versions map[observe.Key]string // what was offered last
 	withdrew []observe.Key
 	forgot   []observe.Key
 }
@@ -20,16 +23,15 @@ type recorder struct {
 func (r *recorder) Offer(report observe.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// As an outbox does: a version that it has is no news.
-	for _, old := range slices.Backward(r.offered) {
-		if old.Key() == report.Key() {
-			if old.Version() == report.Version() {
-				return
-			}
-			break
-		}
+	if r.versions == nil {
+		r.versions = map[observe.Key]string{}
 	}
-	r.offered = append(r.offered, report)
+	// As an outbox does: a version that it has is no news.
+	if version, ok := r.versions[report.Key()]; ok && version == report.Version() {
+		return
+	}
+	r.versions[report.Key()] = report.Version()
+	r.offered, r.times = append(r.offered, report), append(r.times, time.Now())
 }
 
 func (r *recorder) Withdraw(key observe.Key) {

@@ -53,11 +53,11 @@ func (k *kind) publish() {
 	next := kindState{gvr: k.gvr, scopes: maps.Clone(k.lacks)}
 	for namespace, inf := range k.held {
 		switch trouble, failed := inf.trouble(), k.failed[namespace]; {
+		case trouble != nil:
+			next.scopes[namespace] = failing(trouble)
 		case inf.hasSynced():
 			delete(k.failed, namespace)
 			next.scopes[namespace] = scopeState{state: target.Present}
-		case trouble != nil:
-			next.scopes[namespace] = failing(trouble)
 		case failed.state != "":
 			next.scopes[namespace] = failed
 		default:
@@ -82,6 +82,7 @@ func (k *kind) publish() {
 	}
 	// An Event that knows its object by name only had to wait for this.
 	k.w.dispatch(k.w.targets.Listed(k.gvk.GroupKind()))
+	k.w.reviewLater()
 }
 
 // logNews logs each scope that came into trouble or out of it, and that a kind is watched in the whole cluster.
@@ -108,23 +109,6 @@ func (w *Watcher) kindOf(gvk schema.GroupVersionKind) (kindState, bool) {
 		return kindState{}, false
 	}
 	return k.current(), true
-}
-
-// Sights returns what is seen of each resource of a workload, in the order in which they are listed.
-func (w *Watcher) Sights(workload string) []target.Sight {
-	wl, ok := w.targets.Workload(workload)
-	if !ok {
-		return nil
-	}
-	verdicts := w.board.verdicts(workload)
-	out := make([]target.Sight, 0, len(wl.Resources))
-	for _, r := range wl.Resources {
-		s := w.sight(r)
-		v := verdict(s, verdicts[r.Ref])
-		s.Health, s.Reason = string(v.Status), v.Reason
-		out = append(out, s)
-	}
-	return out
 }
 
 // Troubles returns what is wrong with the kinds that are watched for every workload, a sentence each.

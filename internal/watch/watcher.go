@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/threeport/threeport-agent/internal/health"
 	"github.com/threeport/threeport-agent/internal/observe"
 	"github.com/threeport/threeport-agent/internal/target"
 )
@@ -36,13 +37,25 @@ type Config struct {
 	// RetryMin and RetryMax bound the wait before a kind that is missing, forbidden or failing is asked for
 	// again.
 	RetryMin, RetryMax time.Duration
-	// StatusDelay is how long the verdict on a workload may rest to gather changes before it is reported.
+	// StatusDelay is how long the verdict on a workload may rest to gather changes before it is reported, and how long an
+	// object may rest to gather Events before it is judged again.
 	StatusDelay time.Duration
+	// StatusInterval is the least time between two reports of an instance's status.
+	StatusInterval time.Duration
+	// Rules are the user's own for judging objects; nil for none.
+	Rules health.Rules
+	// Patience is how long an informer that has synced may get nothing but errors before its kind is Unavailable.
+	Patience time.Duration
+	// AuditGrace is how far an informer's cache may be behind the API server.
+	AuditGrace time.Duration
 }
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
-	return Config{Workers: 4, RetryMin: 2 * time.Second, RetryMax: 30 * time.Second, StatusDelay: time.Second}
+	return Config{
+		Workers: 4, RetryMin: 2 * time.Second, RetryMax: 30 * time.Second, StatusDelay: time.Second,
+		StatusInterval: 5 * time.Second, Patience: 30 * time.Second, AuditGrace: 10 * time.Second,
+	}
 }
 
 // Validate names the field that is wrong and what it accepts.
@@ -54,6 +67,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("watch retry is %s to %s: give two durations above 0, the larger last", c.RetryMin, c.RetryMax)
 	case c.StatusDelay <= 0:
 		return fmt.Errorf("status delay is %s: give a duration above 0", c.StatusDelay)
+	case c.StatusInterval <= 0:
+		return fmt.Errorf("status interval is %s: give a duration above 0", c.StatusInterval)
+	case c.Patience <= 0 || c.AuditGrace <= 0:
+		return fmt.Errorf("watch patience is %s and audit grace %s: give durations above 0", c.Patience, c.AuditGrace)
 	}
 	return nil
 }
@@ -68,27 +85,37 @@ type Watcher struct {
 	log     logr.Logger
 	// changed is called with the name of a workload whose sights may have changed. It must not block.
 	changed func(workload string)
+	now     func() time.Time
 
 	pool    *pool
 	board   *board
 	lookups *lookups
 	graves  *graves
 	offers  *offers
+	told    *told
+	ends    *ends
+	bodies  *bodies
+	memory  *memory
 
 	objects  workqueue.TypedRateLimitingInterface[target.Ref]
 	events   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	statuses workqueue.TypedRateLimitingInterface[string]
+	review   chan struct{} // capacity 1: look again at the Events about objects that are not known
 
-	mu      sync.Mutex
-	kinds   map[schema.GroupVersionKind]*kind
-	tracked map[string]target.Workload         // those whose status is reported
-	told    map[types.UID]types.NamespacedName // Events that were offered, and are not known to be gone
-	running bool
+	mu        sync.Mutex
+	kinds     map[schema.GroupVersionKind]*kind
+	tracked   map[string]target.Workload // those whose status is reported
+	flapping  map[string]*health.Flapping
+	posted    map[target.Instance]post
+	announced map[string]observe.Event // the latest change of each workload's status
+	early     map[types.UID]struct{}   // Events that were there before this process watched
+	running   bool
 }
 
-// New returns a watcher that does nothing until it is run.
+// New returns a watcher that does nothing until it is run. What store kept of an earlier one is known to it; it may
+// be nil.
 func New(
-	config Config, clients *Clients, targets *target.Registry, sink Sink,
+	config Config, clients *Clients, targets *target.Registry, sink Sink, store Memory,
 	metrics *Metrics, log logr.Logger, changed func(workload string),
 ) *Watcher {
 	w := &Watcher{
@@ -99,18 +126,28 @@ func New(
 		metrics:  metrics,
 		log:      log,
 		changed:  changed,
+		now:      time.Now,
 		board:    newBoard(),
 		kinds:    map[schema.GroupVersionKind]*kind{},
 		tracked:  map[string]target.Workload{},
-		told:     map[types.UID]types.NamespacedName{},
+		flapping: map[string]*health.Flapping{},
+		posted:   map[target.Instance]post{},
+		bodies:   newBodies(),
+		early:    map[types.UID]struct{}{},
+		memory:   newMemory(store),
 		graves:   newGraves(targets),
 		offers:   newOffers(),
 		objects:  newQueue[target.Ref]("objects"),
 		events:   newQueue[types.NamespacedName]("events"),
 		statuses: newQueue[string]("statuses"),
+		review:   make(chan struct{}, 1),
 	}
 	w.pool = newPool(w)
 	w.lookups = newLookups(w)
+	w.told = newTold(w.memory.events())
+	w.ends = newEnds(w.memory.ends())
+	w.announced = w.memory.changes()
+	w.recall(time.Now())
 	return w
 }
 
@@ -137,26 +174,36 @@ func (w *Watcher) Run(ctx context.Context) error {
 			declared = g
 			w.reconcileKinds(ctx)
 			w.reconcileWorkloads()
+			w.reviewUnseen()
 		}
 		select {
 		case <-ctx.Done():
 		case <-w.targets.Changed():
 			w.dispatch(w.targets.Drain())
+		case <-w.review:
+			w.reviewUnseen()
 		case now := <-prune.C:
 			w.targets.Prune(now)
 			w.graves.prune()
+			w.tidyMemory()
+			w.reviewUnseen() // for what became known of their makers
 		}
 	}
 	for _, k := range w.stopKinds(func(schema.GroupVersionKind) bool { return true }) {
 		<-k.done
 	}
 	// Workers go on until the queues are empty: what was seen is offered.
+	w.shutDown()
+	workers.Wait()
+	return nil
+}
+
+// shutDown ends the queues.
+func (w *Watcher) shutDown() {
 	w.objects.ShutDown()
 	w.events.ShutDown()
 	w.statuses.ShutDown()
 	w.lookups.queue.ShutDown()
-	workers.Wait()
-	return nil
 }
 
 // work processes a queue until it is shut down and empty. A key that fails is tried again later.

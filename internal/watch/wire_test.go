@@ -84,6 +84,7 @@ func TestObjectsAreListedAndNeverGot(t *testing.T) {
 			t.Errorf("reported is %s, expected a whole object without managedFields", body)
 		}
 	}
+	w.awaitSync()
 	if ok, err := w.watcher.CaughtUp(w.ctx, wl.Name); !ok || err != nil {
 		t.Errorf("CaughtUp says %v, %v of objects that are there and known, expected true", ok, err)
 	}

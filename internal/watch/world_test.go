@@ -42,6 +42,8 @@ type world struct {
 func quick() Config {
 	c := DefaultConfig()
 	c.RetryMin, c.RetryMax, c.StatusDelay = 50*time.Millisecond, 400*time.Millisecond, 20*time.Millisecond
+	c.StatusInterval = 20 * time.Millisecond
+	c.AuditGrace = time.Second
 	return c
 }
 
@@ -64,7 +66,7 @@ func newIdleWorld(t *testing.T, user *rest.Config, config Config) *world {
 	clients, err := NewClients(&rest.Config{Host: w.proxy.URL})
 	w.must(err)
 	changed := func(string) { w.changes.Add(1) }
-	w.watcher = New(config, clients, w.targets, w.sink, NewMetrics(w.registry), logr.Discard(), changed)
+	w.watcher = New(config, clients, w.targets, w.sink, nil, NewMetrics(w.registry), logr.Discard(), changed)
 	return w
 }
 

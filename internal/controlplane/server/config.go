@@ -24,6 +24,10 @@ type Config struct {
 	// Database is sqlite:FILE or sqlite::memory:.
 	Database string
 
+	// StrictV0 leaves out what the API does better than Threeport's own: the
+	// same RuntimeEventUID posted twice makes two rows.
+	StrictV0 bool
+
 	// AuthEnabled serves TLS, and only clients with a certificate of an
 	// authority in CAFile. Without it the API is plain HTTP for everyone.
 	AuthEnabled bool

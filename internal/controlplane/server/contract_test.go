@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start serves an empty database in memory and returns its URL.
 func start(t *testing.T) string {
 	t.Helper()
-	store, err := Open(t.Context(), "sqlite::memory:")
+	store, err := Open(t.Context(), "sqlite::memory:", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,13 +41,14 @@ func withoutPassword(address string) string {
 
 // Open opens the database at an address, sqlite:FILE or sqlite::memory:, and
 // makes the tables that are missing. A file is created if need be; its
-// directory is not. Close the store when done with it.
-func Open(ctx context.Context, address string) (*Store, error) {
+// directory is not. With strictV0 no field is unique. Close the store when
+// done with it.
+func Open(ctx context.Context, address string, strictV0 bool) (*Store, error) {
 	file, err := sqliteFile(address)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{}
+	s := &Store{strictV0: strictV0}
 	if err := s.connect(file); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -92,7 +93,7 @@ const readers = 4
 
 // schema is the statements that make the resource's table and indexes. Columns
 // hold what row.values hold.
-func (r *resource) schema() []string {
+func (r *resource) schema(strictV0 bool) []string {
 	types := map[kind]string{text: "TEXT", integer: "BIGINT", boolean: "BOOLEAN", timestamp: "TEXT", document: "TEXT"}
 	columns := []string{
 		"id BIGINT NOT NULL PRIMARY KEY",
@@ -109,11 +110,15 @@ func (r *resource) schema() []string {
 		}
 		columns = append(columns, column)
 		name := r.table() + "_" + f.column()
-		if f.unique {
+		switch {
+		case f.unique && strictV0:
+			indexes = append(indexes, "DROP INDEX IF EXISTS "+name,
+				fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s_v0 ON %s (%s, id)", name, r.table(), f.column()))
+		case f.unique:
 			indexes = append(indexes, fmt.Sprintf(
 				"CREATE UNIQUE INDEX IF NOT EXISTS %s ON %s (%s) WHERE deletedat IS NULL AND %[3]s <> ''",
 				name, r.table(), f.column()))
-		} else if f.indexed() {
+		case f.indexed():
 			indexes = append(indexes, fmt.Sprintf(
 				"CREATE INDEX IF NOT EXISTS %s ON %s (%s, id)", name, r.table(), f.column()))
 		}

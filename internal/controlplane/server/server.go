@@ -32,7 +32,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	store, err := Open(ctx, config.Database)
+	store, err := Open(ctx, config.Database, config.StrictV0)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ var (
 // millisecond, and a finished write has a definite outcome.
 type Store struct {
 	write, read *sql.DB
+	strictV0    bool
 	ids         *ids
 	statements  map[*resource]*statements
 }
@@ -51,7 +52,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	s.statements = make(map[*resource]*statements, len(resources))
 	var newest int64
 	for _, r := range resources {
-		for _, statement := range r.schema() {
+		for _, statement := range r.schema(s.strictV0) {
 			if _, err := s.write.ExecContext(ctx, statement); err != nil {
 				return fmt.Errorf("make table %s: %w", r.table(), err)
 			}
@@ -92,10 +93,18 @@ func (s *Store) prepareResource(ctx context.Context, r *resource) (*statements, 
 			r.table(), r.columns())),
 		get: prepare(s.read, sel+"id = ?"),
 	}
-	if i, ok := r.unique(); ok {
+	if i, ok := s.unique(r); ok {
 		prepared.byUnique = prepare(s.write, sel+r.fields[i].column()+" = ?")
 	}
 	return prepared, errors.Join(errs...)
+}
+
+// unique is the field that identifies a row besides its ID, if there is one.
+func (s *Store) unique(r *resource) (index int, ok bool) {
+	if s.strictV0 {
+		return 0, false
+	}
+	return r.unique()
 }
 
 // create adds a row. If one with the same unique value exists, it returns that
@@ -112,7 +121,7 @@ func (s *Store) create(ctx context.Context, r *resource, values []any) (o row, c
 		if n, err := result.RowsAffected(); err != nil || n == 1 {
 			return o, true, err
 		}
-		i, ok := r.unique()
+		i, ok := s.unique(r)
 		if !ok {
 			continue // another process took the same ID
 		}

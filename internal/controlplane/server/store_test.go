@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -26,7 +27,7 @@ func events(t *testing.T) *resource {
 
 func open(t *testing.T, address string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), address)
+	s, err := Open(t.Context(), address, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestUniqueConflictInChange(t *testing.T) {
 
 func TestRowsOutliveTheStore(t *testing.T) {
 	address, r := "sqlite:"+filepath.Join(t.TempDir(), "rows.db"), events(t)
-	s, err := Open(t.Context(), address)
+	s, err := Open(t.Context(), address, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestMemorySurvivesCancelledRequests(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	for _, address := range []string{"", "sqlite:", "rows.db", "postgres://user:hunter2@host/db", "sqlite:" + t.TempDir(), "sqlite:/nowhere/at/all.db"} {
-		if s, err := Open(t.Context(), address); err == nil {
+		if s, err := Open(t.Context(), address, false); err == nil {
 			t.Errorf("%q was opened", address)
 			_ = s.Close()
 		}
@@ -168,5 +169,33 @@ func TestIDs(t *testing.T) {
 			t.Fatalf("%d passes through a float", id)
 		}
 		seen[id], newest = true, id
+	}
+}
+
+// A database can be opened in either mode, whatever it was made in, as long as its rows allow it.
+func TestStrictV0MakesARowOfEachPost(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "rows.db")
+	r, values := events(t), eventValues("uid")
+	post := func(strict bool) (created bool) {
+		t.Helper()
+		s, err := Open(t.Context(), address, strict)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, created, err = s.create(t.Context(), r, values)
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return created
+	}
+	if first, again := post(false), post(false); !first || again {
+		t.Errorf("by default two posts made rows: %t, %t, want only the first", first, again)
+	}
+	if !post(true) {
+		t.Error("strictly, the second post made no row")
+	}
+	if s, err := Open(t.Context(), address, false); err == nil {
+		t.Error("a database with two rows of one UID was opened as one without")
+		_ = s.Close()
 	}
 }

@@ -1,0 +1,142 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+)
+
+// The directory, the seed and the first step of a process that writes until it is killed.
+const writerVariable = "JOURNAL_TEST_WRITER"
+
+// step is a change of one record: the removal of it if value is nil.
+func step(seed uint64, n int) (key string, value []byte) {
+	random := rand.New(rand.NewPCG(seed, uint64(n)))
+	key = fmt.Sprintf("uid-%03d", random.IntN(200))
+	if random.IntN(4) == 0 {
+		return key, nil
+	}
+	return key, fmt.Appendf(nil, "%d %s", n, strings.Repeat("x", random.IntN(2000)))
+}
+
+// writeUntilKilled says when it has opened the journal, and then which steps are on disk.
+func writeUntilKilled(where string) error {
+	var (
+		dir  string
+		seed uint64
+		next int
+	)
+	if _, err := fmt.Sscan(where, &dir, &seed, &next); err != nil {
+		return err
+	}
+	j, err := Open(dir, logr.Discard())
+	if err != nil {
+		return err
+	}
+	fmt.Println("opened")
+	var done atomic.Int64
+	done.Store(int64(next - 1))
+	go func() {
+		for tick := time.NewTicker(200 * time.Microsecond); ; next++ {
+			if key, value := step(seed, next); value == nil {
+				j.Delete("events", key)
+			} else {
+				j.Put("events", key, value)
+			}
+			done.Store(int64(next))
+			<-tick.C
+		}
+	}()
+	for {
+		upTo := done.Load()
+		if err := j.Sync(context.Background()); err != nil {
+			return err
+		}
+		fmt.Println(upTo)
+	}
+}
+
+// TestKilledProcess kills a process that writes, again and again. What the next one finds is the state after one of the
+// steps, not before the last of which Sync had returned.
+func TestKilledProcess(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	dir, state, at := t.TempDir(), map[string][]byte{}, 0
+	for range 30 {
+		synced := killWriter(t, fmt.Sprintln(dir, seed, at+1), time.Duration(random.Int64N(int64(100*time.Millisecond))))
+		j, err := Open(dir, testr.New(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := j.Take("events")
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for synced = max(synced, at); at < synced || !maps.EqualFunc(state, found, bytes.Equal); {
+			if at++; at > synced+100_000 {
+				t.Fatalf("what was on disk is not what a step from %d on left: %d records", synced, len(found))
+			}
+			if key, value := step(seed, at); value == nil {
+				delete(state, key)
+			} else {
+				state[key] = value
+			}
+		}
+		if len(putAside(t, dir)) > 0 {
+			t.Fatal("the file was put aside")
+		}
+		t.Logf("killed after step %d, of which %d were synced", at, synced)
+	}
+	if at < 100 {
+		t.Errorf("there were %d steps: the test writes nothing", at)
+	}
+}
+
+// killWriter starts a process that writes, kills it so long after it has opened the journal, and returns the last step
+// of which the process said that it is on disk.
+func killWriter(t *testing.T, where string, after time.Duration) (synced int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), writerVariable+"="+where)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewReader(pipe)
+	line, err := out.ReadString('\n')
+	<-time.After(after)
+	if killErr := cmd.Process.Kill(); err != nil || killErr != nil || line != "opened\n" {
+		t.Fatalf("the process said %q: %v, %v", line, err, killErr)
+	}
+	rest, err := io.ReadAll(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	lines := strings.Split(string(rest), "\n")
+	for _, line := range lines[:len(lines)-1] { // the last is not whole
+		if synced, err = strconv.Atoi(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return synced
+}

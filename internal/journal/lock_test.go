@@ -1,0 +1,139 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// content is the names and modes of what is in a folder.
+func content(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("%s %s", info.Mode(), f.Name()))
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestStateIsHeldByOne(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "lib", "agent")
+	held, err := hold(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder is %v, %v, want it for its owner only", info, err)
+	}
+	if got, want := content(t, dir), "-rw------- lock"; got != want {
+		t.Errorf("in the folder is %s, want %s", got, want)
+	}
+	_, err = hold(dir)
+	if !errors.Is(err, ErrInUse) {
+		t.Fatalf("a second agent gets %v, want that the folder is in use", err)
+	}
+	for _, want := range []string{fmt.Sprintf("process %d on ", os.Getpid()), "end that one, or give each agent a folder of its own"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+	if err := held.release(); err != nil {
+		t.Fatal(err)
+	}
+	held, err = hold(dir)
+	if err != nil {
+		t.Fatalf("the next agent gets %v", err)
+	}
+	if err := held.release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStateOfTheDeadIsTaken(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"lock":        "process 7 on a machine that is no more, with a long name",
+		"write-check": "x",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o777); err != nil { // as an emptyDir has it
+		t.Fatal(err)
+	}
+	held, err := hold(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.release() //nolint:errcheck // other tests are about that
+	if text, err := os.ReadFile(filepath.Join(dir, "lock")); err != nil || !strings.HasPrefix(string(text), fmt.Sprintf("process %d on ", os.Getpid())) || strings.Contains(string(text), "no more") {
+		t.Errorf("the lock says %q, %v", text, err)
+	}
+	if got, want := content(t, dir), "-rw------- lock"; got != want {
+		t.Errorf("in the folder is %s, want %s", got, want)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("the folder is %v, %v, want it as it was", info, err)
+	}
+}
+
+func TestStateIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	taken := t.TempDir()
+	if err := os.Mkdir(filepath.Join(taken, "lock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ reason, dir, want string }{
+		{"a file", file, "name a folder"},
+		{"below a file", filepath.Join(file, "state"), "name a folder"},
+		{"nobody may write there, not even root", "/proc", ""}, // what to do depends on the system
+		{"the lock is a folder", taken, "lock: is a directory"},
+	} {
+		held, err := hold(tc.dir)
+		if err == nil {
+			t.Errorf("%s: it is accepted", tc.reason)
+			_ = held.release()
+			continue
+		}
+		if !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want %q", tc.reason, err, tc.want)
+		}
+	}
+}
+
+func TestRemedy(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		err    error
+		want   string
+	}{
+		{"no permission", syscall.EACCES, "set fsGroup"},
+		{"not permitted", syscall.EPERM, "set fsGroup"},
+		{"read-only", syscall.EROFS, "such as an emptyDir"},
+		{"full", syscall.ENOSPC, "make room"},
+		{"no quota", syscall.EDQUOT, "make room"},
+		{"anything else", syscall.EIO, "name a folder in which the agent can create files"},
+	} {
+		got := remedy(&fs.PathError{Op: "open", Path: "/state/lock", Err: tc.err})
+		if !strings.Contains(got, tc.want) {
+			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}

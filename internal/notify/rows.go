@@ -1,0 +1,65 @@
+package notify
+
+import (
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/observe"
+	"github.com/threeport/threeport-agent/internal/outbox"
+	"github.com/threeport/threeport-agent/internal/target"
+)
+
+// OperationRow returns what an operation says in its resource's row. Known is whether the control plane has an earlier
+// report of the same incarnation.
+func OperationRow(op observe.Operation, known bool) (controlplane.WorkloadResourceInstance, error) {
+	definition, err := op.Definition()
+	if err != nil {
+		return controlplane.WorkloadResourceInstance{}, err
+	}
+	last := lastOperation(op, known)
+	return controlplane.WorkloadResourceInstance{LastOperation: &last, RuntimeDefinition: definition}, nil
+}
+
+// lastOperation is the word for an operation: the first report of an incarnation is ADDED.
+func lastOperation(op observe.Operation, known bool) string {
+	switch {
+	case op.Deleted:
+		return controlplane.OperationDeleted
+	case known:
+		return controlplane.OperationModified
+	default:
+		return controlplane.OperationAdded
+	}
+}
+
+// EventRow returns the row of an Event.
+func EventRow(ev observe.Event) controlplane.WorkloadEvent {
+	uid := string(ev.UID)
+	at := ev.Time.UTC().Truncate(time.Microsecond)
+	out := controlplane.WorkloadEvent{
+		RuntimeEventUID: &uid,
+		Type:            &ev.Type,
+		Reason:          &ev.Reason,
+		Message:         &ev.Message,
+		Timestamp:       &at,
+	}
+	if ev.Workload.Type == target.HelmWorkloadInstance {
+		out.HelmWorkloadInstanceID = &ev.Workload.ID
+	} else {
+		out.WorkloadInstanceID = &ev.Workload.ID
+	}
+	if ev.ResourceID > 0 {
+		out.WorkloadResourceInstanceID = &ev.ResourceID
+	}
+	return out
+}
+
+// EventUpdate returns what of an Event changes in a row that exists. The row stays with the instance that it was made
+// for: v0 cannot take it from one, so an Event whose object is claimed by another workload now would be both's.
+func EventUpdate(ev observe.Event, receipt outbox.Receipt) controlplane.WorkloadEvent {
+	out := EventRow(ev)
+	if receipt.Instance != ev.Workload {
+		out.WorkloadInstanceID, out.HelmWorkloadInstanceID, out.WorkloadResourceInstanceID = nil, nil, nil
+	}
+	return out
+}

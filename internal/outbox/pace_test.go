@@ -1,0 +1,261 @@
+package outbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var (
+	paced   = Config{Backoff: Backoff{Base: time.Second, Max: time.Minute}}
+	failure = Failure{Cause: errSend}
+	refusal = Failure{Cause: errSend, General: true}
+)
+
+// offerAll offers reports in lanes of their own, and takes them.
+func takeAll(t *testing.T, o *Outbox, keys ...string) map[string]Item {
+	t.Helper()
+	out := map[string]Item{}
+	for _, key := range keys {
+		o.Offer(at(key, "1"))
+	}
+	for range keys {
+		item := take(t, o)
+		out[string(item.Report.Key())] = item
+	}
+	return out
+}
+
+func expectSuspended(t *testing.T, o *Outbox, want bool) {
+	t.Helper()
+	if o.Suspended() != want {
+		t.Errorf("suspended: %t, want %t", o.Suspended(), want)
+	}
+}
+
+func TestOneThatFailsDoesNotStopTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		o.Fail(takeAll(t, o, "a")["a"], failure)
+		expectSuspended(t, o, false)
+		o.Offer(at("b", "1"))
+		expectTake(t, o, "b@1")
+	})
+}
+
+func TestTwoThatFailAreAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		items := takeAll(t, o, "a", "b", "c")
+		o.Fail(items["a"], failure)
+		expectSuspended(t, o, false)
+		o.Fail(items["b"], failure)
+		expectSuspended(t, o, true)
+		o.Offer(at("d", "1"))
+		o.Fail(items["c"], failure) // it was on its way
+		expectNothing(t, o)
+
+		var probes []string
+		for limit := time.Second; len(probes) < 8; limit = min(2*limit, time.Minute) {
+			probe, waited := next(t, o)
+			if waited <= 0 || waited > limit {
+				t.Errorf("probe %d came after %s, want at most %s", len(probes)+1, waited, limit)
+			}
+			if !probe.Probe {
+				t.Error("it is not called a probe")
+			}
+			expectNothing(t, o) // one at a time
+			probes = append(probes, string(probe.Report.Key()))
+			o.Fail(probe, failure)
+		}
+		for _, key := range []string{"a", "b", "c", "d"} {
+			if !slices.Contains(probes, key) {
+				t.Errorf("%s was never the probe: %s", key, probes)
+			}
+		}
+
+		probe, _ := next(t, o)
+		o.Accept(probe, Receipt{})
+		expectSuspended(t, o, false)
+		takeAll(t, o) // nothing waits any more
+		for range 3 {
+			if take(t, o).Probe {
+				t.Error("it is called a probe after the end")
+			}
+		}
+	})
+}
+
+func TestARefusalOfAllIsAnOutageAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		o.Fail(takeAll(t, o, "a")["a"], refusal)
+		expectSuspended(t, o, true)
+	})
+}
+
+func TestAnAnswerEndsAnOutage(t *testing.T) {
+	for name, answer := range map[string]func(*Outbox, Item){
+		"accepted": func(o *Outbox, item Item) { o.Accept(item, Receipt{}) },
+		"rejected": func(o *Outbox, item Item) { o.Reject(item, errSend) },
+		"gone":     func(o *Outbox, item Item) { o.Gone(item) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := New(paced, nil)
+				items := takeAll(t, o, "a", "b")
+				o.Fail(items["a"], failure)
+				o.Fail(items["b"], failure)
+				probe, _ := next(t, o)
+				answer(o, probe)
+				expectSuspended(t, o, false)
+			})
+		})
+	}
+}
+
+func TestRetryAfterHoldsForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		items := takeAll(t, o, "a", "b", "c")
+		start := time.Now()
+		o.Fail(items["a"], Failure{Cause: errSend, RetryAfter: 30 * time.Second})
+		o.Fail(items["b"], Failure{Cause: errSend, RetryAfter: 90 * time.Second})
+		o.Accept(items["c"], Receipt{}) // it was on its way
+		o.Offer(at("d", "1"))
+		probe, _ := next(t, o)
+		if waited := time.Since(start); waited != 90*time.Second {
+			t.Errorf("waited %s, want 90 s", waited)
+		}
+		o.Accept(probe, Receipt{})
+		expectSuspended(t, o, false)
+	})
+}
+
+// succeed offers something new and accepts it.
+func succeed(t *testing.T, o *Outbox, key string) {
+	t.Helper()
+	o.Offer(at(key, "1"))
+	item := take(t, o)
+	if string(item.Report.Key()) != key {
+		t.Fatalf("took %s, want %s", item.Report, key)
+	}
+	o.Accept(item, Receipt{})
+}
+
+func TestWhatAloneKeepsFailingIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		o.Offer(at("p", "1"))
+		o.Offer(at("q", "1"))
+		for round := range slowFailures {
+			var items []Item
+			for range 2 { // p and q
+				item, _ := next(t, o)
+				items = append(items, item)
+			}
+			succeed(t, o, fmt.Sprint("good ", round))
+			for _, item := range items {
+				o.Fail(item, failure)
+			}
+			expectSuspended(t, o, false)
+		}
+		first, _ := next(t, o)
+		time.Sleep(time.Hour)
+		expectNothing(t, o) // the other is due, and waits until the first is settled
+		succeed(t, o, "good")
+		o.Fail(first, failure)
+		if other, _ := next(t, o); other.Report.Key() == first.Report.Key() {
+			t.Error("they do not take turns")
+		} else {
+			o.Accept(other, Receipt{})
+		}
+		// Both fail, and no outage comes of it: they were at fault before.
+		again, waited := next(t, o)
+		if waited > time.Minute {
+			t.Errorf("it waited %s", waited)
+		}
+		o.Fail(again, failure)
+		expectSuspended(t, o, false)
+	})
+}
+
+func TestClassesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		for i := range 3 { // a backlog: two of these fail, which begins an outage
+			o.Offer(event(types.UID(fmt.Sprint("old ", i)), "1"))
+		}
+		a, b := take(t, o), take(t, o)
+		o.Fail(a, failure)
+		o.Fail(b, failure)
+		probe, _ := next(t, o)
+		o.Accept(probe, Receipt{})
+		for i := range 3 {
+			o.Offer(event(types.UID(fmt.Sprint("new ", i)), "1"))
+			o.Offer(at(fmt.Sprint("state ", i), "1"))
+		}
+		seen := map[string]int{}
+		for range 6 { // the backlog has two, and comes every third time
+			kind, _, _ := strings.Cut(string(take(t, o).Report.Key()), " ")
+			seen[kind]++
+		}
+		if seen["event/old"] != 2 || seen["event/new"] != 2 || seen["state"] != 2 {
+			t.Errorf("of six came %v, want two of each", seen)
+		}
+	})
+}
+
+func TestClosingTriesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		o.Fail(takeAll(t, o, "a")["a"], Failure{Cause: errSend, RetryAfter: time.Hour})
+		o.Close()
+		if _, waited := next(t, o); waited != 0 {
+			t.Errorf("waited %s", waited)
+		}
+	})
+}
+
+func TestWhatIsPostponedHasNotFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		items := takeAll(t, o, "a", "b")
+		o.Postpone(items["a"], time.Minute)
+		o.Postpone(items["b"], time.Minute)
+		expectSuspended(t, o, false)
+		expectPending(t, o, 2, 0)
+		for range 2 {
+			if item, _ := next(t, o); item.Attempt != 1 {
+				t.Errorf("it counts as try %d", item.Attempt)
+			}
+		}
+	})
+}
+
+// What fails may be at fault though it looks like an outage, when there is nothing else to tell.
+func TestWhatWasNotTriedIsTheNextProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := New(paced, nil)
+		for i := range 25 {
+			o.Offer(event(types.UID(fmt.Sprint("poison ", i)), "1"))
+		}
+		for range 30 {
+			item, _ := next(t, o)
+			o.Fail(item, failure)
+		}
+		expectSuspended(t, o, true)
+		o.Offer(event("fresh", "1"))
+		probe, waited := next(t, o)
+		if probe.Report.Key() != "event/fresh" || waited > time.Minute {
+			t.Errorf("the next probe was %s, after %s", probe.Report.Key(), waited)
+		}
+		o.Accept(probe, Receipt{})
+		expectSuspended(t, o, false)
+	})
+}
