@@ -7,6 +7,10 @@ import (
 // Finalizer keeps a ThreeportWorkload until its last reports are delivered.
 const Finalizer = "control-plane.threeport.io/threeport-workload-finalizer"
 
+// AnnotationRetryRejected makes the agent send again what the control plane refused for good, whenever its value
+// changes.
+const AnnotationRetryRejected = "control-plane.threeport.io/retry-rejected"
+
 // Labels that attribute an object to a workload where no chain of owner references does. The value is
 // the instance's ID in decimal.
 const (
@@ -31,6 +35,11 @@ const (
 	ConditionWatching = "Watching"
 	// ConditionDelivered is true when the control plane has accepted everything that was seen.
 	ConditionDelivered = "Delivered"
+	// ConditionDurable is true when what only the agent remembers is on disk, so that its end loses nothing.
+	ConditionDurable = "Durable"
+	// ConditionHealthy is true when the workload is Healthy, Unknown when there is no signal to judge it by or it is not
+	// judged yet, and false else.
+	ConditionHealthy = "Healthy"
 )
 
 // WorkloadResourceInstance names one object of a workload.
@@ -150,15 +159,53 @@ type ResourceStatus struct {
 	// state tells whether the resource is watched and exists.
 	// +required
 	State ResourceState `json:"state"`
-	// message says why, for a person: the missing verb, the version watched instead of the listed one.
+	// message says why, for a person: the missing verb, the version watched instead of the listed one; or the cause why
+	// the resource is not Healthy, down to the object at fault.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// health is Healthy, Reconciling, Unhealthy, Down or Unknown.
 	// +optional
 	Health string `json:"health,omitempty"`
-	// reason says why the resource is not Healthy.
+	// reason says in a word why the resource is not Healthy.
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// pods counts the pods that descend from the resource, or that it is; absent if there are none.
+	// +optional
+	Pods *Count `json:"pods,omitempty"`
+	// lastOperation is the latest operation on the resource that the control plane has accepted: ADDED, MODIFIED or
+	// DELETED. Absent while it has accepted none, and for a resource without threeportID.
+	// +optional
+	LastOperation string `json:"lastOperation,omitempty"`
+	// reportedResourceVersion is the metadata.resourceVersion of the object that was accepted with it.
+	// +optional
+	ReportedResourceVersion string `json:"reportedResourceVersion,omitempty"`
+}
+
+// Count tells how many objects there are, and how many of them are Healthy. A pod is Healthy if it is Ready, or has
+// completed.
+type Count struct {
+	// total is how many there are.
+	// +required
+	Total int32 `json:"total"`
+	// healthy is how many of them are Healthy.
+	// +required
+	Healthy int32 `json:"healthy"`
+}
+
+// HealthChange tells how a workload's health came to be what it is.
+type HealthChange struct {
+	// from is the health before; absent for the first.
+	// +optional
+	From string `json:"from,omitempty"`
+	// to is the health since.
+	// +required
+	To string `json:"to"`
+	// reason and message are those of the workload when its health changed.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message is for a person.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // Rejection is a report that the control plane refused for good.
@@ -182,10 +229,15 @@ type DeliveryStatus struct {
 	// pendingSince is when the oldest of them was seen.
 	// +optional
 	PendingSince *metav1.Time `json:"pendingSince,omitempty"`
+	// delaySeconds is how long the oldest of them has waited, at least: 5, 10, 30, 60, 120, 300, 600, 1800, or hours in
+	// seconds, so that it does not change all the time.
+	// +optional
+	DelaySeconds int64 `json:"delaySeconds,omitempty"`
 	// lastError is the latest failure to deliver one of them.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
-	// rejected is the number of reports that the control plane refused for good since the agent started.
+	// rejected is the number of reports that the control plane refused for good. They are sent again when what they
+	// report changes, or when the annotation control-plane.threeport.io/retry-rejected does.
 	// +optional
 	Rejected int64 `json:"rejected,omitempty"`
 	// rejections are the latest of those, newest first.
@@ -193,6 +245,12 @@ type DeliveryStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Rejections []Rejection `json:"rejections,omitempty"`
+	// retried is the value of the annotation control-plane.threeport.io/retry-rejected when the agent sent them again.
+	// +optional
+	Retried string `json:"retried,omitempty"`
+	// dropped is the number of Events that were dropped because the agent may keep no more.
+	// +optional
+	Dropped int64 `json:"dropped,omitempty"`
 }
 
 // ThreeportWorkloadStatus tells what is watched, what is reported and what was given up.
@@ -200,21 +258,48 @@ type ThreeportWorkloadStatus struct {
 	// observedGeneration is the generation of the spec that the status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Watching and Delivered.
+	// conditions are Watching, Delivered, Durable and Healthy.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// health is the workload's status as it is reported: the worst of its resources'.
+	// health is the workload's status as it is reported: the worst of its resources'. While the workload is not judged,
+	// as after a change of the spec, it is the latest that was reported, and the condition Healthy is Unknown.
 	// +optional
 	Health string `json:"health,omitempty"`
-	// reason says why the workload is not Healthy.
+	// reason says in a word why the workload is not Healthy.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// resources are the listed resources, in the order of the spec.
+	// message says why the workload is not Healthy, for a person: the cause, down to the object at fault.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// healthSince is when health last changed.
+	// +optional
+	HealthSince *metav1.Time `json:"healthSince,omitempty"`
+	// healthChange tells of that change.
+	// +optional
+	HealthChange *HealthChange `json:"healthChange,omitempty"`
+	// ready is how many of the listed resources are Healthy, and how many are listed, such as 3/4.
+	// +optional
+	Ready string `json:"ready,omitempty"`
+	// podsReady is how many of the workload's pods are Healthy, and how many there are, such as 5/5.
+	// +optional
+	PodsReady string `json:"podsReady,omitempty"`
+	// resourceCount is ready in numbers.
+	// +optional
+	ResourceCount *Count `json:"resourceCount,omitempty"`
+	// podCount is podsReady in numbers.
+	// +optional
+	PodCount *Count `json:"podCount,omitempty"`
+	// resources are the listed resources, in the order of the spec. If all of them would make the object too large to be
+	// stored, Healthy ones are left out, and resourcesOmitted counts them.
 	// +optional
 	// +listType=atomic
 	Resources []ResourceStatus `json:"resources,omitempty"`
+	// resourcesOmitted is how many of the listed resources are not among resources, because the object would become too
+	// large.
+	// +optional
+	ResourcesOmitted int64 `json:"resourcesOmitted,omitempty"`
 	// delivery tells how far the control plane is behind.
 	// +optional
 	Delivery DeliveryStatus `json:"delivery,omitzero"`
@@ -227,10 +312,11 @@ type ThreeportWorkloadStatus struct {
 // +kubebuilder:resource:scope=Cluster
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.health`
-// +kubebuilder:printcolumn:name="Watching",type=string,JSONPath=`.status.conditions[?(@.type=="Watching")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`
+// +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.podsReady`
 // +kubebuilder:printcolumn:name="Delivered",type=string,JSONPath=`.status.conditions[?(@.type=="Delivered")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`,priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.message`,priority=1
 type ThreeportWorkload struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

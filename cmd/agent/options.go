@@ -8,11 +8,14 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/threeport/threeport-agent/internal/audit"
 	"github.com/threeport/threeport-agent/internal/controlplane"
 	"github.com/threeport/threeport-agent/internal/notify"
+	"github.com/threeport/threeport-agent/internal/outbox"
 	"github.com/threeport/threeport-agent/internal/watch"
 )
 
@@ -26,12 +29,17 @@ const (
 type options struct {
 	api     controlplane.Config
 	watch   watch.Config
+	outbox  outbox.Config
 	notify  notify.Config
+	audit   audit.Config
 	logging zap.Options
 
 	sink                    string
 	certDir                 string
+	stateDir                string
+	stateMax                resource.QuantityValue
 	watchNamespaces         string
+	healthRules             string
 	metricsAddress          string
 	probeAddress            string
 	leaderElect             bool
@@ -39,13 +47,19 @@ type options struct {
 	version                 bool
 }
 
+// leastState is the least that --state-max-bytes may be.
+const leastState = 1 << 20
+
 // newOptions declares the flags. --kubeconfig is declared by controller-runtime.
 func newOptions(flags *flag.FlagSet) *options {
 	o := &options{
 		api:    controlplane.DefaultConfig(),
 		watch:  watch.DefaultConfig(),
+		outbox: outbox.DefaultConfig(),
 		notify: notify.DefaultConfig(),
+		audit:  audit.DefaultConfig(),
 	}
+	o.stateMax.Quantity = *resource.NewQuantity(o.outbox.MaxBytes, resource.BinarySI)
 	flags.StringVar(&o.api.Server, "threeport-api-server", "",
 		"control-plane API to report to: HOST[:PORT], or a URL")
 	flags.BoolVar(&o.api.AuthEnabled, "auth-enabled", o.api.AuthEnabled,
@@ -60,10 +74,18 @@ func newOptions(flags *flag.FlagSet) *options {
 		"where reports go: api, or stdout to print a line for each instead")
 	flags.StringVar(&o.watchNamespaces, "watch-namespaces", "",
 		"comma-separated namespaces to watch; empty for the whole cluster where that is permitted, else the namespaces of listed resources")
+	flags.StringVar(&o.healthRules, "health-rules", "",
+		"file or folder of rules of your own for judging objects, read again when they change; empty for those that are built in")
 	flags.IntVar(&o.notify.Concurrency, "send-concurrency", o.notify.Concurrency,
 		"reports that may be on their way to the control-plane API at a time")
 	flags.DurationVar(&o.notify.ShutdownTimeout, "shutdown-timeout", o.notify.ShutdownTimeout,
 		"how long pending reports are flushed for when the agent stops")
+	flags.StringVar(&o.stateDir, "state-dir", "",
+		"folder for the agent's durable state, one for each agent; empty to keep nothing when the agent ends")
+	flags.Var(&o.stateMax, "state-max-bytes",
+		"how much is kept, on disk and, of what waits, in memory, such as 256Mi; beyond it the oldest waiting Events are dropped, Normal ones first, and counted")
+	flags.DurationVar(&o.audit.Interval, "resync-interval", o.audit.Interval,
+		"how often what the control plane has is compared with the cluster, and repaired; 0 for never")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080",
 		"address of /metrics; 0 for none")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
@@ -110,6 +132,12 @@ func (o *options) validate(args []string) error {
 	}
 	if err := o.notify.Validate(); err != nil {
 		return fmt.Errorf("delivery (--send-concurrency, --shutdown-timeout): %w", err)
+	}
+	if o.outbox.MaxBytes = o.stateMax.Value(); o.outbox.MaxBytes < leastState {
+		return fmt.Errorf("--state-max-bytes is %s: give 1Mi or more", &o.stateMax)
+	}
+	if err := o.audit.Validate(); err != nil {
+		return fmt.Errorf("--resync-interval: %w", err)
 	}
 	return nil
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -20,8 +22,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/audit"
 	"github.com/threeport/threeport-agent/internal/controller"
 	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/health/rules"
+	"github.com/threeport/threeport-agent/internal/journal"
 	"github.com/threeport/threeport-agent/internal/notify"
 	"github.com/threeport/threeport-agent/internal/observe"
 	"github.com/threeport/threeport-agent/internal/outbox"
@@ -30,20 +35,33 @@ import (
 )
 
 // run wires the agent and runs it until the context ends.
-func run(ctx context.Context, o *options) error {
+func run(ctx context.Context, o *options) (err error) {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
 	klog.SetLogger(ctrl.Log)
+
+	judging, ownRules, err := openRules(o.healthRules, metrics.Registry)
+	if err != nil {
+		return err
+	}
+	o.watch.Rules = judging
+
+	state, err := openState(o.stateDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, state.Close()) }()
 
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the cluster (--kubeconfig, KUBECONFIG, or the pod's service account): %w", err)
 	}
 	config.UserAgent = "threeport-agent"
-	mgr, err := newManager(o, config)
+	mgr, leads, err := newManager(o, config)
 	if err != nil {
 		return err
 	}
-	sender, carries, err := newSender(o)
+	o.api.Allowed = leads
+	sender, client, err := newSender(o)
 	if err != nil {
 		return err
 	}
@@ -53,20 +71,25 @@ func run(ctx context.Context, o *options) error {
 	}
 
 	targets := target.NewRegistry()
-	box := outbox.New(carries)
-	reconciler := controller.New(mgr.GetClient(), targets, accounts{box})
-	watcher := watch.New(o.watch, clients, targets, box, watch.NewMetrics(metrics.Registry), ctrl.Log.WithName("watch"), reconciler.Changed)
+	box := outbox.New(o.outbox, state)
+	reconciler := controller.New(mgr.GetClient(), targets, accounts{box, state})
+	watcher := watch.New(o.watch, clients, targets, box, state, watch.NewMetrics(metrics.Registry), ctrl.Log.WithName("watch"), reconciler.Changed)
 	reconciler.Watch(watcher)
-	notifier := notify.New(o.notify, box, sender, notify.NewMetrics(metrics.Registry, box.Pending), ctrl.Log.WithName("notify"))
+	auditor := audit.New(o.audit, inventory{watcher, reconciler}, box, client, audit.NewMetrics(metrics.Registry), ctrl.Log.WithName("audit"))
+	notifier := notify.New(o.notify, box, sender, auditor, notify.NewMetrics(metrics.Registry, box), ctrl.Log.WithName("notify"))
 
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	// The manager only logs the error of what ends after it was told to stop.
 	flushed := make(chan error, 1)
-	work := manager.RunnableFunc(func(ctx context.Context) error {
-		err := pipeline(ctx, watcher, notifier)
-		if ctx.Err() == nil {
+	work := manager.RunnableFunc(func(leading context.Context) error {
+		err := pipeline(leading, ctx, ownRules, watcher, auditor, notifier)
+		if state != nil && errors.Is(err, notify.ErrNotFlushed) {
+			ctrl.Log.Info("Reports were left; they are kept in --state-dir, or read anew", "left", box.Pending())
+			err = nil
+		}
+		if leading.Err() == nil {
 			return err
 		}
 		flushed <- err
@@ -75,9 +98,10 @@ func run(ctx context.Context, o *options) error {
 	if err := mgr.Add(work); err != nil {
 		return fmt.Errorf("set up the pipeline: %w", err)
 	}
-	if err := addProbes(mgr, o.leaderElect, reconciler, watcher); err != nil {
+	if err := addProbes(mgr, o.leaderElect, reconciler, watcher, state); err != nil {
 		return err
 	}
+	addStateMetrics(metrics.Registry, state)
 	err = mgr.Start(ctx)
 	select {
 	case flushErr := <-flushed:
@@ -87,32 +111,42 @@ func run(ctx context.Context, o *options) error {
 	}
 }
 
-func newManager(o *options, config *rest.Config) (ctrl.Manager, error) {
+// newManager returns the manager, and what tells whether this replica leads for sure; nil if there is no election.
+func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, leads func() error, err error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register the ThreeportWorkload type: %w", err)
+		return nil, nil, fmt.Errorf("register the ThreeportWorkload type: %w", err)
 	}
 	stop := o.notify.ShutdownTimeout + 5*time.Second // the flush, and what comes before it
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	options := ctrl.Options{
 		Scheme:                  scheme,
 		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:  o.probeAddress,
-		LeaderElection:          o.leaderElect,
-		LeaderElectionID:        "threeport-agent.control-plane.threeport.io",
-		LeaderElectionNamespace: o.leaderElectionNamespace,
-		// The process ends right after the manager, so that the next leader need not wait.
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       &stop,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("set up the manager: %w", err)
+		GracefulShutdownTimeout: &stop,
 	}
-	return mgr, nil
+	if o.leaderElect {
+		lease, err := newLease(config, o.leaderElectionNamespace)
+		if err != nil {
+			return nil, nil, err
+		}
+		leads = lease.held
+		options.LeaderElection = true
+		options.LeaderElectionResourceLockInterface = lease
+		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(leaseDuration), new(renewDeadline), new(renewPeriod)
+		// The process ends right after the manager, so that the next leader need not wait.
+		options.LeaderElectionReleaseOnCancel = true
+	}
+	if mgr, err = ctrl.NewManager(config, options); err != nil {
+		return nil, nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	return mgr, leads, nil
 }
 
-// newSender returns where reports go, and which of them have a place there.
-func newSender(o *options) (notify.Sender, func(observe.Report) bool, error) {
+// newSender returns where reports go, and the client of the control plane if they go there, and sets what of them has a
+// place there. Without a client there is nothing to adopt or to audit.
+func newSender(o *options) (notify.Sender, *controlplane.Client, error) {
 	if o.sink == sinkStdout {
+		o.audit.Interval = 0
 		return notify.NewLines(os.Stdout), nil, nil
 	}
 	client, err := controlplane.New(o.api)
@@ -120,24 +154,56 @@ func newSender(o *options) (notify.Sender, func(observe.Report) bool, error) {
 		return nil, nil, err
 	}
 	api := notify.NewAPI(client)
-	return api, api.Carries, nil
+	o.outbox.Carries, o.outbox.Adopts = api.Carries, true
+	return api, client, nil
 }
 
-// pipeline runs watching and delivery. When the context ends, watching ends first, and delivery flushes
-// what it left.
-func pipeline(ctx context.Context, watcher *watch.Watcher, notifier *notify.Notifier) error {
-	delivery, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
+// pipeline runs watching, auditing and delivery while the agent leads. When it was told to stop, delivery ends last, and
+// flushes what is left. When it does not lead any more, nothing is sent any more either.
+func pipeline(
+	leading, untilStopped context.Context,
+	ownRules *rules.Live, watcher *watch.Watcher, auditor *audit.Auditor, notifier *notify.Notifier,
+) error {
+	delivery, stop := context.WithCancelCause(context.WithoutCancel(leading))
+	defer stop(nil)
+	defer context.AfterFunc(leading, func() {
+		if untilStopped.Err() == nil {
+			stop(notify.ErrDeposed)
+		}
+	})()
+	var work errgroup.Group
 	delivered := make(chan error, 1)
 	go func() { delivered <- notifier.Run(delivery) }()
-	err := watcher.Run(ctx)
-	stop()
+	work.Go(func() error { return auditor.Run(leading) })
+	work.Go(func() error { return watcher.Run(leading) })
+	if ownRules != nil {
+		work.Go(func() error { return ownRules.Run(leading, watcher.Rejudge) })
+	}
+	err := work.Wait()
+	stop(nil)
 	return errors.Join(err, <-delivered)
 }
 
+// inventory is what the auditor compares with. A workload that is not declared once all that are declared are tracked
+// is gone: the control plane is to hold nothing more of it than what is pending.
+type inventory struct {
+	*watch.Watcher
+	reconciler *controller.Reconciler
+}
+
+func (i inventory) Inventory(ctx context.Context, instance target.Instance) (observe.Inventory, bool, error) {
+	found, complete, err := i.Watcher.Inventory(ctx, instance)
+	if err == nil && !complete && !slices.Contains(i.Instances(), instance) && i.reconciler.Ready(ctx) == nil {
+		return observe.Inventory{}, true, nil
+	}
+	return found, complete, err
+}
+
 // addProbes adds /healthz and /readyz. A replica is ready when every declared workload is tracked and the caches
-// for it have synced, or when it waits to lead.
-func addProbes(mgr ctrl.Manager, leaderElect bool, reconciler *controller.Reconciler, watcher *watch.Watcher) error {
+// for it have synced, or when it waits to lead; and its state can be written.
+func addProbes(
+	mgr ctrl.Manager, leaderElect bool, reconciler *controller.Reconciler, watcher *watch.Watcher, state *journal.Journal,
+) error {
 	ready := func(req *http.Request) error {
 		select {
 		case <-mgr.Elected():
@@ -161,17 +227,40 @@ func addProbes(mgr ctrl.Manager, leaderElect bool, reconciler *controller.Reconc
 	if err := mgr.AddReadyzCheck("caches", ready); err != nil {
 		return fmt.Errorf("add /readyz: %w", err)
 	}
+	if err := mgr.AddReadyzCheck("state", func(*http.Request) error { return state.Err() }); err != nil {
+		return fmt.Errorf("add /readyz: %w", err)
+	}
 	return nil
 }
 
 // accounts lets the controller read the outbox.
-type accounts struct{ *outbox.Outbox }
+type accounts struct {
+	*outbox.Outbox
+	state *journal.Journal
+}
+
+func (a accounts) Durable() (bool, error) { return a.state != nil, a.state.Err() }
 
 func (a accounts) Progress(instance target.Instance) controller.Progress {
 	p := a.Outbox.Progress(instance)
-	out := controller.Progress{Pending: p.Pending, Since: p.Since, LastError: p.LastError, Rejected: p.Rejected}
+	out := controller.Progress{Pending: p.Pending, Since: p.Since, LastError: p.LastError, Rejected: p.Rejected, Dropped: p.Dropped, Adopted: p.Adopted}
 	for _, r := range p.Rejections {
 		out.Rejections = append(out.Rejections, v1alpha1.Rejection{Report: r.Report, Reason: r.Reason, Time: metav1.NewTime(r.Time)})
 	}
+	out.Operations = make(map[target.Resource]controller.Operation, len(p.Operations))
+	for resource, op := range p.Operations {
+		out.Operations[resource] = controller.Operation{Name: nameOf(op), ResourceVersion: op.ResourceVersion}
+	}
 	return out
+}
+
+// nameOf returns the control plane's word for an operation.
+func nameOf(op outbox.Operated) string {
+	switch {
+	case op.Deleted:
+		return controlplane.OperationDeleted
+	case op.Modified:
+		return controlplane.OperationModified
+	}
+	return controlplane.OperationAdded
 }

@@ -40,6 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	flags.StringVar(&config.BindAddress, "bind-address", config.BindAddress, "`HOST:PORT` to listen on; port 0 takes a free one")
 	flags.StringVar(&config.Database, "database", config.Database, "where rows are kept: sqlite:`FILE`, or sqlite::memory:")
+	flags.BoolVar(&config.StrictV0, "strict-v0", config.StrictV0, "be no better than Threeport's own API: the same RuntimeEventUID posted twice makes two rows (for tests)")
 	flags.BoolVar(&config.AuthEnabled, "auth-enabled", config.AuthEnabled, "serve TLS, to clients with a certificate only")
 	flags.StringVar(&config.CertFile, "cert-file", config.CertFile, "PEM `file` of the server's certificate")
 	flags.StringVar(&config.KeyFile, "key-file", config.KeyFile, "PEM `file` of its private key")

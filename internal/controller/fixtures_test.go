@@ -33,6 +33,8 @@ type fakeWatcher struct {
 	caughtUp                bool
 	caughtUpErr             error
 	asked                   int
+	sights                  []target.Sight // instead of what state and the others say
+	announced               []target.Change
 	blockUntilContextIsOver bool
 }
 
@@ -45,6 +47,9 @@ func (f *fakeWatcher) set(change func(*fakeWatcher)) {
 func (f *fakeWatcher) Sights(workload string) []target.Sight {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.sights != nil {
+		return slices.Clone(f.sights)
+	}
 	wl, _ := f.targets.Workload(workload)
 	var out []target.Sight
 	for _, r := range wl.Resources {
@@ -65,6 +70,12 @@ func (f *fakeWatcher) Health(string) (status, reason, message string) {
 	return f.health, f.healthReason, f.healthMessage
 }
 
+func (f *fakeWatcher) Announce(_ string, change target.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.announced = append(f.announced, change)
+}
+
 func (f *fakeWatcher) CaughtUp(ctx context.Context, _ string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,6 +92,10 @@ type fakeDelivery struct {
 	mu       sync.Mutex
 	progress Progress
 	forgot   []target.Instance
+	retried  []target.Instance
+	declared []target.Instance
+	lost     error // why nothing is durable
+	stranger bool  // what the control plane has is not known
 }
 
 func (f *fakeDelivery) set(p Progress) {
@@ -92,13 +107,33 @@ func (f *fakeDelivery) set(p Progress) {
 func (f *fakeDelivery) Progress(target.Instance) Progress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.progress
+	p := f.progress
+	p.Adopted = !f.stranger
+	return p
+}
+
+func (f *fakeDelivery) Declare(i target.Instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.declared = append(f.declared, i)
 }
 
 func (f *fakeDelivery) ForgetInstance(i target.Instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forgot = append(f.forgot, i)
+}
+
+func (f *fakeDelivery) RetryRejected(i target.Instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.retried = append(f.retried, i)
+}
+
+func (f *fakeDelivery) Durable() (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return true, f.lost
 }
 
 func (f *fakeDelivery) forgotten() []target.Instance {

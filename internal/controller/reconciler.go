@@ -40,13 +40,21 @@ type Watcher interface {
 	Health(workload string) (status, reason, message string)
 	// CaughtUp reports whether the deletion of every object of a workload that is gone has been seen.
 	CaughtUp(ctx context.Context, workload string) (bool, error)
+	// Announce tells of the latest change of a workload's health. The same again is no news.
+	Announce(workload string, change target.Change)
 }
 
 // Delivery tells how far the control plane is behind.
 type Delivery interface {
 	Progress(target.Instance) Progress
+	// Declare keeps the account of a workload, until it is forgotten.
+	Declare(target.Instance)
 	// ForgetInstance drops the account of a workload that is gone.
 	ForgetInstance(target.Instance)
+	// RetryRejected sends again what the control plane refused for good.
+	RetryRejected(target.Instance)
+	// Durable reports whether what is pending outlives the process. The error is why it does not although it should.
+	Durable() (bool, error)
 }
 
 // Progress tells how far the control plane is behind on a workload.
@@ -56,12 +64,20 @@ type Progress struct {
 	LastError  string
 	Rejected   int64
 	Rejections []v1alpha1.Rejection
+	Dropped    int64 // Events, because no more may be kept
+	Adopted    bool  // what the control plane has of it is known
+	// Operations are the latest that were accepted, as far as it is known, by resource without its version.
+	Operations map[target.Resource]Operation
+}
+
+// Operation is what the control plane has accepted of a resource.
+type Operation struct {
+	Name            string // ADDED, MODIFIED or DELETED
+	ResourceVersion string // of the object; empty if it is deleted
 }
 
 // Timing of the controller.
 const (
-	// statusInterval is the least time between two writes of one status, unless a resource's state changed.
-	statusInterval = 5 * time.Second
 	// resyncInterval is how often a status is compared with what delivery says.
 	resyncInterval = 30 * time.Second
 	// deletionGrace bounds how long a deleted ThreeportWorkload waits for its last reports.
@@ -86,7 +102,7 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	written map[string]time.Time // when a workload's status was written last
+	written map[string]*written
 	deleted map[string]time.Time // when a workload that waits for its last reports was first seen deleted
 }
 
@@ -94,7 +110,7 @@ type Reconciler struct {
 func New(c client.Client, targets *target.Registry, delivery Delivery) *Reconciler {
 	return &Reconciler{
 		client: c, targets: targets, delivery: delivery, now: time.Now,
-		written: map[string]time.Time{}, deleted: map[string]time.Time{},
+		written: map[string]*written{}, deleted: map[string]time.Time{},
 	}
 }
 
@@ -111,7 +127,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return nil
 	})
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.ThreeportWorkload{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.ThreeportWorkload{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(changes).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(r)
@@ -144,6 +161,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("add finalizer to ThreeportWorkload %s: %w", wl.Name, err)
 		}
 	}
+	r.delivery.Declare(instanceOf(&wl))
 	before, known := r.targets.Workload(wl.Name)
 	if r.targets.Track(workloadOf(&wl)) {
 		if known && before.Instance != instanceOf(&wl) {
@@ -151,6 +169,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		ctrl.LoggerFrom(ctx).Info("Workload is tracked", "instance", instanceOf(&wl).String(),
 			"resources", len(wl.Spec.WorkloadResourceInstances))
+	}
+	if retryWanted(&wl) != wl.Status.Delivery.Retried {
+		r.delivery.RetryRejected(instanceOf(&wl))
 	}
 	return r.reconcileStatus(ctx, &wl)
 }
@@ -160,6 +181,10 @@ func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 	if !controllerutil.ContainsFinalizer(wl, v1alpha1.Finalizer) {
 		r.release(wl.Name)
 		return ctrl.Result{}, nil
+	}
+	if _, known := r.targets.Workload(wl.Name); !known { // it was deleted while nothing watched
+		r.delivery.Declare(instanceOf(wl))
+		r.targets.Track(workloadOf(wl))
 	}
 	if waited := r.waited(wl.Name); waited < deletionGrace && !r.settled(ctx, wl, deletionGrace-waited) {
 		return ctrl.Result{RequeueAfter: min(max(waited/10, deletionPoll), deletionPollMost, deletionGrace-waited)}, nil
@@ -197,7 +222,8 @@ func (r *Reconciler) settled(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Whether resources are gone cannot be known yet", "error", err.Error())
 	}
-	return err == nil && caughtUp && r.delivery.Progress(instanceOf(wl)).Pending == 0
+	progress := r.delivery.Progress(instanceOf(wl))
+	return err == nil && caughtUp && progress.Adopted && progress.Pending == 0
 }
 
 // release lets go of all that is known of a workload.
@@ -223,12 +249,17 @@ func (r *Reconciler) forgetInstance(instance target.Instance) {
 	r.delivery.ForgetInstance(instance)
 }
 
+// retryWanted is the value of the annotation that asks for rejected reports to be sent again.
+func retryWanted(wl *v1alpha1.ThreeportWorkload) string {
+	return shorten(wl.Annotations[v1alpha1.AnnotationRetryRejected], 1)
+}
+
 func instanceOf(wl *v1alpha1.ThreeportWorkload) target.Instance {
 	return target.Instance{Type: target.Type(wl.Spec.WorkloadType), ID: wl.Spec.WorkloadInstanceID}
 }
 
 func workloadOf(wl *v1alpha1.ThreeportWorkload) target.Workload {
-	out := target.Workload{Name: wl.Name, Instance: instanceOf(wl)}
+	out := target.Workload{Name: wl.Name, Instance: instanceOf(wl), Declared: wl.CreationTimestamp.Time}
 	for _, res := range wl.Spec.WorkloadResourceInstances {
 		out.Resources = append(out.Resources, target.Resource{
 			Ref:     target.Ref{Group: res.Group, Kind: res.Kind, Namespace: res.Namespace, Name: res.Name},

@@ -229,3 +229,22 @@ func TestConflictKeepsTheWorkload(t *testing.T) {
 	w.reconcile(wl.Name)
 	w.leftovers()
 }
+
+// A workload that was deleted while nothing watched is watched for what became of its objects.
+func TestAWorkloadThatIsFoundDeletedIsTrackedUntilItIsSettled(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("found-deleted", "a")
+	wl.Finalizers = []string{v1alpha1.Finalizer}
+	w.create(wl)
+	w.must(shared.client.Delete(t.Context(), wl))
+	w.delivery.stranger = true
+	w.reconcile(wl.Name)
+	if _, tracked := w.targets.Workload(wl.Name); !tracked || len(w.delivery.declared) != 1 || w.stored(wl.Name) == nil {
+		t.Fatal("it is let go before what the control plane has of it is known")
+	}
+	w.delivery.stranger = false
+	w.reconcile(wl.Name)
+	if _, tracked := w.targets.Workload(wl.Name); tracked || w.stored(wl.Name) != nil {
+		t.Error("it is not let go")
+	}
+}

@@ -1,15 +1,16 @@
 package controller
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/target"
@@ -122,56 +123,185 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// What others put into errors, reasons and messages must not make a status that the API server refuses.
-func TestStatusOfManyResourcesFits(t *testing.T) {
+func TestConditionDurable(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		kept   bool
+		err    error
+		want   string
+		says   string
+	}{
+		{"the state is on disk", true, nil, "True Kept", "outlives"},
+		{"the disk is full", true, errors.New("no space left"), "False StateFailing", "no space left"},
+		{"there is no folder", false, nil, "False NoStateDir", "--state-dir"},
+	} {
+		got := durable(7, c.kept, c.err)
+		if string(got.Status)+" "+got.Reason != c.want || !strings.Contains(got.Message, c.says) || got.ObservedGeneration != 7 {
+			t.Errorf("%s: the condition is %+v, expected %s", c.reason, got, c.want)
+		}
+	}
 	w := newWorld(t)
-	var names []string
-	for n := range 2000 {
-		names = append(names, fmt.Sprintf("a-config-map-with-quite-a-long-name-%d", n))
-	}
-	wl := workload("large", names...)
+	wl := workload("durable", "a")
 	w.create(wl)
-	long := strings.Repeat("ü€😀\xff", 100_000)
-	w.watcher.state, w.watcher.message, w.watcher.reason = target.Forbidden, long, long
-	w.watcher.healthReason, w.watcher.healthMessage = "Forbidden", long
-	w.watcher.troubles = []string{long, long}
-	rejection := v1alpha1.Rejection{Report: "operation of a ConfigMap", Reason: long, Time: metav1.Now()}
-	w.delivery.set(Progress{Pending: 1, LastError: long, Rejected: 2, Rejections: []v1alpha1.Rejection{rejection, rejection}})
+	w.delivery.lost = errors.New("no space left")
+	w.delivery.set(Progress{Dropped: 5})
 	w.reconcile(wl.Name)
-	stored := w.stored(wl.Name)
-	if len(stored.Status.Resources) != 2000 {
-		t.Fatalf("the status has %d resources, expected 2000", len(stored.Status.Resources))
+	status := w.stored(wl.Name).Status
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDurable); c == nil || c.Reason != "StateFailing" {
+		t.Errorf("the condition is %+v", c)
 	}
-	text, err := json.Marshal(stored)
-	w.must(err)
-	if len(text) > 1_500_000 || !utf8.Valid(text) {
-		t.Errorf("the workload has %d bytes, valid UTF-8: %v; expected less than 1.5 MB, valid", len(text), utf8.Valid(text))
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDelivered); status.Delivery.Dropped != 5 || !strings.Contains(c.Message, "5 Events") {
+		t.Errorf("%d were dropped, and the condition is %+v", status.Delivery.Dropped, c)
 	}
 }
 
-func TestShorten(t *testing.T) {
+func TestRejectedReportsAreSentAgainOnDemand(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("retry", "a")
+	w.create(wl)
+	expect := func(retried int, shown, why string) {
+		t.Helper()
+		w.reconcile(wl.Name)
+		if got := len(w.delivery.retried); got != retried {
+			t.Errorf("sent again %d times, expected %d: %s", got, retried, why)
+		}
+		if got := w.stored(wl.Name).Status.Delivery.Retried; got != shown {
+			t.Errorf("shown is %q, expected %q: %s", got, shown, why)
+		}
+	}
+	annotate := func(value string) {
+		t.Helper()
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRetryRejected, value)
+		w.must(shared.client.Patch(t.Context(), wl, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	expect(0, "", "there is no annotation")
+	annotate("1")
+	expect(1, "1", "it is new")
+	expect(1, "1", "it is the same")
+	annotate("2")
+	expect(2, "2", "it changed, which is not delayed")
+	long := strings.Repeat("x", 5000)
+	annotate(long)
+	w.reconcile(wl.Name)
+	if got := w.stored(wl.Name).Status.Delivery.Retried; len(got) == 0 || len(got) > 600 {
+		t.Errorf("shown are %d bytes", len(got))
+	}
+	expect(3, w.stored(wl.Name).Status.Delivery.Retried, "a long value is one change")
+}
+
+func TestResourceStatuses(t *testing.T) {
+	resource := target.Resource{Ref: target.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web"}, Version: "v1", ID: 7}
+	key := target.Resource{Ref: resource.Ref, ID: 7}
 	for _, c := range []struct {
-		reason, in string
-		resources  int
-		most       int
+		reason      string
+		sight       target.Sight
+		now, before map[target.Resource]Operation
+		want        v1alpha1.ResourceStatus
 	}{
-		{"a short message stays", "short", 1, 5},
-		{"one resource has room", strings.Repeat("x", 1000), 1, 512 + len("…")},
-		{"of many each has little", strings.Repeat("x", 1000), 2000, 100 + len("…")},
-		{"of very many each has something", strings.Repeat("x", 1000), 100_000, 40 + len("…")},
-		{"none", strings.Repeat("x", 1000), 0, 512 + len("…")},
-		{"a cut within a character", strings.Repeat("€", 1000), 1, 512 + len("…")},
-		{"what is not UTF-8", "a\xffb", 1, 10},
-		{"what is not UTF-8 and long", strings.Repeat("\xff", 1000), 1, 512 + len("…")},
+		{"well", target.Sight{State: target.Present, Health: "Healthy"}, nil, nil, v1alpha1.ResourceStatus{State: "Present", Health: "Healthy"}},
+		{
+			"with pods and a cause",
+			target.Sight{State: target.Present, Health: "Down", Reason: "Crash", Cause: "why", Pods: target.Count{Total: 3, Healthy: 1}},
+			nil, nil,
+			v1alpha1.ResourceStatus{State: "Present", Health: "Down", Reason: "Crash", Message: "why", Pods: &v1alpha1.Count{Total: 3, Healthy: 1}},
+		},
+		{
+			"watched in another version, with a cause",
+			target.Sight{State: target.Present, Health: "Down", Message: "watched as v2", Cause: "why"},
+			nil, nil,
+			v1alpha1.ResourceStatus{State: "Present", Health: "Down", Message: "watched as v2; why"},
+		},
+		{
+			"the cause is the state",
+			target.Sight{State: target.Forbidden, Health: "Unknown", Message: "list is missing", Cause: "list is missing"},
+			nil, nil,
+			v1alpha1.ResourceStatus{State: "Forbidden", Health: "Unknown", Message: "list is missing"},
+		},
+		{
+			"accepted",
+			target.Sight{State: target.Present},
+			map[target.Resource]Operation{key: {"ADDED", "5"}},
+			map[target.Resource]Operation{{Ref: resource.Ref}: {"MODIFIED", "4"}},
+			v1alpha1.ResourceStatus{State: "Present", LastOperation: "ADDED", ReportedResourceVersion: "5"},
+		},
+		{
+			"accepted in an earlier process",
+			target.Sight{State: target.Absent},
+			nil,
+			map[target.Resource]Operation{{Ref: resource.Ref}: {"DELETED", ""}},
+			v1alpha1.ResourceStatus{State: "Absent", LastOperation: "DELETED"},
+		},
+		{
+			"another row's",
+			target.Sight{State: target.Present},
+			map[target.Resource]Operation{{Ref: resource.Ref, ID: 8}: {"ADDED", "5"}},
+			nil,
+			v1alpha1.ResourceStatus{State: "Present"},
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			got := shorten(c.in, c.resources)
-			if len(got) > c.most || !utf8.ValidString(got) {
-				t.Errorf("it became %d bytes, valid UTF-8: %v; expected at most %d, valid", len(got), utf8.ValidString(got), c.most)
-			}
-			if utf8.ValidString(c.in) && !strings.HasPrefix(c.in, strings.TrimSuffix(got, "…")) {
-				t.Errorf("it became %q, expected its beginning", got)
+			c.sight.Resource = resource
+			c.want.Group, c.want.Version, c.want.Kind, c.want.Namespace, c.want.Name = "apps", "v1", "Deployment", "ns", "web"
+			got := resourceStatuses([]target.Sight{c.sight}, c.now, c.before)
+			if len(got) != 1 || weigh(v1alpha1.ThreeportWorkloadStatus{Resources: got}, v1alpha1.ThreeportWorkloadStatus{Resources: []v1alpha1.ResourceStatus{c.want}}) != none {
+				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// What the control plane has accepted stands in the status, also where this process was not told.
+func TestReportedVersionsOutliveAProcess(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("reported", "a", "b")
+	w.create(wl)
+	w.delivery.set(Progress{Operations: operationsOf(wl)})
+	w.reconcile(wl.Name)
+	w.delivery.set(Progress{})
+	w.restart()
+	w.reconcile(wl.Name)
+	w.clock = w.clock.Add(time.Hour)
+	w.reconcile(wl.Name)
+	for _, r := range w.stored(wl.Name).Status.Resources {
+		if r.LastOperation != "MODIFIED" || r.ReportedResourceVersion != "1234567890" {
+			t.Errorf("after a restart the status says %+v", r)
+		}
+	}
+	stored := w.stored(wl.Name)
+	stored.Spec.WorkloadInstanceID++ // another row has accepted nothing yet
+	w.must(shared.client.Update(t.Context(), stored))
+	w.reconcile(wl.Name)
+	for _, r := range w.stored(wl.Name).Status.Resources {
+		if r.LastOperation != "" || r.ReportedResourceVersion != "" {
+			t.Errorf("of another instance the status says %+v", r)
+		}
+	}
+}
+
+func TestDelayOfDelivery(t *testing.T) {
+	for delay, want := range map[time.Duration]int64{
+		0: 0, 5 * time.Second: 0, 6 * time.Second: 5, 29 * time.Second: 10, 30 * time.Second: 30, 119 * time.Second: 60,
+		10 * time.Minute: 600, 59 * time.Minute: 1800, time.Hour: 3600, 9*time.Hour + 59*time.Minute: 9 * 3600,
+	} {
+		w := newWorld(t)
+		d := w.reconciler.deliveryStatus(Progress{Pending: 2, Since: w.clock.Add(-delay)})
+		if d.DelaySeconds != want || (d.Pending == 2) != (want > 0) || (d.PendingSince != nil) != (want > 0) {
+			t.Errorf("behind by %s, delivery is %+v; expected a delay of %d s", delay, d, want)
+		}
+	}
+}
+
+// A rejection has a time that is stored in seconds: it must not look like a change each time.
+func TestARejectionIsWrittenOnce(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("rejection", "a")
+	w.create(wl)
+	w.delivery.set(Progress{Rejected: 1, Rejections: []v1alpha1.Rejection{{Report: "r", Reason: "no", Time: metav1.Now()}}})
+	for range 5 {
+		w.reconcile(wl.Name)
+		w.clock = w.clock.Add(time.Minute)
+	}
+	if got := w.writes.Load(); got != 1 {
+		t.Errorf("it was written %d times", got)
 	}
 }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/leaderelection"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+)
+
+// The times of the leader's election: another replica leads once it has seen no renewal for leaseDuration. A leader
+// stops sending renewDeadline after its last renewal, so that what is on its way by then arrives before.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	renewPeriod   = 2 * time.Second
+)
+
+// errNotLeading is why a request is not made: the process was stopped for a while, or cannot reach the API server.
+var errNotLeading = errors.New("the leader's lease was not renewed for too long: another replica may lead")
+
+// lease is the leader's lease. It knows until when this process may act on it, whatever keeps the election from
+// noticing that it was lost.
+type lease struct {
+	resourcelock.Interface
+
+	mu    sync.Mutex
+	until time.Time
+}
+
+// newLease returns the lease of a namespace, that of the pod if it is empty.
+func newLease(config *rest.Config, namespace string) (*lease, error) {
+	lock, err := leaderelection.NewResourceLock(config, silent{}, leaderelection.Options{
+		LeaderElection:          true,
+		LeaderElectionID:        "threeport-agent.control-plane.threeport.io",
+		LeaderElectionNamespace: namespace,
+		RenewDeadline:           renewDeadline,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the election of a leader (--leader-election-namespace): %w", err)
+	}
+	return &lease{Interface: lock}, nil
+}
+
+// Create makes the lease.
+func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.write(r, func() error { return l.Interface.Create(ctx, r) })
+}
+
+// Update takes, renews or releases it.
+func (l *lease) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.write(r, func() error { return l.Interface.Update(ctx, r) })
+}
+
+func (l *lease) write(r resourcelock.LeaderElectionRecord, write func() error) error {
+	began := time.Now() // before the others can see it
+	err := write()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case r.HolderIdentity != l.Identity():
+		l.until = time.Time{}
+	case err == nil:
+		l.until = began.Add(renewDeadline)
+	}
+	return err
+}
+
+// held returns an error if another replica may lead.
+func (l *lease) held() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Now().Before(l.until) {
+		return nil
+	}
+	return errNotLeading
+}
+
+// silent records no Events about the lease: who holds it is in the lease.
+type silent struct{}
+
+func (silent) GetEventRecorderFor(string) record.EventRecorder { return nil }
+
+func (silent) GetEventRecorder(string) recorder.EventRecorder { return nil }
