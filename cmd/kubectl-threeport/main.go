@@ -1,0 +1,39 @@
+// Command kubectl-threeport is a kubectl plugin: what runs of a control plane's workloads, and if not, why.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+
+	"github.com/threeport/threeport-agent/internal/kubectl"
+)
+
+// version is set when a release is built.
+var version string
+
+func main() {
+	klog.SetLogger(logr.Discard()) // what client-go has to say of its retries; errors are told by us
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	code := kubectl.Run(ctx, os.Args[1:], streams, buildVersion())
+	stop()
+	os.Exit(code)
+}
+
+// buildVersion is the release, or what the toolchain knows of the build.
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}

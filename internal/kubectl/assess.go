@@ -1,0 +1,216 @@
+package kubectl
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/threeport/threeport-agent/internal/health"
+	"github.com/threeport/threeport-agent/internal/kubectl/manifest"
+)
+
+// assessOptions are the flags of assess.
+type assessOptions struct {
+	plugin    *plugin
+	files     []string
+	recursive bool
+	now       string
+	rules     ruleFiles
+	output    output
+	accept    acceptance
+}
+
+func (p *plugin) assessCommand() *cobra.Command {
+	o := &assessOptions{plugin: p}
+	cmd := &cobra.Command{
+		Use:   "assess -f FILE|DIR|-",
+		Short: "Judge the objects in files, without a cluster",
+		Long: "Judges objects as the agent would, and prints a line for each, in their order. It needs no cluster, and asks none. " +
+			"What an object says of itself is joined with what descends from it, if that is in the input too: a Deployment, its " +
+			"ReplicaSets and its Pods are found by their owner references, and Events of type Warning by what they are about.\n\n" +
+			"Input is YAML with any number of documents, JSON, JSON lines, arrays, and List objects. What cannot be read is " +
+			"told on stderr with its file and document, and the other documents are judged all the same. An object without kind " +
+			"or apiVersion is Unknown, and an error too. Objects may be in other files than what they descend from.\n\n" +
+			"A folder stands for its files that end in .yaml, .yml, .json, .jsonl or .ndjson.\n\n" + exitHelp,
+		Example: `  # What a cluster runs now
+  kubectl get deployments,replicasets,pods -A -o yaml | kubectl threeport assess -f -
+
+  # Files, one JSON object a line
+  kubectl threeport assess -f manifests/ -R -f more.yaml -o json
+
+  # With rules of one's own, as at a given time
+  kubectl threeport assess -f backup.json --rules rules.yaml --now 2026-01-31T12:00:00Z
+
+  # What is not Healthy, in a script
+  kubectl threeport assess -f dump.json -o json | jq -c 'select(.status != "Healthy")'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("unexpected argument %q: give files with -f", args[0])
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "file or folder with objects, - for standard input; may be repeated")
+	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "take folders with the folders in them")
+	cmd.Flags().StringVar(&o.now, "now", "", "time of the judgement, such as 2026-01-31T12:00:00Z; now if not given")
+	o.rules.addFlag(cmd)
+	o.output.addFlag(cmd, "json, one object a line", outputJSON)
+	o.accept.addFlag(cmd)
+	return cmd
+}
+
+func (o *assessOptions) run(ctx context.Context) error {
+	assessor, err := o.assessor()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(o.plugin.Out)
+	assessor.emit = func(v verdictLine) error { return o.print(out, v) }
+	files, err := o.expand()
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		if err := o.assess(ctx, assessor, name); err != nil {
+			return errors.Join(err, out.Flush())
+		}
+	}
+	if err := errors.Join(assessor.finish(), out.Flush()); err != nil {
+		return err
+	}
+	switch {
+	case assessor.errors > 0:
+		return said(exitUsage)
+	case assessor.objects == 0:
+		return usage("there are no objects in %s", strings.Join(o.files, ", "))
+	}
+	return said(o.accept.code(assessor.worst(o.accept)))
+}
+
+// assessor returns what judges by the flags.
+func (o *assessOptions) assessor() (*assessor, error) {
+	if err := o.output.validate(); err != nil {
+		return nil, err
+	}
+	if err := o.accept.validate(); err != nil {
+		return nil, err
+	}
+	if len(o.files) == 0 {
+		return nil, usage("nothing to assess: give a file or folder with -f, or -f - for standard input")
+	}
+	scene := health.Scene{Now: o.plugin.now()}
+	if o.now != "" {
+		var err error
+		if scene.Now, err = time.Parse(time.RFC3339, o.now); err != nil {
+			return nil, usage("--now is %q: give a time such as 2026-01-31T12:00:00Z", o.now)
+		}
+	}
+	var err error
+	if scene.Rules, err = o.rules.load(); err != nil {
+		return nil, err
+	}
+	return newAssessor(scene), nil
+}
+
+// assess judges what is in a file. That a document cannot be read is told, and is no error.
+func (o *assessOptions) assess(ctx context.Context, a *assessor, name string) error {
+	source := name
+	if name == "-" {
+		source = "standard input"
+	}
+	in, err := o.plugin.open(name)
+	if err != nil {
+		a.errors++
+		o.plugin.complain(err)
+		return nil
+	}
+	defer in.Close() //nolint:errcheck // it is only read
+	for d := range manifest.Documents(ctx, source, in) {
+		if ctx.Err() != nil {
+			return usage("%s: interrupted", d.Place())
+		}
+		if d.Err != nil {
+			a.errors++
+			o.plugin.complain(fmt.Errorf("%s: %w", d.Place(), d.Err))
+		}
+		if err := a.take(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print writes a line for an object.
+func (o *assessOptions) print(out io.Writer, v verdictLine) error {
+	if o.output.value == outputJSON {
+		return writeJSON(out, v)
+	}
+	cause := ""
+	if v.Reason != "" {
+		cause = ": " + strings.TrimSuffix(v.Reason+": "+v.Message, ": ")
+	}
+	name := subject(v.Kind, v.Namespace, v.Name)
+	if name == "" {
+		name = "an object"
+	}
+	p := o.plugin.palette
+	_, err := fmt.Fprintf(out, "%s%s%s\n", p.paint(styleOf(v.Status), string(v.Status)),
+		strings.Repeat(" ", len(health.Reconciling)+2-len(v.Status)), oneLine(name+cause))
+	return err
+}
+
+// extensions are those of the files that a folder stands for.
+var extensions = []string{".yaml", ".yml", ".json", ".jsonl", ".ndjson"}
+
+// expand returns the files that are meant, a folder's sorted by name.
+func (o *assessOptions) expand() ([]string, error) {
+	var files []string
+	for _, name := range o.files {
+		info, err := os.Stat(name)
+		if name == "-" || err == nil && !info.IsDir() {
+			files = append(files, name)
+			continue
+		}
+		if err != nil {
+			return nil, usage("-f: %w", err)
+		}
+		found, err := inFolder(name, o.recursive)
+		if err != nil {
+			return nil, usage("-f: %w", err)
+		}
+		if len(found) == 0 {
+			return nil, usage("-f: there are no files that end in %s in the folder %s: -R takes those in its folders too",
+				strings.Join(extensions, ", "), name)
+		}
+		files = append(files, found...)
+	}
+	return files, nil
+}
+
+func inFolder(folder string, recursive bool) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != folder && !recursive:
+			return fs.SkipDir
+		case !entry.IsDir() && slices.Contains(extensions, strings.ToLower(filepath.Ext(path))):
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
+}

@@ -1,0 +1,375 @@
+package kubectl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/threeport/threeport-agent/internal/health"
+	"github.com/threeport/threeport-agent/internal/kubectl/manifest"
+)
+
+const (
+	widgetRules = "testdata/input/rules.yaml"
+	configMap   = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: app}\n"
+	badWidget   = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nstatus: {broken: true}\n"
+)
+
+func TestAssessText(t *testing.T) {
+	r := invoke(t, "", "assess", "-f", "testdata/input/objects.yaml", "--rules", widgetRules)
+	r.want(t, exitUsage, "objects.yaml: document 5 (line 19): the object has no kind", "objects.yaml: document 6 (line 21): not YAML")
+	golden(t, "assess.txt", r.out)
+	golden(t, "assess.err", r.err)
+}
+
+func TestAssessJSON(t *testing.T) {
+	r := invoke(t, "", "assess", "-f", "testdata/input/objects.yaml", "--rules", widgetRules, "-o", "json")
+	r.want(t, exitUsage)
+	golden(t, "assess.json", r.out)
+	for line := range strings.Lines(r.out) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for name, value := range fields {
+			if _, ok := value.(string); !ok {
+				t.Errorf("%s is %v in %s", name, value, line)
+			}
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		if want := []string{"apiVersion", "kind", "message", "name", "namespace", "reason", "status"}; !slices.Equal(names, want) {
+			t.Errorf("%s has %v, want %v", line, names, want)
+		}
+	}
+}
+
+func TestAssessExitCodes(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"b.yaml": badWidget, "a.json": `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`, "notes.txt": "no", "deep/c.yml": configMap,
+	} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		reason string
+		in     string
+		args   []string
+		code   int
+		lines  int
+		text   string
+	}{
+		{"all Healthy", configMap, []string{"-f", "-"}, 0, 1, "Healthy      ConfigMap app/a"},
+		{"one is not", configMap + "---\n" + badWidget, []string{"-f", "-"}, 1, 2, "Down         Widget w: Broken: Widget w is broken"},
+		{"that status is accepted", configMap + "---\n" + badWidget, []string{"-f", "-", "--accept", "Down"}, 0, 2, "Down"},
+		{"another one is accepted", badWidget, []string{"-f", "-", "--accept", "Unknown,Reconciling"}, 1, 1, "Down"},
+		{"garbage beside what is Healthy", "x: [\n---\n" + configMap, []string{"-f", "-"}, 2, 1, "standard input: document 1 (line 1): not YAML"},
+		{"no kind", "metadata: {name: a}\n", []string{"-f", "-"}, 2, 1, "Unknown      a: NoKind: the object has no kind"},
+		{"nothing at all", "# none\n", []string{"-f", "-"}, 2, 0, "there are no objects in -"},
+		{"a file and what is read", configMap, []string{"-f", folder + "/b.yaml", "-f", "-"}, 1, 2, "Widget"},
+		{"a folder, without those in it", "", []string{"-f", folder}, 1, 2, "Healthy      Secret s\nDown         Widget w"},
+		{"a folder, with those in it", "", []string{"-f", folder, "-R"}, 1, 3, "ConfigMap app/a"},
+		{"a folder without files of that kind", "", []string{"-f", t.TempDir()}, 2, 0, "there are no files that end in .yaml"},
+		{"no such file", "", []string{"-f", "nowhere.yaml"}, 2, 0, "nowhere.yaml: no such file"},
+		{"no file", "", nil, 2, 0, "give a file or folder with -f"},
+		{"an argument", "", []string{"x.yaml"}, 2, 0, `unexpected argument "x.yaml": give files with -f`},
+		{"a time that is none", configMap, []string{"-f", "-", "--now", "noon"}, 2, 0, `--now is "noon": give a time such as`},
+		{"a format that is none", configMap, []string{"-f", "-", "-o", "xml"}, 2, 0, `--output is "xml": give json`},
+		{"a status that is none", configMap, []string{"-f", "-", "--accept", "Fine"}, 2, 0, `"Fine" is no status`},
+		{"colours that are none", configMap, []string{"-f", "-", "--color", "red"}, 2, 0, `--color is "red": give auto, always or never`},
+		{"colours", configMap, []string{"-f", "-", "--color", "always"}, 0, 1, "\x1b[32mHealthy\x1b[0m      ConfigMap app/a"},
+		{"rules that are none", configMap, []string{"-f", "-", "--rules", "nowhere.yaml"}, 2, 0, "--rules: stat nowhere.yaml"},
+		{"an unknown flag", "", []string{"--fast"}, 2, 0, "unknown flag: --fast: see kubectl threeport assess --help"},
+		{"text that steers a terminal", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\\e[2J\\nb\"}\n", []string{"-f", "-"}, 0, 1, "ConfigMap a\ufffd[2J b"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			args := append([]string{"assess"}, tc.args...)
+			if !slices.Contains(args, "--rules") {
+				args = append(args, "--rules", widgetRules)
+			}
+			r := invoke(t, tc.in, args...)
+			r.want(t, tc.code, tc.text)
+			if lines := strings.Count(r.out, "\n"); lines != tc.lines {
+				t.Errorf("%d lines, want %d:\n%s", lines, tc.lines, r.out)
+			}
+		})
+	}
+}
+
+func TestAssessAtATime(t *testing.T) {
+	certificate := `
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: c, generation: 1, creationTimestamp: "2026-01-01T00:00:00Z"}
+status: {notAfter: "2026-02-01T00:00:00Z", conditions: [{type: Ready, status: "True", observedGeneration: 1}]}
+`
+	for at, want := range map[string]string{"2026-01-15T00:00:00Z": "Healthy", "2026-02-02T00:00:00Z": "Down"} {
+		if r := invoke(t, certificate, "assess", "-f", "-", "--now", at); !strings.HasPrefix(r.out, want) {
+			t.Errorf("at %s: %s%s, want %s by the rules that are built in", at, r.out, r.err, want)
+		}
+	}
+}
+
+// crashing are a pod that crashes, and the Deployment and the ReplicaSet that it descends from.
+const crashing = `
+- {apiVersion: v1, kind: Pod, metadata: {name: web-1-a, namespace: app, uid: p1, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: r1, controller: true}]}, spec: {containers: [{name: c}]}, status: {phase: Running, containerStatuses: [{name: c, restartCount: 5, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 7, reason: Error}}}]}}
+- {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: app, uid: d1, generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Available, status: "False", reason: MinimumReplicasUnavailable}, {type: Progressing, status: "True", reason: ReplicaSetUpdated}]}}
+- {apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, namespace: app, uid: r1, generation: 1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: d1, controller: true}]}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1}}
+`
+
+func TestAssessJoinsWhatDescends(t *testing.T) {
+	for reason, in := range map[string]string{
+		"as given":           crashing,
+		"pods without a UID": strings.Replace(crashing, "uid: p1, ", "", 1),
+		"with another object in between, and twice": crashing + "- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}" + crashing,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			r := invoke(t, in, "assess", "-f", "-", "-o", "json")
+			r.want(t, exitNotHealthy)
+			found := 0
+			for line := range strings.Lines(r.out) {
+				var v verdictLine
+				if err := json.Unmarshal([]byte(line), &v); err != nil {
+					t.Fatal(err)
+				}
+				if v.Kind != "Deployment" {
+					continue
+				}
+				found++
+				if v.Status != health.Down || v.Reason != "CrashLoopBackOff" || !strings.Contains(v.Message, "← ReplicaSet web-1 ← Pod web-1-a") {
+					t.Errorf("the Deployment is %+v, want Down for its pod", v)
+				}
+			}
+			if want := strings.Count(in, "kind: Deployment, metadata"); found != want {
+				t.Errorf("%d Deployments, want %d", found, want)
+			}
+		})
+	}
+}
+
+func TestAssessCountsWarnings(t *testing.T) {
+	const pod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: app, uid: p1, creationTimestamp: "2026-01-31T11:55:00Z"}
+spec: {containers: [{name: c}]}
+status: {phase: Pending, conditions: [{type: PodScheduled, status: "True"}], containerStatuses: [{name: c, state: {waiting: {reason: ContainerCreating}}}]}
+---
+`
+	const event = `
+apiVersion: v1
+kind: Event
+metadata: {name: web.1, namespace: app}
+involvedObject: {kind: Pod, name: web, namespace: app, uid: p1}
+type: Warning
+reason: FailedMount
+message: "MountVolume.SetUp failed: secret web-tls not found"
+lastTimestamp: "2026-01-31T11:59:00Z"
+`
+	at := []string{"assess", "-f", "-", "--now", "2026-01-31T12:00:00Z"}
+	for reason, in := range map[string]string{
+		"with a UID":             pod + strings.Replace(event, "web.1,", "web.1, uid: e1,", 1),
+		"without one":            pod + event,
+		"without one, before it": event + "---" + pod,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			invoke(t, in, at...).want(t, exitNotHealthy, "Down         Pod app/web: FailedMount")
+		})
+	}
+	invoke(t, pod, at...).want(t, exitNotHealthy, "Reconciling  Pod app/web")
+}
+
+func TestAssessFindsKinInAnotherFile(t *testing.T) {
+	objects := strings.SplitAfter(strings.TrimPrefix(crashing, "\n"), "\n")
+	var args []string
+	for i, text := range objects[:3] {
+		path := filepath.Join(t.TempDir(), fmt.Sprintf("%d.yaml", i))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "-f", path)
+	}
+	r := invoke(t, "", append([]string{"assess"}, args...)...)
+	r.want(t, exitNotHealthy, "Down         Deployment app/web: CrashLoopBackOff")
+}
+
+func TestAssessorHoldsBoundedly(t *testing.T) {
+	var got []string
+	a := newAssessor(health.Scene{Now: goldenTime})
+	a.most = 10
+	a.emit = func(v verdictLine) error {
+		got = append(got, v.Name)
+		return nil
+	}
+	var want []string
+	for i := range 95 {
+		name := fmt.Sprint(i)
+		want = append(want, name)
+		object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}
+		if i%3 == 0 {
+			object["metadata"] = map[string]any{"name": name, "uid": "uid-" + name}
+		}
+		if err := a.take(manifest.Document{Object: object}); err != nil {
+			t.Fatal(err)
+		}
+		if len(a.held) > a.most {
+			t.Fatalf("%d objects are held", len(a.held))
+		}
+	}
+	if err := a.finish(); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestLongChains judges owners that are owners of owners, in a chain, a circle and a bush: in time that does not
+// explode, with a verdict for each.
+func TestLongChains(t *testing.T) {
+	const n = 20_000
+	owned := func(i int, owners ...int) *unstructured.Unstructured {
+		var refs []any
+		for _, o := range owners {
+			refs = append(refs, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": fmt.Sprint("u", o)})
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": fmt.Sprint(i), "uid": fmt.Sprint("u", i), "ownerReferences": refs},
+		}}
+	}
+	for reason, owners := range map[string]func(i int) []int{
+		"chain":  func(i int) []int { return []int{i + 1} },
+		"circle": func(i int) []int { return []int{(i + 1) % n} },
+		"itself": func(i int) []int { return []int{i} },
+		"bush":   func(i int) []int { return []int{(i + 1) % n, (i + 2) % n, (i * 7) % n} },
+		"star":   func(int) []int { return []int{0} },
+	} {
+		t.Run(reason, func(t *testing.T) {
+			objects := make([]*unstructured.Unstructured, n)
+			for i := range objects {
+				objects[i] = owned(i, owners(i)...)
+			}
+			for i, a := range judgeTogether(objects, func(*unstructured.Unstructured) health.Scene { return health.Scene{Now: goldenTime} }) {
+				if a.Status != health.Healthy {
+					t.Fatalf("object %d is %+v", i, a)
+				}
+			}
+		})
+	}
+}
+
+func TestWarningsAreThoseOfEvents(t *testing.T) {
+	var objects []*unstructured.Unstructured
+	for _, event := range []map[string]any{
+		{"kind": "Event", "type": "Warning", "reason": "Old", "message": "o", "involvedObject": map[string]any{"uid": "a"}, "lastTimestamp": "2026-01-31T11:00:00Z"},
+		{"kind": "Event", "type": "Warning", "reason": "New", "message": "n", "involvedObject": map[string]any{"uid": "a"}, "series": map[string]any{"lastObservedTime": "2026-01-31T11:30:00.000001Z"}, "eventTime": "2026-01-31T10:00:00.000000Z"},
+		{"kind": "Event", "type": "Normal", "reason": "Fine", "involvedObject": map[string]any{"uid": "a"}, "lastTimestamp": "2026-01-31T11:45:00Z"},
+		{"kind": "Event", "type": "Warning", "reason": "Newer", "note": "of the newer API", "regarding": map[string]any{"uid": "b"}, "deprecatedLastTimestamp": nil, "eventTime": "2026-01-31T10:00:00.000000Z"},
+		{"kind": "Event", "type": "Warning", "reason": "Timeless", "involvedObject": map[string]any{"uid": "c"}},
+		{"kind": "Event", "type": 7, "involvedObject": "d"},
+		{"kind": "Incident", "type": "Warning", "involvedObject": map[string]any{"uid": "e"}, "lastTimestamp": "2026-01-31T11:00:00Z"},
+	} {
+		objects = append(objects, &unstructured.Unstructured{Object: event})
+	}
+	got := warnings(objects)
+	if len(got) != 2 || got["a"].Reason != "New" || got["b"].Message != "of the newer API" || !got["b"].Time.Equal(goldenTime.Add(-2*time.Hour)) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAssessIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	read, write := io.Pipe()
+	defer write.Close() //nolint:errcheck // it ends the goroutine that reads
+	p := &plugin{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), now: time.Now}
+	p.In = read
+	done := make(chan int)
+	go func() { done <- p.run(ctx, []string{"assess", "-f", "-"}) }()
+	if _, err := write.Write([]byte(configMap + "---\n")); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if code := <-done; code != exitUsage {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func BenchmarkAssess(b *testing.B) {
+	var text strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&text, "%s---\n", strings.Replace(configMap, "name: a", fmt.Sprintf("name: a%d", i), 1))
+	}
+	folder := b.TempDir()
+	path := filepath.Join(folder, "a.yaml")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		r := invokeAt(b.Context(), time.Now, "", "assess", "-f", path)
+		if r.code != 0 {
+			b.Fatal(r)
+		}
+	}
+}
+
+// FuzzAssess judges whatever comes: there is a line for each object, and none of it looks like anything else.
+func FuzzAssess(f *testing.F) {
+	f.Add([]byte(configMap + "---\n" + badWidget))
+	f.Add([]byte(crashing))
+	for _, name := range []string{"objects.yaml", "workloads.yaml"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "input", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":1,"ownerReferences":[{"uid":2}]},"status":[]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		objects := 0
+		for d := range manifest.Documents(t.Context(), "in", strings.NewReader(string(data))) {
+			if d.Object != nil {
+				objects++
+			}
+		}
+		r := invoke(t, string(data), "assess", "-f", "-", "-o", "json")
+		lines := 0
+		for line := range strings.Lines(r.out) {
+			var v verdictLine
+			if err := json.Unmarshal([]byte(line), &v); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			if !slices.Contains(statuses, v.Status) || v.Status != health.Healthy && (v.Reason == "" || v.Message == "") {
+				t.Errorf("%s has no cause", line)
+			}
+			if (v.Kind == "" || v.APIVersion == "") && v.Status == health.Healthy {
+				t.Errorf("%s is Healthy", line)
+			}
+			lines++
+		}
+		if lines != objects {
+			t.Errorf("%d lines for %d objects", lines, objects)
+		}
+		if r.code != exitHealthy && r.code != exitNotHealthy && r.code != exitUsage {
+			t.Errorf("exit code %d", r.code)
+		}
+	})
+}

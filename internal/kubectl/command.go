@@ -1,0 +1,194 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// plugin is what the commands share.
+type plugin struct {
+	genericiooptions.IOStreams
+	version string
+	now     func() time.Time
+
+	color   string
+	palette palette
+}
+
+// Run runs the plugin, and returns its exit code. The version is what the command of that name prints.
+func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams, version string) int {
+	p := &plugin{IOStreams: streams, version: version, now: time.Now}
+	return p.run(ctx, args)
+}
+
+func (p *plugin) run(ctx context.Context, args []string) int {
+	root := p.command() //nolint:contextcheck // the commands have theirs from ExecuteContext
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if errors.Is(err, syscall.EPIPE) { // the reader has seen enough, as head(1)
+		return exitHealthy
+	}
+	if err != nil && err.Error() != "" {
+		p.complain(err)
+	}
+	return exitCode(err)
+}
+
+// complain writes an error; one that is many has a line for each.
+func (p *plugin) complain(err error) {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		_, _ = fmt.Fprintln(p.ErrOut, "kubectl-threeport:", oneLine(line))
+	}
+}
+
+// command returns the tree of commands.
+func (p *plugin) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-threeport",
+		Short: "What runs of the workloads of a control plane, and if not, why",
+		Long: "kubectl threeport shows what runs of the workloads that a control plane has deployed to a cluster, and if not, why.\n\n" +
+			exitHelp,
+		Example: `  # The workloads of this cluster, the worst first
+  kubectl threeport status
+
+  # Why one does not run
+  kubectl threeport tree web
+
+  # Judge objects without a cluster
+  kubectl get deployments,pods -o yaml | kubectl threeport assess -f -`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl threeport"},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			var err error
+			p.palette, err = newPalette(p.color, p.Out)
+			return err
+		},
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(p.In)
+	root.SetOut(p.Out)
+	root.SetErr(p.ErrOut)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%w: see %s --help", err, cmd.CommandPath())
+	})
+	addColorFlag(root, &p.color)
+	root.AddCommand(p.statusCommand(), p.treeCommand(), p.assessCommand(), p.trackCommand(), p.versionCommand())
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+func (p *plugin) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "version",
+		Short:             "Print the version",
+		Example:           "  kubectl threeport version",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(p.Out, "kubectl-threeport", p.version)
+			return err
+		},
+	}
+}
+
+// statuses are the words, from worst to best.
+var statuses = []health.Status{health.Down, health.Unhealthy, health.Reconciling, health.Unknown, health.Healthy}
+
+// rank orders statuses from worst to best. What is none of them counts as Unknown.
+func rank(status health.Status) int {
+	if at := slices.Index(statuses, status); at >= 0 {
+		return at
+	}
+	return slices.Index(statuses, health.Unknown)
+}
+
+// acceptance is which statuses a script takes for good.
+type acceptance []string
+
+func (a *acceptance) addFlag(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar((*[]string)(a), "accept", nil,
+		"statuses that count as Healthy for the exit code, such as Reconciling,Unknown")
+	complete(cmd, "accept", "Reconciling", "Unhealthy", "Down", "Unknown")
+}
+
+func (a acceptance) validate() error {
+	for _, word := range a {
+		if !slices.Contains(statuses, health.Status(word)) {
+			return usage("--accept: %q is no status: give some of Reconciling, Unhealthy, Down, Unknown", word)
+		}
+	}
+	return nil
+}
+
+// code is the exit code for a status.
+func (a acceptance) code(status health.Status) int {
+	if status == health.Healthy || slices.Contains(a, string(status)) {
+		return exitHealthy
+	}
+	return exitNotHealthy
+}
+
+// output is the value of --output.
+type output struct {
+	value string
+	known []string
+}
+
+// The values of --output.
+const (
+	outputText = ""
+	outputWide = "wide"
+	outputJSON = "json"
+	outputYAML = "yaml"
+)
+
+func (o *output) addFlag(cmd *cobra.Command, what string, known ...string) {
+	o.known = known
+	cmd.Flags().StringVarP(&o.value, "output", "o", "", "format: "+what)
+	complete(cmd, "output", known...)
+}
+
+func (o *output) validate() error {
+	if o.value != outputText && !slices.Contains(o.known, o.value) {
+		return usage("--output is %q: give %s", o.value, strings.Join(o.known, ", "))
+	}
+	return nil
+}
+
+// complete offers values for a flag.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // a flag that does not exist
+	}
+}
+
+// width returns how long a line of the text may be; 0 for any length.
+func (p *plugin) width(o output) int {
+	if o.value == outputWide {
+		return 0
+	}
+	width, _ := terminal(p.Out)
+	return width
+}
+
+// open opens a file, or standard input for "-".
+func (p *plugin) open(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(p.In), nil
+	}
+	return os.Open(name) //nolint:gosec // which file is the user's choice
+}

@@ -1,0 +1,208 @@
+package kubectl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+)
+
+// workloads is the resource of ThreeportWorkloads.
+var workloads = v1alpha1.GroupVersion.WithResource("threeportworkloads")
+
+// Requests a second: a tree is read with some for each kind and namespace.
+const (
+	clientQPS   = 50
+	clientBurst = 300
+)
+
+// connection is how a command reaches the cluster.
+type connection struct {
+	flags *genericclioptions.ConfigFlags
+}
+
+// newConnection gives a command kubectl's flags for connections. Those that are seldom used are not in its help.
+func newConnection(cmd *cobra.Command) *connection {
+	c := &connection{flags: genericclioptions.NewConfigFlags(true)}
+	c.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		config.QPS, config.Burst = clientQPS, clientBurst
+		config.WarningHandler = rest.NoWarnings{} // about versions of other people's kinds
+		return config
+	}
+	c.flags.AddFlags(cmd.Flags())
+	shown := map[string]string{
+		"kubeconfig":      "kubeconfig file; as for kubectl, $KUBECONFIG and ~/.kube/config if not given",
+		"context":         "context of the kubeconfig",
+		"namespace":       "namespace of what is named without one",
+		"request-timeout": "how long a request may take, such as 10s; 0 for any time",
+		"as":              "user to impersonate",
+	}
+	own := cmd.LocalNonPersistentFlags()
+	for _, name := range []string{
+		"kubeconfig", "context", "namespace", "request-timeout", "as", "cache-dir", "client-certificate", "client-key", "token",
+		"as-uid", "as-group", "as-user-extra", "cluster", "user", "server", "tls-server-name", "insecure-skip-tls-verify",
+		"certificate-authority", "disable-compression", "proxy-url",
+	} {
+		if flag := own.Lookup(name); flag != nil {
+			flag.Hidden = shown[name] == ""
+			flag.Usage = shown[name]
+		}
+	}
+	for flag, values := range map[string]func(*cobra.Command) []string{"context": c.contexts, "namespace": c.namespaces} {
+		err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return values(cmd), cobra.ShellCompDirectiveNoFileComp
+		})
+		if err != nil {
+			panic(err) // a flag that does not exist
+		}
+	}
+	return c
+}
+
+// connectionHelp ends the help of commands that ask the cluster.
+const connectionHelp = "\n\nThe other flags of kubectl for connections work too; `kubectl options` lists them."
+
+func (c *connection) dynamic() (dynamic.Interface, error) {
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		return nil, clusterFailure("read the kubeconfig", err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, clusterFailure("make a client", err)
+	}
+	return client, nil
+}
+
+func (c *connection) metadata() (metadata.Interface, error) {
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		return nil, clusterFailure("read the kubeconfig", err)
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, clusterFailure("make a client", err)
+	}
+	return client, nil
+}
+
+// namespace is that of what is named without one.
+func (c *connection) namespace() (string, error) {
+	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", clusterFailure("read the kubeconfig", err)
+	}
+	return namespace, nil
+}
+
+// workloads returns the ThreeportWorkloads, or the one of a name.
+func (c *connection) workloads(ctx context.Context, name string) ([]v1alpha1.ThreeportWorkload, error) {
+	client, err := c.dynamic()
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.Resource(workloads).List(ctx, selectName(name))
+	if err != nil {
+		return nil, workloadsFailure(err)
+	}
+	if name != "" && len(list.Items) == 0 {
+		return nil, noSuchWorkload(name)
+	}
+	out := make([]v1alpha1.ThreeportWorkload, len(list.Items))
+	for i := range list.Items {
+		if out[i], err = decodeWorkload(&list.Items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func noSuchWorkload(name string) error {
+	return usage("there is no ThreeportWorkload %q: `kubectl threeport status` lists those that are", name)
+}
+
+// workloadsFailure is why ThreeportWorkloads cannot be listed.
+func workloadsFailure(err error) error {
+	if apierrors.IsNotFound(err) {
+		return &failure{exitCluster, fmt.Errorf("the cluster does not serve ThreeportWorkloads: install the agent, or choose another cluster with --context")}
+	}
+	return clusterFailure("list ThreeportWorkloads", err)
+}
+
+func decodeWorkload(u *unstructured.Unstructured) (v1alpha1.ThreeportWorkload, error) {
+	var wl v1alpha1.ThreeportWorkload
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &wl); err != nil {
+		return wl, &failure{exitCluster, fmt.Errorf("read ThreeportWorkload %s: %w: this plugin is of another version than the agent", u.GetName(), err)}
+	}
+	return wl, nil
+}
+
+// selectName makes a list be that of one object. A list tells an object that is not there from a kind that is not.
+func selectName(name string) metav1.ListOptions {
+	if name == "" {
+		return metav1.ListOptions{}
+	}
+	return metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+}
+
+// completionTimeout bounds how long a shell waits for names.
+const completionTimeout = 3 * time.Second
+
+// completeWorkload offers the names of ThreeportWorkloads for the first argument.
+func (c *connection) completeWorkload(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	list, err := c.workloads(ctx, "")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for i := range list {
+		names = append(names, cobra.CompletionWithDesc(list[i].Name, list[i].Status.Health))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (c *connection) contexts(*cobra.Command) []string {
+	config, err := c.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for name := range config.Contexts {
+		names = append(names, name)
+	}
+	return names
+}
+
+func (c *connection) namespaces(cmd *cobra.Command) []string {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	client, err := c.metadata()
+	if err != nil {
+		return nil
+	}
+	list, err := client.Resource(resource("", "v1", "namespaces")).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names
+}

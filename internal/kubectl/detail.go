@@ -1,0 +1,172 @@
+package kubectl
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// link is what stands between the effect and its cause in a message.
+const link = " ← "
+
+// detail writes one workload with the cause of its status.
+func (s *standing) detail(out io.Writer, p palette, now time.Time, o output, width int) error {
+	head := &table{}
+	field := func(name string, cells ...cell) { head.add(append([]cell{{name, bold}}, cells...)...) }
+	field("NAME", cell{text: s.Name})
+	status := string(s.Status)
+	if since := s.since(); !since.IsZero() {
+		status += fmt.Sprintf(" for %s, since %s", ago(since, now), since.UTC().Format(time.RFC3339))
+	}
+	field("STATUS", cell{status, styleOf(s.Status)})
+	if s.Reason != "" {
+		field("REASON", cell{text: s.Reason})
+	}
+	for i, text := range strings.Split(s.Message, link) {
+		switch {
+		case text == "":
+		case i == 0:
+			field("CAUSE", cell{text: text})
+		default:
+			field("", cell{text: strings.Repeat("  ", i-1) + "← " + text})
+		}
+	}
+	field("READY", fraction(s.Ready), cell{text: "resources"})
+	field("PODS", fraction(s.Pods))
+	field("INSTANCE", cell{text: fmt.Sprintf("%s %d", s.Type, s.ID)})
+	field("AGE", cell{text: ago(s.Created.Time, now)})
+	for i := range head.rows { // fields are no columns
+		head.rows[i] = joined(head.rows[i])
+	}
+	if err := head.write(out, p, "", 0); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		title string
+		table *table
+	}{
+		{"CONDITIONS", s.conditions(now)},
+		{resourcesTitle(s, o), s.resources(o)},
+		{"DELIVERY", s.deliveries(now)},
+	} {
+		if len(part.table.rows) == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintln(out, "\n"+p.paint(bold, part.title)); err != nil {
+			return err
+		}
+		if err := part.table.write(out, p, "  ", width); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joined makes one text of all cells but the first.
+func joined(cells []cell) []cell {
+	all := cell{style: cells[1].style}
+	for i, c := range cells[1:] {
+		if i > 0 {
+			all.text += " "
+		}
+		all.text += c.text
+	}
+	return []cell{cells[0], all}
+}
+
+func (s *standing) conditions(now time.Time) *table {
+	t := &table{}
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		t.add(cell{text: c.Type}, s.condition(c.Type), cell{c.Reason, plain}, cell{ago(c.LastTransitionTime.Time, now), dim}, cell{c.Message, plain})
+	}
+	return t
+}
+
+func resourcesTitle(s *standing, o output) string {
+	if o.value == outputWide {
+		return "RESOURCES"
+	}
+	healthy := 0
+	for i := range s.Resources {
+		if isHealthy(&s.Resources[i]) {
+			healthy++
+		}
+	}
+	return fmt.Sprintf("RESOURCES that are not Healthy (%d are; -o wide shows them)", int64(healthy)+s.Omitted)
+}
+
+func isHealthy(r *v1alpha1.ResourceStatus) bool {
+	return r.Health == string(health.Healthy) && r.State == v1alpha1.ResourcePresent
+}
+
+// resources returns the table of the listed resources, the worst first; all of them if it is to be wide.
+func (s *standing) resources(o output) *table {
+	t := &table{}
+	all := slices.Clone(s.Resources)
+	slices.SortStableFunc(all, func(a, b v1alpha1.ResourceStatus) int {
+		return cmp.Compare(rank(health.Status(a.Health)), rank(health.Status(b.Health)))
+	})
+	for i := range all {
+		r := &all[i]
+		if isHealthy(r) && o.value != outputWide {
+			continue
+		}
+		status := cmp.Or(health.Status(r.Health), health.Unknown)
+		cause := r.Message
+		if r.State != v1alpha1.ResourcePresent && string(r.State) != r.Reason {
+			cause = strings.Trim(string(r.State)+": "+cause, ": ")
+		}
+		row := []cell{
+			{string(status), styleOf(status)},
+			{subject(r.Kind, r.Namespace, r.Name), plain},
+			fraction(r.Pods),
+		}
+		if o.value == outputWide {
+			row = append(row, cell{cmp.Or(r.LastOperation, none), dim}, cell{cmp.Or(r.ReportedResourceVersion, none), dim})
+		}
+		t.add(append(row, cell{r.Reason, plain}, cell{cause, plain})...)
+	}
+	if s.Omitted > 0 && o.value == outputWide {
+		t.add(cell{"…", dim}, cell{fmt.Sprintf("and %d Healthy ones, which the status has no room for", s.Omitted), dim})
+	}
+	return t
+}
+
+// subject names an object: "Deployment app-0/web".
+func subject(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return strings.TrimSpace(kind + " " + name)
+}
+
+// deliveries tells what the control plane does not have; nothing if it has all.
+func (s *standing) deliveries(now time.Time) *table {
+	t := &table{}
+	d := s.Delivery
+	if d.Pending > 0 {
+		text := many(int(d.Pending), "report")
+		if d.PendingSince != nil {
+			text += ", the oldest for " + ago(d.PendingSince.Time, now)
+		}
+		t.add(cell{"pending", yellow}, cell{text: text}, cell{text: d.LastError})
+	}
+	if d.Rejected > 0 {
+		t.add(cell{"refused", yellow}, cell{text: many(int(d.Rejected), "report")},
+			cell{text: "sent again when what they report changes, or the annotation " + v1alpha1.AnnotationRetryRejected + " does"})
+	}
+	for _, r := range d.Rejections {
+		t.add(cell{}, cell{text: r.Report}, cell{text: r.Reason})
+	}
+	if d.Dropped > 0 {
+		t.add(cell{"dropped", yellow}, cell{text: many(int(d.Dropped), "Event")}, cell{text: "more waited than the agent may keep"})
+	}
+	return t
+}

@@ -1,0 +1,145 @@
+package kubectl
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func resource(group, version, name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+}
+
+// baseResources are looked through for what descends from a listed resource, whatever that is.
+var baseResources = []schema.GroupVersionResource{
+	resource("apps", "v1", "deployments"),
+	resource("apps", "v1", "statefulsets"),
+	resource("apps", "v1", "daemonsets"),
+	resource("apps", "v1", "replicasets"),
+	resource("batch", "v1", "cronjobs"),
+	resource("batch", "v1", "jobs"),
+	resource("", "v1", "replicationcontrollers"),
+	resource("", "v1", "pods"),
+	resource("", "v1", "services"),
+	resource("discovery.k8s.io", "v1", "endpointslices"),
+	resource("networking.k8s.io", "v1", "ingresses"),
+	resource("", "v1", "persistentvolumeclaims"),
+}
+
+// mapping returns how a kind is served: in the version that is wanted, or else in another one.
+func (g *gatherer) mapping(kind schema.GroupKind, version string) (*meta.RESTMapping, error) {
+	mapping, err := g.mapper.RESTMapping(kind, version)
+	if meta.IsNoMatchError(err) {
+		return g.mapper.RESTMapping(kind)
+	}
+	return mapping, err
+}
+
+// places returns where to look for what descends from listed resources: in their namespaces, or everywhere if one of a
+// kind of the cluster's may own something anywhere.
+func (g *gatherer) places(listed []sight) []place {
+	namespaces, groups := map[string]bool{}, map[string]bool{}
+	everywhere := false
+	for _, s := range listed {
+		if s.object == nil {
+			continue
+		}
+		if s.listed.Namespace != "" {
+			namespaces[s.listed.Namespace] = true
+		}
+		if isCustom(s.listed.Group) {
+			groups[s.listed.Group] = true
+			everywhere = everywhere || s.listed.Namespace == ""
+		}
+	}
+	if everywhere {
+		namespaces = map[string]bool{metav1.NamespaceAll: true}
+	}
+	var out []place
+	for _, s := range g.searched(groups) {
+		if !s.namespaced && everywhere {
+			out = append(out, place{s.GroupVersionResource, ""})
+		}
+		for namespace := range namespaces {
+			if s.namespaced {
+				out = append(out, place{s.GroupVersionResource, namespace})
+			}
+		}
+	}
+	return out
+}
+
+// searched returns the resources to look through, if some listed ones are of these groups of custom resources.
+func (g *gatherer) searched(groups map[string]bool) []servedResource {
+	var out []servedResource
+	base := map[schema.GroupResource]bool{}
+	for _, r := range baseResources {
+		out = append(out, servedResource{r, true})
+		base[r.GroupResource()] = true
+	}
+	if !g.allKinds && len(groups) == 0 {
+		return out
+	}
+	for _, s := range g.served() {
+		if !base[s.GroupResource()] && (g.allKinds || related(s.Group, groups)) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// isCustom reports whether a group is one of custom resources: those of Kubernetes itself have no dot, or end in
+// .k8s.io, which some custom ones do too.
+func isCustom(group string) bool {
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".authorization.k8s.io") && !slices.Contains([]string{
+		"networking.k8s.io", "storage.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "admissionregistration.k8s.io",
+		"discovery.k8s.io", "policy", "coordination.k8s.io", "node.k8s.io", "scheduling.k8s.io", "certificates.k8s.io",
+		"flowcontrol.apiserver.k8s.io", "events.k8s.io", "resource.k8s.io",
+	}, group)
+}
+
+// related reports whether a group belongs together with one of some others, as infrastructure.cluster.x-k8s.io does
+// with cluster.x-k8s.io.
+func related(group string, others map[string]bool) bool {
+	for other := range others {
+		if group == other || strings.HasSuffix(group, "."+other) || strings.HasSuffix(other, "."+group) {
+			return true
+		}
+	}
+	return false
+}
+
+// servedResource is one that can be listed.
+type servedResource struct {
+	schema.GroupVersionResource
+	namespaced bool
+}
+
+// served returns what the cluster serves, as far as it says so, in the preferred versions.
+func (g *gatherer) served() []servedResource {
+	lists, err := g.discovery.ServerPreferredResources()
+	if err != nil {
+		g.note("not all kinds are known: " + err.Error())
+	}
+	return listable(lists)
+}
+
+func listable(lists []*metav1.APIResourceList) []servedResource {
+	var out []servedResource
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for i := range list.APIResources {
+			r := &list.APIResources[i]
+			if slices.Contains(r.Verbs, "list") && !strings.Contains(r.Name, "/") && r.Kind != "Event" {
+				out = append(out, servedResource{gv.WithResource(r.Name), r.Namespaced})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,177 @@
+package kubectl
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+
+	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/internal/kubectl/manifest"
+)
+
+// shared is the API server of all tests, with the CRD installed.
+var shared struct {
+	cluster    *cluster.Cluster
+	dynamic    dynamic.Interface
+	kubeconfig string // of the administrator
+	nobody     string // of a user who may do nothing
+	uninstall  result // of status, before the CRD was there
+}
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard())
+	flag.Parse()
+	if flag.Lookup("test.fuzz").Value.String() != "" { // what is fuzzed asks no cluster, in many processes
+		os.Exit(m.Run())
+	}
+	code, err := runMain(m)
+	if err == nil {
+		err = goleak.Find()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kubectl:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runMain(m *testing.M) (code int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	shared.cluster, err = cluster.Start(ctx, cluster.Options{Components: cluster.APIOnly(), Log: os.Stderr})
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if stopErr := shared.cluster.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	if shared.dynamic, err = dynamic.NewForConfig(shared.cluster.Config()); err != nil {
+		return 1, err
+	}
+	if shared.kubeconfig, _, err = shared.cluster.User("root", "system:masters"); err != nil {
+		return 1, err
+	}
+	if shared.nobody, _, err = shared.cluster.User("nobody"); err != nil {
+		return 1, err
+	}
+	cache, err := os.MkdirTemp("", "kubectl-threeport")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(cache) //nolint:errcheck // a temporary folder
+	if err := os.Setenv("KUBECACHEDIR", cache); err != nil {
+		return 1, err
+	}
+	shared.uninstall = invokeAt(ctx, time.Now, "", "status", "--kubeconfig", shared.kubeconfig)
+	if err := install(ctx, "../../config/crd/bases/control-plane.threeport.io_threeportworkloads.yaml", "testdata/input/crds.yaml"); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// install applies CRDs, and waits until they are served.
+func install(ctx context.Context, paths ...string) error {
+	for _, path := range paths {
+		in, err := os.Open(filepath.FromSlash(path))
+		if err != nil {
+			return err
+		}
+		for d := range manifest.Documents(ctx, path, in) {
+			if d.Err != nil {
+				return fmt.Errorf("%s: %w", d.Place(), d.Err)
+			}
+			crd := &unstructured.Unstructured{Object: d.Object}
+			if _, err := apply(ctx, crd); err != nil {
+				return err
+			}
+			if err := served(ctx, crd); err != nil {
+				return fmt.Errorf("wait for %s: %w", crd.GetName(), err)
+			}
+		}
+		if err := in.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func served(ctx context.Context, crd *unstructured.Unstructured) error {
+	plural, group, _ := strings.Cut(crd.GetName(), ".")
+	version := "v1"
+	if group == workloads.Group {
+		version = workloads.Version
+	}
+	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := shared.dynamic.Resource(resource(group, version, plural)).List(ctx, metav1.ListOptions{})
+		return err == nil, nil
+	})
+}
+
+// resourceOf returns where an object is kept. The kinds of the tests have regular plurals.
+func resourceOf(u *unstructured.Unstructured) dynamic.ResourceInterface {
+	gvk := u.GroupVersionKind()
+	plural := strings.ToLower(gvk.Kind) + "s"
+	r := shared.dynamic.Resource(schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural})
+	if u.GetNamespace() != "" {
+		return r.Namespace(u.GetNamespace())
+	}
+	return r
+}
+
+// apply creates an object, and writes its status. It returns the object as it is stored.
+func apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	status := u.Object["status"]
+	stored, err := resourceOf(u).Create(ctx, u, metav1.CreateOptions{})
+	if err != nil || status == nil || u.GetKind() == "CustomResourceDefinition" {
+		return stored, err
+	}
+	stored.Object["status"] = status
+	return resourceOf(u).UpdateStatus(ctx, stored, metav1.UpdateOptions{})
+}
+
+// create stores an object, which is removed when the test ends, and returns its UID. In the text, $NAME stands for the
+// name of the test's own namespace, and the arguments for verbs.
+func create(t *testing.T, text string, args ...any) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	for d := range manifest.Documents(t.Context(), t.Name(), strings.NewReader(fmt.Sprintf(text, args...))) {
+		if d.Err != nil {
+			t.Fatal(d.Place(), d.Err)
+		}
+		u.Object = d.Object
+	}
+	stored, err := apply(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := resourceOf(u).Delete(context.WithoutCancel(t.Context()), u.GetName(), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+	return stored
+}
+
+// call runs the plugin as the administrator.
+func call(t *testing.T, args ...string) result {
+	t.Helper()
+	return invokeAt(t.Context(), time.Now, "", append(args, "--kubeconfig", shared.kubeconfig)...)
+}

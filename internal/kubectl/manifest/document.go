@@ -1,0 +1,165 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Document is an object of an input, or what is wrong where one was expected.
+type Document struct {
+	Source string // the name of the input
+	Number int    // of the document in its source, from 1
+	Item   int    // of the object in its document, from 1, if that is a list; else 0
+	Line   int    // where the document begins
+	// Object is what was read; nil if it cannot be. Whole numbers are int64, and exact. It has no managedFields.
+	Object map[string]any
+	// Err says what is wrong. A [Flaw] is wrong with an object that was read.
+	Err error
+}
+
+// Place names the document for a person.
+func (d Document) Place() string {
+	item := ""
+	if d.Item > 0 {
+		item = fmt.Sprintf(", item %d", d.Item)
+	}
+	if d.Number == 0 {
+		return d.Source
+	}
+	return fmt.Sprintf("%s: document %d%s (line %d)", d.Source, d.Number, item, d.Line)
+}
+
+// Flaw is why an object that was read is none of any kind.
+type Flaw struct {
+	// Reason is one CamelCase word.
+	Reason string
+	// Message is a sentence for a person.
+	Message string
+}
+
+func (f *Flaw) Error() string { return f.Message }
+
+// deepest is how many lists may be in each other.
+const deepest = 4
+
+// expand returns the objects of a document: itself, or if it is a list those that it has.
+func expand(line int, value any) []Document {
+	switch v := value.(type) {
+	case nil: // an empty document
+		return nil
+	case map[string]any:
+		items, ok := itemsOf(v)
+		if !ok {
+			d := object(v)
+			d.Line = line
+			return []Document{d}
+		}
+		return expandItems(nil, line, items, v, 1)
+	case []any:
+		return expandItems(nil, line, v, nil, 1)
+	default:
+		err := fmt.Errorf("%s is not an object: want a mapping with apiVersion, kind and metadata", excerpt(v))
+		return []Document{{Line: line, Err: err}}
+	}
+}
+
+// itemsOf returns the objects of a list. Unlike an object that has a field "items", a list has no name.
+//
+// Source: API conventions, "Types (Kinds)": a list's kind ends with List, and its metadata is a ListMeta.
+func itemsOf(object map[string]any) ([]any, bool) {
+	kind, _ := object["kind"].(string)
+	meta, _ := object["metadata"].(map[string]any)
+	if !strings.HasSuffix(kind, "List") || meta["name"] != nil {
+		return nil, false
+	}
+	items, ok := object["items"].([]any)
+	return items, ok || kind == "List" && object["items"] == nil
+}
+
+func expandItems(docs []Document, line int, items []any, list map[string]any, depth int) []Document {
+	for _, item := range items {
+		d := Document{}
+		o, isObject := item.(map[string]any)
+		inner, isList := itemsOf(o)
+		switch {
+		case !isObject:
+			d.Err = fmt.Errorf("%s is not an object: want a mapping with apiVersion, kind and metadata", excerpt(item))
+		case isList && depth < deepest:
+			docs = expandItems(docs, line, inner, o, depth+1)
+			continue
+		case isList:
+			d.Err = fmt.Errorf("lists are in each other more than %d deep", deepest)
+		default:
+			inherit(o, list)
+			d = object(o)
+		}
+		d.Line, d.Item = line, len(docs)+1
+		docs = append(docs, d)
+	}
+	return docs
+}
+
+// inherit gives an item of a list of one kind, such as a PodList, its kind, which API servers leave out.
+func inherit(item, list map[string]any) {
+	kind, _ := list["kind"].(string)
+	if kind = strings.TrimSuffix(kind, "List"); kind == "" || item["kind"] != nil || item["apiVersion"] != nil {
+		return
+	}
+	item["kind"], item["apiVersion"] = kind, list["apiVersion"]
+}
+
+// object makes a document of an object, and says what is wrong with it.
+func object(o map[string]any) Document {
+	if meta, ok := o["metadata"].(map[string]any); ok {
+		delete(meta, "managedFields")
+	}
+	d := Document{Object: o}
+	if flaw := flawOf(o); flaw != nil {
+		d.Err = flaw
+	}
+	return d
+}
+
+func flawOf(o map[string]any) *Flaw {
+	kind, isText := o["kind"].(string)
+	switch {
+	case o["kind"] == nil || isText && kind == "":
+		return &Flaw{"NoKind", "the object has no kind"}
+	case !isText:
+		return &Flaw{"NoKind", fmt.Sprintf("the kind is %s, and not a string", excerpt(o["kind"]))}
+	}
+	version, isText := o["apiVersion"].(string)
+	switch {
+	case o["apiVersion"] == nil || isText && version == "":
+		return &Flaw{"NoAPIVersion", kind + " has no apiVersion"}
+	case !isText:
+		return &Flaw{"NoAPIVersion", fmt.Sprintf("the apiVersion of %s is %s, and not a string", kind, excerpt(o["apiVersion"]))}
+	}
+	if gv, err := schema.ParseGroupVersion(version); err != nil || gv.Version == "" {
+		return &Flaw{"NoAPIVersion", fmt.Sprintf("the apiVersion %q of %s is not VERSION or GROUP/VERSION", version, kind)}
+	}
+	return nil
+}
+
+// excerpt shows a value in an error.
+func excerpt(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		const most = 40
+		if runes := []rune(v); len(runes) > most {
+			v = string(runes[:most]) + "…"
+		}
+		return fmt.Sprintf("%q", v)
+	default:
+		return cmp.Or(fmt.Sprint(v), "nothing")
+	}
+}

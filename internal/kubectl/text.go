@@ -1,0 +1,146 @@
+package kubectl
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+)
+
+// oneLine makes a text fit a line, and keeps it from steering a terminal.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// none stands for what is not known.
+const none = "-"
+
+// ago tells how long ago something was, as kubectl does.
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return none
+	}
+	return duration.HumanDuration(max(now.Sub(t), 0))
+}
+
+// many counts: "1 object", "2 objects".
+func many(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// cell is a text in a table.
+type cell struct {
+	text  string
+	style style
+}
+
+// table is written with its columns aligned.
+type table struct {
+	rows [][]cell
+}
+
+func (t *table) add(cells ...cell) {
+	for i := range cells {
+		cells[i].text = oneLine(cells[i].text)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// header adds a row of titles.
+func (t *table) header(titles ...string) {
+	cells := make([]cell, len(titles))
+	for i, title := range titles {
+		cells[i] = cell{title, bold}
+	}
+	t.add(cells...)
+}
+
+// write writes the rows, each behind an indentation; none is longer than width, unless that is 0.
+func (t *table) write(out io.Writer, p palette, indent string, width int) error {
+	var widths []int
+	for _, row := range t.rows {
+		for i, c := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	var text strings.Builder
+	for _, row := range t.rows {
+		text.WriteString(indent)
+		left := width - utf8.RuneCountInString(indent)
+		for i, c := range row {
+			pad := ""
+			if i < len(row)-1 && !blank(row[i+1:]) {
+				pad = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text)+2)
+			}
+			if width > 0 {
+				c.text = shorten(c.text, left)
+				left -= utf8.RuneCountInString(c.text)
+				pad = pad[:min(len(pad), left)]
+				left -= len(pad)
+			}
+			text.WriteString(p.paint(c.style, c.text) + pad)
+		}
+		text.WriteByte('\n')
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+func blank(cells []cell) bool {
+	for _, c := range cells {
+		if c.text != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// shorten cuts a text to a number of characters.
+func shorten(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	if most < 1 {
+		return ""
+	}
+	return string(runes[:most-1]) + "…"
+}
+
+// writeJSON writes a value as one line.
+func writeJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// writeYAML writes a value as a document.
+func writeYAML(out io.Writer, value any) error {
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append([]byte("---\n"), bytes.TrimPrefix(data, []byte("---\n"))...))
+	return err
+}

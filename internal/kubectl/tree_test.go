@@ -1,0 +1,158 @@
+package kubectl
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// byAnnotation judges an object by its annotation verdict: STATUS/REASON/MESSAGE.
+type byAnnotation struct{}
+
+func (byAnnotation) Covers(schema.GroupKind) bool { return true }
+
+func (byAnnotation) Judge(_ schema.GroupKind, object map[string]any, _ time.Time) (health.Assessment, bool) {
+	text, found, err := unstructured.NestedString(object, "metadata", "annotations", "verdict")
+	if err != nil || !found {
+		return health.Assessment{}, false
+	}
+	parts := strings.SplitN(text, "/", 3)
+	return health.Assessment{Verdict: health.Verdict{Status: health.Status(parts[0]), Reason: parts[1], Message: parts[2]}}, true
+}
+
+// grown returns the tree of testdata/input/tree.yaml, with 15 pods of which 3 crash.
+func grown(t *testing.T) (*branch, *v1alpha1.ThreeportWorkload) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/input/tree.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in struct {
+		Workload v1alpha1.ThreeportWorkload `json:"workload"`
+		Listed   []map[string]any           `json:"listed"`
+		Derived  []map[string]any           `json:"derived"`
+		Labelled []map[string]any           `json:"labelled"`
+	}
+	data, err = yaml.YAMLToJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kjson.Unmarshal(data, &in); err != nil { // with whole numbers as int64
+		t.Fatal(err)
+	}
+	have := &gathered{warnings: map[types.UID]health.Warning{
+		"pod-03": {Reason: "BackOff", Message: "Back-off restarting failed container", Time: goldenTime.Add(-time.Minute)},
+	}}
+	for i, o := range in.Listed {
+		s := sight{listed: in.Workload.Spec.WorkloadResourceInstances[i], state: v1alpha1.ResourcePresent}
+		if state, ok := o["state"].(string); ok {
+			s.state = v1alpha1.ResourceState(state)
+			s.message, _ = o["message"].(string)
+		} else {
+			s.object = &unstructured.Unstructured{Object: o}
+		}
+		have.listed = append(have.listed, s)
+	}
+	for _, o := range in.Derived {
+		have.derived = append(have.derived, &unstructured.Unstructured{Object: o})
+	}
+	for _, o := range in.Labelled {
+		have.labelled = append(have.labelled, &unstructured.Unstructured{Object: o})
+	}
+	for i := range 15 {
+		verdict := "Healthy//"
+		if i%5 == 3 {
+			verdict = "Down/CrashLoopBackOff/container web crashes: Error (exit code 1)"
+		}
+		uid := fmt.Sprintf("pod-%02d", i)
+		have.derived = append(have.derived, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{
+				"namespace": "app", "name": "web-2-" + uid, "uid": uid, "creationTimestamp": "2026-01-31T11:50:00Z",
+				"annotations":     map[string]any{"verdict": verdict},
+				"ownerReferences": []any{map[string]any{"kind": "ReplicaSet", "name": "web-2", "uid": "web-2", "controller": true}},
+			},
+		}})
+	}
+	return grow(&in.Workload, have, health.Scene{Now: goldenTime, Rules: byAnnotation{}}), &in.Workload
+}
+
+func TestTreeText(t *testing.T) {
+	root, wl := grown(t)
+	for name, format := range map[string]string{"tree.txt": outputText, "tree-all.txt": outputWide} {
+		var out bytes.Buffer
+		p := &plugin{IOStreams: genericiooptions.IOStreams{Out: &out}, now: func() time.Time { return goldenTime }}
+		o := &treeOptions{plugin: p, all: format == outputWide, output: output{value: format}}
+		if err := o.show(root, wl); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.String())
+	}
+}
+
+func TestTreeForPrograms(t *testing.T) {
+	root, wl := grown(t)
+	for name, format := range map[string]string{"tree.json": outputJSON, "tree.yaml": outputYAML} {
+		var out bytes.Buffer
+		o := &treeOptions{plugin: &plugin{IOStreams: genericiooptions.IOStreams{Out: &out}}, output: output{value: format}}
+		if err := o.show(root, wl); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.String())
+	}
+}
+
+func TestTreeOfNothing(t *testing.T) {
+	root := grow(&v1alpha1.ThreeportWorkload{}, &gathered{}, health.Scene{Now: goldenTime})
+	if root.Status != health.Unknown || root.Reason != "NothingListed" {
+		t.Errorf("a workload that lists nothing is %s %s", root.Status, root.Reason)
+	}
+}
+
+func TestRelatedGroups(t *testing.T) {
+	groups := map[string]bool{"cluster.x-k8s.io": true, "argoproj.io": true}
+	for group, want := range map[string]bool{
+		"cluster.x-k8s.io": true, "infrastructure.cluster.x-k8s.io": true, "x-k8s.io": true, "argoproj.io": true,
+		"other.x-k8s.io": false, "apps": false, "": false, "notargoproj.io": false,
+	} {
+		if related(group, groups) != want {
+			t.Errorf("%q is related: %t", group, !want)
+		}
+	}
+	for group, want := range map[string]bool{
+		"": false, "apps": false, "policy": false, "rbac.authorization.k8s.io": false, "networking.k8s.io": false,
+		"gateway.networking.k8s.io": true, "snapshot.storage.k8s.io": true, "argoproj.io": true,
+	} {
+		if isCustom(group) != want {
+			t.Errorf("%q is custom: %t", group, !want)
+		}
+	}
+}
+
+func TestDescendants(t *testing.T) {
+	known := []found{
+		{uid: "pod", owners: []types.UID{"set"}},
+		{uid: "set", owners: []types.UID{"root", "other"}},
+		{uid: "stranger", owners: []types.UID{"nobody"}},
+		{uid: "root", owners: []types.UID{"pod"}},
+	}
+	var got []string
+	for _, f := range descendants(known, map[types.UID]bool{"root": true}) {
+		got = append(got, string(f.uid))
+	}
+	if strings.Join(got, " ") != "set pod" {
+		t.Errorf("got %v, want the set and its pod, once each", got)
+	}
+}
