@@ -1,5 +1,6 @@
 # `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, IMG, CONFIG and VERSION may be set; ARGS are the
-# flags of what a target runs, as in `make cluster ARGS='--nodes 5'`.
+# flags of what a target runs, as in `make cluster ARGS='--nodes 5'`. NODE=real gives `make cluster` and `make demo` a
+# node that runs containers (Linux, root; `make node-packages`).
 
 GO      ?= go
 KUBECTL ?= kubectl
@@ -8,10 +9,15 @@ IMG     ?= threeport-agent:latest
 CONFIG  ?= config/default
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 ARGS    ?=
+NODE    ?= fake
 
 TOOL           = $(GO) tool -modfile=hack/tools/go.mod
 GOLANGCI_LINT  = $(TOOL) golangci-lint
 CONTROLLER_GEN = $(TOOL) controller-gen
+
+# What `make build` builds, and the folder for it; the Dockerfile and `make image` give others.
+WHAT = ./cmd/...
+BIN  = bin
 
 # The version comes from git describe, so that a checkout that git does not trust builds too.
 GOBUILD = $(GO) build -trimpath -buildvcs=false
@@ -22,7 +28,12 @@ DEEPCOPY_FILE = zz_generated.deepcopy.go
 
 # Tests in these packages start whole control planes: one package at a time, and never from the cache, which
 # does not know the binaries that they run.
-CLUSTER_TESTS = ./hack/... ./internal/e2e/...
+CLUSTER_TESTS = ./hack/... $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults)
+# These have a cluster for each test, and mostly wait: 5 to 7 minutes on two cores. They need Linux, root and /dev/fuse,
+# for disks that are small or fail.
+FAULT_TESTS   = ./internal/e2e/faults
+# These need a real node besides: Linux, root, containerd.
+NODE_TESTS    = ./internal/e2e/node/...
 # The others, started by the shell of a recipe.
 UNIT_TESTS    = $$($(GO) list ./... | grep -v -e /threeport-agent/hack/ -e /threeport-agent/internal/e2e)
 
@@ -38,29 +49,39 @@ help: ## List the targets
 		/^[a-z][a-z0-9-]*:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Show the agent at work on a local control plane; ARGS=--once to end by itself
+demo: ## Show the agent at work on a local control plane; NODE=real, ARGS=--once to end by itself
 	@$(GOBUILD) -o bin/demo ./hack/cmd/demo
-	@exec bin/demo $(ARGS)
+	@exec bin/demo --node $(NODE) $(ARGS)
 
 .PHONY: cluster
-cluster: ## Run a local control plane with fake nodes until interrupted; ARGS='--nodes 5'
+cluster: ## Run a local control plane with fake nodes until interrupted; NODE=real, ARGS='--nodes 5'
 	@$(GOBUILD) -o bin/cluster ./hack/cmd/cluster
-	@exec bin/cluster $(ARGS)
+	@exec bin/cluster --node $(NODE) $(ARGS)
 
 .PHONY: measure
 measure: ## Measure the agent on a local control plane; see docs/measurements.md
 	@$(GOBUILD) -o bin/measure ./hack/cmd/measure
 	@exec bin/measure $(ARGS)
 
+.PHONY: record
+record: ## Record what the API server holds of workloads on a real node into internal/health/testdata/recorded/
+	@$(GOBUILD) -o bin/record ./hack/cmd/record
+	@exec bin/record $(ARGS)
+
 ##@ Build
 
 .PHONY: build
 build: ## Build the binaries into bin/
-	$(GOBUILD) -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+	CGO_ENABLED=0 $(GOBUILD) -ldflags '-s -w -X main.version=$(VERSION)' -o '$(BIN)/' $(WHAT)
 
 .PHONY: docker-build
 docker-build: ## Build the agent's container image as IMG
 	$(DOCKER) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+
+.PHONY: image
+image: ## Build the agent's image as bin/agent-image.tar, without Docker; `docker load` takes it
+	@$(GOBUILD) -o bin/image ./hack/cmd/image
+	@exec bin/image --ref $(IMG) $(ARGS)
 
 .PHONY: clean
 clean: ## Remove what was built here; the control plane's binaries in the user's cache stay
@@ -69,20 +90,39 @@ clean: ## Remove what was built here; the control plane's binaries in the user's
 ##@ Check
 
 .PHONY: test
-test: unit e2e ## Run every test, with the race detector
+test: unit e2e test-faults ## Run every test that needs no real node, with the race detector
 
 .PHONY: unit
 unit: cluster-binaries ## Run the tests that need no more than an API server
-	$(GO) test -race -timeout 15m $(UNIT_TESTS)
+	$(GO) test -race -timeout 15m -parallel 8 $(UNIT_TESTS)
 
 .PHONY: e2e
 e2e: cluster-binaries ## Run the tests on whole control planes
 	$(GO) test -race -timeout 30m -p 1 -count 1 $(CLUSTER_TESTS)
 
+.PHONY: test-faults
+test-faults: cluster-binaries ## Run the tests on faults of networks, APIs, disks, processes: Linux, root
+	$(GO) test -race -timeout 10m -parallel 6 -count 1 $(FAULT_TESTS)
+
+# Without the race detector: it would take what 2,000 Events a second need.
+.PHONY: test-burst
+test-burst: cluster-binaries ## Run the tests of 60,000 Events with the agent as it is shipped: minutes, not a part of `make test`
+	$(GO) test -timeout 30m -count 1 -v -run 'TestFloodOfEvents|TestBurstOfEvents' $(FAULT_TESTS) -as-shipped -burst=60000
+
+.PHONY: test-node
+test-node: ## Run the tests on a real node: Linux, root, `make node-packages`
+	@$(GOBUILD) -o bin/cluster ./hack/cmd/cluster
+	@bin/cluster --build-only --node real
+	$(GO) test -race -timeout 30m -count 1 $(NODE_TESTS)
+
+.PHONY: node-packages
+node-packages: ## Install what a real node needs: containerd, runc and network plugins, from Debian's packages
+	hack/node-packages.sh
+
 .PHONY: cluster-binaries
 cluster-binaries: ## Build etcd, Kubernetes and kwok into the user's cache: minutes the first time
 	@$(GOBUILD) -o bin/cluster ./hack/cmd/cluster
-	@bin/cluster --build-only
+	@bin/cluster --build-only --node $(NODE)
 
 .PHONY: lint
 lint: ## Run the linters and check the format

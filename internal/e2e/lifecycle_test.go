@@ -16,6 +16,7 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
@@ -98,7 +99,7 @@ func TestReleasedWorkloadIsSilent(t *testing.T) {
 	sent := len(w.proxy.sent("PATCH", rowPath(d, 0)))
 	w.patch(d.Objects[0], `{"data":{"key":"changed"}}`)
 	w.patch(other.Objects[0], `{"data":{"key":"changed"}}`)
-	w.agree(tracked(other)...)
+	w.agree(oracle.Expected{Deployed: other}, oracle.Expected{Deployed: d, Released: true})
 	if now := len(w.proxy.sent("PATCH", rowPath(d, 0))); now != sent {
 		t.Errorf("an object of a released workload was reported %d times", now-sent)
 	}
@@ -156,9 +157,44 @@ func TestRefusedReportIsGivenUpAndShown(t *testing.T) {
 	if metrics := w.get(w.metrics + "/metrics"); !strings.Contains(metrics, `threeport_agent_reports_total{kind="operation",result="rejected"} 1`) {
 		t.Error("the metrics do not count the rejected report")
 	}
-	// A newer version is tried again.
+	// On demand it is tried again, as often as that is asked for.
+	retry := func(value string) {
+		t.Helper()
+		w.patch(w.cr(d), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRetryRejected, value))
+	}
+	retry("once")
+	w.eventually(20*time.Second, "the refused report to be sent again", func() error {
+		if n := len(w.proxy.sent("PATCH", rowPath(d, 1))); n != 2 {
+			return fmt.Errorf("it was sent %d times", n)
+		}
+		return nil
+	})
 	w.proxy.failWith(nil)
-	w.patch(d.Objects[1], `{"data":{"key":"better"}}`)
+	retry("twice")
+	w.agree(tracked(d)...)
+	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
+}
+
+func TestRefusedReportIsSentAgainWhenItsObjectChanges(t *testing.T) {
+	w := newWorld(t)
+	d := w.deploy("refused", configMap("conf"))
+	w.agree(tracked(d)...)
+	w.proxy.failWith(func(r request) (int, http.Header) {
+		if r.method == http.MethodPatch && strings.HasPrefix(r.path, rowPath(d, 0)) {
+			return http.StatusBadRequest, nil
+		}
+		return 0, nil
+	})
+	w.patch(d.Objects[0], `{"data":{"key":"bad"}}`)
+	w.eventually(20*time.Second, "the report to be refused", func() error {
+		cr, err := w.status(d.Name)
+		if err == nil && cr.Status.Delivery.Rejected != 1 {
+			err = fmt.Errorf("delivery is %+v", cr.Status.Delivery)
+		}
+		return err
+	})
+	w.proxy.failWith(nil)
+	w.patch(d.Objects[0], `{"data":{"key":"better"}}`)
 	w.agree(tracked(d)...)
 }
 

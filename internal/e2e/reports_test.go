@@ -100,7 +100,7 @@ func TestCustomResourcesAreReportedThroughAnyChain(t *testing.T) {
 		}
 		return fmt.Errorf("%d events, none of them Started of the pod, under the custom resource", len(events))
 	})
-	w.patch(app.Objects[0], `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"NoStock","message":"the shelf is empty"}]}}`)
+	w.patch(app.Objects[0], `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"StockFailed","message":"the shelf is empty"}]}}`)
 	w.expectStatus(app, "Unhealthy")
 	w.agree(tracked(app)...)
 }

@@ -132,6 +132,7 @@ func newWorldWithoutAgent(t *testing.T) *world {
 	w := &world{T: t, ctx: ctx, user: shared.agentUser, binary: shared.agent}
 	api, err := process.Start(shared.controlAPI, nil, []string{
 		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=sqlite::memory:",
+		"--strict-v0", // nothing may rely on what the reference API does better
 	})
 	w.must(err)
 	w.controlPlane = api

@@ -20,7 +20,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// The tests of the whole demo run its binary as users do. A first run builds the control plane, which the time
+// The tests of the whole demo run its binary as users do, with fake nodes: internal/e2e/node has those with a real one. A first run builds the control plane, which the time
 // they have allows for.
 const startLimit = 15 * time.Minute
 
@@ -198,7 +198,7 @@ func TestDeathOfAPart(t *testing.T) {
 
 func TestWrongFlags(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--no-such-flag"}, {"--timeout=-1s"}, {"argument"}} {
+	for _, args := range [][]string{{"--no-such-flag"}, {"--timeout=-1s"}, {"--node=other"}, {"argument"}} {
 		expectExit(t, start(t, args...), time.Minute, exitUsage)
 	}
 }

@@ -16,17 +16,19 @@ func (d *demo) hint(ctx context.Context, s *stack, scene *scene) error {
 	if err != nil {
 		return err
 	}
-	d.say(`
-The cluster, in another terminal:
-
-  export KUBECONFIG=%[1]s
-  %[2]s get threeportworkloads -o wide
-  %[2]s describe threeportworkload crash
-  %[2]s -n %[3]s get events
-  %[2]s -n %[3]s scale deployment web --replicas=5
-
-What the control-plane API was told:
-`, s.cluster.Kubeconfig(), kubectl, namespace)
+	d.say("\nThe cluster, in another terminal:\n\n  export KUBECONFIG=%s", s.cluster.Kubeconfig())
+	for _, args := range append([]string{
+		"get threeportworkloads -o wide",
+		"describe threeportworkload crash",
+		"-n " + namespace + " get events",
+		"-n " + namespace + " scale deployment web --replicas=5",
+	}, s.mode.hints...) {
+		d.say("  %s %s", kubectl, args)
+	}
+	d.say("\nWhat the control-plane API was told:\n")
+	if s.access.setup != "" {
+		d.say("  %s", s.access.setup)
+	}
 	for _, w := range scene.deployed {
 		instances, filter := upstream.WorkloadInstances, "workloadinstanceid"
 		if w.helm() {
@@ -38,21 +40,16 @@ What the control-plane API was told:
 		}
 		d.curl(s, w, fmt.Sprintf("%s?%s=%d", upstream.WorkloadEvents, filter, w.InstanceID))
 	}
-	d.say(`
-The agent itself:
-
-  curl -s %s
-  curl -s %s/readyz
-
-Logs: %s/*.log
-Processes: %s
-
-Ctrl-C stops everything.`, s.metricsURL, s.probesURL, s.cluster.Dir(), strings.Join(processes(s), ", "))
+	d.say("\nThe agent itself:\n")
+	for _, command := range s.agent.commands(kubectl) {
+		d.say("  %s", command)
+	}
+	d.say("\nLogs: %s/*.log\nProcesses: %s\n\nCtrl-C stops everything.", s.cluster.Dir(), strings.Join(processes(s), ", "))
 	return nil
 }
 
 func (d *demo) curl(s *stack, w deployed, path string) {
-	d.say("  curl -s '%s/v0/%s'  # %s", s.apiURL, path, w.name)
+	d.say("  %s '%s/v0/%s'  # %s", s.access.curl, s.apiURL, path, w.name)
 }
 
 // findKubectl returns what to call kubectl by; it is built if the machine has none.
@@ -70,7 +67,11 @@ func findKubectl(ctx context.Context, s *stack) (string, error) {
 
 // processes lists what runs, with process IDs.
 func processes(s *stack) []string {
-	list := []string{fmt.Sprintf("agent %d", s.agent.PID()), fmt.Sprintf("controlplane %d", s.api.PID())}
+	var list []string
+	if p := s.agent.process(); p != nil {
+		list = append(list, fmt.Sprintf("agent %d", p.PID()))
+	}
+	list = append(list, fmt.Sprintf("controlplane %d", s.api.PID()))
 	for _, component := range s.cluster.Components() {
 		list = append(list, fmt.Sprintf("%s %d", component, s.cluster.PID(component)))
 	}

@@ -12,7 +12,6 @@ import (
 type history struct {
 	oracle.History
 	statuses map[string]string // of the instances, by the workload's name
-	leaks    []string          // where the Secret's value was found
 }
 
 func readHistory(ctx context.Context, api upstream.API, workloads []deployed) (history, error) {

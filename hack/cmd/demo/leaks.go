@@ -14,14 +14,15 @@ import (
 
 // leakDetector makes up a Secret's value, and looks for it where it must not be.
 type leakDetector struct {
-	secret string
+	secret    string
+	transport http.RoundTripper
 
 	mu      sync.Mutex
 	answers map[string]bool // requests whose answers had it
 }
 
-func newLeakDetector() *leakDetector {
-	return &leakDetector{secret: rand.Text(), answers: map[string]bool{}}
+func newLeakDetector(transport http.RoundTripper) *leakDetector {
+	return &leakDetector{secret: rand.Text(), transport: transport, answers: map[string]bool{}}
 }
 
 // client returns an HTTP client whose answers are looked through.
@@ -29,7 +30,7 @@ func (l *leakDetector) client() *http.Client { return &http.Client{Transport: l}
 
 // RoundTrip is a transport's.
 func (l *leakDetector) RoundTrip(req *http.Request) (*http.Response, error) {
-	answer, err := http.DefaultTransport.RoundTrip(req)
+	answer, err := l.transport.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +51,15 @@ func (l *leakDetector) RoundTrip(req *http.Request) (*http.Response, error) {
 // in reports whether a text has the value, as it is or as the API server has it.
 func (l *leakDetector) in(text string) bool {
 	return strings.Contains(text, l.secret) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(l.secret)))
+}
+
+// check returns a sentence for each place where the value was seen.
+func (l *leakDetector) check(logs map[string]string) []string {
+	var unmet []string
+	for _, place := range l.found(logs) {
+		unmet = append(unmet, "web: expected the agent to keep the Secret's value in the cluster, it is in "+place)
+	}
+	return unmet
 }
 
 // found returns the places where the value was seen: in answers up to now, and in logs, given by their names.

@@ -11,7 +11,7 @@ import (
 )
 
 func TestLeaksAreFound(t *testing.T) {
-	leaks := newLeakDetector()
+	leaks := newLeakDetector(http.DefaultTransport)
 	encoded := base64.StdEncoding.EncodeToString([]byte(leaks.secret))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := "nothing"
@@ -39,8 +39,11 @@ func TestLeaksAreFound(t *testing.T) {
 			t.Errorf("GET %s: expected the body to be left to the reader, got %q, %v", path, body, err)
 		}
 	}
-	want := []string{"the answer to GET /encoded", "the answer to GET /plain", "the log of the agent"}
-	if got := leaks.found(map[string]string{"agent": "… " + encoded, "control-plane API": "clean"}); !slices.Equal(got, want) {
+	var want []string
+	for _, place := range []string{"the answer to GET /encoded", "the answer to GET /plain", "the log of the agent"} {
+		want = append(want, "web: expected the agent to keep the Secret's value in the cluster, it is in "+place)
+	}
+	if got := leaks.check(map[string]string{"agent": "… " + encoded, "control-plane API": "clean"}); !slices.Equal(got, want) {
 		t.Errorf("expected %q, got %q", want, got)
 	}
 }

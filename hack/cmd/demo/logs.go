@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // The logs of the demo's processes, in the cluster's run directory beside those of its components.
@@ -12,6 +14,9 @@ const (
 	apiLog   = "controlplane.log"
 	agentLog = "agent.log"
 )
+
+// logTimeout is how long reading the logs may take in the end.
+const logTimeout = 10 * time.Second
 
 // logFile creates a file in the cluster's run directory. It is closed when the stack stops.
 func (s *stack) logFile(name string) (*os.File, error) {
@@ -23,22 +28,32 @@ func (s *stack) logFile(name string) (*os.File, error) {
 	return file, nil
 }
 
-// logs returns what the processes have printed, by the processes' names.
-func (s *stack) logs() map[string]string {
+// logs returns what the control-plane API and the agent have printed, by these names.
+func (s *stack) logs(ctx context.Context) (map[string]string, error) {
 	logs := map[string]string{}
-	if s.agent != nil {
-		logs["agent"] = s.agent.Output()
-	}
 	if s.api != nil {
 		logs["control-plane API"] = s.api.Output()
 	}
-	return logs
+	text, err := s.agent.log(ctx)
+	if err != nil {
+		return logs, fmt.Errorf("read the agent's log: %w", err)
+	}
+	if text != "" {
+		logs["agent"] = text
+	}
+	return logs, nil
 }
 
 // printLogs prints the ends of the logs, which will be gone with the stack.
-func (s *stack) printLogs() {
+func (s *stack) printLogs(ctx context.Context) {
 	const shown = 20
-	for name, text := range s.logs() {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	logs, err := s.logs(ctx)
+	if err != nil {
+		s.say("\n%v", err)
+	}
+	for name, text := range logs {
 		lines := strings.Split(strings.TrimSpace(text), "\n")
 		s.say("\nThe end of the %s's log:\n\t%s", name, strings.Join(lines[max(0, len(lines)-shown):], "\n\t"))
 	}

@@ -2,6 +2,9 @@
 // the agent, deploys workloads as an upstream controller does, and prints what the control-plane API then says
 // of them. It is what `make demo` runs.
 //
+// With --node real the workloads' containers run, and the agent is installed as its users do it: as a Deployment that
+// knows the API, and is known to it, by certificates. That takes Linux and root; see package hack/cluster.
+//
 // With --once it is a test: it ends when everything expected is in the API, and fails with what is missing.
 package main
 
@@ -27,6 +30,7 @@ const (
 // config is the command line.
 type config struct {
 	once    bool
+	node    string
 	timeout time.Duration
 }
 
@@ -63,6 +67,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&cfg.once, "once", false, "end when everything expected is in the control-plane API; fail with what is missing")
+	flags.StringVar(&cfg.node, "node", nodeFake, "real to have containers run on a real node, if this machine can (Linux, root); or fake")
 	flags.DurationVar(&cfg.timeout, "timeout", 3*time.Minute, "how long that may take, from when the workloads are deployed")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
@@ -71,6 +76,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	switch {
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q: there are only flags, see --help", flags.Arg(0))
+	case cfg.node != nodeFake && cfg.node != nodeReal:
+		err = fmt.Errorf("--node is %q: give %s or %s", cfg.node, nodeFake, nodeReal)
 	case cfg.timeout <= 0:
 		err = fmt.Errorf("--timeout is %s: give a duration above 0, such as 3m", cfg.timeout)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,17 +15,12 @@ import (
 )
 
 const (
-	nodes = 3
 	// apiAddress is where the control-plane API listens by default; it moves if that is taken.
 	apiAddress = "127.0.0.1:1323"
 	anyAddress = "127.0.0.1:0"
 	// startTimeout is how long a process may take to be ready.
 	startTimeout = time.Minute
-	// portAttempts is how often a process is started anew because its port was taken.
-	portAttempts = 5
 	portTaken    = "address already in use"
-	// agentUser is who the agent is in the cluster.
-	agentUser = "threeport-agent"
 )
 
 // How long the processes have to end, after which they are killed: the agent flushes for up to 25 seconds.
@@ -36,28 +29,33 @@ const (
 	apiGrace   = 15 * time.Second
 )
 
-// stack is all that runs. Its parts are nil until they are started.
+// stack is all that runs.
 type stack struct {
-	root string // of the source tree
-	log  io.Writer
+	root  string // of the source tree
+	log   io.Writer
+	mode  mode
+	agent agent
 
-	cluster *cluster.Cluster
-	api     *process.Process
-	agent   *process.Process
+	cluster *cluster.Cluster // nil until it is started
+	access  access
+	api     *process.Process // nil until it is started
+	apiURL  string
 	files   []*os.File // logs
+}
 
-	apiURL, metricsURL, probesURL string
+func newStack(root string, log io.Writer, m mode) *stack {
+	return &stack{root: root, log: log, mode: m, agent: m.agent()}
 }
 
 // start brings everything up. If it fails, what did start is there to be looked at, and to be stopped.
 func (s *stack) start(ctx context.Context) error {
-	steps := []func(context.Context) error{s.startCluster, s.startAPI, s.install, s.startAgent}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return err
-		}
+	if err := s.startCluster(ctx); err != nil {
+		return err
 	}
-	return nil
+	if err := s.startAPI(ctx); err != nil {
+		return err
+	}
+	return s.agent.start(ctx, s)
 }
 
 func (s *stack) say(format string, args ...any) {
@@ -65,10 +63,15 @@ func (s *stack) say(format string, args ...any) {
 }
 
 func (s *stack) startCluster(ctx context.Context) (err error) {
-	s.say("Starting a Kubernetes control plane with %d fake nodes.\n"+
-		"The first time it is built from source, which takes 5 to 6 minutes on 2 cores; after that, seconds.", nodes)
-	s.cluster, err = cluster.Start(ctx, cluster.Options{Nodes: nodes, Log: s.log})
-	return err
+	s.say("Starting a Kubernetes control plane with %s.\n"+
+		"The first time it is built from source, which takes 5 to 6 minutes on 2 cores; after that, seconds.", s.mode.nodes)
+	options := s.mode.options()
+	options.Log = s.log
+	if s.cluster, err = cluster.Start(ctx, options); err != nil {
+		return err
+	}
+	s.say("Logs, keys and data are in %s, which goes with the demo.", s.cluster.Dir())
+	return s.mode.images(ctx, s)
 }
 
 // build compiles one of the project's commands into the cluster's run directory, which goes with the cluster.
@@ -86,12 +89,12 @@ func (s *stack) startAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.access, err = s.mode.access(s.cluster.Dir()); err != nil {
+		return err
+	}
+	database := "--database=sqlite:" + filepath.Join(s.cluster.Dir(), "controlplane.db")
 	for _, address := range []string{apiAddress, anyAddress} {
-		s.api, err = process.Start(binary, nil, []string{
-			"--bind-address=" + address,
-			"--database=sqlite:" + filepath.Join(s.cluster.Dir(), "controlplane.db"),
-			"--auth-enabled=false",
-		}, logFile)
+		s.api, err = process.Start(binary, nil, append([]string{"--bind-address=" + address, database}, s.access.flags...), logFile)
 		if err != nil {
 			return err
 		}
@@ -110,92 +113,14 @@ func (s *stack) startAPI(ctx context.Context) error {
 	return nil
 }
 
-// startAgent starts the agent and waits until it is ready. It has to be told its ports, and one that is free
-// now may be taken then.
-func (s *stack) startAgent(ctx context.Context) error {
-	logFile, err := s.logFile(agentLog)
-	if err != nil {
-		return err
-	}
-	binary, err := s.build(ctx, "./cmd/agent")
-	if err != nil {
-		return err
-	}
-	kubeconfig, _, err := s.cluster.User(agentUser)
-	if err != nil {
-		return err
-	}
-	for attempt := 1; ; attempt++ {
-		metrics, probes, err := freeAddresses(ctx)
-		if err != nil {
-			return err
-		}
-		s.metricsURL, s.probesURL = "http://"+metrics+"/metrics", "http://"+probes
-		s.agent, err = process.Start(binary, nil, []string{
-			"--kubeconfig=" + kubeconfig,
-			"--threeport-api-server=" + s.apiURL,
-			"--auth-enabled=false",
-			"--metrics-bind-address=" + metrics,
-			"--health-probe-bind-address=" + probes,
-		}, logFile)
-		if err != nil {
-			return err
-		}
-		if err = s.awaitAgent(ctx); err == nil {
-			s.say("The agent is ready.")
-			return nil
-		}
-		if attempt == portAttempts || !strings.Contains(s.agent.Output(), portTaken) {
-			return fmt.Errorf("start the agent: %w", err)
-		}
-		s.agent.Kill() // so that one at most is left to stop
-	}
-}
-
-// awaitAgent waits until the agent says that it is ready.
-func (s *stack) awaitAgent(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	return poll(ctx, func(ctx context.Context) (again bool, err error) {
-		select {
-		case <-s.agent.Done():
-			return false, errors.New("it ended")
-		default:
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.probesURL+"/readyz", http.NoBody)
-		if err != nil {
-			return false, err
-		}
-		answer, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return true, err
-		}
-		defer answer.Body.Close() //nolint:errcheck // it is not read
-		if answer.StatusCode != http.StatusOK {
-			return true, fmt.Errorf("%s/readyz answers %s", s.probesURL, answer.Status)
-		}
-		return false, nil
-	})
-}
-
-// freeAddresses returns two loopback addresses that nothing listens on now.
-func freeAddresses(ctx context.Context) (string, string, error) {
-	var free [2]string
-	for i := range free {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", anyAddress)
-		if err != nil {
-			return "", "", fmt.Errorf("find a free port: %w", err)
-		}
-		defer listener.Close() //nolint:errcheck // nothing came of it
-		free[i] = listener.Addr().String()
-	}
-	return free[0], free[1], nil
-}
-
-// guard returns a context that ends, with a deathError as its cause, when a part of the stack dies by itself.
-// The function that it returns releases it.
+// guard returns a context that ends, with a deathError as its cause, when a part of the stack dies by itself that
+// nobody starts again. The function that it returns releases it.
 func (s *stack) guard(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	var agentDone <-chan struct{} // for ever open, if it is no process of ours
+	if p := s.agent.process(); p != nil {
+		agentDone = p.Done()
+	}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -205,7 +130,7 @@ func (s *stack) guard(ctx context.Context) (context.Context, func()) {
 			cancel(&deathError{"the cluster", s.cluster.Err()})
 		case <-s.api.Done():
 			cancel(&deathError{"the control-plane API", errors.New("see the end of its log above")})
-		case <-s.agent.Done():
+		case <-agentDone:
 			cancel(&deathError{"the agent", errors.New("see the end of its log above")})
 		}
 	}()
@@ -223,11 +148,11 @@ type deathError struct {
 
 func (e *deathError) Error() string { return fmt.Sprintf("%s ended by itself: %v", e.part, e.why) }
 
-// stop ends what runs: the agent first, so that it can deliver its last reports.
+// stop ends what runs: the agent first, so that it can deliver its last reports, if it is not the cluster's to end.
 func (s *stack) stop() error {
 	var errs []error
-	if s.agent != nil {
-		errs = append(errs, s.agent.Stop(agentGrace))
+	if p := s.agent.process(); p != nil {
+		errs = append(errs, p.Stop(agentGrace))
 	}
 	if s.api != nil {
 		errs = append(errs, s.api.Stop(apiGrace))

@@ -77,7 +77,7 @@ func (s *stack) startAgent(ctx context.Context) error {
 	var err error
 	s.agent, err = process.Start(s.binary, nil, []string{
 		"--kubeconfig=" + s.user, "--threeport-api-server=" + s.upstream.API.URL, "--auth-enabled=false",
-		"--metrics-bind-address=0", "--health-probe-bind-address=0",
+		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--state-dir=" + filepath.Join(s.dir, "state"),
 	})
 	if err != nil {
 		return err

@@ -34,9 +34,10 @@ func (w *Expected) ids() (workload, helm int64) {
 }
 
 // Check compares what the control plane holds with what was seen in the cluster: each Event about a workload's
-// object is one row, no other Event is, times and attributions are right, and each listed resource is there in
-// its newest version, or DELETED. It returns a sentence for each difference, which says of whom what was
-// expected.
+// object, the latest end of each container and the latest change of its health are one row each, or counted in a row that
+// says how many were dropped; no other Event is; times and attributions
+// are right; and each listed resource is there in its newest version, or DELETED. It returns a sentence for each
+// difference, which says of whom what was expected.
 func (o *Oracle) Check(h History, workloads []Expected) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,40 +68,102 @@ func (r *report) expect(field string, got, want any) {
 }
 
 func (o *Oracle) checkEvents(events []controlplane.WorkloadEvent, workloads []Expected) []string {
-	var differences []string
-	rows := map[types.UID][]controlplane.WorkloadEvent{}
-	for _, row := range events {
-		uid := types.UID(deref(row.RuntimeEventUID))
-		rows[uid] = append(rows[uid], row)
-	}
+	c := eventCheck{events: o.events, workloads: workloads, rows: map[types.UID][]controlplane.WorkloadEvent{}, gaps: gaps{}}
+	c.sort(events)
 	claims := o.claims(workloads)
-	for uid, ev := range o.events {
-		at, belongs := claims.of(ev.InvolvedObject.UID)
-		if !belongs {
+	for _, ev := range o.events {
+		if at, belongs := claims.of(ev.InvolvedObject.UID); belongs {
+			c.check(ev, at)
+		}
+	}
+	ownCheck{&c, o, claims}.check()
+	c.checkGaps()
+	c.checkRest()
+	return c.differences
+}
+
+// eventCheck compares rows with Events.
+type eventCheck struct {
+	events      map[types.UID]*corev1.Event
+	workloads   []Expected
+	rows        map[types.UID][]controlplane.WorkloadEvent // without those that were checked
+	gaps        gaps
+	differences []string
+}
+
+func (c *eventCheck) differ(format string, args ...any) {
+	c.differences = append(c.differences, fmt.Sprintf(format, args...))
+}
+
+// sort puts rows in order by their Event, and reads those about gaps.
+func (c *eventCheck) sort(rows []controlplane.WorkloadEvent) {
+	for _, row := range rows {
+		uid := types.UID(deref(row.RuntimeEventUID))
+		c.rows[uid] = append(c.rows[uid], row)
+		if len(c.rows[uid]) > 1 || !c.isGap(row) {
 			continue
 		}
-		found := rows[uid]
-		delete(rows, uid)
-		r := report{subject: fmt.Sprintf("%s: expected the agent to report Event %s of %s %s (%s)",
-			at.workload.Name, ev.Reason, ev.InvolvedObject.Kind, ev.InvolvedObject.Name, uid)}
-		if n := len(found); n > 1 || n == 0 && !at.workload.Released {
-			differences = append(differences, fmt.Sprintf("%s once, the API has %d rows of it", r.subject, n))
+		if err := c.gaps.take(row, c.workloads); err != nil {
+			c.differ("%s: expected the agent to say how many Events it dropped (%s): %v", nameOf(row, c.workloads), uid, err)
 		}
-		for _, row := range found {
-			r.checkEvent(row, ev, at)
-		}
-		differences = append(differences, r.differences...)
 	}
-	for uid, found := range rows {
+}
+
+// isGap reports whether a row is about Events that were dropped, and not one of the cluster's.
+func (c *eventCheck) isGap(row controlplane.WorkloadEvent) bool {
+	return deref(row.Reason) == gapReason && c.events[types.UID(deref(row.RuntimeEventUID))] == nil
+}
+
+// check compares an Event that belongs to a workload with its rows.
+func (c *eventCheck) check(ev *corev1.Event, at claim) {
+	found := c.rows[ev.UID]
+	delete(c.rows, ev.UID)
+	r := report{subject: fmt.Sprintf("%s: expected the agent to report Event %s of %s %s (%s)",
+		at.workload.Name, ev.Reason, ev.InvolvedObject.Kind, ev.InvolvedObject.Name, ev.UID)}
+	newest := report{subject: r.subject}
+	if n := len(found); n > 1 || n == 0 && !at.workload.Released && !c.gaps[at.workload].covers(ev.Type) {
+		c.differ("%s once, the API has %d rows of it", r.subject, n)
+	}
+	for _, row := range found {
+		r.checkEvent(row, ev, at)
+		newest.checkNewest(row, ev, at)
+	}
+	c.differences = append(c.differences, r.differences...)
+	// The newest version may be one of those that were dropped.
+	if len(newest.differences) > 0 && !c.gaps[at.workload].covers(ev.Type) {
+		c.differences = append(c.differences, newest.differences...)
+	}
+}
+
+// checkGaps expects that no more is counted as dropped than is missing.
+func (c *eventCheck) checkGaps() {
+	for w, gap := range c.gaps {
+		for eventType, left := range gap {
+			if left > 0 && !w.Released {
+				c.differ("%s: expected the agent to count the Events that it dropped, it counts %d %s Events more than are missing",
+					w.Name, left, eventType)
+			}
+		}
+	}
+}
+
+// checkRest expects no rows besides those of Events and of gaps.
+func (c *eventCheck) checkRest() {
+	for uid, found := range c.rows {
+		if c.isGap(found[0]) {
+			if len(found) > 1 {
+				c.differ("%s: expected the agent to say once how many Events it dropped (%s), the API has %d rows of it",
+					nameOf(found[0], c.workloads), uid, len(found))
+			}
+			continue
+		}
 		origin := ""
-		if o.events[uid] == nil {
+		if c.events[uid] == nil {
 			origin = ", which the cluster never had"
 		}
-		differences = append(differences, fmt.Sprintf(
-			"%s: expected the agent to report no Events but those about objects of workloads, the API has %s %q (%s)%s",
-			nameOf(found[0], workloads), deref(found[0].Reason), deref(found[0].Message), uid, origin))
+		c.differ("%s: expected the agent to report no Events but those about objects of workloads, the API has %s %q (%s)%s",
+			nameOf(found[0], c.workloads), deref(found[0].Reason), deref(found[0].Message), uid, origin)
 	}
-	return differences
 }
 
 // checkEvent compares a row with its Event.
@@ -111,12 +174,15 @@ func (r *report) checkEvent(row controlplane.WorkloadEvent, ev *corev1.Event, at
 	r.expect("resource instance", deref(row.WorkloadResourceInstanceID), at.resourceID)
 	r.expect("type", deref(row.Type), ev.Type)
 	r.expect("reason", deref(row.Reason), ev.Reason)
-	reported := deref(row.Timestamp)
-	if reported.IsZero() {
+	if deref(row.Timestamp).IsZero() {
 		r.differences = append(r.differences, r.subject+" with a time, the API has the zero time")
-		return
 	}
-	if at.workload.Released { // the Event may have been repeated since
+}
+
+// checkNewest compares what a repeat changes.
+func (r *report) checkNewest(row controlplane.WorkloadEvent, ev *corev1.Event, at claim) {
+	reported := deref(row.Timestamp)
+	if reported.IsZero() || at.workload.Released { // a released workload's Event may have been repeated since
 		return
 	}
 	message := ev.Message

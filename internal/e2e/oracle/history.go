@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,23 +32,52 @@ func Read(ctx context.Context, api upstream.API) (History, error) {
 	return h, err
 }
 
+// Of returns the rows of Events that the workloads' instances have, and all resources: for a control plane that
+// has other workloads too.
+func (h History) Of(workloads []Expected) History {
+	h.Events = slices.DeleteFunc(slices.Clone(h.Events), func(row controlplane.WorkloadEvent) bool {
+		return !slices.ContainsFunc(workloads, func(w Expected) bool {
+			workload, helm := w.ids()
+			return deref(row.WorkloadInstanceID) == workload && deref(row.HelmWorkloadInstanceID) == helm
+		})
+	})
+	return h
+}
+
 // Await checks again and again until there is no difference, or the context ends; then it returns the last
-// differences.
+// differences. The control plane is to have no other workloads.
 func (o *Oracle) Await(ctx context.Context, api upstream.API, workloads []Expected) error {
-	ticker := time.NewTicker(250 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	return o.await(ctx, workloads, func() (History, error) { return Read(ctx, api) })
+}
+
+// AwaitOf is Await for a control plane that has other workloads too.
+func (o *Oracle) AwaitOf(ctx context.Context, api upstream.API, workloads []Expected) error {
+	return o.await(ctx, workloads, func() (History, error) {
 		h, err := Read(ctx, api)
-		differences := []string{"read the control plane: " + fmt.Sprint(err)}
-		if err == nil {
+		return h.Of(workloads), err
+	})
+}
+
+func (o *Oracle) await(ctx context.Context, workloads []Expected, read func() (History, error)) error {
+	var differences []string
+	for {
+		begin := time.Now()
+		h, err := read()
+		switch {
+		case err == nil:
 			differences = o.Check(h, workloads)
+		case ctx.Err() == nil || differences == nil: // else the last differences tell more
+			differences = []string{"read the control plane: " + err.Error()}
 		}
 		if len(differences) == 0 {
 			return nil
 		}
+		// What takes long takes much of the machine.
+		pause := time.NewTimer(max(250*time.Millisecond, 2*time.Since(begin)))
 		select {
-		case <-ticker.C:
+		case <-pause.C:
 		case <-ctx.Done():
+			pause.Stop()
 			const shown = 10
 			text := strings.Join(differences[:min(len(differences), shown)], "\n  ")
 			return fmt.Errorf("%d differences between the cluster and the control plane, such as:\n  %s", len(differences), text)

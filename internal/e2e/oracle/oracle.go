@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,12 +17,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
 // fullName is what one object at a time bears.
@@ -35,6 +40,7 @@ type object struct {
 	fullName
 	uid             types.UID
 	resourceVersion string
+	versions        []string // all that were seen, the newest last
 	labels          map[string]string
 	owners          []types.UID
 	deleted         bool
@@ -49,6 +55,10 @@ type Oracle struct {
 	objects map[types.UID]object
 	bearers map[fullName][]types.UID // in the order in which they bore it
 	events  map[types.UID]*corev1.Event
+	times   map[types.UID][]time.Time // of all versions of an Event that were seen
+	ends    map[types.UID]ends        // of pods
+	changes map[types.UID]changes     // of ThreeportWorkloads
+	missed  bool                      // there may be versions that were not seen
 }
 
 func newOracle() *Oracle {
@@ -57,6 +67,9 @@ func newOracle() *Oracle {
 		objects: map[types.UID]object{},
 		bearers: map[fullName][]types.UID{},
 		events:  map[types.UID]*corev1.Event{},
+		times:   map[types.UID][]time.Time{},
+		ends:    map[types.UID]ends{},
+		changes: map[types.UID]changes{},
 	}
 }
 
@@ -80,7 +93,21 @@ func Watch(ctx context.Context, config *rest.Config) (*Oracle, error) {
 	o := newOracle()
 	o.informers = metadatainformer.NewSharedInformerFactory(client, 0)
 	events := informers.NewSharedInformerFactory(typed, 0)
-	synced := []cache.InformerSynced{handle(events.Core().V1().Events().Informer(), o.sawEvent)}
+	pods := events.Core().V1().Pods().Informer()
+	if err := pods.SetTransform(withoutSpec); err != nil {
+		return nil, fmt.Errorf("oracle: %w", err)
+	}
+	synced := []cache.InformerSynced{handle(events.Core().V1().Events().Informer(), o.sawEvent), handle(pods, o.sawPod)}
+	dyn, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("oracle: %w", err)
+	}
+	// Whatever discovery says, which may be behind.
+	workloads := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
+	informer := workloads.ForResource(v1alpha1.GroupVersion.WithResource("threeportworkloads")).Informer()
+	listed, unserved := handleServed(informer, o.sawWorkload)
+	synced = append(synced, func() bool { return listed() || unserved.Load() })
+	workloads.Start(ctx.Done())
 	for kind, resource := range kinds {
 		listed, unserved := o.watch(ctx, kind, resource)
 		synced = append(synced, func() bool { return listed() || unserved.Load() })
@@ -90,6 +117,14 @@ func Watch(ctx context.Context, config *rest.Config) (*Oracle, error) {
 		return nil, fmt.Errorf("oracle: watch the cluster: %w", context.Cause(ctx))
 	}
 	return o, nil
+}
+
+// withoutSpec leaves out of a pod what the oracle does not read, for the sake of memory.
+func withoutSpec(obj any) (any, error) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		pod.Spec, pod.ManagedFields, pod.Annotations = corev1.PodSpec{}, nil, nil
+	}
+	return obj, nil
 }
 
 // Add watches one more resource, such as one whose definition was installed since Watch, and returns when its
@@ -134,7 +169,18 @@ func discover(client discovery.DiscoveryInterface) (map[schema.GroupKind]schema.
 func (o *Oracle) watch(
 	ctx context.Context, kind schema.GroupKind, resource schema.GroupVersionResource,
 ) (synced cache.InformerSynced, unserved *atomic.Bool) {
-	informer := o.informers.ForResource(resource).Informer()
+	synced, unserved = handleServed(o.informers.ForResource(resource).Informer(), func(obj any, deleted bool) { o.sawObject(kind, obj, deleted) })
+	o.mu.Lock()
+	o.watched[kind] = synced
+	o.mu.Unlock()
+	o.informers.Start(ctx.Done())
+	return synced, unserved
+}
+
+// handleServed is handle for a resource that the API server may not serve yet: then it says so.
+func handleServed(
+	informer cache.SharedIndexInformer, saw func(obj any, deleted bool),
+) (synced cache.InformerSynced, unserved *atomic.Bool) {
 	unserved = &atomic.Bool{}
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		if apierrors.IsNotFound(err) {
@@ -143,12 +189,7 @@ func (o *Oracle) watch(
 		}
 		cache.DefaultWatchErrorHandler(ctx, r, err)
 	}) // it fails once an informer is started
-	synced = handle(informer, func(obj any, deleted bool) { o.sawObject(kind, obj, deleted) })
-	o.mu.Lock()
-	o.watched[kind] = synced
-	o.mu.Unlock()
-	o.informers.Start(ctx.Done())
-	return synced, unserved
+	return handle(informer, saw), unserved
 }
 
 func handle(informer cache.SharedIndexInformer, saw func(obj any, deleted bool)) cache.InformerSynced {
@@ -163,20 +204,50 @@ func handle(informer cache.SharedIndexInformer, saw func(obj any, deleted bool))
 	return registration.HasSynced
 }
 
+// EventCount returns how many Events were seen.
+func (o *Oracle) EventCount() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.events)
+}
+
+// Saw reports whether a version of an object was seen.
+func (o *Oracle) Saw(uid types.UID, version string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Contains(o.objects[uid].versions, version)
+}
+
+// Interrupted says that the oracle's own watch may have missed versions, such as by an end of the API server: that it
+// does not know one is not held against the agent any more. What there is in the end it sees.
+func (o *Oracle) Interrupted() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.missed = true
+}
+
 // sawEvent keeps the newest version of an Event, one that has expired too.
 func (o *Oracle) sawEvent(obj any, _ bool) {
 	if ev, ok := obj.(*corev1.Event); ok {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.events[ev.UID] = ev
+		if when := lastSeen(ev); !slices.ContainsFunc(o.times[ev.UID], when.Equal) {
+			o.times[ev.UID] = append(o.times[ev.UID], when)
+		}
 	}
 }
 
-func (o *Oracle) sawObject(kind schema.GroupKind, obj any, deleted bool) {
+// lastKnown returns what is told, or, of a deletion that was missed, what was told last.
+func lastKnown(obj any) any {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
+		return tombstone.Obj
 	}
-	m, err := meta.Accessor(obj)
+	return obj
+}
+
+func (o *Oracle) sawObject(kind schema.GroupKind, obj any, deleted bool) {
+	m, err := meta.Accessor(lastKnown(obj))
 	if err != nil {
 		return
 	}
@@ -192,5 +263,6 @@ func (o *Oracle) sawObject(kind schema.GroupKind, obj any, deleted bool) {
 	if _, known := o.objects[seen.uid]; !known {
 		o.bearers[seen.fullName] = append(o.bearers[seen.fullName], seen.uid)
 	}
+	seen.versions = slices.Concat(o.objects[seen.uid].versions, []string{seen.resourceVersion})
 	o.objects[seen.uid] = seen
 }

@@ -101,6 +101,14 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
+// Signal sends the process a signal, such as SIGSTOP.
+func (p *Process) Signal(s os.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("signal %s: %w", p.name, err)
+	}
+	return nil
+}
+
 // WaitFor returns the first line of the output that contains a text, once it is printed.
 func (p *Process) WaitFor(ctx context.Context, text string) (string, error) {
 	for {
@@ -131,19 +139,24 @@ func (p *Process) URL(ctx context.Context) (string, error) {
 }
 
 // ResidentBytes returns the memory that a process occupies (VmRSS; Linux).
-func ResidentBytes(pid int) (int64, error) {
+func ResidentBytes(pid int) (int64, error) { return statusBytes(pid, "VmRSS:") }
+
+// PrivateBytes returns the part of it that is not of files, which the kernel could read again (RssAnon; Linux).
+func PrivateBytes(pid int) (int64, error) { return statusBytes(pid, "RssAnon:") }
+
+func statusBytes(pid int, field string) (int64, error) {
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read memory of process %d: %w", pid, err)
 	}
 	defer status.Close() //nolint:errcheck // it was only read
 	for lines := bufio.NewScanner(status); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(lines.Text(), field); ok {
 			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
 			return kib << 10, err
 		}
 	}
-	return 0, fmt.Errorf("read memory of process %d: it has no VmRSS", pid)
+	return 0, fmt.Errorf("read memory of process %d: it has no %s", pid, field)
 }
 
 // output keeps what a process prints.

@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/threeport/threeport-agent/hack/image"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -27,22 +29,22 @@ const (
 	reasonReady    = "Ready"
 )
 
-// operator plays the operator of Caches: it gives each a Deployment, and a Ready condition that follows it.
-type operator struct {
+// cacheOperator plays the operator of Caches: it gives each a Deployment, and a Ready condition that follows it.
+type cacheOperator struct {
 	upstream *upstream.Upstream
 	typed    kubernetes.Interface
 }
 
-func newOperator(config *rest.Config, up *upstream.Upstream) (*operator, error) {
+func newCacheOperator(config *rest.Config, up *upstream.Upstream) (*cacheOperator, error) {
 	typed, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("client of the operator: %w", err)
 	}
-	return &operator{upstream: up, typed: typed}, nil
+	return &cacheOperator{upstream: up, typed: typed}, nil
 }
 
-// install creates the CRD of Caches.
-func (o *operator) install(ctx context.Context) error {
+// install creates the CRD of Caches, and returns when they can be created.
+func (o *cacheOperator) install(ctx context.Context) error {
 	text, err := manifests.ReadFile("manifests/operator/crd.yaml")
 	if err != nil {
 		return fmt.Errorf("read CRD: %w", err)
@@ -51,11 +53,18 @@ func (o *operator) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return installCRDs(ctx, o.upstream, crds)
+	for _, crd := range crds {
+		if _, err := o.upstream.Create(ctx, crd); err != nil {
+			return err
+		}
+	}
+	sample := &unstructured.Unstructured{}
+	sample.SetGroupVersionKind(cacheKind)
+	return awaitServed(ctx, o.upstream, sample)
 }
 
 // reconcile does what there is to do for every Cache.
-func (o *operator) reconcile(ctx context.Context) error {
+func (o *cacheOperator) reconcile(ctx context.Context) error {
 	sample := &unstructured.Unstructured{}
 	sample.SetGroupVersionKind(cacheKind)
 	sample.SetNamespace(namespace)
@@ -90,7 +99,7 @@ func (o *operator) reconcile(ctx context.Context) error {
 }
 
 // deployment returns the Deployment of a Cache, and creates it if it is not there.
-func (o *operator) deployment(ctx context.Context, cache *unstructured.Unstructured) (*appsv1.Deployment, error) {
+func (o *cacheOperator) deployment(ctx context.Context, cache *unstructured.Unstructured) (*appsv1.Deployment, error) {
 	deployments := o.typed.AppsV1().Deployments(cache.GetNamespace())
 	name := cache.GetName() + "-server"
 	deployment, err := deployments.Get(ctx, name, metav1.GetOptions{})
@@ -110,10 +119,24 @@ func (o *operator) deployment(ctx context.Context, cache *unstructured.Unstructu
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "cache", Image: "registry.example/cache:2"}}},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: new(int64(1)),
+					Containers:                    []corev1.Container{cacheServer()},
+				},
 			},
 		},
 	}, metav1.CreateOptions{})
+}
+
+// cacheServer is the container of a Cache's pods.
+func cacheServer() corev1.Container {
+	return corev1.Container{
+		Name: "cache", Image: image.Behave, ImagePullPolicy: corev1.PullNever, Args: []string{"--listen=:6379"},
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/readyz", Port: intstr.FromInt32(6379)}},
+			PeriodSeconds: 1,
+		},
+	}
 }
 
 // setReady writes the condition into a Cache, and reports whether that changed it.
@@ -141,7 +164,7 @@ func readyCondition(cache *unstructured.Unstructured) map[string]any {
 }
 
 // tell writes an Event about a Cache's condition, through the API whose Events have no lastTimestamp.
-func (o *operator) tell(ctx context.Context, cache *unstructured.Unstructured) error {
+func (o *cacheOperator) tell(ctx context.Context, cache *unstructured.Unstructured) error {
 	condition := readyCondition(cache)
 	reason, _ := condition["reason"].(string)
 	note, _ := condition["message"].(string)

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/threeport/threeport-agent/internal/e2e/operator"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+// agentDeployment is the agent as its users install it: the Deployment of config/, in the cluster. If it dies, the
+// kubelet starts it again.
+type agentDeployment struct {
+	installed *operator.Operator
+}
+
+func (a *agentDeployment) start(ctx context.Context, s *stack) (err error) {
+	api, err := url.Parse(s.apiURL)
+	if err != nil {
+		return fmt.Errorf("address of the control-plane API: %w", err)
+	}
+	s.say("Building the agent's image, and installing it with config/ (a minute or two the first time, then seconds).")
+	if a.installed, err = operator.Install(ctx, s.cluster, s.root, s.access.credentials, api.Host); err != nil {
+		return err
+	}
+	s.say("The agent is ready: it is the Deployment %s in the namespace %s.", operator.Name, operator.Namespace)
+	return nil
+}
+
+func (a *agentDeployment) log(ctx context.Context) (string, error) {
+	if a.installed == nil { // if its installation failed, the error has the log
+		return "", nil
+	}
+	return a.installed.Logs(ctx)
+}
+
+func (*agentDeployment) process() *process.Process { return nil }
+
+func (*agentDeployment) commands(kubectl string) []string {
+	in := kubectl + " -n " + operator.Namespace
+	return []string{
+		in + " logs deployment/" + operator.Name,
+		in + " describe pods",
+		in + " port-forward deployment/" + operator.Name + " 18080:8080  # and then: curl -s http://127.0.0.1:18080/metrics",
+	}
+}

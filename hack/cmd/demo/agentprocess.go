@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+const (
+	// agentUser is who the agent is in the cluster.
+	agentUser = "threeport-agent"
+	// portAttempts is how often it is started anew because its port was taken.
+	portAttempts = 5
+)
+
+// agentProcess is the agent as a process of ours, outside the cluster.
+type agentProcess struct {
+	child                 *process.Process // nil until it is started
+	metricsURL, probesURL string
+}
+
+// start starts the agent and waits until it is ready. It has to be told its ports, and one that is free now may be
+// taken then.
+func (a *agentProcess) start(ctx context.Context, s *stack) error {
+	if err := installForUser(ctx, s.cluster, s.root, agentUser); err != nil {
+		return err
+	}
+	logFile, err := s.logFile(agentLog)
+	if err != nil {
+		return err
+	}
+	binary, err := s.build(ctx, "./cmd/agent")
+	if err != nil {
+		return err
+	}
+	kubeconfig, _, err := s.cluster.User(agentUser)
+	if err != nil {
+		return err
+	}
+	for attempt := 1; ; attempt++ {
+		metrics, probes, err := freeAddresses(ctx)
+		if err != nil {
+			return err
+		}
+		a.metricsURL, a.probesURL = "http://"+metrics+"/metrics", "http://"+probes
+		a.child, err = process.Start(binary, nil, []string{
+			"--kubeconfig=" + kubeconfig,
+			"--threeport-api-server=" + s.apiURL,
+			"--auth-enabled=false",
+			"--metrics-bind-address=" + metrics,
+			"--health-probe-bind-address=" + probes,
+		}, logFile)
+		if err != nil {
+			return err
+		}
+		if err = a.await(ctx); err == nil {
+			s.say("The agent is ready.")
+			return nil
+		}
+		if attempt == portAttempts || !strings.Contains(a.child.Output(), portTaken) {
+			return fmt.Errorf("start the agent: %w", err)
+		}
+		a.child.Kill() // so that one at most is left to stop
+	}
+}
+
+// await waits until the agent says that it is ready.
+func (a *agentProcess) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return poll(ctx, func(ctx context.Context) (again bool, err error) {
+		select {
+		case <-a.child.Done():
+			return false, errors.New("it ended")
+		default:
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.probesURL+"/readyz", http.NoBody)
+		if err != nil {
+			return false, err
+		}
+		answer, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return true, err
+		}
+		defer answer.Body.Close() //nolint:errcheck // it is not read
+		if answer.StatusCode != http.StatusOK {
+			return true, fmt.Errorf("%s/readyz answers %s", a.probesURL, answer.Status)
+		}
+		return false, nil
+	})
+}
+
+func (a *agentProcess) log(context.Context) (string, error) {
+	if a.child == nil {
+		return "", nil
+	}
+	return a.child.Output(), nil
+}
+
+func (a *agentProcess) process() *process.Process { return a.child }
+
+func (a *agentProcess) commands(string) []string {
+	return []string{"curl -s " + a.metricsURL, "curl -s " + a.probesURL + "/readyz"}
+}
+
+// freeAddresses returns two loopback addresses that nothing listens on now.
+func freeAddresses(ctx context.Context) (string, string, error) {
+	var free [2]string
+	for i := range free {
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", anyAddress)
+		if err != nil {
+			return "", "", fmt.Errorf("find a free port: %w", err)
+		}
+		defer listener.Close() //nolint:errcheck // nothing came of it
+		free[i] = listener.Addr().String()
+	}
+	return free[0], free[1], nil
+}

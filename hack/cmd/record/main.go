@@ -1,0 +1,54 @@
+// Command record runs the scenarios of package internal/e2e/scenario on a real node, and writes down what the API
+// server holds in each of their moments, into internal/health/testdata/recorded. "make record" runs it; the README
+// there says what the files are. It needs Linux and root, see package hack/cluster.
+//
+//	record                       all of them
+//	record --only crash-at-once  one of them
+//	record --check               compares with the files that are there; exit code 1 if one differs
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// recorded is where the recordings are, seen from the module's root.
+const recorded = "internal/health/testdata/recorded"
+
+// validate names what is wrong and what is accepted.
+func (o options) validate(args []string) error {
+	switch {
+	case len(args) > 0:
+		return fmt.Errorf("unexpected argument %q: there are only flags, such as --only %s", args[0], args[0])
+	case o.parallel < 1:
+		return fmt.Errorf("--parallel is %d: give a number above 0", o.parallel)
+	}
+	return nil
+}
+
+func main() {
+	var o options
+	flag.BoolVar(&o.check, "check", false, "compare with the files that are there instead of writing them")
+	flag.StringVar(&o.only, "only", "", "`name` of the only scenario to run; empty for all")
+	flag.StringVar(&o.dir, "dir", recorded, "`folder` of the recordings")
+	flag.IntVar(&o.parallel, "parallel", 10, "scenarios that run at a time")
+	flag.Parse()
+	if err := o.validate(flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "record:", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	same, err := run(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "record:", err)
+		os.Exit(1) //nolint:gocritic // stop only restores the signal handlers
+	}
+	if !same {
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/threeport/threeport-agent/internal/e2e/scenario"
+	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
+)
+
+// options are the command line.
+type options struct {
+	check    bool
+	only     string
+	dir      string
+	parallel int
+}
+
+// A moment is written down once nothing about it has changed for settleFor, looked at every settleEvery.
+const (
+	settleFor   = 3 * time.Second
+	settleEvery = 500 * time.Millisecond
+	settleLimit = 2 * time.Minute
+)
+
+// run records what the options say. It returns false if the files that are there differ from what was recorded.
+func run(ctx context.Context, o options) (same bool, err error) {
+	scenarios, err := o.scenarios()
+	if err != nil {
+		return false, err
+	}
+	stack, err := start(ctx)
+	defer func() { err = errors.Join(err, stack.stop()) }()
+	if err != nil {
+		return false, err
+	}
+	r := &recorder{stack: stack, files: map[string][]byte{}}
+	failed := r.runAll(ctx, scenarios, o.parallel)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	files := folder{path: o.dir, complete: o.only == "" && failed == nil}
+	if o.check {
+		same, err = files.compare(ctx, r.files, os.Stdout)
+	} else {
+		same, err = true, files.write(r.files)
+	}
+	return same, errors.Join(failed, err)
+}
+
+func (o options) scenarios() ([]scenario.Scenario, error) {
+	if o.only == "" {
+		return scenario.All(), nil
+	}
+	s, ok := scenario.Get(o.only)
+	if !ok {
+		return nil, fmt.Errorf("--only: there is no scenario %q in internal/e2e/scenario/manifests", o.only)
+	}
+	return []scenario.Scenario{s}, nil
+}
+
+// recorder runs scenarios and keeps their recordings.
+type recorder struct {
+	stack *stack
+
+	mu    sync.Mutex
+	files map[string][]byte // by moment
+}
+
+// runAll runs several scenarios at a time, and those that act on the node alone, at the end. One that fails keeps
+// no other from being recorded.
+func (r *recorder) runAll(ctx context.Context, scenarios []scenario.Scenario, parallel int) error {
+	var mu sync.Mutex
+	var failed []error
+	note := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		failed = append(failed, err)
+	}
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for _, s := range scenarios {
+		if !s.Node {
+			group.Go(func() error { note(r.run(ctx, s)); return nil })
+		}
+	}
+	_ = group.Wait() // it has no errors of its own
+	for _, s := range scenarios {
+		if s.Node {
+			note(r.run(ctx, s))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// attempts is how often a scenario is run until all of its moments are recorded.
+const attempts = 3
+
+// run runs a scenario, again if it came out otherwise than it is to: a machine that is busy misses moments.
+func (r *recorder) run(ctx context.Context, s scenario.Scenario) error {
+	for attempt := 1; ; attempt++ {
+		files, err := r.runOnce(ctx, s, attempt)
+		if err == nil {
+			r.mu.Lock()
+			maps.Copy(r.files, files)
+			r.mu.Unlock()
+			return nil
+		}
+		if attempt == attempts || ctx.Err() != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(os.Stderr, "%v\ntrying scenario %s again\n", err, s.Name)
+	}
+}
+
+// runOnce runs a scenario in a namespace of its own, and removes it. It returns the recordings by their moments.
+func (r *recorder) runOnce(ctx context.Context, s scenario.Scenario, attempt int) (map[string][]byte, error) {
+	if err := s.AwaitSecond(ctx); err != nil {
+		return nil, err
+	}
+	env, remove, err := r.stack.deploy(ctx, s, fmt.Sprintf("recording-%s-%d", s.Name, attempt))
+	defer remove()
+	if err != nil {
+		return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
+	files := map[string][]byte{}
+	err = s.Play(ctx, env, func(ctx context.Context, step scenario.Step, _ recording.Snapshot) error {
+		begin := time.Now()
+		text, err := settled(ctx, s, step, env)
+		if err != nil {
+			return err
+		}
+		files[step.Moment] = text
+		_, _ = fmt.Fprintf(os.Stderr, "recorded %s, which took %s to settle\n", step.Moment, time.Since(begin).Round(time.Second))
+		return nil
+	})
+	return files, err
+}
+
+// spoilt is what Events tell of a kubelet that is too busy for its own caches, which it waits a second for. The
+// workload fares as it would have otherwise, and the recording would not be that of a repeat.
+var spoilt = []string{"failed to sync secret cache", "failed to sync configmap cache"}
+
+func checkSpoilt(at recording.Snapshot) error {
+	events, err := recording.Of[corev1.Event](at)
+	for _, e := range events {
+		for _, text := range spoilt {
+			if strings.Contains(e.Message, text) {
+				return fmt.Errorf("the machine is busy: %s: %s", e.Reason, e.Message)
+			}
+		}
+	}
+	return err
+}
+
+// settled returns the recording of a moment that has been reached, once it does not change any more: controllers
+// lag behind one another, and Events behind what they tell of.
+func settled(ctx context.Context, s scenario.Scenario, step scenario.Step, env scenario.Env) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	ticker := time.NewTicker(settleEvery)
+	defer ticker.Stop()
+	var last []byte
+	var since time.Time
+	for {
+		at, err := s.Take(ctx, env)
+		if err == nil {
+			if err := checkSpoilt(at); err != nil {
+				return nil, err
+			}
+			err = step.Reached(at)
+		}
+		var text []byte
+		if err == nil {
+			text, err = recording.Text(at, scenario.Comment(s, step))
+		}
+		if err != nil || !bytes.Equal(text, last) {
+			last, since = text, time.Now()
+		}
+		if err == nil && time.Since(since) >= settleFor {
+			return text, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("it does not settle: %w", errors.Join(ctx.Err(), err))
+		}
+	}
+}

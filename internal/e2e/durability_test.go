@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// restart starts the agent again after it was killed, with its state.
+func (w *world) restart(state string) {
+	w.Helper()
+	w.startAgent("--state-dir=" + state)
+}
+
+func TestDeletedWhileDownIsReportedAtStart(t *testing.T) {
+	state := t.TempDir()
+	w := newWorld(t, "--state-dir="+state)
+	d := w.deploy("web", configMap("kept"), configMap("deleted"), configMap("again"), deployment("web", 2))
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+	before := len(w.proxy.sent("", "/"))
+	w.agent.Kill()
+
+	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[1]))
+	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[2]))
+	w.create(configMap("again"))
+	w.restart(state)
+	w.expectOperation(d, 1, controlplane.OperationDeleted)
+	w.expectOperation(d, 2, controlplane.OperationAdded)
+	w.agree(tracked(d)...)
+
+	var said []string
+	for _, r := range w.proxy.sent("PATCH", rowPath(d, 2))[1:] {
+		said = append(said, operationIn(r))
+	}
+	if got := strings.Join(said, ", "); got != "DELETED, ADDED" {
+		t.Errorf("of the object that was created again the agent said %s", got)
+	}
+	for _, r := range w.proxy.sent("", "/")[before:] {
+		if r.method == "PATCH" && strings.HasPrefix(r.path, rowPath(d, 0)) || r.method == "POST" && strings.Contains(string(r.body), "Scheduled") {
+			t.Errorf("the restarted agent repeated %s %s, which the control plane has", r.method, r.path)
+		}
+	}
+}
+
+// An object that was deleted and created again is the one that exists, however often the agent starts.
+func TestRecreatedObjectOutlivesRestarts(t *testing.T) {
+	state := t.TempDir()
+	w := newWorld(t, "--state-dir="+state)
+	d := w.deploy("web", configMap("again"), deployment("web", 2))
+	w.agree(tracked(d)...)
+	for _, manifest := range []string{configMap("again"), deployment("web", 2)} {
+		w.must(w.upstream.DeleteObject(w.ctx, w.place(object(manifest))))
+		w.create(manifest)
+	}
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+	before := len(w.proxy.sent("PATCH", rowPath(d, 0)))
+	for range 8 {
+		w.must(w.agent.Stop(40 * time.Second))
+		w.restart(state)
+		w.eventually(20*time.Second, "readiness", func() error {
+			if page, code := w.fetch(w.probes + "/readyz"); code != http.StatusOK {
+				return fmt.Errorf("HTTP %d: %s", code, page)
+			}
+			return nil
+		})
+		w.expectState(d, 0, v1alpha1.ResourcePresent, "")
+		w.expectState(d, 1, v1alpha1.ResourcePresent, "")
+	}
+	if more := w.proxy.sent("PATCH", rowPath(d, 0))[before:]; len(more) > 0 {
+		t.Errorf("after restarts the agent said %s of an object that did not change", operationIn(more[0]))
+	}
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+}
+
+func TestKilledAgentLosesAndDoublesNothing(t *testing.T) {
+	state := t.TempDir()
+	w := newWorld(t, "--state-dir="+state)
+	d := w.deploy("web", deployment("web", 3))
+	for i := range 10 {
+		w.patch(d.Objects[0], fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"turn":"%d"}}}}}`, i))
+		w.eventually(20*time.Second, "the agent to report something", func() error {
+			if n := len(w.proxy.sent("POST", "/v0/workload-events")); n <= i {
+				return fmt.Errorf("%d Events were reported", n)
+			}
+			return nil
+		})
+		w.agent.Kill()
+		w.restart(state)
+	}
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+}
+
+func TestLostStateDoublesNothing(t *testing.T) {
+	state := t.TempDir()
+	w := newWorld(t, "--state-dir="+state)
+	d := w.deploy("web", configMap("conf"), deployment("web", 3))
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+	w.agent.Kill()
+	w.must(os.Remove(filepath.Join(state, "state.db")))
+	w.restart(state)
+	w.patch(d.Objects[1], `{"spec":{"template":{"metadata":{"labels":{"turn":"1"}}}}}`)
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+}
+
+// byHand makes a request of the control plane that does not come from the agent.
+func (w *world) byHand(method, path, body string) {
+	w.Helper()
+	req, err := http.NewRequestWithContext(w.ctx, method, w.api.URL+path, strings.NewReader(body))
+	w.must(err)
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(req)
+	w.must(err)
+	defer answer.Body.Close() //nolint:errcheck // only the code matters
+	if answer.StatusCode >= 300 {
+		w.Fatalf("%s %s: HTTP %d", method, path, answer.StatusCode)
+	}
+}
+
+func TestWhatIsChangedBehindTheAgentsBackIsRestored(t *testing.T) {
+	w := newWorld(t, "--resync-interval=5s")
+	d := w.deploy("web", configMap("conf"), deployment("web", 1))
+	w.expectStatus(d, "Healthy")
+	w.agree(tracked(d)...)
+	events := w.clusterRows()
+	gone, changed := events[0], events[1]
+
+	w.byHand(http.MethodDelete, fmt.Sprintf("/v0/workload-events/%d", *gone.ID), "")
+	w.byHand(http.MethodPatch, fmt.Sprintf("/v0/workload-events/%d", *changed.ID), `{"Message":"by hand"}`)
+	w.byHand(http.MethodPatch, rowPath(d, 0), `{"LastOperation":"DELETED"}`)
+	w.byHand(http.MethodPatch, rowPath(d, 1), `{"RuntimeDefinition":{"by":"hand"}}`)
+	w.byHand(http.MethodPatch, fmt.Sprintf("/v0/workload-instances/%d", d.InstanceID), `{"Status":"Down"}`)
+	w.agree(tracked(d)...)
+	w.expectStatus(d, "Healthy")
+	metrics := w.get(w.metrics + "/metrics")
+	for kind, repairs := range map[string]int{"operation": 2, "event": 2, "status": 1, "watch": 0} {
+		if line := fmt.Sprintf("threeport_agent_audit_repairs_total{kind=%q} %d\n", kind, repairs); !strings.Contains(metrics, line) {
+			t.Errorf("there is no %s in\n%s", line, metrics)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/hack/pki"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+// Authorities, the control plane's certificate and the agent's are replaced while both run, one after the other.
+func TestCredentialsRotated(t *testing.T) {
+	t.Parallel()
+	w := newWorldWithoutAgent(t)
+	// A second control plane on the same database, with mutual TLS.
+	address, serving, client := freeAddress(t), t.TempDir(), t.TempDir()
+	authority := w.newAuthority(serving)
+	w.issueClient(authority, client)
+	secure := w.startSecure(address, serving)
+	w.start("--threeport-api-server="+address, "--auth-enabled=true", "--cert-dir="+client, "--ca-file="+filepath.Join(client, "ca.crt"))
+	objects := w.deployWeb()
+	load := w.startLoad(seed(t), 10, objects)
+	for turn := range 2 {
+		w.eventually(30*time.Second, "reports over TLS", func() error { return w.hasEvents(20 * (turn + 1)) })
+		w.must(secure.Stop(20 * time.Second))
+		authority = w.newAuthority(serving)
+		secure = w.startSecure(address, serving)
+		w.let(3 * time.Second) // with an agent that does not know the new authority, nor has a certificate of it
+		w.issueClient(authority, client)
+	}
+	w.eventually(75*time.Second, "reports over TLS", func() error { return w.hasEvents(60) })
+	load.stop()
+	w.agree(75 * time.Second)
+}
+
+// newAuthority makes an authority, and a certificate of it for the control plane.
+func (w *world) newAuthority(serving string) *pki.Authority {
+	w.Helper()
+	authority, err := pki.NewAuthority("threeport")
+	w.must(err)
+	pair, err := authority.Serving("control-plane")
+	w.must(err)
+	w.must(pair.Write(serving, "tls"))
+	w.must(os.WriteFile(filepath.Join(serving, "ca.crt"), authority.CertPEM(), 0o600))
+	return authority
+}
+
+// issueClient gives the agent a certificate.
+func (w *world) issueClient(authority *pki.Authority, dir string) {
+	w.Helper()
+	pair, err := authority.Client("agent")
+	w.must(err)
+	w.must(pair.Write(dir, "tls"))
+	w.must(os.WriteFile(filepath.Join(dir, "ca.crt"), authority.CertPEM(), 0o600))
+}
+
+func (w *world) startSecure(address, serving string) *process.Process {
+	w.Helper()
+	secure := w.startControlPlane("--bind-address="+address, "--cert-file="+filepath.Join(serving, "tls.crt"),
+		"--key-file="+filepath.Join(serving, "tls.key"), "--ca-file="+filepath.Join(serving, "ca.crt"))
+	_, err := secure.URL(w.ctx)
+	w.must(err)
+	return secure
+}
+
+// hasEvents expects that the control plane has some rows of Events.
+func (w *world) hasEvents(n int) error {
+	rows, err := w.api.Events(w.ctx, nil)
+	if err == nil && len(rows) < n {
+		err = fmt.Errorf("there are %d Events", len(rows))
+	}
+	return err
+}
+
+// The control plane does not accept the agent's credentials for a while: the agent pauses, says so, and resumes.
+func TestCredentialsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	objects := w.deployWeb()
+	load := w.startLoad(seed(t), 20, objects)
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		before := w.proxy.count(request.write)
+		w.await(75*time.Second, before+20, "between refusals", request.write)
+		w.proxy.setScript(func(request) fault { return fault{status: status} })
+		w.let(2 * time.Second) // what is on its way
+		before = w.proxy.count(anyRequest)
+		w.let(8 * time.Second)
+		if n := w.proxy.count(anyRequest) - before; n > 10 {
+			t.Errorf("the agent sent %d requests in 8 s of %d, expected a few that try", n, status)
+		}
+		w.eventually(15*time.Second, "the refusal in the workload's status", func() error {
+			delivery := w.status(w.deployed[0].Name).Status.Delivery
+			if delivery.LastError == "" || delivery.Rejected > 0 {
+				return fmt.Errorf("delivery is %+v", delivery)
+			}
+			return nil
+		})
+		w.proxy.setScript(nil)
+	}
+	load.stop()
+	w.agree(75 * time.Second)
+}

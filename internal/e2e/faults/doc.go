@@ -1,0 +1,9 @@
+// Package faults tests what the agent promises while everything around it fails: the network, both APIs, its disk, its
+// process, the cluster. Each test has a cluster, a reference control-plane API that is no better than v0, the proxies
+// between them and an agent for itself; package oracle records what the cluster had and judges what the control plane
+// was told.
+//
+// What is checked, once the faults end: (A) the control plane has the last version of each object, or DELETED; (B)
+// every Event is a row, or is counted in a row about dropped ones; (C) no Event has two rows; (D) versions arrive in
+// order; and throughout: (E) memory, disk, goroutines and requests stay under their caps.
+package faults

@@ -1,0 +1,113 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/threeport/threeport-agent/hack/cluster/cgroup"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+var asShipped = flag.Bool("as-shipped", false,
+	"run the agent without the race detector, with the bounds and the memory limit that config/manager gives it (Linux, root)")
+
+// edition is a build of the agent, and what it is run with besides a test's own flags.
+type edition struct {
+	binary     string
+	env, flags []string
+	maxMemory  int64 // the cap in bytes
+	confined   bool  // the kernel enforces it
+}
+
+// buildAgent builds the agent with the race detector, which takes several times the memory; or as it is shipped.
+func buildAgent(ctx context.Context, dir string) (edition, error) {
+	if !*asShipped {
+		binary, err := process.Build(ctx, root, "./cmd/agent", dir, "-race")
+		return edition{binary: binary, maxMemory: 1 << 30}, err
+	}
+	out, err := shippedBounds()
+	if err == nil {
+		out.binary, err = process.Build(ctx, root, "./cmd/agent", dir)
+	}
+	return out, err
+}
+
+// shippedBounds reads from the Deployment what bounds the agent's memory.
+func shippedBounds() (edition, error) {
+	manifest, err := os.ReadFile(filepath.Join(root, "config", "manager", "deployment.yaml"))
+	if err != nil {
+		return edition{}, err
+	}
+	var deployment appsv1.Deployment
+	if err := yaml.UnmarshalStrict(manifest, &deployment); err != nil {
+		return edition{}, fmt.Errorf("read the agent's Deployment: %w", err)
+	}
+	containers := deployment.Spec.Template.Spec.Containers
+	if len(containers) != 1 {
+		return edition{}, fmt.Errorf("the agent's Deployment has %d containers, expected one", len(containers))
+	}
+	out := edition{maxMemory: containers[0].Resources.Limits.Memory().Value(), confined: true}
+	for _, arg := range containers[0].Args {
+		if strings.HasPrefix(arg, "--state-max-bytes=") {
+			out.flags = append(out.flags, arg)
+		}
+	}
+	for _, env := range containers[0].Env {
+		if env.Name == "GOMEMLIMIT" {
+			out.env = append(out.env, env.Name+"="+env.Value)
+		}
+	}
+	if out.maxMemory == 0 || len(out.flags) != 1 || len(out.env) != 1 {
+		return edition{}, errors.New("the agent's Deployment does not have a memory limit, --state-max-bytes and GOMEMLIMIT, once each")
+	}
+	return out, nil
+}
+
+var groups atomic.Int64
+
+// start starts the agent with flags. A memory limit is enforced as in a pod: by a control group, in which the kernel
+// ends what needs more and cannot give it back. That is an error at the end of the test.
+func (e edition) start(t *testing.T, flags []string) (*process.Process, error) {
+	t.Helper()
+	flags = slices.Concat(e.flags, flags)
+	if !e.confined {
+		return process.Start(e.binary, e.env, flags)
+	}
+	name := fmt.Sprintf("threeport-faults-%d-%d", os.Getpid(), groups.Add(1))
+	if err := cgroup.Create(name); err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() {
+		if err := cgroup.Remove(name, 10*time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	dir, kills := filepath.Join("/sys/fs/cgroup", name), "memory.events"
+	err := os.WriteFile(filepath.Join(dir, "memory.max"), fmt.Append(nil, e.maxMemory), 0)
+	if errors.Is(err, os.ErrNotExist) { // version 1
+		dir, kills = filepath.Join("/sys/fs/cgroup/memory", name), "memory.oom_control"
+		err = os.WriteFile(filepath.Join(dir, "memory.limit_in_bytes"), fmt.Append(nil, e.maxMemory), 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("limit the agent's memory: %w", err)
+	}
+	t.Cleanup(func() {
+		if text, err := os.ReadFile(filepath.Join(dir, kills)); err != nil || !slices.Contains(strings.Split(string(text), "\n"), "oom_kill 0") {
+			t.Errorf("the agent needed more than %d MiB of memory: %v\n%s", e.maxMemory>>20, err, text)
+		}
+	})
+	enter := []string{"-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs"), e.binary}
+	return process.Start("/bin/sh", e.env, append(enter, flags...))
+}

@@ -1,0 +1,218 @@
+package faults
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	floodRate    = 2000 // Events a second
+	floodLasts   = 30 * time.Second
+	floodClients = 4 // connections
+	floodWriters = 8 // of each
+)
+
+// 2,000 Events a second for 30 seconds, or as many as the API server accepts: the agent falls behind and makes up for it.
+// Nothing else runs meanwhile.
+func TestFloodOfEvents(t *testing.T) {
+	w := newWorldOn(t, ownCluster(t))
+	w.start()
+	objects := w.deployWeb()
+	w.agree(30 * time.Second)
+	before := w.reported()
+
+	begin := time.Now()
+	n := w.flood(floodLasts, floodRate*int(floodLasts.Seconds()), func(i int) *corev1.Event {
+		return newEvent(objects[i%len(objects)], fmt.Sprintf("flood-%d", i), corev1.EventTypeNormal, begin)
+	})
+	wrote := time.Since(begin)
+	t.Logf("%d Events were written in %s, %.0f a second of the %d that were tried; the test's own watch saw %d by then, and %d were reported",
+		n, wrote.Round(100*time.Millisecond), float64(n)/wrote.Seconds(), floodRate, w.oracle.EventCount(), w.reported()-before)
+	dropped := w.expectReports(3*time.Minute, before+n)
+	took := time.Since(begin)
+	t.Logf("all but %d that were dropped were reported %s after the last was written, %.0f a second",
+		dropped, (took - wrote).Round(100*time.Millisecond), float64(n-dropped)/took.Seconds())
+	w.agree(60 * time.Second)
+}
+
+// burst is how many Events come at once in TestBurstOfEvents; 60,000 are those of 30 s at floodRate.
+var burst = flag.Int("burst", 4000, "`number` of Events that come at once")
+
+// The agent is cut off from the API server while Events are written, and then gets all of them at once.
+func TestBurstOfEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	objects := w.deployWeb()
+	w.agree(30 * time.Second)
+	before := w.reported()
+	w.toCluster.down()
+	begin := time.Now()
+	n := w.flood(10*time.Minute, *burst, func(i int) *corev1.Event {
+		return newEvent(objects[i%len(objects)], fmt.Sprintf("burst-%d", i), corev1.EventTypeNormal, begin)
+	})
+	wrote := time.Since(begin)
+	w.toCluster.up()
+	begin = time.Now()
+	w.expectReports(3*time.Minute, before+n/100)
+	pending := time.Since(begin)
+	dropped := w.expectReports(5*time.Minute, before+n)
+	took := time.Since(begin)
+	t.Logf("%d Events were written in %s; the agent reported the first of them %s after it could read them, and all but %d that were dropped within %s, %.0f a second",
+		n, wrote.Round(time.Second), pending.Round(100*time.Millisecond), dropped, took.Round(100*time.Millisecond), float64(n-dropped)/(took-pending).Seconds())
+	w.agree(3 * time.Minute)
+}
+
+// reported counts what the control plane accepted.
+func (w *world) reported() int { return len(w.proxy.accepted()) }
+
+// expectReports waits until so many reports were accepted, or are of Events that the agent dropped, because more waited
+// than --state-max-bytes allows: it returns how many those are.
+func (w *world) expectReports(within time.Duration, n int) (dropped int) {
+	w.Helper()
+	var asked time.Time
+	w.eventually(within, fmt.Sprintf("%d reports", n), func() error {
+		select {
+		case <-w.agent.Done():
+			w.Fatalf("the agent ended:\n%s", end(w.agent.Output(), 1000))
+		default:
+		}
+		got := w.reported()
+		if got < n && time.Since(asked) > time.Second {
+			asked = time.Now()
+			if page, _, err := fetch(w.ctx, w.metrics+"/metrics"); err == nil {
+				if count, err := metric(page, "threeport_agent_events_dropped_total"); err == nil {
+					dropped = int(count)
+				}
+			}
+		}
+		if got+dropped < n {
+			return fmt.Errorf("there were %d, and %d Events were dropped", got, dropped)
+		}
+		return nil
+	})
+	return dropped
+}
+
+// ownCluster starts a cluster that no other test uses, before or after.
+func ownCluster(t *testing.T, apiServerArgs ...string) *testCluster {
+	t.Helper()
+	c, err := startCluster(t.Context(), apiServerArgs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// create stores a new Event.
+type create func(context.Context, *corev1.Event) error
+
+// creator returns what creates Events through the API server, on a connection of its own. With -as-shipped it is through
+// etcd: there floodRate is reached.
+func (w *world) creator() create {
+	w.Helper()
+	if *asShipped {
+		return newEtcd(w.T, w.cluster).create
+	}
+	config := rest.CopyConfig(w.cluster.Config())
+	config.ContentType, config.QPS = runtime.ContentTypeProtobuf, -1
+	config.Dial = new(net.Dialer).DialContext // of its own, and so a connection of its own
+	client, err := kubernetes.NewForConfig(config)
+	w.must(err)
+	return func(ctx context.Context, ev *corev1.Event) error {
+		_, err := client.CoreV1().Events(ev.Namespace).Create(ctx, ev, metav1.CreateOptions{})
+		return err
+	}
+}
+
+// flood creates up to n Events at floodRate, or as fast as it goes, for at most a while, and returns how many.
+func (w *world) flood(within time.Duration, n int, event func(int) *corev1.Event) int {
+	w.Helper()
+	var next, written atomic.Int64
+	begin := time.Now()
+	over := begin.Add(within)
+	var writers sync.WaitGroup
+	for range floodClients {
+		create := w.creator()
+		for range floodWriters {
+			writers.Go(func() {
+				for {
+					i := int(next.Add(1)) - 1
+					if i >= n || time.Now().After(over) {
+						return
+					}
+					due := time.NewTimer(time.Until(begin.Add(time.Duration(i) * time.Second / floodRate)))
+					select {
+					case <-due.C:
+					case <-w.ctx.Done():
+						return
+					}
+					if err := create(w.ctx, event(i)); err == nil {
+						written.Add(1)
+					}
+				}
+			})
+		}
+	}
+	writers.Wait()
+	return int(written.Load())
+}
+
+// With a cap on its state, the agent drops the oldest Events while the control plane is down, and says how many.
+func TestTooManyEventsAreCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorldWithoutAgent(t)
+	w.start("--state-max-bytes=1048576")
+	d := w.deploy("web", configMap("conf"), configMap("more"))
+	w.agree(30 * time.Second)
+	w.toAPI.down()
+	about := w.get(d.Objects[0])
+	begin := time.Now()
+	const n = 4000
+	if got := w.flood(90*time.Second, n, func(i int) *corev1.Event {
+		eventType := corev1.EventTypeNormal
+		if i%4 == 0 {
+			eventType = corev1.EventTypeWarning
+		}
+		return newEvent(about, fmt.Sprintf("many-%d", i), eventType, begin)
+	}); got != n {
+		t.Fatalf("only %d Events were written", got)
+	}
+	w.eventually(30*time.Second, "the test's own watch to see all Events", func() error {
+		if got := w.oracle.EventCount(); got < n {
+			return fmt.Errorf("it saw %d", got)
+		}
+		return nil
+	})
+	changed := w.change(d.Objects[1])
+	w.let(3 * time.Second)
+	w.toAPI.up()
+	// State is never dropped.
+	w.eventually(75*time.Second, "what changed in the outage", func() error { return w.has(1, changed.GetResourceVersion()) })
+	w.agree(90 * time.Second)
+	rows, err := w.api.Events(w.ctx, nil)
+	w.must(err)
+	if len(rows) >= n {
+		t.Errorf("there are rows of all %d Events: nothing was dropped, expected the state to be too small", n)
+	}
+	t.Logf("of %d Events %d became rows", n, len(rows))
+	if size := sizeOf(w.state); size > 8<<20 {
+		t.Errorf("the state has %d KiB with a cap of 1024", size>>10)
+	}
+}

@@ -1,0 +1,228 @@
+package faults
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/threeport/threeport-agent/internal/journal"
+)
+
+// stateFile is where the agent keeps what it must not forget.
+func (w *world) stateFile() string { return filepath.Join(w.state, "state.db") }
+
+// The agent is killed 50 times under load, at any moment of its life.
+func TestKilledFiftyTimes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	random := seed(t)
+	load := w.startLoad(seed(t), 20, w.deployWeb())
+	for range 50 {
+		w.let(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
+		w.kill()
+		w.launch()
+	}
+	load.stop()
+	w.agree(60 * time.Second)
+}
+
+// The agent is killed at points of its life that an outside can name: by what is on its way to the control plane.
+func TestKilledAtNamedPoints(t *testing.T) {
+	t.Parallel()
+	post := func(r request) bool { return r.method == http.MethodPost }
+	for _, point := range []struct {
+		name     string
+		matches  func(request) bool
+		applied  bool // the control plane does what the request asks for, before the agent is killed
+		starting bool // the agent is started just before
+		stopping bool // it is told to stop just before
+	}{
+		{name: "an Event's row is asked for, and not made", matches: post},
+		{name: "an Event's row is made, and the agent not told", matches: post, applied: true},
+		{name: "a row is updated, and the agent not told", matches: func(r request) bool { return r.method == http.MethodPatch }, applied: true},
+		{name: "the agent starts, and reads what there is", matches: func(r request) bool { return !r.write() }, starting: true},
+		{name: "the agent stops, and its last Events are made", matches: post, applied: true, stopping: true},
+	} {
+		t.Run(point.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			load := w.startLoad(seed(t), 20, w.deployWeb())
+			w.await(30*time.Second, 10, "before the first kill", func(r request) bool { return r.write() && r.accepted })
+			for range 4 {
+				hold, reached := make(chan struct{}), make(chan struct{}, 1)
+				w.proxy.setScript(func(r request) fault {
+					if !point.matches(r) {
+						return fault{}
+					}
+					select {
+					case reached <- struct{}{}:
+					default:
+					}
+					if point.applied {
+						return fault{hold: hold}
+					}
+					return fault{hold: hold, status: http.StatusServiceUnavailable}
+				})
+				if point.starting {
+					w.kill()
+					w.launch()
+				}
+				select {
+				case <-reached:
+				case <-w.ctx.Done():
+					t.Fatal("the point was not reached")
+				}
+				if point.stopping {
+					w.must(w.agent.Signal(syscall.SIGTERM))
+					_, err := w.agent.WaitFor(w.ctx, "Stopping and waiting for leader election runnables")
+					w.must(err)
+				}
+				w.kill()
+				close(hold)
+				w.proxy.setScript(nil)
+				w.launch()
+				w.await(30*time.Second, w.proxy.count(request.write)+10, "after the kill", request.write)
+			}
+			load.stop()
+			w.agree(60 * time.Second)
+		})
+	}
+}
+
+// The state is lost: what the control plane has tells what was reported.
+func TestStateLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	load := w.startLoad(seed(t), 20, w.deployWeb())
+	for range 3 {
+		w.let(3 * time.Second)
+		w.kill()
+		w.must(os.RemoveAll(w.state))
+		w.let(time.Second)
+		w.launch()
+	}
+	load.stop()
+	w.agree(60 * time.Second)
+}
+
+// The state is torn: it is put aside, and the agent starts all the same. A hundred states are opened as the agent does
+// it; the agent itself starts with ten.
+func TestStateTorn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	random := seed(t)
+	load := w.startLoad(seed(t), 20, w.deployWeb())
+	w.await(30*time.Second, 40, "before the state is torn", func(r request) bool { return r.write() && r.accepted })
+	w.kill()
+	good, err := os.ReadFile(w.stateFile())
+	w.must(err)
+	w.expectNothingWrong(random, good)
+	for range 10 {
+		text, err := os.ReadFile(w.stateFile())
+		w.must(err)
+		torn, how := tear(random, text)
+		w.must(os.WriteFile(w.stateFile(), torn, 0o600))
+		t.Logf("the agent starts with a state that is %s", how)
+		w.launch()
+		w.let(time.Duration(random.Int64N(int64(3 * time.Second))))
+		w.kill()
+	}
+	load.stop()
+	w.launch()
+	w.agree(60 * time.Second)
+}
+
+// tear damages a file in one place, and says how.
+func tear(random *rand.Rand, text []byte) (torn []byte, how string) {
+	torn = bytes.Clone(text)
+	at := random.IntN(len(torn))
+	switch random.IntN(4) {
+	case 0:
+		return torn[:at], fmt.Sprintf("cut off at %d of %d", at, len(torn))
+	case 1:
+		torn[at] ^= 1 << random.IntN(8)
+		return torn, fmt.Sprintf("wrong in a bit at %d of %d", at, len(torn))
+	case 2:
+		n := min(len(torn)-at, 512)
+		clear(torn[at : at+n])
+		return torn, fmt.Sprintf("zero for %d bytes at %d of %d", n, at, len(torn))
+	default:
+		for i := at; i < len(torn); i++ {
+			torn[i] = byte(random.Uint32())
+		}
+		return torn, fmt.Sprintf("garbage from %d of %d", at, len(torn))
+	}
+}
+
+// expectNothingWrong opens a state that is torn in a hundred places: what is read, if anything, is what was written.
+func (w *world) expectNothingWrong(random *rand.Rand, good []byte) {
+	w.Helper()
+	dir := filepath.Join(w.TempDir(), "good")
+	want := w.records(dir, good)
+	if len(want) == 0 {
+		w.Fatal("the state has no records")
+	}
+	empty, damaged := 0, 0
+	for i := range 100 {
+		torn, how := tear(random, good)
+		got := w.records(filepath.Join(w.TempDir(), fmt.Sprint(i)), torn)
+		for key, value := range got {
+			if before, ok := want[key]; !ok || before != value {
+				w.Errorf("with a state that is %s, %q is %q, it was %q", how, key, value, before)
+				damaged++
+			}
+		}
+		if len(got) == 0 {
+			empty++
+		}
+	}
+	w.Logf("of 100 torn states with %d records, %d were given up, and %d records were wrong", len(want), empty, damaged)
+}
+
+// records opens a state as the agent does, and returns what it has.
+func (w *world) records(dir string, state []byte) map[string]string {
+	w.Helper()
+	w.must(os.MkdirAll(dir, 0o700))
+	path := filepath.Join(dir, "state.db")
+	w.must(os.WriteFile(path, state, 0o600))
+	j, err := journal.Open(dir, logr.Discard())
+	if err != nil {
+		w.Fatalf("open a torn state: %v", err)
+	}
+	var out map[string]string
+	for table := range w.tables() {
+		for key, value := range j.Take(table) {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[table+"/"+key] = string(value)
+		}
+	}
+	w.must(j.Close())
+	return out
+}
+
+// tables returns the names of the agent's tables.
+func (w *world) tables() map[string]bool {
+	w.Helper()
+	db, err := bolt.Open(w.stateFile(), 0o600, &bolt.Options{Timeout: time.Second, ReadOnly: true})
+	w.must(err)
+	defer db.Close() //nolint:errcheck // it was only read
+	out := map[string]bool{}
+	w.must(db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
+			out[string(name)] = true
+			return nil
+		})
+	}))
+	return out
+}

@@ -1,0 +1,76 @@
+package faults
+
+import (
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+// Replicas with different disks: the leader is killed, and the next one is stopped for longer than its lease.
+func TestLeaderTakeover(t *testing.T) {
+	t.Parallel()
+	w := newWorldWithoutAgent(t)
+	first := w.startReplica("first")
+	_, err := first.WaitFor(w.ctx, "Starting workers")
+	w.must(err)
+	second := w.startReplica("second")
+	load := w.startLoad(seed(t), 10, w.deployWeb())
+	from := func(name string) func(request) bool {
+		return func(r request) bool { return r.from == name && r.write() && r.accepted }
+	}
+	w.await(30*time.Second, 30, "of the first replica", from("first"))
+	first.Kill()
+	killed := time.Now()
+	w.await(45*time.Second, 30, "of the second replica", from("second"))
+	t.Logf("the second replica led %s after the first was killed", time.Since(killed).Round(time.Second))
+	third := w.startReplica("third")
+
+	// The second stops with all its requests open, and much to be sent after them.
+	hold := make(chan struct{})
+	w.proxy.setScript(func(r request) fault {
+		if r.from == "second" {
+			return fault{hold: hold}
+		}
+		return fault{}
+	})
+	w.let(3 * time.Second)
+	w.must(second.Signal(syscall.SIGSTOP))
+	w.Cleanup(func() { _ = second.Signal(syscall.SIGCONT) })
+	w.deposed = second
+	w.await(45*time.Second, 30, "of the third replica", from("third"))
+	w.proxy.setScript(nil)
+	close(hold)
+	all := func(r request) bool { return r.from == "second" }
+	before := w.proxy.count(all)
+	w.must(second.Signal(syscall.SIGCONT))
+	w.eventually(40*time.Second, "the deposed leader to end", func() error {
+		select {
+		case <-second.Done():
+			return nil
+		default:
+			return fmt.Errorf("it runs")
+		}
+	})
+	if after := w.proxy.sent(all)[before:]; len(after) > 0 {
+		t.Errorf("the deposed leader sent %d requests, the first %s %s", len(after), after[0].method, after[0].path)
+	}
+	load.stop()
+	w.agent = third
+	w.agree(60 * time.Second)
+}
+
+// startReplica starts an agent that may lead, with a disk and an entrance to the control plane of its own.
+func (w *world) startReplica(name string) *process.Process {
+	w.Helper()
+	metrics := freeAddress(w.T)
+	state := filepath.Join(w.TempDir(), name)
+	agent := w.startProcess("--kubeconfig="+w.cluster.Kubeconfig(), "--threeport-api-server="+w.proxy.entrance(w.T, name), "--auth-enabled=false",
+		"--metrics-bind-address="+metrics, "--health-probe-bind-address="+freeAddress(w.T), "--state-dir="+state,
+		"--leader-elect", "--leader-election-namespace="+w.namespace)
+	w.limits.follow(agent, "http://"+metrics, state)
+	return agent
+}

@@ -1,0 +1,131 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+// The caps of an agent; that of its memory is the edition's.
+const (
+	maxState      = 300 << 20 // --state-max-bytes, and what the file's pages waste
+	maxGoroutines = 300
+	maxOpen       = 16 // requests to the control plane at a time: --send-concurrency, and others that time out
+)
+
+// limits looks at the agent from outside while the test runs.
+type limits struct {
+	mu         sync.Mutex
+	agent      *process.Process
+	metrics    string
+	state      string
+	private    int64 // bytes of memory that the kernel cannot take back
+	resident   int64 // and with pages of files
+	bytes      int64
+	goroutines int
+}
+
+// watchLimits measures twice a second until the test ends, and then compares with the caps.
+func watchLimits(w *world) *limits {
+	l := &limits{}
+	ctx, cancel := context.WithCancel(w.ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		ticker := time.NewTicker(500 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				l.measure(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	w.Cleanup(func() {
+		cancel()
+		done.Wait()
+		perSecond, open := w.proxy.busiest()
+		w.Logf("at most %d MiB of memory, %d with pages of files, %d KiB of state, %d goroutines, %d requests a second, %d at a time",
+			l.private>>20, l.resident>>20, l.bytes>>10, l.goroutines, perSecond, open)
+		if l.private > shared.agent.maxMemory || l.bytes > maxState || l.goroutines > maxGoroutines || open > maxOpen {
+			w.Errorf("the caps are %d MiB of memory, %d KiB of state, %d goroutines, %d requests at a time",
+				shared.agent.maxMemory>>20, maxState>>10, maxGoroutines, maxOpen)
+		}
+	})
+	return l
+}
+
+// follow measures another process from now on.
+func (l *limits) follow(agent *process.Process, metrics, state string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.agent, l.metrics, l.state = agent, metrics, state
+}
+
+// measure leaves out what cannot be measured now: the process may just be starting or ending.
+func (l *limits) measure(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.agent == nil {
+		return
+	}
+	if n, err := process.PrivateBytes(l.agent.PID()); err == nil {
+		l.private = max(l.private, n)
+	}
+	if n, err := process.ResidentBytes(l.agent.PID()); err == nil {
+		l.resident = max(l.resident, n)
+	}
+	l.bytes = max(l.bytes, sizeOf(l.state))
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if page, _, err := fetch(ctx, l.metrics+"/metrics"); err == nil {
+		if n, err := metric(page, "go_goroutines"); err == nil {
+			l.goroutines = max(l.goroutines, int(n))
+		}
+	}
+}
+
+// sizeOf is the sum of the files below a folder.
+func sizeOf(dir string) int64 {
+	var sum int64
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // a file that is gone meanwhile has no size
+		}
+		if info, err := entry.Info(); err == nil && !entry.IsDir() {
+			sum += info.Size()
+		}
+		return nil
+	})
+	return sum
+}
+
+// metric returns the sum of a metric's series on a page of metrics.
+func metric(page, name string) (float64, error) {
+	var sum float64
+	found := false
+	for line := range strings.Lines(page) {
+		rest, ok := strings.CutPrefix(line, name)
+		if !ok || !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "{") {
+			continue
+		}
+		text := strings.TrimSpace(rest[strings.LastIndex(rest, " ")+1:])
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return 0, fmt.Errorf("metric %s: %w", name, err)
+		}
+		sum, found = sum+value, true
+	}
+	if !found {
+		return 0, fmt.Errorf("there is no metric %s", name)
+	}
+	return sum, nil
+}

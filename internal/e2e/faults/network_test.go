@@ -1,0 +1,145 @@
+package faults
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+)
+
+// link is a TCP connection's way from the agent to a server, with faults of the network.
+type link struct {
+	*toxiproxy.Proxy
+	*testing.T
+}
+
+// newLink returns a link to a server, given as host:port.
+func newLink(t *testing.T, name, server string) *link {
+	t.Helper()
+	log := zerolog.Nop()
+	p := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), log), name, freeAddress(t), server)
+	if err := p.Start(); err != nil {
+		t.Fatalf("start the link to %s: %v", name, err)
+	}
+	t.Cleanup(p.Stop)
+	return &link{p, t}
+}
+
+// down closes all connections, and refuses new ones.
+func (l *link) down() {
+	l.Helper()
+	l.Stop()
+}
+
+// up takes connections again, on the same port.
+func (l *link) up() {
+	l.Helper()
+	if err := l.Start(); err != nil {
+		l.Fatalf("bring the link to %s up: %v", l.Name, err)
+	}
+}
+
+// cut closes all connections once.
+func (l *link) cut() {
+	l.down()
+	l.up()
+}
+
+// spoil makes the network bad in one way, such as "latency", in both directions, until the function that it returns is
+// called. The attributes are those of the toxic.
+func (l *link) spoil(kind, attributes string) (mend func()) {
+	l.Helper()
+	for _, stream := range []string{"upstream", "downstream"} {
+		text := fmt.Sprintf(`{"type":%q,"name":%q,"stream":%q,"attributes":%s}`, kind, stream, stream, attributes)
+		if _, err := l.Toxics.AddToxicJson(strings.NewReader(text)); err != nil {
+			l.Fatalf("spoil the link to %s with %s: %v", l.Name, text, err)
+		}
+	}
+	return func() { l.Toxics.ResetToxics(l.Context()) }
+}
+
+// relay copies connections to a server, and can freeze those that it has: nothing passes any more and nothing is
+// closed, as if a router had forgotten them. New connections work.
+type relay struct {
+	address string
+	server  string
+	frozen  atomic.Pointer[chan struct{}] // of the connections that are made from now on: closed when they freeze
+
+	mu    sync.Mutex
+	conns []net.Conn
+	done  sync.WaitGroup
+}
+
+func newRelay(t *testing.T, server string) *relay {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at the end
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{address: listener.Addr().String(), server: server}
+	r.frozen.Store(new(make(chan struct{})))
+	r.done.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			r.connect(conn)
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		r.mu.Lock()
+		for _, conn := range r.conns {
+			_ = conn.Close()
+		}
+		r.mu.Unlock()
+		r.done.Wait()
+	})
+	return r
+}
+
+func (r *relay) connect(client net.Conn) {
+	server, err := net.Dial("tcp", r.server) //nolint:noctx // on loopback
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	r.mu.Lock()
+	r.conns = append(r.conns, client, server)
+	r.mu.Unlock()
+	frozen := *r.frozen.Load()
+	r.done.Go(func() { pass(server, client, frozen) })
+	r.done.Go(func() { pass(client, server, frozen) })
+}
+
+// pass copies one direction until it ends or freezes. What comes after that is read and thrown away, so that the
+// sender notices nothing.
+func pass(to, from net.Conn, frozen <-chan struct{}) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		select {
+		case <-frozen:
+			_, _ = io.Copy(io.Discard, from)
+			return // without closing anything
+		default:
+		}
+		if _, writeErr := to.Write(buffer[:n]); err != nil || writeErr != nil {
+			_ = to.Close()
+			_ = from.Close()
+			return
+		}
+	}
+}
+
+// freeze freezes the connections that there are.
+func (r *relay) freeze() {
+	close(*r.frozen.Swap(new(make(chan struct{}))))
+}

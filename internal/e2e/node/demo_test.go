@@ -1,0 +1,186 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/e2e/operator"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+// How long the demo may take, and to end when it is told to. It compiles four programs.
+const (
+	demoLimit    = 5 * time.Minute
+	demoEndLimit = 20 * time.Second
+)
+
+// demo is the demo as a process, with a real node of its own.
+type demo struct {
+	*testing.T
+	*process.Process
+}
+
+func startDemo(t *testing.T, flags ...string) demo {
+	t.Helper()
+	binary, err := process.Build(t.Context(), root, "./hack/cmd/demo", t.TempDir(), "-buildvcs=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := process.Start(binary, nil, append(flags, "--node=real"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("the demo printed:\n%s", p.Output())
+		}
+	})
+	return demo{t, p}
+}
+
+func (d demo) waitFor(text string) {
+	d.Helper()
+	ctx, cancel := context.WithTimeout(d.Context(), demoLimit)
+	defer cancel()
+	if _, err := d.WaitFor(ctx, text); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d demo) interrupt() {
+	d.Helper()
+	if err := syscall.Kill(d.PID(), syscall.SIGINT); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// find returns what the demo printed at the place of a pattern's group.
+func (d demo) find(pattern string) string {
+	d.Helper()
+	match := regexp.MustCompile(pattern).FindStringSubmatch(d.Output())
+	if match == nil {
+		d.Fatalf("expected the demo to print something like %s", pattern)
+	}
+	return match[1]
+}
+
+// expectEnd waits for the end of the demo, compares its exit code, and looks for what it left behind.
+func (d demo) expectEnd(limit time.Duration, code int) {
+	d.Helper()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-d.Done():
+	case <-timer.C:
+		d.Fatalf("expected the demo to end within %s", limit)
+	}
+	got := 0
+	if err := d.Stop(limit); err != nil { // it has ended: only the exit code is asked for
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			d.Fatal(err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != code {
+		d.Errorf("expected exit code %d, got %d", code, got)
+	}
+	for _, left := range leftOf(d.T, d.find(`Logs, keys and data are in (\S+),`)) {
+		d.Errorf("left behind: %s", left)
+	}
+}
+
+// leftOf returns what is there of a cluster: its run directory, control groups and processes.
+func leftOf(t *testing.T, runDir string) (left []string) {
+	t.Helper()
+	if _, err := os.Stat(runDir); !errors.Is(err, fs.ErrNotExist) {
+		left = append(left, runDir)
+	}
+	left = append(left, controlGroups(runDir)...)
+	name := filepath.Base(runDir)
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range processes {
+		command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		group, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
+		if strings.Contains(string(command)+string(group), name) {
+			left = append(left, fmt.Sprintf("process %s: %s", filepath.Base(dir), strings.ReplaceAll(string(command), "\x00", " ")))
+		}
+	}
+	return left
+}
+
+func TestDemoOnce(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t, "--once")
+	d.expectEnd(demoLimit, 0)
+	d.find(`(Everything expected is in the control-plane API)`)
+}
+
+// TestDemoHints does what the demo proposes, with its agent gone for a moment: that is no end of the demo.
+func TestDemoHints(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t)
+	d.waitFor("Ctrl-C stops everything.")
+	if len(leftOf(t, d.find(`Logs, keys and data are in (\S+),`))) < 3 {
+		t.Error("expected this test to see the directory, the control groups and the processes of the running demo")
+	}
+	_, hints, _ := strings.Cut(d.Output(), "The cluster, in another terminal:")
+	script := "set -e\ncurl() { command curl --fail \"$@\"; }\n"
+	for line := range strings.Lines(hints) {
+		if command, ok := strings.CutPrefix(line, "  "); ok && !strings.Contains(command, " port-forward ") { // that does not end
+			script += command
+		}
+	}
+	kubectl := d.find(`\n  (\S+) get pods -A`)
+	script += kubectl + " -n " + operator.Namespace + " delete pods --all --grace-period=1\n" +
+		kubectl + " -n " + operator.Namespace + " rollout status deployment/" + operator.Name + " --timeout=60s\n"
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput()
+	if err != nil {
+		t.Errorf("expected the hints to work: %v\n%s\n%s", err, script, out)
+	}
+	for what, want := range map[string]string{
+		"the crash of a container":  "Back-off restarting failed container",
+		"what a container printed":  "the database is not there",
+		"what the agent logged":     `"msg":"Starting workers"`,
+		"the API's rows of Events":  `"Type":"WorkloadEvent"`,
+		"pods on the real node":     "node-real",
+		"the scaled Deployment":     "deployment.apps/web scaled",
+		"the rollout after the end": "successfully rolled out",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("expected the hints to show %s (%q), they show\n%s", what, want, out)
+		}
+	}
+	d.interrupt()
+	d.expectEnd(demoEndLimit, 0)
+}
+
+func TestDemoInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []string{
+		"Logs, keys and data are in", // and the image of the workloads is being built
+		"Building the agent's image", // and installed
+		"Deploying the workloads:",   // and reported
+	} {
+		t.Run(phase, func(t *testing.T) {
+			d := startDemo(t)
+			d.waitFor(phase)
+			d.interrupt()
+			d.expectEnd(demoEndLimit, 130)
+		})
+	}
+}

@@ -1,0 +1,377 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/threeport/threeport-agent/internal/e2e/operator"
+)
+
+// web is a Deployment whose pods answer, and the ConfigMap that comes with it.
+const web = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: conf}
+data: {key: value}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: web
+        image: localhost/behave:1
+        imagePullPolicy: Never
+        args: [--listen=:8080]
+        readinessProbe: {httpGet: {path: /readyz, port: 8080}, periodSeconds: 1}
+`
+
+// The tests of this file change the one operator, so they run one by one, and before those that run in parallel.
+
+func TestOperatorReports(t *testing.T) {
+	w := newWorld(t)
+	d := w.deploy("web", web)
+	w.awaitStatus(d, "Healthy")
+	w.agree(d)
+	noMissingPermission(w)
+}
+
+// TestOperatorIsConfined looks at the agent's process from the machine.
+func TestOperatorIsConfined(t *testing.T) {
+	w := newWorld(t)
+	pods := w.agents(1)
+	pid := w.agentPID(pods[0])
+	status := w.procStatus(pid)
+	for field, want := range map[string]string{
+		"Uid": "65532 65532 65532 65532", "Gid": "65532 65532 65532 65532",
+		"CapEff": "0000000000000000", "CapBnd": "0000000000000000",
+		"NoNewPrivs": "1", "Seccomp": "2", // 2: filtered
+	} {
+		if got := strings.Join(strings.Fields(status[field]), " "); got != want {
+			t.Errorf("the agent's %s is %q, want %q", field, got, want)
+		}
+	}
+	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", pid))
+	w.must(err)
+	mode := map[string]string{}
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 3 {
+			mode[fields[1]], _, _ = strings.Cut(fields[3], ",")
+		}
+	}
+	for path, want := range map[string]string{
+		"/": "ro", "/var/lib/threeport-agent": "rw", "/etc/threeport/cert": "ro", "/etc/threeport/ca": "ro",
+		"/var/run/secrets/kubernetes.io/serviceaccount": "ro",
+	} {
+		if got := mode[path]; got != want {
+			t.Errorf("%s is mounted %q, want %q", path, got, want)
+		}
+	}
+	inside := fmt.Sprintf("/proc/%d/root", pid)
+	if _, err := os.Stat(filepath.Join(inside, "var/lib/threeport-agent/lock")); err != nil {
+		t.Errorf("the agent does not hold its state directory: %v", err)
+	}
+	if limit := pods[0].Spec.Containers[0].Resources.Limits.Memory(); limit.IsZero() {
+		t.Error("the agent has no memory limit")
+	}
+}
+
+func TestRolloutRestartLosesNothing(t *testing.T) {
+	w := newWorld(t)
+	d := w.deploy("web", web)
+	w.awaitStatus(d, "Healthy")
+	before := w.agents(1)[0].Name
+	stop := w.churn()
+	w.kubectl("rollout", "restart", "deployment/"+operator.Name, "-n", operator.Namespace)
+	w.must(shared.operator.AwaitRollout(w.ctx))
+	w.eventually(time.Minute, "the old pod to go", func() error {
+		pods, err := shared.operator.Pods(w.ctx)
+		if err != nil || len(pods) != 1 || pods[0].Name == before {
+			return fmt.Errorf("pods %d: %w", len(pods), err)
+		}
+		return nil
+	})
+	stop()
+	w.awaitStatus(d, "Healthy")
+	w.agree(d)
+	noMissingPermission(w)
+}
+
+func TestDeletedPodLosesNothing(t *testing.T) {
+	for name, flags := range map[string][]string{"gracefully": nil, "by force": {"--grace-period=0", "--force"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			d := w.deploy("web", web)
+			w.awaitStatus(d, "Healthy")
+			stop := w.churn()
+			pod := w.agents(1)[0].Name
+			w.kubectl(append([]string{"delete", "pod", pod, "-n", operator.Namespace}, flags...)...)
+			w.eventually(time.Minute, "another pod to be ready", func() error { return w.agentReadyBut(pod) })
+			stop()
+			w.awaitStatus(d, "Healthy")
+			w.agree(d)
+			noMissingPermission(w)
+		})
+	}
+}
+
+func TestOtherReplicaTakesOver(t *testing.T) {
+	for name, end := range map[string]func(*world, corev1.Pod){
+		// The kubelet sends SIGTERM all the same, and the leader gives its lease back.
+		"when the pod is deleted by force": func(w *world, leader corev1.Pod) {
+			w.kubectl("delete", "pod", leader.Name, "-n", operator.Namespace, "--grace-period=0", "--force")
+		},
+		// The lease has to expire.
+		"when the agent is killed": func(w *world, leader corev1.Pod) {
+			w.must(syscall.Kill(w.agentPID(leader), syscall.SIGKILL))
+		},
+	} {
+		t.Run(name, func(t *testing.T) { otherReplicaTakesOver(t, end) })
+	}
+}
+
+func otherReplicaTakesOver(t *testing.T, end func(*world, corev1.Pod)) {
+	t.Helper()
+	w := newWorld(t)
+	d := w.deploy("web", web)
+	w.kubectl("scale", "deployment/"+operator.Name, "-n", operator.Namespace, "--replicas=2")
+	w.Cleanup(func() {
+		_, err := shared.operator.Kubectl(context.WithoutCancel(w.ctx), "scale", "deployment/"+operator.Name, "-n", operator.Namespace, "--replicas=1")
+		w.must(errors.Join(err, shared.operator.AwaitRollout(context.WithoutCancel(w.ctx))))
+		w.agents(1)
+	})
+	w.must(shared.operator.AwaitRollout(w.ctx))
+	w.agents(2)
+	w.awaitStatus(d, "Healthy")
+	leader := w.leader()
+	name, _, _ := strings.Cut(leader, "_")
+	stop := w.churn()
+	for _, pod := range w.agents(2) {
+		if pod.Name == name {
+			end(w, pod)
+		}
+	}
+	w.eventually(time.Minute, "another process to lead", func() error {
+		if now := w.leader(); now == leader || now == "" {
+			return fmt.Errorf("the leader is %q", now)
+		}
+		return nil
+	})
+	stop()
+	w.awaitStatus(d, "Healthy")
+	w.agree(d)
+	noMissingPermission(w)
+}
+
+// TestMissingPermissionShowsInTheLog is the proof that noMissingPermission can fail.
+func TestMissingPermissionShowsInTheLog(t *testing.T) {
+	w := newWorld(t)
+	binding, err := shared.client.RbacV1().ClusterRoleBindings().Get(w.ctx, operator.Name, metav1.GetOptions{})
+	w.must(err)
+	w.must(shared.client.RbacV1().ClusterRoleBindings().Delete(w.ctx, operator.Name, metav1.DeleteOptions{}))
+	restored := false
+	restore := func() {
+		if restored {
+			return
+		}
+		restored = true
+		binding.ResourceVersion, binding.UID = "", ""
+		ctx := context.WithoutCancel(w.ctx)
+		_, err := shared.client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+		w.must(err)
+		// Its log is of no use to the other tests.
+		w.kubectl("rollout", "restart", "deployment/"+operator.Name, "-n", operator.Namespace)
+		w.must(shared.operator.AwaitRollout(ctx))
+		w.eventually(time.Minute, "one agent to be left", func() error { return w.agentCount(1) })
+	}
+	t.Cleanup(restore)
+	pod := w.agents(1)[0].Name
+	w.kubectl("delete", "pod", pod, "-n", operator.Namespace)
+	w.eventually(time.Minute, "the missing permission to be in the log", func() error {
+		lines, err := missingPermissions(w.ctx)
+		if err == nil && len(lines) == 0 {
+			err = errors.New("there is nothing about it")
+		}
+		return err
+	})
+	restore()
+	w.eventually(time.Minute, "the log to be clean again", func() error {
+		lines, err := missingPermissions(w.ctx)
+		if len(lines) > 0 {
+			err = fmt.Errorf("%d lines, such as %s", len(lines), lines[0])
+		}
+		return err
+	})
+}
+
+// missingPermission is what the API server and client-go say of it.
+var missingPermission = regexp.MustCompile(`(?i)forbidden|unauthorized|permission|cannot (get|list|watch|create|patch|update|delete) resource`)
+
+func missingPermissions(ctx context.Context) ([]string, error) {
+	logs, err := shared.operator.Logs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for line := range strings.Lines(logs) {
+		if missingPermission.MatchString(line) {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found, nil
+}
+
+// noMissingPermission fails the test if an agent's log tells of a permission that it lacks.
+func noMissingPermission(w *world) {
+	w.Helper()
+	lines, err := missingPermissions(w.ctx)
+	w.must(err)
+	for _, line := range lines {
+		w.Errorf("the agent lacks a permission: %s", line)
+	}
+}
+
+// agents waits until there are n agents, all ready, and returns their pods.
+func (w *world) agents(n int) (pods []corev1.Pod) {
+	w.Helper()
+	w.eventually(time.Minute, fmt.Sprintf("%d agents to be ready", n), func() error {
+		if err := w.agentCount(n); err != nil {
+			return err
+		}
+		var err error
+		pods, err = shared.operator.Pods(context.WithoutCancel(w.ctx))
+		return err
+	})
+	return pods
+}
+
+func (w *world) agentCount(n int) error {
+	pods, err := shared.operator.Pods(context.WithoutCancel(w.ctx))
+	if err != nil {
+		return err
+	}
+	ready := 0
+	for i := range pods {
+		if podReady(&pods[i]) {
+			ready++
+		}
+	}
+	if ready != n || len(pods) != n {
+		return fmt.Errorf("%d of %d agents are ready", ready, len(pods))
+	}
+	return nil
+}
+
+// agentReadyBut is nil if one agent is ready that is not in the pod.
+func (w *world) agentReadyBut(gone string) error {
+	pods, err := shared.operator.Pods(w.ctx)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		if pods[i].Name != gone && podReady(&pods[i]) {
+			return nil
+		}
+	}
+	return fmt.Errorf("there are %d pods", len(pods))
+}
+
+func podReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// leader is who holds the lease, as POD_PROCESS; empty if nobody does.
+func (w *world) leader() string {
+	w.Helper()
+	lease, err := shared.client.CoordinationV1().Leases(operator.Namespace).Get(w.ctx, "threeport-agent.control-plane.threeport.io", metav1.GetOptions{})
+	w.must(err)
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// churn restarts the test's Deployment again and again, so that Events are written all the time. The function that
+// it returns ends that, and waits until the Deployment is as declared.
+func (w *world) churn() (stop func()) {
+	w.Helper()
+	done, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			_, err := shared.operator.Kubectl(w.ctx, "rollout", "restart", "deployment/web", "-n", w.namespace)
+			if err == nil {
+				_, err = shared.operator.Kubectl(w.ctx, "rollout", "status", "deployment/web", "-n", w.namespace, "--timeout=60s")
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case <-done:
+				ended <- nil
+				return
+			default:
+			}
+		}
+	}()
+	return func() {
+		w.Helper()
+		close(done)
+		w.must(<-ended)
+	}
+}
+
+// agentPID finds a pod's agent among the processes of the machine, by its control group.
+func (w *world) agentPID(pod corev1.Pod) int {
+	w.Helper()
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	w.must(err)
+	for _, path := range commands {
+		command, err := os.ReadFile(path)
+		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cgroup"))
+		if err != nil || !strings.HasPrefix(string(command), "/agent\x00") || !strings.Contains(string(groups), string(pod.UID)) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		w.must(err)
+		return pid
+	}
+	w.Fatalf("no process /agent of pod %s is there", pod.Name)
+	return 0
+}
+
+// procStatus returns the fields of a process's status.
+func (w *world) procStatus(pid int) map[string]string {
+	w.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	w.must(err)
+	fields := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = strings.TrimSpace(value)
+	}
+	return fields
+}

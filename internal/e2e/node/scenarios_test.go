@@ -1,0 +1,187 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/oracle"
+	"github.com/threeport/threeport-agent/internal/e2e/scenario"
+	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+// At so many scenarios at a time the machine is busy only when they start: most of the time all of them wait.
+const (
+	scenariosAtATime = 10
+	scenarioTimeout  = 10 * time.Minute
+	showTimeout      = 20 * time.Second // within which the control plane shows what the cluster has come to
+	showEvery        = 200 * time.Millisecond
+	showFor          = 2 * time.Second // and for how long at least: what it shows in passing does not count
+)
+
+// TestScenarios takes workloads that go well or badly through their moments, and compares what the control plane
+// shows with what a user would call it.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	results := map[string]chan error{}
+	for _, s := range scenario.All() {
+		results[s.Name] = make(chan error, 1)
+	}
+	run := func(s scenario.Scenario) {
+		ctx, cancel := context.WithTimeout(t.Context(), scenarioTimeout)
+		defer cancel()
+		results[s.Name] <- runScenario(ctx, s)
+	}
+	// Parallel subtests would wait for one another: there are as many as the machine has processors.
+	var all errgroup.Group
+	all.Go(func() error {
+		var together errgroup.Group
+		together.SetLimit(scenariosAtATime)
+		for _, s := range scenario.All() {
+			if !s.Node {
+				together.Go(func() error { run(s); return nil })
+			}
+		}
+		_ = together.Wait() // the results have the errors
+		for _, s := range scenario.All() {
+			if s.Node {
+				run(s)
+			}
+		}
+		return nil
+	})
+	for _, s := range scenario.All() {
+		t.Run(s.Name, func(t *testing.T) {
+			if err := <-results[s.Name]; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	_ = all.Wait() // it has no error
+}
+
+// runScenario deploys a scenario's workload, and compares at each of its moments.
+func runScenario(ctx context.Context, s scenario.Scenario) (err error) {
+	client, err := dynamic.NewForConfig(shared.cluster.Config())
+	if err != nil {
+		return err
+	}
+	env := scenario.Env{Client: client, Namespace: "scenario-" + s.Name, Node: scenario.ClusterNode{Cluster: shared.cluster}}
+	if err := env.Prepare(ctx); err != nil {
+		return err
+	}
+	objects, err := s.Objects(env.Namespace)
+	if err != nil {
+		return err
+	}
+	d, err := shared.upstream.Deploy(ctx, upstream.Workload{
+		Name: env.Namespace, Type: v1alpha1.WorkloadTypeInstance, Objects: objects,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = errors.Join(err, shared.upstream.Delete(ctx, d), env.Remove(ctx))
+	}()
+	var wrong []error
+	err = s.Play(ctx, env, func(ctx context.Context, step scenario.Step, _ recording.Snapshot) error {
+		if err := expectShown(ctx, s, step, env, d); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", step.Moment, err))
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return errors.Join(append(wrong, err)...)
+	}
+	agree, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return errors.Join(append(wrong, shared.oracle.AwaitOf(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
+}
+
+// expectShown waits until the control plane shows a moment, for a while and as long as it lasts.
+func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, env scenario.Env, d upstream.Deployed) error {
+	deadline := time.NewTimer(showTimeout)
+	defer deadline.Stop()
+	ticker := time.NewTicker(showEvery)
+	defer ticker.Stop()
+	since := time.Now()
+	for {
+		err := shows(ctx, step, d)
+		if err != nil {
+			since = time.Now()
+		} else if time.Since(since) >= showFor {
+			return nil
+		}
+		at, over := s.Take(ctx, env)
+		if over == nil {
+			over = step.Reached(at)
+		}
+		if over != nil {
+			return fmt.Errorf("it was not shown for %s until the moment was over: %w", showFor, errors.Join(err, over))
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-deadline.C:
+			return cmp.Or(err, fmt.Errorf("%s is shown only now and then", step.Status))
+		}
+	}
+}
+
+// flaps is in the message of a ThreeportWorkload whose status changes all the time: it works in part then.
+const flaps = "changes in 10 min"
+
+// shows is nil if the control plane shows a status, and the ThreeportWorkload tells why.
+func shows(ctx context.Context, step scenario.Step, d upstream.Deployed) error {
+	got, err := shared.api.Status(ctx, upstream.WorkloadInstances, d.InstanceID)
+	if err != nil {
+		return err
+	}
+	reason, err := workloadReason(ctx, d.Name)
+	if err != nil {
+		return err
+	}
+	want := step.Status
+	if want == scenario.Down && strings.Contains(reason, flaps) {
+		want = scenario.Unhealthy
+	}
+	if got != want {
+		return fmt.Errorf("the control plane shows %q because of %q, expected %s", got, reason, want)
+	}
+	if !strings.Contains(reason, step.Reason) {
+		return fmt.Errorf("it is %s because of %q, expected %s", got, reason, step.Reason)
+	}
+	return nil
+}
+
+// workloadReason returns why a workload is not healthy, as its ThreeportWorkload tells.
+func workloadReason(ctx context.Context, name string) (string, error) {
+	client, err := dynamic.NewForConfig(shared.cluster.Config())
+	if err != nil {
+		return "", err
+	}
+	workload, err := client.Resource(v1alpha1.GroupVersion.WithResource("threeportworkloads")).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("get ThreeportWorkload %s: %w", name, err)
+	}
+	reason, _, err := unstructured.NestedString(workload.Object, "status", "reason")
+	if err != nil {
+		return "", err
+	}
+	message, _, err := unstructured.NestedString(workload.Object, "status", "message")
+	return reason + ": " + message, err
+}

@@ -1,0 +1,246 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/hack/image"
+	"github.com/threeport/threeport-agent/internal/e2e/operator"
+	"github.com/threeport/threeport-agent/internal/e2e/oracle"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+// root is the module's, seen from this package.
+var root = filepath.Join("..", "..", "..")
+
+// shared is the installation that all tests of the package use: a cluster with a real node, a control-plane API
+// that demands certificates, and the agent as an operator.
+var shared struct {
+	cluster  *cluster.Cluster
+	client   kubernetes.Interface
+	api      upstream.API
+	operator *operator.Operator
+	upstream *upstream.Upstream
+	oracle   *oracle.Oracle
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperEnv) != "" {
+		if err := helper(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	code, err := runMain(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "node:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runMain(m *testing.M) (code int, err error) {
+	if err := cluster.CanRunRealNode(); err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	dir, err := os.MkdirTemp("", "threeport-node-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	if shared.cluster, err = cluster.Start(ctx, cluster.Options{RealNode: true, Nodes: 1, Log: os.Stderr}); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, shared.cluster.Stop()) }()
+	if shared.client, err = kubernetes.NewForConfig(shared.cluster.Config()); err != nil {
+		return 1, err
+	}
+	if err := shared.cluster.LoadBehave(ctx); err != nil {
+		return 1, err
+	}
+	stop, err := install(ctx, dir)
+	if err != nil {
+		return 1, err
+	}
+	defer stop()
+	if shared.upstream, err = upstream.New(shared.cluster.Config(), shared.api); err != nil {
+		return 1, err
+	}
+	if shared.oracle, err = oracle.Watch(ctx, shared.cluster.Config()); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// install starts the control-plane API and installs the operator. The function that it returns stops the API.
+func install(ctx context.Context, dir string) (func(), error) {
+	binary, err := process.Build(ctx, root, "./cmd/controlplane", dir, "-race")
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := operator.NewCredentials(dir)
+	if err != nil {
+		return nil, err
+	}
+	flags := append(credentials.APIFlags(), "--bind-address=127.0.0.1:0", "--database=sqlite:"+filepath.Join(dir, "controlplane.db"))
+	api, err := process.Start(binary, nil, flags)
+	if err != nil {
+		return nil, err
+	}
+	base, err := api.URL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shared.api.URL = base
+	if shared.api.HTTP, err = credentials.Client("user"); err != nil {
+		return nil, err
+	}
+	parsed, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	if parsed.Scheme != "https" {
+		return nil, fmt.Errorf("the control-plane API is at %s: expected it to demand certificates", base)
+	}
+	shared.operator, err = operator.Install(ctx, shared.cluster, root, credentials, parsed.Host)
+	return api.Kill, err
+}
+
+// behaveArchive builds the image of the test workloads, for the clusters that a test starts.
+func behaveArchive(ctx context.Context, dir string) (string, error) {
+	archive := filepath.Join(dir, "behave.tar")
+	return archive, image.Program(ctx, root, "./hack/cmd/behave", archive, image.Behave)
+}
+
+// world is what one test has for itself: a namespace.
+type world struct {
+	*testing.T
+	ctx       context.Context //nolint:containedctx // the test's own, which ends with it
+	namespace string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{T: t, ctx: ctx}
+	w.namespace = "t-" + strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
+	_, err := shared.upstream.Create(ctx, w.objects("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.namespace + "}}")[0])
+	w.must(err)
+	t.Cleanup(func() {
+		err := shared.client.CoreV1().Namespaces().Delete(context.WithoutCancel(ctx), w.namespace, metav1.DeleteOptions{})
+		if err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	return w
+}
+
+// objects parses manifests, and puts what has a namespace into the test's.
+func (w *world) objects(manifests string) []*unstructured.Unstructured {
+	w.Helper()
+	objects, err := upstream.Parse(manifests)
+	w.must(err)
+	for _, obj := range objects {
+		if obj.GetKind() != "Namespace" {
+			obj.SetNamespace(w.namespace)
+		}
+	}
+	return objects
+}
+
+// deploy deploys a WorkloadInstance of manifests, which is deleted when the test ends.
+func (w *world) deploy(name, manifests string) upstream.Deployed {
+	w.Helper()
+	d, err := shared.upstream.Deploy(w.ctx, upstream.Workload{
+		Name: w.namespace + "-" + name, Type: v1alpha1.WorkloadTypeInstance, Objects: w.objects(manifests),
+	})
+	w.must(err)
+	w.Cleanup(func() {
+		if err := shared.upstream.Delete(context.WithoutCancel(w.ctx), d); err != nil {
+			w.Errorf("clean up: %v", err)
+		}
+	})
+	return d
+}
+
+// agree waits until the control plane holds what the oracle saw of the workloads.
+func (w *world) agree(deployed ...upstream.Deployed) {
+	w.Helper()
+	var expected []oracle.Expected
+	for _, d := range deployed {
+		expected = append(expected, oracle.Expected{Deployed: d})
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, 60*time.Second)
+	defer cancel()
+	if err := shared.oracle.AwaitOf(ctx, shared.api, expected); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// awaitStatus waits until the control plane shows a status of an instance, such as "Healthy".
+func (w *world) awaitStatus(d upstream.Deployed, want string) {
+	w.Helper()
+	w.eventually(60*time.Second, "the control plane to show "+want, func() error {
+		got, err := shared.api.Status(w.ctx, upstream.WorkloadInstances, d.InstanceID)
+		if err != nil {
+			return err
+		}
+		if word, _, _ := strings.Cut(got, ":"); word != want {
+			return fmt.Errorf("it shows %q", got)
+		}
+		return nil
+	})
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// kubectl runs kubectl, which has to succeed.
+func (w *world) kubectl(args ...string) string {
+	w.Helper()
+	out, err := shared.operator.Kubectl(w.ctx, args...)
+	w.must(err)
+	return out
+}
+
+// eventually checks again and again until there is no error, at most for a while.
+func (w *world) eventually(within time.Duration, expected string, check func() error) {
+	w.Helper()
+	deadline := time.NewTimer(within)
+	defer deadline.Stop()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			w.Fatalf("expected within %s: %s; at last: %v", within, expected, err)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// Package operator installs the agent the way its users do: as a Deployment from config/, in a local cluster with
+// a real node, with the image that the Dockerfile describes, and mutual TLS to a control-plane API on this machine.
+package operator
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/hack/image"
+	"github.com/threeport/threeport-agent/hack/pki"
+)
+
+// What config/default calls things.
+const (
+	Namespace = "threeport-agent-system"
+	Name      = "threeport-agent" // of the Deployment, and of the label app.kubernetes.io/name
+	apiHost   = "threeport-api-server.threeport-control-plane.svc"
+)
+
+// What the overlay calls them: see overlay/kustomization.yaml.
+const (
+	imageRef   = "localhost/threeport-agent:local"
+	apiService = "10.96.0.20:443"
+)
+
+// rolloutTimeout is how long kubectl waits for a rollout.
+const rolloutTimeout = "90s"
+
+// Credentials are what the agent and the control-plane API need to know each other.
+type Credentials struct {
+	authority *pki.Authority
+	dir       string
+}
+
+// NewCredentials makes an authority, and writes the control-plane API's certificate into a folder.
+func NewCredentials(dir string) (*Credentials, error) {
+	authority, err := pki.NewAuthority("threeport-control-plane")
+	if err != nil {
+		return nil, err
+	}
+	serving, err := authority.Serving("threeport-api-server", apiHost)
+	if err != nil {
+		return nil, err
+	}
+	if err := serving.Write(dir, "api"); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "api-ca.crt"), authority.CertPEM(), 0o600); err != nil {
+		return nil, fmt.Errorf("write authority: %w", err)
+	}
+	return &Credentials{authority: authority, dir: dir}, nil
+}
+
+// APIFlags are the flags of cmd/controlplane that make it require them.
+func (c *Credentials) APIFlags() []string {
+	return []string{
+		"--auth-enabled=true",
+		"--cert-file=" + filepath.Join(c.dir, "api.crt"), "--key-file=" + filepath.Join(c.dir, "api.key"),
+		"--ca-file=" + filepath.Join(c.dir, "api-ca.crt"),
+	}
+}
+
+// Client returns an HTTP client that the control-plane API accepts.
+func (c *Credentials) Client(name string) (*http.Client, error) {
+	pair, err := c.authority.Client(name)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate of %s: %w", name, err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.authority.CertPEM())
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: roots, MinVersion: tls.VersionTLS13},
+	}}, nil
+}
+
+// Operator is an installed agent.
+type Operator struct {
+	cluster *cluster.Cluster
+	client  kubernetes.Interface
+	kubectl string
+}
+
+// Install builds the agent's image from the source tree at root, loads it, and applies config/ with the overlay.
+// api is the control-plane API's TCP address on this machine. It returns when the rollout is complete, which takes
+// a minute or so if the agent has to be compiled.
+func Install(ctx context.Context, c *cluster.Cluster, root string, credentials *Credentials, api string) (*Operator, error) {
+	binaries, err := cluster.FindBinaries(ctx, nil, cluster.Kubectl)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	o := &Operator{cluster: c, client: client, kubectl: binaries[cluster.Kubectl]}
+	archive := filepath.Join(c.Dir(), "agent-image.tar")
+	if err := image.Agent(ctx, root, archive, imageRef); err != nil {
+		return nil, err
+	}
+	if err := c.LoadImage(ctx, archive); err != nil {
+		return nil, err
+	}
+	if err := c.Publish(ctx, apiService, api); err != nil {
+		return nil, err
+	}
+	if err := o.createSecrets(ctx, credentials); err != nil {
+		return nil, err
+	}
+	overlay := filepath.Join(root, "internal", "e2e", "operator", "overlay")
+	if _, err := o.Kubectl(ctx, "apply", "--server-side", "-k", overlay); err != nil {
+		return nil, err
+	}
+	return o, o.AwaitRollout(ctx)
+}
+
+// createSecrets creates the namespace, and the Secrets that the Deployment mounts.
+func (o *Operator) createSecrets(ctx context.Context, credentials *Credentials) error {
+	pair, err := credentials.authority.Client(Name)
+	if err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
+	if _, err := o.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace: %w", err)
+	}
+	for name, data := range map[string]map[string][]byte{
+		Name + "-cert": {"tls.crt": pair.Cert, "tls.key": pair.Key},
+		Name + "-ca":   {"tls.crt": credentials.authority.CertPEM()},
+	} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+		if _, err := o.client.CoreV1().Secrets(Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create Secret: %w", err)
+		}
+	}
+	return nil
+}
+
+// Kubectl runs kubectl as the cluster's administrator, and returns what it printed.
+func (o *Operator) Kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, o.kubectl, args...) //nolint:gosec // kubectl, with the arguments of tests
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+o.cluster.Kubeconfig())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %v: %w\n%s", args, err, out)
+	}
+	return string(out), nil
+}
+
+// AwaitRollout waits until the Deployment's pods are those of its newest template, and available.
+func (o *Operator) AwaitRollout(ctx context.Context) error {
+	_, err := o.Kubectl(ctx, "rollout", "status", "deployment/"+Name, "-n", Namespace, "--timeout="+rolloutTimeout)
+	if err == nil {
+		return nil
+	}
+	why, _ := o.Kubectl(ctx, "get", "pods,events", "-n", Namespace, "-o", "wide")
+	logs, _ := o.Kubectl(ctx, "logs", "deployment/"+Name, "-n", Namespace, "--tail=20")
+	return fmt.Errorf("install the agent: %w\n%s\n%s", err, why, logs)
+}
+
+// Pods returns the agent's pods that are not being deleted.
+func (o *Operator) Pods(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := o.client.CoreV1().Pods(Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + Name})
+	if err != nil {
+		return nil, fmt.Errorf("list the agent's pods: %w", err)
+	}
+	var live []corev1.Pod
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			live = append(live, pod)
+		}
+	}
+	return live, nil
+}
+
+// Logs returns what all of the agent's pods have logged.
+func (o *Operator) Logs(ctx context.Context) (string, error) {
+	return o.Kubectl(ctx, "logs", "-n", Namespace, "-l", "app.kubernetes.io/name="+Name, "--tail=-1", "--prefix")
+}

@@ -1,0 +1,195 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// history is a scene in which the Deployment changed, was deleted and created again, and an Event was repeated, with
+// all that the control plane was told of it.
+type history struct {
+	*scene
+	writes []Write
+}
+
+// The writes of a history, by what they say.
+const (
+	addedOld = iota
+	modifiedOld
+	eventOnce
+	deletedOld
+	addedNew
+	eventTwice
+	modifiedNew
+	status
+)
+
+func newHistory() *history {
+	h := &history{scene: newScene()}
+	h.sees(deployments, "web", "deployment", "8")
+	h.loses("deployment")
+	h.sees(deployments, "web", "again", "20")
+	h.sees(deployments, "web", "again", "100")
+	ev := h.events["e2"].DeepCopy()
+	ev.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(micro.Add(time.Minute))}
+	h.sawEvent(ev, false)
+	h.writes = []Write{
+		addedOld:    operationWrite("ADDED", "deployment", "7"),
+		modifiedOld: operationWrite("MODIFIED", "deployment", "8"),
+		eventOnce:   eventWrite("POST", "", micro),
+		deletedOld:  operationWrite("DELETED", "", ""),
+		addedNew:    operationWrite("ADDED", "again", "20"),
+		eventTwice:  eventWrite("PATCH", "/5", micro.Add(time.Minute)),
+		modifiedNew: operationWrite("MODIFIED", "again", "100"),
+		status:      {"PATCH", fmt.Sprintf("/v0/workload-instances/%d", webID), []byte(`{"Status":"Healthy"}`)},
+	}
+	return h
+}
+
+func operationWrite(operation string, uid types.UID, version string) Write {
+	body := fmt.Sprintf(`{"LastOperation":%q}`, operation)
+	if uid != "" {
+		body = fmt.Sprintf(`{"LastOperation":%q,"RuntimeDefinition":{"metadata":{"uid":%q,"resourceVersion":%q}}}`, operation, uid, version)
+	}
+	return Write{"PATCH", fmt.Sprintf("/v0/workload-resource-instances/%d", resourceID), []byte(body)}
+}
+
+func eventWrite(method, row string, when time.Time) Write {
+	body := fmt.Appendf(nil, `{"RuntimeEventUID":"e2","Reason":"Scheduled","Timestamp":%q}`, when.Format(time.RFC3339Nano))
+	return Write{method, "/v0/workload-events" + row, body}
+}
+
+// drop leaves one write out.
+func (h *history) drop(i int) { h.writes = slices.Delete(h.writes, i, i+1) }
+
+// move makes one write come right before another.
+func (h *history) move(i, before int) {
+	moved := h.writes[i]
+	h.drop(i)
+	h.writes = slices.Insert(h.writes, before, moved)
+}
+
+func TestCheckOrderAccepts(t *testing.T) {
+	for reason, change := range map[string]func(*history){
+		"everything in order": func(*history) {},
+		"a version left out":  func(h *history) { h.drop(modifiedOld) },
+		"a write repeated": func(h *history) {
+			for i := status; i >= 0; i-- {
+				h.writes = slices.Insert(h.writes, i, h.writes[i])
+			}
+		},
+		"versions and times that an interrupted oracle did not see": func(h *history) {
+			h.Interrupted()
+			h.writes[modifiedOld], h.writes[eventOnce] = operationWrite("MODIFIED", "deployment", "9"), eventWrite("POST", "", at)
+		},
+		"an ambiguous first report repeated in a newer version": func(h *history) {
+			h.writes[modifiedOld] = operationWrite("ADDED", "deployment", "8")
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			h := newHistory()
+			change(h)
+			if differences := h.CheckOrder(h.writes, h.workloads); len(differences) > 0 {
+				t.Errorf("expected no difference, got\n%s", strings.Join(differences, "\n"))
+			}
+		})
+	}
+}
+
+func TestCheckOrderReports(t *testing.T) {
+	const web = "web: expected the agent to report Deployment web "
+	const event = "expected the agent to report Event Scheduled (e2) "
+	for reason, c := range map[string]struct {
+		change func(*history)
+		want   []string
+	}{
+		"versions reversed": {
+			func(h *history) {
+				h.writes[addedOld], h.writes[modifiedOld] = operationWrite("ADDED", "deployment", "8"), operationWrite("MODIFIED", "deployment", "7")
+			},
+			[]string{web + "in order, it told version 7 of deployment after 8"},
+		},
+		"versions reversed that differ in length": {
+			func(h *history) {
+				h.writes[addedNew], h.writes[modifiedNew] = operationWrite("ADDED", "again", "100"), operationWrite("MODIFIED", "again", "20")
+			},
+			[]string{web + "in order, it told version 20 of again after 100"},
+		},
+		"no DELETED between two incarnations": {
+			func(h *history) { h.drop(deletedOld) },
+			[]string{web + "as DELETED before it is created again, it told of again right after deployment"},
+		},
+		"DELETED after the next incarnation": {
+			func(h *history) { h.move(deletedOld, modifiedNew) },
+			[]string{
+				web + "as DELETED before it is created again, it told of again right after deployment",
+				web + "as DELETED when it is, but again is there",
+			},
+		},
+		"an incarnation that comes again": {
+			func(h *history) { h.writes = append(h.writes, operationWrite("MODIFIED", "deployment", "8")) },
+			[]string{
+				web + "in order, it told MODIFIED of deployment again after again",
+				web + "as DELETED before it is created again, it told of deployment right after again",
+				web + "as ADDED at first, it told MODIFIED of deployment",
+			},
+		},
+		"a change after DELETED": {
+			func(h *history) { h.move(deletedOld, modifiedOld) },
+			[]string{web + "as DELETED at last, it told MODIFIED of deployment afterwards"},
+		},
+		"an incarnation that was never ADDED": {
+			func(h *history) { h.drop(addedNew) },
+			[]string{web + "as ADDED at first, it told MODIFIED of again"},
+		},
+		"DELETED of what is there": {
+			func(h *history) { h.writes = append(h.writes, h.writes[deletedOld]) },
+			[]string{web + "as DELETED when it is, but again is there"},
+		},
+		"a version that the cluster never had": {
+			func(h *history) { h.writes[modifiedNew] = operationWrite("MODIFIED", "again", "101") },
+			[]string{web + `in versions that the cluster had, it told MODIFIED of version 101 of "again"`},
+		},
+		"an object that the cluster never had, told to an interrupted oracle too": {
+			func(h *history) {
+				h.Interrupted()
+				h.writes = append(h.writes, h.writes[deletedOld], operationWrite("ADDED", "never", "101"))
+				h.objects["again"] = object{fullName: h.objects["again"].fullName, uid: "again", deleted: true, versions: []string{"20", "100"}}
+			},
+			[]string{web + `in versions that the cluster had, it told ADDED of version 101 of "never"`},
+		},
+		"a row of nobody": {
+			func(h *history) {
+				h.writes = append(h.writes, Write{"PATCH", "/v0/workload-resource-instances/3", []byte("{}")})
+			},
+			[]string{"expected the agent to report resources of workloads only, it wrote to row 3"},
+		},
+		"a body cut off": {
+			func(h *history) { h.writes[modifiedNew].Body = h.writes[modifiedNew].Body[:20] },
+			[]string{web + "as JSON, it wrote unexpected end of JSON input"},
+		},
+		"an Event's times reversed": {
+			func(h *history) { h.move(eventTwice, eventOnce) },
+			[]string{event + "in order, it told 2026-07-01T12:00:00.123456Z after 2026-07-01T12:01:00.123456Z"},
+		},
+		"an Event's time that it never had": {
+			func(h *history) { h.writes[eventOnce] = eventWrite("POST", "", at) },
+			[]string{event + "with times that it had, it told 2026-07-01T12:00:00Z"},
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			h := newHistory()
+			c.change(h)
+			if differences := h.CheckOrder(h.writes, h.workloads); !slices.Equal(differences, c.want) {
+				t.Errorf("expected\n%s\ngot\n%s", strings.Join(c.want, "\n"), strings.Join(differences, "\n"))
+			}
+		})
+	}
+}

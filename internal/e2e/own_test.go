@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+// ownRows returns the rows of Events that the agent made, whose UIDs have parts.
+func (w *world) ownRows(reason string) []controlplane.WorkloadEvent {
+	w.Helper()
+	return slices.DeleteFunc(w.allEvents(), func(row controlplane.WorkloadEvent) bool {
+		return !strings.Contains(*row.RuntimeEventUID, "/") || !strings.HasPrefix(*row.Reason, reason)
+	})
+}
+
+// clusterRows returns the others.
+func (w *world) clusterRows() []controlplane.WorkloadEvent {
+	w.Helper()
+	return slices.DeleteFunc(w.allEvents(), func(row controlplane.WorkloadEvent) bool { return strings.Contains(*row.RuntimeEventUID, "/") })
+}
+
+func (w *world) patchStatus(obj *unstructured.Unstructured, patch string) {
+	w.Helper()
+	resource, err := w.upstream.Resource(obj)
+	w.must(err)
+	_, err = resource.Patch(w.ctx, obj.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, "status")
+	w.must(err)
+}
+
+// awaitStatusRow waits until the change that stands in a ThreeportWorkload's status has a row, and returns it.
+func (w *world) awaitStatusRow(d upstream.Deployed, health string) controlplane.WorkloadEvent {
+	w.Helper()
+	var found controlplane.WorkloadEvent
+	w.eventually(30*time.Second, "a row that says that "+d.Name+" is "+health, func() error {
+		cr, err := w.status(d.Name)
+		if err != nil || cr.Status.Health != health || cr.Status.HealthSince == nil {
+			return errors.Join(err, fmt.Errorf("it is %q", cr.Status.Health))
+		}
+		uid := fmt.Sprintf("%s/%s/%s", cr.UID, cr.Status.HealthSince.UTC().Format(time.RFC3339), health)
+		rows := w.ownRows("Workload" + health)
+		at := slices.IndexFunc(rows, func(row controlplane.WorkloadEvent) bool { return *row.RuntimeEventUID == uid })
+		if at < 0 {
+			return fmt.Errorf("none of the %d rows is %s", len(rows), uid)
+		}
+		found = rows[at]
+		return nil
+	})
+	return found
+}
+
+// lose ends the agent and its state at once.
+func (w *world) lose(state string) {
+	w.Helper()
+	w.agent.Kill()
+	w.must(os.Remove(filepath.Join(state, "state.db")))
+}
+
+// What Kubernetes writes no Event for is a row all the same: one, whatever becomes of the agent and its state.
+func TestEndsOfContainersAreReportedOnce(t *testing.T) {
+	state := t.TempDir()
+	w := newWorld(t, "--state-dir="+state)
+	d := w.deploy("single", pod("single"))
+	w.expectStatus(d, "Healthy")
+	healthy := w.awaitStatusRow(d, "Healthy")
+	if *healthy.Type != "Normal" || *healthy.WorkloadInstanceID != d.InstanceID {
+		t.Errorf("the row about the first change is %s for instance %d, want Normal for %d", *healthy.Type, *healthy.WorkloadInstanceID, d.InstanceID)
+	}
+	p := w.getObject(d.Objects[0])
+	at := time.Now().UTC().Truncate(time.Second)
+	status := func(restarts int, reason string) string {
+		return fmt.Sprintf(`{"status":{"containerStatuses":[{"name":"app","image":"example/app:1","imageID":"a","ready":true,"started":true,
+			"restartCount":%[1]d,"containerID":"c%[1]d","state":{"running":{"startedAt":%[2]q}},
+			"lastState":{"terminated":{"exitCode":137,"reason":%[3]q,"containerID":"c%[4]d","finishedAt":%[2]q}}}]}}`,
+			restarts, at.Add(time.Duration(restarts)*time.Second).Format(time.RFC3339), reason, restarts-1)
+	}
+	w.patchStatus(p, status(1, "OOMKilled"))
+	w.agree(tracked(d)...)
+	rows := w.ownRows("OOMKilled")
+	if len(rows) != 1 {
+		t.Fatalf("%d rows tell of the container that was killed, want one", len(rows))
+	}
+	if uid := fmt.Sprintf("%s/app/1", p.GetUID()); *rows[0].RuntimeEventUID != uid || *rows[0].Type != "Warning" ||
+		!rows[0].Timestamp.Equal(at.Add(time.Second)) || *rows[0].WorkloadResourceInstanceID != d.Resources[0].ThreeportID {
+		t.Errorf("the row is %s %s at %s for resource %d, want %s Warning at %s for %d", *rows[0].RuntimeEventUID, *rows[0].Type, rows[0].Timestamp,
+			*rows[0].WorkloadResourceInstanceID, uid, at.Add(time.Second), d.Resources[0].ThreeportID)
+	}
+	// It is killed with its state, and without; and there is news while it is not there.
+	for restarts := 2; restarts <= 5; restarts++ {
+		if restarts%2 == 0 {
+			w.agent.Kill()
+		} else {
+			w.lose(state)
+		}
+		w.patchStatus(p, status(restarts, "Error"))
+		w.restart(state)
+		w.agree(tracked(d)...)
+	}
+	w.expectEachOnce()
+	if n := len(w.ownRows("ContainerRestarted")) + len(w.ownRows("OOMKilled")); n != 5 {
+		t.Errorf("%d rows tell of 5 ends", n)
+	}
+}
+
+// expectEachOnce expects every Event, whoever made it, to have one row.
+func (w *world) expectEachOnce() {
+	w.Helper()
+	rows := map[string]int{}
+	for _, row := range w.allEvents() {
+		rows[*row.RuntimeEventUID]++
+		if n := rows[*row.RuntimeEventUID]; n > 1 {
+			w.Errorf("%d rows have the UID %s (%s)", n, *row.RuntimeEventUID, *row.Reason)
+		}
+	}
+}
+
+// A crash loop is told end by end, and each change of the workload's health, while the agent is killed again and again.
+func TestCrashLoopIsToldOnce(t *testing.T) {
+	state := t.TempDir()
+	w := newWorld(t, "--state-dir="+state)
+	d := w.deploy("web", failingDeployment("web", 2, "oom"))
+	for turn := range 4 {
+		w.eventually(45*time.Second, "more containers to be killed", func() error {
+			if n := len(w.ownRows("OOMKilled")); n < 2*(turn+1) {
+				return fmt.Errorf("%d rows tell of it", n)
+			}
+			return nil
+		})
+		if turn%2 == 0 {
+			w.lose(state)
+		} else {
+			w.agent.Kill()
+		}
+		w.restart(state)
+	}
+	w.expectStatus(d, "Down")
+	row := w.awaitStatusRow(d, "Down")
+	if *row.Type != "Warning" || !strings.Contains(*row.Message, " ← ReplicaSet web-") {
+		t.Errorf("the row about it is %s: %q, want a Warning with the chain to the pods", *row.Type, *row.Message)
+	}
+	w.patch(d.Objects[0], `{"spec":{"replicas":0}}`)
+	w.expectStatus(d, "Healthy")
+	w.awaitStatusRow(d, "Healthy")
+	w.agree(tracked(d)...)
+	w.expectEachOnce()
+}
+
+// A row that the agent made is restored like those of the cluster's Events.
+func TestOwnRowsAreRestored(t *testing.T) {
+	w := newWorld(t, "--resync-interval=5s")
+	d := w.deploy("single", pod("single"))
+	w.expectStatus(d, "Healthy")
+	gone := w.awaitStatusRow(d, "Healthy")
+	w.patchStatus(w.getObject(d.Objects[0]), fmt.Sprintf(`{"status":{"containerStatuses":[{"name":"app","image":"a","imageID":"a","ready":true,
+		"restartCount":1,"state":{"running":{}},"lastState":{"terminated":{"exitCode":1,"reason":"Error","finishedAt":%q}}}]}}`,
+		time.Now().UTC().Format(time.RFC3339)))
+	w.agree(tracked(d)...)
+	rows := w.ownRows("ContainerRestarted")
+	if len(rows) != 1 {
+		t.Fatalf("%d rows tell of the container that was restarted, want one", len(rows))
+	}
+	w.byHand(http.MethodDelete, fmt.Sprintf("/v0/workload-events/%d", *rows[0].ID), "")
+	w.byHand(http.MethodPatch, fmt.Sprintf("/v0/workload-events/%d", *gone.ID), `{"Message":"by hand"}`)
+	w.eventually(45*time.Second, "the rows to be as they were", func() error {
+		again := w.ownRows("ContainerRestarted")
+		told := w.awaitStatusRow(d, "Healthy")
+		if len(again) != 1 || *again[0].Message != *rows[0].Message || *told.Message != *gone.Message {
+			return fmt.Errorf("%d rows tell of the restart, and the change is told as %q", len(again), *told.Message)
+		}
+		return nil
+	})
+	w.agree(tracked(d)...)
+}

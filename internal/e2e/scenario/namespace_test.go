@@ -1,0 +1,53 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
+)
+
+func TestPrepareWaitsForWhatPodsNeed(t *testing.T) {
+	made := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "app", Name: name} }
+	account := &corev1.ServiceAccount{ObjectMeta: made("default")}
+	certificates := &corev1.ConfigMap{ObjectMeta: made(recording.RootCertificates)}
+	tests := []struct {
+		reason string
+		there  []runtime.Object
+		want   error
+	}{
+		{"both are there", []runtime.Object{account, certificates}, nil},
+		{"no ServiceAccount", []runtime.Object{certificates}, context.DeadlineExceeded},
+		{"no certificates", []runtime.Object{account}, context.DeadlineExceeded},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			env := Env{Client: client(t, tt.there...), Namespace: "app"}
+			if err := env.Prepare(ctx); !errors.Is(err, tt.want) {
+				t.Errorf("%s: got %v, want %v", tt.reason, err, tt.want)
+			}
+			namespaces := env.Client.Resource(namespaceResource)
+			if _, err := namespaces.Get(ctx, "app", metav1.GetOptions{}); tt.want == nil && err != nil {
+				t.Errorf("%s: the namespace is not there: %v", tt.reason, err)
+			}
+			if tt.want != nil {
+				return
+			}
+			if err := env.Remove(ctx); err != nil {
+				t.Errorf("%s: %v", tt.reason, err)
+			}
+			if _, err := namespaces.Get(ctx, "app", metav1.GetOptions{}); err == nil {
+				t.Errorf("%s: the namespace is still there", tt.reason)
+			}
+		})
+	}
+}

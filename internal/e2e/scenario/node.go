@@ -1,0 +1,21 @@
+package scenario
+
+import (
+	"context"
+
+	"github.com/threeport/threeport-agent/hack/cluster"
+)
+
+// ClusterNode is the real node of a local cluster.
+type ClusterNode struct{ Cluster *cluster.Cluster }
+
+// Name is that of the Node object.
+func (ClusterNode) Name() string { return cluster.RealNodeName }
+
+// StopKubelet kills the kubelet; containers go on.
+func (n ClusterNode) StopKubelet(context.Context) error { return n.Cluster.Kill(cluster.Kubelet) }
+
+// StartKubelet starts it again.
+func (n ClusterNode) StartKubelet(ctx context.Context) error {
+	return n.Cluster.Restart(ctx, cluster.Kubelet)
+}

@@ -1,0 +1,156 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
+)
+
+func client(t *testing.T, objects ...runtime.Object) dynamic.Interface {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewSimpleDynamicClient(scheme, objects...)
+}
+
+// after is a check that passes once it was asked n times.
+func after(n int) Check {
+	return func(recording.Snapshot) error {
+		if n--; n >= 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	}
+}
+
+func TestPlayTakesTheStepsInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		do := func(what string) func(context.Context, Env) error {
+			return func(context.Context, Env) error { log = append(log, what); return nil }
+		}
+		s := Scenario{Name: "test", Steps: []Step{
+			{Reached: after(3)},
+			{Moment: "a", Do: do("do a"), Reached: after(0)},
+			{Moment: "b", Reached: after(2)},
+			{Do: do("do c"), Reached: after(0)},
+		}}
+		begin := time.Now()
+		err := s.Play(t.Context(), Env{Client: client(t), Namespace: "app"}, func(_ context.Context, step Step, _ recording.Snapshot) error {
+			log = append(log, "seen "+step.Moment)
+			return nil
+		})
+		if want := []string{"do a", "seen a", "seen b", "do c"}; err != nil || !slices.Equal(log, want) {
+			t.Errorf("got %v, %v, want %v", log, err, want)
+		}
+		if took := time.Since(begin); took != 5*lookEvery {
+			t.Errorf("it took %s, want five looks", took)
+		}
+	})
+}
+
+func TestPlayTellsWhatIsMissing(t *testing.T) {
+	boom := errors.New("boom")
+	never := func(recording.Snapshot) error { return errors.New("it is not Ready") }
+	tests := []struct {
+		reason string
+		step   Step
+		seen   error
+		want   string
+	}{
+		{"what is to be done fails", Step{Moment: "a", Do: func(context.Context, Env) error { return boom }, Reached: after(0)}, nil, "scenario test, a: boom"},
+		{"the moment never comes", Step{Moment: "a", Reached: never, Within: time.Minute}, nil, "wait for a: context deadline exceeded; last: it is not Ready"},
+		{"neither does one without a name", Step{Reached: never}, nil, "wait for step 1: context deadline exceeded; last: it is not Ready"},
+		{"who sees it is not content", Step{Moment: "a", Reached: after(0)}, boom, "scenario test, at a: boom"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				err := Scenario{Name: "test", Steps: []Step{tt.step}}.Play(t.Context(), Env{Client: client(t), Namespace: "app"},
+					func(context.Context, Step, recording.Snapshot) error { return tt.seen })
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("got %v, want %q", err, tt.want)
+				}
+				if took := time.Since(begin); took > lookFor || tt.step.Within > 0 && took != tt.step.Within {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
+
+func TestAwaitSecond(t *testing.T) {
+	tests := []struct {
+		reason       string
+		second, from int
+		want         time.Duration
+	}{
+		{"any time will do", 0, 42, 0},
+		{"it is still to come in this minute", 3, 1, 2 * time.Second},
+		{"it is over in this minute", 3, 10, 53 * time.Second},
+		{"it is just now", 3, 3, time.Minute},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.NewTimer(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + time.Duration(tt.from)*time.Second)))
+			<-start.C
+			begin := time.Now()
+			if err := (Scenario{Second: tt.second}).AwaitSecond(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if got := time.Since(begin); got != tt.want {
+				t.Errorf("%s: it waited for %s, want %s", tt.reason, got, tt.want)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (Scenario{Second: 1}).AwaitSecond(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it does not end with the context: %v", err)
+	}
+}
+
+// kubelet counts what is done to it.
+type kubelet struct{ stopped, started int }
+
+func (*kubelet) Name() string                         { return "node-real" }
+func (k *kubelet) StopKubelet(context.Context) error  { k.stopped++; return nil }
+func (k *kubelet) StartKubelet(context.Context) error { k.started++; return nil }
+
+func TestScenariosOfTheNodeActOnIt(t *testing.T) {
+	for _, s := range node() {
+		k := &kubelet{}
+		env := Env{Client: client(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-real"}}), Namespace: "app", Node: k}
+		for _, step := range s.Steps {
+			if step.Do == nil {
+				continue
+			}
+			if err := step.Do(t.Context(), env); err != nil {
+				t.Error(err)
+			}
+		}
+		if k.stopped != 1 || k.started != 1 {
+			t.Errorf("%s: the kubelet was stopped %d times and started %d times", s.Name, k.stopped, k.started)
+		}
+		at, err := s.Take(t.Context(), env)
+		if err != nil || len(at.Objects) != 1 {
+			t.Errorf("%s: it sees %d objects, want the node: %v", s.Name, len(at.Objects), err)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package recording
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// generated is a name that the API server or a controller made up, whoever still bears it.
+type generated struct {
+	name   string
+	kind   string
+	prefix string    // of the names of its siblings
+	born   time.Time // when it was made, or heard of first
+	// content is how it fares: everything about it but names, and its times in the recording.
+	content string
+}
+
+// census finds the names that were generated.
+type census struct {
+	draft
+	clock    clock
+	prefixes map[string]string // prefix → kind of those who bear it
+	found    map[string]*generated
+}
+
+// generatedNames returns the names that differ each time, siblings together and in an order that a repeat gives
+// again: by age where they are of different age, by how they fare where they are not.
+func generatedNames(d draft, times clock) [][]*generated {
+	c := census{draft: d, clock: times, prefixes: map[string]string{}, found: map[string]*generated{}}
+	for _, obj := range d.objects {
+		switch kind := obj.GetKind(); {
+		case obj.GetGenerateName() != "":
+			c.prefixes[obj.GetGenerateName()] = kind
+		case kind == "ReplicaSet" || kind == "Job" || kind == "DaemonSet":
+			c.prefixes[obj.GetName()+"-"] = podKind
+		}
+	}
+	for _, obj := range d.objects {
+		born := obj.GetCreationTimestamp().UTC()
+		c.add(obj.GetName(), born)
+		if cron := ownerOf(obj, "CronJob"); cron != "" {
+			c.found[obj.GetName()] = &generated{name: obj.GetName(), kind: "Job", prefix: cron + "-", born: born}
+		}
+	}
+	for _, h := range d.events {
+		for _, name := range append(token.FindAllString(h.text("message"), -1), h.about.name) {
+			c.add(name, h.first)
+		}
+	}
+	c.describe()
+	return c.siblings()
+}
+
+// add notes a name, if it is one that was generated.
+func (c *census) add(name string, born time.Time) {
+	cut := strings.LastIndexByte(name, '-') + 1
+	kind, ok := c.prefixes[name[:cut]]
+	if ok && c.found[name] == nil && randomSuffix.MatchString(name[cut:]) {
+		c.found[name] = &generated{name: name, kind: kind, prefix: name[:cut], born: born}
+	}
+}
+
+// describe sets what tells siblings apart.
+func (c *census) describe() {
+	for _, g := range c.found {
+		var text strings.Builder
+		for _, obj := range c.objects {
+			if obj.GetKind() == g.kind && obj.GetName() == g.name {
+				fmt.Fprintf(&text, "there %v\n", rewriteTexts(obj.Object, c.anonymous(g.name)))
+			}
+		}
+		for _, h := range c.events {
+			if h.about.kind == g.kind && h.about.name == g.name {
+				for _, field := range []string{"eventTime", "firstTimestamp", "lastTimestamp", "type", "reason", "message"} {
+					fmt.Fprint(&text, c.anonymous(g.name)(h.text(field)), " ")
+				}
+				fmt.Fprintln(&text, h.count())
+			}
+		}
+		g.content = text.String()
+	}
+}
+
+// anonymous returns a function that removes from a text what differs each time.
+func (c *census) anonymous(self string) func(string) string {
+	return func(text string) string {
+		text = c.clock.rewrite(text)
+		text = uuid.ReplaceAllString(text, "uid")
+		text = identifier.ReplaceAllString(text, "id")
+		text = address.ReplaceAllString(text, "address")
+		text = accessVolume.ReplaceAllString(text, theAccessVolume)
+		return token.ReplaceAllStringFunc(text, func(t string) string {
+			switch {
+			case t == self:
+				return "self"
+			case c.found[t] != nil:
+				return "other"
+			}
+			return t
+		})
+	}
+}
+
+// siblings groups the names, Jobs first, and orders each group.
+func (c *census) siblings() [][]*generated {
+	groups := map[string][]*generated{}
+	for _, g := range c.found {
+		groups[g.prefix] = append(groups[g.prefix], g)
+	}
+	var out [][]*generated
+	for _, group := range groups {
+		slices.SortFunc(group, func(a, b *generated) int { return a.born.Compare(b.born) })
+		for rest := group; len(rest) > 0; {
+			n := 1
+			for n < len(rest) && rest[n].born.Sub(rest[n-1].born) < burstGap {
+				n++
+			}
+			// Those of the same content may change places: nothing tells them apart.
+			slices.SortFunc(rest[:n], func(a, b *generated) int { return strings.Compare(a.content, b.content) })
+			rest = rest[n:]
+		}
+		out = append(out, group)
+	}
+	slices.SortFunc(out, func(a, b []*generated) int { return rank(a[0].kind) - rank(b[0].kind) })
+	return out
+}
+
+// ownerOf returns the name of an object's owner of a kind; empty if it has none.
+func ownerOf(obj *unstructured.Unstructured, kind string) string {
+	for _, owner := range obj.GetOwnerReferences() {
+		if owner.Kind == kind {
+			return owner.Name
+		}
+	}
+	return ""
+}

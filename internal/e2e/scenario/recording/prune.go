@@ -1,0 +1,47 @@
+package recording
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// noise are the fields that tell nothing about how a workload fares, and differ each time.
+var noise = [][]string{
+	{"metadata", "managedFields"},
+	{"metadata", "resourceVersion"},
+	{"metadata", "selfLink"},
+	{"involvedObject", "resourceVersion"},
+	{"related", "resourceVersion"},
+	{"series"}, // whether the scheduler tried again by now
+}
+
+// ofPods are the fields of a Pod that do.
+var ofPods = [][]string{
+	{"status", "resources"}, // of control groups of version 1: now and then a limit of 2^63 bytes where there is none
+}
+
+// machine are the fields of a Node that describe the machine.
+var machine = [][]string{
+	{"metadata", "annotations"},
+	{"status", "addresses"},
+	{"status", "allocatable"},
+	{"status", "capacity"},
+	{"status", "daemonEndpoints"},
+	{"status", "features"},
+	{"status", "images"},
+	{"status", "nodeInfo"},
+	{"status", "runtimeHandlers"},
+	{"status", "volumesAttached"},
+	{"status", "volumesInUse"},
+}
+
+// prune removes what is noise from a copy of an object.
+func prune(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out := obj.DeepCopy()
+	for _, path := range noise {
+		unstructured.RemoveNestedField(out.Object, path...)
+	}
+	for _, path := range map[string][][]string{podKind: ofPods, nodeKind: machine}[obj.GetKind()] {
+		unstructured.RemoveNestedField(out.Object, path...)
+	}
+	return out
+}

@@ -1,0 +1,46 @@
+package recording
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Snapshot is what an API server holds of the workloads in a namespace at one time.
+type Snapshot struct {
+	Namespace string
+	// Taken is when it was read: the time of the moment.
+	Taken time.Time
+	// Objects are all of them but Events.
+	Objects []*unstructured.Unstructured
+	Events  []*unstructured.Unstructured
+}
+
+// Of returns a snapshot's objects of a type, such as Of[corev1.Pod]: the one whose name is the kind.
+func Of[T any](s Snapshot) ([]T, error) {
+	kind := reflect.TypeFor[T]().Name()
+	from := s.Objects
+	if kind == eventKind {
+		from = s.Events
+	}
+	var out []T
+	for _, obj := range from {
+		if obj.GetKind() != kind {
+			continue
+		}
+		var typed T
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(obj.Object, &typed, true); err != nil {
+			return nil, fmt.Errorf("read %s %s: %w", kind, obj.GetName(), err)
+		}
+		out = append(out, typed)
+	}
+	return out, nil
+}
+
+// Listed reports whether an object was deployed by itself, and not made for another one.
+func Listed(obj *unstructured.Unstructured) bool {
+	return len(obj.GetOwnerReferences()) == 0 && obj.GetKind() != nodeKind
+}

@@ -1,0 +1,124 @@
+package recording
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Namespace is that of every recording.
+const Namespace = "app"
+
+// draft is a snapshot that is being normalised.
+type draft struct {
+	objects []*unstructured.Unstructured
+	events  []*happening // in the order in which they happened
+}
+
+// Text returns a snapshot in its normal form, with a comment at its head: the listed objects, those that were made
+// for them, then the Events. The snapshot is not changed.
+func Text(s Snapshot, comment string) ([]byte, error) {
+	d := draft{events: newHappenings(s.Events)}
+	for _, obj := range s.Objects {
+		d.objects = append(d.objects, prune(obj))
+	}
+	c := newClock(d.times())
+	words := d.dictionary(c)
+	words.tokens[s.Namespace] = Namespace
+	for _, obj := range d.objects {
+		obj.Object = rewriteMap(rewriteMap(obj.Object, c.rewrite), words.rewrite)
+	}
+	for _, h := range d.events {
+		h.Object = rewriteMap(rewriteMap(h.Object, c.rewrite), words.rewrite)
+		h.about.name, h.about.uid = h.text("involvedObject", "name"), h.text("involvedObject", "uid")
+	}
+	d.order()
+	d.nameEvents()
+	return d.print(comment, c.moment(s.Taken))
+}
+
+// times returns the times that make bursts. Not among them are those that say until when something went on, which
+// depends on when the moment was looked at: an Event's last time, unless its count is exact, and a node's
+// heartbeats.
+func (d draft) times() []time.Time {
+	var all, ofNodes []time.Time
+	for _, obj := range d.objects {
+		eachText(obj.Object, func(key, text string) {
+			switch t, ok := instant(text); {
+			case !ok || key == "lastHeartbeatTime":
+			case obj.GetKind() == nodeKind:
+				ofNodes = append(ofNodes, t)
+			default:
+				all = append(all, t)
+			}
+		})
+	}
+	for _, h := range d.events {
+		for _, field := range []string{"eventTime", "firstTimestamp", "lastTimestamp"} {
+			if t, ok := instant(h.text(field)); ok && (h.exact || field != "lastTimestamp") {
+				all = append(all, t)
+			}
+		}
+	}
+	if c := newClock(all); len(c) > 0 { // what happened to a node before is long ago
+		for _, t := range ofNodes {
+			if c.at(t).After(longAgo) {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
+}
+
+// nameEvents gives each Event a name and a UID by its place.
+func (d draft) nameEvents() {
+	for i, h := range d.events {
+		first := epoch
+		for _, field := range []string{"eventTime", "firstTimestamp"} {
+			if t, ok := instant(h.text(field)); ok {
+				first = t
+			}
+		}
+		nanos := first.Add(time.Duration(i+1) * time.Millisecond).UnixNano()
+		h.SetName(h.about.name + "." + strconv.FormatInt(nanos, 16))
+		h.SetUID(placeholder(eventKind, fmt.Sprintf("%03d", i+1)))
+	}
+}
+
+// print writes the documents, and numbers what else differs each time.
+func (d draft) print(comment string, moment time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	for line := range strings.Lines(strings.TrimSpace(comment)) {
+		fmt.Fprintln(&out, strings.TrimSpace("# "+strings.TrimSpace(line)))
+	}
+	fmt.Fprintln(&out, takenLine+moment.Format(time.RFC3339))
+	separator := ""
+	write := func(obj *unstructured.Unstructured) error {
+		text, err := yaml.Marshal(obj.Object)
+		if err != nil {
+			return fmt.Errorf("write %s %s: %w", obj.GetKind(), obj.GetName(), err)
+		}
+		out.WriteString(separator)
+		out.Write(text)
+		separator = "---\n"
+		return nil
+	}
+	for _, obj := range d.objects {
+		if err := write(obj); err != nil {
+			return nil, err
+		}
+	}
+	for _, h := range d.events {
+		if err := write(h.Unstructured); err != nil {
+			return nil, err
+		}
+	}
+	text := digest.ReplaceAllString(out.String(), theDigest)
+	text = number(text, identifier, "container-%d")
+	return []byte(number(text, uuid, "uid-unknown-%d")), nil
+}

@@ -1,0 +1,81 @@
+package recording
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Texts that differ each time, and tell nothing.
+var (
+	// token is what may be a name or a UID as a whole.
+	token = regexp.MustCompile(`[A-Za-z0-9-]+`)
+	// randomSuffix ends a name that was generated (k8s.io/apimachinery/pkg/util/rand: no vowels, no 0, 1 and 3).
+	randomSuffix = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+
+	accessVolume = regexp.MustCompile(`\bkube-api-access-[a-z0-9]{5}\b`)
+	scheduler    = regexp.MustCompile(`^default-scheduler-.+$`)
+	address      = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
+	uuid         = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
+	digest       = regexp.MustCompile(`\bsha256:[0-9a-f]{64}\b`)
+	identifier   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+)
+
+// What stands for them in a recording.
+const (
+	theAccessVolume = "kube-api-access-00000"
+	theScheduler    = "default-scheduler"
+	theDigest       = "sha256:image"
+)
+
+// dictionary replaces tokens, and addresses.
+type dictionary struct {
+	tokens, addresses map[string]string
+}
+
+func newDictionary() dictionary {
+	return dictionary{tokens: map[string]string{}, addresses: map[string]string{}}
+}
+
+// rewrite replaces what is in the dictionary, and what needs none.
+func (d dictionary) rewrite(text string) string {
+	text = accessVolume.ReplaceAllString(text, theAccessVolume)
+	text = scheduler.ReplaceAllString(text, theScheduler)
+	text = address.ReplaceAllStringFunc(text, d.address)
+	return token.ReplaceAllStringFunc(text, func(t string) string {
+		if replaced, ok := d.tokens[t]; ok {
+			return replaced
+		}
+		return t
+	})
+}
+
+// Addresses of a recording, from the ranges for documentation (RFC 5737).
+const (
+	podAddress     = "198.51.100.%d"
+	serviceAddress = "203.0.113.%d"
+	nodeAddresses  = "192.0.2."
+)
+
+// address replaces an address that is known, or that may have been a pod's which is gone. Those of the node and
+// those that are written in manifests stay.
+func (d dictionary) address(ip string) string {
+	if replaced, ok := d.addresses[ip]; ok {
+		return replaced
+	}
+	if strings.HasPrefix(ip, "10.") {
+		return fmt.Sprintf(podAddress, 0)
+	}
+	return ip
+}
+
+// number replaces each match by a text with its number, in the order in which they first appear.
+func number(text string, match *regexp.Regexp, format string) string {
+	seen := map[string]string{}
+	return match.ReplaceAllStringFunc(text, func(found string) string {
+		if _, ok := seen[found]; !ok {
+			seen[found] = fmt.Sprintf(format, len(seen)+1)
+		}
+		return seen[found]
+	})
+}

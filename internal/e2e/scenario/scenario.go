@@ -1,0 +1,201 @@
+package scenario
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// The words of the control plane for how a workload fares. They are those of package health, which this package
+// does not import: its tests read the recordings of the moments here.
+const (
+	Healthy     = "Healthy"
+	Reconciling = "Reconciling"
+	Unhealthy   = "Unhealthy"
+	Down        = "Down"
+	Unknown     = "Unknown"
+)
+
+// Scenario is a workload, and what becomes of it.
+type Scenario struct {
+	// Name is that of its manifest.
+	Name string
+	// Steps come one after another.
+	Steps []Step
+	// Node is set if the steps act on the node: nothing else may run there at the time.
+	Node bool
+	// Second is when in a minute the workload has to be deployed, for those that depend on the clock; else 0.
+	Second int
+}
+
+// Step is something that is done to a workload, and the moment that it comes to then.
+type Step struct {
+	// Moment is the name of the recording; empty if nobody is interested in it.
+	Moment string
+	// Doc says what is to be seen, in a sentence.
+	Doc string
+	// Do is what is done first; nil if it is enough to wait.
+	Do func(ctx context.Context, env Env) error
+	// Reached is nil once the moment is there. The error says what is missing.
+	Reached Check
+	// Within is how long that may take; 0 for lookFor.
+	Within time.Duration
+	// Status is what a user would call this; Reason the word why, empty if it is healthy or several would do.
+	Status, Reason string
+}
+
+// Check judges a snapshot: the error says what is missing.
+type Check func(at recording.Snapshot) error
+
+// Env is where a scenario is played.
+type Env struct {
+	Client    dynamic.Interface
+	Namespace string
+	// Node is the real node. Only scenarios that act on it need it.
+	Node Node
+}
+
+// Node is what scenarios do to the real node.
+type Node interface {
+	// Name is that of the Node object.
+	Name() string
+	// StopKubelet ends the kubelet; containers go on.
+	StopKubelet(ctx context.Context) error
+	// StartKubelet starts it again.
+	StartKubelet(ctx context.Context) error
+}
+
+// How often a moment is looked for, and how long at most.
+const (
+	lookEvery = 500 * time.Millisecond
+	lookFor   = 3 * time.Minute
+)
+
+// Take reads what a scenario's recordings hold.
+func (s Scenario) Take(ctx context.Context, env Env) (recording.Snapshot, error) {
+	if s.Node {
+		return recording.Take(ctx, env.Client, env.Namespace, env.Node.Name())
+	}
+	return recording.Take(ctx, env.Client, env.Namespace)
+}
+
+// Objects returns the workload's objects, to be created in their order.
+func (s Scenario) Objects(namespace string) ([]*unstructured.Unstructured, error) {
+	text, err := manifests.ReadFile("manifests/" + s.Name + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
+	var out []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(string(text)), 4096); ; {
+		obj := &unstructured.Unstructured{}
+		err := decoder.Decode(&obj.Object)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
+		}
+		obj.SetNamespace(namespace)
+		out = append(out, obj)
+	}
+}
+
+// Doc says what the workload is: the comment at the head of its manifest.
+func (s Scenario) Doc() string {
+	text, _ := manifests.ReadFile("manifests/" + s.Name + ".yaml")
+	head, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSpace(strings.TrimPrefix(head, "#"))
+}
+
+// Comment is what is at the head of a moment's recording.
+func Comment(s Scenario, step Step) string {
+	return fmt.Sprintf("%s\n%s\nA user would call it %s. Written by make record: do not edit.", s.Doc(), step.Doc, step.Status)
+}
+
+// AwaitSecond waits until it is time to deploy the workload.
+func (s Scenario) AwaitSecond(ctx context.Context) error {
+	if s.Second == 0 {
+		return nil
+	}
+	second := time.Duration(s.Second) * time.Second
+	next := time.Now().Add(-second).Truncate(time.Minute).Add(time.Minute + second)
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Play takes the steps of a scenario whose objects are there. At each moment that has a name it calls a function,
+// and goes on when that has returned.
+func (s Scenario) Play(ctx context.Context, env Env, seen func(context.Context, Step, recording.Snapshot) error) error {
+	for i, step := range s.Steps {
+		name := step.Moment
+		if name == "" {
+			name = fmt.Sprintf("step %d", i+1)
+		}
+		if step.Do != nil {
+			if err := step.Do(ctx, env); err != nil {
+				return fmt.Errorf("scenario %s, %s: %w", s.Name, name, err)
+			}
+		}
+		at, err := s.await(ctx, env, step)
+		if err != nil {
+			return fmt.Errorf("scenario %s, wait for %s: %w", s.Name, name, err)
+		}
+		if step.Moment == "" {
+			continue
+		}
+		if err := seen(ctx, step, at); err != nil {
+			return fmt.Errorf("scenario %s, at %s: %w", s.Name, name, err)
+		}
+	}
+	return nil
+}
+
+// await looks again and again until a step's moment is there.
+func (s Scenario) await(ctx context.Context, env Env, step Step) (at recording.Snapshot, err error) {
+	err = poll(ctx, cmp.Or(step.Within, lookFor), func() error {
+		if at, err = s.Take(ctx, env); err != nil {
+			return err
+		}
+		return step.Reached(at)
+	})
+	return at, err
+}
+
+// poll asks again and again until there is no error, at most for a while.
+func poll(ctx context.Context, within time.Duration, ask func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w; last: %w", ctx.Err(), err)
+		}
+	}
+}
