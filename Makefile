@@ -89,8 +89,11 @@ clean: ## Remove what was built here; the control plane's binaries in the user's
 
 ##@ Check
 
+# A part that has been run already is left out, as in `make test WITHOUT=unit`.
+WITHOUT =
+
 .PHONY: test
-test: unit e2e test-faults ## Run every test that needs no real node, with the race detector
+test: $(filter-out $(WITHOUT),unit e2e test-faults) ## Run every test that needs no real node, with the race detector
 
 .PHONY: unit
 unit: cluster-binaries ## Run the tests that need no more than an API server
@@ -102,7 +105,7 @@ e2e: cluster-binaries ## Run the tests on whole control planes
 
 .PHONY: test-faults
 test-faults: cluster-binaries ## Run the tests on faults of networks, APIs, disks, processes: Linux, root
-	$(GO) test -race -timeout 10m -parallel 6 -count 1 $(FAULT_TESTS)
+	$(GO) test -race -timeout 30m -parallel 6 -count 1 $(FAULT_TESTS)
 
 # Without the race detector: it would take what 2,000 Events a second need.
 .PHONY: test-burst
