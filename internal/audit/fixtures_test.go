@@ -288,14 +288,33 @@ func (w *world) offer() {
 	}
 }
 
+// dueNow is a context that lasts until it is asked for the second time: with it [outbox.Outbox.Next] returns what may be
+// sent, and waits for nothing.
+type dueNow struct{ asked bool }
+
+func (*dueNow) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (*dueNow) Value(any) any               { return nil }
+
+func (*dueNow) Done() <-chan struct{} {
+	over := make(chan struct{})
+	close(over)
+	return over
+}
+
+func (n *dueNow) Err() error {
+	if n.asked {
+		return context.DeadlineExceeded
+	}
+	n.asked = true
+	return nil
+}
+
 // adoptNow adopts until nothing is to be adopted any more, and leaves the rest.
 func (w *world) adoptNow() {
 	w.t.Helper()
 	var rest []outbox.Item
 	for tries := 0; ; {
-		ctx, stop := context.WithTimeout(w.t.Context(), 100*time.Millisecond)
-		item, err := w.box.Next(ctx)
-		stop()
+		item, err := w.box.Next(&dueNow{})
 		if err != nil {
 			break
 		}
@@ -323,9 +342,7 @@ func (w *world) deliver() []string {
 	w.requests = nil
 	w.mu.Unlock()
 	for {
-		ctx, stop := context.WithTimeout(w.t.Context(), 100*time.Millisecond)
-		item, err := w.box.Next(ctx)
-		stop()
+		item, err := w.box.Next(&dueNow{})
 		if err != nil {
 			return w.writes()
 		}
