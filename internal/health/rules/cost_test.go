@@ -2,6 +2,7 @@ package rules
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +18,16 @@ func large(n int) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": "w"}, "status": map[string]any{"list": texts, "text": strings.Repeat("y", 1_500_000)}}
 }
 
+// used returns how much of the processors' time this process has used: what else the machine does adds nothing to it.
+func used(t testing.TB) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
 func TestCostIsLimited(t *testing.T) {
 	for _, c := range []struct{ reason, when string }{
 		{"a loop over a long list", `list(object, 'status.list').all(a, a != 'b' && a != 'c' && a != 'd')`},
@@ -28,12 +39,12 @@ func TestCostIsLimited(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			s := parse(t, widgetRule("  - {when: \""+c.when+"\", status: Healthy}"))
-			began := time.Now()
+			began := used(t)
 			a, d := s.Explain(widget, large(30_000), now)
 			if a.Status != health.Unknown || a.Reason != ruleTooExpensive || !d.Failed || !strings.Contains(a.Message, "Widget.example.org, check 1: it costs too much") {
 				t.Errorf("got %s %s: %.300s", a.Status, a.Reason, a.Message)
 			}
-			if took := time.Since(began); took > 20*time.Second {
+			if took := used(t) - began; took > 20*time.Second {
 				t.Errorf("it took %s", took)
 			}
 		})
