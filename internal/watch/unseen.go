@@ -29,7 +29,7 @@ func (w *Watcher) claimOnUnseen(key types.NamespacedName, ev *corev1.Event) (tar
 		return target.Claim{}, false
 	}
 	// An age that is far below zero is the clocks', and tells nothing.
-	if time.Since(ev.CreationTimestamp.Time).Abs() < unseenAge {
+	if w.now().Sub(ev.CreationTimestamp.Time).Abs() < unseenAge {
 		w.events.AddAfter(key, unseenAge)
 		return target.Claim{}, false
 	}

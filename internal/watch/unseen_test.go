@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,15 +156,22 @@ func TestOwnerThatIsLookedUpTellsOfUnseenPods(t *testing.T) {
 // An Event may come before its object. What the object's owners say counts as soon as they are known.
 func TestEventThatComesBeforeItsObject(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, shared.reader, quick())
+	w := newIdleWorld(t, shared.reader, quick())
+	var clock atomic.Pointer[time.Time] // stands still, so that an Event is as young as it was
+	clock.Store(new(time.Now()))
+	w.watcher.now = func() time.Time { return *clock.Load() }
+	w.run()
 	wl := w.track("wl", "apps/v1 DaemonSet web", "v1 ConfigMap conf")
 	w.expectState(wl, 0, target.Absent, "")
 	w.expectState(wl, 1, target.Absent, "")
+	w.awaitSync()
 	arrive := func(about *unstructured.Unstructured, owners ...target.Identity) {
 		w.targets.Upsert(target.Object{Identity: identityOf(podKind.GroupKind(), about), Owners: owners})
 	}
 	strange := w.ghost(pod("web-bh2rs"))
-	w.create(event("Strange", strange))
+	thaw := w.proxy.freeze("/events")
+	clock.Store(new(w.create(event("Strange", strange)).GetCreationTimestamp().Time))
+	thaw()
 	w.eventually("the Event to have arrived", func() string {
 		if len(w.watcher.pool.eventsAboutUnknown(w.targets)) == 0 {
 			return "it has not"
@@ -177,6 +185,7 @@ func TestEventThatComesBeforeItsObject(t *testing.T) {
 		return ""
 	})
 	arrive(strange)
+	clock.Store(new(time.Now().Add(time.Hour)))
 	changed := w.ghost(pod("web-zzzzz"))
 	key := observe.EventKey(w.create(event("Changed", changed)).GetUID())
 	w.expectEvent("Changed", wl.Resources[0])
