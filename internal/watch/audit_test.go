@@ -143,9 +143,7 @@ func TestStalledWatchOfTwoKinds(t *testing.T) {
 // A watch that is slow, by less than the grace, has not stalled, nor has one that catches up when it is looked at.
 func TestSlowWatchHasNotStalled(t *testing.T) {
 	t.Parallel()
-	w := newIdleWorld(t, shared.reader, quick())
-	w.watcher.config.AuditGrace = 2 * time.Second
-	w.run()
+	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("conf"))
 	wl := w.track("wl", "v1 ConfigMap conf")
 	w.expectLives(wl.Resources[0].Ref, "[1]")

@@ -78,7 +78,7 @@ func (w *world) churn(workloads, kinds int) {
 		object := w.parse(fmt.Sprintf("{apiVersion: %s/v1, kind: Kind%d, metadata: {name: one, namespace: NS}}", group, n))
 		var err error
 		var created *unstructured.Unstructured
-		for range 600 { // until it is served
+		for w.ctx.Err() == nil { // until it is served
 			if created, err = resourceOf(object).Create(w.ctx, object, metav1.CreateOptions{}); err == nil {
 				break
 			}

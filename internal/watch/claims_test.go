@@ -61,7 +61,7 @@ func TestPodIsJudgedInOnePlace(t *testing.T) {
 		}
 		return ""
 	})
-	if !w.sink.withdrawn(w.sink.operations(ref)[0].Key()) {
-		t.Error("what was offered because of the label is not withdrawn")
-	}
+	w.eventually("what was offered because of the label to be withdrawn", func() string {
+		return complain(!w.sink.withdrawn(w.sink.operations(ref)[0].Key()), "it is not")
+	})
 }

@@ -158,6 +158,7 @@ func (w *world) gauge() float64 {
 func (w *world) revoke(name string) {
 	w.Helper()
 	w.allow(name, "[]")
+	w.must(allowed(w.ctx, name, false)) // else a watch that is closed may begin again
 	w.eventually("nothing to be watched without permission", func() string {
 		if n := w.proxy.watches(""); n > 0 {
 			w.proxy.CloseClientConnections() // a running watch outlives its permission

@@ -47,7 +47,7 @@ func TestRunEndsAtAnyMoment(t *testing.T) {
 					t.Errorf("the metric says %v informers after the end, expected 0", got)
 				}
 			})
-			if err := goleak.Find(ignore...); err != nil {
+			if err := leaks(ignore...); err != nil {
 				t.Error(err)
 			}
 		})

@@ -46,7 +46,7 @@ func TestOwnerThatCannotBeReadIsNotAskedForAgain(t *testing.T) {
 	w.remove(gone)
 	wl := w.track("wl", "apps/v1 Deployment none")
 	w.expectState(wl, 0, target.Forbidden, "permission missing")
-	for name, path := range map[string]string{"forbidden": "/vaults", "not-installed": "/apis/" + w.namespace + ".ghost.example.com", "not-there": "/configmaps"} {
+	for name, path := range map[string]string{"forbidden": "/vaults", "not-installed": "/apis/" + w.namespace + ".ghost.example.com", "not-there": "/namespaces/" + w.namespace + "/configmaps"} {
 		t.Run(name, func(t *testing.T) {
 			inner := *w
 			inner.T = t

@@ -26,6 +26,7 @@ type proxy struct {
 	mu       sync.Mutex
 	requests []request
 	open     map[string]int // watches, by path
+	ended    map[string]int // those that the API server ended
 	answer   func(*http.Request) int
 	hold     <-chan struct{} // requests for a path that contains held wait for it
 	held     string
@@ -45,7 +46,7 @@ func newProxy(t *testing.T, user *rest.Config) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{open: map[string]int{}, bodies: map[*watchBody]struct{}{}}
+	p := &proxy{open: map[string]int{}, ended: map[string]int{}, bodies: map[*watchBody]struct{}{}}
 	reverse := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
@@ -88,7 +89,7 @@ func newProxy(t *testing.T, user *rest.Config) *proxy {
 		}
 		if strings.Contains(r.URL.RawQuery, "watch=true") {
 			p.count(r.URL.Path, 1)
-			defer p.count(r.URL.Path, -1)
+			defer func() { p.uncount(r) }()
 		}
 		defer func() {
 			if err := recover(); err != nil && err != http.ErrAbortHandler { //nolint:errorlint // panicked with as it is
@@ -120,6 +121,28 @@ func (p *proxy) count(path string, n int) {
 	if p.open[path] += n; p.open[path] == 0 {
 		delete(p.open, path)
 	}
+}
+
+func (p *proxy) uncount(r *http.Request) {
+	p.count(r.URL.Path, -1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.Context().Err() == nil { // the client is still there
+		p.ended[r.URL.Path]++
+	}
+}
+
+// cutOff returns how many watches the API server has ended of paths that end in a text.
+func (p *proxy) cutOff(suffix string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for path, ended := range p.ended {
+		if strings.HasSuffix(path, suffix) {
+			n += ended
+		}
+	}
+	return n
 }
 
 // failWith makes the proxy answer with a code in the API server's place; 0 lets the request through.

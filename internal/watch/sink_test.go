@@ -14,7 +14,8 @@ import (
 type recorder struct {
 	mu       sync.Mutex
 	offered  []observe.Report
-	times    []time.Time            // when each was
+	times    []time.Time // when each was
+	clock    func(observe.Report) time.Time
 	versions map[observe.Key]string // what was offered last
 	withdrew []observe.Key
 	forgot   []observe.Key
@@ -31,7 +32,11 @@ func (r *recorder) Offer(report observe.Report) {
 		return
 	}
 	r.versions[report.Key()] = report.Version()
-	r.offered, r.times = append(r.offered, report), append(r.times, time.Now())
+	at := time.Now()
+	if r.clock != nil {
+		at = r.clock(report)
+	}
+	r.offered, r.times = append(r.offered, report), append(r.times, at)
 }
 
 func (r *recorder) Withdraw(key observe.Key) {

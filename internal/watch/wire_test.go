@@ -85,9 +85,7 @@ func TestObjectsAreListedAndNeverGot(t *testing.T) {
 		}
 	}
 	w.awaitSync()
-	if ok, err := w.watcher.CaughtUp(w.ctx, wl.Name); !ok || err != nil {
-		t.Errorf("CaughtUp says %v, %v of objects that are there and known, expected true", ok, err)
-	}
+	w.eventuallyCaughtUp(wl, "all objects are there and known")
 	for _, r := range w.proxy.sent("/") {
 		review := r.method == http.MethodPost && strings.HasSuffix(r.path, "/selfsubjectaccessreviews")
 		discovery := r.method == http.MethodGet && r.query == "" && !strings.Contains(r.path, "/namespaces/")
