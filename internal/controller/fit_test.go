@@ -46,7 +46,7 @@ func named(length, n int) string {
 
 // The API server stores the status of every workload that it stores the spec of.
 func TestAStatusFitsWhateverIsInIt(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		reason         string
 		resources      int
 		length         int // of the names
@@ -65,7 +65,7 @@ func TestAStatusFitsWhateverIsInIt(t *testing.T) {
 			for n := range c.resources {
 				names = append(names, named(c.length, n))
 			}
-			wl := workload("fits", names...)
+			wl := workload(fmt.Sprintf("fits-%d", i), names...)
 			if c.length == 253 {
 				for i := range wl.Spec.WorkloadResourceInstances {
 					r := &wl.Spec.WorkloadResourceInstances[i]

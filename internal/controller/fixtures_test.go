@@ -150,7 +150,7 @@ type world struct {
 	watcher    *fakeWatcher
 	delivery   *fakeDelivery
 	clock      time.Time
-	writes     *atomic.Int64 // of statuses
+	writes     *atomic.Int64 // of statuses, that the API server took or still has to answer
 	failPatch  *atomic.Bool  // of the main resource
 }
 
@@ -173,7 +173,11 @@ func (w *world) counting(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			w.writes.Add(1)
-			return c.SubResource(sub).Patch(ctx, obj, p, opts...)
+			err := c.SubResource(sub).Patch(ctx, obj, p, opts...)
+			if err != nil { // nothing was written: the cache was behind
+				w.writes.Add(-1)
+			}
+			return err
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if w.failPatch.Load() {
@@ -210,18 +214,37 @@ func workload(name string, configMaps ...string) *v1alpha1.ThreeportWorkload {
 // create stores a workload, which is removed when the test ends.
 func (w *world) create(wl *v1alpha1.ThreeportWorkload) {
 	w.Helper()
-	w.must(shared.client.Create(w.Context(), wl))
+	timedOut := false
+	w.must(patiently(func() error {
+		err := shared.client.Create(w.Context(), wl)
+		if timedOut && apierrors.IsAlreadyExists(err) {
+			return shared.client.Get(w.Context(), client.ObjectKeyFromObject(wl), wl)
+		}
+		timedOut = apierrors.IsTimeout(err)
+		return err
+	}))
 	w.Cleanup(func() {
 		ctx := context.WithoutCancel(w.Context())
 		stored := &v1alpha1.ThreeportWorkload{ObjectMeta: metav1.ObjectMeta{Name: wl.Name}}
 		strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		if err := client.IgnoreNotFound(shared.client.Patch(ctx, stored, strip)); err != nil {
-			w.Error(err)
-		}
-		if err := client.IgnoreNotFound(shared.client.Delete(ctx, stored)); err != nil {
-			w.Error(err)
+		for _, remove := range []func() error{
+			func() error { return shared.client.Patch(ctx, stored, strip) },
+			func() error { return shared.client.Delete(ctx, stored) },
+		} {
+			if err := client.IgnoreNotFound(patiently(remove)); err != nil {
+				w.Error(err)
+			}
 		}
 	})
+}
+
+// patiently asks the API server again when a request took too long: on a busy machine one of a large workload may.
+func patiently(ask func() error) error {
+	for {
+		if err := ask(); !apierrors.IsTimeout(err) {
+			return err
+		}
+	}
 }
 
 // stored returns a workload as the API server has it; nil if it has none.
@@ -238,8 +261,11 @@ func (w *world) stored(name string) *v1alpha1.ThreeportWorkload {
 
 func (w *world) reconcile(name string) ctrl.Result {
 	w.Helper()
-	result, err := w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
-	w.must(err)
+	var result ctrl.Result
+	w.must(patiently(func() (err error) {
+		result, err = w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+		return err
+	}))
 	return result
 }
 

@@ -16,6 +16,9 @@ import (
 	"github.com/threeport/threeport-agent/internal/target"
 )
 
+// patience is more than anything here takes on a busy machine.
+const patience = 90 * time.Second
+
 // eventually waits until there is no complaint.
 func (w *world) eventually(within time.Duration, expected string, check func() string) {
 	w.Helper()
@@ -40,7 +43,8 @@ func TestReconcilerInAManager(t *testing.T) {
 	// What is read comes from the cache, what is written is counted.
 	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, w.delivery)
 	w.reconciler.Watch(w.watcher)
-	w.reconciler.Changed("too-early") // must not panic, nor block
+	w.reconciler.now = func() time.Time { return w.clock } // it stands still: what is not urgent is never written
+	w.reconciler.Changed("too-early")                      // must not panic, nor block
 	w.must(w.reconciler.SetupWithManager(mgr))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -54,7 +58,7 @@ func TestReconcilerInAManager(t *testing.T) {
 
 	wl := workload("managed", "a")
 	w.create(wl)
-	w.eventually(10*time.Second, "a status", func() string {
+	w.eventually(patience, "a status", func() string {
 		if got := w.stored(wl.Name).Status.Health; got != "Healthy" {
 			return "health is " + got
 		}
@@ -71,22 +75,25 @@ func TestReconcilerInAManager(t *testing.T) {
 	for range 100 {
 		w.reconciler.Changed(wl.Name)
 	}
-	w.eventually(3*time.Second, "the new state in the status", func() string {
+	w.eventually(resyncInterval-5*time.Second, "the new state in the status, which waits for no resync", func() string {
 		if got := w.stored(wl.Name).Status.Resources[0].State; got != "Absent" {
 			return "it is " + string(got)
 		}
 		return ""
 	})
-	if got := w.writes.Load() - writes; got != 1 {
-		t.Errorf("%d writes for one change and 50 touches, expected 1", got)
-	}
+	w.eventually(patience, "one write for one change and 50 touches", func() string {
+		if got := w.writes.Load() - writes; got != 1 { // one more while the API server refuses what comes of an old state
+			return fmt.Sprintf("there are %d", got)
+		}
+		return ""
+	})
 	if got := w.targets.Generation(); got != generation {
 		t.Error("touching the workload changed what is declared")
 	}
 
 	w.delivery.set(Progress{Pending: 1})
 	w.must(shared.client.Delete(t.Context(), wl))
-	w.eventually(5*time.Second, "the deletion to wait for delivery", func() string {
+	w.eventually(patience, "the deletion to wait for delivery", func() string {
 		w.watcher.mu.Lock()
 		defer w.watcher.mu.Unlock()
 		if w.watcher.asked == 0 {
@@ -98,13 +105,13 @@ func TestReconcilerInAManager(t *testing.T) {
 		t.Fatal("the workload is gone before its last report")
 	}
 	w.delivery.set(Progress{})
-	w.eventually(2*time.Second, "the workload to be gone", func() string {
+	w.eventually(patience, "the workload to be gone", func() string {
 		if w.stored(wl.Name) != nil {
 			return "it is there"
 		}
 		return ""
 	})
-	w.eventually(5*time.Second, "the workload to be forgotten", func() string {
+	w.eventually(patience, "the workload to be forgotten", func() string {
 		if !w.targets.Empty() {
 			return "it is tracked"
 		}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -122,6 +123,20 @@ func (w *world) rollout(pods int) *rollout {
 	return out
 }
 
+// remove removes what was made.
+func (r *rollout) remove(w *world) {
+	ctx, now := context.WithoutCancel(w.Context()), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	errs := []error{
+		client.IgnoreNotFound(r.core.CoreV1().ConfigMaps("default").Delete(ctx, "busy-conf", now)),
+		r.core.AppsV1().Deployments("default").Delete(ctx, "busy", now),
+		r.core.AppsV1().ReplicaSets("default").Delete(ctx, "busy-1", now),
+	}
+	for _, pod := range r.pods {
+		errs = append(errs, r.core.CoreV1().Pods("default").Delete(ctx, pod.Name, now))
+	}
+	w.must(errors.Join(errs...))
+}
+
 // turn makes every pod ready, or has one container of it wait, and tells so in the Deployment's status.
 func (r *rollout) turn(ctx context.Context, ready bool) error {
 	status, count, waits := corev1.ConditionTrue, int32(len(r.pods)), corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
@@ -165,24 +180,26 @@ func TestABusyWorkloadDoesNotMakeTheAgentWriteInALoop(t *testing.T) {
 	const busy = 12 * time.Second
 	w := newWorld(t)
 	r := w.rollout(5)
+	w.Cleanup(func() { r.remove(w) })
 	w.must(r.turn(t.Context(), true))
 	w.run()
 	wl := workload("busy", "busy-conf")
 	wl.Spec.WorkloadResourceInstances = append(wl.Spec.WorkloadResourceInstances, v1alpha1.WorkloadResourceInstance{
 		Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "default", Name: "busy", ThreeportID: 7,
 	})
-	versions := w.versions(wl.Name)
+	versions, seen := w.versions(wl.Name)
 	w.create(wl)
 
-	w.eventually(10*time.Second, "a verdict", func() string {
+	w.eventually(patience, "a verdict", func() string {
 		if s := w.stored(wl.Name).Status; s.Health == "" || s.PodsReady != "5/5" {
 			return fmt.Sprintf("health is %s, pods are %s", s.Health, s.PodsReady)
 		}
 		return ""
 	})
+	seen()
 	before := versions.Load()
 	began, changes := time.Now(), 0
-	for ready := false; time.Since(began) < busy; ready = !ready {
+	for ready := false; time.Since(began) < busy || changes < 200; ready = !ready { // less is not busy
 		w.must(r.turn(t.Context(), ready))
 		conf := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "busy-conf", Namespace: "default"}}
 		if ready {
@@ -193,6 +210,7 @@ func TestABusyWorkloadDoesNotMakeTheAgentWriteInALoop(t *testing.T) {
 		}
 		changes += len(r.pods) + 2
 	}
+	seen()
 	took := time.Since(began)
 	written := int(versions.Load() - before)
 	most := writeBurst + int(took/statusInterval)
@@ -200,13 +218,10 @@ func TestABusyWorkloadDoesNotMakeTheAgentWriteInALoop(t *testing.T) {
 	if written > most || written < 2 {
 		t.Errorf("the status was written %d times in %s for %d changes, expected 2 to %d", written, took, changes, most)
 	}
-	if changes < 200 {
-		t.Errorf("only %d changes in %s: that is not busy", changes, took)
-	}
 
 	// What was put off comes by itself.
 	w.must(r.turn(t.Context(), true))
-	w.eventually(resyncInterval+2*statusInterval, "the last state", func() string {
+	w.eventually(patience, "the last state", func() string {
 		s := w.stored(wl.Name).Status
 		deployment := s.Resources[1]
 		if s.PodsReady != "5/5" || deployment.ReportedResourceVersion != r.deployment.ResourceVersion || deployment.LastOperation != "MODIFIED true" {
@@ -216,19 +231,33 @@ func TestABusyWorkloadDoesNotMakeTheAgentWriteInALoop(t *testing.T) {
 	})
 }
 
-// versions counts the versions of a workload that the API server has, from now on.
-func (w *world) versions(name string) *atomic.Int64 {
+// versions counts the versions of a workload that the API server has, from now on. What it returns besides waits until
+// the one that it has by then is counted.
+func (w *world) versions(name string) (versions *atomic.Int64, seen func()) {
 	w.Helper()
 	changes, err := shared.client.Watch(w.Context(), &v1alpha1.ThreeportWorkloadList{}, client.MatchingFields{"metadata.name": name})
 	w.must(err)
 	var count atomic.Int64
+	var latest atomic.Pointer[string]
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for range changes.ResultChan() {
+		for change := range changes.ResultChan() {
 			count.Add(1)
+			if wl, ok := change.Object.(*v1alpha1.ThreeportWorkload); ok {
+				latest.Store(&wl.ResourceVersion)
+			}
 		}
 	}()
 	w.Cleanup(func() { changes.Stop(); <-ended })
-	return &count
+	return &count, func() {
+		w.Helper()
+		w.eventually(patience, "the version that the API server has to be counted", func() string {
+			stored, last := w.stored(name).ResourceVersion, latest.Load()
+			if last == nil || *last != stored {
+				return "it is not"
+			}
+			return ""
+		})
+	}
 }
