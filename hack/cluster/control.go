@@ -13,7 +13,7 @@ import (
 
 // How long a component may take to become ready, and how often it is asked.
 const (
-	readyTimeout = 90 * time.Second
+	readyTimeout = 3 * time.Minute
 	readyPoll    = 50 * time.Millisecond
 )
 

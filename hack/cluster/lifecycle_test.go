@@ -108,7 +108,7 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed, that is no news
-	eventually(t, 5*time.Second, func(context.Context) error {
+	eventually(t, patience, func(context.Context) error {
 		return gone(report.PIDs, report.Ports, filepath.Join(report.Dir, "of-no-interest-yet"))
 	})
 
@@ -141,7 +141,7 @@ func TestDeathClosesDone(t *testing.T) {
 	}
 	select {
 	case <-c.Done():
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("Done is still open")
 	}
 	death, ok := errors.AsType[*deathError](c.Err())

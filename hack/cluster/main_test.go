@@ -66,6 +66,9 @@ func startCluster(t *testing.T, options Options) *Cluster {
 	return c
 }
 
+// patience is more than anything here takes on a busy machine.
+const patience = time.Minute
+
 // eventually repeats check until it returns nil, or fails the test with its last error after limit.
 func eventually(t *testing.T, limit time.Duration, check func(context.Context) error) {
 	t.Helper()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -107,7 +106,7 @@ func TestPods(t *testing.T) {
 
 func awaitAvailable(t *testing.T, client kubernetes.Interface, name string, replicas int32) {
 	t.Helper()
-	eventually(t, 30*time.Second, func(ctx context.Context) error {
+	eventually(t, patience, func(ctx context.Context) error {
 		d, err := client.AppsV1().Deployments("default").Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -129,7 +128,7 @@ func testHealthy(t *testing.T, client kubernetes.Interface) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, func(ctx context.Context) error {
+	eventually(t, patience, func(ctx context.Context) error {
 		pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=healthy"})
 		if err != nil {
 			return err
@@ -182,7 +181,7 @@ func testJobs(t *testing.T, client kubernetes.Interface) {
 		}
 	}
 	for name, tt := range tests {
-		eventually(t, 20*time.Second, func(ctx context.Context) error {
+		eventually(t, patience, func(ctx context.Context) error {
 			job, err := client.BatchV1().Jobs("default").Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -254,7 +253,7 @@ func testFailing(t *testing.T, client kubernetes.Interface) {
 		t.Run(tt.behaviour, func(t *testing.T) {
 			t.Parallel()
 			createDeployment(t, client, tt.behaviour, tt.behaviour, 1)
-			eventually(t, 20*time.Second, func(ctx context.Context) error {
+			eventually(t, patience, func(ctx context.Context) error {
 				pod, err := onlyPod(ctx, client, tt.behaviour)
 				if err != nil {
 					return err

@@ -66,7 +66,7 @@ func TestRecreatedObjectOutlivesRestarts(t *testing.T) {
 	for range 8 {
 		w.must(w.agent.Stop(40 * time.Second))
 		w.restart(state)
-		w.eventually(20*time.Second, "readiness", func() error {
+		w.eventually(patience, "readiness", func() error {
 			if page, code := w.fetch(w.probes + "/readyz"); code != http.StatusOK {
 				return fmt.Errorf("HTTP %d: %s", code, page)
 			}
@@ -88,7 +88,7 @@ func TestKilledAgentLosesAndDoublesNothing(t *testing.T) {
 	d := w.deploy("web", deployment("web", 3))
 	for i := range 10 {
 		w.patch(d.Objects[0], fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"turn":"%d"}}}}}`, i))
-		w.eventually(20*time.Second, "the agent to report something", func() error {
+		w.eventually(patience, "the agent to report something", func() error {
 			if n := len(w.proxy.sent("POST", "/v0/workload-events")); n <= i {
 				return fmt.Errorf("%d Events were reported", n)
 			}

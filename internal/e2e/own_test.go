@@ -26,6 +26,18 @@ func (w *world) ownRows(reason string) []controlplane.WorkloadEvent {
 	})
 }
 
+// awaitOwnRows waits until there are so many.
+func (w *world) awaitOwnRows(reason string, n int) (rows []controlplane.WorkloadEvent) {
+	w.Helper()
+	w.eventually(patience, fmt.Sprintf("%d rows of %s", n, reason), func() error {
+		if rows = w.ownRows(reason); len(rows) != n {
+			return fmt.Errorf("there are %d", len(rows))
+		}
+		return nil
+	})
+	return rows
+}
+
 // clusterRows returns the others.
 func (w *world) clusterRows() []controlplane.WorkloadEvent {
 	w.Helper()
@@ -36,15 +48,16 @@ func (w *world) patchStatus(obj *unstructured.Unstructured, patch string) {
 	w.Helper()
 	resource, err := w.upstream.Resource(obj)
 	w.must(err)
-	_, err = resource.Patch(w.ctx, obj.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, "status")
+	patched, err := resource.Patch(w.ctx, obj.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, "status")
 	w.must(err)
+	w.awaitOracle(patched)
 }
 
 // awaitStatusRow waits until the change that stands in a ThreeportWorkload's status has a row, and returns it.
 func (w *world) awaitStatusRow(d upstream.Deployed, health string) controlplane.WorkloadEvent {
 	w.Helper()
 	var found controlplane.WorkloadEvent
-	w.eventually(30*time.Second, "a row that says that "+d.Name+" is "+health, func() error {
+	w.eventually(patience, "a row that says that "+d.Name+" is "+health, func() error {
 		cr, err := w.status(d.Name)
 		if err != nil || cr.Status.Health != health || cr.Status.HealthSince == nil {
 			return errors.Join(err, fmt.Errorf("it is %q", cr.Status.Health))
@@ -87,11 +100,8 @@ func TestEndsOfContainersAreReportedOnce(t *testing.T) {
 			restarts, at.Add(time.Duration(restarts)*time.Second).Format(time.RFC3339), reason, restarts-1)
 	}
 	w.patchStatus(p, status(1, "OOMKilled"))
+	rows := w.awaitOwnRows("OOMKilled", 1)
 	w.agree(tracked(d)...)
-	rows := w.ownRows("OOMKilled")
-	if len(rows) != 1 {
-		t.Fatalf("%d rows tell of the container that was killed, want one", len(rows))
-	}
 	if uid := fmt.Sprintf("%s/app/1", p.GetUID()); *rows[0].RuntimeEventUID != uid || *rows[0].Type != "Warning" ||
 		!rows[0].Timestamp.Equal(at.Add(time.Second)) || *rows[0].WorkloadResourceInstanceID != d.Resources[0].ThreeportID {
 		t.Errorf("the row is %s %s at %s for resource %d, want %s Warning at %s for %d", *rows[0].RuntimeEventUID, *rows[0].Type, rows[0].Timestamp,
@@ -108,10 +118,9 @@ func TestEndsOfContainersAreReportedOnce(t *testing.T) {
 		w.restart(state)
 		w.agree(tracked(d)...)
 	}
+	w.awaitOwnRows("ContainerRestarted", 4)
+	w.awaitOwnRows("OOMKilled", 1)
 	w.expectEachOnce()
-	if n := len(w.ownRows("ContainerRestarted")) + len(w.ownRows("OOMKilled")); n != 5 {
-		t.Errorf("%d rows tell of 5 ends", n)
-	}
 }
 
 // expectEachOnce expects every Event, whoever made it, to have one row.
@@ -132,7 +141,7 @@ func TestCrashLoopIsToldOnce(t *testing.T) {
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("web", failingDeployment("web", 2, "oom"))
 	for turn := range 4 {
-		w.eventually(45*time.Second, "more containers to be killed", func() error {
+		w.eventually(patience, "more containers to be killed", func() error {
 			if n := len(w.ownRows("OOMKilled")); n < 2*(turn+1) {
 				return fmt.Errorf("%d rows tell of it", n)
 			}
@@ -166,14 +175,11 @@ func TestOwnRowsAreRestored(t *testing.T) {
 	w.patchStatus(w.getObject(d.Objects[0]), fmt.Sprintf(`{"status":{"containerStatuses":[{"name":"app","image":"a","imageID":"a","ready":true,
 		"restartCount":1,"state":{"running":{}},"lastState":{"terminated":{"exitCode":1,"reason":"Error","finishedAt":%q}}}]}}`,
 		time.Now().UTC().Format(time.RFC3339)))
+	rows := w.awaitOwnRows("ContainerRestarted", 1)
 	w.agree(tracked(d)...)
-	rows := w.ownRows("ContainerRestarted")
-	if len(rows) != 1 {
-		t.Fatalf("%d rows tell of the container that was restarted, want one", len(rows))
-	}
 	w.byHand(http.MethodDelete, fmt.Sprintf("/v0/workload-events/%d", *rows[0].ID), "")
 	w.byHand(http.MethodPatch, fmt.Sprintf("/v0/workload-events/%d", *gone.ID), `{"Message":"by hand"}`)
-	w.eventually(45*time.Second, "the rows to be as they were", func() error {
+	w.eventually(patience, "the rows to be as they were", func() error {
 		again := w.ownRows("ContainerRestarted")
 		told := w.awaitStatusRow(d, "Healthy")
 		if len(again) != 1 || *again[0].Message != *rows[0].Message || *told.Message != *gone.Message {

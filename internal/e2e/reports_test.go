@@ -87,7 +87,7 @@ func TestCustomResourcesAreReportedThroughAnyChain(t *testing.T) {
 	widget := w.createOwned(fmt.Sprintf(`{apiVersion: %s, kind: Widget, metadata: {name: shelf}}`, api), owner)
 	shelf := w.createOwned(pod("shelf-0"), widget)
 	w.awaitCondition(shelf, "Ready")
-	w.eventually(30*time.Second, "Events of the pod in the control plane", func() error {
+	w.eventually(patience, "Events of the pod in the control plane", func() error {
 		events, err := w.api.Events(w.ctx, url.Values{"workloadinstanceid": {strconv.FormatInt(app.InstanceID, 10)}})
 		if err != nil {
 			return err
@@ -123,14 +123,14 @@ func TestHelmWorkloadReportsEventsAndStatus(t *testing.T) {
 	_, err = w.upstream.Create(w.ctx, hook)
 	w.must(err)
 	w.must(w.upstream.Declare(w.ctx, d))
-	w.eventually(30*time.Second, "the status of the helm instance", func() error {
+	w.eventually(patience, "the status of the helm instance", func() error {
 		status, err := w.api.Status(w.ctx, upstream.HelmWorkloadInstances, d.InstanceID)
 		if err == nil && status != "Healthy" {
 			err = fmt.Errorf("it is %q, expected Healthy", status)
 		}
 		return err
 	})
-	w.eventually(30*time.Second, "Events of the labelled pod under the helm instance", func() error {
+	w.eventually(patience, "Events of the labelled pod under the helm instance", func() error {
 		events, err := w.api.Events(w.ctx, url.Values{"helmworkloadinstanceid": {strconv.FormatInt(d.InstanceID, 10)}})
 		if err != nil {
 			return err
@@ -148,7 +148,7 @@ func TestHelmWorkloadReportsEventsAndStatus(t *testing.T) {
 		}
 		return nil
 	})
-	w.eventually(10*time.Second, "the Service's namespace in the status", func() error {
+	w.eventually(patience, "the Service's namespace in the status", func() error {
 		cr, err := w.status(d.Name)
 		if err != nil || len(cr.Status.Resources) != 3 {
 			return fmt.Errorf("%w: %d resources", err, len(cr.Status.Resources))
@@ -247,7 +247,7 @@ func TestSecretsStayInTheCluster(t *testing.T) {
 // expectStatus waits until the control plane has a workload's status.
 func (w *world) expectStatus(d upstream.Deployed, want string) {
 	w.Helper()
-	w.eventually(45*time.Second, "status "+want+" of "+d.Name+" in the control plane", func() error {
+	w.eventually(patience, "status "+want+" of "+d.Name+" in the control plane", func() error {
 		status, err := w.api.Status(w.ctx, upstream.WorkloadInstances, d.InstanceID)
 		if err == nil && status != want {
 			err = fmt.Errorf("it is %q", status)
@@ -258,7 +258,7 @@ func (w *world) expectStatus(d upstream.Deployed, want string) {
 
 func (w *world) expectCondition(name, condition string, want metav1.ConditionStatus) {
 	w.Helper()
-	w.eventually(15*time.Second, fmt.Sprintf("condition %s of %s to be %s", condition, name, want), func() error {
+	w.eventually(patience, fmt.Sprintf("condition %s of %s to be %s", condition, name, want), func() error {
 		cr, err := w.status(name)
 		if err != nil {
 			return err
@@ -292,8 +292,9 @@ func (w *world) patch(obj *unstructured.Unstructured, patch string) {
 	w.Helper()
 	resource, err := w.upstream.Resource(obj)
 	w.must(err)
-	_, err = resource.Patch(w.ctx, obj.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+	patched, err := resource.Patch(w.ctx, obj.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
 	w.must(err)
+	w.awaitOracle(patched)
 }
 
 // createOwned creates an object that another controls.
@@ -312,7 +313,7 @@ func (w *world) createOwned(manifest string, owner *unstructured.Unstructured) *
 // awaitCondition waits until an object's condition is True in the cluster.
 func (w *world) awaitCondition(obj *unstructured.Unstructured, condition string) {
 	w.Helper()
-	w.eventually(30*time.Second, obj.GetKind()+" "+obj.GetName()+" to be "+condition+" in the cluster", func() error {
+	w.eventually(patience, obj.GetKind()+" "+obj.GetName()+" to be "+condition+" in the cluster", func() error {
 		conditions, _, err := unstructured.NestedSlice(w.getObject(obj).Object, "status", "conditions")
 		for _, c := range conditions {
 			if c, ok := c.(map[string]any); ok && c["type"] == condition && c["status"] == "True" {
@@ -326,7 +327,7 @@ func (w *world) awaitCondition(obj *unstructured.Unstructured, condition string)
 // awaitReplicas waits until a Deployment is at rest with so many pods.
 func (w *world) awaitReplicas(obj *unstructured.Unstructured, want int64) {
 	w.Helper()
-	w.eventually(45*time.Second, fmt.Sprintf("%d ready replicas of %s in the cluster", want, obj.GetName()), func() error {
+	w.eventually(patience, fmt.Sprintf("%d ready replicas of %s in the cluster", want, obj.GetName()), func() error {
 		live := w.getObject(obj)
 		ready, _, _ := unstructured.NestedInt64(live.Object, "status", "readyReplicas")
 		all, _, _ := unstructured.NestedInt64(live.Object, "status", "replicas")

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -99,7 +98,7 @@ func TestForbiddenKindHealsAndDelaysNoOther(t *testing.T) {
 	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
 	w.expectOperation(d, 0, controlplane.OperationAdded)
 	// Its Events can be read, and tell what its object would.
-	w.eventually(30*time.Second, "Events of the forbidden Deployment's pods", func() error {
+	w.eventually(patience, "Events of the forbidden Deployment's pods", func() error {
 		events, err := w.api.Events(w.ctx, url.Values{"workloadresourceinstanceid": {strconv.FormatInt(d.Resources[1].ThreeportID, 10)}})
 		if err == nil && len(events) == 0 {
 			err = fmt.Errorf("there are none")
@@ -165,7 +164,7 @@ func TestWatchedNamespacesAreTheConfiguredOnes(t *testing.T) {
 	w.removeLater(d.Objects[1])
 	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
 	w.expectState(d, 1, v1alpha1.ResourceForbidden, "namespace default is not among those that the agent watches")
-	w.eventually(30*time.Second, "a report of the Deployment", func() error {
+	w.eventually(patience, "a report of the Deployment", func() error {
 		if len(w.proxy.sent("PATCH", rowPath(d, 0))) == 0 {
 			return fmt.Errorf("there is none")
 		}
@@ -226,7 +225,7 @@ func TestClusterScopedResourceIsReported(t *testing.T) {
 func (w *world) expectState(d upstream.Deployed, resource int, want v1alpha1.ResourceState, message string) {
 	w.Helper()
 	res := d.Resources[resource]
-	w.eventually(60*time.Second, fmt.Sprintf("%s %s to be %s %s in the workload's status", res.Kind, res.Name, want, message), func() error {
+	w.eventually(patience, fmt.Sprintf("%s %s to be %s %s in the workload's status", res.Kind, res.Name, want, message), func() error {
 		cr, err := w.status(d.Name)
 		if err != nil || len(cr.Status.Resources) != len(d.Resources) {
 			return fmt.Errorf("%d resources: %w", len(cr.Status.Resources), err)
@@ -242,7 +241,7 @@ func (w *world) expectState(d upstream.Deployed, resource int, want v1alpha1.Res
 func (w *world) expectOperation(d upstream.Deployed, resource int, want string) {
 	w.Helper()
 	res := d.Resources[resource]
-	w.eventually(30*time.Second, fmt.Sprintf("%s of %s %s in the control plane", want, res.Kind, res.Name), func() error {
+	w.eventually(patience, fmt.Sprintf("%s of %s %s in the control plane", want, res.Kind, res.Name), func() error {
 		rows, err := w.api.Resources(w.ctx, nil)
 		for _, row := range rows {
 			if row.ID != nil && *row.ID == res.ThreeportID && row.LastOperation != nil && *row.LastOperation == want {

@@ -3,11 +3,14 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -127,7 +130,7 @@ func newWorld(t *testing.T, flags ...string) *world {
 
 func newWorldWithoutAgent(t *testing.T) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	w := &world{T: t, ctx: ctx, user: shared.agentUser, binary: shared.agent}
 	api, err := process.Start(shared.controlAPI, nil, []string{
@@ -180,15 +183,21 @@ func (w *world) startAgent(flags ...string) {
 	w.must(err)
 }
 
-// freeAddress returns a loopback address that nothing listens on.
+// freeAddress returns a loopback address that nothing listens on, with a port that no outgoing connection gets, nor a
+// component of a cluster: it may be free for a while.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(10000)))
+		listener, err := net.Listen("tcp", address) //nolint:noctx // it is closed at once
+		if err != nil {
+			continue
+		}
+		_ = listener.Close()
+		return address
 	}
-	defer listener.Close() //nolint:errcheck // nothing came of it
-	return listener.Addr().String()
+	t.Fatal("found no free port from 10000 to 20000")
+	return ""
 }
 
 // cleanUp removes what the test left in the shared cluster, with the agent still running to let go of its
@@ -236,6 +245,7 @@ func (w *world) create(manifest string) *unstructured.Unstructured {
 	w.Helper()
 	created, err := w.upstream.Create(w.ctx, w.place(object(manifest)))
 	w.must(err)
+	w.awaitOracle(created)
 	if created.GetKind() == "CustomResourceDefinition" {
 		w.awaitCondition(created, "Established")
 		var crd struct {
@@ -252,6 +262,21 @@ func (w *world) create(manifest string) *unstructured.Unstructured {
 		w.must(w.oracle.Add(w.ctx, group.WithKind(crd.Spec.Names.Kind).GroupKind(), group.WithResource(crd.Spec.Names.Plural)))
 	}
 	return created
+}
+
+// awaitOracle waits until the oracle has seen a version of an object, so that it judges by that. Of kinds that were
+// installed it may see nothing, or less.
+func (w *world) awaitOracle(obj *unstructured.Unstructured) {
+	w.Helper()
+	if group := obj.GroupVersionKind().Group; strings.HasSuffix(group, ".example.com") || group == v1alpha1.GroupVersion.Group {
+		return
+	}
+	w.eventually(patience, obj.GetKind()+" "+obj.GetName()+" to be seen by the oracle", func() error {
+		if !w.oracle.Saw(obj.GetUID(), obj.GetResourceVersion()) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
 }
 
 // place puts a namespaced object without a namespace into the test's.
@@ -284,10 +309,13 @@ func (w *world) deploy(name string, manifests ...string) upstream.Deployed {
 	return d
 }
 
+// patience is more than anything here takes on a busy machine.
+const patience = 2 * time.Minute
+
 // agree waits until the control plane holds what the oracle saw of the workloads.
 func (w *world) agree(workloads ...oracle.Expected) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	if err := w.oracle.Await(ctx, w.api, workloads); err != nil {
 		w.Fatal(err)
@@ -322,17 +350,17 @@ func (w *world) eventually(within time.Duration, expected string, check func() e
 	}
 }
 
-// status returns a ThreeportWorkload as it is stored.
+// status returns a ThreeportWorkload as it is stored; an empty one with an error.
 func (w *world) status(name string) (*v1alpha1.ThreeportWorkload, error) {
 	out := &v1alpha1.ThreeportWorkload{}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ThreeportWorkload"))
 	resource, err := w.upstream.Resource(obj)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	if obj, err = resource.Get(w.ctx, name, metav1.GetOptions{}); err != nil {
-		return nil, err
+		return out, err
 	}
 	return out, convert(obj.Object, out)
 }

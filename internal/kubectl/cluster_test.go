@@ -88,7 +88,7 @@ func TestClusterThatCannotBeAsked(t *testing.T) {
 
 func TestStatusIsFollowed(t *testing.T) {
 	wl := workload(t, "followed", "observedGeneration: 1, health: Reconciling, reason: Starting, message: Deployment a is starting", "")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	read, write := io.Pipe()
 	lines := bufio.NewScanner(read)
@@ -124,7 +124,7 @@ func TestStatusIsFollowed(t *testing.T) {
 }
 
 func TestStatusOfAllIsFollowed(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	read, write := io.Pipe()
 	decoder := json.NewDecoder(read)
@@ -272,7 +272,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gardener
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: gardener}]
 `)
 	var r result
-	for range 100 { // until the API server has seen the role
+	for range 1000 { // until the API server has seen the role
 		r = invokeAt(t.Context(), time.Now, "", "tree", "shy", "--kubeconfig", kubeconfig)
 		if r.code != exitCluster || !pause(t.Context(), 50*time.Millisecond) {
 			break

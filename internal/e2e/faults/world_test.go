@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -225,12 +226,16 @@ func (w *world) kubeconfig(original, address string) string {
 	return path
 }
 
-// freeAddress returns a loopback address that nothing listens on, with a port that no outgoing connection gets: it may
-// be free for a while.
+// freeAddress returns a loopback address that nothing listens on, with a port that no outgoing connection gets, nor a
+// component of a cluster: it may be free for a while. It returns each once.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))
+		port := 10000 + rand.IntN(10000)
+		if _, given := ports.LoadOrStore(port, true); given { // a link that is down comes back to its port
+			continue
+		}
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		listener, err := net.Listen("tcp", address) //nolint:noctx // it is closed at once
 		if err != nil {
 			continue
@@ -238,9 +243,11 @@ func freeAddress(t *testing.T) string {
 		_ = listener.Close()
 		return address
 	}
-	t.Fatal("found no free port from 20000 to 32000")
+	t.Fatal("found no free port from 10000 to 20000")
 	return ""
 }
+
+var ports sync.Map // that were given
 
 func (w *world) must(err error) {
 	w.Helper()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -211,11 +212,18 @@ func (o *Oracle) EventCount() int {
 	return len(o.events)
 }
 
-// Saw reports whether a version of an object was seen.
+// Saw reports whether a version of an object or of an Event was seen, or a later one.
 func (o *Oracle) Saw(uid types.UID, version string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Contains(o.objects[uid].versions, version)
+	seen := slices.Clone(o.objects[uid].versions)
+	if ev := o.events[uid]; ev != nil {
+		seen = append(seen, ev.ResourceVersion)
+	}
+	return slices.ContainsFunc(seen, func(v string) bool {
+		order, err := resourceversion.CompareResourceVersion(v, version)
+		return err == nil && order >= 0
+	})
 }
 
 // Interrupted says that the oracle's own watch may have missed versions, such as by an end of the API server: that it
