@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
 
 // failure is an answer other than success.
@@ -25,9 +26,9 @@ func failureOf(err error) *failure {
 	}
 	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.Is(err, errNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return &failure{http.StatusNotFound, err.Error()}
-	case errors.Is(err, errConflict):
+	case errors.Is(err, store.ErrConflict):
 		return &failure{http.StatusConflict, err.Error()}
 	case isTooLarge:
 		return &failure{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
@@ -37,15 +38,15 @@ func failureOf(err error) *failure {
 }
 
 // answerRows writes the success envelope around rows.
-func answerRows(w http.ResponseWriter, r *resource, code int, meta controlplane.Meta, rows ...row) {
+func answerRows(w http.ResponseWriter, r *store.Resource, code int, meta controlplane.Meta, rows ...store.Row) {
 	head, _ := json.Marshal(meta) // plain numbers always marshal
 	body := append([]byte(`{"Meta":`), head...)
-	body = append(body, `,"Type":"`+r.object+`","Data":[`...)
+	body = append(body, `,"Type":"`+r.Object+`","Data":[`...)
 	for i, o := range rows {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = r.appendJSON(body, o)
+		body = appendRow(body, r, o)
 	}
 	status, _ := json.Marshal(controlplane.Status{Code: code, Message: http.StatusText(code)})
 	body = append(append(append(body, `],"Status":`...), status...), "}\n"...)
@@ -53,9 +54,9 @@ func answerRows(w http.ResponseWriter, r *resource, code int, meta controlplane.
 }
 
 // answerFailure writes the error envelope: Meta all zero, Data null.
-func answerFailure(w http.ResponseWriter, r *resource, f *failure) {
+func answerFailure(w http.ResponseWriter, r *store.Resource, f *failure) {
 	body, _ := json.Marshal(controlplane.Response[struct{}]{
-		Type:   r.object,
+		Type:   r.Object,
 		Status: controlplane.Status{Code: f.code, Message: http.StatusText(f.code), Error: f.text},
 	})
 	writeJSON(w, f.code, append(body, '\n'))

@@ -10,21 +10,24 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store/databasetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(databasetest.Main(m)) }
 
-// start serves an empty database in memory and returns its URL.
-func start(t *testing.T) string {
+// start serves an empty database and returns its URL.
+func start(t *testing.T, database string) string {
 	t.Helper()
-	store, err := Open(t.Context(), "sqlite::memory:", false)
+	opened, err := store.Open(t.Context(), store.Config{Address: database})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(Handler(store, slog.New(slog.DiscardHandler)))
+	server := httptest.NewServer(Handler(opened, slog.New(slog.DiscardHandler)))
 	t.Cleanup(func() {
 		server.Close()
-		if err := store.Close(); err != nil {
+		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -152,11 +155,14 @@ var contract = []exchange{
 }
 
 func TestContract(t *testing.T) {
-	url := start(t)
-	ids := seed(t, url)
-	for _, x := range contract {
-		t.Run(x.reason, func(t *testing.T) { replay(t, url, ids, x) })
-	}
+	databasetest.ForEach(t, func(t *testing.T, address string) {
+		t.Helper()
+		url := start(t, address)
+		ids := seed(t, url)
+		for _, x := range contract {
+			t.Run(x.reason, func(t *testing.T) { replay(t, url, ids, x) })
+		}
+	})
 }
 
 // seed makes the rows that the contract's placeholders stand for.

@@ -7,37 +7,38 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
 
 var errNUL = errors.New("a string contains \\u0000, which cannot be stored")
 
-// value reads one field's JSON into what the database keeps: a string, an int64
-// or a bool; nil for a JSON null, which leaves the field as it is.
-func (f field) value(raw json.RawMessage) (any, error) {
+// readValue reads one field's JSON into what a row keeps; nil for a JSON null, which leaves the field as it is.
+func readValue(f store.Field, raw json.RawMessage) (any, error) {
 	if string(raw) == "null" {
 		return nil, nil
 	}
-	switch f.kind {
-	case text:
+	switch f.Kind {
+	case store.Text:
 		s, err := decode[string](raw)
 		if err == nil && strings.ContainsRune(s, 0) {
 			err = errNUL
 		}
 		return s, err
-	case integer:
+	case store.Integer:
 		return decode[int64](raw)
-	case boolean:
+	case store.Boolean:
 		return decode[bool](raw)
-	case timestamp:
+	case store.Timestamp:
 		t, err := decode[time.Time](raw)
 		if err != nil {
 			return nil, err
 		}
 		return storedTime(t)
-	case document:
+	case store.Document:
 		return normalise(raw)
 	default:
-		return nil, fmt.Errorf("field %s has kind %d", f.name, f.kind)
+		return nil, fmt.Errorf("field %s has kind %d", f.Name, f.Kind)
 	}
 }
 
@@ -47,20 +48,13 @@ func decode[T any](raw json.RawMessage) (T, error) {
 	return v, err
 }
 
-// timeLayout has a fixed width, so that its texts sort as their times do.
-const timeLayout = "2006-01-02T15:04:05.000000000Z"
-
-func storedTime(t time.Time) (string, error) {
-	t = t.UTC()
-	if t.Year() < 0 || t.Year() > 9999 {
-		return "", errors.New("a time is outside the years 0 to 9999")
+// storedTime is a time in microseconds since 1970; what is shorter is cut off, as the database of Threeport's own API
+// does.
+func storedTime(t time.Time) (int64, error) {
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return 0, errors.New("a time is outside the years 0 to 9999")
 	}
-	return t.Format(timeLayout), nil
-}
-
-// wireTime is a stored time as RFC 3339, without the zeros that pad it.
-func wireTime(stored string) string {
-	return strings.TrimRight(strings.TrimRight(strings.TrimSuffix(stored, "Z"), "0"), ".") + "Z"
+	return t.UnixMicro(), nil
 }
 
 // normalise sorts the keys of every object and drops white space, as a database

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
 
 // maxBody bounds a request's body, in bytes. v0 has no limit (200 MiB were
@@ -16,26 +17,26 @@ const maxBody = 256 << 20
 
 // api answers requests from a store.
 type api struct {
-	store *Store
+	store *store.Store
 	log   *slog.Logger
 }
 
 // Handler serves the API from a store, and /healthz. Failures that are the
 // server's (500) are logged, without any part of a body.
-func Handler(store *Store, log *slog.Logger) http.Handler {
-	a := &api{store: store, log: log}
+func Handler(s *store.Store, log *slog.Logger) http.Handler {
+	a := &api{store: s, log: log}
 	mux := http.NewServeMux()
-	for _, r := range resources {
-		route(mux, "/v0/"+r.path, map[string]http.HandlerFunc{
+	for _, r := range store.Resources {
+		route(mux, "/v0/"+r.Path, map[string]http.HandlerFunc{
 			http.MethodPost: a.handle(r, a.create),
 			http.MethodGet:  a.handle(r, a.list),
 		})
-		route(mux, "/v0/"+r.path+"/{id}", map[string]http.HandlerFunc{
+		route(mux, "/v0/"+r.Path+"/{id}", map[string]http.HandlerFunc{
 			http.MethodGet:    a.handle(r, a.get),
 			http.MethodPatch:  a.handle(r, a.update),
 			http.MethodDelete: a.handle(r, a.remove),
 		})
-		route(mux, "/"+r.path+"/versions", map[string]http.HandlerFunc{
+		route(mux, "/"+r.Path+"/versions", map[string]http.HandlerFunc{
 			http.MethodGet: versions(r),
 		})
 	}
@@ -56,7 +57,7 @@ func route(mux *http.ServeMux, path string, methods map[string]http.HandlerFunc)
 }
 
 // handle makes a handler of a function that answers for itself or fails.
-func (a *api) handle(r *resource, serve func(http.ResponseWriter, *http.Request, *resource) error) http.HandlerFunc {
+func (a *api) handle(r *store.Resource, serve func(http.ResponseWriter, *http.Request, *store.Resource) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		err := serve(w, req, r)
 		if err == nil {
@@ -73,15 +74,18 @@ func (a *api) handle(r *resource, serve func(http.ResponseWriter, *http.Request,
 // one is the Meta of an answer with a single object.
 var one = controlplane.Meta{Page: 1, Size: 1, TotalCount: 1}
 
-func (a *api) create(w http.ResponseWriter, req *http.Request, r *resource) error {
+func (a *api) create(w http.ResponseWriter, req *http.Request, r *store.Resource) error {
 	values, err := readPayload(w, req, r)
 	if err != nil {
 		return err
 	}
-	if err := r.complete(values); err != nil {
+	if err := checkComplete(r, values); err != nil {
 		return err
 	}
-	o, created, err := a.store.create(req.Context(), r, values)
+	if err := a.guard(req.Context(), r, values); err != nil {
+		return err
+	}
+	o, created, err := a.store.Create(req.Context(), r, values)
 	if err != nil {
 		return err
 	}
@@ -93,47 +97,57 @@ func (a *api) create(w http.ResponseWriter, req *http.Request, r *resource) erro
 	return nil
 }
 
-func (a *api) get(w http.ResponseWriter, req *http.Request, r *resource) error {
+func (a *api) get(w http.ResponseWriter, req *http.Request, r *store.Resource) error {
 	id, err := pathID(req)
 	if err != nil {
 		return err
 	}
-	o, err := a.store.get(req.Context(), r, id)
+	o, err := a.store.Get(req.Context(), r, id)
 	if err != nil {
+		return err
+	}
+	if err := a.guard(req.Context(), r, nil, o); err != nil {
 		return err
 	}
 	answerRows(w, r, http.StatusOK, one, o)
 	return nil
 }
 
-func (a *api) list(w http.ResponseWriter, req *http.Request, r *resource) error {
-	sel, err := r.selection(req.URL.Query())
+func (a *api) list(w http.ResponseWriter, req *http.Request, r *store.Resource) error {
+	sel, err := selectionOf(r, req.URL.Query())
 	if err != nil {
 		return err
 	}
-	rows, total, err := a.store.list(req.Context(), r, sel)
+	rows, total, err := a.store.List(req.Context(), r, sel)
 	if err != nil {
 		return err
 	}
-	answerRows(w, r, http.StatusOK, controlplane.Meta{Page: sel.page, Size: sel.size, TotalCount: total}, rows...)
+	if err := a.guard(req.Context(), r, nil, rows...); err != nil {
+		return err
+	}
+	answerRows(w, r, http.StatusOK, controlplane.Meta{Page: sel.Page, Size: sel.Size, TotalCount: total}, rows...)
 	return nil
 }
 
 // update looks for the row before it looks at the body, as v0 does: a bad body
 // for a row that is gone is answered with 404.
-func (a *api) update(w http.ResponseWriter, req *http.Request, r *resource) error {
+func (a *api) update(w http.ResponseWriter, req *http.Request, r *store.Resource) error {
 	id, err := pathID(req)
 	if err != nil {
 		return err
 	}
-	if _, err := a.store.get(req.Context(), r, id); err != nil {
+	before, err := a.store.Get(req.Context(), r, id)
+	if err != nil {
 		return err
 	}
 	values, err := readPayload(w, req, r)
 	if err != nil {
 		return err
 	}
-	o, err := a.store.update(req.Context(), r, id, values)
+	if err := a.guard(req.Context(), r, values, before); err != nil {
+		return err
+	}
+	o, err := a.store.Update(req.Context(), r, id, values)
 	if err != nil {
 		return err
 	}
@@ -141,12 +155,12 @@ func (a *api) update(w http.ResponseWriter, req *http.Request, r *resource) erro
 	return nil
 }
 
-func (a *api) remove(w http.ResponseWriter, req *http.Request, r *resource) error {
+func (a *api) remove(w http.ResponseWriter, req *http.Request, r *store.Resource) error {
 	id, err := pathID(req)
 	if err != nil {
 		return err
 	}
-	o, err := a.store.remove(req.Context(), r, id)
+	o, err := a.store.Remove(req.Context(), r, id)
 	if err != nil {
 		return err
 	}
@@ -164,18 +178,18 @@ func (a *api) health(w http.ResponseWriter, req *http.Request) {
 
 // versions answers which versions of an object there are: the way to discover a
 // capability.
-func versions(r *resource) http.HandlerFunc {
+func versions(r *store.Resource) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, []byte(`{"API":"`+r.object+`","Versions":["v0"]}`+"\n"))
+		writeJSON(w, http.StatusOK, []byte(`{"API":"`+r.Object+`","Versions":["v0"]}`+"\n"))
 	}
 }
 
-func readPayload(w http.ResponseWriter, req *http.Request, r *resource) ([]any, error) {
+func readPayload(w http.ResponseWriter, req *http.Request, r *store.Resource) ([]any, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
-	return r.payload(body, req.Header.Get("Content-Type"))
+	return readValues(r, body, req.Header.Get("Content-Type"))
 }
 
 // pathID is the {id} of the path. v0 answers 500 to what is not an int64.

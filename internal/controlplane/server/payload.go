@@ -7,36 +7,38 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
 
-// payload reads a request's body into the values of the resource's fields, in
+// readValues reads a request's body into the values of the resource's fields, in
 // their order; nil for a field that is absent or null.
 //
 // v0 checks names before anything else, and answers 400 for them; what it finds
 // wrong after that (the content type, a value's type) it answers with 500.
-func (r *resource) payload(body []byte, contentType string) ([]any, error) {
-	object, err := r.names(body)
+func readValues(r *store.Resource, body []byte, contentType string) ([]any, error) {
+	object, err := readNames(r, body)
 	if err != nil {
 		return nil, err
 	}
 	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
 		return nil, &failure{http.StatusInternalServerError, "code=415, message=Unsupported Media Type"}
 	}
-	values := make([]any, len(r.fields))
+	values := make([]any, len(r.Fields))
 	for name, raw := range object {
-		i, _ := r.field(name)
-		if values[i], err = r.fields[i].value(raw); err != nil {
+		i, _ := r.Field(name)
+		if values[i], err = readValue(r.Fields[i], raw); err != nil {
 			return nil, &failure{http.StatusInternalServerError, "field " + name + ": " + describe(err)}
 		}
 	}
 	return values, nil
 }
 
-// names parses the body and checks the names in it.
-func (r *resource) names(body []byte) (map[string]json.RawMessage, error) {
+// readNames parses the body and checks the names in it.
+func readNames(r *store.Resource, body []byte) (map[string]json.RawMessage, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err == nil {
-		return object, r.checkNames(object)
+		return object, checkNames(r, object)
 	}
 	var list []map[string]json.RawMessage
 	if err := json.Unmarshal(body, &list); err != nil {
@@ -46,14 +48,17 @@ func (r *resource) names(body []byte) (map[string]json.RawMessage, error) {
 		return nil, &failure{http.StatusBadRequest, "JSON payload is empty"}
 	}
 	for _, object := range list {
-		if err := r.checkNames(object); err != nil {
+		if err := checkNames(r, object); err != nil {
 			return nil, err
 		}
 	}
 	return nil, &failure{http.StatusInternalServerError, "the body is a list and not an object"}
 }
 
-func (r *resource) checkNames(object map[string]json.RawMessage) error {
+// serverFields are those that a request must not carry.
+var serverFields = []string{"ID", "CreatedAt", "UpdatedAt", "DeletedAt"}
+
+func checkNames(r *store.Resource, object map[string]json.RawMessage) error {
 	if len(object) == 0 {
 		return &failure{http.StatusBadRequest, "JSON payload is empty"}
 	}
@@ -61,7 +66,7 @@ func (r *resource) checkNames(object map[string]json.RawMessage) error {
 	for name := range object {
 		if slices.Contains(serverFields, name) {
 			reserved = append(reserved, name)
-		} else if _, ok := r.field(name); !ok {
+		} else if _, ok := r.Field(name); !ok {
 			unknown = append(unknown, name)
 		}
 	}
@@ -74,12 +79,12 @@ func (r *resource) checkNames(object map[string]json.RawMessage) error {
 	return nil
 }
 
-// complete checks that the values have every required field.
-func (r *resource) complete(values []any) error {
+// checkComplete checks that the values have every required field.
+func checkComplete(r *store.Resource, values []any) error {
 	var missing []string
-	for i, f := range r.fields {
-		if f.required && values[i] == nil {
-			missing = append(missing, f.name)
+	for i, f := range r.Fields {
+		if f.Required && values[i] == nil {
+			missing = append(missing, f.Name)
 		}
 	}
 	if len(missing) > 0 {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,10 +18,24 @@ import (
 	"github.com/threeport/threeport-agent/internal/controlplane/tlstest"
 )
 
+// plain is an API without authentication whose rows are in memory.
+func plain() Config {
+	config := DefaultConfig()
+	config.BindAddress, config.Database, config.AuthEnabled = "127.0.0.1:0", "sqlite::memory:", false
+	return config
+}
+
+// onFile is an API without authentication whose rows are in a file.
+func onFile(tb testing.TB) Config {
+	tb.Helper()
+	config := plain()
+	config.Database = "sqlite:" + filepath.Join(tb.TempDir(), "rows.db")
+	return config
+}
+
 // run starts a server that the test's end stops.
 func run(tb testing.TB, config Config) string {
 	tb.Helper()
-	config.BindAddress = "127.0.0.1:0"
 	s, err := New(tb.Context(), config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		tb.Fatal(err)
@@ -60,7 +75,7 @@ func create(t *testing.T, url, body string) int64 {
 }
 
 func TestClientRoundTrip(t *testing.T) {
-	url := run(t, Config{Database: "sqlite:" + filepath.Join(t.TempDir(), "rows.db")})
+	url := run(t, onFile(t))
 	client := connect(t, controlplane.Config{Server: url})
 	ctx := t.Context()
 	wi := create(t, url+"/v0/workload-instances", `{"Name":"web"}`)
@@ -110,7 +125,7 @@ func TestClientRoundTrip(t *testing.T) {
 		t.Error(err)
 	}
 	_, answer := call(t, exchange{method: "GET", path: fmt.Sprintf("%s/v0/workload-events/%d", url, id)})
-	for _, want := range []string{`"Timestamp":"2026-01-02T03:04:05.123456789Z"`, `"Reason":"Pulled"`, "\"Message\":\"a\uFFFD\uFFFD\"", fmt.Sprintf(`"WorkloadResourceInstanceID":%d`, wri)} {
+	for _, want := range []string{`"Timestamp":"2026-01-02T03:04:05.123456Z"`, `"Reason":"Pulled"`, "\"Message\":\"a\uFFFD\uFFFD\"", fmt.Sprintf(`"WorkloadResourceInstanceID":%d`, wri)} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("got %s, without %s", answer, want)
 		}
@@ -131,7 +146,8 @@ func TestClientRoundTrip(t *testing.T) {
 func TestMutualTLS(t *testing.T) {
 	ca := tlstest.NewAuthority(t)
 	files := ca.IssueFiles("server")
-	config := Config{Database: "sqlite::memory:", AuthEnabled: true, CertFile: files.Cert, KeyFile: files.Key, CAFile: files.CA}
+	config := plain()
+	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, files.Cert, files.Key, files.CA
 	url := run(t, config)
 
 	own := ca.IssueFiles("agent")
@@ -158,9 +174,7 @@ func TestMutualTLS(t *testing.T) {
 }
 
 func TestStopLetsRequestsFinish(t *testing.T) {
-	config := DefaultConfig()
-	config.BindAddress, config.Database, config.AuthEnabled = "127.0.0.1:0", "sqlite::memory:", false
-	s, err := New(t.Context(), config, slog.New(slog.DiscardHandler))
+	s, err := New(t.Context(), plain(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,14 +226,17 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	valid := DefaultConfig()
-	valid.AuthEnabled, valid.Database = false, "sqlite::memory:"
+	valid := plain()
 	for reason, change := range map[string]func(*Config){
 		"bind address": func(c *Config) { c.BindAddress = "1323" },
 		"listen":       func(c *Config) { c.BindAddress = "127.0.0.1:99999" },
 		"database":     func(c *Config) { c.Database = "mysql:x" },
 		"certificate":  func(c *Config) { c.AuthEnabled = true; c.CertFile = filepath.Join(t.TempDir(), "none") },
 		"key file":     func(c *Config) { c.AuthEnabled = true; c.KeyFile = "" },
+		"CA file":      func(c *Config) { c.AuthEnabled = true; c.StrictV0 = true; c.CAFile = "" },
+		"reports":      func(c *Config) { c.Limits.Reports = 0 },
+		"compression":  func(c *Config) { c.Limits.DecodedBytes = 1 },
+		"agent rate":   func(c *Config) { c.Access.AgentRate.PerSecond = -1 },
 	} {
 		config := valid
 		change(&config)
@@ -234,12 +251,12 @@ func TestNewRefuses(t *testing.T) {
 func BenchmarkCreateEvents(b *testing.B) {
 	for _, parallel := range []bool{false, true} {
 		b.Run(fmt.Sprintf("parallel=%v", parallel), func(b *testing.B) {
-			url := run(b, Config{Database: "sqlite:" + filepath.Join(b.TempDir(), "rows.db")})
+			url := run(b, onFile(b))
 			client := connect(b, controlplane.Config{Server: url})
-			ids := newIDs(0)
+			var count atomic.Int64
 			post := func() {
 				_, _, err := client.CreateWorkloadEvent(b.Context(), controlplane.WorkloadEvent{
-					RuntimeEventUID: new(fmt.Sprint(ids.next())), Type: new("Normal"), Reason: new("Created"),
+					RuntimeEventUID: new(fmt.Sprint(count.Add(1))), Type: new("Normal"), Reason: new("Created"),
 					Message: new("Created container web in pod web-7887448d46-2tsj5"), Timestamp: new(time.Now()),
 				})
 				if err != nil {

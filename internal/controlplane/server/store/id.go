@@ -1,4 +1,4 @@
-package server
+package store
 
 import (
 	"math/rand/v2"
@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// ids generates row IDs: like those of the API this one stands in for, they
-// grow with time and lie far beyond 2^53, so that a client which passes one
-// through a float is found out.
+// ids generates row IDs: like those of the API this one stands in for, they grow with time and lie far beyond 2^53, so
+// that a client which passes one through a float is found out.
 //
-// The upper 48 bits count 10 µs since 2015, the lower 15 are the process's own,
-// for processes that share a database. It is safe for concurrent use.
+// The upper 48 bits count 10 µs since 2015, the lower 15 are the process's own, for processes that share a database. It
+// is safe for concurrent use.
 type ids struct {
 	process int64 // 15 bits, odd: never a round number
 

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Installs PostgreSQL for the tests on Debian and its kin, unless there is one of whatever version. The package's own
+# service is not used: the tests start servers of their own (hack/postgres).
+set -eu
+
+packages='postgresql'
+
+for server in "$(command -v postgres || true)" /usr/lib/postgresql/*/bin/postgres; do
+  [ -x "$server" ] && exit 0
+done
+command -v apt-get >/dev/null || {
+  echo "postgres-packages: there is no apt-get here: install by other means: $packages" >&2
+  exit 1
+}
+[ "$(id -u)" -eq 0 ] || {
+  echo "postgres-packages: installing needs root: sudo apt-get install $packages" >&2
+  exit 1
+}
+export DEBIAN_FRONTEND=noninteractive
+apt-get update
+# shellcheck disable=SC2086 # a list
+apt-get install --yes --no-install-recommends $packages

@@ -1,0 +1,215 @@
+package controlplane
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// ID is a row's ID, or a version: 64 bits, beyond what a JSON number holds in a browser, so that it is a string in the
+// report sets and in everything that a page reads. (v0 has numbers.)
+type ID int64
+
+// MarshalText writes the ID in decimal.
+func (id ID) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(id), 10), nil }
+
+// UnmarshalText reads a decimal of 64 bits.
+func (id *ID) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return fmt.Errorf("%q is not a decimal integer of 64 bits", shorten(string(text)))
+	}
+	*id = ID(n)
+	return nil
+}
+
+// The types of an [Instance].
+const (
+	TypeWorkloadInstance     = "WorkloadInstance"
+	TypeHelmWorkloadInstance = "HelmWorkloadInstance"
+)
+
+// Instance names a workload's row.
+type Instance struct {
+	Type string `json:"type" enum:"WorkloadInstance,HelmWorkloadInstance"`
+	ID   ID     `json:"id"`
+}
+
+// ReportSet is what an agent has to tell at one moment. It may be empty: it is a heartbeat too.
+//
+// Each report has a key and a version, and is taken only if it is newer than what is there. So a set can be sent again
+// in whole or in part, by whomever, as often as need be: nothing is doubled, and nothing turned back.
+type ReportSet struct {
+	Agent   Agent    `json:"agent"`
+	Reports []Report `json:"reports" maxItems:"1000"`
+}
+
+// Agent is who tells, and how far behind it is.
+type Agent struct {
+	// ClusterUID is the UID of the cluster's namespace kube-system.
+	ClusterUID string `json:"clusterUID" minLength:"1" maxLength:"128"`
+	// ClusterName is for people.
+	ClusterName string `json:"clusterName,omitempty" maxLength:"253"`
+	Version     string `json:"version,omitempty" maxLength:"128"`
+	// Time is the agent's clock.
+	Time time.Time `json:"time"`
+	// DelaySeconds is the age of the oldest report that is not delivered; 0 if all are.
+	DelaySeconds float64 `json:"delaySeconds" minimum:"0"`
+	// Pending counts reports that are not delivered, DeadLetters those that were refused for good, and Dropped the Events
+	// that were dropped since the agent started because no more may be kept.
+	Pending     int64 `json:"pending" minimum:"0"`
+	DeadLetters int64 `json:"deadLetters" minimum:"0"`
+	Dropped     int64 `json:"dropped" minimum:"0"`
+}
+
+// Report tells of one thing: exactly one of its last four fields is set.
+type Report struct {
+	// Instance is the workload that it is about. It has to exist, and not to be another cluster's.
+	Instance Instance `json:"instance"`
+	// Version orders the reports of one key.
+	Version ID `json:"version"`
+
+	Operation *OperationReport `json:"operation,omitempty"`
+	Event     *EventReport     `json:"event,omitempty"`
+	Status    *StatusReport    `json:"status,omitempty"`
+	Tree      *TreeReport      `json:"tree,omitempty"`
+}
+
+// ObjectRef names an object of a cluster.
+type ObjectRef struct {
+	Group     string `json:"group,omitempty" maxLength:"253"`
+	Version   string `json:"version,omitempty" maxLength:"63"`
+	Kind      string `json:"kind" maxLength:"253"`
+	Namespace string `json:"namespace,omitempty" maxLength:"253"`
+	Name      string `json:"name" maxLength:"253"`
+	UID       string `json:"uid,omitempty" maxLength:"128"`
+}
+
+// OperationReport is the newest state of a listed object. Its key is the cluster and the object's UID, its version the
+// object's resource version.
+//
+// Deletion is the end of a UID, whatever its version: after it nothing of that UID is taken. Between two UIDs of one
+// resource, which was deleted and created again, the version decides.
+type OperationReport struct {
+	// ResourceInstanceID is the resource's row; 0 for a resource of a Helm workload, which has none.
+	ResourceInstanceID ID        `json:"resourceInstanceID,omitempty"`
+	Object             ObjectRef `json:"object"`
+	// Operation is ADDED, MODIFIED or DELETED.
+	Operation string `json:"operation" enum:"ADDED,MODIFIED,DELETED"`
+	// Definition is the object as JSON; none if it is deleted.
+	Definition json.RawMessage `json:"definition,omitempty"`
+}
+
+// EventReport is an Event of the cluster, or one that the agent made, in its newest version: a repeat updates it. Its
+// key is the Event's UID, its version the Event's resource version.
+type EventReport struct {
+	UID                string    `json:"uid" minLength:"1" maxLength:"256"`
+	ResourceInstanceID ID        `json:"resourceInstanceID,omitempty"`
+	Involved           ObjectRef `json:"involved"`
+	// Derived is true if the involved object is not the listed one itself: for v0, which has no field for it, its name is
+	// put before the message.
+	Derived bool `json:"derived,omitempty"`
+	// Type is Normal or Warning.
+	Type    string `json:"type" maxLength:"64"`
+	Reason  string `json:"reason" maxLength:"256"`
+	Message string `json:"message" maxLength:"65536"`
+	// Time is when it happened last, FirstTime when it did first, Count how often.
+	Time      time.Time  `json:"time"`
+	FirstTime *time.Time `json:"firstTime,omitempty"`
+	Count     int64      `json:"count,omitempty" minimum:"0"`
+	// Gap is set if it tells of Events that were lost.
+	Gap *Gap `json:"gap,omitempty"`
+}
+
+// Gap counts Events that were dropped because no more may be kept, and says when these had happened.
+type Gap struct {
+	Normal  int64     `json:"normal" minimum:"0"`
+	Warning int64     `json:"warning" minimum:"0"`
+	First   time.Time `json:"first"`
+	Last    time.Time `json:"last"`
+}
+
+// StatusReport is the verdict on a workload. Its key is the workload, its version a time of the agent's in microseconds
+// that only grows.
+type StatusReport struct {
+	// Status is Healthy, Reconciling, Unhealthy, Down or Unknown.
+	Status string `json:"status" enum:"Healthy,Reconciling,Unhealthy,Down,Error,Unknown"`
+	// Reason is a word, Cause a sentence: what is wrong, along the chain of objects.
+	Reason string `json:"reason,omitempty" maxLength:"256"`
+	Cause  string `json:"cause,omitempty" maxLength:"65536"`
+	// Since is when the status became what it is; nil if that is not known.
+	Since *time.Time `json:"since,omitempty"`
+	// Pending, Rejected and Dropped count the workload's own reports: not delivered, refused for good, and Events lost.
+	Pending  int64 `json:"pending,omitempty" minimum:"0"`
+	Rejected int64 `json:"rejected,omitempty" minimum:"0"`
+	Dropped  int64 `json:"dropped,omitempty" minimum:"0"`
+}
+
+// TreeReport is all objects of a workload, listed and derived, at one moment. Its key is the workload, its version like
+// that of a status. What was in an earlier one and is not in this one is gone.
+type TreeReport struct {
+	Objects []TreeObject `json:"objects" maxItems:"20000"`
+}
+
+// TreeObject is one object, and what is to be said of it.
+type TreeObject struct {
+	Object ObjectRef `json:"object"`
+	// Owner is the UID of the object in the tree above this one; empty at the top.
+	Owner string `json:"owner,omitempty" maxLength:"128"`
+	// Listed is true for the workload's own resources, false for what controllers made of them.
+	Listed             bool `json:"listed,omitempty"`
+	ResourceInstanceID ID   `json:"resourceInstanceID,omitempty"`
+	// State is Present, Absent, KindNotInstalled, Forbidden, Unavailable or Pending, for listed ones.
+	State  string `json:"state,omitempty" maxLength:"64"`
+	Health string `json:"health" enum:"Healthy,Reconciling,Unhealthy,Down,Error,Unknown"`
+	Reason string `json:"reason,omitempty" maxLength:"256"`
+	Cause  string `json:"cause,omitempty" maxLength:"65536"`
+}
+
+// The outcomes of a report.
+const (
+	OutcomeCreated   = "created"
+	OutcomeUpdated   = "updated"
+	OutcomeUnchanged = "unchanged" // this version is there already
+	OutcomeStale     = "stale"     // a newer one is there: nothing was done
+	OutcomeRejected  = "rejected"  // see the problem
+)
+
+// ReportSetAnswer has one item for each report of the set, in its order.
+type ReportSetAnswer struct {
+	Items []ReportAnswer `json:"items"`
+}
+
+// ReportAnswer is what became of a report.
+type ReportAnswer struct {
+	Outcome string `json:"outcome" enum:"created,updated,unchanged,stale,rejected"`
+	// Version is the one that is there if the outcome is stale.
+	Version ID             `json:"version,omitempty"`
+	Problem *ReportProblem `json:"problem,omitempty"`
+}
+
+// The codes of a problem.
+const (
+	ProblemNotFound  = "not_found" // the workload or resource does not exist (any more)
+	ProblemForbidden = "forbidden" // it is another cluster's
+	ProblemInvalid   = "invalid"   // the report itself is wrong, and always will be
+)
+
+// ReportProblem is why a report was rejected.
+type ReportProblem struct {
+	Code string `json:"code" enum:"not_found,forbidden,invalid"`
+	// Detail names the field and what is accepted. It quotes no value.
+	Detail string `json:"detail"`
+}
+
+// ReportSetVersions is the answer of GET /workload-report-sets/versions, by which an agent finds what it can send.
+type ReportSetVersions struct {
+	API      string   `json:"API"`
+	Versions []string `json:"Versions"`
+	// Encodings are those of request bodies: gzip, zstd.
+	Encodings []string `json:"Encodings,omitempty"`
+	// MaxReports bounds a set, MaxBytes its body before compression.
+	MaxReports int   `json:"MaxReports,omitempty"`
+	MaxBytes   int64 `json:"MaxBytes,omitempty"`
+}

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+func expect(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("answered %q, want %q", got, want)
+	}
+}
+
+func TestEachReportIsTakenOnce(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		set := func(version int64) []controlplane.Report {
+			return []controlplane.Report{
+				eventOf(w.workload, "event-b", version),
+				operationOf(w.workload, w.resource, "object", controlplane.OperationAdded, version),
+				statusOf(w.helm, "Healthy", version),
+				treeOf(w.workload, version, nodeOf("web", "object", "Healthy")),
+				eventOf(w.helm, "event-a", version),
+				operationOf(w.helm, 0, "other", controlplane.OperationModified, version),
+			}
+		}
+		expect(t, apply(t, s, "one", set(5)...), "created", "created", "created", "created", "created", "created")
+		expect(t, apply(t, s, "one", set(5)...), "unchanged", "unchanged", "unchanged", "unchanged", "unchanged", "unchanged")
+		expect(t, apply(t, s, "one", set(9)...), "updated", "updated", "updated", "updated", "updated", "updated")
+		expect(t, apply(t, s, "one", set(7)...), "stale 9", "stale 9", "stale 9", "stale 9", "stale 9", "stale 9")
+		if n := len(rows(t, s, "WorkloadEvent")); n != 2 {
+			t.Errorf("there are %d events", n)
+		}
+	})
+}
+
+func TestOfOneKeyTheNewestCounts(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		expect(t, apply(t, s, "one",
+			eventOf(w.workload, "event", 2), eventOf(w.workload, "event", 4), eventOf(w.workload, "event", 3), eventOf(w.workload, "event", 4),
+			statusOf(w.workload, "Down", 8), statusOf(w.workload, "Healthy", 7),
+			operationOf(w.workload, w.resource, "object", controlplane.OperationDeleted, 3),
+			operationOf(w.workload, w.resource, "object", controlplane.OperationModified, 4),
+			eventOf(controlplane.Instance{Type: workload, ID: 1}, "lost", 2), eventOf(controlplane.Instance{Type: workload, ID: 1}, "lost", 1),
+		), "stale 4", "created", "stale 4", "unchanged", "created", "stale 8", "created", "stale 3", "not_found", "not_found")
+		if got := boardOf(t, s, w.workload); !strings.HasPrefix(got, "said Down 8") {
+			t.Error(got)
+		}
+	})
+}
+
+func TestABadReportKeepsNoOtherFromBeingTaken(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		other := create(t, s, workload, "other")
+		foreign := create(t, s, "WorkloadResourceInstance", "{}", other.ID)
+		removed := create(t, s, workload, "removed")
+		if _, err := s.Remove(t.Context(), resource(t, workload), removed.ID); err != nil {
+			t.Fatal(err)
+		}
+		bad := eventOf(w.workload, "bad", 1)
+		bad.Event.Message = "a\x00b"
+		twofold := eventOf(w.workload, "bad", 1)
+		twofold.Status = statusOf(w.workload, "Down", 1).Status
+		resourceGone := eventOf(w.workload, "bad", 1)
+		resourceGone.Event.ResourceInstanceID = 12345
+		expect(t, apply(t, s, "one",
+			bad, twofold, resourceGone,
+			eventOf(controlplane.Instance{Type: workload, ID: 7}, "nobody", 1),
+			eventOf(controlplane.Instance{Type: helm, ID: w.workload.ID}, "wrong type", 1),
+			eventOf(controlplane.Instance{Type: workload, ID: controlplane.ID(removed.ID)}, "removed", 1),
+			operationOf(w.workload, foreign.ID, "object", controlplane.OperationAdded, 1),
+			operationOf(w.helm, w.resource, "object", controlplane.OperationAdded, 1),
+			eventOf(w.workload, "good", 1),
+		), "invalid", "invalid", "not_found", "not_found", "not_found", "not_found", "invalid", "invalid", "created")
+	})
+}
+
+func TestAWorkloadBelongsToTheFirstClusterThatTellsOfIt(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		expect(t, apply(t, s, "one", eventOf(w.workload, "event", 1)), "created")
+		expect(t, apply(t, s, "two", eventOf(w.workload, "event", 2), statusOf(w.workload, "Down", 9), statusOf(w.helm, "Down", 1)),
+			"forbidden", "forbidden", "created")
+		expect(t, apply(t, s, "one", statusOf(w.helm, "Healthy", 2), eventOf(w.workload, "event", 2)), "forbidden", "updated")
+		// By the UID of another cluster's Event, told of a workload of one's own.
+		expect(t, apply(t, s, "two", eventOf(w.helm, "event", 99)), "forbidden")
+		if got := rows(t, s, "WorkloadEvent")[0].Values[3]; got != "message 2" {
+			t.Errorf("the Event is %q", got)
+		}
+	})
+}
+
+func TestWrongSets(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		noTime := setOf("one")
+		noTime.Agent.Time = noTime.Agent.Time.AddDate(-2000, 0, 0)
+		for _, set := range []controlplane.ReportSet{setOf(""), noTime, setOf("one", make([]controlplane.Report, MaxReports+1)...)} {
+			if _, err := s.Apply(t.Context(), set); err == nil {
+				t.Errorf("a set of %q with %d reports is taken", set.Agent.ClusterUID, len(set.Reports))
+			} else if _, ok := errors.AsType[*SetError](err); !ok {
+				t.Errorf("%v is no SetError", err)
+			}
+		}
+		if n := count(t, s, "SELECT COUNT(*) FROM clusters"); n != 0 {
+			t.Errorf("%d clusters were heard", n)
+		}
+	})
+}
+
+func TestUnderStrictV0ThereAreNoReportSets(t *testing.T) {
+	s := open(t, Config{Address: "sqlite::memory:", StrictV0: true})
+	if _, err := s.Apply(t.Context(), setOf("one")); !errors.Is(err, ErrNoReportSets) {
+		t.Error(err)
+	}
+}
+
+// TestWhatTheDatabaseRefusesIsRejectedAlone lets a database refuse what validation lets through.
+func TestWhatTheDatabaseRefusesIsRejectedAlone(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		if s.dialect == postgresDialect {
+			mustExec(t, s, "ALTER TABLE workload_events ADD CHECK (message <> 'poison')")
+			mustExec(t, s, "ALTER TABLE objects ADD CHECK (name <> 'poison')")
+		} else {
+			mustExec(t, s, "CREATE TRIGGER a BEFORE INSERT ON workload_events WHEN NEW.message = 'poison' BEGIN SELECT RAISE(ABORT, 'poison'); END")
+			mustExec(t, s, "CREATE TRIGGER b BEFORE INSERT ON objects WHEN NEW.name = 'poison' BEGIN SELECT RAISE(ABORT, 'poison'); END")
+		}
+		var reports []controlplane.Report
+		var want []string
+		for i := range 40 {
+			report, outcome := eventOf(w.workload, string(rune('A'+i)), 1), "created"
+			if i == 7 || i == 31 {
+				report.Event.Message, outcome = "poison", "invalid"
+			}
+			reports, want = append(reports, report), append(want, outcome)
+		}
+		reports = append(reports, treeOf(w.workload, 1, nodeOf("poison", "uid", "Healthy")), statusOf(w.workload, "Healthy", 1))
+		answer, err := s.Apply(t.Context(), setOf("one", reports...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, words(answer), append(want, "invalid", "created")...)
+		for _, detail := range details(answer) {
+			if strings.Contains(detail, "poison") {
+				t.Errorf("the value is quoted: %s", detail)
+			}
+		}
+		if n := count(t, s, "SELECT COUNT(*) FROM workload_events"); n != 38 {
+			t.Errorf("there are %d events", n)
+		}
+		if n := count(t, s, "SELECT treeversion FROM workloads WHERE id = ?", int64(w.workload.ID)); n != 0 {
+			t.Errorf("the tree's version is %d", n)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const addressForms = "accepted are sqlite:FILE, sqlite::memory: and postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE"
+
+// The defaults of [Config].
+const (
+	DefaultConnections      = 16
+	DefaultStatementTimeout = 30 * time.Second
+	DefaultWriteTimeout     = time.Minute
+)
+
+// Config says which database it is, and how it is used. A field that is zero has its default.
+type Config struct {
+	// Address is sqlite:FILE, sqlite::memory:, or a connection URI of PostgreSQL, postgres://… or postgresql://….
+	Address string
+
+	// StrictV0 leaves out what the API does better than Threeport's own: the same RuntimeEventUID may be there twice.
+	StrictV0 bool
+
+	// Connections bounds those to PostgreSQL. SQLite has one that writes, and some that read.
+	Connections int
+	// StatementTimeout is after what time PostgreSQL gives a statement up.
+	StatementTimeout time.Duration
+	// WriteTimeout bounds a transaction with all its repeats. A request that ends does not end its writes.
+	WriteTimeout time.Duration
+
+	// Feed is of the changes that subscribers are told of.
+	Feed FeedConfig
+}
+
+func (c Config) withDefaults() Config {
+	if c.Connections == 0 {
+		c.Connections = DefaultConnections
+	}
+	if c.StatementTimeout == 0 {
+		c.StatementTimeout = DefaultStatementTimeout
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = DefaultWriteTimeout
+	}
+	c.Feed = c.Feed.withDefaults()
+	return c
+}
+
+// ValidateAddress says what is wrong with the address of a database, and what is accepted. It opens nothing. The error
+// shows nothing of an address that may have a password in it.
+func ValidateAddress(address string) error {
+	_, _, err := parse(address)
+	return err
+}
+
+// parse is the dialect of an address, and its file if that is SQLite's; the file is empty for a database in memory.
+func parse(address string) (d dialect, file string, err error) {
+	scheme, rest, found := strings.Cut(address, ":")
+	switch {
+	case !found:
+		return 0, "", fmt.Errorf("the database's address has no scheme: %s", addressForms)
+	case scheme == "sqlite" && rest == "":
+		return 0, "", fmt.Errorf("database %q names no file: %s", address, addressForms)
+	case scheme == "sqlite" && rest == ":memory:":
+		return sqliteDialect, "", nil
+	case scheme == "sqlite":
+		return sqliteDialect, rest, nil
+	case scheme == "postgres" || scheme == "postgresql":
+		return postgresDialect, "", checkURI(address)
+	default:
+		return 0, "", fmt.Errorf("database %q: %s", withoutPassword(address), addressForms)
+	}
+}
+
+// checkURI looks at what a URI of PostgreSQL must have. Whatever else is in it, [Open] finds.
+func checkURI(address string) error {
+	uri, err := url.Parse(address)
+	switch {
+	case err != nil: // which quotes the address
+		return errors.New("database postgres:…: it is no URI; characters such as @ and / in a password are written %40 and %2F: " + addressForms)
+	case uri.Opaque != "" || uri.Host == "" && uri.Query().Get("host") == "":
+		return errors.New("database postgres:…: it names no host: " + addressForms)
+	}
+	return nil
+}
+
+// withoutPassword is the scheme of an address: what follows may be credentials.
+func withoutPassword(address string) string {
+	scheme, _, _ := strings.Cut(address, ":")
+	return scheme + ":…"
+}

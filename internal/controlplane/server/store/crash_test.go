@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/hack/postgres"
+)
+
+// The tests share a server of their own, since they do to it what others could not bear.
+func TestPostgresFails(t *testing.T) {
+	if err := postgres.Find(); err != nil {
+		t.Log("Not tested:", err)
+		return
+	}
+	server, err := postgres.Start(t.Context(), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := open(t, Config{Address: server.Address("postgres")})
+	t.Run("a committed write survives a kill", func(t *testing.T) { committedWriteSurvivesKill(t, s, server) })
+	t.Run("a server that hangs is given up", func(t *testing.T) { hangingServerIsGivenUp(t, s, server) })
+}
+
+// committedWriteSurvivesKill: whatever was answered for is there after the server was killed in the midst of many writes,
+// and the store goes on.
+func committedWriteSurvivesKill(t *testing.T, s *Store, server *postgres.Server) {
+	t.Helper()
+	r := resource(t, "WorkloadInstance")
+	for round := range 2 {
+		written := writeUntilKilled(t, s, server)
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range written {
+			got, err := s.Get(t.Context(), r, o.ID)
+			if err != nil || got.Values[instanceName] != o.Values[instanceName] {
+				t.Fatalf("round %d: an acknowledged row of %d: %+v, %v", round, len(written), got, err)
+			}
+			if _, changed := onBoard(t, s, o); changed == 0 {
+				t.Errorf("round %d: the board's row has no time", round)
+			}
+		}
+	}
+	var instances, workloads int
+	readRow(t, s, "SELECT (SELECT COUNT(*) FROM workload_instances), (SELECT COUNT(*) FROM workloads)", nil, &instances, &workloads)
+	if instances != workloads {
+		t.Errorf("%d instances, %d on the board", instances, workloads)
+	}
+}
+
+// writeUntilKilled creates instances at once until the server, which is killed after some, answers no more, and returns
+// those that were acknowledged.
+func writeUntilKilled(t *testing.T, s *Store, server *postgres.Server) (written []Row) {
+	t.Helper()
+	const enough = 100
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	var killed atomic.Bool
+	half := make(chan struct{})
+	for range 8 {
+		group.Go(func() {
+			for {
+				o, created, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{"web", "Healthy", nil})
+				if err != nil {
+					if !killed.Load() || !isTransient(err) {
+						t.Errorf("killed %t: an error that is not passing: %v", killed.Load(), err)
+					}
+					return
+				}
+				mu.Lock()
+				if created {
+					written = append(written, o)
+				}
+				if len(written) == enough {
+					close(half)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	<-half
+	killed.Store(true)
+	server.Kill()
+	group.Wait()
+	return written
+}
+
+// hangingServerIsGivenUp: it does not hold up a write for longer than is configured, nor a read for longer than its
+// request.
+func hangingServerIsGivenUp(t *testing.T, s *Store, server *postgres.Server) {
+	t.Helper()
+	o := create(t, s, "WorkloadInstance", "web")
+	s.config.WriteTimeout = 200 * time.Millisecond
+	server.Freeze()
+	if _, _, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{"other", nil, nil}); !errors.Is(err, context.DeadlineExceeded) || !isTransient(err) {
+		t.Errorf("a write: %v", err)
+	}
+	brief, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := s.Get(brief, resource(t, "WorkloadInstance"), o.ID); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a read: %v", err)
+	}
+	server.Thaw()
+	s.config.WriteTimeout = DefaultWriteTimeout
+	if _, err := s.Get(t.Context(), resource(t, "WorkloadInstance"), o.ID); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+	create(t, s, "WorkloadInstance", "after")
+}

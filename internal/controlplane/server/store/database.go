@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite" // the driver
+)
+
+// The errors that say what became of a request, rather than of the database.
+var (
+	ErrNotFound = errors.New("record not found")
+	ErrConflict = errors.New("another record has this value of a unique field")
+)
+
+// Store keeps all rows. It is safe for concurrent use.
+type Store struct {
+	config  Config
+	dialect dialect
+	// write runs transactions; read has the same rows, and writes nothing.
+	write, read *sql.DB
+	// postgres is how to connect to PostgreSQL; nil for SQLite. It is copied before use.
+	postgres *pgx.ConnConfig
+
+	ids        *ids
+	statements map[*Resource]*statements
+	feed       *feed
+	prepared   preparedStatements // for SQLite's reports
+	grown      grownWorkloads
+}
+
+// Open opens a database and brings its schema to this version. A file is created if need be; its directory is not.
+// Close the store when done with it.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	d, file, err := parse(config.Address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{config: config.withDefaults(), dialect: d, feed: newFeed()}
+	connect := s.connectPostgres
+	name := withoutPassword(config.Address)
+	if d == sqliteDialect {
+		connect, name = func() error { return s.connectFile(file) }, config.Address
+	}
+	if err := connect(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open database %q: %w", name, err), s.Close())
+	}
+	return s, nil
+}
+
+// Close closes the database. No method may be running or called after it.
+func (s *Store) Close() error {
+	var errs []error
+	for _, db := range []*sql.DB{s.read, s.write} {
+		if db != nil {
+			errs = append(errs, db.Close()) // closes the statements as well
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	var one int
+	return s.read.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+}
+
+// readers is how many connections of SQLite's read.
+const readers = 4
+
+// connectFile opens the pools of SQLite. It has one writer at a time; giving it one connection makes writers wait in
+// line rather than in a busy loop. Readers of a file have connections of their own, which under WAL never wait for the
+// writer. A database in memory is one connection's own, so all share it.
+func (s *Store) connectFile(file string) error {
+	pragmas := url.Values{"_pragma": {
+		"busy_timeout(5000)", "foreign_keys(1)", "journal_mode(WAL)",
+		"synchronous(FULL)", // what was answered for survives a loss of power
+	}}
+	open := func(more string) (*sql.DB, error) {
+		name := ":memory:?" + pragmas.Encode() + more
+		if file != "" {
+			name = "file:" + url.PathEscape(file) + "?" + pragmas.Encode() + more
+		}
+		db, err := sql.Open("sqlite", name)
+		if err != nil {
+			return nil, fmt.Errorf("open database: %w", err)
+		}
+		return db, nil
+	}
+	var err error
+	// Pages that reports and pruning touch again and again stay in memory, and so does what undoes a statement: measured,
+	// taking reports needs a quarter less time, and pruning half.
+	if s.write, err = open("&_txlock=immediate&_pragma=cache_size(-65536)&_pragma=temp_store(2)"); err != nil {
+		return err
+	}
+	s.write.SetMaxOpenConns(1)
+	s.read = s.write
+	if file == "" {
+		return nil
+	}
+	if s.read, err = open("&_pragma=query_only(1)"); err != nil {
+		return err
+	}
+	s.read.SetMaxOpenConns(readers)
+	s.read.SetMaxIdleConns(readers)
+	return nil
+}
+
+// connectTimeout bounds the wait for a PostgreSQL that does not answer, unless the address says connect_timeout.
+const connectTimeout = 10 * time.Second
+
+// connectPostgres makes the pool of PostgreSQL, which reads and writes. What the address says of the session goes before
+// what is set here.
+func (s *Store) connectPostgres() error {
+	config, err := pgx.ParseConfig(s.config.Address)
+	if err != nil { // which may quote the address
+		return errors.New("database postgres:…: an option of the URI, or a file that it names, is not valid: " + addressForms)
+	}
+	timeout := strconv.FormatInt(s.config.StatementTimeout.Milliseconds(), 10)
+	for name, value := range map[string]string{
+		"application_name":  "threeport-controlplane",
+		"statement_timeout": timeout,
+		// A replica that hangs must not keep its locks.
+		"idle_in_transaction_session_timeout": timeout,
+	} {
+		if _, given := config.RuntimeParams[name]; !given {
+			config.RuntimeParams[name] = value
+		}
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	s.postgres = config
+	s.write = stdlib.OpenDB(*config)
+	s.write.SetMaxOpenConns(s.config.Connections)
+	s.write.SetMaxIdleConns(s.config.Connections)
+	s.read = s.write
+	return nil
+}
+
+// prepare brings the schema to this version, and makes the statements and the generator of IDs.
+func (s *Store) prepare(ctx context.Context) error {
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	return s.prepareResources(ctx)
+}

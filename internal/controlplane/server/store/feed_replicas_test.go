@@ -1,0 +1,71 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/threeport/threeport-agent/hack/postgres"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store/databasetest"
+)
+
+// replicas are two stores on one PostgreSQL, the second of which runs the feed and does not poll.
+func replicas(t *testing.T) (first, second *Store) {
+	t.Helper()
+	if err := postgres.Find(); err != nil {
+		t.Skip("Not tested:", err)
+	}
+	config := Config{Address: databasetest.Postgres(t), Feed: FeedConfig{Poll: never}}
+	first, second = open(t, config), open(t, config)
+	runFeed(t, first)
+	runFeed(t, second)
+	return first, second
+}
+
+func TestChangeThroughAnotherReplicaIsSeenAtOnce(t *testing.T) {
+	first, second := replicas(t)
+	sub := watch(t, second, WatchQuery{})
+	for _, name := range []string{"a", "b", "c"} {
+		begin := time.Now()
+		create(t, first, "WorkloadInstance", name)
+		if got := next(t, sub); names(got) != name {
+			t.Fatalf("got %s; want %s", names(got), name)
+		}
+		t.Logf("seen after %v", time.Since(begin))
+	}
+}
+
+func TestLostConnectionIsMadeAgain(t *testing.T) {
+	first, second := replicas(t)
+	sub := watch(t, second, WatchQuery{})
+	create(t, first, "WorkloadInstance", "before")
+	if got := next(t, sub); names(got) != "before" {
+		t.Fatalf("got %s", names(got))
+	}
+	var ended int
+	err := first.read.QueryRowContext(t.Context(),
+		"SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()").Scan(&ended)
+	if err != nil || ended != 2 {
+		t.Fatalf("ended %d connections that listen: %v", ended, err)
+	}
+	create(t, first, "WorkloadInstance", "while it is lost")
+	if got := next(t, sub); names(got) != "while it is lost" {
+		t.Fatalf("got %s", names(got))
+	}
+	create(t, first, "WorkloadInstance", "after")
+	if got := next(t, sub); names(got) != "after" {
+		t.Errorf("got %s", names(got))
+	}
+}
+
+func TestWhatKnowsNoNotifyIsPolled(t *testing.T) {
+	for code, want := range map[string]bool{"0A000": true, "42601": true, "42883": true, "57P01": false, "53300": false} {
+		if got := lacksNotify(&pgconn.PgError{Code: code}); got != want {
+			t.Errorf("%s: got %t", code, got)
+		}
+	}
+	if lacksNotify(nil) {
+		t.Error("no error was taken for one")
+	}
+}

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+var (
+	// ErrReset says that changes were left out: the workloads are to be loaded anew. The subscription goes on.
+	ErrReset = errors.New("changes were left out: load the workloads anew")
+	// ErrEnded says that there will be no more changes, because the subscription was closed or the feed has ended.
+	ErrEnded = errors.New("the subscription has ended")
+)
+
+const (
+	// maxPending bounds the workloads that a subscriber has not been told of. Who is further behind loads them anew, which
+	// is the lesser work.
+	maxPending = 5000
+	// maxBatch bounds what Next returns.
+	maxBatch = 500
+)
+
+// Subscription is the changes of some workloads. It keeps the newest row of each that has changed, until Next takes it:
+// a slow reader gets fewer versions, not older ones.
+type Subscription struct {
+	feed  *feed
+	query WatchQuery
+	woken chan struct{} // there is something to take
+
+	mu      sync.Mutex
+	pending map[controlplane.Instance]*controlplane.Workload
+	missed  bool // reset is due
+	ended   bool
+}
+
+func newSubscription(f *feed, q WatchQuery) *Subscription {
+	return &Subscription{feed: f, query: q, woken: make(chan struct{}, 1), pending: make(map[controlplane.Instance]*controlplane.Workload)}
+}
+
+// Next waits for changes, and returns them in the order of Changed. A row that is deleted, or does not match, has Gone
+// set. Its error is [ErrReset], [ErrEnded] or that of ctx. It is for one goroutine at a time.
+func (s *Subscription) Next(ctx context.Context) ([]controlplane.Workload, error) {
+	for {
+		if rows, err := s.take(); err != nil || len(rows) > 0 {
+			return rows, err
+		}
+		select {
+		case <-s.woken:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Close ends the subscription. It may be called more than once, and while Next waits.
+func (s *Subscription) Close() {
+	s.feed.remove(s)
+	s.end()
+}
+
+func (s *Subscription) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	wake(s.woken)
+}
+
+// reset lets Next return [ErrReset]. Until it does nothing is kept: whoever then loads the workloads gets it all.
+func (s *Subscription) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.missed = true
+	clear(s.pending)
+	wake(s.woken)
+}
+
+// take returns the oldest of what is pending.
+func (s *Subscription) take() ([]controlplane.Workload, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return nil, ErrEnded
+	case s.missed:
+		s.missed = false
+		return nil, ErrReset
+	}
+	rows := make([]controlplane.Workload, 0, len(s.pending))
+	for _, row := range s.pending {
+		rows = append(rows, *row)
+	}
+	slices.SortFunc(rows, func(a, b controlplane.Workload) int {
+		return cmp.Or(cmp.Compare(a.Changed, b.Changed), cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
+	})
+	rows = rows[:min(len(rows), maxBatch)]
+	for _, row := range rows {
+		delete(s.pending, row.Instance)
+	}
+	return rows, nil
+}
+
+// offer keeps those of the rows that are asked for.
+func (s *Subscription) offer(rows []*boardRow) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.missed {
+		return
+	}
+	for _, row := range rows {
+		if s.query.Instance != nil && *s.query.Instance != row.Instance || !s.query.Board.concerns(&row.Workload) {
+			continue
+		}
+		if before, ok := s.pending[row.Instance]; ok && before.Changed >= row.Changed {
+			continue
+		}
+		workload := row.Workload
+		workload.Gone = row.deleted || !s.query.Board.matches(&workload)
+		s.pending[row.Instance] = &workload
+	}
+	if len(s.pending) > maxPending {
+		s.missed = true
+		clear(s.pending)
+	}
+	if s.missed || len(s.pending) > 0 {
+		wake(s.woken)
+	}
+}

@@ -1,0 +1,19 @@
+package store
+
+import "testing"
+
+func TestIDs(t *testing.T) {
+	g := newIDs(0)
+	seen := make(map[int64]bool)
+	var newest int64
+	for range 10_000 {
+		id := g.next()
+		if seen[id] || id <= newest {
+			t.Fatalf("%d after %d", id, newest)
+		}
+		if id < 1<<53 || int64(float64(id)) == id {
+			t.Fatalf("%d passes through a float", id)
+		}
+		seen[id], newest = true, id
+	}
+}

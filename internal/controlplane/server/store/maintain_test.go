@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+func TestMaintainAtEachTick(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 1))
+		unheard(t, s, "one", time.Hour)
+		addEvents(t, s, w.workload, "e", 20)
+		unheard(t, s, "one", time.Hour)
+
+		c := DefaultMaintainConfig()
+		c.Retention = keepTen
+		// Each loop has ticks of its own, which nobody waits for but it: a tick that is taken means that the one before is done.
+		ticks := map[time.Duration]chan time.Time{}
+		for _, every := range []time.Duration{c.AgentTimeout, c.SilenceEvery, c.GrownEvery, c.PruneEvery} {
+			ticks[every] = make(chan time.Time)
+		}
+		c.tick = func(every time.Duration) (<-chan time.Time, func()) { return ticks[every], func() {} }
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Maintain(ctx, c) }()
+
+		ticks[c.AgentTimeout] <- time.Time{} // until then nobody is silent
+		for _, every := range []time.Duration{c.SilenceEvery, c.SilenceEvery, c.GrownEvery, c.GrownEvery, c.PruneEvery, c.PruneEvery} {
+			ticks[every] <- time.Time{}
+		}
+		if got, want := boardOf(t, s, w.workload), "said Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if n := count(t, s, "SELECT COUNT(*) FROM workload_events"); n != 10 {
+			t.Errorf("there are %d events", n)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMaintainConfigIsValidated(t *testing.T) {
+	if err := DefaultMaintainConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+	for _, spoil := range []func(*MaintainConfig){
+		func(c *MaintainConfig) { c.AgentTimeout = 0 },
+		func(c *MaintainConfig) { c.SilenceEvery = 0 },
+		func(c *MaintainConfig) { c.GrownEvery = -1 },
+		func(c *MaintainConfig) { c.PruneEvery = 0 },
+		func(c *MaintainConfig) { c.Retention = Retention{} },
+	} {
+		c := DefaultMaintainConfig()
+		spoil(&c)
+		if err := c.Validate(); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+-- +goose Up
+-- What the lists are sorted and searched by. The start of a name only, in small letters: an entry of an index is bounded
+-- whatever name a v0 client gives. translate, unlike lower, does not depend on the database's locale.
+ALTER TABLE workloads ADD COLUMN namekey TEXT NOT NULL GENERATED ALWAYS AS
+    (translate(substr(name, 1, 64), 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')) STORED;
+-- Longest broken first, not known when last.
+ALTER TABLE workloads ADD COLUMN sincekey BIGINT NOT NULL GENERATED ALWAYS AS
+    (CASE since WHEN 0 THEN 9223372036854775807 ELSE since END) STORED;
+ALTER TABLE workloads ADD COLUMN search TEXT NOT NULL GENERATED ALWAYS AS
+    (translate(name || chr(31) || reason || chr(31) || cause, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')) STORED;
+ALTER TABLE clusters ADD COLUMN namekey TEXT NOT NULL GENERATED ALWAYS AS
+    (translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')) STORED;
+
+DROP INDEX IF EXISTS workloads_rank;
+DROP INDEX IF EXISTS workloads_name;
+DROP INDEX IF EXISTS workloads_clusteruid;
+
+CREATE INDEX workloads_worst ON workloads (rank, sincekey, type, id) WHERE deletedat IS NULL;
+CREATE INDEX workloads_name ON workloads (namekey, type, id) WHERE deletedat IS NULL;
+CREATE INDEX workloads_cluster ON workloads (clusteruid, namekey, type, id) WHERE deletedat IS NULL;
+-- Few values, so that equal entries make it far smaller than the table.
+CREATE INDEX workloads_counts ON workloads (rank, type) WHERE deletedat IS NULL;
+
+CREATE UNIQUE INDEX clusters_name ON clusters (namekey, uid);
+CREATE INDEX objects_gone ON objects (type, id, goneat) WHERE goneat IS NOT NULL;
+
+-- A part of a text is found by its trigrams. Where the extension is not installed, or not allowed, it is found by reading
+-- all rows: slower, and no reason not to start.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    CREATE EXTENSION IF NOT EXISTS pg_trgm;
+    CREATE INDEX workloads_search ON workloads USING gin (search gin_trgm_ops) WHERE deletedat IS NULL;
+EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR undefined_file OR undefined_object THEN
+    RAISE NOTICE 'workloads are searched without an index: the extension pg_trgm cannot be used';
+END
+$$;
+-- +goose StatementEnd

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store/databasetest"
+)
+
+var updatePlans = flag.Bool("update-plans", false, "write the plans of the page's queries to testdata")
+
+// pageQuery is a query that the page makes, or that is made for it.
+type pageQuery struct {
+	name  string
+	query string
+	args  []any
+	// most is set if it counts all rows, or most: then PostgreSQL reads the table or an index, whichever is the lesser, and
+	// that depends on how many rows have changed since its last vacuum.
+	most bool
+}
+
+// pageQueries are all of them, as a database with populate's rows is asked.
+func pageQueries(t *testing.T, s *Store) []pageQuery {
+	t.Helper()
+	var all []pageQuery
+	add := func(name, query string, args []any) {
+		all = append(all, pageQuery{name: name, query: query, args: args})
+	}
+	for _, sort := range sorts {
+		for _, filter := range boardFilters {
+			q := filter.query
+			q.Sort = sort
+			where, err := s.filter(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, page := range []struct {
+				name  string
+				place *boardPlace
+			}{{"first page", nil}, {"a later page", deepPlace(sort)}} {
+				query, args := orders[sort].page(where, page.place, DefaultSize+1)
+				add(fmt.Sprintf("board by %s, %s, %s", sort, filter.name, page.name), query, args)
+			}
+		}
+	}
+	for _, filter := range boardFilters {
+		where, err := s.filter(t.Context(), filter.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add("total and counts by status, "+filter.name, countsQuery(where), where.args)
+		all[len(all)-1].most = filter.most
+	}
+	add("workload", workloadQuery, []any{workload, int64(4711)})
+	add("objects of a workload", presentQuery, []any{workload, int64(4711)})
+	add("objects of a workload that are gone", goneQuery, []any{workload, int64(4711), maxGone})
+	from := noon.AddDate(0, 0, -1)
+	for _, kind := range types {
+		instance := controlplane.Instance{Type: kind, ID: 4711}
+		for _, filter := range []struct {
+			name  string
+			query TimelineQuery
+		}{
+			{"all", TimelineQuery{}},
+			{"by level, kind, text and time", TimelineQuery{Level: "Warning", Kind: "Pod", Text: "web-1", From: &from, To: &noon}},
+		} {
+			where := s.dialect.timeline(instance, filter.query)
+			query, args := timelinePage(where, nil, DefaultSize+1)
+			add(fmt.Sprintf("timeline of a %s, %s, first page", kind, filter.name), query, args)
+			query, args = timelinePage(where, &timelinePlace{timelineList, noon.UnixMicro(), 5}, DefaultSize+1)
+			add(fmt.Sprintf("timeline of a %s, %s, a later page", kind, filter.name), query, args)
+			add(fmt.Sprintf("total of the timeline of a %s, %s", kind, filter.name), timelineCount(where), where.args)
+		}
+	}
+	add("definition", definitionQuery, []any{"uid-1", "object-4711"})
+	add("clusters", clustersQuery, nil)
+	add("feed: what has changed", changedQuery, []any{noon.UnixMicro() - 10_000_000})
+	query, args := rowsQuery(workload, []any{int64(1), int64(2), int64(3)})
+	add("feed: its rows", query, args)
+	return all
+}
+
+// boardFilters are those of the board, each for itself and all at once.
+var boardFilters = []struct {
+	name  string
+	query BoardQuery
+	most  bool
+}{
+	{"all", BoardQuery{}, true},
+	{"one status", BoardQuery{Statuses: []string{"Down"}}, false},
+	{"most statuses", BoardQuery{Statuses: []string{"Down", "Unhealthy", "Reconciling", "Healthy"}}, true},
+	{"one type", BoardQuery{Types: []string{helm}}, false},
+	{"one cluster", BoardQuery{Cluster: "uid-7"}, false},
+	{"text", BoardQuery{Text: "shop-1234"}, false},
+	{"text of a cluster's name", BoardQuery{Text: "cluster-123"}, false},
+	{"everything", BoardQuery{Statuses: []string{"Down", "Unhealthy"}, Types: []string{workload}, Cluster: "uid-7", Text: "shop-1"}, false},
+}
+
+// deepPlace is one in the midst of the list.
+func deepPlace(sort string) *boardPlace {
+	return &boardPlace{
+		Sort: sort, Rank: 5, Time: noon.UnixMicro() - 40_000_000_000, Name: "shop-5", Type: workload, ID: 1,
+		ClusterName: "cluster-5", Cluster: "uid-500",
+	}
+}
+
+// whole finds what reads a whole table of those that grow, in either database's words. An index that is read in its order
+// until the page is full is none of that.
+var whole = regexp.MustCompile(`(?m)Seq Scan on (workloads|workload_events|objects|definitions)\b|SCAN (w|o|d|workloads|workload_events|objects|definitions)$`)
+
+func TestEveryQueryOfThePageUsesAnIndex(t *testing.T) {
+	databasetest.ForEach(t, func(t *testing.T, address string) {
+		t.Helper()
+		s := open(t, Config{Address: address, StatementTimeout: 10 * time.Minute})
+		populate(t, s, scale{workloads: 20_000, events: 30_000})
+		var dump strings.Builder
+		for _, q := range pageQueries(t, s) {
+			plan := explain(t, s, q)
+			fmt.Fprintf(&dump, "## %s\n%s\n", q.name, plan)
+			if whole.MatchString(plan) && (s.postgres == nil || !q.most) {
+				t.Errorf("%s reads a whole table:\n%s\n%s", q.name, q.query, plan)
+			}
+		}
+		if *updatePlans {
+			writePlans(t, s.dialect, dump.String())
+		}
+	})
+}
+
+// writePlans keeps the plans for people to read. They are not compared: another version of a database may well do better.
+func writePlans(t *testing.T, d dialect, plans string) {
+	t.Helper()
+	name := map[dialect]string{sqliteDialect: "sqlite.txt", postgresDialect: "postgres.txt"}[d]
+	if err := os.WriteFile(filepath.Join("testdata", "plans", name), []byte(plans), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// explain is the plan of a query, as the database tells it.
+func explain(t *testing.T, s *Store, q pageQuery) string {
+	t.Helper()
+	if s.postgres != nil {
+		lines, err := collect(t.Context(), s, "EXPLAIN (COSTS OFF) "+q.query, q.args, func(scan scanner) (line string, err error) {
+			err = scan(&line)
+			return line, err
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", q.name, err)
+		}
+		return strings.Join(lines, "\n") + "\n"
+	}
+	depths := map[int]int{}
+	lines, err := collect(t.Context(), s, "EXPLAIN QUERY PLAN "+q.query, q.args, func(scan scanner) (string, error) {
+		var id, parent, unused int
+		var line string
+		if err := scan(&id, &parent, &unused, &line); err != nil {
+			return "", err
+		}
+		depths[id] = depths[parent] + 1
+		return strings.Repeat("  ", depths[parent]) + line, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", q.name, err)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

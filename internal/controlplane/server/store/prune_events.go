@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// surveyPage is how many workloads are looked at in one statement.
+const surveyPage = 100
+
+// surplus is what a workload has too much of: nothing if both are unset.
+type surplus struct {
+	instance int64
+	old      bool          // there are Events that are too old
+	beyond   sql.NullInt64 // the ID of the newest Event that is one too many
+}
+
+// surveyOf asks of workloads, by index only, whether their oldest Event is too old, and which the first is that is one too
+// many. So it reads no more of a workload's Events than it may keep, and of most only one. As they are subqueries of a
+// value, no plan joins the two tables as a whole.
+func surveyOf(reference string) string {
+	return fmt.Sprintf(`SELECT x.id,
+		COALESCE((SELECT e.timestamp FROM workload_events e WHERE e.%[1]s = x.id ORDER BY e.timestamp, e.id LIMIT 1) < ?, FALSE),
+		(SELECT e.id FROM workload_events e WHERE e.%[1]s = x.id ORDER BY e.timestamp DESC, e.id DESC LIMIT 1 OFFSET ?)
+		FROM x`, reference)
+}
+
+// pruneEvents looks at all workloads, and at the Events that have none.
+func (p *pruner) pruneEvents(ctx context.Context) error {
+	for _, of := range instanceTables {
+		for last := int64(-1); ; {
+			ids, err := collect(ctx, p.store, "SELECT w.id FROM workloads w WHERE w.type = ? AND w.id > ? ORDER BY w.id LIMIT ?",
+				[]any{of.kind, last, surveyPage}, number)
+			if err != nil {
+				return fmt.Errorf("list workloads: %w", err)
+			}
+			if len(ids) == 0 {
+				break
+			}
+			last = ids[len(ids)-1]
+			if err := p.pruneEventsOf(ctx, of.eventColumn, ids); err != nil {
+				return err
+			}
+		}
+	}
+	return p.delete(ctx, p.nobodys())
+}
+
+// pruneEventsOf deletes the Events of workloads that are too old or too many. reference is the column that refers to them.
+func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int64) error {
+	found, err := p.survey(ctx, reference, ids)
+	if err != nil {
+		return fmt.Errorf("look for events to prune: %w", err)
+	}
+	for _, one := range found {
+		if one.old {
+			if err := p.delete(ctx, p.tooOld(reference, one.instance)); err != nil {
+				return err
+			}
+		}
+		if one.beyond.Valid {
+			if err := p.pruneBeyond(ctx, reference, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pruner) survey(ctx context.Context, reference string, ids []int64) (found []surplus, err error) {
+	err = p.store.readBulk(ctx, bulk{
+		surveyOf(reference), []column{integers("id", ids, same)}, len(ids), []any{p.oldest(), p.keep.EventCount},
+	}, func(scan scanner) error {
+		var one surplus
+		err := scan(&one.instance, &one.old, &one.beyond)
+		found = append(found, one)
+		return err
+	})
+	return found, err
+}
+
+// pruneBeyond deletes the Events of a workload from the first that is one too many on.
+func (p *pruner) pruneBeyond(ctx context.Context, reference string, one surplus) error {
+	at, err := first(ctx, p.store, "SELECT timestamp FROM workload_events WHERE id = ?", []any{one.beyond.Int64}, number)
+	switch {
+	case errors.Is(err, ErrNotFound): // it was too old as well
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for events to prune: %w", err)
+	}
+	return p.delete(ctx, p.upTo(reference, one.instance, at, one.beyond.Int64))
+}
+
+// oldest is from when on Events are kept.
+func (p *pruner) oldest() int64 { return p.now - p.keep.EventAge.Microseconds() }
+
+func (p *pruner) nobodys() deletion {
+	return p.events("workloadinstanceid IS NULL AND helmworkloadinstanceid IS NULL AND timestamp < ?", p.oldest())
+}
+
+func (p *pruner) tooOld(reference string, instance int64) deletion {
+	return p.events(reference+" = ? AND timestamp < ?", instance, p.oldest())
+}
+
+// upTo are an Event of a workload and all before it.
+func (p *pruner) upTo(reference string, instance, at, id int64) deletion {
+	return p.events(reference+" = ? AND (timestamp, id) <= (?, ?)", instance, at, id)
+}
+
+// events are those that fulfil a condition, the oldest first.
+func (p *pruner) events(condition string, args ...any) deletion {
+	return deletion{"workload_events", "id", "workload_events WHERE " + condition + " ORDER BY timestamp, id", args, &p.pruned.Events}
+}

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// scanner reads the columns of one row.
+type scanner = func(targets ...any) error
+
+// collect reads all rows of a query, each by read.
+func collect[T any](ctx context.Context, s *Store, query string, args []any, read func(scanner) (T, error)) ([]T, error) {
+	rows, err := s.read.QueryContext(ctx, s.dialect.rebind(query), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // its error is that of Err
+	var all []T
+	for rows.Next() {
+		one, err := read(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
+// first reads the only row of a query; [ErrNotFound] if there is none.
+func first[T any](ctx context.Context, s *Store, query string, args []any, read func(scanner) (T, error)) (T, error) {
+	one, err := read(s.read.QueryRowContext(ctx, s.dialect.rebind(query), args...).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNotFound
+	}
+	return one, err
+}
+
+// number is the only column of a row.
+func number(scan scanner) (n int64, err error) {
+	err = scan(&n)
+	return n, err
+}
+
+// knownTime is a time where 0 stands for one that is not known.
+func knownTime(micros int64) sql.NullInt64 { return sql.NullInt64{Int64: micros, Valid: micros != 0} }

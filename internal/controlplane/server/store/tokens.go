@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Token lets its bearer in, in a role. The secret itself is not kept, only its hash.
+type Token struct {
+	ID         int64
+	Name, Role string
+	// ClusterUID is the cluster that an agent's token is for; empty if it is for none or any.
+	ClusterUID string
+	CreatedAt  time.Time
+	// ExpiresAt, RevokedAt and UsedAt are nil for never.
+	ExpiresAt, RevokedAt, UsedAt *time.Time
+}
+
+const tokenColumns = "tokens.id, tokens.name, tokens.role, tokens.clusteruid, tokens.createdat, tokens.expiresat, tokens.revokedat, tokens.usedat" //nolint:gosec // names of columns
+
+func scanToken(scan func(...any) error) (Token, error) {
+	var t Token
+	var created int64
+	var expires, revoked, used sql.NullInt64
+	err := scan(&t.ID, &t.Name, &t.Role, &t.ClusterUID, &created, &expires, &revoked, &used)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Token{}, ErrNotFound
+	} else if err != nil {
+		return Token{}, err
+	}
+	t.CreatedAt = fromMicros(created)
+	t.ExpiresAt, t.RevokedAt, t.UsedAt = optionalTime(expires), optionalTime(revoked), optionalTime(used)
+	return t, nil
+}
+
+// CreateToken keeps a token by the hash of its secret, and returns it with its ID and time of creation. The error is
+// [ErrConflict] if there is one of this hash.
+func (s *Store) CreateToken(ctx context.Context, t Token, hash []byte) (Token, error) {
+	t.ID, t.CreatedAt, t.RevokedAt, t.UsedAt = s.ids.next(), fromMicros(now()), nil, nil
+	err := s.exec(ctx, "INSERT INTO tokens (id, name, role, clusteruid, hash, createdat, expiresat) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		t.ID, t.Name, t.Role, t.ClusterUID, hash, t.CreatedAt.UnixMicro(), optionalMicros(t.ExpiresAt))
+	switch {
+	case isUniqueViolation(err):
+		return Token{}, ErrConflict
+	case err != nil:
+		return Token{}, fmt.Errorf("create token: %w", err)
+	}
+	return t, nil
+}
+
+// TokenByHash returns the token of this hash, whether it still holds or not; else [ErrNotFound].
+func (s *Store) TokenByHash(ctx context.Context, hash []byte) (Token, error) {
+	return scanToken(s.read.QueryRowContext(ctx,
+		s.dialect.rebind("SELECT "+tokenColumns+" FROM tokens WHERE hash = ?"), hash).Scan)
+}
+
+// Tokens returns all tokens, the oldest first.
+func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
+	rows, err := s.read.QueryContext(ctx, "SELECT "+tokenColumns+" FROM tokens ORDER BY id")
+	if err != nil {
+		return nil, fmt.Errorf("list tokens: %w", err)
+	}
+	defer rows.Close() //nolint:errcheck // its error is that of Err
+	var tokens []Token
+	for rows.Next() {
+		t, err := scanToken(rows.Scan)
+		if err != nil {
+			return nil, fmt.Errorf("list tokens: %w", err)
+		}
+		tokens = append(tokens, t)
+	}
+	return tokens, rows.Err()
+}
+
+// RevokeToken ends a token, with all its sessions, and returns it; [ErrNotFound] if there is none. One that was revoked
+// stays as it was.
+func (s *Store) RevokeToken(ctx context.Context, id int64) (t Token, err error) {
+	err = s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		t, err = scanToken(tx.QueryRowContext(ctx, s.dialect.rebind(
+			"UPDATE tokens SET revokedat = COALESCE(revokedat, ?) WHERE id = ? RETURNING "+tokenColumns), now(), id).Scan)
+		if err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, s.dialect.rebind("DELETE FROM sessions WHERE tokenid = ?"), id)
+		return err
+	})
+	return t, err
+}
+
+// TouchToken notes when a token was used last.
+func (s *Store) TouchToken(ctx context.Context, id int64, at time.Time) error {
+	return s.exec(ctx, "UPDATE tokens SET usedat = ? WHERE id = ? AND (usedat IS NULL OR usedat < ?)", at.UnixMicro(), id, at.UnixMicro())
+}

@@ -1,0 +1,118 @@
+package store
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestTokens(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		ctx, expires := t.Context(), fromMicros(moment)
+		agent, err := s.CreateToken(ctx, Token{Name: "east", Role: "agent", ClusterUID: "uid", ExpiresAt: &expires}, []byte{0, 1, 255})
+		if err != nil || agent.ID == 0 || time.Since(agent.CreatedAt) > time.Minute {
+			t.Fatalf("got %+v, %v", agent, err)
+		}
+		// What only the store may say is not taken.
+		admin, err := s.CreateToken(ctx, Token{ID: 7, Name: "east", Role: "admin", RevokedAt: &expires, UsedAt: &expires}, []byte{0, 2})
+		if err != nil || admin.ID <= agent.ID || admin.RevokedAt != nil || admin.UsedAt != nil {
+			t.Fatalf("got %+v, %v", admin, err)
+		}
+		if _, err := s.CreateToken(ctx, Token{Name: "again", Role: "admin"}, []byte{0, 2}); !errors.Is(err, ErrConflict) {
+			t.Errorf("a hash that is there: %v", err)
+		}
+		for _, want := range []struct {
+			hash  []byte
+			token Token
+		}{{[]byte{0, 1, 255}, agent}, {[]byte{0, 2}, admin}} {
+			if got, err := s.TokenByHash(ctx, want.hash); err != nil || !reflect.DeepEqual(got, want.token) {
+				t.Errorf("got %+v, %v, want %+v", got, err, want.token)
+			}
+		}
+		if _, err := s.TokenByHash(ctx, []byte{0, 1}); !errors.Is(err, ErrNotFound) {
+			t.Errorf("the start of a hash: %v", err)
+		}
+		if all, err := s.Tokens(ctx); err != nil || !reflect.DeepEqual(all, []Token{agent, admin}) {
+			t.Errorf("all are %+v, %v", all, err)
+		}
+	})
+}
+
+func TestTokenIsUsedAndRevoked(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		ctx, hash := t.Context(), []byte("hash")
+		token, err := s.CreateToken(ctx, Token{Name: "east", Role: "viewer"}, hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		later := fromMicros(moment)
+		for _, at := range []time.Time{later.Add(-time.Hour), later, later.Add(-time.Minute)} { // replicas tell late
+			if err := s.TouchToken(ctx, token.ID, at); err != nil {
+				t.Error(err)
+			}
+		}
+		if got, err := s.TokenByHash(ctx, hash); err != nil || got.UsedAt == nil || !got.UsedAt.Equal(later) {
+			t.Errorf("used at %v, %v, want %v", got.UsedAt, err, later)
+		}
+		if err := s.CreateSession(ctx, []byte("session"), token.ID, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		revoked, err := s.RevokeToken(ctx, token.ID)
+		if err != nil || revoked.RevokedAt == nil || revoked.Name != "east" {
+			t.Errorf("got %+v, %v", revoked, err)
+		}
+		if _, err := s.SessionToken(ctx, []byte("session"), time.Now()); !errors.Is(err, ErrNotFound) {
+			t.Errorf("a session of a revoked token: %v", err)
+		}
+		if again, err := s.RevokeToken(ctx, token.ID); err != nil || !reflect.DeepEqual(again, revoked) {
+			t.Errorf("again: %+v, %v, want %+v", again, err, revoked)
+		}
+		if _, err := s.RevokeToken(ctx, 1); !errors.Is(err, ErrNotFound) {
+			t.Errorf("a token that is not there: %v", err)
+		}
+	})
+}
+
+func TestSessions(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		ctx, now := t.Context(), fromMicros(moment)
+		token, err := s.CreateToken(ctx, Token{Name: "east", Role: "viewer"}, []byte("hash"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for hash, expires := range map[string]time.Time{"long": now.Add(time.Hour), "short": now.Add(time.Minute), "ended": now.Add(time.Hour)} {
+			if err := s.CreateSession(ctx, []byte(hash), token.ID, expires); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.CreateSession(ctx, []byte("long"), token.ID, now); !errors.Is(err, ErrConflict) {
+			t.Errorf("a hash that is there: %v", err)
+		}
+		if err := s.CreateSession(ctx, []byte("orphan"), 1, now); !errors.Is(err, ErrNotFound) {
+			t.Errorf("a session of no token: %v", err)
+		}
+		if err := s.DeleteSession(ctx, []byte("ended")); err != nil {
+			t.Error(err)
+		}
+		at := now.Add(time.Minute)
+		check := func(reason string, at time.Time, want map[string]bool) {
+			t.Helper()
+			for hash, holds := range want {
+				got, err := s.SessionToken(ctx, []byte(hash), at)
+				if holds && (err != nil || !reflect.DeepEqual(got, token)) || !holds && !errors.Is(err, ErrNotFound) {
+					t.Errorf("%s, %s: %+v, %v", reason, hash, got, err)
+				}
+			}
+		}
+		check("before the short one ends", at.Add(-time.Microsecond), map[string]bool{"long": true, "short": true, "ended": false, "none": false})
+		check("when it ends", at, map[string]bool{"long": true, "short": false})
+		if err := s.PruneSessions(ctx, at); err != nil {
+			t.Error(err)
+		}
+		check("after pruning, asked about before", now, map[string]bool{"long": true, "short": false})
+	})
+}

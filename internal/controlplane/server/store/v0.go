@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// statements of one resource, prepared once.
+type statements struct {
+	insert, update, remove *sql.Stmt // on write
+	get, byUnique          *sql.Stmt // on read; byUnique on write, nil without such a field
+}
+
+// prepareResources makes the statements and the generator of IDs, which begins after the newest of them all.
+func (s *Store) prepareResources(ctx context.Context) error {
+	s.statements = make(map[*Resource]*statements, len(Resources))
+	for _, r := range Resources {
+		var err error
+		if s.statements[r], err = s.prepareResource(ctx, r); err != nil {
+			return fmt.Errorf("prepare statements of %s: %w", r.table(), err)
+		}
+	}
+	var newest int64
+	for _, table := range []string{
+		"workload_instances", "helm_workload_instances", "workload_resource_instances", "workload_events", "tokens", "audit_records",
+	} {
+		var top sql.NullInt64
+		if err := s.read.QueryRowContext(ctx, "SELECT MAX(id) FROM "+table).Scan(&top); err != nil {
+			return fmt.Errorf("read newest ID of %s: %w", table, err)
+		}
+		newest = max(newest, top.Int64)
+	}
+	s.ids = newIDs(newest)
+	return nil
+}
+
+func (s *Store) prepareResource(ctx context.Context, r *Resource) (*statements, error) {
+	sets := make([]string, 0, len(r.Fields))
+	for _, f := range r.Fields {
+		sets = append(sets, fmt.Sprintf("%s = COALESCE(?, %[1]s)", f.Column()))
+	}
+	sel := "SELECT " + r.columns() + " FROM " + r.table() + " WHERE deletedat IS NULL AND "
+	var errs []error
+	prepare := func(db *sql.DB, query string) *sql.Stmt {
+		statement, err := db.PrepareContext(ctx, s.dialect.rebind(query))
+		errs = append(errs, err)
+		return statement
+	}
+	prepared := &statements{
+		insert: prepare(s.write, fmt.Sprintf("INSERT INTO %s (%s) VALUES (?, ?, ?, NULL%s) ON CONFLICT DO NOTHING",
+			r.table(), r.columns(), strings.Repeat(", ?", len(r.Fields)))),
+		// A field that was not given is left alone.
+		update: prepare(s.write, fmt.Sprintf("UPDATE %s SET updatedat = ?, %s WHERE id = ? AND deletedat IS NULL RETURNING %s",
+			r.table(), strings.Join(sets, ", "), r.columns())),
+		remove: prepare(s.write, fmt.Sprintf("UPDATE %s SET deletedat = ? WHERE id = ? AND deletedat IS NULL RETURNING %s",
+			r.table(), r.columns())),
+		get: prepare(s.read, sel+"id = ?"),
+	}
+	if i, ok := s.unique(r); ok {
+		prepared.byUnique = prepare(s.write, sel+r.Fields[i].Column()+" = ?")
+	}
+	return prepared, errors.Join(errs...)
+}
+
+// unique is the field that identifies a row besides its ID, if there is one.
+func (s *Store) unique(r *Resource) (index int, ok bool) {
+	if s.config.StrictV0 {
+		return 0, false
+	}
+	return r.unique()
+}
+
+// Create adds a row with these values. If one with the same unique value exists, it returns that one and created is
+// false.
+func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, created bool, err error) {
+	for {
+		o, created, err = s.insert(ctx, r, values)
+		if created || err != nil {
+			return o, created, err
+		}
+		i, ok := s.unique(r)
+		if !ok {
+			continue // another process took the same ID
+		}
+		o, err = r.scan(s.statements[r].byUnique.QueryRowContext(context.WithoutCancel(ctx), values[i]).Scan)
+		if !errors.Is(err, sql.ErrNoRows) { // deleted in between: its value is free
+			return o, false, err
+		}
+	}
+}
+
+// insert adds a row unless its ID or its unique value is taken.
+func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, inserted bool, err error) {
+	err = s.change(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+		at := now()
+		o = Row{ID: s.ids.next(), CreatedAt: at, UpdatedAt: at, Values: values}
+		result, err := s.statement(ctx, tx, s.statements[r].insert).ExecContext(ctx, append([]any{o.ID, at, at}, values...)...)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		inserted = n == 1
+		if err != nil || !inserted || tx == nil {
+			return err
+		}
+		return s.addToBoard(ctx, tx, r, o)
+	})
+	return o, inserted, err
+}
+
+// Get returns a row that is not deleted, or [ErrNotFound].
+func (s *Store) Get(ctx context.Context, r *Resource, id int64) (Row, error) {
+	return found(r.scan(s.statements[r].get.QueryRowContext(ctx, id).Scan))
+}
+
+// Update sets the values that are not nil, and returns the whole row. Its errors are [ErrNotFound] and [ErrConflict].
+func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any) (o Row, err error) {
+	err = s.change(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+		args := append(append([]any{now()}, values...), id)
+		o, err = found(r.scan(s.statement(ctx, tx, s.statements[r].update).QueryRowContext(ctx, args...).Scan))
+		if err != nil || tx == nil {
+			return err
+		}
+		return s.changeOnBoard(ctx, tx, r, o, values)
+	})
+	if isUniqueViolation(err) {
+		return Row{}, ErrConflict
+	}
+	return o, err
+}
+
+// Remove marks a row as deleted, and returns it so, or [ErrNotFound]. Rows that refer to it stay.
+func (s *Store) Remove(ctx context.Context, r *Resource, id int64) (o Row, err error) {
+	err = s.change(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+		o, err = found(r.scan(s.statement(ctx, tx, s.statements[r].remove).QueryRowContext(ctx, now(), id).Scan))
+		if err != nil || tx == nil {
+			return err
+		}
+		return s.removeFromBoard(ctx, tx, r, o)
+	})
+	return o, err
+}
+
+// change runs a write of a resource: in a transaction where the board changes with it, else as the one statement that
+// it is, with no tx.
+func (s *Store) change(ctx context.Context, r *Resource, write func(ctx context.Context, tx *sql.Tx) error) error {
+	return s.writing(ctx, func(ctx context.Context) error {
+		if !r.onBoard {
+			return write(ctx, nil)
+		}
+		return s.transact(ctx, write)
+	})
+}
+
+// statement is a prepared one, as it is to be used in tx; tx may be nil.
+func (s *Store) statement(ctx context.Context, tx *sql.Tx, prepared *sql.Stmt) *sql.Stmt {
+	if tx == nil {
+		return prepared
+	}
+	return tx.StmtContext(ctx, prepared)
+}
+
+// found makes ErrNotFound of no rows.
+func found(o Row, err error) (Row, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return Row{}, ErrNotFound
+	}
+	return o, err
+}
