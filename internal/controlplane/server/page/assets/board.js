@@ -1,0 +1,198 @@
+// The board: every workload, worst first.
+
+import { announce, fill, h, later, unseen } from './dom.js';
+import { addressOf, filtering, order, predicate, readFilters } from './filters.js';
+import { Chips } from './chips.js';
+import { Grid } from './grid.js';
+import { go, reload } from './router.js';
+import { problemState, skeleton, state } from './states.js';
+import { count, many } from './text.js';
+
+/** Board is the view at /. It keeps its place while a workload is looked at. */
+export class Board {
+  #workloads;
+  #live;
+  #filters;
+  #parts = null;
+  #scrolled = 0;
+  #stop = null;
+  #announceCount = later(1000, () => announce(`${many(this.#parts?.grid.size ?? 0, 'workload')} shown`));
+  #write = later(250, () => go(addressOf(this.#filters), { replace: true }));
+
+  constructor(workloads, live) {
+    this.#workloads = workloads;
+    this.#live = live;
+  }
+
+  show(main, match, params) {
+    document.title = 'Workloads';
+    this.#live.watchAll();
+    this.#filters = readFilters(params);
+    this.#parts = this.#build(main);
+    this.#putFilters();
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    this.#workloads.addEventListener('change', ({ detail }) => this.#draw(detail.keys), { signal });
+    const timer = setInterval(() => this.#parts.grid.tick(), 5000);
+    signal.addEventListener('abort', () => clearInterval(timer));
+    this.#draw(new Set());
+    this.#parts.grid.scrollTo(this.#scrolled);
+  }
+
+  leave() {
+    this.#write.cancel();
+    this.#announceCount.cancel();
+    this.#scrolled = this.#parts.grid.scrolled;
+    this.#parts.grid.stop();
+    this.#parts = null;
+    this.#stop.abort();
+  }
+
+  update(params) {
+    this.#filters = readFilters(params);
+    this.#putFilters();
+    this.#draw(new Set());
+  }
+
+  /** search puts the cursor where a search is typed. */
+  search() {
+    this.#parts?.text.select();
+  }
+
+  #build(main) {
+    const parts = {
+      total: h('span', { class: 'total' }),
+      chips: new Chips((status) => this.#toggle(status)),
+      grid: new Grid({ sort: (column) => this.#sort(column) }),
+      body: h('div', { class: 'board-body' }),
+      note: h('p', { class: 'note', hidden: true }),
+      ...this.#inputs(),
+    };
+    fill(main, h('div', { class: 'board' },
+      h('div', { class: 'board-head' },
+        h('div', { class: 'headline' }, h('h1', {}, 'Workloads'), parts.total),
+        parts.chips.element,
+        h('form', { class: 'filters', role: 'search', 'aria-label': 'Filter the workloads', onsubmit: (e) => e.preventDefault() },
+          labelled('Search', parts.text, 'search'), labelled('Cluster', parts.cluster), labelled('Type', parts.type),
+          parts.clusters, parts.clear),
+        parts.note),
+      parts.body));
+    return parts;
+  }
+
+  #inputs() {
+    const edit = (name, input) => () => {
+      this.#filters = { ...this.#filters, [name]: input.value.trim() };
+      this.#draw(new Set());
+      this.#write();
+    };
+    const text = h('input', {
+      type: 'search', id: 'text', placeholder: 'Name, cause, reason …', autocomplete: 'off', spellcheck: 'false', 'aria-keyshortcuts': '/',
+    });
+    const cluster = h('input', { type: 'search', id: 'cluster', placeholder: 'Any cluster', list: 'clusters', autocomplete: 'off', spellcheck: 'false' });
+    const type = h('select', { id: 'type' },
+      h('option', { value: '' }, 'Any type'), h('option', { value: 'WorkloadInstance' }, 'Workload'), h('option', { value: 'HelmWorkloadInstance' }, 'Helm workload'));
+    text.addEventListener('input', edit('text', text));
+    cluster.addEventListener('input', edit('cluster', cluster));
+    type.addEventListener('change', () => go(addressOf({ ...this.#filters, type: type.value })));
+    text.addEventListener('keydown', (event) => {
+      if (event.key !== 'ArrowDown' && event.key !== 'Enter') return;
+      event.preventDefault();
+      this.#parts.grid.focus();
+    });
+    const clear = h('button', { type: 'button', class: 'link', hidden: true, onclick: () => go('/') }, 'Clear filters');
+    return { text, cluster, type, clear, clusters: h('datalist', { id: 'clusters' }) };
+  }
+
+  #putFilters() {
+    const { text, cluster, type, clear } = this.#parts;
+    for (const [input, value] of [[text, this.#filters.text], [cluster, this.#filters.cluster], [type, this.#filters.type]]) {
+      if (input.value.trim() !== value) input.value = value;
+    }
+    clear.hidden = !filtering(this.#filters);
+  }
+
+  #toggle(status) {
+    const statuses = new Set(this.#filters.statuses);
+    if (!statuses.delete(status)) statuses.add(status);
+    go(addressOf({ ...this.#filters, statuses }));
+  }
+
+  #sort(column) {
+    const { sort, reverse } = this.#filters;
+    go(addressOf({ ...this.#filters, sort: column, reverse: sort === column && !reverse }));
+  }
+
+  #draw(keys) {
+    const { body, clear, total, grid, chips } = this.#parts;
+    clear.hidden = !filtering(this.#filters);
+    const other = this.#instead();
+    if (other) {
+      total.textContent = '';
+      chips.show(new Map(), this.#filters.statuses);
+      if (body.firstElementChild?.dataset.state !== other.dataset.state || !other.dataset.state) fill(body, other);
+      return;
+    }
+    if (grid.element.parentNode !== body) fill(body, grid.element);
+    this.#drawRows(keys);
+  }
+
+  #drawRows(keys) {
+    const { total, grid, chips, note, clusters } = this.#parts;
+    const all = [...this.#workloads.rows.values()];
+    const anyStatus = all.filter(predicate(this.#filters, { anyStatus: true }));
+    chips.show(countByStatus(anyStatus), this.#filters.statuses);
+    const rows = all.filter(predicate(this.#filters)).sort(order(this.#filters));
+    grid.show(rows, this.#filters, keys);
+    const complete = !this.#workloads.loading && !this.#workloads.beyond;
+    fill(total, filtering(this.#filters) ? `${count(rows.length)} of ${count(this.#workloads.total)}` : count(this.#workloads.total),
+      !complete && unseen(' so far'));
+    this.#note(note);
+    putClusters(clusters, all);
+    if (!keys.size) this.#announceCount();
+  }
+
+  #note(note) {
+    const { beyond, loading, rows, total } = this.#workloads;
+    note.hidden = !beyond && !(loading && rows.size > 0 && rows.size < total);
+    if (note.hidden) return;
+    note.textContent = beyond
+      ? `Only the worst ${count(rows.size)} are shown and counted here; ${count(beyond)} more are in the API.`
+      : `Loading: ${count(rows.size)} of ${count(total)}`;
+  }
+
+  // What is to be seen instead of rows.
+  #instead() {
+    const { rows, loading, problem } = this.#workloads;
+    if (rows.size > 0) return null;
+    if (problem) return problemState(problem, () => { this.#workloads.load(); reload(); });
+    if (loading) return skeleton(12, 'Loading the workloads');
+    return state('empty', 'Nothing is deployed yet', [
+      'Workloads appear here as soon as a control plane registers them and an agent reports.',
+      h('span', {}, 'In a cluster: install the agent with ', h('code', {}, 'make deploy'), ', then create a ', h('code', {}, 'ThreeportWorkload'), ' that lists what you deployed.'),
+    ]);
+  }
+}
+
+function labelled(name, input, className = '') {
+  return h('label', { class: `field ${className}`.trim(), for: input.id }, h('span', {}, name), input);
+}
+
+function countByStatus(rows) {
+  const counts = new Map();
+  for (const row of rows) counts.set(row.status, (counts.get(row.status) ?? 0) + 1);
+  return counts;
+}
+
+const CLUSTERS_OFFERED = 200;
+
+// The names of clusters, for the browser to complete what is typed.
+function putClusters(list, rows) {
+  const names = new Set();
+  for (const row of rows) {
+    if (row.clusterName) names.add(row.clusterName);
+    if (names.size === CLUSTERS_OFFERED) break;
+  }
+  if (list.childElementCount === names.size) return;
+  fill(list, [...names].sort().map((name) => h('option', { value: name })));
+}

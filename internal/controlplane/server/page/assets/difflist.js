@@ -1,0 +1,27 @@
+// The difference between two versions of an object, for the eye and the ear.
+
+import { h } from './dom.js';
+import { diff, hunks } from './diff.js';
+import { clip, many, pieces } from './text.js';
+import { lineText, yamlLines } from './yaml.js';
+
+const MOST = 3000; // lines that are drawn
+
+/** diffList shows how to come from one version to the next. */
+export function diffList(previous, current) {
+  const [before, after] = [previous, current].map((version) => yamlLines(version).map(lineText));
+  const changes = diff(before, after);
+  const [added, removed] = ['+', '-'].map((sign) => changes.filter((change) => change.sign === sign).length);
+  if (added + removed === 0) return h('p', { class: 'code-note' }, 'Both versions say the same.');
+  const parts = hunks(changes);
+  return h('div', { class: 'diff' },
+    h('p', { class: 'code-note' }, h('span', { class: 'plus' }, `+ ${many(added, 'line')} added`), ' ', h('span', { class: 'minus' }, `− ${many(removed, 'line')} removed`)),
+    h('div', { class: 'code', tabindex: '0', role: 'region', 'aria-label': 'Changes' },
+      h('div', { class: 'diff-lines' }, parts.slice(0, MOST).map(line), parts.length > MOST && h('p', { class: 'skipped' }, `… and ${many(parts.length - MOST, 'line')} more`))));
+}
+
+function line({ sign, line: text, skipped }) {
+  if (skipped) return h('div', { class: 'skipped' }, `⋯ ${many(skipped, 'line')} as before`);
+  const tag = { '+': 'ins', '-': 'del' }[sign] ?? 'div';
+  return h(tag, { class: 'diff-line' }, h('span', { class: 'sign' }, sign === '-' ? '−' : sign), h('bdi', { dir: 'ltr' }, pieces(clip(text, 4000))));
+}

@@ -1,0 +1,198 @@
+// The rows of the board, as a table for the eye, the keyboard and a screen reader.
+
+import { h, icon, unseen } from './dom.js';
+import { keyOf, known, pathOf, silence, typeName } from './status.js';
+import { plain, setSaid } from './text.js';
+import { ago, lasting, utc } from './time.js';
+import { Windowed } from './windowed.js';
+
+const COLUMNS = [
+  ['worst', 'Status'], ['name', 'Workload'], [null, 'Cause'], ['cluster', 'Cluster'], ['since', 'Since'], ['delay', 'Delay'],
+];
+
+const NOTEWORTHY = 60; // a delay of delivery that is worth a colour, in seconds
+
+/** Grid shows rows; a heading that is pressed calls sort(column). */
+export class Grid {
+  #list = h('div', { class: 'grid-list', role: 'rowgroup' });
+  #headings = new Map();
+  #windowed;
+  #scroller;
+  #none = h('p', { class: 'none', hidden: true }, 'No workload matches these filters.');
+  #active = 0;
+  #changed = new Set();
+
+  constructor({ sort }) {
+    const headings = COLUMNS.map(([column, name]) => this.#heading(column, name, sort));
+    this.#scroller = h('div', { class: 'grid', role: 'grid', 'aria-label': 'Workloads', 'aria-readonly': 'true', onkeydown: (e) => this.#key(e) },
+      h('div', { class: 'grid-head', role: 'rowgroup' }, h('div', { class: 'row', role: 'row', 'aria-rowindex': '1' }, headings)),
+      this.#list);
+    this.element = h('div', { class: 'grid-frame' }, this.#scroller, this.#none);
+    this.#list.addEventListener('focusin', ({ target }) => this.#focused(target.closest('.row')));
+    this.#list.addEventListener('animationend', ({ target }) => target.classList.remove('changed'));
+    this.#windowed = new Windowed({
+      scroller: this.#scroller, list: this.#list, key: keyOf, height: () => this.#height(),
+      make: makeRow, fill: (row, item, index) => this.#fill(row, item, index),
+    });
+  }
+
+  get size() { return this.#windowed.items.length; }
+
+  get scrolled() { return this.#scroller.scrollTop; }
+
+  scrollTo(top) { this.#scroller.scrollTop = top; }
+
+  /** tick brings the times up to date. */
+  tick() { this.#windowed.draw(); }
+
+  stop() { this.#windowed.stop(); }
+
+  /** show draws rows that are sorted already; `changed` has the keys of those that have just changed. */
+  show(rows, { sort, reverse }, changed) {
+    const active = this.#windowed.items[this.#active];
+    this.#changed = changed;
+    for (const [column, heading] of this.#headings) {
+      const sorted = column !== sort ? 'none' : (reverse ? 'descending' : 'ascending');
+      heading.setAttribute('aria-sort', sorted);
+    }
+    this.#list.hidden = rows.length === 0;
+    this.#scroller.setAttribute('aria-rowcount', String(rows.length + 1));
+    // Who has the focus on a row stays on it, wherever it goes.
+    const focused = active && this.#list.contains(document.activeElement);
+    this.#active = focused ? Math.max(0, rows.findIndex((row) => keyOf(row) === keyOf(active))) : Math.min(this.#active, Math.max(0, rows.length - 1));
+    this.#none.hidden = rows.length > 0;
+    this.#windowed.set(rows);
+    this.#changed = new Set();
+  }
+
+  /** focus goes to the row that had it last. */
+  focus() {
+    this.#move(this.#active);
+  }
+
+  #heading(column, name, sort) {
+    if (!column) return h('span', { role: 'columnheader', class: 'cell cell-cause' }, name);
+    const heading = h('span', { role: 'columnheader', class: `cell cell-${column}`, 'aria-sort': 'none' },
+      h('button', { type: 'button', class: 'sort', onclick: () => sort(column) }, name, h('span', { class: 'arrow', 'aria-hidden': 'true' })));
+    this.#headings.set(column, heading);
+    return heading;
+  }
+
+  #rowHeight = 0;
+  #rowHeightAt = 0;
+
+  // The style sheet says how high a row is: on a phone it has three lines.
+  #height() {
+    const width = innerWidth;
+    if (width !== this.#rowHeightAt) {
+      this.#rowHeight = Number.parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row-height')) || 44;
+      this.#rowHeightAt = width;
+    }
+    return this.#rowHeight;
+  }
+
+  #fill(row, item, index) {
+    const { parts } = row;
+    parts.link.tabIndex = index === this.#active ? 0 : -1;
+    row.setAttribute('aria-rowindex', String(index + 2));
+    if (row.item !== item) {
+      fillRow(row, item);
+      row.item = item;
+    }
+    row.classList.toggle('changed', this.#changed.has(keyOf(item)) || (row.classList.contains('changed') && row.shows === keyOf(item)));
+    row.shows = keyOf(item);
+    const since = item.since ? ago(item.since) : '–';
+    if (parts.since.textContent !== since) parts.since.textContent = since;
+  }
+
+  #focused(row) {
+    const index = row ? Number(row.getAttribute('aria-rowindex')) - 2 : -1;
+    if (index < 0) return;
+    const before = this.#windowed.row(keyOf(this.#windowed.items[this.#active] ?? {}));
+    if (before) before.parts.link.tabIndex = -1;
+    this.#active = index;
+    row.parts.link.tabIndex = 0;
+    this.#windowed.keep(row.shows);
+  }
+
+  #key(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || !this.#list.contains(event.target)) return;
+    const { pageSize } = this.#windowed;
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: pageSize, PageUp: -pageSize, Home: -Infinity, End: Infinity };
+    const step = steps[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    this.#move(this.#active + step);
+  }
+
+  #move(index) {
+    const { items } = this.#windowed;
+    if (!items.length) return;
+    const to = Math.min(items.length - 1, Math.max(0, index));
+    const key = keyOf(items[to]);
+    this.#windowed.keep(key);
+    this.#windowed.reveal(to);
+    this.#windowed.row(key)?.parts.link.focus({ preventScroll: true });
+  }
+}
+
+function makeRow() {
+  const cell = (name, ...children) => h('span', { role: 'gridcell', class: `cell cell-${name}` }, ...children);
+  const parts = {
+    shape: icon('Unknown'), word: h('span', { class: 'word' }),
+    link: h('a', { class: 'open', tabindex: '-1' }, h('bdi')), tag: h('span', { class: 'tag' }),
+    cause: h('bdi'), cluster: h('bdi'), since: h('time'), delay: h('span'),
+  };
+  parts.name = parts.link.firstChild;
+  const row = h('div', { class: 'row', role: 'row' },
+    cell('worst', h('span', { class: 'badge' }, parts.shape, parts.word)),
+    cell('name', parts.link, parts.tag),
+    cell('cause', parts.cause), cell('cluster', parts.cluster), cell('since', unseen('since '), parts.since), cell('delay', parts.delay));
+  parts.badge = parts.shape.parentNode;
+  row.parts = parts;
+  return row;
+}
+
+function fillRow({ parts }, item) {
+  const status = known(item.status);
+  parts.badge.dataset.status = status;
+  parts.shape.firstChild.setAttribute('href', `#i-${status}`);
+  parts.word.textContent = status;
+  parts.link.href = pathOf(item);
+  setSaid(parts.name, item.name || `${typeName(item.type)} ${item.id}`);
+  parts.link.title = plain(item.name);
+  parts.tag.textContent = item.type === 'HelmWorkloadInstance' ? 'Helm' : '';
+  fillCause(parts.cause, item);
+  setSaid(parts.cluster, item.clusterName || item.clusterUID || '–', 80);
+  parts.cluster.title = plain(item.clusterUID);
+  if (item.since) {
+    parts.since.dateTime = item.since;
+    parts.since.title = utc(item.since);
+  } else {
+    parts.since.removeAttribute('datetime');
+    parts.since.title = 'not known';
+  }
+  fillDelay(parts.delay, item);
+}
+
+function fillCause(element, item) {
+  const text = item.silent ? silence(item) : item.cause || item.reason || '';
+  setSaid(element, text && item.silent ? text[0].toUpperCase() + text.slice(1) : text);
+  element.title = plain(text.slice(0, 1000));
+}
+
+function fillDelay(element, item) {
+  element.className = '';
+  element.title = '';
+  if (item.silent) {
+    element.textContent = 'silent';
+    element.className = 'late';
+    element.title = item.heardAt ? `Nothing heard since ${utc(item.heardAt)}` : 'Nothing is heard of its agent';
+  } else if (!item.heardAt) {
+    element.textContent = '–';
+    element.title = 'Its agent does not say';
+  } else {
+    element.textContent = item.delaySeconds < 1 ? 'none' : lasting(item.delaySeconds);
+    if (item.delaySeconds >= NOTEWORTHY) element.className = 'late';
+  }
+}

@@ -1,0 +1,69 @@
+// Addresses and what is to be seen at them. A view has show(main, match, params) and leave(); it may have
+// update(params) for another query at the same address.
+
+let routes = [];
+let shown = null; // {view, path}
+let last = '';
+
+/** route starts, with a list of [pattern, view]; the last one is for all other addresses. */
+export function route(list) {
+  routes = list;
+  history.scrollRestoration = 'manual';
+  addEventListener('popstate', render);
+  document.addEventListener('click', followLink);
+  render();
+}
+
+/** go shows another address; `replace` leaves no step behind for the back button. */
+export function go(address, { replace = false } = {}) {
+  if (address !== location.pathname + location.search) {
+    history[replace ? 'replaceState' : 'pushState'](null, '', address);
+  }
+  render();
+}
+
+/** reload shows the address anew. */
+export function reload() {
+  shown?.view.leave?.();
+  shown = null;
+  last = '';
+  render();
+}
+
+function followLink(event) {
+  const link = event.target.closest?.('a[href]');
+  if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const url = new URL(link.href);
+  if (url.origin !== location.origin || url.hash || !find(url.pathname)[2]) return;
+  event.preventDefault();
+  go(url.pathname + url.search);
+}
+
+// The third is false if no pattern matches.
+function find(path) {
+  for (const [pattern, view] of routes) {
+    const match = pattern?.exec(path);
+    if (match) return [view, match, true];
+  }
+  return [routes.at(-1)[1], [path], false];
+}
+
+function render() {
+  const address = location.pathname + location.search;
+  if (address === last) return; // a link within the document
+  last = address;
+  const params = new URLSearchParams(location.search);
+  const [view, match] = find(location.pathname);
+  if (shown?.view === view && shown.path === location.pathname && view.update) {
+    view.update(params);
+    return;
+  }
+  const main = document.getElementById('main');
+  const first = shown === null;
+  shown?.view.leave?.();
+  main.replaceChildren();
+  shown = { view, path: location.pathname };
+  view.show(main, match, params);
+  if (!first) main.focus({ preventScroll: true }); // where a screen reader goes on to read
+  scrollTo(0, 0);
+}

@@ -1,0 +1,236 @@
+// The picture of a workload's objects. It is a tree for a screen reader too: its nodes are tree items, in the order and
+// with the levels that they have in the picture.
+
+import { fill, h, icon, s } from './dom.js';
+import { NODE, across, down, edge } from './layout.js';
+import { gather, grow, kindsOf, size } from './objects.js';
+import { known } from './status.js';
+import { clip, count, many, middle, plain, said } from './text.js';
+
+const NARROW = 620; // below it there is no room from left to right, in pixels
+
+/** Tree draws objects; choosing one calls select(object). */
+export class Tree {
+  #select;
+  #objects = [];
+  #folded = new Set();
+  #opened = new Map();
+  #active = null;
+  #selected = null;
+  #nodes = []; // in the order of the picture, from top to bottom
+  #edges = s('svg', { class: 'edges', 'aria-hidden': 'true' });
+  #items = h('div', { class: 'nodes', role: 'tree', 'aria-label': 'Objects' });
+  #sizes;
+
+  constructor({ select }) {
+    this.#select = select;
+    this.#items.addEventListener('keydown', (event) => this.#key(event));
+    this.#items.addEventListener('click', (event) => this.#click(event));
+    this.element = h('div', { class: 'tree' }, h('div', { class: 'tree-canvas' }, this.#edges, this.#items));
+    let width = 0;
+    this.#sizes = new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width === width) return;
+      width = contentRect.width;
+      this.draw();
+    });
+    this.#sizes.observe(this.element);
+  }
+
+  stop() { this.#sizes.disconnect(); }
+
+  /** show draws objects; `selected` is the key of one. */
+  show(objects, selected) {
+    this.#objects = objects;
+    this.#selected = selected;
+    this.draw();
+  }
+
+  draw() {
+    const focused = this.#items.contains(document.activeElement);
+    const roots = this.#visible(grow(this.#objects), '');
+    const room = this.#room();
+    const narrow = room > 0 && room < NARROW;
+    const { width, height } = narrow ? down(roots, room) : across(roots, room);
+    this.#nodes = [];
+    this.#list(roots, 1);
+    if (!this.#nodes.some((node) => node.key === this.#active)) {
+      this.#active = (this.#nodes.find((node) => node.key === this.#selected) ?? this.#nodes[0])?.key ?? null;
+    }
+    this.element.classList.toggle('narrow', narrow);
+    const canvas = this.#items.parentNode;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    fill(this.#items, this.#nodes.map((node) => this.#item(node)));
+    this.#edges.setAttribute('viewBox', `0 0 ${Math.max(1, width)} ${Math.max(1, height)}`);
+    this.#edges.setAttribute('width', String(width));
+    this.#edges.setAttribute('height', String(height));
+    fill(this.#edges, this.#nodes.flatMap((node) => node.visible.map((child) => s('path', {
+      d: edge(node, child, narrow), 'data-status': child.object ? known(child.object.health) : child.health,
+    }))));
+    if (focused) this.#focus();
+  }
+
+  #room() {
+    const { paddingLeft, paddingRight } = getComputedStyle(this.element);
+    return this.element.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight);
+  }
+
+  // What is to be drawn: groups put together, and nothing below a node that is folded.
+  #visible(siblings, parentKey) {
+    const shown = gather(siblings, parentKey, this.#opened);
+    for (const node of shown) {
+      if (node.group) {
+        node.visible = node.children;
+        for (const child of node.visible) child.visible = [];
+      } else {
+        node.visible = this.#folded.has(node.key) ? [] : this.#visible(node.children, node.key);
+      }
+    }
+    return shown;
+  }
+
+  #list(nodes, level, parent = null) {
+    for (const [i, node] of nodes.entries()) {
+      Object.assign(node, { level, position: i + 1, siblings: nodes.length, above: parent });
+      this.#nodes.push(node);
+      this.#list(node.visible, level + 1, node);
+    }
+  }
+
+  #item(node) {
+    const element = h('div', {
+      role: 'treeitem', class: 'node', 'data-key': node.key,
+      tabindex: node.key === this.#active ? '0' : '-1',
+      'aria-level': node.level, 'aria-posinset': node.position, 'aria-setsize': node.siblings,
+      'aria-expanded': this.#foldable(node) ? String(this.#isOpen(node)) : null,
+      'aria-selected': node.object ? String(node.key === this.#selected) : null,
+    });
+    if (node.object) drawObject(element, node);
+    else if (node.group) drawGroup(element, node);
+    else drawMore(element, node);
+    if (this.#foldable(node)) element.append(h('span', { class: 'twist', 'aria-hidden': 'true' }, icon('fold')));
+    element.style.transform = `translate(${node.x}px, ${node.y}px)`;
+    element.style.width = `${node.width}px`;
+    element.style.height = `${NODE.height}px`;
+    return element;
+  }
+
+  #foldable(node) {
+    return Boolean(node.group) || (node.object && node.children.length > 0);
+  }
+
+  #isOpen(node) {
+    return node.group ? this.#opened.has(node.key) : !this.#folded.has(node.key);
+  }
+
+  #setOpen(node, open) {
+    if (node.group) {
+      if (open) this.#opened.set(node.key, 1); else this.#opened.delete(node.key);
+    } else if (open) this.#folded.delete(node.key);
+    else this.#folded.add(node.key);
+    this.draw();
+  }
+
+  #choose(node) {
+    this.#active = node.key;
+    if (node.more) {
+      this.#opened.set(node.of, (this.#opened.get(node.of) ?? 1) + 1);
+      this.draw();
+    } else if (node.group) this.#setOpen(node, !this.#isOpen(node));
+    else this.#select(node.object);
+  }
+
+  #nodeOf(target) {
+    const key = target.closest('.node')?.dataset.key;
+    return this.#nodes.find((node) => node.key === key);
+  }
+
+  #click(event) {
+    const node = this.#nodeOf(event.target);
+    if (!node) return;
+    this.#active = node.key;
+    if (event.target.closest('.twist')) this.#setOpen(node, !this.#isOpen(node));
+    else this.#choose(node);
+    this.#focus();
+  }
+
+  // The keys of a tree as the ARIA Authoring Practices have them.
+  #key(event) {
+    const at = this.#nodes.findIndex((node) => node.key === this.#active);
+    if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
+    const node = this.#nodes[at];
+    const moves = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: this.#nodes.length - 1 };
+    if (event.key in moves) this.#goTo(this.#nodes[moves[event.key]]);
+    else if (event.key === 'ArrowRight') this.#right(node);
+    else if (event.key === 'ArrowLeft') this.#left(node);
+    else if (event.key === 'Enter' || event.key === ' ') this.#choose(node);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  #right(node) {
+    if (!this.#foldable(node)) return;
+    if (this.#isOpen(node)) this.#goTo(node.visible[0]); else this.#setOpen(node, true);
+  }
+
+  #left(node) {
+    if (this.#foldable(node) && this.#isOpen(node)) this.#setOpen(node, false);
+    else this.#goTo(node.above);
+  }
+
+  #goTo(node) {
+    if (!node) return;
+    this.#active = node.key;
+    this.#focus();
+  }
+
+  #focus() {
+    for (const element of this.#items.children) {
+      const active = element.dataset.key === this.#active;
+      element.tabIndex = active ? 0 : -1;
+      if (active) element.focus();
+    }
+  }
+}
+
+function drawObject(element, { key, object: o, children }) {
+  const health = o.gone ? 'Gone' : known(o.health);
+  const state = o.gone ? 'gone' : o.state && o.state !== 'Present' ? stateWord(o.state) : '';
+  element.dataset.status = health;
+  element.classList.toggle('listed', Boolean(o.listed));
+  element.setAttribute('aria-label', plain([
+    `${clip(o.object.kind, 60)} ${clip(o.object.name, 200)}`, state, o.listed && 'listed', !o.gone && health,
+    !o.gone && clip(o.cause || o.reason, 200), children.length > 0 && `${many(size({ children }) - 1, 'object')} below`,
+  ].filter(Boolean).join(', ')));
+  element.title = plain(`${o.object.kind} ${o.object.namespace ? `${o.object.namespace}/` : ''}${o.object.name}${o.cause ? `\n${o.cause}` : ''}`.slice(0, 1000));
+  fill(element, icon(health), h('span', { class: 'what' },
+    h('span', { class: 'kind' }, said(clip(o.object.kind, 60))), ' ', h('span', { class: 'name' }, middle(o.object.name)), ' ',
+    state && h('em', {}, state), ' ', o.listed && h('span', { class: 'pin' }, 'listed')));
+  element.dataset.key = key;
+}
+
+function drawGroup(element, { group, health, gone, kind, children }) {
+  element.dataset.status = gone ? 'Gone' : health;
+  element.classList.add('group');
+  const label = `${kindsOf(group.length, plain(clip(kind, 60)))} ${gone ? 'gone' : health}`;
+  const how = children.length ? 'shown one by one' : 'put together';
+  element.setAttribute('aria-label', `${how} ${label}`);
+  fill(element, icon(gone ? 'Gone' : health), h('span', { class: 'what' },
+    h('span', { class: 'kind' }, how), ' ', h('span', { class: 'name' }, label)));
+}
+
+function drawMore(element, { more }) {
+  element.classList.add('more');
+  element.setAttribute('aria-label', `${count(more)} more, show 100 of them`);
+  fill(element, h('span', { class: 'what' }, h('span', { class: 'name' }, `${count(more)} more`), ' ', h('span', { class: 'kind' }, 'show 100 of them')));
+}
+
+const STATE_WORDS = {
+  Absent: 'does not exist', KindNotInstalled: 'kind not installed', Forbidden: 'may not be read', Unavailable: 'cannot be read', Pending: 'being looked up',
+};
+
+/** stateWord says what it means that an object is not present. */
+export function stateWord(state) {
+  return STATE_WORDS[state] ?? plain(clip(state, 60));
+}

@@ -1,0 +1,64 @@
+// What is wrong with a workload, plainly, and what has to be known to trust it.
+
+import { h, icon } from './dom.js';
+import { known, silence, typeName } from './status.js';
+import { count, long, many, said } from './text.js';
+import { lasting, sinceStamp, stamp } from './time.js';
+
+const CHAIN = ' ← '; // between what is wrong and why, along the chain of objects; see docs/health.md
+
+/** verdict is the top of a workload's page. */
+export function verdict(workload) {
+  const status = known(workload.status);
+  return h('section', { class: 'verdict', 'data-status': status, 'aria-labelledby': 'name' },
+    h('div', { class: 'verdict-name' },
+      h('h1', { id: 'name' }, said(workload.name || `${typeName(workload.type)} ${workload.id}`)),
+      workload.type === 'HelmWorkloadInstance' && h('span', { class: 'tag' }, 'Helm')),
+    h('div', { class: 'verdict-status' }, icon(status, 'large'), h('p', { class: 'status-word' }, status, workload.since && !workload.silent && h('span', { class: 'for' }, ' for ', sinceStamp(workload.since)))),
+    cause(workload),
+    facts(workload),
+    notices(workload));
+}
+
+function cause(workload) {
+  if (workload.silent) {
+    const text = silence(workload);
+    return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, `${text[0].toUpperCase()}${text.slice(1)}`),
+      h('p', { class: 'cause-note' }, 'Its agent does not answer: how the workload is now, nobody knows.'));
+  }
+  const [what, ...because] = (workload.cause || '').split(CHAIN);
+  if (!what) {
+    const healthy = known(workload.status) === 'Healthy';
+    return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, healthy ? 'Everything runs as declared.' : said(workload.reason || 'No cause was told.')));
+  }
+  return h('div', { class: 'cause' },
+    h('p', { class: 'cause-what' }, long(what, 400)),
+    because.length > 0 && h('ol', { class: 'cause-why', 'aria-label': 'Because' }, because.slice(0, 12).map((why) => h('li', {}, long(why, 400)))));
+}
+
+function facts(workload) {
+  const fact = (name, ...value) => h('div', {}, h('dt', {}, name), h('dd', {}, ...value));
+  return h('dl', { class: 'facts' },
+    fact('Since', workload.since ? stamp(workload.since) : 'not known'),
+    workload.reason && fact('Reason', said(workload.reason)),
+    fact('Cluster', workload.clusterName || workload.clusterUID ? said(workload.clusterName || workload.clusterUID) : 'not known'),
+    fact('Delay of delivery', delay(workload)),
+    workload.heardAt && fact('Agent heard', sinceStamp(workload.heardAt), ' ago'),
+    fact(typeName(workload.type), h('span', { class: 'mono' }, workload.id)));
+}
+
+function delay(workload) {
+  if (!workload.heardAt) return 'its agent does not say';
+  if (workload.silent) return 'silent';
+  return workload.delaySeconds < 1 ? 'none' : lasting(workload.delaySeconds);
+}
+
+// What is missing is said, and not left to be guessed from what is there.
+function notices({ pending = 0, rejected = 0, dropped = 0 }) {
+  const notice = (name, ...text) => h('li', { class: `notice ${name}` }, icon('lost'), h('span', {}, ...text));
+  if (!pending && !rejected && !dropped) return null;
+  return h('ul', { class: 'notices', 'aria-label': 'Delivery' },
+    pending > 0 && notice('pending', h('b', {}, `${many(pending, 'report is', 'reports are')} on the way. `), 'What you see may be a little older than what is.'),
+    rejected > 0 && notice('rejected', h('b', {}, `${many(rejected, 'report was', 'reports were')} refused for good`), ' (dead letters). What they told is missing here; the agent’s log says why.'),
+    dropped > 0 && notice('dropped', h('b', {}, `${count(dropped)} ${dropped === 1 ? 'Event was' : 'Events were'} lost`), ' because the agent could keep no more. The timeline shows where.'));
+}

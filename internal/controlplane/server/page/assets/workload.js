@@ -1,0 +1,185 @@
+// The page of a workload: why it is as it is, its objects, and what happened.
+
+import { get } from './api.js';
+import { announce, fill, h } from './dom.js';
+import { ObjectPanel } from './definition.js';
+import { EventList } from './eventlist.js';
+import { EventFilter } from './eventfilter.js';
+import { Events, changeOf } from './events.js';
+import { objectKey } from './objects.js';
+import { go, reload } from './router.js';
+import { problemState, skeleton } from './states.js';
+import { keyOf, known, rank } from './status.js';
+import { many, plain, said } from './text.js';
+import { tick } from './time.js';
+import { Timeline } from './timeline.js';
+import { Tree } from './tree.js';
+import { verdict } from './verdict.js';
+
+const LOOK = 5000; // how often to look for new Events, in milliseconds: the watch tells of workloads only
+
+/** WorkloadPage is the view at /workloads/{type}/{id}. */
+export class WorkloadPage {
+  #live;
+  #shown = null;
+
+  constructor(live) {
+    this.#live = live;
+  }
+
+  show(main, [, type, id], params) {
+    const path = `/v0/workloads/${type}/${id}`;
+    const stop = new AbortController();
+    document.title = 'Workload';
+    const shown = this.#shown = {
+      main, type, id, path, stop, detail: null, chosen: params.get('object') ?? '', looking: null,
+      tree: new Tree({ select: (object) => this.#choose(object) }), panel: new ObjectPanel(), events: new Events(`${path}/events`),
+    };
+    fill(main, h('div', { class: 'workload' }, skeleton(6, 'Loading the workload')));
+    this.#follow(shown, stop.signal);
+    this.#live.watchOne({ type, id });
+    this.#load();
+  }
+
+  leave() {
+    const { stop, tree, panel, events, timeline } = this.#shown;
+    stop.abort();
+    tree.stop();
+    panel.stop();
+    events.stop();
+    timeline?.stop();
+    this.#shown = null;
+  }
+
+  update(params) {
+    this.#shown.chosen = params.get('object') ?? '';
+    if (this.#shown.detail) this.#drawObjects();
+  }
+
+  /** search puts the cursor where Events are searched. */
+  search() {
+    this.#shown?.filter?.focus();
+  }
+
+  #follow(shown, signal) {
+    this.#live.addEventListener('workload', ({ detail }) => {
+      if (keyOf(detail) === keyOf(shown)) this.#load();
+    }, { signal });
+    this.#live.addEventListener('reset', () => this.#load(), { signal });
+    this.#live.addEventListener('open', () => this.#load(), { signal });
+    const look = setInterval(() => {
+      if (!document.hidden && shown.detail && this.#live.state === 'live') shown.events.refresh();
+    }, LOOK);
+    const clock = setInterval(() => { tick(shown.main); shown.timeline?.tick(); }, 1000);
+    signal.addEventListener('abort', () => { clearInterval(look); clearInterval(clock); });
+  }
+
+  // Changes that come while an answer is under way make one more question, not one each.
+  async #load() {
+    const shown = this.#shown;
+    if (shown.looking) {
+      shown.again = true;
+      return;
+    }
+    shown.looking = true;
+    try {
+      const detail = await get(shown.path, {}, { signal: shown.stop.signal });
+      if (!shown.stop.signal.aborted) this.#take(detail);
+    } catch (problem) {
+      if (shown.stop.signal.aborted) return;
+      this.#fail(problem);
+    } finally {
+      shown.looking = false;
+    }
+    if (!shown.again) return;
+    shown.again = false;
+    this.#load();
+  }
+
+  #take(detail) {
+    const shown = this.#shown;
+    const before = shown.detail?.workload.status;
+    const first = !shown.detail || shown.failed;
+    shown.detail = { ...detail, objects: detail.objects ?? [] };
+    shown.failed = false;
+    if (first) this.#build();
+    document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
+    fill(document.getElementById('crumbs'), h('a', { href: '/' }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, said(detail.workload.name)));
+    fill(shown.top, verdict(detail.workload));
+    if (before && before !== detail.workload.status) announce(`The workload is ${known(detail.workload.status)}`);
+    this.#drawObjects();
+    this.#drawEvents();
+    if (first) shown.events.load(); else shown.events.refresh();
+  }
+
+  // What is there stays while an answer fails for a while; the banner says how old it is.
+  #fail(problem) {
+    const shown = this.#shown;
+    if (shown.detail && ['unreachable', 'busy', 'broken'].includes(problem.kind)) return;
+    shown.failed = true;
+    fill(shown.main, h('div', { class: 'workload' }, problemState(problem, () => reload())));
+  }
+
+  #build() {
+    const shown = this.#shown;
+    shown.list = new EventList();
+    shown.filter = new EventFilter(() => this.#drawEvents());
+    shown.timeline = new Timeline({ look: () => this.#drawList(), pick: (events) => shown.list.pick(events) });
+    shown.events.addEventListener('change', () => this.#drawEvents());
+    shown.top = h('div', { class: 'top' });
+    shown.treeNote = h('p', { class: 'section-note' });
+    shown.eventNote = h('p', { class: 'code-note', hidden: true, role: 'status' });
+    fill(shown.main, h('div', { class: 'workload' }, shown.top,
+      h('div', { class: 'columns' },
+        h('section', { class: 'panel', 'aria-labelledby': 'objects-title' }, h('div', { class: 'panel-head' }, h('h2', { id: 'objects-title' }, 'Objects'), shown.treeNote), shown.tree.element),
+        shown.panel.element,
+        h('section', { class: 'panel happened', 'aria-labelledby': 'timeline-title' },
+          h('div', { class: 'panel-head' }, h('h2', { id: 'timeline-title' }, 'Timeline'), shown.filter.element),
+          shown.timeline.element, shown.eventNote, shown.list.element))));
+  }
+
+  #choose(object) {
+    go(`${location.pathname}?${new URLSearchParams({ object: objectKey(object) })}`, { replace: true });
+  }
+
+  #drawObjects() {
+    const { detail: { objects, workload }, tree, panel, treeNote, chosen } = this.#shown;
+    const object = objects.find((o) => objectKey(o) === chosen) ?? culprit(objects);
+    tree.show(objects, object ? objectKey(object) : null);
+    panel.show(object, workload.clusterUID);
+    const present = objects.filter((o) => !o.gone);
+    const listed = present.filter((o) => o.listed).length;
+    treeNote.textContent = present.length ? `${many(listed, 'listed', 'listed')}, ${many(present.length - listed, 'derived', 'derived')}` : 'None has been reported yet.';
+  }
+
+  #drawEvents() {
+    const { events, filter, timeline, detail, eventNote } = this.#shown;
+    const all = events.items;
+    filter.offer(all);
+    this.#shown.passed = all.filter(filter.predicate());
+    timeline.show({
+      events: this.#shown.passed.filter((event) => !changeOf(event)), workload: detail.workload,
+      changes: all.filter((event) => changeOf(event)), gaps: all.filter((event) => event.gap),
+    });
+    eventNote.hidden = !events.problem && (all.length > 0 || !events.complete);
+    eventNote.textContent = events.problem ? `The Events could not be read: ${plain(events.problem.message)}` : 'No Event has been reported yet.';
+    this.#drawList();
+  }
+
+  #drawList() {
+    const { timeline, list, passed } = this.#shown ?? {};
+    if (!timeline?.span || !passed) return;
+    list.show(passed.filter((event) => timeline.span.has(event.at)), passed.length);
+  }
+}
+
+// culprit is the object that one wants to see first: the worst listed one.
+function culprit(objects) {
+  return objects.filter((o) => o.listed && !o.gone).sort((a, b) =>
+    rank(a.health) - rank(b.health) || Number(b.defined ?? false) - Number(a.defined ?? false) || weight(b) - weight(a))[0] ?? null;
+}
+
+// Among equals it is one that runs something.
+function weight({ object }) {
+  return /Deployment|StatefulSet|DaemonSet|Job$/.test(object.kind) ? 1 : 0;
+}

@@ -1,0 +1,82 @@
+// JSON as lines of YAML, as kubectl shows it. Pure: no document.
+
+import { RawNumber } from './api.js';
+
+const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'data', 'status'];
+const FIRST = ['name', 'namespace'];
+
+// What YAML 1.1 or 1.2 would read as something else than the text it is.
+const AMBIGUOUS = /^(?:true|false|null|yes|no|on|off|y|n|~|-?\.(?:inf|nan)|[-+]?[\d._]+(?:e[-+]?\d+)?|0[xo][\da-f]+|\d[\d:_-]*(?:t.*)?)$/i;
+const PLAIN = /^[A-Za-z0-9_/.$(][A-Za-z0-9_/.$()@%+=, ;:*<>~-]*$/;
+
+/**
+ * yamlLines writes a value as lines: {indent, marker, key, text, kind, end}. `marker` is "- " where an item of a list
+ * begins, `kind` is string, number, boolean, null, block (a line of a text of several) or open; that of an open line are
+ * the lines up to `end`.
+ */
+export function yamlLines(value) {
+  const lines = [];
+  if (isObject(value)) object(lines, 0, '', value, TOP);
+  else if (Array.isArray(value)) value.forEach((item) => listItem(lines, 0, item));
+  else lines.push({ indent: 0, marker: '', key: '', ...scalar(value) });
+  return lines;
+}
+
+/** lineText is a line as a text. */
+export function lineText({ indent, marker, key, text }) {
+  return ' '.repeat(indent) + marker + (key ? `${key}:${text ? ' ' : ''}` : '') + text;
+}
+
+function isObject(value) {
+  return value !== null && typeof value === 'object' && !Array.isArray(value) && !(value instanceof RawNumber);
+}
+
+function object(lines, indent, marker, value, first = FIRST) {
+  const place = (key) => { const at = first.indexOf(key); return at < 0 ? first.length : at; };
+  const keys = Object.keys(value).sort((a, b) => place(a) - place(b) || (a < b ? -1 : 1));
+  keys.forEach((key, i) => entry(lines, i || !marker ? indent + marker.length : indent, i ? '' : marker, key, value[key]));
+}
+
+function entry(lines, indent, marker, key, value) {
+  const name = PLAIN.test(key) && !key.includes(': ') && !AMBIGUOUS.test(key) ? key : JSON.stringify(key);
+  const inner = indent + marker.length;
+  if (isObject(value) && Object.keys(value).length) {
+    open(lines, { indent, marker, key: name, text: '' }, () => object(lines, inner + 2, '', value));
+  } else if (Array.isArray(value) && value.length) {
+    open(lines, { indent, marker, key: name, text: '' }, () => value.forEach((item) => listItem(lines, inner, item)));
+  } else if (typeof value === 'string' && value.includes('\n')) {
+    block(lines, { indent, marker, key: name }, inner + 2, value);
+  } else lines.push({ indent, marker, key: name, ...scalar(value) });
+}
+
+function listItem(lines, indent, value) {
+  if (isObject(value) && Object.keys(value).length) object(lines, indent, '- ', value);
+  else if (Array.isArray(value) && value.length) {
+    open(lines, { indent, marker: '- ', key: '', text: '' }, () => value.forEach((item) => listItem(lines, indent + 2, item)));
+  } else if (typeof value === 'string' && value.includes('\n')) block(lines, { indent, marker: '- ', key: '' }, indent + 2, value);
+  else lines.push({ indent, marker: '- ', key: '', ...scalar(value) });
+}
+
+function open(lines, line, children) {
+  const opened = { ...line, kind: 'open', end: 0 };
+  lines.push(opened);
+  children();
+  opened.end = lines.length;
+}
+
+function block(lines, line, indent, value) {
+  const keep = value.endsWith('\n') ? '|' : '|-';
+  const all = (value.endsWith('\n') ? value.slice(0, -1) : value).split('\n');
+  open(lines, { ...line, text: keep }, () => {
+    for (const text of all) lines.push({ indent: text ? indent : 0, marker: '', key: '', text, kind: 'block' });
+  });
+}
+
+function scalar(value) {
+  if (value === null || value === undefined) return { text: 'null', kind: 'null' };
+  if (typeof value === 'number' || value instanceof RawNumber) return { text: String(value), kind: 'number' };
+  if (typeof value === 'boolean') return { text: String(value), kind: 'boolean' };
+  if (typeof value === 'object') return { text: Array.isArray(value) ? '[]' : '{}', kind: 'null' };
+  const unquoted = PLAIN.test(value) && !AMBIGUOUS.test(value) && !/: |:$| $/.test(value);
+  return { text: unquoted ? value : JSON.stringify(value), kind: 'string' };
+}

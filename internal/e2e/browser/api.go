@@ -1,0 +1,68 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/controlplane/server"
+)
+
+// API is a control plane on a loopback address, whose rows are in a file. It may be stopped and started again: its
+// address stays.
+type API struct {
+	URL string
+
+	config server.Config
+	log    *slog.Logger
+	end    context.CancelFunc
+	ended  chan error
+}
+
+// NewAPI is a control plane without authentication that will keep its rows in a file. An agent counts as silent after
+// silence.
+func NewAPI(file string, silence time.Duration, log *slog.Logger) *API {
+	config := server.DefaultConfig()
+	config.BindAddress, config.AuthEnabled, config.Database = "127.0.0.1:0", false, "sqlite:"+file
+	config.Maintenance.AgentTimeout, config.Maintenance.SilenceEvery = silence, silence/4
+	return &API{config: config, log: log}
+}
+
+// Start serves until ctx ends or Stop is called.
+func (a *API) Start(ctx context.Context) error {
+	s, err := server.New(ctx, a.config, a.log)
+	if err != nil {
+		return fmt.Errorf("start control plane: %w", err)
+	}
+	a.URL = s.URL()
+	a.config.BindAddress = a.URL[len("http://"):]
+	ctx, a.end = context.WithCancel(ctx)
+	a.ended = make(chan error, 1)
+	go func() { a.ended <- s.Run(ctx) }()
+	return a.ready(ctx)
+}
+
+func (a *API) ready(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.URL+"/readyz", nil)
+	if err != nil {
+		return fmt.Errorf("ask control plane: %w", err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask control plane: %w", err)
+	}
+	return resp.Body.Close()
+}
+
+// Stop ends it and waits until it has.
+func (a *API) Stop() error {
+	if a.end == nil {
+		return errors.New("stop control plane: it was not started")
+	}
+	a.end()
+	a.end = nil
+	return <-a.ended
+}

@@ -1,0 +1,70 @@
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// axeFile is where npm ci puts it.
+var axeFile = filepath.Join("..", "..", "..", "hack", "browser", "node_modules", "axe-core", "axe.min.js")
+
+// violations runs axe on the page: the rule, the impact and the first places of each that is serious or critical.
+const violations = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations
+	.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+	.map(({ id, impact, nodes }) => id + ' (' + impact + '): ' + nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? '')).join(' | ')))`
+
+func TestAccessibility(t *testing.T) {
+	axe, err := os.ReadFile(axeFile)
+	if err != nil {
+		t.Fatal("there is no axe-core: `make browser-packages` installs it")
+	}
+	api, instances := startAPI(t, never, Sample(time.Now()))
+	between := newBetween(t, api)
+	cases := []struct {
+		name, path, shown string
+		code              int
+		act               string // done once the page is shown
+	}{
+		{name: "board", path: "/", shown: boardShown},
+		{name: "board, filtered", path: "/?status=Down&text=ledger", shown: boardShown},
+		{name: "board, nothing found", path: "/?text=nothing-has-this", shown: "document.querySelector('.none').checkVisibility()"},
+		{name: "workload", path: pathOf(instances[Checkout]), shown: "document.querySelectorAll('.line').length > 10 && document.querySelector('.event')"},
+		{name: "diff", path: pathOf(instances[Checkout]), shown: "document.querySelector('#tab-changes')", act: "document.querySelector('#tab-changes').click()"},
+		{name: "keys", path: "/", shown: boardShown, act: "document.querySelector('#help').click()"},
+		{name: "not found", path: "/workloads/WorkloadInstance/1", shown: stateShown("missing")},
+		{name: "signed out", path: "/", code: 401, shown: stateShown("signed-out")},
+		{name: "broken", path: "/", code: 500, shown: stateShown("broken")},
+	}
+	for _, media := range []Media{{}, {Dark: true}} {
+		for _, c := range cases {
+			t.Run(map[bool]string{false: "light ", true: "dark "}[media.Dark]+c.name, func(t *testing.T) {
+				tab := openTab(t)
+				tab.Ignore(isNetworkError)
+				media.ReducedMotion = true
+				emulate(t, tab, 1280, 900, media)
+				between.answer(func(string) int { return c.code })
+				visit(t, tab, between.URL+c.path, c.shown)
+				if c.act != "" {
+					if err := tab.Do(discard(c.act)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := tab.Do(discard(string(axe) + "; true")); err != nil {
+					t.Fatal(err)
+				}
+				for _, violation := range eval[[]string](t, tab, violations) {
+					t.Error(violation)
+				}
+			})
+		}
+	}
+}
+
+// discard evaluates what has no value.
+func discard(expression string) chromedp.Action[chromedp.Void] {
+	return chromedp.Evaluate[chromedp.Void](expression)
+}

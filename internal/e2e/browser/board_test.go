@@ -1,0 +1,219 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// rowCount is how many workloads the board shows.
+const rowCount = "Number(document.querySelector('.grid').getAttribute('aria-rowcount')) - 1"
+
+func TestBoardFilters(t *testing.T) {
+	api, _ := startAPI(t, never, Sample(time.Now()))
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/", boardShown)
+	until(t, tab, rowCount+" === 37")
+	if worst := eval[string](t, tab, "document.querySelector('.grid-list .row .badge').dataset.status"); worst != "Down" {
+		t.Errorf("the first row is %s, expected the worst first: Down", worst)
+	}
+
+	click(t, tab, `.chip[data-status="Unhealthy"]`)
+	until(t, tab, rowCount+" === 3 && location.search === '?status=Unhealthy'")
+	if count := eval[string](t, tab, `document.querySelector('.chip[data-status="Healthy"] .number').textContent`); count != "28" {
+		t.Errorf("while a status is chosen the chip Healthy counts %s, expected 28", count)
+	}
+	click(t, tab, `.chip[data-status="Down"]`)
+	until(t, tab, rowCount+" === 5 && location.search === '?status=Down&status=Unhealthy'")
+	if err := tab.Do(chromedp.NavigateBack()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tab, rowCount+" === 3 && location.search === '?status=Unhealthy'")
+
+	click(t, tab, ".filters > .link")
+	until(t, tab, rowCount+" === 37 && location.search === ''")
+	if err := tab.Do(chromedp.SendKeys(chromedp.CSS("#text"), "ledger-0 restarted")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tab, rowCount+" === 1 && location.search === '?text=ledger-0+restarted'")
+	until(t, tab, rowSays("ledger", "Down"))
+
+	visit(t, tab, api.URL+"/?cluster=staging&type=HelmWorkloadInstance", boardShown)
+	until(t, tab, rowCount+" === 1 && document.querySelector('#cluster').value === 'staging' && document.querySelector('#type').value === 'HelmWorkloadInstance'")
+	visit(t, tab, api.URL+"/?text=nothing-has-this-name", "document.querySelector('.none').checkVisibility()")
+}
+
+func TestBoardSorts(t *testing.T) {
+	api, _ := startAPI(t, never, Sample(time.Now()))
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/", boardShown)
+	click(t, tab, ".cell-name .sort")
+	until(t, tab, "location.search === '?sort=name' && document.querySelector('.row .open').innerText === 'cart'")
+	click(t, tab, ".cell-name .sort")
+	until(t, tab, "location.search === '?sort=-name' && document.querySelector('.row .open').innerText === 'thumbnails'")
+	if sorted := eval[string](t, tab, "document.querySelector('[role=columnheader].cell-name').getAttribute('aria-sort')"); sorted != "descending" {
+		t.Errorf("aria-sort is %q, expected descending", sorted)
+	}
+}
+
+func TestBoardIsLive(t *testing.T) {
+	now := time.Now()
+	estate := Sample(now)
+	api, instances := startAPI(t, never, estate)
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/?text=catalog", boardShown)
+	until(t, tab, rowSays("catalog", "Healthy"))
+	eval[bool](t, tab, "window.notReloaded = true")
+
+	say(t, api, estate.Clusters[0].Agent, instances["catalog"], status("Down", "Evicted", "Deployment catalog has 0 of 2 replicas ready", now, 0))
+	until(t, tab, rowSays("catalog", "0 of 2 replicas ready"))
+	until(t, tab, `document.querySelector('.chip[data-status="Down"] .number').textContent === '1'`)
+	if !eval[bool](t, tab, "window.notReloaded === true") {
+		t.Error("the page was loaded anew")
+	}
+}
+
+func TestSilentAgent(t *testing.T) {
+	api, _ := startAPI(t, 2*time.Second, Estate{Clusters: []Cluster{{
+		Agent:     controlplane.Agent{ClusterUID: "c", ClusterName: "c", Time: time.Now()},
+		Workloads: healthy(time.Now(), "web"),
+	}}})
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/", boardShown)
+	until(t, tab, rowSays("web", "Last said Healthy at")+" && "+rowSays("web", "Unknown")+" && "+rowSays("web", "nothing heard since")+" && "+rowSays("web", "silent"))
+	click(t, tab, ".open")
+	until(t, tab, "/^Last said Healthy at .*, nothing heard since/.test(document.querySelector('.cause-what').innerText)")
+}
+
+func TestLostConnectionShowsAndHeals(t *testing.T) {
+	now := time.Now()
+	estate := Sample(now)
+	api, instances := startAPI(t, never, estate)
+	tab := openTab(t)
+	tab.Ignore(isNetworkError)
+	visit(t, tab, api.URL+"/?text=catalog", boardShown)
+	until(t, tab, rowSays("catalog", "Healthy"))
+
+	if err := api.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tab, "document.querySelector('#banner').checkVisibility() && /Connection lost.*What you see is of .* ago/s.test(document.querySelector('#banner').innerText)")
+	until(t, tab, "document.querySelector('#live').dataset.state === 'lost' && "+rowSays("catalog", "Healthy")) // what is there stays
+
+	if err := api.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tab, "!document.querySelector('#banner').checkVisibility() && document.querySelector('#live').dataset.state === 'live'")
+	say(t, api, estate.Clusters[0].Agent, instances["catalog"], status("Down", "Evicted", "after the outage", now, 0))
+	until(t, tab, rowSays("catalog", "after the outage"))
+}
+
+func TestChangesDuringAnOutageAreSeen(t *testing.T) {
+	now := time.Now()
+	estate := Sample(now)
+	api, instances := startAPI(t, never, estate)
+	between := newBetween(t, api)
+	tab := openTab(t)
+	tab.Ignore(isNetworkError)
+	visit(t, tab, between.URL+"/?text=catalog", boardShown)
+	until(t, tab, rowSays("catalog", "Healthy"))
+
+	between.answer(func(string) int { return 503 })
+	between.CloseClientConnections()
+	until(t, tab, "document.querySelector('#live').dataset.state === 'lost'")
+	say(t, api, estate.Clusters[0].Agent, instances["catalog"], status("Down", "Evicted", "during the outage", now, 0))
+	between.answer(nil)
+	until(t, tab, rowSays("catalog", "during the outage"))
+}
+
+func TestKeyboardOnly(t *testing.T) {
+	api, _ := startAPI(t, never, Sample(time.Now()))
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/", boardShown)
+	press(t, tab, "/")
+	until(t, tab, "document.activeElement.id === 'text'")
+	eval[string](t, tab, "document.activeElement.value = ''") // chromedp types the slash although the page took the key
+	press(t, tab, "c", "h", "e", "c", "k", "o", "u", "t")
+	until(t, tab, rowCount+" === 1")
+	press(t, tab, kb.Escape)
+	until(t, tab, rowCount+" === 37")
+	press(t, tab, kb.ArrowDown)
+	until(t, tab, "document.activeElement.matches('.row[aria-rowindex=\"2\"] .open')")
+	press(t, tab, kb.ArrowDown, kb.End)
+	until(t, tab, "document.activeElement.matches('.row[aria-rowindex=\"38\"] .open')")
+	press(t, tab, kb.Home, kb.ArrowDown)
+	until(t, tab, "document.activeElement.innerText === 'checkout'")
+	press(t, tab, kb.Enter)
+	until(t, tab, workloadShown)
+
+	eval[bool](t, tab, "document.querySelector('.node[tabindex=\"0\"]').focus() ?? true")
+	press(t, tab, kb.ArrowRight)
+	until(t, tab, "document.activeElement.getAttribute('aria-label').startsWith('ReplicaSet checkout-7d9c8b6f5, Down')")
+	press(t, tab, kb.ArrowLeft)
+	until(t, tab, "document.activeElement.getAttribute('aria-expanded') === 'false'")
+	press(t, tab, "?")
+	until(t, tab, "document.querySelector('#keys').open")
+	press(t, tab, kb.Escape)
+	until(t, tab, "!document.querySelector('#keys').open")
+	press(t, tab, "b")
+	until(t, tab, "location.pathname === '/' && "+boardShown)
+}
+
+func TestPhoneHasNoSidewaysScroll(t *testing.T) {
+	api, instances := startAPI(t, never, Sample(time.Now()))
+	hostile, err := Post(t.Context(), api.URL, Hostile(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]string{"board": "/", "workload": pathOf(instances[Checkout]), "hostile workload": ""}
+	for _, i := range hostile {
+		paths["hostile workload"] = pathOf(i)
+	}
+	tab := openTab(t)
+	emulate(t, tab, 360, 740, Media{})
+	for name, path := range paths {
+		t.Run(name, func(t *testing.T) {
+			shown := workloadShown
+			if path == "/" {
+				shown = boardShown
+			}
+			visit(t, tab, api.URL+path, shown)
+			if wide := eval[int](t, tab, "document.documentElement.scrollWidth"); wide > 360 {
+				t.Errorf("the page is %d pixels wide on a phone of 360", wide)
+			}
+		})
+	}
+}
+
+func TestDarkMode(t *testing.T) {
+	api, _ := startAPI(t, never, Sample(time.Now()))
+	tab := openTab(t)
+	const ground = "getComputedStyle(document.body).backgroundColor"
+	visit(t, tab, api.URL+"/", boardShown)
+	light := eval[string](t, tab, ground)
+	emulate(t, tab, 1280, 900, Media{Dark: true})
+	until(t, tab, fmt.Sprintf("%s !== %s", ground, quote(light)))
+	dark := eval[string](t, tab, ground)
+	click(t, tab, "#theme")
+	until(t, tab, fmt.Sprintf("%s === %s && localStorage.theme === 'light'", ground, quote(light)))
+	visit(t, tab, api.URL+"/", boardShown+fmt.Sprintf(" && %s === %s", ground, quote(light))) // it is remembered
+	click(t, tab, "#theme")
+	until(t, tab, fmt.Sprintf("%s === %s", ground, quote(dark)))
+}
+
+// say reports a status, in a version of now.
+func say(t *testing.T, api *API, agent controlplane.Agent, instance controlplane.Instance, s controlplane.StatusReport) {
+	t.Helper()
+	agent.Time = time.Now()
+	err := Tell(t.Context(), api.URL, controlplane.ReportSet{Agent: agent, Reports: []controlplane.Report{
+		{Instance: instance, Version: controlplane.ID(agent.Time.UnixMicro()), Status: &s},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,123 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// Estate is clusters with their workloads.
+type Estate struct {
+	Clusters []Cluster
+}
+
+// Cluster is an agent and what it reports of.
+type Cluster struct {
+	Agent     controlplane.Agent
+	Workloads []Workload
+}
+
+// Workload is one with everything that its agent says of it.
+type Workload struct {
+	Name       string
+	Type       string // controlplane.TypeWorkloadInstance or TypeHelmWorkloadInstance
+	Status     controlplane.StatusReport
+	Tree       []controlplane.TreeObject
+	Events     []controlplane.EventReport
+	Operations []Operation // of one object, in its order
+}
+
+// Operation is an object's definition with its version.
+type Operation struct {
+	controlplane.OperationReport
+	Version controlplane.ID
+}
+
+// newCluster makes a cluster whose agent is heard now; delay is its delay of delivery.
+func newCluster(name string, now time.Time, delay time.Duration) Cluster {
+	return Cluster{Agent: controlplane.Agent{
+		ClusterUID: "uid-of-" + name, ClusterName: name, Version: "v0.9.0", Time: now, DelaySeconds: delay.Seconds(),
+	}}
+}
+
+// status is a verdict that has held for a while.
+func status(word, reason, cause string, now time.Time, since time.Duration) controlplane.StatusReport {
+	at := now.Add(-since)
+	return controlplane.StatusReport{Status: word, Reason: reason, Cause: cause, Since: &at}
+}
+
+// Many is an estate of n workloads, most of them healthy, on n/100 clusters: what a board has to be quick with.
+func Many(n int, now time.Time) Estate {
+	var estate Estate
+	kinds := []string{"api", "worker", "cache", "gateway", "billing", "search", "mailer", "ledger"}
+	for i := range n {
+		if i%100 == 0 {
+			estate.Clusters = append(estate.Clusters, newCluster(fmt.Sprintf("edge-%03d", i/100), now, time.Duration(i%3)*time.Second))
+		}
+		w := Workload{
+			Name:   fmt.Sprintf("%s-%05d", kinds[i%len(kinds)], i),
+			Type:   controlplane.TypeWorkloadInstance,
+			Status: status("Healthy", "", "", now, time.Duration(i)*time.Minute),
+		}
+		switch {
+		case i%7 == 3:
+			w.Type = controlplane.TypeHelmWorkloadInstance
+		case i%97 == 0:
+			w.Status = status("Down", "CrashLoopBackOff", fmt.Sprintf("Deployment %s has 0 of 3 replicas ready ← 3 pods CrashLoopBackOff: exit code 1", w.Name), now, time.Hour)
+		case i%41 == 0:
+			w.Status = status("Unhealthy", "ImagePullBackOff", fmt.Sprintf("Deployment %s has 2 of 3 replicas ready ← 1 pod ImagePullBackOff", w.Name), now, 2*time.Hour)
+		case i%53 == 0:
+			w.Status = status("Reconciling", "Progressing", fmt.Sprintf("Deployment %s: 1 of 3 replicas updated", w.Name), now, time.Minute)
+		}
+		last := &estate.Clusters[len(estate.Clusters)-1]
+		last.Workloads = append(last.Workloads, w)
+	}
+	return estate
+}
+
+// Hostile is an estate whose every text tries to be more than text.
+func Hostile(now time.Time) Estate {
+	script := `<script>document.title='owned'</script><img src=x onerror="alert(1)">`
+	long := make([]rune, 10_000)
+	for i := range long {
+		long[i] = 'a' + rune(i%26)
+	}
+	names := []string{
+		script,
+		`"><svg/onload=alert(2)>`,
+		"javascript:alert(3)",
+		"right-\u202eot-tfel",
+		"zero\u200bwidth\u2066isolate",
+		"family 👩‍👩‍👧 and flag 🇨🇭",
+		string(long[:250]),
+	}
+	c := newCluster(`<b onmouseover=alert(4)>cluster</b>`, now, 0)
+	for i, name := range names {
+		uid := fmt.Sprintf("hostile-%d", i)
+		ref := controlplane.ObjectRef{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "x", Name: script, UID: uid}
+		c.Workloads = append(c.Workloads, Workload{
+			Name:   name,
+			Type:   controlplane.TypeWorkloadInstance,
+			Status: status("Down", "Script", "Deployment "+script+" is down ← "+string(long)+" ← \u202ereversed", now, time.Minute),
+			Tree:   []controlplane.TreeObject{{Object: ref, Listed: true, Health: "Down", State: "Present", Cause: script}},
+			Events: []controlplane.EventReport{{UID: uid + "-event", Involved: ref, Type: "Warning", Reason: "Script", Message: script + "\n" + string(long), Time: now}},
+			Operations: []Operation{{Version: 1, OperationReport: controlplane.OperationReport{
+				Object: ref, Operation: "ADDED", Definition: definition(map[string]any{
+					"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": script, "annotations": map[string]any{script: string(long), "big": json.Number("9007199254740993")}},
+				}),
+			}}},
+		})
+	}
+	return Estate{Clusters: []Cluster{c}}
+}
+
+// definition is an object as JSON.
+func definition(object map[string]any) json.RawMessage {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		panic(fmt.Sprintf("a definition of the estate is no JSON: %v", err)) // it is written here
+	}
+	return raw
+}

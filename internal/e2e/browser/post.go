@@ -1,0 +1,124 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+)
+
+// reportsAtOnce is how many reports a set may have.
+const reportsAtOnce = 500
+
+// Post registers an estate's workloads at a control plane, tells of them, and returns their instances by name.
+func Post(ctx context.Context, url string, estate Estate) (map[string]controlplane.Instance, error) {
+	instances := map[string]controlplane.Instance{}
+	for _, cluster := range estate.Clusters {
+		var before, reports []controlplane.Report // of one key a set has one version
+		for _, w := range cluster.Workloads {
+			instance, err := register(ctx, url, w)
+			if err != nil {
+				return nil, err
+			}
+			if _, ok := instances[w.Name]; !ok {
+				instances[w.Name] = instance
+			}
+			before = append(before, w.earlier(instance)...)
+			reports = append(reports, w.Reports(instance, controlplane.ID(cluster.Agent.Time.UnixMicro()))...)
+		}
+		if len(before) > 0 {
+			if err := Tell(ctx, url, controlplane.ReportSet{Agent: cluster.Agent, Reports: before}); err != nil {
+				return nil, err
+			}
+		}
+		for len(reports) > 0 {
+			n := min(len(reports), reportsAtOnce)
+			if err := Tell(ctx, url, controlplane.ReportSet{Agent: cluster.Agent, Reports: reports[:n]}); err != nil {
+				return nil, err
+			}
+			reports = reports[n:]
+		}
+	}
+	return instances, nil
+}
+
+// register makes the workload's row, as upstream controllers do.
+func register(ctx context.Context, url string, w Workload) (controlplane.Instance, error) {
+	objects := upstream.WorkloadInstances
+	if w.Type == controlplane.TypeHelmWorkloadInstance {
+		objects = upstream.HelmWorkloadInstances
+	}
+	id, err := upstream.API{URL: url, HTTP: http.DefaultClient}.Create(ctx, objects, map[string]any{"Name": w.Name})
+	if err != nil {
+		return controlplane.Instance{}, fmt.Errorf("register workload: %w", err)
+	}
+	return controlplane.Instance{Type: w.Type, ID: controlplane.ID(id)}, nil
+}
+
+// Reports are all that is to be said of a workload as it is now.
+func (w Workload) Reports(instance controlplane.Instance, version controlplane.ID) []controlplane.Report {
+	reports := []controlplane.Report{{Instance: instance, Version: version, Status: &w.Status}}
+	if len(w.Tree) > 0 {
+		reports = append(reports, controlplane.Report{Instance: instance, Version: version, Tree: &controlplane.TreeReport{Objects: w.Tree}})
+	}
+	for i := range w.Events {
+		reports = append(reports, controlplane.Report{Instance: instance, Version: version, Event: &w.Events[i]})
+	}
+	if n := len(w.Operations); n > 0 {
+		reports = append(reports, w.Operations[n-1].report(instance))
+	}
+	return reports
+}
+
+// earlier are all operations but the last.
+func (w Workload) earlier(instance controlplane.Instance) []controlplane.Report {
+	var reports []controlplane.Report
+	for i := range len(w.Operations) - 1 {
+		reports = append(reports, w.Operations[i].report(instance))
+	}
+	return reports
+}
+
+func (o *Operation) report(instance controlplane.Instance) controlplane.Report {
+	return controlplane.Report{Instance: instance, Version: o.Version, Operation: &o.OperationReport}
+}
+
+// Tell sends a report set. That a report is rejected is an error.
+func Tell(ctx context.Context, url string, set controlplane.ReportSet) error {
+	body, err := json.Marshal(set)
+	if err != nil {
+		return fmt.Errorf("write report set: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v0/workload-report-sets", bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("send report set: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("send report set: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it is read to its end, or the error counts
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("read answer to report set: %w", err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("send report set: status %d: %s", resp.StatusCode, raw)
+	}
+	var answer controlplane.ReportSetAnswer
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return fmt.Errorf("read answer to report set: %w", err)
+	}
+	for i, item := range answer.Items {
+		if item.Outcome == controlplane.OutcomeRejected {
+			return fmt.Errorf("report %d of the set was rejected: %+v", i, *item.Problem)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package browser
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+)
+
+// What the board may take of a processor, in seconds; the time by the clock depends on what else the machine does.
+const (
+	mostScripting = 0.2  // until the first rows are there
+	mostPerScroll = 0.05 // to draw other rows, of which all are new; what takes longer is a long task (W3C Long Tasks API)
+)
+
+// workloads is how many the board has to be quick with.
+var workloads = flag.Int("workloads", 5000, "how many workloads TestThousandsOfWorkloads has")
+
+func TestThousandsOfWorkloads(t *testing.T) {
+	api, _ := startAPI(t, never, Many(*workloads, time.Now()))
+	tab := openTab(t)
+	if _, err := chromedp.Call(tab.ctx, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}); err != nil {
+		t.Fatal(err)
+	}
+	visit(t, tab, api.URL+"/", boardShown)
+	first := measure(t, tab, "ScriptDuration")
+	until(t, tab, fmt.Sprintf("%s === %d", rowCount, *workloads))
+	all := measure(t, tab, "ScriptDuration")
+	t.Logf("scripting: %.0f ms until the first rows, %.0f ms until all %d", first*1000, all*1000, *workloads)
+	if first > mostScripting {
+		t.Errorf("the first rows took %.0f ms of scripting, expected up to %.0f", first*1000, mostScripting*1000)
+	}
+	if rows := eval[int](t, tab, "document.querySelectorAll('.grid-list .row').length"); rows > 60 {
+		t.Errorf("%d rows have elements, expected those in sight", rows)
+	}
+
+	before := measure(t, tab, "TaskDuration")
+	longest := eval[float64](t, tab, `(async () => {
+		let longest = 0;
+		new PerformanceObserver((list) => { for (const e of list.getEntries()) longest = Math.max(longest, e.duration); }).observe({ type: 'longtask' });
+		const grid = document.querySelector('.grid');
+		for (let i = 0; i < 40; i++) {
+			grid.scrollTop = grid.scrollHeight * (i % 2 ? i / 40 : i / 41);
+			await new Promise(requestAnimationFrame);
+		}
+		grid.scrollTop = grid.scrollHeight;
+		await new Promise((resolve) => setTimeout(resolve, 100));
+		return longest / 1000;
+	})()`)
+	each := (measure(t, tab, "TaskDuration") - before) / 41
+	t.Logf("scrolling: %.1f ms for each jump to other rows; the longest task took %.0f ms by the clock (0: none over 50)", each*1000, longest*1000)
+	if each > mostPerScroll {
+		t.Errorf("a jump took %.1f ms, expected up to %.0f", each*1000, mostPerScroll*1000)
+	}
+	until(t, tab, fmt.Sprintf("document.querySelector('.row[aria-rowindex=%q]')", fmt.Sprint(*workloads+1)))
+
+	took := eval[float64](t, tab, `(async () => {
+		const text = document.querySelector('#text');
+		const start = performance.now();
+		text.value = 'ledger-0499';
+		text.dispatchEvent(new Event('input'));
+		return performance.now() - start;
+	})()`)
+	t.Logf("a filter took %.0f ms", took)
+	until(t, tab, rowCount+" < 12")
+}
+
+// measure is one of the browser's own measures of the page so far; of a duration, in seconds of the processor.
+func measure(t *testing.T, tab *Tab, name string) float64 {
+	t.Helper()
+	got, err := chromedp.Call(tab.ctx, performance.GetMetrics, cdp.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, metric := range got.Metrics {
+		if metric.Name == name {
+			return metric.Value
+		}
+	}
+	t.Fatalf("the browser does not measure %s", name)
+	return 0
+}
