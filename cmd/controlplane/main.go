@@ -1,4 +1,4 @@
-// Command controlplane runs the reference control-plane API.
+// Command controlplane runs the control-plane API.
 package main
 
 import (
@@ -35,35 +35,34 @@ func main() {
 
 // run is the command: it returns its exit code when ctx ends or it cannot go on.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	config := server.DefaultConfig()
-	flags := flag.NewFlagSet("controlplane", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.StringVar(&config.BindAddress, "bind-address", config.BindAddress, "`HOST:PORT` to listen on; port 0 takes a free one")
-	flags.StringVar(&config.Database, "database", config.Database, "where rows are kept: sqlite:`FILE`, or sqlite::memory:")
-	flags.BoolVar(&config.StrictV0, "strict-v0", config.StrictV0, "be no better than Threeport's own API: the same RuntimeEventUID posted twice makes two rows (for tests)")
-	flags.BoolVar(&config.AuthEnabled, "auth-enabled", config.AuthEnabled, "serve TLS, to clients with a certificate only")
-	flags.StringVar(&config.CertFile, "cert-file", config.CertFile, "PEM `file` of the server's certificate")
-	flags.StringVar(&config.KeyFile, "key-file", config.KeyFile, "PEM `file` of its private key")
-	flags.StringVar(&config.CAFile, "ca-file", config.CAFile, "PEM `file` of the authorities of clients' certificates")
-	showVersion := flags.Bool("version", false, "print the version and exit")
-	switch err := flags.Parse(args); {
+	if len(args) > 0 && args[0] == "token" {
+		return runToken(ctx, args[1:], stdout, stderr)
+	}
+	o := newOptions(stderr)
+	switch err := o.flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return exitUsage // flags has said why
 	}
-	if *showVersion {
+	if o.showVersion {
 		_, _ = fmt.Fprintln(stdout, "controlplane", buildVersion())
 		return 0
 	}
-	if flags.NArg() > 0 {
-		complain(stderr, fmt.Errorf("unexpected argument %q: there are only flags, see --help", flags.Arg(0)))
+	if o.flags.NArg() > 0 {
+		complain(stderr, fmt.Errorf("unexpected argument %q: there are only flags, and the command token; see --help", o.flags.Arg(0)))
 		return exitUsage
 	}
-	if err := config.Validate(); err != nil {
+	config, err := o.complete()
+	if err != nil {
 		complain(stderr, fmt.Errorf("%w; see --help", err))
 		return exitUsage
 	}
+	return serve(ctx, config, stderr)
+}
+
+// serve runs the API until ctx ends.
+func serve(ctx context.Context, config server.Config, stderr io.Writer) int {
 	api, err := server.New(ctx, config, slog.New(slog.NewJSONHandler(stderr, nil)))
 	if err != nil {
 		if config.AuthEnabled && errors.Is(err, os.ErrNotExist) {

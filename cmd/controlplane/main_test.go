@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/threeport/threeport-agent/internal/controlplane/server"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +30,22 @@ func TestRunRefuses(t *testing.T) {
 		{"unknown flag", []string{"--port=1"}, 2, "-bind-address"},
 		{"stray argument", []string{"serve"}, 2, `unexpected argument "serve"`},
 		{"bad address", []string{"--bind-address=1323"}, 2, "accepted is HOST:PORT"},
-		{"bad database", []string{"--database=postgres://user:hunter2@host/db"}, 2, "accepted are sqlite:FILE and sqlite::memory:"},
+		{"bad database", []string{"--database=mysql://user:hunter2@host/db"}, 2, "accepted are sqlite:FILE, sqlite::memory: and postgres://"},
+		{"two databases", []string{"--database=sqlite::memory:", "--database-file=hunter2"}, 2, "accepted is one of them"},
+		{"no file with the database", []string{"--database-file=/nowhere/database"}, 2, "/nowhere/database"},
+		{"bad timeout", []string{"--agent-timeout=1ms"}, 2, "agent timeout 1ms: accepted is"},
+		{"no duration", []string{"--event-retention=30"}, 2, "-event-retention"},
+		{"bad retention", []string{"--event-retention=1s"}, 2, "accepted is a minute or more"},
+		{"bad count", []string{"--events-per-workload=0"}, 2, "accepted is 1 or more"},
+		{"bad age of tombstones", []string{"--tombstone-retention=-1h"}, 2, "accepted is a minute or more"},
+		{"bad size", []string{"--max-body=8MB"}, 2, "accepted is a number of bytes, such as"},
+		{"small body", []string{"--max-body=1KiB"}, 2, "a body of 1024 bytes: accepted are 65536 to"},
+		{"decoded smaller than sent", []string{"--max-decoded-body=1MiB"}, 2, "before compression: accepted are"},
+		{"bad number of reports", []string{"--max-reports=1001"}, 2, "accepted are 1 to 1000"},
+		{"bad rate", []string{"--rate-limit=-1"}, 2, "agent rate of -1"},
+		{"no rate", []string{"--viewer-rate-limit=NaN"}, 2, "viewer rate of NaN"},
+		{"bad role", []string{"--certificate-role=owner"}, 2, "accepted are agent, viewer and admin"},
+		{"role of nobody", []string{"--certificate-role=agent"}, 2, "accepted are viewer and admin"},
 		{"no certificate", []string{"--cert-file=/nowhere/tls.crt", "--database=sqlite::memory:"}, 1, "--auth-enabled=false"},
 		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, "/nowhere/rows.db"},
 	} {
@@ -40,6 +58,82 @@ func TestRunRefuses(t *testing.T) {
 				t.Errorf("printed %s, want %q", out.String(), tc.out)
 			}
 		})
+	}
+}
+
+func TestDatabaseAddress(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "database")
+	if err := os.WriteFile(file, []byte("postgres://file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		reason      string
+		given       database
+		environment string
+		want        string
+	}{
+		{"default", database{}, "", server.DefaultDatabase},
+		{"environment", database{}, "postgres://environment", "postgres://environment"},
+		{"file", database{file: file}, "postgres://environment", "postgres://file"},
+		{"flag", database{flag: "postgres://flag"}, "postgres://environment", "postgres://flag"},
+	} {
+		t.Setenv(databaseVariable, tc.environment)
+		if got, err := tc.given.address(); got != tc.want || err != nil {
+			t.Errorf("%s: got %s, %v", tc.reason, got, err)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]size{"1": 1, "65536": 65536, "64KiB": 64 << 10, "8MiB": 8 << 20, "3GiB": 3 << 30} {
+		var got size
+		if err := got.Set(text); err != nil || got != want {
+			t.Errorf("%s: got %d, %v", text, got, err)
+		}
+		var again size
+		if err := again.Set(got.String()); err != nil || again != want {
+			t.Errorf("%s is written %s, and read %d, %v", text, &got, again, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "1.5MiB", "MiB", "8 MiB", "9223372036854775807KiB"} {
+		if err := new(size).Set(text); err == nil {
+			t.Errorf("%q was accepted", text)
+		}
+	}
+}
+
+func TestToken(t *testing.T) {
+	database := "--database=sqlite:" + filepath.Join(t.TempDir(), "rows.db")
+	token := func(code int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		var out, err bytes.Buffer
+		if got := run(t.Context(), append([]string{"token"}, args...), &out, &err); got != code {
+			t.Errorf("%q: exit code %d, want %d: %s", args, got, code, err.String())
+		}
+		return out.String(), err.String()
+	}
+	secret, _ := token(0, "create", database, "--role=admin", "--name", "first")
+	if len(secret) < 20 {
+		t.Errorf("the secret is %q", secret)
+	}
+	flag, address, _ := strings.Cut(database, "=")
+	list, _ := token(0, flag, address, "list")
+	if !strings.Contains(list, "first") || strings.Contains(list, strings.TrimSpace(secret)) {
+		t.Errorf("the list is %s", list)
+	}
+	id := strings.Fields(strings.Split(list, "\n")[1])[0]
+	token(0, "revoke", id, database)
+	if list, _ := token(0, "list", database); !strings.Contains(list, "revoked") {
+		t.Errorf("the list is %s", list)
+	}
+	token(2, "create", database, "--role=owner", "--name=x")
+	token(2)
+	token(2, "lost", "--database=sqlite:/nowhere/rows.db")
+	token(0, "help")
+	token(2, "list", "--database")
+	token(2, "list", "--database=mysql:x")
+	if _, said := token(1, "list", "--database=sqlite:/nowhere/rows.db"); !strings.Contains(said, "/nowhere/rows.db") {
+		t.Errorf("said %s", said)
 	}
 }
 

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
+)
+
+// guard refuses what whoever asks may not do with rows of v0, or set of them: agents may touch those of their own
+// cluster's workloads, and of workloads that are nobody's yet. Set are a row's values, nil if it is only read.
+func (a *api) guard(ctx context.Context, r *store.Resource, set []any, rows ...store.Row) error {
+	who := access.From(ctx)
+	if who.Role != access.RoleAgent { // what the others may depends on the request alone
+		return nil
+	}
+	touch := access.Touch{Object: r.Object}
+	for i, f := range r.Fields {
+		if set != nil && set[i] != nil {
+			touch.Fields = append(touch.Fields, f.Name)
+		}
+	}
+	if set != nil {
+		rows = append(rows, store.Row{Values: set})
+	}
+	for _, row := range rows {
+		instances, err := a.instancesOf(ctx, r, row)
+		if err != nil {
+			return err
+		}
+		touch.Instances = append(touch.Instances, instances...)
+	}
+	err := who.May(ctx, a.store, touch)
+	if problem, ok := errors.AsType[*access.Problem](err); ok {
+		return &failure{problem.Status, problem.Detail}
+	}
+	return err
+}
+
+// instancesOf returns those that a row belongs to: itself, those that it names, and that of the resource that it names.
+func (a *api) instancesOf(ctx context.Context, r *store.Resource, row store.Row) ([]controlplane.Instance, error) {
+	var out []controlplane.Instance
+	if r.Object == controlplane.TypeWorkloadInstance || r.Object == controlplane.TypeHelmWorkloadInstance {
+		if row.ID == 0 {
+			return nil, nil // what is set of one that is among the rows
+		}
+		return append(out, controlplane.Instance{Type: r.Object, ID: controlplane.ID(row.ID)}), nil
+	}
+	for i, f := range r.Fields {
+		id, named := row.Values[i].(int64)
+		if !named {
+			continue
+		}
+		switch f.Name {
+		case "WorkloadInstanceID":
+			out = append(out, controlplane.Instance{Type: controlplane.TypeWorkloadInstance, ID: controlplane.ID(id)})
+		case "HelmWorkloadInstanceID":
+			out = append(out, controlplane.Instance{Type: controlplane.TypeHelmWorkloadInstance, ID: controlplane.ID(id)})
+		case "WorkloadResourceInstanceID":
+			of, err := a.instanceOfResource(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, of...)
+		}
+	}
+	return out, nil
+}
+
+// instanceOfResource returns the instance of a WorkloadResourceInstance; none if there is no such row.
+func (a *api) instanceOfResource(ctx context.Context, id int64) ([]controlplane.Instance, error) {
+	for _, r := range store.Resources {
+		if r.Object != "WorkloadResourceInstance" {
+			continue
+		}
+		row, err := a.store.Get(ctx, r, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.instancesOf(ctx, r, row)
+	}
+	return nil, nil
+}

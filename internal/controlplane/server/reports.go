@@ -1,0 +1,174 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
+)
+
+// reportStore takes what agents tell.
+type reportStore interface {
+	// Apply answers each report of a set. Its error is a [store.SetError] if the set is wrong as a whole.
+	Apply(ctx context.Context, set controlplane.ReportSet) (controlplane.ReportSetAnswer, error)
+}
+
+// reports are the endpoints of report sets.
+type reports struct {
+	store   reportStore
+	limits  Limits
+	memory  *memory
+	metrics *metrics
+}
+
+type versionsAnswer struct {
+	Body controlplane.ReportSetVersions
+}
+
+// setRequest is the request of a report set as it is on the wire: huma would keep the body whole, and decode it twice.
+type setRequest struct {
+	w   http.ResponseWriter
+	req *http.Request
+}
+
+// Resolve is huma's call with the request.
+func (r *setRequest) Resolve(ctx huma.Context) []error {
+	r.req, r.w = humago.Unwrap(ctx)
+	return nil
+}
+
+type setAnswer struct {
+	Body controlplane.ReportSetAnswer
+}
+
+func (r *reports) register(api huma.API) {
+	huma.Register(api, huma.Operation{
+		OperationID: "report-set-versions", Method: http.MethodGet, Path: "/workload-report-sets/versions",
+		Tags: []string{tagReports}, Summary: "Find out what report sets this server takes",
+		Description: "A server that answers 404 knows v0 only.",
+		Errors:      commonErrors,
+	}, r.versions)
+	post := huma.Operation{
+		OperationID: "apply-report-set", Method: http.MethodPost, Path: "/v0/workload-report-sets",
+		Tags: []string{tagReports}, Summary: "Report what a cluster has to tell",
+		Description: "Takes a set as a whole, and answers each report in its order. A report that is not newer than what " +
+			"is there changes nothing, so that a set may be sent again in whole or in part. A report that is wrong is " +
+			"rejected for itself; 4xx is for a set that is. After 413 send it in parts, after 408, 429 and 503 send it again. " +
+			"An agent may report of its own cluster only.",
+		Errors: append([]int{
+			http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
+			http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
+		}, commonErrors...),
+	}
+	huma.Register(api, post, r.apply)
+	documentReportSet(api, post.Path, r.limits)
+}
+
+func (r *reports) versions(context.Context, *struct{}) (*versionsAnswer, error) {
+	return &versionsAnswer{controlplane.ReportSetVersions{
+		API: "WorkloadReportSet", Versions: []string{"v0"}, Encodings: encodings,
+		MaxReports: r.limits.Reports, MaxBytes: r.limits.DecodedBytes,
+	}}, nil
+}
+
+func (r *reports) apply(ctx context.Context, request *setRequest) (*setAnswer, error) {
+	set, size, err := r.read(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	defer size.free()
+	if !access.From(ctx).SpeaksFor(set.Agent.ClusterUID) {
+		return nil, problem(http.StatusForbidden, "agent.clusterUID is not the cluster that you may report of")
+	}
+	answer, err := r.store.Apply(ctx, set)
+	if wrong, ok := errors.AsType[*store.SetError](err); ok {
+		return nil, problem(http.StatusUnprocessableEntity, wrong.Detail)
+	}
+	if err != nil {
+		return nil, unavailable(ctx, "the database failed: send the set again", err)
+	}
+	r.metrics.set(size.bytes, answer)
+	return &setAnswer{answer}, nil
+}
+
+// read reads the set of a request. What it holds in memory is reserved until the reservation is freed.
+func (r *reports) read(ctx context.Context, request *setRequest) (controlplane.ReportSet, *reservation, error) {
+	var none controlplane.ReportSet
+	header := request.req.Header
+	if err := checkMedia(header); err != nil {
+		return none, nil, err
+	}
+	coding, err := contentCoding(header)
+	if err != nil {
+		return none, nil, err
+	}
+	wire := request.req.ContentLength
+	if wire < 0 || wire > r.limits.BodyBytes { // it does not say, or is refused soon
+		wire = r.limits.BodyBytes
+	}
+	received, err := r.memory.reserve(ctx, r.memory.received, wire)
+	if err != nil {
+		return none, nil, unavailable(ctx, "too many report sets at once: send it again", err)
+	}
+	defer received.free()
+	body, err := receive(ctx, request.w, request.req, r.limits.BodyBytes)
+	if err != nil {
+		return none, nil, err
+	}
+	received.shrink(int64(len(body)))
+	return r.decode(ctx, body, coding)
+}
+
+// decode makes a set of a body, in memory that it reserves.
+func (r *reports) decode(ctx context.Context, body []byte, coding string) (controlplane.ReportSet, *reservation, error) {
+	room := r.limits.DecodedBytes
+	if coding == "" {
+		room = int64(len(body))
+	}
+	size, err := r.memory.reserve(ctx, r.memory.decoded, room)
+	if err != nil {
+		return controlplane.ReportSet{}, nil, unavailable(ctx, "too many report sets at once: send it again", err)
+	}
+	set, n, err := decodeBody(body, coding, room, r.limits.Reports)
+	if err != nil {
+		size.free()
+		return set, nil, err
+	}
+	size.shrink(n)
+	return set, size, nil
+}
+
+// decodeBody makes a set of a body, and says how large it was without its coding.
+func decodeBody(body []byte, coding string, room int64, maxReports int) (set controlplane.ReportSet, size int64, err error) {
+	plain, err := decoded(body, coding, room)
+	if err != nil {
+		return set, 0, err
+	}
+	defer func() { _ = plain.Close() }() // it reads from memory
+	counted := &counter{r: plain}
+	set, err = decodeReportSet(counted, maxReports)
+	if errors.Is(err, errDecodedTooLarge) {
+		err = problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: accepted are %d bytes before compression", room))
+	}
+	return set, counted.n, err
+}
+
+// counter counts what is read.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
