@@ -35,6 +35,7 @@ type options struct {
 	logging zap.Options
 
 	sink                    string
+	clusterName             string
 	certDir                 string
 	stateDir                string
 	stateMax                resource.QuantityValue
@@ -49,6 +50,9 @@ type options struct {
 
 // leastState is the least that --state-max-bytes may be.
 const leastState = 1 << 20
+
+// mostClusterName is the most that --cluster-name may have, in bytes: what the control plane takes.
+const mostClusterName = 253
 
 // newOptions declares the flags. --kubeconfig is declared by controller-runtime.
 func newOptions(flags *flag.FlagSet) *options {
@@ -70,6 +74,8 @@ func newOptions(flags *flag.FlagSet) *options {
 		"PEM file of the authorities that the control-plane API's certificate is checked against")
 	flags.StringVar(&o.api.TokenFile, "token-file", "",
 		"file with a bearer token for the control-plane API; read again when it changes")
+	flags.StringVar(&o.clusterName, "cluster-name", "",
+		"name of this cluster for the people who look at the control plane; empty for none")
 	flags.StringVar(&o.sink, "sink", sinkAPI,
 		"where reports go: api, or stdout to print a line for each instead")
 	flags.StringVar(&o.watchNamespaces, "watch-namespaces", "",
@@ -77,7 +83,7 @@ func newOptions(flags *flag.FlagSet) *options {
 	flags.StringVar(&o.healthRules, "health-rules", "",
 		"file or folder of rules of your own for judging objects, read again when they change; empty for those that are built in")
 	flags.IntVar(&o.notify.Concurrency, "send-concurrency", o.notify.Concurrency,
-		"reports that may be on their way to the control-plane API at a time")
+		"requests with reports that may be on their way to the control-plane API at a time")
 	flags.DurationVar(&o.notify.ShutdownTimeout, "shutdown-timeout", o.notify.ShutdownTimeout,
 		"how long pending reports are flushed for when the agent stops")
 	flags.StringVar(&o.stateDir, "state-dir", "",
@@ -117,6 +123,9 @@ func (o *options) validate(args []string) error {
 	case sinkStdout:
 	default:
 		return fmt.Errorf("--sink is %q: give api or stdout", o.sink)
+	}
+	if len(o.clusterName) > mostClusterName {
+		return fmt.Errorf("--cluster-name has %d bytes: give %d at most", len(o.clusterName), mostClusterName)
 	}
 	for name := range strings.SplitSeq(o.watchNamespaces, ",") {
 		if name = strings.TrimSpace(name); name == "" {

@@ -61,20 +61,24 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	o.api.Allowed = leads
-	sender, client, err := newSender(o)
+	clients, err := watch.NewClients(config)
 	if err != nil {
 		return err
 	}
-	clients, err := watch.NewClients(config)
+	sender, link, client, err := newSender(o, clients)
 	if err != nil {
 		return err
 	}
 
 	targets := target.NewRegistry()
 	box := outbox.New(o.outbox, state)
+	o.watch.Delivery = box.Owed
 	reconciler := controller.New(mgr.GetClient(), targets, accounts{box, state})
 	watcher := watch.New(o.watch, clients, targets, box, state, watch.NewMetrics(metrics.Registry), ctrl.Log.WithName("watch"), reconciler.Changed)
 	reconciler.Watch(watcher)
+	if link != nil {
+		link.Attach(box, watcher.Detail)
+	}
 	auditor := audit.New(o.audit, inventory{watcher, reconciler}, box, client, audit.NewMetrics(metrics.Registry), ctrl.Log.WithName("audit"))
 	notifier := notify.New(o.notify, box, sender, auditor, notify.NewMetrics(metrics.Registry, box), ctrl.Log.WithName("notify"))
 
@@ -84,7 +88,7 @@ func run(ctx context.Context, o *options) (err error) {
 	// The manager only logs the error of what ends after it was told to stop.
 	flushed := make(chan error, 1)
 	work := manager.RunnableFunc(func(leading context.Context) error {
-		err := pipeline(leading, ctx, ownRules, watcher, auditor, notifier)
+		err := pipeline(leading, ctx, ownRules, link, watcher, auditor, notifier)
 		if state != nil && errors.Is(err, notify.ErrNotFlushed) {
 			ctrl.Log.Info("Reports were left; they are kept in --state-dir, or read anew", "left", box.Pending())
 			err = nil
@@ -142,27 +146,28 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, leads func()
 	return mgr, leads, nil
 }
 
-// newSender returns where reports go, and the client of the control plane if they go there, and sets what of them has a
-// place there. Without a client there is nothing to adopt or to audit.
-func newSender(o *options) (notify.Sender, *controlplane.Client, error) {
+// newSender returns where reports go, and the link to the control plane and a client of it if they go there, and sets what
+// of them has a place there. Without a client there is nothing to adopt or to audit.
+func newSender(o *options, clients *watch.Clients) (notify.Sender, *notify.Link, *controlplane.Client, error) {
 	if o.sink == sinkStdout {
 		o.audit.Interval = 0
-		return notify.NewLines(os.Stdout), nil, nil
+		return notify.OneByOne(notify.NewLines(os.Stdout)), nil, nil, nil
 	}
 	client, err := controlplane.New(o.api)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	api := notify.NewAPI(client)
-	o.outbox.Carries, o.outbox.Adopts = api.Carries, true
-	return api, client, nil
+	self := notify.Self{ClusterName: o.clusterName, Version: versionText(), ClusterUID: clients.ClusterUID}
+	link := notify.NewLink(client, self, notify.NewLinkMetrics(metrics.Registry), ctrl.Log.WithName("link"))
+	o.outbox.Carries, o.outbox.Adopts = link.Carries, true
+	return link, link, client, nil
 }
 
 // pipeline runs watching, auditing and delivery while the agent leads. When it was told to stop, delivery ends last, and
 // flushes what is left. When it does not lead any more, nothing is sent any more either.
 func pipeline(
 	leading, untilStopped context.Context,
-	ownRules *rules.Live, watcher *watch.Watcher, auditor *audit.Auditor, notifier *notify.Notifier,
+	ownRules *rules.Live, link *notify.Link, watcher *watch.Watcher, auditor *audit.Auditor, notifier *notify.Notifier,
 ) error {
 	delivery, stop := context.WithCancelCause(context.WithoutCancel(leading))
 	defer stop(nil)
@@ -174,6 +179,9 @@ func pipeline(
 	var work errgroup.Group
 	delivered := make(chan error, 1)
 	go func() { delivered <- notifier.Run(delivery) }()
+	if link != nil {
+		work.Go(func() error { return link.Run(leading) })
+	}
 	work.Go(func() error { return auditor.Run(leading) })
 	work.Go(func() error { return watcher.Run(leading) })
 	if ownRules != nil {

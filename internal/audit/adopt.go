@@ -213,7 +213,7 @@ func (a *Auditor) knownEvents(ctx context.Context, instance target.Instance, eve
 			Key:     observe.EventKey(uid),
 			Receipt: outbox.Receipt{Accepted: true, RowID: *row.ID, Instance: instance},
 		}
-		if ev, ok := byUID[uid]; ok && len(notify.EventUpdate(ev, k.Receipt).Changes(row)) == 0 {
+		if ev, ok := byUID[uid]; ok && len(notify.EventChanges(ev, k.Receipt, row)) == 0 {
 			k.Version = ev.Version()
 		}
 		known = append(known, k)

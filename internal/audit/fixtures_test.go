@@ -24,6 +24,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 	"github.com/threeport/threeport-agent/internal/controlplane/server"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 	"github.com/threeport/threeport-agent/internal/notify"
 	"github.com/threeport/threeport-agent/internal/observe"
 	"github.com/threeport/threeport-agent/internal/outbox"
@@ -144,12 +145,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	store, err := server.Open(t.Context(), "sqlite::memory:", true)
+	opened, err := store.Open(t.Context(), store.Config{Address: "sqlite::memory:", StrictV0: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, cluster: newCluster(), registry: prometheus.NewRegistry()}
-	handler := server.Handler(store, slog.New(slog.DiscardHandler))
+	handler := server.Handler(opened, slog.New(slog.DiscardHandler))
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		w.requests = append(w.requests, r.Method+" "+r.URL.Path)
@@ -168,7 +169,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() {
 		w.client.Close()
 		api.Close()
-		if err := store.Close(); err != nil {
+		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -219,7 +219,7 @@ func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows
 	ev.Early = true // there may be a row by the time that it is sent
 	if found {
 		receipt.RowID = *row.ID
-		l.find(ev, state, receipt, notify.EventUpdate(ev, receipt).Changes(row))
+		l.find(ev, state, receipt, notify.EventChanges(ev, receipt, row))
 		return nil
 	}
 	receipt.RowID, receipt.Instance = 0, target.Instance{}

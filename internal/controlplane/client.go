@@ -85,6 +85,8 @@ type request struct {
 	path   string
 	query  map[string]string
 	body   any // nil for none
+	// encoding is the Content-Encoding of the body; empty for none.
+	encoding string
 }
 
 // answer is what came of a request.
@@ -105,6 +107,9 @@ func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answ
 	req := c.http.R().SetContext(httptrace.WithClientTrace(ctx, trace)).SetQueryParams(q.query)
 	if body != nil {
 		req.SetHeader("Content-Type", "application/json").SetBody(body)
+	}
+	if q.encoding != "" {
+		req.SetHeader("Content-Encoding", q.encoding)
 	}
 	raw, err := req.Execute(q.method, q.path)
 	if raw != nil && raw.RawResponse != nil {

@@ -55,7 +55,7 @@ type Error struct {
 	// StatusCode of the answer; 0 when there was none.
 	StatusCode int
 
-	// Message is the server's Status.error, shortened, or the reason why the
+	// Message is the server's Status.error, or a problem's detail, shortened, or the reason why the
 	// request was not sent or its answer not understood. No other part of a body
 	// is ever in it.
 	Message string
@@ -70,6 +70,10 @@ type Error struct {
 
 	// Unsendable is set when the request was refused by the client itself.
 	Unsendable bool
+
+	// Problem is the code of what is wrong with one report of a set, such as [ProblemInvalid]. The set itself was
+	// answered.
+	Problem string
 
 	// Ambiguous is set when the request was not idempotent and may have been
 	// applied despite the error.
@@ -102,7 +106,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // Kind says what to do about the error.
 func (e *Error) Kind() Kind {
 	switch code := e.StatusCode; {
-	case e.Unsendable:
+	case e.Problem == ProblemNotFound:
+		return KindNotFound
+	case e.Unsendable, e.Problem != "":
 		return KindPermanent
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return KindUnauthorized
@@ -139,6 +145,14 @@ func KindOf(err error) Kind {
 func Ambiguous(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Ambiguous
+}
+
+// StatusOf is the HTTP status of the answer in err's chain; 0 if there was none.
+func StatusOf(err error) int {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.StatusCode
+	}
+	return 0
 }
 
 // RetryAfter is the pause the server asked for, or 0.

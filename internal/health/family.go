@@ -139,6 +139,13 @@ func (f *Family) count(m Member, n int) {
 // Len returns the number of members.
 func (f *Family) Len() int { return len(f.members) }
 
+// Each visits the members, in no order.
+func (f *Family) Each(visit func(Member)) {
+	for _, m := range f.members {
+		visit(m)
+	}
+}
+
 // Count tells of the members of a kind.
 func (f *Family) Count(kind string) Count { return f.kinds[kind] }
 

@@ -65,11 +65,11 @@ func runObjectCases(t *testing.T, tests []objectCase) {
 }
 
 // used returns how much of the processors' time this process has used: what else the machine does adds nothing to it.
-func used(t testing.TB) time.Duration {
-	t.Helper()
+func used(tb testing.TB) time.Duration {
+	tb.Helper()
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

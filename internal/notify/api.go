@@ -17,10 +17,15 @@ type API struct{ client *controlplane.Client }
 func NewAPI(client *controlplane.Client) *API { return &API{client} }
 
 // Carries reports whether v0 has a place for a report: it has rows for the operations of listed resources
-// of a WorkloadInstance only, which are those with an ID.
+// of a WorkloadInstance only, which are those with an ID, and none for trees.
 func (*API) Carries(r observe.Report) bool {
-	op, ok := r.(observe.Operation)
-	return !ok || op.Claim.Listed && op.Claim.Resource.ID > 0
+	switch r := r.(type) {
+	case observe.Operation:
+		return r.Claim.Listed && r.Claim.Resource.ID > 0
+	case observe.Tree:
+		return false
+	}
+	return true
 }
 
 // Send delivers one report. A status is what it says; an operation updates the resource's row; an Event
@@ -49,11 +54,13 @@ func (a *API) operation(ctx context.Context, op observe.Operation, known bool) e
 	return a.client.UpdateWorkloadResourceInstance(ctx, op.Claim.Resource.ID, row)
 }
 
-// event returns the receipt of the Event's row. Creating one is not idempotent: when an earlier try, or an earlier
-// process, may have made a row, it is looked for first. A row that is there already is brought up to date, and one that
+// event returns the receipt of the Event's row. Creating one is not idempotent: when an earlier try, an earlier process, or
+// a set may have made a row, it is looked for first. A row that is there already is brought up to date, and one that
 // is gone is made anew.
 func (a *API) event(ctx context.Context, ev observe.Event, item outbox.Item) (outbox.Receipt, error) {
-	receipt, unsure := item.Receipt, item.Attempt > 1 || ev.Early
+	receipt := item.Receipt
+	// What was accepted as part of a set has a row, of which only the control plane knows the ID.
+	unsure := item.Attempt > 1 || ev.Early || receipt.Accepted
 	if receipt.RowID != 0 {
 		err := a.client.UpdateWorkloadEvent(ctx, receipt.RowID, EventUpdate(ev, receipt))
 		if controlplane.KindOf(err) != controlplane.KindNotFound {

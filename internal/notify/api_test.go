@@ -20,6 +20,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 	"github.com/threeport/threeport-agent/internal/controlplane/server"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 	"github.com/threeport/threeport-agent/internal/observe"
 	"github.com/threeport/threeport-agent/internal/outbox"
 	"github.com/threeport/threeport-agent/internal/target"
@@ -42,12 +43,12 @@ type plane struct {
 
 func newPlane(t *testing.T) *plane {
 	t.Helper()
-	store, err := server.Open(t.Context(), "sqlite::memory:", true)
+	opened, err := store.Open(t.Context(), store.Config{Address: "sqlite::memory:", StrictV0: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	p := &plane{t: t, handler: server.Handler(store, slog.New(slog.DiscardHandler))}
+	t.Cleanup(func() { _ = opened.Close() })
+	p := &plane{t: t, handler: server.Handler(opened, slog.New(slog.DiscardHandler))}
 	wire := httptest.NewServer(http.HandlerFunc(p.serve))
 	wire.Config.SetKeepAlivesEnabled(false) // on a connection that it used before, a client repeats a GET by itself
 	t.Cleanup(wire.Close)

@@ -187,6 +187,7 @@ func TestCarries(t *testing.T) {
 		{"a resource without an ID has none", helm, false},
 		{"Events have rows of their own", observe.Event{}, true},
 		{"an instance has a status", observe.Status{}, true},
+		{"a tree has no place", observe.Tree{}, false},
 	} {
 		if got := (*API)(nil).Carries(tt.report); got != tt.want {
 			t.Errorf("%s: got %v", tt.reason, got)

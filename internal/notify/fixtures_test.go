@@ -70,11 +70,15 @@ type bench struct {
 	logs []string
 }
 
-func newBench(config Config, sender Sender) *bench {
+func newBench(config Config, sender Single) *bench {
 	return newBenchOf(config, outbox.DefaultConfig(), sender)
 }
 
-func newBenchOf(config Config, box outbox.Config, sender Sender) *bench {
+func newBenchOf(config Config, box outbox.Config, sender Single) *bench {
+	return newBenchWith(config, box, OneByOne(sender))
+}
+
+func newBenchWith(config Config, box outbox.Config, sender Sender) *bench {
 	b := &bench{box: outbox.New(box, nil), registry: prometheus.NewRegistry()}
 	log := funcr.New(func(_, line string) {
 		b.mu.Lock()

@@ -36,7 +36,7 @@ func NewMetrics(registry prometheus.Registerer, box Outbox) *Metrics {
 	m := &Metrics{
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_reports_total",
-			Help: "Reports sent to the control plane, by kind (operation, event, status; adoption: what it has was read) and result (accepted, retried, rejected, " +
+			Help: "Reports sent to the control plane, by kind (operation, event, status, tree; adoption: what it has was read) and result (accepted, retried, rejected, " +
 				"gone: there is no such row any more).",
 		}, []string{"kind", "result"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -85,6 +85,8 @@ func kindOf(r observe.Report) string {
 		return "operation"
 	case observe.Event:
 		return "event"
+	case observe.Tree:
+		return "tree"
 	case outbox.Adoption:
 		return "adoption"
 	default:

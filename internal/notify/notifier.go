@@ -14,12 +14,6 @@ import (
 	"github.com/threeport/threeport-agent/internal/target"
 )
 
-// Sender delivers one report. Its errors are those of package controlplane, which tells what to do about
-// them; of any other error nothing is known against the report, and it is sent again.
-type Sender interface {
-	Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error)
-}
-
 // Adopter reads what the control plane has of a workload, and tells the outbox ([outbox.Outbox.Adopt]). Its errors are
 // like those of a [Sender], or [ErrNotYet]. Attempt counts from 1.
 type Adopter interface {
@@ -34,7 +28,7 @@ const notYet = 200 * time.Millisecond
 
 // Config sets how reports are delivered.
 type Config struct {
-	// Concurrency is the number of reports that may be on their way at a time, 1 to 256.
+	// Concurrency is the number of requests with reports that may be on their way at a time, 1 to 256.
 	Concurrency int
 	// ShutdownTimeout bounds the flush of what is pending when the agent stops.
 	ShutdownTimeout time.Duration
@@ -122,40 +116,44 @@ func (n *Notifier) Run(ctx context.Context) error {
 	return nil
 }
 
-// deliver sends one report after the other until nothing more can come.
+// deliver sends what is ready until nothing more can come. It waits for nothing to gather: while a request is on its way,
+// what comes up meanwhile gathers by itself.
 func (n *Notifier) deliver(ctx context.Context) {
 	for {
-		item, err := n.outbox.Next(ctx)
+		items, err := n.outbox.NextBatch(ctx, n.sender.Most())
 		if err != nil {
 			return
 		}
-		receipt, err := n.send(ctx, item)
-		n.settle(ctx, item, receipt, err)
+		if adoption, ok := items[0].Report.(outbox.Adoption); ok { // it comes alone
+			n.settle(ctx, items[0], Result{Err: n.adopter.Adopt(ctx, adoption.Workload, items[0].Attempt)})
+			continue
+		}
+		for i, result := range n.sender.Send(ctx, items) {
+			n.settle(ctx, items[i], result)
+		}
 	}
-}
-
-func (n *Notifier) send(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {
-	if adoption, ok := item.Report.(outbox.Adoption); ok {
-		return outbox.Receipt{}, n.adopter.Adopt(ctx, adoption.Workload, item.Attempt)
-	}
-	return n.sender.Send(ctx, item)
 }
 
 // settle tells the outbox what became of an item. The mutex keeps that and the log in step.
-func (n *Notifier) settle(ctx context.Context, item outbox.Item, receipt outbox.Receipt, err error) {
+func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	err := result.Err
 	if ctx.Err() != nil && err != nil {
 		n.outbox.Fail(item, outbox.Failure{Cause: err}) // it was cut off; what is left is counted in Run
 		return
 	}
-	if errors.Is(err, ErrNotYet) {
+	switch {
+	case errors.Is(err, ErrNotYet):
 		n.outbox.Postpone(item, notYet)
+		return
+	case errors.Is(err, ErrOtherWay):
+		n.outbox.Return(item)
 		return
 	}
 	switch kind := controlplane.KindOf(err); kind {
 	case controlplane.KindNone:
-		n.outbox.Accept(item, receipt)
+		n.outbox.Accept(item, result.Receipt)
 		n.metrics.accepted(item)
 	case controlplane.KindNotFound:
 		n.outbox.Gone(item)

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
@@ -36,11 +37,15 @@ func lastOperation(op observe.Operation, known bool) string {
 func EventRow(ev observe.Event) controlplane.WorkloadEvent {
 	uid := string(ev.UID)
 	at := ev.Time.UTC().Truncate(time.Microsecond)
+	message := ev.Message
+	if ev.Derived { // v0 has no field for the involved object, and the row of a resource tells only of that
+		message = fmt.Sprintf("%s %s: %s", ev.Involved.Kind, ev.Involved.Name, message)
+	}
 	out := controlplane.WorkloadEvent{
 		RuntimeEventUID: &uid,
 		Type:            &ev.Type,
 		Reason:          &ev.Reason,
-		Message:         &ev.Message,
+		Message:         &message,
 		Timestamp:       &at,
 	}
 	if ev.Workload.Type == target.HelmWorkloadInstance {
@@ -62,4 +67,18 @@ func EventUpdate(ev observe.Event, receipt outbox.Receipt) controlplane.Workload
 		out.WorkloadInstanceID, out.HelmWorkloadInstanceID, out.WorkloadResourceInstanceID = nil, nil, nil
 	}
 	return out
+}
+
+// EventChanges returns the names of the fields in which a row is not as an Event is reported: by itself, or as part of a
+// set, in which its message does not name the involved object.
+func EventChanges(ev observe.Event, receipt outbox.Receipt, row controlplane.WorkloadEvent) []string {
+	differs := EventUpdate(ev, receipt).Changes(row)
+	if len(differs) == 0 || !ev.Derived {
+		return differs
+	}
+	ev.Derived = false
+	if len(EventUpdate(ev, receipt).Changes(row)) == 0 {
+		return nil
+	}
+	return differs
 }

@@ -15,7 +15,7 @@ import (
 // Lines writes one line per report, for looking at what would be sent:
 //
 //	Deployment created: web
-//	Event Warning BackOff of Pod app-0/web-7887448d46-2tsj5: Pod web-7887448d46-2tsj5: Back-off restarting …
+//	Event Warning BackOff of Pod app-0/web-7887448d46-2tsj5: Back-off restarting …
 //	WorkloadInstance 877588458330128385: Healthy
 type Lines struct {
 	mu  sync.Mutex

@@ -22,37 +22,71 @@ type Event struct {
 	UID        types.UID
 	// ResourceVersion changes with every repeat.
 	ResourceVersion string
-	// Involved is the object that the Event is about.
-	Involved target.Ref
+	// Involved is the object that the Event is about, with its UID and the version of its API, as far as the Event tells.
+	Involved        target.Ref
+	InvolvedUID     types.UID `json:",omitempty"`
+	InvolvedVersion string    `json:",omitempty"`
+	// Derived is true if that is not a listed object, but descends from one or bears a workload's label.
+	Derived bool `json:",omitempty"`
 	// Type is Normal or Warning.
 	Type    string
 	Reason  string
 	Message string
 	// Time is when it happened last; never zero.
 	Time time.Time
+	// FirstTime is when it happened first, and Count how often it did; zero if the Event does not tell.
+	FirstTime time.Time `json:",omitzero"`
+	Count     int64     `json:",omitzero"`
+	// Gap is set if it tells of Events that were lost.
+	Gap *Gap `json:",omitempty"`
 	// Early is true if the Event was there before this process watched: another may have reported it.
 	Early bool
+}
+
+// Gap counts Events that were dropped because no more may be kept, and says when the first and the last of them had
+// happened.
+type Gap struct {
+	Normal, Warning int64
+	First, Last     time.Time
 }
 
 // NewEvent returns the report of an Event about an object with a claim.
 func NewEvent(ev *corev1.Event, claim target.Claim) Event {
 	involved := InvolvedObject(ev)
-	message := ev.Message
-	if !claim.Listed {
-		// v0 of the control-plane API has no field for the involved object.
-		message = fmt.Sprintf("%s %s: %s", involved.Kind, involved.Name, ev.Message)
-	}
 	return Event{
 		Workload:        claim.Instance,
 		ResourceID:      claim.Resource.ID,
 		UID:             ev.UID,
 		ResourceVersion: ev.ResourceVersion,
 		Involved:        involved.Ref,
+		InvolvedUID:     involved.UID,
+		InvolvedVersion: schema.FromAPIVersionAndKind(ev.InvolvedObject.APIVersion, "").Version,
+		Derived:         !claim.Listed,
 		Type:            cmp.Or(ev.Type, corev1.EventTypeNormal),
 		Reason:          ev.Reason,
-		Message:         message,
+		Message:         ev.Message,
 		Time:            EventTime(ev),
+		FirstTime:       firstTime(ev),
+		Count:           countOf(ev),
 	}
+}
+
+// countOf returns how often an Event happened. A series counts for those that were written through events.k8s.io/v1.
+func countOf(ev *corev1.Event) int64 {
+	if ev.Series != nil {
+		return int64(max(ev.Series.Count, ev.Count))
+	}
+	return int64(ev.Count)
+}
+
+// firstTime returns when an Event happened first.
+func firstTime(ev *corev1.Event) time.Time {
+	for _, t := range []time.Time{ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time} {
+		if !t.IsZero() {
+			return t.UTC()
+		}
+	}
+	return time.Time{}
 }
 
 // EventKey is the key of every report about an Event.

@@ -64,20 +64,45 @@ func TestNewEventSaysWhatItIsAbout(t *testing.T) {
 	tests := []struct {
 		reason   string
 		claim    target.Claim
-		message  string
+		derived  bool
 		resource int64
 	}{
-		{"the listed resource has a row that tells", listed, "Back-off restarting", 7},
-		{"a derived object is named", derived, "Pod web-1-x: Back-off restarting", 7},
-		{"so is one that only a label claims", labelled, "Pod web-1-x: Back-off restarting", 0},
+		{"the listed resource has a row that tells", listed, false, 7},
+		{"a derived object has none", derived, true, 7},
+		{"nor has one that only a label claims", labelled, true, 0},
 	}
 	for _, tt := range tests {
 		got := NewEvent(podEvent(), tt.claim)
-		if got.Message != tt.message || got.ResourceID != tt.resource || got.Instance() != tt.claim.Instance {
+		if got.Derived != tt.derived || got.ResourceID != tt.resource || got.Instance() != tt.claim.Instance {
+			t.Errorf("%s: got %+v", tt.reason, got)
+		}
+		if got.InvolvedUID != "uid-pod" || got.InvolvedVersion != "v1" || got.Message != "Back-off restarting" {
 			t.Errorf("%s: got %+v", tt.reason, got)
 		}
 		if got.Type != "Warning" || got.Reason != "BackOff" || got.String() != "event BackOff of Pod app/web-1-x" {
 			t.Errorf("%s: got %s, %+v", tt.reason, got, got)
+		}
+	}
+}
+
+func TestNewEventCountsRepeats(t *testing.T) {
+	first := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
+	series := &corev1.EventSeries{Count: 9, LastObservedTime: metav1.NewMicroTime(first.Add(time.Hour))}
+	for _, tt := range []struct {
+		reason string
+		change func(*corev1.Event)
+		count  int64
+		first  time.Time
+	}{
+		{"core/v1", func(ev *corev1.Event) { ev.Count, ev.FirstTimestamp = 4, metav1.NewTime(first) }, 4, first},
+		{"a series", func(ev *corev1.Event) { ev.Series, ev.EventTime = series, metav1.NewMicroTime(first) }, 9, first},
+		{"no count, and no time of its own", func(ev *corev1.Event) { ev.CreationTimestamp = metav1.NewTime(first) }, 0, first},
+		{"nothing is told", func(*corev1.Event) {}, 0, time.Time{}},
+	} {
+		ev := podEvent()
+		tt.change(ev)
+		if got := NewEvent(ev, target.Claim{}); got.Count != tt.count || !got.FirstTime.Equal(tt.first) {
+			t.Errorf("%s: got %d times since %s", tt.reason, got.Count, got.FirstTime)
 		}
 	}
 }

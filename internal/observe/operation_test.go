@@ -2,6 +2,7 @@ package observe
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -106,14 +107,52 @@ func TestADefinitionIsExact(t *testing.T) {
 }
 
 func TestAStatusIsItsOwnVersion(t *testing.T) {
-	a, b := Status{shop, "Healthy"}, Status{shop, "Down"}
+	a, b := Status{Workload: shop, Status: "Healthy"}, Status{Workload: shop, Status: "Down"}
 	if a.Key() != b.Key() || a.Lane() != b.Lane() || a.Version() == b.Version() {
 		t.Error("a change of the status is a new version of one key")
 	}
-	if a.Key() == (Status{chart, "Healthy"}).Key() {
+	if a.Key() == (Status{Workload: chart, Status: "Healthy"}).Key() {
 		t.Error("instances of two types share a key")
 	}
 	if a.Instance() != shop || a.String() != "status of WorkloadInstance 1" {
+		t.Errorf("%s of %s", a, a.Instance())
+	}
+}
+
+// In a control plane that takes a word the word is all; in another any part of a status is news, and each round.
+func TestTheVersionOfAStatusTellsOfAllThatIsTaken(t *testing.T) {
+	word := Status{Workload: shop, Status: "Down", Reason: "Absent"}
+	if word.Version() != "Down" {
+		t.Errorf("its version is %s", word.Version())
+	}
+	whole := word
+	whole.Round = 1
+	seen := map[string]string{"Down": "the word"}
+	for reason, change := range map[string]func(*Status){
+		"as it is":         func(*Status) {},
+		"another word":     func(s *Status) { s.Status = "Unhealthy" },
+		"another reason":   func(s *Status) { s.Reason = "Crash" },
+		"another cause":    func(s *Status) { s.Cause = "x" },
+		"another time":     func(s *Status) { s.Since = time.Unix(9, 0) },
+		"more is dropped":  func(s *Status) { s.Dropped = 1 },
+		"more is rejected": func(s *Status) { s.Rejected = 1 },
+		"another round":    func(s *Status) { s.Round = 2 },
+	} {
+		s := whole
+		change(&s)
+		if other, ok := seen[s.Version()]; ok {
+			t.Errorf("%s is the same version as %s", reason, other)
+		}
+		seen[s.Version()] = reason
+	}
+}
+
+func TestATreeIsNewsInAnotherEdition(t *testing.T) {
+	a, b := Tree{Workload: shop, Edition: 1}, Tree{Workload: shop, Edition: 2}
+	if a.Key() != b.Key() || a.Lane() != b.Lane() || a.Version() == b.Version() || a.Key() == (Tree{Workload: chart}).Key() {
+		t.Errorf("keys %s, %s", a.Key(), b.Key())
+	}
+	if a.Instance() != shop || a.String() != "tree of WorkloadInstance 1" {
 		t.Errorf("%s of %s", a, a.Instance())
 	}
 }

@@ -127,14 +127,16 @@ func NewEnd(pod target.Identity, end End, claim target.Claim) Event {
 			pod.Name, end.Container, t.ExitCode, t.Reason)
 	}
 	return own(Event{
-		Workload:   claim.Instance,
-		ResourceID: claim.Resource.ID,
-		UID:        EndUID(pod.UID, end.Container, end.Restart),
-		Involved:   pod.Ref,
-		Type:       corev1.EventTypeWarning,
-		Reason:     reason,
-		Message:    message,
-		Time:       end.Time,
+		Workload:        claim.Instance,
+		ResourceID:      claim.Resource.ID,
+		UID:             EndUID(pod.UID, end.Container, end.Restart),
+		Involved:        pod.Ref,
+		InvolvedUID:     pod.UID,
+		InvolvedVersion: "v1",
+		Type:            corev1.EventTypeWarning,
+		Reason:          reason,
+		Message:         message,
+		Time:            end.Time,
 	})
 }
 
@@ -161,13 +163,14 @@ func NewChange(workload target.Ref, instance target.Instance, c target.Change) E
 	case health.Healthy, health.Reconciling, health.Unknown:
 	}
 	return own(Event{
-		Workload: instance,
-		UID:      ChangeUID(c),
-		Involved: workload,
-		Type:     eventType,
-		Reason:   ReasonWorkload + c.To,
-		Message:  message,
-		Time:     c.At.UTC(),
+		Workload:    instance,
+		UID:         ChangeUID(c),
+		Involved:    workload,
+		InvolvedUID: c.UID,
+		Type:        eventType,
+		Reason:      ReasonWorkload + c.To,
+		Message:     message,
+		Time:        c.At.UTC(),
 	})
 }
 

@@ -144,6 +144,7 @@ func TestNewEnd(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			got := NewEnd(pod, c.end, claim)
 			c.want.Workload, c.want.ResourceID, c.want.Involved = claim.Instance, 8, pod.Ref
+			c.want.InvolvedUID, c.want.InvolvedVersion = "u", "v1"
 			c.want.Type, c.want.Time, c.want.Early, c.want.ResourceVersion = "Warning", at, true, got.ResourceVersion
 			if got != c.want {
 				t.Errorf("it is\n%+v, want\n%+v", got, c.want)
@@ -205,6 +206,7 @@ func TestNewChange(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			instance := target.Instance{Type: target.HelmWorkloadInstance, ID: 7}
 			got := NewChange(ref, instance, c.change)
+			c.want.InvolvedUID = "cr"
 			c.want.Workload, c.want.Involved, c.want.Time, c.want.Early, c.want.ResourceVersion = instance, ref, at.UTC(), true, got.ResourceVersion
 			if got != c.want {
 				t.Errorf("it is\n%+v, want\n%+v", got, c.want)

@@ -1,6 +1,6 @@
 // Package observe turns what the watch sees into reports: an object into an [Operation], an Event of the
-// cluster into an [Event], the verdict on a workload into a [Status]. It decides what of an object may
-// leave the cluster ([Trim]). Everything here is pure: no I/O, no clock, no goroutine.
+// cluster into an [Event], the verdict on a workload into a [Status], and all its objects into a [Tree]. It
+// decides what of an object may leave the cluster ([Trim]). Everything here is pure: no I/O, no clock, no goroutine.
 package observe
 
 import (
@@ -16,7 +16,7 @@ type Key string
 // keys came up. A resource that is deleted and created again is two keys in one lane.
 type Lane string
 
-// Report is something that the control plane is to be told: an [Operation], [Event] or [Status].
+// Report is something that the control plane is to be told: an [Operation], [Event], [Status] or [Tree].
 type Report interface {
 	Key() Key
 	Lane() Lane
@@ -27,26 +27,5 @@ type Report interface {
 	// String names the report for a person, without anything that an object contains.
 	String() string
 }
-
-// Status is the verdict on a workload.
-type Status struct {
-	Workload target.Instance
-	// Status is Healthy, Reconciling, Unhealthy, Down or Unknown.
-	Status string
-}
-
-// Key returns the same for every status of a workload.
-func (s Status) Key() Key { return Key("status/" + instanceKey(s.Workload)) }
-
-// Lane returns the workload's own lane.
-func (s Status) Lane() Lane { return Lane(s.Key()) }
-
-// Version is the status itself: only a change is news.
-func (s Status) Version() string { return s.Status }
-
-// Instance returns the workload.
-func (s Status) Instance() target.Instance { return s.Workload }
-
-func (s Status) String() string { return "status of " + s.Workload.String() }
 
 func instanceKey(i target.Instance) string { return fmt.Sprintf("%s/%d", i.Type, i.ID) }

@@ -141,10 +141,11 @@ func (o *Outbox) precede(op observe.Operation) {
 	e.lane.queue = slices.Insert(e.lane.queue, 0, e)
 }
 
-// held reports whether a report waits for the adoption of its workload. A status does not: it is whole by itself.
+// held reports whether a report waits for the adoption of its workload. A status and a tree do not: each is whole by
+// itself.
 func (o *Outbox) held(r observe.Report) bool {
 	switch r.(type) {
-	case observe.Status, Adoption:
+	case observe.Status, observe.Tree, Adoption:
 		return false
 	}
 	in := o.instances[r.Instance()]
@@ -205,6 +206,7 @@ func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
 	}
 	e.settled, e.receipt = false, receipt
 	o.enqueue(e, r)
+	e.repair = true
 	o.shed()
 	return true
 }

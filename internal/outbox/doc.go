@@ -2,11 +2,11 @@
 // of each key, so that a hundred changes of one object while the control plane is slow are one request.
 //
 // The watch offers reports ([Outbox.Offer]); a report whose version was already accepted, or is already waiting,
-// changes nothing. The notifier takes them ([Outbox.Next]) and settles each item that it took exactly once:
-// [Outbox.Accept], [Outbox.Fail], [Outbox.Postpone], [Outbox.Reject] or [Outbox.Gone]. A lane has at most one item out at a time, and its
-// items come out in the order in which their keys came in; lanes are independent of each other. Of an accepted report
-// its receipt and version stay, until the key is forgotten: that is how a repeat finds its row. What is withdrawn while
-// it is out is not sent again if it fails.
+// changes nothing. The notifier takes them, one or many at a time ([Outbox.NextBatch]), and settles each item that it
+// took exactly once: [Outbox.Accept], [Outbox.Fail], [Outbox.Postpone], [Outbox.Return], [Outbox.Reject] or [Outbox.Gone].
+// A lane has at most one item out at a time, and its items come out in the order in which their keys came in; lanes are
+// independent of each other. Of an accepted report its receipt and version stay, until the key is forgotten: that is how
+// a repeat finds its row. What is withdrawn while it is out is not sent again if it fails.
 //
 // # Pace
 //

@@ -47,6 +47,15 @@ func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
 	o.putBack(o.settle(item), cause, after)
 }
 
+// take returns an item, or when to look again at the latest.
+func (o *Outbox) take() (Item, time.Time, <-chan struct{}, error) {
+	items, due, wake, err := o.takeBatch(1)
+	if len(items) == 0 {
+		return Item{}, due, wake, err
+	}
+	return items[0], due, wake, err
+}
+
 // take takes what is ready.
 func take(t *testing.T, o *Outbox) Item {
 	t.Helper()

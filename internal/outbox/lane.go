@@ -26,6 +26,7 @@ type entry struct {
 	renewed  time.Time // when what is out was replaced; zero if it was not
 	forgets  bool      // drop the entry once it is idle
 	backlog  bool      // it waited for the end of an outage
+	repair   bool      // what is to be delivered was accepted before
 	// restored is true if the memory kept what is to be delivered, and nothing was offered since.
 	restored bool
 	stored   stored

@@ -34,12 +34,17 @@ type Item struct {
 	Since time.Time
 	// Probe is true if it is sent in an outage, to see whether that is over.
 	Probe bool
+	// Settled is the version of the key's report that was settled last; empty if none was.
+	Settled string
+	// Repair is true if the control plane accepted this version before and has something else by now: it is to be written
+	// over what is there, whatever version that has.
+	Repair bool
 }
 
 // Config sets what an outbox takes, how it paces it and how much it holds.
 type Config struct {
 	// Carries reports whether a report has a place in the control plane at hand; the others are not taken. If it is nil
-	// all are.
+	// all are. The answer may change; it must not call the outbox.
 	Carries func(observe.Report) bool
 	// Adopts makes an [Adoption] the first item of each workload, for which its operations and Events wait.
 	Adopts bool
@@ -154,14 +159,25 @@ func (o *Outbox) enqueue(e *entry, r observe.Report) {
 // Next takes out the report that is next to be sent. It blocks until there is one, the context ends, or
 // the outbox is closed and empty ([ErrClosed]).
 func (o *Outbox) Next(ctx context.Context) (Item, error) {
+	items, err := o.NextBatch(ctx, 1)
+	if err != nil {
+		return Item{}, err
+	}
+	return items[0], nil
+}
+
+// NextBatch is Next for one report, and for whatever else is ready to be sent with it, up to a number of reports. It does
+// not wait for more. Each is of another lane, and is to be settled by itself. A probe, an [Adoption], and a report that
+// alone keeps failing come alone.
+func (o *Outbox) NextBatch(ctx context.Context, most int) ([]Item, error) {
 	for {
 		// What is ready could go on for ever: a caller that stops puts back what it takes.
 		if ctx.Err() != nil {
-			return Item{}, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
-		item, due, wake, err := o.take()
-		if err != nil || item.Report != nil {
-			return item, err
+		items, due, wake, err := o.takeBatch(most)
+		if err != nil || len(items) > 0 {
+			return items, err
 		}
 		await(ctx, wake, due)
 	}
@@ -182,17 +198,38 @@ func await(ctx context.Context, wake <-chan struct{}, due time.Time) {
 	}
 }
 
-// take returns an item, or when to look again at the latest (zero: not before the wake channel closes).
-func (o *Outbox) take() (item Item, due time.Time, wake <-chan struct{}, err error) {
+// takeBatch returns items, or when to look again at the latest (zero: not before the wake channel closes).
+func (o *Outbox) takeBatch(most int) (items []Item, due time.Time, wake <-chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	l, due := o.pick(time.Now())
+	now := time.Now()
+	l, due := o.pick(now)
 	if l == nil {
 		if o.closed && o.out == 0 && o.nothingDue() {
 			err = ErrClosed
 		}
-		return Item{}, due, o.wake, err
+		return nil, due, o.wake, err
 	}
+	more := !l.goesAlone()
+	for items = append(items, o.takeFrom(l)); more && len(items) < most; items = append(items, o.takeFrom(l)) {
+		turn := o.turn
+		if l, _ = o.pick(now); l == nil || l.goesAlone() {
+			o.turn = turn // it is next, and does not lose its turn
+			break
+		}
+	}
+	return items, time.Time{}, nil, nil
+}
+
+// goesAlone reports whether what is first in a lane is not sent together with others.
+func (l *lane) goesAlone() bool {
+	e := l.queue[0]
+	_, adopts := e.report.(Adoption)
+	return adopts || e.pace.slow()
+}
+
+// takeFrom takes out what is first in a lane that is on an agenda.
+func (o *Outbox) takeFrom(l *lane) Item {
 	l.remove()
 	e := l.queue[0]
 	l.queue = slices.Delete(l.queue, 0, 1)
@@ -203,7 +240,10 @@ func (o *Outbox) take() (item Item, due time.Time, wake <-chan struct{}, err err
 	if e.pace.slow() {
 		o.slowOut++
 	}
-	return Item{Report: e.report, Receipt: e.receipt, Attempt: e.pace.attempts, Since: e.since, Probe: o.outage.on}, time.Time{}, nil, nil
+	return Item{
+		Report: e.report, Receipt: e.receipt, Attempt: e.pace.attempts, Since: e.since, Probe: o.outage.on,
+		Settled: e.version, Repair: e.repair,
+	}
 }
 
 // nothingDue reports whether no lane waits for its time.
@@ -244,6 +284,23 @@ func (o *Outbox) Gone(item Item) {
 	o.conclude(e, item)
 	o.dropReceipt(e)
 	o.retire(e)
+}
+
+// Return settles an item that was not delivered, and that is nobody's fault: the control plane at hand takes reports in
+// another way than it did. It is next again, as after a failed try, or dropped if it has no place there.
+func (o *Outbox) Return(item Item) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.settle(item)
+	e.renewed = time.Time{}
+	if e.report != nil && !o.config.Carries(e.report) {
+		o.unpend(e)
+	}
+	if e.report != nil {
+		e.lane.queue = slices.Insert(e.lane.queue, 0, e)
+	}
+	o.retire(e)
+	o.schedule(e.lane)
 }
 
 // Withdraw drops what is pending or was refused of a key, which is not to be reported about any more. What is out
@@ -343,6 +400,7 @@ func (o *Outbox) conclude(e *entry, item Item) {
 
 // pend makes a report what is to be delivered of a key, in place of what was.
 func (o *Outbox) pend(e *entry, r observe.Report) {
+	e.repair = false
 	switch {
 	case e.report == nil:
 		o.pending++
@@ -371,7 +429,7 @@ func (o *Outbox) unpend(e *entry) {
 	o.pending--
 	o.unfail(e)
 	o.discharge(e)
-	e.report, e.backlog = nil, false
+	e.report, e.backlog, e.repair = nil, false, false
 	o.keepPending(e)
 }
 

@@ -41,7 +41,7 @@ type Failure struct {
 
 // The classes of lanes that have something to send. They take turns.
 const (
-	classState   = iota // operations and statuses
+	classState   = iota // operations, statuses and trees
 	classFresh          // Events
 	classBacklog        // Events that waited for the end of an outage, or for this process to start
 	classSlow           // what alone keeps failing

@@ -118,6 +118,46 @@ func (o *Outbox) Progress(id target.Instance) Progress {
 	return p
 }
 
+// usualWait is how long a report may wait until it counts as one that the control plane is behind on.
+const usualWait = 5 * time.Second
+
+// Owed counts what the control plane has not got of a workload's operations and Events.
+func (o *Outbox) Owed(id target.Instance) observe.Delivery {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	in := o.instances[id]
+	if in == nil {
+		return observe.Delivery{}
+	}
+	out := observe.Delivery{Rejected: int64(len(in.dead)), Dropped: o.events.dropped(id)}
+	usual := time.Now().Add(-usualWait)
+	for e := range in.pending {
+		switch e.report.(type) {
+		case observe.Status, observe.Tree, Adoption: // what tells of them must not count itself
+		default:
+			if e.since.Before(usual) {
+				out.Pending++
+			}
+		}
+	}
+	return out
+}
+
+// Oldest returns since when the report is pending that has been so for longest; zero if none is.
+func (o *Outbox) Oldest() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var oldest time.Time
+	for _, in := range o.instances {
+		for e := range in.pending {
+			if oldest.IsZero() || e.since.Before(oldest) {
+				oldest = e.since
+			}
+		}
+	}
+	return oldest
+}
+
 // Declare tells that a workload is declared, maybe again: it is adopted if it is not yet, and its account is kept.
 func (o *Outbox) Declare(id target.Instance) {
 	o.mu.Lock()

@@ -43,6 +43,7 @@ func (g gap) report() observe.Event {
 			"agent could not deliver them and may keep no more: see --state-max-bytes",
 			g.total(), g.Normal, g.Warning, g.First.UTC().Format(time.RFC3339), g.Last.UTC().Format(time.RFC3339)),
 		Time:  g.Dropped,
+		Gap:   &observe.Gap{Normal: g.Normal, Warning: g.Warning, First: g.First, Last: g.Last},
 		Early: true, // without a memory the same Event begins the same gap again
 	}
 }

@@ -112,6 +112,17 @@ func (b *board) judgements(workload string) map[target.Ref]judgement {
 	return out
 }
 
+// members returns what is judged of the objects that descend from a workload's resources.
+func (b *board) members(workload string) map[types.UID]health.Member {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := map[types.UID]health.Member{}
+	for _, s := range b.workloads[workload] {
+		s.family.Each(func(m health.Member) { out[m.UID] = m })
+	}
+	return out
+}
+
 // join works out what a resource comes to. One that is not judged yet has no status.
 func (s *standing) join(ref target.Ref) *judgement {
 	out := &judgement{pods: target.Count(s.family.Count(podKind.Kind))}

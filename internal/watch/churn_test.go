@@ -217,7 +217,7 @@ func (w *world) holdings(store *records) holdings {
 		"workloads on the board": len(x.board.workloads), "told Events": len(x.told.events),
 		"instances that were told of Events": len(x.told.of), "remembered objects": len(x.memory.kept),
 		"pods whose containers ended": len(x.ends.of), "announced changes": len(x.announced), "damped workloads": len(x.flapping),
-		"posted statuses": len(x.posted), "fetched bodies": len(x.bodies.of),
+		"posted statuses": len(x.posted), "posted trees": len(x.trees), "last versions": len(x.graves.versions), "fetched bodies": len(x.bodies.of),
 	})
 	runtime.GC()
 	runtime.GC()

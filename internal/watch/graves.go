@@ -23,10 +23,30 @@ type graves struct {
 	// dead holds the UIDs that were buried, for as long as the registry knows them. It is true for those that
 	// the API server said were deleted, and false for those that are only not there, in a list that may be old.
 	dead map[types.UID]bool
+	// versions are the last that are known of those that were seen to be deleted.
+	versions map[types.UID]string
 }
 
 func newGraves(targets *target.Registry) *graves {
-	return &graves{targets: targets, pending: map[target.Ref][]target.Identity{}, dead: map[types.UID]bool{}}
+	return &graves{
+		targets: targets, pending: map[target.Ref][]target.Identity{}, dead: map[types.UID]bool{}, versions: map[types.UID]string{},
+	}
+}
+
+// sawVersion tells the last version that is known of what is to be buried.
+func (g *graves) sawVersion(uid types.UID, version string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, reported := g.dead[uid]; version != "" && !reported {
+		g.versions[uid] = version
+	}
+}
+
+// version returns the last version that is known of what was buried; empty if none is.
+func (g *graves) version(uid types.UID) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.versions[uid]
 }
 
 // file files an object that exists. Another under its name does not any more. It reports whether it did.
@@ -73,6 +93,7 @@ func (g *graves) of(ref target.Ref) []target.Identity {
 func (g *graves) reported(id target.Identity) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	delete(g.versions, id.UID)
 	left := g.pending[id.Ref]
 	if i := slices.Index(left, id); i >= 0 {
 		left = slices.Delete(slices.Clone(left), i, i+1)
@@ -93,6 +114,7 @@ func (g *graves) prune() {
 		return !known
 	}
 	maps.DeleteFunc(g.dead, func(uid types.UID, _ bool) bool { return gone(uid) })
+	maps.DeleteFunc(g.versions, func(uid types.UID, _ string) bool { return gone(uid) })
 	for ref, left := range g.pending {
 		left = slices.DeleteFunc(left, func(id target.Identity) bool { return gone(id.UID) })
 		if g.pending[ref] = left; len(left) == 0 {

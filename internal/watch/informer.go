@@ -359,7 +359,7 @@ func (w *Watcher) reconcileMissing(i *informer) {
 			return ok && err == nil && o.GetUID() == id.UID
 		})
 		if !there {
-			w.sawDeleted(id, false)
+			w.sawDeleted(id, "", false)
 		}
 	}
 }
@@ -367,6 +367,6 @@ func (w *Watcher) reconcileMissing(i *informer) {
 // goneAll tells that no object of a kind exists any more, because the kind does not.
 func (w *Watcher) goneAll(kind schema.GroupKind) {
 	for _, id := range w.targets.Live(kind, metav1.NamespaceAll) {
-		w.sawDeleted(id, false)
+		w.sawDeleted(id, "", false)
 	}
 }

@@ -32,6 +32,7 @@ func (w *Watcher) judge(claim target.Claim, id target.Identity, body runtime.Obj
 	}
 	if w.board.assess(claim, id, via, a) {
 		w.markStatus(claim.Workload)
+		w.markTree(claim.Workload)
 	}
 }
 

@@ -115,7 +115,7 @@ func (w *world) leftovers() string {
 	defer w.watcher.board.mu.Unlock()
 	left := map[string]int{
 		"kinds": len(w.watcher.kinds), "tracked": len(w.watcher.tracked), "tombstones": len(w.watcher.graves.pending),
-		"flapping": len(w.watcher.flapping), "posted": len(w.watcher.posted), "announced": len(w.watcher.announced),
+		"flapping": len(w.watcher.flapping), "posted": len(w.watcher.posted), "trees": len(w.watcher.trees), "announced": len(w.watcher.announced),
 		"offers": len(w.watcher.offers.of), "board": len(w.watcher.board.workloads), "informers": len(w.watcher.pool.all(func(*informer) bool { return true })),
 	}
 	for what, n := range left {

@@ -34,13 +34,13 @@ func (w *Watcher) handler(i *informer) cache.ResourceEventHandler {
 				return
 			}
 			if was.GetUID() != is.GetUID() { // the deletion in between was missed
-				w.sawDeleted(identityOf(kind, was), true)
+				w.sawDeleted(identityOf(kind, was), was.GetResourceVersion(), true)
 			}
 			w.sawObject(kind, obj)
 		},
 		DeleteFunc: func(obj any) {
 			if o, err := unwrap(obj); err == nil {
-				w.sawDeleted(identityOf(kind, o), true)
+				w.sawDeleted(identityOf(kind, o), o.GetResourceVersion(), true)
 			}
 		},
 	}
@@ -62,8 +62,9 @@ func (w *Watcher) sawObject(kind schema.GroupKind, obj any) {
 	w.lookups.want(w.targets.Missing(found.Identity))
 }
 
-// sawDeleted keeps a tombstone for a worker to report.
-func (w *Watcher) sawDeleted(id target.Identity, certain bool) {
+// sawDeleted keeps a tombstone for a worker to report, with the last version that is known; empty if none is.
+func (w *Watcher) sawDeleted(id target.Identity, version string, certain bool) {
+	w.graves.sawVersion(id.UID, version)
 	if w.graves.bury(id, certain) {
 		w.objects.Add(id.Ref)
 	}
@@ -113,12 +114,13 @@ func (w *Watcher) reportGone(gone target.Identity, claims []target.Claim) {
 	w.forgetEnds(gone.UID)
 	w.bodies.drop(gone.UID)
 	for _, claim := range claims {
-		op := observe.Operation{Claim: claim, Object: gone, Deleted: true}
+		op := observe.Operation{Claim: claim, Object: gone, ResourceVersion: w.graves.version(gone.UID), Deleted: true}
 		w.sink.Offer(op)
 		w.sink.Forget(op.Key())
 		w.offers.remove(offer{claim, gone})
 		w.board.drop(claim, gone)
 		w.markStatus(claim.Workload)
+		w.markTree(claim.Workload)
 		if claim.Listed {
 			w.changed(claim.Workload)
 		}
@@ -132,6 +134,7 @@ func (w *Watcher) report(ctx context.Context, current target.Identity, claim tar
 		return err
 	}
 	if w.offers.add(offer{claim, current}) {
+		w.markTree(claim.Workload)
 		for _, known := range w.targets.Known(current.UID) {
 			w.memory.object(known)
 		}
@@ -227,6 +230,7 @@ func (w *Watcher) withdrawOthers(current target.Identity, ref target.Ref, claims
 		if !slices.ContainsFunc(kept, func(o offer) bool { return o.standing() == old.standing() }) {
 			w.board.drop(old.claim, old.object)
 			w.markStatus(old.claim.Workload)
+			w.markTree(old.claim.Workload)
 		}
 		if !slices.ContainsFunc(kept, func(o offer) bool { return o.key() == old.key() }) {
 			w.sink.Withdraw(old.key())

@@ -56,8 +56,8 @@ func TestOrderOfArrivalDoesNotMatter(t *testing.T) {
 			w.expectLives(target.Ref{Kind: "Pod", Namespace: w.namespace, Name: "web"}, "[1]")
 			w.expectState(wl, 0, target.Present, "")
 			ev := w.sink.events("Arrived")[0]
-			if ev.Message != "Pod web: it happened" || ev.Time.IsZero() {
-				t.Errorf("the Event's message is %q at %s, expected the Pod's name in it and a true time", ev.Message, ev.Time)
+			if ev.Involved.Name != "web" || ev.InvolvedUID == "" || !ev.Derived || ev.Time.IsZero() {
+				t.Errorf("the Event is %+v, expected the Pod in it and a true time", ev)
 			}
 		})
 	}

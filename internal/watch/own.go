@@ -147,6 +147,9 @@ func (w *Watcher) Announce(workload string, change target.Change) {
 	}
 	w.announced[workload] = ev
 	w.sink.Offer(ev)
+	if last := w.posted[wl.Instance]; w.round.Load() != 0 && last.status == change.To && last.since.IsZero() {
+		w.markStatus(workload) // since when is known now
+	}
 	if before.UID != "" && before.UID != ev.UID {
 		w.sink.Forget(before.Key())
 	}

@@ -81,6 +81,7 @@ func TestEndsOfContainers(t *testing.T) {
 	want := observe.Event{
 		Workload: wl.Instance, ResourceID: wl.Resources[0].ID, UID: uid(1), ResourceVersion: got.ResourceVersion,
 		Involved: target.Ref{Kind: "Pod", Namespace: w.namespace, Name: "web-1"}, Type: "Warning", Reason: "OOMKilled",
+		InvolvedUID: p.GetUID(), InvolvedVersion: "v1",
 		Message: "Pod web-1: container app ended with exit code 137 (OOMKilled): it needed more memory than it may have",
 		Time:    endedAt(1), Early: true,
 	}

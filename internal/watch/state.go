@@ -79,6 +79,7 @@ func (k *kind) publish() {
 	for _, name := range workloads {
 		k.w.changed(name)
 		k.w.markStatus(name)
+		k.w.markTree(name)
 	}
 	// An Event that knows its object by name only had to wait for this.
 	k.w.dispatch(k.w.targets.Listed(k.gvk.GroupKind()))

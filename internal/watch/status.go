@@ -125,6 +125,7 @@ func (w *Watcher) reconcileWorkloads() {
 		parts[wl.Instance] = append(parts[wl.Instance], name)
 		if old, ok := w.tracked[name]; !ok || old.Instance != wl.Instance || !slices.Equal(old.Resources, wl.Resources) {
 			w.markStatus(name)
+			w.treeOfInstance(wl.Instance).changed = true
 		}
 		if w.flapping[name] == nil {
 			w.flapping[name] = &health.Flapping{}
@@ -132,10 +133,14 @@ func (w *Watcher) reconcileWorkloads() {
 	}
 	for name, old := range w.tracked {
 		if len(parts[old.Instance]) == 0 {
-			key := observe.Status{Workload: old.Instance}.Key()
-			w.sink.Withdraw(key)
-			w.sink.Forget(key)
+			for _, key := range []observe.Key{
+				observe.Status{Workload: old.Instance}.Key(), observe.Tree{Workload: old.Instance}.Key(),
+			} {
+				w.sink.Withdraw(key)
+				w.sink.Forget(key)
+			}
 			delete(w.posted, old.Instance)
+			delete(w.trees, old.Instance)
 		}
 		if _, ok := declared[name]; !ok {
 			w.board.forget(name)
@@ -143,6 +148,7 @@ func (w *Watcher) reconcileWorkloads() {
 			w.forgetChange(name)
 			for _, other := range parts[old.Instance] { // what is left of its instance
 				w.markStatus(other)
+				w.treeOfInstance(old.Instance).changed = true
 			}
 		}
 	}
@@ -151,8 +157,10 @@ func (w *Watcher) reconcileWorkloads() {
 
 // post is what was offered last of an instance's status, and when.
 type post struct {
-	status string
-	at     time.Time
+	status, version string
+	delivery        observe.Delivery
+	since           time.Time // when the status became what it is; zero if that is not known
+	at              time.Time
 }
 
 // reconcileStatus reports the verdict on a workload's instance.
@@ -163,6 +171,7 @@ func (w *Watcher) reconcileStatus(_ context.Context, workload string) error {
 	w.mu.Unlock()
 	if status, ok := w.status(instance); ok {
 		w.postStatus(workload, status)
+		w.postTree(workload, instance)
 	}
 	w.changed(workload)
 	return nil
@@ -196,12 +205,19 @@ func (w *Watcher) postStatus(workload string, status observe.Status) {
 		return
 	}
 	now, last := w.now(), w.posted[status.Workload]
-	if last.status != status.Status {
+	if last.version != status.Version() {
 		if wait := last.at.Add(w.config.StatusInterval).Sub(now); !last.at.IsZero() && wait > 0 {
 			w.statuses.AddAfter(workload, wait)
 			return
 		}
-		w.posted[status.Workload] = post{status.Status, now}
+		since := status.Since
+		if last.status != "" && last.status != status.Status {
+			since = now.UTC()
+		}
+		if status.Round != 0 {
+			status.Since = since
+		}
+		w.posted[status.Workload] = post{status.Status, status.Version(), status.Delivery, since, now}
 	}
 	w.sink.Offer(status)
 }
@@ -229,6 +245,70 @@ func (w *Watcher) status(instance target.Instance) (observe.Status, bool) {
 	if len(parts) == 0 {
 		return out, false
 	}
-	out.Status = string(health.Worst(verdicts...).Status)
+	worst := health.Worst(verdicts...)
+	out.Status = string(worst.Status)
+	if out.Round = w.round.Load(); out.Round == 0 {
+		return out, true
+	}
+	out.Reason, out.Cause, out.Since = worst.Reason, worst.Message, w.statusSince(out, parts)
+	if w.config.Delivery != nil {
+		out.Delivery = w.config.Delivery(instance)
+	}
 	return out, true
+}
+
+// statusSince returns since when the status of an instance is what it is, as far as that was seen, or is announced of one
+// of its workloads; else zero.
+func (w *Watcher) statusSince(s observe.Status, parts []string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := w.posted[s.Workload]
+	if last.status != "" && last.status != s.Status {
+		return time.Time{} // it has just become so
+	}
+	since := last.since
+	for _, name := range parts {
+		if ev := w.announced[name]; last.since.IsZero() && ev.Reason == observe.ReasonWorkload+s.Status &&
+			(since.IsZero() || ev.Time.Before(since)) {
+			since = ev.Time
+		}
+	}
+	return since
+}
+
+// Detail tells whether the control plane takes all that is true of workloads, with causes and trees, or words only. Either
+// way all is offered anew: it may be another control plane.
+func (w *Watcher) Detail(on bool) {
+	w.mu.Lock()
+	if w.round.Store(0); on {
+		w.round.Store(max(w.now().UnixMicro(), w.rounds+1))
+		w.rounds = w.round.Load()
+	}
+	for _, t := range w.trees {
+		t.changed = true
+	}
+	for name := range w.tracked {
+		w.markStatus(name)
+	}
+	w.mu.Unlock()
+	if on {
+		w.Rejudge()
+	}
+}
+
+// recountEvery is how often it is looked whether a workload's reports are delivered as its status says.
+const recountEvery = 15 * time.Second
+
+// recount has the statuses told again whose counts of reports are not right any more.
+func (w *Watcher) recount() {
+	if w.round.Load() == 0 || w.config.Delivery == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, wl := range w.tracked {
+		if last, ok := w.posted[wl.Instance]; ok && last.delivery != w.config.Delivery(wl.Instance) {
+			w.markStatus(name)
+		}
+	}
 }

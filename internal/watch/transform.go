@@ -121,6 +121,7 @@ func trimEvent(ev *corev1.Event) *corev1.Event {
 		FirstTimestamp: ev.FirstTimestamp,
 		LastTimestamp:  ev.LastTimestamp,
 		Type:           ev.Type,
+		Count:          ev.Count,
 		EventTime:      ev.EventTime,
 		Series:         ev.Series,
 	}

@@ -81,8 +81,8 @@ func TestEventsAboutWhatCameAndWent(t *testing.T) {
 			for reason, resource := range want {
 				w.expectEvent(reason, wl.Resources[resource])
 			}
-			if ev := w.sink.events("Survived")[0]; ev.Message != "Pod web-66c6ccd947-bh2rs: it happened" {
-				t.Errorf("the Event's message is %q, expected the Pod's name in it", ev.Message)
+			if ev := w.sink.events("Survived")[0]; ev.Involved.Name != "web-66c6ccd947-bh2rs" || !ev.Derived {
+				t.Errorf("the Event is %+v, expected the Pod in it", ev)
 			}
 			for _, reason := range []string{"Strange", "Nameless"} {
 				if got := w.sink.events(reason); len(got) > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -44,6 +45,8 @@ type Config struct {
 	StatusInterval time.Duration
 	// Rules are the user's own for judging objects; nil for none.
 	Rules health.Rules
+	// Delivery tells what the control plane has not got of an instance's reports; nil for nothing.
+	Delivery func(target.Instance) observe.Delivery
 	// Patience is how long an informer that has synced may get nothing but errors before its kind is Unavailable.
 	Patience time.Duration
 	// AuditGrace is how far an informer's cache may be behind the API server.
@@ -102,11 +105,15 @@ type Watcher struct {
 	statuses workqueue.TypedRateLimitingInterface[string]
 	review   chan struct{} // capacity 1: look again at the Events about objects that are not known
 
+	round atomic.Int64 // of telling all that is true of workloads; 0 while the control plane takes words only
+
 	mu        sync.Mutex
+	rounds    int64 // the latest
 	kinds     map[schema.GroupVersionKind]*kind
 	tracked   map[string]target.Workload // those whose status is reported
 	flapping  map[string]*health.Flapping
 	posted    map[target.Instance]post
+	trees     map[target.Instance]*treePost
 	announced map[string]observe.Event // the latest change of each workload's status
 	early     map[types.UID]struct{}   // Events that were there before this process watched
 	running   bool
@@ -132,6 +139,7 @@ func New(
 		tracked:  map[string]target.Workload{},
 		flapping: map[string]*health.Flapping{},
 		posted:   map[target.Instance]post{},
+		trees:    map[target.Instance]*treePost{},
 		bodies:   newBodies(),
 		early:    map[types.UID]struct{}{},
 		memory:   newMemory(store),
@@ -168,6 +176,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 
 	prune := time.NewTicker(time.Minute)
 	defer prune.Stop()
+	recount := time.NewTicker(recountEvery)
+	defer recount.Stop()
 	var declared uint64
 	for ctx.Err() == nil {
 		if g := w.targets.Generation(); g != declared || !w.started() {
@@ -182,6 +192,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.dispatch(w.targets.Drain())
 		case <-w.review:
 			w.reviewUnseen()
+		case <-recount.C:
+			w.recount()
 		case now := <-prune.C:
 			w.targets.Prune(now)
 			w.graves.prune()
