@@ -28,10 +28,12 @@ DEEPCOPY_FILE = zz_generated.deepcopy.go
 
 # Tests in these packages start whole control planes: one package at a time, and never from the cache, which
 # does not know the binaries that they run.
-CLUSTER_TESTS = ./hack/... $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults)
+CLUSTER_TESTS = ./hack/... $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults -e /internal/e2e/browser)
 # These have a cluster for each test, and mostly wait: 5 to 7 minutes on two cores. They need Linux, root and /dev/fuse,
 # for disks that are small or fail.
 FAULT_TESTS   = ./internal/e2e/faults
+# These drive a browser: chromium, npm for axe-core.
+BROWSER_TESTS = ./internal/e2e/browser
 # These need a real node besides: Linux, root, containerd.
 NODE_TESTS    = ./internal/e2e/node/...
 # The others, started by the shell of a recipe.
@@ -68,6 +70,16 @@ record: ## Record what the API server holds of workloads on a real node into int
 	@$(GOBUILD) -o bin/record ./hack/cmd/record
 	@exec bin/record $(ARGS)
 
+.PHONY: bench-api
+bench-api: ## Measure the control-plane API with a fleet of 1,000 agents and 10 million Events; see docs/scale.md
+	@$(GOBUILD) -o bin/benchapi ./hack/cmd/benchapi
+	@exec bin/benchapi $(ARGS)
+
+.PHONY: screenshots
+screenshots: ## Make the pictures of the page in docs/images anew: `make browser-packages`
+	@$(GOBUILD) -o bin/screenshots ./hack/cmd/screenshots
+	@exec bin/screenshots $(ARGS)
+
 ##@ Build
 
 .PHONY: build
@@ -96,7 +108,9 @@ WITHOUT =
 test: $(filter-out $(WITHOUT),unit e2e test-faults) ## Run every test that needs no real node, with the race detector
 
 .PHONY: unit
-unit: cluster-binaries ## Run the tests that need no more than an API server
+unit: cluster-binaries ## Run the tests that need no more than an API server, and PostgreSQL if there is one
+	@for server in "$$(command -v postgres)" /usr/lib/postgresql/*/bin/postgres; do [ ! -x "$$server" ] || exit 0; done; \
+	echo '*** There is no PostgreSQL here: the control-plane API is tested on SQLite only. `make postgres-packages` installs it. ***'
 	$(GO) test -race -timeout 15m -parallel 8 $(UNIT_TESTS)
 
 .PHONY: e2e
@@ -117,6 +131,18 @@ test-node: ## Run the tests on a real node: Linux, root, `make node-packages`
 	@$(GOBUILD) -o bin/cluster ./hack/cmd/cluster
 	@bin/cluster --build-only --node real
 	$(GO) test -race -timeout 30m -count 1 $(NODE_TESTS)
+
+.PHONY: test-browser
+test-browser: ## Run the tests of the page in a browser: `make browser-packages`
+	$(GO) test -race -timeout 20m -count 1 $(BROWSER_TESTS)
+
+.PHONY: browser-packages
+browser-packages: ## Install what they need: chromium from Debian's packages, axe-core from npm's
+	hack/browser-packages.sh
+
+.PHONY: postgres-packages
+postgres-packages: ## Install PostgreSQL for the tests on it, from Debian's packages
+	hack/postgres-packages.sh
 
 .PHONY: node-packages
 node-packages: ## Install what a real node needs: containerd, runc and network plugins, from Debian's packages

@@ -1,0 +1,62 @@
+// Command benchapi measures the control-plane API from outside, with the load of a fleet: agents that report, and
+// people who look at the board. It runs bin/controlplane on a database of its own, and prints the figures as a Markdown
+// table. "make bench-api" runs it; docs/scale.md has the results.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// size is what is measured.
+type size struct {
+	agents    int
+	resources int // of all agents
+	events    int // of all agents, before the steady load begins
+	writers   int // sets that are on their way at a time while events are filled in
+	viewers   int
+	steady    time.Duration
+	period    time.Duration // of an agent's sets in the steady load
+}
+
+func (s size) validate() error {
+	switch {
+	case s.agents < 1 || s.writers < 1 || s.viewers < 1:
+		return errors.New("--agents, --writers and --viewers: give 1 or more")
+	case s.resources < s.agents*workloadsOfAgent:
+		return fmt.Errorf("--resources: give %d or more for each agent", workloadsOfAgent)
+	case s.events < 0 || s.steady <= 0 || s.period <= 0:
+		return errors.New("--events, --steady, --period: give 0 or more Events, and durations above 0")
+	}
+	return nil
+}
+
+func main() {
+	var s size
+	var database string
+	flag.IntVar(&s.agents, "agents", 1000, "agents that report")
+	flag.IntVar(&s.resources, "resources", 100_000, "resources of all agents")
+	flag.IntVar(&s.events, "events", 10_000_000, "Events that are stored before the steady load")
+	flag.IntVar(&s.writers, "writers", 8, "report sets that are on their way at a time while these are stored")
+	flag.IntVar(&s.viewers, "viewers", 10, "people who look at the board in the steady load")
+	flag.DurationVar(&s.steady, "steady", time.Minute, "how long the steady load lasts")
+	flag.DurationVar(&s.period, "period", 10*time.Second, "how often an agent sends in the steady load")
+	flag.StringVar(&database, "database", "postgres", "postgres: a private PostgreSQL; sqlite: a file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := s.validate()
+	if err == nil {
+		err = bench(ctx, s, database)
+	}
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "benchapi:", err)
+		os.Exit(1)
+	}
+}
