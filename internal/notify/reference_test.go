@@ -62,7 +62,7 @@ func TestTheReferenceServerTakesSets(t *testing.T) {
 	}
 	var rows controlplane.Response[row]
 	ask(t, http.MethodGet, s.URL()+"/v0/workload-events", "", &rows)
-	if len(rows.Data) != 1 || rows.Data[0].Message != "message 6" {
+	if len(rows.Data) != 1 || rows.Data[0].Message != "Pod web-1: message 6" {
 		t.Errorf("the Events are %+v", rows.Data)
 	}
 	ask(t, http.MethodGet, fmt.Sprintf("%s/v0/workload-resource-instances/%d", s.URL(), resource), "", &rows)
