@@ -121,6 +121,7 @@ func TestTreesAreSpacedAndOfferedOnChangeOnly(t *testing.T) {
 	w.watcher.Detail(true)
 	w.run()
 	w.create(configMap("conf"))
+	begin := time.Now()
 	wl := w.track("web", "v1 ConfigMap conf")
 	w.expectTree(wl, "ConfigMap conf Healthy Present")
 	statuses := []health.Status{health.Reconciling, health.Healthy}
@@ -135,13 +136,9 @@ func TestTreesAreSpacedAndOfferedOnChangeOnly(t *testing.T) {
 	w.watcher.Rejudge()
 	w.expectTree(wl, "ConfigMap conf Unhealthy Present")
 	_, times := w.sink.trees(wl.Instance)
-	for i := 1; i < len(times); i++ {
-		if gap := times[i].Sub(times[i-1]); gap < config.StatusInterval*3/4 {
-			t.Errorf("a tree comes %s after the one before", gap)
-		}
-	}
-	if len(times) < 3 {
-		t.Errorf("%d trees were offered", len(times))
+	took := time.Since(begin)
+	if most := int(took/config.StatusInterval) + 2; len(times) < 3 || len(times) > most {
+		t.Errorf("%d trees were offered in %s, want 3 at least and %d at most", len(times), took, most)
 	}
 	w.during(1500*time.Millisecond, func() string {
 		_, again := w.sink.trees(wl.Instance)
