@@ -157,6 +157,11 @@ func newSender(o *options, clients *watch.Clients) (notify.Sender, *notify.Link,
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if !o.reportSets {
+		api := notify.NewAPI(client)
+		o.outbox.Carries, o.outbox.Adopts = api.Carries, true
+		return notify.OneByOne(api), nil, client, nil
+	}
 	self := notify.Self{ClusterName: o.clusterName, Version: versionText(), ClusterUID: clients.ClusterUID}
 	link := notify.NewLink(client, self, notify.NewLinkMetrics(metrics.Registry), ctrl.Log.WithName("link"))
 	o.outbox.Carries, o.outbox.Adopts = link.Carries, true
