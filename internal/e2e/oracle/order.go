@@ -15,7 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// Write is a request to change something that the control plane answered with success.
+// Write is a request of v0 to change something, or what stands for it in a report set: see [Told].
 type Write struct {
 	Method, Path string
 	Body         []byte

@@ -27,6 +27,7 @@ const (
 	HelmWorkloadInstances     = "helm-workload-instances"
 	WorkloadResourceInstances = "workload-resource-instances"
 	WorkloadEvents            = "workload-events"
+	WorkloadReportSets        = "workload-report-sets"
 )
 
 // Create makes an object and returns its ID.

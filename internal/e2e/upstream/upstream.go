@@ -94,25 +94,38 @@ func (u *Upstream) Register(ctx context.Context, w Workload) (Deployed, error) {
 	}
 	d.InstanceID = id
 	for _, obj := range w.Objects {
-		gvk := obj.GroupVersionKind()
-		res := v1alpha1.WorkloadResourceInstance{
-			Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: obj.GetName(), Namespace: obj.GetNamespace(),
-		}
-		if w.Type == v1alpha1.WorkloadTypeInstance {
-			definition, err := json.Marshal(obj)
-			if err != nil {
-				return d, fmt.Errorf("register %s %s: %w", gvk.Kind, obj.GetName(), err)
-			}
-			res.ThreeportID, err = u.API.Create(ctx, WorkloadResourceInstances, map[string]any{
-				"WorkloadInstanceID": id, "JSONDefinition": json.RawMessage(definition),
-			})
-			if err != nil {
-				return d, fmt.Errorf("register %s %s: %w", gvk.Kind, obj.GetName(), err)
-			}
+		res, err := u.RegisterResource(ctx, d, obj)
+		if err != nil {
+			return d, err
 		}
 		d.Resources = append(d.Resources, res)
 	}
 	return d, nil
+}
+
+// RegisterResource creates an instance of one more resource of a workload in the control plane, unless that is a Helm
+// workload, and returns how the ThreeportWorkload is to list it.
+func (u *Upstream) RegisterResource(
+	ctx context.Context, of Deployed, obj *unstructured.Unstructured,
+) (v1alpha1.WorkloadResourceInstance, error) {
+	gvk := obj.GroupVersionKind()
+	res := v1alpha1.WorkloadResourceInstance{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: obj.GetName(), Namespace: obj.GetNamespace(),
+	}
+	if of.Type != v1alpha1.WorkloadTypeInstance {
+		return res, nil
+	}
+	definition, err := json.Marshal(obj)
+	if err != nil {
+		return res, fmt.Errorf("register %s %s: %w", gvk.Kind, obj.GetName(), err)
+	}
+	res.ThreeportID, err = u.API.Create(ctx, WorkloadResourceInstances, map[string]any{
+		"WorkloadInstanceID": of.InstanceID, "JSONDefinition": json.RawMessage(definition),
+	})
+	if err != nil {
+		return res, fmt.Errorf("register %s %s: %w", gvk.Kind, obj.GetName(), err)
+	}
+	return res, nil
 }
 
 // Deploy registers a workload, creates its objects, and then its ThreeportWorkload.
