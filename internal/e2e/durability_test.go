@@ -25,7 +25,7 @@ func TestDeletedWhileDownIsReportedAtStart(t *testing.T) {
 	d := w.deploy("web", configMap("kept"), configMap("deleted"), configMap("again"), deployment("web", 2))
 	w.expectStatus(d, "Healthy")
 	w.agree(tracked(d)...)
-	before := len(w.proxy.sent("", "/"))
+	before := len(w.proxy.sent())
 	w.agent.Kill()
 
 	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[1]))
@@ -37,15 +37,15 @@ func TestDeletedWhileDownIsReportedAtStart(t *testing.T) {
 	w.agree(tracked(d)...)
 
 	var said []string
-	for _, r := range w.proxy.sent("PATCH", rowPath(d, 2))[1:] {
+	for _, r := range w.proxy.told(rowPath(d, 2))[1:] {
 		said = append(said, operationIn(r))
 	}
 	if got := strings.Join(said, ", "); got != "DELETED, ADDED" {
 		t.Errorf("of the object that was created again the agent said %s", got)
 	}
-	for _, r := range w.proxy.sent("", "/")[before:] {
-		if r.method == "PATCH" && strings.HasPrefix(r.path, rowPath(d, 0)) || r.method == "POST" && strings.Contains(string(r.body), "Scheduled") {
-			t.Errorf("the restarted agent repeated %s %s, which the control plane has", r.method, r.path)
+	for _, r := range w.proxy.sent()[before:] {
+		if r.tells(rowPath(d, 0)) || strings.Contains(string(r.body), "Scheduled") {
+			t.Errorf("the restarted agent repeated %s %s %.300s, which the control plane has", r.method, r.path, r.body)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestRecreatedObjectOutlivesRestarts(t *testing.T) {
 	}
 	w.expectStatus(d, "Healthy")
 	w.agree(tracked(d)...)
-	before := len(w.proxy.sent("PATCH", rowPath(d, 0)))
+	before := len(w.proxy.told(rowPath(d, 0)))
 	for range 8 {
 		w.must(w.agent.Stop(40 * time.Second))
 		w.restart(state)
@@ -75,7 +75,7 @@ func TestRecreatedObjectOutlivesRestarts(t *testing.T) {
 		w.expectState(d, 0, v1alpha1.ResourcePresent, "")
 		w.expectState(d, 1, v1alpha1.ResourcePresent, "")
 	}
-	if more := w.proxy.sent("PATCH", rowPath(d, 0))[before:]; len(more) > 0 {
+	if more := w.proxy.told(rowPath(d, 0))[before:]; len(more) > 0 {
 		t.Errorf("after restarts the agent said %s of an object that did not change", operationIn(more[0]))
 	}
 	w.expectStatus(d, "Healthy")
@@ -89,7 +89,7 @@ func TestKilledAgentLosesAndDoublesNothing(t *testing.T) {
 	for i := range 10 {
 		w.patch(d.Objects[0], fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"turn":"%d"}}}}}`, i))
 		w.eventually(patience, "the agent to report something", func() error {
-			if n := len(w.proxy.sent("POST", "/v0/workload-events")); n <= i {
+			if n := len(w.proxy.told("/v0/workload-events")); n <= i {
 				return fmt.Errorf("%d Events were reported", n)
 			}
 			return nil

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 )
 
 // memoryHolds searches all writable memory of a process for a text, as a dump of it would (Linux).
@@ -76,10 +78,10 @@ func expectWithout(t *testing.T, place string, text []byte, secrets ...string) {
 	}
 }
 
-// operationIn returns the LastOperation that a request tells.
-func operationIn(r request) string {
+// operationIn returns the LastOperation that the control plane is told.
+func operationIn(w oracle.Write) string {
 	var body struct{ LastOperation string }
-	if err := json.Unmarshal(r.body, &body); err != nil {
+	if err := json.Unmarshal(w.Body, &body); err != nil {
 		return err.Error()
 	}
 	return body.LastOperation

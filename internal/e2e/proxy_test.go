@@ -9,17 +9,42 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/threeport/threeport-agent/internal/e2e/oracle"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // request is what the agent sent.
 type request struct {
 	method, path string
-	body         []byte
+	body         []byte         // without its encoding
+	told         []oracle.Write // what it is to change, one by one, in v0's words: a report set has many
+}
+
+// newRequest reads what the agent sent, and leaves the request as it was.
+func newRequest(req *http.Request) (request, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return request{}, err
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	r := request{method: req.Method, path: req.URL.RequestURI()}
+	if r.body, err = oracle.Decoded(body, req.Header.Get("Content-Encoding")); err != nil || r.method == http.MethodGet {
+		return r, err
+	}
+	r.told, err = oracle.Told(oracle.Write{Method: r.method, Path: r.path, Body: r.body})
+	return r, err
+}
+
+// tells reports whether a request is to change a row, by its path in v0.
+func (r request) tells(path string) bool {
+	return slices.ContainsFunc(r.told, func(w oracle.Write) bool { return w.Path == path })
 }
 
 // proxy stands between the agent and the control plane: it records what is sent, and fails on demand.
@@ -40,19 +65,15 @@ func newProxy(t *testing.T, backend string) *proxy {
 	p := &proxy{}
 	forward := httputil.NewSingleHostReverseProxy(target)
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		body, err := io.ReadAll(req.Body)
+		r, err := newRequest(req)
 		if err != nil {
-			return
+			panic(http.ErrAbortHandler) // the request was cut off
 		}
-		req.Body = io.NopCloser(bytes.NewReader(body))
-		status, header := p.record(request{req.Method, req.URL.RequestURI(), body})
+		status, header := p.record(r)
 		if status != 0 {
 			maps.Copy(rw.Header(), header)
 			rw.WriteHeader(status)
-			_ = json.NewEncoder(rw).Encode(map[string]any{
-				"Meta": map[string]any{}, "Data": nil,
-				"Status": map[string]any{"code": status, "message": http.StatusText(status), "error": "injected by the test"},
-			})
+			_ = json.NewEncoder(rw).Encode(upstream.Refusal(r.path, status, "injected by the test"))
 			return
 		}
 		forward.ServeHTTP(rw, req)
@@ -79,14 +100,36 @@ func (p *proxy) failWith(fault func(request) (int, http.Header)) {
 	p.fault = fault
 }
 
-// sent returns the requests so far whose method and path begin so.
-func (p *proxy) sent(method, path string) []request {
+// isHeartbeat reports whether a request tells no more than that the agent is there.
+func (r request) isHeartbeat() bool { return r.method == http.MethodPost && len(r.told) == 0 }
+
+// sent returns the requests so far.
+func (p *proxy) sent() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var out []request
-	for _, r := range p.requests {
-		if (method == "" || r.method == method) && strings.HasPrefix(r.path, path) {
-			out = append(out, r)
+	return slices.Clip(p.requests)
+}
+
+// refusals counts the requests that tell of a row and of nothing else: of a set that is refused, each half is sent, until
+// what is at fault is alone.
+func (p *proxy) refusals(path string) int {
+	n := 0
+	for _, r := range p.sent() {
+		if r.tells(path) && len(r.told) == 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// told returns what the control plane was told so far, in v0's words, of rows whose path begins so.
+func (p *proxy) told(path string) []oracle.Write {
+	var out []oracle.Write
+	for _, r := range p.sent() {
+		for _, w := range r.told {
+			if strings.HasPrefix(w.Path, path) {
+				out = append(out, w)
+			}
 		}
 	}
 	return out

@@ -165,7 +165,7 @@ func TestWatchedNamespacesAreTheConfiguredOnes(t *testing.T) {
 	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
 	w.expectState(d, 1, v1alpha1.ResourceForbidden, "namespace default is not among those that the agent watches")
 	w.eventually(patience, "a report of the Deployment", func() error {
-		if len(w.proxy.sent("PATCH", rowPath(d, 0))) == 0 {
+		if len(w.proxy.told(rowPath(d, 0))) == 0 {
 			return fmt.Errorf("there is none")
 		}
 		return nil

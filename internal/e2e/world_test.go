@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -37,6 +38,8 @@ var shared struct {
 	controlAPI string
 }
 
+var strictV0 = flag.Bool("strict-v0", false, "let the control plane be no better than Threeport's own, so that the agent delivers as v0 has it")
+
 func TestMain(m *testing.M) {
 	code, err := runMain(m)
 	if err != nil {
@@ -47,6 +50,7 @@ func TestMain(m *testing.M) {
 }
 
 func runMain(m *testing.M) (code int, err error) {
+	flag.Parse()
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "threeport-e2e-")
 	if err != nil {
@@ -134,8 +138,7 @@ func newWorldWithoutAgent(t *testing.T) *world {
 	t.Cleanup(cancel)
 	w := &world{T: t, ctx: ctx, user: shared.agentUser, binary: shared.agent}
 	api, err := process.Start(shared.controlAPI, nil, []string{
-		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=sqlite::memory:",
-		"--strict-v0", // nothing may rely on what the reference API does better
+		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=sqlite::memory:", fmt.Sprintf("--strict-v0=%t", *strictV0),
 	})
 	w.must(err)
 	w.controlPlane = api
