@@ -41,7 +41,7 @@ func TestBadNetwork(t *testing.T) {
 		l.up()
 	}
 	load.stop()
-	w.agree(75 * time.Second)
+	w.agree(patience)
 }
 
 // Connections are forgotten on the way: nobody is told, and nothing comes any more. On a watch that has to be noticed
@@ -57,7 +57,7 @@ func TestHalfOpenConnections(t *testing.T) {
 			w.start("--kubeconfig="+w.kubeconfig(w.cluster.agentUser, toCluster.address), "--threeport-api-server="+toAPI.address)
 			objects := w.deployWeb()
 			load := w.startLoad(seed(t), 20, objects)
-			w.await(30*time.Second, 30, "before the connections freeze", func(r request) bool { return r.write() && r.accepted })
+			w.await(patience, 30, "before the connections freeze", func(r request) bool { return r.write() && r.accepted })
 			if reason == "to the cluster" {
 				toCluster.freeze()
 			} else {
@@ -71,7 +71,7 @@ func TestHalfOpenConnections(t *testing.T) {
 			load.paused.Store(false)
 			w.let(2 * time.Second)
 			load.stop()
-			w.agree(60 * time.Second)
+			w.agree(patience)
 		})
 	}
 }
@@ -94,7 +94,7 @@ func TestAPIServerRestarted(t *testing.T) {
 	}
 	w.let(3 * time.Second)
 	load.stop()
-	w.agree(90 * time.Second)
+	w.agree(patience)
 }
 
 // awaitOracle waits until the test's own watch works again.
@@ -103,7 +103,7 @@ func (w *world) awaitOracle(obj *unstructured.Unstructured) {
 	changed := w.change(obj)
 	events := w.oracle.EventCount()
 	w.happen(obj, fmt.Sprintf("probe-%d", events))
-	w.eventually(60*time.Second, "the test's own watch to work", func() error {
+	w.eventually(patience, "the test's own watch to work", func() error {
 		if !w.oracle.Saw(changed.GetUID(), changed.GetResourceVersion()) || w.oracle.EventCount() <= events {
 			return fmt.Errorf("it has not seen the latest change")
 		}
@@ -118,17 +118,17 @@ func TestCompaction(t *testing.T) {
 	w.start()
 	objects := w.deployWeb()
 	load := w.startLoad(seed(t), 20, objects)
-	w.await(30*time.Second, 20, "before the API server is away", func(r request) bool { return r.write() && r.accepted })
+	w.await(patience, 20, "before the API server is away", func(r request) bool { return r.write() && r.accepted })
 	w.toCluster.down()
 	version := w.get(objects[0]).GetResourceVersion()
 	w.let(2 * time.Second)
 	w.remove(objects[1])
 	w.happen(w.create(configMap("more")), "of-the-second")
-	w.eventually(30*time.Second, "the version to be forgotten", func() error { return w.forgotten(version) })
+	w.eventually(patience, "the version to be forgotten", func() error { return w.forgotten(version) })
 	w.toCluster.up()
 	w.let(2 * time.Second)
 	load.stop()
-	w.agree(75 * time.Second)
+	w.agree(patience)
 }
 
 // forgotten expects that a watch from a version is answered with 410 Gone.
@@ -168,35 +168,35 @@ func TestCRDGoneAndBack(t *testing.T) {
 	crd := w.installShops()
 	d := w.deploy("shop", configMap("conf"), shop)
 	w.happen(w.get(d.Objects[1]), "opened")
-	w.agree(30 * time.Second)
+	w.agree(patience)
 
 	w.remove(crd)
 	w.expectState(d.Name, 1, v1alpha1.ResourceKindNotInstalled)
 	w.expectState(d.Name, 0, v1alpha1.ResourcePresent)
 	changed := w.change(d.Objects[0])
-	w.eventually(10*time.Second, "the change of another kind", func() error { return w.has(0, changed.GetResourceVersion()) })
-	w.agree(30 * time.Second)
+	w.eventually(patience, "the change of another kind", func() error { return w.has(0, changed.GetResourceVersion()) })
+	w.agree(patience)
 
 	w.installShops()
 	w.happen(w.create(shop), "opened-again")
 	w.change(d.Objects[1])
 	w.expectState(d.Name, 1, v1alpha1.ResourcePresent)
-	w.agree(90 * time.Second)
+	w.agree(patience)
 	w.remove(crd)
 	w.expectState(d.Name, 1, v1alpha1.ResourceKindNotInstalled) // by then the test's own watch has seen it too
-	w.agree(60 * time.Second)
+	w.agree(patience)
 }
 
 // installShops installs a kind, and lets the oracle watch it.
 func (w *world) installShops() *unstructured.Unstructured {
 	w.Helper()
 	var crd *unstructured.Unstructured
-	w.eventually(30*time.Second, "the kind to be installed", func() error {
+	w.eventually(patience, "the kind to be installed", func() error {
 		var err error
 		crd, err = w.upstream.Create(w.ctx, w.object(shopCRD)) // it may just be going
 		return err
 	})
-	w.eventually(30*time.Second, "the kind to be served", func() error {
+	w.eventually(patience, "the kind to be served", func() error {
 		_, err := w.client.Discovery().ServerResourcesForGroupVersion("faults.example.com/v1")
 		return err
 	})
@@ -208,7 +208,7 @@ func (w *world) installShops() *unstructured.Unstructured {
 // expectState waits until a workload's status says something of a listed resource.
 func (w *world) expectState(name string, resource int, want v1alpha1.ResourceState) {
 	w.Helper()
-	w.eventually(60*time.Second, fmt.Sprintf("state %s of resource %d", want, resource), func() error {
+	w.eventually(patience, fmt.Sprintf("state %s of resource %d", want, resource), func() error {
 		resources := w.status(name).Status.Resources
 		if len(resources) <= resource || resources[resource].State != want {
 			return fmt.Errorf("the resources are %+v", resources)
@@ -223,7 +223,7 @@ func TestPermissionGoneAndBack(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", configMap("conf"), deployment)
 	w.happen(w.get(d.Objects[0]), "before")
-	w.agree(30 * time.Second)
+	w.agree(patience)
 
 	role, err := w.client.RbacV1().ClusterRoles().Get(w.ctx, "threeport-agent", metav1.GetOptions{})
 	w.must(err)
@@ -239,11 +239,11 @@ func TestPermissionGoneAndBack(t *testing.T) {
 	w.change(d.Objects[0])
 	w.happen(w.get(d.Objects[0]), "while-it-may-not-see")
 	changed := w.change(d.Objects[1])
-	w.eventually(60*time.Second, "the change of another kind", func() error { return w.has(1, changed.GetResourceVersion()) })
+	w.eventually(patience, "the change of another kind", func() error { return w.has(1, changed.GetResourceVersion()) })
 
 	w.permit("*", "*")
 	w.expectState(d.Name, 0, v1alpha1.ResourcePresent)
-	w.agree(75 * time.Second)
+	w.agree(patience)
 }
 
 // permit says what the agent's role lets it list and watch besides ThreeportWorkloads.

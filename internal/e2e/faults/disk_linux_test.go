@@ -32,9 +32,9 @@ func TestDiskFull(t *testing.T) {
 			}
 			w.start()
 			load := w.startLoad(seed(t), 20, w.deployWeb())
-			w.await(30*time.Second, 40, "before the disk is full", func(r request) bool { return r.write() && r.accepted })
+			w.await(patience, 40, "before the disk is full", func(r request) bool { return r.write() && r.accepted })
 			if !fromTheStart {
-				w.expectReady(15*time.Second, true)
+				w.expectReady(patience, true)
 				w.fill(filler)
 			}
 			w.outlive(load, "no space left on device", func() { w.must(os.Remove(filler)) })
@@ -59,8 +59,8 @@ func TestDiskFails(t *testing.T) {
 			disk := w.mountFailing()
 			w.start()
 			load := w.startLoad(seed(t), 20, w.deployWeb())
-			w.await(30*time.Second, 40, "before the disk fails", func(r request) bool { return r.write() && r.accepted })
-			w.expectReady(15*time.Second, true)
+			w.await(patience, 40, "before the disk fails", func(r request) bool { return r.write() && r.accepted })
+			w.expectReady(patience, true)
 			if c.atStart {
 				w.kill()
 			}
@@ -78,20 +78,20 @@ func TestDiskFails(t *testing.T) {
 func (w *world) outlive(load *load, says string, mend func()) {
 	w.Helper()
 	before := w.proxy.count(request.write)
-	w.expectReady(15*time.Second, false)
+	w.expectReady(patience, false)
 	w.expectDurable(metav1.ConditionFalse, says, 1)
-	w.await(30*time.Second, before+100, "while the disk takes nothing", request.write)
+	w.await(patience, before+100, "while the disk takes nothing", request.write)
 	load.paused.Store(true)
-	w.agree(30 * time.Second)
+	w.agree(patience)
 	load.paused.Store(false)
 
 	mend()
-	w.expectReady(60*time.Second, true)
+	w.expectReady(patience, true)
 	w.expectDurable(metav1.ConditionTrue, "outlives", 0)
 	w.kill()
 	w.start()
 	load.stop()
-	w.agree(60 * time.Second)
+	w.agree(patience)
 	if strings.Contains(w.agent.Output(), "was put aside") {
 		w.Error("the state on disk was not whole once the disk was mended")
 	}
@@ -100,7 +100,7 @@ func (w *world) outlive(load *load, says string, mend func()) {
 // expectDurable waits until the workload's status and the metric tell whether the state can be written.
 func (w *world) expectDurable(want metav1.ConditionStatus, says string, failing int) {
 	w.Helper()
-	w.eventually(45*time.Second, "condition Durable to be "+string(want), func() error {
+	w.eventually(patience, "condition Durable to be "+string(want), func() error {
 		condition := meta.FindStatusCondition(w.status(w.deployed[0].Name).Status.Conditions, v1alpha1.ConditionDurable)
 		if condition == nil || condition.Status != want || !strings.Contains(condition.Message, says) {
 			return fmt.Errorf("it is %+v", condition)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 )
@@ -25,12 +24,12 @@ func TestChangesWhileDown(t *testing.T) {
 				w.happen(w.get(obj), "before-"+obj.GetName())
 			}
 			set := w.createOwned(replicaSet, w.get(d.Objects[5]))
-			w.agree(30 * time.Second)
+			w.agree(patience)
 			w.kill()
 			if c.lost {
 				w.must(os.RemoveAll(w.state))
 			}
-			sent := w.proxy.count(anyRequest)
+			sent, taken := w.proxy.count(anyRequest), len(w.proxy.accepted())
 
 			w.change(d.Objects[1])
 			w.remove(d.Objects[2])
@@ -45,28 +44,28 @@ func TestChangesWhileDown(t *testing.T) {
 			w.remove(short)
 
 			w.start()
-			w.agree(60 * time.Second)
+			w.agree(patience)
 			for resource, want := range map[int]string{2: "DELETED", 3: "DELETED ADDED", 4: "DELETED ADDED"} {
-				if got := w.operations(resource, sent); got != want {
+				if got := w.operations(resource, taken); got != want {
 					t.Errorf("of %s the agent said %q afterwards, expected %q", d.Objects[resource].GetName(), got, want)
 				}
 			}
 			for _, r := range w.proxy.sent(anyRequest)[sent:] {
-				if r.write() && (strings.HasPrefix(r.path, rowPath(d, 0)) || strings.Contains(string(r.body), "before-")) {
-					t.Errorf("the agent sent %s %s %.200s, which the control plane has", r.method, r.path, r.body)
+				if r.tells(rowPath(d, 0)) || r.says("before-") {
+					t.Errorf("the agent sent %s %s %.200s, which the control plane has", r.method, r.path, r.told)
 				}
 			}
 		})
 	}
 }
 
-// operations returns what the control plane was told of a resource after a number of requests.
+// operations returns what the control plane was told of a resource after a number of writes.
 func (w *world) operations(resource, after int) string {
 	w.Helper()
 	var out []string
-	for _, r := range w.proxy.sent(anyRequest)[after:] {
-		if r.write() && r.accepted && r.path == rowPath(w.deployed[0], resource) {
-			out = append(out, operationIn(r.body))
+	for _, write := range w.proxy.accepted()[after:] {
+		if write.Path == rowPath(w.deployed[0], resource) {
+			out = append(out, operationIn(write.Body))
 		}
 	}
 	return strings.Join(slices.Compact(out), " ")
@@ -79,11 +78,11 @@ func TestWorkloadDeletedWhileDown(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", configMap("one"), configMap("two"))
 	w.happen(w.get(d.Objects[0]), "first")
-	w.agree(30 * time.Second)
+	w.agree(patience)
 	w.kill()
 	w.must(w.upstream.Delete(w.ctx, d))
 	w.start()
-	w.eventually(60*time.Second, "the deletions in the control plane", func() error {
+	w.eventually(patience, "the deletions in the control plane", func() error {
 		for i := range d.Objects {
 			if err := w.hasOperation(i, controlplane.OperationDeleted); err != nil {
 				return err
@@ -91,7 +90,7 @@ func TestWorkloadDeletedWhileDown(t *testing.T) {
 		}
 		return nil
 	})
-	w.agree(30 * time.Second)
+	w.agree(patience)
 }
 
 // Of an object that came and went while the agent was down nothing is left but an Event, and its name, which another
@@ -100,12 +99,12 @@ func TestEventOfUnseenIncarnation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deploy("web", configMap("conf"))
-	w.agree(30 * time.Second)
+	w.agree(patience)
 	w.kill()
 	w.remove(d.Objects[0])
 	w.happen(w.create(configMap("conf")), "of-the-second")
 	w.remove(d.Objects[0])
 	w.happen(w.create(configMap("conf")), "of-the-third")
 	w.start()
-	w.agree(30 * time.Second)
+	w.agree(patience)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 	"github.com/threeport/threeport-agent/internal/journal"
 )
 
@@ -23,86 +24,105 @@ func (w *world) stateFile() string { return filepath.Join(w.state, "state.db") }
 // The agent is killed 50 times under load, at any moment of its life.
 func TestKilledFiftyTimes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	random := seed(t)
-	load := w.startLoad(seed(t), 20, w.deployWeb())
+	inBothWays(t, killedFiftyTimes)
+}
+
+func killedFiftyTimes(w *world) {
+	random := seed(w.T)
+	load := w.startLoad(seed(w.T), 20, w.deployWeb())
 	for range 50 {
 		w.let(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
 		w.kill()
 		w.launch()
 	}
 	load.stop()
-	w.agree(60 * time.Second)
+	w.agree(patience)
 }
 
 // The agent is killed at points of its life that an outside can name: by what is on its way to the control plane.
 func TestKilledAtNamedPoints(t *testing.T) {
 	t.Parallel()
-	post := func(r request) bool { return r.method == http.MethodPost }
-	for _, point := range []struct {
-		name     string
-		matches  func(request) bool
-		applied  bool // the control plane does what the request asks for, before the agent is killed
-		starting bool // the agent is started just before
-		stopping bool // it is told to stop just before
-	}{
-		{name: "an Event's row is asked for, and not made", matches: post},
-		{name: "an Event's row is made, and the agent not told", matches: post, applied: true},
-		{name: "a row is updated, and the agent not told", matches: func(r request) bool { return r.method == http.MethodPatch }, applied: true},
+	event := func(r request) bool { return r.tellsOf(upstream.WorkloadEvents) }
+	for _, point := range []point{
+		{name: "an Event's row is asked for, and not made", matches: event},
+		{name: "an Event's row is made, and the agent not told", matches: event, applied: true},
+		{
+			name:    "a row is updated, and the agent not told",
+			matches: func(r request) bool { return r.tellsOf(upstream.WorkloadResourceInstances) }, applied: true,
+		},
 		{name: "the agent starts, and reads what there is", matches: func(r request) bool { return !r.write() }, starting: true},
-		{name: "the agent stops, and its last Events are made", matches: post, applied: true, stopping: true},
+		{name: "the agent stops, and its last Events are made", matches: event, applied: true, stopping: true},
 	} {
 		t.Run(point.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			load := w.startLoad(seed(t), 20, w.deployWeb())
-			w.await(30*time.Second, 10, "before the first kill", func(r request) bool { return r.write() && r.accepted })
-			for range 4 {
-				hold, reached := make(chan struct{}), make(chan struct{}, 1)
-				w.proxy.setScript(func(r request) fault {
-					if !point.matches(r) {
-						return fault{}
-					}
-					select {
-					case reached <- struct{}{}:
-					default:
-					}
-					if point.applied {
-						return fault{hold: hold}
-					}
-					return fault{hold: hold, status: http.StatusServiceUnavailable}
-				})
-				if point.starting {
-					w.kill()
-					w.launch()
+			inBothWays(t, func(w *world) {
+				load := w.startLoad(seed(w.T), 20, w.deployWeb())
+				w.await(patience, 10, "before the first kill", func(r request) bool { return r.write() && r.accepted })
+				for range 2 {
+					w.killAt(point)
+					w.await(patience, w.proxy.count(request.write)+10, "after the kill", request.write)
 				}
-				select {
-				case <-reached:
-				case <-w.ctx.Done():
-					t.Fatal("the point was not reached")
-				}
-				if point.stopping {
-					w.must(w.agent.Signal(syscall.SIGTERM))
-					_, err := w.agent.WaitFor(w.ctx, "Stopping and waiting for leader election runnables")
-					w.must(err)
-				}
-				w.kill()
-				close(hold)
-				w.proxy.setScript(nil)
-				w.launch()
-				w.await(30*time.Second, w.proxy.count(request.write)+10, "after the kill", request.write)
-			}
-			load.stop()
-			w.agree(60 * time.Second)
+				load.stop()
+				w.agree(patience)
+			})
 		})
 	}
+}
+
+// point is a moment of the agent's life.
+type point struct {
+	name     string
+	matches  func(request) bool
+	applied  bool // the control plane does what the request asks for, before the agent is killed
+	starting bool // the agent is started just before
+	stopping bool // it is told to stop just before
+}
+
+// killAt kills the agent when it is there, and starts it again.
+func (w *world) killAt(at point) {
+	w.Helper()
+	hold, reached := make(chan struct{}), make(chan struct{}, 1)
+	w.proxy.setScript(func(r request) fault {
+		if !at.matches(r) {
+			return fault{}
+		}
+		select {
+		case reached <- struct{}{}:
+		default:
+		}
+		if at.applied {
+			return fault{hold: hold}
+		}
+		return fault{hold: hold, status: http.StatusServiceUnavailable}
+	})
+	if at.starting {
+		w.kill()
+		w.launch()
+	}
+	select {
+	case <-reached:
+	case <-w.ctx.Done():
+		w.Fatal("the point was not reached")
+	}
+	if at.stopping {
+		w.must(w.agent.Signal(syscall.SIGTERM))
+		_, err := w.agent.WaitFor(w.ctx, "Stopping and waiting for leader election runnables")
+		w.must(err)
+	}
+	w.kill()
+	close(hold)
+	w.proxy.setScript(nil)
+	w.launch()
 }
 
 // The state is lost: what the control plane has tells what was reported.
 func TestStateLost(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	load := w.startLoad(seed(t), 20, w.deployWeb())
+	inBothWays(t, stateLost)
+}
+
+func stateLost(w *world) {
+	load := w.startLoad(seed(w.T), 20, w.deployWeb())
 	for range 3 {
 		w.let(3 * time.Second)
 		w.kill()
@@ -111,7 +131,7 @@ func TestStateLost(t *testing.T) {
 		w.launch()
 	}
 	load.stop()
-	w.agree(60 * time.Second)
+	w.agree(patience)
 }
 
 // The state is torn: it is put aside, and the agent starts all the same. A hundred states are opened as the agent does
@@ -121,7 +141,7 @@ func TestStateTorn(t *testing.T) {
 	w := newWorld(t)
 	random := seed(t)
 	load := w.startLoad(seed(t), 20, w.deployWeb())
-	w.await(30*time.Second, 40, "before the state is torn", func(r request) bool { return r.write() && r.accepted })
+	w.await(patience, 40, "before the state is torn", func(r request) bool { return r.write() && r.accepted })
 	w.kill()
 	good, err := os.ReadFile(w.stateFile())
 	w.must(err)
@@ -138,7 +158,7 @@ func TestStateTorn(t *testing.T) {
 	}
 	load.stop()
 	w.launch()
-	w.agree(60 * time.Second)
+	w.agree(patience)
 }
 
 // tear damages a file in one place, and says how.

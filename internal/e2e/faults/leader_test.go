@@ -22,10 +22,10 @@ func TestLeaderTakeover(t *testing.T) {
 	from := func(name string) func(request) bool {
 		return func(r request) bool { return r.from == name && r.write() && r.accepted }
 	}
-	w.await(30*time.Second, 30, "of the first replica", from("first"))
+	w.await(patience, 30, "of the first replica", from("first"))
 	first.Kill()
 	killed := time.Now()
-	w.await(45*time.Second, 30, "of the second replica", from("second"))
+	w.await(patience, 30, "of the second replica", from("second"))
 	t.Logf("the second replica led %s after the first was killed", time.Since(killed).Round(time.Second))
 	third := w.startReplica("third")
 
@@ -41,13 +41,13 @@ func TestLeaderTakeover(t *testing.T) {
 	w.must(second.Signal(syscall.SIGSTOP))
 	w.Cleanup(func() { _ = second.Signal(syscall.SIGCONT) })
 	w.deposed = second
-	w.await(45*time.Second, 30, "of the third replica", from("third"))
+	w.await(patience, 30, "of the third replica", from("third"))
 	w.proxy.setScript(nil)
 	close(hold)
 	all := func(r request) bool { return r.from == "second" }
 	before := w.proxy.count(all)
 	w.must(second.Signal(syscall.SIGCONT))
-	w.eventually(40*time.Second, "the deposed leader to end", func() error {
+	w.eventually(patience, "the deposed leader to end", func() error {
 		select {
 		case <-second.Done():
 			return nil
@@ -60,7 +60,7 @@ func TestLeaderTakeover(t *testing.T) {
 	}
 	load.stop()
 	w.agent = third
-	w.agree(60 * time.Second)
+	w.agree(patience)
 }
 
 // startReplica starts an agent that may lead, with a disk and an entrance to the control plane of its own.
@@ -68,9 +68,11 @@ func (w *world) startReplica(name string) *process.Process {
 	w.Helper()
 	metrics := freeAddress(w.T)
 	state := filepath.Join(w.TempDir(), name)
-	agent := w.startProcess("--kubeconfig="+w.cluster.Kubeconfig(), "--threeport-api-server="+w.proxy.entrance(w.T, name), "--auth-enabled=false",
-		"--metrics-bind-address="+metrics, "--health-probe-bind-address="+freeAddress(w.T), "--state-dir="+state,
-		"--leader-elect", "--leader-election-namespace="+w.namespace)
+	agent := w.startProcess(append([]string{
+		"--kubeconfig=" + w.cluster.Kubeconfig(), "--threeport-api-server=" + w.proxy.entrance(w.T, name), "--auth-enabled=false",
+		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + freeAddress(w.T), "--state-dir=" + state,
+		"--leader-elect", "--leader-election-namespace=" + w.namespace,
+	}, w.way.agent...)...)
 	w.limits.follow(agent, "http://"+metrics, state)
 	return agent
 }

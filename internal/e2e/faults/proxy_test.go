@@ -3,11 +3,11 @@ package faults
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,19 +16,73 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // request is one that an agent sent to the control plane.
 type request struct {
-	from         string // the entrance
-	method, path string
-	body         []byte
-	at           time.Time
-	accepted     bool // by the control plane, whatever the agent was told
+	from     string // the entrance
+	method   string
+	path     string
+	body     []byte
+	told     []oracle.Write // what it is to change, one by one, in v0's words: a report set has many
+	at       time.Time
+	accepted bool // by the control plane, whatever the agent was told
 }
 
-// write reports whether a request is to change something.
-func (r request) write() bool { return r.method != http.MethodGet }
+// newRequest reads what an agent sent.
+func newRequest(from string, req *http.Request) (request, error) {
+	r := request{from: from, method: req.Method, path: req.URL.RequestURI(), at: time.Now()}
+	var err error
+	if r.body, err = io.ReadAll(req.Body); err != nil || r.method == http.MethodGet {
+		return r, err
+	}
+	write := r.asWrite()
+	if write.Body, err = oracle.Decoded(r.body, req.Header.Get("Content-Encoding")); err == nil {
+		r.told, err = oracle.Told(write)
+	}
+	return r, err
+}
+
+func (r request) asWrite() oracle.Write {
+	return oracle.Write{Method: r.method, Path: r.path, Body: r.body}
+}
+
+// write reports whether a request is to change something. A heartbeat is not.
+func (r request) write() bool { return len(r.told) > 0 }
+
+// tells reports whether a request is to change a row, by its path in v0.
+func (r request) tells(path string) bool {
+	return slices.ContainsFunc(r.told, func(w oracle.Write) bool { return w.Path == path })
+}
+
+// tellsOnly reports whether it is to change that row, and nothing else.
+func (r request) tellsOnly(path string) bool { return len(r.told) == 1 && r.told[0].Path == path }
+
+// tellsOf reports whether it is to change or make a row of a kind of objects of v0.
+func (r request) tellsOf(objects string) bool {
+	return slices.ContainsFunc(r.told, func(w oracle.Write) bool { return strings.HasPrefix(w.Path, "/v0/"+objects) })
+}
+
+// says reports whether a text is in what it tells.
+func (r request) says(text string) bool {
+	return slices.ContainsFunc(r.told, func(w oracle.Write) bool { return strings.Contains(string(w.Body), text) })
+}
+
+// keys are what it writes to: an Event by its UID, everything else by its row.
+func (r request) keys() []string {
+	var keys []string
+	for _, w := range r.told {
+		key := w.Path
+		var ev struct{ RuntimeEventUID string }
+		if json.Unmarshal(w.Body, &ev) == nil && ev.RuntimeEventUID != "" {
+			key = ev.RuntimeEventUID
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
 
 // fault is what happens to a request. The zero value is nothing.
 type fault struct {
@@ -42,38 +96,58 @@ type fault struct {
 // proxy stands right before the control plane. It records what comes in and what is accepted, in that order, and makes
 // requests fail as a script says.
 type proxy struct {
-	backend *url.URL
-	client  *http.Client
+	client *http.Client
 
 	mu       sync.Mutex
+	backends map[string]bool // URLs; of several, a request goes to any
 	requests []request
 	writes   []oracle.Write
 	script   func(request) fault
-	rows     map[string]*sync.Mutex // one request at a time for a path, so that the record has their order
+	rows     map[string]*sync.Mutex // one request at a time for a key, so that the record has their order
 	open     int
 	mostOpen int
 }
 
-func newProxy(t *testing.T, backend string) *proxy {
+func newProxy(t *testing.T) *proxy {
 	t.Helper()
-	to, err := url.Parse(backend)
-	if err != nil {
-		t.Fatal(err)
-	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &proxy{backend: to, client: &http.Client{Transport: transport}, rows: map[string]*sync.Mutex{}}
+	return &proxy{client: &http.Client{Transport: transport}, backends: map[string]bool{}, rows: map[string]*sync.Mutex{}}
+}
+
+// lead lets requests go to a control plane from now on, by its URL, or not any more.
+func (p *proxy) lead(backend string, there bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if there {
+		p.backends[backend] = true
+	} else {
+		delete(p.backends, backend)
+	}
+}
+
+// errNowhere is that there is no control plane to go to.
+var errNowhere = errors.New("there is no control plane")
+
+// target is the URL that a request goes to: the order of a map is random.
+func (p *proxy) target(req *http.Request) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for backend := range p.backends {
+		return backend + req.URL.RequestURI(), nil
+	}
+	return "", errNowhere
 }
 
 // entrance opens an address that leads to the control plane, and returns it as host:port.
 func (p *proxy) entrance(t *testing.T, name string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		body, err := io.ReadAll(req.Body)
+		r, err := newRequest(name, req)
 		if err != nil {
-			return // the request was cut off
+			panic(http.ErrAbortHandler) // the request was cut off
 		}
-		p.serve(w, req, request{from: name, method: req.Method, path: req.URL.RequestURI(), body: body, at: time.Now()})
+		p.serve(w, req, r)
 	}))
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -87,14 +161,14 @@ func (p *proxy) serve(w http.ResponseWriter, req *http.Request, r request) {
 	defer p.end()
 	if f.status != 0 {
 		await(req, f.hold)
-		refuse(w, f)
+		refuse(w, r, f)
 		return
 	}
 	answer, err := p.forward(req, r, id)
 	await(req, f.hold)
 	switch {
 	case err != nil:
-		refuse(w, fault{status: http.StatusBadGateway})
+		refuse(w, r, fault{status: http.StatusBadGateway})
 	case f.lose:
 		panic(http.ErrAbortHandler) // closes the connection
 	default:
@@ -120,13 +194,10 @@ func await(req *http.Request, hold <-chan struct{}) {
 }
 
 // refuse answers as the control plane does.
-func refuse(w http.ResponseWriter, f fault) {
+func refuse(w http.ResponseWriter, r request, f fault) {
 	maps.Copy(w.Header(), f.header)
 	w.WriteHeader(f.status)
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"Meta": map[string]any{}, "Data": nil,
-		"Status": map[string]any{"code": f.status, "message": http.StatusText(f.status), "error": "injected by the test"},
-	})
+	_ = json.NewEncoder(w).Encode(upstream.Refusal(r.path, f.status, "injected by the test"))
 }
 
 func (p *proxy) begin(r request) (id int, f fault) {
@@ -156,14 +227,16 @@ type answer struct {
 
 // forward lets the control plane do what is asked for, also if the client has gone meanwhile: that cannot be known.
 func (p *proxy) forward(req *http.Request, r request, id int) (*answer, error) {
-	if r.write() {
-		row := p.row(r.path)
+	for _, key := range r.keys() { // which are sorted, so that nobody waits for each other
+		row := p.row(key)
 		row.Lock()
 		defer row.Unlock()
 	}
-	to := *req.URL
-	to.Scheme, to.Host = p.backend.Scheme, p.backend.Host
-	out, err := http.NewRequest(r.method, to.String(), bytes.NewReader(r.body)) //nolint:noctx // it is to be completed
+	to, err := p.target(req)
+	if err != nil {
+		return nil, err
+	}
+	out, err := http.NewRequest(r.method, to, bytes.NewReader(r.body)) //nolint:noctx // it is to be completed
 	if err != nil {
 		return nil, err
 	}
@@ -178,23 +251,25 @@ func (p *proxy) forward(req *http.Request, r request, id int) (*answer, error) {
 		return nil, err
 	}
 	if got.StatusCode < http.StatusMultipleChoices {
+		taken, err := oracle.Taken(r.asWrite(), r.told, body)
+		if err != nil {
+			return nil, err
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.requests[id].accepted = true
-		if r.write() {
-			p.writes = append(p.writes, oracle.Write{Method: r.method, Path: r.path, Body: r.body})
-		}
+		p.writes = append(p.writes, taken...)
 	}
 	return &answer{got.StatusCode, got.Header, body}, nil
 }
 
-func (p *proxy) row(path string) *sync.Mutex {
+func (p *proxy) row(key string) *sync.Mutex {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.rows[path] == nil {
-		p.rows[path] = &sync.Mutex{}
+	if p.rows[key] == nil {
+		p.rows[key] = &sync.Mutex{}
 	}
-	return p.rows[path]
+	return p.rows[key]
 }
 
 // setScript says what happens to requests from now on; nil is nothing. It is called for one request at a time.

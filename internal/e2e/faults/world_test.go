@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,13 +36,14 @@ import (
 // cluster through a link.
 type world struct {
 	*testing.T
+	way       way
 	ctx       context.Context //nolint:containedctx // the test's own, which ends with it
 	cluster   *testCluster
 	namespace string
 	upstream  *upstream.Upstream
 	client    kubernetes.Interface
 	oracle    *oracle.Oracle
-	database  string       // of the control plane
+	database  string       // of the control plane: its address
 	api       upstream.API // of the control plane, without any faults
 	proxy     *proxy
 	toAPI     *link // to the control plane
@@ -55,15 +57,37 @@ type world struct {
 	deployed  []upstream.Deployed
 }
 
+// patience is how long to wait for what has to come, on a machine that does much else: longer means that it hangs.
+const patience = 5 * time.Minute
+
 // newWorld makes a world that has a cluster of the pool, and starts its agent.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := newWorldWithoutAgent(t)
+	return newWorldIn(t, inSets)
+}
+
+// newWorldIn makes one in which reports are delivered in a way.
+func newWorldIn(t *testing.T, delivery way) *world {
+	t.Helper()
+	w := newWorldWithoutAgentIn(t, delivery)
 	w.start()
 	return w
 }
 
 func newWorldWithoutAgent(t *testing.T) *world {
+	t.Helper()
+	return newWorldWithoutAgentIn(t, inSets)
+}
+
+func newWorldWithoutAgentIn(t *testing.T, delivery way) *world {
+	t.Helper()
+	w := newWorldWithoutControlPlane(t, takeCluster(t), delivery)
+	w.startOnlyControlPlane()
+	return w
+}
+
+// takeCluster takes a cluster of the pool for a test.
+func takeCluster(t *testing.T) *testCluster {
 	t.Helper()
 	c, err := shared.clusters.take(t.Context())
 	if err != nil {
@@ -75,32 +99,58 @@ func newWorldWithoutAgent(t *testing.T) *world {
 		}
 		shared.clusters.give(c)
 	})
-	return newWorldOn(t, c)
+	return c
 }
 
 // newWorldOn makes a world on a cluster that is the test's.
 func newWorldOn(t *testing.T, c *testCluster) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
-	t.Cleanup(cancel)
-	w := &world{T: t, ctx: ctx, cluster: c, state: filepath.Join(t.TempDir(), "state")}
-	w.database = filepath.Join(t.TempDir(), "controlplane.db")
-	control := w.startControlPlane("--bind-address=127.0.0.1:0", "--auth-enabled=false")
-	url, err := control.URL(ctx)
-	w.must(err)
-	w.api = upstream.API{URL: url}
-	w.proxy = newProxy(t, url)
-	w.toAPI = newLink(t, "the control plane", w.proxy.entrance(t, "agent"))
-	w.toCluster = newLink(t, "the cluster", strings.TrimPrefix(c.Config().Host, "https://"))
-	w.connect()
-	w.limits = watchLimits(w)
+	w := newWorldWithoutControlPlane(t, c, inSets)
+	w.startOnlyControlPlane()
 	return w
 }
 
-// startControlPlane starts the reference API with flags, no better than v0.
+func newWorldWithoutControlPlane(t *testing.T, c *testCluster, delivery way) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{T: t, way: delivery, ctx: ctx, cluster: c, state: filepath.Join(t.TempDir(), "state")}
+	w.database = "sqlite:" + filepath.Join(t.TempDir(), "controlplane.db")
+	w.proxy = newProxy(t)
+	w.toAPI = newLink(t, "the control plane", w.proxy.entrance(t, "agent"))
+	w.toCluster = newLink(t, "the cluster", strings.TrimPrefix(c.Config().Host, "https://"))
+	return w
+}
+
+// startAnotherControlPlane starts one on the world's database, and lets requests go there.
+func (w *world) startAnotherControlPlane() (control *process.Process, url string) {
+	w.Helper()
+	control = w.startControlPlane("--bind-address=127.0.0.1:0", "--auth-enabled=false")
+	url, err := control.URL(w.ctx)
+	w.must(err)
+	w.proxy.lead(url, true)
+	return control, url
+}
+
+// startOnlyControlPlane starts the control plane, if it is but one and stays, and goes on as the world begins.
+func (w *world) startOnlyControlPlane() {
+	w.Helper()
+	_, url := w.startAnotherControlPlane()
+	w.begin(url)
+}
+
+// begin makes all that is before an agent. The URL is the test's own to the control plane.
+func (w *world) begin(url string) {
+	w.Helper()
+	w.api = upstream.API{URL: url}
+	w.connect()
+	w.limits = watchLimits(w)
+}
+
+// startControlPlane starts the reference API with flags.
 func (w *world) startControlPlane(flags ...string) *process.Process {
 	w.Helper()
-	control, err := process.Start(shared.controlAPI, nil, append(flags, "--strict-v0", "--database=sqlite:"+w.database))
+	control, err := process.Start(shared.controlAPI, nil, slices.Concat(flags, w.way.api, []string{"--database=" + w.database}))
 	w.must(err)
 	w.Cleanup(control.Kill)
 	return control
@@ -176,7 +226,7 @@ func (w *world) launch(flags ...string) {
 		"--kubeconfig=" + w.kubeconfig(w.cluster.agentUser, w.toCluster.Listen),
 		"--threeport-api-server=" + w.toAPI.Listen, "--auth-enabled=false",
 		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + probes, "--state-dir=" + w.state,
-	}, flags...)...)
+	}, slices.Concat(w.way.agent, flags)...)...)
 	w.limits.follow(w.agent, w.metrics, w.state)
 }
 
