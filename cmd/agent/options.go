@@ -75,8 +75,8 @@ func newOptions(flags *flag.FlagSet) *options {
 		"PEM file of the authorities that the control-plane API's certificate is checked against")
 	flags.StringVar(&o.api.TokenFile, "token-file", "",
 		"file with a bearer token for the control-plane API; read again when it changes")
-	flags.BoolVar(&o.reportSets, "report-sets", false,
-		"deliver in report sets where the control plane takes them; not proven against all faults yet")
+	flags.BoolVar(&o.reportSets, "report-sets", true,
+		"deliver in report sets where the control plane takes them; false for one by one, as v0 has it")
 	flags.StringVar(&o.clusterName, "cluster-name", "",
 		"name of this cluster for the people who look at the control plane; empty for none")
 	flags.StringVar(&o.sink, "sink", sinkAPI,
