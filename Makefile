@@ -84,7 +84,7 @@ screenshots: ## Make the pictures of the page in docs/images anew: `make browser
 
 .PHONY: build
 build: ## Build the binaries into bin/
-	CGO_ENABLED=0 $(GOBUILD) -ldflags '-s -w -X main.version=$(VERSION)' -o '$(BIN)/' $(WHAT)
+	CGO_ENABLED=0 $(GOBUILD) -ldflags '-s -w -X github.com/threeport/threeport-agent/internal/version.release=$(VERSION)' -o '$(BIN)/' $(WHAT)
 
 .PHONY: docker-build
 docker-build: ## Build the agent's container image as IMG

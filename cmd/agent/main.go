@@ -12,7 +12,7 @@ import (
 func main() {
 	o := newOptions(flag.CommandLine)
 	flag.Parse()
-	if o.version {
+	if o.showVersion {
 		fmt.Println(versionText())
 		return
 	}

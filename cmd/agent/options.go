@@ -5,7 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
-	"runtime/debug"
+	"runtime"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,6 +16,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/controlplane"
 	"github.com/threeport/threeport-agent/internal/notify"
 	"github.com/threeport/threeport-agent/internal/outbox"
+	"github.com/threeport/threeport-agent/internal/version"
 	"github.com/threeport/threeport-agent/internal/watch"
 )
 
@@ -46,7 +47,7 @@ type options struct {
 	probeAddress            string
 	leaderElect             bool
 	leaderElectionNamespace string
-	version                 bool
+	showVersion             bool
 }
 
 // leastState is the least that --state-max-bytes may be.
@@ -103,7 +104,7 @@ func newOptions(flags *flag.FlagSet) *options {
 		"let only one of several replicas report")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
 		"namespace of the leader's lease; empty for the namespace that the agent runs in")
-	flags.BoolVar(&o.version, "version", false, "print the version and exit")
+	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	o.logging.BindFlags(flags)
 	return o
 }
@@ -154,18 +155,7 @@ func (o *options) validate(args []string) error {
 	return nil
 }
 
-// version is set by the linker; see the Makefile.
-var version string
-
 // versionText returns the version of the build and of Go.
 func versionText() string {
-	v := version
-	info, ok := debug.ReadBuildInfo()
-	if v == "" && ok {
-		v = info.Main.Version
-	}
-	if !ok {
-		return "threeport-agent " + v
-	}
-	return fmt.Sprintf("threeport-agent %s (%s)", v, info.GoVersion)
+	return fmt.Sprintf("threeport-agent %s (%s)", version.String(), runtime.Version())
 }

@@ -10,11 +10,11 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/threeport/threeport-agent/internal/controlplane/server"
+	"github.com/threeport/threeport-agent/internal/version"
 )
 
 // The exit codes besides 0.
@@ -22,9 +22,6 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 )
-
-// version is set when a release is built.
-var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -46,7 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage // flags has said why
 	}
 	if o.showVersion {
-		_, _ = fmt.Fprintln(stdout, "controlplane", buildVersion())
+		_, _ = fmt.Fprintln(stdout, "controlplane", version.String())
 		return 0
 	}
 	if o.flags.NArg() > 0 {
@@ -81,15 +78,4 @@ func serve(ctx context.Context, config server.Config, stderr io.Writer) int {
 // complain writes an error as one line.
 func complain(stderr io.Writer, err error) {
 	_, _ = fmt.Fprintln(stderr, "controlplane:", strings.ReplaceAll(err.Error(), "\n", "; "))
-}
-
-// buildVersion is the release, or what the toolchain knows of the build.
-func buildVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "unknown"
 }

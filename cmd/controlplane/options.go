@@ -11,6 +11,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/controlplane/server"
 	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
+	"github.com/threeport/threeport-agent/internal/version"
 )
 
 // options are the flags of the server.
@@ -76,7 +77,7 @@ func (o *options) registerLimits() {
 // complete is the configuration that the flags say, if they are valid.
 func (o *options) complete() (config server.Config, err error) {
 	config = o.config
-	config.Version = buildVersion()
+	config.Version = version.String()
 	if config.Database, err = o.database.address(); err != nil {
 		return config, err
 	}

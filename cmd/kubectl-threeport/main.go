@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -13,27 +12,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/threeport/threeport-agent/internal/kubectl"
+	"github.com/threeport/threeport-agent/internal/version"
 )
-
-// version is set when a release is built.
-var version string
 
 func main() {
 	klog.SetLogger(logr.Discard()) // what client-go has to say of its retries; errors are told by us
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	code := kubectl.Run(ctx, os.Args[1:], streams, buildVersion())
+	code := kubectl.Run(ctx, os.Args[1:], streams, version.String())
 	stop()
 	os.Exit(code)
-}
-
-// buildVersion is the release, or what the toolchain knows of the build.
-func buildVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "unknown"
 }
