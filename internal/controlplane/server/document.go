@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
-
-var errNUL = errors.New("a string contains \\u0000, which cannot be stored")
 
 // readValue reads one field's JSON into what a row keeps; nil for a JSON null, which leaves the field as it is.
 func readValue(f store.Field, raw json.RawMessage) (any, error) {
@@ -22,7 +19,7 @@ func readValue(f store.Field, raw json.RawMessage) (any, error) {
 	case store.Text:
 		s, err := decode[string](raw)
 		if err == nil && strings.ContainsRune(s, 0) {
-			err = errNUL
+			err = store.ErrNUL
 		}
 		return s, err
 	case store.Integer:
@@ -36,7 +33,7 @@ func readValue(f store.Field, raw json.RawMessage) (any, error) {
 		}
 		return storedTime(t)
 	case store.Document:
-		return normalise(raw)
+		return store.Normalise(raw)
 	default:
 		return nil, fmt.Errorf("field %s has kind %d", f.Name, f.Kind)
 	}
@@ -55,42 +52,4 @@ func storedTime(t time.Time) (int64, error) {
 		return 0, errors.New("a time is outside the years 0 to 9999")
 	}
 	return t.UnixMicro(), nil
-}
-
-// normalise sorts the keys of every object and drops white space, as a database
-// with a JSON type does. Numbers keep their digits.
-func normalise(raw json.RawMessage) (string, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); err != nil {
-		return "", err
-	}
-	var buf bytes.Buffer
-	encoder := json.NewEncoder(&buf)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return "", err
-	}
-	doc := strings.TrimSuffix(buf.String(), "\n")
-	if hasNUL(doc) {
-		return "", errNUL
-	}
-	return doc, nil
-}
-
-// hasNUL looks for the escape of NUL in normalised JSON, which is not the end of
-// an escaped backslash before the letters u0000.
-func hasNUL(doc string) bool {
-	for {
-		i := strings.IndexByte(doc, '\\')
-		if i < 0 {
-			return false
-		}
-		doc = doc[i:]
-		if strings.HasPrefix(doc, `\u0000`) {
-			return true
-		}
-		doc = doc[2:] // valid JSON: a backslash is never last
-	}
 }

@@ -105,8 +105,8 @@ func describe(err error) string {
 		jsonType, _, _ := strings.Cut(e.Value, " ") // as in "number 1.5"
 		return "a JSON value of the wrong type, " + jsonType
 	}
-	if errors.Is(err, errNUL) {
-		return errNUL.Error()
+	if errors.Is(err, store.ErrNUL) {
+		return store.ErrNUL.Error()
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return e.Error()
