@@ -52,6 +52,7 @@ func (a *agentProcess) start(ctx context.Context, s *stack) error {
 			"--kubeconfig=" + kubeconfig,
 			"--threeport-api-server=" + s.apiURL,
 			"--auth-enabled=false",
+			"--cluster-name=demo",
 			"--metrics-bind-address=" + metrics,
 			"--health-probe-bind-address=" + probes,
 		}, logFile)

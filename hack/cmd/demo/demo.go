@@ -62,6 +62,15 @@ func (d *demo) show(ctx context.Context, s *stack) error {
 	if err != nil {
 		return err
 	}
+	if s.access.credentials != nil {
+		if err := scene.page.login(ctx); err != nil {
+			return err
+		}
+	}
+	d.say("\n%s\n", scene.page.hint())
+	if !d.once && newScreen(d.out).terminal >= 0 {
+		scene.page.open(ctx)
+	}
 	d.say("Deploying the workloads: registered in the API, created in the cluster, declared to the agent.\n")
 	if err := scene.deploy(ctx); err != nil {
 		return errors.Join(err, context.Cause(ctx))
@@ -138,6 +147,7 @@ func (d *demo) say(format string, args ...any) {
 type scene struct {
 	config   *rest.Config
 	upstream *upstream.Upstream
+	page     *page
 	operator *cacheOperator
 	oracle   *oracle.Oracle // nil until there is something to watch
 	leaks    *leakDetector
@@ -156,7 +166,8 @@ func newScene(s *stack) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &scene{config: config, upstream: up, operator: op, leaks: leaks, logs: s.logs}, nil
+	board := &page{url: s.apiURL, http: leaks.client()}
+	return &scene{config: config, upstream: up, page: board, operator: op, leaks: leaks, logs: s.logs}, nil
 }
 
 // deploy brings the workloads into the cluster, which the oracle watches from before they come.
@@ -188,6 +199,9 @@ func (s *scene) look(ctx context.Context) (*history, []string) {
 	said, err := readHistory(ctx, s.upstream.API, s.deployed)
 	if err != nil {
 		return nil, []string{fmt.Sprintf("expected the control-plane API to answer: %v", err)}
+	}
+	if said.board, err = s.page.board(ctx); err != nil {
+		return nil, []string{fmt.Sprintf("expected the page's rows: %v", err)}
 	}
 	expected := make([]oracle.Expected, 0, len(s.deployed))
 	for _, w := range s.deployed {

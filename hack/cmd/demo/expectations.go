@@ -16,6 +16,10 @@ func check(workloads []deployed, said history) []string {
 		if got := said.statuses[w.name]; got != w.status {
 			unmet = append(unmet, fmt.Sprintf("%s: expected the agent to report the status %s, the API has %q", w.name, w.status, got))
 		}
+		if row := said.rowOf(w); row.Status != w.status || (row.Cause == "") != (w.status == healthy) {
+			unmet = append(unmet, fmt.Sprintf("%s: expected the page to show that it is %s, and why if not %s; it shows %q with the cause %q",
+				w.name, w.status, healthy, row.Status, row.Cause))
+		}
 		rows := said.eventsOf(w)
 		for _, reason := range w.reasons {
 			if !slices.ContainsFunc(rows, func(row controlplane.WorkloadEvent) bool { return value(row.Reason) == reason }) {

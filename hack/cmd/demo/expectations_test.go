@@ -18,6 +18,12 @@ const (
 	chartID    = 1<<60 + 3
 )
 
+// The rows of the page.
+var (
+	webRow   = controlplane.Instance{Type: string(v1alpha1.WorkloadTypeInstance), ID: webID}
+	chartRow = controlplane.Instance{Type: string(v1alpha1.WorkloadTypeHelmInstance), ID: chartID}
+)
+
 // asExpected is a workload and a Helm workload, and a control plane that says of them what is expected.
 func asExpected() ([]deployed, history) {
 	workloads := []deployed{
@@ -40,6 +46,10 @@ func asExpected() ([]deployed, history) {
 	chart.WorkloadInstanceID, chart.HelmWorkloadInstanceID = nil, new(int64(chartID))
 	return workloads, history{
 		statuses: map[string]string{"web": "Healthy", "chart": "Healthy"},
+		board: map[controlplane.Instance]controlplane.Workload{
+			webRow:   {Instance: webRow, Status: "Healthy"},
+			chartRow: {Instance: chartRow, Status: "Healthy"},
+		},
 		History: oracle.History{
 			Events: []controlplane.WorkloadEvent{
 				web("ScalingReplicaSet", "about web", at),
@@ -67,6 +77,15 @@ func TestCheck(t *testing.T) {
 		{
 			"a Helm workload without a status", func(said *history) { delete(said.statuses, "chart") },
 			`chart: expected the agent to report the status Healthy, the API has ""`,
+		},
+		{
+			"a workload that the page does not show", func(said *history) { delete(said.board, chartRow) },
+			`chart: expected the page to show that it is Healthy, and why if not Healthy; it shows "" with the cause ""`,
+		},
+		{
+			"a cause of nothing",
+			func(said *history) { said.board[webRow] = controlplane.Workload{Status: "Healthy", Cause: "Pod web"} },
+			`web: expected the page to show that it is Healthy, and why if not Healthy; it shows "Healthy" with the cause "Pod web"`,
 		},
 		{
 			"a missing reason", func(said *history) { said.Events = said.Events[:2] },

@@ -16,6 +16,7 @@ func (d *demo) hint(ctx context.Context, s *stack, scene *scene) error {
 	if err != nil {
 		return err
 	}
+	d.say("\n%s", scene.page.hint())
 	d.say("\nThe cluster, in another terminal:\n\n  export KUBECONFIG=%s", s.cluster.Kubeconfig())
 	for _, args := range append([]string{
 		"get threeportworkloads -o wide",

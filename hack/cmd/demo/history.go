@@ -12,6 +12,7 @@ import (
 type history struct {
 	oracle.History
 	statuses map[string]string // of the instances, by the workload's name
+	board    map[controlplane.Instance]controlplane.Workload
 }
 
 func readHistory(ctx context.Context, api upstream.API, workloads []deployed) (history, error) {
@@ -30,6 +31,11 @@ func readHistory(ctx context.Context, api upstream.API, workloads []deployed) (h
 	var err error
 	h.History, err = oracle.Read(ctx, api)
 	return h, err
+}
+
+// rowOf returns what the page shows of one workload.
+func (h history) rowOf(w deployed) controlplane.Workload {
+	return h.board[controlplane.Instance{Type: string(w.typ), ID: controlplane.ID(w.InstanceID)}]
 }
 
 // eventsOf returns the rows of one workload's Events.

@@ -28,6 +28,12 @@ const (
 	openPassword   = "$PASSWORD"
 )
 
+// The statuses that workloads end up with.
+const (
+	healthy = "Healthy"
+	down    = "Down"
+)
+
 // hookAnnotation marks objects of a Helm chart that are no part of its release.
 const hookAnnotation = "helm.sh/hook"
 
@@ -44,13 +50,13 @@ type workload struct {
 
 func workloads() []workload {
 	return []workload{
-		{"web", v1alpha1.WorkloadTypeInstance, "Healthy", []string{"ScalingReplicaSet", "SuccessfulCreate", "Scheduled", "Started"}},
-		{"image", v1alpha1.WorkloadTypeInstance, "Down", []string{"Scheduled", "Pulling", "Failed", "BackOff"}},
-		{"crash", v1alpha1.WorkloadTypeInstance, "Down", []string{"Started", "BackOff"}},
-		{"db", v1alpha1.WorkloadTypeInstance, "Healthy", []string{"SuccessfulCreate", "Started"}},
-		{"report", v1alpha1.WorkloadTypeInstance, "Healthy", []string{"SuccessfulCreate", "Started", "Completed"}},
-		{"custom", v1alpha1.WorkloadTypeInstance, "Healthy", []string{reasonReady, "ScalingReplicaSet", "Started"}},
-		{"chart", v1alpha1.WorkloadTypeHelmInstance, "Healthy", []string{"ScalingReplicaSet", "Scheduled", "Started"}},
+		{"web", v1alpha1.WorkloadTypeInstance, healthy, []string{"ScalingReplicaSet", "SuccessfulCreate", "Scheduled", "Started"}},
+		{"image", v1alpha1.WorkloadTypeInstance, down, []string{"Scheduled", "Pulling", "Failed", "BackOff"}},
+		{"crash", v1alpha1.WorkloadTypeInstance, down, []string{"Started", "BackOff"}},
+		{"db", v1alpha1.WorkloadTypeInstance, healthy, []string{"SuccessfulCreate", "Started"}},
+		{"report", v1alpha1.WorkloadTypeInstance, healthy, []string{"SuccessfulCreate", "Started", "Completed"}},
+		{"custom", v1alpha1.WorkloadTypeInstance, healthy, []string{reasonReady, "ScalingReplicaSet", "Started"}},
+		{"chart", v1alpha1.WorkloadTypeHelmInstance, healthy, []string{"ScalingReplicaSet", "Scheduled", "Started"}},
 	}
 }
 

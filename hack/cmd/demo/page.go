@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// page is where people look at the workloads, in a browser.
+type page struct {
+	url  string
+	http *http.Client // of an administrator
+	// token is what its user logs in with; empty if nobody has to.
+	token string
+}
+
+// login makes a viewer of the user.
+func (p *page) login(ctx context.Context) error {
+	viewer := map[string]string{"name": "demo", "role": "viewer"}
+	created, err := ask[struct{ Token string }](ctx, p, http.MethodPost, "/v0/tokens", viewer)
+	p.token = created.Token
+	return err
+}
+
+// hint tells how to get there.
+func (p *page) hint() string {
+	text := "The page: " + p.url
+	if p.token == "" {
+		return text
+	}
+	return text + "\n  log in with " + p.token + "\n  (the browser will ask about the certificate: it is of an authority of the demo's own)"
+}
+
+// open shows the page in the user's browser, if there is a desktop that has one. That it could not is no error of the
+// demo's: the address has been told.
+func (p *page) open(ctx context.Context) {
+	opener := "xdg-open"
+	switch {
+	case runtime.GOOS == "darwin":
+		opener = "open"
+	case os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "":
+		return
+	}
+	if path, err := exec.LookPath(opener); err == nil {
+		_ = exec.CommandContext(ctx, path, p.url).Run() //nolint:gosec // the opener of the desktop, with our own address
+	}
+}
+
+// board is what it shows of each workload.
+func (p *page) board(ctx context.Context) (map[controlplane.Instance]controlplane.Workload, error) {
+	list, err := ask[controlplane.List[controlplane.Workload]](ctx, p, http.MethodGet, "/v0/workloads?size=100", nil)
+	if err != nil {
+		return nil, err
+	}
+	rows := map[controlplane.Instance]controlplane.Workload{}
+	for _, row := range list.Items {
+		rows[row.Instance] = row
+	}
+	return rows, nil
+}
+
+// ask calls what the control-plane API has beside v0.
+func ask[T any](ctx context.Context, p *page, method, path string, body any) (answer T, err error) {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return answer, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(encoded))
+	if err != nil {
+		return answer, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := p.http.Do(req)
+	if err != nil {
+		return answer, err
+	}
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return answer, fmt.Errorf("%s %s: %s", method, path, resp.Status)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return answer, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return answer, nil
+}
