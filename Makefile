@@ -26,6 +26,12 @@ DEEPCOPY      = object paths=./api/...
 MANIFESTS     = crd rbac:roleName=threeport-agent paths=./api/... paths=./internal/controller/...
 DEEPCOPY_FILE = zz_generated.deepcopy.go
 
+# The comments of the API's types, for its document.
+DESCRIPTIONS      = internal/controlplane/server/zz_generated.descriptions.json
+MAKE_DESCRIPTIONS = $(GO) run ./hack/cmd/describe internal/controlplane/reportset.go internal/controlplane/board.go \
+	internal/controlplane/server/access/issue.go internal/controlplane/server/access/tokens.go \
+	internal/controlplane/server/access/records.go
+
 # Tests in these packages start whole control planes: one package at a time, and never from the cache, which
 # does not know the binaries that they run.
 CLUSTER_TESTS = ./hack/... $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults -e /internal/e2e/browser)
@@ -164,8 +170,9 @@ fmt: ## Format the Go files
 ##@ Generate
 
 .PHONY: generate
-generate: ## Generate the deep copies of the API's types
+generate: ## Generate the deep copies of the CRD's types, and the descriptions of the control-plane API's
 	$(CONTROLLER_GEN) $(DEEPCOPY)
+	$(MAKE_DESCRIPTIONS) >$(DESCRIPTIONS)
 
 .PHONY: manifests
 manifests: ## Generate the CRD and the agent's role
@@ -175,8 +182,10 @@ manifests: ## Generate the CRD and the agent's role
 verify-generated: ## Check that generated files are current
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	$(CONTROLLER_GEN) $(DEEPCOPY) output:object:dir="$$dir/api" && \
+	$(MAKE_DESCRIPTIONS) >"$$dir/descriptions.json" && \
 	$(CONTROLLER_GEN) $(MANIFESTS) output:crd:artifacts:config="$$dir/crd" output:rbac:artifacts:config="$$dir/rbac" && \
 	if diff -u api/v1alpha1/$(DEEPCOPY_FILE) "$$dir/api/$(DEEPCOPY_FILE)" && \
+		diff -u $(DESCRIPTIONS) "$$dir/descriptions.json" && \
 		diff -ru config/crd/bases "$$dir/crd" && \
 		diff -u config/rbac/role.yaml "$$dir/rbac/role.yaml"; \
 	then echo 'Generated files are current.'; \

@@ -149,6 +149,9 @@ func document(api huma.API) ([]byte, error) {
 	for _, schema := range api.OpenAPI().Components.Schemas.Map() {
 		withoutNullLists(schema)
 	}
+	if err := describeTypes(api.OpenAPI().Components.Schemas); err != nil {
+		return nil, err
+	}
 	documentV0(api.OpenAPI()) // which has null lists
 	body, err := json.Marshal(api.OpenAPI())
 	if err != nil {

@@ -243,3 +243,32 @@ func TestDocumentHasNoSchemaLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentIsDescribed holds that whoever reads the document is told what the code's comments tell.
+func TestDocumentIsDescribed(t *testing.T) {
+	_, body := call(t, exchange{method: http.MethodGet, path: run(t, onFile(t)) + "/openapi.json"})
+	var document struct {
+		Components struct {
+			Schemas map[string]struct {
+				Description string
+				Properties  map[string]struct{ Description string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &document); err != nil {
+		t.Fatal(err)
+	}
+	schemas := document.Components.Schemas
+	for _, name := range []string{"ReportSet", "Report", "EventReport", "Workload", "WorkloadDetail", "ListWorkload", "Token", "AuditRecord"} {
+		if schemas[name].Description == "" {
+			t.Errorf("%s has no description", name)
+		}
+	}
+	for schema, property := range map[string]string{
+		"EventReport": "derived", "TimelineEvent": "derived", "Workload": "said", "Object": "listed", "CreatedToken": "role", "ListWorkload": "total",
+	} {
+		if schemas[schema].Properties[property].Description == "" {
+			t.Errorf("%s of %s has no description", property, schema)
+		}
+	}
+}

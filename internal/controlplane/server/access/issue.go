@@ -14,13 +14,14 @@ var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
 // NewToken is the token that somebody asks for.
 type NewToken struct {
 	// Name says whose it is, to people.
-	Name string `json:"name" minLength:"1" maxLength:"63" pattern:"^[A-Za-z0-9][A-Za-z0-9._@-]*$" doc:"Whose it is, for people"`
-	Role Role   `json:"role" enum:"agent,viewer,admin"`
+	Name string `json:"name" minLength:"1" maxLength:"63" pattern:"^[A-Za-z0-9][A-Za-z0-9._@-]*$"`
+	// Role is what its bearer may do.
+	Role Role `json:"role" enum:"agent,viewer,admin"`
 	// ClusterUID is the one cluster that an agent's token is good for: the UID of its namespace kube-system. Other roles
 	// have none.
-	ClusterUID string `json:"clusterUID,omitempty" maxLength:"128" doc:"The agent's cluster: the UID of its namespace kube-system"`
-	// ExpiresAt is when it ends; nil for never.
-	ExpiresAt *time.Time `json:"expiresAt,omitempty" doc:"When it ends; without it, never"`
+	ClusterUID string `json:"clusterUID,omitempty" maxLength:"128"`
+	// ExpiresAt is when it ends; without it, never.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 }
 
 // check is a [*Problem] that names the first bad field.

@@ -13,13 +13,18 @@ import (
 
 // Token is a token as it is shown: all but its secret.
 type Token struct {
-	ID         controlplane.ID `json:"id"`
-	Name       string          `json:"name"`
-	Role       Role            `json:"role" enum:"agent,viewer,admin"`
-	ClusterUID string          `json:"clusterUID,omitempty"`
-	CreatedAt  time.Time       `json:"createdAt"`
-	ExpiresAt  *time.Time      `json:"expiresAt,omitempty"`
-	RevokedAt  *time.Time      `json:"revokedAt,omitempty"`
+	ID controlplane.ID `json:"id"`
+	// Name says whose it is, to people.
+	Name string `json:"name"`
+	// Role is what its bearer may do.
+	Role Role `json:"role" enum:"agent,viewer,admin"`
+	// ClusterUID is the one cluster that an agent's token is good for.
+	ClusterUID string    `json:"clusterUID,omitempty"`
+	CreatedAt  time.Time `json:"createdAt"`
+	// ExpiresAt is when it ends; without it, never.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// RevokedAt is when it was revoked; none if it was not.
+	RevokedAt *time.Time `json:"revokedAt,omitempty"`
 	// UsedAt is when it was used last, to a minute.
 	UsedAt *time.Time `json:"usedAt,omitempty"`
 }
@@ -28,7 +33,7 @@ type Token struct {
 type CreatedToken struct {
 	Token
 	// Secret is what its bearer sends. It is in this answer only.
-	Secret string `json:"token" doc:"What its bearer sends; it is shown this once"`
+	Secret string `json:"token"`
 }
 
 // The inputs and outputs of [Tokens], as huma wants them.

@@ -1,0 +1,54 @@
+// Command describe prints what the comments of Go files say of struct types and their fields, as JSON: an object for each
+// type, with the texts by the fields' JSON names, and the type's own by the empty name. It is what `make generate` runs
+// for the API's document.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "describe:", err)
+		os.Exit(1)
+	}
+}
+
+func run(files []string) error {
+	all := map[string]map[string]string{}
+	for _, file := range files {
+		types, err := runtime.ParseDocumentationFrom(file)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", file, err)
+		}
+		for _, t := range types {
+			texts := map[string]string{}
+			for i, pair := range t {
+				name := pair.Name
+				if i == 0 { // the type itself
+					name = ""
+				}
+				if pair.Doc != "" {
+					texts[name] = plain(pair.Doc)
+				}
+			}
+			all[t[0].Name] = texts
+		}
+	}
+	out := json.NewEncoder(os.Stdout)
+	out.SetIndent("", "  ")
+	if err := out.Encode(all); err != nil {
+		return fmt.Errorf("print descriptions: %w", err)
+	}
+	return nil
+}
+
+// plain is a comment without the escapes of Go's strings and the brackets of its links.
+func plain(comment string) string {
+	return strings.NewReplacer(`\"`, `"`, `\n`, "\n", "[", "", "]", "").Replace(comment)
+}
