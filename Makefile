@@ -81,6 +81,11 @@ bench-api: ## Measure the control-plane API with a fleet of 1,000 agents and 10 
 	@$(GOBUILD) -o bin/benchapi ./hack/cmd/benchapi
 	@exec bin/benchapi $(ARGS)
 
+.PHONY: bench-link
+bench-link: ## Measure delivery over a link of 50 ms delay and 1 % loss; Linux, root; see docs/scale.md
+	@$(GOBUILD) -o bin/benchlink ./hack/cmd/benchlink
+	@exec bin/benchlink $(ARGS)
+
 .PHONY: screenshots
 screenshots: ## Make the pictures of the page in docs/images anew: `make browser-packages`
 	@$(GOBUILD) -o bin/screenshots ./hack/cmd/screenshots

@@ -1,0 +1,163 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+// bound is how many times as fast as posts one after the other report sets have to be.
+const bound = 20
+
+// sample is one way, and how many Events are delivered in it each time.
+type sample struct {
+	name   string
+	way    string
+	events int
+	local  bool // from the API's own side, without the link
+
+	rates []float64
+}
+
+func (s *sample) median() float64 {
+	slices.Sort(s.rates)
+	return s.rates[len(s.rates)/2]
+}
+
+// bench measures all ways in turns, so that whatever else the machine does meanwhile meets each of them.
+func bench(ctx context.Context, l link, rounds int) (err error) {
+	dir, err := os.MkdirTemp("", "benchlink-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	agent, err := newSide("192.0.2.1", l.congestion)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, agent.close()) }()
+	api, err := newSide("192.0.2.2", l.congestion)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, api.close()) }()
+	server, url, err := serve(ctx, api, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop(30*time.Second)) }()
+
+	there, back := &wire{delay: l.delay, loss: l.loss}, &wire{delay: l.delay, loss: l.loss}
+	wires, ctx := errgroup.WithContext(ctx)
+	ctx, cut := context.WithCancel(ctx)
+	wires.Go(func() error { return there.carry(ctx, agent.tun, api.tun) })
+	wires.Go(func() error { return back.carry(ctx, api.tun, agent.tun) })
+	samples, measured := measure(ctx, agent, api, url, rounds)
+	cut()
+	closed := errors.Join(agent.tun.Close(), api.tun.Close()) // which ends what reads from them
+	agent.tun, api.tun = nil, nil
+	if err := errors.Join(wires.Wait(), measured, closed); err != nil {
+		return err
+	}
+	return report(l, rounds, samples, there, back)
+}
+
+// serve builds the API, and starts it on a side with an SQLite file.
+func serve(ctx context.Context, on *side, dir string) (*process.Process, string, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, "", err
+	}
+	binary, err := process.Build(ctx, root, "./cmd/controlplane", filepath.Join(dir, "bin"))
+	if err != nil {
+		return nil, "", err
+	}
+	name, args := on.inside(binary,
+		"--bind-address="+on.address+":1323", "--auth-enabled=false", "--database=sqlite:"+filepath.Join(dir, "controlplane.db"),
+		"--events-per-workload=1000000") // all are counted at the end
+	server, err := process.Start(name, nil, args)
+	if err != nil {
+		return nil, "", err
+	}
+	url, err := server.URL(ctx)
+	if err != nil {
+		return nil, "", errors.Join(err, server.Stop(time.Second))
+	}
+	return server, url, nil
+}
+
+func measure(ctx context.Context, agent, api *side, url string, rounds int) ([]*sample, error) {
+	samples := []*sample{
+		{name: "one post after the other, v0", way: waySerial, events: 100},
+		{name: "the agent by v0, 8 requests at a time", way: wayV0, events: 800},
+		{name: "the agent in report sets", way: waySets, events: 20_000},
+		{name: "without the link: one post after the other, v0", way: waySerial, events: 2000, local: true},
+		{name: "without the link: the agent in report sets", way: waySets, events: 20_000, local: true},
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for round := range rounds {
+		for _, s := range samples {
+			from := agent
+			if s.local {
+				from = api
+			}
+			d, err := once(ctx, from, self, url, s)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+			fmt.Fprintf(os.Stderr, "%d/%d %s: %d Events in %.1f s, %.1f/s\n", round+1, rounds, s.name, d.Events, d.Seconds, d.rate())
+			s.rates = append(s.rates, d.rate())
+		}
+	}
+	return samples, nil
+}
+
+// once runs the agent's side, and checks that each Event is one row.
+func once(ctx context.Context, from *side, self, url string, s *sample) (d delivery, err error) {
+	out, err := from.run(ctx, self, nearCommand, "--way="+s.way, "--url="+url, "--events="+strconv.Itoa(s.events))
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(out, &d); err != nil {
+		return d, err
+	}
+	if d.Rows != int64(d.Events) {
+		return d, fmt.Errorf("%d Events are %d rows", d.Events, d.Rows)
+	}
+	return d, nil
+}
+
+// report prints the figures. It fails if the bound was missed.
+func report(l link, rounds int, samples []*sample, there, back *wire) error {
+	fmt.Printf("%s, %d CPUs for both sides, SQLite, TCP %s, %s; %d rounds, all ways in turns\n\n",
+		runtime.Version(), runtime.NumCPU(), l.congestion, time.Now().UTC().Format(time.DateOnly), rounds)
+	fmt.Printf("| %s and %.3g %% loss each way | Events/s, median | lowest to highest |\n|---|---|---|\n", l.delay, 100*l.loss)
+	for _, s := range samples {
+		median := s.median()
+		fmt.Printf("| %s | %.1f | %.1f to %.1f |\n", s.name, median, s.rates[0], s.rates[len(s.rates)-1])
+	}
+	lost := there.lost.Load() + back.lost.Load()
+	ratio := samples[2].median() / samples[0].median()
+	fmt.Printf("| report sets to one post after the other (at least %d) | %.0f times | |\n\n", bound, ratio)
+	fmt.Printf("%d of %d packets were lost.\n", lost, lost+there.carried.Load()+back.carried.Load())
+	if ratio < bound {
+		return fmt.Errorf("report sets are %.1f times as fast as one post after the other: less than %d times", ratio, bound)
+	}
+	return nil
+}

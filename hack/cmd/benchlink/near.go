@@ -1,0 +1,158 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/journal"
+	"github.com/threeport/threeport-agent/internal/notify"
+	"github.com/threeport/threeport-agent/internal/observe"
+	"github.com/threeport/threeport-agent/internal/outbox"
+)
+
+// nearCommand makes this program the agent's side: it delivers Events in one of the ways, and prints how long it took.
+const nearCommand = "near"
+
+// The ways of delivering.
+const (
+	waySets   = "sets"   // the agent with --report-sets
+	wayV0     = "v0"     // the agent without
+	waySerial = "serial" // one client, one connection, one post after the other
+)
+
+// delivery is what one run of the agent's side measured.
+type delivery struct {
+	Events  int
+	Seconds float64
+	// Rows is how many of them the control plane has afterwards.
+	Rows int64
+}
+
+func (d delivery) rate() float64 { return float64(d.Events) / d.Seconds }
+
+func near(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet(nearCommand, flag.ContinueOnError)
+	way := flags.String("way", waySets, "how to deliver")
+	url := flags.String("url", "", "of the control plane")
+	events := flags.Int("events", 0, "how many")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	config := controlplane.DefaultConfig()
+	config.Server, config.AuthEnabled = *url, false
+	client, err := controlplane.New(config)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	instance, err := createInstance(ctx, *url, "over-the-link")
+	if err != nil {
+		return err
+	}
+	took, err := deliver(ctx, client, *way, makeEvents(instance, *events))
+	if err != nil {
+		return err
+	}
+	rows, err := countRows(ctx, *url, instance)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(delivery{Events: *events, Seconds: took.Seconds(), Rows: rows})
+}
+
+// deliver sends Events in a way, and returns how long it took until the control plane had accepted all.
+func deliver(ctx context.Context, client *controlplane.Client, way string, events []observe.Event) (time.Duration, error) {
+	switch way {
+	case waySerial:
+		return serially(ctx, client, events)
+	case wayV0:
+		api := notify.NewAPI(client)
+		return asAgent(ctx, notify.OneByOne(api), nil, api.Carries, events)
+	case waySets:
+		self := notify.Self{ClusterName: "near", Version: "benchlink", ClusterUID: func(context.Context) (string, error) {
+			return string(events[0].UID), nil // of each run another, as its workload is
+		}}
+		link := notify.NewLink(client, self, notify.NewLinkMetrics(prometheus.NewRegistry()), logr.Discard())
+		return asAgent(ctx, link, link, link.Carries, events)
+	}
+	return 0, fmt.Errorf("--way is %q: give %s, %s or %s", way, waySets, wayV0, waySerial)
+}
+
+// serially posts one Event after the other.
+func serially(ctx context.Context, client *controlplane.Client, events []observe.Event) (time.Duration, error) {
+	begin := time.Now()
+	for _, ev := range events {
+		if _, _, err := client.CreateWorkloadEvent(ctx, notify.EventRow(ev)); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(begin), nil
+}
+
+// asAgent offers all Events at once to what the agent delivers with: outbox, state on disk, notifier. Link is nil in the way
+// of v0.
+func asAgent(
+	ctx context.Context, sender notify.Sender, link *notify.Link, carries func(observe.Report) bool, events []observe.Event,
+) (took time.Duration, err error) {
+	dir, err := os.MkdirTemp("", "benchlink-state-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	state, err := journal.Open(filepath.Join(dir, "state"), logr.Discard())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, state.Close()) }()
+	config := outbox.DefaultConfig()
+	config.Carries = carries
+	box := outbox.New(config, state)
+	notifier := notify.New(notify.DefaultConfig(), box, sender, nil, notify.NewMetrics(prometheus.NewRegistry(), box), logr.Discard())
+
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	var parts errgroup.Group
+	begin := time.Now()
+	for _, ev := range events {
+		box.Offer(ev)
+	}
+	if link != nil {
+		link.Attach(box, func(bool) {})
+		parts.Go(func() error { return link.Run(running) })
+	}
+	parts.Go(func() error { return notifier.Run(running) })
+	err = untilDelivered(ctx, box)
+	took = time.Since(begin)
+	stop()
+	return took, errors.Join(err, parts.Wait())
+}
+
+// untilDelivered waits until nothing is pending.
+func untilDelivered(ctx context.Context, box *outbox.Outbox) error {
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for box.Pending() > 0 {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if n := box.DeadLetters(); n > 0 {
+		return fmt.Errorf("the control plane refused %d Events", n)
+	}
+	return nil
+}
