@@ -12,135 +12,122 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
+// world is what is measured.
+type world struct {
+	size
+	db     *database
+	binary string
+	server *process.Process // nil while it does not run
+	api    *api
+	agents []*agent
+}
+
 // bench runs the whole measurement.
-func bench(ctx context.Context, s size, database string) (err error) {
+func bench(ctx context.Context, s size, kind, plans string) (err error) {
 	dir, err := os.MkdirTemp("", "benchapi-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	db, err := open(ctx, database, dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.stop()) }()
-	server, url, err := serve(ctx, db.address, dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Stop(30*time.Second)) }()
-	to, err := newAPI(url)
-	if err != nil {
-		return err
-	}
-	return measure(ctx, to, s, db, server)
-}
-
-// serve builds and starts the API.
-func serve(ctx context.Context, address, dir string) (*process.Process, string, error) {
 	root, err := os.Getwd()
 	if err != nil {
-		return nil, "", err
+		return err
 	}
-	binary, err := process.Build(ctx, root, "./cmd/controlplane", filepath.Join(dir, "bin"))
-	if err != nil {
-		return nil, "", err
+	w := &world{size: s}
+	if w.binary, err = process.Build(ctx, root, "./cmd/controlplane", filepath.Join(dir, "bin")); err != nil {
+		return err
 	}
-	server, err := process.Start(binary, nil, []string{
-		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=" + address,
+	if w.db, err = open(ctx, kind, dir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.db.stop()) }()
+	defer func() { err = errors.Join(err, w.stop()) }()
+	if err := w.measure(ctx); err != nil {
+		return err
+	}
+	if plans == "" {
+		return nil
+	}
+	if err := w.stop(); err != nil { // an SQLite file has one process
+		return err
+	}
+	return explain(ctx, root, w.db.address, plans)
+}
+
+// start starts the API.
+func (w *world) start(ctx context.Context) (err error) {
+	w.server, err = process.Start(w.binary, nil, []string{
+		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=" + w.db.address,
+		"--agent-timeout=1h", // agents of this fleet are silent in some parts of the measurement
 	})
 	if err != nil {
-		return nil, "", err
+		return err
 	}
-	url, err := server.URL(ctx)
-	if err != nil {
-		return nil, "", errors.Join(err, server.Stop(time.Second))
-	}
-	return server, url, nil
-}
-
-func measure(ctx context.Context, to *api, s size, db *database, server *process.Process) error {
-	fmt.Fprintln(os.Stderr, "declaring workloads and resources …")
-	begin := time.Now()
-	agents, err := declare(ctx, to, s)
+	url, err := w.server.URL(ctx)
 	if err != nil {
 		return err
 	}
-	rows := s.agents*workloadsOfAgent + s.resources
+	w.api, err = newAPI(url)
+	return err
+}
+
+// stop ends the API, if it runs.
+func (w *world) stop() error {
+	if w.server == nil {
+		return nil
+	}
+	server := w.server
+	w.server = nil
+	return server.Stop(time.Minute)
+}
+
+func (w *world) measure(ctx context.Context) error {
 	fmt.Printf("%s, %d CPUs for load, API and database together, %s, %s\n\n| figure | measured |\n|---|---|\n",
-		runtime.Version(), runtime.NumCPU(), db.name, time.Now().UTC().Format(time.DateOnly))
-	row("rows made by v0, 8 at a time", float64(rows)/time.Since(begin).Seconds(), "/s")
-
-	begin = time.Now()
-	if err := first(ctx, to, agents, s.writers); err != nil {
-		return err
+		runtime.Version(), runtime.NumCPU(), w.db.name, time.Now().UTC().Format(time.DateOnly))
+	for _, step := range []struct {
+		doing string
+		do    func(context.Context) error
+	}{
+		{"declare workloads", w.declare},
+		{"fill in Events", w.fill},
+		{"first reports", w.first},
+		{"compare ways to store Events", w.compare},
+		{"steady load", w.steadily},
+		{"figures of the end", w.end},
+	} {
+		fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), step.doing, "…")
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.doing, err)
+		}
 	}
-	row(fmt.Sprintf("first reports of %d agents: operations of %d resources, statuses, trees", s.agents, s.resources), time.Since(begin).Seconds(), "s")
-
-	filled := &latencies{}
-	rates, err := fill(ctx, to, agents, s, filled)
-	if err != nil {
-		return err
-	}
-	for i, rate := range rates {
-		row(fmt.Sprintf("Events stored in sets of %d, part %d of %d", eventsOfSet, i+1, len(rates)), rate, "/s")
-	}
-	row("such a set, p50", filled.percentile(50), "ms")
-	row("such a set, p99", filled.percentile(99), "ms")
-
-	if err := compare(ctx, to, agents[0]); err != nil {
-		return err
-	}
-	if err := db.settle(ctx); err != nil {
-		return err
-	}
-	if err := measureSteady(ctx, to, agents, s); err != nil {
-		return err
-	}
-	bytes, err := db.bytes(ctx)
-	if err != nil {
-		return err
-	}
-	row(fmt.Sprintf("size on disk with %d Events", s.events), float64(bytes)/1e9, "GB")
-	resident, err := process.ResidentBytes(server.PID())
-	if err != nil {
-		return err
-	}
-	row("resident memory of the API", float64(resident)/1e6, "MB")
 	return nil
 }
 
-func compare(ctx context.Context, to *api, a *agent) error {
-	serial, err := serially(ctx, to, a)
-	if err != nil {
+// fill stores what a fleet has told in a week by SQL, while the API does not run: through the API it would take hours.
+func (w *world) fill(ctx context.Context) error {
+	if err := w.stop(); err != nil {
 		return err
 	}
-	batch, err := inSets(ctx, to, a)
-	if err != nil {
+	begin := time.Now()
+	if err := w.db.fill(ctx, w.agents, w.events); err != nil {
 		return err
 	}
-	row("rival: one client, Events by v0, one after the other", serial, "/s")
-	row("one client, Events in sets, one after the other", batch, "/s")
-	row("ratio of the two", batch/serial, "")
-	return nil
+	fmt.Fprintf(os.Stderr, "%d Events in %s\n", w.events, time.Since(begin).Round(time.Second))
+	return w.start(ctx)
 }
 
-func measureSteady(ctx context.Context, to *api, agents []*agent, s size) error {
-	sets, views := &latencies{}, map[string]*latencies{}
-	for _, q := range queries {
-		views[q.name] = &latencies{}
-	}
-	if err := steadily(ctx, to, agents, s, sets, views); err != nil {
+// end prints what is there when all is over.
+func (w *world) end(ctx context.Context) error {
+	bytes, err := w.db.bytes(ctx)
+	if err != nil {
 		return err
 	}
-	const perSet = steadyEvents + steadyOperations + steadyStatuses
-	row(fmt.Sprintf("steady load: a set of %d reports of each agent every %s", perSet, s.period), float64(sets.count()*perSet)/s.steady.Seconds(), "reports/s")
-	row("such a set, p50", sets.percentile(50), "ms")
-	row("such a set, p99", sets.percentile(99), "ms")
-	for _, q := range queries {
-		row(q.name+", meanwhile, p50", views[q.name].percentile(50), "ms")
-		row(q.name+", meanwhile, p99", views[q.name].percentile(99), "ms")
+	row(fmt.Sprintf("size on disk, with %d Events and %d resources", w.events, w.resources), float64(bytes)/1e9, "GB")
+	resident, err := process.ResidentBytes(w.server.PID())
+	if err != nil {
+		return err
 	}
+	row("resident memory of the API at the end", float64(resident)/1e6, "MB")
 	return nil
 }
 

@@ -10,33 +10,44 @@ import (
 	"path/filepath"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "modernc.org/sqlite"             // the driver "sqlite"
 
 	"github.com/threeport/threeport-agent/hack/postgres"
 )
 
-// database is what the API keeps its rows in.
+// database is what the API keeps its rows in, and a connection to it of this program's own.
 type database struct {
 	name, address string
+	sql           *sql.DB
+	words         words
 	stop          func() error
-	// settle does what a database that has run for long has done: gathered its statistics.
+	// settle does what a database that has run for long has done by itself, and waits for the disk: else the first request
+	// that does would wait for all that was filled in.
 	settle func(context.Context) error
 	// bytes returns its size on disk.
 	bytes func(context.Context) (int64, error)
+	// scans returns how often a table was read from its beginning to its end; nil if the database does not count that.
+	scans func(ctx context.Context, table string) (int64, error)
+	// pid is the process whose children do its work; 0 if it is a part of the API.
+	pid int
 }
 
-// open makes an empty database of a sort, in a folder.
-func open(ctx context.Context, sort, dir string) (*database, error) {
-	switch sort {
+// open makes an empty database of a kind, in a folder.
+func open(ctx context.Context, kind, dir string) (*database, error) {
+	switch kind {
 	case "postgres":
 		return openPostgres(ctx)
 	case "sqlite":
 		return openSQLite(filepath.Join(dir, "sqlite"))
 	}
-	return nil, fmt.Errorf("--database is %q: give postgres or sqlite", sort)
+	return nil, fmt.Errorf("--database is %q: give postgres or sqlite", kind)
 }
 
+// settings are those that anyone sets who runs a PostgreSQL of this size; all others are the package's.
+var settings = map[string]string{"shared_buffers": "1GB", "max_wal_size": "4GB"}
+
 func openPostgres(ctx context.Context) (*database, error) {
-	server, err := postgres.Start(ctx, postgres.Options{})
+	server, err := postgres.Start(ctx, postgres.Options{Settings: settings})
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +59,33 @@ func openPostgres(ctx context.Context) (*database, error) {
 	if err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
+	stop := func() error { return errors.Join(db.Close(), server.Stop()) }
+	var backend int
+	if err := db.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&backend); err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	pid, err := parent(backend)
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	number := func(ctx context.Context, query string, args ...any) (n int64, err error) {
+		err = db.QueryRowContext(ctx, query, args...).Scan(&n)
+		return n, err
+	}
 	return &database{
-		name: "PostgreSQL", address: address,
-		stop: func() error { return errors.Join(db.Close(), server.Stop()) },
+		name: "PostgreSQL", address: address, sql: db, words: postgresWords, stop: stop, pid: pid,
 		settle: func(ctx context.Context) error {
 			_, err := db.ExecContext(ctx, "VACUUM ANALYZE")
+			if err == nil {
+				_, err = db.ExecContext(ctx, "CHECKPOINT")
+			}
 			return err
 		},
-		bytes: func(ctx context.Context) (n int64, err error) {
-			err = db.QueryRowContext(ctx, "SELECT pg_database_size(current_database())").Scan(&n)
-			return n, err
+		bytes: func(ctx context.Context) (int64, error) {
+			return number(ctx, "SELECT pg_database_size(current_database())")
+		},
+		scans: func(ctx context.Context, table string) (int64, error) {
+			return number(ctx, "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = $1", table)
 		},
 	}, nil
 }
@@ -66,12 +94,43 @@ func openSQLite(dir string) (*database, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
+	file := filepath.Join(dir, "controlplane.db")
+	// The same as the API's own connection that writes.
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(30000)&_pragma=synchronous(2)&_pragma=cache_size(-65536)&_txlock=immediate")
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
 	return &database{
-		name: "SQLite", address: "sqlite:" + filepath.Join(dir, "controlplane.db"),
-		stop:   func() error { return nil },
-		settle: func(context.Context) error { return nil },
+		name: "SQLite", address: "sqlite:" + file, sql: db, words: sqliteWords, stop: db.Close,
+		settle: func(context.Context) error { return syncFile(file) },
 		bytes:  func(context.Context) (int64, error) { return folder(dir) },
 	}, nil
+}
+
+// syncFile waits until what was written to a file is on disk.
+func syncFile(path string) error {
+	file, err := os.Open(path) //nolint:gosec // our own
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// growing are the tables that grow with the fleet or with time.
+var growing = [...]string{"workload_events", "workloads", "objects", "definitions"}
+
+// countScans returns how often each of them was read as a whole; all 0 if the database does not count that.
+func (d *database) countScans(ctx context.Context) (counts [len(growing)]int64, err error) {
+	if d.scans == nil {
+		return counts, nil
+	}
+	for i, table := range growing {
+		if counts[i], err = d.scans(ctx, table); err != nil {
+			return counts, err
+		}
+	}
+	return counts, nil
 }
 
 // folder returns the bytes of the files in a folder.

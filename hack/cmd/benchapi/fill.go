@@ -2,68 +2,149 @@ package main
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
-	"time"
-
-	"golang.org/x/sync/errgroup"
+	"strconv"
+	"strings"
 )
 
-// eventsOfSet is how many Events a set has while Events are filled in: what an agent sends after an outage.
-const eventsOfSet = 500
+// words are what the fill says differently to the databases.
+type words struct {
+	// series is a query of the numbers from one to another, as column g.
+	series func(from, to int) string
+	// uid is a random UID.
+	uid string
+	// quick makes the connection write without what protects others from it; slow ends that.
+	quick, slow []string
+	// indexes lists the indexes of Events but the primary key: name, and how to make it.
+	indexes string
+	// mark is the placeholder number n.
+	mark func(n int) string
+}
 
-// stages is into how many parts the fill is divided: does it slow down as the tables grow?
-const stages = 5
+var postgresWords = words{
+	series: func(from, to int) string {
+		return fmt.Sprintf("SELECT CAST(g AS BIGINT) AS g FROM generate_series(%d, %d) AS g", from, to)
+	},
+	uid: "CAST(gen_random_uuid() AS TEXT)",
+	// Foreign keys are triggers.
+	quick:   []string{"SET session_replication_role = replica", "SET synchronous_commit = off", "SET maintenance_work_mem = '1GB'"},
+	slow:    []string{"RESET ALL"},
+	indexes: "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'workload_events' AND indexname NOT LIKE '%_pkey'",
+	mark:    func(n int) string { return "$" + strconv.Itoa(n) },
+}
 
-// fill stores Events through report sets, as fast as the server takes them, and returns the rate of each stage.
-func fill(ctx context.Context, to *api, agents []*agent, s size, took *latencies) ([]float64, error) {
-	rates := make([]float64, 0, stages)
-	for stage := range stages {
-		sets := s.events / stages / eventsOfSet
-		if sets == 0 {
-			return rates, nil
+var sqliteWords = words{
+	series: func(from, to int) string {
+		return fmt.Sprintf("WITH RECURSIVE s (g) AS (SELECT %d UNION ALL SELECT g + 1 FROM s WHERE g < %d) SELECT g FROM s", from, to)
+	},
+	uid: "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-' || hex(randomblob(2)) || '-' || hex(randomblob(2)) || '-' || hex(randomblob(6)))",
+	quick: []string{
+		"PRAGMA foreign_keys = OFF", "PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", "PRAGMA cache_size = -1000000", "PRAGMA temp_store = FILE",
+	},
+	slow:    []string{"PRAGMA foreign_keys = ON", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA cache_size = -65536"},
+	indexes: "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'workload_events' AND sql IS NOT NULL",
+	mark:    func(int) string { return "?" },
+}
+
+// The IDs of rows that are filled in are smaller than any that the API makes.
+const (
+	firstResource = 500_000_000_000_000_000
+	firstEvent    = 600_000_000_000_000_000
+)
+
+// filledAtATime bounds a transaction.
+const filledAtATime = 500_000
+
+// fill stores resources and Events as the API would have, had it been told of them in the last week: the Events of all
+// workloads in turns, by their time.
+func (d *database) fill(ctx context.Context, agents []*agent, events int) (err error) {
+	conn, err := d.sql.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	indexes, err := readIndexes(ctx, conn, d.words.indexes)
+	if err != nil {
+		return err
+	}
+	statements := append([]string{}, d.words.quick...)
+	for _, index := range indexes {
+		statements = append(statements, "DROP INDEX "+index.name)
+	}
+	statements = append(statements, fleetTable(agents)...)
+	statements = append(statements, d.words.resources(len(agents[0].workloads[0].resources), len(agents)*workloadsOfAgent))
+	for from := 1; from <= events; from += filledAtATime {
+		statements = append(statements, d.words.events(from, min(from+filledAtATime-1, events), events, len(agents)*workloadsOfAgent))
+	}
+	for _, index := range indexes {
+		statements = append(statements, index.statement)
+	}
+	statements = append(statements, "DROP TABLE bench_fleet")
+	statements = append(statements, d.words.slow...)
+	for _, statement := range statements {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%.200s: %w", statement, err)
 		}
-		begin := time.Now()
-		if err := fillSets(ctx, to, agents, sets, s.writers, took); err != nil {
+		fmt.Fprintf(os.Stderr, ".")
+	}
+	fmt.Fprintln(os.Stderr)
+	return d.settle(ctx)
+}
+
+type index struct{ name, statement string }
+
+func readIndexes(ctx context.Context, conn *sql.Conn, query string) (all []index, err error) {
+	rows, err := conn.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // its error is that of Err
+	for rows.Next() {
+		var one index
+		if err := rows.Scan(&one.name, &one.statement); err != nil {
 			return nil, err
 		}
-		rate := float64(sets*eventsOfSet) / time.Since(begin).Seconds()
-		fmt.Fprintf(os.Stderr, "stored %d Events: %.0f a second\n", (stage+1)*sets*eventsOfSet, rate)
-		rates = append(rates, rate)
+		all = append(all, one)
 	}
-	return rates, nil
+	return all, rows.Err()
 }
 
-func fillSets(ctx context.Context, to *api, agents []*agent, sets, writers int, took *latencies) error {
-	var next atomic.Int64
-	group, ctx := errgroup.WithContext(ctx)
-	for range writers {
-		group.Go(func() error {
-			for {
-				n := int(next.Add(1) - 1)
-				if n >= sets || ctx.Err() != nil {
-					return ctx.Err()
-				}
-				a := agents[n%len(agents)]
-				set := a.set(a.events(eventsOfSet)...)
-				begin := time.Now()
-				if err := to.send(ctx, set); err != nil {
-					return err
-				}
-				took.add(time.Since(begin))
-			}
-		})
-	}
-	return group.Wait()
-}
-
-// first sends the first report of all agents.
-func first(ctx context.Context, to *api, agents []*agent, writers int) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
+// fleetTable makes a table of the workloads, numbered from 0.
+func fleetTable(agents []*agent) []string {
+	statements := []string{"CREATE TABLE bench_fleet (n BIGINT NOT NULL PRIMARY KEY, instance BIGINT, resource BIGINT, cluster TEXT)"}
+	n := 0
 	for _, a := range agents {
-		group.Go(func() error { return a.state(ctx, to) })
+		rows := make([]string, 0, len(a.workloads))
+		for _, w := range a.workloads {
+			rows = append(rows, fmt.Sprintf("(%d, %d, %d, '%s')", n, w.instance.ID, w.resources[0], a.cluster))
+			n++
+		}
+		statements = append(statements, "INSERT INTO bench_fleet VALUES "+strings.Join(rows, ", "))
 	}
-	return group.Wait()
+	return statements
+}
+
+// resources makes the rows of so many resources of each workload, as an upstream controller does.
+func (w words) resources(each, workloads int) string {
+	return fmt.Sprintf(`INSERT INTO workload_resource_instances (id, createdat, updatedat, jsondefinition, workloadinstanceid)
+		SELECT %d + s.g, 1, 1, '{"kind":"ConfigMap","metadata":{"name":"resource-' || (s.g %% %d) || '"}}', f.instance
+		FROM (%s) AS s JOIN bench_fleet AS f ON f.n = s.g / %d`, int64(firstResource), each, w.series(0, each*workloads-1), each)
+}
+
+// events makes some of all Events.
+func (w words) events(from, to, all, workloads int) string {
+	const week = 7 * 24 * 3600 * 1_000_000
+	at := fmt.Sprintf("(%d - CAST(%d - s.g AS BIGINT) * %d)", began.UnixMicro(), all, week/max(all, 1))
+	return fmt.Sprintf(`INSERT INTO workload_events (id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp,
+			workloadinstanceid, workloadresourceinstanceid, clusteruid, objectversion, involvedgroup, involvedversion, involvedkind,
+			involvednamespace, involvedname, involveduid, count, firsttimestamp)
+		SELECT %d + s.g, %[2]s, %[2]s, %[3]s, CASE WHEN s.g %% 3 = 0 THEN 'Warning' ELSE 'Normal' END, 'BackOff',
+			'Back-off pulling image "registry.example.com/shop/web-7887448d46-' || f.n || ':1.' || s.g || '"', %[2]s,
+			f.instance, f.resource, f.cluster, s.g, '', 'v1', 'Pod', 'app', 'web-' || s.g %% %[4]d,
+			'Pod-' || f.cluster || '-' || f.instance || '-' || s.g %% %[4]d, 1, %[2]s
+		FROM (%[5]s) AS s JOIN bench_fleet AS f ON f.n = s.g %% %[6]d`,
+		int64(firstEvent), at, w.uid, podsOfWorkload, w.series(from, to), workloads)
 }

@@ -47,19 +47,30 @@ func (a *agent) set(reports ...controlplane.Report) controlplane.ReportSet {
 	}
 }
 
-// declare makes the rows of the fleet's workloads and resources by v0, as upstream controllers do.
-func declare(ctx context.Context, to *api, s size) ([]*agent, error) {
-	agents := make([]*agent, s.agents)
-	perWorkload := s.resources / (s.agents * workloadsOfAgent)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(8)
-	for i := range agents {
-		a := &agent{number: i, cluster: fmt.Sprintf("00000000-0000-4000-8000-%012d", i)}
-		a.clock.Store(time.Now().UnixMicro())
-		agents[i] = a
-		group.Go(func() error { return a.declare(ctx, to, perWorkload) })
+// began is when the measurement did; Events that are filled in are older.
+var began = time.Now()
+
+// declare makes the rows of the fleet's workloads by v0, as upstream controllers do. Those of their resources are filled in.
+func (w *world) declare(ctx context.Context) error {
+	if err := w.start(ctx); err != nil {
+		return err
 	}
-	return agents, group.Wait()
+	begin := time.Now()
+	w.agents = make([]*agent, w.size.agents)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(w.writers)
+	each := w.resources / w.workloads()
+	for i := range w.agents {
+		a := &agent{number: i, cluster: fmt.Sprintf("00000000-0000-4000-8000-%012d", i)}
+		a.clock.Store(began.UnixMicro())
+		w.agents[i] = a
+		group.Go(func() error { return a.declare(ctx, w.api, each) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	row(fmt.Sprintf("workloads declared by v0, %d at a time", w.writers), float64(w.workloads())/time.Since(begin).Seconds(), "/s")
+	return nil
 }
 
 func (a *agent) declare(ctx context.Context, to *api, resources int) error {
@@ -68,36 +79,54 @@ func (a *agent) declare(ctx context.Context, to *api, resources int) error {
 		if err != nil {
 			return err
 		}
-		w := workload{instance: controlplane.Instance{Type: controlplane.TypeWorkloadInstance, ID: controlplane.ID(id)}}
+		of := workload{instance: controlplane.Instance{Type: controlplane.TypeWorkloadInstance, ID: controlplane.ID(id)}}
 		for r := range resources {
-			row, err := to.create(ctx, "workload-resource-instances", map[string]any{
-				"JSONDefinition": map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"name": name(r)}}, "WorkloadInstanceID": id,
-			})
-			if err != nil {
-				return err
-			}
-			w.resources = append(w.resources, controlplane.ID(row))
+			of.resources = append(of.resources, controlplane.ID(firstResource+(a.number*workloadsOfAgent+n)*resources+r))
 		}
-		a.workloads = append(a.workloads, w)
+		a.workloads = append(a.workloads, of)
 	}
 	return nil
 }
 
 func name(resource int) string { return fmt.Sprintf("resource-%d", resource) }
 
-// state is the agent's first report of all that it has: a set for each workload.
-func (a *agent) state(ctx context.Context, to *api) error {
+// first lets each agent tell all that it has, as after its start.
+func (w *world) first(ctx context.Context) error {
+	begin := time.Now()
+	var took latencies
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(w.writers)
+	for _, a := range w.agents {
+		group.Go(func() error {
+			set, due := a.set(a.state()...), time.Now()
+			if err := w.api.send(ctx, set); err != nil {
+				return err
+			}
+			took.add(time.Since(due))
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	row(fmt.Sprintf("first reports of %d agents, a set each, %d at a time: %d resources, %d statuses and trees", len(w.agents), w.writers,
+		w.resources, w.workloads()), time.Since(begin).Seconds(), "s")
+	row("such a set, p50", took.percentile(50), "ms")
+	row("such a set, p99", took.percentile(99), "ms")
+	return nil
+}
+
+// state is all that an agent has to tell of its workloads.
+func (a *agent) state() []controlplane.Report {
+	var reports []controlplane.Report
 	for i := range a.workloads {
-		w := &a.workloads[i]
-		reports := []controlplane.Report{a.status(w), a.tree(w)}
-		for r := range w.resources {
-			reports = append(reports, a.operation(w, r))
-		}
-		if err := to.send(ctx, a.set(reports...)); err != nil {
-			return err
+		of := &a.workloads[i]
+		reports = append(reports, a.status(of), a.tree(of))
+		for r := range of.resources {
+			reports = append(reports, a.operation(of, r))
 		}
 	}
-	return nil
+	return reports
 }
 
 func (a *agent) uid(w *workload, kind string, n int) string {

@@ -18,41 +18,49 @@ import (
 type size struct {
 	agents    int
 	resources int // of all agents
-	events    int // of all agents, before the steady load begins
-	writers   int // sets that are on their way at a time while events are filled in
+	events    int // of all agents, that are stored before anything is measured
+	writers   int // requests that are on their way at a time where it is not one
 	viewers   int
+	rounds    int           // in which the ways to store Events are compared
+	slice     time.Duration // how long each is tried in a round
 	steady    time.Duration
 	period    time.Duration // of an agent's sets in the steady load
 }
 
 func (s size) validate() error {
 	switch {
-	case s.agents < 1 || s.writers < 1 || s.viewers < 1:
-		return errors.New("--agents, --writers and --viewers: give 1 or more")
+	case s.agents < 1 || s.writers < 1 || s.viewers < 1 || s.rounds < 1:
+		return errors.New("--agents, --writers, --viewers, --rounds: give 1 or more")
 	case s.resources < s.agents*workloadsOfAgent:
 		return fmt.Errorf("--resources: give %d or more for each agent", workloadsOfAgent)
-	case s.events < 0 || s.steady <= 0 || s.period <= 0:
-		return errors.New("--events, --steady, --period: give 0 or more Events, and durations above 0")
+	case s.events < 0 || s.slice <= 0 || s.steady <= 0 || s.period <= 0:
+		return errors.New("--events, --slice, --steady, --period: give 0 or more Events, and durations above 0")
 	}
 	return nil
 }
 
+// workloads returns how many all agents have.
+func (s size) workloads() int { return s.agents * workloadsOfAgent }
+
 func main() {
 	var s size
-	var database string
+	var database, plans string
 	flag.IntVar(&s.agents, "agents", 1000, "agents that report")
 	flag.IntVar(&s.resources, "resources", 100_000, "resources of all agents")
-	flag.IntVar(&s.events, "events", 10_000_000, "Events that are stored before the steady load")
-	flag.IntVar(&s.writers, "writers", 8, "report sets that are on their way at a time while these are stored")
+	flag.IntVar(&s.events, "events", 10_000_000, "Events that are stored before anything is measured")
+	flag.IntVar(&s.writers, "writers", 8, "requests that are on their way at a time, where it is not one")
 	flag.IntVar(&s.viewers, "viewers", 10, "people who look at the board in the steady load")
+	flag.IntVar(&s.rounds, "rounds", 3, "rounds in which ways to store Events are compared")
+	flag.DurationVar(&s.slice, "slice", 6*time.Second, "how long each of them is tried in a round")
 	flag.DurationVar(&s.steady, "steady", time.Minute, "how long the steady load lasts")
-	flag.DurationVar(&s.period, "period", 10*time.Second, "how often an agent sends in the steady load")
+	flag.DurationVar(&s.period, "period", 15*time.Second, "how often an agent sends in the steady load")
 	flag.StringVar(&database, "database", "postgres", "postgres: a private PostgreSQL; sqlite: a file")
+	flag.StringVar(&plans, "plans", "", "a file for the plans of the page's queries; none if it is left out")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := s.validate()
 	if err == nil {
-		err = bench(ctx, s, database)
+		err = bench(ctx, s, database, plans)
 	}
 	stop()
 	if err != nil {

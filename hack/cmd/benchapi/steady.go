@@ -5,45 +5,68 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"sync"
 	"time"
 )
 
 // What an agent tells in each period of the steady load.
 const (
-	steadyEvents     = 20
-	steadyOperations = 2
-	steadyStatuses   = 2
+	steadyEvents     = 4
+	steadyOperations = 1
+	steadyStatuses   = 1
+	perSet           = steadyEvents + steadyOperations + steadyStatuses
 )
 
-// query is a request of the page.
-type query struct {
-	name string
-	path func(agents []*agent) string
+// steadily lets people look at the board, first while nothing is reported, and then while the fleet reports at its pace.
+func (w *world) steadily(ctx context.Context) error {
+	deep, err := w.deepCursor(ctx)
+	if err != nil {
+		return err
+	}
+	queries := pageQueries(w, deep)
+	calm, busy := newViews(queries), newViews(queries)
+	scans, err := w.db.countScans(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.run(ctx, w.steady/2, nil, calm); err != nil {
+		return err
+	}
+	var sets latencies
+	api, db, err := w.used()
+	if err != nil {
+		return err
+	}
+	if err := w.run(ctx, w.steady, &sets, busy); err != nil {
+		return err
+	}
+	apiAfter, dbAfter, err := w.used()
+	if err != nil {
+		return err
+	}
+	row(fmt.Sprintf("steady load: %d agents, a set of %d reports each every %s", len(w.agents), perSet, w.period), float64(sets.count()*perSet)/w.steady.Seconds(), "reports/s")
+	row("such a set from when it was due, p50", sets.percentile(50), "ms")
+	row("such a set from when it was due, p99", sets.percentile(99), "ms")
+	row("cores of the API meanwhile", (apiAfter-api).Seconds()/w.steady.Seconds(), "")
+	row("cores of the database meanwhile", (dbAfter-db).Seconds()/w.steady.Seconds(), "")
+	fmt.Printf("\n| request of the page, %d people | p50, nothing reported | p99 | p50, steady load | p99 |\n|---|---|---|---|---|\n", w.viewers)
+	for _, q := range queries {
+		fmt.Printf("| %s | %.1f ms | %.1f ms | %.1f ms | %.1f ms |\n", q.name,
+			calm[q.name].percentile(50), calm[q.name].percentile(99), busy[q.name].percentile(50), busy[q.name].percentile(99))
+	}
+	fmt.Printf("\n| figure | measured |\n|---|---|\n")
+	after, err := w.db.countScans(ctx)
+	for i, table := range growing {
+		if err == nil && w.db.scans != nil {
+			row("whole reads of the table "+table+" in all of these requests", float64(after[i]-scans[i]), "")
+		}
+	}
+	return err
 }
 
-var queries = []query{
-	{"board, worst first", func([]*agent) string { return "/v0/workloads?size=100" }},
-	{"board, one status", func([]*agent) string { return "/v0/workloads?size=100&status=Down" }},
-	{"board, one cluster", func(all []*agent) string { return "/v0/workloads?size=100&cluster=" + one(all).cluster }},
-	{"board, text", func(all []*agent) string {
-		return "/v0/workloads?size=100&text=" + url.QueryEscape(fmt.Sprintf("cluster-%04d", one(all).number))
-	}},
-	{"workload with its tree", func(all []*agent) string { return workloadPath(one(all)) }},
-	{"timeline", func(all []*agent) string { return workloadPath(one(all)) + "/events?size=100" }},
-}
-
-func one(all []*agent) *agent { return all[rand.IntN(len(all))] } //nolint:gosec // a load, no secret
-
-func workloadPath(a *agent) string {
-	i := a.workloads[rand.IntN(len(a.workloads))].instance //nolint:gosec // a load, no secret
-	return fmt.Sprintf("/v0/workloads/%s/%d", i.Type, i.ID)
-}
-
-// steadily lets the fleet report at its pace, whatever the answers take, while viewers look.
-func steadily(ctx context.Context, to *api, agents []*agent, s size, sets *latencies, views map[string]*latencies) error {
-	ctx, cancel := context.WithTimeout(ctx, s.steady)
+// run lets viewers look for a time, and agents report if sets is not nil, whatever the answers take.
+func (w *world) run(ctx context.Context, long time.Duration, sets *latencies, seen views) error {
+	ctx, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -56,11 +79,14 @@ func steadily(ctx context.Context, to *api, agents []*agent, s size, sets *laten
 			cancel()
 		}
 	}
-	for _, a := range agents {
-		all.Go(func() { fail(a.report(ctx, to, s.period, sets)) })
+	if sets != nil {
+		for _, a := range w.agents {
+			all.Go(func() { fail(a.report(ctx, w.api, w.period, sets)) })
+		}
 	}
-	for range s.viewers {
-		all.Go(func() { fail(look(ctx, to, agents, views)) })
+	queries := seen.queries()
+	for range w.viewers {
+		all.Go(func() { fail(w.look(ctx, queries, seen)) })
 	}
 	all.Wait()
 	return failed
@@ -89,24 +115,5 @@ func (a *agent) report(ctx context.Context, to *api, period time.Duration, took 
 			return err
 		}
 		took.add(time.Since(due))
-	}
-}
-
-// look makes the page's requests, one after the other, twice a second.
-func look(ctx context.Context, to *api, agents []*agent, views map[string]*latencies) error {
-	ticker := time.NewTicker(500 * time.Millisecond)
-	defer ticker.Stop()
-	for n := rand.IntN(len(queries)); ; n++ { //nolint:gosec // a load, no secret
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-		q := queries[n%len(queries)]
-		begin := time.Now()
-		if err := to.get(ctx, q.path(agents)); err != nil {
-			return err
-		}
-		views[q.name].add(time.Since(begin))
 	}
 }

@@ -14,7 +14,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/controlplane/server/store/databasetest"
 )
 
-var updatePlans = flag.Bool("update-plans", false, "write the plans of the page's queries to testdata")
+var (
+	updatePlans = flag.Bool("update-plans", false, "write the plans of the page's queries to testdata")
+	plansOf     = flag.String("plans-of", "", "the address of a database whose plans are looked at, rather than those of one made for it")
+	plansTo     = flag.String("plans-to", "", "the file that these are written to")
+)
 
 // pageQuery is a query that the page makes, or that is made for it.
 type pageQuery struct {
@@ -116,29 +120,40 @@ func deepPlace(sort string) *boardPlace {
 var whole = regexp.MustCompile(`(?m)Seq Scan on (workloads|workload_events|objects|definitions)\b|SCAN (w|o|d|workloads|workload_events|objects|definitions)$`)
 
 func TestEveryQueryOfThePageUsesAnIndex(t *testing.T) {
+	if *plansOf != "" {
+		writePlans(t, *plansTo, checkPlans(t, open(t, Config{Address: *plansOf})))
+		return
+	}
 	databasetest.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
 		s := open(t, Config{Address: address, StatementTimeout: 10 * time.Minute})
 		populate(t, s, scale{workloads: 20_000, events: 30_000})
-		var dump strings.Builder
-		for _, q := range pageQueries(t, s) {
-			plan := explain(t, s, q)
-			fmt.Fprintf(&dump, "## %s\n%s\n", q.name, plan)
-			if whole.MatchString(plan) && (s.postgres == nil || !q.most) {
-				t.Errorf("%s reads a whole table:\n%s\n%s", q.name, q.query, plan)
-			}
-		}
+		plans := checkPlans(t, s)
 		if *updatePlans {
-			writePlans(t, s.dialect, dump.String())
+			name := map[dialect]string{sqliteDialect: "sqlite.txt", postgresDialect: "postgres.txt"}[s.dialect]
+			writePlans(t, filepath.Join("testdata", "plans", name), plans)
 		}
 	})
 }
 
-// writePlans keeps the plans for people to read. They are not compared: another version of a database may well do better.
-func writePlans(t *testing.T, d dialect, plans string) {
+// checkPlans returns the plans of all queries, of which none may read a whole table.
+func checkPlans(t *testing.T, s *Store) string {
 	t.Helper()
-	name := map[dialect]string{sqliteDialect: "sqlite.txt", postgresDialect: "postgres.txt"}[d]
-	if err := os.WriteFile(filepath.Join("testdata", "plans", name), []byte(plans), 0o600); err != nil {
+	var dump strings.Builder
+	for _, q := range pageQueries(t, s) {
+		plan := explain(t, s, q)
+		fmt.Fprintf(&dump, "## %s\n%s\n", q.name, plan)
+		if whole.MatchString(plan) && (s.postgres == nil || !q.most) {
+			t.Errorf("%s reads a whole table:\n%s\n%s", q.name, q.query, plan)
+		}
+	}
+	return dump.String()
+}
+
+// writePlans keeps the plans for people to read. They are not compared: another version of a database may well do better.
+func writePlans(t *testing.T, file, plans string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(plans), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// query is a request of the page.
+type query struct {
+	name string
+	path func() string
+}
+
+// views are how long each query took, by its name.
+type views map[string]*viewed
+
+type viewed struct {
+	latencies
+	query query
+	at    int
+}
+
+func newViews(queries []query) views {
+	out := views{}
+	for i, q := range queries {
+		out[q.name] = &viewed{query: q, at: i}
+	}
+	return out
+}
+
+// queries returns them in their order.
+func (v views) queries() []query {
+	out := make([]query, len(v))
+	for _, one := range v {
+		out[one.at] = one.query
+	}
+	return out
+}
+
+// pageQueries are what the page asks for. Each list comes with its total.
+func pageQueries(w *world, deep string) []query {
+	one := func() *agent { return w.agents[rand.IntN(len(w.agents))] } //nolint:gosec // a load, no secret
+	workload := func() string {
+		i := one().workloads[rand.IntN(workloadsOfAgent)].instance //nolint:gosec // a load, no secret
+		return fmt.Sprintf("/v0/workloads/%s/%d", i.Type, i.ID)
+	}
+	fixed := func(path string) func() string { return func() string { return path } }
+	middle := began.Add(-84 * time.Hour).UTC().Format(time.RFC3339)
+	return []query{
+		{"floor: an answer that needs no database", fixed("/workload-report-sets/versions")},
+		{"board, worst first", fixed("/v0/workloads?size=100")},
+		{"board, by name", fixed("/v0/workloads?size=100&sort=name")},
+		{"board, page 50", fixed("/v0/workloads?size=100&cursor=" + url.QueryEscape(deep))},
+		{"board, one status", fixed("/v0/workloads?size=100&status=Down")},
+		{"board, one cluster", func() string { return "/v0/workloads?size=100&cluster=" + one().cluster }},
+		{"board, text", func() string {
+			return "/v0/workloads?size=100&text=" + url.QueryEscape(fmt.Sprintf("cluster-%04d", one().number))
+		}},
+		{"clusters", fixed("/v0/clusters")},
+		{"workload with its tree", workload},
+		{"timeline", func() string { return workload() + "/events?size=100" }},
+		{"timeline, from its middle on", func() string { return workload() + "/events?size=100&to=" + middle }},
+		{"timeline, Warnings with a text", func() string { return workload() + "/events?size=100&level=Warning&text=web-7" }},
+		{"an object's definition", func() string {
+			a := one()
+			return "/v0/clusters/" + a.cluster + "/objects/" + a.uid(&a.workloads[rand.IntN(workloadsOfAgent)], "ConfigMap", 0) //nolint:gosec // a load, no secret
+		}},
+	}
+}
+
+// deepCursor leads to the fiftieth page of the board, or to the last if there are fewer.
+func (w *world) deepCursor(ctx context.Context) (cursor string, err error) {
+	for range 49 {
+		var page controlplane.List[controlplane.Workload]
+		path := "/v0/workloads?size=100&cursor=" + url.QueryEscape(cursor)
+		if cursor == "" {
+			path = "/v0/workloads?size=100"
+		}
+		if err := w.api.exchange(ctx, http.MethodGet, path, "", nil, &page); err != nil {
+			return "", err
+		}
+		if page.Next == "" {
+			break
+		}
+		cursor = page.Next
+	}
+	return cursor, nil
+}
+
+// look makes the page's requests, one after the other, four times a second.
+func (w *world) look(ctx context.Context, queries []query, seen views) error {
+	ticker := time.NewTicker(250 * time.Millisecond)
+	defer ticker.Stop()
+	for n := rand.IntN(len(queries)); ; n++ { //nolint:gosec // a load, no secret
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+		q := queries[n%len(queries)]
+		begin := time.Now()
+		if err := w.api.get(ctx, q.path()); err != nil {
+			return fmt.Errorf("%s: %w", q.name, err)
+		}
+		seen[q.name].add(time.Since(begin))
+	}
+}
