@@ -25,7 +25,7 @@ type Config struct {
 	// StrictV0 leaves out what the API does better than Threeport's own: the same RuntimeEventUID may be there twice.
 	StrictV0 bool
 
-	// Connections bounds those to PostgreSQL. SQLite has one that writes, and some that read.
+	// Connections bounds those to PostgreSQL, of which a part only reads. SQLite has one that writes, and some that read.
 	Connections int
 	// StatementTimeout is after what time PostgreSQL gives a statement up.
 	StatementTimeout time.Duration

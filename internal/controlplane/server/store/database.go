@@ -119,8 +119,12 @@ func (s *Store) connectFile(file string) error {
 // connectTimeout bounds the wait for a PostgreSQL that does not answer, unless the address says connect_timeout.
 const connectTimeout = 10 * time.Second
 
-// connectPostgres makes the pool of PostgreSQL, which reads and writes. What the address says of the session goes before
-// what is set here.
+// readingPart is which part of the connections to PostgreSQL only read: one in four. Else whoever looks at the board would
+// wait behind all reports that wait for a connection; and reading takes less of the database than writing.
+const readingPart = 4
+
+// connectPostgres makes the pools of PostgreSQL; one that reads and writes, if there are too few connections for two. What
+// the address says of the session goes before what is set here.
 func (s *Store) connectPostgres() error {
 	config, err := pgx.ParseConfig(s.config.Address)
 	if err != nil { // which may quote the address
@@ -141,10 +145,17 @@ func (s *Store) connectPostgres() error {
 		config.ConnectTimeout = connectTimeout
 	}
 	s.postgres = config
-	s.write = stdlib.OpenDB(*config)
-	s.write.SetMaxOpenConns(s.config.Connections)
-	s.write.SetMaxIdleConns(s.config.Connections)
-	s.read = s.write
+	pool := func(connections int) *sql.DB {
+		db := stdlib.OpenDB(*config)
+		db.SetMaxOpenConns(connections)
+		db.SetMaxIdleConns(connections)
+		return db
+	}
+	reading := s.config.Connections / readingPart
+	s.write = pool(s.config.Connections - reading)
+	if s.read = s.write; reading > 0 {
+		s.read = pool(reading)
+	}
 	return nil
 }
 

@@ -139,3 +139,22 @@ func TestDeadlockEnds(t *testing.T) {
 		}
 	})
 }
+
+// Who looks at the board does not wait behind all who report.
+func TestReadersDoNotWaitForWriters(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		for range s.write.Stats().MaxOpenConnections {
+			tx, err := s.write.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback() }()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		if _, err := s.Workloads(ctx, BoardQuery{}); err != nil {
+			t.Errorf("the board, while all connections that write are taken: %v", err)
+		}
+	})
+}
