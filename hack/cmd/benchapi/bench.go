@@ -15,6 +15,7 @@ import (
 // world is what is measured.
 type world struct {
 	size
+	plans  string // the file for the plans of the page's queries; empty for none
 	db     *database
 	binary string
 	server *process.Process // nil while it does not run
@@ -33,7 +34,7 @@ func bench(ctx context.Context, s size, kind, plans string) (err error) {
 	if err != nil {
 		return err
 	}
-	w := &world{size: s}
+	w := &world{size: s, plans: plans}
 	if w.binary, err = process.Build(ctx, root, "./cmd/controlplane", filepath.Join(dir, "bin")); err != nil {
 		return err
 	}
@@ -42,16 +43,7 @@ func bench(ctx context.Context, s size, kind, plans string) (err error) {
 	}
 	defer func() { err = errors.Join(err, w.db.stop()) }()
 	defer func() { err = errors.Join(err, w.stop()) }()
-	if err := w.measure(ctx); err != nil {
-		return err
-	}
-	if plans == "" {
-		return nil
-	}
-	if err := w.stop(); err != nil { // an SQLite file has one process
-		return err
-	}
-	return explain(ctx, root, w.db.address, plans)
+	return w.measure(ctx)
 }
 
 // start starts the API.
@@ -91,6 +83,7 @@ func (w *world) measure(ctx context.Context) error {
 		{"declare workloads", w.declare},
 		{"fill in Events", w.fill},
 		{"first reports", w.first},
+		{"explain the page's queries", w.explain},
 		{"compare ways to store Events", w.compare},
 		{"steady load", w.steadily},
 		{"figures of the end", w.end},

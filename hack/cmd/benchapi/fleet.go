@@ -92,6 +92,10 @@ func name(resource int) string { return fmt.Sprintf("resource-%d", resource) }
 
 // first lets each agent tell all that it has, as after its start.
 func (w *world) first(ctx context.Context) error {
+	api, db, err := w.used()
+	if err != nil {
+		return err
+	}
 	begin := time.Now()
 	var took latencies
 	group, ctx := errgroup.WithContext(ctx)
@@ -109,8 +113,14 @@ func (w *world) first(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	apiAfter, dbAfter, err := w.used()
+	if err != nil {
+		return err
+	}
 	row(fmt.Sprintf("first reports of %d agents, a set each, %d at a time: %d resources, %d statuses and trees", len(w.agents), w.writers,
 		w.resources, w.workloads()), time.Since(begin).Seconds(), "s")
+	row("cores of the API for them", (apiAfter - api).Seconds(), "s")
+	row("cores of the database for them", (dbAfter - db).Seconds(), "s")
 	row("such a set, p50", took.percentile(50), "ms")
 	row("such a set, p99", took.percentile(99), "ms")
 	return nil

@@ -2,20 +2,29 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 )
 
-// explain writes the plans of all queries of the page on a database to a file. The test that knows the queries does it, and
-// fails if one of them reads a whole table.
-func explain(ctx context.Context, root, address, file string) error {
+// explain writes the plans of all queries of the page to a file. The test that knows the queries does it, and fails if one of
+// them reads a whole table. The API does not run meanwhile: an SQLite file has one process.
+func (w *world) explain(ctx context.Context) error {
+	if w.plans == "" {
+		return nil
+	}
+	file, err := filepath.Abs(w.plans) // the test has another folder
+	if err != nil {
+		return err
+	}
+	if err := w.stop(); err != nil {
+		return err
+	}
 	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-run=TestEveryQueryOfThePageUsesAnIndex", //nolint:gosec // the project's own test
-		"./internal/controlplane/server/store", "-args", "-plans-of="+address, "-plans-to="+file)
-	cmd.Dir = root
+		"./internal/controlplane/server/store", "-args", "-plans-of="+w.db.address, "-plans-to="+file)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("explain the page's queries: %w", err)
+		return err
 	}
-	return nil
+	return w.start(ctx)
 }
