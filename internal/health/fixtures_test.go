@@ -2,9 +2,7 @@ package health
 
 import (
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,14 +60,4 @@ func runObjectCases(t *testing.T, tests []objectCase) {
 			}
 		})
 	}
-}
-
-// used returns how much of the processors' time this process has used: what else the machine does adds nothing to it.
-func used(tb testing.TB) time.Duration {
-	tb.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/threeport/threeport-agent/internal/health/cputime"
 )
 
 // FuzzObject judges arbitrary objects, as any kind: nothing panics, takes long, depends on chance or on how numbers are
@@ -36,9 +38,9 @@ func FuzzObject(f *testing.F) {
 			return
 		}
 		kind := kinds[int(which)%len(kinds)]
-		began := used(t)
+		began := cputime.Used(t)
 		got := Object(kind, u, Scene{Now: caseTime})
-		if took := used(t) - began; took > 5*time.Second {
+		if took := cputime.Used(t) - began; took > 5*time.Second {
 			t.Errorf("%s took %s", kind, took)
 		}
 		wellFormed(t, got)
@@ -199,11 +201,11 @@ func TestWhatIsTooLargeToBeReadIsNotHealthy(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.com/v1", "kind": "Thing", "status": map[string]any{"phase": "Running", "parts": part},
 		}}
-		began := used(t)
+		began := cputime.Used(t)
 		if got := Object(kindOf(u), u, Scene{Now: caseTime}); got.Status != Unknown || got.Reason != "TooLarge" {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if took := used(t) - began; took > 5*time.Second {
+		if took := cputime.Used(t) - began; took > 5*time.Second {
 			t.Errorf("%s: %s", name, took)
 		}
 	}

@@ -2,11 +2,11 @@ package rules
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/health"
+	"github.com/threeport/threeport-agent/internal/health/cputime"
 )
 
 // large returns a Widget as large as the API server stores, with a list of texts.
@@ -16,16 +16,6 @@ func large(n int) map[string]any {
 		texts[i] = strings.Repeat("x", 1_500_000/n)
 	}
 	return map[string]any{"metadata": map[string]any{"name": "w"}, "status": map[string]any{"list": texts, "text": strings.Repeat("y", 1_500_000)}}
-}
-
-// used returns how much of the processors' time this process has used: what else the machine does adds nothing to it.
-func used(tb testing.TB) time.Duration {
-	tb.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func TestCostIsLimited(t *testing.T) {
@@ -39,12 +29,12 @@ func TestCostIsLimited(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			s := parse(t, widgetRule("  - {when: \""+c.when+"\", status: Healthy}"))
-			began := used(t)
+			began := cputime.Used(t)
 			a, d := s.Explain(widget, large(30_000), now)
 			if a.Status != health.Unknown || a.Reason != ruleTooExpensive || !d.Failed || !strings.Contains(a.Message, "Widget.example.org, check 1: it costs too much") {
 				t.Errorf("got %s %s: %.300s", a.Status, a.Reason, a.Message)
 			}
-			if took := used(t) - began; took > 20*time.Second {
+			if took := cputime.Used(t) - began; took > 20*time.Second {
 				t.Errorf("it took %s", took)
 			}
 		})
