@@ -14,6 +14,7 @@ import (
 
 	"github.com/threeport/threeport-agent/hack/postgres"
 	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store/databasetest"
 )
 
 // The database of a process that applies sets until it is killed, and the number of its first set.
@@ -136,18 +137,11 @@ func killApplier(t *testing.T, where string, after time.Duration) (answered int6
 
 // TestWhatIsAnsweredSurvivesPostgres kills PostgreSQL under a replica that writes.
 func TestWhatIsAnsweredSurvivesPostgres(t *testing.T) {
-	if err := postgres.Find(); err != nil {
-		t.Skip(err)
-	}
-	server, err := postgres.Start(t.Context(), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	databasetest.OnOwnPostgres(t, whatIsAnsweredSurvives)
+}
+
+func whatIsAnsweredSurvives(t *testing.T, server *postgres.Server) {
+	t.Helper()
 	address, err := server.CreateDatabase(t.Context(), "killed", "")
 	if err != nil {
 		t.Fatal(err)

@@ -12,11 +12,13 @@ import (
 // growing are the tables that no statement of this part may read as a whole.
 var growing = []string{"workload_events", "objects", "definitions", "workload_resource_instances", "workload_instances", "helm_workload_instances"}
 
-// useEverything runs each statement that takes reports, and each that prunes, at least once, and more often than it
-// takes PostgreSQL to choose a plan for all arguments.
-func useEverything(t *testing.T, s *Store) {
+// untilPlanned is more often than PostgreSQL is asked before it chooses a plan for all arguments (PREPARE: 5 times).
+const untilPlanned = 8
+
+// useEverything runs each statement that takes reports, and each that prunes, so often.
+func useEverything(t *testing.T, s *Store, times int) {
 	t.Helper()
-	for i := range 8 {
+	for i := range times {
 		w := newWorld(t, s)
 		version := int64(i + 1)
 		for range 2 {
@@ -71,16 +73,17 @@ func fill(tb testing.TB, s *Store, workloads, events int) {
 	}
 }
 
-// TestNoTableThatGrowsIsReadAsAWhole asks PostgreSQL what it did, and SQLite what it would do.
+// TestNoTableThatGrowsIsReadAsAWhole asks PostgreSQL what it did, and SQLite what it would do, which does not depend on the
+// rows that there are: the store has it ANALYZE none.
 func TestNoTableThatGrowsIsReadAsAWhole(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
-		fill(t, s, 10_000, 60_000)
 		if s.dialect == postgresDialect {
+			fill(t, s, 10_000, 60_000)
 			checkScans(t, s)
 			return
 		}
-		useEverything(t, s)
+		useEverything(t, s, 1)
 		for _, text := range sqliteStatements(s) {
 			for _, line := range planOf(t, s, text) {
 				for _, table := range append([]string{"e", "o", "d", "r", "i"}, growing...) {
@@ -106,7 +109,7 @@ func checkScans(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	useEverything(t, user)
+	useEverything(t, user, untilPlanned)
 	if err := user.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -83,9 +83,9 @@ func putCluster(t *testing.T, s *Store, uid, name string) {
 }
 
 // scale is how much populate makes.
-type scale struct{ workloads, events int }
+type scale struct{ clusters, workloads, events int }
 
-// populate fills the database as a large installation does: 1,000 clusters, two objects and a definition for each
+// populate fills the database as a large installation does: with clusters, two objects and a definition for each
 // workload; the first workload has 5,000 of the events. A workload's ID is its number.
 func populate(t *testing.T, s *Store, of scale) {
 	t.Helper()
@@ -99,22 +99,22 @@ func populate(t *testing.T, s *Store, of scale) {
 		}
 	}
 	for _, statement := range []string{
-		"INSERT INTO clusters (uid, name, heardat, agenttime, changedat) " + numbers(1000) +
-			"SELECT 'uid-' || g, 'Cluster-' || (1000 - g), 1, 1, 1 FROM s",
+		"INSERT INTO clusters (uid, name, heardat, agenttime, changedat) " + numbers(of.clusters) +
+			fmt.Sprintf("SELECT 'uid-' || g, 'Cluster-' || (%d - g), 1, 1, 1 FROM s", of.clusters),
 		"INSERT INTO workload_instances (id, createdat, updatedat, name) " + numbers(of.workloads) +
 			"SELECT g, 1, 1, 'shop-' || g FROM s WHERE g % 5 <> 0",
 		"INSERT INTO helm_workload_instances (id, createdat, updatedat, name) " + numbers(of.workloads) +
 			"SELECT g, 1, 1, 'shop-' || g FROM s WHERE g % 5 = 0",
 		fmt.Sprintf("INSERT INTO workloads (type, id, name, clusteruid, said, status, rank, reason, cause, since, changedat) "+numbers(of.workloads)+
 			`SELECT CASE WHEN g %% 5 = 0 THEN '%s' ELSE '%s' END, g, 'Shop-' || g,
-				CASE WHEN g %% 50 = 0 THEN NULL ELSE 'uid-' || (1 + g * 31 %% 1000) END,
+				CASE WHEN g %% 50 = 0 THEN NULL ELSE 'uid-' || (1 + g * 31 %% %d) END,
 				status, status, rank, CASE WHEN rank < 4 THEN 'NotReady' ELSE '' END,
 				CASE WHEN rank < 4 THEN 'Deployment web has 0 of 3 replicas ready: Pod web-' || g || ': container app: CrashLoopBackOff, the last exit code was 1' ELSE '' END,
 				CASE WHEN g %% 40 = 0 THEN 0 ELSE %d - g * 1000000 %% 86400000000 END, %d - g * 1000000
 			FROM (SELECT g, CASE WHEN g %% 100 = 0 THEN 'Down' WHEN g %% 150 = 1 THEN 'Error' WHEN g %% 50 = 2 THEN 'Unhealthy'
 					WHEN g %% 33 = 3 THEN 'Unknown' WHEN g %% 20 = 4 THEN 'Reconciling' ELSE 'Healthy' END AS status,
 				CASE WHEN g %% 100 = 0 THEN 0 WHEN g %% 150 = 1 THEN 1 WHEN g %% 50 = 2 THEN 2
-					WHEN g %% 33 = 3 THEN 3 WHEN g %% 20 = 4 THEN 4 ELSE 5 END AS rank FROM s) AS of`, helm, workload, at, at),
+					WHEN g %% 33 = 3 THEN 3 WHEN g %% 20 = 4 THEN 4 ELSE 5 END AS rank FROM s) AS of`, helm, workload, of.clusters, at, at),
 		fmt.Sprintf("INSERT INTO workload_events (id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp, "+
 			"workloadinstanceid, helmworkloadinstanceid, clusteruid, objectversion, involvedkind, involvednamespace, involvedname, count) "+numbers(of.events)+
 			`SELECT g, 1, 1, 'event-' || g, CASE WHEN g %% 3 = 0 THEN 'Warning' ELSE 'Normal' END, 'BackOff',

@@ -9,26 +9,16 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/hack/postgres"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store/databasetest"
 )
 
-// The tests share a server of their own, since they do to it what others could not bear.
 func TestPostgresFails(t *testing.T) {
-	if err := postgres.Find(); err != nil {
-		t.Log("Not tested:", err)
-		return
-	}
-	server, err := postgres.Start(t.Context(), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
+	databasetest.OnOwnPostgres(t, func(t *testing.T, server *postgres.Server) {
+		t.Helper()
+		s := open(t, Config{Address: server.Address("postgres")})
+		t.Run("a committed write survives a kill", func(t *testing.T) { committedWriteSurvivesKill(t, s, server) })
+		t.Run("a server that hangs is given up", func(t *testing.T) { hangingServerIsGivenUp(t, s, server) })
 	})
-	s := open(t, Config{Address: server.Address("postgres")})
-	t.Run("a committed write survives a kill", func(t *testing.T) { committedWriteSurvivesKill(t, s, server) })
-	t.Run("a server that hangs is given up", func(t *testing.T) { hangingServerIsGivenUp(t, s, server) })
 }
 
 // committedWriteSurvivesKill: whatever was answered for is there after the server was killed in the midst of many writes,

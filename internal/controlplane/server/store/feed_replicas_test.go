@@ -5,26 +5,26 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/threeport/threeport-agent/hack/postgres"
-	"github.com/threeport/threeport-agent/internal/controlplane/server/store/databasetest"
 )
 
-// replicas are two stores on one PostgreSQL, the second of which runs the feed and does not poll.
-func replicas(t *testing.T) (first, second *Store) {
+// onReplicas runs a test on two stores on one PostgreSQL, which run the feed and do not poll.
+func onReplicas(t *testing.T, test func(t *testing.T, first, second *Store)) {
 	t.Helper()
-	if err := postgres.Find(); err != nil {
-		t.Skip("Not tested:", err)
-	}
-	config := Config{Address: databasetest.Postgres(t), Feed: FeedConfig{Poll: never}}
-	first, second = open(t, config), open(t, config)
-	runFeed(t, first)
-	runFeed(t, second)
-	return first, second
+	onPostgres(t, Config{Feed: FeedConfig{Poll: never}}, func(t *testing.T, first *Store) {
+		t.Helper()
+		second := open(t, first.config)
+		runFeed(t, first)
+		runFeed(t, second)
+		test(t, first, second)
+	})
 }
 
 func TestChangeThroughAnotherReplicaIsSeenAtOnce(t *testing.T) {
-	first, second := replicas(t)
+	onReplicas(t, changeThroughAnotherIsSeen)
+}
+
+func changeThroughAnotherIsSeen(t *testing.T, first, second *Store) {
+	t.Helper()
 	sub := watch(t, second, WatchQuery{})
 	for _, name := range []string{"a", "b", "c"} {
 		begin := time.Now()
@@ -36,8 +36,10 @@ func TestChangeThroughAnotherReplicaIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-func TestLostConnectionIsMadeAgain(t *testing.T) {
-	first, second := replicas(t)
+func TestLostConnectionIsMadeAgain(t *testing.T) { onReplicas(t, lostConnectionIsMadeAgain) }
+
+func lostConnectionIsMadeAgain(t *testing.T, first, second *Store) {
+	t.Helper()
 	sub := watch(t, second, WatchQuery{})
 	create(t, first, "WorkloadInstance", "before")
 	if got := next(t, sub); names(got) != "before" {
@@ -52,7 +54,7 @@ func TestLostConnectionIsMadeAgain(t *testing.T) {
 		return n
 	}
 	for begin := time.Now(); count("*") < 2; { // the other may not have begun to
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > patience {
 			t.Fatal("only one replica listens")
 		}
 	}

@@ -16,6 +16,16 @@ func forEachDatabase(t *testing.T, test func(t *testing.T, s *Store)) {
 	})
 }
 
+// onPostgres runs a test of what is not so in SQLite on an empty store in PostgreSQL, where that is installed.
+func onPostgres(t *testing.T, config Config, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	databasetest.OnPostgres(t, func(t *testing.T, address string) {
+		t.Helper()
+		config.Address = address
+		test(t, open(t, config))
+	})
+}
+
 // migrated gives a database its schema.
 func migrated(address string) error {
 	s, err := Open(context.Background(), Config{Address: address})

@@ -13,7 +13,6 @@ type lock int64
 const (
 	lockMigration lock = 0x7468_7265_6570_0001 + iota // "threep", and a number
 	lockPruning
-	lockSilence
 )
 
 const unlockTimeout = 10 * time.Second

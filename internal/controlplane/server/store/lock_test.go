@@ -18,7 +18,7 @@ func TestOneReplicaAtATime(t *testing.T) {
 		if _, ok, err := other.tryLock(t.Context(), lockPruning); err != nil || ok != (one.dialect == sqliteDialect) {
 			t.Errorf("the lock that another replica has: %t, %v", ok, err)
 		}
-		second, ok, err := other.tryLock(t.Context(), lockSilence)
+		second, ok, err := other.tryLock(t.Context(), lockPruning+1)
 		if err != nil || !ok {
 			t.Fatalf("another lock: %t, %v", ok, err)
 		}

@@ -4,6 +4,7 @@ package databasetest
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -37,12 +38,13 @@ func (r *run) Run() int {
 	return code
 }
 
-// shared is the PostgreSQL of this process.
+// shared is what the tests of this process share.
 var shared struct {
 	sync.Mutex
 	server    *postgres.Server
-	databases int  // made so far
-	prepared  bool // the template is there
+	databases int    // made so far
+	prepared  bool   // the template of PostgreSQL is there
+	file      []byte // SQLite's template; nil until it is there
 }
 
 // template is the database that prepared ones are copies of.
@@ -52,38 +54,94 @@ const template = "prepared"
 // on SQLite alone.
 func ForEach(t *testing.T, test func(t *testing.T, address string)) {
 	t.Helper()
-	forEach(t, nil, test)
+	ForEachPrepared(t, nil, test)
 }
 
-// ForEachPrepared is ForEach, but a database of PostgreSQL may be a copy of one that prepare was called for, once in the
-// process: half the time of a short test. All calls of a process have the same prepare.
+// ForEachPrepared is ForEach, but a database may be a copy of one that prepare was called for, once in the process: half
+// the time of a short test. All calls of a process have the same prepare.
 func ForEachPrepared(t *testing.T, prepare func(address string) error, test func(t *testing.T, address string)) {
-	t.Helper()
-	forEach(t, prepare, test)
-}
-
-func forEach(t *testing.T, prepare func(address string) error, test func(t *testing.T, address string)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Helper()
-		test(t, "sqlite:"+filepath.Join(t.TempDir(), "a b%#?.db"))
+		test(t, sqliteFile(t, prepare))
 	})
-	if err := postgres.Find(); err != nil {
-		t.Log("Not tested on PostgreSQL:", err)
-		return
-	}
-	t.Run("postgres", func(t *testing.T) {
+	onPostgres(t, func(t *testing.T) {
 		t.Helper()
 		test(t, database(t, prepare))
 	})
 }
 
-// Postgres is an empty database of PostgreSQL, which has to be installed. It ends with the test.
-func Postgres(t *testing.T) (address string) {
+// OnPostgres runs a test of what only PostgreSQL has on an empty database. Where none is installed, it says so.
+func OnPostgres(t *testing.T, test func(t *testing.T, address string)) {
 	t.Helper()
-	return database(t, nil)
+	onPostgres(t, func(t *testing.T) {
+		t.Helper()
+		test(t, database(t, nil))
+	})
 }
 
+// OnOwnPostgres runs a test on a server that no other test has, and that waits for the disk as in earnest, for a test that
+// does to it what others could not bear. Where none is installed, it says so.
+func OnOwnPostgres(t *testing.T, test func(t *testing.T, server *postgres.Server)) {
+	t.Helper()
+	onPostgres(t, func(t *testing.T) {
+		t.Helper()
+		server, err := postgres.Start(t.Context(), postgres.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := server.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+		test(t, server)
+	})
+}
+
+func onPostgres(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	if err := postgres.Find(); err != nil {
+		t.Log("Not tested on PostgreSQL:", err)
+		return
+	}
+	t.Run("postgres", test)
+}
+
+// sqliteFile is the address of a file that goes with the test: it is not there yet, or prepared.
+func sqliteFile(t *testing.T, prepare func(address string) error) (address string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a b%#?.db")
+	if prepare != nil {
+		if err := os.WriteFile(path, preparedFile(t, prepare), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return "sqlite:" + path
+}
+
+func preparedFile(t *testing.T, prepare func(address string) error) []byte {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.file == nil {
+		path := filepath.Join(t.TempDir(), template)
+		if err := prepare("sqlite:" + path); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := os.Stat(path + "-wal"); err == nil && left.Size() > 0 {
+			t.Fatal("a part of the prepared database is in its log: it was not closed")
+		}
+		file, err := os.ReadFile(path) //nolint:gosec // in a folder of our own
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.file = file
+	}
+	return shared.file
+}
+
+// database makes a database of the shared PostgreSQL, which ends with the test.
 func database(t *testing.T, prepare func(address string) error) (address string) {
 	t.Helper()
 	shared.Lock()
@@ -114,7 +172,7 @@ func database(t *testing.T, prepare func(address string) error) (address string)
 	return address
 }
 
-// makeTemplate makes the template if it is not there. It is called with the lock.
+// makeTemplate makes PostgreSQL's template if it is not there. It is called with the lock.
 func makeTemplate(t *testing.T, prepare func(address string) error) {
 	t.Helper()
 	if shared.prepared {
