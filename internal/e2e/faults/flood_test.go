@@ -22,6 +22,8 @@ const (
 	floodLasts   = 30 * time.Second
 	floodClients = 4 // connections
 	floodWriters = 8 // of each
+
+	floodPatience = 5 * time.Minute // only means that something hangs
 )
 
 // 2,000 Events a second for 30 seconds, or as many as the API server accepts: the agent falls behind and makes up for it.
@@ -30,7 +32,7 @@ func TestFloodOfEvents(t *testing.T) {
 	w := newWorldOn(t, ownCluster(t))
 	w.start()
 	objects := w.deployWeb()
-	w.agree(30 * time.Second)
+	w.agree(floodPatience)
 	before := w.reported()
 
 	begin := time.Now()
@@ -40,11 +42,11 @@ func TestFloodOfEvents(t *testing.T) {
 	wrote := time.Since(begin)
 	t.Logf("%d Events were written in %s, %.0f a second of the %d that were tried; the test's own watch saw %d by then, and %d were reported",
 		n, wrote.Round(100*time.Millisecond), float64(n)/wrote.Seconds(), floodRate, w.oracle.EventCount(), w.reported()-before)
-	dropped := w.expectReports(3*time.Minute, before+n)
+	dropped := w.expectReports(floodPatience, before+n)
 	took := time.Since(begin)
 	t.Logf("all but %d that were dropped were reported %s after the last was written, %.0f a second",
 		dropped, (took - wrote).Round(100*time.Millisecond), float64(n-dropped)/took.Seconds())
-	w.agree(60 * time.Second)
+	w.agree(floodPatience)
 }
 
 // burst is how many Events come at once in TestBurstOfEvents; 60,000 are those of 30 s at floodRate.
@@ -55,23 +57,23 @@ func TestBurstOfEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.deployWeb()
-	w.agree(30 * time.Second)
+	w.agree(floodPatience)
 	before := w.reported()
 	w.toCluster.down()
 	begin := time.Now()
-	n := w.flood(10*time.Minute, *burst, func(i int) *corev1.Event {
+	n := w.flood(floodPatience, *burst, func(i int) *corev1.Event {
 		return newEvent(objects[i%len(objects)], fmt.Sprintf("burst-%d", i), corev1.EventTypeNormal, begin)
 	})
 	wrote := time.Since(begin)
 	w.toCluster.up()
 	begin = time.Now()
-	w.expectReports(3*time.Minute, before+n/100)
+	w.expectReports(floodPatience, before+n/100)
 	pending := time.Since(begin)
-	dropped := w.expectReports(5*time.Minute, before+n)
+	dropped := w.expectReports(floodPatience, before+n)
 	took := time.Since(begin)
 	t.Logf("%d Events were written in %s; the agent reported the first of them %s after it could read them, and all but %d that were dropped within %s, %.0f a second",
 		n, wrote.Round(time.Second), pending.Round(100*time.Millisecond), dropped, took.Round(100*time.Millisecond), float64(n-dropped)/(took-pending).Seconds())
-	w.agree(3 * time.Minute)
+	w.agree(floodPatience)
 }
 
 // reported counts what the control plane accepted.
@@ -180,21 +182,19 @@ func TestTooManyEventsAreCounted(t *testing.T) {
 	w := newWorldWithoutAgent(t)
 	w.start("--state-max-bytes=1048576")
 	d := w.deploy("web", configMap("conf"), configMap("more"))
-	w.agree(30 * time.Second)
+	w.agree(floodPatience)
 	w.toAPI.down()
 	about := w.get(d.Objects[0])
 	begin := time.Now()
-	const n = 4000
-	if got := w.flood(90*time.Second, n, func(i int) *corev1.Event {
+	// 4,000 are more than twice what the state has room for; a busy API server takes its time, or not all of them.
+	n := w.flood(floodPatience, 4000, func(i int) *corev1.Event {
 		eventType := corev1.EventTypeNormal
 		if i%4 == 0 {
 			eventType = corev1.EventTypeWarning
 		}
 		return newEvent(about, fmt.Sprintf("many-%d", i), eventType, begin)
-	}); got != n {
-		t.Fatalf("only %d Events were written", got)
-	}
-	w.eventually(30*time.Second, "the test's own watch to see all Events", func() error {
+	})
+	w.eventually(floodPatience, "the test's own watch to see all Events", func() error {
 		if got := w.oracle.EventCount(); got < n {
 			return fmt.Errorf("it saw %d", got)
 		}
@@ -204,12 +204,12 @@ func TestTooManyEventsAreCounted(t *testing.T) {
 	w.let(3 * time.Second)
 	w.toAPI.up()
 	// State is never dropped.
-	w.eventually(75*time.Second, "what changed in the outage", func() error { return w.has(1, changed.GetResourceVersion()) })
-	w.agree(90 * time.Second)
+	w.eventually(floodPatience, "what changed in the outage", func() error { return w.has(1, changed.GetResourceVersion()) })
+	w.agree(floodPatience)
 	rows, err := w.api.Events(w.ctx, nil)
 	w.must(err)
 	if len(rows) >= n {
-		t.Errorf("there are rows of all %d Events: nothing was dropped, expected the state to be too small", n)
+		t.Errorf("there are %d rows of the %d Events that were written: nothing was dropped, expected the state to be too small", len(rows), n)
 	}
 	t.Logf("of %d Events %d became rows", n, len(rows))
 	if size := sizeOf(w.state); size > 8<<20 {
