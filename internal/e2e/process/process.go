@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,13 +21,13 @@ import (
 )
 
 // Build compiles one of the project's commands, such as "./cmd/agent", into a folder, given by its absolute
-// path, and returns the binary.
+// path, and returns the binary. The flags are those of go build, such as "-race".
 func Build(ctx context.Context, root, command, dir string, flags ...string) (string, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", fmt.Errorf("build %s: %w", command, err)
 	}
 	out := filepath.Join(dir, filepath.Base(command))
-	args := append([]string{"build", "-o", out}, flags...)
+	args := append([]string{"build", "-o", out, "-buildvcs=false"}, likeMake(flags)...)
 	cmd := exec.CommandContext(ctx, "go", append(args, command)...) //nolint:gosec // the project's own commands
 	cmd.Dir = root
 	// A build that is interrupted early leaves its work folder behind: let it be where the binary is.
@@ -37,6 +38,14 @@ func Build(ctx context.Context, root, command, dir string, flags ...string) (str
 		return "", fmt.Errorf("build %s: %w\n%s", command, err, text)
 	}
 	return out, nil
+}
+
+// likeMake adds what the Makefile compiles with as well: what one of both has compiled, the other finds.
+func likeMake(flags []string) []string {
+	if slices.Contains(flags, "-race") {
+		return append(flags, "-gcflags=modernc.org/...=-d=checkptr=0")
+	}
+	return append(flags, "-trimpath")
 }
 
 // Process is a program that runs. Its output is kept, and can be waited for.
