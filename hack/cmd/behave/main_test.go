@@ -25,7 +25,7 @@ import (
 const behaveEnv = "THREEPORT_BEHAVE_TEST"
 
 // patience is more than anything here takes.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(behaveEnv) != "" {

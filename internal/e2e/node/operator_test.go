@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +101,7 @@ func TestRolloutRestartLosesNothing(t *testing.T) {
 	stop := w.churn()
 	w.kubectl("rollout", "restart", "deployment/"+operator.Name, "-n", operator.Namespace)
 	w.must(shared.operator.AwaitRollout(w.ctx))
-	w.eventually(time.Minute, "the old pod to go", func() error {
+	w.eventually("the old pod to go", func() error {
 		pods, err := shared.operator.Pods(w.ctx)
 		if err != nil || len(pods) != 1 || pods[0].Name == before {
 			return fmt.Errorf("pods %d: %w", len(pods), err)
@@ -124,7 +123,7 @@ func TestDeletedPodLosesNothing(t *testing.T) {
 			stop := w.churn()
 			pod := w.agents(1)[0].Name
 			w.kubectl(append([]string{"delete", "pod", pod, "-n", operator.Namespace}, flags...)...)
-			w.eventually(time.Minute, "another pod to be ready", func() error { return w.agentReadyBut(pod) })
+			w.eventually("another pod to be ready", func() error { return w.agentReadyBut(pod) })
 			stop()
 			w.awaitStatus(d, "Healthy")
 			w.agree(d)
@@ -161,15 +160,10 @@ func otherReplicaTakesOver(t *testing.T, end func(*world, corev1.Pod)) {
 	w.must(shared.operator.AwaitRollout(w.ctx))
 	w.agents(2)
 	w.awaitStatus(d, "Healthy")
-	leader := w.leader()
-	name, _, _ := strings.Cut(leader, "_")
+	leader, pod := w.leadingPod(w.agents(2))
 	stop := w.churn()
-	for _, pod := range w.agents(2) {
-		if pod.Name == name {
-			end(w, pod)
-		}
-	}
-	w.eventually(time.Minute, "another process to lead", func() error {
+	end(w, pod)
+	w.eventually("another process to lead", func() error {
 		if now := w.leader(); now == leader || now == "" {
 			return fmt.Errorf("the leader is %q", now)
 		}
@@ -200,12 +194,12 @@ func TestMissingPermissionShowsInTheLog(t *testing.T) {
 		// Its log is of no use to the other tests.
 		w.kubectl("rollout", "restart", "deployment/"+operator.Name, "-n", operator.Namespace)
 		w.must(shared.operator.AwaitRollout(ctx))
-		w.eventually(time.Minute, "one agent to be left", func() error { return w.agentCount(1) })
+		w.eventually("one agent to be left", func() error { return w.agentCount(1) })
 	}
 	t.Cleanup(restore)
 	pod := w.agents(1)[0].Name
 	w.kubectl("delete", "pod", pod, "-n", operator.Namespace)
-	w.eventually(time.Minute, "the missing permission to be in the log", func() error {
+	w.eventually("the missing permission to be in the log", func() error {
 		lines, err := missingPermissions(w.ctx)
 		if err == nil && len(lines) == 0 {
 			err = errors.New("there is nothing about it")
@@ -213,7 +207,7 @@ func TestMissingPermissionShowsInTheLog(t *testing.T) {
 		return err
 	})
 	restore()
-	w.eventually(time.Minute, "the log to be clean again", func() error {
+	w.eventually("the log to be clean again", func() error {
 		lines, err := missingPermissions(w.ctx)
 		if len(lines) > 0 {
 			err = fmt.Errorf("%d lines, such as %s", len(lines), lines[0])
@@ -242,8 +236,11 @@ func missingPermissions(ctx context.Context) ([]string, error) {
 // noMissingPermission fails the test if an agent's log tells of a permission that it lacks.
 func noMissingPermission(w *world) {
 	w.Helper()
-	lines, err := missingPermissions(w.ctx)
-	w.must(err)
+	var lines []string
+	w.eventually("the agents' logs to be readable", func() (err error) { // that of a container which is just started is not
+		lines, err = missingPermissions(w.ctx)
+		return err
+	})
 	for _, line := range lines {
 		w.Errorf("the agent lacks a permission: %s", line)
 	}
@@ -252,7 +249,7 @@ func noMissingPermission(w *world) {
 // agents waits until there are n agents, all ready, and returns their pods.
 func (w *world) agents(n int) (pods []corev1.Pod) {
 	w.Helper()
-	w.eventually(time.Minute, fmt.Sprintf("%d agents to be ready", n), func() error {
+	w.eventually(fmt.Sprintf("%d agents to be ready", n), func() error {
 		if err := w.agentCount(n); err != nil {
 			return err
 		}
@@ -314,6 +311,23 @@ func (w *world) leader() string {
 	return *lease.Spec.HolderIdentity
 }
 
+// leadingPod waits until the leader is in one of the pods: a lease may be one's that has ended, and not have expired.
+func (w *world) leadingPod(pods []corev1.Pod) (leader string, in corev1.Pod) {
+	w.Helper()
+	w.eventually("one of these agents to lead", func() error {
+		leader = w.leader()
+		name, _, _ := strings.Cut(leader, "_")
+		for _, pod := range pods {
+			if pod.Name == name {
+				in = pod
+				return nil
+			}
+		}
+		return fmt.Errorf("the leader is %q", leader)
+	})
+	return leader, in
+}
+
 // churn restarts the test's Deployment again and again, so that Events are written all the time. The function that
 // it returns ends that, and waits until the Deployment is as declared.
 func (w *world) churn() (stop func()) {
@@ -323,7 +337,7 @@ func (w *world) churn() (stop func()) {
 		for {
 			_, err := shared.operator.Kubectl(w.ctx, "rollout", "restart", "deployment/web", "-n", w.namespace)
 			if err == nil {
-				_, err = shared.operator.Kubectl(w.ctx, "rollout", "status", "deployment/web", "-n", w.namespace, "--timeout=60s")
+				_, err = shared.operator.Kubectl(w.ctx, "rollout", "status", "deployment/web", "-n", w.namespace, "--timeout="+patience.String())
 			}
 			if err != nil {
 				ended <- err

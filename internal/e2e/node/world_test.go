@@ -30,6 +30,7 @@ var root = filepath.Join("..", "..", "..")
 // shared is the installation that all tests of the package use: a cluster with a real node, a control-plane API
 // that demands certificates, and the agent as an operator.
 var shared struct {
+	dir      string // for files, until all tests have ended
 	cluster  *cluster.Cluster
 	client   kubernetes.Interface
 	api      upstream.API
@@ -65,6 +66,7 @@ func runMain(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	shared.dir = dir
 	if shared.cluster, err = cluster.Start(ctx, cluster.Options{RealNode: true, Nodes: 1, Log: os.Stderr}); err != nil {
 		return 1, err
 	}
@@ -129,6 +131,12 @@ func behaveArchive(ctx context.Context, dir string) (string, error) {
 	return archive, image.Program(ctx, root, "./hack/cmd/behave", archive, image.Behave)
 }
 
+// These limits only mean that something hangs: the machine may be slow, and busy with other tests.
+const (
+	patience   = 5 * time.Minute  // with a condition
+	worldLimit = 20 * time.Minute // with a test on the shared cluster
+)
+
 // world is what one test has for itself: a namespace.
 type world struct {
 	*testing.T
@@ -138,7 +146,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), worldLimit)
 	t.Cleanup(cancel)
 	w := &world{T: t, ctx: ctx}
 	w.namespace = "t-" + strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
@@ -188,7 +196,7 @@ func (w *world) agree(deployed ...upstream.Deployed) {
 	for _, d := range deployed {
 		expected = append(expected, oracle.Expected{Deployed: d})
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, 60*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	if err := shared.oracle.AwaitOf(ctx, shared.api, expected); err != nil {
 		w.Fatal(err)
@@ -198,7 +206,7 @@ func (w *world) agree(deployed ...upstream.Deployed) {
 // awaitStatus waits until the control plane shows a status of an instance, such as "Healthy".
 func (w *world) awaitStatus(d upstream.Deployed, want string) {
 	w.Helper()
-	w.eventually(60*time.Second, "the control plane to show "+want, func() error {
+	w.eventually("the control plane to show "+want, func() error {
 		got, err := shared.api.Status(w.ctx, upstream.WorkloadInstances, d.InstanceID)
 		if err != nil {
 			return err
@@ -225,10 +233,10 @@ func (w *world) kubectl(args ...string) string {
 	return out
 }
 
-// eventually checks again and again until there is no error, at most for a while.
-func (w *world) eventually(within time.Duration, expected string, check func() error) {
+// eventually checks again and again until there is no error, as long as there is patience.
+func (w *world) eventually(expected string, check func() error) {
 	w.Helper()
-	deadline := time.NewTimer(within)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -240,7 +248,7 @@ func (w *world) eventually(within time.Duration, expected string, check func() e
 		select {
 		case <-ticker.C:
 		case <-deadline.C:
-			w.Fatalf("expected within %s: %s; at last: %v", within, expected, err)
+			w.Fatalf("expected within %s: %s; at last: %v", patience, expected, err)
 		}
 	}
 }

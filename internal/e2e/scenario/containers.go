@@ -23,7 +23,7 @@ func containers() []Scenario {
 				{
 					Moment: "crash-at-once-backing-off", Doc: "It has failed six times.", Status: Down, Reason: "CrashLoopBackOff",
 					Reached: all(available(0), pods(1, container("web", backingOff("Error", 1))), repeated(podKind, "BackOff", "")),
-					Within:  8 * time.Minute,
+					Within:  20 * time.Minute,
 				},
 			},
 		},

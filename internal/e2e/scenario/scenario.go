@@ -79,10 +79,10 @@ type Node interface {
 	StartKubelet(ctx context.Context) error
 }
 
-// How often a moment is looked for, and how long at most.
+// How often a moment is looked for, and how long at most: longer than any takes, on a machine that is slow and busy too.
 const (
 	lookEvery = 500 * time.Millisecond
-	lookFor   = 3 * time.Minute
+	lookFor   = 10 * time.Minute
 )
 
 // Take reads what a scenario's recordings hold.
