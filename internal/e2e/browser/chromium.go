@@ -16,8 +16,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a condition on a page may take to come true.
-const patience = 30 * time.Second
+// patience is how long the browser may take to start, and a condition on a page to come true: it only means that something
+// hangs.
+const patience = 5 * time.Minute
 
 // ErrNoChromium says what to install.
 var ErrNoChromium = errors.New("there is no chromium: install it with hack/browser-packages.sh")
@@ -35,7 +36,8 @@ func Start(ctx context.Context) (*Chromium, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("lang", "en"))
+		chromedp.ExecPath(path), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("lang", "en"),
+		chromedp.WSURLReadTimeout(patience))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // chromium has none for root
 	}
