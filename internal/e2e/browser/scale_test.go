@@ -17,6 +17,10 @@ const (
 	mostPerScroll = 0.05 // to draw other rows, of which all are new; what takes longer is a long task (W3C Long Tasks API)
 )
 
+// slower is by how much a machine may be slower than those that docs/measurements.md has: on them the board takes half of
+// the most. What grows with all workloads rather than those in sight takes a hundred times as much.
+const slower = 4
+
 // workloads is how many the board has to be quick with.
 var workloads = flag.Int("workloads", 5000, "how many workloads TestThousandsOfWorkloads has")
 
@@ -31,8 +35,8 @@ func TestThousandsOfWorkloads(t *testing.T) {
 	until(t, tab, fmt.Sprintf("%s === %d", rowCount, *workloads))
 	all := measure(t, tab, "ScriptDuration")
 	t.Logf("scripting: %.0f ms until the first rows, %.0f ms until all %d", first*1000, all*1000, *workloads)
-	if first > mostScripting {
-		t.Errorf("the first rows took %.0f ms of scripting, expected up to %.0f", first*1000, mostScripting*1000)
+	if first > slower*mostScripting {
+		t.Errorf("the first rows took %.0f ms of scripting, expected up to %.0f", first*1000, slower*mostScripting*1000)
 	}
 	if rows := eval[int](t, tab, "document.querySelectorAll('.grid-list .row').length"); rows > 60 {
 		t.Errorf("%d rows have elements, expected those in sight", rows)
@@ -53,8 +57,8 @@ func TestThousandsOfWorkloads(t *testing.T) {
 	})()`)
 	each := (measure(t, tab, "TaskDuration") - before) / 41
 	t.Logf("scrolling: %.1f ms for each jump to other rows; the longest task took %.0f ms by the clock (0: none over 50)", each*1000, longest*1000)
-	if each > mostPerScroll {
-		t.Errorf("a jump took %.1f ms, expected up to %.0f", each*1000, mostPerScroll*1000)
+	if each > slower*mostPerScroll {
+		t.Errorf("a jump took %.1f ms, expected up to %.0f", each*1000, slower*mostPerScroll*1000)
 	}
 	until(t, tab, fmt.Sprintf("document.querySelector('.row[aria-rowindex=%q]')", fmt.Sprint(*workloads+1)))
 
