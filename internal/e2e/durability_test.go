@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/controlplane"
@@ -64,7 +63,7 @@ func TestRecreatedObjectOutlivesRestarts(t *testing.T) {
 	w.agree(tracked(d)...)
 	before := len(w.proxy.told(rowPath(d, 0)))
 	for range 8 {
-		w.must(w.agent.Stop(40 * time.Second))
+		w.must(w.agent.Stop(patience))
 		w.restart(state)
 		w.eventually(patience, "readiness", func() error {
 			if page, code := w.fetch(w.probes + "/readyz"); code != http.StatusOK {

@@ -242,7 +242,7 @@ func TestStopFlushesWhatIsPending(t *testing.T) {
 	w.awaitReplicas(d.Objects[1], 2)
 	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionFalse)
 	stopped := make(chan error)
-	go func() { stopped <- w.agent.Stop(40 * time.Second) }()
+	go func() { stopped <- w.agent.Stop(patience) }()
 	_, err := w.agent.WaitFor(w.ctx, "Stopping and waiting for leader election runnables")
 	w.must(err)
 	w.proxy.failWith(nil)
@@ -267,7 +267,7 @@ count: 1
 lastTimestamp: "2026-01-02T03:04:05Z"
 `, w.namespace, w.getObject(d.Objects[0]).GetUID()))
 	w.agree(tracked(d)...)
-	w.must(w.agent.Stop(40 * time.Second))
+	w.must(w.agent.Stop(patience))
 	w.patch(event, `{"message":"twice, while nobody watched","count":2,"lastTimestamp":"2026-01-02T03:05:06Z"}`)
 	w.patch(d.Objects[0], `{"data":{"key":"changed while nobody watched"}}`)
 	w.startAgent()
@@ -399,7 +399,7 @@ func TestReplicasElectALeader(t *testing.T) {
 	if strings.Contains(second.Output(), "Starting workers") {
 		t.Error("the second replica works although the first leads")
 	}
-	w.must(leader.Stop(40 * time.Second))
+	w.must(leader.Stop(patience))
 	w.patch(d.Objects[0], `{"data":{"key":"after the leader stopped"}}`)
 	w.agree(tracked(d)...)
 }

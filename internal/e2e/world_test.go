@@ -175,7 +175,7 @@ func (w *world) startAgent(flags ...string) {
 		if w.Failed() {
 			w.Logf("the agent's log:\n%s", agent.Output())
 		}
-		if err := agent.Stop(40 * time.Second); err != nil && !strings.Contains(err.Error(), "signal: killed") {
+		if err := agent.Stop(patience); err != nil && !strings.Contains(err.Error(), "signal: killed") {
 			w.Errorf("stop the agent: %v", err)
 		}
 		if strings.Contains(agent.Output(), "DATA RACE") {

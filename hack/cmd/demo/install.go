@@ -19,7 +19,7 @@ import (
 )
 
 // installTimeout is how long the cluster may take to act on what is installed.
-const installTimeout = 30 * time.Second
+const installTimeout = 5 * time.Minute
 
 var moduleLine = regexp.MustCompile(`(?m)^module github\.com/threeport/threeport-agent$`)
 

@@ -16,7 +16,7 @@ const (
 )
 
 // logTimeout is how long reading the logs may take in the end.
-const logTimeout = 10 * time.Second
+const logTimeout = time.Minute
 
 // logFile creates a file in the cluster's run directory. It is closed when the stack stops.
 func (s *stack) logFile(name string) (*os.File, error) {

@@ -19,14 +19,14 @@ const (
 	apiAddress = "127.0.0.1:1323"
 	anyAddress = "127.0.0.1:0"
 	// startTimeout is how long a process may take to be ready.
-	startTimeout = time.Minute
+	startTimeout = 5 * time.Minute
 	portTaken    = "address already in use"
 )
 
 // How long the processes have to end, after which they are killed: the agent flushes for up to 25 seconds.
 const (
-	agentGrace = 35 * time.Second
-	apiGrace   = 15 * time.Second
+	agentGrace = time.Minute
+	apiGrace   = time.Minute
 )
 
 // stack is all that runs.

@@ -26,7 +26,7 @@ func TestCredentialsRotated(t *testing.T) {
 	load := w.startLoad(seed(t), 10, objects)
 	for turn := range 2 {
 		w.eventually(patience, "reports over TLS", func() error { return w.hasEvents(20 * (turn + 1)) })
-		w.must(secure.Stop(20 * time.Second))
+		w.must(secure.Stop(patience))
 		authority = w.newAuthority(serving)
 		secure = w.startSecure(address, serving)
 		w.let(3 * time.Second) // with an agent that does not know the new authority, nor has a certificate of it

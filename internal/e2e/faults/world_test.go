@@ -236,7 +236,7 @@ func (w *world) startProcess(flags ...string) *process.Process {
 	agent, err := shared.agent.start(w.T, flags)
 	w.must(err)
 	w.Cleanup(func() {
-		err := agent.Stop(40 * time.Second)
+		err := agent.Stop(patience)
 		if err != nil && agent != w.deposed && !strings.Contains(err.Error(), "signal: killed") {
 			w.Errorf("stop the agent: %v", err)
 		}

@@ -36,8 +36,8 @@ const (
 	apiService = "10.96.0.20:443"
 )
 
-// rolloutTimeout is how long kubectl waits for a rollout.
-const rolloutTimeout = "90s"
+// rolloutTimeout is how long kubectl waits for a rollout: it only means that something hangs.
+const rolloutTimeout = "10m"
 
 // Credentials are what the agent and the control-plane API need to know each other.
 type Credentials struct {

@@ -74,8 +74,8 @@ func TestPlayTellsWhatIsMissing(t *testing.T) {
 		want   string
 	}{
 		{"what is to be done fails", Step{Moment: "a", Do: func(context.Context, Env) error { return boom }, Reached: after(0)}, nil, "scenario test, a: boom"},
-		{"the moment never comes", Step{Moment: "a", Reached: never, Within: time.Minute}, nil, "wait for a: context deadline exceeded; last: it is not Ready"},
-		{"neither does one without a name", Step{Reached: never}, nil, "wait for step 1: context deadline exceeded; last: it is not Ready"},
+		{"the moment never comes", Step{Moment: "a", Reached: never, Within: time.Minute}, nil, "wait for a: it was not seen: context deadline exceeded; last: it is not Ready"},
+		{"neither does one without a name", Step{Reached: never}, nil, "wait for step 1: it was not seen: context deadline exceeded; last: it is not Ready"},
 		{"who sees it is not content", Step{Moment: "a", Reached: after(0)}, boom, "scenario test, at a: boom"},
 	}
 	for _, tt := range tests {
@@ -86,6 +86,9 @@ func TestPlayTellsWhatIsMissing(t *testing.T) {
 					func(context.Context, Step, recording.Snapshot) error { return tt.seen })
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("got %v, want %q", err, tt.want)
+				}
+				if unseen := strings.Contains(tt.want, "was not seen"); errors.Is(err, ErrUnseen) != unseen {
+					t.Errorf("got %v, want one that is ErrUnseen: %t", err, unseen)
 				}
 				if took := time.Since(begin); took > lookFor || tt.step.Within > 0 && took != tt.step.Within {
 					t.Errorf("it took %s", took)

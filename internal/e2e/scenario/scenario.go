@@ -58,6 +58,9 @@ type Step struct {
 	Status, Reason string
 }
 
+// ErrUnseen says that a moment was not seen. It may have been there, too short for a machine that was busy: most come once.
+var ErrUnseen = errors.New("it was not seen")
+
 // Check judges a snapshot: the error says what is missing.
 type Check func(at recording.Snapshot) error
 
@@ -82,7 +85,7 @@ type Node interface {
 // How often a moment is looked for, and how long at most: longer than any takes, on a machine that is slow and busy too.
 const (
 	lookEvery = 500 * time.Millisecond
-	lookFor   = 10 * time.Minute
+	lookFor   = 5 * time.Minute
 )
 
 // Take reads what a scenario's recordings hold.
@@ -158,7 +161,7 @@ func (s Scenario) Play(ctx context.Context, env Env, seen func(context.Context, 
 		}
 		at, err := s.await(ctx, env, step)
 		if err != nil {
-			return fmt.Errorf("scenario %s, wait for %s: %w", s.Name, name, err)
+			return fmt.Errorf("scenario %s, wait for %s: %w: %w", s.Name, name, ErrUnseen, err)
 		}
 		if step.Moment == "" {
 			continue
