@@ -104,7 +104,8 @@ func checkScans(t *testing.T, s *Store) {
 	for _, table := range growing {
 		before[table] = count(t, s, scans, table)
 	}
-	s.write.SetMaxOpenConns(1)
+	s.write.SetMaxIdleConns(0)
+	s.read.SetMaxOpenConns(1) // which counts
 	user, err := Open(t.Context(), s.config)
 	if err != nil {
 		t.Fatal(err)
@@ -113,9 +114,10 @@ func checkScans(t *testing.T, s *Store) {
 	if err := user.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range time.Tick(time.Millisecond) {
-		if count(t, s, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()") == 0 {
-			break
+	const others = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+	for begin := time.Now(); count(t, s, others) > 0; {
+		if time.Since(begin) > patience {
+			t.Fatal("the connections of a closed store are still there")
 		}
 	}
 	for _, table := range growing {

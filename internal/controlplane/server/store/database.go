@@ -145,8 +145,8 @@ func (s *Store) connectPostgres() error {
 		config.ConnectTimeout = connectTimeout
 	}
 	s.postgres = config
-	pool := func(connections int) *sql.DB {
-		db := stdlib.OpenDB(*config)
+	pool := func(connections int, options ...stdlib.OptionOpenDB) *sql.DB {
+		db := stdlib.OpenDB(*config, options...)
 		db.SetMaxOpenConns(connections)
 		db.SetMaxIdleConns(connections)
 		return db
@@ -154,7 +154,8 @@ func (s *Store) connectPostgres() error {
 	reading := s.config.Connections / readingPart
 	s.write = pool(s.config.Connections - reading)
 	if s.read = s.write; reading > 0 {
-		s.read = pool(reading)
+		// Who reports tries again, but people would see that a connection has ended: it is always looked for.
+		s.read = pool(reading, stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return true }))
 	}
 	return nil
 }
