@@ -190,6 +190,32 @@ func TestPhoneHasNoSidewaysScroll(t *testing.T) {
 	}
 }
 
+// A status that no workload has is as high as the others, in a window of any width.
+func TestChipsAreOneLineHigh(t *testing.T) {
+	now := time.Now()
+	api, _ := startAPI(t, never, Estate{Clusters: []Cluster{{
+		Agent:     controlplane.Agent{ClusterUID: "c", ClusterName: "c", Time: now},
+		Workloads: healthy(now, "web"),
+	}}})
+	tab := openTab(t)
+	const highest = 36
+	for name, width := range map[string]int64{"phone": 390, "desktop": 1280} {
+		t.Run(name, func(t *testing.T) {
+			emulate(t, tab, width, 844, Media{})
+			visit(t, tab, api.URL+"/", boardShown)
+			until(t, tab, `document.querySelector('.chip[data-status="Down"] .number').textContent === '0'`)
+			for _, height := range eval[[]float64](t, tab, "[...document.querySelectorAll('.chip')].map((chip) => chip.getBoundingClientRect().height)") {
+				if height > highest {
+					t.Errorf("a chip is %g pixels high, expected one line: at most %d", height, highest)
+				}
+			}
+			if wide := eval[int64](t, tab, "document.documentElement.scrollWidth"); wide > width {
+				t.Errorf("the page is %d pixels wide in a window of %d", wide, width)
+			}
+		})
+	}
+}
+
 func TestDarkMode(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)

@@ -30,7 +30,7 @@ export class Chips {
       const n = sums.get(status) ?? 0;
       number.textContent = count(n);
       button.setAttribute('aria-pressed', String(chosen.has(status)));
-      button.classList.toggle('none', n === 0);
+      button.classList.toggle('zero', n === 0);
     }
     fill(this.#bar, STATUSES.filter((status) => sums.get(status)).map((status) =>
       h('span', { 'data-status': status, '--share': String(sums.get(status)) })));
