@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,6 +101,9 @@ func (s *Server) handler() (http.Handler, error) {
 
 	may := s.config.Access
 	may.Enabled = s.config.AuthEnabled
+	if host, _, err := net.SplitHostPort(s.config.BindAddress); err == nil && host != "" {
+		may.Hosts = append(slices.Clone(may.Hosts), host)
+	}
 	var err error
 	if s.access, err = access.New(s.store, may, s.log); err != nil {
 		return nil, err
@@ -120,6 +124,9 @@ func (s *Server) URL() string {
 // database. It returns nil after such a stop.
 func (s *Server) Run(ctx context.Context) error {
 	s.log.Info("Listening", "url", s.URL())
+	if at, ok := s.listener.Addr().(*net.TCPAddr); ok && !s.config.AuthEnabled && !at.IP.IsLoopback() {
+		s.log.Warn("Whoever reaches this address may do everything: authentication is disabled, and the address is not loopback")
+	}
 	background, end := context.WithCancel(ctx)
 	defer end()
 	var running sync.WaitGroup

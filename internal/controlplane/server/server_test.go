@@ -1,12 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -223,6 +225,59 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// elsewhere is a listener that says another address than it has.
+type elsewhere struct {
+	net.Listener
+	address net.IP
+}
+
+func (e elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: e.address, Port: 1323} }
+
+// An API for everyone says so where others can reach it, and not on loopback.
+func TestOpenToOthersIsLogged(t *testing.T) {
+	for address, warns := range map[string]bool{"127.0.0.1": false, "::1": false, "0.0.0.0": true, "::": true, "192.0.2.7": true} {
+		var log bytes.Buffer
+		s, err := New(t.Context(), plain(), slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.listener = elsewhere{s.listener, net.ParseIP(address)}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := s.Run(ended); err != nil {
+			t.Error(err)
+		}
+		if warned := strings.Contains(log.String(), "authentication is disabled"); warned != warns {
+			t.Errorf("%s: logged %s", address, log.String())
+		}
+	}
+}
+
+// A page at the name that the API was told to listen at is its own; any other name may be an attacker's.
+func TestNamesOfTheOpenAPI(t *testing.T) {
+	config := plain()
+	config.BindAddress = "localhost:0"
+	url := run(t, config)
+	body := []byte(`{"name":"t","role":"admin"}`)
+	for host, code := range map[string]int{"localhost": 201, "evil.example": 421} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v0/tokens", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		req.Header = asJSON("Origin", "http://"+host)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != code {
+			t.Errorf("%s: %d", host, resp.StatusCode)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -96,7 +97,7 @@ func (a *Access) Register(mux *http.ServeMux) {
 // Authenticate serves a request if it may be served, with its principal in its context.
 func (a *Access) Authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := a.checkOrigin(r); err != nil {
+		if err := cmp.Or(a.checkHost(r), a.checkOrigin(r)); err != nil {
 			a.refuse(w, r, err)
 			return
 		}

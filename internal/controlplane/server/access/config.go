@@ -11,6 +11,9 @@ type Config struct {
 	// Enabled asks every request for a credential. Without it everyone is an administrator.
 	Enabled bool
 
+	// Hosts are names at which browsers are served without authentication, besides localhost and IP addresses.
+	Hosts []string
+
 	// CertificateRole is that of a client certificate that names none: its subject has no organization that begins with
 	// "threeport:". Installations of v0 have such certificates, for agents and everything else.
 	CertificateRole Role

@@ -53,3 +53,44 @@ func TestRequestsOfOtherSitesWhereAuthenticationIsDisabled(t *testing.T) {
 		t.Errorf("%d", got.code)
 	}
 }
+
+// Whoever owns a name can have it lead to loopback, and their page is then of the API's own site.
+func TestForeignNamesWhereAuthenticationIsDisabled(t *testing.T) {
+	s := usual()
+	s.config.Enabled, s.plain, s.config.Hosts = false, true, []string{"devbox"}
+	w := start(t, s)
+	rebound := []func(*http.Request){host("evil.example:18001"), header("Origin", "http://evil.example:18001")}
+	for _, tc := range []struct {
+		reason string
+		method string
+		parts  []func(*http.Request)
+		code   int
+	}{
+		{"a write", "POST", rebound, 421},
+		{"with a header that a script adds", "POST", append(rebound, bearer("x")), 421},
+		{"a read, which has no origin", "GET", []func(*http.Request){host("evil.example"), header("User-Agent", "Mozilla/5.0")}, 421},
+		{"a read with a language", "GET", []func(*http.Request){host("evil.example"), header("Accept-Language", "")}, 421},
+		{"a name that begins alike", "GET", []func(*http.Request){host("localhost.evil.example"), header("Accept-Language", "en")}, 421},
+		{"no name", "GET", []func(*http.Request){host(":80"), header("Accept-Language", "en")}, 421},
+		{"a client that is no browser", "POST", []func(*http.Request){host("controlplane.svc:1323")}, 200},
+		{"localhost", "POST", []func(*http.Request){host("localhost:1323"), header("Origin", "http://localhost:1323")}, 200},
+		{"localhost, in full", "GET", []func(*http.Request){host("LocalHost."), header("Accept-Language", "en")}, 200},
+		{"below localhost", "GET", []func(*http.Request){host("api.localhost:1"), header("Accept-Language", "en")}, 200},
+		{"an address", "POST", []func(*http.Request){host("192.0.2.7:1323"), header("Origin", "http://192.0.2.7:1323")}, 200},
+		{"an address of IPv6", "GET", []func(*http.Request){host("[::1]:1323"), header("Accept-Language", "en")}, 200},
+		{"an address without a port", "GET", []func(*http.Request){host("[2001:db8::1]"), header("Accept-Language", "en")}, 200},
+		{"a configured name", "POST", []func(*http.Request){host("Devbox:1323"), header("Origin", "http://Devbox:1323")}, 200},
+		{"an address, from another site", "POST", []func(*http.Request){host("192.0.2.7"), header("Origin", "http://evil.example")}, 403},
+	} {
+		if got := w.ask(t, w.plain, tc.method, "/v0/tokens", tc.parts...); got.code != tc.code {
+			t.Errorf("%s: %d %s, want %d", tc.reason, got.code, got.body, tc.code)
+		}
+	}
+	secured := start(t, usual())
+	_, secret := secured.token(t, RoleAdmin)
+	if got := secured.ask(t, secured.plain, http.MethodGet, "/v0/tokens", bearer(secret), host("devbox"), header("Origin", "https://devbox")); got.code != http.StatusOK {
+		t.Errorf("with authentication: %d", got.code)
+	}
+}
+
+func host(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
