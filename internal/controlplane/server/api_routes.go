@@ -33,9 +33,14 @@ func (r routes) add(method, path string, serve http.HandlerFunc) {
 // ServeHTTP is for huma's own tests, and serves nothing: see mount.
 func (r routes) ServeHTTP(w http.ResponseWriter, req *http.Request) { http.NotFound(w, req) }
 
-// mount serves the routes from a mux.
+// mount serves the routes from a mux. Where there is GET there is HEAD (RFC 9110, section 9.1), of whose answers net/http
+// sends no body.
 func (r routes) mount(mux *http.ServeMux) {
-	for path, methods := range r {
+	for path, served := range r {
+		methods := maps.Clone(served)
+		if get, ok := methods[http.MethodGet]; ok {
+			methods[http.MethodHead] = get
+		}
 		allow := strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
 		mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) {
 			if serve, ok := methods[req.Method]; ok {

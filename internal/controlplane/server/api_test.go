@@ -91,14 +91,42 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/workloads/WorkloadInstance/1", 200, "<!doctype html>"},
 		{"GET", "/unknown", 404, "{\"message\":\"Not Found\"}\n"},
 		{"PUT", "/v0/workload-instances", 405, "{\"message\":\"Method Not Allowed\"}\n"},
-		{"DELETE", "/v0/workloads", 405, `"detail":"accepted here: GET"`},
-		{"PUT", "/v0/tokens", 405, `"detail":"accepted here: GET, POST"`},
+		{"DELETE", "/v0/workloads", 405, `"detail":"accepted here: GET, HEAD"`},
+		{"PUT", "/v0/tokens", 405, `"detail":"accepted here: GET, HEAD, POST"`},
+		{"HEAD", "/v0/workload-report-sets", 405, ""},
+		{"HEAD", "/v0/workload-instances", 405, ""},
 		{"GET", "/metrics", 200, `controlplane_request_duration_seconds_count{code="405",method="other",route="/v0/tokens"} 1`},
 		{"GET", "/metrics", 200, `controlplane_request_duration_seconds_count{code="200",method="GET",route="GET /workloads/{type}/{id}"} 1`},
 		{"GET", "/metrics", 200, `go_sql_open_connections{db_name="write"}`},
 	} {
 		if code, answer := call(t, exchange{method: tc.method, path: url + tc.path}); code != tc.code || !strings.Contains(strings.ToLower(answer), strings.ToLower(tc.has)) {
 			t.Errorf("%s %s: %d %.2000s", tc.method, tc.path, code, answer)
+		}
+	}
+}
+
+// HEAD is answered as GET is, without the body. A stream ends with its headers: on one connection, the next request would
+// wait for it.
+func TestHeadIsGetWithoutBody(t *testing.T) {
+	url := run(t, onFile(t))
+	transport := &http.Transport{MaxConnsPerHost: 1}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: time.Minute}
+	for _, path := range []string{
+		"/v0/workloads/watch", "/healthz", "/readyz", "/openapi.json", "/metrics", "/v0/workloads", "/v0/clusters", "/v0/tokens",
+		"/v0/audit-records", "/workload-report-sets/versions", "/",
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodHead, url+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
 		}
 	}
 }

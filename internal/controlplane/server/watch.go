@@ -88,6 +88,10 @@ func (ws *watches) watch(ctx context.Context, request *watchRequest) (*huma.Stre
 		defer leave()
 		defer s.Close()
 		_, w := humago.Unwrap(answer)
+		if answer.Method() == http.MethodHead {
+			_ = newEventStream(w).open() // nothing comes after the headers
+			return
+		}
 		ws.metrics.watches.Inc()
 		defer ws.metrics.watches.Dec()
 		ws.stream(ctx, newEventStream(w), s)
