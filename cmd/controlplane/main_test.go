@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/threeport/threeport-agent/internal/controlplane/server"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -103,7 +106,8 @@ func TestSize(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	database := "--database=sqlite:" + filepath.Join(t.TempDir(), "rows.db")
+	file := filepath.Join(t.TempDir(), "rows.db")
+	database := "--database=sqlite:" + file
 	token := func(code int, args ...string) (stdout, stderr string) {
 		t.Helper()
 		var out, err bytes.Buffer
@@ -111,6 +115,21 @@ func TestToken(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %d: %s", args, got, code, err.String())
 		}
 		return out.String(), err.String()
+	}
+	for _, lost := range []string{database, "--database=sqlite::memory:"} {
+		if out, said := token(1, "create", lost, "--role=admin", "--name=lost"); out != "" || !strings.Contains(said, "name the server's own with --database") {
+			t.Errorf("%s: printed %q, said %s", lost, out, said)
+		}
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the command made the database: %v", err)
+	}
+	made, err := store.Open(t.Context(), store.Config{Address: "sqlite:" + file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := made.Close(); err != nil {
+		t.Fatal(err)
 	}
 	secret, _ := token(0, "create", database, "--role=admin", "--name", "first")
 	if len(secret) < 20 {

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -32,6 +35,10 @@ func runToken(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		complain(stderr, err)
 		return exitUsage
 	}
+	if err := checkExists(address); err != nil {
+		complain(stderr, err)
+		return exitFailed
+	}
 	opened, err := store.Open(ctx, store.Config{Address: address})
 	if err != nil {
 		complain(stderr, err)
@@ -43,6 +50,23 @@ func runToken(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		return exitFailed
 	}
 	return code
+}
+
+// checkExists refuses a database of SQLite's that no server has made: opening it would make an empty one, and a token in it
+// would be no server's.
+func checkExists(address string) error {
+	file, isFile := strings.CutPrefix(address, "sqlite:")
+	if !isFile {
+		return nil
+	}
+	const remedy = "name the server's own with --database, --database-file or " + databaseVariable
+	if file == ":memory:" {
+		return fmt.Errorf("database %q is the memory of this command alone: %s, which has to be a file or PostgreSQL", address, remedy)
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("database %q: there is no such file: %s; if that is new, start the server first, which makes it", address, remedy)
+	}
+	return nil // whatever else there is, opening it says
 }
 
 // cut takes the flags that name the database from arguments, wherever they are, and returns the others: these are the
