@@ -28,7 +28,7 @@ var commonErrors = []int{
 
 // newAPI is an API without operations. With secured, the document says how to prove who one is.
 func newAPI(adapter huma.Adapter, version string, secured bool) huma.API {
-	format := huma.Format{Marshal: writeAnswer, Unmarshal: json.Unmarshal}
+	format := huma.Format{Marshal: writeAnswer, Unmarshal: readBody}
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	registry.RegisterTypeAlias(reflect.TypeFor[controlplane.ID](), reflect.TypeFor[idSchema]())
 	document := &huma.OpenAPI{

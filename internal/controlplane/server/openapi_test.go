@@ -195,6 +195,14 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	d.ask(url, "GET", "/v0/workloads/watch", "?status=hunter2", "", 422)
 
 	token := d.ask(url, "POST", "/v0/tokens", "", `{"name":"t","role":"viewer"}`, 201)
+	for _, body := range []string{
+		`{"name":"t","name":"u","role":"viewer"}`, `{"name":"t","role":"admin","role":"viewer"}`, `{"Name":"t","role":"viewer"}`,
+		`{"name":"t","ROLE":"viewer"}`, `{"name":"t","role":"viewer","Role":"admin"}`,
+	} {
+		if said := d.ask(url, "POST", "/v0/tokens", "", body, 422); !strings.Contains(said, "is no field of this object, or is there twice") {
+			t.Errorf("%s: %s", body, said)
+		}
+	}
 	for _, body := range []string{`{"name":"t","role":"hunter2"}`, `{"name":"t","role":"viewer","x":"hunter2"}`, `{"name":"t","role":"viewer","expiresAt":"hunter2"}`} {
 		d.ask(url, "POST", "/v0/tokens", "", body, 422)
 	}
