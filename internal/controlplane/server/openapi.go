@@ -47,6 +47,7 @@ func newAPI(adapter huma.Adapter, version string, secured bool) huma.API {
 			{Name: tagV0, Description: "Threeport's REST API, version v0, row by row."},
 		},
 	}
+	document.OnAddOperation = append(document.OnAddOperation, documentRetryAfter)
 	if secured {
 		document.Components.SecuritySchemes = securitySchemes()
 		document.Security = []map[string][]string{{"certificate": {}}, {"bearer": {}}, {"session": {}}}
@@ -79,6 +80,18 @@ func writeAnswer(w io.Writer, answer any) error {
 	}
 	_, _ = w.Write(append(body, '\n'))
 	return nil
+}
+
+// documentRetryAfter adds the header that these answers have.
+func documentRetryAfter(_ *huma.OpenAPI, op *huma.Operation) {
+	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		if answer := op.Responses[strconv.Itoa(code)]; answer != nil {
+			answer.Headers = map[string]*huma.Param{"Retry-After": {
+				Description: "How many seconds to wait before the request is sent again.",
+				Schema:      &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0)},
+			}}
+		}
+	}
 }
 
 // idSchema is the schema of [controlplane.ID].

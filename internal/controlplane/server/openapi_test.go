@@ -252,6 +252,36 @@ func TestDocumentHasNoSchemaLinks(t *testing.T) {
 	}
 }
 
+// Whoever is told to wait is told for how long.
+func TestDocumentHasRetryAfter(t *testing.T) {
+	_, body := call(t, exchange{method: http.MethodGet, path: run(t, plain()) + "/openapi.json"})
+	var document struct {
+		Paths map[string]map[string]struct {
+			Responses map[string]struct{ Headers map[string]any }
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &document); err != nil {
+		t.Fatal(err)
+	}
+	described := 0
+	for path, methods := range document.Paths {
+		for method, op := range methods {
+			for _, code := range []string{"429", "503"} {
+				answer, found := op.Responses[code]
+				if found && answer.Headers["Retry-After"] == nil {
+					t.Errorf("%s %s: %s has no Retry-After", method, path, code)
+				}
+				if found {
+					described++
+				}
+			}
+		}
+	}
+	if described < 20 {
+		t.Errorf("only %d answers are described", described)
+	}
+}
+
 // TestDocumentIsDescribed holds that whoever reads the document is told what the code's comments tell.
 func TestDocumentIsDescribed(t *testing.T) {
 	_, body := call(t, exchange{method: http.MethodGet, path: run(t, onFile(t)) + "/openapi.json"})
