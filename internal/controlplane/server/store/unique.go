@@ -21,7 +21,12 @@ func (d dialect) setUnique(ctx context.Context, db *sql.DB, strictV0 bool) error
 		}
 	}
 	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
+		_, err := db.ExecContext(ctx, statement)
+		if isUniqueViolation(err) {
+			return fmt.Errorf("it has several WorkloadEvents of one RuntimeEventUID, as --strict-v0 lets them be made: "+
+				"serve it with --strict-v0, and through v0 delete all but one of each before it is opened without: %w", err)
+		}
+		if err != nil {
 			return fmt.Errorf("make runtimeeventuid unique, or not, as configured: %w", err)
 		}
 	}

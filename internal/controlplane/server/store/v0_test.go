@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -204,6 +205,22 @@ func TestMemorySurvivesCancelledRequests(t *testing.T) {
 	}
 }
 
+// removeOne deletes a row of a database that is opened strictly.
+func removeOne(t *testing.T, address string, r *Resource) {
+	t.Helper()
+	s, err := Open(t.Context(), Config{Address: address, StrictV0: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _, err := s.List(t.Context(), r, Selection{Page: 1, Size: 1})
+	if err == nil {
+		_, err = s.Remove(t.Context(), r, rows[0].ID)
+	}
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A database can be opened in either mode, whatever it was made in, as long as its rows allow it.
 func TestStrictV0MakesARowOfEachPost(t *testing.T) {
 	databasetest.ForEach(t, func(t *testing.T, address string) {
@@ -227,9 +244,16 @@ func TestStrictV0MakesARowOfEachPost(t *testing.T) {
 		if !post(true) {
 			t.Error("strictly, the second post made no row")
 		}
-		if s, err := Open(t.Context(), Config{Address: address}); err == nil {
+		s, err := Open(t.Context(), Config{Address: address})
+		if err == nil {
 			t.Error("a database with two rows of one UID was opened as one without")
 			_ = s.Close()
+		} else if !strings.Contains(err.Error(), "serve it with --strict-v0") {
+			t.Errorf("opening a database with two rows of one UID does not say what to do: %v", err)
+		}
+		removeOne(t, address, r)
+		if first := post(false); first {
+			t.Error("after the second row was deleted, a post by default made a row beside the first")
 		}
 	})
 }
