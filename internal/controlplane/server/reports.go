@@ -110,21 +110,23 @@ func (r *reports) read(ctx context.Context, request *setRequest) (controlplane.R
 	if err != nil {
 		return none, nil, err
 	}
-	wire := request.req.ContentLength
-	if wire < 0 || wire > r.limits.BodyBytes { // it does not say, or is refused soon
-		wire = r.limits.BodyBytes
-	}
-	received, err := r.memory.reserve(ctx, r.memory.received, wire)
+	share, leave := r.memory.shareOf(senderOf(request.req))
+	defer leave()
+	received, err := r.memory.reserve(ctx, leastRoom, share, r.memory.received)
 	if err != nil {
-		return none, nil, unavailable(ctx, "too many report sets at once: send it again", err)
+		return none, nil, tooManySets(ctx, err)
 	}
 	defer received.free()
-	body, err := receive(ctx, request.w, request.req, r.limits.BodyBytes)
+	body, err := receive(ctx, request.w, request.req, r.limits.BodyBytes, received)
 	if err != nil {
 		return none, nil, err
 	}
 	received.shrink(int64(len(body)))
 	return r.decode(ctx, body, coding)
+}
+
+func tooManySets(ctx context.Context, cause error) error {
+	return unavailable(ctx, "too many report sets at once: send it again", cause)
 }
 
 // decode makes a set of a body, in memory that it reserves.
@@ -133,9 +135,9 @@ func (r *reports) decode(ctx context.Context, body []byte, coding string) (contr
 	if coding == "" {
 		room = int64(len(body))
 	}
-	size, err := r.memory.reserve(ctx, r.memory.decoded, room)
+	size, err := r.memory.reserve(ctx, room, r.memory.decoded)
 	if err != nil {
-		return controlplane.ReportSet{}, nil, unavailable(ctx, "too many report sets at once: send it again", err)
+		return controlplane.ReportSet{}, nil, tooManySets(ctx, err)
 	}
 	set, n, err := decodeBody(body, coding, room, r.limits.Reports)
 	if err != nil {

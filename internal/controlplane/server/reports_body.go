@@ -21,6 +21,10 @@ var encodings = []string{"gzip", "zstd"}
 // bodyTimeout is how long a body of a report set may take to arrive.
 const bodyTimeout = time.Minute
 
+// leastRoom is the memory, in bytes, that a body has when nothing of it has arrived: a heartbeat fits. What is more is
+// never more than twice what has arrived.
+const leastRoom = 4 << 10
+
 // maxWindow is what a zstd frame may ask of the decoder's memory: the least that RFC 8878 wants a decoder to support.
 const maxWindow = 8 << 20
 
@@ -50,25 +54,38 @@ func checkMedia(header http.Header) error {
 	return nil
 }
 
-// receive reads a body as it is on the wire, of at most limit bytes.
-func receive(ctx context.Context, w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
+// receive reads a body as it is on the wire, of at most limit bytes. Its room grows as the body arrives.
+func receive(ctx context.Context, w http.ResponseWriter, req *http.Request, limit int64, room *reservation) ([]byte, error) {
 	if req.ContentLength > limit {
 		return nil, wireTooLarge(limit)
 	}
 	// Without a deadline a client could hold its share of the memory for ever. A writer that has none is a test's.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
-	var body bytes.Buffer
-	if req.ContentLength > 0 {
-		body.Grow(int(req.ContentLength) + bytes.MinRead)
+	most := limit + 1 // the end is seen behind the last byte
+	if req.ContentLength >= 0 {
+		most = req.ContentLength + 1
 	}
-	_, err := body.ReadFrom(http.MaxBytesReader(w, req.Body, limit))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, wireTooLarge(limit)
+	r := http.MaxBytesReader(w, req.Body, limit)
+	body := make([]byte, 0, room.bytes)
+	for {
+		if len(body) == cap(body) {
+			if err := room.grow(min(2*room.bytes, most)); err != nil {
+				return nil, tooManySets(ctx, err)
+			}
+			body = append(make([]byte, 0, room.bytes), body...)
+		}
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err == io.EOF {
+			return body, nil
+		}
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			return nil, wireTooLarge(limit)
+		}
+		if err != nil {
+			return nil, unread(ctx, err)
+		}
 	}
-	if err != nil {
-		return nil, unread(ctx, err)
-	}
-	return body.Bytes(), nil
 }
 
 func wireTooLarge(limit int64) error {

@@ -3,31 +3,49 @@ package server
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/netip"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
 )
 
 // memoryWait is how long a report set waits for memory before its sender is asked to come again.
 const memoryWait = 10 * time.Second
 
-// How many report sets of the largest size may be there at once: as they came, and decoded. Smaller ones are more.
+// How many report sets of the largest size may be there at once: as they came, how many of these one sender may have,
+// and decoded. Smaller ones are more.
 const (
 	largestReceived = 16
+	largestOfOne    = 8
 	largestDecoded  = 4
 )
 
 // errNoMemory is a report set for which there was no room in time.
 var errNoMemory = errors.New("too many report sets at once")
 
-// memory bounds the bytes that all report sets together may take; each set reserves what it could need at most, and
-// gives back what it turns out not to need.
+// memory bounds the bytes that all report sets together may take. A body takes them as it arrives, so that one that
+// does not arrive takes next to none, and no sender has more than its share, so that none keeps the others out.
 //
-// What has been received waits for room to be decoded, and never the other way round, and no one asks for more than it
-// has: so no two can wait for each other. No client is waited for while room to decode is taken.
+// Who has nothing yet waits for room to receive, and what has been received waits for room to be decoded. A body that
+// has some and needs more does not wait, and neither does anyone for a client while it has room to decode: so no two can
+// wait for each other. It is safe for concurrent use.
 type memory struct {
 	received, decoded *semaphore.Weighted
 	wait              time.Duration
+
+	share  int64 // of the received bytes, that one sender may have
+	mu     sync.Mutex
+	shares map[string]*share // by sender, of those who are sending
+}
+
+// share is what one sender may have, and how many bodies it is sending.
+type share struct {
+	room   *semaphore.Weighted
+	bodies int
 }
 
 func newMemory(limits Limits) *memory {
@@ -35,31 +53,89 @@ func newMemory(limits Limits) *memory {
 		received: semaphore.NewWeighted(largestReceived * limits.BodyBytes),
 		decoded:  semaphore.NewWeighted(largestDecoded * limits.DecodedBytes),
 		wait:     memoryWait,
+		share:    largestOfOne * limits.BodyBytes,
+		shares:   map[string]*share{},
 	}
 }
 
-// reserve takes n bytes of a kind, or errNoMemory. Free the reservation.
-func (m *memory) reserve(ctx context.Context, kind *semaphore.Weighted, n int64) (*reservation, error) {
+// senderOf is who sends a request: the cluster of an agent, else the principal at its address, since agents may have one
+// certificate, or none. All of an IPv6 network of 64 bits is one address: whoever has one of them has all.
+func senderOf(req *http.Request) string {
+	who := access.From(req.Context())
+	if who.ClusterUID != "" {
+		return "cluster:" + who.ClusterUID
+	}
+	from := req.RemoteAddr
+	if at, err := netip.ParseAddrPort(from); err == nil {
+		addr, bits := at.Addr().Unmap().WithZone(""), 32
+		if addr.Is6() {
+			bits = 64
+		}
+		from = netip.PrefixFrom(addr, bits).Masked().String()
+	}
+	return who.String() + " at " + from
+}
+
+// shareOf is what a sender may have, until it leaves.
+func (m *memory) shareOf(sender string) (room *semaphore.Weighted, leave func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one, known := m.shares[sender]
+	if !known {
+		one = &share{room: semaphore.NewWeighted(m.share)}
+		m.shares[sender] = one
+	}
+	one.bodies++
+	return one.room, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if one.bodies--; one.bodies == 0 {
+			delete(m.shares, sender)
+		}
+	}
+}
+
+// reserve takes n bytes of each of some kinds, or errNoMemory. Free the reservation.
+func (m *memory) reserve(ctx context.Context, n int64, kinds ...*semaphore.Weighted) (*reservation, error) {
 	wait, cancel := context.WithTimeout(ctx, m.wait)
 	defer cancel()
-	if err := kind.Acquire(wait, n); err != nil {
-		return nil, errNoMemory
+	for i, kind := range kinds {
+		if err := kind.Acquire(wait, n); err != nil {
+			(&reservation{kinds[:i], n}).free()
+			return nil, errNoMemory
+		}
 	}
-	return &reservation{kind, n}, nil
+	return &reservation{kinds, n}, nil
 }
 
-// reservation is a number of bytes that are taken.
+// reservation is a number of bytes that are taken, of each kind.
 type reservation struct {
-	kind  *semaphore.Weighted
+	kinds []*semaphore.Weighted
 	bytes int64
+}
+
+// grow takes more, so that it is n bytes, or nothing and errNoMemory. It does not wait.
+func (r *reservation) grow(n int64) error {
+	more := n - r.bytes
+	for i, kind := range r.kinds {
+		if !kind.TryAcquire(more) {
+			(&reservation{r.kinds[:i], more}).free()
+			return errNoMemory
+		}
+	}
+	r.bytes = n
+	return nil
 }
 
 // shrink gives back all but n bytes.
 func (r *reservation) shrink(n int64) {
-	if n < r.bytes {
-		r.kind.Release(r.bytes - n)
-		r.bytes = n
+	if n >= r.bytes {
+		return
 	}
+	for _, kind := range r.kinds {
+		kind.Release(r.bytes - n)
+	}
+	r.bytes = n
 }
 
 func (r *reservation) free() { r.shrink(0) }

@@ -1,11 +1,22 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
 )
 
 func TestMemory(t *testing.T) {
@@ -14,26 +25,26 @@ func TestMemory(t *testing.T) {
 		largest := make([]*reservation, largestDecoded)
 		for i := range largest {
 			var err error
-			if largest[i], err = m.reserve(t.Context(), m.decoded, 100); err != nil {
+			if largest[i], err = m.reserve(t.Context(), 100, m.decoded); err != nil {
 				t.Fatal(err)
 			}
 		}
 		begin := time.Now()
-		if _, err := m.reserve(t.Context(), m.decoded, 1); !errors.Is(err, errNoMemory) || time.Since(begin) != memoryWait {
+		if _, err := m.reserve(t.Context(), 1, m.decoded); !errors.Is(err, errNoMemory) || time.Since(begin) != memoryWait {
 			t.Errorf("more than there is: %v after %v", err, time.Since(begin))
 		}
-		if _, err := m.reserve(t.Context(), m.received, 10); err != nil {
+		if _, err := m.reserve(t.Context(), 10, m.received); err != nil {
 			t.Errorf("of another kind: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := m.reserve(ctx, m.decoded, 1); !errors.Is(err, errNoMemory) {
+		if _, err := m.reserve(ctx, 1, m.decoded); !errors.Is(err, errNoMemory) {
 			t.Errorf("a client that has gone: %v", err)
 		}
 
 		got := make(chan error)
 		go func() {
-			_, err := m.reserve(t.Context(), m.decoded, 90)
+			_, err := m.reserve(t.Context(), 90, m.decoded)
 			got <- err
 		}()
 		synctest.Wait()
@@ -50,8 +61,169 @@ func TestMemory(t *testing.T) {
 		}
 		largest[0].free()
 		largest[0].free()
-		if _, err := m.reserve(t.Context(), m.decoded, 10); err != nil {
+		if _, err := m.reserve(t.Context(), 10, m.decoded); err != nil {
 			t.Errorf("what was given back: %v", err)
 		}
 	})
 }
+
+// sending is how many bodies are on their way.
+func sending(m *memory) (bodies int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, one := range m.shares {
+		bodies += one.bodies
+	}
+	return bodies
+}
+
+// TestStalledBodiesKeepNoOneOut has a client announce many times the memory there is, and send a byte of each body.
+func TestStalledBodiesKeepNoOneOut(t *testing.T) {
+	limits := DefaultLimits()
+	memory := newMemory(limits)
+	address := reportsAlone(t, failing{}, memory, slog.New(slog.DiscardHandler))
+	at, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stalled = 8 * largestReceived
+	for i := range stalled {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		length := fmt.Sprintf("Content-Length: %d\r\n\r\n{", limits.BodyBytes)
+		if i%2 == 0 {
+			length = "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
+		}
+		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s", at.Path, at.Host, length); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hangs := time.After(2 * time.Minute)
+	for sending(memory) < stalled {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-hangs:
+			t.Fatalf("%d of %d bodies are on their way", sending(memory), stalled)
+		}
+	}
+	heartbeat := []byte(`{` + someAgent + `,"reports":[]}`)
+	if got := send(t, http.DefaultClient, http.MethodPost, address, asJSON(), heartbeat); got.code != http.StatusOK {
+		t.Errorf("a heartbeat is answered with %d: %s", got.code, got.body)
+	}
+	if n := sending(memory); n != stalled {
+		t.Errorf("%d of %d bodies are on their way still: the heartbeat had to wait for the others to end", n, stalled)
+	}
+}
+
+// requestOf is a request of a principal's, or of an address, with a body that says how long it is.
+func requestOf(t *testing.T, who access.Principal, address string, body []byte) *http.Request {
+	t.Helper()
+	req := httptest.NewRequestWithContext(access.With(t.Context(), who), http.MethodPost, "/", bytes.NewReader(body))
+	req.RemoteAddr = address
+	return req
+}
+
+func TestASenderHasNoMoreThanItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(Limits{BodyBytes: leastBytes, DecodedBytes: leastBytes})
+		ours := requestOf(t, access.Principal{Role: access.RoleAgent, ClusterUID: "ours", Credential: access.CredentialToken}, "192.0.2.1:1", nil)
+		theirs := requestOf(t, access.Principal{Role: access.RoleAgent, ClusterUID: "theirs", Credential: access.CredentialToken}, "192.0.2.1:2", nil)
+		share, leave := m.shareOf(senderOf(ours))
+		all, err := m.reserve(t.Context(), leastRoom, share, m.received)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := all.grow(m.share); err != nil {
+			t.Fatal(err)
+		}
+		if err := all.grow(m.share + 1); !errors.Is(err, errNoMemory) {
+			t.Errorf("grew beyond the share: %v", err)
+		}
+		if _, err := m.reserve(t.Context(), leastRoom, share, m.received); !errors.Is(err, errNoMemory) {
+			t.Errorf("began beyond the share: %v", err)
+		}
+		other, leaveToo := m.shareOf(senderOf(theirs))
+		rest, err := m.reserve(t.Context(), leastRoom, other, m.received)
+		if err != nil {
+			t.Fatalf("of another's share: %v", err)
+		}
+		if err := rest.grow(m.share); err != nil {
+			t.Errorf("what no one has is not given: %v", err)
+		}
+		all.free()
+		rest.free()
+		leave()
+		leaveToo()
+		if len(m.shares) != 0 || !share.TryAcquire(m.share) || !m.received.TryAcquire(largestReceived*leastBytes) {
+			t.Errorf("not all was given back; %d senders are remembered", len(m.shares))
+		}
+	})
+}
+
+func TestSenderOf(t *testing.T) {
+	everyone := access.Principal{Name: "everyone", Role: access.RoleAdmin, Credential: access.CredentialNone}
+	agent := access.Principal{Name: "a", Role: access.RoleAgent, ClusterUID: "c", Credential: access.CredentialToken}
+	for _, tc := range []struct {
+		reason    string
+		who       access.Principal
+		one, two  string
+		different bool
+	}{
+		{"a cluster at two addresses", agent, "192.0.2.1:1", "192.0.2.2:1", false},
+		{"two connections", everyone, "192.0.2.1:1", "192.0.2.1:2", false},
+		{"two addresses", everyone, "192.0.2.1:1", "192.0.2.2:1", true},
+		{"one address in two notations", everyone, "192.0.2.1:1", "[::ffff:192.0.2.1]:1", false},
+		{"one network", everyone, "[2001:db8::1]:1", "[2001:db8::2]:1", false},
+		{"two networks", everyone, "[2001:db8::1]:1", "[2001:db8:0:1::1]:1", true},
+	} {
+		one, two := senderOf(requestOf(t, tc.who, tc.one, nil)), senderOf(requestOf(t, tc.who, tc.two, nil))
+		if (one != two) != tc.different {
+			t.Errorf("%s: %q and %q", tc.reason, one, two)
+		}
+	}
+}
+
+// TestReceive holds what is reserved against what has arrived.
+func TestReceive(t *testing.T) {
+	const limit = 10 * leastRoom
+	for _, size := range []int{0, 1, leastRoom - 1, leastRoom, leastRoom + 1, 3 * leastRoom, limit - 1, limit, limit + 1} {
+		for _, announced := range []bool{true, false} {
+			m := newMemory(Limits{BodyBytes: limit, DecodedBytes: limit})
+			room, err := m.reserve(t.Context(), leastRoom, m.received)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := bytes.Repeat([]byte("b"), size)
+			req := requestOf(t, access.Principal{}, "192.0.2.1:1", body)
+			arrived := 0
+			req.Body = io.NopCloser(readerFunc(func(p []byte) (int, error) {
+				if room.bytes > max(leastRoom, 2*int64(arrived)) {
+					t.Errorf("%d bytes: %d are reserved for %d", size, room.bytes, arrived)
+				}
+				n, err := iotest.DataErrReader(bytes.NewReader(body[arrived:])).Read(p[:min(len(p), 1000)])
+				arrived += n
+				return n, err
+			}))
+			if !announced {
+				req.ContentLength = -1
+			}
+			got, err := receive(t.Context(), httptest.NewRecorder(), req, limit, room)
+			if size > limit {
+				wantProblem(t, err, http.StatusRequestEntityTooLarge, "")
+			} else if err != nil || !bytes.Equal(got, body) {
+				t.Errorf("%d bytes: got %d, %v", size, len(got), err)
+			}
+			room.free()
+			if !m.received.TryAcquire(largestReceived * limit) {
+				t.Errorf("%d bytes: not all was given back", size)
+			}
+		}
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
