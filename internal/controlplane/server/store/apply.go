@@ -104,6 +104,7 @@ func (a *application) run(ctx context.Context) error {
 		{"find resources", a.findResources},
 		{"take operations", a.takeOperations},
 		{"take events", a.takeEvents},
+		{"claim workloads", a.claim},
 		{"take statuses", a.takeStatuses},
 		{"take trees", a.takeTrees},
 		{"end silence", a.endSilence},

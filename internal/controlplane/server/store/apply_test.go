@@ -101,6 +101,34 @@ func TestAWorkloadBelongsToTheFirstClusterThatTellsOfIt(t *testing.T) {
 	})
 }
 
+// TestARejectedReportClaimsNothing lets a report be rejected for each reason there is, before the workload's own cluster
+// tells of it.
+func TestARejectedReportClaimsNothing(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		expect(t, apply(t, s, "one", eventOf(w.helm, "of one", 1)), "created")
+		other := create(t, s, workload, "other")
+		foreign := create(t, s, "WorkloadResourceInstance", "{}", other.ID)
+		resourceGone := eventOf(w.workload, "bad", 1)
+		resourceGone.Event.ResourceInstanceID = 12345
+		invalid := statusOf(w.workload, "Down", -1)
+		expect(t, apply(t, s, "two",
+			resourceGone,
+			operationOf(w.workload, foreign.ID, "object", controlplane.OperationAdded, 1),
+			eventOf(w.workload, "of one", 2),
+			invalid,
+		), "not_found", "invalid", "forbidden", "invalid")
+		expect(t, apply(t, s, "one", statusOf(w.workload, "Healthy", 1)), "created")
+		expect(t, apply(t, s, "two", statusOf(w.workload, "Down", 2)), "forbidden")
+
+		// One that is not rejected claims, whatever else is told of the workload.
+		expect(t, apply(t, s, "two", eventOf(controlplane.Instance{Type: workload, ID: controlplane.ID(other.ID)}, "of one", 3),
+			treeOf(controlplane.Instance{Type: workload, ID: controlplane.ID(other.ID)}, 1)), "forbidden", "created")
+		expect(t, apply(t, s, "one", statusOf(controlplane.Instance{Type: workload, ID: controlplane.ID(other.ID)}, "Down", 2)), "forbidden")
+	})
+}
+
 func TestWrongSets(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()

@@ -26,8 +26,8 @@ var instanceTables = []struct{ kind, table, eventColumn string }{
 	{controlplane.TypeHelmWorkloadInstance, "helm_workload_instances", "helmworkloadinstanceid"},
 }
 
-// findWorkloads reads the workloads that the items are about, gives those that have no cluster to this one, and rejects
-// the items whose workload does not exist or is another cluster's.
+// findWorkloads reads the workloads that the items are about, and rejects the items whose workload does not exist or is
+// another cluster's. Those that have no cluster are locked: see claim.
 func (a *application) findWorkloads(ctx context.Context) error {
 	asked := make(map[instanceKey]bool)
 	changes := false
@@ -43,14 +43,11 @@ func (a *application) findWorkloads(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.claim(ctx); err != nil {
-		return err
-	}
 	for _, one := range a.items {
 		switch w, known := a.workloads[one.instance]; {
 		case !known:
 			one.reject(controlplane.ProblemNotFound, "instance: there is no workload of this type and ID")
-		case w.cluster != a.agent.ClusterUID:
+		case w.cluster != "" && w.cluster != a.agent.ClusterUID:
 			one.reject(controlplane.ProblemForbidden, "instance: the workload is another cluster's")
 		default:
 			*one.result = controlplane.ReportAnswer{} // of an earlier try
@@ -111,11 +108,13 @@ func (a *application) anyUnclaimed() bool {
 	return false
 }
 
-// claim gives workloads that have no cluster to this one.
+// claim gives the workloads that have no cluster to this one, if there is a report of them that is not rejected: one that
+// is wrong must not take a workload from the cluster that it is of. It comes after all that may reject a report.
 func (a *application) claim(ctx context.Context) error {
 	var claimed []*workloadState
-	for _, w := range a.workloads {
-		if w.cluster == "" {
+	for _, one := range a.items {
+		w := a.workloads[one.instance]
+		if one.result.Outcome != controlplane.OutcomeRejected && w.cluster == "" {
 			w.cluster, w.changedAt = a.agent.ClusterUID, a.after(w.changedAt)
 			claimed = append(claimed, w)
 		}
