@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 )
@@ -27,12 +28,8 @@ func (s *Store) Apply(ctx context.Context, set controlplane.ReportSet) (controlp
 		return controlplane.ReportSetAnswer{}, err
 	}
 	answer := controlplane.ReportSetAnswer{Items: make([]controlplane.ReportAnswer, len(set.Reports))}
-	items, superseded := newest(admit(set.Reports, answer.Items))
-	if err := s.applyItems(ctx, &set.Agent, items); err != nil {
+	if err := s.applyItems(ctx, &set.Agent, admit(set.Reports, answer.Items)); err != nil {
 		return controlplane.ReportSetAnswer{}, fmt.Errorf("apply report set: %w", err)
-	}
-	for _, old := range superseded {
-		old.answer()
 	}
 	return answer, nil
 }
@@ -83,6 +80,8 @@ type application struct {
 	tx    *sql.Tx
 	agent *controlplane.Agent
 	items []*item
+	// superseded do not count, for a newer one of the items: their answers follow from its.
+	superseded []supersession
 
 	// now is when it began, by the database's clock, in microseconds.
 	now int64
@@ -102,6 +101,7 @@ func (a *application) run(ctx context.Context) error {
 		{"hear of cluster", a.hear},
 		{"find workloads", a.findWorkloads},
 		{"find resources", a.findResources},
+		{"choose the newest", a.chooseNewest},
 		{"take operations", a.takeOperations},
 		{"take events", a.takeEvents},
 		{"claim workloads", a.claim},
@@ -113,6 +113,15 @@ func (a *application) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", step.doing, err)
 		}
 	}
+	for _, old := range a.superseded {
+		old.answer()
+	}
+	return nil
+}
+
+// chooseNewest leaves the newest item of each key, of those that may be taken: one that is rejected supersedes none.
+func (a *application) chooseNewest(context.Context) error {
+	a.items, a.superseded = newest(slices.DeleteFunc(slices.Clone(a.items), (*item).rejected))
 	return nil
 }
 

@@ -165,6 +165,9 @@ func (i *item) reject(code, detail string) {
 	}
 }
 
+// rejected tells that the item is not to be taken.
+func (i *item) rejected() bool { return i.result.Outcome == controlplane.OutcomeRejected }
+
 // resource is the ID of the resource's row that the report names, in a field; 0 for none.
 func (i *item) resource() (field string, id int64) {
 	switch {
@@ -181,7 +184,7 @@ func (i *item) resource() (field string, id int64) {
 func sortedBy[K any](items []*item, of func(*item) (K, bool), compare func(K, K) int) []*item {
 	var chosen []*item
 	for _, one := range items {
-		if _, ok := of(one); ok && one.result.Outcome != controlplane.OutcomeRejected {
+		if _, ok := of(one); ok && !one.rejected() {
 			chosen = append(chosen, one)
 		}
 	}

@@ -85,6 +85,40 @@ func TestABadReportKeepsNoOtherFromBeingTaken(t *testing.T) {
 	})
 }
 
+// TestARejectedReportSupersedesNone tells of one Event twice in a set: the newer report is wrong, the older is not.
+func TestARejectedReportSupersedesNone(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		nowhere := controlplane.Instance{Type: workload, ID: 7}
+		expect(t, apply(t, s, "two", statusOf(w.helm, "Healthy", 1)), "created")
+		resourceGone := eventOf(w.workload, "resource", 2)
+		resourceGone.Event.ResourceInstanceID = 12345
+		refuseMessages(t, s, "poison")
+		poisoned := eventOf(w.workload, "poisoned", 2)
+		poisoned.Event.Message = "poison"
+		expect(t, apply(t, s, "one",
+			eventOf(w.workload, "nowhere", 1), eventOf(nowhere, "nowhere", 2),
+			eventOf(w.helm, "foreign", 2), eventOf(w.workload, "foreign", 1),
+			eventOf(w.workload, "resource", 1), resourceGone,
+			eventOf(w.workload, "poisoned", 1), poisoned,
+		), "created", "not_found", "forbidden", "created", "created", "not_found", "created", "invalid")
+		if n := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE objectversion = 1"); n != 4 {
+			t.Errorf("there are %d Events", n)
+		}
+	})
+}
+
+// refuseMessages has the database refuse Events of a message, which validation lets through.
+func refuseMessages(t *testing.T, s *Store, message string) {
+	t.Helper()
+	if s.dialect == postgresDialect {
+		mustExec(t, s, "ALTER TABLE workload_events ADD CHECK (message <> '"+message+"')")
+		return
+	}
+	mustExec(t, s, "CREATE TRIGGER a BEFORE INSERT ON workload_events WHEN NEW.message = '"+message+"' BEGIN SELECT RAISE(ABORT, 'refused'); END")
+}
+
 func TestAWorkloadBelongsToTheFirstClusterThatTellsOfIt(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
@@ -159,11 +193,10 @@ func TestWhatTheDatabaseRefusesIsRejectedAlone(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
+		refuseMessages(t, s, "poison")
 		if s.dialect == postgresDialect {
-			mustExec(t, s, "ALTER TABLE workload_events ADD CHECK (message <> 'poison')")
 			mustExec(t, s, "ALTER TABLE objects ADD CHECK (name <> 'poison')")
 		} else {
-			mustExec(t, s, "CREATE TRIGGER a BEFORE INSERT ON workload_events WHEN NEW.message = 'poison' BEGIN SELECT RAISE(ABORT, 'poison'); END")
 			mustExec(t, s, "CREATE TRIGGER b BEFORE INSERT ON objects WHEN NEW.name = 'poison' BEGIN SELECT RAISE(ABORT, 'poison'); END")
 		}
 		var reports []controlplane.Report

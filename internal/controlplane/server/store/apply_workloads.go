@@ -114,7 +114,7 @@ func (a *application) claim(ctx context.Context) error {
 	var claimed []*workloadState
 	for _, one := range a.items {
 		w := a.workloads[one.instance]
-		if one.result.Outcome != controlplane.OutcomeRejected && w.cluster == "" {
+		if !one.rejected() && w.cluster == "" {
 			w.cluster, w.changedAt = a.agent.ClusterUID, a.after(w.changedAt)
 			claimed = append(claimed, w)
 		}
