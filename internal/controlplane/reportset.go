@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -14,10 +15,14 @@ type ID int64
 // MarshalText writes the ID in decimal.
 func (id ID) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(id), 10), nil }
 
-// UnmarshalText reads a decimal of 64 bits.
+// maxDigits is how many a decimal of 64 bits has at most.
+const maxDigits = 19
+
+// UnmarshalText reads a decimal of 64 bits, without a plus sign and without more zeros before it than it can have digits.
 func (id *ID) UnmarshalText(text []byte) error {
+	digits := bytes.TrimPrefix(text, []byte("-"))
 	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
+	if err != nil || digits[0] == '+' || len(digits) > maxDigits {
 		return fmt.Errorf("%q is not a decimal integer of 64 bits", shorten(string(text)))
 	}
 	*id = ID(n)

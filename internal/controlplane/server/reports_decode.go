@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -64,14 +65,11 @@ func asProblem(err error) error {
 }
 
 func (d *setDecoder) set(set *controlplane.ReportSet) error {
-	var agent, reports bool
-	err := d.object("body", func(at, name string) (bool, error) {
+	err := d.object("body", []string{"agent", "reports"}, func(at, name string) (bool, error) {
 		switch name {
 		case "agent":
-			agent = true
 			return true, d.value(at, &set.Agent)
 		case "reports":
-			reports = true
 			return true, d.list(at, d.maxReports, func(at string) error {
 				var report controlplane.Report
 				err := d.report(at, &report)
@@ -84,12 +82,6 @@ func (d *setDecoder) set(set *controlplane.ReportSet) error {
 	if err != nil {
 		return err
 	}
-	if !agent {
-		d.fault("body.agent", "is required")
-	}
-	if !reports {
-		d.fault("body.reports", "is required")
-	}
 	if _, err := d.json.Token(); !errors.Is(err, io.EOF) {
 		if err != nil {
 			return err
@@ -100,7 +92,7 @@ func (d *setDecoder) set(set *controlplane.ReportSet) error {
 }
 
 func (d *setDecoder) report(at string, report *controlplane.Report) error {
-	return d.object(at, func(at, name string) (bool, error) {
+	return d.object(at, []string{"instance", "version"}, func(at, name string) (bool, error) {
 		switch name {
 		case "instance":
 			return true, d.value(at, &report.Instance)
@@ -121,7 +113,7 @@ func (d *setDecoder) report(at string, report *controlplane.Report) error {
 }
 
 func (d *setDecoder) tree(at string, tree *controlplane.TreeReport) error {
-	return d.object(at, func(at, name string) (bool, error) {
+	return d.object(at, []string{"objects"}, func(at, name string) (bool, error) {
 		if name != "objects" {
 			return false, nil
 		}
@@ -137,8 +129,8 @@ func (d *setDecoder) tree(at string, tree *controlplane.TreeReport) error {
 	})
 }
 
-// object reads an object whose fields field knows.
-func (d *setDecoder) object(at string, field func(at, name string) (known bool, err error)) error {
+// object reads an object whose fields field knows, and has to have those that are required.
+func (d *setDecoder) object(at string, required []string, field func(at, name string) (known bool, err error)) error {
 	if err := d.open(at, '{', "an object"); err != nil {
 		return err
 	}
@@ -154,6 +146,11 @@ func (d *setDecoder) object(at string, field func(at, name string) (known bool, 
 		name, _ := token.(string) // that is what valid JSON has here
 		if err := d.field(at+"."+shortened(name), name, seen, field); err != nil {
 			return err
+		}
+	}
+	for _, name := range required {
+		if !seen[name] {
+			d.fault(at+"."+name, "is required")
 		}
 	}
 	_, err := d.json.Token()
@@ -216,10 +213,17 @@ func (d *setDecoder) value(at string, target any) error {
 	if err := d.json.Decode(&text); err != nil {
 		return err
 	}
+	value := reflect.ValueOf(target).Elem()
+	if string(text) == "null" && value.Kind() != reflect.Pointer {
+		d.fault(at, "is required")
+		return nil
+	}
 	strict, err := strictjson.UnmarshalStrict(text, target)
 	if err != nil {
 		below, expected := misfit(target, text)
 		d.fault(at+below, "has to be "+expected)
+	} else {
+		d.required(at, value, text)
 	}
 	for _, err := range strict {
 		if field, ok := errors.AsType[strictjson.FieldError](err); ok {

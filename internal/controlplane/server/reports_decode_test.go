@@ -69,6 +69,17 @@ func TestDecodeReportSetRefuses(t *testing.T) {
 		{"a field twice", reportOf(`,"version":"3"`), http.StatusUnprocessableEntity, "body.reports[0].version"},
 		{"a field below twice", reportOf(`,"status":{"status":"Down","status":"hunter2"}`), http.StatusUnprocessableEntity, "body.reports[0].status.status"},
 		{"an ID that is a number", `{` + someAgent + `,"reports":[{"instance":{"type":"WorkloadInstance","id":1}}]}`, http.StatusUnprocessableEntity, "body.reports[0].instance.id"},
+		{"a report without its key", `{` + someAgent + `,"reports":[{"version":"1"}]}`, http.StatusUnprocessableEntity, "body.reports[0].instance"},
+		{"a report without a version", `{` + someAgent + `,"reports":[{"instance":{"type":"WorkloadInstance","id":"1"}}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
+		{"a version that is null", `{` + someAgent + `,"reports":[{"version":null}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
+		{"a version with a sign", `{` + someAgent + `,"reports":[{"version":"+5"}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
+		{"a version with more digits than one has", `{` + someAgent + `,"reports":[{"version":"00000000000000000005"}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
+		{"an agent that is null", `{"agent":null,"reports":[]}`, http.StatusUnprocessableEntity, "body.agent"},
+		{"a tree without objects", reportOf(`,"tree":{}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects"},
+		{"objects that are null", reportOf(`,"tree":{"objects":null}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects"},
+		{"an object that is null", reportOf(`,"tree":{"objects":[null]}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects[0]"},
+		{"an Event without a message", reportOf(`,"event":{"uid":"u"}`), http.StatusUnprocessableEntity, "body.reports[0].event.message"},
+		{"a name that is null", reportOf(`,"tree":{"objects":[{"object":{"kind":"Pod","name":null},"health":"Down"}]}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects[0].object.name"},
 		{"an ID beyond 64 bits", `{` + someAgent + `,"reports":[{"version":"9223372036854775808"}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
 		{"an ID that is a word", reportOf(`,"operation":{"resourceInstanceID":"hunter2"}`), http.StatusUnprocessableEntity, "body.reports[0].operation.resourceInstanceID"},
 		{"a string that is a number", reportOf(`,"event":{"reason":1}`), http.StatusUnprocessableEntity, "body.reports[0].event.reason"},
@@ -100,7 +111,7 @@ func TestDecodeReportSetReads(t *testing.T) {
 		{"reports":[
 			{"version":"-7","instance":{"id":"9223372036854775807","type":"HelmWorkloadInstance"},
 			 "operation":{"operation":"ADDED","object":{"kind":"K","name":"n"},"definition":{"a":1,"a":2,"b":[1.50,12345678901234567890]}}},
-			{"tree":{"objects":[`+someTree+`]},"status":null}
+			{"instance":{"type":"WorkloadInstance","id":"1"},"version":"0","tree":{"objects":[`+someTree+`]},"status":null}
 		],`+someAgent+`}`), 3)
 	if err != nil {
 		t.Fatal(err)
