@@ -153,7 +153,7 @@ type Gap struct {
 }
 
 // StatusReport is the verdict on a workload. Its key is the workload, its version a time of the agent's in microseconds
-// that only grows.
+// that only grows, at most 100 years from now.
 type StatusReport struct {
 	// Status is one word for all of the workload.
 	Status string `json:"status" enum:"Healthy,Reconciling,Unhealthy,Down,Error,Unknown"`

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 )
@@ -28,7 +29,7 @@ func (s *Store) Apply(ctx context.Context, set controlplane.ReportSet) (controlp
 		return controlplane.ReportSetAnswer{}, err
 	}
 	answer := controlplane.ReportSetAnswer{Items: make([]controlplane.ReportAnswer, len(set.Reports))}
-	if err := s.applyItems(ctx, &set.Agent, admit(set.Reports, answer.Items)); err != nil {
+	if err := s.applyItems(ctx, &set.Agent, admit(set.Reports, answer.Items, time.Now())); err != nil {
 		return controlplane.ReportSetAnswer{}, fmt.Errorf("apply report set: %w", err)
 	}
 	return answer, nil

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 )
@@ -27,8 +28,13 @@ type item struct {
 	result     *controlplane.ReportAnswer
 }
 
-// admit makes items of the reports that are valid, and answers the others.
-func admit(reports []controlplane.Report, answers []controlplane.ReportAnswer) []*item {
+// maxAhead is how far ahead of this clock the version of a status or a tree may be, which is a time: 100 years, so that an
+// agent with a wrong clock is heard. The bound moves on, so that whatever was taken can be replaced by a newer one: an agent
+// with the right clock goes beyond what it finds, up to the year 2200.
+const maxAhead = 100 * 365 * 24 * time.Hour
+
+// admit makes items of the reports that are valid at a time, and answers the others.
+func admit(reports []controlplane.Report, answers []controlplane.ReportAnswer, at time.Time) []*item {
 	items := make([]*item, 0, len(reports))
 	for i := range reports {
 		r := &reports[i]
@@ -38,7 +44,7 @@ func admit(reports []controlplane.Report, answers []controlplane.ReportAnswer) [
 			version:  int64(r.Version),
 			result:   &answers[i],
 		}
-		if err := one.read(); err != nil {
+		if err := cmp.Or(one.read(), one.dated(at)); err != nil {
 			one.reject(controlplane.ProblemInvalid, err.Error())
 			continue
 		}
@@ -63,6 +69,15 @@ func (i *item) read() error {
 	}
 	i.definition = doc
 	return nil
+}
+
+// dated validates the version, if that is a time, by what time it is.
+func (i *item) dated(at time.Time) error {
+	var c check
+	if (i.Status != nil || i.Tree != nil) && i.version > at.Add(maxAhead).UnixMicro() {
+		c.fail("version", "a time in microseconds since 1970, at most 100 years from now")
+	}
+	return c.err
 }
 
 // key is what two reports have in common if only the newest of them counts.

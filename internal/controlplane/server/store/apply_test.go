@@ -2,9 +2,11 @@ package store
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 )
@@ -82,6 +84,27 @@ func TestABadReportKeepsNoOtherFromBeingTaken(t *testing.T) {
 			operationOf(w.helm, w.resource, "object", controlplane.OperationAdded, 1),
 			eventOf(w.workload, "good", 1),
 		), "invalid", "invalid", "not_found", "not_found", "not_found", "not_found", "invalid", "invalid", "created")
+	})
+}
+
+// TestAVersionCanAlwaysBeReplaced has an agent with a wrong clock, and then another with the right one, which goes beyond
+// what it finds.
+func TestAVersionCanAlwaysBeReplaced(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		beyond, within := time.Now().Add(maxAhead+time.Hour).UnixMicro(), time.Now().Add(maxAhead).UnixMicro()
+		expect(t, apply(t, s, "one",
+			statusOf(w.workload, "Down", math.MaxInt64), treeOf(w.workload, math.MaxInt64), statusOf(w.workload, "Down", beyond), treeOf(w.helm, beyond),
+			statusOf(w.workload, "Healthy", 1), treeOf(w.workload, 1),
+		), "invalid", "invalid", "invalid", "invalid", "created", "created")
+		expect(t, apply(t, s, "one", statusOf(w.workload, "Down", within), treeOf(w.workload, within)), "updated", "updated")
+		expect(t, apply(t, s, "one", statusOf(w.workload, "Healthy", within+1), treeOf(w.workload, within+1)), "updated", "updated")
+		// The versions of Kubernetes are no times.
+		event := eventOf(w.workload, "event", 1)
+		event.Version = math.MaxInt64
+		expect(t, apply(t, s, "one", event, operationOf(w.helm, 0, "object", controlplane.OperationAdded, math.MaxInt64)),
+			"created", "created")
 	})
 }
 
