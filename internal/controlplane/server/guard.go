@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
@@ -22,11 +23,18 @@ func (a *api) guard(ctx context.Context, r *store.Resource, set []any, rows ...s
 			touch.Fields = append(touch.Fields, f.Name)
 		}
 	}
-	if set != nil {
-		rows = append(rows, store.Row{Values: set})
-	}
 	for _, row := range rows {
 		instances, err := a.instancesOf(ctx, r, row)
+		if err != nil {
+			return err
+		}
+		if len(instances) == 0 {
+			return &failure{http.StatusForbidden, "the row belongs to no instance"}
+		}
+		touch.Instances = append(touch.Instances, instances...)
+	}
+	if set != nil {
+		instances, err := a.instancesOf(ctx, r, store.Row{Values: set})
 		if err != nil {
 			return err
 		}
@@ -59,30 +67,12 @@ func (a *api) instancesOf(ctx context.Context, r *store.Resource, row store.Row)
 		case "HelmWorkloadInstanceID":
 			out = append(out, controlplane.Instance{Type: controlplane.TypeHelmWorkloadInstance, ID: controlplane.ID(id)})
 		case "WorkloadResourceInstanceID":
-			of, err := a.instanceOfResource(ctx, id)
+			of, err := a.store.ResourceOwner(ctx, id)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, of...)
+			out = append(out, of)
 		}
 	}
 	return out, nil
-}
-
-// instanceOfResource returns the instance of a WorkloadResourceInstance; none if there is no such row.
-func (a *api) instanceOfResource(ctx context.Context, id int64) ([]controlplane.Instance, error) {
-	for _, r := range store.Resources {
-		if r.Object != "WorkloadResourceInstance" {
-			continue
-		}
-		row, err := a.store.Get(ctx, r, id)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		return a.instancesOf(ctx, r, row)
-	}
-	return nil, nil
 }

@@ -12,35 +12,63 @@ import (
 // estate is rows of v0 that belong to a workload.
 type estate struct{ instance, resource, event int64 }
 
+// tenants are two clusters' agents, and the administrator of both, by their bearer tokens.
+type tenants struct {
+	t                 *testing.T
+	url               string
+	client            *http.Client
+	admin, own, other string
+}
+
+func newTenants(t *testing.T) *tenants {
+	t.Helper()
+	url, client, token := secured(t)
+	return &tenants{t, url, client, token("admin", ""), token("agent", "c"), token("agent", "other")}
+}
+
+// ask makes a request, and returns the code of its answer and the ID of the row in it.
+func (n *tenants) ask(bearer, method, path, body string) (int, int64) {
+	n.t.Helper()
+	got := send(n.t, n.client, method, n.url+"/v0/"+path, asJSON("Authorization", bearer), []byte(body))
+	var envelope controlplane.Response[struct{ ID int64 }]
+	if err := json.Unmarshal([]byte(got.body), &envelope); err == nil && len(envelope.Data) == 1 {
+		return got.code, envelope.Data[0].ID
+	}
+	return got.code, 0
+}
+
+// must makes a request that has to be answered with a code.
+func (n *tenants) must(want int, bearer, method, path, body string) {
+	n.t.Helper()
+	if code, _ := n.ask(bearer, method, path, body); code != want {
+		n.t.Fatalf("%s %s: %d, want %d", method, path, code, want)
+	}
+}
+
+func (n *tenants) makeEstate(name string) (e estate) {
+	n.t.Helper()
+	_, e.instance = n.ask(n.admin, http.MethodPost, "workload-instances", `{"Name":"`+name+`"}`)
+	_, e.resource = n.ask(n.admin, http.MethodPost, "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, e.instance))
+	var code int
+	if code, e.event = n.ask(n.admin, http.MethodPost, "workload-events", eventOf(name, e.instance)); code != http.StatusCreated {
+		n.t.Fatalf("make the rows of %s: %d", name, code)
+	}
+	return e
+}
+
+// claim lets the agent report of a workload, which is its cluster's from then on.
+func (n *tenants) claim(e estate) {
+	n.t.Helper()
+	n.must(http.StatusOK, n.own, http.MethodPost, "workload-report-sets", fmt.Sprintf(
+		`{"agent":{"clusterUID":"c","time":"2026-01-02T03:04:05Z","delaySeconds":0,"pending":0,"deadLetters":0,"dropped":0},
+		"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"1","status":{"status":"Healthy"}}]}`, e.instance))
+}
+
 // An agent may touch rows of its own cluster's workloads, and of those that are nobody's yet, through v0 too.
 func TestAgentsKeepToTheirCluster(t *testing.T) {
-	url, client, token := secured(t)
-	admin, own, other := token("admin", ""), token("agent", "c"), token("agent", "other")
-	ask := func(bearer, method, path, body string) (int, int64) {
-		t.Helper()
-		got := send(t, client, method, url+"/v0/"+path, asJSON("Authorization", bearer), []byte(body))
-		var envelope controlplane.Response[struct{ ID int64 }]
-		if err := json.Unmarshal([]byte(got.body), &envelope); err == nil && len(envelope.Data) == 1 {
-			return got.code, envelope.Data[0].ID
-		}
-		return got.code, 0
-	}
-	makeEstate := func(name string) (e estate) {
-		t.Helper()
-		_, e.instance = ask(admin, http.MethodPost, "workload-instances", `{"Name":"`+name+`"}`)
-		_, e.resource = ask(admin, http.MethodPost, "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, e.instance))
-		var code int
-		if code, e.event = ask(admin, http.MethodPost, "workload-events", eventOf(name, e.instance)); code != http.StatusCreated {
-			t.Fatalf("make the rows of %s: %d", name, code)
-		}
-		return e
-	}
-	owned, free := makeEstate("owned"), makeEstate("free")
-	claim := fmt.Sprintf(`{"agent":{"clusterUID":"c","time":"2026-01-02T03:04:05Z","delaySeconds":0,"pending":0,"deadLetters":0,"dropped":0},
-		"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"1","status":{"status":"Healthy"}}]}`, owned.instance)
-	if code, _ := ask(own, http.MethodPost, "workload-report-sets", claim); code != http.StatusOK {
-		t.Fatalf("claim a workload: %d", code)
-	}
+	n := newTenants(t)
+	owned, free := n.makeEstate("owned"), n.makeEstate("free")
+	n.claim(owned)
 	for _, tc := range []struct {
 		reason, method, path, body string
 		own, other                 int
@@ -58,10 +86,45 @@ func TestAgentsKeepToTheirCluster(t *testing.T) {
 		{"taking an Event over", "PATCH", fmt.Sprintf("workload-events/%d", owned.event), fmt.Sprintf(`{"WorkloadInstanceID":%d}`, free.instance), 200, 403},
 		{"a row that is not there", "PATCH", "workload-events/7", `{"Message":"again"}`, 404, 404},
 	} {
-		if code, _ := ask(other, tc.method, tc.path, tc.body); code != tc.other {
+		if code, _ := n.ask(n.other, tc.method, tc.path, tc.body); code != tc.other {
 			t.Errorf("%s by another cluster's agent: %d, want %d", tc.reason, code, tc.other)
 		}
-		if code, _ := ask(own, tc.method, tc.path, tc.body); code != tc.own {
+		if code, _ := n.ask(n.own, tc.method, tc.path, tc.body); code != tc.own {
+			t.Errorf("%s by its own cluster's agent: %d, want %d", tc.reason, code, tc.own)
+		}
+	}
+}
+
+// Rows outlive the instance that they belong to: they stay its cluster's.
+func TestADeletedInstanceStaysItsClusters(t *testing.T) {
+	n := newTenants(t)
+	owned, free := n.makeEstate("owned"), n.makeEstate("free")
+	n.claim(owned)
+	_, ofResource := n.ask(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"r","Type":"Normal","Reason":"r","Message":"m",
+		"Timestamp":"2026-01-02T03:04:05Z","WorkloadResourceInstanceID":`+fmt.Sprint(owned.resource)+`}`)
+	_, ofNothing := n.ask(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`)
+	_, second := n.ask(n.admin, "POST", "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, owned.instance))
+	n.must(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-resource-instances/%d", owned.resource), "")
+	for _, e := range []estate{owned, free} {
+		n.must(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-instances/%d", e.instance), "")
+	}
+	for _, tc := range []struct {
+		reason, method, path, body string
+		own, other                 int
+	}{
+		{"reading a resource", "GET", fmt.Sprintf("workload-resource-instances/%d", second), "", 200, 403},
+		{"a resource", "PATCH", fmt.Sprintf("workload-resource-instances/%d", second), `{"LastOperation":"DELETED"}`, 200, 403},
+		{"reading an Event", "GET", fmt.Sprintf("workload-events/%d", owned.event), "", 200, 403},
+		{"an Event", "PATCH", fmt.Sprintf("workload-events/%d", owned.event), `{"Message":"again"}`, 200, 403},
+		{"an Event of a deleted resource", "GET", fmt.Sprintf("workload-events/%d", ofResource), "", 200, 403},
+		{"what no cluster had", "GET", fmt.Sprintf("workload-events/%d", free.event), "", 404, 404},
+		{"writing what no cluster had", "PATCH", fmt.Sprintf("workload-resource-instances/%d", free.resource), `{"LastOperation":"DELETED"}`, 404, 404},
+		{"what belongs to nothing", "GET", fmt.Sprintf("workload-events/%d", ofNothing), "", 403, 403},
+	} {
+		if code, _ := n.ask(n.other, tc.method, tc.path, tc.body); code != tc.other {
+			t.Errorf("%s by another cluster's agent: %d, want %d", tc.reason, code, tc.other)
+		}
+		if code, _ := n.ask(n.own, tc.method, tc.path, tc.body); code != tc.own {
 			t.Errorf("%s by its own cluster's agent: %d, want %d", tc.reason, code, tc.own)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
@@ -14,7 +15,7 @@ import (
 type Owner interface {
 	// InstanceCluster is the UID of the cluster that an instance belongs to: the first that reported of it; empty if
 	// none has. The type is one of those of [controlplane.Instance]. It returns [store.ErrNotFound] if there is no such
-	// instance.
+	// instance any more that a cluster has or may get.
 	InstanceCluster(ctx context.Context, instanceType string, id int64) (clusterUID string, err error)
 }
 
@@ -40,8 +41,9 @@ var agentFields = map[string][]string{
 // May is nil if the principal may touch these rows, and a [*Problem] if not, or if owner fails. Agents may touch rows of
 // instances that are their cluster's or nobody's yet; the others may what their role may.
 //
-// An instance that does not exist is nobody's: what is to be answered to that is the handler's to say. An instance may
-// get a cluster between this and the write, and then the write is still done: it was as allowed as a moment earlier.
+// What belongs to an instance that does not exist is not found: rows may outlive it, and no agent is to have them then.
+// An instance may get a cluster between this and the write, and then the write is still done: it was as allowed as a
+// moment earlier.
 func (p Principal) May(ctx context.Context, owner Owner, touch Touch) error {
 	switch {
 	case p.Role == RoleAdmin, p.Role == RoleViewer && len(touch.Fields) == 0:
@@ -63,6 +65,7 @@ func (p Principal) May(ctx context.Context, owner Owner, touch Touch) error {
 		cluster, err := owner.InstanceCluster(ctx, instance.Type, int64(instance.ID))
 		switch {
 		case errors.Is(err, store.ErrNotFound):
+			return newProblem(http.StatusNotFound, store.ErrNotFound.Error())
 		case err != nil:
 			return unavailable(fmt.Errorf("read whose an instance is: %w", err))
 		case cluster != "" && cluster != p.ClusterUID:

@@ -43,7 +43,8 @@ func TestMay(t *testing.T) {
 	}{
 		{"reads its own", agent, Touch{"WorkloadEvent", nil, of(own)}, 0},
 		{"reads nobody's", agent, Touch{"WorkloadEvent", nil, of(nobodys, own, own)}, 0},
-		{"reads what is not there", agent, Touch{"WorkloadInstance", nil, of(missing)}, 0},
+		{"reads what is not there", agent, Touch{"WorkloadInstance", nil, of(missing)}, http.StatusNotFound},
+		{"writes what is left of it", agent, Touch{"WorkloadEvent", []string{"Message"}, of(missing)}, http.StatusNotFound},
 		{"reads an empty list", agent, Touch{"WorkloadEvent", nil, nil}, 0},
 		{"reads another's", agent, Touch{"WorkloadInstance", nil, of(foreign)}, http.StatusForbidden},
 		{"reads another's among its own", agent, Touch{"WorkloadEvent", nil, of(own, nobodys, foreign)}, http.StatusForbidden},

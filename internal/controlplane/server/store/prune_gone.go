@@ -44,12 +44,19 @@ func (p *pruner) gone(before []any) []deletion {
 	}
 }
 
-// goneRows are the rows of v0 that no other refers to any more.
+// goneRows are the rows of v0 that no other refers to any more. A resource goes with its instance though nobody deleted
+// it: v0 leaves it when it deletes that.
 func (p *pruner) goneRows(before []any) []deletion {
 	return []deletion{
 		{
 			"workload_resource_instances", "id", `workload_resource_instances r WHERE r.deletedat < ?
 				AND NOT EXISTS (SELECT 1 FROM workload_events e WHERE e.workloadresourceinstanceid = r.id) ORDER BY r.deletedat`,
+			before, &p.pruned.Rows,
+		},
+		{
+			"workload_resource_instances", "id", `workload_resource_instances WHERE id IN (
+				SELECT r.id FROM workload_instances i JOIN workload_resource_instances r ON r.workloadinstanceid = i.id
+				WHERE i.deletedat < ? AND NOT EXISTS (SELECT 1 FROM workload_events e WHERE e.workloadresourceinstanceid = r.id)) ORDER BY id`,
 			before, &p.pruned.Rows,
 		},
 		{

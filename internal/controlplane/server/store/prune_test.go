@@ -170,15 +170,28 @@ func TestARowOfV0StaysWhileOthersReferToIt(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
+		second := create(t, s, "WorkloadResourceInstance", "{}", int64(w.workload.ID))
+		event := create(t, s, "WorkloadEvent", "of both", "Normal", "Created", "", time.Now().UnixMicro(), nil, second.ID, int64(w.helm.ID))
 		if _, err := s.Remove(t.Context(), resource(t, workload), int64(w.workload.ID)); err != nil {
 			t.Fatal(err)
 		}
 		mustExec(t, s, "UPDATE workload_instances SET deletedat = ?", past)
 		mustExec(t, s, "UPDATE workloads SET deletedat = ? WHERE deletedat IS NOT NULL", past)
-		prune(t, s, keepTen, Pruned{Workloads: 1})
+		prune(t, s, keepTen, Pruned{Workloads: 1, Rows: 1}) // the resource that nobody deleted goes with its instance
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_instances"); n != 1 {
-			t.Error("the instance of a resource that was never deleted is gone")
+			t.Error("the instance of a resource that another workload's Event refers to is gone")
 		}
+		if n := count(t, s, "SELECT COUNT(*) FROM workload_resource_instances WHERE id = ?", second.ID); n != 1 {
+			t.Error("a resource that another workload's Event refers to is gone")
+		}
+		if n := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE id = ?", event.ID); n != 1 {
+			t.Error("another workload's Event is gone")
+		}
+		if _, err := s.Remove(t.Context(), resource(t, "WorkloadEvent"), event.ID); err != nil {
+			t.Fatal(err)
+		}
+		mustExec(t, s, "UPDATE workload_events SET deletedat = ?", past)
+		prune(t, s, keepTen, Pruned{Events: 1, Rows: 2})
 	})
 }
 
