@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
@@ -127,6 +128,21 @@ func TestADeletedInstanceStaysItsClusters(t *testing.T) {
 		if code, _ := n.ask(n.own, tc.method, tc.path, tc.body); code != tc.own {
 			t.Errorf("%s by its own cluster's agent: %d, want %d", tc.reason, code, tc.own)
 		}
+	}
+}
+
+// An Event that is there is answered to whoever sends its UID: not to another cluster's agent.
+func TestAnotherClustersEventIsNotAnswered(t *testing.T) {
+	n := newTenants(t)
+	owned, free := n.makeEstate("owned"), n.makeEstate("free")
+	n.claim(owned)
+	again := eventOf("owned", free.instance)
+	got := send(t, n.client, http.MethodPost, n.url+"/v0/workload-events", asJSON("Authorization", n.other), []byte(again))
+	if got.code != http.StatusForbidden || strings.Contains(got.body, fmt.Sprint(owned.instance)) || strings.Contains(got.body, fmt.Sprint(owned.event)) {
+		t.Errorf("%d %s", got.code, got.body)
+	}
+	if code, id := n.ask(n.own, http.MethodPost, "workload-events", again); code != http.StatusOK || id != owned.event {
+		t.Errorf("by its own cluster's agent: %d, row %d", code, id)
 	}
 }
 

@@ -90,7 +90,10 @@ func (a *api) create(w http.ResponseWriter, req *http.Request, r *store.Resource
 		return err
 	}
 	code := http.StatusCreated
-	if !created {
+	if !created { // then it is not what was sent, and may be another cluster's
+		if err := a.guard(req.Context(), r, nil, o); err != nil {
+			return err
+		}
 		code = http.StatusOK
 	}
 	answerRows(w, r, code, one, o)
