@@ -96,6 +96,7 @@ func (a *api) create(w http.ResponseWriter, req *http.Request, r *store.Resource
 		}
 		code = http.StatusOK
 	}
+	a.hear(req, r, values, o)
 	answerRows(w, r, code, one, o)
 	return nil
 }
@@ -154,6 +155,7 @@ func (a *api) update(w http.ResponseWriter, req *http.Request, r *store.Resource
 	if err != nil {
 		return err
 	}
+	a.hear(req, r, values, o)
 	answerRows(w, r, http.StatusOK, one, o)
 	return nil
 }

@@ -38,6 +38,9 @@ var agentFields = map[string][]string{
 	"WorkloadResourceInstance": {"LastOperation", "RuntimeDefinition"},
 }
 
+// AgentFields are the fields that agents set of rows of an object; none if they set no particular ones.
+func AgentFields(object string) []string { return agentFields[object] }
+
 // May is nil if the principal may touch these rows, and a [*Problem] if not, or if owner fails. Agents may touch rows of
 // instances that are their cluster's or nobody's yet; the others may what their role may.
 //

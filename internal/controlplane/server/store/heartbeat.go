@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"strconv"
 	"strings"
 )
@@ -18,7 +19,7 @@ func (a *application) hear(ctx context.Context) error {
 			agentversion = CASE excluded.agentversion WHEN '' THEN clusters.agentversion ELSE excluded.agentversion END,
 			agenttime = excluded.agenttime, delayseconds = excluded.delayseconds, pending = excluded.pending,
 			deadletters = excluded.deadletters, dropped = excluded.dropped,
-			heardat = excluded.heardat, `+d.changed("clusters")+`
+			heardat = excluded.heardat, v0only = FALSE, `+d.changed("clusters")+`
 		RETURNING silent, heardat`),
 		a.agent.ClusterUID, a.agent.ClusterName, a.agent.Version, a.agent.Time.UnixMicro(), a.agent.DelaySeconds,
 		a.agent.Pending, a.agent.DeadLetters, a.agent.Dropped,
@@ -31,12 +32,17 @@ func (a *application) endSilence(ctx context.Context) error {
 	if !a.wasSilent {
 		return nil
 	}
-	d := a.store.dialect
-	if _, err := a.tx.ExecContext(ctx, d.rebind("UPDATE clusters SET silent = FALSE WHERE uid = ?"), a.agent.ClusterUID); err != nil {
+	return a.store.endSilence(ctx, a.tx, a.agent.ClusterUID)
+}
+
+// endSilence shows again what was said of a cluster's workloads. tx holds the cluster's row.
+func (s *Store) endSilence(ctx context.Context, tx *sql.Tx, clusterUID string) error {
+	d := s.dialect
+	if _, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET silent = FALSE WHERE uid = ?"), clusterUID); err != nil {
 		return err
 	}
-	_, err := a.tx.ExecContext(ctx, d.rebind("UPDATE workloads SET silent = FALSE, "+saidIsShown+", "+d.changed("workloads")+
-		" WHERE clusteruid = ? AND silent AND deletedat IS NULL"), a.agent.ClusterUID)
+	_, err := tx.ExecContext(ctx, d.rebind("UPDATE workloads SET silent = FALSE, "+saidIsShown+", "+d.changed("workloads")+
+		" WHERE clusteruid = ? AND silent AND deletedat IS NULL"), clusterUID)
 	return err
 }
 

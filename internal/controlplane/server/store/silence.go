@@ -17,13 +17,14 @@ type Silenced struct{ Clusters, Workloads int64 }
 // overdueClusters are those not heard of for too long, and those of which that was found, but not yet shown on the whole
 // board, by a process that ended.
 const overdueClusters = `SELECT c.uid FROM clusters c
-	WHERE c.heardat < ? AND (NOT c.silent OR EXISTS
+	WHERE c.heardat < ? AND NOT c.v0only AND (NOT c.silent OR EXISTS
 		(SELECT 1 FROM workloads w WHERE w.clusteruid = c.uid AND w.deletedat IS NULL AND NOT w.silent))
 	ORDER BY c.uid`
 
 // MarkSilent shows as Unknown the workloads of the clusters whose agents were not heard for the timeout, by the clock of
 // the database. What they said last stays. It may run at once in several replicas, and with reports: a cluster that is
-// heard meanwhile is left alone. The next report set of a cluster undoes it.
+// heard meanwhile is left alone, as is one whose agent reports by v0 (see [Store.HearV0]). The next report set of a cluster
+// undoes it.
 func (s *Store) MarkSilent(ctx context.Context, timeout time.Duration) (Silenced, error) {
 	var done Silenced
 	present, err := s.databaseTime(ctx)
@@ -74,7 +75,7 @@ func (s *Store) markCluster(ctx context.Context, uid string, heardBefore int64) 
 func (s *Store) markStep(ctx context.Context, tx *sql.Tx, uid string, heardBefore int64) (marked int64, silent bool, err error) {
 	d := s.dialect
 	err = tx.QueryRowContext(ctx, d.rebind("UPDATE clusters SET silent = TRUE, "+d.changed("clusters")+
-		" WHERE uid = ? AND heardat < ? RETURNING silent"), uid, heardBefore).Scan(&silent)
+		" WHERE uid = ? AND heardat < ? AND NOT v0only RETURNING silent"), uid, heardBefore).Scan(&silent)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}

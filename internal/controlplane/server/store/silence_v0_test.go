@@ -1,0 +1,90 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+func hearV0(t *testing.T, s *Store, of ...controlplane.Instance) {
+	t.Helper()
+	if err := s.HearV0(t.Context(), of); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An agent that is turned back to v0 sends no report set any more.
+func TestAnAgentOfV0IsNotSilent(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 5))
+		apply(t, s, "two", statusOf(w.helm, "Healthy", 5))
+		unheard(t, s, "one", silence)
+		unheard(t, s, "two", silence)
+		markSilent(t, s, Silenced{Clusters: 2, Workloads: 2})
+		before := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload)
+
+		hearV0(t, s, w.workload)
+		if got, want := boardOf(t, s, w.workload), "said Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
+			t.Errorf("heard by v0: got %s, want %s", got, want)
+		}
+		if got := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload); got <= before {
+			t.Error("a watch cannot see it")
+		}
+		if got, want := boardOf(t, s, w.helm), "said Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
+			t.Errorf("another cluster: got %s, want %s", got, want)
+		}
+		for _, c := range mustClusters(t, s) {
+			if c.Silent != (c.ClusterUID == "two") {
+				t.Errorf("cluster %s: silent %t", c.ClusterUID, c.Silent)
+			}
+		}
+		markSilent(t, s, Silenced{})
+
+		changed := count(t, s, "SELECT changedat FROM clusters WHERE uid = 'one'")
+		hearV0(t, s, w.workload)
+		if got := count(t, s, "SELECT changedat FROM clusters WHERE uid = 'one'"); got != changed {
+			t.Error("what is known is written again")
+		}
+
+		apply(t, s, "one") // report sets again, so its silence means something
+		unheard(t, s, "one", silence)
+		markSilent(t, s, Silenced{Clusters: 1, Workloads: 1})
+	})
+}
+
+// What was found to be overdue is not marked if v0 comes first.
+func TestASweepLeavesAnAgentOfV0Alone(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 5))
+		unheard(t, s, "one", silence)
+		hearV0(t, s, w.workload)
+		workloads, silent, err := s.markCluster(t.Context(), "one", count(t, s, "SELECT heardat + 1 FROM clusters"))
+		if workloads != 0 || silent || err != nil {
+			t.Errorf("%d workloads are marked, silent %t, %v", workloads, silent, err)
+		}
+	})
+}
+
+func TestV0OfNobodysWorkloadTellsNothing(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		hearV0(t, s, w.workload, w.helm, controlplane.Instance{Type: workload, ID: 1})
+		if n := len(mustClusters(t, s)); n != 0 {
+			t.Errorf("%d clusters", n)
+		}
+	})
+}
+
+func mustClusters(t *testing.T, s *Store) []controlplane.Cluster {
+	t.Helper()
+	clusters, err := s.Clusters(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clusters
+}
