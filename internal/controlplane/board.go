@@ -105,3 +105,11 @@ type Cluster struct {
 	// Workloads counts those that are its.
 	Workloads int64 `json:"workloads"`
 }
+
+// ReleasedCluster is one that was forgotten.
+type ReleasedCluster struct {
+	// ClusterUID is the UID of its namespace kube-system.
+	ClusterUID string `json:"clusterUID"`
+	// Workloads counts those that were its, and are nobody's now.
+	Workloads int64 `json:"workloads"`
+}

@@ -46,6 +46,7 @@ func (s *Server) everything(v0 http.Handler, onStop func(func()) func() bool) (h
 func (s *Server) operations(api huma.API, counted *metrics, onStop func(func()) func() bool) ([]byte, error) {
 	(&reports{store: s.store, limits: s.config.Limits, memory: newMemory(s.config.Limits), metrics: counted}).register(api)
 	(&board{workloads: s.store, clusters: s.store}).register(api)
+	(&retirement{clusters: s.store}).register(api)
 	(&watches{
 		subscribe: func(ctx context.Context, q store.WatchQuery) (subscription, error) { return s.store.Watch(ctx, q) },
 		pingEvery: pingEvery, metrics: counted, onStop: onStop,

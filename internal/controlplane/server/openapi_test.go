@@ -193,6 +193,12 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	d.ask(url, "GET", object, "", "", 404, "{uid}", "c", "{objectUID}", "%00")
 	d.ask(url, "GET", object, "", "", 422, "{uid}", strings.Repeat("c", 129), "{objectUID}", "conf")
 	d.ask(url, "GET", "/v0/workloads/watch", "?status=hunter2", "", 422)
+	cluster := "/v0/clusters/{uid}"
+	d.ask(url, "DELETE", cluster, "", "", 422, "{uid}", strings.Repeat("c", 129))
+	if released := d.ask(url, "DELETE", cluster, "", "", 200, "{uid}", "c"); !strings.Contains(released, `"workloads":1`) {
+		t.Errorf("released %s", released)
+	}
+	d.ask(url, "DELETE", cluster, "", "", 404, "{uid}", "c")
 
 	token := d.ask(url, "POST", "/v0/tokens", "", `{"name":"t","role":"viewer"}`, 201)
 	for _, body := range []string{

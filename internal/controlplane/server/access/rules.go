@@ -67,6 +67,7 @@ var rules = []rule{
 	{"GET /v0/clusters", viewers, plain},
 	{"GET /v0/clusters/{uid}/objects/{objectUID}", viewers, plain},
 
+	{"DELETE /v0/clusters/{uid}", noneElse, plain},
 	{"GET /v0/tokens", noneElse, plain},
 	{"POST /v0/tokens", noneElse, tokens},
 	{"DELETE /v0/tokens/{id}", noneElse, tokens},

@@ -35,6 +35,7 @@ var grants = []struct {
 	{"GET /v0/workloads/{type}/{id}/events", "/v0/workloads/WorkloadInstance/7/events", false, true},
 	{"GET /v0/clusters", "/v0/clusters", false, true},
 	{"GET /v0/clusters/{uid}/objects/{objectUID}", "/v0/clusters/a/objects/b", false, true},
+	{"DELETE /v0/clusters/{uid}", "/v0/clusters/a", false, false},
 	{"GET /v0/tokens", "/v0/tokens", false, false},
 	{"POST /v0/tokens", "/v0/tokens", false, false},
 	{"DELETE /v0/tokens/{id}", "/v0/tokens/7", false, false},

@@ -1,0 +1,35 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A cluster that was built anew has another UID: its agent gets the workloads once an administrator has released them.
+func TestAnAdministratorReleasesACluster(t *testing.T) {
+	n := newTenants(t)
+	e := n.makeEstate("web")
+	n.claim(e)
+	status := fmt.Sprintf("workload-instances/%d", e.instance)
+	n.must(http.StatusForbidden, n.other, "PATCH", status, `{"Status":"Down"}`)
+	for _, bearer := range []string{n.own, n.other} {
+		n.must(http.StatusForbidden, bearer, "DELETE", "clusters/c", "")
+	}
+	n.must(http.StatusOK, n.admin, "DELETE", "clusters/c", "")
+	n.must(http.StatusNotFound, n.admin, "DELETE", "clusters/c", "")
+	n.must(http.StatusOK, n.other, "PATCH", status, `{"Status":"Down"}`)
+	report := fmt.Sprintf(`{"agent":{"clusterUID":"other","time":"2026-01-02T03:04:05Z","delaySeconds":0,"pending":0,"deadLetters":0,"dropped":0},
+		"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"1","status":{"status":"Healthy"}}]}`, e.instance)
+	n.must(http.StatusOK, n.other, "POST", "workload-report-sets", report)
+	n.must(http.StatusForbidden, n.own, "PATCH", status, `{"Status":"Down"}`)
+
+	const record = `"method":"DELETE","path":"/v0/clusters/c","code":200`
+	var got reply
+	for !strings.Contains(got.body, record) { // records are written after the answer
+		if got = send(t, n.client, "GET", n.url+"/v0/audit-records", asJSON("Authorization", n.admin), nil); got.code != http.StatusOK {
+			t.Fatalf("audit records: %d %s", got.code, got.body)
+		}
+	}
+}
