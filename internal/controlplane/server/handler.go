@@ -122,6 +122,9 @@ func (a *api) list(w http.ResponseWriter, req *http.Request, r *store.Resource) 
 	if err != nil {
 		return err
 	}
+	if err := a.guardList(req.Context(), r, sel); err != nil {
+		return err
+	}
 	rows, total, err := a.store.List(req.Context(), r, sel)
 	if err != nil {
 		return err
