@@ -1,7 +1,10 @@
 package store
 
 import (
+	"errors"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 )
@@ -87,4 +90,47 @@ func mustClusters(t *testing.T, s *Store) []controlplane.Cluster {
 		t.Fatal(err)
 	}
 	return clusters
+}
+
+// All that decides of a cluster's silence at once: nothing is given up for good, and in the end the last word counts.
+func TestSilenceIsDecidedInTurns(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 1), statusOf(w.helm, "Healthy", 1))
+		var group sync.WaitGroup
+		for _, one := range []func() error{
+			func() error { return s.HearV0(t.Context(), []controlplane.Instance{w.helm, w.workload}) },
+			func() error { _, err := s.MarkSilent(t.Context(), time.Microsecond); return err },
+			func() error { _, err := s.Apply(t.Context(), setOf("one", statusOf(w.helm, "Healthy", 1))); return err },
+			func() error {
+				_, err := s.Update(t.Context(), resource(t, workload), int64(w.workload.ID), []any{nil, "Down", nil})
+				return err
+			},
+			func() error {
+				if _, err := s.ReleaseCluster(t.Context(), "one"); !errors.Is(err, ErrNotFound) {
+					return err
+				}
+				return nil
+			},
+		} {
+			group.Go(func() {
+				for range 50 {
+					if err := one(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 2), statusOf(w.helm, "Healthy", 2))
+		for _, of := range []controlplane.Instance{w.workload, w.helm} {
+			if got, want := boardOf(t, s, of), "said Healthy 2, shown Healthy 5, silent false, Reason: cause 2"; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+		if got := mustClusters(t, s); len(got) != 1 || got[0].Silent || got[0].Workloads != 2 {
+			t.Errorf("clusters are %+v", got)
+		}
+	})
 }
