@@ -40,7 +40,7 @@ MAKE_DESCRIPTIONS = $(GO) run ./hack/cmd/describe internal/controlplane/reportse
 # Tests in these packages start whole control planes: one package at a time, and never from the cache, which
 # does not know the binaries that they run.
 CLUSTER_TESTS = ./hack/... $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults -e /internal/e2e/browser)
-# These have a cluster for each test, and mostly wait: 5 to 7 minutes on two cores. They need Linux, root and /dev/fuse,
+# These have a cluster for each test, and mostly wait: a quarter of an hour on two cores. They need Linux, root and /dev/fuse,
 # for disks that are small or fail.
 FAULT_TESTS   = ./internal/e2e/faults
 # These drive a browser: chromium, npm for axe-core.
