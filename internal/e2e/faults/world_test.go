@@ -147,10 +147,13 @@ func (w *world) begin(url string) {
 	w.limits = watchLimits(w)
 }
 
+// keepAll makes the control plane keep more Events of a workload than any test makes, however fast the machine is.
+const keepAll = "--events-per-workload=10000000"
+
 // startControlPlane starts the reference API with flags.
 func (w *world) startControlPlane(flags ...string) *process.Process {
 	w.Helper()
-	control, err := process.Start(shared.controlAPI, nil, slices.Concat(flags, w.way.api, []string{"--database=" + w.database}))
+	control, err := process.Start(shared.controlAPI, nil, slices.Concat(flags, w.way.api, []string{"--database=" + w.database, keepAll}))
 	w.must(err)
 	w.Cleanup(control.Kill)
 	return control
