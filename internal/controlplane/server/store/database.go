@@ -145,8 +145,10 @@ func (s *Store) connectPostgres() error {
 		config.ConnectTimeout = connectTimeout
 	}
 	s.postgres = config
-	pool := func(connections int, options ...stdlib.OptionOpenDB) *sql.DB {
-		db := stdlib.OpenDB(*config, options...)
+	// A connection that has ended meanwhile is to be found out before it is used, not by whoever uses it.
+	always := stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return true })
+	pool := func(connections int) *sql.DB {
+		db := stdlib.OpenDB(*config, always)
 		db.SetMaxOpenConns(connections)
 		db.SetMaxIdleConns(connections)
 		return db
@@ -154,8 +156,7 @@ func (s *Store) connectPostgres() error {
 	reading := s.config.Connections / readingPart
 	s.write = pool(s.config.Connections - reading)
 	if s.read = s.write; reading > 0 {
-		// Who reports tries again, but people would see that a connection has ended: it is always looked for.
-		s.read = pool(reading, stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return true }))
+		s.read = pool(reading)
 	}
 	return nil
 }
