@@ -37,15 +37,16 @@ type pageQuery struct {
 	most bool
 }
 
-// pageQueries are all of them, as a database with populate's rows is asked.
+// pageQueries are all of them, for rows that the database has.
 func pageQueries(t *testing.T, s *Store) []pageQuery {
 	t.Helper()
+	of := readSample(t, s)
 	var all []pageQuery
 	add := func(name, query string, args []any) {
 		all = append(all, pageQuery{name: name, query: query, args: args})
 	}
 	for _, sort := range sorts {
-		for _, filter := range boardFilters {
+		for _, filter := range of.filters() {
 			q := filter.query
 			q.Sort = sort
 			where, err := s.filter(t.Context(), q)
@@ -55,13 +56,13 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 			for _, page := range []struct {
 				name  string
 				place *boardPlace
-			}{{"first page", nil}, {"a later page", deepPlace(sort)}} {
+			}{{"first page", nil}, {"a later page", of.deepPlace(sort)}} {
 				query, args := orders[sort].page(where, page.place, DefaultSize+1)
 				add(fmt.Sprintf("board by %s, %s, %s", sort, filter.name, page.name), query, args)
 			}
 		}
 	}
-	for _, filter := range boardFilters {
+	for _, filter := range of.filters() {
 		where, err := s.filter(t.Context(), filter.query)
 		if err != nil {
 			t.Fatal(err)
@@ -69,57 +70,33 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 		add("total and counts by status, "+filter.name, countsQuery(where), where.args)
 		all[len(all)-1].most = filter.most
 	}
-	add("workload", workloadQuery, []any{workload, int64(4711)})
-	add("objects of a workload", presentQuery, []any{workload, int64(4711)})
-	add("objects of a workload that are gone", goneQuery, []any{workload, int64(4711), maxGone})
-	from := noon.AddDate(0, 0, -1)
+	add("workload", workloadQuery, []any{workload, of.ids[workload]})
+	add("objects of a workload", presentQuery, []any{workload, of.ids[workload]})
+	add("objects of a workload that are gone", goneQuery, []any{workload, of.ids[workload], maxGone})
+	from := of.events.AddDate(0, 0, -1)
 	for _, kind := range types {
-		instance := controlplane.Instance{Type: kind, ID: 4711}
+		instance := controlplane.Instance{Type: kind, ID: controlplane.ID(of.ids[kind])}
 		for _, filter := range []struct {
 			name  string
 			query TimelineQuery
 		}{
 			{"all", TimelineQuery{}},
-			{"by level, kind, text and time", TimelineQuery{Level: "Warning", Kind: "Pod", Text: "web-1", From: &from, To: &noon}},
+			{"by level, kind, text and time", TimelineQuery{Level: "Warning", Kind: "Pod", Text: "web-1", From: &from, To: &of.events}},
 		} {
 			where := s.dialect.timeline(instance, filter.query)
 			query, args := timelinePage(where, nil, DefaultSize+1)
 			add(fmt.Sprintf("timeline of a %s, %s, first page", kind, filter.name), query, args)
-			query, args = timelinePage(where, &timelinePlace{timelineList, noon.UnixMicro(), 5}, DefaultSize+1)
+			query, args = timelinePage(where, &timelinePlace{timelineList, from.UnixMicro(), 5}, DefaultSize+1)
 			add(fmt.Sprintf("timeline of a %s, %s, a later page", kind, filter.name), query, args)
 			add(fmt.Sprintf("total of the timeline of a %s, %s", kind, filter.name), timelineCount(where), where.args)
 		}
 	}
-	add("definition", definitionQuery, []any{"uid-1", "object-4711"})
+	add("definition", definitionQuery, of.definition)
 	add("clusters", clustersQuery, nil)
-	add("feed: what has changed", changedQuery, []any{noon.UnixMicro() - 10_000_000})
+	add("feed: what has changed", changedQuery, []any{of.changed})
 	query, args := rowsQuery(workload, []any{int64(1), int64(2), int64(3)})
 	add("feed: its rows", query, args)
 	return all
-}
-
-// boardFilters are those of the board, each for itself and all at once.
-var boardFilters = []struct {
-	name  string
-	query BoardQuery
-	most  bool
-}{
-	{"all", BoardQuery{}, true},
-	{"one status", BoardQuery{Statuses: []string{"Down"}}, false},
-	{"most statuses", BoardQuery{Statuses: []string{"Down", "Unhealthy", "Reconciling", "Healthy"}}, true},
-	{"one type", BoardQuery{Types: []string{helm}}, false},
-	{"one cluster", BoardQuery{Cluster: "uid-7"}, false},
-	{"text", BoardQuery{Text: "shop-1234"}, false},
-	{"text of a cluster's name", BoardQuery{Text: "cluster-123"}, false},
-	{"everything", BoardQuery{Statuses: []string{"Down", "Unhealthy"}, Types: []string{workload}, Cluster: "uid-7", Text: "shop-1"}, false},
-}
-
-// deepPlace is one in the midst of the list.
-func deepPlace(sort string) *boardPlace {
-	return &boardPlace{
-		Sort: sort, Rank: 5, Time: noon.UnixMicro() - 40_000_000_000, Name: "shop-5", Type: workload, ID: 1,
-		ClusterName: "cluster-5", Cluster: "uid-500",
-	}
 }
 
 // whole finds what reads a whole table of those that grow, in either database's words. An index that is read in its order
