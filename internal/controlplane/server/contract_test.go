@@ -20,6 +20,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(databasetest.Main(m)) }
 // start serves an empty database and returns its URL.
 func start(t *testing.T, database string) string {
 	t.Helper()
+	_, url := startStore(t, database)
+	return url
+}
+
+// startStore serves an empty database, which the test may look into, and returns its URL.
+func startStore(t *testing.T, database string) (opened *store.Store, url string) {
+	t.Helper()
 	opened, err := store.Open(t.Context(), store.Config{Address: database})
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +38,7 @@ func start(t *testing.T, database string) string {
 			t.Error(err)
 		}
 	})
-	return server.URL
+	return opened, server.URL
 }
 
 // exchange is one row of the contract: a request and what its answer must have.

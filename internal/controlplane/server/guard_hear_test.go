@@ -2,30 +2,17 @@ package server
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
-	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
 
 // What only agents write through v0 says that the agent is there.
 func TestWritesOfV0EndSilence(t *testing.T) {
-	opened, err := store.Open(t.Context(), store.Config{Address: onFile(t).Database})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(Handler(opened, slog.New(slog.DiscardHandler)))
-	t.Cleanup(func() {
-		server.Close()
-		if err := opened.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	n := &tenants{t: t, url: server.URL, client: http.DefaultClient}
+	opened, url := startStore(t, onFile(t).Database)
+	n := &tenants{t: t, url: url, client: http.DefaultClient}
 	e := n.makeEstate("web")
 	report := controlplane.ReportSet{
 		Agent: controlplane.Agent{ClusterUID: "c", Time: time.Now()},

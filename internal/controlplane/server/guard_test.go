@@ -65,15 +65,31 @@ func (n *tenants) claim(e estate) {
 		"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"1","status":{"status":"Healthy"}}]}`, e.instance))
 }
 
+// attempt is a request of an agent, and what two clusters' agents are answered: the one that has claimed, and another.
+type attempt struct {
+	reason, method, path, body string
+	own, other                 int
+}
+
+// expect makes each attempt as the other cluster's agent, then as the own one's.
+func (n *tenants) expect(all []attempt) {
+	n.t.Helper()
+	for _, a := range all {
+		if code, _ := n.ask(n.other, a.method, a.path, a.body); code != a.other {
+			n.t.Errorf("%s by another cluster's agent: %d, want %d", a.reason, code, a.other)
+		}
+		if code, _ := n.ask(n.own, a.method, a.path, a.body); code != a.own {
+			n.t.Errorf("%s by its own cluster's agent: %d, want %d", a.reason, code, a.own)
+		}
+	}
+}
+
 // An agent may touch rows of its own cluster's workloads, and of those that are nobody's yet, through v0 too.
 func TestAgentsKeepToTheirCluster(t *testing.T) {
 	n := newTenants(t)
 	owned, free := n.makeEstate("owned"), n.makeEstate("free")
 	n.claim(owned)
-	for _, tc := range []struct {
-		reason, method, path, body string
-		own, other                 int
-	}{
+	n.expect([]attempt{
 		{"a status", "PATCH", fmt.Sprintf("workload-instances/%d", owned.instance), `{"Status":"Down"}`, 200, 403},
 		{"a name is not for agents", "PATCH", fmt.Sprintf("workload-instances/%d", owned.instance), `{"Name":"x"}`, 403, 403},
 		{"a workload of nobody", "PATCH", fmt.Sprintf("workload-instances/%d", free.instance), `{"Status":"Down"}`, 200, 200},
@@ -86,14 +102,7 @@ func TestAgentsKeepToTheirCluster(t *testing.T) {
 		{"an Event", "PATCH", fmt.Sprintf("workload-events/%d", owned.event), `{"Message":"again"}`, 200, 403},
 		{"taking an Event over", "PATCH", fmt.Sprintf("workload-events/%d", owned.event), fmt.Sprintf(`{"WorkloadInstanceID":%d}`, free.instance), 200, 403},
 		{"a row that is not there", "PATCH", "workload-events/7", `{"Message":"again"}`, 404, 404},
-	} {
-		if code, _ := n.ask(n.other, tc.method, tc.path, tc.body); code != tc.other {
-			t.Errorf("%s by another cluster's agent: %d, want %d", tc.reason, code, tc.other)
-		}
-		if code, _ := n.ask(n.own, tc.method, tc.path, tc.body); code != tc.own {
-			t.Errorf("%s by its own cluster's agent: %d, want %d", tc.reason, code, tc.own)
-		}
-	}
+	})
 }
 
 // Rows outlive the instance that they belong to: they stay its cluster's.
@@ -109,10 +118,7 @@ func TestADeletedInstanceStaysItsClusters(t *testing.T) {
 	for _, e := range []estate{owned, free} {
 		n.must(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-instances/%d", e.instance), "")
 	}
-	for _, tc := range []struct {
-		reason, method, path, body string
-		own, other                 int
-	}{
+	n.expect([]attempt{
 		{"reading a resource", "GET", fmt.Sprintf("workload-resource-instances/%d", second), "", 200, 403},
 		{"a resource", "PATCH", fmt.Sprintf("workload-resource-instances/%d", second), `{"LastOperation":"DELETED"}`, 200, 403},
 		{"reading an Event", "GET", fmt.Sprintf("workload-events/%d", owned.event), "", 200, 403},
@@ -121,14 +127,7 @@ func TestADeletedInstanceStaysItsClusters(t *testing.T) {
 		{"what no cluster had", "GET", fmt.Sprintf("workload-events/%d", free.event), "", 404, 404},
 		{"writing what no cluster had", "PATCH", fmt.Sprintf("workload-resource-instances/%d", free.resource), `{"LastOperation":"DELETED"}`, 404, 404},
 		{"what belongs to nothing", "GET", fmt.Sprintf("workload-events/%d", ofNothing), "", 403, 403},
-	} {
-		if code, _ := n.ask(n.other, tc.method, tc.path, tc.body); code != tc.other {
-			t.Errorf("%s by another cluster's agent: %d, want %d", tc.reason, code, tc.other)
-		}
-		if code, _ := n.ask(n.own, tc.method, tc.path, tc.body); code != tc.own {
-			t.Errorf("%s by its own cluster's agent: %d, want %d", tc.reason, code, tc.own)
-		}
-	}
+	})
 }
 
 // An Event that is there is answered to whoever sends its UID: not to another cluster's agent.

@@ -27,6 +27,20 @@ func markSilent(t *testing.T, s *Store, want Silenced) {
 	}
 }
 
+// untold notes when the workload of type workload has changed last. What it returns says an error if it has not since, so that
+// those who watch the board are not told.
+func untold(t *testing.T, s *Store) (wantTold func()) {
+	t.Helper()
+	const query = "SELECT changedat FROM workloads WHERE type = ?"
+	before := count(t, s, query, workload)
+	return func() {
+		t.Helper()
+		if count(t, s, query, workload) <= before {
+			t.Error("a watch cannot see it")
+		}
+	}
+}
+
 func TestSilence(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
@@ -36,14 +50,12 @@ func TestSilence(t *testing.T) {
 		unheard(t, s, "one", silence/2)
 		markSilent(t, s, Silenced{})
 		unheard(t, s, "one", silence/2)
-		before := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload)
+		wantTold := untold(t, s)
 		markSilent(t, s, Silenced{Clusters: 1, Workloads: 1})
 		if got, want := boardOf(t, s, w.workload), "said Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if got := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload); got <= before {
-			t.Error("a watch cannot see it")
-		}
+		wantTold()
 		if got, want := boardOf(t, s, w.helm), "said Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
 			t.Errorf("another cluster: got %s, want %s", got, want)
 		}
