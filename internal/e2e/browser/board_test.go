@@ -61,6 +61,25 @@ func TestBoardSorts(t *testing.T) {
 	}
 }
 
+// A cause is a chain of objects: its end says what to do, and is not to be cut off with it.
+func TestTheBoardShowsWhatIsAtFault(t *testing.T) {
+	api, _ := startAPI(t, never, Sample(time.Now()))
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/?text=checkout-7d9c8b6f5", boardShown)
+	until(t, tab, rowSays("checkout", "← 6 pods CrashLoopBackOff"))
+	for reason, holds := range map[string]string{
+		"what is between both ends is on the workload's page": "!why.parentNode.innerText.includes('ReplicaSet')",
+		"the whole is shown to the pointer":                   "why.title.includes(' ← ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready ← ')",
+		"most of a long end is seen":                          "why.offsetWidth > why.parentNode.offsetWidth / 2",
+		"what a user deployed is seen too":                    "document.querySelector('.what').offsetWidth > 100",
+		"a cause without a chain is alone":                    "[...document.querySelectorAll('.why')].every((e) => e.hidden === (e.innerText === ''))",
+	} {
+		if !eval[bool](t, tab, "(() => { const why = document.querySelector('.why'); return "+holds+" })()") {
+			t.Errorf("%s: not so", reason)
+		}
+	}
+}
+
 func TestBoardIsLive(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)

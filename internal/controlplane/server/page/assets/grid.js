@@ -1,8 +1,8 @@
 // The rows of the board, as a table for the eye, the keyboard and a screen reader.
 
 import { h, icon, unseen } from './dom.js';
-import { keyOf, known, pathOf, silence, typeName } from './status.js';
-import { plain, setSaid } from './text.js';
+import { causes, keyOf, known, pathOf, silence, typeName } from './status.js';
+import { plain, sentence, setSaid } from './text.js';
 import { ago, lasting, utc } from './time.js';
 import { Windowed } from './windowed.js';
 
@@ -141,13 +141,13 @@ function makeRow() {
   const parts = {
     shape: icon('Unknown'), word: h('span', { class: 'word' }),
     link: h('a', { class: 'open', tabindex: '-1' }, h('bdi')), tag: h('span', { class: 'tag' }),
-    cause: h('bdi'), cluster: h('bdi'), since: h('time'), delay: h('span'),
+    what: h('bdi', { class: 'what' }), why: h('bdi', { class: 'why' }), cluster: h('bdi'), since: h('time'), delay: h('span'),
   };
   parts.name = parts.link.firstChild;
   const row = h('div', { class: 'row', role: 'row' },
     cell('worst', h('span', { class: 'badge' }, parts.shape, parts.word)),
     cell('name', parts.link, parts.tag),
-    cell('cause', parts.cause), cell('cluster', parts.cluster), cell('since', unseen('since '), parts.since), cell('delay', parts.delay));
+    cell('cause', parts.what, parts.why), cell('cluster', parts.cluster), cell('since', unseen('since '), parts.since), cell('delay', parts.delay));
   parts.badge = parts.shape.parentNode;
   row.parts = parts;
   return row;
@@ -162,7 +162,7 @@ function fillRow({ parts }, item) {
   setSaid(parts.name, item.name || `${typeName(item.type)} ${item.id}`);
   parts.link.title = plain(item.name);
   parts.tag.textContent = item.type === 'HelmWorkloadInstance' ? 'Helm' : '';
-  fillCause(parts.cause, item);
+  fillCause(parts, item);
   setSaid(parts.cluster, item.clusterName || item.clusterUID || '–', 80);
   parts.cluster.title = plain(item.clusterUID);
   if (item.since) {
@@ -175,10 +175,13 @@ function fillRow({ parts }, item) {
   fillDelay(parts.delay, item);
 }
 
-function fillCause(element, item) {
-  const text = item.silent ? silence(item) : item.cause || item.reason || '';
-  setSaid(element, text && item.silent ? text[0].toUpperCase() + text.slice(1) : text);
-  element.title = plain(text.slice(0, 1000));
+// What is wrong and what is at fault: what is between them is for the workload's own page.
+function fillCause({ what, why }, item) {
+  const [first, ...because] = item.silent ? [sentence(silence(item))] : causes(item);
+  setSaid(what, first || item.reason);
+  setSaid(why, because.length ? `← ${because.at(-1)}` : '');
+  why.hidden = !because.length;
+  what.title = why.title = plain([first, ...because].join(' ← ').slice(0, 1000));
 }
 
 function fillDelay(element, item) {

@@ -29,6 +29,11 @@ export function silence(workload) {
   return workload.heardAt ? `${said}, nothing heard since ${clock(workload.heardAt)}` : `${said}, and nothing is heard`;
 }
 
+/** causes are what is wrong with a workload, and then why, from a listed object to the one at fault; see docs/health.md. */
+export function causes({ cause }) {
+  return (cause ?? '').split(' ← ');
+}
+
 /** typeName is how people call a type of workload. */
 export function typeName(type) {
   return type === 'HelmWorkloadInstance' ? 'Helm workload' : 'Workload';

@@ -61,6 +61,11 @@ export function setSaid(element, text, most = 300) {
   else if (element.textContent !== short) element.textContent = short;
 }
 
+/** sentence is a text that begins as a sentence does. */
+export function sentence(text) {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}
+
 /** clip cuts a text, between characters. */
 export function clip(text, most) {
   const all = String(text ?? '');

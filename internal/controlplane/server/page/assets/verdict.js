@@ -1,11 +1,9 @@
 // What is wrong with a workload, plainly, and what has to be known to trust it.
 
 import { h, icon } from './dom.js';
-import { known, silence, typeName } from './status.js';
-import { count, long, many, said } from './text.js';
+import { causes, known, silence, typeName } from './status.js';
+import { count, long, many, said, sentence } from './text.js';
 import { lasting, sinceStamp, stamp } from './time.js';
-
-const CHAIN = ' ← '; // between what is wrong and why, along the chain of objects; see docs/health.md
 
 /** verdict is the top of a workload's page. */
 export function verdict(workload) {
@@ -22,11 +20,10 @@ export function verdict(workload) {
 
 function cause(workload) {
   if (workload.silent) {
-    const text = silence(workload);
-    return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, `${text[0].toUpperCase()}${text.slice(1)}`),
+    return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, sentence(silence(workload))),
       h('p', { class: 'cause-note' }, 'Its agent does not answer: how the workload is now, nobody knows.'));
   }
-  const [what, ...because] = (workload.cause || '').split(CHAIN);
+  const [what, ...because] = causes(workload);
   if (!what) {
     const healthy = known(workload.status) === 'Healthy';
     return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, healthy ? 'Everything runs as declared.' : said(workload.reason || 'No cause was told.')));
