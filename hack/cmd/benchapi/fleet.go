@@ -162,7 +162,7 @@ func (a *agent) operation(w *workload, r int) controlplane.Report {
 
 func (a *agent) status(w *workload) controlplane.Report {
 	status, reason, cause := "Healthy", "", ""
-	if rand.IntN(20) == 0 { //nolint:gosec // a load, no secret
+	if below(20) == 0 {
 		status, reason = "Down", "ImagePullBackOff"
 		cause = "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-7887448d46 ← 5 pods ImagePullBackOff: " + text(80)
 	}
@@ -186,12 +186,12 @@ func (a *agent) tree(w *workload) controlplane.Report {
 }
 
 func (a *agent) event() controlplane.Report {
-	w := &a.workloads[rand.IntN(len(a.workloads))] //nolint:gosec // a load, no secret
+	w := &a.workloads[below(len(a.workloads))]
 	version := a.version()
 	first := time.Now().UTC()
 	return controlplane.Report{Instance: w.instance, Version: version, Event: &controlplane.EventReport{
 		UID: fmt.Sprintf("%08x-0000-4000-8000-%012x", a.number, int64(version)), ResourceInstanceID: w.resources[0],
-		Involved: a.object(w, "Pod", rand.IntN(podsOfWorkload)), //nolint:gosec // a load, no secret
+		Involved: a.object(w, "Pod", below(podsOfWorkload)),
 		Type:     "Warning", Reason: "BackOff", Message: "Back-off pulling image \"" + text(60) + "\"",
 		Time: first, FirstTime: &first, Count: 1,
 	}}
@@ -205,12 +205,15 @@ func (a *agent) events(n int) []controlplane.Report {
 	return out
 }
 
+// below returns a random number from 0 to below n.
+func below(n int) int { return rand.IntN(n) } //nolint:gosec // a load, no secret
+
 // text returns random words, which compress as words do.
 func text(bytes int) string {
 	words := [...]string{"registry", "image", "pull", "layer", "timeout", "pod", "replica", "volume", "quota", "secret", "config", "probe"}
 	var b strings.Builder
 	for b.Len() < bytes {
-		fmt.Fprintf(&b, "%s-%04x ", words[rand.IntN(len(words))], rand.IntN(1<<16)) //nolint:gosec // a load, no secret
+		fmt.Fprintf(&b, "%s-%04x ", words[below(len(words))], below(1<<16))
 	}
 	return b.String()[:bytes]
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -94,7 +93,7 @@ func (w *world) run(ctx context.Context, long time.Duration, sets *latencies, se
 
 // report sends a set each period, at a random time at first. How long it takes is counted from when it was due.
 func (a *agent) report(ctx context.Context, to *api, period time.Duration, took *latencies) error {
-	due := time.Now().Add(rand.N(period)) //nolint:gosec // a load, no secret
+	due := time.Now().Add(time.Duration(below(int(period))))
 	for ; ; due = due.Add(period) {
 		timer := time.NewTimer(time.Until(due))
 		select {
@@ -104,12 +103,12 @@ func (a *agent) report(ctx context.Context, to *api, period time.Duration, took 
 			return nil
 		}
 		reports := a.events(steadyEvents)
-		w := &a.workloads[rand.IntN(len(a.workloads))] //nolint:gosec // a load, no secret
+		w := &a.workloads[below(len(a.workloads))]
 		for range steadyStatuses {
 			reports = append(reports, a.status(w))
 		}
 		for range steadyOperations {
-			reports = append(reports, a.operation(w, rand.IntN(len(w.resources)))) //nolint:gosec // a load, no secret
+			reports = append(reports, a.operation(w, below(len(w.resources))))
 		}
 		if err := to.send(ctx, a.set(reports...)); err != nil {
 			return err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"time"
@@ -45,9 +44,9 @@ func (v views) queries() []query {
 
 // pageQueries are what the page asks for. Each list comes with its total.
 func pageQueries(w *world, deep string) []query {
-	one := func() *agent { return w.agents[rand.IntN(len(w.agents))] } //nolint:gosec // a load, no secret
+	one := func() *agent { return w.agents[below(len(w.agents))] }
 	workload := func() string {
-		i := one().workloads[rand.IntN(workloadsOfAgent)].instance //nolint:gosec // a load, no secret
+		i := one().workloads[below(workloadsOfAgent)].instance
 		return fmt.Sprintf("/v0/workloads/%s/%d", i.Type, i.ID)
 	}
 	fixed := func(path string) func() string { return func() string { return path } }
@@ -69,7 +68,7 @@ func pageQueries(w *world, deep string) []query {
 		{"timeline, Warnings with a text", func() string { return workload() + "/events?size=100&level=Warning&text=web-7" }},
 		{"an object's definition", func() string {
 			a := one()
-			return "/v0/clusters/" + a.cluster + "/objects/" + a.uid(&a.workloads[rand.IntN(workloadsOfAgent)], "ConfigMap", 0) //nolint:gosec // a load, no secret
+			return "/v0/clusters/" + a.cluster + "/objects/" + a.uid(&a.workloads[below(workloadsOfAgent)], "ConfigMap", 0)
 		}},
 	}
 }
@@ -97,7 +96,7 @@ func (w *world) deepCursor(ctx context.Context) (cursor string, err error) {
 func (w *world) look(ctx context.Context, queries []query, seen views) error {
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
-	for n := rand.IntN(len(queries)); ; n++ { //nolint:gosec // a load, no secret
+	for n := below(len(queries)); ; n++ {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
