@@ -68,13 +68,13 @@ func TestTheBoardShowsWhatIsAtFault(t *testing.T) {
 	visit(t, tab, api.URL+"/?text=checkout-7d9c8b6f5", boardShown)
 	until(t, tab, rowSays("checkout", "← 6 pods CrashLoopBackOff"))
 	for reason, holds := range map[string]string{
-		"what is between both ends is on the workload's page": "!why.parentNode.innerText.includes('ReplicaSet')",
-		"the whole is shown to the pointer":                   "why.title.includes(' ← ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready ← ')",
-		"most of a long end is seen":                          "why.offsetWidth > why.parentNode.offsetWidth / 2",
-		"what a user deployed is seen too":                    "document.querySelector('.what').offsetWidth > 100",
-		"a cause without a chain is alone":                    "[...document.querySelectorAll('.why')].every((e) => e.hidden === (e.innerText === ''))",
+		"what is between both ends is on the workload's page": "!fault.parentNode.innerText.includes('ReplicaSet')",
+		"the whole is shown to the pointer":                   "fault.title.includes(' ← ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready ← ')",
+		"most of a long end is seen":                          "fault.offsetWidth > fault.parentNode.offsetWidth / 2",
+		"what a user deployed is seen too":                    "document.querySelector('.symptom').offsetWidth > 100",
+		"a cause without a chain is alone":                    "[...document.querySelectorAll('.fault')].every((e) => e.hidden === (e.innerText === ''))",
 	} {
-		if !eval[bool](t, tab, "(() => { const why = document.querySelector('.why'); return "+holds+" })()") {
+		if !eval[bool](t, tab, "(() => { const fault = document.querySelector('.fault'); return "+holds+" })()") {
 			t.Errorf("%s: not so", reason)
 		}
 	}

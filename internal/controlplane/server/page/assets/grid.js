@@ -141,13 +141,13 @@ function makeRow() {
   const parts = {
     shape: icon('Unknown'), word: h('span', { class: 'word' }),
     link: h('a', { class: 'open', tabindex: '-1' }, h('bdi')), tag: h('span', { class: 'tag' }),
-    what: h('bdi', { class: 'what' }), why: h('bdi', { class: 'why' }), cluster: h('bdi'), since: h('time'), delay: h('span'),
+    symptom: h('bdi', { class: 'symptom' }), fault: h('bdi', { class: 'fault' }), cluster: h('bdi'), since: h('time'), delay: h('span'),
   };
   parts.name = parts.link.firstChild;
   const row = h('div', { class: 'row', role: 'row' },
     cell('worst', h('span', { class: 'badge' }, parts.shape, parts.word)),
     cell('name', parts.link, parts.tag),
-    cell('cause', parts.what, parts.why), cell('cluster', parts.cluster), cell('since', unseen('since '), parts.since), cell('delay', parts.delay));
+    cell('cause', parts.symptom, parts.fault), cell('cluster', parts.cluster), cell('since', unseen('since '), parts.since), cell('delay', parts.delay));
   parts.badge = parts.shape.parentNode;
   row.parts = parts;
   return row;
@@ -176,12 +176,12 @@ function fillRow({ parts }, item) {
 }
 
 // What is wrong and what is at fault: what is between them is for the workload's own page.
-function fillCause({ what, why }, item) {
+function fillCause({ symptom, fault }, item) {
   const [first, ...because] = item.silent ? [sentence(silence(item))] : causes(item);
-  setSaid(what, first || item.reason);
-  setSaid(why, because.length ? `← ${because.at(-1)}` : '');
-  why.hidden = !because.length;
-  what.title = why.title = plain([first, ...because].join(' ← ').slice(0, 1000));
+  setSaid(symptom, first || item.reason);
+  setSaid(fault, because.length ? `← ${because.at(-1)}` : '');
+  fault.hidden = !because.length;
+  symptom.title = fault.title = plain([first, ...because].join(' ← ').slice(0, 1000));
 }
 
 function fillDelay(element, item) {
