@@ -1,15 +1,11 @@
 package journal
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,6 +14,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
+
+	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
 // The directory, the seed and the first step of a process that writes until it is killed.
@@ -111,29 +109,11 @@ func TestKilledProcess(t *testing.T) {
 // of which the process said that it is on disk.
 func killWriter(t *testing.T, where string, after time.Duration) (synced int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), writerVariable+"="+where)
-	cmd.Stderr = os.Stderr
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	lines, err := process.KillSelf(t.Context(), writerVariable+"="+where, after)
+	if err != nil || lines[0] != "opened" {
+		t.Fatal(lines, err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	out := bufio.NewReader(pipe)
-	line, err := out.ReadString('\n')
-	<-time.After(after)
-	if killErr := cmd.Process.Kill(); err != nil || killErr != nil || line != "opened\n" {
-		t.Fatalf("the process said %q: %v, %v", line, err, killErr)
-	}
-	rest, err := io.ReadAll(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	lines := strings.Split(string(rest), "\n")
-	for _, line := range lines[:len(lines)-1] { // the last is not whole
+	for _, line := range lines[1:] {
 		if synced, err = strconv.Atoi(line); err != nil {
 			t.Fatal(err)
 		}

@@ -2,12 +2,10 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -273,58 +271,31 @@ func TestRandomBatchesLoseNothingAndKeepTheOrder(t *testing.T) {
 // randomBatches is randomUse with batches, of which some come back.
 func randomBatches(t *testing.T, seed uint64) {
 	t.Helper()
-	o := New(Config{}, nil)
-	l := &ledger{t: t, out: map[observe.Lane]string{}, sent: map[string]int{}, final: map[string]bool{}, rows: map[string]int64{}}
-	ctx, stop := context.WithTimeout(t.Context(), 24*time.Hour)
-	defer stop()
-	var producers, consumers sync.WaitGroup
-	for producer := range 6 {
-		producers.Go(func() { produce(o, rand.New(rand.NewPCG(seed, uint64(producer))), producer) })
-	}
 	largest := 0
-	for consumer := range 3 {
-		random := rand.New(rand.NewPCG(seed, 100+uint64(consumer)))
-		consumers.Go(func() {
-			for {
-				items, err := o.NextBatch(ctx, 1+random.IntN(20))
-				if err != nil {
-					if !errors.Is(err, ErrClosed) {
-						t.Error(err)
-					}
-					return
-				}
-				for _, item := range items {
-					l.begin(item)
-				}
-				time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
-				l.mu.Lock()
-				largest = max(largest, len(items))
-				l.mu.Unlock()
-				for _, item := range items {
-					if random.IntN(5) == 0 {
-						l.comeBack(o, item)
-					} else {
-						l.end(o, item, random.IntN(8))
-					}
-				}
-			}
-		})
-	}
-	producers.Wait()
-	o.Close()
-	consumers.Wait()
-	for key := range randomKeys {
-		if key := strconv.Itoa(key); !l.final[key] {
-			t.Errorf("the last version of %s was not accepted; version %d was sent", key, l.sent[key])
+	useAtRandom(t, seed, 3, func(ctx context.Context, o *Outbox, l *ledger, random *rand.Rand) error {
+		items, err := o.NextBatch(ctx, 1+random.IntN(20))
+		if err != nil {
+			return err
 		}
-	}
+		for _, item := range items {
+			l.begin(item)
+		}
+		time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
+		l.mu.Lock()
+		largest = max(largest, len(items))
+		l.mu.Unlock()
+		for _, item := range items {
+			if random.IntN(5) == 0 {
+				l.comeBack(o, item)
+			} else {
+				l.end(o, item, random.IntN(8))
+			}
+		}
+		return nil
+	})
 	if largest < 2 {
 		t.Errorf("the largest batch had %d", largest)
 	}
-	for key := range randomKeys {
-		o.Forget(observe.Key(strconv.Itoa(key)))
-	}
-	expectEmpty(t, o)
 }
 
 // comeBack returns an item.

@@ -85,6 +85,22 @@ func TestRandomUseLosesNothingAndKeepsTheOrder(t *testing.T) {
 
 func randomUse(t *testing.T, seed uint64) {
 	t.Helper()
+	useAtRandom(t, seed, 5, func(ctx context.Context, o *Outbox, l *ledger, random *rand.Rand) error {
+		item, err := o.Next(ctx)
+		if err != nil {
+			return err
+		}
+		l.begin(item)
+		time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+		l.end(o, item, random.IntN(8))
+		return nil
+	})
+}
+
+// useAtRandom lets six producers offer all versions, and so many consumers deliver what is next, each until that fails, which
+// it does once all is delivered.
+func useAtRandom(t *testing.T, seed uint64, many int, deliver func(context.Context, *Outbox, *ledger, *rand.Rand) error) {
+	t.Helper()
 	o := New(Config{}, nil)
 	l := &ledger{t: t, out: map[observe.Lane]string{}, sent: map[string]int{}, final: map[string]bool{}, rows: map[string]int64{}}
 	ctx, stop := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -93,20 +109,15 @@ func randomUse(t *testing.T, seed uint64) {
 	for producer := range 6 {
 		producers.Go(func() { produce(o, rand.New(rand.NewPCG(seed, uint64(producer))), producer) })
 	}
-	for consumer := range 5 {
+	for consumer := range many {
 		random := rand.New(rand.NewPCG(seed, 100+uint64(consumer)))
 		consumers.Go(func() {
-			for {
-				item, err := o.Next(ctx)
-				if err != nil {
-					if !errors.Is(err, ErrClosed) {
-						t.Error(err)
-					}
-					return
-				}
-				l.begin(item)
-				time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
-				l.end(o, item, random.IntN(8))
+			var err error
+			for err == nil {
+				err = deliver(ctx, o, l, random)
+			}
+			if !errors.Is(err, ErrClosed) {
+				t.Error(err)
 			}
 		})
 	}

@@ -1,20 +1,16 @@
 package store
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/threeport/threeport-agent/hack/postgres"
 	"github.com/threeport/threeport-agent/internal/controlplane"
 	"github.com/threeport/threeport-agent/internal/controlplane/server/store/databasetest"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
 // The database of a process that applies sets until it is killed, and the number of its first set.
@@ -107,29 +103,11 @@ func TestWhatIsAnsweredSurvivesTheProcess(t *testing.T) {
 // killApplier starts a process, kills it so long after its first answer, and returns the last set that it answered.
 func killApplier(t *testing.T, where string, after time.Duration) (answered int64) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), applierVariable+"="+where)
-	cmd.Stderr = os.Stderr
-	pipe, err := cmd.StdoutPipe()
+	lines, err := process.KillSelf(t.Context(), applierVariable+"="+where, after)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	out := bufio.NewReader(pipe)
-	first, err := out.ReadString('\n')
-	<-time.After(after)
-	if killErr := cmd.Process.Kill(); err != nil || killErr != nil {
-		t.Fatalf("the process said %q: %v, %v", first, err, killErr)
-	}
-	rest, err := io.ReadAll(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	lines := strings.Split(first+string(rest), "\n")
-	if _, err := fmt.Sscan(lines[len(lines)-2], &answered); err != nil { // the last is not whole
+	if _, err := fmt.Sscan(lines[len(lines)-1], &answered); err != nil {
 		t.Fatal(err)
 	}
 	return answered
