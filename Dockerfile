@@ -1,5 +1,5 @@
 # The agent's image. `make docker-build` builds it; VERSION is what `agent --version` prints. `make image` builds it
-# without Docker: it reads the last stage with package hack/image, which understands little more than what is there.
+# without Docker, from what is copied here: package hack/image understands little more than what is there.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH
@@ -10,10 +10,11 @@ RUN go mod download
 COPY Makefile ./
 COPY api api
 COPY cmd cmd
+COPY config/health config/health
 COPY internal internal
 RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build WHAT=./cmd/agent BIN=/out VERSION="$VERSION"
 
-FROM scratch
+FROM scratch AS agent
 COPY --from=build /out/agent /agent
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 USER 65532:65532

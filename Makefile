@@ -110,7 +110,7 @@ docker-build: ## Build the agent's container image as IMG
 .PHONY: image
 image: ## Build the agent's image as bin/agent-image.tar, without Docker; `docker load` takes it
 	@$(GOBUILD) -o bin/image ./hack/cmd/image
-	@exec bin/image --ref $(IMG) $(ARGS)
+	@VERSION='$(VERSION)' exec bin/image --ref $(IMG) $(ARGS)
 
 .PHONY: clean
 clean: ## Remove what was built here; the control plane's binaries in the user's cache stay

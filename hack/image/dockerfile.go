@@ -14,28 +14,36 @@ import (
 // understood is the end of an error about what is not.
 const understood = `understood are FROM scratch, COPY --from=STAGE /SOURCE /DESTINATION of one file, USER UID[:GID], and ENTRYPOINT ["PROGRAM", …]`
 
-// FromDockerfile reads the last stage of a Dockerfile. The caller's function says which file of this machine stands
-// for one of an earlier stage, by its path there; it need not exist yet. Earlier stages are not looked at, but for
-// their names.
+// FromDockerfile reads a target of a Dockerfile, which is a stage by its name, or the last one. The caller's function says
+// which file of this machine stands for one of an earlier stage, by its path there; it need not exist yet. Other stages
+// are not looked at, but for their names.
 //
-// The last stage has to be FROM scratch, and may have COPY from an earlier stage, USER and ENTRYPOINT. Whatever else
+// A target has to be FROM scratch, and may have COPY from an earlier stage, USER and ENTRYPOINT. Whatever else
 // is there, is an error with its line: an image that silently differs from Docker's is worse than none. For so
 // little there is a parser here. BuildKit's own would move the versions of modules that the agent is linked
 // with (17 of them when it was tried, v0.34), because tools and agent share a go.mod.
-func FromDockerfile(path string, resolve func(stagePath string) (string, error)) (Spec, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the caller names the file
+func FromDockerfile(path, target string, resolve func(stagePath string) (string, error)) (Spec, error) {
+	instructions, err := parseFile(path)
 	if err != nil {
-		return Spec{}, fmt.Errorf("read Dockerfile: %w", err)
+		return Spec{}, err
 	}
-	instructions, err := parse(string(text))
-	if err != nil {
-		return Spec{}, fmt.Errorf("%s:%w", path, err)
-	}
-	spec, err := lastStage(instructions, resolve)
+	spec, err := readTarget(instructions, target, resolve)
 	if err != nil {
 		return Spec{}, fmt.Errorf("%s:%w", path, err)
 	}
 	return spec, nil
+}
+
+func parseFile(path string) ([]instruction, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // the caller names the file
+	if err != nil {
+		return nil, fmt.Errorf("read Dockerfile: %w", err)
+	}
+	instructions, err := parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", path, err)
+	}
+	return instructions, nil
 }
 
 // instruction is one of a Dockerfile, with its continued lines joined.
@@ -96,31 +104,21 @@ func parse(text string) ([]instruction, error) {
 	return all, nil
 }
 
-// lastStage carries out the instructions of the last stage.
-func lastStage(all []instruction, resolve func(string) (string, error)) (Spec, error) {
-	var stages []string // the names of those before the last
-	first := -1         // the last FROM
-	for n, i := range all {
-		if i.name != "FROM" {
-			continue
-		}
-		if first >= 0 {
-			stages = append(stages, stageName(all[first]))
-		}
-		first = n
+// readTarget carries out the instructions of a target.
+func readTarget(all []instruction, target string, resolve func(string) (string, error)) (Spec, error) {
+	stage, earlier, err := findStage(all, target)
+	if err != nil {
+		return Spec{}, err
 	}
-	if first < 0 {
-		return Spec{}, fmt.Errorf("1: there is no FROM; %s", understood)
-	}
-	if !fromScratch.MatchString(all[first].args) {
-		return Spec{}, all[first].errorf("the last stage is not understood; %s", understood)
+	if !fromScratch.MatchString(stage[0].args) {
+		return Spec{}, stage[0].errorf("this stage is not understood; %s", understood)
 	}
 	spec := Spec{Files: map[string]string{}}
-	for _, i := range all[first+1:] {
+	for _, i := range stage[1:] {
 		var err error
 		switch i.name {
 		case "COPY":
-			err = i.copyTo(spec.Files, stages, resolve)
+			err = i.copyTo(spec.Files, earlier, resolve)
 		case "USER":
 			spec.User, err = i.user()
 		case "ENTRYPOINT":
@@ -133,6 +131,33 @@ func lastStage(all []instruction, resolve func(string) (string, error)) (Spec, e
 		}
 	}
 	return spec, nil
+}
+
+// findStage returns the instructions of a stage, which begin with its FROM, and the names of the stages before it. Without
+// a name it is the last one.
+func findStage(all []instruction, name string) (stage []instruction, earlier []string, err error) {
+	var names []string
+	var begins []int
+	for n, i := range all {
+		if i.name == "FROM" {
+			names, begins = append(names, stageName(i)), append(begins, n)
+		}
+	}
+	if len(begins) == 0 {
+		return nil, nil, fmt.Errorf("1: there is no FROM; %s", understood)
+	}
+	found := len(names) - 1
+	if name != "" {
+		found = slices.IndexFunc(names, func(s string) bool { return strings.EqualFold(s, name) })
+	}
+	if found < 0 {
+		return nil, nil, fmt.Errorf("1: there is no stage %q; there are %q", name, names)
+	}
+	stage = all[begins[found]:]
+	if found+1 < len(begins) {
+		stage = all[begins[found]:begins[found+1]]
+	}
+	return stage, names[:found], nil
 }
 
 var fromScratch = regexp.MustCompile(`^scratch(\s+(?i:AS)\s+\S+)?$`)

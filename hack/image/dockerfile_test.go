@@ -56,8 +56,26 @@ func TestDockerfileIsUnderstood(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "Dockerfile")
 		write(t, path, tc.text, 0o600)
-		if got, err := FromDockerfile(path, here); err != nil || !reflect.DeepEqual(got, tc.want) {
+		if got, err := FromDockerfile(path, "", here); err != nil || !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: got %+v, %v, want %+v", tc.reason, got, err, tc.want)
+		}
+	}
+}
+
+func TestTargetOfDockerfile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "Dockerfile")
+	write(t, path, "FROM golang AS build\nRUN a\nFROM scratch AS one\nUSER 1\nFROM scratch AS Two\nUSER 2\nFROM scratch\nUSER 3\n", 0o600)
+	for target, user := range map[string]string{"one": "1", "two": "2", "": "3"} {
+		if got, err := FromDockerfile(path, target, here); err != nil || got.User != user {
+			t.Errorf("target %q: got %+v, %v, want the user %s", target, got, err, user)
+		}
+	}
+	for target, want := range map[string]string{
+		"build": "Dockerfile:1: FROM golang AS build: this stage is not understood",
+		"three": `Dockerfile:1: there is no stage "three"`,
+	} {
+		if _, err := FromDockerfile(path, target, here); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("target %q: got %v, want %q", target, err, want)
 		}
 	}
 }
@@ -97,7 +115,7 @@ func TestDockerfileIsRefused(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "Dockerfile")
 		write(t, path, tc.text, 0o600)
-		_, err := FromDockerfile(path, func(stagePath string) (string, error) {
+		_, err := FromDockerfile(path, "", func(stagePath string) (string, error) {
 			if stagePath == "/unknown" {
 				return "", errors.New("what is this")
 			}

@@ -1,5 +1,5 @@
 // Package image makes container images without Docker and without a registry: [Archive] writes one from files of
-// this machine, [Agent] builds the agent's, as the Dockerfile says. It serves `make image` and the tests.
+// this machine, [Target] builds one of the project's, as the Dockerfile says. It serves `make image` and the tests.
 package image
 
 import (

@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q: there are only flags, see --help", flags.Arg(0))
 	}
-	if err := image.Agent(ctx, ".", *output, *ref); err != nil {
+	if err := image.Target(ctx, ".", "agent", *output, *ref); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "%s is the image %s for linux/%s: docker load --input %s\n", *output, *ref, runtime.GOARCH, *output)

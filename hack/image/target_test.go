@@ -19,29 +19,45 @@ import (
 // root is that of the source tree.
 var root = filepath.Join("..", "..")
 
+// targets are those of the project's Dockerfile.
+var targets = []string{"agent"}
+
 func TestTheProjectsDockerfile(t *testing.T) {
-	got, err := FromDockerfile(filepath.Join(root, "Dockerfile"), here)
-	want := Spec{
-		Files:      map[string]string{"/agent": "/here" + builtAgent, authorities: "/here" + authorities},
-		User:       "65532:65532",
-		Entrypoint: []string{"/agent"},
+	for _, target := range targets {
+		got, err := FromDockerfile(filepath.Join(root, "Dockerfile"), target, here)
+		want := Spec{
+			Files:      map[string]string{"/" + target: "/here" + built + target, authorities: "/here" + authorities},
+			User:       "65532:65532",
+			Entrypoint: []string{"/" + target},
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", target, got, err, want)
+		}
 	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	byDefault, err := FromDockerfile(filepath.Join(root, "Dockerfile"), "", here)
+	if err != nil || !slices.Equal(byDefault.Entrypoint, []string{"/agent"}) {
+		t.Errorf("without a target Docker builds %+v, %v, want the agent", byDefault, err)
 	}
 }
 
-func TestAgent(t *testing.T) {
+func TestTargets(t *testing.T) {
 	t.Setenv("VERSION", "v0-test") // as Docker's build has it
-	path := filepath.Join(t.TempDir(), "agent.tar")
-	if err := Agent(t.Context(), root, path, "localhost/agent:test"); err != nil {
+	for _, target := range targets {
+		t.Run(target, func(t *testing.T) { testTarget(t, target) })
+	}
+}
+
+func testTarget(t *testing.T, target string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "image.tar")
+	if err := Target(t.Context(), root, target, path, "localhost/target:test"); err != nil {
 		t.Fatal(err)
 	}
-	img, config := read(t, path, "localhost/agent:test")
+	img, config := read(t, path, "localhost/target:test")
 	if config.OS != "linux" || config.Architecture != runtime.GOARCH {
 		t.Errorf("the image is for %s/%s", config.OS, config.Architecture)
 	}
-	if want := (v1.Config{User: "65532:65532", Entrypoint: []string{"/agent"}}); !reflect.DeepEqual(config.Config, want) {
+	if want := (v1.Config{User: "65532:65532", Entrypoint: []string{"/" + target}}); !reflect.DeepEqual(config.Config, want) {
 		t.Errorf("config %+v, want %+v", config.Config, want)
 	}
 	trusted, err := os.ReadFile(authorities)
@@ -52,7 +68,7 @@ func TestAgent(t *testing.T) {
 	binary := layer[0].Content
 	layer[0].Content = ""
 	want := []entry{
-		{Name: "agent", Mode: 0o555},
+		{Name: target, Mode: 0o555},
 		{Name: "etc/", Mode: 0o755},
 		{Name: "etc/ssl/", Mode: 0o755},
 		{Name: "etc/ssl/certs/", Mode: 0o755},
@@ -61,7 +77,7 @@ func TestAgent(t *testing.T) {
 	if !slices.Equal(layer, want) {
 		t.Errorf("the layer has other files, modes or contents than the Dockerfile says")
 	}
-	program := filepath.Join(t.TempDir(), "agent")
+	program := filepath.Join(t.TempDir(), target)
 	write(t, program, binary, 0o700)
 	for _, tc := range []struct{ reason, want string }{
 		{"released without cgo, so that it needs no library", "CGO_ENABLED=0"},
@@ -73,16 +89,23 @@ func TestAgent(t *testing.T) {
 		}
 	}
 	if out, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "v0-test") {
-		t.Errorf("the agent's version: %v\n%s", err, out)
+		t.Errorf("the version: %v\n%s", err, out)
 	}
 }
 
-func TestAgentTellsWhatMakeSays(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "Dockerfile"), "FROM scratch\n", 0o600)
-	write(t, filepath.Join(dir, "Makefile"), "build:\n\t@echo no way >&2; exit 3\n", 0o600)
+// tree writes a source tree whose `make build` has a recipe.
+func tree(t *testing.T, recipe string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	write(t, filepath.Join(root, "Dockerfile"), "FROM golang AS build\nCOPY Makefile ./\nFROM scratch AS agent\n", 0o600)
+	write(t, filepath.Join(root, "Makefile"), "build:\n\t"+recipe+"\n", 0o600)
+	return root
+}
+
+func TestTargetTellsWhatMakeSays(t *testing.T) {
+	dir := tree(t, "@echo no way >&2; exit 3")
 	path := filepath.Join(dir, "agent.tar")
-	err := Agent(t.Context(), dir, path, "localhost/agent:test")
+	err := Target(t.Context(), dir, "agent", path, "localhost/agent:test")
 	if err == nil || !strings.Contains(err.Error(), "no way") || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v, want what make said, and where", err)
 	}
@@ -91,18 +114,16 @@ func TestAgentTellsWhatMakeSays(t *testing.T) {
 	}
 }
 
-func TestAgentIsCancelled(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "Dockerfile"), "FROM scratch\n", 0o600)
+func TestTargetIsCancelled(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
 	// The recipe's child is what has to be told, as go is: make would wait for it.
-	write(t, filepath.Join(dir, "Makefile"), "build:\n\t@read line < fifo\n", 0o600)
-	fifo := filepath.Join(dir, "fifo")
+	dir := tree(t, "@read line < "+fifo)
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Agent(ctx, dir, filepath.Join(dir, "agent.tar"), "localhost/agent:test") }()
+	go func() { ended <- Target(ctx, dir, "agent", filepath.Join(dir, "agent.tar"), "localhost/agent:test") }()
 	// This waits for somebody who reads, which is the recipe.
 	pipe, err := os.OpenFile(fifo, os.O_WRONLY, 0)
 	if err != nil {
@@ -116,10 +137,10 @@ func TestAgentIsCancelled(t *testing.T) {
 }
 
 func TestUnknownFileOfTheBuildStage(t *testing.T) {
-	if _, err := onThisMachine("/out/other", "/x"); err == nil || !strings.Contains(err.Error(), builtAgent) {
+	if _, err := onThisMachine("/out/other", "agent", "/x"); err == nil || !strings.Contains(err.Error(), "/out/agent") {
 		t.Errorf("got %v, want what is known", err)
 	}
-	if got, err := onThisMachine(builtAgent, "/x"); err != nil || got != "/x/agent" {
+	if got, err := onThisMachine("/out/agent", "agent", "/x"); err != nil || got != "/x/agent" {
 		t.Errorf("got %s, %v", got, err)
 	}
 }
