@@ -1,5 +1,6 @@
-# The agent's image. `make docker-build` builds it; VERSION is what `agent --version` prints. `make image` builds it
-# without Docker, from what is copied here: package hack/image understands little more than what is there.
+# The images of the agent and, with --target=controlplane, of the control-plane API. `make docker-build` builds them;
+# VERSION is what --version prints. `make image` builds them without Docker, from what is copied here: package hack/image
+# understands little more than what is there.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH
@@ -12,8 +13,15 @@ COPY api api
 COPY cmd cmd
 COPY config/health config/health
 COPY internal internal
-RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build WHAT=./cmd/agent BIN=/out VERSION="$VERSION"
+RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build WHAT='./cmd/agent ./cmd/controlplane' BIN=/out VERSION="$VERSION"
 
+FROM scratch AS controlplane
+COPY --from=build /out/controlplane /controlplane
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+USER 65532:65532
+ENTRYPOINT ["/controlplane"]
+
+# The last one is what is built without a target.
 FROM scratch AS agent
 COPY --from=build /out/agent /agent
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

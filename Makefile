@@ -1,11 +1,12 @@
-# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, IMG, CONFIG and VERSION may be set; ARGS are the
+# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, TARGET, IMG, CONFIG and VERSION may be set; ARGS are the
 # flags of what a target runs, as in `make cluster ARGS='--nodes 5'`. NODE=real gives `make cluster` and `make demo` a
 # node that runs containers (Linux, root; `make node-packages`).
 
 GO      ?= go
 KUBECTL ?= kubectl
 DOCKER  ?= docker
-IMG     ?= threeport-agent:latest
+TARGET  ?= agent
+IMG     ?= threeport-$(TARGET):latest
 CONFIG  ?= config/default
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 ARGS    ?=
@@ -104,13 +105,13 @@ build: ## Build the binaries into bin/
 	CGO_ENABLED=0 $(GOBUILD) -ldflags '-s -w -X github.com/threeport/threeport-agent/internal/version.release=$(VERSION)' -o '$(BIN)/' $(WHAT)
 
 .PHONY: docker-build
-docker-build: ## Build the agent's container image as IMG
-	$(DOCKER) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+docker-build: ## Build the agent's container image as IMG; TARGET=controlplane for the control-plane API's
+	$(DOCKER) build --target $(TARGET) --build-arg VERSION=$(VERSION) -t $(IMG) .
 
 .PHONY: image
-image: ## Build the agent's image as bin/agent-image.tar, without Docker; `docker load` takes it
+image: ## Build the same as bin/agent-image.tar, without Docker; `docker load` takes it; TARGET=controlplane
 	@$(GOBUILD) -o bin/image ./hack/cmd/image
-	@VERSION='$(VERSION)' exec bin/image --ref $(IMG) $(ARGS)
+	@VERSION='$(VERSION)' exec bin/image --target $(TARGET) --ref $(IMG) $(ARGS)
 
 .PHONY: clean
 clean: ## Remove what was built here; the control plane's binaries in the user's cache stay

@@ -20,7 +20,7 @@ import (
 var root = filepath.Join("..", "..")
 
 // targets are those of the project's Dockerfile.
-var targets = []string{"agent"}
+var targets = []string{"agent", "controlplane"}
 
 func TestTheProjectsDockerfile(t *testing.T) {
 	for _, target := range targets {

@@ -1,8 +1,9 @@
-// Command image builds the agent's container image, without Docker. It is what `make image` runs, in the root of the
+// Command image builds a container image of the project's, without Docker. It is what `make image` runs, in the root of the
 // source tree; see package hack/image.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -28,17 +29,20 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
-	output := flags.String("output", "bin/agent-image.tar", "`file` to write the image to")
-	ref := flags.String("ref", "threeport-agent:latest", "`name` of the image, as NAME[:TAG]")
+	target := flags.String("target", "agent", "which `target` of the Dockerfile to build: agent or controlplane")
+	output := flags.String("output", "", "`file` to write the image to (default bin/TARGET-image.tar)")
+	ref := flags.String("ref", "", "`name` of the image, as NAME[:TAG] (default threeport-TARGET:latest)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q: there are only flags, see --help", flags.Arg(0))
 	}
-	if err := image.Target(ctx, ".", "agent", *output, *ref); err != nil {
+	archive := cmp.Or(*output, "bin/"+*target+"-image.tar")
+	name := cmp.Or(*ref, "threeport-"+*target+":latest")
+	if err := image.Target(ctx, ".", *target, archive, name); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s is the image %s for linux/%s: docker load --input %s\n", *output, *ref, runtime.GOARCH, *output)
+	_, err := fmt.Fprintf(out, "%s is the image %s for linux/%s: docker load --input %s\n", archive, name, runtime.GOARCH, archive)
 	return err
 }
