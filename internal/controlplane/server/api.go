@@ -29,8 +29,8 @@ func (s *Server) everything(v0 http.Handler, onStop func(func()) func() bool) (h
 	}
 	routes.add(http.MethodGet, "/openapi.json", serveDocument(body))
 	routes.add(http.MethodGet, "/metrics", counted.handler().ServeHTTP)
-	routes.add(http.MethodGet, "/healthz", s.alive)
-	routes.add(http.MethodGet, "/readyz", s.alive)
+	routes.add(http.MethodGet, "/healthz", alive)
+	routes.add(http.MethodGet, "/readyz", s.ready)
 
 	mux := http.NewServeMux()
 	routes.mount(mux)
@@ -86,8 +86,12 @@ func mountPage(mux *http.ServeMux) error {
 	return nil
 }
 
-// alive answers whether the server can do its work, which needs the database.
-func (s *Server) alive(w http.ResponseWriter, req *http.Request) {
+// alive answers that the server serves, whatever becomes of its database: who restarts what is not alive would only make the
+// database's outage longer.
+func alive(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+
+// ready answers whether the server can do its work, which needs the database.
+func (s *Server) ready(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := context.WithTimeout(req.Context(), readyTimeout)
 	defer cancel()
 	if err := s.store.Ping(ctx); err != nil {

@@ -105,6 +105,26 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+func TestAliveAndReadyWithoutDatabase(t *testing.T) {
+	s, err := New(t.Context(), plain(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
+		answer := httptest.NewRecorder()
+		s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+		if answer.Code != want {
+			t.Errorf("%s: %d, want %d: %s", path, answer.Code, want, answer.Body)
+		}
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // HEAD is answered as GET is, without the body. A stream ends with its headers: on one connection, the next request would
 // wait for it.
 func TestHeadIsGetWithoutBody(t *testing.T) {
