@@ -7,7 +7,6 @@ KUBECTL ?= kubectl
 DOCKER  ?= docker
 TARGET  ?= agent
 IMG     ?= threeport-$(TARGET):latest
-CONFIG  ?= config/default
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 ARGS    ?=
 NODE    ?= fake
@@ -61,7 +60,7 @@ UNIT_TESTS    = $$($(GO) list ./... | grep -v -e /threeport-agent/hack/ -e /thre
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z][a-z0-9-]*:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z][a-z0-9-]*:.*## / {printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Show the agent at work on a local control plane; NODE=real, ARGS=--once to end by itself
@@ -210,5 +209,11 @@ install: ## Install the CRD into kubectl's current cluster
 	$(KUBECTL) apply --server-side -k config/crd
 
 .PHONY: deploy
+deploy: CONFIG ?= config/default
 deploy: ## Install the agent there, with the CRD; CONFIG= is an overlay of config/default
+	$(KUBECTL) apply --server-side -k $(CONFIG)
+
+.PHONY: deploy-controlplane
+deploy-controlplane: CONFIG ?= config/controlplane
+deploy-controlplane: ## Install the control-plane API there; CONFIG=config/controlplane-postgres, or an overlay of one of both
 	$(KUBECTL) apply --server-side -k $(CONFIG)

@@ -116,10 +116,10 @@ func installRefusal(err error, want []string) error {
 func TestInstallationIsAccepted(t *testing.T) {
 	target := newInstallTarget(t)
 	// What the rest needs to be there, even in a dry run.
-	target.run("apply", "--server-side", "-f", "config/manager/namespace.yaml")
+	target.run("apply", "--server-side", "-f", "config/manager/namespace.yaml", "-f", "config/controlplane/namespace.yaml")
 	target.installCRD()
 
-	for _, config := range []string{"config/default", "config/samples"} {
+	for _, config := range []string{"config/default", "config/samples", "config/controlplane", "config/controlplane-postgres"} {
 		objects := strings.Count("\n"+target.run("kustomize", config), "\nkind: ")
 		applied := target.run("apply", "--server-side", "--dry-run=server", "-k", config)
 		if got := strings.Count(applied, "serverside-applied (server dry run)"); got != objects || objects == 0 {
