@@ -32,8 +32,13 @@ func main() {
 
 // run is the command: it returns its exit code when ctx ends or it cannot go on.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == "token" {
-		return runToken(ctx, args[1:], stdout, stderr)
+	if len(args) > 0 {
+		switch args[0] {
+		case "token":
+			return runToken(ctx, args[1:], stdout, stderr)
+		case "backup":
+			return runBackup(ctx, args[1:], stdout, stderr)
+		}
 	}
 	o := newOptions(stderr)
 	switch err := o.flags.Parse(args); {
@@ -47,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if o.flags.NArg() > 0 {
-		complain(stderr, fmt.Errorf("unexpected argument %q: there are only flags, and the command token; see --help", o.flags.Arg(0)))
+		complain(stderr, fmt.Errorf("unexpected argument %q: there are only flags, and the commands token and backup; see --help", o.flags.Arg(0)))
 		return exitUsage
 	}
 	config, err := o.complete()

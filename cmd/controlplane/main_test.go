@@ -50,6 +50,10 @@ func TestRunRefuses(t *testing.T) {
 		{"bad role", []string{"--certificate-role=owner"}, 2, "accepted are agent, viewer and admin"},
 		{"role of nobody", []string{"--certificate-role=agent"}, 2, "accepted are viewer and admin"},
 		{"no certificate", []string{"--cert-file=/nowhere/tls.crt", "--database=sqlite::memory:"}, 1, "--auth-enabled=false"},
+		{"backup of PostgreSQL", []string{"backup", "--database=postgres://user:hunter2@host/db"}, 1, "pg_dump"},
+		{"backup of memory", []string{"backup", "--database=sqlite::memory:"}, 1, "name the server's own"},
+		{"backup of nothing", []string{"backup", "--database=sqlite:/nowhere/rows.db"}, 1, "there is no such file"},
+		{"backup to a file", []string{"backup", "rows.db"}, 2, "is written to stdout"},
 		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, "/nowhere/rows.db"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -153,6 +157,35 @@ func TestToken(t *testing.T) {
 	token(2, "list", "--database=mysql:x")
 	if _, said := token(1, "list", "--database=sqlite:/nowhere/rows.db"); !strings.Contains(said, "/nowhere/rows.db") {
 		t.Errorf("said %s", said)
+	}
+}
+
+// TestBackup copies a database that is in use: what was written last is in its log only.
+func TestBackup(t *testing.T) {
+	dir := t.TempDir()
+	address := "sqlite:" + filepath.Join(dir, "rows.db")
+	used, err := store.Open(t.Context(), store.Config{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer used.Close() //nolint:errcheck // its file is in the test's folder
+	var backup, said bytes.Buffer
+	for _, args := range [][]string{{"token", "create", "--role=viewer", "--name=kept"}, {"backup"}} {
+		backup.Reset()
+		if code := run(t.Context(), append(args, "--database="+address), &backup, &said); code != 0 {
+			t.Fatalf("%q: exit code %d: %s", args, code, said.String())
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "backup-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+	restored := filepath.Join(t.TempDir(), "rows.db")
+	if err := os.WriteFile(restored, backup.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var list bytes.Buffer
+	if code := run(t.Context(), []string{"token", "list", "--database=sqlite:" + restored}, &list, &said); code != 0 || !strings.Contains(list.String(), "kept") {
+		t.Errorf("exit code %d, the backup has %s, %s", code, list.String(), said.String())
 	}
 }
 

@@ -31,7 +31,7 @@ func newOptions(stderr io.Writer) *options {
 	o.flags = flag.NewFlagSet("controlplane", flag.ContinueOnError)
 	o.flags.SetOutput(stderr)
 	o.flags.Usage = func() {
-		_, _ = io.WriteString(stderr, "usage: controlplane [flags]\n       controlplane token create|list|revoke [flags]\n\n")
+		_, _ = io.WriteString(stderr, "usage: controlplane [flags]\n       controlplane token create|list|revoke [flags]\n       controlplane backup [flags] > FILE\n\n")
 		o.flags.PrintDefaults()
 	}
 	o.database.register(o.flags)
