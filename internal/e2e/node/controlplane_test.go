@@ -1,0 +1,154 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/hack/image"
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/e2e/operator"
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+)
+
+// What config/controlplane calls things, and the overlay for this cluster.
+const (
+	planeNamespace  = "threeport-control-plane"
+	planeDeployment = "deployment/threeport-controlplane"
+	planeOverlay    = "internal/e2e/node/controlplane"
+)
+
+// adminToken is how a token is written, see docs/access.md; with it comes that it is shown this once.
+var adminToken = regexp.MustCompile(`tp_d[0-9A-Za-z]{43}`)
+
+// plane is the control-plane API as it is installed in the cluster, and a viewer's certificate for it.
+type plane struct {
+	*world
+	client *http.Client
+	url    string
+}
+
+// TestControlPlaneInCluster installs the control-plane API as docs/control-plane.md says, and replaces its pod: what it was
+// told stays.
+func TestControlPlaneInCluster(t *testing.T) {
+	p := plane{world: newWorld(t)}
+	p.install()
+	token := adminToken.FindString(p.inside("token", "create", "--role=admin", "--name=first"))
+	p.reach()
+	if code, answer := p.call(http.MethodPost, "/v0/workload-instances", token, `{"Name":"kept"}`); code != http.StatusCreated {
+		t.Fatalf("the administrator's workload: %d %s", code, answer)
+	}
+	p.expectBoard("kept")
+	if code, answer := p.call(http.MethodGet, "/", "", ""); code != http.StatusOK || !strings.Contains(answer, "<!doctype html>") {
+		t.Errorf("the page: %d %s", code, answer)
+	}
+	if code, answer := p.call(http.MethodPost, "/v0/workload-instances", "", `{"Name":"other"}`); code != http.StatusForbidden {
+		t.Errorf("a viewer's workload: %d %s", code, answer)
+	}
+
+	if backup := p.inside("backup"); !strings.HasPrefix(backup, "SQLite format 3\x00") {
+		t.Errorf("a backup of %d bytes is no database: %.100q", len(backup), backup)
+	}
+	p.kubectl("rollout", "restart", "-n", planeNamespace, planeDeployment)
+	p.awaitPlane()
+	p.reach()
+	p.expectBoard("kept")
+}
+
+// install does what an administrator does, but for the volume: its folder is root's, as a disk is that was just formatted.
+func (p *plane) install() {
+	p.Helper()
+	dir := p.TempDir()
+	archive := filepath.Join(dir, "controlplane-image.tar")
+	p.must(image.Target(p.ctx, root, "controlplane", archive, "localhost/threeport-controlplane:local"))
+	p.must(shared.cluster.LoadImage(p.ctx, archive))
+	folder, err := shared.cluster.NodeFile("/var/lib/threeport-controlplane")
+	p.must(err)
+	p.must(os.Mkdir(folder, 0o755))
+
+	credentials, err := operator.NewCredentials(dir)
+	p.must(err)
+	p.client, err = credentials.Client("jane")
+	p.must(err)
+	p.Cleanup(func() {
+		_, err := shared.operator.Kubectl(context.WithoutCancel(p.ctx), "delete", "--ignore-not-found", "-k", filepath.Join(root, planeOverlay))
+		p.must(err)
+	})
+	p.kubectl("apply", "--server-side", "-f", filepath.Join(root, "config/controlplane/namespace.yaml"))
+	p.kubectl("create", "secret", "tls", "threeport-controlplane-cert", "-n", planeNamespace,
+		"--cert="+filepath.Join(dir, "api.crt"), "--key="+filepath.Join(dir, "api.key"))
+	p.kubectl("create", "secret", "generic", "threeport-controlplane-ca", "-n", planeNamespace,
+		"--from-file=tls.crt="+filepath.Join(dir, "api-ca.crt"))
+	p.kubectl("apply", "--server-side", "-k", filepath.Join(root, planeOverlay))
+	p.awaitPlane()
+}
+
+// inside runs one of the program's commands in its container, and returns what it prints.
+func (p *plane) inside(command ...string) string {
+	p.Helper()
+	return p.kubectl(append([]string{"exec", "-n", planeNamespace, planeDeployment, "--", "/controlplane"}, command...)...)
+}
+
+// awaitPlane waits for a rollout, and tells what there is if it does not come about.
+func (p *plane) awaitPlane() {
+	p.Helper()
+	if _, err := shared.operator.Kubectl(p.ctx, "rollout", "status", "-n", planeNamespace, planeDeployment, "--timeout="+patience.String()); err != nil {
+		why, _ := shared.operator.Kubectl(p.ctx, "get", "pods,pvc,events", "-n", planeNamespace, "-o", "wide")
+		logs, _ := shared.operator.Kubectl(p.ctx, "logs", planeDeployment, "-n", planeNamespace, "--tail=20")
+		p.Fatalf("expected the control-plane API to be ready: %v\n%s\n%s", err, why, logs)
+	}
+}
+
+// reach makes the API's pod reachable from here until the test ends.
+func (p *plane) reach() {
+	p.Helper()
+	binaries, err := cluster.FindBinaries(p.ctx, nil, cluster.Kubectl)
+	p.must(err)
+	forward, err := process.Start(binaries[cluster.Kubectl], []string{"KUBECONFIG=" + shared.cluster.Kubeconfig()},
+		[]string{"port-forward", "-n", planeNamespace, planeDeployment, "--address=127.0.0.1", ":https"})
+	p.must(err)
+	p.Cleanup(forward.Kill)
+	const said = "Forwarding from "
+	line, err := forward.WaitFor(p.ctx, said)
+	p.must(err)
+	_, rest, _ := strings.Cut(line, said)
+	address, _, _ := strings.Cut(rest, " ")
+	p.url = "https://" + address
+}
+
+// expectBoard expects one workload on the board, by its name.
+func (p *plane) expectBoard(name string) {
+	p.Helper()
+	code, answer := p.call(http.MethodGet, "/v0/workloads", "", "")
+	var board controlplane.List[controlplane.Workload]
+	if err := json.Unmarshal([]byte(answer), &board); err != nil || code != http.StatusOK {
+		p.Fatalf("the board: %d %s", code, answer)
+	}
+	if board.Total != 1 || len(board.Items) != 1 || board.Items[0].Name != name {
+		p.Errorf("the board shows %s, expected %s", answer, name)
+	}
+}
+
+// call sends a request, with a token if there is one, and returns code and body of the answer.
+func (p *plane) call(method, path, token, body string) (code int, answer string) {
+	p.Helper()
+	req, err := http.NewRequestWithContext(p.ctx, method, p.url+path, strings.NewReader(body))
+	p.must(err)
+	req.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := p.client.Do(req)
+	p.must(err)
+	defer resp.Body.Close() //nolint:errcheck // it is only read
+	raw, err := io.ReadAll(resp.Body)
+	p.must(err)
+	return resp.StatusCode, string(raw)
+}
