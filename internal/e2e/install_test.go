@@ -119,7 +119,9 @@ func TestInstallationIsAccepted(t *testing.T) {
 	target.run("apply", "--server-side", "-f", "config/manager/namespace.yaml", "-f", "config/controlplane/namespace.yaml")
 	target.installCRD()
 
-	for _, config := range []string{"config/default", "config/samples", "config/controlplane", "config/controlplane-postgres"} {
+	for _, config := range []string{
+		"config/default", "config/samples", "config/controlplane", "config/controlplane-postgres", "internal/e2e/testdata/agent-token",
+	} {
 		objects := strings.Count("\n"+target.run("kustomize", config), "\nkind: ")
 		applied := target.run("apply", "--server-side", "--dry-run=server", "-k", config)
 		if got := strings.Count(applied, "serverside-applied (server dry run)"); got != objects || objects == 0 {
