@@ -128,9 +128,9 @@ func (r *replicas) kills(random *rand.Rand) []func() {
 }
 
 // lookAt makes the test itself ask one of the replicas from now on.
-func (r *replicas) lookAt(url string) {
-	r.api = upstream.API{URL: url}
-	r.upstream.API = r.api
+func (w *world) lookAt(url string) {
+	w.api = upstream.API{URL: url}
+	w.upstream.API = w.api
 }
 
 // expectEachServes expects that each of the members takes reports while the other is away.

@@ -1,0 +1,44 @@
+package faults
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
+)
+
+// The control plane's database is replaced by a backup that was made while it ran: the agent goes on, and its audit tells
+// again what is not in there.
+func TestRestoredBackup(t *testing.T) {
+	t.Parallel()
+	w := newWorldWithoutControlPlane(t, takeCluster(t), inSets)
+	control, url := w.startAnotherControlPlane()
+	w.begin(url)
+	w.start("--resync-interval=5s")
+	d := w.deploy("web", configMap("kept"), configMap("changed"), configMap("deleted"), deployment)
+	w.happen(w.get(d.Objects[0]), "before")
+	w.agree(patience)
+	var backup bytes.Buffer
+	w.must(store.Backup(w.ctx, w.database, &backup))
+
+	w.change(d.Objects[1])
+	w.happen(w.get(d.Objects[1]), "after")
+	w.remove(d.Objects[2])
+	w.agree(patience)
+
+	w.proxy.lead(url, false)
+	w.must(control.Stop(patience))
+	file := strings.TrimPrefix(w.database, "sqlite:")
+	old, err := filepath.Glob(file + "*")
+	w.must(err)
+	for _, name := range old {
+		w.must(os.Remove(name))
+	}
+	w.must(os.WriteFile(file, backup.Bytes(), 0o600))
+	_, url = w.startAnotherControlPlane()
+	w.lookAt(url)
+	w.agree(patience)
+}
