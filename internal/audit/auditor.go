@@ -39,6 +39,7 @@ type ControlPlane interface {
 	GetWorkloadResourceInstance(ctx context.Context, id int64) (controlplane.WorkloadResourceInstance, error)
 	GetWorkloadInstance(ctx context.Context, id int64) (controlplane.WorkloadInstance, error)
 	GetHelmWorkloadInstance(ctx context.Context, id int64) (controlplane.HelmWorkloadInstance, error)
+	EventsKeptAfter(ctx context.Context, instance controlplane.Instance) (time.Time, error)
 }
 
 // Config sets when the control plane is read.

@@ -125,7 +125,7 @@ func (l *lines) count(text string) int {
 	return strings.Count(strings.Join(l.all, "\n"), text)
 }
 
-// world is an auditor between a made-up cluster, a real outbox, and the reference API in its strict mode.
+// world is an auditor between a made-up cluster, a real outbox, and the reference API.
 type world struct {
 	*Auditor
 	t        *testing.T
@@ -143,14 +143,24 @@ type world struct {
 	before   func(w http.ResponseWriter, r *http.Request) (handled bool) // called for each
 }
 
+// newWorld is a world with the API in its strict mode.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	opened, err := store.Open(t.Context(), store.Config{Address: "sqlite::memory:", StrictV0: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newWorldWith(t, server.Handler(opened, slog.New(slog.DiscardHandler)))
+}
+
+func newWorldWith(t *testing.T, handler http.Handler) *world {
+	t.Helper()
 	w := &world{t: t, cluster: newCluster(), registry: prometheus.NewRegistry()}
-	handler := server.Handler(opened, slog.New(slog.DiscardHandler))
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		w.requests = append(w.requests, r.Method+" "+r.URL.Path)
@@ -162,16 +172,13 @@ func newWorld(t *testing.T) *world {
 		handler.ServeHTTP(rw, r)
 	}))
 	w.url = api.URL
-	w.client, err = controlplane.New(controlplane.Config{Server: api.URL, Timeout: controlplane.DefaultTimeout})
-	if err != nil {
+	var err error
+	if w.client, err = controlplane.New(controlplane.Config{Server: api.URL, Timeout: controlplane.DefaultTimeout}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		w.client.Close()
 		api.Close()
-		if err := opened.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	w.api = notify.NewAPI(w.client)
 	w.restart()

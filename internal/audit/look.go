@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -75,6 +76,8 @@ type comparison struct {
 	auditor *Auditor
 	states  map[observe.Key]outbox.State
 	found   []finding
+	// keptAfter is up to when the control plane keeps no Events of the instance; nil until that was asked.
+	keptAfter *time.Time
 }
 
 func (l *comparison) note(r observe.Report) {
@@ -204,13 +207,16 @@ func (l *comparison) events(ctx context.Context, instance target.Instance, event
 	return nil
 }
 
-// event compares the row that the receipt names. If it is not where rows of the instance are, it may be older than what
-// was read, or another instance's.
+// event compares the row that the receipt names. If it is not where rows of the instance are, it was pruned, or it may be
+// older than what was read, or another instance's.
 func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows) error {
 	state, _ := l.due(ev)
 	receipt := state.Receipt
 	row, found := rows.row(ev.UID, receipt.RowID)
 	if !found {
+		if pruned, err := l.pruned(ctx, ev); pruned || err != nil {
+			return err
+		}
 		if err := l.auditor.readEvent(ctx, ev.UID, rows); err != nil {
 			return err
 		}
@@ -228,4 +234,19 @@ func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows
 	}
 	l.find(ev, state, receipt, []string{wholeRow})
 	return nil
+}
+
+// pruned reports whether an Event without a row is one that the control plane does not keep, so that it would be sent in
+// each audit, and pruned after each, for as long as the cluster has it. It is asked only if there is such an Event: most
+// looks find none.
+func (l *comparison) pruned(ctx context.Context, ev observe.Event) (bool, error) {
+	if l.keptAfter == nil {
+		of := controlplane.Instance{Type: string(ev.Workload.Type), ID: controlplane.ID(ev.Workload.ID)}
+		after, err := l.auditor.plane.EventsKeptAfter(ctx, of)
+		if err != nil {
+			return false, err
+		}
+		l.keptAfter = &after
+	}
+	return !ev.Time.Truncate(time.Microsecond).After(*l.keptAfter), nil // rows have no more than microseconds
 }

@@ -93,7 +93,7 @@ func (a *Auditor) readEvents(
 
 // readPages reads the rows that were made since a time, and older ones.
 //
-// Rows are in the order in which they were made, and never expire: a workload may have 100,000 of Events that are long
+// Rows are in the order in which they were made, and v0's never expire: a workload may have 100,000 of Events that are long
 // gone from the cluster. So pages are read from the last one backwards, until a row is too old. That misses no row
 // though others come and go meanwhile: a new one comes at the end, which moves none, and one that is removed moves those
 // after it to lower places, from where they are read again, if they were read already. The other way round a row that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 	"github.com/threeport/threeport-agent/internal/observe"
@@ -55,6 +56,10 @@ func (s *script) GetWorkloadInstance(_ context.Context, id int64) (controlplane.
 func (s *script) GetHelmWorkloadInstance(_ context.Context, id int64) (controlplane.HelmWorkloadInstance, error) {
 	row, err := s.instance(id)
 	return controlplane.HelmWorkloadInstance{ID: row.ID, Status: row.Status}, err
+}
+
+func (*script) EventsKeptAfter(context.Context, controlplane.Instance) (time.Time, error) {
+	return time.Time{}, nil
 }
 
 // held is an outbox that only has states.

@@ -76,6 +76,13 @@ type TimelineEvent struct {
 	EventReport
 }
 
+// EventRetention says which Events of a workload are not kept.
+type EventRetention struct {
+	// KeptAfter is the time up to which they are not, by when they happened last: they are too old, or there are as many as
+	// may be kept that are not older.
+	KeptAfter time.Time `json:"keptAfter"`
+}
+
 // Definition is an object as its cluster has it, and as it was before its latest change.
 type Definition struct {
 	// Instance is the workload that it is of.

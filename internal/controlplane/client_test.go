@@ -219,6 +219,34 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+func TestEventsKeptAfter(t *testing.T) {
+	at := time.Date(2026, 5, 1, 12, 0, 0, 123456000, time.UTC)
+	for _, tc := range []struct {
+		reason, body string
+		code         int
+		want         time.Time
+		kind         Kind
+	}{
+		{"told", `{"keptAfter":"2026-05-01T12:00:00.123456Z"}`, 200, at, KindNone},
+		{"v0 does not know it", `{"message":"Not Found"}`, 404, time.Time{}, KindNone},
+		{"an older server, whose rules grant it to no agent", `{"detail":"this is not for your role"}`, 403, time.Time{}, KindNone},
+		{"the database is away", `{"detail":"ask again"}`, 503, time.Time{}, KindRetryable},
+		{"a proxy's page", `<html>`, 200, time.Time{}, KindRetryable},
+	} {
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method+r.URL.Path != fmt.Sprintf("GET/v0/workloads/HelmWorkloadInstance/%d/event-retention", bigID) {
+				t.Errorf("asked was %s %s", r.Method, r.URL)
+			}
+			w.WriteHeader(tc.code)
+			_, _ = io.WriteString(w, tc.body)
+		})
+		got, err := client.EventsKeptAfter(t.Context(), Instance{TypeHelmWorkloadInstance, ID(bigID)})
+		if !got.Equal(tc.want) || KindOf(err) != tc.kind {
+			t.Errorf("%s: %v, %v", tc.reason, got, err)
+		}
+	}
+}
+
 func TestUnreachableIsNotAmbiguous(t *testing.T) {
 	// Nobody listens there, and no process is given that port.
 	_, _, err := clientOf(t, "http://127.0.0.1:1").CreateWorkloadEvent(t.Context(), WorkloadEvent{Timestamp: new(time.Unix(1, 0))})

@@ -30,21 +30,28 @@ func (v ReportSetVersions) Encoding() string {
 // takes none then.
 func (c *Client) ReportSetVersions(ctx context.Context) (ReportSetVersions, error) {
 	q := request{op: "find report sets", method: http.MethodGet, path: reportSetVersionsPath}
+	offer, err := ask[ReportSetVersions](ctx, c, q)
+	if code := StatusOf(err); code == http.StatusNotFound || code == http.StatusMethodNotAllowed {
+		return ReportSetVersions{}, nil
+	}
+	return offer, err
+}
+
+// ask reads the answer of an endpoint that v0 does not have.
+func ask[T any](ctx context.Context, c *Client, q request) (T, error) {
+	var none, out T
 	got, err := c.exchange(ctx, q, nil)
 	defer clear(got.body)
 	switch code := got.status; {
 	case err != nil && code < 400:
-		return ReportSetVersions{}, &Error{Op: q.op, StatusCode: code, Err: err}
-	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
-		return ReportSetVersions{}, nil
+		return none, &Error{Op: q.op, StatusCode: code, Err: err}
 	case code < 200 || code >= 300:
-		return ReportSetVersions{}, refusal(q, got)
+		return none, refusal(q, got)
 	}
-	var offer ReportSetVersions
-	if err := json.Unmarshal(got.body, &offer); err != nil {
-		return ReportSetVersions{}, malformed(q, got.status)
+	if err := json.Unmarshal(got.body, &out); err != nil {
+		return none, malformed(q, got.status)
 	}
-	return offer, nil
+	return out, nil
 }
 
 // SendReportSet sends a set, with its body in an encoding if that is not empty and the body is worth it. The answer has an

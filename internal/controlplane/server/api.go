@@ -47,6 +47,7 @@ func (s *Server) operations(api huma.API, counted *metrics, onStop func(func()) 
 	(&reports{store: s.store, limits: s.config.Limits, memory: newMemory(s.config.Limits), metrics: counted}).register(api)
 	(&board{workloads: s.store, clusters: s.store}).register(api)
 	(&retirement{clusters: s.store}).register(api)
+	(&retention{events: s.store, keep: s.config.Maintenance.Retention}).register(api)
 	(&watches{
 		subscribe: func(ctx context.Context, q store.WatchQuery) (subscription, error) { return s.store.Watch(ctx, q) },
 		pingEvery: pingEvery, metrics: counted, onStop: onStop,

@@ -96,6 +96,8 @@ func TestAgentsKeepToTheirCluster(t *testing.T) {
 		{"a resource", "PATCH", fmt.Sprintf("workload-resource-instances/%d", owned.resource), `{"LastOperation":"ADDED"}`, 200, 403},
 		{"reading a resource", "GET", fmt.Sprintf("workload-resource-instances/%d", owned.resource), "", 200, 403},
 		{"reading a list", "GET", fmt.Sprintf("workload-events?workloadinstanceid=%d", owned.instance), "", 200, 403},
+		{"what is kept", "GET", fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", owned.instance), "", 200, 403},
+		{"what is kept of a workload of nobody", "GET", fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", free.instance), "", 200, 200},
 		{"a new Event", "POST", "workload-events", eventOf("new", owned.instance), 201, 403},
 		{"an Event of nobody", "POST", "workload-events", `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`, 403, 403},
 		{"an Event of the resource", "PATCH", fmt.Sprintf("workload-events/%d", free.event), fmt.Sprintf(`{"WorkloadResourceInstanceID":%d}`, owned.resource), 200, 403},

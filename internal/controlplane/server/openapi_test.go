@@ -184,6 +184,10 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	for _, query := range []string{"?from=yesterday", "?to=1", "?level=Error", "?cursor=x"} {
 		d.ask(url, "GET", eventsOf, query, "", 422, named...)
 	}
+	kept := list + "/{type}/{id}/event-retention"
+	d.ask(url, "GET", kept, "", "", 200, named...)
+	d.ask(url, "GET", kept, "", "", 404, "{type}", "HelmWorkloadInstance", "{id}", fmt.Sprint(workload))
+	d.ask(url, "GET", kept, "", "", 422, "{type}", "WorkloadInstance", "{id}", "hunter2")
 	if clusters := d.ask(url, "GET", "/v0/clusters", "", "", 200); !strings.Contains(clusters, `"clusterUID":"c"`) {
 		t.Errorf("the clusters are %s", clusters)
 	}

@@ -37,8 +37,8 @@ var (
 
 // rules are all routes that the API has. What is not here is the administrator's.
 //
-// Which rows an agent may read and write the paths do not tell: handlers of v0 ask [Principal.May], and the one of
-// report sets [Principal.SpeaksFor].
+// Which rows an agent may read and write the paths do not tell: handlers of v0, and the one of what is kept of a workload,
+// ask [Principal.May], and the one of report sets [Principal.SpeaksFor].
 var rules = []rule{
 	{"GET /{objects}/versions", readers, plain},
 	{"GET /openapi.json", readers, plain},
@@ -64,6 +64,7 @@ var rules = []rule{
 	{"GET /v0/workloads/watch", viewers, endless},
 	{"GET /v0/workloads/{type}/{id}", viewers, plain},
 	{"GET /v0/workloads/{type}/{id}/events", viewers, plain},
+	{"GET /v0/workloads/{type}/{id}/event-retention", readers, plain},
 	{"GET /v0/clusters", viewers, plain},
 	{"GET /v0/clusters/{uid}/objects/{objectUID}", viewers, plain},
 

@@ -33,6 +33,7 @@ var grants = []struct {
 	{"GET /v0/workloads/watch", "/v0/workloads/watch", false, true},
 	{"GET /v0/workloads/{type}/{id}", "/v0/workloads/WorkloadInstance/7", false, true},
 	{"GET /v0/workloads/{type}/{id}/events", "/v0/workloads/WorkloadInstance/7/events", false, true},
+	{"GET /v0/workloads/{type}/{id}/event-retention", "/v0/workloads/WorkloadInstance/7/event-retention", true, true},
 	{"GET /v0/clusters", "/v0/clusters", false, true},
 	{"GET /v0/clusters/{uid}/objects/{objectUID}", "/v0/clusters/a/objects/b", false, true},
 	{"DELETE /v0/clusters/{uid}", "/v0/clusters/a", false, false},

@@ -15,7 +15,7 @@ var growing = []string{"workload_events", "objects", "definitions", "workload_re
 // untilPlanned is more often than PostgreSQL is asked before it chooses a plan for all arguments (PREPARE: 5 times).
 const untilPlanned = 8
 
-// useEverything runs each statement that takes reports, and each that prunes, so often.
+// useEverything runs each statement that takes reports, and each that prunes or tells of it, so often.
 func useEverything(t *testing.T, s *Store, times int) {
 	t.Helper()
 	for i := range times {
@@ -40,6 +40,9 @@ func useEverything(t *testing.T, s *Store, times int) {
 			t.Fatal(err)
 		}
 		unheard(t, s, "one", time.Hour)
+		if _, err := s.EventsKeptAfter(t.Context(), w.helm, keepTen); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := s.MarkSilent(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +139,7 @@ func sqliteStatements(s *Store) []string {
 	p := &pruner{store: s, keep: keepTen}
 	deletions := append(p.gone(nil), p.goneRows(nil)...)
 	for _, of := range instanceTables {
-		all = append(all, bulk{text: surveyOf(of.eventColumn), columns: []column{{name: "id"}}}.tuples(surveyPage))
+		all = append(all, bulk{text: surveyOf(of.eventColumn), columns: []column{{name: "id"}}}.tuples(surveyPage), lastKept(of.eventColumn))
 		deletions = append(deletions, p.belongings(instanceKey{of.kind, 1})...)
 		deletions = append(deletions, p.tooOld(of.eventColumn, 1), p.upTo(of.eventColumn, 1, 1, 1), p.nobodys())
 	}

@@ -20,10 +20,19 @@ type workloadState struct {
 	changedAt   int64
 }
 
-// instanceTables are the tables of v0 by the type of their rows, in the order in which rows are locked.
-var instanceTables = []struct{ kind, table, eventColumn string }{
+// instanceTable is a table of v0 with workloads of a type, and the column of Events that refers to it.
+type instanceTable struct{ kind, table, eventColumn string }
+
+// instanceTables are both of them, in the order in which rows are locked.
+var instanceTables = []instanceTable{
 	{controlplane.TypeWorkloadInstance, "workload_instances", "workloadinstanceid"},
 	{controlplane.TypeHelmWorkloadInstance, "helm_workload_instances", "helmworkloadinstanceid"},
+}
+
+// eventColumn is the column by which an Event refers to a workload of a type.
+func eventColumn(kind string) string {
+	i := slices.IndexFunc(instanceTables, func(of instanceTable) bool { return of.kind == kind })
+	return instanceTables[i].eventColumn
 }
 
 // findWorkloads reads the workloads that the items are about, and rejects the items whose workload does not exist or is

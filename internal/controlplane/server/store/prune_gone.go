@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-
-	"github.com/threeport/threeport-agent/internal/controlplane"
 )
 
 // deletion is rows to delete: see [pruner.delete].
@@ -98,13 +96,9 @@ func (p *pruner) pruneWorkloads(ctx context.Context, before []any) error {
 // belongings are all that is a workload's, and the board's row of it last, so that it is found again if that is not
 // finished.
 func (p *pruner) belongings(instance instanceKey) []deletion {
-	reference := "helmworkloadinstanceid"
-	if instance.kind == controlplane.TypeWorkloadInstance {
-		reference = "workloadinstanceid"
-	}
 	key := []any{instance.kind, instance.id}
 	return []deletion{
-		{"workload_events", "id", "workload_events WHERE " + reference + " = ? ORDER BY timestamp, id", key[1:], &p.pruned.Events},
+		{"workload_events", "id", "workload_events WHERE " + eventColumn(instance.kind) + " = ? ORDER BY timestamp, id", key[1:], &p.pruned.Events},
 		{"objects", "type, id, key", "objects WHERE type = ? AND id = ? ORDER BY key", key, &p.pruned.Objects},
 		{"definitions", "clusteruid, uid", "definitions WHERE type = ? AND id = ? ORDER BY uid", key, &p.pruned.Definitions},
 		{"workloads", "type, id", "workloads WHERE type = ? AND id = ? AND deletedat IS NOT NULL", key, &p.pruned.Workloads},

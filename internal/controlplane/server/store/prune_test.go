@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -112,6 +113,65 @@ func TestOneReplicaPrunes(t *testing.T) {
 		}
 		if pruned, err := s.PruneGrown(t.Context(), keepTen); err != nil || pruned != (Pruned{Events: 10}) {
 			t.Errorf("what had grown is forgotten: %+v %v", pruned, err)
+		}
+	})
+}
+
+// What is said not to be kept is what pruning takes, and would take again.
+func TestWhatIsSaidNotToBeKeptIsPruned(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		keptAfter := func(keep Retention) time.Time {
+			t.Helper()
+			after, err := s.EventsKeptAfter(t.Context(), w.helm, keep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return after
+		}
+		// Of three at each moment, so that the bound is in the midst of a moment.
+		var reports []controlplane.Report
+		for i := range 30 {
+			report := eventOf(w.helm, fmt.Sprint("three ", i), 1)
+			report.Event.Time = time.Now().Truncate(time.Minute).Add(-time.Duration(i/3) * time.Minute)
+			reports = append(reports, report)
+		}
+		apply(t, s, "one", reports[:9]...)
+		age := keepTen.EventAge + time.Microsecond
+		earliest := fromMicros(databaseTime(t, s)).Add(-age)
+		got := keptAfter(keepTen)
+		if latest := fromMicros(databaseTime(t, s)).Add(-age); got.Before(earliest) || got.After(latest) {
+			t.Errorf("with room for more, what is after %v is kept, which is not between %v and %v", got, earliest, latest)
+		}
+
+		apply(t, s, "one", reports...)
+		after := keptAfter(keepTen)
+		prune(t, s, keepTen, Pruned{Events: 20})
+		if got := keptAfter(keepTen); !got.Equal(after) {
+			t.Errorf("pruning made %v of %v", got, after)
+		}
+		var again []controlplane.Report
+		for _, report := range reports {
+			gone := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE runtimeeventuid = ?", report.Event.UID) == 0
+			if gone != !report.Event.Time.After(after) && !report.Event.Time.Equal(after) {
+				t.Errorf("%s of %v is pruned: %t; kept is what is after %v", report.Event.UID, report.Event.Time, gone, after)
+			}
+			if gone && report.Event.Time.Before(after) {
+				again = append(again, report)
+			}
+		}
+		apply(t, s, "one", again...)
+		prune(t, s, keepTen, Pruned{Events: int64(len(again))})
+
+		// Where newer ones are gone there is room for older ones.
+		mustExec(t, s, "DELETE FROM workload_events WHERE runtimeeventuid = 'three 0'")
+		if got := keptAfter(keepTen); !got.Before(after) {
+			t.Errorf("with nine, what is after %v is kept", got)
+		}
+		none := controlplane.Instance{Type: workload, ID: w.helm.ID}
+		if _, err := s.EventsKeptAfter(t.Context(), none, keepTen); !errors.Is(err, ErrNotFound) {
+			t.Errorf("of no workload: %v", err)
 		}
 	})
 }

@@ -13,11 +13,7 @@ import (
 // timeline selects the rows of the query from workload_events.
 func (d dialect) timeline(instance controlplane.Instance, q TimelineQuery) conditions {
 	var where conditions
-	column := "workloadinstanceid"
-	if instance.Type == controlplane.TypeHelmWorkloadInstance {
-		column = "helmworkloadinstanceid"
-	}
-	where.add(column+" = ?", int64(instance.ID))
+	where.add(eventColumn(instance.Type)+" = ?", int64(instance.ID))
 	where.add("deletedat IS NULL")
 	if q.Level != "" {
 		where.add("type = ?", q.Level)
