@@ -13,6 +13,23 @@ type grownWorkloads struct {
 	events map[instanceKey]int
 }
 
+// grownBy counts a row that v0 made, if it is an Event, for the workloads that it names. Under StrictV0 nobody takes what
+// is counted.
+func (s *Store) grownBy(r *Resource, values []any) map[instanceKey]int {
+	if r.Object != "WorkloadEvent" || s.config.StrictV0 {
+		return nil
+	}
+	grown := make(map[instanceKey]int)
+	for _, of := range instanceTables {
+		for i, f := range r.Fields {
+			if id, named := values[i].(int64); named && f.references == of.table {
+				grown[instanceKey{of.kind, id}]++
+			}
+		}
+	}
+	return grown
+}
+
 func (g *grownWorkloads) add(more map[instanceKey]int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

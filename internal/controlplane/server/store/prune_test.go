@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store/databasetest"
 )
 
 // keepTen is a retention of 10 Events.
@@ -92,6 +93,28 @@ func TestWorkloadsThatGrewArePrunedInBetween(t *testing.T) {
 		addEvents(t, s, w.workload, "c", 1)
 		grown(100)
 	})
+}
+
+func TestEventsOfV0ArePrunedInBetween(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		databasetest.ForEach(t, func(t *testing.T, address string) {
+			t.Helper()
+			s := open(t, Config{Address: address, StrictV0: strict})
+			w := newWorld(t, s)
+			for i := range 13 {
+				uid, at := fmt.Sprint(i), time.Now().Add(-time.Duration(i)*time.Minute).UnixMicro()
+				create(t, s, "WorkloadEvent", "w"+uid, "Normal", "Created", "", at, int64(w.workload.ID), w.resource)
+				create(t, s, "WorkloadEvent", "h"+uid, "Normal", "Created", "", at, nil, nil, int64(w.helm.ID))
+			}
+			want := Pruned{Events: 6}
+			if strict {
+				want = Pruned{}
+			}
+			if pruned, err := s.PruneGrown(t.Context(), keepTen); err != nil || pruned != want {
+				t.Errorf("strict %t: pruned %+v, %v", strict, pruned, err)
+			}
+		})
+	}
 }
 
 func TestOneReplicaPrunes(t *testing.T) {

@@ -78,6 +78,9 @@ func (s *Store) unique(r *Resource) (index int, ok bool) {
 func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, created bool, err error) {
 	for {
 		o, created, err = s.insert(ctx, r, values)
+		if created {
+			s.grown.add(s.grownBy(r, values))
+		}
 		if created || err != nil {
 			return o, created, err
 		}
