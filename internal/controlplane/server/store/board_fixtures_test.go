@@ -132,11 +132,13 @@ func populate(t *testing.T, s *Store, of scale) {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	analyse := "ANALYZE"
-	if s.postgres != nil {
-		analyse = "VACUUM ANALYZE" // as its autovacuum does in time
+	if s.postgres == nil {
+		if err := s.optimize(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
-	if _, err := s.write.ExecContext(t.Context(), analyse); err != nil {
+	if _, err := s.write.ExecContext(t.Context(), "VACUUM ANALYZE"); err != nil { // as its autovacuum does in time
 		t.Fatal(err)
 	}
 }

@@ -78,6 +78,9 @@ func (s *Store) Ping(ctx context.Context) error {
 // readers is how many connections of SQLite's read.
 const readers = 4
 
+// readerLifetime is how long each of them is used: it chooses plans by what was counted when it was opened.
+const readerLifetime = 10 * time.Minute
+
 // connectFile opens the pools of SQLite. It has one writer at a time; giving it one connection makes writers wait in
 // line rather than in a busy loop. Readers of a file have connections of their own, which under WAL never wait for the
 // writer. A database in memory is one connection's own, so all share it.
@@ -113,6 +116,7 @@ func (s *Store) connectFile(file string) error {
 	}
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
+	s.read.SetConnMaxLifetime(readerLifetime)
 	return nil
 }
 

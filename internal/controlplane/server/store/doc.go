@@ -23,10 +23,10 @@
 //
 // # Dialects
 //
-// What differs is in dialect.go, lock.go and the migrations; all other SQL is what both understand: placeholders ? (see
-// rebind), INSERT … ON CONFLICT (…) DO UPDATE SET x = excluded.x, RETURNING, partial indexes. Two things to know: after
-// INSERT … SELECT, SQLite wants a WHERE before ON CONFLICT; and NULLs sort first in one and last in the other, so that
-// columns which are sorted by are NOT NULL.
+// What differs is in dialect.go, lock.go, optimize.go and the migrations; all other SQL is what both understand:
+// placeholders ? (see rebind), INSERT … ON CONFLICT (…) DO UPDATE SET x = excluded.x, RETURNING, partial indexes. Two things
+// to know: after INSERT … SELECT, SQLite wants a WHERE before ON CONFLICT; and NULLs sort first in one and last in the
+// other, so that columns which are sorted by are NOT NULL.
 //
 // CockroachDB speaks PostgreSQL's protocol, and this is what its documentation asks for: transactions are retried by the
 // client on 40001; keys are not sequences, but made here (id.go); there is no LISTEN, so that other replicas find changes

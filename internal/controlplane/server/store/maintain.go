@@ -24,7 +24,8 @@ type MaintainConfig struct {
 	// SilenceEvery is how often that is looked for.
 	SilenceEvery time.Duration
 	Retention    Retention
-	// GrownEvery is how often workloads are pruned that got many Events, PruneEvery how often everything is.
+	// GrownEvery is how often workloads are pruned that got many Events, and tables counted that have grown; PruneEvery is
+	// how often everything is pruned.
 	GrownEvery, PruneEvery time.Duration
 	// Log has failures, which are tried again the next time, and what was found.
 	Log *slog.Logger
@@ -65,7 +66,8 @@ func (c MaintainConfig) Validate() error {
 	return c.Retention.Validate()
 }
 
-// Maintain shows clusters as silent and prunes, until ctx ends; it returns when both have ended. Each replica may run it.
+// Maintain shows clusters as silent, prunes, and has SQLite count what its tables hold, until ctx ends; it returns when all of
+// that has ended. Each replica may run it.
 //
 // For the first timeout no cluster is found silent: after all replicas were down, the agents get the time to be heard.
 func (s *Store) Maintain(ctx context.Context, c MaintainConfig) error {
@@ -85,7 +87,12 @@ func (s *Store) Maintain(ctx context.Context, c MaintainConfig) error {
 		}
 	})
 	running.Go(func() {
-		c.repeat(ctx, c.GrownEvery, func() { c.pruned(ctx)(s.PruneGrown(ctx, c.Retention)) })
+		c.repeat(ctx, c.GrownEvery, func() {
+			if err := s.optimize(ctx); err != nil && ctx.Err() == nil {
+				c.Log.WarnContext(ctx, "What the tables hold is counted again", "error", err)
+			}
+			c.pruned(ctx)(s.PruneGrown(ctx, c.Retention))
+		})
 	})
 	running.Go(func() {
 		c.repeat(ctx, c.PruneEvery, func() { c.pruned(ctx)(s.Prune(ctx, c.Retention)) })

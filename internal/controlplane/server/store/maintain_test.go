@@ -37,6 +37,9 @@ func TestMaintainAtEachTick(t *testing.T) {
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events"); n != 10 {
 			t.Errorf("there are %d events", n)
 		}
+		if s.dialect == sqliteDialect && count(t, s, "SELECT COUNT(*) FROM sqlite_stat1 WHERE tbl = 'workload_events'") == 0 {
+			t.Error("nobody has counted what the tables hold")
+		}
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)

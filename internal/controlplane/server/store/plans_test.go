@@ -124,6 +124,30 @@ func TestEveryQueryOfThePageUsesAnIndex(t *testing.T) {
 	})
 }
 
+// Rows that came one by one are counted as those are that were there at once.
+func TestTheBoardOfAFileThatGrewUsesItsIndexes(t *testing.T) {
+	s := open(t, Config{Address: "sqlite:" + filepath.Join(t.TempDir(), "rows.db")})
+	for cluster := range 20 {
+		var reports []controlplane.Report
+		for i := range 10 {
+			w := create(t, s, workload, fmt.Sprint("shop-", i))
+			reports = append(reports, statusOf(controlplane.Instance{Type: workload, ID: controlplane.ID(w.ID)}, "Healthy", 1))
+		}
+		apply(t, s, fmt.Sprint("uid-", cluster), reports...)
+	}
+	if err := s.optimize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, s.config) // with connections that know what was counted
+	for _, q := range pageQueries(t, s) {
+		plan := explain(t, s, q)
+		if strings.HasPrefix(q.name, "board by cluster, all") && !strings.Contains(plan, " c USING INDEX clusters_name") ||
+			strings.HasPrefix(q.name, "board") && strings.Contains(q.name, "one cluster") && !strings.Contains(plan, "SEARCH w USING INDEX workloads_cluster (clusteruid=?") {
+			t.Errorf("%s:\n%s", q.name, plan)
+		}
+	}
+}
+
 // checkPlans returns the plans of all queries, of which none may read a whole table.
 func checkPlans(t *testing.T, s *Store) string {
 	t.Helper()
