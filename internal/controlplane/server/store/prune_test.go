@@ -97,7 +97,7 @@ func TestWorkloadsThatGrewArePrunedInBetween(t *testing.T) {
 
 func TestEventsOfV0ArePrunedInBetween(t *testing.T) {
 	for _, strict := range []bool{false, true} {
-		databasetest.ForEach(t, func(t *testing.T, address string) {
+		databasetest.ForEachPrepared(t, migrated, func(t *testing.T, address string) {
 			t.Helper()
 			s := open(t, Config{Address: address, StrictV0: strict})
 			w := newWorld(t, s)
