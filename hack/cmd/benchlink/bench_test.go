@@ -1,0 +1,35 @@
+//go:build linux
+
+package main
+
+import "testing"
+
+func TestReportSetsHaveToBeTwentyTimesAsFast(t *testing.T) {
+	for reason, c := range map[string]struct {
+		sets []float64 // Events a second; one post after the other has a median of 10
+		want string
+	}{
+		"just so":                           {[]float64{200, 200, 200}, ""},
+		"faster":                            {[]float64{900, 900, 900}, ""},
+		"once slower":                       {[]float64{1, 300, 300}, ""},
+		"slower":                            {[]float64{199, 199, 199}, "report sets are 19.9 times as fast as one post after the other: less than 20 times"},
+		"slower but once, and not in order": {[]float64{100, 9000, 50}, "report sets are 10.0 times as fast as one post after the other: less than 20 times"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			_, err := judge([]*sample{
+				{way: waySerial, local: true, rates: []float64{1, 1, 1}},
+				{way: waySets, local: true, rates: []float64{10_000, 10_000, 10_000}},
+				{way: wayV0, rates: []float64{1, 1, 1}},
+				{way: waySets, rates: c.sets},
+				{way: waySerial, rates: []float64{10, 80, 9}},
+			})
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("expected the verdict %q, got %q", c.want, got)
+			}
+		})
+	}
+}
