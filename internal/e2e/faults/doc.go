@@ -7,5 +7,6 @@
 //
 // What is checked, once the faults end: (A) the control plane has the last version of each object, or DELETED; (B)
 // every Event is a row, or is counted in a row about dropped ones; (C) no Event has two rows; (D) versions arrive in
-// order; and throughout: (E) memory, disk, goroutines and requests stay under their caps.
+// order; and throughout: (E) memory, disk, goroutines and requests stay under their caps. Where the control plane is killed
+// too, what it had accepted is looked for right afterwards: later an agent that was started again would have made up for it.
 package faults

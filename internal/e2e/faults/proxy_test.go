@@ -24,6 +24,7 @@ type request struct {
 	from     string // the entrance
 	method   string
 	path     string
+	header   http.Header
 	body     []byte
 	told     []oracle.Write // what it is to change, one by one, in v0's words: a report set has many
 	at       time.Time
@@ -32,13 +33,13 @@ type request struct {
 
 // newRequest reads what an agent sent.
 func newRequest(from string, req *http.Request) (request, error) {
-	r := request{from: from, method: req.Method, path: req.URL.RequestURI(), at: time.Now()}
+	r := request{from: from, method: req.Method, path: req.URL.RequestURI(), header: req.Header.Clone(), at: time.Now()}
 	var err error
 	if r.body, err = io.ReadAll(req.Body); err != nil || r.method == http.MethodGet {
 		return r, err
 	}
 	write := r.asWrite()
-	if write.Body, err = oracle.Decoded(r.body, req.Header.Get("Content-Encoding")); err == nil {
+	if write.Body, err = oracle.Decoded(r.body, r.header.Get("Content-Encoding")); err == nil {
 		r.told, err = oracle.Told(write)
 	}
 	return r, err
@@ -88,6 +89,7 @@ func (r request) keys() []string {
 type fault struct {
 	status int // answered in the control plane's place
 	header http.Header
+	taken  func()          // is called once the control plane did what was asked for
 	hold   <-chan struct{} // the answer waits for it
 	lose   bool            // the answer is lost, after the control plane did what was asked for
 	cut    bool            // the answer ends in its middle
@@ -129,12 +131,12 @@ func (p *proxy) lead(backend string, there bool) {
 // errNowhere is that there is no control plane to go to.
 var errNowhere = errors.New("there is no control plane")
 
-// target is the URL that a request goes to: the order of a map is random.
-func (p *proxy) target(req *http.Request) (string, error) {
+// backend is where a request goes to: the order of a map is random.
+func (p *proxy) backend() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for backend := range p.backends {
-		return backend + req.URL.RequestURI(), nil
+		return backend, nil
 	}
 	return "", errNowhere
 }
@@ -164,7 +166,10 @@ func (p *proxy) serve(w http.ResponseWriter, req *http.Request, r request) {
 		refuse(w, r, f)
 		return
 	}
-	answer, err := p.forward(req, r, id)
+	answer, err := p.forward(r, id)
+	if f.taken != nil && err == nil && answer.ok() {
+		f.taken()
+	}
 	await(req, f.hold)
 	switch {
 	case err != nil:
@@ -225,33 +230,41 @@ type answer struct {
 	body   []byte
 }
 
-// forward lets the control plane do what is asked for, also if the client has gone meanwhile: that cannot be known.
-func (p *proxy) forward(req *http.Request, r request, id int) (*answer, error) {
-	for _, key := range r.keys() { // which are sorted, so that nobody waits for each other
-		row := p.row(key)
-		row.Lock()
-		defer row.Unlock()
-	}
-	to, err := p.target(req)
+func (a *answer) ok() bool { return a.status < http.StatusMultipleChoices }
+
+// send asks a control plane, by its URL, for what a request asks for.
+func (p *proxy) send(r request, backend string) (*answer, error) {
+	out, err := http.NewRequest(r.method, backend+r.path, bytes.NewReader(r.body)) //nolint:noctx // it is to be completed
 	if err != nil {
 		return nil, err
 	}
-	out, err := http.NewRequest(r.method, to, bytes.NewReader(r.body)) //nolint:noctx // it is to be completed
-	if err != nil {
-		return nil, err
-	}
-	out.Header = req.Header.Clone()
+	out.Header = r.header.Clone()
 	got, err := p.client.Do(out)
 	if err != nil {
 		return nil, err
 	}
 	defer got.Body.Close() //nolint:errcheck // it was only read
 	body, err := io.ReadAll(got.Body)
+	return &answer{got.StatusCode, got.Header, body}, err
+}
+
+// forward lets the control plane do what is asked for, also if the client has gone meanwhile: that cannot be known.
+func (p *proxy) forward(r request, id int) (*answer, error) {
+	for _, key := range r.keys() { // which are sorted, so that nobody waits for each other
+		row := p.row(key)
+		row.Lock()
+		defer row.Unlock()
+	}
+	backend, err := p.backend()
 	if err != nil {
 		return nil, err
 	}
-	if got.StatusCode < http.StatusMultipleChoices {
-		taken, err := oracle.Taken(r.asWrite(), r.told, body)
+	got, err := p.send(r, backend)
+	if err != nil {
+		return nil, err
+	}
+	if got.ok() {
+		taken, err := oracle.Taken(r.asWrite(), r.told, got.body)
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +273,7 @@ func (p *proxy) forward(req *http.Request, r request, id int) (*answer, error) {
 		p.requests[id].accepted = true
 		p.writes = append(p.writes, taken...)
 	}
-	return &answer{got.StatusCode, got.Header, body}, nil
+	return got, nil
 }
 
 func (p *proxy) row(key string) *sync.Mutex {

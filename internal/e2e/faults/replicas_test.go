@@ -1,12 +1,23 @@
 package faults
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"sync"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/threeport/threeport-agent/hack/postgres"
+	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
@@ -27,7 +38,7 @@ func TestReplicasKilled(t *testing.T) {
 			// Who was told of an object first is not known of a replica that is killed meanwhile.
 			r.agree(patience)
 			load := r.startLoad(seed(t), 20, objects)
-			kills := r.kills(random)
+			kills := r.kills(random, objects[0])
 			for _, i := range random.Perm(len(kills)) {
 				r.let(randomUpTo(random, 2*time.Second))
 				kills[i]()
@@ -36,6 +47,10 @@ func TestReplicasKilled(t *testing.T) {
 			load.stop()
 			r.lookAt(r.members[random.IntN(len(r.members))].url)
 			r.agree(patience)
+			if delivery.name == inSets.name { // v0 has nothing by which it could refuse what is late
+				r.expectLateSetsChangeNothing(random)
+				r.agree(patience)
+			}
 		})
 	}
 }
@@ -86,13 +101,46 @@ func (r *replicas) startMember(i int) {
 	r.proxy.lead(r.members[i].url, true)
 }
 
+// moment is when something is killed, by the function that it gets.
+type moment func(kill func())
+
+// anyMoment is now.
+func anyMoment(kill func()) { kill() }
+
+// atAnAnswer is when a replica has just answered that it took a report: what it has not on disk by then is lost.
+func (r *replicas) atAnAnswer(kill func()) {
+	r.Helper()
+	var once sync.Once
+	done := make(chan struct{})
+	killOnce := func() {
+		once.Do(func() {
+			kill()
+			close(done)
+		})
+	}
+	r.proxy.setScript(func(q request) fault {
+		if !q.write() {
+			return fault{}
+		}
+		return fault{taken: killOnce}
+	})
+	select {
+	case <-done:
+	case <-r.ctx.Done():
+		r.Fatal("nothing was answered")
+	}
+	r.proxy.setScript(nil)
+}
+
 // killMembers kills members at once, which is noticed on the way to them at once or late, and starts others in their
 // places.
-func (r *replicas) killMembers(random *rand.Rand, members ...int) {
+func (r *replicas) killMembers(random *rand.Rand, at moment, members ...int) {
 	r.Helper()
-	for _, i := range members {
-		r.members[i].process.Kill()
-	}
+	at(func() {
+		for _, i := range members {
+			r.members[i].process.Kill()
+		}
+	})
 	r.let(randomUpTo(random, 200*time.Millisecond)) // they are asked all the same
 	for _, i := range members {
 		r.proxy.lead(r.members[i].url, false)
@@ -101,30 +149,105 @@ func (r *replicas) killMembers(random *rand.Rand, members ...int) {
 	for _, i := range members {
 		r.startMember(i)
 	}
+	r.expectKept()
 }
 
 // killDatabase kills PostgreSQL and starts it again on its files. Its port may be somebody else's for a moment.
-func (r *replicas) killDatabase(random *rand.Rand) {
+func (r *replicas) killDatabase(random *rand.Rand, at moment) {
 	r.Helper()
-	r.server.Kill()
+	at(r.server.Kill)
 	r.let(randomUpTo(random, 2*time.Second))
 	r.eventually(patience, "PostgreSQL to start again", func() error { return r.server.Restart(r.ctx) })
+	r.expectKept()
+}
+
+// expectKept expects all that was accepted so far. An agent that starts again makes up for what is lost, so that it does
+// not show in the end.
+func (r *replicas) expectKept() {
+	r.Helper()
+	accepted := r.proxy.accepted()
+	var held oracle.History
+	r.eventually(patience, "a replica to say what it holds", func() (err error) {
+		held, err = oracle.Read(r.ctx, upstream.API{URL: r.members[0].url})
+		return err
+	})
+	if differences := oracle.CheckKept(held, accepted); len(differences) > 0 {
+		r.Fatalf("%d of %d writes are lost, the first: %s", len(differences), len(accepted), differences[0])
+	}
+}
+
+// killAfterExpiry kills the agent when it can reach no replica and has an Event on its disk that the cluster has not any
+// more.
+func (r *replicas) killAfterExpiry(about *unstructured.Unstructured, name string) {
+	r.Helper()
+	r.leadToAll(false)
+	expired := r.happen(about, name+"-expired")
+	r.awaitInState(expired.UID)
+	// What comes after is committed after.
+	r.awaitInState(r.happen(about, name+"-next").UID)
+	r.must(r.client.CoreV1().Events(r.namespace).Delete(r.ctx, expired.Name, metav1.DeleteOptions{}))
+	r.kill()
+	r.launch()
+	r.leadToAll(true)
+}
+
+func (r *replicas) leadToAll(there bool) {
+	for _, member := range r.members {
+		r.proxy.lead(member.url, there)
+	}
+}
+
+// awaitInState waits until the agent's state has something of an Event, which need not be committed yet.
+func (r *replicas) awaitInState(event types.UID) {
+	r.Helper()
+	r.eventually(patience, "the Event to be in the agent's state", func() error {
+		text, err := os.ReadFile(r.stateFile())
+		if err == nil && !bytes.Contains(text, []byte(event)) {
+			err = errors.New("it is not")
+		}
+		return err
+	})
 }
 
 // kills are what is to be killed, each as often as it is to be: the agent, each of the replicas, both, PostgreSQL.
-func (r *replicas) kills(random *rand.Rand) []func() {
+func (r *replicas) kills(random *rand.Rand, about *unstructured.Unstructured) []func() {
 	var all []func()
-	for range 7 {
+	moments := []moment{anyMoment, r.atAnAnswer}
+	for i := range 7 {
+		at := moments[i%len(moments)]
 		all = append(all,
 			func() { r.kill(); r.launch() },
-			func() { r.killMembers(random, 0) },
-			func() { r.killMembers(random, 1) },
-			func() { r.killMembers(random, 0, 1) })
+			func() { r.killMembers(random, at, 0) },
+			func() { r.killMembers(random, at, 1) },
+			func() { r.killMembers(random, at, 0, 1) })
 	}
-	for range 2 {
-		all = append(all, func() { r.killDatabase(random) })
+	for i, at := range moments {
+		all = append(all,
+			func() { r.killAfterExpiry(about, fmt.Sprint("event-", i)) },
+			func() { r.killDatabase(random, at) })
 	}
 	return all
+}
+
+// expectLateSetsChangeNothing sends some sets again that were accepted, in any order and to any replica.
+func (r *replicas) expectLateSetsChangeNothing(random *rand.Rand) {
+	r.Helper()
+	sets := r.proxy.sent(func(q request) bool { return q.write() && q.accepted })
+	const some = 200
+	for _, i := range random.Perm(len(sets))[:min(len(sets), some)] {
+		got, err := r.proxy.send(sets[i], r.members[random.IntN(len(r.members))].url)
+		r.must(err)
+		var answer controlplane.ReportSetAnswer
+		r.must(json.Unmarshal(got.body, &answer))
+		for n, item := range answer.Items {
+			if item.Outcome == controlplane.OutcomeCreated || item.Outcome == controlplane.OutcomeUpdated {
+				r.Fatalf("%s %s came again: it was %s, expected it to change nothing", sets[i].told[n].Path, sets[i].told[n].Body, item.Outcome)
+			}
+		}
+		if !got.ok() || len(answer.Items) != len(sets[i].told) {
+			r.Fatalf("a set of %d reports was answered %d %.200s", len(sets[i].told), got.status, got.body)
+		}
+	}
 }
 
 // lookAt makes the test itself ask one of the replicas from now on.

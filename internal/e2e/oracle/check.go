@@ -245,16 +245,19 @@ func (o *Oracle) checkResource(w *Expected, res v1alpha1.WorkloadResourceInstanc
 	return r.differences
 }
 
-// checkDefinition compares a RuntimeDefinition with its object.
-func (r *report) checkDefinition(definition []byte, current object) {
-	var got struct {
-		Kind     string
-		Metadata struct {
-			Namespace, Name, ResourceVersion string
-			UID                              types.UID
-		}
+// definition is what the checks read of a RuntimeDefinition.
+type definition struct {
+	Kind     string
+	Metadata struct {
+		Namespace, Name, ResourceVersion string
+		UID                              types.UID
 	}
-	if err := json.Unmarshal(definition, &got); err != nil {
+}
+
+// checkDefinition compares a RuntimeDefinition with its object.
+func (r *report) checkDefinition(held []byte, current object) {
+	var got definition
+	if err := json.Unmarshal(held, &got); err != nil {
 		r.differences = append(r.differences, fmt.Sprintf("%s with its object, the runtime definition is none: %v", r.subject, err))
 		return
 	}

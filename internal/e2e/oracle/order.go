@@ -72,6 +72,12 @@ func (o *order) differ(r *rowOrder, format string, args ...any) {
 	o.differences = append(o.differences, subject+fmt.Sprintf(format, args...))
 }
 
+// operationTold is what the checks read of an update of a resource's row.
+type operationTold struct {
+	LastOperation     string
+	RuntimeDefinition definition
+}
+
 // operation checks an update of a resource's row.
 func (o *order) operation(id string, body []byte) {
 	n, _ := strconv.ParseInt(id, 10, 64)
@@ -80,15 +86,7 @@ func (o *order) operation(id string, body []byte) {
 		o.differences = append(o.differences, fmt.Sprintf("expected the agent to report resources of workloads only, it wrote to row %s", id))
 		return
 	}
-	var told struct {
-		LastOperation     string
-		RuntimeDefinition struct {
-			Metadata struct {
-				UID             types.UID
-				ResourceVersion string
-			}
-		}
-	}
+	var told operationTold
 	if err := json.Unmarshal(body, &told); err != nil {
 		o.differ(r, "as JSON, it wrote %v", err)
 		return

@@ -1,0 +1,78 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// heldRows is what a control plane holds that kept all of newHistory.
+func heldRows() History {
+	return History{
+		Events: []controlplane.WorkloadEvent{{RuntimeEventUID: new("e2"), Timestamp: new(micro.Add(time.Minute))}},
+		Resources: map[int64]controlplane.WorkloadResourceInstance{
+			resourceID: {RuntimeDefinition: []byte(`{"metadata":{"uid":"again","resourceVersion":"100"}}`)},
+		},
+	}
+}
+
+func TestCheckKept(t *testing.T) {
+	const lost = "expected the control plane to keep what it accepted: "
+	at := func(when time.Time) string { return when.UTC().Format(time.RFC3339Nano) }
+	later := micro.Add(time.Minute)
+	row := fmt.Sprintf("row %d ", resourceID)
+	for reason, c := range map[string]struct {
+		change func(*History)
+		want   []string
+	}{
+		"everything is kept": {func(*History) {}, nil},
+		"what is held is newer": {
+			func(h *History) {
+				h.Events[0].Timestamp = new(later.Add(time.Minute))
+				h.Resources[resourceID] = controlplane.WorkloadResourceInstance{RuntimeDefinition: []byte(`{"metadata":{"resourceVersion":"101"}}`)}
+			}, nil,
+		},
+		"an Event has two rows, of which one is old": {
+			func(h *History) {
+				h.Events = append(h.Events, controlplane.WorkloadEvent{RuntimeEventUID: new("e2"), Timestamp: new(micro)})
+			}, nil,
+		},
+		"an Event has no row": {
+			func(h *History) { h.Events = nil },
+			[]string{lost + "there is no row of Event Scheduled (e2)", lost + "there is no row of Event Scheduled (e2)"},
+		},
+		"an Event's repeat is lost": {
+			func(h *History) { h.Events[0].Timestamp = new(micro) },
+			[]string{lost + "the row of Event Scheduled (e2) is of " + at(micro) + ", it was of " + at(later)},
+		},
+		"a version is lost": {
+			func(h *History) {
+				h.Resources[resourceID] = controlplane.WorkloadResourceInstance{RuntimeDefinition: []byte(`{"metadata":{"resourceVersion":"20"}}`)}
+			},
+			[]string{lost + row + "has version 20, it had 100"},
+		},
+		"a row is lost": {
+			func(h *History) { h.Resources = nil },
+			slices.Repeat([]string{lost + row + "has no object: unexpected end of JSON input"}, 4),
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			held := heldRows()
+			c.change(&held)
+			if got := CheckKept(held, newHistory().writes); !slices.Equal(got, c.want) {
+				t.Errorf("expected\n%s\ngot\n%s", strings.Join(c.want, "\n"), strings.Join(got, "\n"))
+			}
+		})
+	}
+}
+
+func TestCheckKeptComparesMicroseconds(t *testing.T) {
+	told := eventWrite("POST", "", micro.Add(time.Minute+999*time.Nanosecond))
+	if got := CheckKept(heldRows(), []Write{told}); len(got) > 0 {
+		t.Errorf("expected no difference, got %s", got)
+	}
+}
