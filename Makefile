@@ -41,15 +41,20 @@ MAKE_DESCRIPTIONS = $(GO) run ./hack/cmd/describe internal/controlplane/reportse
 # does not know the binaries that they run.
 CLUSTER_TESTS = ./hack/... $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults -e /internal/e2e/browser)
 # These have a cluster for each test, and mostly wait: a quarter of an hour on two cores. They need Linux, root and /dev/fuse,
-# for disks that are small or fail.
+# for disks that are small or fail. What every change has to pass is one test for each thing that fails (process, answers,
+# disk, network, API server, permission, leader), which repeats what is random less often.
 FAULT_TESTS   = ./internal/e2e/faults
+FAULT_ROUND   = -short -run 'Test(ReplicasKilled|KilledFiftyTimes|ReportSetsComeAndGo|LostAnswers|StateTorn|DiskFails|BadNetwork|APIServerRestarted|PermissionGoneAndBack|LeaderTakeover)$$'
 # These drive a browser: chromium, npm for axe-core.
 BROWSER_TESTS = ./internal/e2e/browser
 # These need a real node besides: Linux, root, containerd. Those that run in parallel have clusters of their own, so that
 # there are two at a time: with the scenarios, which wait, one that starts and ends clusters.
 NODE_TESTS    = ./internal/e2e/node/...
-# The others, started by the shell of a recipe.
-UNIT_TESTS    = $$($(GO) list ./... | grep -v -e /threeport-agent/hack/ -e /threeport-agent/internal/e2e)
+# The others, started by the shell of a recipe. Those that take longest begin first, so that none is left alone in the end.
+# They wait for API servers and databases in turns with others: one more at a time than there are cores.
+LONG_TESTS    = ./internal/watch ./internal/controlplane/server/store ./internal/controller
+UNIT_TESTS    = $(LONG_TESTS) $$($(GO) list ./... | grep -v -e /threeport-agent/hack/ -e /threeport-agent/internal/e2e)
+UNIT_AT_ONCE  = $$(($$(nproc 2>/dev/null || echo 4) + 1))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -122,20 +127,24 @@ clean: ## Remove what was built here; the control plane's binaries in the user's
 WITHOUT =
 
 .PHONY: test
-test: $(filter-out $(WITHOUT),unit e2e test-faults) ## Run every test that needs no real node, with the race detector
+test: $(filter-out $(WITHOUT),unit e2e fault-round) ## Run the tests that need neither a real node nor a browser, with the race detector
 
 .PHONY: unit
 unit: cluster-binaries ## Run the tests that need no more than an API server, and PostgreSQL if there is one
 	@for server in "$$(command -v postgres)" /usr/lib/postgresql/*/bin/postgres; do [ ! -x "$$server" ] || exit 0; done; \
 	echo '*** There is no PostgreSQL here: the control-plane API is tested on SQLite only. `make postgres-packages` installs it. ***'
-	$(GO) test $(RACE) -timeout 30m -parallel 8 $(UNIT_TESTS)
+	$(GO) test $(RACE) -timeout 30m -p $(UNIT_AT_ONCE) -parallel 8 $(UNIT_TESTS)
 
 .PHONY: e2e
 e2e: cluster-binaries ## Run the tests on whole control planes
 	$(GO) test $(RACE) -timeout 60m -p 1 -count 1 $(CLUSTER_TESTS)
 
+.PHONY: fault-round
+fault-round: cluster-binaries ## Run one test for each thing that fails, with fewer repeats: Linux, root
+	$(GO) test $(RACE) -timeout 30m -parallel 6 -count 1 $(FAULT_ROUND) $(FAULT_TESTS)
+
 .PHONY: test-faults
-test-faults: cluster-binaries ## Run the tests on faults of networks, APIs, disks, processes: Linux, root
+test-faults: cluster-binaries ## Run all tests on faults, with all repeats: a quarter of an hour, not a part of `make test`
 	$(GO) test $(RACE) -timeout 60m -parallel 6 -count 1 $(FAULT_TESTS)
 
 # Without the race detector: it would take what 2,000 Events a second need.

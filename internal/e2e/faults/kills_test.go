@@ -21,7 +21,7 @@ import (
 // stateFile is where the agent keeps what it must not forget.
 func (w *world) stateFile() string { return filepath.Join(w.state, "state.db") }
 
-// The agent is killed 50 times under load, at any moment of its life.
+// The agent is killed 50 times under load, or 10 with -short, at any moment of its life.
 func TestKilledFiftyTimes(t *testing.T) {
 	t.Parallel()
 	inBothWays(t, killedFiftyTimes)
@@ -30,7 +30,7 @@ func TestKilledFiftyTimes(t *testing.T) {
 func killedFiftyTimes(w *world) {
 	random := seed(w.T)
 	load := w.startLoad(seed(w.T), 20, w.deployWeb())
-	for range 50 {
+	for range repeats(50, 10) {
 		w.let(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
 		w.kill()
 		w.launch()
@@ -135,7 +135,7 @@ func stateLost(w *world) {
 }
 
 // The state is torn: it is put aside, and the agent starts all the same. A hundred states are opened as the agent does
-// it; the agent itself starts with ten.
+// it; the agent itself starts with ten, or three with -short.
 func TestStateTorn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,7 +146,7 @@ func TestStateTorn(t *testing.T) {
 	good, err := os.ReadFile(w.stateFile())
 	w.must(err)
 	w.expectNothingWrong(random, good)
-	for range 10 {
+	for range repeats(10, 3) {
 		text, err := os.ReadFile(w.stateFile())
 		w.must(err)
 		torn, how := tear(random, text)

@@ -55,6 +55,14 @@ func runMain(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
+// repeats is how often a test does what it does at random: so often, or with -short so seldom.
+func repeats(often, seldom int) int {
+	if testing.Short() {
+		return seldom
+	}
+	return often
+}
+
 // testCluster is an API server with nothing that acts on objects: what tests create is all that happens.
 type testCluster struct {
 	*cluster.Cluster

@@ -213,7 +213,7 @@ func (r *replicas) awaitInState(event types.UID) {
 func (r *replicas) kills(random *rand.Rand, about *unstructured.Unstructured) []func() {
 	var all []func()
 	moments := []moment{anyMoment, r.atAnAnswer}
-	for i := range 7 {
+	for i := range repeats(7, 2) {
 		at := moments[i%len(moments)]
 		all = append(all,
 			func() { r.kill(); r.launch() },
