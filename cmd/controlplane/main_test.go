@@ -49,6 +49,13 @@ func TestRunRefuses(t *testing.T) {
 		{"no rate", []string{"--viewer-rate-limit=NaN"}, 2, "viewer rate of NaN"},
 		{"bad role", []string{"--certificate-role=owner"}, 2, "accepted are agent, viewer and admin"},
 		{"role of nobody", []string{"--certificate-role=agent"}, 2, "accepted are viewer and admin"},
+		{"no provider", []string{"--oidc-client-id=threeport"}, 2, "give --oidc-issuer too"},
+		{"provider without authentication", []string{"--auth-enabled=false", "--oidc-issuer=https://id.example"}, 2, "leave out --auth-enabled=false"},
+		{"provider without a page", []string{"--strict-v0", "--oidc-issuer=https://id.example"}, 2, "under strict v0"},
+		{"group without a name", []string{
+			"--oidc-issuer=https://id.example", "--oidc-client-id=threeport", "--oidc-scopes=openid groups",
+			"--oidc-redirect-url=https://threeport.example/login/sso/callback", "--oidc-admin-group=cn=root,ou=groups", "--oidc-viewer-group=",
+		}, 2, "with the name of a group"},
 		{"no certificate", []string{"--cert-file=/nowhere/tls.crt", "--database=sqlite::memory:"}, 1, "--auth-enabled=false"},
 		{"backup of PostgreSQL", []string{"backup", "--database=postgres://user:hunter2@host/db"}, 1, "pg_dump"},
 		{"backup of memory", []string{"backup", "--database=sqlite::memory:"}, 1, "name the server's own"},

@@ -37,6 +37,7 @@ func newOptions(stderr io.Writer) *options {
 	o.database.register(o.flags)
 	o.registerServer()
 	o.registerAccess()
+	o.registerSingleSignOn()
 	o.registerLimits()
 	return o
 }
@@ -61,6 +62,32 @@ func (o *options) registerAccess() {
 		})
 	f.Float64Var(&o.agentRate, "rate-limit", o.agentRate, "`requests` a second that each cluster's agents may make, and twice as many at once; 0 for no limit")
 	f.Float64Var(&o.viewerRate, "viewer-rate-limit", o.viewerRate, "`requests` a second that each viewer may make, and four times as many at once; 0 for no limit")
+}
+
+func (o *options) registerSingleSignOn() {
+	f, s := o.flags, &o.config.Access.SingleSignOn
+	f.StringVar(&s.Issuer, "oidc-issuer", "", "the `URL` of a provider of OpenID Connect, at which people log in to the page; none without it")
+	f.StringVar(&s.CAFile, "oidc-ca-file", "", "PEM `file` of the authorities of the provider's certificate; empty for those of the system")
+	f.StringVar(&s.ClientID, "oidc-client-id", "", "the `name` under which the provider knows this API")
+	f.StringVar(&s.ClientSecretFile, "oidc-client-secret-file", "", "a `file` with the secret of the two, read for each log-in; empty for a public client")
+	f.StringVar(&s.RedirectURL, "oidc-redirect-url", "", "the `URL` that the provider sends browsers back to: https://HOST[:PORT]"+access.CallbackPath)
+	f.Func("oidc-scopes", "the `scopes` to ask the provider for, with a space between them (default \""+strings.Join(s.Scopes, " ")+"\")", func(text string) error {
+		s.Scopes = strings.Fields(text)
+		return nil
+	})
+	f.StringVar(&s.NameClaim, "oidc-name-claim", s.NameClaim, "the `claim` of an ID token with a person's name, for people to read")
+	f.StringVar(&s.GroupsClaim, "oidc-groups-claim", s.GroupsClaim, "the `claim` of an ID token with a person's groups: a text, or a list of them")
+	f.Func("oidc-viewer-group", "a `group` whose members are viewers; may be given several times", appendTo(&s.ViewerGroups))
+	f.Func("oidc-admin-group", "a `group` whose members are administrators; may be given several times", appendTo(&s.AdminGroups))
+}
+
+// appendTo makes a flag that may be given several times. A list with commas would not do for names of groups: those of
+// directories have commas.
+func appendTo(list *[]string) func(string) error {
+	return func(text string) error {
+		*list = append(*list, text)
+		return nil
+	}
 }
 
 func (o *options) registerLimits() {

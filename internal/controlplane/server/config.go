@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
@@ -106,7 +107,20 @@ func (c Config) Validate() error {
 	if err := c.validateFiles(); err != nil {
 		return err
 	}
-	return errors.Join(c.Access.Validate(), c.Maintenance.Validate(), c.Limits.Validate())
+	if c.StrictV0 && c.Access.SingleSignOn.Issuer != "" {
+		return errors.New("single sign-on under strict v0, which has no page to log in to: leave out one of them")
+	}
+	return errors.Join(c.access().Validate(), c.Maintenance.Validate(), c.Limits.Validate())
+}
+
+// access is Access, as it follows from the other fields.
+func (c Config) access() access.Config {
+	may := c.Access
+	may.Enabled = c.AuthEnabled
+	if host, _, err := net.SplitHostPort(c.BindAddress); err == nil && host != "" {
+		may.Hosts = append(slices.Clone(may.Hosts), host)
+	}
+	return may
 }
 
 func (c Config) validateFiles() error {

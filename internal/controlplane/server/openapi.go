@@ -68,7 +68,7 @@ func securitySchemes() map[string]*huma.SecurityScheme {
 	return map[string]*huma.SecurityScheme{
 		"certificate": {Type: "mutualTLS", Description: "A client certificate. Its subject's organization says its role; v0's have none."},
 		"bearer":      {Type: "http", Scheme: "bearer", Description: "A token of /v0/tokens."},
-		"session":     {Type: "apiKey", In: "cookie", Name: "__Host-threeport-session", Description: "A browser's session, which /login opens with a token."},
+		"session":     {Type: "apiKey", In: "cookie", Name: "__Host-threeport-session", Description: "A browser's session, which /login opens with a token or by single sign-on."},
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -99,13 +98,8 @@ func (s *Server) handler() (http.Handler, error) {
 	s.http.RegisterOnShutdown(stopping)
 	onStop := func(end func()) func() bool { return context.AfterFunc(stop, end) }
 
-	may := s.config.Access
-	may.Enabled = s.config.AuthEnabled
-	if host, _, err := net.SplitHostPort(s.config.BindAddress); err == nil && host != "" {
-		may.Hosts = append(slices.Clone(may.Hosts), host)
-	}
 	var err error
-	if s.access, err = access.New(s.store, may, s.log); err != nil {
+	if s.access, err = access.New(s.store, s.config.access(), s.log); err != nil {
 		return nil, err
 	}
 	return s.everything(v0, onStop)

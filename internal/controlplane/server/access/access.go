@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/controlplane/server/access/openid"
 	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
 
@@ -30,6 +32,7 @@ type SessionStore interface {
 	// SessionToken is the token that a session was opened with; [store.ErrNotFound] if the session has ended.
 	SessionToken(ctx context.Context, hash []byte, now time.Time) (store.Token, error)
 	DeleteSession(ctx context.Context, hash []byte) error
+	// PruneSessions removes those that have expired, and what stood for people in them.
 	PruneSessions(ctx context.Context, now time.Time) error
 }
 
@@ -59,32 +62,50 @@ type Access struct {
 	agents  *limiters
 	viewers *limiters
 	logins  *limiters
+	signOn  *openid.Provider // nil if there is none
 
 	backlog       *backlog
 	auditFailures atomic.Int64
 }
 
-// New starts a goroutine, which [Access.Close] ends. It does not read the store.
+// New starts a goroutine, and with an identity provider a second one, which [Access.Close] ends. It does not read the
+// store.
 func New(s Store, config Config, log *slog.Logger) (*Access, error) {
+	return newAccess(s, config, log, time.Now)
+}
+
+func newAccess(s Store, config Config, log *slog.Logger, now func() time.Time) (*Access, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	return &Access{
-		config: config, store: s, log: log, now: time.Now,
+	a := &Access{
+		config: config, store: s, log: log, now: now,
 		origins: http.NewCrossOriginProtection(),
 		cache:   newTokenCache(),
 		uses:    newUses(),
 		agents:  newLimiters(config.AgentRate),
 		viewers: newLimiters(config.ViewerRate),
 		logins:  newLimiters(loginRate),
-		backlog: newBacklog(),
-	}, nil
+	}
+	if config.SingleSignOn.isSet() {
+		var err error
+		if a.signOn, err = openid.New(config.SingleSignOn.Config, now, log); err != nil {
+			return nil, fmt.Errorf("single sign-on: %w", err)
+		}
+	}
+	a.backlog = newBacklog()
+	return a, nil
 }
 
-// Close writes what waits to be written and ends the goroutine. What is not written after ten seconds goes to the log
+// Close writes what waits to be written and ends the goroutines. What is not written after ten seconds goes to the log
 // instead. Call it when no request is served any more and before the store is closed: audit records that come later go
 // to the log only.
-func (a *Access) Close() { a.backlog.close() }
+func (a *Access) Close() {
+	a.backlog.close()
+	if a.signOn != nil {
+		a.signOn.Close()
+	}
+}
 
 // Register adds the log-in page to a mux, which has to be behind [Access.Authenticate].
 func (a *Access) Register(mux *http.ServeMux) {
@@ -92,6 +113,10 @@ func (a *Access) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+loginPath, a.login)
 	mux.HandleFunc("GET "+stylePath, serveStyle)
 	mux.HandleFunc("POST "+logoutPath, a.logout)
+	if a.signOn != nil {
+		mux.HandleFunc("GET "+signOnPath, a.beginSignOn)
+		mux.HandleFunc("GET "+CallbackPath, a.finishSignOn)
+	}
 }
 
 // Authenticate serves a request if it may be served, with its principal in its context.

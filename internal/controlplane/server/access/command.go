@@ -118,10 +118,10 @@ func (c command) list(ctx context.Context, args []string) error {
 		return fmt.Errorf("list tokens: %w", err)
 	}
 	table := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tNAME\tROLE\tCLUSTER\tSTATE\tCREATED\tEXPIRES\tUSED")
+	_, _ = fmt.Fprintln(table, "ID\tNAME\tROLE\tCLUSTER\tSTATE\tCREATED\tEXPIRES\tUSED\tSUBJECT")
 	for _, t := range tokens {
-		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, cmp.Or(t.ClusterUID, "-"), c.state(t),
-			moment(&t.CreatedAt, "-"), moment(t.ExpiresAt, "never"), moment(t.UsedAt, "never"))
+		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, cmp.Or(t.Name, "-"), t.Role, cmp.Or(t.ClusterUID, "-"), c.state(t),
+			moment(&t.CreatedAt, "-"), moment(t.ExpiresAt, "never"), moment(t.UsedAt, "never"), cmp.Or(t.Subject, "-"))
 	}
 	return table.Flush()
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/threeport/threeport-agent/internal/controlplane/server/access/openid"
 )
 
 // Config says whom the API serves.
@@ -26,6 +28,9 @@ type Config struct {
 	// bound: certificates of v0 are such.
 	AgentRate  Rate
 	ViewerRate Rate
+
+	// SingleSignOn lets people log in as who they are elsewhere.
+	SingleSignOn SingleSignOn
 }
 
 // Rate is a token bucket.
@@ -44,6 +49,7 @@ func DefaultConfig() Config {
 		PublicPaths:     []string{"/page/"},
 		AgentRate:       Rate{PerSecond: 200, Burst: 400},
 		ViewerRate:      Rate{PerSecond: 50, Burst: 200},
+		SingleSignOn:    SingleSignOn{Config: openid.DefaultConfig()},
 	}
 }
 
@@ -71,5 +77,5 @@ func (c Config) Validate() error {
 				r.name, r.rate.PerSecond, r.rate.Burst)
 		}
 	}
-	return nil
+	return c.SingleSignOn.validate(c.Enabled)
 }

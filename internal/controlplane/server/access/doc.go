@@ -9,5 +9,8 @@
 // costs no query; a revocation counts at once in the process that it came to, and in the others when those seconds are
 // over. An answer that goes on for long, a watch, ends with the credential that it was opened with.
 //
+// People may come by single sign-on: package openid finds out who they are, and their groups say what they may. Their
+// session belongs to a token that nobody has, so that all that holds for tokens and their sessions holds for them.
+//
 // One goroutine, which [New] starts and [Access.Close] ends, writes audit records and what else no request waits for.
 package access

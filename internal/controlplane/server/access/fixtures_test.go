@@ -19,6 +19,9 @@ import (
 	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
 
+// tlsCookie is what a session's cookie is called over TLS.
+const tlsCookie = hostPrefix + sessionCookie
+
 const clusterUID = "0c6a9a4e-9d5c-4d0a-8f0e-2f6c7f1f0b11"
 
 // clock is what the tested code takes for the time.
@@ -99,12 +102,11 @@ func start(t *testing.T, s setting) *world {
 	t.Helper()
 	w := &world{store: s.store, clock: s.clock, log: &logbook{}}
 	var err error
-	w.Access, err = New(s.store, s.config, slog.New(slog.NewJSONHandler(w.log, nil)))
+	w.Access, err = newAccess(s.store, s.config, slog.New(slog.NewJSONHandler(w.log, nil)), s.clock.read)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
-	w.now = s.clock.read
 	if w.authority, err = pki.NewAuthority("clients"); err != nil {
 		t.Fatal(err)
 	}

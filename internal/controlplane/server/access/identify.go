@@ -79,6 +79,9 @@ func (a *Access) ofSession(r *http.Request) (p Principal, found bool, err error)
 }
 
 func ofToken(token store.Token, by Credential) Principal {
+	if token.Subject != "" {
+		return ofPerson(token.Subject, token.Name, Role(token.Role))
+	}
 	return Principal{Name: token.Name, Role: Role(token.Role), ClusterUID: token.ClusterUID, Credential: by}
 }
 

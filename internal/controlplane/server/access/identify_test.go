@@ -84,7 +84,7 @@ func TestCookiesThatDoNotCount(t *testing.T) {
 		cookies string
 	}{
 		{"unknown", tlsCookie + "=" + forged},
-		{"the name for loopback", loopbackCookie + "=" + good.Value},
+		{"the name for loopback", sessionCookie + "=" + good.Value},
 		{"another case", "__host-threeport-session=" + good.Value},
 		{"empty", tlsCookie + "="},
 		{"not base64", tlsCookie + "=" + strings.Repeat("!", len(good.Value))},
@@ -131,7 +131,7 @@ func TestPlainHTTPOnLoopback(t *testing.T) {
 	s.plain = true
 	w := start(t, s)
 	c := w.session(t, RoleViewer)
-	if c.Name != loopbackCookie || c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
+	if c.Name != sessionCookie || c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
 		t.Errorf("cookie %s", c)
 	}
 	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(c)); got.code != http.StatusOK {

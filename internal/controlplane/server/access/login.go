@@ -33,7 +33,7 @@ func (a *Access) showLogin(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
 		return
 	}
-	render(w, http.StatusOK, loginPage, loginForm{Next: next})
+	a.renderLogin(w, http.StatusOK, next, "")
 }
 
 // login opens a session for a token.
@@ -44,34 +44,43 @@ func (a *Access) login(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		render(w, http.StatusBadRequest, loginPage, loginForm{Next: "/", Message: "The form could not be read."})
+		a.renderLogin(w, http.StatusBadRequest, "/", "The form could not be read.")
 		return
 	}
-	form := loginForm{Next: localPath(r.PostForm.Get("next"))}
+	next := localPath(r.PostForm.Get("next"))
 	token, err := a.logIn(w, r, strings.TrimSpace(r.PostForm.Get("token")))
-	if err == nil {
-		a.audit(ofToken(token, CredentialSession).String(), Role(token.Role), r, http.StatusSeeOther)
-		w.Header().Set("Cache-Control", "no-store")
-		http.Redirect(w, r, form.Next, http.StatusSeeOther)
+	if err != nil {
+		a.refuseLogin(w, r, nobody(r), next, err)
 		return
 	}
+	a.audit(ofToken(token, CredentialSession).String(), Role(token.Role), r, http.StatusSeeOther)
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
+}
+
+// nobody is who audit records say failed to log in.
+func nobody(r *http.Request) string { return "anonymous:" + addressOf(r.RemoteAddr) }
+
+// refuseLogin shows the form again, which says why.
+func (a *Access) refuseLogin(w http.ResponseWriter, r *http.Request, who, next string, err error) {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok {
 		problem = unavailable(err)
-		a.log.Error("Log-in failed", "error", err)
+	}
+	if problem.cause != nil && r.Context().Err() == nil {
+		a.log.Error("Log-in failed", "error", problem.cause)
 	}
 	if problem.Status == http.StatusUnauthorized || problem.Status == http.StatusForbidden {
-		a.audit("anonymous:"+addressOf(r.RemoteAddr), "", r, problem.Status)
+		a.audit(who, "", r, problem.Status)
 	}
 	maps.Copy(w.Header(), problem.GetHeaders())
-	form.Message = sentence(problem)
-	render(w, problem.Status, loginPage, form)
+	a.renderLogin(w, problem.Status, next, sentence(problem))
 }
 
 // logIn checks a token and opens a session for it. A token that does not exist and a text that is none are answered
 // alike, after the same work.
 func (a *Access) logIn(w http.ResponseWriter, r *http.Request, secret string) (store.Token, error) {
-	cookie, ok := cookieName(r)
+	cookie, ok := cookieName(r, sessionCookie)
 	if !ok {
 		return store.Token{}, newProblem(http.StatusBadRequest, "a token is taken over TLS only")
 	}
@@ -115,8 +124,8 @@ func (a *Access) logout(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, unavailable(err))
 		return
 	}
-	if name, ok := cookieName(r); ok {
-		setCookie(w, name, "", -1)
+	if name, ok := cookieName(r, sessionCookie); ok {
+		setCookie(w, name, "", -1, http.SameSiteStrictMode)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, loginPath, http.StatusSeeOther)

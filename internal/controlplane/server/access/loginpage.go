@@ -27,6 +27,14 @@ var (
 type loginForm struct {
 	Next    string
 	Message string // what went wrong; empty at first
+	// SignOn offers single sign-on, and ProviderAway says that it did not work when it was tried last.
+	SignOn, ProviderAway bool
+}
+
+func (a *Access) renderLogin(w http.ResponseWriter, code int, next, message string) {
+	form := loginForm{Next: next, Message: message, SignOn: a.signOn != nil}
+	form.ProviderAway = form.SignOn && a.signOn.IsAway()
+	render(w, code, loginPage, form)
 }
 
 // render answers with a page.

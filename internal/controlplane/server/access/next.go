@@ -3,6 +3,7 @@ package access
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +26,7 @@ func localPath(given string) string {
 	if strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, "/.") {
 		return home
 	}
-	if u.Path == loginPath || u.Path == logoutPath {
+	if slices.Contains([]string{loginPath, logoutPath, signOnPath, CallbackPath}, u.Path) {
 		return home
 	}
 	return given

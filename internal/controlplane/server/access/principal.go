@@ -38,11 +38,14 @@ const (
 	CredentialCertificate Credential = "certificate"
 	CredentialToken       Credential = "token"
 	CredentialSession     Credential = "session"
+	// CredentialSignOn is a session of a person whom the identity provider named.
+	CredentialSignOn Credential = "sso"
 )
 
 // Principal is who asks. The zero Principal may do nothing.
 type Principal struct {
-	// Name is a token's name, or a certificate's common name. It is for people: several principals may have the same.
+	// Name is a token's name, or a certificate's common name. It is for people: several principals may have the same. Of
+	// a person who logged in by single sign-on it is the subject, which is theirs for good, a space, and their name.
 	Name string
 	Role Role
 	// ClusterUID is the cluster of an agent, and empty for any other role.

@@ -109,7 +109,7 @@ func (r rule) grants(role Role) bool {
 }
 
 // ownPaths need no principal, whatever the configuration says.
-var ownPaths = []string{"/healthz", "/readyz", loginPath, stylePath, logoutPath}
+var ownPaths = []string{"/healthz", "/readyz", loginPath, stylePath, logoutPath, signOnPath, CallbackPath}
 
 // isPublic tells whether a request needs no principal. A path that is written in an unusual way is not public, since
 // whatever serves it may read it differently.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
@@ -12,20 +13,21 @@ import (
 // sessionLife is how long a browser stays logged in; less if its token expires before.
 const sessionLife = 12 * time.Hour
 
-// The cookie's names. A browser takes a __Host- cookie only over TLS, from this host and for all of it (RFC 6265bis,
-// section 4.1.3.2). Plain HTTP is for loopback, where some browsers refuse it.
-const (
-	tlsCookie      = "__Host-threeport-session"
-	loopbackCookie = "threeport-session"
-)
+// sessionCookie is the name of a session's cookie. It is Strict: a browser sends it with what this site's own pages ask
+// for only.
+const sessionCookie = "threeport-session"
 
-// cookieName is that of a request's cookie; ok is false where a session must not be.
-func cookieName(r *http.Request) (name string, ok bool) {
+// hostPrefix makes a browser take a cookie only over TLS, from this host and for all of it (RFC 6265bis, section
+// 4.1.3.2). Plain HTTP is for loopback, where some browsers refuse it.
+const hostPrefix = "__Host-"
+
+// cookieName is how a cookie of a request is called; ok is false where there must be none.
+func cookieName(r *http.Request, cookie string) (name string, ok bool) {
 	switch {
 	case r.TLS != nil:
-		return tlsCookie, true
+		return hostPrefix + cookie, true
 	case isConfidential(r):
-		return loopbackCookie, true
+		return cookie, true
 	default:
 		return "", false
 	}
@@ -33,7 +35,7 @@ func cookieName(r *http.Request) (name string, ok bool) {
 
 // sessionKey is what a session's row is found by; ok is false if there is no cookie, or none that can be right.
 func sessionKey(r *http.Request) (key digest, ok bool) {
-	name, ok := cookieName(r)
+	name, ok := cookieName(r, sessionCookie)
 	if !ok {
 		return key, false
 	}
@@ -60,7 +62,7 @@ func (a *Access) openSession(w http.ResponseWriter, r *http.Request, cookie stri
 		return fmt.Errorf("create session: %w", err)
 	}
 	// At least a second: 0 would mean no limit.
-	setCookie(w, cookie, secret, max(1, int(expires.Sub(now)/time.Second)))
+	setCookie(w, cookie, secret, max(1, int(expires.Sub(now)/time.Second)), http.SameSiteStrictMode)
 	a.backlog.add(func(ctx context.Context) {
 		if err := a.store.PruneSessions(ctx, now); err != nil {
 			a.log.Warn("Sessions that ended not removed", "error", err)
@@ -83,9 +85,9 @@ func (a *Access) closeSession(r *http.Request) error {
 }
 
 // setCookie gives the browser a cookie for so many seconds; below 0 it takes it away.
-func setCookie(w http.ResponseWriter, name, value string, seconds int) {
+func setCookie(w http.ResponseWriter, name, value string, seconds int, sent http.SameSite) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // not Secure on loopback only, where there is no TLS
 		Name: name, Value: value, Path: "/", MaxAge: seconds,
-		Secure: name == tlsCookie, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: strings.HasPrefix(name, hostPrefix), HttpOnly: true, SameSite: sent,
 	})
 }

@@ -16,6 +16,9 @@ type Token struct {
 	ID controlplane.ID `json:"id"`
 	// Name says whose it is, to people.
 	Name string `json:"name"`
+	// Subject is who logged in by single sign-on, as the identity provider knows them for good. Such a token has no secret:
+	// it stands for one log-in, and to revoke it ends that.
+	Subject string `json:"subject,omitempty"`
 	// Role is what its bearer may do.
 	Role Role `json:"role" enum:"agent,viewer,admin"`
 	// ClusterUID is the one cluster that an agent's token is good for.
@@ -113,7 +116,7 @@ func (a *Access) failed(doing string, err error) error {
 
 func wireToken(t store.Token) Token {
 	return Token{
-		ID: controlplane.ID(t.ID), Name: t.Name, Role: Role(t.Role), ClusterUID: t.ClusterUID,
+		ID: controlplane.ID(t.ID), Name: t.Name, Subject: t.Subject, Role: Role(t.Role), ClusterUID: t.ClusterUID,
 		CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt, UsedAt: t.UsedAt,
 	}
 }

@@ -34,7 +34,10 @@ func (s *Store) DeleteSession(ctx context.Context, hash []byte) error {
 	return s.exec(ctx, "DELETE FROM sessions WHERE hash = ?", hash)
 }
 
-// PruneSessions removes those that have expired.
+// PruneSessions removes those that have expired, and tokens that stood for log-ins. A session never outlives its token.
 func (s *Store) PruneSessions(ctx context.Context, now time.Time) error {
-	return s.exec(ctx, "DELETE FROM sessions WHERE expiresat <= ?", now.UnixMicro())
+	if err := s.exec(ctx, "DELETE FROM sessions WHERE expiresat <= ?", now.UnixMicro()); err != nil {
+		return err
+	}
+	return s.exec(ctx, "DELETE FROM tokens WHERE subject <> '' AND expiresat <= ?", now.UnixMicro())
 }

@@ -12,6 +12,8 @@ import (
 type Token struct {
 	ID         int64
 	Name, Role string
+	// Subject is the person who logged in, of a token that stands for a log-in and that nobody has; else empty.
+	Subject string
 	// ClusterUID is the cluster that an agent's token is for; empty if it is for none or any.
 	ClusterUID string
 	CreatedAt  time.Time
@@ -19,13 +21,13 @@ type Token struct {
 	ExpiresAt, RevokedAt, UsedAt *time.Time
 }
 
-const tokenColumns = "tokens.id, tokens.name, tokens.role, tokens.clusteruid, tokens.createdat, tokens.expiresat, tokens.revokedat, tokens.usedat" //nolint:gosec // names of columns
+const tokenColumns = "tokens.id, tokens.name, tokens.role, tokens.subject, tokens.clusteruid, tokens.createdat, tokens.expiresat, tokens.revokedat, tokens.usedat" //nolint:gosec // names of columns
 
 func scanToken(scan func(...any) error) (Token, error) {
 	var t Token
 	var created int64
 	var expires, revoked, used sql.NullInt64
-	err := scan(&t.ID, &t.Name, &t.Role, &t.ClusterUID, &created, &expires, &revoked, &used)
+	err := scan(&t.ID, &t.Name, &t.Role, &t.Subject, &t.ClusterUID, &created, &expires, &revoked, &used)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Token{}, ErrNotFound
 	} else if err != nil {
@@ -40,8 +42,8 @@ func scanToken(scan func(...any) error) (Token, error) {
 // [ErrConflict] if there is one of this hash.
 func (s *Store) CreateToken(ctx context.Context, t Token, hash []byte) (Token, error) {
 	t.ID, t.CreatedAt, t.RevokedAt, t.UsedAt = s.ids.next(), fromMicros(now()), nil, nil
-	err := s.exec(ctx, "INSERT INTO tokens (id, name, role, clusteruid, hash, createdat, expiresat) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		t.ID, t.Name, t.Role, t.ClusterUID, hash, t.CreatedAt.UnixMicro(), optionalMicros(t.ExpiresAt))
+	err := s.exec(ctx, "INSERT INTO tokens (id, name, role, subject, clusteruid, hash, createdat, expiresat) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		t.ID, t.Name, t.Role, t.Subject, t.ClusterUID, hash, t.CreatedAt.UnixMicro(), optionalMicros(t.ExpiresAt))
 	switch {
 	case isUniqueViolation(err):
 		return Token{}, ErrConflict

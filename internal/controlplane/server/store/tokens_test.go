@@ -116,3 +116,35 @@ func TestSessions(t *testing.T) {
 		check("after pruning, asked about before", now, map[string]bool{"long": true, "short": false})
 	})
 }
+
+// A token that stood for a log-in goes with it; others are kept, that it can be seen what they were.
+func TestLogInsThatEndedAreRemoved(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		ctx, now := t.Context(), fromMicros(moment)
+		later := now.Add(time.Hour)
+		var want []Token
+		for i, given := range []Token{
+			{Name: "jane", Role: "viewer", Subject: "248", ExpiresAt: &now},
+			{Name: "jane", Role: "viewer", Subject: "248", ExpiresAt: &later},
+			{Name: "east", Role: "viewer", ExpiresAt: &now},
+		} {
+			token, err := s.CreateToken(ctx, given, []byte{byte(i)})
+			if err != nil || token.Subject != given.Subject {
+				t.Fatalf("got %+v, %v", token, err)
+			}
+			if err := s.CreateSession(ctx, []byte{byte(i)}, token.ID, *given.ExpiresAt); err != nil {
+				t.Fatal(err)
+			}
+			if i > 0 {
+				want = append(want, token)
+			}
+		}
+		if err := s.PruneSessions(ctx, now); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Tokens(ctx); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	})
+}

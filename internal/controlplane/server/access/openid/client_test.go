@@ -1,0 +1,166 @@
+package openid
+
+import (
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// announcing is a provider over TLS, which announces itself with a part of the metadata and takes note of what it is sent for a
+// code.
+func announcing(t *testing.T, more string) (config Config, sent chan *http.Request) {
+	t.Helper()
+	sent = make(chan *http.Request, 1)
+	mux := http.NewServeMux()
+	server := httptest.NewTLSServer(mux)
+	t.Cleanup(server.Close)
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, strings.ReplaceAll(`{"issuer": "URL", "authorization_endpoint": "URL/auth?tenant=1",
+			"token_endpoint": "URL/token", "jwks_uri": "URL/keys"`+more+`}`, "URL", server.URL))
+	})
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		sent <- r
+		w.WriteHeader(http.StatusBadGateway)
+	})
+	dir := t.TempDir()
+	config = DefaultConfig()
+	config.Issuer, config.ClientID, config.RedirectURL = server.URL, "threeport", "https://threeport.example/callback"
+	config.Timeout = 5 * time.Minute // which only means that it hangs
+	config.CAFile, config.ClientSecretFile = filepath.Join(dir, "ca.crt"), filepath.Join(dir, "secret")
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for file, content := range map[string][]byte{config.CAFile: ca, config.ClientSecretFile: []byte("first\n")} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config, sent
+}
+
+func startProvider(t *testing.T, config Config) *Provider {
+	t.Helper()
+	if err := config.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(config, time.Now, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func TestClientProvesItself(t *testing.T) {
+	for _, tc := range []struct {
+		reason, metadata string
+		public           bool
+		header, form     string // the secret, where it is sent
+	}{
+		{"in a header, if nothing is said", "", false, "second", ""},
+		{"in a header, if that is one of several ways", `, "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"]`, false, "second", ""},
+		{"in the form, if that is the only way", `, "token_endpoint_auth_methods_supported": ["client_secret_post"]`, false, "", "second"},
+		{"by PKCE alone", "", true, "", ""},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			config, sent := announcing(t, tc.metadata)
+			secretFile := config.ClientSecretFile
+			if tc.public {
+				config.ClientSecretFile = ""
+			}
+			p := startProvider(t, config)
+			if err := os.WriteFile(secretFile, []byte("second\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Person(t.Context(), NewFlow("/", time.Now()), "code"); err == nil {
+				t.Fatal("somebody is logged in")
+			}
+			r := <-sent
+			_, header, _ := r.BasicAuth()
+			if header != tc.header || r.PostForm.Get("client_secret") != tc.form || tc.header == "" && r.PostForm.Get("client_id") != "threeport" {
+				t.Errorf("sent %q in the header and %v", header, r.PostForm)
+			}
+		})
+	}
+}
+
+func TestAuthURLKeepsItsQuery(t *testing.T) {
+	config, _ := announcing(t, "")
+	p := startProvider(t, config)
+	flow := NewFlow("/", time.Now())
+	sent, err := p.AuthURL(t.Context(), flow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(sent)
+	if err != nil || at.Query().Get("tenant") != "1" || !flow.IsOf(at.Query().Get("state")) {
+		t.Errorf("sent to %s, %v", sent, err)
+	}
+}
+
+func TestMetadataThatAreRefused(t *testing.T) {
+	for _, tc := range []struct{ reason, metadata, want string }{
+		{"another issuer", `, "issuer": "https://evil.example"`, "did not match"},
+		{"endpoint in the clear", `, "token_endpoint": "http://id.example/token"`, `endpoint "http://id.example/token"`},
+		{"keys in the clear", `, "jwks_uri": "http://id.example/keys"`, `endpoint "http://id.example/keys"`},
+		{"a script", `, "authorization_endpoint": "javascript:alert(1)"`, "endpoint"},
+		{"no endpoint", `, "token_endpoint": ""`, `endpoint ""`},
+		{"too much", `, "more": "` + strings.Repeat("x", maxAnswer) + `"`, "too large"},
+		{"no JSON", `, `, "decode"},
+	} {
+		config, _ := announcing(t, tc.metadata)
+		err := startProvider(t, config).Discover(t.Context())
+		if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 1000 {
+			t.Errorf("%s: %v", tc.reason, err)
+		}
+	}
+}
+
+func TestStrangersCertificateIsRefused(t *testing.T) {
+	config, _ := announcing(t, "")
+	config.CAFile = ""
+	if err := startProvider(t, config).Discover(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestFlow(t *testing.T) {
+	now := time.Now()
+	flow := NewFlow("/x?a=b;c", now.Add(time.Minute))
+	read, ok := ParseFlow(flow.String(), now)
+	if !ok || read.Next != flow.Next || !read.IsOf(flow.state()) || read.nonce() != flow.nonce() || read.verifier() != flow.verifier() {
+		t.Errorf("%+v is read as %+v", flow, read)
+	}
+	derived := []string{flow.secret, flow.state(), flow.nonce(), flow.verifier()}
+	slices.Sort(derived)
+	if len(slices.Compact(derived)) != 4 {
+		t.Errorf("two of %v are the same", derived)
+	}
+	if long := NewFlow(strings.Repeat("x", 2048), now).String(); len(long) > 3000 {
+		t.Errorf("a cookie of %d bytes", len(long))
+	}
+	if _, ok := ParseFlow(flow.String(), now.Add(time.Minute)); ok {
+		t.Error("it does not end")
+	}
+	if flow.IsOf("") || flow.IsOf(NewFlow("/", now).state()) {
+		t.Error("it has another's state")
+	}
+	for _, text := range []string{"", "..", flow.secret, flow.String() + ".", flow.String()[1:], flow.secret + ".x.", flow.secret + ".99999999999.!"} {
+		if _, ok := ParseFlow(text, now); ok {
+			t.Errorf("%q is a flow", text)
+		}
+	}
+}
