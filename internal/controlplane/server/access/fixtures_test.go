@@ -260,6 +260,13 @@ func cookie(c *http.Cookie) func(*http.Request) {
 	return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value}) }
 }
 
+// settle waits until all that waits to be written so far is.
+func (w *world) settle() {
+	settled := make(chan struct{})
+	w.backlog.add(func(context.Context) { close(settled) })
+	<-settled
+}
+
 // records ends what waits to be written, and returns all audit records.
 func (w *world) records() []store.AuditRecord {
 	w.Close()

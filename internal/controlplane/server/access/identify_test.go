@@ -147,6 +147,7 @@ func TestStoreThatFails(t *testing.T) {
 	w := start(t, usual())
 	_, secret := w.token(t, RoleViewer)
 	session := w.session(t, RoleViewer)
+	w.settle() // what fails is to be these requests only
 	w.clock.advance(cacheTime)
 	w.store.fail(errors.New("connection refused"))
 	for reason, part := range map[string]func(*http.Request){"token": bearer(secret), "session": cookie(session)} {
