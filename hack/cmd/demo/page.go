@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
+
+	"github.com/go-resty/resty/v2"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 )
@@ -69,24 +69,15 @@ func (p *page) board(ctx context.Context) (map[controlplane.Instance]controlplan
 
 // ask calls what the control-plane API has beside v0.
 func ask[T any](ctx context.Context, p *page, method, path string, body any) (answer T, err error) {
-	encoded, err := json.Marshal(body)
+	request := resty.NewWithClient(p.http).R().SetContext(ctx).SetResult(&answer)
+	if body != nil {
+		request.SetBody(body)
+	}
+	got, err := request.Execute(method, p.url+path)
+	if err == nil && !got.IsSuccess() {
+		err = errors.New(got.Status())
+	}
 	if err != nil {
-		return answer, fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(encoded)) //nolint:gosec // our own API
-	if err != nil {
-		return answer, fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := p.http.Do(req) //nolint:gosec // our own API
-	if err != nil {
-		return answer, err
-	}
-	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return answer, fmt.Errorf("%s %s: %s", method, path, resp.Status)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
 		return answer, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	return answer, nil
