@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // Three in ten answers are lost after the control plane did what it was asked for: a POST that is simply repeated makes
@@ -23,6 +25,8 @@ func TestLostAnswers(t *testing.T) {
 func lostAnswers(w *world) {
 	random := seed(w.T)
 	objects := w.deployWeb()
+	// Adoption takes several reads one after the other, which rarely all come through then.
+	w.await(patience, 1, "before answers are lost", func(r request) bool { return r.accepted && r.tellsOf(upstream.WorkloadResourceInstances) })
 	lost, cut := 0, 0
 	w.proxy.setScript(func(request) fault {
 		switch n := random.IntN(100); {
@@ -37,7 +41,7 @@ func lostAnswers(w *world) {
 	})
 	load := w.startLoad(seed(w.T), 20, objects)
 	w.let(20 * time.Second)
-	w.eventually(2*time.Minute, "many answers to be lost and some to be cut", func() error {
+	w.eventually(patience, "many answers to be lost and some to be cut", func() error {
 		w.proxy.mu.Lock()
 		defer w.proxy.mu.Unlock()
 		if lost < 50 || cut < 10 {
