@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // restart starts the agent again after it was killed, with its state.
@@ -140,13 +142,33 @@ func TestWhatIsChangedBehindTheAgentsBackIsRestored(t *testing.T) {
 	w.byHand(http.MethodPatch, fmt.Sprintf("/v0/workload-events/%d", *changed.ID), `{"Message":"by hand"}`)
 	w.byHand(http.MethodPatch, rowPath(d, 0), `{"LastOperation":"DELETED"}`)
 	w.byHand(http.MethodPatch, rowPath(d, 1), `{"RuntimeDefinition":{"by":"hand"}}`)
-	w.byHand(http.MethodPatch, fmt.Sprintf("/v0/workload-instances/%d", d.InstanceID), `{"Status":"Down"}`)
+	changes := w.expectStatusRepaired(d)
 	w.agree(tracked(d)...)
-	w.expectStatus(d, "Healthy")
-	metrics := w.get(w.metrics + "/metrics")
-	for kind, repairs := range map[string]int{"operation": 2, "event": 2, "status": 1, "watch": 0} {
-		if line := fmt.Sprintf("threeport_agent_audit_repairs_total{kind=%q} %d\n", kind, repairs); !strings.Contains(metrics, line) {
-			t.Errorf("there is no %s in\n%s", line, metrics)
+	for kind, repairs := range map[string]struct{ least, most int }{
+		"operation": {2, 2}, "event": {2, 2}, "status": {1, changes}, "watch": {0, 0},
+	} {
+		got := w.sum(fmt.Sprintf("threeport_agent_audit_repairs_total{kind=%q", kind))
+		if got < repairs.least || got > repairs.most {
+			t.Errorf("there were %d repairs of kind %s, expected %d to %d", got, kind, repairs.least, repairs.most)
 		}
 	}
+}
+
+// expectStatusRepaired changes a workload's status, until it is repaired and not just told anew, which the agent does when
+// anything else in it changes. It returns how often that was.
+func (w *world) expectStatusRepaired(d upstream.Deployed) (changes int) {
+	w.Helper()
+	w.eventually(patience, "the status to be repaired", func() error {
+		status, err := w.api.Status(w.ctx, upstream.WorkloadInstances, d.InstanceID)
+		if err != nil || status != "Healthy" {
+			return errors.Join(err, fmt.Errorf("it is %q", status))
+		}
+		if w.sum(`threeport_agent_audit_repairs_total{kind="status"`) > 0 {
+			return nil
+		}
+		w.byHand(http.MethodPatch, fmt.Sprintf("/v0/workload-instances/%d", d.InstanceID), `{"Status":"Down"}`)
+		changes++
+		return errors.New("it was not repaired")
+	})
+	return changes
 }

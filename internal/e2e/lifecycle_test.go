@@ -114,6 +114,8 @@ func TestReleasedWorkloadIsSilent(t *testing.T) {
 	w.agree(tracked(d, other)...)
 	w.must(w.upstream.DeleteObject(w.ctx, w.cr(d)))
 	w.expectGone(d)
+	_, err := w.agent.WaitFor(w.ctx, "Workload is released") // it lets go just after
+	w.must(err)
 	sent := len(w.proxy.told(rowPath(d, 0)))
 	w.patch(d.Objects[0], `{"data":{"key":"changed"}}`)
 	w.patch(other.Objects[0], `{"data":{"key":"changed"}}`)
@@ -430,9 +432,15 @@ func (w *world) expectGone(d upstream.Deployed) {
 // watches returns the number of the agent's informers, by its own word.
 func (w *world) watches() int {
 	w.Helper()
+	return w.sum("threeport_agent_watches{")
+}
+
+// sum adds up those of the agent's metrics whose lines begin so, which have labels.
+func (w *world) sum(begin string) int {
+	w.Helper()
 	n := 0
 	for line := range strings.Lines(w.get(w.metrics + "/metrics")) {
-		if value, ok := strings.CutPrefix(line, "threeport_agent_watches{"); ok {
+		if value, ok := strings.CutPrefix(line, begin); ok {
 			_, value, _ = strings.Cut(value, "} ")
 			count, err := strconv.Atoi(strings.TrimSpace(value))
 			w.must(err)
