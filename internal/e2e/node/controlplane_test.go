@@ -35,7 +35,7 @@ type plane struct {
 	url    string
 }
 
-// TestControlPlaneInCluster installs the control-plane API as docs/control-plane.md says, and replaces its pod: what it was
+// TestControlPlaneInCluster installs the control-plane API as docs/operating.md says, and replaces its pod: what it was
 // told stays.
 func TestControlPlaneInCluster(t *testing.T) {
 	p := plane{world: newWorld(t)}
