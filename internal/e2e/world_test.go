@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -333,23 +334,16 @@ func tracked(deployed ...upstream.Deployed) []oracle.Expected {
 	return out
 }
 
-// eventually checks again and again until there is no error, at most for a while.
+// eventually checks again and again until there is no error, at most for a while. It does so in a cleanup too.
 func (w *world) eventually(within time.Duration, expected string, check func() error) {
 	w.Helper()
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-deadline.C:
-			w.Fatalf("expected within %s: %s; at last: %v", within, expected, err)
-		}
+	var last error
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(w.ctx), 50*time.Millisecond, within, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		w.Fatalf("expected within %s: %s; at last: %v", within, expected, last)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -415,20 +416,13 @@ func (w *world) agree(within time.Duration) {
 // eventually checks again and again until there is no error, at most for a while.
 func (w *world) eventually(within time.Duration, expected string, check func() error) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, within)
-	defer cancel()
-	ticker := time.NewTicker(25 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			w.Fatalf("expected within %s: %s; at last: %v", within, expected, err)
-		}
+	var last error
+	err := wait.PollUntilContextTimeout(w.ctx, 25*time.Millisecond, within, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		w.Fatalf("expected within %s: %s; at last: %v", within, expected, last)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -234,21 +235,15 @@ func (w *world) kubectl(args ...string) string {
 }
 
 // eventually checks again and again until there is no error, as long as there is patience.
+// It does so in a cleanup too.
 func (w *world) eventually(expected string, check func() error) {
 	w.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-deadline.C:
-			w.Fatalf("expected within %s: %s; at last: %v", patience, expected, err)
-		}
+	var last error
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(w.ctx), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		w.Fatalf("expected within %s: %s; at last: %v", patience, expected, last)
 	}
 }
