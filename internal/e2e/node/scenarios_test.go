@@ -116,7 +116,11 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	}()
 	var wrong []error
 	err = s.Play(ctx, env, func(ctx context.Context, step scenario.Step, _ recording.Snapshot) error {
-		if err := expectShown(ctx, s, step, env, d); err != nil {
+		err := expectShown(ctx, s, step, env, d)
+		if errors.Is(err, scenario.ErrUnseen) {
+			return err
+		}
+		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", step.Moment, err))
 		}
 		return ctx.Err()
@@ -132,7 +136,8 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	return errors.Join(append(wrong, shared.oracle.AwaitOf(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
 }
 
-// expectShown waits until the control plane shows a moment, for a while and as long as it lasts.
+// expectShown waits until the control plane shows a moment, for a while and as long as it lasts. The error is ErrUnseen if it
+// showed it when it ended, but not for long enough.
 func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, env scenario.Env, d upstream.Deployed) error {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -150,8 +155,12 @@ func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, e
 		if over == nil {
 			over = step.Reached(at)
 		}
-		if over != nil {
-			return fmt.Errorf("it was not shown for %s until the moment was over: %w", showFor, errors.Join(err, over))
+		switch {
+		case over == nil:
+		case err == nil: // it was shown, and would have been for longer
+			return fmt.Errorf("%w for %s until the moment was over: %w", scenario.ErrUnseen, showFor, over)
+		default:
+			return fmt.Errorf("it was not shown until the moment was over: %w", errors.Join(err, over))
 		}
 		select {
 		case <-ticker.C:
