@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 
 	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
@@ -13,7 +15,11 @@ import (
 func runBackup(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var where database
 	rest, err := where.cut(args)
-	if err == nil && len(rest) > 0 {
+	switch {
+	case err == nil && len(rest) > 0 && slices.Contains([]string{"help", "-h", "-help", "--help"}, rest[0]):
+		_, _ = io.WriteString(stderr, "usage: controlplane backup [--database=sqlite:FILE | --database-file=FILE] > COPY\n")
+		return 0
+	case err == nil && len(rest) > 0:
 		err = fmt.Errorf("unexpected argument %q: accepted are --database and --database-file; the copy is written to stdout", rest[0])
 	}
 	if err != nil {
@@ -24,8 +30,16 @@ func runBackup(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	if code != 0 {
 		return code
 	}
-	if err := store.Backup(ctx, address, stdout); err != nil {
+	copied, err := store.Backup(ctx, address)
+	if err != nil {
 		complain(stderr, err)
+		return exitFailed
+	}
+	defer copied.Close() //nolint:errcheck // it is only read
+	// A write to a pipe that nobody reads cannot be called off, and there is nothing to clean up.
+	defer context.AfterFunc(ctx, func() { os.Exit(exitFailed) })()
+	if _, err := io.Copy(stdout, copied); err != nil {
+		complain(stderr, fmt.Errorf("write the backup: %w", err))
 		return exitFailed
 	}
 	return 0

@@ -63,8 +63,8 @@ func (d *database) existing(stderr io.Writer) (address string, code int) {
 	return address, 0
 }
 
-// checkExists refuses a database of SQLite's that no server has made: opening it would make an empty one, and a token in it
-// would be no server's.
+// checkExists refuses a database of SQLite's that no server has made: opening it would make an empty one, which is no
+// server's.
 func checkExists(address string) error {
 	file, isFile := strings.CutPrefix(address, "sqlite:")
 	if !isFile {
@@ -83,7 +83,7 @@ func checkExists(address string) error {
 // cut takes the flags that name the database from arguments, wherever they are, and returns the others: these are the
 // command's own.
 func (d *database) cut(args []string) (rest []string, err error) {
-	flags := flag.NewFlagSet("controlplane token", flag.ContinueOnError)
+	flags := flag.NewFlagSet("controlplane", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	d.register(flags)
 	for i := 0; i < len(args); i++ {

@@ -60,6 +60,7 @@ func TestRunRefuses(t *testing.T) {
 		{"backup of PostgreSQL", []string{"backup", "--database=postgres://user:hunter2@host/db"}, 1, "pg_dump"},
 		{"backup of memory", []string{"backup", "--database=sqlite::memory:"}, 1, "name the server's own"},
 		{"backup of nothing", []string{"backup", "--database=sqlite:/nowhere/rows.db"}, 1, "there is no such file"},
+		{"help of backup", []string{"backup", "--help"}, 0, "usage: controlplane backup"},
 		{"backup to a file", []string{"backup", "rows.db"}, 2, "is written to stdout"},
 		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, "/nowhere/rows.db"},
 	} {
@@ -177,14 +178,14 @@ func TestBackup(t *testing.T) {
 	}
 	defer used.Close() //nolint:errcheck // its file is in the test's folder
 	var backup, said bytes.Buffer
-	for _, args := range [][]string{{"token", "create", "--role=viewer", "--name=kept"}, {"backup"}} {
-		backup.Reset()
-		if code := run(t.Context(), append(args, "--database="+address), &backup, &said); code != 0 {
-			t.Fatalf("%q: exit code %d: %s", args, code, said.String())
-		}
+	if code := run(t.Context(), []string{"token", "create", "--role=viewer", "--name=kept", "--database=" + address}, &backup, &said); code != 0 {
+		t.Fatalf("exit code %d: %s", code, said.String())
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, "backup-*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %q, %v", left, err)
+	backup.Reset()
+	// Whoever reads may end it at any time: nothing of it may be there while it is written.
+	left := filepath.Join(dir, "backup-*")
+	if code := run(t.Context(), []string{"backup", "--database=" + address}, &observed{w: &backup, absent: left, t: t}, &said); code != 0 {
+		t.Fatalf("exit code %d: %s", code, said.String())
 	}
 	restored := filepath.Join(t.TempDir(), "rows.db")
 	if err := os.WriteFile(restored, backup.Bytes(), 0o600); err != nil {
@@ -194,6 +195,20 @@ func TestBackup(t *testing.T) {
 	if code := run(t.Context(), []string{"token", "list", "--database=sqlite:" + restored}, &list, &said); code != 0 || !strings.Contains(list.String(), "kept") {
 		t.Errorf("exit code %d, the backup has %s, %s", code, list.String(), said.String())
 	}
+}
+
+// observed says an error if there are files of a pattern when something is written to it.
+type observed struct {
+	w      io.Writer
+	absent string
+	t      *testing.T
+}
+
+func (o *observed) Write(p []byte) (int, error) {
+	if left, err := filepath.Glob(o.absent); err != nil || len(left) > 0 {
+		o.t.Errorf("there is %q while it is written, %v", left, err)
+	}
+	return o.w.Write(p)
 }
 
 func TestRunServes(t *testing.T) {

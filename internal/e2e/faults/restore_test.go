@@ -1,7 +1,8 @@
 package faults
 
 import (
-	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +22,10 @@ func TestRestoredBackup(t *testing.T) {
 	d := w.deploy("web", configMap("kept"), configMap("changed"), configMap("deleted"), deployment)
 	w.happen(w.get(d.Objects[0]), "before")
 	w.agree(patience)
-	var backup bytes.Buffer
-	w.must(store.Backup(w.ctx, w.database, &backup))
+	copied, err := store.Backup(w.ctx, w.database)
+	w.must(err)
+	backup, err := io.ReadAll(copied)
+	w.must(errors.Join(err, copied.Close()))
 
 	w.change(d.Objects[1])
 	w.happen(w.get(d.Objects[1]), "after")
@@ -37,7 +40,7 @@ func TestRestoredBackup(t *testing.T) {
 	for _, name := range old {
 		w.must(os.Remove(name))
 	}
-	w.must(os.WriteFile(file, backup.Bytes(), 0o600))
+	w.must(os.WriteFile(file, backup, 0o600))
 	_, url = w.startAnotherControlPlane()
 	w.lookAt(url)
 	w.agree(patience)

@@ -11,34 +11,31 @@ import (
 	"path/filepath"
 )
 
-// Backup writes a copy of an SQLite database, as it is at one moment, with its schema as it is. Servers may read and write
-// the database meanwhile. The copy is made beside the database first, which takes as much room there.
-func Backup(ctx context.Context, address string, w io.Writer) error {
+// Backup makes a copy of an SQLite database, as it is at one moment, with its schema as it is. Servers may read and write
+// the database meanwhile. The copy is beside the database, where it takes as much room until it is closed: it has no name any
+// more, so that nothing is left of it whatever becomes of its reader.
+func Backup(ctx context.Context, address string) (copied io.ReadCloser, err error) {
 	d, file, err := parse(address)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if d != sqliteDialect || file == "" {
-		return errors.New("a backup is made of sqlite:FILE only: PostgreSQL has pg_dump for that")
+		return nil, errors.New("a backup is made of sqlite:FILE only: PostgreSQL has pg_dump for that")
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(file), "backup-")
 	if err != nil {
-		return fmt.Errorf("back up %q: %w", address, err)
+		return nil, fmt.Errorf("back up %q: %w", address, err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // what is left has nothing that is needed
 	backup := filepath.Join(dir, "rows.db")
 	if err := vacuumInto(ctx, file, backup); err != nil {
-		return fmt.Errorf("back up %q: %w", address, err)
+		return nil, fmt.Errorf("back up %q: %w", address, err)
 	}
-	made, err := os.Open(backup) //nolint:gosec // in a folder of our own
+	copied, err = os.Open(backup) //nolint:gosec // in a folder of our own
 	if err != nil {
-		return fmt.Errorf("back up %q: %w", address, err)
+		return nil, fmt.Errorf("back up %q: %w", address, err)
 	}
-	defer made.Close() //nolint:errcheck // it is only read
-	if _, err := io.Copy(w, made); err != nil {
-		return fmt.Errorf("write backup of %q: %w", address, err)
-	}
-	return nil
+	return copied, nil
 }
 
 // vacuumInto copies one file to another in a transaction that reads: https://www.sqlite.org/lang_vacuum.html.
