@@ -44,7 +44,8 @@ CLUSTER_TESTS = ./internal/e2e ./hack/... $$($(GO) list ./internal/e2e/... | gre
 # for disks that are small or fail. What every change has to pass is one test for each thing that fails (process, answers,
 # disk, network, API server, permission, leader), which repeats what is random less often.
 FAULT_TESTS   = ./internal/e2e/faults
-FAULT_ROUND   = -short -run 'Test(ReplicasKilled|KilledFiftyTimes|ReportSetsComeAndGo|LostAnswers|StateTorn|DiskFails|BadNetwork|APIServerRestarted|PermissionGoneAndBack|LeaderTakeover)$$'
+FAULT_ROUND   = TestReplicasKilled TestKilledFiftyTimes TestReportSetsComeAndGo TestLostAnswers TestStateTorn TestDiskFails \
+	TestBadNetwork TestAPIServerRestarted TestPermissionGoneAndBack TestLeaderTakeover TestRestoredBackup
 # These drive a browser: chromium, npm for axe-core.
 BROWSER_TESTS = ./internal/e2e/browser
 # These need a real node besides: Linux, root, containerd. Those that run in parallel have clusters of their own, so that
@@ -141,7 +142,8 @@ e2e: cluster-binaries ## Run the tests on whole control planes
 
 .PHONY: fault-round
 fault-round: cluster-binaries ## Run one test for each thing that fails, with fewer repeats: Linux, root
-	$(GO) test $(RACE) -timeout 30m -parallel 6 -count 1 $(FAULT_ROUND) $(FAULT_TESTS)
+	@for test in $(FAULT_ROUND); do grep -q "^func $$test(" $(FAULT_TESTS)/*_test.go || { echo "There is no $$test." >&2; exit 1; }; done
+	$(GO) test $(RACE) -timeout 30m -parallel 6 -count 1 -short -run "^($$(echo $(FAULT_ROUND) | tr ' ' '|'))$$" $(FAULT_TESTS)
 
 .PHONY: test-faults
 test-faults: cluster-binaries ## Run all tests on faults, with all repeats: a quarter of an hour, not a part of `make test`
