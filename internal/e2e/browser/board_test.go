@@ -69,12 +69,12 @@ func TestTheBoardShowsWhatIsAtFault(t *testing.T) {
 	until(t, tab, rowSays("checkout", "← 6 pods CrashLoopBackOff"))
 	for reason, holds := range map[string]string{
 		"what is between both ends is on the workload's page": "!fault.parentNode.innerText.includes('ReplicaSet')",
-		"the whole is shown to the pointer":                   "fault.title.includes(' ← ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready ← ')",
+		"the whole is shown to the pointer":                   "at(fault).title.includes(' ← ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready ← ')",
 		"most of a long end is seen":                          "fault.offsetWidth > fault.parentNode.offsetWidth / 2",
 		"what a user deployed is seen too":                    "document.querySelector('.symptom').offsetWidth > 100",
 		"a cause without a chain is alone":                    "[...document.querySelectorAll('.fault')].every((e) => e.hidden === (e.innerText === ''))",
 	} {
-		if !eval[bool](t, tab, "(() => { const fault = document.querySelector('.fault'); return "+holds+" })()") {
+		if !eval[bool](t, tab, "(() => { const fault = document.querySelector('.fault'); const at = (e) => { const r = e.getBoundingClientRect(); return document.elementFromPoint(r.x + 9, r.y + 9) }; return "+holds+" })()") {
 			t.Errorf("%s: not so", reason)
 		}
 	}

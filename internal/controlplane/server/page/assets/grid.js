@@ -160,9 +160,8 @@ function fillRow({ parts }, item) {
   parts.word.textContent = status;
   parts.link.href = pathOf(item);
   setSaid(parts.name, item.name || `${typeName(item.type)} ${item.id}`);
-  parts.link.title = plain(item.name);
   parts.tag.textContent = item.type === 'HelmWorkloadInstance' ? 'Helm' : '';
-  fillCause(parts, item);
+  parts.link.title = [plain(item.name), fillCause(parts, item)].filter(Boolean).join('\n');
   setSaid(parts.cluster, item.clusterName || item.clusterUID || '–', 80);
   parts.cluster.title = plain(item.clusterUID);
   if (item.since) {
@@ -175,13 +174,13 @@ function fillRow({ parts }, item) {
   fillDelay(parts.delay, item);
 }
 
-// What is wrong and what is at fault: what is between them is for the workload's own page.
+// What is wrong and what is at fault. What is between them is in the text that is returned, for the pointer.
 function fillCause({ symptom, fault }, item) {
   const [first, ...because] = item.silent ? [sentence(silence(item))] : causes(item);
   setSaid(symptom, first || item.reason);
   setSaid(fault, because.length ? `← ${because.at(-1)}` : '');
   fault.hidden = !because.length;
-  symptom.title = fault.title = plain([first, ...because].join(' ← ').slice(0, 1000));
+  return plain([first || item.reason, ...because].filter(Boolean).join(' ← ').slice(0, 1000));
 }
 
 function fillDelay(element, item) {
