@@ -33,6 +33,9 @@ func readSample(t *testing.T, s *Store) sample {
 			[]any{kind, kind}, &id, &of.name, &of.cluster, &of.since, &of.clusterName)
 		of.ids[kind] = id
 	}
+	if of.ids[workload] == 0 {
+		t.Fatal("no cluster has a workload whose plans could be looked at")
+	}
 	var newest int64
 	readSampleRow(t, s, "SELECT timestamp FROM workload_events WHERE workloadinstanceid = ? ORDER BY timestamp DESC LIMIT 1",
 		[]any{of.ids[workload]}, &newest)
@@ -44,7 +47,7 @@ func readSample(t *testing.T, s *Store) sample {
 	return of
 }
 
-// readSampleRow reads one row, if there is one: not every fleet has workloads of both types.
+// readSampleRow reads one row, if there is one: not every fleet has workloads of both types, Events and definitions.
 func readSampleRow(t *testing.T, s *Store, query string, args []any, into ...any) {
 	t.Helper()
 	if err := s.read.QueryRowContext(t.Context(), s.dialect.rebind(query), args...).Scan(into...); err != nil && !errors.Is(err, sql.ErrNoRows) {
