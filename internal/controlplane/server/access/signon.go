@@ -71,14 +71,14 @@ func (a *Access) signIn(w http.ResponseWriter, r *http.Request) (p Principal, ne
 		return p, next, signOnNeedsTLS()
 	}
 	address, now := addressOf(r.RemoteAddr), a.now()
-	if wait := a.logins.take(address, now); wait > 0 {
-		return p, next, tooMany(wait)
-	}
 	flow, err := takeFlow(w, r, now)
 	if err != nil {
 		return p, next, err
 	}
 	next = localPath(flow.Next)
+	if wait := a.logins.take(address, now); wait > 0 {
+		return p, next, tooMany(wait)
+	}
 	person, err := a.personOf(r, flow)
 	if err != nil {
 		return p, next, err
@@ -96,20 +96,21 @@ func (a *Access) signIn(w http.ResponseWriter, r *http.Request) (p Principal, ne
 	return p, next, nil
 }
 
-// takeFlow is the log-in that a browser comes back from. It is good for one try.
+// takeFlow is the log-in that a browser comes back from. It is good for one try. Where there is none, that is no attempt
+// to log in, neither counted nor recorded: any site can send its visitors here.
 func takeFlow(w http.ResponseWriter, r *http.Request, now time.Time) (openid.Flow, error) {
 	name, _ := cookieName(r, flowCookie)
 	cookies := r.CookiesNamed(name)
 	if len(cookies) != 1 {
-		return openid.Flow{}, unauthenticated("this browser has no log-in on its way here: it has ended, or began at another address. Log in again")
+		return openid.Flow{}, newProblem(http.StatusBadRequest, "this browser has no log-in on its way here: it has ended, or began at another address. Log in again")
 	}
 	flow, ok := openid.ParseFlow(cookies[0].Value, now)
 	if ok && !flow.IsOf(r.URL.Query().Get("state")) {
-		return openid.Flow{}, unauthenticated("this is the end of another log-in than the one that this browser began last. Log in again")
+		return openid.Flow{}, newProblem(http.StatusBadRequest, "this is the end of another log-in than the one that this browser began last. Log in again")
 	}
 	setCookie(w, name, "", -1, http.SameSiteLaxMode)
 	if !ok {
-		return openid.Flow{}, unauthenticated("the log-in took too long. Log in again")
+		return openid.Flow{}, newProblem(http.StatusBadRequest, "the log-in took too long. Log in again")
 	}
 	return flow, nil
 }

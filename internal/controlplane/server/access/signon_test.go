@@ -114,22 +114,23 @@ func TestRoleOfPerson(t *testing.T) {
 func TestReturnsThatAreRefused(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
+		code   int
 		change func(w *world, back url.Values, flow *http.Cookie)
 	}{
-		{"another state", func(_ *world, back url.Values, _ *http.Cookie) { back.Set("state", newSession()) }},
-		{"no state", func(_ *world, back url.Values, _ *http.Cookie) { back.Del("state") }},
-		{"another browser", func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = "other" }},
-		{"the cookie for loopback", func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = flowCookie }},
-		{"no flow", func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = "x" }},
-		{"another flow", func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + flow.Value[43:] }},
-		{"a flow that is no number long", func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + ".x." }},
-		{"too late", func(w *world, _ url.Values, _ *http.Cookie) { w.clock.advance(flowLife) }},
-		{"the provider refuses", func(_ *world, back url.Values, _ *http.Cookie) {
+		{"another state", http.StatusBadRequest, func(_ *world, back url.Values, _ *http.Cookie) { back.Set("state", newSession()) }},
+		{"no state", http.StatusBadRequest, func(_ *world, back url.Values, _ *http.Cookie) { back.Del("state") }},
+		{"another browser", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = "other" }},
+		{"the cookie for loopback", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = flowCookie }},
+		{"no flow", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = "x" }},
+		{"another flow", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + flow.Value[43:] }},
+		{"a flow that is no number long", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + ".x." }},
+		{"too late", http.StatusBadRequest, func(w *world, _ url.Values, _ *http.Cookie) { w.clock.advance(flowLife) }},
+		{"the provider refuses", http.StatusUnauthorized, func(_ *world, back url.Values, _ *http.Cookie) {
 			back.Del("code")
 			back.Set("error", "access_denied")
 			back.Set("error_description", "hunter2")
 		}},
-		{"another code", func(_ *world, back url.Values, _ *http.Cookie) { back.Set("code", "hunter2") }},
+		{"another code", http.StatusUnauthorized, func(_ *world, back url.Values, _ *http.Cookie) { back.Set("code", "hunter2") }},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			provider, s := startIssuer(t)
@@ -142,15 +143,15 @@ func TestReturnsThatAreRefused(t *testing.T) {
 			}
 			tc.change(w, back, flow)
 			got := w.back(t, path+"?"+back.Encode(), flow)
-			expectRefusal(t, w, got, back.Get("code"))
+			expectRefusal(t, w, got, tc.code, back.Get("code"))
 		})
 	}
 }
 
-// expectRefusal is what somebody sees who is not logged in.
-func expectRefusal(t *testing.T, w *world, got reply, secret string) {
+// expectRefusal is what somebody sees who is not logged in. It is recorded if they tried to.
+func expectRefusal(t *testing.T, w *world, got reply, code int, secret string) {
 	t.Helper()
-	if got.code != http.StatusUnauthorized || sessionOf(got) != nil || !strings.Contains(got.body, `role="alert"`) || !strings.Contains(got.body, `id="sso"`) {
+	if got.code != code || sessionOf(got) != nil || !strings.Contains(got.body, `role="alert"`) || !strings.Contains(got.body, `id="sso"`) {
 		t.Errorf("%d %s", got.code, got.body)
 	}
 	if len(w.store.tokens)+len(w.store.sessions) != 0 {
@@ -161,7 +162,14 @@ func expectRefusal(t *testing.T, w *world, got reply, secret string) {
 			t.Errorf("repeats %s: %s\n%s", kept, got.body, w.log)
 		}
 	}
-	if records := w.records(); len(records) != 1 || records[0].Principal != "anonymous:127.0.0.1" || records[0].Code != http.StatusUnauthorized {
+	records := w.records()
+	if code != http.StatusUnauthorized {
+		if len(records) != 0 {
+			t.Errorf("recorded %+v", records)
+		}
+		return
+	}
+	if len(records) != 1 || records[0].Principal != "anonymous:127.0.0.1" || records[0].Code != code {
 		t.Errorf("recorded %+v", records)
 	}
 }
@@ -213,7 +221,7 @@ func TestIDTokensThatAreRefused(t *testing.T) {
 			provider, s := startIssuer(t)
 			w := start(t, s)
 			provider.change(func() { tc.change(provider, w.clock.read().Unix()) })
-			expectRefusal(t, w, w.signOn(t, provider), "")
+			expectRefusal(t, w, w.signOn(t, provider), http.StatusUnauthorized, "")
 		})
 	}
 }
@@ -259,9 +267,9 @@ func TestReturnIsGoodOnce(t *testing.T) {
 	if got := w.back(t, back, flow); sessionOf(got) == nil {
 		t.Fatalf("%d %s", got.code, got.body)
 	}
-	for reason, kept := range map[string][]*http.Cookie{"as the browser is now": nil, "with what it kept": {flow}} {
-		if got := w.back(t, back, kept...); got.code != http.StatusUnauthorized || sessionOf(got) != nil {
-			t.Errorf("%s: %d %s", reason, got.code, got.body)
+	for code, kept := range map[int][]*http.Cookie{http.StatusBadRequest: nil, http.StatusUnauthorized: {flow}} {
+		if got := w.back(t, back, kept...); got.code != code || sessionOf(got) != nil {
+			t.Errorf("with %v: %d %s, want %d", kept, got.code, got.body, code)
 		}
 	}
 	if len(w.store.sessions) != 1 {
@@ -413,7 +421,13 @@ func TestReturnsThatFailAreCounted(t *testing.T) {
 	sent, flow := w.leave(t, "/")
 	back := provider.login(t, sent)
 	for i := range loginRate.Burst {
-		if got := w.back(t, CallbackPath+"?code=x&state=y"); got.code != http.StatusUnauthorized {
+		// Any site can make its visitors ask for this: it must not keep them from logging in.
+		if got := w.back(t, CallbackPath+"?code=x&state=y"); got.code != http.StatusBadRequest {
+			t.Fatalf("return %d of no log-in: %d", i, got.code)
+		}
+	}
+	for i := range loginRate.Burst {
+		if got := w.back(t, strings.Replace(back, "code=", "code=x", 1), flow); got.code != http.StatusUnauthorized {
 			t.Fatalf("attempt %d: %d", i, got.code)
 		}
 	}
