@@ -7,9 +7,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -67,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func serve(ctx context.Context, config server.Config, stderr io.Writer) int {
 	api, err := server.New(ctx, config, slog.New(slog.NewJSONHandler(stderr, nil)))
 	if err != nil {
-		if config.AuthEnabled && errors.Is(err, os.ErrNotExist) {
+		if lacksOwnFile(config, err) {
 			err = fmt.Errorf("%w; give --cert-file, --key-file and --ca-file, or --auth-enabled=false for plain HTTP", err)
 		}
 		complain(stderr, err)
@@ -78,6 +80,13 @@ func serve(ctx context.Context, config server.Config, stderr io.Writer) int {
 		return exitFailed
 	}
 	return 0
+}
+
+// lacksOwnFile tells whether the error is that a file of the server's own TLS does not exist.
+func lacksOwnFile(config server.Config, err error) bool {
+	missing, ok := errors.AsType[*fs.PathError](err)
+	return ok && config.AuthEnabled && errors.Is(missing, fs.ErrNotExist) &&
+		slices.Contains([]string{config.CertFile, config.KeyFile, config.CAFile}, missing.Path)
 }
 
 // complain writes an error as one line.

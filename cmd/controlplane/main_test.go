@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,11 +18,18 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/controlplane/server"
 	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
+	"github.com/threeport/threeport-agent/internal/controlplane/tlstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRunRefuses(t *testing.T) {
+	own := tlstest.NewAuthority(t).IssueFiles("server")
+	signOn := []string{
+		"--database=sqlite::memory:", "--bind-address=127.0.0.1:0", "--cert-file=" + own.Cert, "--key-file=" + own.Key, "--ca-file=",
+		"--oidc-issuer=https://id.example", "--oidc-client-id=threeport", "--oidc-admin-group=root",
+		"--oidc-redirect-url=https://threeport.example/login/sso/callback",
+	}
 	for _, tc := range []struct {
 		reason string
 		args   []string
@@ -57,6 +65,9 @@ func TestRunRefuses(t *testing.T) {
 			"--oidc-redirect-url=https://threeport.example/login/sso/callback", "--oidc-admin-group=cn=root,ou=groups", "--oidc-viewer-group=",
 		}, 2, "with the name of a group"},
 		{"no certificate", []string{"--cert-file=/nowhere/tls.crt", "--database=sqlite::memory:"}, 1, "--auth-enabled=false"},
+		// The line ends there: other certificates would be no help.
+		{"no secret of the provider's", slices.Concat(signOn, []string{"--oidc-client-secret-file=/nowhere/secret"}), 1, "open /nowhere/secret: no such file or directory\n"},
+		{"no authorities of the provider's", slices.Concat(signOn, []string{"--oidc-ca-file=/nowhere/ca.crt"}), 1, "open /nowhere/ca.crt: no such file or directory\n"},
 		{"backup of PostgreSQL", []string{"backup", "--database=postgres://user:hunter2@host/db"}, 1, "pg_dump"},
 		{"backup of memory", []string{"backup", "--database=sqlite::memory:"}, 1, "name the server's own"},
 		{"backup of nothing", []string{"backup", "--database=sqlite:/nowhere/rows.db"}, 1, "there is no such file"},
