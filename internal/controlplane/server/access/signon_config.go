@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 
 	"github.com/threeport/threeport-agent/internal/controlplane/server/access/openid"
@@ -22,7 +23,7 @@ func (s SingleSignOn) isSet() bool { return s.Issuer != "" }
 // validate says which flag is bad. Enabled tells whether clients are asked who they are at all.
 func (s SingleSignOn) validate(enabled bool) error {
 	if !s.isSet() {
-		if s.ClientID+s.ClientSecretFile+s.CAFile+s.RedirectURL != "" || len(s.groups()) > 0 {
+		if !reflect.DeepEqual(s, DefaultConfig().SingleSignOn) {
 			return errors.New("single sign-on without an issuer: give --oidc-issuer too, or no flag that begins with --oidc")
 		}
 		return nil

@@ -14,15 +14,22 @@ func TestSingleSignOnIsValidated(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, good := startIssuer(t)
+	alone := func(given func(*SingleSignOn)) func(*Config) {
+		return func(c *Config) {
+			c.SingleSignOn = DefaultConfig().SingleSignOn
+			given(&c.SingleSignOn)
+		}
+	}
 	for _, tc := range []struct {
 		reason string
 		change func(c *Config)
 		want   string // a part of the error
 	}{
 		{"no issuer", func(c *Config) { c.SingleSignOn.Issuer = "" }, "without an issuer: give --oidc-issuer"},
-		{"groups alone", func(c *Config) {
-			c.SingleSignOn = SingleSignOn{Config: DefaultConfig().SingleSignOn.Config, AdminGroups: []string{"root"}}
-		}, "without an issuer"},
+		{"groups alone", alone(func(s *SingleSignOn) { s.AdminGroups = []string{"root"} }), "without an issuer"},
+		{"a claim of names alone", alone(func(s *SingleSignOn) { s.NameClaim = "name" }), "without an issuer"},
+		{"a claim of groups alone", alone(func(s *SingleSignOn) { s.GroupsClaim = "roles" }), "without an issuer"},
+		{"scopes alone", alone(func(s *SingleSignOn) { s.Scopes = []string{"openid"} }), "without an issuer"},
 		{"no authentication", func(c *Config) { c.Enabled = false }, "without authentication"},
 		{"an issuer in the clear", func(c *Config) { c.SingleSignOn.Issuer = "http://id.example" }, `issuer "http://id.example": accepted is a URL that begins with https://`},
 		{"an issuer that is no URL", func(c *Config) { c.SingleSignOn.Issuer = "id.example" }, "accepted is a URL"},
