@@ -46,7 +46,8 @@ func sessionKey(r *http.Request) (key digest, ok bool) {
 	return digestOf(cookies[0].Value), true
 }
 
-// openSession makes a session and gives its cookie to the browser. One that it has already ends.
+// openSession makes a session and gives its cookie to the browser. One whose cookie came with the request ends. From
+// another site none comes, as at the end of single sign-on: what the browser had before then lasts until it expires.
 func (a *Access) openSession(w http.ResponseWriter, r *http.Request, cookie string, token store.Token) error {
 	now := a.now()
 	expires := now.Add(sessionLife)
