@@ -66,7 +66,12 @@ func groupsOf(cert *x509.Certificate) (groups []string) {
 
 // isClusterUID accepts what [controlplane.Agent] does, without what has no place in an identifier.
 func isClusterUID(uid string) bool {
-	return uid != "" && len(uid) <= maxClusterUID && strings.IndexFunc(uid, notGraphicASCII) < 0
+	return isWord(uid, maxClusterUID)
+}
+
+// isWord accepts one word of ASCII, of so many bytes at most.
+func isWord(text string, longest int) bool {
+	return text != "" && len(text) <= longest && strings.IndexFunc(text, notGraphicASCII) < 0
 }
 
 // printable makes a name of somebody else's fit for a record: short, and ASCII without control characters.

@@ -25,6 +25,9 @@ const (
 	flowLife   = 10 * time.Minute
 )
 
+// maxSubject is how long a person's subject is at most, in bytes (OpenID Connect Core 1.0, section 2).
+const maxSubject = 255
+
 // beginSignOn sends a browser to the identity provider.
 func (a *Access) beginSignOn(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.Query().Get("next"))
@@ -122,6 +125,9 @@ func (a *Access) personOf(r *http.Request, flow openid.Flow) (openid.Person, err
 		return openid.Person{}, unauthenticated("the identity provider did not log you in. Log in again, or ask who runs it")
 	}
 	person, err := a.signOn.Person(r.Context(), flow, code)
+	if err == nil && !isWord(person.Subject, maxSubject) {
+		err = fmt.Errorf("%w: its subject is no word of ASCII", openid.ErrRefused)
+	}
 	switch {
 	case errors.Is(err, openid.ErrRefused):
 		problem := unauthenticated("the identity provider's answer does not count here. Log in again; if that does not help, the log of this API says why")

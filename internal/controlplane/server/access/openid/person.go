@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -14,15 +13,12 @@ import (
 // leeway is how much the provider's clock may be behind: by so much an ID token counts longer than it says.
 const leeway = time.Minute
 
-// maxSubject is how long a subject is at most, in bytes (OpenID Connect Core 1.0, section 2).
-const maxSubject = 255
-
 // ErrRefused is the error if the provider answered, but not so that somebody is logged in.
 var ErrRefused = errors.New("the identity provider's answer proves nobody's identity")
 
 // Person is who logged in.
 type Person struct {
-	// Subject is who it is for good, at this provider. It is one word of ASCII.
+	// Subject is who it is for good, at this provider: any text, as it is in the ID token.
 	Subject string
 	// Name is for people, and may change; empty if the provider tells none.
 	Name   string
@@ -86,9 +82,6 @@ func (p *Provider) person(token *oidc.IDToken) (Person, error) {
 	if azp, given := claims["azp"]; (given || len(token.Audience) > 1) && azp != p.config.ClientID {
 		return Person{}, fmt.Errorf("%w: the ID token was made for another client", ErrRefused)
 	}
-	if token.Subject == "" || len(token.Subject) > maxSubject || strings.IndexFunc(token.Subject, notGraphicASCII) >= 0 {
-		return Person{}, fmt.Errorf("%w: its subject is no word of ASCII", ErrRefused)
-	}
 	name, _ := claims[p.config.NameClaim].(string)
 	return Person{Subject: token.Subject, Name: name, Groups: textsOf(claims[p.config.GroupsClaim])}, nil
 }
@@ -107,5 +100,3 @@ func textsOf(claim any) (texts []string) {
 	}
 	return texts
 }
-
-func notGraphicASCII(r rune) bool { return r <= ' ' || r > '~' }
