@@ -130,20 +130,16 @@ func (i *issuer) redeem(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	refuse := func(code int, why string) {
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": why})
-	}
 	id, secret, _ := r.BasicAuth()
 	if id != clientID || secret != clientSecret {
-		refuse(http.StatusUnauthorized, "invalid_client")
+		refusal(http.StatusUnauthorized, "invalid_client")(w, r)
 		return
 	}
 	asked, ok := i.codes[r.PostFormValue("code")]
 	delete(i.codes, r.PostFormValue("code"))
 	challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 	if !ok || r.PostFormValue("redirect_uri") != redirectURL || base64.RawURLEncoding.EncodeToString(challenge[:]) != asked.Get("code_challenge") {
-		refuse(http.StatusBadRequest, "invalid_grant")
+		refusal(http.StatusBadRequest, "invalid_grant")(w, r)
 		return
 	}
 	now := i.clock.read()
@@ -155,6 +151,15 @@ func (i *issuer) redeem(w http.ResponseWriter, r *http.Request) {
 	maps.DeleteFunc(claims, func(_ string, value any) bool { return value == nil })
 	text, _ := json.Marshal(claims)
 	_ = json.NewEncoder(w).Encode(map[string]string{"access_token": "access", "token_type": "Bearer", "id_token": i.sign(string(text))})
+}
+
+// refusal is how a code is refused (RFC 6749, section 5.2).
+func refusal(code int, why string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(`{"error": "` + why + `", "error_description": "hunter2"}`))
+	}
 }
 
 // leave sends a browser to the identity provider. It returns where, and what the browser keeps meanwhile.

@@ -361,35 +361,43 @@ func TestProviderIsAwayAtFirst(t *testing.T) {
 
 // Whatever is wrong with the provider, the person is told, and why is in the log.
 func TestProviderFailsLater(t *testing.T) {
+	answers := func(answer http.HandlerFunc) func(*issuer) { return func(i *issuer) { i.answer = answer } }
 	for _, tc := range []struct {
 		reason string
-		answer http.HandlerFunc
+		change func(*issuer)
 		logged string
 	}{
-		{"away", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "hunter2", http.StatusBadGateway) }, "502 Bad Gateway"},
-		{"another secret", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = w.Write([]byte(`{"error": "invalid_client", "error_description": "hunter2"}`))
-		}, "invalid_client"},
-		{"elsewhere", func(w http.ResponseWriter, r *http.Request) {
+		{"away", answers(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "hunter2", http.StatusBadGateway) }), "502 Bad Gateway"},
+		{"away, and blames the code", answers(refusal(http.StatusServiceUnavailable, "invalid_grant")), "503 Service Unavailable"},
+		{"another secret", answers(refusal(http.StatusUnauthorized, "invalid_client")), "invalid_client"},
+		{"elsewhere", answers(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://evil.example/", http.StatusTemporaryRedirect)
-		}, "307 Temporary Redirect"},
-		{"endless", func(w http.ResponseWriter, _ *http.Request) {
+		}), "307 Temporary Redirect"},
+		{"endless", answers(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"id_token": "` + strings.Repeat("hunter2", 1<<19) + `"}`))
-		}, "redeem code"},
+		}), "redeem code"},
+		{"away before it tells its keys", func(i *issuer) {
+			sign := i.sign
+			i.sign = func(claims string) string {
+				i.away = true
+				return sign(claims)
+			}
+		}, "get keys failed: 502 Bad Gateway"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			provider, s := startIssuer(t)
-			provider.answer = tc.answer
 			w := start(t, s)
+			provider.change(func() { tc.change(provider) })
 			got := w.signOn(t, provider)
 			if got.code != http.StatusServiceUnavailable || sessionOf(got) != nil || !strings.Contains(got.body, "identity provider does not answer") {
 				t.Errorf("%d %s", got.code, got.body)
 			}
 			if log := w.log.String(); !strings.Contains(log, tc.logged) || strings.Contains(log+got.body, "hunter2") {
 				t.Errorf("logged %s", log)
+			}
+			if records := w.records(); len(records) != 0 {
+				t.Errorf("recorded %+v", records)
 			}
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -12,6 +14,10 @@ import (
 
 // leeway is how much the provider's clock may be behind: by so much an ID token counts longer than it says.
 const leeway = time.Minute
+
+// noKeys is how the error of a verification begins if the provider's keys were not to be had. The library wraps nothing that
+// would tell it from that of a bad signature.
+const noKeys = "failed to verify signature: fetching keys "
 
 // ErrRefused is the error if the provider answered, but not so that somebody is logged in.
 var ErrRefused = errors.New("the identity provider's answer proves nobody's identity")
@@ -40,6 +46,8 @@ func (p *Provider) Person(ctx context.Context, f Flow, code string) (Person, err
 		ClientID: p.config.ClientID, Now: func() time.Time { return p.now().Add(-leeway) },
 	}).Verify(ctx, raw)
 	switch {
+	case err != nil && strings.HasPrefix(err.Error(), noKeys):
+		return Person{}, fmt.Errorf("verify ID token: %w", brief(err))
 	case err != nil:
 		return Person{}, fmt.Errorf("%w: %w", ErrRefused, brief(err))
 	case !equal(token.Nonce, f.nonce()):
@@ -57,7 +65,8 @@ func (p *Provider) redeem(ctx context.Context, found *metadata, f Flow, code str
 	token, err := p.oauth2(found, secret).Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(f.verifier()))
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		err = fmt.Errorf("redeem code: the identity provider answers %s, %.100q", refused.Response.Status, refused.ErrorCode)
-		if refused.ErrorCode == "invalid_grant" { // RFC 6749, section 5.2: the others are this client's faults
+		// RFC 6749, section 5.2: other codes are this client's faults, and another status is the provider's.
+		if refused.ErrorCode == "invalid_grant" && refused.Response.StatusCode == http.StatusBadRequest {
 			err = fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 		return "", err
