@@ -37,9 +37,9 @@ MAKE_DESCRIPTIONS = $(GO) run ./hack/cmd/describe internal/controlplane/reportse
 	internal/controlplane/server/access/issue.go internal/controlplane/server/access/tokens.go \
 	internal/controlplane/server/access/records.go
 
-# Tests in these packages start whole control planes: two packages at a time, of which the one that takes longest begins
-# first, and never from the cache, which does not know the binaries that they run.
-CLUSTER_TESTS = ./internal/e2e ./hack/... $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults -e /internal/e2e/browser)
+# Tests in these packages start whole control planes: one package at a time, and never from the cache, which does not know
+# the binaries that they run.
+CLUSTER_TESTS = ./hack/... $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults -e /internal/e2e/browser)
 # These have a cluster for each test, and mostly wait: a quarter of an hour on two cores. They need Linux, root and /dev/fuse,
 # for disks that are small or fail. What every change has to pass is one test for each thing that fails (process, answers,
 # disk, network, API server, permission, leader), which repeats what is random less often.
@@ -138,7 +138,7 @@ unit: cluster-binaries ## Run the tests that need no more than an API server, an
 
 .PHONY: e2e
 e2e: cluster-binaries ## Run the tests on whole control planes
-	$(GO) test $(RACE) -timeout 60m -p 2 -count 1 $(CLUSTER_TESTS)
+	$(GO) test $(RACE) -timeout 60m -p 1 -count 1 $(CLUSTER_TESTS)
 
 .PHONY: fault-round
 fault-round: cluster-binaries ## Run one test for each thing that fails, with fewer repeats: Linux, root

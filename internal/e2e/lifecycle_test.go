@@ -41,6 +41,7 @@ func TestTouchingAWorkloadChangesNothing(t *testing.T) {
 	})
 	w.agree(tracked(d)...)
 	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
+	w.awaitSilence()
 	watches, sent := w.watches(), len(w.proxy.sent())
 	for i := range 50 {
 		w.patch(w.cr(d), fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, i))
@@ -62,6 +63,23 @@ func TestTouchingAWorkloadChangesNothing(t *testing.T) {
 	if now := w.watches(); now != watches {
 		t.Errorf("the agent had %d watches before the touches and has %d after them", watches, now)
 	}
+}
+
+// awaitSilence waits until the agent has told nothing for three times as long as it holds a status or a tree back.
+func (w *world) awaitSilence() {
+	w.Helper()
+	const held = 5 * time.Second // watch.DefaultConfig has it as StatusInterval
+	told, since := -1, time.Now()
+	w.eventually(patience, "the agent to have told all", func() error {
+		reports := slices.DeleteFunc(slices.Clone(w.proxy.sent()), request.isHeartbeat)
+		if len(reports) != told {
+			told, since = len(reports), time.Now()
+		}
+		if silent := time.Since(since); silent < 3*held {
+			return fmt.Errorf("it has been silent for %s only", silent)
+		}
+		return nil
+	})
 }
 
 func TestChangedListIsFollowed(t *testing.T) {
