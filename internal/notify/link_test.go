@@ -46,8 +46,9 @@ func decode(t *testing.T, r *http.Request, body []byte) (set controlplane.Report
 // linkBench is a link with all that it works on.
 type linkBench struct {
 	*bench
-	t    *testing.T
-	link *Link
+	t     *testing.T
+	model *model
+	link  *Link
 
 	mu      sync.Mutex
 	changes []bool
@@ -79,7 +80,7 @@ func newLinkBench(t *testing.T, m *model, identify func(context.Context) (string
 	link := NewLink(client, Self{ClusterName: "home", Version: "v9", ClusterUID: identify}, NewLinkMetrics(prometheus.NewRegistry()), logr.Discard())
 	link.rhythm = quickRhythm()
 	box := outbox.Config{Carries: link.Carries, Backoff: outbox.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}}
-	b := &linkBench{bench: newBenchWith(DefaultConfig(), box, link), t: t, link: link, signal: make(chan struct{}, 1000)}
+	b := &linkBench{bench: newBenchWith(DefaultConfig(), box, link), t: t, model: m, link: link, signal: make(chan struct{}, 1000)}
 	link.Attach(b.box, func(sets bool) {
 		b.mu.Lock()
 		b.changes = append(b.changes, sets)
@@ -93,7 +94,8 @@ func newLinkBench(t *testing.T, m *model, identify func(context.Context) (string
 	return b
 }
 
-// run delivers until the function has returned, and flushes.
+// run delivers until the function has returned, flushes, and waits for the model: a request that was cancelled may still
+// be on its way through it.
 func (b *linkBench) run(during func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -106,6 +108,7 @@ func (b *linkBench) run(during func()) {
 	}
 	cancel()
 	work.Wait()
+	b.model.close()
 }
 
 // untilChanged waits for the way to change.

@@ -19,8 +19,9 @@ import (
 // model is a control plane of both kinds: v0, on which an Event that is posted twice is two rows, and report sets, which are
 // put in if they are newer. It may answer as one that does not know sets, lose requests and answers, or be late with them.
 type model struct {
-	t   *testing.T
-	url string
+	t     *testing.T
+	url   string
+	close func() // ends the server, once it is done with all that reached it
 
 	mu sync.Mutex
 	// Takes tells whether the replica that answers now takes sets; cut decides about a request with which reports come: how
@@ -55,8 +56,8 @@ func newModel(t *testing.T) *model {
 	}
 	server := httptest.NewServer(m)
 	server.Config.SetKeepAlivesEnabled(false) // on a connection that it used before, a client repeats a GET by itself
-	t.Cleanup(server.Close)
-	m.url = server.URL
+	m.url, m.close = server.URL, server.Close
+	t.Cleanup(m.close)
 	return m
 }
 

@@ -41,7 +41,7 @@ func TestTheReferenceServerTakesSets(t *testing.T) {
 	instance := target.Instance{Type: target.WorkloadInstance, ID: created("workload-instances", `{"Name":"shop"}`)}
 	resource := created("workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, instance.ID))
 
-	b := newLinkBench(t, &model{url: s.URL()}, nil)
+	b := newLinkBench(t, &model{url: s.URL(), close: func() {}}, nil)
 	ev, again := eventAt("uid-1", "5"), eventAt("uid-1", "6")
 	op := (&plane{t: t, instance: instance, resource: resource}).operation("7", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`)
 	tree := treeAt(1)
