@@ -11,6 +11,7 @@ import (
 // How long texts may be, in bytes as they are stored.
 const (
 	mostWord    = 64
+	mostRead    = 1024 // of what is to become a word: metav1.Condition allows no longer reason
 	mostReport  = 256  // what names a refused report
 	mostMessage = 1024 // of the workload
 )
@@ -22,7 +23,7 @@ const (
 func word(reason, fallback string) string {
 	var out strings.Builder
 	upper := false
-	for _, r := range reason {
+	for _, r := range reason[:min(len(reason), mostRead)] {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		digit := r >= '0' && r <= '9' || r == '_'
 		switch {

@@ -28,6 +28,7 @@ func TestWord(t *testing.T) {
 		{"not UTF-8", "\xff\xfe", "Fallback"},
 		{"a trailing colon", "Failed:", "Failed"},
 		{"a long one", strings.Repeat("x", 2000), strings.Repeat("x", mostWord)},
+		{"no letter for long", strings.Repeat("1", mostRead) + "x", "Fallback"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			if got := word(c.in, "Fallback"); got != c.want {
