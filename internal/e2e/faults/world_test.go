@@ -217,7 +217,12 @@ func release(config *rest.Config) error {
 func (w *world) start(flags ...string) {
 	w.Helper()
 	w.launch(flags...)
-	_, err := w.agent.WaitFor(w.ctx, "Starting workers")
+	w.awaitWork(w.ctx)
+}
+
+func (w *world) awaitWork(ctx context.Context) {
+	w.Helper()
+	_, err := w.agent.WaitFor(ctx, "Starting workers")
 	w.must(err)
 }
 
@@ -401,6 +406,7 @@ func (w *world) agree(within time.Duration) {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(w.ctx, within)
 	defer cancel()
+	w.awaitWork(ctx) // until then all may be there that its predecessor was to tell
 	if err := w.oracle.Await(ctx, w.api, w.expected()); err != nil {
 		w.Fatalf("after %s: %v", within, err)
 	}
