@@ -6,12 +6,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -187,21 +184,13 @@ func (w *world) startAgent(flags ...string) {
 	w.must(err)
 }
 
-// freeAddress returns a loopback address that nothing listens on, with a port that no outgoing connection gets, nor a
-// component of a cluster: it may be free for a while.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(10000)))
-		listener, err := net.Listen("tcp", address) //nolint:noctx // it is closed at once
-		if err != nil {
-			continue
-		}
-		_ = listener.Close()
-		return address
+	address, err := process.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("found no free port from 10000 to 20000")
-	return ""
+	return address
 }
 
 // cleanUp removes what the test left in the shared cluster, with the agent still running to let go of its

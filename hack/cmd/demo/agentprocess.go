@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 
@@ -43,7 +42,11 @@ func (a *agentProcess) start(ctx context.Context, s *stack) error {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
-		metrics, probes, err := freeAddresses(ctx)
+		metrics, err := process.FreeAddress()
+		if err != nil {
+			return err
+		}
+		probes, err := process.FreeAddress()
 		if err != nil {
 			return err
 		}
@@ -107,18 +110,4 @@ func (a *agentProcess) process() *process.Process { return a.child }
 
 func (a *agentProcess) commands(string) []string {
 	return []string{"curl -s " + a.metricsURL, "curl -s " + a.probesURL + "/readyz"}
-}
-
-// freeAddresses returns two loopback addresses that nothing listens on now.
-func freeAddresses(ctx context.Context) (string, string, error) {
-	var free [2]string
-	for i := range free {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", anyAddress)
-		if err != nil {
-			return "", "", fmt.Errorf("find a free port: %w", err)
-		}
-		defer listener.Close() //nolint:errcheck // nothing came of it
-		free[i] = listener.Addr().String()
-	}
-	return free[0], free[1], nil
 }

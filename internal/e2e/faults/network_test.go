@@ -1,16 +1,22 @@
 package faults
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // link is a TCP connection's way from the agent to a server, with faults of the network.
@@ -24,11 +30,10 @@ func newLink(t *testing.T, name, server string) *link {
 	t.Helper()
 	log := zerolog.Nop()
 	p := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), log), name, freeAddress(t), server)
-	if err := p.Start(); err != nil {
-		t.Fatalf("start the link to %s: %v", name, err)
-	}
+	l := &link{p, t}
+	l.up()
 	t.Cleanup(p.Stop)
-	return &link{p, t}
+	return l
 }
 
 // down closes all connections, and refuses new ones.
@@ -37,10 +42,16 @@ func (l *link) down() {
 	l.Stop()
 }
 
-// up takes connections again, on the same port.
+// up takes connections, after down again on the same port. A child that another test is just starting has a copy of the
+// listener that down closed, and so the port, until it runs its program.
 func (l *link) up() {
 	l.Helper()
-	if err := l.Start(); err != nil {
+	var last error
+	err := wait.PollUntilContextTimeout(l.Context(), time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = l.Start()
+		return !errors.Is(last, syscall.EADDRINUSE), nil
+	})
+	if err = cmp.Or(last, err); err != nil {
 		l.Fatalf("bring the link to %s up: %v", l.Name, err)
 	}
 }

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -285,28 +283,14 @@ func (w *world) kubeconfig(original, address string) string {
 	return path
 }
 
-// freeAddress returns a loopback address that nothing listens on, with a port that no outgoing connection gets, nor a
-// component of a cluster: it may be free for a while. It returns each once.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		port := 10000 + rand.IntN(10000)
-		if _, given := ports.LoadOrStore(port, true); given { // a link that is down comes back to its port
-			continue
-		}
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		listener, err := net.Listen("tcp", address) //nolint:noctx // it is closed at once
-		if err != nil {
-			continue
-		}
-		_ = listener.Close()
-		return address
+	address, err := process.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("found no free port from 10000 to 20000")
-	return ""
+	return address
 }
-
-var ports sync.Map // that were given
 
 func (w *world) must(err error) {
 	w.Helper()
