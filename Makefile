@@ -18,7 +18,8 @@ CONTROLLER_GEN = $(TOOL) controller-gen
 # How tests are compiled. The race detector also has the compiler check conversions of pointers (checkptr), of which
 # SQLite, translated from C to Go, has millions: that takes more than all else in the tests of the store, and tells
 # nothing of our code, where it stays on. Package internal/e2e/process compiles so too.
-RACE = -race -gcflags='modernc.org/...=-d=checkptr=0'
+# `make lint` vets; so go test does not.
+RACE = -race -gcflags='modernc.org/...=-d=checkptr=0' -vet=off
 
 # What `make build` builds, and the folder for it; the Dockerfile and `make image` give others.
 WHAT = ./cmd/...
@@ -39,7 +40,11 @@ MAKE_DESCRIPTIONS = $(GO) run ./hack/cmd/describe internal/controlplane/reportse
 
 # Tests in these packages start whole control planes: one package at a time, and never from the cache, which does not know
 # the binaries that they run.
-CLUSTER_TESTS = ./hack/... $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults -e /internal/e2e/browser)
+CLUSTER_TESTS = $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults -e /internal/e2e/browser)
+# Of the tests of the tools alone, these take longest: what the demo and a local control plane leave behind, whatever of them
+# dies or is interrupted. They are run by hand, for a change of the tools.
+ENDS_OF_TOOLS = TestDemoInterrupted TestDemoHints TestStopLeavesNothing TestKilledProcessLeavesNothing TestKilledParentLeavesNothing \
+	TestDeathOfAPart TestInterruptWhileUp TestInterruptWhileStarting TestOnceFails
 # These have a cluster for each test, and mostly wait: a quarter of an hour on two cores. They need Linux, root and /dev/fuse,
 # for disks that are small or fail. What every change has to pass is one test for each thing that fails (process, answers,
 # disk, network, API server, permission, leader), which repeats what is random less often.
@@ -48,14 +53,17 @@ FAULT_ROUND   = TestReplicasKilled TestKilledFiftyTimes TestReportSetsComeAndGo 
 	TestBadNetwork TestAPIServerRestarted TestPermissionGoneAndBack TestLeaderTakeover TestRestoredBackup
 # These drive a browser: chromium, npm for axe-core.
 BROWSER_TESTS = ./internal/e2e/browser
-# These need a real node besides: Linux, root, containerd. Those that run in parallel have clusters of their own, so that
-# there are two at a time: with the scenarios, which wait, one that starts and ends clusters.
-NODE_TESTS    = ./internal/e2e/node/...
+# These need a real node besides: Linux, root, containerd. Those that run in parallel have clusters of their own: two at a time.
+NODE_TESTS    = ./internal/e2e/node
 # The others, started by the shell of a recipe. Those that take longest begin first, so that none is left alone in the end.
 # They wait for API servers and databases in turns with others: one more at a time than there are cores.
 LONG_TESTS    = ./internal/watch ./internal/controlplane/server/store ./internal/controller
 UNIT_TESTS    = $(LONG_TESTS) $$($(GO) list ./... | grep -v -e /threeport-agent/hack/ -e /threeport-agent/internal/e2e)
 UNIT_AT_ONCE  = $$(($$(nproc 2>/dev/null || echo 4) + 1))
+
+# only makes a regular expression of the names of tests; exist fails if one is not in these folders.
+only  = '^($(subst $() ,|,$(strip $(1))))$$'
+exist = for test in $(1); do grep -qr --include='*_test.go' "^func $$test(" $(2) || { echo "There is no $$test." >&2; exit 1; }; done
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -128,7 +136,7 @@ clean: ## Remove what was built here; the control plane's binaries in the user's
 WITHOUT =
 
 .PHONY: test
-test: $(filter-out $(WITHOUT),unit e2e fault-round) ## Run the tests that need neither a real node nor a browser, with the race detector
+test: $(filter-out $(WITHOUT),unit e2e tools fault-round) ## Run the tests that need neither a real node nor a browser, with the race detector
 
 .PHONY: unit
 unit: cluster-binaries ## Run the tests that need no more than an API server, and PostgreSQL if there is one
@@ -140,10 +148,14 @@ unit: cluster-binaries ## Run the tests that need no more than an API server, an
 e2e: cluster-binaries ## Run the tests on whole control planes
 	$(GO) test $(RACE) -timeout 60m -p 1 -count 1 $(CLUSTER_TESTS)
 
+.PHONY: tools
+tools: cluster-binaries ## Run the tests of the tools in hack/
+	$(GO) test $(RACE) -timeout 30m -p 1 -count 1 -skip $(call only,$(ENDS_OF_TOOLS)) ./hack/...
+
 .PHONY: fault-round
 fault-round: cluster-binaries ## Run one test for each thing that fails, with fewer repeats: Linux, root
-	@for test in $(FAULT_ROUND); do grep -q "^func $$test(" $(FAULT_TESTS)/*_test.go || { echo "There is no $$test." >&2; exit 1; }; done
-	$(GO) test $(RACE) -timeout 30m -parallel 6 -count 1 -short -run "^($$(echo $(FAULT_ROUND) | tr ' ' '|'))$$" $(FAULT_TESTS)
+	@$(call exist,$(FAULT_ROUND),$(FAULT_TESTS))
+	$(GO) test $(RACE) -timeout 30m -parallel 6 -count 1 -short -run $(call only,$(FAULT_ROUND)) $(FAULT_TESTS)
 
 .PHONY: test-faults
 test-faults: cluster-binaries ## Run all tests on faults, with all repeats: a quarter of an hour, not a part of `make test`
@@ -154,11 +166,26 @@ test-faults: cluster-binaries ## Run all tests on faults, with all repeats: a qu
 test-burst: cluster-binaries ## Run the tests of 60,000 Events with the agent as it is shipped: minutes, not a part of `make test`
 	$(GO) test -timeout 30m -count 1 -v -run 'TestFloodOfEvents|TestBurstOfEvents' $(FAULT_TESTS) -as-shipped -burst=60000
 
+.PHONY: test-tools
+test-tools: real-node ## Run the tests of how the tools end, not a part of `make test`: Linux, root, `make node-packages`
+	@$(call exist,$(ENDS_OF_TOOLS),./hack $(NODE_TESTS))
+	$(GO) test $(RACE) -timeout 60m -p 1 -parallel 2 -count 1 -run $(call only,$(ENDS_OF_TOOLS)) ./hack/cluster ./hack/cmd/demo $(NODE_TESTS)
+
 .PHONY: test-node
-test-node: ## Run the tests on a real node: Linux, root, `make node-packages`
+test-node: test-scenarios test-operator ## Run the tests on a real node: Linux, root, `make node-packages`
+
+.PHONY: test-scenarios
+test-scenarios: real-node ## Run workloads that fail on a real node, and compare what the control plane shows
+	$(GO) test $(RACE) -timeout 60m -count 1 -run $(call only,TestScenarios) $(NODE_TESTS)
+
+.PHONY: test-operator
+test-operator: real-node ## Run the agent, the control-plane API and the demo as they are installed, on a real node
+	$(GO) test $(RACE) -timeout 60m -parallel 2 -count 1 -skip $(call only,TestScenarios $(ENDS_OF_TOOLS)) $(NODE_TESTS)
+
+.PHONY: real-node
+real-node:
 	@$(GOBUILD) -o bin/cluster ./hack/cmd/cluster
 	@bin/cluster --build-only --node real
-	$(GO) test $(RACE) -timeout 60m -parallel 2 -count 1 $(NODE_TESTS)
 
 .PHONY: test-browser
 test-browser: ## Run the tests of the page in a browser: `make browser-packages`
