@@ -15,8 +15,8 @@ import (
 // used up, or write over what is still needed. So a file is checked before bbolt gets it, and by reads, which return
 // an error where a memory map faults.
 //
-// A file is pages of one size. The first two are metas; the valid one with the higher transaction counts. Numbers are
-// in the byte order of the machine.
+// A file is pages of one size. The first two are metas; the one with the higher transaction counts. Numbers are in the byte
+// order of the machine.
 //
 //	page            id u64, type u16, count u16, further pages u32; count elements; what these point to
 //	branch element  position u32 (from the element's start), key size u32, page u64
@@ -109,49 +109,48 @@ func (c *checker) read(at, size uint64) ([]byte, error) {
 // meta is what a meta page says.
 type meta struct{ pageSize, root, freeList, pages, transaction uint64 }
 
-// meta returns the one that counts. The second is where the first page ends: if the first is broken, it is looked for.
+// meta returns the one that counts, of the last commit. Both have to be valid: a broken one may be that of the last commit,
+// whose end the disk confirmed before more was done; what the other has is older.
 func (c *checker) meta() (meta, error) {
-	var newest meta
-	for at := uint64(0); at <= maxPageSize; at = max(minPageSize, 2*at) {
-		m, valid, err := c.metaAt(at)
-		if err != nil {
-			return meta{}, err
-		}
-		switch {
-		case !valid, at > 0 && m.pageSize != at:
-		case m.pageSize < minPageSize || m.pageSize > maxPageSize || m.pageSize&(m.pageSize-1) != 0:
-			return meta{}, damaged("it has pages of %d bytes", m.pageSize)
-		case newest.pageSize == 0, m.pageSize == newest.pageSize && m.transaction > newest.transaction:
-			newest = m
-		}
+	first, err := c.metaAt(0)
+	if err != nil {
+		return meta{}, err
 	}
-	if newest.pageSize == 0 {
-		return meta{}, damaged("it is no bbolt file, or both of its meta pages are broken")
+	if first.pageSize < minPageSize || first.pageSize > maxPageSize || first.pageSize&(first.pageSize-1) != 0 {
+		return meta{}, damaged("it has pages of %d bytes", first.pageSize)
 	}
-	return newest, nil
+	second, err := c.metaAt(first.pageSize)
+	if err != nil {
+		return meta{}, err
+	}
+	if second.pageSize != first.pageSize {
+		return meta{}, damaged("it has pages of %d and of %d bytes", first.pageSize, second.pageSize)
+	}
+	if second.transaction > first.transaction {
+		return second, nil
+	}
+	return first, nil
 }
 
-// metaAt returns what the meta page at a place says, and whether there is a valid one.
-func (c *checker) metaAt(at uint64) (meta, bool, error) {
+// metaAt returns what the meta page at a place says.
+func (c *checker) metaAt(at uint64) (meta, error) {
 	raw, err := c.read(at, headerSize+metaSize)
-	if errors.Is(err, errDamaged) {
-		return meta{}, false, nil
-	}
 	if err != nil {
-		return meta{}, false, err
+		return meta{}, err
 	}
 	raw = raw[headerSize:]
 	sum := fnv.New64a()
 	_, _ = sum.Write(raw[:metaSize-8])
-	valid := order.Uint32(raw) == metaMagic && order.Uint32(raw[4:]) == metaVersion &&
-		order.Uint64(raw[metaSize-8:]) == sum.Sum64()
+	if order.Uint32(raw) != metaMagic || order.Uint32(raw[4:]) != metaVersion || order.Uint64(raw[metaSize-8:]) != sum.Sum64() {
+		return meta{}, damaged("it is no bbolt file, or its meta page at %d is broken", at)
+	}
 	return meta{
 		pageSize:    uint64(order.Uint32(raw[8:])),
 		root:        order.Uint64(raw[16:]),
 		freeList:    order.Uint64(raw[32:]),
 		pages:       order.Uint64(raw[40:]),
 		transaction: order.Uint64(raw[48:]),
-	}, valid, nil
+	}, nil
 }
 
 // claim notes that a page is used, which it may be once.

@@ -218,6 +218,38 @@ func TestMissingRecordsAreNoticed(t *testing.T) {
 	}
 }
 
+// TestEarlierCommitIsNotTaken breaks one of the pages that say where the commits are: bbolt would go on from the commit
+// before the last.
+func TestEarlierCommitIsNotTaken(t *testing.T) {
+	for page := range int64(2) {
+		dir := t.TempDir()
+		j := opened(t, dir)
+		for _, value := range []string{"1", "2", "3"} {
+			j.Put("events", "a", []byte(value))
+			if err := j.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.OpenFile(filepath.Join(dir, fileName), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = file.WriteAt(make([]byte, 512), page*int64(os.Getpagesize()))
+		if err := errors.Join(err, file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := opened(t, dir).Take("events"); got != nil {
+			t.Errorf("with a broken meta page %d it was read: %v", page, got)
+		}
+		if aside := putAside(t, dir); len(aside) != 1 {
+			t.Errorf("with a broken meta page %d put aside were %v", page, aside)
+		}
+	}
+}
+
 func TestFewFilesAreKeptAside(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
