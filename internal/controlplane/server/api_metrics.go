@@ -50,9 +50,9 @@ func newMetrics() *metrics {
 	return m
 }
 
-// handler serves the metrics in the format that was asked for.
+// handler serves the metrics in the format that was asked for: those that there are, while the database has no answer.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, ErrorHandling: promhttp.ContinueOnError})
 }
 
 // request counts one that is over. A watch has no duration worth a bucket.

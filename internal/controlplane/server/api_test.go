@@ -98,6 +98,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/metrics", 200, `controlplane_request_duration_seconds_count{code="405",method="other",route="/v0/tokens"} 1`},
 		{"GET", "/metrics", 200, `controlplane_request_duration_seconds_count{code="200",method="GET",route="GET /workloads/{type}/{id}"} 1`},
 		{"GET", "/metrics", 200, `go_sql_open_connections{db_name="write"}`},
+		{"GET", "/metrics", 200, `controlplane_clusters{state="silent"} 0`},
 	} {
 		if code, answer := call(t, exchange{method: tc.method, path: url + tc.path}); code != tc.code || !strings.Contains(strings.ToLower(answer), strings.ToLower(tc.has)) {
 			t.Errorf("%s %s: %d %.2000s", tc.method, tc.path, code, answer)
@@ -119,6 +120,11 @@ func TestAliveAndReadyWithoutDatabase(t *testing.T) {
 		if answer.Code != want {
 			t.Errorf("%s: %d, want %d: %s", path, answer.Code, want, answer.Body)
 		}
+	}
+	answer := httptest.NewRecorder()
+	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	if text := answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(text, `route="/readyz"`) || strings.Contains(text, "controlplane_clusters{") {
+		t.Errorf("/metrics: %d %.2000s", answer.Code, text)
 	}
 	if err := s.close(); err != nil {
 		t.Error(err)

@@ -1,15 +1,103 @@
 package store
 
 import (
+	"context"
+	"fmt"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Collectors are the metrics of the pools of connections.
+// fleetTimeout is how long the database may take to answer what the fleet's metrics ask.
+const fleetTimeout = 2 * time.Second
+
+// Collectors are the metrics of the pools of connections, and of the fleet.
 func (s *Store) Collectors() []prometheus.Collector {
-	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write")}
+	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write"), newFleet(s)}
 	if s.read != s.write {
 		found = append(found, collectors.NewDBStatsCollector(s.read, "read"))
 	}
 	return found
+}
+
+// fleet tells what clusters and workloads there are, as the rows say at each scrape: the same in every replica. While the
+// database does not answer there is none of it, and a scrape has all other metrics.
+type fleet struct {
+	store                                   *Store
+	clusters, workloads, delay, deadLetters *prometheus.Desc
+}
+
+func newFleet(s *Store) *fleet {
+	return &fleet{
+		store: s,
+		clusters: prometheus.NewDesc("controlplane_clusters",
+			"Clusters by what is heard of them: reporting, silent, or v0 for those whose agents send no heartbeat.", []string{"state"}, nil),
+		workloads: prometheus.NewDesc("controlplane_workloads", "Workloads on the board, by the status that it shows.", []string{"status"}, nil),
+		delay: prometheus.NewDesc("controlplane_agent_delay_seconds",
+			"Age of the oldest report that an agent has not delivered, as it said last; of the agent that is furthest behind, of those that report.", nil, nil),
+		deadLetters: prometheus.NewDesc("controlplane_agent_dead_letters",
+			"Reports that were refused for good and that agents keep, as they said last.", nil, nil),
+	}
+}
+
+// Describe names the metrics.
+func (f *fleet) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{f.clusters, f.workloads, f.delay, f.deadLetters} {
+		to <- d
+	}
+}
+
+// Collect asks the database.
+func (f *fleet) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), fleetTimeout) // a collector is given none
+	defer cancel()
+	for desc, collected := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
+		f.clusters: f.collectClusters, f.workloads: f.collectWorkloads,
+	} {
+		if err := collected(ctx, to); err != nil {
+			to <- prometheus.NewInvalidMetric(desc, err)
+		}
+	}
+}
+
+func (f *fleet) collectWorkloads(ctx context.Context, to chan<- prometheus.Metric) error {
+	counts, err := f.store.Counts(ctx, BoardQuery{})
+	for status, n := range counts {
+		to <- prometheus.MustNewConstMetric(f.workloads, prometheus.GaugeValue, float64(n), status)
+	}
+	return err
+}
+
+// clustersOfState are the clusters of which the same is heard.
+type clustersOfState struct {
+	state        string
+	n            int64
+	longestDelay float64 // in seconds
+	deadLetters  float64
+}
+
+const clusterStatesQuery = "SELECT CASE WHEN silent THEN 'silent' WHEN v0only THEN 'v0' ELSE 'reporting' END, COUNT(*), " +
+	"MAX(delayseconds), SUM(CAST(deadletters AS DOUBLE PRECISION)) FROM clusters GROUP BY 1"
+
+func (f *fleet) collectClusters(ctx context.Context, to chan<- prometheus.Metric) error {
+	found, err := collect(ctx, f.store, clusterStatesQuery, nil, func(scan scanner) (c clustersOfState, err error) {
+		err = scan(&c.state, &c.n, &c.longestDelay, &c.deadLetters)
+		return c, err
+	})
+	if err != nil {
+		return fmt.Errorf("count clusters: %w", err)
+	}
+	states := map[string]clustersOfState{"reporting": {}, "silent": {}, "v0": {}}
+	deadLetters := 0.
+	for _, c := range found {
+		states[c.state] = c
+		deadLetters += c.deadLetters
+	}
+	for state, c := range states {
+		to <- prometheus.MustNewConstMetric(f.clusters, prometheus.GaugeValue, float64(c.n), state)
+	}
+	to <- prometheus.MustNewConstMetric(f.delay, prometheus.GaugeValue, states["reporting"].longestDelay)
+	to <- prometheus.MustNewConstMetric(f.deadLetters, prometheus.GaugeValue, deadLetters)
+	return nil
 }
