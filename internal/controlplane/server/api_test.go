@@ -343,6 +343,29 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// A watcher who is cut off before the first event misses nothing: the opening says where to go on from. The other watcher keeps
+// the feed at work, which looks back ten seconds for the first.
+func TestWatchThatHeardNothingGoesOn(t *testing.T) {
+	url := run(t, onFile(t))
+	steady := open(t, url+"/v0/workloads/watch", http.Header{})
+	steady.next(t)
+	cut := open(t, url+"/v0/workloads/watch", http.Header{})
+	_, last, ok := strings.Cut(cut.next(t), "\nid: ")
+	if !ok {
+		t.Fatal("the opening has no ID")
+	}
+	cut.close()
+	create(t, url+"/v0/workload-instances", `{"Name":"meanwhile"}`)
+	if event := steady.next(t); !strings.Contains(event, `"name":"meanwhile"`) {
+		t.Fatalf("got %s", event)
+	}
+	again := open(t, url+"/v0/workloads/watch", http.Header{"Last-Event-Id": {last}})
+	again.next(t)
+	if event := again.next(t); !strings.Contains(event, `"name":"meanwhile"`) {
+		t.Errorf("got %s", event)
+	}
+}
+
 // A change comes to a watcher, one who was away gets it later, and a server that stops keeps nobody waiting.
 func TestWatchGoesOn(t *testing.T) {
 	s, err := New(t.Context(), onFile(t), slog.New(slog.DiscardHandler))
@@ -379,10 +402,12 @@ func TestWatchGoesOn(t *testing.T) {
 			t.Errorf("another workload's: %s", event)
 		}
 	}
-	forgotten := open(t, url+"/v0/workloads/watch?lastEventID=1", http.Header{})
-	forgotten.next(t)
-	if event := forgotten.next(t); !strings.Contains(event, "event: reset") {
-		t.Errorf("got %s", event)
+	for _, id := range []string{"0", "1"} {
+		forgotten := open(t, url+"/v0/workloads/watch?lastEventID="+id, http.Header{})
+		forgotten.next(t)
+		if event := forgotten.next(t); !strings.Contains(event, "event: reset") {
+			t.Errorf("after %s: got %s", id, event)
+		}
 	}
 
 	begin := time.Now()

@@ -24,9 +24,11 @@ const (
 )
 
 // subscription is what a watch is told. Next waits for rows that have changed since the call before, each in its
-// newest version; it returns [store.ErrReset] if some were left out, and [store.ErrEnded] if there will be no more.
+// newest version; it returns [store.ErrReset] if some were left out, and [store.ErrEnded] if there will be no more. Place is
+// where to go on from after what it returned.
 type subscription interface {
 	Next(ctx context.Context) ([]controlplane.Workload, error)
+	Place() controlplane.ID
 	Close()
 }
 
@@ -43,7 +45,7 @@ type watches struct {
 type watchRequest struct {
 	BoardFilter
 	ID          string `query:"id" pattern:"^[0-9]{1,19}$" patternDescription:"a decimal of 64 bits" doc:"The ID of the only workload to watch. It needs one type, and nothing else."`
-	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"The last event that the client has: the stream goes on behind it. Browsers send it by themselves."`
+	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"The last event that the client has: the stream goes on from there, with changes of about a minute before it once more. Browsers send it by themselves."`
 	// huma documents a parameter by its name and place.
 	LastEvent string `query:"lastEventID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"As Last-Event-ID, which counts more, for a client that cannot send headers."`
 }
@@ -54,7 +56,8 @@ func (ws *watches) register(api huma.API) {
 		Tags: []string{tagBoard}, Summary: "Watch workloads",
 		Description: "Server-sent events, from now on or from the event that the client has last. workload has a row that has " +
 			"changed, in its newest version, or that is gone or does not match any more; reset says that events were missed " +
-			"and that everything has to be loaded anew; ping only says that the connection is alive.",
+			"and that everything has to be loaded anew; ping only says that the connection is alive. Each has an ID, and so has " +
+			"the opening, which is no event. To miss nothing, watch first and list then.",
 		Responses: map[string]*huma.Response{"200": eventStreamResponse(api)},
 		Errors: append([]int{
 			http.StatusBadRequest, http.StatusUnprocessableEntity,
@@ -89,18 +92,22 @@ func (ws *watches) watch(ctx context.Context, request *watchRequest) (*huma.Stre
 		defer s.Close()
 		_, w := humago.Unwrap(answer)
 		if answer.Method() == http.MethodHead {
-			_ = newEventStream(w).open() // nothing comes after the headers
+			_ = newEventStream(w).open("") // nothing comes after the headers
 			return
 		}
 		ws.metrics.watches.Inc()
 		defer ws.metrics.watches.Dec()
-		ws.stream(ctx, newEventStream(w), s)
+		ws.stream(ctx, newEventStream(w), s, q.After != nil)
 	}}, nil
 }
 
 // stream sends what there is until the client, its credential or the server ends it, or the client does not read.
-func (ws *watches) stream(ctx context.Context, events *eventStream, s subscription) {
-	err := events.open()
+func (ws *watches) stream(ctx context.Context, events *eventStream, s subscription, resumed bool) {
+	begin := ""
+	if !resumed {
+		begin = placeOf(s)
+	}
+	err := events.open(begin)
 	for err == nil && ctx.Err() == nil {
 		err = ws.step(ctx, events, s)
 	}
@@ -117,15 +124,18 @@ func (ws *watches) step(ctx context.Context, events *eventStream, s subscription
 	rows, err := s.Next(wait)
 	switch {
 	case errors.Is(err, store.ErrReset):
-		return events.reset()
+		return events.bare(eventReset, placeOf(s))
 	case err != nil && ctx.Err() == nil && wait.Err() != nil:
-		return events.ping()
+		return events.bare(eventPing, placeOf(s))
 	case err != nil:
 		return err
 	default:
 		return events.workloads(rows)
 	}
 }
+
+// placeOf is the ID of an event without a row.
+func placeOf(s subscription) string { return strconv.FormatInt(int64(s.Place()), 10) }
 
 // query is what the store is asked.
 func (r *watchRequest) query() (store.WatchQuery, error) {
@@ -139,7 +149,7 @@ func (r *watchRequest) query() (store.WatchQuery, error) {
 		if err != nil {
 			return q, parameterProblem("header.Last-Event-ID", "the ID of an event")
 		}
-		q.After = controlplane.ID(after)
+		q.After = new(controlplane.ID(after))
 	}
 	if r.ID == "" {
 		return q, nil

@@ -47,8 +47,9 @@ func newEventStream(w http.ResponseWriter) *eventStream {
 	return &eventStream{w: w, controller: http.NewResponseController(w), timeout: eventTimeout}
 }
 
-// open sends the headers, so that the client knows that it is connected.
-func (s *eventStream) open() error {
+// open sends the headers, so that the client knows that it is connected, and where to go on from if nothing comes before
+// it is cut off; empty for where it said itself.
+func (s *eventStream) open(place string) error {
 	// The server's own deadline is for requests that end. Nothing is read here, and every write has its own.
 	if err := s.controller.SetReadDeadline(time.Time{}); err != nil {
 		return &streamError{err}
@@ -58,7 +59,11 @@ func (s *eventStream) open() error {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // nginx would wait for more
 	s.w.WriteHeader(http.StatusOK)
-	return s.send(fmt.Appendf(nil, "retry: %d\n\n", reconnectAfter.Milliseconds()))
+	text := fmt.Appendf(nil, "retry: %d\n", reconnectAfter.Milliseconds())
+	if place != "" {
+		text = fmt.Appendf(text, "id: %s\n", place)
+	}
+	return s.send(append(text, '\n'))
 }
 
 // workloads sends rows; the ID of each event is when its row changed.
@@ -81,15 +86,11 @@ func (s *eventStream) workloads(rows []controlplane.Workload) error {
 	return s.send(text.Bytes())
 }
 
-// reset has an empty ID: what the client had last is of no use any more.
-func (s *eventStream) reset() error {
+// bare sends an event that has nothing but a name and the place behind it.
+func (s *eventStream) bare(name, place string) error {
 	var text bytes.Buffer
-	appendEvent(&text, eventReset, "", []byte("{}"))
+	appendEvent(&text, name, place, []byte("{}"))
 	return s.send(text.Bytes())
-}
-
-func (s *eventStream) ping() error {
-	return s.send([]byte("event: " + eventPing + "\ndata: {}\n\n"))
 }
 
 // appendEvent appends an event with an ID. JSON has no line ends, which would need a data field each.

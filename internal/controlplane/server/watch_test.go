@@ -36,6 +36,8 @@ func (s *scripted) Next(ctx context.Context) ([]controlplane.Workload, error) {
 	}
 }
 
+func (s *scripted) Place() controlplane.ID { return 1 << 61 }
+
 func (s *scripted) Close() { close(s.closed) }
 
 // scriptedServer serves watches of scripts, and gives each to the test.
@@ -120,7 +122,7 @@ func TestWatchSends(t *testing.T) {
 	url, subscribed, _ := scriptedServer(t, time.Minute)
 	stream := open(t, url+"/v0/workloads/watch?status=Down,Error&type=WorkloadInstance&cluster=c&text=x&lastEventID=5", http.Header{})
 	script := <-subscribed
-	if q := script.query; q.After != 5 || len(q.Board.Statuses) != 2 || q.Board.Types[0] != "WorkloadInstance" ||
+	if q := script.query; *q.After != 5 || len(q.Board.Statuses) != 2 || q.Board.Types[0] != "WorkloadInstance" ||
 		q.Board.Cluster != "c" || q.Board.Text != "x" || q.Instance != nil {
 		t.Errorf("asked for %+v", q)
 	}
@@ -146,7 +148,7 @@ func TestWatchSends(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	script.errs <- store.ErrReset
-	if got := stream.next(t); got != "id: \nevent: reset\ndata: {}" {
+	if got := stream.next(t); got != "id: 2305843009213693952\nevent: reset\ndata: {}" {
 		t.Errorf("got %s", got)
 	}
 	script.rows <- []controlplane.Workload{{Changed: 8}}
@@ -161,9 +163,11 @@ func TestWatchPings(t *testing.T) {
 	url, subscribed, _ := scriptedServer(t, time.Millisecond)
 	stream := open(t, url+"/v0/workloads/watch", http.Header{})
 	script := <-subscribed
-	stream.next(t)
+	if got := stream.next(t); got != "retry: 2000\nid: 2305843009213693952" {
+		t.Errorf("got %s", got)
+	}
 	for range 3 {
-		if got := stream.next(t); got != "event: ping\ndata: {}" {
+		if got := stream.next(t); got != "id: 2305843009213693952\nevent: ping\ndata: {}" {
 			t.Errorf("got %s", got)
 		}
 	}
@@ -177,7 +181,7 @@ func TestWatchAsks(t *testing.T) {
 	url, subscribed, _ := scriptedServer(t, time.Minute)
 	open(t, url+"/v0/workloads/watch?lastEventID=5&type=HelmWorkloadInstance&id=9", http.Header{"Last-Event-Id": {"6"}})
 	script := <-subscribed
-	if want := (controlplane.Instance{Type: "HelmWorkloadInstance", ID: 9}); script.query.After != 6 || *script.query.Instance != want {
+	if want := (controlplane.Instance{Type: "HelmWorkloadInstance", ID: 9}); *script.query.After != 6 || *script.query.Instance != want {
 		t.Errorf("asked for %+v", script.query)
 	}
 	for _, tc := range []struct {

@@ -69,11 +69,13 @@ func (f *feed) wanted() (start int64, ok bool) {
 	return f.start, len(f.subscribers) > 0
 }
 
-func (f *feed) deliver(rows []*boardRow) {
+// deliver offers rows to all, with which they have been offered everything up to a place in the feed.
+func (f *feed) deliver(rows []*boardRow, place int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for sub := range f.subscribers {
 		sub.offer(rows)
+		sub.reached(place)
 	}
 }
 
@@ -124,7 +126,7 @@ func (s *Store) readFeed(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			s.config.Feed.Log.WarnContext(ctx, "Changed workloads cannot be read; trying again", "error", err)
 		}
-		s.feed.deliver(rows)
+		s.feed.deliver(rows, reader.position)
 		if !sleep(ctx, pace) {
 			return nil
 		}
@@ -149,8 +151,8 @@ type WatchQuery struct {
 	Board BoardQuery
 	// Instance, if set, is the only workload that is asked for.
 	Instance *controlplane.Instance
-	// After is the Changed of the last row that was got before; 0 to begin now.
-	After controlplane.ID
+	// After is the Changed of the last row that was got before, or a [Subscription.Place]; nil to begin now.
+	After *controlplane.ID
 }
 
 // Watch subscribes to the changes of workloads that are committed from now on, and to those since After if that is set.
@@ -164,10 +166,10 @@ func (s *Store) Watch(ctx context.Context, q WatchQuery) (*Subscription, error) 
 	if err != nil {
 		return nil, fmt.Errorf("watch workloads: %w", err)
 	}
-	sub := newSubscription(s.feed, q)
+	sub := newSubscription(s.feed, q, now)
 	s.feed.add(sub, now)
-	if q.After != 0 {
-		if err := s.replay(ctx, sub, int64(q.After), now); err != nil {
+	if q.After != nil {
+		if err := s.replay(ctx, sub, int64(*q.After), now); err != nil {
 			sub.Close()
 			return nil, fmt.Errorf("watch workloads: %w", err)
 		}
@@ -180,7 +182,7 @@ func (s *Store) Watch(ctx context.Context, q WatchQuery) (*Subscription, error) 
 func (s *Store) replay(ctx context.Context, sub *Subscription, after, now int64) error {
 	lag := s.longestLag().Microseconds()
 	if after < now-s.config.Feed.Tombstones.Microseconds()+lag || after > now+lag {
-		sub.reset()
+		sub.reset(after)
 		return nil
 	}
 	keys, err := s.changedSince(ctx, after-lag, maxPending+1)
@@ -188,7 +190,7 @@ func (s *Store) replay(ctx context.Context, sub *Subscription, after, now int64)
 		return err
 	}
 	if len(keys) > maxPending {
-		sub.reset()
+		sub.reset(after)
 		return nil
 	}
 	rows, err := s.rowsOf(ctx, keys)

@@ -34,12 +34,18 @@ type Subscription struct {
 
 	mu      sync.Mutex
 	pending map[controlplane.Instance]*controlplane.Workload
-	missed  bool // reset is due
+	place   int64 // in the feed, up to which everything was offered, in microseconds
+	missed  bool  // reset is due
+	whole   int64 // then: the place up to which nothing was missed
 	ended   bool
 }
 
-func newSubscription(f *feed, q WatchQuery) *Subscription {
-	return &Subscription{feed: f, query: q, woken: make(chan struct{}, 1), pending: make(map[controlplane.Instance]*controlplane.Workload)}
+// newSubscription is told of what changes from now on, a time in microseconds.
+func newSubscription(f *feed, q WatchQuery, now int64) *Subscription {
+	return &Subscription{
+		feed: f, query: q, place: now,
+		woken: make(chan struct{}, 1), pending: make(map[controlplane.Instance]*controlplane.Workload),
+	}
 }
 
 // Next waits for changes, and returns them in the order of Changed. A row that is deleted, or does not match, has Gone
@@ -57,6 +63,33 @@ func (s *Subscription) Next(ctx context.Context) ([]controlplane.Workload, error
 	}
 }
 
+// Place is where to go on from in another subscription: all that Next has not returned comes there, if it was told to load
+// the workloads anew when it was.
+func (s *Subscription) Place() controlplane.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.missed {
+		return controlplane.ID(s.whole)
+	}
+	return controlplane.ID(s.untold())
+}
+
+// untold is the place before the first of what is pending.
+func (s *Subscription) untold() int64 {
+	place := s.place
+	for _, row := range s.pending {
+		place = min(place, int64(row.Changed)-1)
+	}
+	return place
+}
+
+// reached notes that everything up to a place in the feed was offered.
+func (s *Subscription) reached(place int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.place = max(s.place, place)
+}
+
 // Close ends the subscription. It may be called more than once, and while Next waits.
 func (s *Subscription) Close() {
 	s.feed.remove(s)
@@ -70,11 +103,16 @@ func (s *Subscription) end() {
 	wake(s.woken)
 }
 
-// reset lets Next return [ErrReset]. Until it does nothing is kept: whoever then loads the workloads gets it all.
-func (s *Subscription) reset() {
+// reset lets Next return [ErrReset], since what comes after a place cannot be told.
+func (s *Subscription) reset(place int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.missed = true
+	s.miss(place)
+}
+
+// miss makes a reset due. Until it is told nothing is kept: whoever then loads the workloads gets it all.
+func (s *Subscription) miss(place int64) {
+	s.missed, s.whole = true, place
 	clear(s.pending)
 	wake(s.woken)
 }
@@ -122,11 +160,10 @@ func (s *Subscription) offer(rows []*boardRow) {
 		workload.Gone = row.deleted || !s.query.Board.matches(&workload)
 		s.pending[row.Instance] = &workload
 	}
-	if len(s.pending) > maxPending {
-		s.missed = true
-		clear(s.pending)
-	}
-	if s.missed || len(s.pending) > 0 {
+	switch {
+	case len(s.pending) > maxPending:
+		s.miss(s.untold())
+	case len(s.pending) > 0:
 		wake(s.woken)
 	}
 }

@@ -30,7 +30,7 @@ func changes(rows []controlplane.Workload) string {
 }
 
 func TestSubscriptionKeepsTheNewestOfEach(t *testing.T) {
-	sub := newSubscription(newFeed(), WatchQuery{})
+	sub := newSubscription(newFeed(), WatchQuery{}, 0)
 	sub.offer([]*boardRow{changedRow(1, "Down", 30), changedRow(2, "Down", 20)})
 	sub.offer([]*boardRow{changedRow(2, "Down", 10), changedRow(3, "Down", 5)}) // read late
 	for i := range int64(100) {
@@ -65,7 +65,7 @@ func TestSubscriptionTellsWhatIsGone(t *testing.T) {
 		{"one workload", WatchQuery{Instance: &controlplane.Instance{Type: workload, ID: 4}}, "4@4 gone, "},
 	}
 	for _, test := range tests {
-		sub := newSubscription(newFeed(), test.query)
+		sub := newSubscription(newFeed(), test.query, 0)
 		sub.offer(rows)
 		if got, err := sub.Next(t.Context()); err != nil || changes(got) != test.want {
 			t.Errorf("%s: got %s, %v; want %s", test.reason, changes(got), err, test.want)
@@ -74,7 +74,7 @@ func TestSubscriptionTellsWhatIsGone(t *testing.T) {
 }
 
 func TestSubscriptionIsReadInBatches(t *testing.T) {
-	sub := newSubscription(newFeed(), WatchQuery{})
+	sub := newSubscription(newFeed(), WatchQuery{}, 0)
 	for id := range int64(maxBatch + 1) {
 		sub.offer([]*boardRow{changedRow(id, "Down", 1000-id)})
 	}
@@ -86,7 +86,7 @@ func TestSubscriptionIsReadInBatches(t *testing.T) {
 }
 
 func TestSubscriberTooFarBehindIsReset(t *testing.T) {
-	sub := newSubscription(newFeed(), WatchQuery{})
+	sub := newSubscription(newFeed(), WatchQuery{}, 0)
 	for id := range int64(maxPending + 1) {
 		sub.offer([]*boardRow{changedRow(id, "Down", id)})
 	}
@@ -101,7 +101,7 @@ func TestSubscriberTooFarBehindIsReset(t *testing.T) {
 }
 
 func TestSubscriptionEnds(t *testing.T) {
-	sub := newSubscription(newFeed(), WatchQuery{})
+	sub := newSubscription(newFeed(), WatchQuery{}, 0)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := sub.Next(cancelled); !errors.Is(err, context.Canceled) {
@@ -120,4 +120,37 @@ func TestSubscriptionEnds(t *testing.T) {
 	if _, err := sub.Next(t.Context()); !errors.Is(err, ErrEnded) {
 		t.Errorf("and again: %v", err)
 	}
+}
+
+func wantPlace(t *testing.T, sub *Subscription, want int64) {
+	t.Helper()
+	if got := sub.Place(); int64(got) != want {
+		t.Errorf("its place is %d, want %d", got, want)
+	}
+}
+
+// Whoever goes on from a subscription's place is told of all that it was not told before.
+func TestPlaceOfASubscription(t *testing.T) {
+	sub := newSubscription(newFeed(), WatchQuery{}, 1000)
+	wantPlace(t, sub, 1000)
+	sub.reached(1500)
+	sub.reached(1200) // a read that began before the subscription
+	wantPlace(t, sub, 1500)
+	sub.offer([]*boardRow{changedRow(1, "Down", 1600), changedRow(2, "Down", 1590)})
+	sub.reached(1700)
+	wantPlace(t, sub, 1589)
+	if _, err := sub.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantPlace(t, sub, 1700)
+
+	for id := range int64(maxPending + 1) {
+		sub.offer([]*boardRow{changedRow(id, "Down", 1800+id)})
+	}
+	sub.reached(9000)
+	wantPlace(t, sub, 1700) // a reset is due, and it was not told of that
+	if _, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
+		t.Fatal(err)
+	}
+	wantPlace(t, sub, 9000)
 }

@@ -214,7 +214,7 @@ func TestWatchResumes(t *testing.T) {
 		put(t, s, fixture{id: 1, name: "before", changed: ago(20 * time.Minute)})
 		put(t, s, fixture{id: 2, name: "since", changed: ago(8 * time.Minute)})
 		put(t, s, fixture{id: 3, name: "deleted", changed: ago(5 * time.Minute), deleted: 1})
-		sub := watch(t, s, WatchQuery{After: controlplane.ID(ago(10 * time.Minute))})
+		sub := watch(t, s, WatchQuery{After: new(controlplane.ID(ago(10 * time.Minute)))})
 		got := next(t, sub)
 		if names(got) != "since deleted" || got[0].Gone || !got[1].Gone {
 			t.Errorf("got %+v", got)
@@ -227,9 +227,10 @@ func TestWatchResumes(t *testing.T) {
 		for reason, after := range map[string]int64{
 			"older than the tombstones": ago(DefaultTombstones),
 			"negative":                  -1,
+			"none of any database":      0,
 			"in the future":             ago(-time.Hour),
 		} {
-			sub := watch(t, s, WatchQuery{After: controlplane.ID(after)})
+			sub := watch(t, s, WatchQuery{After: new(controlplane.ID(after))})
 			if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
 				t.Errorf("%s: got %s, %v", reason, names(got), err)
 			}
@@ -246,7 +247,7 @@ func TestWatchOfTooManyChangesIsReset(t *testing.T) {
 	mustExec(t, s, `INSERT INTO workloads (type, id, name, changedat)
 		WITH RECURSIVE s (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM s WHERE g <= ?) SELECT 'WorkloadInstance', g, 'x', ? + g FROM s`, maxPending, at)
 	for after, want := range map[int64]error{at - time.Hour.Microseconds(): ErrReset, at + s.longestLag().Microseconds() + 1: nil} {
-		sub := watch(t, s, WatchQuery{After: controlplane.ID(after)})
+		sub := watch(t, s, WatchQuery{After: new(controlplane.ID(after))})
 		if got, err := sub.Next(t.Context()); !errors.Is(err, want) {
 			t.Errorf("got %d, %v; want %v", len(got), err, want)
 		}
