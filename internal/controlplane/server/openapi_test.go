@@ -194,7 +194,10 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	d.ask(url, "GET", "/v0/clusters", "?x=1", "", 422)
 	object := "/v0/clusters/{uid}/objects/{objectUID}"
 	d.ask(url, "GET", object, "", "", 200, "{uid}", "c", "{objectUID}", "conf")
-	d.ask(url, "GET", object, "", "", 404, "{uid}", "c", "{objectUID}", "%00")
+	for _, none := range []string{"%00", "%ff"} {
+		d.ask(url, "GET", object, "", "", 404, "{uid}", "c", "{objectUID}", none)
+		d.ask(url, "DELETE", "/v0/clusters/{uid}", "", "", 404, "{uid}", none)
+	}
 	d.ask(url, "GET", object, "", "", 422, "{uid}", strings.Repeat("c", 129), "{objectUID}", "conf")
 	d.ask(url, "GET", "/v0/workloads/watch", "?status=hunter2", "", 422)
 	cluster := "/v0/clusters/{uid}"

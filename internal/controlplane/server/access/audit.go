@@ -31,10 +31,11 @@ func isAudited(p Principal, granted rule, method string) bool {
 
 // audit records that a request was answered. It does not wait for the record to be written.
 func (a *Access) audit(principal string, role Role, r *http.Request, code int) {
-	path := r.URL.EscapedPath() // without the query, and ASCII whatever was sent
+	path := r.URL.EscapedPath()   // without the query, and ASCII whatever was sent
+	method := printable(r.Method) // which HTTP/2 does not look at
 	a.append(store.AuditRecord{
 		At: a.now(), Principal: principal, Role: string(role),
-		Method: r.Method[:min(len(r.Method), maxAuditMethod)], Path: path[:min(len(path), maxAuditPath)], Code: code,
+		Method: method[:min(len(method), maxAuditMethod)], Path: path[:min(len(path), maxAuditPath)], Code: code,
 	})
 }
 

@@ -101,6 +101,15 @@ func TestAuditRecords(t *testing.T) {
 	}
 }
 
+// HTTP/2 takes any method, and what is recorded of it is to be what every database keeps.
+func TestAuditedMethodIsASCII(t *testing.T) {
+	w := start(t, usual())
+	w.audit("token:x", RoleAdmin, &http.Request{Method: "P\xffT\x00 é", URL: &url.URL{Path: "/"}}, http.StatusMethodNotAllowed)
+	if got := w.records(); len(got) != 1 || got[0].Method != "P?T? ?" {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
 // The store hangs: answers do not wait for it, and a graceful stop loses nothing.
 func TestAuditDoesNotBlock(t *testing.T) {
 	w := start(t, usual())

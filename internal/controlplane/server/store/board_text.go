@@ -3,11 +3,15 @@ package store
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// storable tells whether a database takes the texts: PostgreSQL has no NUL in them.
+// storable tells whether a database takes the texts: PostgreSQL takes UTF-8 only, and no NUL. No row has any other, so that
+// nothing is found by one.
 func storable(texts ...string) bool {
-	return !slices.ContainsFunc(texts, func(text string) bool { return strings.ContainsRune(text, 0) })
+	return !slices.ContainsFunc(texts, func(text string) bool {
+		return !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0
+	})
 }
 
 // likePattern is a pattern of LIKE … ESCAPE '\' for a text anywhere, in lower case.

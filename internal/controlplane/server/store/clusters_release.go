@@ -17,6 +17,9 @@ import (
 // stays with this one. It takes several transactions; the cluster's row goes in the last, so that it can be repeated. A
 // cluster that still reports is back with that.
 func (s *Store) ReleaseCluster(ctx context.Context, uid string) (workloads int64, err error) {
+	if !storable(uid) {
+		return 0, fmt.Errorf("release cluster: %w", ErrNotFound)
+	}
 	for first := true; ctx.Err() == nil; first = false {
 		var released int64
 		err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {

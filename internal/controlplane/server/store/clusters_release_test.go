@@ -58,6 +58,27 @@ func TestAClusterIsReleased(t *testing.T) {
 	})
 }
 
+// No database has a row by such a name, and PostgreSQL fails if it is asked for one.
+func TestWhatNoDatabaseKeepsIsNotFound(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		events := resource(t, "WorkloadEvent")
+		for _, text := range []string{"\xff", "\x00", "a\xed\xa0\x80"} {
+			if _, err := s.ReleaseCluster(t.Context(), text); !errors.Is(err, ErrNotFound) {
+				t.Errorf("cluster %q: %v", text, err)
+			}
+			for _, of := range [][2]string{{text, "a"}, {"a", text}} {
+				if _, err := s.Definition(t.Context(), of[0], of[1]); !errors.Is(err, ErrNotFound) {
+					t.Errorf("object %q: %v", of, err)
+				}
+			}
+			if all, total, err := s.List(t.Context(), events, Selection{Page: 1, Size: 1, Filters: []Filter{{0, text}}}); len(all) != 0 || total != 0 || err != nil {
+				t.Errorf("events of %q: %d of %d, %v", text, len(all), total, err)
+			}
+		}
+	})
+}
+
 func TestALargeClusterIsReleasedInSteps(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()

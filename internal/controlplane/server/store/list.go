@@ -37,8 +37,19 @@ func (s Selection) where(r *Resource) (condition string, args []any) {
 	return condition, args
 }
 
+// isEmpty tells that no row can have the values that are asked for.
+func (s Selection) isEmpty() bool {
+	return slices.ContainsFunc(s.Filters, func(f Filter) bool {
+		text, _ := f.Value.(string)
+		return !storable(text)
+	})
+}
+
 // List returns one page of rows, by ascending ID, and how many rows there are on all pages.
 func (s *Store) List(ctx context.Context, r *Resource, selection Selection) (rows []Row, total int64, err error) {
+	if selection.isEmpty() {
+		return nil, 0, nil
+	}
 	condition, args := selection.where(r)
 	from := " FROM " + r.table() + " WHERE " + condition
 	query, page := "SELECT "+r.columns()+from+" ORDER BY id", args

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -103,7 +102,7 @@ func (c *check) fail(field, accepted string) {
 // text has a number of characters in bounds, and is what a database can keep.
 func (c *check) text(field, value string, least, most int) {
 	switch {
-	case !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0:
+	case !storable(value):
 		c.fail(field, "UTF-8 without NUL")
 	case len(value) >= least && len(value) <= most: // so many bytes are no more characters
 	case least > 0:
