@@ -24,17 +24,32 @@ func failureOf(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
+	wrong, isWrong := errors.AsType[*store.ValueError](err)
 	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return &failure{http.StatusNotFound, err.Error()}
 	case errors.Is(err, store.ErrConflict):
 		return &failure{http.StatusConflict, err.Error()}
+	case isWrong:
+		return &failure{http.StatusBadRequest, wrong.Error()}
+	case errors.Is(err, store.ErrReference): // where v0 has the database's own words
+		return &failure{http.StatusInternalServerError, store.ErrReference.Error()}
+	case errors.Is(err, store.ErrRefused):
+		return &failure{http.StatusInternalServerError, store.ErrRefused.Error()}
 	case isTooLarge:
 		return &failure{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
 	default:
 		return &failure{http.StatusInternalServerError, err.Error()}
 	}
+}
+
+// isOwnFault tells whether an error, and the answer to it, is a failure of the server's own, rather than of what it was
+// asked, to much of which v0 answers 500 as well.
+func isOwnFault(err error, f *failure) bool {
+	_, refused := errors.AsType[*failure](err)
+	asked := f.code == http.StatusInternalServerError && (refused || errors.Is(err, store.ErrReference))
+	return f.code >= http.StatusInternalServerError && !asked
 }
 
 // answerRows writes the success envelope around rows.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -31,14 +32,40 @@ func startStore(t *testing.T, database string) (opened *store.Store, url string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(Handler(opened, slog.New(slog.DiscardHandler)))
+	return opened, serve(t, opened, slog.DiscardHandler)
+}
+
+// serve serves a store until the test ends, and closes it.
+func serve(t *testing.T, opened *store.Store, log slog.Handler) (url string) {
+	t.Helper()
+	server := httptest.NewServer(Handler(opened, slog.New(log)))
 	t.Cleanup(func() {
 		server.Close()
 		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return opened, server.URL
+	return server.URL
+}
+
+// What a client gets wrong is no error of the server's, whatever code v0 has for it.
+func TestContractLogsNoErrors(t *testing.T) {
+	databasetest.ForEach(t, func(t *testing.T, address string) {
+		t.Helper()
+		opened, err := store.Open(t.Context(), store.Config{Address: address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var logged bytes.Buffer
+		url := serve(t, opened, slog.NewJSONHandler(&logged, nil))
+		ids := seed(t, url)
+		for _, x := range contract {
+			replay(t, url, ids, x)
+		}
+		if text := logged.String(); text != "" {
+			t.Errorf("logged %s", text)
+		}
+	})
 }
 
 // exchange is one row of the contract: a request and what its answer must have.
@@ -119,9 +146,11 @@ var contract = []exchange{
 	{reason: "no content type", method: "PATCH", path: "/v0/workload-events/{event}", content: "none", body: `{"Message":"m"}`, code: 500},
 	{reason: "an ID that is not a number", method: "GET", path: "/v0/workload-events/abc", code: 500},
 	{reason: "an ID over int64", method: "GET", path: "/v0/workload-events/9223372036854775808", code: 500},
+	{reason: "a parent that does not exist, in words of our own", method: "POST", path: "/v0/workload-events", body: strings.Replace(event, "new", "orphan", 1) + `,"HelmWorkloadInstanceID":1}`, code: 500, has: []string{`"error":"a row that it refers to does not exist"`}},
 	{reason: "a parent that does not exist", method: "POST", path: "/v0/workload-events", body: strings.Replace(event, "new", "orphan", 1) + `,"WorkloadInstanceID":1}`, code: 500},
 	{reason: "a parent that does not exist, in a change", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"WorkloadInstanceID":1}`, code: 500},
 	{reason: "NUL in a string", method: "PATCH", path: "/v0/workload-events/{event}", body: `{"Message":"a\u0000b"}`, code: 500},
+	{reason: "a UID that no index takes", method: "POST", path: "/v0/workload-events", body: strings.Replace(event, "new", strings.Repeat("0123456789ab", 1000), 1) + `}`, code: 400, has: []string{`"error":"field RuntimeEventUID: accepted is a text of at most 2048 bytes"`}},
 	{reason: "NUL in a document", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"RuntimeDefinition":{"a":["\\\u0000"]}}`, code: 500},
 	{reason: "the letters u0000 in a document", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"RuntimeDefinition":{"a":["\\u0000"]}}`, code: 200},
 
@@ -147,6 +176,8 @@ var contract = []exchange{
 	{reason: "size 0 is none", method: "GET", path: "/v0/workload-events?size=0", code: 200, has: []string{`"Data":[]`, `"TotalCount":5}`}},
 	{reason: "a size that is not a number", method: "GET", path: "/v0/workload-events?size=many", code: 400, has: []string{badEnvelope + "400"}},
 	{reason: "a page that is not a number", method: "GET", path: "/v0/workload-events?page=x", code: 400, has: []string{badEnvelope + "400"}},
+	{reason: "a filter with NUL", method: "GET", path: "/v0/workload-events?runtimeeventuid=%00", code: 200, has: []string{`{"Meta":{"Page":1,"Size":50,"TotalCount":0},"Type":"WorkloadEvent","Data":[],`}},
+	{reason: "a filter that is no UTF-8", method: "GET", path: "/v0/workload-instances?name=%ff", code: 200, has: []string{`"TotalCount":0}`, `"Data":[]`}},
 	{reason: "a filter of the wrong type", method: "GET", path: "/v0/workload-events?workloadinstanceid=x", code: 500},
 
 	// The router's own.

@@ -22,7 +22,7 @@ type api struct {
 }
 
 // Handler serves the API from a store, and /healthz. Failures that are the
-// server's (500) are logged, without any part of a body.
+// server's own are logged, without any part of a body.
 func Handler(s *store.Store, log *slog.Logger) http.Handler {
 	a := &api{store: s, log: log}
 	mux := http.NewServeMux()
@@ -64,7 +64,7 @@ func (a *api) handle(r *store.Resource, serve func(http.ResponseWriter, *http.Re
 			return
 		}
 		f := failureOf(err)
-		if f.code >= http.StatusInternalServerError && req.Context().Err() == nil {
+		if isOwnFault(err, f) && req.Context().Err() == nil {
 			a.log.Error("Request failed", "method", req.Method, "path", req.URL.Path, "error", err)
 		}
 		answerFailure(w, r, f)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,6 +37,9 @@ func (d v0Document) schemas() {
 	sent := map[string]*huma.Schema{}
 	for _, f := range d.r.Fields {
 		sent[f.Name] = fieldSchema(f.Kind)
+		if f.Longest > 0 {
+			sent[f.Name].Description = fmt.Sprintf("At most %d bytes.", f.Longest)
+		}
 	}
 	answered := map[string]*huma.Schema{
 		"ID":        {Type: huma.TypeInteger, Format: "int64"},

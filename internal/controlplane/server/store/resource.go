@@ -22,6 +22,8 @@ type Field struct {
 	Filterable bool   // as a query key of a list
 	unique     bool   // among rows that are not deleted, unless empty
 	references string // the table of the object whose ID it holds
+	// Longest bounds a text, in bytes; 0 for no bound.
+	Longest int
 }
 
 // Column is the field's name in the database.
@@ -58,6 +60,10 @@ func (r *Resource) unique() (index int, ok bool) {
 	}
 	return 0, false
 }
+
+// longestUID is that of an Event, in bytes: PostgreSQL has an index of it, whose entries have to fit. It is twice what the
+// longest of a report set takes.
+const longestUID = 2048
 
 // The fields of an instance that the board has too.
 const (
@@ -97,7 +103,7 @@ var Resources = []*Resource{
 	{
 		Object: "WorkloadEvent", Path: "workload-events",
 		Fields: []Field{
-			{Name: "RuntimeEventUID", Kind: Text, Required: true, Filterable: true, unique: true},
+			{Name: "RuntimeEventUID", Kind: Text, Required: true, Filterable: true, unique: true, Longest: longestUID},
 			{Name: "Type", Kind: Text, Required: true, Filterable: true},
 			{Name: "Reason", Kind: Text, Required: true, Filterable: true},
 			{Name: "Message", Kind: Text, Required: true, Filterable: true},

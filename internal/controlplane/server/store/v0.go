@@ -74,15 +74,18 @@ func (s *Store) unique(r *Resource) (index int, ok bool) {
 }
 
 // Create adds a row with these values. If one with the same unique value exists, it returns that one and created is
-// false.
+// false. Its errors are [ValueError], [ErrReference] and [ErrRefused].
 func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, created bool, err error) {
+	if err := r.check(values); err != nil {
+		return Row{}, false, err
+	}
 	for {
 		o, created, err = s.insert(ctx, r, values)
 		if created {
 			s.grown.add(s.grownBy(r, values))
 		}
 		if created || err != nil {
-			return o, created, err
+			return o, created, refusal(err)
 		}
 		i, ok := s.unique(r)
 		if !ok {
@@ -119,8 +122,12 @@ func (s *Store) Get(ctx context.Context, r *Resource, id int64) (Row, error) {
 	return found(r.scan(s.statements[r].get.QueryRowContext(ctx, id).Scan))
 }
 
-// Update sets the values that are not nil, and returns the whole row. Its errors are [ErrNotFound] and [ErrConflict].
+// Update sets the values that are not nil, and returns the whole row. Its errors are [ErrNotFound],
+// [ErrConflict], and those of Create.
 func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any) (o Row, err error) {
+	if err := r.check(values); err != nil {
+		return Row{}, err
+	}
 	err = s.change(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
 		args := append(append([]any{now()}, values...), id)
 		o, err = found(r.scan(s.statement(ctx, tx, s.statements[r].update).QueryRowContext(ctx, args...).Scan))
@@ -129,10 +136,7 @@ func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any)
 		}
 		return s.changeOnBoard(ctx, tx, r, o, values)
 	})
-	if isUniqueViolation(err) {
-		return Row{}, ErrConflict
-	}
-	return o, err
+	return o, refusal(err)
 }
 
 // Remove marks a row as deleted, and returns it so, or [ErrNotFound]. Rows that refer to it stay.

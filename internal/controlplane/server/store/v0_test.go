@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -42,9 +44,31 @@ func TestRowsReadBackAsWritten(t *testing.T) {
 		}
 		orphan := eventValues("orphan")
 		orphan[5] = int64(1)
-		if _, created, err := s.Create(t.Context(), resource(t, "WorkloadEvent"), orphan); created || !isForeignKey(err) {
+		if _, created, err := s.Create(t.Context(), resource(t, "WorkloadEvent"), orphan); created || !errors.Is(err, ErrReference) {
 			t.Errorf("an event of no instance: created %t, %v", created, err)
 		}
+	})
+}
+
+func TestValuesThatAreNotAccepted(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		r := resource(t, "WorkloadEvent")
+		noise := make([]byte, longestUID/2) // which no index makes shorter
+		_, _ = rand.Read(noise)
+		longest := hex.EncodeToString(noise)
+		kept := create(t, s, "WorkloadEvent", eventValues(longest)...)
+		for _, uid := range []string{longest + "x", strings.Repeat(longest, 6), "\x00", "\xff"} {
+			_, _, err := s.Create(t.Context(), r, eventValues(uid))
+			if wrong, ok := errors.AsType[*ValueError](err); !ok || wrong.Field != "RuntimeEventUID" {
+				t.Errorf("created with %d bytes: %v", len(uid), err)
+			}
+			_, err = s.Update(t.Context(), r, kept.ID, append([]any{uid}, make([]any, 7)...))
+			if _, ok := errors.AsType[*ValueError](err); !ok {
+				t.Errorf("changed to %d bytes: %v", len(uid), err)
+			}
+		}
+		create(t, s, "WorkloadInstance", strings.Repeat(longest, 6), strings.Repeat(longest, 6))
 	})
 }
 
