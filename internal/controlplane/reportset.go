@@ -185,7 +185,8 @@ type TreeObject struct {
 	Owner string `json:"owner,omitempty" maxLength:"128"`
 	// Listed is true for the workload's own resources, false for what controllers made of them.
 	Listed bool `json:"listed,omitempty"`
-	// ResourceInstanceID is the row of a listed one; 0 for none.
+	// ResourceInstanceID is the row of a listed one; 0 for none. One that is not a workload resource instance of the
+	// report's workload is left out: the object is kept without it.
 	ResourceInstanceID ID `json:"resourceInstanceID,omitempty"`
 	// State is Present, Absent, KindNotInstalled, Forbidden, Unavailable or Pending, for listed ones.
 	State string `json:"state,omitempty" maxLength:"64"`

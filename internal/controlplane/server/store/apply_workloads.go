@@ -159,16 +159,18 @@ type resourceRow struct {
 }
 
 // findResources reads the rows of resources that items name, and rejects the items whose row does not exist, or is not
-// their workload's.
+// their workload's. A tree is not rejected for one of its objects: see ownResources.
 func (a *application) findResources(ctx context.Context) error {
 	named := sortedBy(a.items, func(i *item) (int64, bool) {
 		_, id := i.resource()
 		return id, id != 0
 	}, cmp.Compare)
-	ids := make([]int64, len(named))
-	for i, one := range named {
-		_, ids[i] = one.resource()
+	ids := a.treeResources()
+	for _, one := range named {
+		_, id := one.resource()
+		ids = append(ids, id)
 	}
+	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	a.resources = make(map[int64]*resourceRow, len(ids))
 	err := a.exec(ctx, bulk{
@@ -190,9 +192,24 @@ func (a *application) findResources(ctx context.Context) error {
 		switch r, known := a.resources[id]; {
 		case !known || r.deleted && one.Operation != nil: // Events may come after the end of what they are about
 			one.reject(controlplane.ProblemNotFound, field+": there is no workload resource instance of this ID")
-		case one.instance != (instanceKey{controlplane.TypeWorkloadInstance, r.instance}):
+		case !r.isOf(one.instance):
 			one.reject(controlplane.ProblemInvalid, field+": accepted is a workload resource instance of the report's workload")
 		}
 	}
 	return nil
+}
+
+// treeResources are the rows that the objects of trees name.
+func (a *application) treeResources() (ids []int64) {
+	for _, one := range a.items {
+		if one.Tree == nil || one.rejected() {
+			continue
+		}
+		for i := range one.Tree.Objects {
+			if id := int64(one.Tree.Objects[i].ResourceInstanceID); id != 0 {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
 }

@@ -63,7 +63,7 @@ func (a *application) takeTrees(ctx context.Context) error {
 		return err
 	}
 	for _, one := range taken {
-		if changes.add(one, present[one.instance]) {
+		if changes.add(one.instance, a.ownResources(one), present[one.instance]) {
 			w := a.workloads[one.instance]
 			w.changedAt = a.after(w.changedAt)
 		}
@@ -71,25 +71,46 @@ func (a *application) takeTrees(ctx context.Context) error {
 	return a.writeTrees(ctx, changes)
 }
 
-// add compares a tree with what is there, and tells whether anything is different. Of two nodes with one key, such as an
-// object that two API groups serve, the first counts.
-func (c *treeChanges) add(i *item, present map[string]*controlplane.TreeObject) bool {
-	before := len(c.written) + len(c.gone)
-	seen := make(map[string]bool, len(i.Tree.Objects))
-	for n := range i.Tree.Objects {
+// ownResources are the objects of a tree, without the rows that they name where these are no resources of the workload's.
+// The agent may have a resource whose row was removed, or given to another workload, since it was told of it: its tree is as
+// true as before, and to reject it would hide all of the workload's objects.
+func (a *application) ownResources(i *item) []*controlplane.TreeObject {
+	objects := make([]*controlplane.TreeObject, len(i.Tree.Objects))
+	for n := range objects {
 		o := &i.Tree.Objects[n]
+		if id := int64(o.ResourceInstanceID); id != 0 && !a.resources[id].isOf(i.instance) {
+			without := *o
+			without.ResourceInstanceID = 0
+			o = &without
+		}
+		objects[n] = o
+	}
+	return objects
+}
+
+// isOf tells whether it is a resource of a workload, deleted or not. There may be no such row: it is nil then.
+func (r *resourceRow) isOf(workload instanceKey) bool {
+	return r != nil && workload == instanceKey{controlplane.TypeWorkloadInstance, r.instance}
+}
+
+// add compares a workload's tree with what is there, and tells whether anything is different. Of two nodes with one key,
+// such as an object that two API groups serve, the first counts.
+func (c *treeChanges) add(of instanceKey, objects []*controlplane.TreeObject, present map[string]*controlplane.TreeObject) bool {
+	before := len(c.written) + len(c.gone)
+	seen := make(map[string]bool, len(objects))
+	for _, o := range objects {
 		key := nodeKey(&o.Object)
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
 		if old, known := present[key]; !known || *old != *o {
-			c.written = append(c.written, node{o, i.instance, key})
+			c.written = append(c.written, node{o, of, key})
 		}
 	}
 	for key, old := range present {
 		if !seen[key] {
-			c.gone = append(c.gone, node{old, i.instance, key})
+			c.gone = append(c.gone, node{old, of, key})
 		}
 	}
 	return len(c.written)+len(c.gone) > before

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -51,6 +52,56 @@ func TestTreeFollowsItsReports(t *testing.T) {
 		if got := tree(t, s, w.helm); got != "" {
 			t.Errorf("another workload has %s", got)
 		}
+	})
+}
+
+// The rows of the agent's resources may be removed or become another workload's at any time: its tree is taken all the
+// same, and shows no row that is not its workload's.
+func TestTreeNamesItsOwnResourcesOnly(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		rows, other := resource(t, "WorkloadResourceInstance"), create(t, s, workload, "other")
+		row := func(of int64) int64 { return create(t, s, "WorkloadResourceInstance", "{}", of).ID }
+		gone, moved, foreign := row(int64(w.workload.ID)), row(int64(w.workload.ID)), row(other.ID)
+		if _, err := s.Remove(t.Context(), rows, gone); err != nil {
+			t.Fatal(err)
+		}
+		nodes := make([]controlplane.TreeObject, 6)
+		for i, id := range []int64{w.resource, gone, moved, foreign, 1, 0} {
+			nodes[i] = nodeOf(fmt.Sprint(i), fmt.Sprint("uid-", i), "Healthy")
+			nodes[i].ResourceInstanceID = controlplane.ID(id)
+		}
+		sent := slices.Clone(nodes)
+		shows := func(of controlplane.Instance, want ...int64) {
+			t.Helper()
+			detail, err := s.Workload(t.Context(), of)
+			if err != nil || len(detail.Objects) != len(want) {
+				t.Fatalf("%+v, %v", detail.Objects, err)
+			}
+			for _, o := range detail.Objects {
+				if i, _ := strconv.Atoi(o.Object.Name); int64(o.ResourceInstanceID) != want[i] {
+					t.Errorf("object %d has %d, want %d", i, o.ResourceInstanceID, want[i])
+				}
+			}
+		}
+		expect(t, apply(t, s, "one", treeOf(w.workload, 1, nodes...), treeOf(w.helm, 1, nodes...)), "created", "created")
+		shows(w.workload, w.resource, gone, moved, 0, 0, 0)
+		shows(w.helm, 0, 0, 0, 0, 0, 0)
+		if !slices.Equal(nodes, sent) {
+			t.Error("the set itself was changed")
+		}
+		changed := func() int64 { return count(t, s, "SELECT changedat FROM workloads WHERE id = ?", int64(w.workload.ID)) }
+		before := changed()
+		expect(t, apply(t, s, "one", treeOf(w.workload, 2, nodes...)), "updated")
+		if changed() != before {
+			t.Error("a tree in which nothing changed changes the board")
+		}
+		if _, err := s.Update(t.Context(), rows, moved, []any{nil, other.ID, nil, nil, nil, nil}); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, apply(t, s, "one", treeOf(w.workload, 3, nodes...)), "updated")
+		shows(w.workload, w.resource, gone, 0, 0, 0, 0)
 	})
 }
 
