@@ -48,7 +48,8 @@ type Instance struct {
 // in whole or in part, by whomever, as often as need be: nothing is doubled, and nothing turned back.
 type ReportSet struct {
 	Agent Agent `json:"agent"`
-	// Reports are taken one by one, in this order.
+	// Reports are answered one by one, in this order. Of several with one key the newest counts, wherever it stands: the
+	// others are answered as if it had been there before.
 	Reports []Report `json:"reports" maxItems:"1000"`
 }
 
