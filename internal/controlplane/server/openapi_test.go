@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
 
 // described is the API's own document, to hold answers to.
@@ -231,6 +233,9 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	d.ask(url, "GET", "/v0/audit-records", "?size=1", "", 200)
 	d.ask(url, "GET", "/v0/audit-records", "?cursor=hunter2", "", 422)
 
+	for _, r := range store.Resources {
+		d.ask(url, "GET", "/"+r.Path+"/versions", "", "", 200)
+	}
 	d.ask(url, "GET", "/v0/workload-instances/{id}", "", "", 200, "{id}", fmt.Sprint(workload))
 	d.ask(url, "GET", "/v0/workload-events", "?size=1", "", 200)
 	d.ask(url, "POST", "/v0/workload-events", "", `{"x":1}`, 400)

@@ -23,6 +23,7 @@ func documentV0(document *huma.OpenAPI) {
 		d.add(http.MethodGet, path+"/{id}", "v0-get-"+name, "Read", id, false, http.StatusOK)
 		d.add(http.MethodPatch, path+"/{id}", "v0-update-"+name, "Change the fields that are given", id, true, http.StatusOK)
 		d.add(http.MethodDelete, path+"/{id}", "v0-delete-"+name, "Delete", id, false, http.StatusOK)
+		d.addVersions("v0-versions-of-" + name)
 	}
 }
 
@@ -100,6 +101,23 @@ func (d v0Document) listParameters() []*huma.Param {
 		}
 	}
 	return parameters
+}
+
+// addVersions describes how a client finds whether there is such an object.
+func (d v0Document) addVersions(id string) {
+	versions := object(map[string]*huma.Schema{
+		"API":      {Type: huma.TypeString, Enum: []any{d.r.Object}},
+		"Versions": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: []any{"v0"}}},
+	}, "API", "Versions")
+	d.document.AddOperation(&huma.Operation{
+		OperationID: id, Method: http.MethodGet, Path: "/" + d.r.Path + "/versions", Tags: []string{tagV0},
+		Summary:     "Find out which versions there are: " + d.r.Object,
+		Description: "A server that answers 404 has no such object.",
+		Responses: map[string]*huma.Response{
+			"200":     {Description: http.StatusText(http.StatusOK), Content: map[string]*huma.MediaType{"application/json": {Schema: versions}}},
+			"default": {Description: "An error."},
+		},
+	})
 }
 
 // add describes an operation.
