@@ -41,6 +41,8 @@ func TestRunRefuses(t *testing.T) {
 		{"unknown flag", []string{"--port=1"}, 2, "-bind-address"},
 		{"stray argument", []string{"serve"}, 2, `unexpected argument "serve"`},
 		{"bad address", []string{"--bind-address=1323"}, 2, "accepted is HOST:PORT"},
+		{"bad port", []string{"--bind-address=:99999"}, 2, `bind address ":99999": accepted is HOST:PORT`},
+		{"no port", []string{"--bind-address=127.0.0.1:"}, 2, "with a port of 0 to 65535"},
 		{"bad database", []string{"--database=mysql://user:hunter2@host/db"}, 2, "accepted are sqlite:FILE, sqlite::memory: and postgres://"},
 		{"two databases", []string{"--database=sqlite::memory:", "--database-file=hunter2"}, 2, "accepted is one of them"},
 		{"no file with the database", []string{"--database-file=/nowhere/database"}, 2, "/nowhere/database"},
@@ -53,8 +55,12 @@ func TestRunRefuses(t *testing.T) {
 		{"small body", []string{"--max-body=1KiB"}, 2, "a body of 1024 bytes: accepted are 65536 to"},
 		{"decoded smaller than sent", []string{"--max-decoded-body=1MiB"}, 2, "before compression: accepted are"},
 		{"bad number of reports", []string{"--max-reports=1001"}, 2, "accepted are 1 to 1000"},
-		{"bad rate", []string{"--rate-limit=-1"}, 2, "agent rate of -1"},
-		{"no rate", []string{"--viewer-rate-limit=NaN"}, 2, "viewer rate of NaN"},
+		{"bad rate", []string{"--rate-limit=-1"}, 2, `invalid value "-1" for flag -rate-limit: accepted is a number of requests a second`},
+		{"no rate", []string{"--viewer-rate-limit=NaN"}, 2, `invalid value "NaN" for flag -viewer-rate-limit: accepted is a number of`},
+		{"rate without end", []string{"--rate-limit=Inf"}, 2, "0 for no limit"},
+		{"rate beyond numbers", []string{"--rate-limit=1e999"}, 2, "0 for no limit"},
+		{"certificate without authentication", []string{"--auth-enabled=false", "--cert-file=/nowhere", "--certificate-role=viewer"}, 2, "--cert-file, --certificate-role without authentication"},
+		{"rate without authentication", []string{"--viewer-rate-limit=1", "--auth-enabled=false"}, 2, "--viewer-rate-limit without authentication"},
 		{"bad role", []string{"--certificate-role=owner"}, 2, "accepted are agent, viewer and admin"},
 		{"role of nobody", []string{"--certificate-role=agent"}, 2, "accepted are viewer and admin"},
 		{"no provider", []string{"--oidc-client-id=threeport"}, 2, "give --oidc-issuer too"},
@@ -73,7 +79,8 @@ func TestRunRefuses(t *testing.T) {
 		{"backup of nothing", []string{"backup", "--database=sqlite:/nowhere/rows.db"}, 1, "there is no such file"},
 		{"help of backup", []string{"backup", "--help"}, 0, "usage: controlplane backup"},
 		{"backup to a file", []string{"backup", "rows.db"}, 2, "is written to stdout"},
-		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, "/nowhere/rows.db"},
+		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, `open database "sqlite:/nowhere/rows.db": there is no folder "/nowhere"`},
+		{"no directory but a file", []string{"--auth-enabled=false", "--database=sqlite:" + own.Cert + "/rows.db"}, 1, "there is no folder"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			var out bytes.Buffer

@@ -60,8 +60,8 @@ func (o *options) registerAccess() {
 			c.Access.CertificateRole, err = access.ParseRole(name)
 			return err
 		})
-	f.Float64Var(&o.agentRate, "rate-limit", o.agentRate, "`requests` a second that each cluster's agents may make, and twice as many at once; 0 for no limit")
-	f.Float64Var(&o.viewerRate, "viewer-rate-limit", o.viewerRate, "`requests` a second that each viewer may make, and four times as many at once; 0 for no limit")
+	f.Var((*perSecond)(&o.agentRate), "rate-limit", "`requests` a second that each cluster's agents may make, and twice as many at once; 0 for no limit")
+	f.Var((*perSecond)(&o.viewerRate), "viewer-rate-limit", "`requests` a second that each viewer may make, and four times as many at once; 0 for no limit")
 }
 
 func (o *options) registerSingleSignOn() {
@@ -108,15 +108,53 @@ func (o *options) complete() (config server.Config, err error) {
 	if config.Database, err = o.database.address(); err != nil {
 		return config, err
 	}
+	if err := o.checkAuthentication(); err != nil {
+		return config, err
+	}
 	config.Access.AgentRate = rate(o.agentRate, 2)
 	config.Access.ViewerRate = rate(o.viewerRate, 4)
 	return config, config.Validate()
+}
+
+// checkAuthentication refuses flags that were given, and would not count without authentication.
+func (o *options) checkAuthentication() error {
+	if o.config.AuthEnabled {
+		return nil
+	}
+	var given []string
+	o.flags.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "cert-file", "key-file", "ca-file", "certificate-role", "rate-limit", "viewer-rate-limit":
+			given = append(given, "--"+f.Name)
+		}
+	})
+	if len(given) > 0 {
+		return fmt.Errorf("%s without authentication: everybody is an administrator then, over plain HTTP; leave out --auth-enabled=false, or these flags",
+			strings.Join(given, ", "))
+	}
+	return nil
 }
 
 // rate is so many requests a second, and burst times as many at once.
 func rate(perSecond, burst float64) access.Rate {
 	const most = 1_000_000
 	return access.Rate{PerSecond: perSecond, Burst: int(math.Ceil(min(perSecond*burst, most)))}
+}
+
+// perSecond is a rate as a flag.
+type perSecond float64
+
+// String is the rate as Set reads it.
+func (p *perSecond) String() string { return strconv.FormatFloat(float64(*p), 'g', -1, 64) }
+
+// Set reads a number.
+func (p *perSecond) Set(text string) error {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0 {
+		return errors.New("accepted is a number of requests a second, such as 0.5 or 200; 0 for no limit")
+	}
+	*p = perSecond(n)
+	return nil
 }
 
 // size is a number of bytes as a flag.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
@@ -98,8 +99,8 @@ func DefaultConfig() Config {
 
 // Validate names the first bad field and what it accepts. It reads no files.
 func (c Config) Validate() error {
-	if _, _, err := net.SplitHostPort(c.BindAddress); err != nil {
-		return fmt.Errorf("bind address %q: accepted is HOST:PORT, such as %s", c.BindAddress, DefaultBindAddress)
+	if !isBindAddress(c.BindAddress) {
+		return fmt.Errorf("bind address %q: accepted is HOST:PORT, such as %s, with a port of 0 to 65535", c.BindAddress, DefaultBindAddress)
 	}
 	if err := store.ValidateAddress(c.Database); err != nil {
 		return err
@@ -111,6 +112,16 @@ func (c Config) Validate() error {
 		return errors.New("single sign-on under strict v0, which has no page to log in to: leave out one of them")
 	}
 	return errors.Join(c.access().Validate(), c.Maintenance.Validate(), c.Limits.Validate())
+}
+
+// isBindAddress tells whether it has a port. What of the host there is on this machine, listening finds.
+func isBindAddress(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
 }
 
 // access is Access, as it follows from the other fields.

@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"strings"
 
@@ -72,7 +73,8 @@ func (c Config) Validate() error {
 		name string
 		rate Rate
 	}{{"agent rate", c.AgentRate}, {"viewer rate", c.ViewerRate}} {
-		if bad := !(r.rate.PerSecond >= 0) || r.rate.PerSecond > 0 && r.rate.Burst < 1; bad { // not a number is bad, too
+		finite := r.rate.PerSecond >= 0 && r.rate.PerSecond <= math.MaxFloat64 // not so is what is not a number
+		if !finite || r.rate.PerSecond > 0 && r.rate.Burst < 1 {
 			return fmt.Errorf("%s of %v requests a second with a burst of %d: accepted are 0 for no bound, or a rate above 0 with a burst of 1 or more",
 				r.name, r.rate.PerSecond, r.rate.Burst)
 		}

@@ -2,6 +2,7 @@ package access
 
 import (
 	"crypto/tls"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -261,6 +262,8 @@ func TestConfigValidate(t *testing.T) {
 		{"no path", func(c *Config) { c.PublicPaths = []string{""} }, "public path"},
 		{"a relative path", func(c *Config) { c.PublicPaths = []string{"assets/"} }, "public path"},
 		{"below zero", func(c *Config) { c.AgentRate.PerSecond = -1 }, "agent rate"},
+		{"without end", func(c *Config) { c.AgentRate.PerSecond = math.Inf(1) }, "agent rate"},
+		{"no number", func(c *Config) { c.ViewerRate.PerSecond = math.NaN() }, "viewer rate"},
 		{"no burst", func(c *Config) { c.ViewerRate.Burst = 0 }, "viewer rate"},
 	} {
 		config := DefaultConfig()

@@ -5,7 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -48,6 +51,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	name := withoutPassword(config.Address)
 	if d == sqliteDialect {
 		connect, name = func() error { return s.connectFile(file) }, config.Address
+		if err := checkFolder(file); err != nil {
+			return nil, fmt.Errorf("open database %q: %w", name, err)
+		}
 	}
 	if err := connect(); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -56,6 +62,16 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open database %q: %w", name, err), s.Close())
 	}
 	return s, nil
+}
+
+// checkFolder says that a file cannot be made where it is to be, which SQLite tells less well. The file is empty for a
+// database in memory.
+func checkFolder(file string) error {
+	folder := filepath.Dir(file)
+	if at, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) || err == nil && !at.IsDir() {
+		return fmt.Errorf("there is no folder %q: make it, or name another file", folder)
+	}
+	return nil // whatever else there is, opening it says
 }
 
 // Close closes the database. No method may be running or called after it.
