@@ -3,8 +3,10 @@ package server
 import (
 	"encoding/json"
 	"reflect"
-	"strings"
+	"sync"
 	"time"
+
+	strictjson "sigs.k8s.io/json"
 
 	"github.com/threeport/threeport-agent/internal/controlplane"
 )
@@ -20,20 +22,50 @@ func misfitOf(t reflect.Type, text json.RawMessage) (path, expected string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	var fields map[string]json.RawMessage
-	if t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Time]() || json.Unmarshal(text, &fields) != nil {
+	if t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Time]() {
 		return "", accepted(t)
 	}
-	for _, field := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		below, ok := fields[name]
-		if !ok || json.Unmarshal(below, reflect.New(field.Type).Interface()) == nil {
+	for i, below := range fieldsOf(t, text) {
+		field := t.Field(i)
+		if below == nil || json.Unmarshal(below, reflect.New(field.Type).Interface()) == nil {
 			continue
 		}
+		name, _ := fieldOf(field)
 		path, expected = misfitOf(field.Type, below)
 		return "." + name + path, expected
 	}
 	return "", accepted(t)
+}
+
+// fieldsOf is the text of each field of a struct, in its order, nil for one that the text of the whole has not; none if that
+// is no object. A map would keep the fields that the struct has not as well, in many times the memory of their text.
+func fieldsOf(t reflect.Type, text json.RawMessage) []json.RawMessage {
+	read := reflect.New(textsOf(t))
+	if strictjson.UnmarshalCaseSensitivePreserveInts(text, read.Interface()) != nil {
+		return nil
+	}
+	fields := make([]json.RawMessage, t.NumField())
+	for i := range fields {
+		fields[i] = read.Elem().Field(i).Bytes()
+	}
+	return fields
+}
+
+// textTypes are what textsOf made: of each type that is read, once.
+var textTypes sync.Map
+
+// textsOf is a struct whose fields are the text of those of another.
+func textsOf(t reflect.Type) reflect.Type {
+	if known, ok := textTypes.Load(t); ok {
+		return known.(reflect.Type)
+	}
+	texts := make([]reflect.StructField, t.NumField())
+	for i := range texts {
+		texts[i] = reflect.StructField{Name: t.Field(i).Name, Tag: t.Field(i).Tag, Type: reflect.TypeFor[json.RawMessage]()}
+	}
+	made := reflect.StructOf(texts)
+	textTypes.Store(t, made)
+	return made
 }
 
 // accepted says what JSON a type takes.

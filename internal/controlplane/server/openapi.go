@@ -111,8 +111,9 @@ func documentReportSet(api huma.API, path string, limits Limits) {
 	op := api.OpenAPI().Paths[path].Post
 	op.RequestBody = &huma.RequestBody{
 		Required: true,
-		Description: fmt.Sprintf("At most %d bytes as sent, and %d before compression; at most %d objects in all trees.",
-			limits.BodyBytes, limits.DecodedBytes, maxObjects),
+		Description: fmt.Sprintf("At most %d bytes as sent, and %d before compression; at most %d objects in all trees; "+
+			"at most %d bytes for one operation, Event, status, or object of a tree.",
+			limits.BodyBytes, limits.DecodedBytes, maxObjects, maxValue),
 		Content: map[string]*huma.MediaType{"application/json": {
 			Schema: schemas.Schema(reflect.TypeFor[controlplane.ReportSet](), true, ""),
 		}},

@@ -139,7 +139,7 @@ func (r *reports) decode(ctx context.Context, body []byte, coding string) (contr
 	if err != nil {
 		return controlplane.ReportSet{}, nil, tooManySets(ctx, err)
 	}
-	set, n, err := decodeBody(body, coding, room, r.limits.Reports)
+	set, n, err := decodeBody(ctx, body, coding, room, r.limits.Reports)
 	if err != nil {
 		size.free()
 		return set, nil, err
@@ -149,18 +149,31 @@ func (r *reports) decode(ctx context.Context, body []byte, coding string) (contr
 }
 
 // decodeBody makes a set of a body, and says how large it was without its coding.
-func decodeBody(body []byte, coding string, room int64, maxReports int) (set controlplane.ReportSet, size int64, err error) {
-	plain, err := decoded(body, coding, room)
+func decodeBody(ctx context.Context, body []byte, coding string, room int64, maxReports int) (set controlplane.ReportSet, size int64, err error) {
+	err = withDecoded(ctx, body, coding, room, func(plain io.Reader) (err error) {
+		counted := &counter{r: plain}
+		set, err = decodeReportSet(counted, maxReports)
+		size = counted.n
+		return err
+	})
+	return set, size, err
+}
+
+// withDecoded has a body read without its coding, until its client has gone. The error is a problem.
+func withDecoded(ctx context.Context, body []byte, coding string, limit int64, read func(plain io.Reader) error) error {
+	plain, err := decoded(body, coding, limit)
 	if err != nil {
-		return set, 0, err
+		return err
 	}
 	defer func() { _ = plain.Close() }() // it reads from memory
-	counted := &counter{r: plain}
-	set, err = decodeReportSet(counted, maxReports)
-	if errors.Is(err, errDecodedTooLarge) {
-		err = problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: accepted are %d bytes before compression", room))
+	err = read(untilGone{plain, ctx.Err})
+	switch gone := ctx.Err(); {
+	case errors.Is(err, errDecodedTooLarge):
+		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: accepted are %d bytes before compression", limit))
+	case gone != nil && errors.Is(err, gone):
+		return unread(ctx, err)
 	}
-	return set, counted.n, err
+	return err
 }
 
 // counter counts what is read.

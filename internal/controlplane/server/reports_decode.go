@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
@@ -24,28 +25,29 @@ const (
 	maxFaults = 20
 )
 
-// setDecoder reads a report set as it arrives: the text of one report is all that it keeps besides what it has read. It
+// setDecoder reads a report set as it arrives: the text of one value is all that it keeps besides what it has read. It
 // takes what the document of the API says and nothing else: names are case-sensitive, none may be unknown, and none may
 // come twice.
 type setDecoder struct {
-	json *json.Decoder
+	text *setText
 	// At most so many reports, objects of a tree, and objects of all trees.
 	maxReports, maxTree, maxObjects int
 
-	objects int // so far
+	objects int             // so far
+	value   json.RawMessage // the text of the last one
 	faults  []*huma.ErrorDetail
 }
 
 // decodeReportSet reads a whole report set. Its error is a problem, 400 for what is no JSON, 413 for too much and 422
 // for JSON that is no report set, or the reader's own.
 func decodeReportSet(r io.Reader, maxReports int) (controlplane.ReportSet, error) {
-	d := &setDecoder{json: json.NewDecoder(r), maxReports: maxReports, maxTree: maxTree, maxObjects: maxObjects}
+	d := &setDecoder{text: decoderOf(r), maxReports: maxReports, maxTree: maxTree, maxObjects: maxObjects}
 	return d.decode()
 }
 
 func (d *setDecoder) decode() (set controlplane.ReportSet, err error) {
 	if err := d.set(&set); err != nil {
-		return set, asProblem(err)
+		return set, d.asProblem(err)
 	}
 	if len(d.faults) > 0 {
 		return set, invalid(d.faults)
@@ -54,9 +56,15 @@ func (d *setDecoder) decode() (set controlplane.ReportSet, err error) {
 }
 
 // asProblem says what the JSON decoder found; any other error stays what it is.
-func asProblem(err error) error {
+func (d *setDecoder) asProblem(err error) error {
 	if isSyntax, offset := strictjson.SyntaxErrorOffset(err); isSyntax {
+		if d.text.shortened { // the decoder did not see all bytes
+			return problem(http.StatusBadRequest, "the body is not JSON")
+		}
 		return problem(http.StatusBadRequest, "the body is not JSON: see byte "+strconv.FormatInt(offset, 10))
+	}
+	if errors.Is(err, errValueTooLarge) {
+		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a value in the body is too large: accepted are %d bytes", d.text.most))
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return problem(http.StatusBadRequest, "the body ends before its JSON does")
@@ -68,12 +76,14 @@ func (d *setDecoder) set(set *controlplane.ReportSet) error {
 	err := d.object("body", []string{"agent", "reports"}, func(at, name string) (bool, error) {
 		switch name {
 		case "agent":
-			return true, d.value(at, &set.Agent)
+			return true, d.read(at, &set.Agent)
 		case "reports":
 			return true, d.list(at, d.maxReports, func(at string) error {
 				var report controlplane.Report
 				err := d.report(at, &report)
-				set.Reports = append(set.Reports, report)
+				if len(d.faults) == 0 { // else nobody reads it
+					set.Reports = append(set.Reports, report)
+				}
 				return err
 			})
 		}
@@ -82,7 +92,7 @@ func (d *setDecoder) set(set *controlplane.ReportSet) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.json.Token(); !errors.Is(err, io.EOF) {
+	if _, err := d.text.json.Token(); !errors.Is(err, io.EOF) {
 		if err != nil {
 			return err
 		}
@@ -95,15 +105,15 @@ func (d *setDecoder) report(at string, report *controlplane.Report) error {
 	return d.object(at, []string{"instance", "version"}, func(at, name string) (bool, error) {
 		switch name {
 		case "instance":
-			return true, d.value(at, &report.Instance)
+			return true, d.read(at, &report.Instance)
 		case "version":
-			return true, d.value(at, &report.Version)
+			return true, d.read(at, &report.Version)
 		case "operation":
-			return true, d.value(at, &report.Operation)
+			return true, d.read(at, &report.Operation)
 		case "event":
-			return true, d.value(at, &report.Event)
+			return true, d.read(at, &report.Event)
 		case "status":
-			return true, d.value(at, &report.Status)
+			return true, d.read(at, &report.Status)
 		case "tree":
 			report.Tree = &controlplane.TreeReport{}
 			return true, d.tree(at, report.Tree)
@@ -121,9 +131,14 @@ func (d *setDecoder) tree(at string, tree *controlplane.TreeReport) error {
 			if d.objects++; d.objects > d.maxObjects {
 				return tooMany("body", d.maxObjects, "objects in all trees")
 			}
+			if len(d.faults) >= maxFaults {
+				return invalid(d.faults)
+			}
 			var object controlplane.TreeObject
-			err := d.value(at, &object)
-			tree.Objects = append(tree.Objects, object)
+			err := d.read(at, &object)
+			if len(d.faults) == 0 { // else nobody reads it
+				tree.Objects = append(tree.Objects, object)
+			}
 			return err
 		})
 	})
@@ -135,11 +150,11 @@ func (d *setDecoder) object(at string, required []string, field func(at, name st
 		return err
 	}
 	seen := map[string]bool{}
-	for d.json.More() {
+	for d.text.json.More() {
 		if len(d.faults) >= maxFaults {
 			return invalid(d.faults)
 		}
-		token, err := d.json.Token()
+		token, err := d.text.json.Token()
 		if err != nil {
 			return err
 		}
@@ -153,7 +168,7 @@ func (d *setDecoder) object(at string, required []string, field func(at, name st
 			d.fault(at+"."+name, "is required")
 		}
 	}
-	_, err := d.json.Token()
+	_, err := d.text.json.Token()
 	return err
 }
 
@@ -176,14 +191,14 @@ func (d *setDecoder) field(at, name string, seen map[string]bool, read func(at, 
 	}
 }
 
-func (d *setDecoder) skip() error { return d.json.Decode(new(json.RawMessage)) }
+func (d *setDecoder) skip() error { return d.text.json.Decode(&d.value) }
 
 // list reads a list of at most limit items.
 func (d *setDecoder) list(at string, limit int, item func(at string) error) error {
 	if err := d.open(at, '[', "a list"); err != nil {
 		return err
 	}
-	for i := 0; d.json.More(); i++ {
+	for i := 0; d.text.json.More(); i++ {
 		if i == limit {
 			return tooMany(at, limit, "items")
 		}
@@ -191,12 +206,12 @@ func (d *setDecoder) list(at string, limit int, item func(at string) error) erro
 			return err
 		}
 	}
-	_, err := d.json.Token()
+	_, err := d.text.json.Token()
 	return err
 }
 
 func (d *setDecoder) open(at string, delim json.Delim, expected string) error {
-	token, err := d.json.Token()
+	token, err := d.text.json.Token()
 	if err != nil {
 		return err
 	}
@@ -207,12 +222,12 @@ func (d *setDecoder) open(at string, delim json.Delim, expected string) error {
 	return nil
 }
 
-// value reads a value of a type that has no lists.
-func (d *setDecoder) value(at string, target any) error {
-	var text json.RawMessage
-	if err := d.json.Decode(&text); err != nil {
+// read reads a value of a type that has no lists.
+func (d *setDecoder) read(at string, target any) error {
+	if err := d.text.json.Decode(&d.value); err != nil {
 		return err
 	}
+	text := d.value
 	value := reflect.ValueOf(target).Elem()
 	if string(text) == "null" && value.Kind() != reflect.Pointer {
 		d.fault(at, "is required")

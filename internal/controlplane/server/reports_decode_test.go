@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -136,7 +135,7 @@ func TestDecodeReportSetBoundsWhatItKeeps(t *testing.T) {
 		tree(3) + "," + tree(3): "body",
 	} {
 		d := setDecoder{
-			json:       json.NewDecoder(strings.NewReader(`{` + someAgent + `,"reports":[` + body + `]}`)),
+			text:       decoderOf(strings.NewReader(`{` + someAgent + `,"reports":[` + body + `]}`)),
 			maxReports: 10, maxTree: 3, maxObjects: 5,
 		}
 		_, err := d.decode()

@@ -16,14 +16,10 @@ func (d *setDecoder) required(at string, value reflect.Value, text json.RawMessa
 	if complete(value) {
 		return
 	}
-	var given map[string]json.RawMessage
-	if json.Unmarshal(text, &given) != nil {
-		return // no object: that is another fault
-	}
-	for i := range value.NumField() {
+	for i, below := range fieldsOf(value.Type(), text) { // none if it is no object: that is another fault
 		name, needed := fieldOf(value.Type().Field(i))
-		switch below, found := given[name]; {
-		case found && string(below) != "null":
+		switch {
+		case below != nil && string(below) != "null":
 			d.required(at+"."+name, value.Field(i), below)
 		case needed:
 			d.fault(at+"."+name, "is required")
