@@ -259,7 +259,7 @@ func TestReportSetFailures(t *testing.T) {
 
 	full := newMemory(DefaultLimits())
 	full.wait = time.Millisecond
-	if !full.decoded.TryAcquire(largestDecoded * DefaultLimits().DecodedBytes) {
+	if !full.decoded.TryAcquire(largestDecoded * largestRoom(DefaultLimits())) {
 		t.Fatal("not free")
 	}
 	url = reportsAlone(t, failing{}, full, slog.New(slog.DiscardHandler))
@@ -267,11 +267,11 @@ func TestReportSetFailures(t *testing.T) {
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
 		t.Errorf("no memory: %d %s", got.code, got.body)
 	}
-	full.decoded.Release(largestDecoded * DefaultLimits().DecodedBytes)
+	full.decoded.Release(largestDecoded * largestRoom(DefaultLimits()))
 	for _, body := range []string{string(body), "hunter2", `{"x":1}`} {
 		send(t, http.DefaultClient, http.MethodPost, url, asJSON(), []byte(body))
 	}
-	if !full.decoded.TryAcquire(largestDecoded*DefaultLimits().DecodedBytes) || !full.received.TryAcquire(largestReceived*DefaultLimits().BodyBytes) {
+	if !full.decoded.TryAcquire(largestDecoded*largestRoom(DefaultLimits())) || !full.received.TryAcquire(largestReceived*DefaultLimits().BodyBytes) {
 		t.Error("memory was not given back")
 	}
 }

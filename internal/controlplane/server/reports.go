@@ -80,49 +80,55 @@ func (r *reports) versions(context.Context, *struct{}) (*versionsAnswer, error) 
 }
 
 func (r *reports) apply(ctx context.Context, request *setRequest) (*setAnswer, error) {
-	set, size, err := r.read(ctx, request)
+	share, leave := r.memory.shareOf(senderOf(request.req))
+	defer leave()
+	set, err := r.read(ctx, request, share)
 	if err != nil {
 		return nil, err
 	}
-	defer size.free()
+	defer set.room.free()
 	if !access.From(ctx).SpeaksFor(set.Agent.ClusterUID) {
 		return nil, problem(http.StatusForbidden, "agent.clusterUID is not the cluster that you may report of")
 	}
-	answer, err := r.store.Apply(ctx, set)
+	answer, err := r.store.Apply(ctx, set.ReportSet)
 	if wrong, ok := errors.AsType[*store.SetError](err); ok {
 		return nil, problem(http.StatusUnprocessableEntity, wrong.Detail)
 	}
 	if err != nil {
 		return nil, unavailable(ctx, "the database failed: send the set again", err)
 	}
-	r.metrics.set(size.bytes, answer)
+	r.metrics.set(set.size, answer)
 	return &setAnswer{answer}, nil
 }
 
-// read reads the set of a request. What it holds in memory is reserved until the reservation is freed.
-func (r *reports) read(ctx context.Context, request *setRequest) (controlplane.ReportSet, *reservation, error) {
-	var none controlplane.ReportSet
+// decodedSet is a set in the memory that is reserved for it. Free that.
+type decodedSet struct {
+	controlplane.ReportSet
+	size int64 // of its text
+	room *reservation
+}
+
+// read reads the set of a request, in its sender's share of the memory.
+func (r *reports) read(ctx context.Context, request *setRequest, share *share) (*decodedSet, error) {
 	header := request.req.Header
 	if err := checkMedia(header); err != nil {
-		return none, nil, err
+		return nil, err
 	}
 	coding, err := contentCoding(header)
 	if err != nil {
-		return none, nil, err
+		return nil, err
 	}
-	share, leave := r.memory.shareOf(senderOf(request.req))
-	defer leave()
-	received, err := r.memory.reserve(ctx, leastRoom, share, r.memory.received)
+	received, err := r.memory.reserve(ctx, leastRoom, share.received, r.memory.received)
 	if err != nil {
-		return none, nil, tooManySets(ctx, err)
+		return nil, tooManySets(ctx, err)
 	}
 	defer received.free()
 	body, err := receive(ctx, request.w, request.req, r.limits.BodyBytes, received)
 	if err != nil {
-		return none, nil, err
+		return nil, err
 	}
 	received.shrink(int64(len(body)))
-	return r.decode(ctx, body, coding)
+	return r.decode(ctx, body, coding, share)
 }
 
 func tooManySets(ctx context.Context, cause error) error {
@@ -130,33 +136,50 @@ func tooManySets(ctx context.Context, cause error) error {
 }
 
 // decode makes a set of a body, in memory that it reserves.
-func (r *reports) decode(ctx context.Context, body []byte, coding string) (controlplane.ReportSet, *reservation, error) {
-	room := r.limits.DecodedBytes
-	if coding == "" {
-		room = int64(len(body))
-	}
-	size, err := r.memory.reserve(ctx, room, r.memory.decoded)
+func (r *reports) decode(ctx context.Context, body []byte, coding string, share *share) (*decodedSet, error) {
+	size, err := r.measure(ctx, body, coding, share)
 	if err != nil {
-		return controlplane.ReportSet{}, nil, tooManySets(ctx, err)
+		return nil, err
 	}
-	set, n, err := decodeBody(ctx, body, coding, room, r.limits.Reports)
+	room, err := r.memory.reserve(ctx, codingRoom(body, coding)+decodingRoom(size), share.decoded, r.memory.decoded)
 	if err != nil {
-		size.free()
-		return set, nil, err
+		return nil, tooManySets(ctx, err)
 	}
-	size.shrink(n)
-	return set, size, nil
+	set, err := decodeBody(ctx, body, coding, size, r.limits.Reports)
+	if err != nil {
+		room.free()
+		return nil, err
+	}
+	room.shrink(keptRoom(set, size))
+	return &decodedSet{set, size, room}, nil
 }
 
-// decodeBody makes a set of a body, and says how large it was without its coding.
-func decodeBody(ctx context.Context, body []byte, coding string, room int64, maxReports int) (set controlplane.ReportSet, size int64, err error) {
-	err = withDecoded(ctx, body, coding, room, func(plain io.Reader) (err error) {
-		counted := &counter{r: plain}
-		set, err = decodeReportSet(counted, maxReports)
-		size = counted.n
+// measure finds how large a body is without its coding. So a small one need not wait for the room of the largest, and no
+// one has to find more room on the way.
+func (r *reports) measure(ctx context.Context, body []byte, coding string, share *share) (int64, error) {
+	if coding == "" {
+		return int64(len(body)), nil
+	}
+	room, err := r.memory.reserve(ctx, codingRoom(body, coding), share.decoded, r.memory.decoded)
+	if err != nil {
+		return 0, tooManySets(ctx, err)
+	}
+	defer room.free()
+	var size int64
+	err = withDecoded(ctx, body, coding, r.limits.DecodedBytes, func(plain io.Reader) (err error) {
+		size, err = io.Copy(io.Discard, plain)
 		return err
 	})
-	return set, size, err
+	return size, err
+}
+
+// decodeBody makes a set of a body that has so many bytes without its coding.
+func decodeBody(ctx context.Context, body []byte, coding string, size int64, maxReports int) (set controlplane.ReportSet, err error) {
+	err = withDecoded(ctx, body, coding, size, func(plain io.Reader) (err error) {
+		set, err = decodeReportSet(plain, maxReports)
+		return err
+	})
+	return set, err
 }
 
 // withDecoded has a body read without its coding, until its client has gone. The error is a problem.
@@ -174,16 +197,4 @@ func withDecoded(ctx context.Context, body []byte, coding string, limit int64, r
 		return unread(ctx, err)
 	}
 	return err
-}
-
-// counter counts what is read.
-type counter struct {
-	r io.Reader
-	n int64
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += int64(n)
-	return n, err
 }

@@ -28,6 +28,9 @@ const leastRoom = 4 << 10
 // maxWindow is what a zstd frame may ask of the decoder's memory: the least that RFC 8878 wants a decoder to support.
 const maxWindow = 8 << 20
 
+// smallWindow is what every zstd frame may have.
+const smallWindow = 1 << 20
+
 // errDecodedTooLarge is a body that is larger than is accepted once it is not compressed any more.
 var errDecodedTooLarge = errors.New("the body is too large")
 
@@ -108,7 +111,7 @@ func decoded(body []byte, coding string, limit int64) (io.ReadCloser, error) {
 	case "gzip":
 		plain, err = gzip.NewReader(plain)
 	case "zstd":
-		plain, err = newZstd(plain)
+		plain, err = newZstd(plain, windowOf(body))
 	}
 	if err != nil {
 		return nil, undecodable(coding, err)
@@ -116,19 +119,34 @@ func decoded(body []byte, coding string, limit int64) (io.ReadCloser, error) {
 	return &boundedReader{coding: coding, plain: plain, left: limit}, nil
 }
 
-func newZstd(r io.Reader) (io.ReadCloser, error) {
+func newZstd(r io.Reader, window uint64) (io.ReadCloser, error) {
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecodeBuffersBelow(0))
+		zstd.WithDecoderMaxWindow(window), zstd.WithDecodeBuffersBelow(0))
 	if err != nil {
 		return nil, err
 	}
 	return d.IOReadCloser(), nil
 }
 
+// windowOf is the largest window of a body in zstd: that of its first frame, or a small one, or if that is too large or not
+// to be seen, the largest there may be.
+func windowOf(body []byte) uint64 {
+	var first zstd.Header
+	if err := first.Decode(body); err != nil || first.Skippable {
+		return maxWindow
+	}
+	window := first.WindowSize
+	if first.SingleSegment {
+		window = first.FrameContentSize
+	}
+	return min(max(window, smallWindow), maxWindow)
+}
+
 // undecodable is a body that is not what its Content-Encoding says.
 func undecodable(coding string, err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
-		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body's zstd window is too large: accepted are %d bytes", maxWindow))
+		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf(
+			"a zstd window of the body is too large: accepted are %d bytes, and behind the first frame that one's or %d", maxWindow, smallWindow))
 	}
 	return problem(http.StatusBadRequest, "the body is not "+coding+", as its Content-Encoding says")
 }

@@ -16,12 +16,13 @@ import (
 // memoryWait is how long a report set waits for memory before its sender is asked to come again.
 const memoryWait = 10 * time.Second
 
-// How many report sets of the largest size may be there at once: as they came, how many of these one sender may have,
-// and decoded. Smaller ones are more.
+// How many report sets of the largest size may be there at once, as they came and decoded, and how many of these one sender
+// may have: half.
 const (
-	largestReceived = 16
-	largestOfOne    = 8
-	largestDecoded  = 4
+	largestReceived      = 16
+	largestReceivedOfOne = 8
+	largestDecoded       = 2
+	largestDecodedOfOne  = 1
 )
 
 // errNoMemory is a report set for which there was no room in time.
@@ -30,30 +31,31 @@ var errNoMemory = errors.New("too many report sets at once")
 // memory bounds the bytes that all report sets together may take. A body takes them as it arrives, so that one that
 // does not arrive takes next to none, and no sender has more than its share, so that none keeps the others out.
 //
-// Who has nothing yet waits for room to receive, and what has been received waits for room to be decoded. A body that
-// has some and needs more does not wait, and neither does anyone for a client while it has room to decode: so no two can
-// wait for each other. It is safe for concurrent use.
+// Who has nothing yet waits for room to receive, and what has been received waits for room to be decoded, all that it needs
+// at once: first that to measure it, which it gives back, then that for the set. A body that has some and needs more does
+// not wait, and neither does anyone for a client while it has room to decode. Of its share a sender takes before it takes
+// of what all have. So no two can wait for each other. It is safe for concurrent use.
 type memory struct {
 	received, decoded *semaphore.Weighted
 	wait              time.Duration
 
-	share  int64 // of the received bytes, that one sender may have
+	limits Limits
 	mu     sync.Mutex
 	shares map[string]*share // by sender, of those who are sending
 }
 
-// share is what one sender may have, and how many bodies it is sending.
+// share is what one sender may have, and how many sets of it there are.
 type share struct {
-	room   *semaphore.Weighted
-	bodies int
+	received, decoded *semaphore.Weighted
+	sets              int
 }
 
 func newMemory(limits Limits) *memory {
 	return &memory{
 		received: semaphore.NewWeighted(largestReceived * limits.BodyBytes),
-		decoded:  semaphore.NewWeighted(largestDecoded * limits.DecodedBytes),
+		decoded:  semaphore.NewWeighted(largestDecoded * largestRoom(limits)),
 		wait:     memoryWait,
-		share:    largestOfOne * limits.BodyBytes,
+		limits:   limits,
 		shares:   map[string]*share{},
 	}
 }
@@ -76,20 +78,23 @@ func senderOf(req *http.Request) string {
 	return who.String() + " at " + from
 }
 
-// shareOf is what a sender may have, until it leaves.
-func (m *memory) shareOf(sender string) (room *semaphore.Weighted, leave func()) {
+// shareOf is what a sender may have, until it leaves: when it has given back what it took of it.
+func (m *memory) shareOf(sender string) (one *share, leave func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	one, known := m.shares[sender]
 	if !known {
-		one = &share{room: semaphore.NewWeighted(m.share)}
+		one = &share{
+			received: semaphore.NewWeighted(largestReceivedOfOne * m.limits.BodyBytes),
+			decoded:  semaphore.NewWeighted(largestDecodedOfOne * largestRoom(m.limits)),
+		}
 		m.shares[sender] = one
 	}
-	one.bodies++
-	return one.room, func() {
+	one.sets++
+	return one, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if one.bodies--; one.bodies == 0 {
+		if one.sets--; one.sets == 0 {
 			delete(m.shares, sender)
 		}
 	}

@@ -11,10 +11,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
 )
@@ -22,12 +26,15 @@ import (
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(Limits{BodyBytes: 10, DecodedBytes: 100})
-		largest := make([]*reservation, largestDecoded)
-		for i := range largest {
-			var err error
-			if largest[i], err = m.reserve(t.Context(), 100, m.decoded); err != nil {
-				t.Fatal(err)
-			}
+		all := largestDecoded * largestRoom(m.limits)
+		most, err := m.reserve(t.Context(), all-100, m.decoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer most.free()
+		last, err := m.reserve(t.Context(), 100, m.decoded)
+		if err != nil {
+			t.Fatal(err)
 		}
 		begin := time.Now()
 		if _, err := m.reserve(t.Context(), 1, m.decoded); !errors.Is(err, errNoMemory) || time.Since(begin) != memoryWait {
@@ -48,19 +55,19 @@ func TestMemory(t *testing.T) {
 			got <- err
 		}()
 		synctest.Wait()
-		largest[0].shrink(20)
+		last.shrink(20)
 		synctest.Wait()
 		select {
 		case err := <-got:
 			t.Errorf("80 bytes were free, and 90 were given: %v", err)
 		default:
 		}
-		largest[0].shrink(10)
+		last.shrink(10)
 		if err := <-got; err != nil {
 			t.Error(err)
 		}
-		largest[0].free()
-		largest[0].free()
+		last.free()
+		last.free()
 		if _, err := m.reserve(t.Context(), 10, m.decoded); err != nil {
 			t.Errorf("what was given back: %v", err)
 		}
@@ -72,7 +79,7 @@ func sending(m *memory) (bodies int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, one := range m.shares {
-		bodies += one.bodies
+		bodies += one.sets
 	}
 	return bodies
 }
@@ -131,35 +138,144 @@ func TestASenderHasNoMoreThanItsShare(t *testing.T) {
 		m := newMemory(Limits{BodyBytes: leastBytes, DecodedBytes: leastBytes})
 		ours := requestOf(t, access.Principal{Role: access.RoleAgent, ClusterUID: "ours", Credential: access.CredentialToken}, "192.0.2.1:1", nil)
 		theirs := requestOf(t, access.Principal{Role: access.RoleAgent, ClusterUID: "theirs", Credential: access.CredentialToken}, "192.0.2.1:2", nil)
-		share, leave := m.shareOf(senderOf(ours))
-		all, err := m.reserve(t.Context(), leastRoom, share, m.received)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := all.grow(m.share); err != nil {
-			t.Fatal(err)
-		}
-		if err := all.grow(m.share + 1); !errors.Is(err, errNoMemory) {
-			t.Errorf("grew beyond the share: %v", err)
-		}
-		if _, err := m.reserve(t.Context(), leastRoom, share, m.received); !errors.Is(err, errNoMemory) {
-			t.Errorf("began beyond the share: %v", err)
-		}
+		one, leave := m.shareOf(senderOf(ours))
 		other, leaveToo := m.shareOf(senderOf(theirs))
-		rest, err := m.reserve(t.Context(), leastRoom, other, m.received)
-		if err != nil {
-			t.Fatalf("of another's share: %v", err)
+		for kind, k := range map[string]struct {
+			one, other, all *semaphore.Weighted
+			share           int64
+		}{
+			"received": {one.received, other.received, m.received, largestReceivedOfOne * leastBytes},
+			"decoded":  {one.decoded, other.decoded, m.decoded, largestDecodedOfOne * largestRoom(m.limits)},
+		} {
+			all, err := m.reserve(t.Context(), leastRoom, k.one, k.all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := all.grow(k.share); err != nil {
+				t.Fatal(err)
+			}
+			if err := all.grow(k.share + 1); !errors.Is(err, errNoMemory) {
+				t.Errorf("%s: grew beyond the share: %v", kind, err)
+			}
+			if _, err := m.reserve(t.Context(), leastRoom, k.one, k.all); !errors.Is(err, errNoMemory) {
+				t.Errorf("%s: began beyond the share: %v", kind, err)
+			}
+			rest, err := m.reserve(t.Context(), leastRoom, k.other, k.all)
+			if err != nil {
+				t.Fatalf("%s: of another's share: %v", kind, err)
+			}
+			if err := rest.grow(k.share); err != nil {
+				t.Errorf("%s: what no one has is not given: %v", kind, err)
+			}
+			all.free()
+			rest.free()
+			if !k.one.TryAcquire(k.share) || !k.all.TryAcquire(2*k.share) {
+				t.Errorf("%s: not all was given back", kind)
+			}
 		}
-		if err := rest.grow(m.share); err != nil {
-			t.Errorf("what no one has is not given: %v", err)
-		}
-		all.free()
-		rest.free()
 		leave()
 		leaveToo()
-		if len(m.shares) != 0 || !share.TryAcquire(m.share) || !m.received.TryAcquire(largestReceived*leastBytes) {
-			t.Errorf("not all was given back; %d senders are remembered", len(m.shares))
+		if len(m.shares) != 0 {
+			t.Errorf("%d senders are remembered", len(m.shares))
 		}
+	})
+}
+
+// setOf is a set with an Event whose message has so many bytes, in gzip.
+func setOf(t *testing.T, message int) []byte {
+	t.Helper()
+	return encoded(t, "gzip", reportOf(`,"event":{"uid":"u","involved":{"kind":"Pod","name":"a"},"type":"Normal","reason":"r",`+
+		`"time":"2026-01-02T03:04:05Z","message":"`+strings.Repeat("m", message)+`"}`))
+}
+
+// TestLargeSetsKeepNoOneOut has a cluster send sets of a few kilobytes that become large, and the database not take them.
+func TestLargeSetsKeepNoOneOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := Limits{Reports: 1, BodyBytes: leastBytes, DecodedBytes: 1 << 20}
+		r := &reports{limits: limits, memory: newMemory(limits)}
+		large, heartbeat := setOf(t, 1<<20-1000), encoded(t, "gzip", `{`+someAgent+`,"reports":[]}`)
+		one, leave := r.memory.shareOf("one")
+		var sets []*decodedSet
+		for {
+			set, err := r.decode(t.Context(), large, "gzip", one)
+			if err != nil {
+				wantProblem(t, err, http.StatusServiceUnavailable, "")
+				break
+			}
+			if sets = append(sets, set); len(sets) > 100 {
+				t.Fatal("a cluster has as much memory as it likes")
+			}
+		}
+		if len(sets) == 0 {
+			t.Fatal("no set fits")
+		}
+		begin := time.Now()
+		other, leaveToo := r.memory.shareOf("other")
+		for reason, body := range map[string][]byte{"a heartbeat": heartbeat, "a large set": large} {
+			set, err := r.decode(t.Context(), body, "gzip", other)
+			if err != nil || time.Since(begin) > 0 {
+				t.Fatalf("%s of another cluster, after %v: %v", reason, time.Since(begin), err)
+			}
+			sets = append(sets, set)
+		}
+		for _, set := range sets {
+			set.room.free()
+		}
+		leave()
+		leaveToo()
+		if !one.decoded.TryAcquire(largestRoom(limits)) || !r.memory.decoded.TryAcquire(largestDecoded*largestRoom(limits)) {
+			t.Error("not all was given back")
+		}
+	})
+}
+
+// A small set that is compressed needs little room, though nobody can see how small it is.
+func TestSmallSetsNeedLittleRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := DefaultLimits()
+		r := &reports{limits: limits, memory: newMemory(limits)}
+		const free = 3 << 20
+		if !r.memory.decoded.TryAcquire(largestDecoded*largestRoom(limits) - free) {
+			t.Fatal("not free")
+		}
+		one, leave := r.memory.shareOf("one")
+		defer leave()
+		for _, coding := range encodings {
+			set, err := r.decode(t.Context(), encoded(t, coding, `{`+someAgent+`,"reports":[]}`), coding, one)
+			if err != nil {
+				t.Fatalf("%s: %v", coding, err)
+			}
+			if set.room.bytes > 2*leastRoom {
+				t.Errorf("%s: %d bytes are kept", coding, set.room.bytes)
+			}
+			set.room.free()
+		}
+		if _, err := r.decode(t.Context(), setOf(t, free), "gzip", one); err == nil {
+			t.Error("there was room for a large set")
+		}
+	})
+}
+
+// TestNoTwoSetsWaitForEachOther has many more sets than there is room for: each has to get it in the end.
+func TestNoTwoSetsWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := Limits{Reports: 1, BodyBytes: leastBytes, DecodedBytes: 1 << 18}
+		r := &reports{limits: limits, memory: newMemory(limits)}
+		bodies := [][]byte{setOf(t, 0), setOf(t, 1<<16), setOf(t, 1<<18-1000)}
+		var all sync.WaitGroup
+		for i := range 60 {
+			all.Go(func() {
+				one, leave := r.memory.shareOf(string(rune('a' + i%4)))
+				defer leave()
+				set, err := r.decode(t.Context(), bodies[i%len(bodies)], "gzip", one)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				set.room.free()
+			})
+		}
+		all.Wait()
 	})
 }
 

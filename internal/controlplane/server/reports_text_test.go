@@ -152,5 +152,12 @@ func TestDecodingEndsWithItsClient(t *testing.T) {
 		if read > 1000 {
 			t.Errorf("coding %q: %d bytes were read", coding, read)
 		}
+		m := newMemory(DefaultLimits())
+		one, leave := m.shareOf("one")
+		_, err = (&reports{limits: DefaultLimits(), memory: m}).decode(ctx, body, coding, one)
+		if err == nil {
+			t.Errorf("coding %q: there is a set for a client that has gone", coding)
+		}
+		leave()
 	}
 }
