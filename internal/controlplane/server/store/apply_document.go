@@ -1,56 +1,49 @@
 package store
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"strings"
+	"math"
 )
 
-// ErrNUL is a NUL in a text, which PostgreSQL cannot keep.
-var ErrNUL = errors.New("a string contains \\u0000, which cannot be stored")
+var (
+	// ErrNUL is a NUL in a text, which PostgreSQL cannot keep.
+	ErrNUL = errors.New("a string contains \\u0000, which cannot be stored")
 
-// Normalise is a JSON document as it is kept: the keys of every object sorted and without white space, as a database
-// with a JSON type has it. Numbers keep their digits. Its errors quote nothing but a character.
+	errTooLong = errors.New("a document of 2 GiB or more")
+	errNoJSON  = errors.New("it is not JSON")
+)
+
+// maxAtOnce is how long a document may be, in bytes, to be written while it is read for the first time. Of a longer one it is
+// found out first whether its keys are in order: until then nothing is written that would be in vain.
+const maxAtOnce = 1 << 20
+
+// Normalise is a JSON document as it is kept: the keys of every object sorted, the last of equal ones, and without white
+// space, as a database with a JSON type has it. Strings are written as encoding/json does, numbers keep their digits. What
+// follows the document is passed over. Its errors quote nothing but a character.
+//
+// No value is built up: beside what it returns it takes at most two bytes of memory for each of the document.
 func Normalise(raw json.RawMessage) (string, error) {
-	if doc, ok := quickNormal(raw); ok {
-		return doc, nil
+	if len(raw) > math.MaxInt32 {
+		return "", errTooLong
 	}
-	return slowNormal(raw)
-}
-
-func slowNormal(raw json.RawMessage) (string, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); err != nil {
-		return "", err
+	n := &normaliser{raw: raw, writing: len(raw) <= maxAtOnce}
+	if !n.value(0) {
+		return "", noJSON(raw)
 	}
-	var buf bytes.Buffer
-	encoder := json.NewEncoder(&buf)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return "", err
+	if n.mixed > 0 || n.changed && !n.writing {
+		n = n.again()
 	}
-	doc := strings.TrimSuffix(buf.String(), "\n")
-	if hasNUL(doc) {
+	if n.nul {
 		return "", ErrNUL
 	}
-	return doc, nil
+	return n.text(), nil
 }
 
-// hasNUL looks for the escape of NUL in normalised JSON, which is not the end of an escaped backslash before the letters
-// u0000.
-func hasNUL(doc string) bool {
-	for {
-		i := strings.IndexByte(doc, '\\')
-		if i < 0 {
-			return false
-		}
-		doc = doc[i:]
-		if strings.HasPrefix(doc, `\u0000`) {
-			return true
-		}
-		doc = doc[2:] // valid JSON: a backslash is never last
+// noJSON is what encoding/json finds wrong with a document.
+func noJSON(raw json.RawMessage) error {
+	if err := json.Unmarshal(raw, new(json.RawMessage)); err != nil {
+		return err
 	}
+	return errNoJSON
 }

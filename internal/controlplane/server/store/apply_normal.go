@@ -2,35 +2,77 @@ package store
 
 import (
 	"bytes"
-	"encoding/json"
+	"strings"
 	"unicode/utf8"
 )
 
-// quickNormal is a document that is normal but for the characters that encoding/json escapes for HTML, which is how an
-// agent sends it: it is read once, and not built up as a value, which takes ten times as long. If it is not sure, it says
-// so. What it returns is what slowNormal does.
-func quickNormal(raw json.RawMessage) (doc string, ok bool) {
-	n := normaliser{raw: raw}
-	if !n.value(0) || n.at != len(raw) {
-		return "", false
-	}
-	if n.done == 0 {
-		return string(raw), true
-	}
-	return string(append(n.out, raw[n.done:]...)), true
-}
-
-// normaliser reads a document.
+// normaliser reads a document, and writes what is to be changed of it. A document that is normal, which is how an agent
+// sends it, is read once and copied once. If keys of an object are not in order, it is read three times: to count these
+// objects, to put their keys in order, and to write them.
 type normaliser struct {
 	raw []byte
 	at  int
-	// out has what raw[:done] is normalised; nothing is copied as long as both are equal.
-	out  []byte
-	done int
+
+	// out has what raw[:done] is normalised, if it is being written; nothing is copied as long as both are equal.
+	writing bool
+	out     strings.Builder
+	done    int
+
+	changed bool // something is not normal
+	nul     bool // a string has a NUL
+	longer  int  // by so many bytes, at most, is the document normalised longer than as it came
+
+	// members of objects, and how many objects have keys that are not in order.
+	members, mixed int
+	order          *keyOrder // nil as long as these are counted
 }
 
-// maxQuickDepth is how deep a document may be nested to be read by recursion.
-const maxQuickDepth = 200
+// maxDepth is how deep a document may be nested, as in encoding/json.
+const maxDepth = 10_000
+
+// again normalises a document that was found to be JSON.
+func (n *normaliser) again() *normaliser {
+	var sorted *keyOrder
+	if n.mixed > 0 {
+		sorted = newKeyOrder(n.raw, n.members, n.mixed)
+		(&normaliser{raw: n.raw, order: sorted}).value(0)
+		sorted.finish()
+	}
+	second := &normaliser{raw: n.raw, order: sorted, writing: true, longer: n.longer}
+	second.value(0)
+	return second
+}
+
+// text is the normalised document, once all is read.
+func (n *normaliser) text() string {
+	if !n.changed {
+		return string(n.raw[:n.at])
+	}
+	n.flush()
+	doc := n.out.String()
+	if len(doc) < len(n.raw)/2 {
+		return strings.Clone(doc) // without the room that it did not need
+	}
+	return doc
+}
+
+// flush writes what was read and is to stay as it is.
+func (n *normaliser) flush() { n.replace(0, "") }
+
+// replace puts a text in the place of the next bytes.
+func (n *normaliser) replace(length int, by string) {
+	n.changed = true
+	n.longer += max(0, len(by)-length)
+	if n.writing {
+		if n.out.Cap() == 0 {
+			n.out.Grow(len(n.raw) + n.longer)
+		}
+		n.out.Write(n.raw[n.done:n.at])
+		n.out.WriteString(by)
+	}
+	n.at += length
+	n.done = n.at
+}
 
 // next tells whether the next byte is this one, and passes over it if so.
 func (n *normaliser) next(b byte) bool {
@@ -41,20 +83,33 @@ func (n *normaliser) next(b byte) bool {
 	return false
 }
 
+// space drops white space.
+func (n *normaliser) space() {
+	if n.at < len(n.raw) && n.raw[n.at] <= ' ' {
+		n.drop()
+	}
+}
+
+func (n *normaliser) drop() {
+	rest := n.raw[n.at:]
+	n.replace(len(rest)-len(bytes.TrimLeft(rest, " \t\r\n")), "")
+}
+
 func (n *normaliser) value(depth int) bool {
-	if n.at >= len(n.raw) || depth > maxQuickDepth {
+	n.space()
+	if n.at >= len(n.raw) {
 		return false
 	}
 	switch n.raw[n.at] {
 	case '{':
 		n.at++
-		return n.object(depth + 1)
+		return depth < maxDepth && n.object(depth+1)
 	case '[':
 		n.at++
-		return n.list(depth + 1)
+		return depth < maxDepth && n.list(depth+1)
 	case '"':
 		n.at++
-		return n.text()
+		return n.characters()
 	case 't':
 		return n.word("true")
 	case 'f':
@@ -74,35 +129,89 @@ func (n *normaliser) word(word string) bool {
 	return true
 }
 
-// object has its keys in order, each once and without any escape.
+// object reads an object whose brace was passed.
 func (n *normaliser) object(depth int) bool {
+	open := n.at
+	if n.order != nil && n.writing {
+		if keys := n.order.of(open); keys != nil {
+			return n.reorder(keys, depth)
+		}
+	}
+	n.space()
 	if n.next('}') {
 		return true
 	}
-	var before []byte
-	for first := true; ; first = false {
-		from := n.at + 1
-		if !n.next('"') || !n.text() {
+	sorted, count := true, 0
+	for before := -1; ; count++ {
+		n.space()
+		key := n.at
+		if !n.member(depth) {
 			return false
 		}
-		key := n.raw[from : n.at-1]
-		if bytes.IndexByte(key, '\\') >= 0 || !first && bytes.Compare(before, key) >= 0 {
-			return false
-		}
+		sorted = sorted && (before < 0 || compareKeys(n.raw, before, key) < 0)
 		before = key
-		if !n.next(':') || !n.value(depth) {
-			return false
+		if n.order != nil && !n.writing {
+			n.order.push(key)
 		}
+		n.space()
 		if n.next('}') {
-			return true
+			break
 		}
 		if !n.next(',') {
 			return false
 		}
 	}
+	return n.closed(open, count+1, sorted)
 }
 
+// member reads a key and its value.
+func (n *normaliser) member(depth int) bool {
+	if !n.next('"') || !n.characters() {
+		return false
+	}
+	n.space()
+	return n.next(':') && n.value(depth)
+}
+
+// closed takes note of an object that was read.
+func (n *normaliser) closed(open, members int, sorted bool) bool {
+	switch {
+	case n.order == nil:
+		n.members += members
+		if !sorted {
+			n.mixed++
+			n.writing = false
+			n.out.Reset()
+		}
+	case !n.writing:
+		n.order.add(open, members, sorted)
+	}
+	return true
+}
+
+// reorder writes the members of an object whose brace was passed.
+func (n *normaliser) reorder(keys []int32, depth int) bool {
+	n.flush()
+	end := 0
+	for i, key := range keys {
+		if i > 0 {
+			n.replace(0, ",")
+		}
+		n.at, n.done = int(key), int(key)
+		if !n.member(depth) {
+			return false
+		}
+		n.flush()
+		end = max(end, n.at)
+	}
+	n.at, n.done = end, end
+	n.space()
+	return n.next('}')
+}
+
+// list reads a list whose bracket was passed.
 func (n *normaliser) list(depth int) bool {
+	n.space()
 	if n.next(']') {
 		return true
 	}
@@ -110,6 +219,7 @@ func (n *normaliser) list(depth int) bool {
 		if !n.value(depth) {
 			return false
 		}
+		n.space()
 		if n.next(']') {
 			return true
 		}
@@ -119,9 +229,23 @@ func (n *normaliser) list(depth int) bool {
 	}
 }
 
-// text passes over a string whose quote was passed, and over the quote at its end.
-func (n *normaliser) text() bool {
-	for n.at < len(n.raw) {
+// plain are the characters of ASCII that stay as they are.
+var plain = func() (is [256]bool) {
+	for b := ' '; b < utf8.RuneSelf; b++ {
+		is[b] = b != '"' && b != '\\'
+	}
+	return is
+}()
+
+// characters reads a string whose quote was passed, and the quote at its end.
+func (n *normaliser) characters() bool {
+	for {
+		for n.at < len(n.raw) && plain[n.raw[n.at]] {
+			n.at++
+		}
+		if n.at == len(n.raw) {
+			return false
+		}
 		switch b := n.raw[n.at]; {
 		case b == '"':
 			n.at++
@@ -132,41 +256,47 @@ func (n *normaliser) text() bool {
 			}
 		case b < ' ':
 			return false
-		case b < utf8.RuneSelf:
-			n.at++
 		default:
-			r, size := utf8.DecodeRune(n.raw[n.at:])
-			if r == utf8.RuneError || r == '\u2028' || r == '\u2029' { // which encoding/json replaces, or escapes
-				return false
-			}
-			n.at += size
+			n.wide()
 		}
 	}
-	return false
 }
 
-// escape passes over an escape that encoding/json writes as well, or replaces one that it writes for HTML only.
+// wide passes over a character that is not ASCII, or a byte that is no character.
+func (n *normaliser) wide() {
+	r, size := utf8.DecodeRune(n.raw[n.at:])
+	if size == 1 || r == '\u2028' || r == '\u2029' {
+		n.character(r, size)
+		return
+	}
+	n.at += size
+}
+
+// character passes over a character, which is to be written as encoding/json does.
+func (n *normaliser) character(r rune, length int) {
+	var room [maxCharacter]byte
+	if want := appendCharacter(room[:0], r); bytes.HasPrefix(n.raw[n.at:], want) {
+		n.at += length
+	} else {
+		n.replace(length, string(want))
+	}
+}
+
 func (n *normaliser) escape() bool {
 	rest := n.raw[n.at:]
-	if len(rest) < 2 {
-		return false
-	}
-	if bytes.IndexByte([]byte(`"\bfnrt`), rest[1]) >= 0 {
+	if len(rest) > 1 && bytes.IndexByte([]byte(`"\bfnrt`), rest[1]) >= 0 { // which stay as they are
 		n.at += 2
 		return true
 	}
-	for _, html := range []struct {
-		escape    string
-		character byte
-	}{{`\u003c`, '<'}, {`\u003e`, '>'}, {`\u0026`, '&'}} {
-		if bytes.HasPrefix(rest, []byte(html.escape)) {
-			n.out = append(append(n.out, n.raw[n.done:n.at]...), html.character)
-			n.at += len(html.escape)
-			n.done = n.at
-			return true
-		}
+	r, length := unescape(rest)
+	if length == 0 {
+		return false
 	}
-	return false
+	if r == 0 {
+		n.nul = true
+	}
+	n.character(r, length)
+	return true
 }
 
 // number follows the grammar of RFC 8259, section 6. Its digits stay as they are.

@@ -23,6 +23,9 @@ const (
 	maxName    = 253
 	maxReason  = 256 // and an Event's UID
 	maxMessage = 65_536
+
+	// maxDefinition is in bytes. No object of Kubernetes is near it: etcd takes 1.5 MiB at a time.
+	maxDefinition = 8 << 20
 )
 
 var operations = []string{controlplane.OperationAdded, controlplane.OperationModified, controlplane.OperationDeleted}
@@ -164,6 +167,8 @@ func (c *check) operation(o *controlplane.OperationReport) {
 		c.fail("operation.definition", "none, for what is deleted")
 	case o.Operation != controlplane.OperationDeleted && !given:
 		c.fail("operation.definition", "the object as JSON, unless it is deleted")
+	case len(o.Definition) > maxDefinition:
+		c.fail("operation.definition", fmt.Sprintf("a JSON object of at most %d bytes", maxDefinition))
 	}
 }
 
