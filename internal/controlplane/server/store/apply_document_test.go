@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -117,6 +118,60 @@ func FuzzNormalise(f *testing.F) {
 	f.Fuzz(compareNormal)
 }
 
+// randomDocument appends a value that may have anything that is to be normalised.
+func randomDocument(out []byte, random *rand.Rand, depth int) []byte {
+	pick := func(of ...string) { out = append(out, of[random.IntN(len(of))]...) }
+	text := func() {
+		out = append(out, '"')
+		for range random.IntN(3) {
+			pick("a", "b", "é", `\u0061`, `\"`, `\\`, `\/`, "\u2028", `\u2029`, `\ud83d`, `\uDE00`, "😀", "\xff", "<", `\u003c`, `\n`, `\u000a`, `\u001F`, "\x7f", "ﬀ", "�")
+			if random.IntN(100) == 0 {
+				pick(`\u0000`, "\x01", `\x`, `\u12`)
+			}
+		}
+		out = append(out, '"')
+	}
+	open, end := "{", "}"
+	switch kind := random.IntN(8); {
+	case depth == 0 || kind < 2:
+		pick("0", "-1.50e+7", "true", "false", "null", `""`)
+		return out
+	case kind == 2:
+		text()
+		return out
+	case kind < 5:
+		open, end = "[", "]"
+	}
+	out = append(out, open...)
+	for i := range random.IntN(5) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		pick("", "", " ")
+		if open == "{" {
+			text()
+			pick("", "", "\t")
+			out = append(out, ':')
+			pick("", "", "\r\n")
+		}
+		out = randomDocument(out, random, depth-1)
+		pick("", "", " ")
+	}
+	if random.IntN(1000) == 0 {
+		pick(",", "]", "")
+	}
+	return append(out, end...)
+}
+
+func TestRandomDocuments(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 5_000 {
+		compareNormal(t, randomDocument(nil, random, 6))
+	}
+}
+
 func TestDepthOfADocument(t *testing.T) {
 	for _, depth := range []int{maxDepth - 1, maxDepth, maxDepth + 1} {
 		compareNormal(t, []byte(strings.Repeat("[", depth)+strings.Repeat("]", depth)))
@@ -145,7 +200,7 @@ func hostile(size int) map[string]string {
 
 // TestMemoryOfADocument bounds all that is allocated, whatever of it is garbage by then.
 func TestMemoryOfADocument(t *testing.T) {
-	for name, text := range hostile(4 << 20) {
+	for name, text := range hostile(maxAtOnce + maxAtOnce/8) {
 		raw := []byte(text)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
