@@ -110,7 +110,7 @@ type OperationReport struct {
 	Object             ObjectRef `json:"object"`
 	// Operation is ADDED, MODIFIED or DELETED.
 	Operation string `json:"operation" enum:"ADDED,MODIFIED,DELETED"`
-	// Definition is the object as JSON, of at most 8 MiB; none if it is deleted.
+	// Definition is the object as JSON, of at most 4 MiB; none if it is deleted.
 	Definition json.RawMessage `json:"definition,omitempty"`
 }
 

@@ -24,8 +24,8 @@ const (
 	maxReason  = 256 // and an Event's UID
 	maxMessage = 65_536
 
-	// maxDefinition is in bytes. No object of Kubernetes is near it: etcd takes 1.5 MiB at a time.
-	maxDefinition = 8 << 20
+	// maxDefinition is in bytes. No object of Kubernetes has as many: its API takes requests of 3 MiB, and etcd of 1.5.
+	maxDefinition = 4 << 20
 )
 
 var operations = []string{controlplane.OperationAdded, controlplane.OperationModified, controlplane.OperationDeleted}

@@ -46,7 +46,7 @@ func TestValidateReport(t *testing.T) {
 		}, "operation.definition: accepted is a JSON object"},
 		{operationOf(of, 1, "u", "ADDED", 1), func(r *controlplane.Report) {
 			r.Operation.Definition = json.RawMessage(`{"a":"` + strings.Repeat(secret, maxDefinition/len(secret)+1) + `"}`)
-		}, "operation.definition: accepted is a JSON object of at most 8388608 bytes"},
+		}, "operation.definition: accepted is a JSON object of at most 4194304 bytes"},
 		{operationOf(of, 1, "u", "DELETED", 1), func(r *controlplane.Report) { r.Operation.Definition = json.RawMessage("{}") }, "operation.definition: accepted is none"},
 		{treeOf(of, 1, nodeOf("a", "a", "Down"), nodeOf("b", "b", "Down")), func(r *controlplane.Report) { r.Tree.Objects[1].Health = secret }, "tree.objects[1].health: "},
 		{treeOf(of, 1, nodeOf("a", "a", "Down")), func(r *controlplane.Report) { r.Tree.Objects[0].Object.Kind = "\x00" }, "tree.objects[0].object.kind: "},
