@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,20 +10,20 @@ import (
 	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
 )
 
-// maxBody bounds a request's body, in bytes. v0 has no limit (200 MiB were
-// measured to pass); this one only keeps a mistake from taking all memory.
-const maxBody = 256 << 20
-
 // api answers requests from a store.
 type api struct {
-	store *store.Store
-	log   *slog.Logger
+	store  *store.Store
+	log    *slog.Logger
+	bodies *bodies
 }
 
 // Handler serves the API from a store, and /healthz. Failures that are the
 // server's own are logged, without any part of a body.
 func Handler(s *store.Store, log *slog.Logger) http.Handler {
-	a := &api{store: s, log: log}
+	return (&api{store: s, log: log, bodies: newBodies()}).handler()
+}
+
+func (a *api) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range store.Resources {
 		route(mux, "/v0/"+r.Path, map[string]http.HandlerFunc{
@@ -67,6 +66,9 @@ func (a *api) handle(r *store.Resource, serve func(http.ResponseWriter, *http.Re
 		if isOwnFault(err, f) && req.Context().Err() == nil {
 			a.log.Error("Request failed", "method", req.Method, "path", req.URL.Path, "error", err)
 		}
+		if f.code == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+		}
 		answerFailure(w, r, f)
 	}
 }
@@ -75,10 +77,11 @@ func (a *api) handle(r *store.Resource, serve func(http.ResponseWriter, *http.Re
 var one = controlplane.Meta{Page: 1, Size: 1, TotalCount: 1}
 
 func (a *api) create(w http.ResponseWriter, req *http.Request, r *store.Resource) error {
-	values, err := readPayload(w, req, r)
+	values, done, err := a.readPayload(w, req, r)
 	if err != nil {
 		return err
 	}
+	defer done()
 	if err := checkComplete(r, values); err != nil {
 		return err
 	}
@@ -147,10 +150,11 @@ func (a *api) update(w http.ResponseWriter, req *http.Request, r *store.Resource
 	if err != nil {
 		return err
 	}
-	values, err := readPayload(w, req, r)
+	values, done, err := a.readPayload(w, req, r)
 	if err != nil {
 		return err
 	}
+	defer done()
 	if err := a.guard(req.Context(), r, values, before); err != nil {
 		return err
 	}
@@ -192,12 +196,24 @@ func versions(r *store.Resource) http.HandlerFunc {
 	}
 }
 
-func readPayload(w http.ResponseWriter, req *http.Request, r *store.Resource) ([]any, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+// readPayload reads the values that a body has. They take memory until done is
+// called.
+func (a *api) readPayload(w http.ResponseWriter, req *http.Request, r *store.Resource) (values []any, done func(), err error) {
+	room, err := a.bodies.enter(req)
 	if err != nil {
-		return nil, fmt.Errorf("read body: %w", err)
+		return nil, nil, err
 	}
-	return readValues(r, body, req.Header.Get("Content-Type"))
+	defer func() {
+		if err != nil {
+			room.free()
+		}
+	}()
+	body, err := room.receive(w, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, err = readValues(r, body, req.Header.Get("Content-Type"))
+	return values, room.free, err
 }
 
 // pathID is the {id} of the path. v0 answers 500 to what is not an int64.

@@ -80,7 +80,7 @@ func (r *reports) versions(context.Context, *struct{}) (*versionsAnswer, error) 
 }
 
 func (r *reports) apply(ctx context.Context, request *setRequest) (*setAnswer, error) {
-	share, leave := r.memory.shareOf(senderOf(request.req))
+	share, leave := r.memory.shares.shareOf(senderOf(request.req))
 	defer leave()
 	set, err := r.read(ctx, request, share)
 	if err != nil {

@@ -3,14 +3,9 @@ package server
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/netip"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
-
-	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
 )
 
 // memoryWait is how long a report set waits for memory before its sender is asked to come again.
@@ -38,65 +33,23 @@ var errNoMemory = errors.New("too many report sets at once")
 type memory struct {
 	received, decoded *semaphore.Weighted
 	wait              time.Duration
-
-	limits Limits
-	mu     sync.Mutex
-	shares map[string]*share // by sender, of those who are sending
+	shares            *senders[*share]
 }
 
-// share is what one sender may have, and how many sets of it there are.
-type share struct {
-	received, decoded *semaphore.Weighted
-	sets              int
-}
+// share is what one sender may have.
+type share struct{ received, decoded *semaphore.Weighted }
 
 func newMemory(limits Limits) *memory {
 	return &memory{
 		received: semaphore.NewWeighted(largestReceived * limits.BodyBytes),
 		decoded:  semaphore.NewWeighted(largestDecoded * largestRoom(limits)),
 		wait:     memoryWait,
-		limits:   limits,
-		shares:   map[string]*share{},
-	}
-}
-
-// senderOf is who sends a request: the cluster of an agent, else the principal at its address, since agents may have one
-// certificate, or none. All of an IPv6 network of 64 bits is one address: whoever has one of them has all.
-func senderOf(req *http.Request) string {
-	who := access.From(req.Context())
-	if who.ClusterUID != "" {
-		return "cluster:" + who.ClusterUID
-	}
-	from := req.RemoteAddr
-	if at, err := netip.ParseAddrPort(from); err == nil {
-		addr, bits := at.Addr().Unmap().WithZone(""), 32
-		if addr.Is6() {
-			bits = 64
-		}
-		from = netip.PrefixFrom(addr, bits).Masked().String()
-	}
-	return who.String() + " at " + from
-}
-
-// shareOf is what a sender may have, until it leaves: when it has given back what it took of it.
-func (m *memory) shareOf(sender string) (one *share, leave func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	one, known := m.shares[sender]
-	if !known {
-		one = &share{
-			received: semaphore.NewWeighted(largestReceivedOfOne * m.limits.BodyBytes),
-			decoded:  semaphore.NewWeighted(largestDecodedOfOne * largestRoom(m.limits)),
-		}
-		m.shares[sender] = one
-	}
-	one.sets++
-	return one, func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if one.sets--; one.sets == 0 {
-			delete(m.shares, sender)
-		}
+		shares: newSenders(func() *share {
+			return &share{
+				received: semaphore.NewWeighted(largestReceivedOfOne * limits.BodyBytes),
+				decoded:  semaphore.NewWeighted(largestDecodedOfOne * largestRoom(limits)),
+			}
+		}),
 	}
 }
 

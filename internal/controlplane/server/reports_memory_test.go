@@ -25,8 +25,9 @@ import (
 
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(Limits{BodyBytes: 10, DecodedBytes: 100})
-		all := largestDecoded * largestRoom(m.limits)
+		limits := Limits{BodyBytes: 10, DecodedBytes: 100}
+		m := newMemory(limits)
+		all := largestDecoded * largestRoom(limits)
 		most, err := m.reserve(t.Context(), all-100, m.decoded)
 		if err != nil {
 			t.Fatal(err)
@@ -76,10 +77,10 @@ func TestMemory(t *testing.T) {
 
 // sending is how many bodies are on their way.
 func sending(m *memory) (bodies int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, one := range m.shares {
-		bodies += one.sets
+	m.shares.mu.Lock()
+	defer m.shares.mu.Unlock()
+	for _, one := range m.shares.each {
+		bodies += one.requests
 	}
 	return bodies
 }
@@ -135,17 +136,18 @@ func requestOf(t *testing.T, who access.Principal, address string, body []byte) 
 
 func TestASenderHasNoMoreThanItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(Limits{BodyBytes: leastBytes, DecodedBytes: leastBytes})
+		limits := Limits{BodyBytes: leastBytes, DecodedBytes: leastBytes}
+		m := newMemory(limits)
 		ours := requestOf(t, access.Principal{Role: access.RoleAgent, ClusterUID: "ours", Credential: access.CredentialToken}, "192.0.2.1:1", nil)
 		theirs := requestOf(t, access.Principal{Role: access.RoleAgent, ClusterUID: "theirs", Credential: access.CredentialToken}, "192.0.2.1:2", nil)
-		one, leave := m.shareOf(senderOf(ours))
-		other, leaveToo := m.shareOf(senderOf(theirs))
+		one, leave := m.shares.shareOf(senderOf(ours))
+		other, leaveToo := m.shares.shareOf(senderOf(theirs))
 		for kind, k := range map[string]struct {
 			one, other, all *semaphore.Weighted
 			share           int64
 		}{
 			"received": {one.received, other.received, m.received, largestReceivedOfOne * leastBytes},
-			"decoded":  {one.decoded, other.decoded, m.decoded, largestDecodedOfOne * largestRoom(m.limits)},
+			"decoded":  {one.decoded, other.decoded, m.decoded, largestDecodedOfOne * largestRoom(limits)},
 		} {
 			all, err := m.reserve(t.Context(), leastRoom, k.one, k.all)
 			if err != nil {
@@ -175,8 +177,8 @@ func TestASenderHasNoMoreThanItsShare(t *testing.T) {
 		}
 		leave()
 		leaveToo()
-		if len(m.shares) != 0 {
-			t.Errorf("%d senders are remembered", len(m.shares))
+		if len(m.shares.each) != 0 {
+			t.Errorf("%d senders are remembered", len(m.shares.each))
 		}
 	})
 }
@@ -194,7 +196,7 @@ func TestLargeSetsKeepNoOneOut(t *testing.T) {
 		limits := Limits{Reports: 1, BodyBytes: leastBytes, DecodedBytes: 1 << 20}
 		r := &reports{limits: limits, memory: newMemory(limits)}
 		large, heartbeat := setOf(t, 1<<20-1000), encoded(t, "gzip", `{`+someAgent+`,"reports":[]}`)
-		one, leave := r.memory.shareOf("one")
+		one, leave := r.memory.shares.shareOf("one")
 		var sets []*decodedSet
 		for {
 			set, err := r.decode(t.Context(), large, "gzip", one)
@@ -210,7 +212,7 @@ func TestLargeSetsKeepNoOneOut(t *testing.T) {
 			t.Fatal("no set fits")
 		}
 		begin := time.Now()
-		other, leaveToo := r.memory.shareOf("other")
+		other, leaveToo := r.memory.shares.shareOf("other")
 		for reason, body := range map[string][]byte{"a heartbeat": heartbeat, "a large set": large} {
 			set, err := r.decode(t.Context(), body, "gzip", other)
 			if err != nil || time.Since(begin) > 0 {
@@ -238,7 +240,7 @@ func TestSmallSetsNeedLittleRoom(t *testing.T) {
 		if !r.memory.decoded.TryAcquire(largestDecoded*largestRoom(limits) - free) {
 			t.Fatal("not free")
 		}
-		one, leave := r.memory.shareOf("one")
+		one, leave := r.memory.shares.shareOf("one")
 		defer leave()
 		for _, coding := range encodings {
 			set, err := r.decode(t.Context(), encoded(t, coding, `{`+someAgent+`,"reports":[]}`), coding, one)
@@ -265,7 +267,7 @@ func TestNoTwoSetsWaitForEachOther(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 60 {
 			all.Go(func() {
-				one, leave := r.memory.shareOf(string(rune('a' + i%4)))
+				one, leave := r.memory.shares.shareOf(string(rune('a' + i%4)))
 				defer leave()
 				set, err := r.decode(t.Context(), bodies[i%len(bodies)], "gzip", one)
 				if err != nil {

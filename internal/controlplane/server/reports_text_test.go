@@ -153,7 +153,7 @@ func TestDecodingEndsWithItsClient(t *testing.T) {
 			t.Errorf("coding %q: %d bytes were read", coding, read)
 		}
 		m := newMemory(DefaultLimits())
-		one, leave := m.shareOf("one")
+		one, leave := m.shares.shareOf("one")
 		_, err = (&reports{limits: DefaultLimits(), memory: m}).decode(ctx, body, coding, one)
 		if err == nil {
 			t.Errorf("coding %q: there is a set for a client that has gone", coding)
