@@ -15,7 +15,7 @@ type between struct {
 	*httptest.Server
 
 	mu   sync.Mutex
-	code func(path string) int
+	code func(uri string) int
 }
 
 func newBetween(t *testing.T, api *API) *between {
@@ -27,7 +27,7 @@ func newBetween(t *testing.T, api *API) *between {
 	b := &between{}
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if code := b.codeFor(req.URL.Path); code != 0 {
+		if code := b.codeFor(req.URL.RequestURI()); code != 0 {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(code)
 			_, _ = w.Write([]byte(`{"title":"No","detail":"It was told to fail."}`))
@@ -43,20 +43,20 @@ func newBetween(t *testing.T, api *API) *between {
 	return b
 }
 
-// answer lets it answer paths of the API with a code; 0 is for the control plane to answer.
-func (b *between) answer(code func(path string) int) {
+// answer lets it answer requests to the API, by path and query, with a code; 0 is for the control plane to answer.
+func (b *between) answer(code func(uri string) int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.code = code
 }
 
-func (b *between) codeFor(path string) int {
+func (b *between) codeFor(uri string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.code == nil || !strings.HasPrefix(path, "/v0/") {
+	if b.code == nil || !strings.HasPrefix(uri, "/v0/") {
 		return 0
 	}
-	return b.code(path)
+	return b.code(uri)
 }
 
 // isNetworkError is what a browser says by itself of a request that fails.

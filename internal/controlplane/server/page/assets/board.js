@@ -6,7 +6,7 @@ import { Chips } from './chips.js';
 import { Grid } from './grid.js';
 import { go, reload } from './router.js';
 import { problemState, skeleton, state } from './states.js';
-import { count, many } from './text.js';
+import { count, many, plain } from './text.js';
 
 /** Board is the view at /. It keeps its place while a workload is looked at. */
 export class Board {
@@ -65,7 +65,7 @@ export class Board {
       chips: new Chips((status) => this.#toggle(status)),
       grid: new Grid({ sort: (column) => this.#sort(column) }),
       body: h('div', { class: 'board-body' }),
-      note: h('p', { class: 'note', hidden: true }),
+      note: h('p', { class: 'note', hidden: true, role: 'status' }),
       ...this.#inputs(),
     };
     fill(main, h('div', { class: 'board' },
@@ -144,21 +144,27 @@ export class Board {
     chips.show(countByStatus(anyStatus), this.#filters.statuses);
     const rows = all.filter(predicate(this.#filters)).sort(order(this.#filters));
     grid.show(rows, this.#filters, keys);
-    const complete = !this.#workloads.loading && !this.#workloads.beyond;
+    const { beyond, loading, problem } = this.#workloads;
     fill(total, filtering(this.#filters) ? `${count(rows.length)} of ${count(this.#workloads.total)}` : count(this.#workloads.total),
-      !complete && unseen(' so far'));
+      (loading || problem || beyond > 0) && unseen(' so far'));
     this.#note(note);
     putClusters(clusters, all);
     if (!keys.size) this.#announceCount();
   }
 
   #note(note) {
-    const { beyond, loading, rows, total } = this.#workloads;
-    note.hidden = !beyond && !(loading && rows.size > 0 && rows.size < total);
-    if (note.hidden) return;
-    note.textContent = beyond
-      ? `Only the worst ${count(rows.size)} are shown and counted here; ${count(beyond)} more are in the API.`
-      : `Loading: ${count(rows.size)} of ${count(total)}`;
+    const { beyond, loading, problem, rows, total } = this.#workloads;
+    let text = '';
+    if (problem) {
+      const these = rows.size < total ? `${count(rows.size)} of ${count(total)} workloads are loaded, and counted here` : 'These workloads may have changed';
+      text = `${these}: ${plain(problem.message)}${loading ? ' Trying again.' : ''}`;
+    } else if (beyond) {
+      text = `Only the worst ${count(rows.size)} are shown and counted here; ${count(beyond)} more are in the API.`;
+    } else if (loading && rows.size < total) {
+      text = `Loading: ${count(rows.size)} of ${count(total)}`;
+    }
+    note.hidden = text === '';
+    if (note.textContent !== text) note.textContent = text;
   }
 
   // What is to be seen instead of rows.

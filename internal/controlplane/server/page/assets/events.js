@@ -1,6 +1,8 @@
-// The Events of a workload, as far as they are loaded: newest first, and the newest looked for again and again.
+// The Events of a workload, as far as they are loaded: newest first, and the newest looked for again and again. Those
+// that are beyond what a page can hold are left out, the oldest first, however long it is open.
 
 import { get } from './api.js';
+import { untilAnswered } from './retry.js';
 import { STATUSES } from './status.js';
 
 const PAGE = 500;
@@ -18,12 +20,17 @@ export function changeOf({ reason }) {
 /** Events dispatches `change` whenever it has learned something. */
 export class Events extends EventTarget {
   items = []; // newest first, each with `at`, its time in milliseconds since 1970
-  complete = false;
-  problem = null;
+  complete = false; // there are no older ones than these
+  cut = false; // there are, in the API
+  olderProblem = null; // why older ones are not here
+  newerProblem = null; // why there may be newer ones
 
   #path;
   #byID = new Map();
   #stop = new AbortController();
+  #older = ''; // cursors: where the next page is that each has to read
+  #newer = '';
+  #loading = null;
   #refreshing = null;
 
   constructor(path) {
@@ -33,51 +40,53 @@ export class Events extends EventTarget {
 
   stop() { this.#stop.abort(); }
 
-  /** load reads all pages. */
-  async load() {
-    await this.#try(async () => {
-      for (let cursor = ''; ;) {
-        const page = await this.#page({ size: PAGE, cursor });
-        this.#merge(page.items ?? []);
-        cursor = page.next ?? '';
-        this.complete = !cursor;
+  /** load reads all pages, from the newest on, or what an earlier load could not read. */
+  load() {
+    this.#loading ??= this.#try('olderProblem', async (ask) => {
+      while (!this.complete && !this.cut) {
+        const { items, next } = await ask({ size: PAGE, cursor: this.#older });
+        this.#merge(items);
+        this.#older = next;
+        this.complete = !next && !this.cut;
+        this.cut ||= this.items.length === MOST && !this.complete;
         this.#tell();
-        if (!cursor || this.#byID.size >= MOST) return;
       }
-    });
+    }).finally(() => { this.#loading = null; });
+    return this.#loading;
   }
 
-  /** refresh reads what is new: pages from the newest on, until one has something that is known and has not changed. */
-  async refresh() {
-    this.#refreshing ??= this.#try(async () => {
-      let changed = false;
-      for (let cursor = ''; ;) {
-        const page = await this.#page({ size: HEAD, cursor });
-        const fresh = this.#merge(page.items ?? []);
-        changed ||= fresh > 0;
-        cursor = page.next ?? '';
-        if (fresh < (page.items ?? []).length || !cursor) break;
-      }
-      if (changed) this.#tell();
+  /**
+   * refresh reads what is new: pages from the newest on, until one has something that is known and has not changed. One
+   * that was broken off goes on where it was, since what lies between is not known.
+   */
+  refresh() {
+    this.#refreshing ??= this.#try('newerProblem', async (ask) => {
+      do {
+        const { items, next } = await ask({ size: HEAD, cursor: this.#newer });
+        const fresh = this.#merge(items);
+        this.#newer = fresh === items.length && this.#byID.has(items.at(-1)?.id) ? next : ''; // the last may be cut off already
+        if (fresh) this.#tell();
+      } while (this.#newer);
     }).finally(() => { this.#refreshing = null; });
     return this.#refreshing;
   }
 
-  #page(params) {
-    return get(this.#path, params, { signal: this.#stop.signal });
-  }
-
-  async #try(read) {
-    try {
-      await read();
-      if (this.problem) {
-        this.problem = null;
-        this.#tell();
-      }
-    } catch (problem) {
-      if (this.#stop.signal.aborted) return;
-      this.problem = problem;
+  async #try(name, read) {
+    const { signal } = this.#stop;
+    const become = (problem) => {
+      if (this[name] === problem) return;
+      this[name] = problem;
       this.#tell();
+    };
+    const ask = async (params) => {
+      const { items, next } = await untilAnswered(() => get(this.#path, params, { signal }), { signal, failed: become });
+      become(null);
+      return { items: items ?? [], next: next ?? '' };
+    };
+    try {
+      await read(ask);
+    } catch (problem) {
+      if (!signal.aborted) become(problem);
     }
   }
 
@@ -89,7 +98,12 @@ export class Events extends EventTarget {
       this.#byID.set(item.id, { ...item, at: Date.parse(item.time), from: Date.parse(item.firstTime ?? item.time) });
       fresh++;
     }
-    if (fresh) this.items = [...this.#byID.values()].sort((a, b) => b.at - a.at || b.id.length - a.id.length || (a.id < b.id ? 1 : -1));
+    if (!fresh) return 0;
+    this.items = [...this.#byID.values()].sort((a, b) => b.at - a.at || b.id.length - a.id.length || (a.id < b.id ? 1 : -1));
+    for (const { id } of this.items.splice(MOST)) {
+      this.#byID.delete(id);
+      this.cut = true;
+    }
     return fresh;
   }
 

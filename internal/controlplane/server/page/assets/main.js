@@ -5,14 +5,16 @@ import { Board } from './board.js';
 import { fill } from './dom.js';
 import { listenForKeys } from './keys.js';
 import { Live } from './live.js';
+import { askAgain } from './retry.js';
 import { go, route } from './router.js';
 import { boardLink, state } from './states.js';
 import { WorkloadPage } from './workload.js';
 import { Workloads } from './workloads.js';
 
 const live = new Live();
-const board = new Board(new Workloads(live), live);
-const workload = new WorkloadPage(live);
+const workloads = new Workloads(live);
+const board = new Board(workloads, live);
+const workload = new WorkloadPage(live, workloads.rows);
 let view = null;
 
 const nowhere = {
@@ -57,6 +59,7 @@ leave.addEventListener('submit', async (event) => {
 
 document.getElementById('theme').addEventListener('click', nextTheme);
 document.getElementById('help').addEventListener('click', showKeys);
+addEventListener('online', askAgain);
 listenForKeys({ '/': () => view?.search?.(), '?': showKeys, t: nextTheme, b: () => go('/') });
 watchConnection(live);
 route([

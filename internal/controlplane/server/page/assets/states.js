@@ -1,6 +1,7 @@
 // What is shown where there is nothing else to show: each state says what is, and what to do.
 
 import { h, s } from './dom.js';
+import { passes } from './retry.js';
 import { said } from './text.js';
 
 /** state is a picture, a heading, what is to be said, and what can be done. */
@@ -8,7 +9,7 @@ export function state(name, title, texts, ...actions) {
   return h('section', { class: 'state', 'data-state': name },
     s('svg', { class: 'drawing', viewBox: '0 0 96 64', 'aria-hidden': 'true' }, s('use', { href: '#i-empty' })),
     h('h1', {}, title),
-    texts.map((text) => h('p', {}, text)),
+    texts.filter(Boolean).map((text) => h('p', {}, text)),
     actions.length > 0 && h('p', { class: 'actions' }, ...actions));
 }
 
@@ -45,7 +46,7 @@ export function problemState(problem, retry) {
     case 'busy':
       return state('busy', 'The control plane is busy', [said(problem.message), 'This page tries again by itself.'], retryButton(retry));
     default:
-      return state('broken', 'The control plane failed to answer', [said(problem.message)], retryButton(retry));
+      return state('broken', 'The control plane failed to answer', [said(problem.message), passes(problem) && 'This page tries again by itself.'], retryButton(retry));
   }
 }
 

@@ -7,11 +7,12 @@ import { EventList } from './eventlist.js';
 import { EventFilter } from './eventfilter.js';
 import { Events, changeOf } from './events.js';
 import { objectKey } from './objects.js';
+import { askAgain, passes, untilAnswered } from './retry.js';
 import { go, reload } from './router.js';
 import { problemState, skeleton } from './states.js';
 import { keyOf, known, rank } from './status.js';
-import { many, plain, said } from './text.js';
-import { tick } from './time.js';
+import { count, many, plain, said } from './text.js';
+import { clock, tick } from './time.js';
 import { Timeline } from './timeline.js';
 import { Tree } from './tree.js';
 import { verdict } from './verdict.js';
@@ -21,10 +22,13 @@ const LOOK = 5000; // how often to look for new Events, in milliseconds: the wat
 /** WorkloadPage is the view at /workloads/{type}/{id}. */
 export class WorkloadPage {
   #live;
+  #rows;
   #shown = null;
 
-  constructor(live) {
+  /** rows has what the board knows of workloads, by their keys. */
+  constructor(live, rows) {
     this.#live = live;
+    this.#rows = rows;
   }
 
   show(main, [, type, id], params) {
@@ -35,7 +39,7 @@ export class WorkloadPage {
       main, type, id, path, stop, detail: null, chosen: params.get('object') ?? '', looking: null,
       tree: new Tree({ select: (object) => this.#choose(object) }), panel: new ObjectPanel(), events: new Events(`${path}/events`),
     };
-    fill(main, h('div', { class: 'workload' }, skeleton(6, 'Loading the workload')));
+    this.#instead(skeleton(6, 'Loading the workload'));
     this.#follow(shown, stop.signal);
     this.#live.watchOne({ type, id });
     this.#load();
@@ -66,7 +70,7 @@ export class WorkloadPage {
       if (keyOf(detail) === keyOf(shown)) this.#load();
     }, { signal });
     this.#live.addEventListener('reset', () => this.#load(), { signal });
-    this.#live.addEventListener('open', () => this.#load(), { signal });
+    this.#live.addEventListener('open', () => { askAgain(); this.#load(); }, { signal });
     const look = setInterval(() => {
       if (!document.hidden && shown.detail && this.#live.state === 'live') shown.events.refresh();
     }, LOOK);
@@ -82,11 +86,13 @@ export class WorkloadPage {
       return;
     }
     shown.looking = true;
+    const { signal } = shown.stop;
     try {
-      const detail = await get(shown.path, {}, { signal: shown.stop.signal });
-      if (!shown.stop.signal.aborted) this.#take(detail);
+      const detail = await untilAnswered(() => get(shown.path, {}, { signal }), { signal, failed: (problem) => this.#fail(problem) });
+      if (!signal.aborted) this.#take(detail);
     } catch (problem) {
-      if (shown.stop.signal.aborted) return;
+      if (signal.aborted) return;
+      if (!problem.kind) throw problem;
       this.#fail(problem);
     } finally {
       shown.looking = false;
@@ -102,22 +108,36 @@ export class WorkloadPage {
     const first = !shown.detail || shown.failed;
     shown.detail = { ...detail, objects: detail.objects ?? [] };
     shown.failed = false;
+    shown.at = Date.now();
     if (first) this.#build();
+    shown.note.hidden = true;
     document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
     fill(document.getElementById('crumbs'), h('a', { href: '/' }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, said(detail.workload.name)));
     fill(shown.top, verdict(detail.workload));
     if (before && before !== detail.workload.status) announce(`The workload is ${known(detail.workload.status)}`);
     this.#drawObjects();
     this.#drawEvents();
-    if (first) shown.events.load(); else shown.events.refresh();
+    shown.events.load();
+    if (!first) shown.events.refresh();
   }
 
-  // What is there stays while an answer fails for a while; the banner says how old it is.
+  // What is there stays, marked as old, for as long as an answer may still come.
   #fail(problem) {
     const shown = this.#shown;
-    if (shown.detail && ['unreachable', 'busy', 'broken'].includes(problem.kind)) return;
+    if (shown.detail && !shown.failed && passes(problem)) {
+      shown.note.hidden = false;
+      shown.note.textContent = `This is of ${clock(shown.at, { seconds: true })}. How it is by now could not be read: ${plain(problem.message)} Trying again.`;
+      return;
+    }
     shown.failed = true;
-    fill(shown.main, h('div', { class: 'workload' }, problemState(problem, () => reload())));
+    this.#instead(problemState(problem, () => reload()));
+  }
+
+  // What is to be seen while nothing is known but what the board says, if it has the workload.
+  #instead(state) {
+    const { main } = this.#shown;
+    const row = state.dataset.state === 'missing' ? null : this.#rows.get(keyOf(this.#shown));
+    fill(main, h('div', { class: 'workload' }, row && h('div', { class: 'top' }, verdict(row)), state));
   }
 
   #build() {
@@ -126,10 +146,11 @@ export class WorkloadPage {
     shown.filter = new EventFilter(() => this.#drawEvents());
     shown.timeline = new Timeline({ look: () => this.#drawList(), pick: (events) => shown.list.pick(events) });
     shown.events.addEventListener('change', () => this.#drawEvents());
+    shown.note = h('p', { class: 'note', hidden: true, role: 'status' });
     shown.top = h('div', { class: 'top' });
     shown.treeNote = h('p', { class: 'section-note' });
     shown.eventNote = h('p', { class: 'code-note', hidden: true, role: 'status' });
-    fill(shown.main, h('div', { class: 'workload' }, shown.top,
+    fill(shown.main, h('div', { class: 'workload' }, shown.note, shown.top,
       h('div', { class: 'columns' },
         h('section', { class: 'panel', 'aria-labelledby': 'objects-title' }, h('div', { class: 'panel-head' }, h('h2', { id: 'objects-title' }, 'Objects'), shown.treeNote), shown.tree.element),
         shown.panel.element,
@@ -161,8 +182,8 @@ export class WorkloadPage {
       events: this.#shown.passed.filter((event) => !changeOf(event)), workload: detail.workload,
       changes: all.filter((event) => changeOf(event)), gaps: all.filter((event) => event.gap),
     });
-    eventNote.hidden = !events.problem && (all.length > 0 || !events.complete);
-    eventNote.textContent = events.problem ? `The Events could not be read: ${plain(events.problem.message)}` : 'No Event has been reported yet.';
+    eventNote.textContent = missing(events);
+    eventNote.hidden = eventNote.textContent === '';
     this.#drawList();
   }
 
@@ -171,6 +192,15 @@ export class WorkloadPage {
     if (!timeline?.span || !passed) return;
     list.show(passed.filter((event) => timeline.span.has(event.at)), passed.length);
   }
+}
+
+// missing says which Events are not among those that are shown; empty if none is missing.
+function missing({ items, complete, cut, newerProblem, olderProblem }) {
+  const why = (problem) => `${plain(problem.message)}${passes(problem) ? ' Trying again.' : ''}`;
+  if (olderProblem) return items.length ? `Older Events than these ${count(items.length)} could not be read: ${why(olderProblem)}` : `The Events could not be read: ${why(olderProblem)}`;
+  if (newerProblem) return `What happened since could not be read: ${why(newerProblem)}`;
+  if (cut) return `These are the newest ${count(items.length)} Events; the API has older ones.`;
+  return complete && !items.length ? 'No Event has been reported yet.' : '';
 }
 
 // culprit is the object that one wants to see first: the worst listed one.

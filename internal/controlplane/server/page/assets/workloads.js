@@ -4,6 +4,7 @@
 // first, so that the first page is what matters.
 
 import { get } from './api.js';
+import { askAgain, untilAnswered } from './retry.js';
 import { keyOf, known } from './status.js';
 
 const FIRST_PAGE = 200; // to have something to show soon
@@ -17,7 +18,7 @@ function newer(a, b) {
 
 /**
  * Workloads dispatches `change` with {keys}, those of the rows that were told of as changed; none after a load. They
- * are complete once loading is false and problem is null.
+ * are complete once loading is false and problem is null. While it is loading in spite of a problem, it tries again.
  */
 export class Workloads extends EventTarget {
   rows = new Map();
@@ -33,12 +34,16 @@ export class Workloads extends EventTarget {
 
   constructor(live) {
     super();
-    live.addEventListener('open', ({ detail }) => { if (live.all && (!detail.resumed || this.problem)) this.load(); });
+    live.addEventListener('open', ({ detail }) => {
+      if (!live.all) return;
+      if (detail.resumed && this.#load) askAgain();
+      else if (!detail.resumed || this.problem) this.load();
+    });
     live.addEventListener('reset', () => { if (live.all) this.load(); });
     live.addEventListener('workload', ({ detail }) => { if (live.all) this.#hear(detail); });
     live.addEventListener('state', () => {
       const { all, state, problem } = live;
-      if (all && this.rows.size === 0 && problem && (state === 'lost' || state === 'refused')) this.#fail(problem);
+      if (all && !this.#load && this.rows.size === 0 && problem && (state === 'lost' || state === 'refused')) this.#fail(problem);
     });
   }
 
@@ -47,15 +52,19 @@ export class Workloads extends EventTarget {
     this.#load?.abort();
     const { signal } = this.#load = new AbortController();
     this.loading = true;
+    this.problem = null;
     this.#gone.clear();
     this.#told.clear();
     const seen = new Set();
     try {
       await this.#pages(seen, signal);
     } catch (problem) {
-      if (!signal.aborted) this.#fail(problem);
+      if (signal.aborted) return;
+      this.#load = null;
+      this.#fail(problem);
       return;
     }
+    this.#load = null;
     for (const key of this.rows.keys()) if (!seen.has(key) && !this.#told.has(key)) this.rows.delete(key);
     this.loading = false;
     this.#tell();
@@ -63,7 +72,9 @@ export class Workloads extends EventTarget {
 
   async #pages(seen, signal) {
     for (let cursor = '', size = FIRST_PAGE; ; size = PAGE) {
-      const page = await get('/v0/workloads', { sort: 'worst', size, cursor }, { signal });
+      const page = await untilAnswered(() => get('/v0/workloads', { sort: 'worst', size, cursor }, { signal }), {
+        signal, failed: (problem) => { this.problem = problem; this.#tell(); },
+      });
       this.problem = null;
       this.total = page.total;
       for (const row of page.items ?? []) {

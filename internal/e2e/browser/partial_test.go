@@ -1,0 +1,151 @@
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
+)
+
+// failing answers with 503 what has all of some texts in its path and query.
+func failing(texts ...string) func(uri string) int {
+	return func(uri string) int {
+		for _, text := range texts {
+			if !strings.Contains(uri, text) {
+				return 0
+			}
+		}
+		return http.StatusServiceUnavailable
+	}
+}
+
+const noteSays = "document.querySelector('.note').checkVisibility() && document.querySelector('.note').innerText"
+
+// A list of which a page cannot be read is not shown as if it were whole, and becomes so.
+func TestListThatFailsHalfWay(t *testing.T) {
+	now := time.Now()
+	estate := Many(450, now)
+	api, instances := startAPI(t, never, estate)
+	between := newBetween(t, api)
+	tab := openTab(t)
+	tab.Ignore(isNetworkError)
+	between.answer(failing("/v0/workloads?", "cursor="))
+	visit(t, tab, between.URL+"/", boardShown)
+	until(t, tab, noteSays+" === '200 of 450 workloads are loaded, and counted here: It was told to fail. Trying again.'")
+
+	say(t, api, estate.Clusters[0].Agent, instances["api-00000"], status("Unhealthy", "Told", "while it failed", now, 0))
+	until(t, tab, rowSays("api-00000", "while it failed"))
+	between.answer(nil)
+	until(t, tab, rowCount+" === 450 && !document.querySelector('.note').checkVisibility()")
+	until(t, tab, rowSays("api-00000", "while it failed"))
+}
+
+// What the first row of the board says is there at once, and the rest when the control plane answers.
+func TestWorkloadOpenedInAnOutage(t *testing.T) {
+	api, _ := startAPI(t, never, Sample(time.Now()))
+	between := newBetween(t, api)
+	tab := openTab(t)
+	tab.Ignore(isNetworkError)
+	visit(t, tab, between.URL+"/?text=checkout", boardShown)
+	until(t, tab, rowCount+" === 1")
+	between.answer(failing())
+	click(t, tab, ".open")
+	until(t, tab, "document.querySelector('.verdict[data-status=Down] h1').innerText === 'checkout' && "+stateShown("busy"))
+	between.answer(nil)
+	until(t, tab, workloadShown+" && document.querySelectorAll('.node').length > 5 && !document.querySelector('.state')")
+}
+
+// A workload that cannot be read anew is shown as old, though the connection is live.
+func TestWorkloadThatIsNotReadAnew(t *testing.T) {
+	now := time.Now()
+	estate := Sample(now)
+	api, instances := startAPI(t, never, estate)
+	between := newBetween(t, api)
+	tab := openTab(t)
+	tab.Ignore(isNetworkError)
+	path := pathOf(instances["catalog"])
+	visit(t, tab, between.URL+path, workloadShown)
+	between.answer(func(uri string) int {
+		if uri == "/v0"+path {
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	say(t, api, estate.Clusters[0].Agent, instances["catalog"], status("Down", "Told", "while it failed", now, 0))
+	until(t, tab, "/^This is of .* How it is by now could not be read: It was told to fail. Trying again./.test("+noteSays+") && document.querySelector('#live').dataset.state === 'live'")
+	between.answer(nil)
+	until(t, tab, "document.querySelector('.cause-what').innerText === 'while it failed' && !document.querySelector('.note').checkVisibility()")
+}
+
+// Of Events, as of workloads: what is missing is said, and comes.
+func TestTimelineThatFailsHalfWay(t *testing.T) {
+	now := time.Now()
+	estate := Estate{Clusters: []Cluster{newCluster("c", now, 0)}}
+	web := healthy(now, "web")[0]
+	for i := range 620 {
+		web.Events = append(web.Events, eventOf(fmt.Sprintf("event-%d", i), now.Add(-time.Duration(i)*time.Second)))
+	}
+	estate.Clusters[0].Workloads = []Workload{web}
+	api, instances := startAPI(t, never, estate)
+	between := newBetween(t, api)
+	tab := openTab(t)
+	tab.Ignore(isNetworkError)
+	const note = "document.querySelector('.happened .code-note')"
+	between.answer(failing("/events?", "cursor="))
+	visit(t, tab, between.URL+pathOf(instances["web"]), workloadShown)
+	until(t, tab, note+".innerText === 'Older Events than these 500 could not be read: It was told to fail. Trying again.'")
+	between.answer(nil)
+	until(t, tab, "document.querySelector('.event-part h3').innerText === '620 Events' && !"+note+".checkVisibility()")
+
+	// Of 120 new ones, on three pages, the second fails: the third comes all the same, once it does not any more.
+	between.answer(failing("/events?", "cursor="))
+	var reports []controlplane.Report
+	for i := range 120 {
+		event := eventOf(fmt.Sprintf("fresh-%d", i), now.Add(time.Duration(i)*time.Millisecond))
+		reports = append(reports, controlplane.Report{Instance: instances["web"], Version: 1, Event: &event})
+	}
+	agent := estate.Clusters[0].Agent
+	agent.Time = time.Now()
+	if err := Tell(t.Context(), api.URL, controlplane.ReportSet{Agent: agent, Reports: reports}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tab, note+".innerText === 'What happened since could not be read: It was told to fail. Trying again.' && document.querySelector('.event-part h3').innerText === '670 Events'")
+	between.answer(nil)
+	until(t, tab, "document.querySelector('.event-part h3').innerText === '740 Events' && !"+note+".checkVisibility()")
+}
+
+func eventOf(uid string, at time.Time) controlplane.EventReport {
+	return controlplane.EventReport{
+		UID: uid, Involved: object("apps", "Deployment", "web"), Type: "Normal", Reason: "Told", Message: "of " + uid, Time: at, Count: 1,
+	}
+}
+
+// A page that is open for days holds no more Events than it has room for: the newest.
+func TestEventsOfManyDays(t *testing.T) {
+	api, _ := startAPI(t, never, Estate{})
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/", stateShown("empty"))
+	held := eval[[]any](t, tab, `(async () => {
+		const { Events } = await import(document.querySelector('script[type=module]').src.replace('main.js', 'events.js'));
+		let newest = 0;
+		globalThis.fetch = async (url) => {
+			const { searchParams } = new URL(url, location);
+			const from = Number(searchParams.get('cursor') || newest), to = from - Number(searchParams.get('size'));
+			const items = [];
+			for (let i = from; i > Math.max(to, 0); i--) items.push({ id: String(i), time: new Date(i * 1000).toISOString(), reason: 'Told', message: '', count: 1 });
+			return new Response(JSON.stringify({ items, next: to > 0 ? String(to) : '' }));
+		};
+		const events = new Events('/events');
+		newest = 4000;
+		await events.load();
+		const first = [events.items.length, events.complete, events.cut];
+		for (newest = 6000; newest <= 12000; newest += 2000) await events.refresh();
+		return [...first, events.items.length, events.items[0].id, events.items.at(-1).id, events.cut];
+	})()`)
+	if got, want := fmt.Sprint(held), "[4000 true false 5000 12000 7001 true]"; got != want {
+		t.Errorf("the page holds %s, expected %s", got, want)
+	}
+}
