@@ -39,8 +39,8 @@ func failureOf(err error) *failure {
 		return &failure{http.StatusInternalServerError, store.ErrRefused.Error()}
 	case isTooLarge:
 		return &failure{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
-	default:
-		return &failure{http.StatusInternalServerError, err.Error()}
+	default: // what it is would tell strangers of the database, where v0 has its words; the log has them
+		return &failure{http.StatusInternalServerError, "the server could not do this: its log says why; send it again later"}
 	}
 }
 

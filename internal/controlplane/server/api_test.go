@@ -122,6 +122,11 @@ func TestAliveAndReadyWithoutDatabase(t *testing.T) {
 		}
 	}
 	answer := httptest.NewRecorder()
+	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workload-instances", http.NoBody))
+	if answer.Code != http.StatusInternalServerError || !strings.Contains(answer.Body.String(), "its log says why") || strings.Contains(answer.Body.String(), "sql") {
+		t.Errorf("v0 tells strangers of the database: %d %s", answer.Code, answer.Body)
+	}
+	answer = httptest.NewRecorder()
 	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	if text := answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(text, `route="/readyz"`) || strings.Contains(text, "controlplane_clusters{") {
 		t.Errorf("/metrics: %d %.2000s", answer.Code, text)
