@@ -1,7 +1,7 @@
 // One object: what is to be said of it, its definition, and what changed in it.
 
 import { exact, get } from './api.js';
-import { fill, h } from './dom.js';
+import { fill, h, patch } from './dom.js';
 import { diffList } from './difflist.js';
 import { Folded } from './folded.js';
 import { objectKey } from './objects.js';
@@ -12,104 +12,137 @@ import { sinceStamp, stamp } from './time.js';
 import { stateWord } from './tree.js';
 import { yamlLines } from './yaml.js';
 
-/** ObjectPanel shows an object of a cluster. */
-export class ObjectPanel {
-  #key = null;
-  #version = '';
-  #tab = 'definition';
-  #folded = null;
-  #stop = new AbortController();
-  #facts = h('div', { class: 'object-facts' });
-  #body = h('div', { class: 'object-body' });
+const TABS = { definition: 'Definition', changes: 'Changes' };
 
-  constructor() {
-    this.element = h('section', { class: 'panel object', 'aria-labelledby': 'object-title' }, this.#facts, this.#body);
+/** ObjectPanel shows an object of a cluster. It calls choose(tab) for another tab. */
+export class ObjectPanel {
+  #object = null;
+  #of = null; // {key, path, stop, loading, again, definition, problem}: of the object that is shown
+  #folded = null;
+  #drawn = {}; // which definition each tab shows
+  #facts = h('div', { class: 'object-facts' });
+  #note = h('div', {});
+  #version = h('p', { class: 'version' });
+  #tabs = {};
+  #panels = {};
+  #frame;
+
+  constructor({ choose }) {
+    for (const [name, title] of Object.entries(TABS)) {
+      this.#tabs[name] = h('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => choose(name) }, title);
+      this.#panels[name] = h('div', { role: 'tabpanel', id: `panel-${name}`, 'aria-labelledby': `tab-${name}` });
+    }
+    this.#frame = h('div', { class: 'object-body' },
+      h('div', { class: 'tab-row' },
+        h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Versions', onkeydown: ({ key }) => {
+          if (key !== 'ArrowLeft' && key !== 'ArrowRight') return;
+          const other = this.#tabs.definition.tabIndex === 0 ? 'changes' : 'definition';
+          choose(other);
+          this.#tabs[other].focus();
+        } }, Object.values(this.#tabs)),
+        this.#version),
+      Object.values(this.#panels));
+    this.element = h('section', { class: 'panel object', 'aria-labelledby': 'object-title' }, this.#facts, this.#note, this.#frame);
   }
 
   stop() {
-    this.#stop.abort();
+    this.#of?.stop.abort();
+    this.#of = null;
     this.#folded?.stop();
   }
 
-  /** show brings an object, and asks for its definition if it is another one or may have changed. */
-  show(object, clusterUID) {
-    if (!object) {
-      this.#key = null;
-      fill(this.#facts, h('h2', { id: 'object-title' }, 'Object'));
-      fill(this.#body, h('p', { class: 'code-note' }, 'Choose an object to see its definition.'));
-      return;
+  /** show brings an object, or null, and asks for its definition if it may have changed. */
+  show(object, clusterUID, tab) {
+    const news = object !== this.#object;
+    this.#object = object;
+    const key = object && objectKey(object);
+    if (!this.#of || key !== this.#of.key) this.#begin(key);
+    const defined = object?.defined && object.object.uid && clusterUID;
+    this.#of.path = defined ? `/v0/clusters/${encodeURIComponent(clusterUID)}/objects/${encodeURIComponent(object.object.uid)}` : '';
+    for (const [name, button] of Object.entries(this.#tabs)) {
+      button.setAttribute('aria-selected', String(name === tab));
+      button.tabIndex = name === tab ? 0 : -1;
+      this.#panels[name].hidden = name !== tab;
     }
-    fill(this.#facts, facts(object));
-    const other = objectKey(object) !== this.#key;
-    this.#key = objectKey(object);
-    if (!object.defined || !object.object.uid || !clusterUID) {
-      this.#stop.abort();
-      fill(this.#body, h('p', { class: 'code-note' }, whyUndefined(object)));
-      this.#version = '';
-      return;
-    }
-    this.#load(`/v0/clusters/${encodeURIComponent(clusterUID)}/objects/${encodeURIComponent(object.object.uid)}`, other);
+    patch(this.#facts, object ? facts(object) : h('h2', { id: 'object-title' }, 'Object'));
+    if (news && defined) this.#load(this.#of);
+    this.#draw();
   }
 
-  async #load(path, other) {
-    this.#stop.abort();
-    const { signal } = this.#stop = new AbortController();
-    if (other) {
-      this.#version = '';
-      fill(this.#body, skeleton(8, 'Loading the definition'));
-    }
+  // What belongs to the object before goes.
+  #begin(key) {
+    this.stop();
+    this.#of = { key, path: '', stop: new AbortController(), loading: false, again: false, definition: null, problem: null };
+    this.#folded = null;
+    this.#drawn = {};
+    for (const panel of Object.values(this.#panels)) fill(panel);
+  }
+
+  // Changes that come while an answer is under way make one more question, not one each.
+  async #load(of) {
+    of.again = of.loading;
+    if (of.loading) return;
+    of.loading = true;
     try {
-      const definition = await get(path, {}, { signal, reviver: exact });
-      if (definition.version === this.#version) return; // where one reads, and has folded, stays
-      this.#version = definition.version;
-      this.#draw(definition);
+      const definition = await get(of.path, {}, { signal: of.stop.signal, reviver: exact });
+      if (definition.version !== of.definition?.version) of.definition = definition;
+      of.problem = null;
     } catch (problem) {
-      if (signal.aborted) return;
-      this.#version = '';
-      fill(this.#body, problem.kind === 'missing' ? h('p', { class: 'code-note' }, 'No definition is kept of this object any more.')
-        : h('div', { class: 'code-note' }, h('p', {}, said(problem.message)), retryButton(() => this.#load(path, true))));
+      of.problem = problem;
+      if (problem.kind === 'missing') of.definition = null;
     }
+    of.loading = false;
+    if (of !== this.#of) return;
+    this.#draw();
+    if (of.again && of.path) this.#load(of);
   }
 
-  #draw(definition) {
-    this.#folded?.stop();
-    const deleted = definition.operation === 'DELETED';
-    const current = definition.current ?? null;
-    const panels = {
-      definition: () => {
-        if (deleted && !current) return h('p', { class: 'code-note' }, 'It was deleted ', stamp(definition.at), '. Its last definition is under Changes.');
-        this.#folded = new Folded(yamlLines(current));
-        return this.#folded.element;
-      },
-      changes: () => {
-        if (!definition.previous) return h('p', { class: 'code-note' }, 'This is the first version that was seen: there is nothing to compare it with.');
-        return diffList(definition.previous, current ?? {});
-      },
-    };
-    const panel = h('div', { id: 'object-panel', role: 'tabpanel' });
-    const tabs = ['definition', 'changes'].map((name) => h('button', {
-      type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': 'object-panel', onclick: () => choose(name),
-    }, name === 'definition' ? 'Definition' : 'Changes'));
-    const choose = (name, focus) => {
-      this.#tab = name;
-      for (const tab of tabs) {
-        const chosen = tab.id === `tab-${name}`;
-        tab.setAttribute('aria-selected', String(chosen));
-        tab.tabIndex = chosen ? 0 : -1;
-        if (chosen && focus) tab.focus();
-      }
-      panel.setAttribute('aria-labelledby', `tab-${name}`);
-      this.#folded?.stop();
-      fill(panel, panels[name]());
-    };
-    fill(this.#body, h('div', { class: 'tab-row' },
-      h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Versions', onkeydown: (event) => {
-        if (event.key === 'ArrowLeft' || event.key === 'ArrowRight') choose(this.#tab === 'changes' ? 'definition' : 'changes', true);
-      } }, tabs),
-      h('p', { class: 'version' }, operationWord(definition.operation), ' ', stamp(definition.at),
-        definition.previousAt && h('span', {}, ', before it ', stamp(definition.previousAt)))), panel);
-    choose(this.#tab);
+  #draw() {
+    const definition = this.#of.path ? this.#of.definition : null;
+    patch(this.#note, this.#noteOf(definition));
+    this.#frame.hidden = !definition;
+    if (!definition) return;
+    patch(this.#version, operationWord(definition.operation), ' ', stamp(definition.at), definition.previousAt && h('span', {}, ', before it ', stamp(definition.previousAt)));
+    this.#frame.dataset.version = definition.version;
+    const name = this.#panels.definition.hidden ? 'changes' : 'definition';
+    if (this.#drawn[name] === definition) return; // where one reads, and has folded, stays
+    this.#drawn[name] = definition;
+    if (name === 'changes') patch(this.#panels.changes, changes(definition));
+    else this.#drawDefinition(definition);
   }
+
+  #drawDefinition({ operation, at, current }) {
+    const panel = this.#panels.definition;
+    if (operation === 'DELETED' && !current) {
+      this.#folded?.stop();
+      this.#folded = null;
+      fill(panel, h('p', { class: 'code-note' }, 'It was deleted ', stamp(at), '. Its last definition is under Changes.'));
+      return;
+    }
+    if (!this.#folded) {
+      this.#folded = new Folded();
+      fill(panel, this.#folded.element);
+    }
+    this.#folded.show(yamlLines(current ?? null));
+  }
+
+  #noteOf(definition) {
+    const { path, problem } = this.#of;
+    const note = (...text) => h('p', { class: 'code-note' }, ...text);
+    if (!this.#object) return note('Choose an object to see its definition.');
+    if (!path) return note(whyUndefined(this.#object));
+    if (problem?.kind === 'missing') return note('No definition is kept of this object any more.');
+    if (problem) {
+      return h('div', { class: 'code-note', role: 'status' },
+        h('p', {}, definition && 'This may not be the newest version. ', said(problem.message)), retryButton(() => this.#load(this.#of)));
+    }
+    return definition ? null : skeleton(8, 'Loading the definition');
+  }
+}
+
+function changes({ previous, current }) {
+  if (!previous) return h('p', { class: 'code-note' }, 'This is the first version that was seen: there is nothing to compare it with.');
+  return diffList(previous, current ?? {});
 }
 
 const OPERATIONS = { ADDED: 'Added', MODIFIED: 'Modified', DELETED: 'Deleted' };

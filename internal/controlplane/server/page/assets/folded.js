@@ -1,9 +1,9 @@
 // A definition as text that can be folded and searched.
 
-import { fill, h, icon } from './dom.js';
+import { h, icon, patch } from './dom.js';
 import { clip, count, many, pieces } from './text.js';
-import { lineText } from './yaml.js';
 import { Windowed } from './windowed.js';
+import { lineText, linePaths } from './yaml.js';
 
 const LINE = 20; // as .line in definition.css, in pixels
 const LONG = 2000; // of a longer line only the beginning is drawn, until it is pressed
@@ -11,72 +11,102 @@ const MANY = 400; // a definition of more lines begins folded from FOLD_DEPTH on
 const FOLD_DEPTH = 6;
 const MOST_MATCHES = 9999;
 
-/** Folded shows lines of YAML. */
+/** Folded shows lines of YAML, and others after them: what is searched, folded and in sight stays. */
 export class Folded {
-  #lines;
-  #texts;
-  #folded = new Set();
+  #lines = [];
+  #texts = [];
+  #paths = []; // a line is known by its path in another version too
+  #folded = new Set(); // paths
+  #whole = new Set(); // paths of long lines that are shown in full
   #matches = []; // {line, from, to}
   #current = -1;
-  #whole = new Set(); // long lines that are shown in full
   #windowed;
   #visible = [];
+  #list = h('div', { class: 'lines' });
+  #scroller = h('div', { class: 'code', tabindex: '0', role: 'region', 'aria-label': 'Definition' }, this.#list);
   #found = h('span', { class: 'found', role: 'status' });
   #input = h('input', { type: 'search', id: 'find', placeholder: 'Search', autocomplete: 'off', spellcheck: 'false', 'aria-label': 'Search in the definition' });
 
-  constructor(lines) {
-    this.#lines = lines;
-    this.#texts = lines.map((line) => lineText(line));
-    if (lines.length > MANY) lines.forEach((line, i) => { if (line.end && line.indent >= FOLD_DEPTH) this.#folded.add(i); });
-    const list = h('div', { class: 'lines' });
-    const scroller = h('div', { class: 'code', tabindex: '0', role: 'region', 'aria-label': 'Definition' }, list);
-    scroller.style.setProperty('--lines', String(Math.min(lines.length, 36)));
-    this.element = h('div', { class: 'folded' }, this.#tools(), scroller);
-    list.addEventListener('click', (event) => this.#click(event));
+  constructor() {
+    this.element = h('div', { class: 'folded' }, this.#tools(), this.#scroller);
+    this.#list.addEventListener('click', (event) => this.#click(event));
+    this.#list.addEventListener('focusin', ({ target }) => this.#windowed.keep(target.closest('.line').windowedKey));
     this.#windowed = new Windowed({
-      scroller, list, height: () => LINE, key: (i) => i,
+      scroller: this.#scroller, list: this.#list, height: () => LINE, key: (i) => this.#paths[i],
       make: () => h('div', { class: 'line' }), fill: (row, i) => this.#draw(row, i),
     });
-    this.#refresh();
   }
 
   stop() { this.#windowed.stop(); }
 
+  /** show draws lines. */
+  show(lines) {
+    const first = !this.#lines.length;
+    const match = this.#matches[this.#current];
+    const found = { path: this.#paths[match?.line], from: match?.from };
+    const top = this.#visible[Math.floor(this.#scroller.scrollTop / LINE)];
+    const seen = this.#scroller.scrollTop > 0 && { path: this.#paths[top], below: this.#scroller.scrollTop % LINE };
+    this.#lines = lines;
+    this.#texts = lines.map((line) => lineText(line));
+    this.#paths = linePaths(lines);
+    if (first && lines.length > MANY) this.#fold((line) => line.indent >= FOLD_DEPTH);
+    this.#scroller.style.setProperty('--lines', String(Math.min(lines.length, 36)));
+    this.#match();
+    const again = this.#matches.findIndex(({ line, from }) => this.#paths[line] === found.path && from >= found.from);
+    this.#current = again < 0 ? Math.min(Math.max(this.#current, 0), this.#matches.length - 1) : again;
+    this.#tellFound();
+    this.#refresh(seen);
+  }
+
   #tools() {
-    const step = (text, label, by) => h('button', { type: 'button', class: 'quiet', 'aria-label': label, onclick: () => this.#step(by) }, text);
+    const button = (text, label, onclick) => h('button', { type: 'button', class: 'quiet', 'aria-label': label, onclick }, text);
     this.#input.addEventListener('input', () => this.#search());
     this.#input.addEventListener('keydown', (event) => {
       if (event.key === 'Enter') this.#step(event.shiftKey ? -1 : 1);
     });
     return h('div', { class: 'code-tools', role: 'search' }, this.#input, this.#found,
-      step('↑', 'Previous match', -1), step('↓', 'Next match', 1),
-      h('button', { type: 'button', class: 'quiet', onclick: () => this.#foldAll() }, 'Fold'),
-      h('button', { type: 'button', class: 'quiet', onclick: () => { this.#folded.clear(); this.#refresh(); } }, 'Unfold'));
+      button('↑', 'Previous match', () => this.#step(-1)), button('↓', 'Next match', () => this.#step(1)),
+      button('Fold', null, () => { this.#fold((line) => line.indent > 0); this.#refresh(); }),
+      button('Unfold', null, () => { this.#folded.clear(); this.#refresh(); }));
   }
 
-  #foldAll() {
-    this.#lines.forEach((line, i) => { if (line.end && line.indent > 0) this.#folded.add(i); });
-    this.#refresh();
+  #fold(which) {
+    this.#lines.forEach((line, i) => { if (line.end && which(line)) this.#folded.add(this.#paths[i]); });
   }
 
-  #refresh() {
+  #isFolded(i) { return Boolean(this.#lines[i].end) && this.#folded.has(this.#paths[i]); }
+
+  // `seen` is the line at the top of what is in sight, {path, below}, and how far it is scrolled over.
+  #refresh(seen) {
+    const focused = this.#list.contains(document.activeElement);
     this.#visible = [];
+    let at = -1;
     for (let i = 0; i < this.#lines.length; i++) {
+      if (seen && this.#paths[i] === seen.path) at = this.#visible.length;
       this.#visible.push(i);
-      if (this.#folded.has(i)) i = this.#lines[i].end - 1;
+      if (this.#isFolded(i)) i = this.#lines[i].end - 1;
+    }
+    if (at >= 0) {
+      this.#list.style.height = `${this.#visible.length * LINE}px`;
+      this.#scroller.scrollTop = at * LINE + seen.below;
     }
     this.#windowed.set(this.#visible);
+    if (focused && !this.#list.contains(document.activeElement)) this.#scroller.focus({ preventScroll: true });
   }
 
   #search() {
+    this.#match();
+    this.#current = this.#matches.length ? 0 : -1;
+    this.#reveal();
+  }
+
+  #match() {
     const wanted = this.#input.value.toLowerCase();
     this.#matches = [];
     for (let i = 0; wanted && i < this.#texts.length && this.#matches.length < MOST_MATCHES; i++) {
       const text = this.#texts[i].toLowerCase();
       for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) this.#matches.push({ line: i, from: at, to: at + wanted.length });
     }
-    this.#current = this.#matches.length ? 0 : -1;
-    this.#reveal();
   }
 
   #step(by) {
@@ -87,41 +117,45 @@ export class Folded {
 
   #reveal() {
     const match = this.#matches[this.#current];
-    if (match) for (const i of [...this.#folded]) if (i < match.line && match.line < this.#lines[i].end) this.#folded.delete(i);
-    const most = this.#matches.length === MOST_MATCHES ? ' or more' : '';
-    this.#found.textContent = !this.#input.value ? '' : match ? `${count(this.#current + 1)} of ${count(this.#matches.length)}${most}` : 'No match';
+    if (match) for (let i = 0; i < match.line; i++) if (match.line < this.#lines[i].end) this.#folded.delete(this.#paths[i]);
+    this.#tellFound();
     this.#refresh();
     if (match) this.#windowed.reveal(this.#visible.indexOf(match.line));
+  }
+
+  #tellFound() {
+    const most = this.#matches.length === MOST_MATCHES ? ' or more' : '';
+    const text = this.#matches.length ? `${count(this.#current + 1)} of ${count(this.#matches.length)}${most}` : 'No match';
+    patch(this.#found, this.#input.value && text);
   }
 
   #click({ target }) {
     const row = target.closest('.line');
     if (!row) return;
+    const path = this.#paths[row.line];
     if (target.closest('.fold')) {
-      if (!this.#folded.delete(row.line)) this.#folded.add(row.line);
+      if (!this.#folded.delete(path)) this.#folded.add(path);
       this.#refresh();
     } else if (target.closest('.rest')) {
-      this.#whole.add(row.line);
+      this.#whole.add(path);
       this.#refresh();
     }
   }
 
   #draw(row, i) {
     const line = this.#lines[i];
-    const folded = this.#folded.has(i);
+    const folded = this.#isFolded(i);
     row.line = i;
-    const focused = row.contains(document.activeElement) && row.firstChild.classList?.contains('fold');
-    fill(row,
+    patch(row,
       line.end ? h('button', { type: 'button', class: 'fold', 'aria-expanded': String(!folded), 'aria-label': clip(line.key || 'item', 80) }, icon('fold')) : h('span', { class: 'gutter' }),
       this.#content(line, i),
       folded && h('span', { class: 'folded-note' }, ` … ${many(line.end - i - 1, 'line')}`));
-    if (focused) row.firstChild.focus();
   }
 
   // A line with its matches is cut into pieces: each is of one sort, and in a match or not.
   #content(line, i) {
     const text = this.#texts[i];
-    const shown = text.length > LONG && !this.#whole.has(i) ? LONG : text.length;
+    const shown = text.length > LONG && !this.#whole.has(this.#paths[i]) ? LONG : text.length;
     const keyFrom = line.indent + line.marker.length;
     const keyTo = keyFrom + line.key.length;
     const cuts = new Set([0, keyFrom, keyTo, line.key ? keyTo + 1 : keyTo, shown]);

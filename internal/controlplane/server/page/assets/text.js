@@ -88,17 +88,16 @@ export function middle(name) {
 export function long(text, most = 600) {
   const all = String(text ?? '');
   if (all.length <= most) return h('span', { class: 'long' }, said(all, { lines: true }));
-  const body = said(clip(all, most), { lines: true });
-  const button = h('button', {
-    type: 'button', class: 'link', 'aria-expanded': 'false',
-    onclick: () => {
-      const open = button.getAttribute('aria-expanded') === 'true';
-      button.setAttribute('aria-expanded', String(!open));
-      button.textContent = open ? `Show all ${count(all.length)} characters` : 'Show less';
-      body.replaceChildren(...pieces(open ? clip(all, most) : all, { lines: true }));
-    },
-  }, `Show all ${count(all.length)} characters`);
-  return h('span', { class: 'long' }, body, ' ', button);
+  const head = clip(all, most).slice(0, -1);
+  return h('span', { class: 'long' },
+    h('bdi', {}, pieces(head, { lines: true }), h('span', { class: 'turn' }, '…'), h('span', { class: 'turn', hidden: true }, pieces(all.slice(head.length), { lines: true }))), ' ',
+    h('button', { type: 'button', class: 'link', 'aria-expanded': 'false', onclick: turn },
+      h('span', { class: 'turn' }, `Show all ${count(all.length)} characters`), h('span', { class: 'turn', hidden: true }, 'Show less')));
+}
+
+function turn({ currentTarget: button }) {
+  button.setAttribute('aria-expanded', String(button.getAttribute('aria-expanded') === 'false'));
+  for (const part of button.parentNode.querySelectorAll('.turn')) part.hidden = !part.hidden;
 }
 
 const NUMBER = new Intl.NumberFormat('en');

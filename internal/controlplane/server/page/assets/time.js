@@ -64,15 +64,13 @@ export function day(time) {
 }
 
 /** stamp is a time that shows its exact UTC to the mouse and to the keyboard. */
-export function stamp(time, text = clock(time, { seconds: true })) {
-  return h('time', { class: 'stamp', datetime: time, 'data-utc': utc(time), tabindex: '0' }, text);
+export function stamp(time, text = clock(time, { seconds: true }), props = {}) {
+  return h('time', { class: 'stamp', datetime: time, 'data-utc': utc(time), tabindex: '0', ...props }, text);
 }
 
 /** sinceStamp is a time as how long ago it was; tick keeps it true. */
 export function sinceStamp(time) {
-  const element = stamp(time, ago(time));
-  element.dataset.ago = '';
-  return element;
+  return stamp(time, ago(time), { 'data-ago': '' });
 }
 
 /** tick brings what sinceStamp wrote up to date. */

@@ -1,7 +1,7 @@
 // The picture of a workload's objects. It is a tree for a screen reader too: its nodes are tree items, in the order and
 // with the levels that they have in the picture.
 
-import { fill, h, icon, s } from './dom.js';
+import { fill, h, icon, patch, s } from './dom.js';
 import { NODE, across, down, edge } from './layout.js';
 import { gather, grow, kindsOf, size } from './objects.js';
 import { known } from './status.js';
@@ -60,14 +60,15 @@ export class Tree {
     const canvas = this.#items.parentNode;
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    fill(this.#items, this.#nodes.map((node) => this.#item(node)));
+    patch(this.#items, this.#nodes.map((node) => this.#item(node)));
+    this.#rove();
     this.#edges.setAttribute('viewBox', `0 0 ${Math.max(1, width)} ${Math.max(1, height)}`);
     this.#edges.setAttribute('width', String(width));
     this.#edges.setAttribute('height', String(height));
     fill(this.#edges, this.#nodes.flatMap((node) => node.visible.map((child) => s('path', {
       d: edge(node, child, narrow), 'data-status': child.object ? known(child.object.health) : child.health,
     }))));
-    if (focused) this.#focus();
+    if (focused && !this.#items.contains(document.activeElement)) this.#focus({ preventScroll: true }); // what had it is gone
   }
 
   #room() {
@@ -98,21 +99,14 @@ export class Tree {
   }
 
   #item(node) {
-    const element = h('div', {
-      role: 'treeitem', class: 'node', 'data-key': node.key,
-      tabindex: node.key === this.#active ? '0' : '-1',
+    const { class: more, content, ...props } = drawing(node);
+    return h('div', {
+      role: 'treeitem', class: `node ${more}`.trim(), 'data-key': node.key,
       'aria-level': node.level, 'aria-posinset': node.position, 'aria-setsize': node.siblings,
       'aria-expanded': this.#foldable(node) ? String(this.#isOpen(node)) : null,
       'aria-selected': node.object ? String(node.key === this.#selected) : null,
-    });
-    if (node.object) drawObject(element, node);
-    else if (node.group) drawGroup(element, node);
-    else drawMore(element, node);
-    if (this.#foldable(node)) element.append(h('span', { class: 'twist', 'aria-hidden': 'true' }, icon('fold')));
-    element.style.transform = `translate(${node.x}px, ${node.y}px)`;
-    element.style.width = `${node.width}px`;
-    element.style.height = `${NODE.height}px`;
-    return element;
+      '--x': `${node.x}px`, '--y': `${node.y}px`, '--width': `${node.width}px`, '--height': `${NODE.height}px`, ...props,
+    }, content, this.#foldable(node) && h('span', { class: 'twist', 'aria-hidden': 'true' }, icon('fold')));
   }
 
   #foldable(node) {
@@ -129,6 +123,7 @@ export class Tree {
     } else if (open) this.#folded.delete(node.key);
     else this.#folded.add(node.key);
     this.draw();
+    if (this.#items.contains(document.activeElement)) document.activeElement.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 
   #choose(node) {
@@ -151,7 +146,7 @@ export class Tree {
     this.#active = node.key;
     if (event.target.closest('.twist')) this.#setOpen(node, !this.#isOpen(node));
     else this.#choose(node);
-    this.#focus();
+    this.#focus({ preventScroll: true }); // it is where it was clicked
   }
 
   // The keys of a tree as the ARIA Authoring Practices have them.
@@ -185,45 +180,54 @@ export class Tree {
     this.#focus();
   }
 
-  #focus() {
-    for (const element of this.#items.children) {
-      const active = element.dataset.key === this.#active;
-      element.tabIndex = active ? 0 : -1;
-      if (active) element.focus();
-    }
+  // One node only is a stop for the Tab key.
+  #rove() {
+    for (const element of this.#items.children) element.tabIndex = element.dataset.key === this.#active ? 0 : -1;
+  }
+
+  #focus(options) {
+    this.#rove();
+    this.#items.querySelector('[tabindex="0"]')?.focus(options);
   }
 }
 
-function drawObject(element, { key, object: o, children }) {
+// drawing is how a node looks and what is said of it: props, with its content.
+function drawing(node) {
+  if (node.object) return drawObject(node);
+  return node.group ? drawGroup(node) : drawMore(node);
+}
+
+function drawObject({ object: o, children }) {
   const health = o.gone ? 'Gone' : known(o.health);
   const state = o.gone ? 'gone' : o.state && o.state !== 'Present' ? stateWord(o.state) : '';
-  element.dataset.status = health;
-  element.classList.toggle('listed', Boolean(o.listed));
-  element.setAttribute('aria-label', plain([
-    `${clip(o.object.kind, 60)} ${clip(o.object.name, 200)}`, state, o.listed && 'listed', !o.gone && health,
-    !o.gone && clip(o.cause || o.reason, 200), children.length > 0 && `${many(size({ children }) - 1, 'object')} below`,
-  ].filter(Boolean).join(', ')));
-  element.title = plain(`${o.object.kind} ${o.object.namespace ? `${o.object.namespace}/` : ''}${o.object.name}${o.cause ? `\n${o.cause}` : ''}`.slice(0, 1000));
-  fill(element, icon(health), h('span', { class: 'what' },
-    h('span', { class: 'kind' }, said(clip(o.object.kind, 60))), ' ', h('span', { class: 'name' }, middle(o.object.name)), ' ',
-    state && h('em', {}, state), ' ', o.listed && h('span', { class: 'pin' }, 'listed')));
-  element.dataset.key = key;
+  return {
+    class: o.listed ? 'listed' : '', 'data-status': health,
+    'aria-label': plain([
+      `${clip(o.object.kind, 60)} ${clip(o.object.name, 200)}`, state, o.listed && 'listed', !o.gone && health,
+      !o.gone && clip(o.cause || o.reason, 200), children.length > 0 && `${many(size({ children }) - 1, 'object')} below`,
+    ].filter(Boolean).join(', ')),
+    title: plain(`${o.object.kind} ${o.object.namespace ? `${o.object.namespace}/` : ''}${o.object.name}${o.cause ? `\n${o.cause}` : ''}`.slice(0, 1000)),
+    content: [icon(health), h('span', { class: 'what' },
+      h('span', { class: 'kind' }, said(clip(o.object.kind, 60))), ' ', h('span', { class: 'name' }, middle(o.object.name)), ' ',
+      state && h('em', {}, state), ' ', o.listed && h('span', { class: 'pin' }, 'listed'))],
+  };
 }
 
-function drawGroup(element, { group, health, gone, kind, children }) {
-  element.dataset.status = gone ? 'Gone' : health;
-  element.classList.add('group');
+function drawGroup({ group, health, gone, kind, children }) {
   const label = `${kindsOf(group.length, plain(clip(kind, 60)))} ${gone ? 'gone' : health}`;
   const how = children.length ? 'shown one by one' : 'put together';
-  element.setAttribute('aria-label', `${how} ${label}`);
-  fill(element, icon(gone ? 'Gone' : health), h('span', { class: 'what' },
-    h('span', { class: 'kind' }, how), ' ', h('span', { class: 'name' }, label)));
+  return {
+    class: 'group', 'data-status': gone ? 'Gone' : health, 'aria-label': `${how} ${label}`,
+    content: [icon(gone ? 'Gone' : health), h('span', { class: 'what' },
+      h('span', { class: 'kind' }, how), ' ', h('span', { class: 'name' }, label))],
+  };
 }
 
-function drawMore(element, { more }) {
-  element.classList.add('more');
-  element.setAttribute('aria-label', `${count(more)} more, show 100 of them`);
-  fill(element, h('span', { class: 'what' }, h('span', { class: 'name' }, `${count(more)} more`), ' ', h('span', { class: 'kind' }, 'show 100 of them')));
+function drawMore({ more }) {
+  return {
+    class: 'more', 'aria-label': `${count(more)} more, show 100 of them`,
+    content: h('span', { class: 'what' }, h('span', { class: 'name' }, `${count(more)} more`), ' ', h('span', { class: 'kind' }, 'show 100 of them')),
+  };
 }
 
 const STATE_WORDS = {

@@ -34,7 +34,7 @@ function cause(workload) {
 }
 
 function facts(workload) {
-  const fact = (name, ...value) => h('div', {}, h('dt', {}, name), h('dd', {}, ...value));
+  const fact = (name, ...value) => h('div', { 'data-key': name }, h('dt', {}, name), h('dd', {}, ...value));
   return h('dl', { class: 'facts' },
     fact('Since', workload.since ? stamp(workload.since) : 'not known'),
     workload.reason && fact('Reason', said(workload.reason)),

@@ -114,7 +114,8 @@ export class Windowed {
       fill(row, item, i);
       const top = `translateY(${i * rowHeight}px)`;
       if (row.style.transform !== top) row.style.transform = top;
-      const next = previous ? previous.nextSibling : list.firstChild;
+      let next = previous ? previous.nextSibling : list.firstChild;
+      while (spare.includes(next)) next = next.nextSibling; // rather than move a row that may have the focus
       if (next !== row) list.insertBefore(row, next);
       previous = row;
     }

@@ -1,7 +1,7 @@
 // The page of a workload: why it is as it is, its objects, and what happened.
 
 import { get } from './api.js';
-import { announce, fill, h } from './dom.js';
+import { announce, fill, h, patch } from './dom.js';
 import { ObjectPanel } from './definition.js';
 import { EventList } from './eventlist.js';
 import { EventFilter } from './eventfilter.js';
@@ -36,9 +36,13 @@ export class WorkloadPage {
     const stop = new AbortController();
     document.title = 'Workload';
     const shown = this.#shown = {
-      main, type, id, path, stop, detail: null, chosen: params.get('object') ?? '', looking: null,
-      tree: new Tree({ select: (object) => this.#choose(object) }), panel: new ObjectPanel(), events: new Events(`${path}/events`),
+      main, type, id, path, stop, detail: null, looking: null, object: '', used: '', tab: 'definition',
+      tree: new Tree({ select: (object) => this.#choose(object) }),
+      panel: new ObjectPanel({ choose: (tab) => { shown.tab = tab; this.#drawObjects(); } }), events: new Events(`${path}/events`),
     };
+    // Whoever looks at an object goes on to, although another one becomes worse.
+    for (const use of ['pointerdown', 'focusin', 'wheel']) shown.panel.element.addEventListener(use, () => { shown.used = shown.object; }, { passive: true });
+    this.#read(params);
     this.#instead(skeleton(6, 'Loading the workload'));
     this.#follow(shown, stop.signal);
     this.#live.watchOne({ type, id });
@@ -56,8 +60,12 @@ export class WorkloadPage {
   }
 
   update(params) {
-    this.#shown.chosen = params.get('object') ?? '';
+    this.#read(params);
     if (this.#shown.detail) this.#drawObjects();
+  }
+
+  #read(params) {
+    this.#shown.chosen = params.get('object') ?? '';
   }
 
   /** search puts the cursor where Events are searched. */
@@ -112,8 +120,8 @@ export class WorkloadPage {
     if (first) this.#build();
     shown.note.hidden = true;
     document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
-    fill(document.getElementById('crumbs'), h('a', { href: '/' }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, said(detail.workload.name)));
-    fill(shown.top, verdict(detail.workload));
+    patch(document.getElementById('crumbs'), h('a', { href: '/' }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, said(detail.workload.name)));
+    patch(shown.top, verdict(detail.workload));
     if (before && before !== detail.workload.status) announce(`The workload is ${known(detail.workload.status)}`);
     this.#drawObjects();
     this.#drawEvents();
@@ -164,10 +172,12 @@ export class WorkloadPage {
   }
 
   #drawObjects() {
-    const { detail: { objects, workload }, tree, panel, treeNote, chosen } = this.#shown;
-    const object = objects.find((o) => objectKey(o) === chosen) ?? culprit(objects);
-    tree.show(objects, object ? objectKey(object) : null);
-    panel.show(object, workload.clusterUID);
+    const { detail: { objects, workload }, tree, panel, treeNote, chosen, used, tab } = this.#shown;
+    const find = (key) => objects.find((o) => objectKey(o) === key);
+    const object = find(chosen) ?? find(used) ?? culprit(objects);
+    this.#shown.object = object ? objectKey(object) : '';
+    tree.show(objects, this.#shown.object);
+    panel.show(object, workload.clusterUID, tab);
     const present = objects.filter((o) => !o.gone);
     const listed = present.filter((o) => o.listed).length;
     treeNote.textContent = present.length ? `${many(listed, 'listed', 'listed')}, ${many(present.length - listed, 'derived', 'derived')}` : 'None has been reported yet.';

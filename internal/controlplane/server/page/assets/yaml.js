@@ -27,6 +27,31 @@ export function lineText({ indent, marker, key, text }) {
   return ' '.repeat(indent) + marker + (key ? `${key}:${text ? ' ' : ''}` : '') + text;
 }
 
+/**
+ * linePaths names each line by the keys and items that lead to it, so that it is found again in another version. An item
+ * that has a name is known by it, any other one by its place; so is a line of a text of several.
+ */
+export function linePaths(lines) {
+  const above = [{ level: -1, path: '', items: 0, names: new Set() }]; // an item of a list is deeper than a key at the same indent
+  const down = (level, name) => {
+    while (above.at(-1).level >= level) above.pop();
+    const { path } = above.at(-1);
+    above.push({ level, path: `${path}\n${name(above.at(-1))}`, items: 0, names: new Set() });
+  };
+  const item = (list, key, text) => {
+    list.items++;
+    if (key !== 'name' || list.names.has(text)) return list.items;
+    list.names.add(text);
+    return `- ${text}`;
+  };
+  return lines.map(({ indent, marker, key, text, kind }) => {
+    if (kind === 'block') return `${above.at(-1).path}\n${above.at(-1).items++}`;
+    if (marker) down(2 * indent + 1, (list) => item(list, key, text));
+    if (key) down(2 * (indent + marker.length), () => `.${key}`);
+    return above.at(-1).path;
+  });
+}
+
 function isObject(value) {
   return value !== null && typeof value === 'object' && !Array.isArray(value) && !(value instanceof RawNumber);
 }
