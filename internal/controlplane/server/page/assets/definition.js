@@ -12,7 +12,8 @@ import { sinceStamp, stamp } from './time.js';
 import { stateWord } from './tree.js';
 import { yamlLines } from './yaml.js';
 
-const TABS = { definition: 'Definition', changes: 'Changes' };
+/** TABS are the names of what can be seen of an object, as an address has them, with their titles. */
+export const TABS = { definition: 'Definition', changes: 'Changes' };
 
 /** ObjectPanel shows an object of a cluster. It calls choose(tab) for another tab. */
 export class ObjectPanel {

@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { announce, fill, h, patch } from './dom.js';
-import { ObjectPanel } from './definition.js';
+import { ObjectPanel, TABS } from './definition.js';
 import { EventList } from './eventlist.js';
 import { EventFilter } from './eventfilter.js';
 import { Events, changeOf } from './events.js';
@@ -36,9 +36,9 @@ export class WorkloadPage {
     const stop = new AbortController();
     document.title = 'Workload';
     const shown = this.#shown = {
-      main, type, id, path, stop, detail: null, looking: null, object: '', used: '', tab: 'definition',
+      main, type, id, path, stop, detail: null, looking: null, object: '', used: '',
       tree: new Tree({ select: (object) => this.#choose(object) }),
-      panel: new ObjectPanel({ choose: (tab) => { shown.tab = tab; this.#drawObjects(); } }), events: new Events(`${path}/events`),
+      panel: new ObjectPanel({ choose: (tab) => this.#address({ object: shown.object, tab }) }), events: new Events(`${path}/events`),
     };
     // Whoever looks at an object goes on to, although another one becomes worse.
     for (const use of ['pointerdown', 'focusin', 'wheel']) shown.panel.element.addEventListener(use, () => { shown.used = shown.object; }, { passive: true });
@@ -66,6 +66,7 @@ export class WorkloadPage {
 
   #read(params) {
     this.#shown.chosen = params.get('object') ?? '';
+    this.#shown.tab = Object.hasOwn(TABS, params.get('tab')) ? params.get('tab') : 'definition';
   }
 
   /** search puts the cursor where Events are searched. */
@@ -168,7 +169,14 @@ export class WorkloadPage {
   }
 
   #choose(object) {
-    go(`${location.pathname}?${new URLSearchParams({ object: objectKey(object) })}`, { replace: true });
+    this.#address({ object: objectKey(object) });
+  }
+
+  // What is chosen is in the address, for whoever loads it again or is sent it.
+  #address(choices) {
+    const params = new URLSearchParams(location.search);
+    for (const [name, value] of Object.entries(choices)) params.set(name, value);
+    go(`${location.pathname}?${params}`, { replace: true });
   }
 
   #drawObjects() {
