@@ -31,3 +31,27 @@ func TestTabIsInTheAddress(t *testing.T) {
 	click(t, tab, ".node[data-key='uid-of-ConfigMap-checkout-config']")
 	until(t, tab, "document.querySelector('#object-title').innerText === 'ConfigMap checkout-config' && location.search === '?tab=definition&other=kept&object=uid-of-ConfigMap-checkout-config'")
 }
+
+// On a phone the definition is far below the objects.
+func TestObjectOnAPhone(t *testing.T) {
+	api, instances := startAPI(t, never, Sample(time.Now()))
+	tab := openTab(t)
+	emulate(t, tab, 390, 844, Media{})
+	visit(t, tab, api.URL+pathOf(instances[Checkout]), workloadShown+" && document.querySelector('.line')")
+	const inSight = "((css) => { const { top, bottom } = document.querySelector(css).getBoundingClientRect(); return top >= document.querySelector('.bar').offsetHeight && bottom <= innerHeight })"
+	if !eval[bool](t, tab, "!"+inSight+"('#object-title')") {
+		t.Fatal("the definition is in sight already: the test is for nothing")
+	}
+	for _, object := range []string{"Service checkout", "Deployment checkout"} { // the second is the one that was shown at first
+		selector := fmt.Sprintf("[aria-label^=%q]", object)
+		click(t, tab, selector)
+		until(t, tab, "document.querySelector('#object-title').innerText === "+quote(object)+" && document.querySelector('#object-title').getBoundingClientRect().top < innerHeight / 4")
+		until(t, tab, "document.querySelector('#announce').innerText === "+quote(object+" is shown"))
+		click(t, tab, ".to-objects")
+		until(t, tab, "document.activeElement.matches("+quote(selector)+") && "+inSight+"("+quote(selector)+")")
+	}
+	emulate(t, tab, 1280, 900, Media{})
+	until(t, tab, "!document.querySelector('.to-objects').checkVisibility()")
+	eval[bool](t, tab, "scrollTo(0, 100); document.querySelector('[aria-label^=\"Service checkout\"]').click(); true")
+	until(t, tab, "document.querySelector('#object-title').innerText === 'Service checkout' && scrollY === 100") // it is beside them
+}

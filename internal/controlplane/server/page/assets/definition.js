@@ -15,8 +15,9 @@ import { yamlLines } from './yaml.js';
 /** TABS are the names of what can be seen of an object, as an address has them, with their titles. */
 export const TABS = { definition: 'Definition', changes: 'Changes' };
 
-/** ObjectPanel shows an object of a cluster. It calls choose(tab) for another tab. */
+/** ObjectPanel shows an object of a cluster. It calls choose(tab) for another tab, and back() for the way to the objects. */
 export class ObjectPanel {
+  #back;
   #object = null;
   #of = null; // {key, path, stop, loading, again, definition, problem}: of the object that is shown
   #folded = null;
@@ -28,7 +29,8 @@ export class ObjectPanel {
   #panels = {};
   #frame;
 
-  constructor({ choose }) {
+  constructor({ choose, back }) {
+    this.#back = back;
     for (const [name, title] of Object.entries(TABS)) {
       this.#tabs[name] = h('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => choose(name) }, title);
       this.#panels[name] = h('div', { role: 'tabpanel', id: `panel-${name}`, 'aria-labelledby': `tab-${name}` });
@@ -65,7 +67,8 @@ export class ObjectPanel {
       button.tabIndex = name === tab ? 0 : -1;
       this.#panels[name].hidden = name !== tab;
     }
-    patch(this.#facts, object ? facts(object) : h('h2', { id: 'object-title' }, 'Object'));
+    const back = h('button', { type: 'button', class: 'link to-objects', onclick: () => this.#back() }, 'Back to the objects');
+    patch(this.#facts, object ? [back, facts(object)] : h('h2', { id: 'object-title' }, 'Object'));
     if (news && defined) this.#load(this.#of);
     this.#draw();
   }

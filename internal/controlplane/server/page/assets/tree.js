@@ -38,6 +38,13 @@ export class Tree {
 
   stop() { this.#sizes.disconnect(); }
 
+  /** focus goes to the object that is shown. */
+  focus() {
+    if (this.#nodes.some((node) => node.key === this.#selected)) this.#active = this.#selected;
+    this.#focus({ preventScroll: true });
+    document.activeElement.scrollIntoView({ block: 'center' });
+  }
+
   /** show draws objects; `selected` is the key of one. */
   show(objects, selected) {
     this.#objects = objects;

@@ -38,7 +38,7 @@ export class WorkloadPage {
     const shown = this.#shown = {
       main, type, id, path, stop, detail: null, looking: null, object: '', used: '',
       tree: new Tree({ select: (object) => this.#choose(object) }),
-      panel: new ObjectPanel({ choose: (tab) => this.#address({ object: shown.object, tab }) }), events: new Events(`${path}/events`),
+      panel: new ObjectPanel({ choose: (tab) => this.#address({ object: shown.object, tab }), back: () => shown.tree.focus() }), events: new Events(`${path}/events`),
     };
     // Whoever looks at an object goes on to, although another one becomes worse.
     for (const use of ['pointerdown', 'focusin', 'wheel']) shown.panel.element.addEventListener(use, () => { shown.used = shown.object; }, { passive: true });
@@ -168,8 +168,13 @@ export class WorkloadPage {
           shown.timeline.element, shown.eventNote, shown.list.element))));
   }
 
+  // On a narrow page the definition is below the objects, out of sight.
   #choose(object) {
     this.#address({ object: objectKey(object) });
+    const { panel, tree } = this.#shown;
+    announce(`${plain(`${object.object.kind} ${object.object.name}`)} is shown`);
+    if (panel.element.getBoundingClientRect().top < tree.element.getBoundingClientRect().bottom) return; // it is beside them
+    panel.element.scrollIntoView();
   }
 
   // What is chosen is in the address, for whoever loads it again or is sent it.
