@@ -7,6 +7,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
 )
 
 // tabIs is the condition that a tab is shown of an object.
@@ -54,4 +56,71 @@ func TestObjectOnAPhone(t *testing.T) {
 	until(t, tab, "!document.querySelector('.to-objects').checkVisibility()")
 	eval[bool](t, tab, "scrollTo(0, 100); document.querySelector('[aria-label^=\"Service checkout\"]').click(); true")
 	until(t, tab, "document.querySelector('#object-title').innerText === 'Service checkout' && scrollY === 100") // it is beside them
+}
+
+// The definition of a thousand things of which many differ, and what always differs.
+func TestLargeDiff(t *testing.T) {
+	var versions []map[string]any
+	for v := range 2 {
+		data := map[string]any{}
+		for i := range 4100 {
+			data[fmt.Sprintf("key-%04d", i)] = fmt.Sprintf("value-%d", i+v*(i%2)*10_000)
+		}
+		versions = append(versions, map[string]any{"kind": "ConfigMap", "data": data, "metadata": map[string]any{
+			"name": "one", "resourceVersion": fmt.Sprint(v), "generation": v,
+		}, "status": map[string]any{"observedGeneration": v}})
+	}
+	same := map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"name": "one", "generation": 7}}
+	later := map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"name": "one", "generation": 8}}
+	other := oneObject(same, later)
+	other.Workloads[0].Name = "other"
+	cluster := oneObject(versions...)
+	other.Agent.ClusterUID += "-other"
+	api, instances := startAPI(t, never, Estate{Clusters: []Cluster{cluster, other}})
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances["one"])+"?tab=changes", "document.querySelector('.diff')")
+	until(t, tab, "document.querySelector('.diff .code-note').innerText.replace(/\\s+/g, ' ') === '+ 2,050 lines added − 2,050 lines removed "+
+		"Not shown: metadata.resourceVersion, metadata.generation, status.observedGeneration'")
+	until(t, tab, "!document.querySelector('.diff-lines').innerText.includes('status')")
+
+	visit(t, tab, api.URL+pathOf(instances["other"])+"?tab=changes", "document.querySelector('#panel-changes').innerText === 'Both versions say the same, but for metadata.generation.'")
+
+	// Whatever the lists are, it leads from one to the other; by the shortest way, as long as they are short.
+	wrong := eval[string](t, tab, `(async () => {
+		const { diff } = await import(document.querySelector('link[href$="/diff.js"]').href);
+		let seed = 1;
+		const random = (n) => { seed = (seed * 16807) % 2147483647; return seed % n; };
+		const list = (most, words) => Array.from({ length: random(most) }, () => 'line ' + random(words));
+		const common = (a, b) => {
+			let row = new Array(b.length + 1).fill(0);
+			for (const x of a) row = row.reduce((next, up, j) => { next.push(j === 0 ? 0 : x === b[j - 1] ? row[j - 1] + 1 : Math.max(up, next[j - 1])); return next; }, []);
+			return row.at(-1);
+		};
+		for (let n = 0; n < 3000; n++) {
+			const [most, words] = n < 2995 ? [14, n % 6 + 1] : [20000, 10 ** (n - 2994)];
+			const [a, b] = [list(most, words), list(most, words)];
+			const changes = diff(a, b);
+			const [from, to, both] = ['+', '-', ''].map((sign) => changes.filter((c) => sign ? c.sign !== sign : c.sign === ' ').map((c) => c.line));
+			if (from.join() !== a.join() || to.join() !== b.join() || (most < 100 && both.length !== common(a, b))) return JSON.stringify([n, a, b, changes]).slice(0, 1000);
+		}
+		return '';
+	})()`)
+	if wrong != "" {
+		t.Errorf("a difference is wrong: %s", wrong)
+	}
+}
+
+// oneObject is a cluster with a workload "one" that consists of an object, with its definitions one after the other.
+func oneObject(definitions ...map[string]any) Cluster {
+	c := newCluster("c", time.Now(), 0)
+	w := Workload{Name: "one", Type: controlplane.TypeWorkloadInstance, Status: status("Healthy", "", "", time.Now(), time.Minute)}
+	ref := object("apps", "Deployment", "one")
+	w.list(ref, "Healthy", "", "")
+	for i, d := range definitions {
+		w.Operations = append(w.Operations, Operation{Version: controlplane.ID(i + 1), OperationReport: controlplane.OperationReport{
+			Object: ref, Operation: "MODIFIED", Definition: definition(d),
+		}})
+	}
+	c.Workloads = []Workload{w}
+	return c
 }

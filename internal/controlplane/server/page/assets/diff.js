@@ -1,63 +1,90 @@
 // What differs between two lists of lines. Pure.
 //
-// E. W. Myers, "An O(ND) Difference Algorithm and Its Variations", Algorithmica 1 (1986).
+// E. W. Myers, "An O(ND) Difference Algorithm and Its Variations", Algorithmica 1 (1986): in linear space, from both ends
+// at once. So that it is quick with lists that have little in common too, it searches so far only, and then goes on from the
+// furthest place: what it finds is always a way from one list to the other, but may not be the shortest.
 
-const MOST_STEPS = 1200; // beyond it, all of the part that differs counts as replaced
+const MOST_STEPS = 400; // one of a search takes as much time as there are steps before it
 
 /** diff is a list of {sign, line}, sign being ' ', '-' or '+': how to come from one list to the other. */
 export function diff(before, after) {
-  let start = 0;
-  while (start < before.length && start < after.length && before[start] === after[start]) start++;
-  let end = 0;
-  while (end < before.length - start && end < after.length - start && before.at(-1 - end) === after.at(-1 - end)) end++;
-  return [
-    ...before.slice(0, start).map((line) => ({ sign: ' ', line })),
-    ...myers(before.slice(start, before.length - end), after.slice(start, after.length - end)),
-    ...before.slice(before.length - end).map((line) => ({ sign: ' ', line })),
-  ];
-}
-
-function myers(a, b) {
-  if (!a.length || !b.length) return replaced(a, b);
-  const most = Math.min(a.length + b.length, MOST_STEPS);
-  const furthest = new Int32Array(2 * most + 2);
-  const trace = [];
-  for (let d = 0; d <= most; d++) {
-    trace.push(furthest.slice(most - d, most + d + 2)); // those of the step before
-    for (let k = -d; k <= d; k += 2) {
-      const down = k === -d || (k !== d && furthest[most + k - 1] < furthest[most + k + 1]);
-      let x = down ? furthest[most + k + 1] : furthest[most + k - 1] + 1;
-      while (x < a.length && x - k < b.length && a[x] === b[x - k]) x++;
-      furthest[most + k] = x;
-      if (x >= a.length && x - k >= b.length) return walk(a, b, trace);
-    }
-  }
-  return replaced(a, b);
-}
-
-function replaced(a, b) {
-  return [...a.map((line) => ({ sign: '-', line })), ...b.map((line) => ({ sign: '+', line }))];
-}
-
-// walk goes back the way that was found.
-function walk(a, b, trace) {
+  const ids = new Map();
+  const [a, b] = [before, after].map((lines) => lines.map((line) => ids.get(line) ?? ids.set(line, ids.size).get(line)));
+  const removed = new Uint8Array(a.length).fill(1);
+  const added = new Uint8Array(b.length).fill(1);
+  const keep = (i, j) => { removed[i] = 0; added[j] = 0; };
+  // A line that the other list does not have needs no search.
+  const [inA, inB] = [new Set(a), new Set(b)];
+  const [atA, atB] = [places(a, inB), places(b, inA)];
+  match(atA.map((i) => a[i]), atB.map((j) => b[j]), (i, j) => keep(atA[i], atB[j]));
   const out = [];
-  let x = a.length;
-  let y = b.length;
-  for (let d = trace.length - 1; d >= 0; d--) {
-    const at = (k) => trace[d][k + d];
-    const k = x - y;
-    const down = k === -d || (k !== d && at(k - 1) < at(k + 1));
-    const fromX = d === 0 ? 0 : at(down ? k + 1 : k - 1);
-    const fromY = d === 0 ? 0 : fromX - (down ? k + 1 : k - 1);
-    while (x > fromX && y > fromY && (d === 0 || x > fromX + Number(!down) || y > fromY + Number(down))) {
-      out.push({ sign: ' ', line: a[--x] });
-      y--;
+  for (let i = 0, j = 0; i < a.length || j < b.length;) {
+    if (removed[i]) out.push({ sign: '-', line: before[i++] });
+    else if (added[j]) out.push({ sign: '+', line: after[j++] });
+    else {
+      out.push({ sign: ' ', line: before[i++] });
+      j++;
     }
-    if (d === 0) break;
-    out.push(down ? { sign: '+', line: b[--y] } : { sign: '-', line: a[--x] });
   }
-  return out.reverse();
+  return out;
+}
+
+function places(list, other) {
+  return [...list.keys()].filter((i) => other.has(list[i]));
+}
+
+// match calls keep(i, j) for all that stays.
+function match(a, b, keep) {
+  const furthest = [0, 1].map(() => new Int32Array(a.length + b.length + 3)); // forward and backward, by diagonal
+  const parts = [[0, a.length, 0, b.length]];
+  while (parts.length) {
+    let [fromA, toA, fromB, toB] = parts.pop();
+    while (fromA < toA && fromB < toB && a[fromA] === b[fromB]) keep(fromA++, fromB++);
+    while (fromA < toA && fromB < toB && a[toA - 1] === b[toB - 1]) keep(--toA, --toB);
+    if (fromA === toA || fromB === toB) continue;
+    const [x, y] = between(a, b, [fromA, toA, fromB, toB], furthest);
+    parts.push([fromA, x, fromB, y], [x, toA, y, toB]);
+  }
+}
+
+// between is a place on the way through a part, other than its ends, of which the first and last lines differ. A diagonal
+// is where x - y is the same; each of those that can be reached by so many steps has the place furthest along it.
+function between(a, b, [fromA, toA, fromB, toB], [forward, backward]) {
+  const [least, most] = [fromA - toB, toA - fromB];
+  const [start, end] = [fromA - fromB, toA - toB];
+  const odd = (start - end) % 2 !== 0;
+  const base = b.length + 1; // a diagonal's place in the lists
+  let [minF, maxF, minB, maxB] = [start, start, end, end];
+  forward[base + start] = fromA;
+  backward[base + end] = toA;
+  for (let step = 1; ; step++) {
+    if (minF > least) forward[base + --minF - 1] = -1; else minF++;
+    if (maxF < most) forward[base + ++maxF + 1] = -1; else maxF--;
+    for (let k = maxF; k >= minF; k -= 2) {
+      let x = Math.max(forward[base + k - 1] + 1, forward[base + k + 1]);
+      while (x < toA && x - k < toB && a[x] === b[x - k]) x++;
+      forward[base + k] = x;
+      if (odd && k >= minB && k <= maxB && x >= backward[base + k]) return [x, x - k];
+    }
+    if (minB > least) backward[base + --minB - 1] = toA + 1; else minB++;
+    if (maxB < most) backward[base + ++maxB + 1] = toA + 1; else maxB--;
+    for (let k = maxB; k >= minB; k -= 2) {
+      let x = Math.min(backward[base + k - 1], backward[base + k + 1] - 1);
+      while (x > fromA && x - k > fromB && a[x - 1] === b[x - k - 1]) x--;
+      backward[base + k] = x;
+      if (!odd && k >= minF && k <= maxF && x <= forward[base + k]) return [x, x - k];
+    }
+    if (step >= MOST_STEPS) return furthestOf(forward, base, minF, maxF, toA, toB);
+  }
+}
+
+function furthestOf(forward, base, min, max, toA, toB) {
+  let best = [-1, -1];
+  for (let k = max; k >= min; k -= 2) {
+    const x = Math.min(forward[base + k], toA, toB + k);
+    if (2 * x - k > best[0] + best[1]) best = [x, x - k];
+  }
+  return best;
 }
 
 const AROUND = 3; // lines that are shown around a change

@@ -7,17 +7,34 @@ import { lineText, yamlLines } from './yaml.js';
 
 const MOST = 3000; // lines that are drawn
 
+// What changes with every change, by itself.
+const NOISE = [['metadata', 'resourceVersion'], ['metadata', 'generation'], ['status', 'observedGeneration']];
+
 /** diffList shows how to come from one version to the next. */
 export function diffList(previous, current) {
-  const [before, after] = [previous, current].map((version) => yamlLines(version).map(lineText));
+  const left = NOISE.filter((path) => JSON.stringify(at(previous, path)) !== JSON.stringify(at(current, path))).map((path) => path.join('.'));
+  const [before, after] = [previous, current].map((version) => yamlLines(NOISE.reduce(without, version)).map(lineText));
   const changes = diff(before, after);
   const [added, removed] = ['+', '-'].map((sign) => changes.filter((change) => change.sign === sign).length);
-  if (added + removed === 0) return h('p', { class: 'code-note' }, 'Both versions say the same.');
+  if (added + removed === 0) return h('p', { class: 'code-note' }, left.length ? `Both versions say the same, but for ${left.join(', ')}.` : 'Both versions say the same.');
   const parts = hunks(changes);
   return h('div', { class: 'diff' },
-    h('p', { class: 'code-note' }, h('span', { class: 'plus' }, `+ ${many(added, 'line')} added`), ' ', h('span', { class: 'minus' }, `− ${many(removed, 'line')} removed`)),
+    h('p', { class: 'code-note' }, h('span', { class: 'plus' }, `+ ${many(added, 'line')} added`), ' ', h('span', { class: 'minus' }, `− ${many(removed, 'line')} removed`), ' ',
+      left.length > 0 && h('span', { class: 'left-out' }, `Not shown: ${left.join(', ')}`)),
     h('div', { class: 'code', tabindex: '0', role: 'region', 'aria-label': 'Changes' },
       h('div', { class: 'diff-lines' }, parts.slice(0, MOST).map(line), parts.length > MOST && h('p', { class: 'skipped' }, `… and ${many(parts.length - MOST, 'line')} more`))));
+}
+
+function at(value, path) {
+  return path.reduce((inner, key) => inner?.[key], value);
+}
+
+// without is a value without what is at a path, and without what is empty then.
+function without(value, [key, ...rest]) {
+  if (value?.[key] === undefined) return value;
+  const { [key]: inner, ...others } = value;
+  const less = rest.length ? without(inner, rest) : undefined;
+  return less === undefined || (less !== inner && Object.keys(less).length === 0) ? others : { ...others, [key]: less };
 }
 
 function line({ sign, line: text, skipped }) {
