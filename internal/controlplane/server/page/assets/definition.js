@@ -124,7 +124,8 @@ export class ObjectPanel {
       return;
     }
     if (!this.#folded) {
-      this.#folded = new Folded();
+      const { kind, namespace, name } = this.#object.object;
+      this.#folded = new Folded([kind, namespace, name].filter(Boolean).join('-'));
       fill(panel, this.#folded.element);
     }
     this.#folded.show(yamlLines(current ?? null));

@@ -1,6 +1,7 @@
-// A definition as text that can be folded and searched.
+// A definition as text that can be folded, searched and taken along.
 
-import { h, icon, patch } from './dom.js';
+import { h, icon, later, patch } from './dom.js';
+import { copyText, saveText } from './take.js';
 import { clip, count, many, pieces } from './text.js';
 import { Windowed } from './windowed.js';
 import { lineText, linePaths } from './yaml.js';
@@ -10,9 +11,11 @@ const LONG = 2000; // of a longer line only the beginning is drawn, until it is 
 const MANY = 400; // a definition of more lines begins folded from FOLD_DEPTH on
 const FOLD_DEPTH = 6;
 const MOST_MATCHES = 9999;
+const TOLD = 4000; // how long it says that it was copied, in milliseconds
 
 /** Folded shows lines of YAML, and others after them: what is searched, folded and in sight stays. */
 export class Folded {
+  #name;
   #lines = [];
   #texts = [];
   #paths = []; // a line is known by its path in another version too
@@ -25,9 +28,13 @@ export class Folded {
   #list = h('div', { class: 'lines' });
   #scroller = h('div', { class: 'code', tabindex: '0', role: 'region', 'aria-label': 'Definition' }, this.#list);
   #found = h('span', { class: 'found', role: 'status' });
+  #taken = h('span', { class: 'taken', role: 'status' });
   #input = h('input', { type: 'search', id: 'find', placeholder: 'Search', autocomplete: 'off', spellcheck: 'false', 'aria-label': 'Search in the definition' });
+  #silent = later(TOLD, () => { this.#taken.textContent = ''; });
 
-  constructor() {
+  /** `name` is for the file that it can be saved as. */
+  constructor(name) {
+    this.#name = name;
     this.element = h('div', { class: 'folded' }, this.#tools(), this.#scroller);
     this.#list.addEventListener('click', (event) => this.#click(event));
     this.#list.addEventListener('focusin', ({ target }) => this.#windowed.keep(target.closest('.line').windowedKey));
@@ -37,7 +44,10 @@ export class Folded {
     });
   }
 
-  stop() { this.#windowed.stop(); }
+  stop() {
+    this.#windowed.stop();
+    this.#silent.cancel();
+  }
 
   /** show draws lines. */
   show(lines) {
@@ -67,7 +77,16 @@ export class Folded {
     return h('div', { class: 'code-tools', role: 'search' }, this.#input, this.#found,
       button('↑', 'Previous match', () => this.#step(-1)), button('↓', 'Next match', () => this.#step(1)),
       button('Fold', null, () => { this.#fold((line) => line.indent > 0); this.#refresh(); }),
-      button('Unfold', null, () => { this.#folded.clear(); this.#refresh(); }));
+      button('Unfold', null, () => { this.#folded.clear(); this.#refresh(); }),
+      button('Copy', 'Copy the YAML', async () => this.#tell(await copyText(this.#yaml()) ? 'Copied' : 'The browser does not allow copying')),
+      button('Download', 'Download the YAML', () => saveText(`${this.#name}.yaml`, this.#yaml())), this.#taken);
+  }
+
+  #yaml() { return this.#texts.map((text) => `${text}\n`).join(''); }
+
+  #tell(text) {
+    this.#taken.textContent = text;
+    this.#silent();
   }
 
   #fold(which) {

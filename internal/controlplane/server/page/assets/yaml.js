@@ -6,8 +6,11 @@ const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'data', 'status'];
 const FIRST = ['name', 'namespace'];
 
 // What YAML 1.1 or 1.2 would read as something else than the text it is.
-const AMBIGUOUS = /^(?:true|false|null|yes|no|on|off|y|n|~|-?\.(?:inf|nan)|[-+]?[\d._]+(?:e[-+]?\d+)?|0[xo][\da-f]+|\d[\d:_-]*(?:t.*)?)$/i;
+const AMBIGUOUS = /^(?:true|false|null|yes|no|on|off|y|n|~|-?\.(?:inf|nan)|[-+]?[\d._]+(?:e[-+]?\d+)?|0[xob][\da-f_]+|\d[\d:_-]*(?:[t ].*)?)$/i;
 const PLAIN = /^[A-Za-z0-9_/.$(][A-Za-z0-9_/.$()@%+=, ;:*<>~-]*$/;
+
+// What YAML does not allow as it is: such a text needs quotes although it has several lines.
+const UNFIT = /[^\P{Cc}\t\n]|[\u2028\u2029\ufeff]/u;
 
 /**
  * yamlLines writes a value as lines: {indent, marker, key, text, kind, end}. `marker` is "- " where an item of a list
@@ -63,13 +66,13 @@ function object(lines, indent, marker, value, first = FIRST) {
 }
 
 function entry(lines, indent, marker, key, value) {
-  const name = PLAIN.test(key) && !key.includes(': ') && !AMBIGUOUS.test(key) ? key : JSON.stringify(key);
+  const name = word(key);
   const inner = indent + marker.length;
   if (isObject(value) && Object.keys(value).length) {
     open(lines, { indent, marker, key: name, text: '' }, () => object(lines, inner + 2, '', value));
   } else if (Array.isArray(value) && value.length) {
     open(lines, { indent, marker, key: name, text: '' }, () => value.forEach((item) => listItem(lines, inner, item)));
-  } else if (typeof value === 'string' && value.includes('\n')) {
+  } else if (isBlock(value)) {
     block(lines, { indent, marker, key: name }, inner + 2, value);
   } else lines.push({ indent, marker, key: name, ...scalar(value) });
 }
@@ -78,7 +81,7 @@ function listItem(lines, indent, value) {
   if (isObject(value) && Object.keys(value).length) object(lines, indent, '- ', value);
   else if (Array.isArray(value) && value.length) {
     open(lines, { indent, marker: '- ', key: '', text: '' }, () => value.forEach((item) => listItem(lines, indent + 2, item)));
-  } else if (typeof value === 'string' && value.includes('\n')) block(lines, { indent, marker: '- ', key: '' }, indent + 2, value);
+  } else if (isBlock(value)) block(lines, { indent, marker: '- ', key: '' }, indent + 2, value);
   else lines.push({ indent, marker: '- ', key: '', ...scalar(value) });
 }
 
@@ -89,10 +92,15 @@ function open(lines, line, children) {
   opened.end = lines.length;
 }
 
+function isBlock(value) {
+  return typeof value === 'string' && value.includes('\n') && !UNFIT.test(value) && /[^\n]/.test(value);
+}
+
 function block(lines, line, indent, value) {
-  const keep = value.endsWith('\n') ? '|' : '|-';
-  const all = (value.endsWith('\n') ? value.slice(0, -1) : value).split('\n');
-  open(lines, { ...line, text: keep }, () => {
+  const end = /\n*$/.exec(value)[0].length;
+  const all = (end ? value.slice(0, -1) : value).split('\n');
+  const indented = /^\n*[ \t]/.test(value) ? '2' : ''; // else its own indent would count
+  open(lines, { ...line, text: `|${indented}${['-', ''][end] ?? '+'}` }, () => {
     for (const text of all) lines.push({ indent: text ? indent : 0, marker: '', key: '', text, kind: 'block' });
   });
 }
@@ -102,6 +110,11 @@ function scalar(value) {
   if (typeof value === 'number' || value instanceof RawNumber) return { text: String(value), kind: 'number' };
   if (typeof value === 'boolean') return { text: String(value), kind: 'boolean' };
   if (typeof value === 'object') return { text: Array.isArray(value) ? '[]' : '{}', kind: 'null' };
-  const unquoted = PLAIN.test(value) && !AMBIGUOUS.test(value) && !/: |:$| $/.test(value);
-  return { text: unquoted ? value : JSON.stringify(value), kind: 'string' };
+  return { text: word(value), kind: 'string' };
+}
+
+// word writes a text as it is if that says the same, else in quotes.
+function word(text) {
+  if (PLAIN.test(text) && !AMBIGUOUS.test(text) && !/: |:$| $/.test(text)) return text;
+  return JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
