@@ -58,6 +58,18 @@ func TestWorkloadOpenedInAnOutage(t *testing.T) {
 	until(t, tab, workloadShown+" && document.querySelectorAll('.node').length > 5 && !document.querySelector('.state')")
 }
 
+func TestDefinitionThatFails(t *testing.T) {
+	api, instances := startAPI(t, never, Sample(time.Now()))
+	between := newBetween(t, api)
+	tab := openTab(t)
+	tab.Ignore(isNetworkError)
+	between.answer(failing("/objects/"))
+	visit(t, tab, between.URL+pathOf(instances[Checkout]), workloadShown)
+	until(t, tab, "document.querySelector('.object .code-note').innerText.startsWith('It was told to fail. Trying again.')")
+	between.answer(nil)
+	until(t, tab, "document.querySelectorAll('.object .line').length > 10 && !document.querySelector('.object > div > .code-note')")
+}
+
 // A workload that cannot be read anew is shown as old, though the connection is live.
 func TestWorkloadThatIsNotReadAnew(t *testing.T) {
 	now := time.Now()

@@ -4,9 +4,10 @@ import { announce, fill, h, later, unseen } from './dom.js';
 import { addressOf, filtering, order, predicate, readFilters } from './filters.js';
 import { Chips } from './chips.js';
 import { Grid } from './grid.js';
+import { inWords } from './retry.js';
 import { go, reload } from './router.js';
 import { problemState, skeleton, state } from './states.js';
-import { count, many, plain } from './text.js';
+import { count, many } from './text.js';
 
 /** Board is the view at /. It keeps its place while a workload is looked at. */
 export class Board {
@@ -157,7 +158,7 @@ export class Board {
     let text = '';
     if (problem) {
       const these = rows.size < total ? `${count(rows.size)} of ${count(total)} workloads are loaded, and counted here` : 'These workloads may have changed';
-      text = `${these}: ${plain(problem.message)}${loading ? ' Trying again.' : ''}`;
+      text = `${these}: ${inWords(problem)}`;
     } else if (beyond) {
       text = `Only the worst ${count(rows.size)} are shown and counted here; ${count(beyond)} more are in the API.`;
     } else if (loading && rows.size < total) {

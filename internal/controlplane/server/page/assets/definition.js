@@ -5,6 +5,7 @@ import { fill, h, patch } from './dom.js';
 import { diffList } from './difflist.js';
 import { Folded } from './folded.js';
 import { objectKey } from './objects.js';
+import { askAgain, inWords, untilAnswered } from './retry.js';
 import { retryButton, skeleton } from './states.js';
 import { badge } from './status.js';
 import { long, said } from './text.js';
@@ -88,7 +89,8 @@ export class ObjectPanel {
     if (of.loading) return;
     of.loading = true;
     try {
-      const definition = await get(of.path, {}, { signal: of.stop.signal, reviver: exact });
+      const { signal } = of.stop;
+      const definition = await untilAnswered(() => get(of.path, {}, { signal, reviver: exact }), { signal, failed: (problem) => { of.problem = problem; this.#draw(); } });
       if (definition.version !== of.definition?.version) of.definition = definition;
       of.problem = null;
     } catch (problem) {
@@ -139,7 +141,7 @@ export class ObjectPanel {
     if (problem?.kind === 'missing') return note('No definition is kept of this object any more.');
     if (problem) {
       return h('div', { class: 'code-note', role: 'status' },
-        h('p', {}, definition && 'This may not be the newest version. ', said(problem.message)), retryButton(() => this.#load(this.#of)));
+        h('p', {}, definition && 'This may not be the newest version. ', inWords(problem)), retryButton(() => { askAgain(); this.#load(this.#of); }));
     }
     return definition ? null : skeleton(8, 'Loading the definition');
   }

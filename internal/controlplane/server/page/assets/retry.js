@@ -1,5 +1,7 @@
 // Questions that are asked until they are answered.
 
+import { plain } from './text.js';
+
 const FIRST = 1000; // the first pause, in milliseconds; each is twice as long as the one before
 const LONGEST = 30_000;
 
@@ -8,6 +10,11 @@ let waiting = new Set(); // what ends each pause that is under way
 /** passes is true of a problem that goes away without anybody's doing here: one that it helps to wait for. */
 export function passes(problem) {
   return problem.kind === 'unreachable' || problem.kind === 'busy' || (problem.kind === 'broken' && (problem.status === 0 || problem.status >= 500));
+}
+
+/** inWords says what a problem is, and whether it is waited for. */
+export function inWords(problem) {
+  return `${plain(problem.message)}${passes(problem) ? ' Trying again.' : ''}`;
 }
 
 /**

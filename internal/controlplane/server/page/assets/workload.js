@@ -7,7 +7,7 @@ import { EventList } from './eventlist.js';
 import { EventFilter } from './eventfilter.js';
 import { Events, changeOf } from './events.js';
 import { objectKey } from './objects.js';
-import { askAgain, passes, untilAnswered } from './retry.js';
+import { askAgain, inWords, passes, untilAnswered } from './retry.js';
 import { go, reload } from './router.js';
 import { problemState, skeleton } from './states.js';
 import { keyOf, known, rank } from './status.js';
@@ -135,7 +135,7 @@ export class WorkloadPage {
     const shown = this.#shown;
     if (shown.detail && !shown.failed && passes(problem)) {
       shown.note.hidden = false;
-      shown.note.textContent = `This is of ${clock(shown.at, { seconds: true })}. How it is by now could not be read: ${plain(problem.message)} Trying again.`;
+      shown.note.textContent = `This is of ${clock(shown.at, { seconds: true })}. How it is by now could not be read: ${inWords(problem)}`;
       return;
     }
     shown.failed = true;
@@ -219,9 +219,8 @@ export class WorkloadPage {
 
 // missing says which Events are not among those that are shown; empty if none is missing.
 function missing({ items, complete, cut, newerProblem, olderProblem }) {
-  const why = (problem) => `${plain(problem.message)}${passes(problem) ? ' Trying again.' : ''}`;
-  if (olderProblem) return items.length ? `Older Events than these ${count(items.length)} could not be read: ${why(olderProblem)}` : `The Events could not be read: ${why(olderProblem)}`;
-  if (newerProblem) return `What happened since could not be read: ${why(newerProblem)}`;
+  if (olderProblem) return `${items.length ? `Older Events than these ${count(items.length)}` : 'The Events'} could not be read: ${inWords(olderProblem)}`;
+  if (newerProblem) return `What happened since could not be read: ${inWords(newerProblem)}`;
   if (cut) return `These are the newest ${count(items.length)} Events; the API has older ones.`;
   return complete && !items.length ? 'No Event has been reported yet.' : '';
 }
