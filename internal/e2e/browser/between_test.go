@@ -20,13 +20,28 @@ type between struct {
 
 func newBetween(t *testing.T, api *API) *between {
 	t.Helper()
+	b := unstartedBetween(t, api)
+	b.Start()
+	return b
+}
+
+// newBetweenTLS is one that browsers find at https, where they may have a session.
+func newBetweenTLS(t *testing.T, api *API) *between {
+	t.Helper()
+	b := unstartedBetween(t, api)
+	b.StartTLS()
+	return b
+}
+
+func unstartedBetween(t *testing.T, api *API) *between {
+	t.Helper()
 	target, err := url.Parse(api.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &between{}
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
-	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	b.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if code := b.codeFor(req.URL.RequestURI()); code != 0 {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(code)

@@ -6,7 +6,7 @@ import { clock, lasting } from './time.js';
 
 const PATIENCE = 1500; // a connection that heals within it is not worth a banner, in milliseconds
 
-const WORDS = { connecting: 'Connecting', live: 'Live', lost: 'Not live', paused: 'Paused', refused: 'Signed out' };
+const WORDS = { connecting: 'Connecting', live: 'Live', lost: 'Not live', paused: 'Paused', refused: 'No access' };
 
 /** watchConnection shows the state of what is live, for as long as the page is open. */
 export function watchConnection(live) {
@@ -18,7 +18,7 @@ export function watchConnection(live) {
   const draw = () => {
     const since = live.heardAt ? `What you see is of ${clock(live.heardAt, { seconds: true })}, ${lasting((Date.now() - live.heardAt) / 1000)} ago.` : 'Nothing has been heard yet.';
     if (live.state === 'refused') {
-      fill(banner, h('span', {}, h('b', {}, 'You are signed out. '), since), loginLink());
+      fill(banner, h('span', {}, h('b', {}, live.signedOut ? 'You are signed out. ' : 'You may not see this. '), since), loginLink());
     } else {
       const wait = live.retryAt ? Math.ceil((live.retryAt - Date.now()) / 1000) : 0;
       const next = wait > 0 ? ` Trying again in ${wait} s.` : ' Trying now.';
@@ -32,7 +32,7 @@ export function watchConnection(live) {
 
   live.addEventListener('state', () => {
     pill.dataset.state = live.state;
-    pill.querySelector('.word').textContent = WORDS[live.state];
+    pill.querySelector('.word').textContent = live.signedOut ? 'Signed out' : WORDS[live.state];
     if (live.state === 'live' || live.state === 'paused') {
       if (!banner.hidden) announce('Connected again');
       clearInterval(timer);

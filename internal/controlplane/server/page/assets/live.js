@@ -56,11 +56,15 @@ export class Live extends EventTarget {
     }
     addEventListener('online', () => this.retry());
     document.addEventListener('visibilitychange', () => this.#seen());
+    addEventListener('focus', () => this.#seen());
     // A browser may keep a page that was left, with its connection, for the back button.
     addEventListener('pagehide', () => this.#letGo());
     addEventListener('pageshow', () => { if (this.state === 'paused') this.retry(); });
     this.#run();
   }
+
+  /** signedOut is true if it is refused because there is no session. */
+  get signedOut() { return this.state === 'refused' && this.problem?.kind === 'signedOut'; }
 
   #moved = false; // to another path: there is nothing to wait for
 
@@ -137,7 +141,7 @@ export class Live extends EventTarget {
   #seen() {
     clearTimeout(this.#hiding);
     if (document.hidden) this.#hiding = setTimeout(() => this.#letGo(), HIDDEN);
-    else if (this.state === 'paused' || this.state === 'lost') this.retry();
+    else if (this.state !== 'live' && this.state !== 'connecting') this.retry(); // refused too: one may have signed in elsewhere
   }
 
   #letGo() {

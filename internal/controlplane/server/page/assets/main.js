@@ -37,9 +37,16 @@ function seen(of) {
   };
 }
 
+function sayTheme() {
+  const label = `Colours: ${{ system: 'as the system has them', light: 'light', dark: 'dark' }[globalThis.theme.now]}`;
+  const button = document.getElementById('theme');
+  button.setAttribute('aria-label', label);
+  button.title = label;
+}
+
 function nextTheme() {
-  const now = globalThis.theme.next();
-  document.getElementById('theme').setAttribute('aria-label', `Colours: ${{ system: 'as the system has them', light: 'light', dark: 'dark' }[now]}`);
+  globalThis.theme.next();
+  sayTheme();
 }
 
 function showKeys() {
@@ -50,7 +57,7 @@ function showKeys() {
 // Where there is TLS there may be a session; its cookie is not for scripts to see. The form is sent by fetch, since a page
 // without referrer would send it without its origin too, which the server asks for.
 const leave = document.getElementById('leave');
-leave.hidden = location.protocol !== 'https:';
+live.addEventListener('state', () => { leave.hidden = location.protocol !== 'https:' || live.signedOut; });
 leave.addEventListener('submit', async (event) => {
   event.preventDefault();
   await fetch('/logout', { method: 'POST' }).catch(() => {}); // if it failed, the log-in page shows that one is still in
@@ -61,6 +68,7 @@ document.getElementById('theme').addEventListener('click', nextTheme);
 document.getElementById('help').addEventListener('click', showKeys);
 addEventListener('online', askAgain);
 listenForKeys({ '/': () => view?.search?.(), '?': showKeys, t: nextTheme, b: () => go('/') });
+sayTheme();
 watchConnection(live);
 route([
   [/^\/$/, seen(board)],

@@ -31,7 +31,6 @@
       const theme = order[(order.indexOf(this.now) + 1) % order.length];
       apply(theme);
       store(theme === 'system' ? null : theme);
-      return theme;
     },
   };
 })();
