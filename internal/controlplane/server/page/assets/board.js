@@ -1,9 +1,10 @@
 // The board: every workload, worst first.
 
 import { announce, fill, h, later, unseen } from './dom.js';
-import { addressOf, filtering, order, predicate, readFilters } from './filters.js';
+import { addressOf, filtering, order, predicate, readFilters, unfiltered } from './filters.js';
 import { Chips } from './chips.js';
 import { Grid } from './grid.js';
+import { boardIsAt } from './home.js';
 import { inWords } from './retry.js';
 import { go, reload } from './router.js';
 import { problemState, skeleton, state } from './states.js';
@@ -28,7 +29,7 @@ export class Board {
   show(main, match, params) {
     document.title = 'Workloads';
     this.#live.watchAll();
-    this.#filters = readFilters(params);
+    this.#read(params);
     this.#parts = this.#build(main);
     this.#putFilters();
     this.#stop = new AbortController();
@@ -49,8 +50,13 @@ export class Board {
     this.#stop.abort();
   }
 
-  update(params) {
+  #read(params) {
     this.#filters = readFilters(params);
+    boardIsAt(addressOf(this.#filters));
+  }
+
+  update(params) {
+    this.#read(params);
     this.#putFilters();
     this.#draw(new Set());
   }
@@ -58,6 +64,11 @@ export class Board {
   /** search puts the cursor where a search is typed. */
   search() {
     this.#parts?.text.select();
+  }
+
+  /** focus goes to the rows. */
+  focus() {
+    this.#parts?.grid.focus();
   }
 
   #build(main) {
@@ -87,27 +98,32 @@ export class Board {
       this.#draw(new Set());
       this.#write();
     };
+    // What was typed is in the address before one goes on.
+    const settle = () => { this.#write.cancel(); if (this.#parts) go(addressOf(this.#filters), { replace: true }); };
     const text = h('input', {
       type: 'search', id: 'text', placeholder: 'Name, cause, reason …', autocomplete: 'off', spellcheck: 'false', 'aria-keyshortcuts': '/',
     });
     const cluster = h('input', { type: 'search', id: 'cluster', placeholder: 'Any cluster', list: 'clusters', autocomplete: 'off', spellcheck: 'false' });
     const type = h('select', { id: 'type' },
       h('option', { value: '' }, 'Any type'), h('option', { value: 'WorkloadInstance' }, 'Workload'), h('option', { value: 'HelmWorkloadInstance' }, 'Helm workload'));
-    text.addEventListener('input', edit('text', text));
-    cluster.addEventListener('input', edit('cluster', cluster));
+    for (const [name, input] of [['text', text], ['cluster', cluster]]) {
+      input.addEventListener('input', edit(name, input));
+      input.addEventListener('change', settle);
+    }
     type.addEventListener('change', () => go(addressOf({ ...this.#filters, type: type.value })));
     text.addEventListener('keydown', (event) => {
       if (event.key !== 'ArrowDown' && event.key !== 'Enter') return;
       event.preventDefault();
       this.#parts.grid.focus();
     });
-    const clear = h('button', { type: 'button', class: 'link', hidden: true, onclick: () => go('/') }, 'Clear filters');
+    const clear = h('button', { type: 'button', class: 'link', hidden: true, onclick: () => this.#clear() }, 'Clear filters');
     return { text, cluster, type, clear, clusters: h('datalist', { id: 'clusters' }) };
   }
 
   #putFilters() {
     const { text, cluster, type, clear } = this.#parts;
-    for (const [input, value] of [[text, this.#filters.text], [cluster, this.#filters.cluster], [type, this.#filters.type]]) {
+    const filters = this.#filters;
+    for (const [input, value] of [[text, filters.text], [cluster, filters.cluster], [type, filters.type]]) {
       if (input.value.trim() !== value) input.value = value;
     }
     clear.hidden = !filtering(this.#filters);
@@ -117,6 +133,12 @@ export class Board {
     const statuses = new Set(this.#filters.statuses);
     if (!statuses.delete(status)) statuses.add(status);
     go(addressOf({ ...this.#filters, statuses }));
+  }
+
+  // The button goes, so its focus has to go somewhere. On a phone the search would bring up the keys.
+  #clear() {
+    go(unfiltered(this.#filters));
+    this.focus();
   }
 
   #sort(column) {

@@ -29,6 +29,11 @@ export function addressOf({ statuses, cluster, type, text, sort, reverse }) {
   return params.size ? `/?${params}` : '/';
 }
 
+/** unfiltered is the board with all rows, in the same order. */
+export function unfiltered({ sort, reverse }) {
+  return addressOf({ ...readFilters(new URLSearchParams()), sort, reverse });
+}
+
 /** filtering is true if rows may be left out. */
 export function filtering({ statuses, cluster, type, text }) {
   return statuses.size > 0 || cluster !== '' || type !== '' || text !== '';

@@ -3,6 +3,7 @@
 import { watchConnection } from './banner.js';
 import { Board } from './board.js';
 import { fill } from './dom.js';
+import { boardAddress, boardIsAt } from './home.js';
 import { listenForKeys } from './keys.js';
 import { Live } from './live.js';
 import { askAgain } from './retry.js';
@@ -49,6 +50,11 @@ function nextTheme() {
   sayTheme();
 }
 
+function showBoard() {
+  if (view === board) board.focus();
+  else go(boardAddress());
+}
+
 function showKeys() {
   const dialog = document.getElementById('keys');
   if (!dialog.open) dialog.showModal();
@@ -67,8 +73,9 @@ leave.addEventListener('submit', async (event) => {
 document.getElementById('theme').addEventListener('click', nextTheme);
 document.getElementById('help').addEventListener('click', showKeys);
 addEventListener('online', askAgain);
-listenForKeys({ '/': () => view?.search?.(), '?': showKeys, t: nextTheme, b: () => go('/') });
+listenForKeys({ '/': () => view?.search?.(), '?': showKeys, t: nextTheme, b: showBoard });
 sayTheme();
+boardIsAt(boardAddress());
 watchConnection(live);
 route([
   [/^\/$/, seen(board)],

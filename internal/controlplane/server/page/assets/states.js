@@ -1,6 +1,7 @@
 // What is shown where there is nothing else to show: each state says what is, and what to do.
 
 import { h, s } from './dom.js';
+import { boardAddress } from './home.js';
 import { passes } from './retry.js';
 import { said } from './text.js';
 
@@ -26,7 +27,7 @@ export function loginLink() {
 
 /** boardLink leads back. */
 export function boardLink() {
-  return h('a', { class: 'button', href: '/' }, 'All workloads');
+  return h('a', { class: 'button', href: boardAddress() }, 'All workloads');
 }
 
 /** problemState shows why there is no answer. */

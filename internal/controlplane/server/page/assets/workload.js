@@ -6,6 +6,7 @@ import { ObjectPanel, TABS } from './definition.js';
 import { EventList } from './eventlist.js';
 import { EventFilter } from './eventfilter.js';
 import { Events, changeOf } from './events.js';
+import { boardAddress } from './home.js';
 import { objectKey } from './objects.js';
 import { askAgain, inWords, passes, untilAnswered } from './retry.js';
 import { go, reload } from './router.js';
@@ -121,7 +122,7 @@ export class WorkloadPage {
     if (first) this.#build();
     shown.note.hidden = true;
     document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
-    patch(document.getElementById('crumbs'), h('a', { href: '/' }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, said(detail.workload.name)));
+    patch(document.getElementById('crumbs'), h('a', { href: boardAddress() }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, said(detail.workload.name)));
     patch(shown.top, verdict(detail.workload));
     if (before && before !== detail.workload.status) announce(`The workload is ${known(detail.workload.status)}`);
     this.#drawObjects();
