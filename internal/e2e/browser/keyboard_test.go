@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,8 +9,30 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// rowFocused is that a row of the board has the focus.
-const rowFocused = "document.activeElement.matches('.grid-list .open')"
+// Conditions of the board's rows.
+const (
+	// reachable is that one row takes the focus by Tab, and that it is in sight.
+	reachable = `(() => {
+		const stops = [...document.querySelectorAll('.grid-list .open[tabindex="0"]')];
+		const grid = document.querySelector('.grid').getBoundingClientRect();
+		const row = stops[0].closest('.row').getBoundingClientRect();
+		return stops.length === 1 && row.top >= grid.top && row.bottom <= grid.bottom;
+	})()`
+	rowFocused = "document.activeElement.matches('.grid-list .open')"
+	scrolled   = "document.querySelector('.grid').scrollTop"
+)
+
+// focusedRow is the condition that the row with this index has the focus, and is in sight.
+func focusedRow(index int) string {
+	return fmt.Sprintf(`document.activeElement.closest('.row')?.getAttribute('aria-rowindex') === '%d' && `, index) + reachable
+}
+
+// wheel scrolls the rows as a mouse does, without a click, and waits until it shows.
+func wheel(t *testing.T, tab *Tab, top int) {
+	t.Helper()
+	eval[bool](t, tab, fmt.Sprintf("(document.querySelector('.grid').scrollTop = %d) >= 0", top))
+	until(t, tab, fmt.Sprintf("[...document.querySelectorAll('.grid-list .row')].some((r) => r.style.transform === 'translateY(%dpx)')", top))
+}
 
 func goBack(t *testing.T, tab *Tab, condition string) {
 	t.Helper()
@@ -17,6 +40,56 @@ func goBack(t *testing.T, tab *Tab, condition string) {
 		t.Fatal(err)
 	}
 	until(t, tab, condition)
+}
+
+// However it is scrolled, and wherever one comes from, Tab leads to a row that is in sight.
+func TestRowsStayReachableByKeyboard(t *testing.T) {
+	estate := Many(300, time.Now())
+	api, instances := startAPI(t, never, estate)
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/?sort=name", boardShown)
+	until(t, tab, rowCount+" === 300 && "+reachable)
+	const rowHeight, place = 44, 200
+
+	wheel(t, tab, place*rowHeight)
+	until(t, tab, reachable)
+	eval[bool](t, tab, "document.querySelector('.cell-delay .sort').focus() ?? true")
+	press(t, tab, kb.Tab)
+	until(t, tab, focusedRow(place+2))
+	press(t, tab, kb.ArrowDown)
+	until(t, tab, focusedRow(place+3))
+
+	// What has the focus keeps it while rows come and go around it.
+	wheel(t, tab, (place+1)*rowHeight)
+	until(t, tab, focusedRow(place+3))
+	wheel(t, tab, 0)
+	until(t, tab, rowFocused)
+	press(t, tab, kb.ArrowDown)
+	until(t, tab, focusedRow(place+4))
+
+	before := eval[float64](t, tab, scrolled)
+	name := eval[string](t, tab, "document.activeElement.innerText")
+	press(t, tab, kb.Enter)
+	until(t, tab, workloadShown)
+	goBack(t, tab, boardShown)
+	until(t, tab, focusedRow(place+4)+" && document.activeElement.innerText === "+quote(name))
+	if after := eval[float64](t, tab, scrolled); after != before {
+		t.Errorf("after Back the rows are scrolled to %g, expected as they were left: %g", after, before)
+	}
+
+	// Back from where the mouse led: without a row that was opened there is still one to reach.
+	click(t, tab, fmt.Sprintf(`.row[aria-rowindex="%d"] .open`, place+1))
+	until(t, tab, workloadShown)
+	press(t, tab, "b")
+	until(t, tab, boardShown+" && "+focusedRow(place+1))
+
+	// A row that goes away leaves the focus to the one that takes its place.
+	visit(t, tab, api.URL+"/?status=Down", boardShown)
+	press(t, tab, "b")
+	until(t, tab, focusedRow(2))
+	first := eval[string](t, tab, "document.activeElement.innerText")
+	say(t, api, estate.Clusters[0].Agent, instances[first], status("Healthy", "", "", time.Now(), 0))
+	until(t, tab, focusedRow(2)+" && document.activeElement.innerText !== "+quote(first))
 }
 
 // Everything that leads back to the board leads to the board as it was left.

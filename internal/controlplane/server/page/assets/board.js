@@ -16,7 +16,7 @@ export class Board {
   #live;
   #filters;
   #parts = null;
-  #scrolled = 0;
+  #left = null; // how it was left: {address, top, scrolled, focused}
   #stop = null;
   #announceCount = later(1000, () => announce(`${many(this.#parts?.grid.size ?? 0, 'workload')} shown`));
   #write = later(250, () => go(addressOf(this.#filters), { replace: true }));
@@ -38,14 +38,23 @@ export class Board {
     const timer = setInterval(() => this.#parts.grid.tick(), 5000);
     signal.addEventListener('abort', () => clearInterval(timer));
     this.#draw(new Set());
-    this.#parts.grid.scrollTo(this.#scrolled);
+    this.#return();
+  }
+
+  // As it was left: in its place, with the focus on the row that led away.
+  #return() {
+    if (this.#left?.address !== addressOf(this.#filters)) return;
+    scrollTo(0, this.#left.top);
+    this.#parts.grid.scrollTo(this.#left.scrolled);
+    if (this.#left.focused !== null) this.#parts.grid.focus(this.#left.focused);
   }
 
   leave() {
     this.#write.cancel();
     this.#announceCount.cancel();
-    this.#scrolled = this.#parts.grid.scrolled;
-    this.#parts.grid.stop();
+    const { grid } = this.#parts;
+    this.#left = { address: addressOf(this.#filters), top: scrollY, scrolled: grid.scrolled, focused: grid.focused };
+    grid.stop();
     this.#parts = null;
     this.#stop.abort();
   }

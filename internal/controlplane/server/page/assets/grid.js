@@ -19,7 +19,7 @@ export class Grid {
   #windowed;
   #scroller;
   #none = h('p', { class: 'none', hidden: true }, 'No workload matches these filters.');
-  #active = 0;
+  #active = 0; // the row that had the focus last
   #changed = new Set();
 
   constructor({ sort }) {
@@ -28,11 +28,13 @@ export class Grid {
       h('div', { class: 'grid-head', role: 'rowgroup' }, h('div', { class: 'row', role: 'row', 'aria-rowindex': '1' }, headings)),
       this.#list);
     this.element = h('div', { class: 'grid-frame' }, this.#scroller, this.#none);
-    this.#list.addEventListener('focusin', ({ target }) => this.#focused(target.closest('.row')));
+    this.#list.addEventListener('focusin', ({ target }) => this.#took(target.closest('.row')));
+    // Not every browser gives the focus to a link that is clicked.
+    this.#list.addEventListener('click', ({ target }) => target.closest('.open')?.focus({ preventScroll: true }));
     this.#list.addEventListener('animationend', ({ target }) => target.classList.remove('changed'));
     this.#windowed = new Windowed({
       scroller: this.#scroller, list: this.#list, key: keyOf, height: () => this.#height(),
-      make: makeRow, fill: (row, item, index) => this.#fill(row, item, index),
+      make: makeRow, fill: (row, item, index) => this.#fill(row, item, index), drawn: () => this.#putStop(),
     });
   }
 
@@ -42,6 +44,11 @@ export class Grid {
 
   scrollTo(top) { this.#scroller.scrollTop = top; }
 
+  /** focused is the key of the row that has the focus; null if none has. */
+  get focused() {
+    return this.#hasFocus() ? keyOf(this.#windowed.items[this.#active]) : null;
+  }
+
   /** tick brings the times up to date. */
   tick() { this.#windowed.draw(); }
 
@@ -49,7 +56,7 @@ export class Grid {
 
   /** show draws rows that are sorted already; `changed` has the keys of those that have just changed. */
   show(rows, { sort, reverse }, changed) {
-    const active = this.#windowed.items[this.#active];
+    const focused = this.focused;
     this.#changed = changed;
     for (const [column, heading] of this.#headings) {
       const sorted = column !== sort ? 'none' : (reverse ? 'descending' : 'ascending');
@@ -57,17 +64,18 @@ export class Grid {
     }
     this.#list.hidden = rows.length === 0;
     this.#scroller.setAttribute('aria-rowcount', String(rows.length + 1));
-    // Who has the focus on a row stays on it, wherever it goes.
-    const focused = active && this.#list.contains(document.activeElement);
-    this.#active = focused ? Math.max(0, rows.findIndex((row) => keyOf(row) === keyOf(active))) : Math.min(this.#active, Math.max(0, rows.length - 1));
+    // Who has the focus on a row stays on it, wherever it goes; if it is gone, on the one in its place.
+    const at = focused === null ? -1 : rows.findIndex((row) => keyOf(row) === focused);
+    this.#active = at >= 0 ? at : Math.min(this.#active, Math.max(0, rows.length - 1));
     this.#none.hidden = rows.length > 0;
     this.#windowed.set(rows);
     this.#changed = new Set();
+    if (focused !== null && !this.#hasFocus()) this.#focusOn(this.#active);
   }
 
-  /** focus goes to the row that had it last. */
-  focus() {
-    this.#move(this.#active);
+  /** focus goes to a row, if there is one with this key; without a key, to the one that Tab leads to. */
+  focus(key) {
+    this.#move(key === undefined ? this.#stop() : this.#windowed.items.findIndex((item) => keyOf(item) === key));
   }
 
   #heading(column, name, sort) {
@@ -93,7 +101,7 @@ export class Grid {
 
   #fill(row, item, index) {
     const { parts } = row;
-    parts.link.tabIndex = index === this.#active ? 0 : -1;
+    row.index = index;
     row.setAttribute('aria-rowindex', String(index + 2));
     if (row.item !== item) {
       fillRow(row, item);
@@ -105,14 +113,26 @@ export class Grid {
     if (parts.since.textContent !== since) parts.since.textContent = since;
   }
 
-  #focused(row) {
-    const index = row ? Number(row.getAttribute('aria-rowindex')) - 2 : -1;
-    if (index < 0) return;
-    const before = this.#windowed.row(keyOf(this.#windowed.items[this.#active] ?? {}));
-    if (before) before.parts.link.tabIndex = -1;
-    this.#active = index;
-    row.parts.link.tabIndex = 0;
-    this.#windowed.keep(row.shows);
+  #hasFocus() { return this.#list.contains(document.activeElement); }
+
+  #took(row) {
+    this.#active = row.index;
+    this.#putStop();
+  }
+
+  // The row that Tab leads to: the one that has the focus or, in sight, had it; else the first one in sight.
+  #stop() {
+    const { items, sight: { first, end } } = this.#windowed;
+    if (this.#hasFocus() || (this.#active >= first && this.#active < end)) return this.#active;
+    return Math.min(first, items.length - 1);
+  }
+
+  #putStop() {
+    const stop = this.#stop();
+    for (const { index, parts: { link } } of this.#list.children) {
+      const tabIndex = index === stop ? 0 : -1;
+      if (link.tabIndex !== tabIndex) link.tabIndex = tabIndex;
+    }
   }
 
   #key(event) {
@@ -122,17 +142,18 @@ export class Grid {
     const step = steps[event.key];
     if (step === undefined) return;
     event.preventDefault();
-    this.#move(this.#active + step);
+    this.#move(Math.min(this.#windowed.items.length - 1, Math.max(0, this.#active + step)));
   }
 
   #move(index) {
-    const { items } = this.#windowed;
-    if (!items.length) return;
-    const to = Math.min(items.length - 1, Math.max(0, index));
-    const key = keyOf(items[to]);
-    this.#windowed.keep(key);
-    this.#windowed.reveal(to);
-    this.#windowed.row(key)?.parts.link.focus({ preventScroll: true });
+    if (index < 0) return;
+    this.#windowed.reveal(index);
+    this.#focusOn(index);
+  }
+
+  #focusOn(index) {
+    const item = this.#windowed.items[index];
+    if (item) this.#windowed.row(keyOf(item))?.parts.link.focus({ preventScroll: true });
   }
 }
 

@@ -1,5 +1,5 @@
-// Addresses and what is to be seen at them. A view has show(main, match, params) and leave(); it may have
-// update(params) for another query at the same address.
+// Addresses and what is to be seen at them. A view has show(main, match, params), which may give something the focus, and
+// leave(); it may have update(params) for another query at the same address.
 
 let routes = [];
 let shown = null; // {view, path}
@@ -62,8 +62,8 @@ function render() {
   const first = shown === null;
   shown?.view.leave?.();
   main.replaceChildren();
+  scrollTo(0, 0);
   shown = { view, path: location.pathname };
   view.show(main, match, params);
-  if (!first) main.focus({ preventScroll: true }); // where a screen reader goes on to read
-  scrollTo(0, 0);
+  if (!first && !main.contains(document.activeElement)) main.focus({ preventScroll: true }); // where a screen reader goes on to read
 }

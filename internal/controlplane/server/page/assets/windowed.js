@@ -6,14 +6,17 @@ const OVERSCAN = 5; // rows above and below what is in sight, so that scrolling 
  * Windowed draws items into a list.
  *
  * `scroller` scrolls and `list` is what it holds. `make` makes an empty row, and `fill` puts an item into one: a row is
- * used again for another item once its own is out of sight. `key` tells items apart. `height` is of a row, in pixels.
+ * used again for another item once its own is out of sight, unless it has the focus. `key` tells items apart. `height` is
+ * of a row, in pixels. `drawn` is called after each drawing.
  */
 export class Windowed {
   items = [];
 
+  /** sight is the items that were wholly in sight when it was drawn last: from `first` on, and before `end`. */
+  sight = { first: 0, end: 0 };
+
   #options;
   #rows = new Map(); // by key
-  #kept = null; // the key of a row that stays, for it has the focus
   #frame = 0;
   #sizes;
 
@@ -28,11 +31,6 @@ export class Windowed {
   set(items) {
     this.items = items;
     this.draw();
-  }
-
-  /** keep holds a row although it is out of sight. */
-  keep(key) {
-    this.#kept = key;
   }
 
   /** row is the element of an item, if it has one. */
@@ -74,14 +72,15 @@ export class Windowed {
 
   /** draw makes what is in sight true. */
   draw() {
-    const { scroller, list, height, key } = this.#options;
+    const { scroller, list, height, key, drawn } = this.#options;
     const rowHeight = height();
+    this.#look(rowHeight);
     list.style.height = `${this.items.length * rowHeight}px`;
     const first = Math.max(0, Math.floor(scroller.scrollTop / rowHeight) - OVERSCAN);
     const end = Math.min(this.items.length, Math.ceil((scroller.scrollTop + scroller.clientHeight) / rowHeight) + OVERSCAN);
 
     const wanted = [];
-    const kept = this.#kept === null ? -1 : this.#indexOfKept();
+    const kept = this.#focused();
     if (kept >= 0 && kept < first) wanted.push(kept);
     for (let i = first; i < end; i++) wanted.push(i);
     if (kept >= end) wanted.push(kept);
@@ -91,14 +90,22 @@ export class Windowed {
     for (const row of [...list.children]) {
       if (keys.has(row.windowedKey)) continue;
       this.#rows.delete(row.windowedKey);
+      row.remove();
       spare.push(row);
     }
     this.#place(wanted, rowHeight, spare);
-    for (const row of spare) row.remove();
+    drawn?.();
   }
 
-  // The elements stay in the order of the items: a screen reader reads them in the document's. The spare ones are used in
-  // the order that they are in, so that few have to move.
+  // What is below a heading that sticks is not in sight.
+  #look(rowHeight) {
+    const { scroller, list } = this.#options;
+    const top = scroller.scrollTop;
+    this.sight = { first: Math.ceil(top / rowHeight), end: Math.floor((top + scroller.clientHeight - list.offsetTop) / rowHeight) };
+  }
+
+  // The elements stay in the order of the items: a screen reader reads them in the document's. Those that stay in sight do
+  // not move among themselves, unless the items do: an element that moves loses the focus.
   #place(wanted, rowHeight, spare) {
     const { list, make, fill, key } = this.#options;
     let previous = null;
@@ -121,8 +128,10 @@ export class Windowed {
     }
   }
 
-  #indexOfKept() {
-    const { key } = this.#options;
-    return this.items.findIndex((item) => key(item) === this.#kept);
+  // The item whose row has the focus; -1 if none has.
+  #focused() {
+    const { list, key } = this.#options;
+    const row = list.contains(document.activeElement) && [...list.children].find((child) => child.contains(document.activeElement));
+    return row ? this.items.findIndex((item) => key(item) === row.windowedKey) : -1;
   }
 }
