@@ -173,3 +173,89 @@ func TestSignedInAgainElsewhere(t *testing.T) {
 	between.CloseClientConnections()
 	until(t, tab, "document.querySelector('#live').innerText === 'No access' && !document.querySelector('#banner').innerText.includes('signed out') && "+leaving)
 }
+
+func TestThePhonesBoard(t *testing.T) {
+	api, _ := startAPI(t, never, Sample(time.Now()))
+	tab := openTab(t)
+	emulate(t, tab, 390, 844, Media{})
+	visit(t, tab, api.URL+"/", boardShown)
+	until(t, tab, rowCount+" === 37")
+	for reason, holds := range map[string]string{
+		"nothing that cannot be seen takes the focus": `[...document.querySelectorAll('.sort')].every((b) => !b.checkVisibility())`,
+		"the cluster is beside the name": `[...document.querySelectorAll('.grid-list .row')].every((r) => {
+			const [name, cluster] = ['name', 'cluster'].map((c) => r.querySelector('.cell-' + c).getBoundingClientRect());
+			return cluster.width > 20 && Math.abs(name.y - cluster.y) < 8 && cluster.right <= 390;
+		})`,
+		"the order can be chosen": "document.querySelector('#sort').checkVisibility() && document.querySelector('#sort').value === 'worst'",
+	} {
+		if !eval[bool](t, tab, holds) {
+			t.Errorf("%s: not so", reason)
+		}
+	}
+	eval[bool](t, tab, "(() => { const s = document.querySelector('#sort'); s.value = '-name'; return s.dispatchEvent(new Event('change')); })()")
+	until(t, tab, "location.search === '?sort=-name' && document.querySelector('.row .open').innerText === 'thumbnails'")
+	visit(t, tab, api.URL+"/?sort=delay", boardShown+" && document.querySelector('#sort').value === 'delay'")
+	expectAccessible(t, tab)
+	emulate(t, tab, 1280, 900, Media{})
+	until(t, tab, "!document.querySelector('#sort').checkVisibility()")
+}
+
+// What a heading says of the order is what is seen, and an arrow points up where values grow on the way down.
+func TestTheOrderIsAsTheHeadingSays(t *testing.T) {
+	api, _ := startAPI(t, never, Sample(time.Now()))
+	tab := openTab(t)
+	for _, c := range []struct{ sort, column, direction, arrow, first string }{
+		{"", "worst", "descending", "↓", "ledger"},
+		{"name", "name", "ascending", "↑", "cart"},
+		{"delay", "delay", "descending", "↓", "cart"}, // of Singapore
+		{"-delay", "delay", "ascending", "↑", "storefront"},
+		{"since", "since", "ascending", "↑", "fraud-model"},
+	} {
+		visit(t, tab, api.URL+"/?sort="+c.sort, boardShown)
+		until(t, tab, rowCount+" === 37")
+		got := eval[[]string](t, tab, fmt.Sprintf(`(() => {
+			const heading = document.querySelector('[role=columnheader].cell-%s');
+			return [heading.getAttribute('aria-sort'), getComputedStyle(heading.querySelector('.arrow'), '::after').content.replaceAll(/[" ]/g, ''), document.querySelector('.row .open').innerText];
+		})()`, c.column))
+		if got[0] != c.direction || got[1] != c.arrow || got[2] != c.first {
+			t.Errorf("sorted by %q: %q, expected %s %s, %s first", c.sort, got, c.direction, c.arrow, c.first)
+		}
+	}
+}
+
+func TestOnly(t *testing.T) {
+	now := time.Now()
+	late, rejecting := newCluster("late", now, 2*time.Minute), newCluster("rejecting", now, 0)
+	late.Workloads = healthy(now, "a", "b")
+	rejecting.Workloads = healthy(now, "c", "d", "e")
+	rejecting.Workloads[0].Status.Rejected = 3
+	api, _ := startAPI(t, never, Estate{Clusters: []Cluster{late, rejecting}})
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/", boardShown+" && "+rowCount+" === 5")
+	const numbers = "[...document.querySelectorAll('.chip[data-only]')].map((c) => c.dataset.only + c.querySelector('.number').innerText).join()"
+	until(t, tab, numbers+" === 'silent0,rejected1,late2'")
+	click(t, tab, `.chip[data-only="late"]`)
+	until(t, tab, rowCount+" === 2 && location.search === '?only=late' && "+numbers+" === 'silent0,rejected1,late2'")
+	until(t, tab, `document.querySelector('.chip[data-status="Healthy"] .number').innerText === '2'`)
+	click(t, tab, `.chip[data-only="rejected"]`)
+	until(t, tab, rowCount+" === 3 && location.search === '?only=rejected&only=late'")
+	visit(t, tab, api.URL+"/?only=silent&only=nonsense", "document.querySelector('.none').checkVisibility()")
+	visit(t, tab, api.URL+"/?only=rejected&status=Healthy", boardShown+" && "+rowCount+" === 1")
+	until(t, tab, rowSays("c", "Healthy"))
+	expectAccessible(t, tab)
+	visit(t, tab, api.URL+"/?text=healthy+late", boardShown+" && "+rowCount+" === 2") // the status by its word
+}
+
+func TestSilentClustersAreFound(t *testing.T) {
+	api, _ := startAPI(t, 2*time.Second, Estate{Clusters: []Cluster{newClusterOf("c", "web", "shop")}})
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/?only=silent", "document.querySelector('#live').dataset.state === 'live'")
+	until(t, tab, rowCount+" === 2 && document.querySelector('.chip[data-only=\"silent\"] .number').innerText === '2'")
+	visit(t, tab, api.URL+"/?text=silent+web", boardShown+" && "+rowCount+" === 1")
+}
+
+func newClusterOf(name string, workloads ...string) Cluster {
+	c := newCluster(name, time.Now(), 0)
+	c.Workloads = healthy(time.Now(), workloads...)
+	return c
+}

@@ -1,7 +1,7 @@
 // The board: every workload, worst first.
 
 import { announce, fill, h, later, unseen } from './dom.js';
-import { addressOf, filtering, order, predicate, readFilters, unfiltered } from './filters.js';
+import { SORTS, addressOf, chosen, filtering, order, predicate, readFilters, sortName, unfiltered } from './filters.js';
 import { Chips } from './chips.js';
 import { Grid } from './grid.js';
 import { boardIsAt } from './home.js';
@@ -83,7 +83,7 @@ export class Board {
   #build(main) {
     const parts = {
       total: h('span', { class: 'total' }),
-      chips: new Chips((status) => this.#toggle(status)),
+      chips: new Chips((group, name) => this.#toggle(group, name)),
       grid: new Grid({ sort: (column) => this.#sort(column) }),
       body: h('div', { class: 'board-body' }),
       note: h('p', { class: 'note', hidden: true, role: 'status' }),
@@ -94,7 +94,7 @@ export class Board {
         h('div', { class: 'headline' }, h('h1', {}, 'Workloads'), parts.total),
         parts.chips.element,
         h('form', { class: 'filters', role: 'search', 'aria-label': 'Filter the workloads', onsubmit: (e) => e.preventDefault() },
-          labelled('Search', parts.text, 'search'), labelled('Cluster', parts.cluster), labelled('Type', parts.type),
+          labelled('Search', parts.text, 'search'), labelled('Cluster', parts.cluster), labelled('Type', parts.type), labelled('Sort', parts.sort, 'sorts'),
           parts.clusters, parts.clear),
         parts.note),
       parts.body));
@@ -110,38 +110,40 @@ export class Board {
     // What was typed is in the address before one goes on.
     const settle = () => { this.#write.cancel(); if (this.#parts) go(addressOf(this.#filters), { replace: true }); };
     const text = h('input', {
-      type: 'search', id: 'text', placeholder: 'Name, cause, reason …', autocomplete: 'off', spellcheck: 'false', 'aria-keyshortcuts': '/',
+      type: 'search', id: 'text', placeholder: 'Name, cause, status …', autocomplete: 'off', spellcheck: 'false', 'aria-keyshortcuts': '/',
     });
     const cluster = h('input', { type: 'search', id: 'cluster', placeholder: 'Any cluster', list: 'clusters', autocomplete: 'off', spellcheck: 'false' });
     const type = h('select', { id: 'type' },
       h('option', { value: '' }, 'Any type'), h('option', { value: 'WorkloadInstance' }, 'Workload'), h('option', { value: 'HelmWorkloadInstance' }, 'Helm workload'));
+    const sort = h('select', { id: 'sort' }, SORTS.map(([value, name]) => h('option', { value }, name)));
     for (const [name, input] of [['text', text], ['cluster', cluster]]) {
       input.addEventListener('input', edit(name, input));
       input.addEventListener('change', settle);
     }
     type.addEventListener('change', () => go(addressOf({ ...this.#filters, type: type.value })));
+    sort.addEventListener('change', () => go(addressOf({ ...this.#filters, sort: sort.value.replace('-', ''), reverse: sort.value.startsWith('-') })));
     text.addEventListener('keydown', (event) => {
       if (event.key !== 'ArrowDown' && event.key !== 'Enter') return;
       event.preventDefault();
       this.#parts.grid.focus();
     });
     const clear = h('button', { type: 'button', class: 'link', hidden: true, onclick: () => this.#clear() }, 'Clear filters');
-    return { text, cluster, type, clear, clusters: h('datalist', { id: 'clusters' }) };
+    return { text, cluster, type, sort, clear, clusters: h('datalist', { id: 'clusters' }) };
   }
 
   #putFilters() {
-    const { text, cluster, type, clear } = this.#parts;
+    const { text, cluster, type, sort, clear } = this.#parts;
     const filters = this.#filters;
-    for (const [input, value] of [[text, filters.text], [cluster, filters.cluster], [type, filters.type]]) {
+    for (const [input, value] of [[text, filters.text], [cluster, filters.cluster], [type, filters.type], [sort, sortName(filters)]]) {
       if (input.value.trim() !== value) input.value = value;
     }
     clear.hidden = !filtering(this.#filters);
   }
 
-  #toggle(status) {
-    const statuses = new Set(this.#filters.statuses);
-    if (!statuses.delete(status)) statuses.add(status);
-    go(addressOf({ ...this.#filters, statuses }));
+  #toggle(group, name) {
+    const names = new Set(this.#filters[group]);
+    if (!names.delete(name)) names.add(name);
+    go(addressOf({ ...this.#filters, [group]: names }));
   }
 
   // The button goes, so its focus has to go somewhere. On a phone the search would bring up the keys.
@@ -161,7 +163,7 @@ export class Board {
     const other = this.#instead();
     if (other) {
       total.textContent = '';
-      chips.show(new Map(), this.#filters.statuses);
+      chips.show({ statuses: [], only: [] }, this.#filters);
       if (body.firstElementChild?.dataset.state !== other.dataset.state || !other.dataset.state) fill(body, other);
       return;
     }
@@ -172,9 +174,10 @@ export class Board {
   #drawRows(keys) {
     const { total, grid, chips, note, clusters } = this.#parts;
     const all = [...this.#workloads.rows.values()];
-    const anyStatus = all.filter(predicate(this.#filters, { anyStatus: true }));
-    chips.show(countByStatus(anyStatus), this.#filters.statuses);
-    const rows = all.filter(predicate(this.#filters)).sort(order(this.#filters));
+    const among = all.filter(predicate(this.#filters));
+    const { status, only } = chosen(this.#filters);
+    chips.show({ statuses: among.filter(only), only: among.filter(status) }, this.#filters);
+    const rows = among.filter((row) => status(row) && only(row)).sort(order(this.#filters));
     grid.show(rows, this.#filters, keys);
     const { beyond, loading, problem } = this.#workloads;
     fill(total, filtering(this.#filters) ? `${count(rows.length)} of ${count(this.#workloads.total)}` : count(this.#workloads.total),
@@ -214,12 +217,6 @@ export class Board {
 
 function labelled(name, input, className = '') {
   return h('label', { class: `field ${className}`.trim(), for: input.id }, h('span', {}, name), input);
-}
-
-function countByStatus(rows) {
-  const counts = new Map();
-  for (const row of rows) counts.set(row.status, (counts.get(row.status) ?? 0) + 1);
-  return counts;
 }
 
 const CLUSTERS_OFFERED = 200;

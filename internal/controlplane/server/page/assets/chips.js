@@ -1,38 +1,56 @@
-// How many workloads have which status: each count is a filter.
+// How many workloads have which status, and with how many something is wrong with how they came here: each count is a
+// filter.
 
 import { fill, h, icon } from './dom.js';
+import { ONLY } from './filters.js';
 import { STATUSES, known } from './status.js';
 import { count } from './text.js';
 
-/** Chips shows counts; pressing one calls toggle(status). */
+/** Chips shows counts; pressing one calls toggle(group, name), where the group is `statuses` or `only`. */
 export class Chips {
-  #chips = new Map();
+  #chips = { statuses: new Map(), only: new Map() };
   #bar = h('div', { class: 'share', 'aria-hidden': 'true' });
 
   constructor(toggle) {
-    for (const status of STATUSES) {
-      const number = h('span', { class: 'number' });
-      const button = h('button', {
-        type: 'button', class: 'chip', 'data-status': status, 'aria-pressed': 'false', onclick: () => toggle(status),
-      }, icon(status), h('span', { class: 'word' }, status), number);
-      this.#chips.set(status, { button, number });
-    }
+    for (const status of STATUSES) this.#add('statuses', status, toggle, { 'data-status': status }, icon(status), h('span', { class: 'word' }, status));
+    for (const [name, word, meaning] of ONLY) this.#add('only', name, toggle, { 'data-only': name, title: meaning }, h('span', { class: 'word' }, word));
+    const group = (name, props, ...label) => h('div', { class: 'chips-group', role: 'group', ...props }, ...label, [...this.#chips[name].values()].map(({ button }) => button));
     this.element = h('div', { class: 'summary' },
-      h('div', { class: 'chips', role: 'group', 'aria-label': 'Filter by status' }, [...this.#chips.values()].map(({ button }) => button)),
+      h('div', { class: 'chips' }, group('statuses', { 'aria-label': 'Filter by status' }),
+        group('only', { 'aria-labelledby': 'only' }, h('span', { class: 'only', id: 'only' }, 'Only'))),
       this.#bar);
   }
 
-  /** show takes counts by status, and the statuses that are chosen. */
-  show(counts, chosen) {
-    const sums = new Map();
-    for (const [status, n] of counts) sums.set(known(status), (sums.get(known(status)) ?? 0) + n);
-    for (const [status, { button, number }] of this.#chips) {
-      const n = sums.get(status) ?? 0;
-      number.textContent = count(n);
-      button.setAttribute('aria-pressed', String(chosen.has(status)));
-      button.classList.toggle('zero', n === 0);
-    }
-    fill(this.#bar, STATUSES.filter((status) => sums.get(status)).map((status) =>
-      h('span', { 'data-status': status, '--share': String(sums.get(status)) })));
+  #add(group, name, toggle, props, ...content) {
+    const number = h('span', { class: 'number' });
+    const button = h('button', { type: 'button', class: 'chip', 'aria-pressed': 'false', onclick: () => toggle(group, name), ...props }, ...content, number);
+    this.#chips[group].set(name, { button, number });
   }
+
+  /**
+   * show takes the rows to count: for each group of chips those that pass the filters beside it. `filters` has what is
+   * pressed.
+   */
+  show(rows, filters) {
+    const sums = {
+      statuses: tally(rows.statuses),
+      only: new Map(ONLY.map(([name, , , test]) => [name, rows.only.filter(test).length])),
+    };
+    for (const group of ['statuses', 'only']) {
+      for (const [name, { button, number }] of this.#chips[group]) {
+        const n = sums[group].get(name) ?? 0;
+        number.textContent = count(n);
+        button.setAttribute('aria-pressed', String(filters[group].has(name)));
+        button.classList.toggle('zero', n === 0);
+      }
+    }
+    fill(this.#bar, STATUSES.filter((status) => sums.statuses.get(status)).map((status) =>
+      h('span', { 'data-status': status, '--share': String(sums.statuses.get(status)) })));
+  }
+}
+
+function tally(rows) {
+  const counts = new Map();
+  for (const row of rows) counts.set(known(row.status), (counts.get(known(row.status)) ?? 0) + 1);
+  return counts;
 }

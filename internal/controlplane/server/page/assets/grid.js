@@ -1,6 +1,7 @@
 // The rows of the board, as a table for the eye, the keyboard and a screen reader.
 
 import { h, icon, unseen } from './dom.js';
+import { direction, isLate } from './filters.js';
 import { causes, keyOf, known, pathOf, silence, typeName } from './status.js';
 import { plain, sentence, setSaid } from './text.js';
 import { ago, lasting, utc } from './time.js';
@@ -9,8 +10,6 @@ import { Windowed } from './windowed.js';
 const COLUMNS = [
   ['worst', 'Status'], ['name', 'Workload'], [null, 'Cause'], ['cluster', 'Cluster'], ['since', 'Since'], ['delay', 'Delay'],
 ];
-
-const NOTEWORTHY = 60; // a delay of delivery that is worth a colour, in seconds
 
 /** Grid shows rows; a heading that is pressed calls sort(column). */
 export class Grid {
@@ -55,12 +54,11 @@ export class Grid {
   stop() { this.#windowed.stop(); }
 
   /** show draws rows that are sorted already; `changed` has the keys of those that have just changed. */
-  show(rows, { sort, reverse }, changed) {
+  show(rows, filters, changed) {
     const focused = this.focused;
     this.#changed = changed;
     for (const [column, heading] of this.#headings) {
-      const sorted = column !== sort ? 'none' : (reverse ? 'descending' : 'ascending');
-      heading.setAttribute('aria-sort', sorted);
+      heading.setAttribute('aria-sort', column === filters.sort ? direction(filters) : 'none');
     }
     this.#list.hidden = rows.length === 0;
     this.#scroller.setAttribute('aria-rowcount', String(rows.length + 1));
@@ -216,6 +214,6 @@ function fillDelay(element, item) {
     element.title = 'Its agent does not say';
   } else {
     element.textContent = item.delaySeconds < 1 ? 'none' : lasting(item.delaySeconds);
-    if (item.delaySeconds >= NOTEWORTHY) element.className = 'late';
+    if (isLate(item)) element.className = 'late';
   }
 }
