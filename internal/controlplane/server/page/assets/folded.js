@@ -37,7 +37,6 @@ export class Folded {
     this.#name = name;
     this.element = h('div', { class: 'folded' }, this.#tools(), this.#scroller);
     this.#list.addEventListener('click', (event) => this.#click(event));
-    this.#list.addEventListener('focusin', ({ target }) => this.#windowed.keep(target.closest('.line').windowedKey));
     this.#windowed = new Windowed({
       scroller: this.#scroller, list: this.#list, height: () => LINE, key: (i) => this.#paths[i],
       make: () => h('div', { class: 'line' }), fill: (row, i) => this.#draw(row, i),
@@ -78,8 +77,9 @@ export class Folded {
       button('↑', 'Previous match', () => this.#step(-1)), button('↓', 'Next match', () => this.#step(1)),
       button('Fold', null, () => { this.#fold((line) => line.indent > 0); this.#refresh(); }),
       button('Unfold', null, () => { this.#folded.clear(); this.#refresh(); }),
-      button('Copy', 'Copy the YAML', async () => this.#tell(await copyText(this.#yaml()) ? 'Copied' : 'The browser does not allow copying')),
-      button('Download', 'Download the YAML', () => saveText(`${this.#name}.yaml`, this.#yaml())), this.#taken);
+      h('span', { class: 'takes' },
+        button('Copy', 'Copy the YAML', async () => this.#tell(await copyText(this.#yaml()) ? 'Copied' : 'The browser does not allow copying')),
+        button('Download', 'Download the YAML', () => saveText(`${this.#name}.yaml`, this.#yaml()))), this.#taken);
   }
 
   #yaml() { return this.#texts.map((text) => `${text}\n`).join(''); }
