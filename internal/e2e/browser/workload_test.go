@@ -44,8 +44,10 @@ func TestDefinitionSearchAndDiff(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, tab, "/^1 of 8$/.test(document.querySelector('.found').innerText) && document.querySelectorAll('mark.current').length === 1")
+	const inSight = "(([a, b]) => a.top >= b.top && a.bottom <= b.bottom)(['mark.current', '.folded .code'].map((css) => document.querySelector(css).getBoundingClientRect()))"
+	until(t, tab, inSight)
 	press(t, tab, kb.Enter)
-	until(t, tab, "/^2 of /.test(document.querySelector('.found').innerText)")
+	until(t, tab, "/^2 of /.test(document.querySelector('.found').innerText) && "+inSight)
 
 	click(t, tab, "#tab-changes")
 	until(t, tab, "[...document.querySelectorAll('ins')].some((l) => l.innerText.includes('checkout:4.18.0')) && [...document.querySelectorAll('del')].some((l) => l.innerText.includes('checkout:4.17.2'))")
