@@ -121,7 +121,7 @@ func TestUpdatesLeaveTheReaderAlone(t *testing.T) {
 			state: "[at('#find').value, at('#find').selectionStart, at('#find').selectionEnd, at('.found').innerText, at('mark.current').innerText].join()",
 		},
 		{
-			name: "another match was gone to", arrange: "for (let i = 0; i < 150; i++) at('[aria-label=\"Next match\"]').click(); at('#find').focus()",
+			name: "another match was gone to", arrange: "for (let i = 0; i < 60; i++) at('[aria-label=\"Next match\"]').click(); at('#find').focus()",
 			state: "[at('.found').innerText, at('mark.current').parentNode.innerText, lineAtTop()].join()",
 		},
 		{name: "the definition is scrolled", arrange: "at('#find').value = ''; at('#find').dispatchEvent(new Event('input')); at('.folded .code').scrollTop = 5007; at('.folded .code').focus()", state: "[lineAtTop(), topOf(at('.folded .code .line')) % 20].join()"},

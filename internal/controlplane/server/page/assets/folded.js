@@ -165,6 +165,10 @@ export class Folded {
     const line = this.#lines[i];
     const folded = this.#isFolded(i);
     row.line = i;
+    const match = this.#matches[this.#current];
+    const drawn = [line, folded, this.#whole.has(this.#paths[i]), this.#matches, match?.line === i && match];
+    if (row.drawn?.every((part, n) => part === drawn[n])) return; // each scrolling asks for all rows in sight
+    row.drawn = drawn;
     patch(row,
       line.end ? h('button', { type: 'button', class: 'fold', 'aria-expanded': String(!folded), 'aria-label': clip(line.key || 'item', 80) }, icon('fold')) : h('span', { class: 'gutter' }),
       this.#content(line, i),
