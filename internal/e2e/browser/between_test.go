@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -29,6 +31,7 @@ func newBetween(t *testing.T, api *API) *between {
 func newBetweenTLS(t *testing.T, api *API) *between {
 	t.Helper()
 	b := unstartedBetween(t, api)
+	b.Config.ErrorLog = log.New(io.Discard, "", 0) // of what the browser does not trust
 	b.StartTLS()
 	return b
 }
