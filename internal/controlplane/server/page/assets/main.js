@@ -9,6 +9,7 @@ import { Live } from './live.js';
 import { askAgain } from './retry.js';
 import { go, route } from './router.js';
 import { boardLink, state } from './states.js';
+import { showTips } from './tip.js';
 import { WorkloadPage } from './workload.js';
 import { Workloads } from './workloads.js';
 
@@ -77,6 +78,7 @@ listenForKeys({ '/': () => view?.search?.(), '?': showKeys, t: nextTheme, b: sho
 sayTheme();
 boardIsAt(boardAddress());
 watchConnection(live);
+showTips();
 route([
   [/^\/$/, seen(board)],
   [/^\/workloads\/(WorkloadInstance|HelmWorkloadInstance)\/(\d+)$/, seen(workload)],

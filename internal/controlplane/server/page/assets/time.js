@@ -1,4 +1,4 @@
-// Times: short ones for the eye in the viewer's zone, and the exact one in UTC for whoever asks.
+// Times: short ones for the eye in the viewer's zone, and exact ones in UTC for whoever asks.
 
 import { h } from './dom.js';
 
@@ -44,39 +44,76 @@ export function utc(time) {
   return date.toISOString().replace('T', ' ').replace(/(\.000)?Z$/, ' UTC');
 }
 
-const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
-const CLOCK_SECONDS = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
-const DAY_YEAR = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
+// How times are written: in the viewer's zone, or in UTC.
+const formats = (timeZone) => {
+  const format = (parts) => new Intl.DateTimeFormat('en-GB', { ...parts, timeZone });
+  const hours = { hour: '2-digit', minute: '2-digit' };
+  return {
+    minutes: format(hours), seconds: format({ ...hours, second: '2-digit' }),
+    day: format({ day: 'numeric', month: 'short' }), dayYear: format({ day: 'numeric', month: 'short', year: 'numeric' }), year: format({ year: 'numeric' }),
+  };
+};
+const LOCAL = formats();
+const EXACT = formats('UTC');
 
-/** clock is a time of day in the viewer's zone, with the day unless that is today. */
-export function clock(time, { seconds = false } = {}) {
+const KEY = 'times';
+let exact = false;
+try { exact = localStorage.getItem(KEY) === 'utc'; } catch { /* then it is not remembered */ }
+let written = exact ? EXACT : LOCAL;
+
+/** isExact is true if times are written exactly, in UTC. */
+export function isExact() { return exact; }
+
+/** setExact writes all times of the page exactly, in UTC, or shortly, in the viewer's zone. */
+export function setExact(on) {
+  exact = on;
+  written = on ? EXACT : LOCAL;
+  try { localStorage.setItem(KEY, on ? 'utc' : 'local'); } catch { /* for this page only */ }
+  document.querySelectorAll('time.stamp').forEach(write);
+}
+
+/** zone is how many minutes what is written is behind UTC. */
+export function zone(time) {
+  return exact ? 0 : new Date(time).getTimezoneOffset();
+}
+
+/** hours is a time of day. */
+export function hours(time, { seconds = false } = {}) {
+  return (seconds ? written.seconds : written.minutes).format(time);
+}
+
+/** clock is a time of day, with the day unless that is today. */
+export function clock(time, options) {
   const date = new Date(time);
   if (Number.isNaN(date.getTime())) return '';
-  const hours = (seconds ? CLOCK_SECONDS : CLOCK).format(date);
-  return day(time) === day(now()) ? hours : `${day(time)}, ${hours}`;
+  return day(date) === day(now()) ? hours(date, options) : `${day(date)}, ${hours(date, options)}`;
 }
 
-/** day is a date in the viewer's zone, with the year unless it is this one. */
+/** day is a date, with the year unless it is this one. */
 export function day(time) {
-  const date = new Date(time);
-  return (date.getFullYear() === new Date(now()).getFullYear() ? DAY : DAY_YEAR).format(date);
+  return (written.year.format(time) === written.year.format(now()) ? written.day : written.dayYear).format(time);
 }
 
-/** stamp is a time that shows its exact UTC to the mouse and to the keyboard. */
-export function stamp(time, text = clock(time, { seconds: true }), props = {}) {
-  return h('time', { class: 'stamp', datetime: time, 'data-utc': utc(time), tabindex: '0', ...props }, text);
+/** stamp is a time that shows its exact UTC to the pointer, see tip.js, and to all if setExact says so. */
+export function stamp(time) {
+  return write(h('time', { class: 'stamp', datetime: time, 'data-utc': utc(time) }));
 }
 
-/** sinceStamp is a time as how long ago it was; tick keeps it true. */
-export function sinceStamp(time) {
-  return stamp(time, ago(time), { 'data-ago': '' });
+/** sinceStamp is a time as how long ago it was, and a word after that; tick keeps it true. */
+export function sinceStamp(time, after = '') {
+  return write(h('time', { class: 'stamp', datetime: time, 'data-utc': utc(time), 'data-ago': after }));
+}
+
+function write(element) {
+  const { utc: all, ago: after } = element.dataset;
+  const time = element.dateTime;
+  let text = exact ? all : clock(time, { seconds: true });
+  if (after !== undefined) text = `${ago(time)}${after}${exact ? ` (${all})` : ''}`;
+  if (element.textContent !== text) element.textContent = text;
+  return element;
 }
 
 /** tick brings what sinceStamp wrote up to date. */
 export function tick(root = document) {
-  for (const element of root.querySelectorAll('time[data-ago]')) {
-    const text = ago(element.getAttribute('datetime'));
-    if (element.textContent !== text) element.textContent = text;
-  }
+  root.querySelectorAll('time[data-ago]').forEach(write);
 }

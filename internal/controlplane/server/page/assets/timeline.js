@@ -6,7 +6,7 @@ import { changeOf } from './events.js';
 import { eventText, involvedKey } from './eventlist.js';
 import { known } from './status.js';
 import { clip, count, many, middle, plain, said } from './text.js';
-import { clock, day, now } from './time.js';
+import { clock, day, hours, isExact, now, setExact, zone } from './time.js';
 import { DAY, HOUR, MINUTE, Span, fit, recent, ticks } from './timescale.js';
 
 const LANES = 10; // objects with a lane of their own; the others share one
@@ -127,10 +127,10 @@ export class Timeline {
   }
 
   #axis(height) {
-    const { times, step } = ticks(this.span, 92, new Date(this.span.to).getTimezoneOffset());
+    const { times, step } = ticks(this.span, 92, zone(this.span.to));
     const label = (t) => {
-      if (step >= DAY || new Date(t).getHours() + new Date(t).getMinutes() + new Date(t).getSeconds() === 0) return day(t);
-      return TICK(t, step < MINUTE);
+      if (step >= DAY || (t - zone(t) * MINUTE) % DAY === 0) return day(t);
+      return hours(t, { seconds: step < MINUTE });
     };
     const present = this.span.has(now()) && this.span.x(now());
     return s('g', { class: 'axis' },
@@ -214,10 +214,15 @@ export class Timeline {
 
   #buttons() {
     const button = (text, label, press) => h('button', { type: 'button', class: 'quiet', 'aria-label': label, onclick: press }, text);
-    return h('div', { class: 'timeline-tools', role: 'group', 'aria-label': 'Zoom' },
+    const exact = h('button', { type: 'button', class: 'quiet', 'aria-pressed': String(isExact()), 'aria-label': 'UTC: exact times', onclick: () => {
+      setExact(!isExact());
+      exact.setAttribute('aria-pressed', String(isExact()));
+      this.#soon();
+    } }, 'UTC');
+    return h('div', { class: 'timeline-tools' }, exact, h('div', { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
       button('−', 'Zoom out', () => this.#zoom(2)), button('+', 'Zoom in', () => this.#zoom(0.5)),
       SPANS.map(([text, length]) => button(text, `The last ${text}`, () => this.#set(new Span(now() - length, now() + length * 0.02, this.span.width), { following: true }))),
-      button('All', 'All Events', () => this.#all()));
+      button('All', 'All Events', () => this.#all())));
   }
 
   #all() { this.#set(fit(this.#times(), now(), this.span.width), { following: true }); }
@@ -275,9 +280,6 @@ export class Timeline {
     for (const end of ['pointerup', 'pointercancel', 'pointerleave']) frame.addEventListener(end, (event) => pointers.delete(event.pointerId));
   }
 }
-
-const TICKS = [false, true].map((seconds) => new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: seconds ? '2-digit' : undefined }));
-const TICK = (t, seconds) => TICKS[Number(seconds)].format(t);
 
 const HATCH = () => s('defs', {}, s('pattern', { id: 'hatch', width: 7, height: 7, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
   s('rect', { class: 'hatch-ground', width: 7, height: 7 }), s('line', { class: 'hatch-line', x1: 0, x2: 0, y1: 0, y2: 7 })));

@@ -40,7 +40,7 @@ function facts(workload) {
     workload.reason && fact('Reason', said(workload.reason)),
     fact('Cluster', workload.clusterName || workload.clusterUID ? said(workload.clusterName || workload.clusterUID) : 'not known'),
     fact('Delay of delivery', delay(workload)),
-    workload.heardAt && fact('Agent heard', sinceStamp(workload.heardAt), ' ago'),
+    workload.heardAt && fact('Agent heard', sinceStamp(workload.heardAt, ' ago')),
     fact(typeName(workload.type), h('span', { class: 'mono' }, workload.id)));
 }
 

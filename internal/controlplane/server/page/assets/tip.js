@@ -1,0 +1,32 @@
+// The exact time of what the pointer is on. It stays while the pointer is on it itself, and goes with Escape (WCAG 1.4.13);
+// whoever has no pointer has all times exact at the press of a button, see time.js.
+
+import { h } from './dom.js';
+import { isExact } from './time.js';
+
+const tip = h('div', { class: 'tip', popover: 'manual', 'aria-hidden': 'true' });
+let of = null; // the time that the pointer is on
+
+/** showTips shows them from now on. */
+export function showTips() {
+  document.body.append(tip);
+  document.addEventListener('mouseover', ({ target }) => {
+    const stamp = target.closest('.stamp');
+    if (target === tip || stamp === of) return;
+    of = stamp;
+    if (of && !isExact()) show(); else hide();
+  });
+  document.addEventListener('keydown', ({ key }) => { if (key === 'Escape') hide(); });
+  document.addEventListener('scroll', () => { of = null; hide(); }, { capture: true, passive: true });
+}
+
+// It touches the time, above it or else below, and is in the window as a whole.
+function show() {
+  tip.textContent = of.dataset.utc;
+  tip.showPopover();
+  const { left, top, bottom } = of.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(left, document.documentElement.clientWidth - tip.offsetWidth - 4))}px`;
+  tip.style.top = `${top > tip.offsetHeight ? top - tip.offsetHeight : bottom}px`;
+}
+
+function hide() { tip.hidePopover(); }
