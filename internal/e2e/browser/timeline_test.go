@@ -2,16 +2,94 @@ package browser
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/threeport/threeport-agent/internal/controlplane"
 )
 
 // eventsShown is the condition that the Events of [Sample]'s checkout are there.
 const eventsShown = "document.querySelectorAll('.event').length >= 50 && document.querySelector('.point')"
+
+// The list and the timeline are of the same Events, and say the same number of them.
+func TestTimelineIsInTheAddress(t *testing.T) {
+	api, instances := startAPI(t, never, Sample(time.Now()))
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?object=none", eventsShown)
+	const (
+		listed   = "Number(/^\\d+/.exec(document.querySelector('.event-part h3').innerText)[0])"
+		drawn    = "Number(/: (\\d+) Event/.exec(document.querySelector('.plot-area').getAttribute('aria-label'))[1])"
+		asListed = drawn + " === " + listed
+	)
+	until(t, tab, asListed)
+
+	click(t, tab, `.timeline-tools [aria-label="The last 24 h"]`)
+	until(t, tab, "location.search === '?object=none&last=1d' && "+listed+" > 60 && "+asListed)
+	if err := tab.Do(chromedp.SendKeys(chromedp.CSS("#event-text"), "back-off 2n")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, tab, "location.search === '?object=none&last=1d&text=back-off+2n' && "+listed+" === 1")
+	eval[bool](t, tab, "Object.assign(document.querySelector('[aria-label=\"Kind of object\"]'), { value: 'Pod' }).dispatchEvent(new Event('change'))")
+	until(t, tab, "location.search === '?object=none&last=1d&text=back-off+2n&kind=Pod'")
+
+	for name, do := range map[string]chromedp.Action[chromedp.Void]{"reload": chromedp.Reload(), "link": chromedp.Navigate(eval[string](t, tab, "location.href"))} {
+		if err := tab.Do(do); err != nil {
+			t.Fatal(err)
+		}
+		const same = "document.querySelector('#event-text').value === 'back-off 2n' && document.querySelector('[aria-label=\"Kind of object\"]').value === 'Pod' && location.search === '?object=none&last=1d&text=back-off+2n&kind=Pod'"
+		if err := tab.Until(same + " && document.querySelectorAll('.event').length === 1 && /^Timeline from \\d+ \\w+, /.test(document.querySelector('.plot-area').getAttribute('aria-label'))"); err != nil {
+			t.Errorf("after a %s: %v", name, err)
+		}
+	}
+	click(t, tab, ".node[aria-level=\"1\"]")
+	until(t, tab, "!location.search.includes('object=none') && location.search.includes('object=') && location.search.includes('last=1d&text=back-off+2n&kind=Pod')")
+
+	// A piece of the past is the same one for whoever follows the link, whenever that is.
+	const past = "?from=2026-01-05T10:00:00Z&to=2026-01-05T11:00:00Z&level=Warning&kind=Kraken"
+	visit(t, tab, api.URL+pathOf(instances[Checkout])+past, "document.querySelector('.plot-area').getAttribute('aria-label').startsWith('Timeline from 5 Jan')")
+	until(t, tab, "document.querySelector('[aria-label=Level]').value === 'Warning' && document.querySelector('[aria-label=\"Kind of object\"]').value === 'Kraken' && "+listed+" === 0")
+	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?last=all", eventsShown+" && "+listed+" > 60")
+	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?last=soon&from=never&to=now&level=Loud", eventsShown) // what is not known is ignored
+}
+
+// While a pointer is down nothing moves below it, and while nothing has moved nothing is drawn.
+func TestTimelineHoldsStill(t *testing.T) {
+	now := time.Now()
+	estate := Sample(now)
+	api, instances := startAPI(t, never, estate)
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances[Checkout]), eventsShown)
+	const seconds = "document.querySelector('.facts [data-ago]').textContent"
+	tick := func() {
+		before := eval[string](t, tab, seconds)
+		until(t, tab, seconds+" !== "+quote(before))
+	}
+	click(t, tab, `.timeline-tools [aria-label="The last 24 h"]`)
+	tick()
+	eval[bool](t, tab, "Boolean(window.mark = document.querySelector('.point'))")
+	tick()
+	tick()
+	if !eval[bool](t, tab, "window.mark.isConnected") {
+		t.Error("a day was drawn anew because a second of it had passed")
+	}
+
+	click(t, tab, `.timeline-tools [aria-label="The last 15 min"]`)
+	eval[bool](t, tab, "(document.querySelector('.timeline').scrollIntoView({ block: 'center' }), true)")
+	tick()
+	at := eval[[]float64](t, tab, "(() => { const r = [...document.querySelectorAll('.point .target')].at(-1).getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()")
+	mouse(t, tab, input.DispatchMouseEventTypeMousePressed, at)
+	say(t, api, estate.Clusters[0].Agent, instances[Checkout], status("Error", "Changed", "while a pointer is down", time.Now(), 0))
+	until(t, tab, "document.querySelector('.status-word').innerText.startsWith('Error')")
+	tick()
+	mouse(t, tab, input.DispatchMouseEventTypeMouseReleased, at)
+	until(t, tab, "document.querySelector('.event.picked')")
+	until(t, tab, "document.querySelector('.band [data-status=Error]')") // what was put off is drawn
+}
 
 // An exact time is for the pointer at once, and for everybody at the press of one button: there is no stop for the
 // tabulator at each.
@@ -50,6 +128,66 @@ func TestExactTimes(t *testing.T) {
 	expectAccessible(t, tab)
 	click(t, tab, ".timeline-tools [aria-pressed]")
 	until(t, tab, "[...document.querySelectorAll('.event time')].every((time) => !time.textContent.includes('UTC'))")
+}
+
+func TestTimelineLabels(t *testing.T) {
+	now := time.Now()
+	estate := Sample(now)
+	hostile := Hostile(now)
+	names := []string{"right-\u202eot-tfel-with-a-tail", "שלום-עולם-ארוך-מאוד", "zero\u200bwidth-abcdef", strings.Repeat("very-long-", 25) + "end", `<img src=x onerror="alert(1)">`}
+	for i, name := range names {
+		ref := controlplane.ObjectRef{Version: "v1", Kind: "Pod\u202e", Namespace: "x", Name: name, UID: fmt.Sprint("lane-", i)}
+		w := &hostile.Clusters[0].Workloads[0]
+		w.Events = append(w.Events, controlplane.EventReport{UID: fmt.Sprint("lane-event-", i), Involved: ref, Type: "Warning", Reason: "R", Message: "m", Time: now.Add(-time.Minute)})
+	}
+	var chain []string
+	for i := range 40 {
+		chain = append(chain, fmt.Sprintf("link %d", i))
+	}
+	estate.Clusters[0].Workloads = append(estate.Clusters[0].Workloads, troubled("chained", status("Down", "Chain", strings.Join(chain, " ← "), now, 5*time.Hour)))
+	api, instances := startAPI(t, never, estate)
+	hostiles, err := Post(t.Context(), api.URL, hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := openTab(t)
+	for _, width := range []int64{1280, 360} {
+		emulate(t, tab, width, 800, Media{})
+		visit(t, tab, api.URL+pathOf(instances[Checkout]), eventsShown)
+		for _, span := range []string{"All Events", "The last 15 min", "The last 24 h", "Zoom in", "Zoom in", "Zoom in"} {
+			if err := tab.Do(discard("document.querySelector('.timeline-tools [aria-label=\"" + span + "\"]').click()")); err != nil {
+				t.Fatal(err)
+			}
+			const cut = `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done([...document.querySelectorAll('.axis text')].filter((text) => {
+				const box = text.getBBox();
+				return box.x < 0 || box.x + box.width > document.querySelector('.plot').clientWidth;
+			}).map((text) => text.textContent)))))`
+			if labels := eval[[]string](t, tab, cut); len(labels) > 0 {
+				t.Errorf("in a window of %d the axis cuts %q (%s)", width, labels, span)
+			}
+		}
+		until(t, tab, "[...document.querySelectorAll('.lane-label')].some((l) => l.innerText.includes('4kq2n') && l.lastElementChild.lastElementChild.getBoundingClientRect().right <= l.getBoundingClientRect().right)") // pods differ at the end of their names
+	}
+
+	emulate(t, tab, 1280, 800, Media{})
+	visit(t, tab, api.URL+pathOf(hostiles[hostile.Clusters[0].Workloads[0].Name]), "document.querySelectorAll('.lane-label').length === 7")
+	for name, holds := range map[string]string{
+		"nothing is made of text":        "!document.querySelector('.lane-labels img, .plot img')",
+		"no text turns others around":    "!/[\\u202e\\u200b]/.test(document.querySelector('.timeline').innerHTML)",
+		"what cannot be seen is written": "document.querySelector('.lane-labels').innerText.includes('U+202E')",
+		"each is a line high":            "[...document.querySelectorAll('.lane-label')].every((l) => l.offsetHeight <= 30 && l.offsetWidth <= 230)",
+		"each name is by itself":         "[...document.querySelectorAll('.lane-label')].slice(1).every((l) => l.querySelectorAll('bdi').length === 2)",
+	} {
+		if !eval[bool](t, tab, holds) {
+			t.Errorf("%s: not so", name)
+		}
+	}
+
+	visit(t, tab, api.URL+pathOf(instances["chained"]), workloadShown)
+	// Without Events one sees since when it is as it is.
+	until(t, tab, "document.querySelector('.band rect').x.baseVal.value > 5 && document.querySelector('.band rect').width.baseVal.value > 200")
+	click(t, tab, `.timeline-tools [aria-label="All Events"]`)
+	until(t, tab, "document.querySelector('.band rect').x.baseVal.value > 5 && document.querySelector('.band rect').width.baseVal.value > 200")
 }
 
 // mouse does what a pointer does, at a place in the window.

@@ -8,27 +8,55 @@ export class EventFilter {
   #level;
   #kind;
   #text;
-  #kinds = '';
+  #offered = '';
+  #read = '["","",""]'; // what the address says
+  #soon;
 
   constructor(changed) {
-    const soon = later(120, changed);
-    this.#level = h('select', { 'aria-label': 'Level', onchange: changed },
+    const now = () => {
+      this.#read = keyOf(this.params);
+      changed();
+    };
+    const soon = this.#soon = later(120, now);
+    this.#level = h('select', { 'aria-label': 'Level', onchange: now },
       h('option', { value: '' }, 'All levels'), h('option', { value: 'Warning' }, 'Warnings'), h('option', { value: 'Normal' }, 'Normal'));
-    this.#kind = h('select', { 'aria-label': 'Kind of object', onchange: changed }, h('option', { value: '' }, 'All kinds'));
+    this.#kind = h('select', { 'aria-label': 'Kind of object', onchange: now }, h('option', { value: '' }, 'All kinds'));
     this.#text = h('input', { type: 'search', id: 'event-text', placeholder: 'Search Events', 'aria-label': 'Search Events', autocomplete: 'off', spellcheck: 'false', oninput: soon });
     this.element = h('form', { class: 'event-filter', role: 'search', 'aria-label': 'Filter the Events', onsubmit: (e) => e.preventDefault() }, this.#level, this.#kind, this.#text);
   }
 
   focus() { this.#text.select(); }
 
-  /** offer makes the kinds that there are choosable. */
+  stop() { this.#soon.cancel(); }
+
+  /** params are what is chosen, for the address. */
+  get params() {
+    return { level: this.#level.value, kind: this.#kind.value, text: this.#text.value.trim() };
+  }
+
+  /** read takes what an address says, and returns whether that is new; what is being typed stays otherwise. */
+  read(params) {
+    const wanted = { level: params.get('level') ?? '', kind: params.get('kind') ?? '', text: params.get('text') ?? '' };
+    if (keyOf(wanted) === this.#read) return false;
+    this.#read = keyOf(wanted);
+    this.#soon.cancel();
+    this.#level.value = wanted.level;
+    if (this.#level.selectedIndex < 0) this.#level.value = '';
+    if (![...this.#kind.options].some(({ value }) => value === wanted.kind)) this.#kind.append(option(wanted.kind)); // its Events may be yet to come
+    this.#kind.value = wanted.kind;
+    this.#text.value = wanted.text;
+    return true;
+  }
+
+  /** offer makes the kinds that there are choosable; what is chosen stays so. */
   offer(events) {
-    const kinds = [...new Set(events.map(({ involved }) => involved.kind))].sort().slice(0, 100);
-    if (kinds.join('\n') === this.#kinds) return;
-    this.#kinds = kinds.join('\n');
     const chosen = this.#kind.value;
-    fill(this.#kind, h('option', { value: '' }, 'All kinds'), kinds.map((kind) => h('option', { value: kind }, plain(kind))));
-    this.#kind.value = kinds.includes(chosen) ? chosen : '';
+    const kinds = [...new Set(events.map(({ involved }) => involved.kind))].sort().slice(0, 100);
+    if (chosen && !kinds.includes(chosen)) kinds.push(chosen);
+    if (kinds.join('\n') === this.#offered) return;
+    this.#offered = kinds.join('\n');
+    fill(this.#kind, h('option', { value: '' }, 'All kinds'), kinds.map(option));
+    this.#kind.value = chosen;
   }
 
   /** predicate is what an Event has to fulfil. */
@@ -38,4 +66,12 @@ export class EventFilter {
     return (event) => (level === '' || event.type === level) && (kind === '' || event.involved.kind === kind) &&
       words.every((word) => `${event.reason}\n${event.message}\n${event.involved.name}`.toLowerCase().includes(word));
   }
+}
+
+function keyOf({ level, kind, text }) {
+  return JSON.stringify([level, kind, text]);
+}
+
+function option(kind) {
+  return h('option', { value: kind }, plain(kind));
 }

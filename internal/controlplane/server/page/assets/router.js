@@ -22,6 +22,16 @@ export function go(address, { replace = false } = {}) {
   render();
 }
 
+/** amend changes params of the address, and leaves no step behind; what is empty is left out. */
+export function amend(changes) {
+  const params = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) params.set(name, value);
+    else params.delete(name);
+  }
+  go(params.size ? `${location.pathname}?${params}` : location.pathname, { replace: true });
+}
+
 /** reload shows the address anew. */
 export function reload() {
   shown?.view.leave?.();

@@ -44,11 +44,11 @@ export class Span {
     return new Span(this.from + by, this.to + by, this.width);
   }
 
-  /** within keeps the middle between two times. */
+  /** within has at least a half of it between two times, or all that is between them. */
   within(first, last) {
-    const middle = (this.from + this.to) / 2;
-    const by = Math.max(first, Math.min(last, middle)) - middle;
-    return new Span(this.from + by, this.to + by, this.width);
+    const share = Math.min(this.length / 2, last - first);
+    const from = Math.max(first + share - this.length, Math.min(last - share, this.from));
+    return new Span(from, from + this.length, this.width);
   }
 }
 
@@ -62,9 +62,9 @@ export function ticks(span, apart, zone) {
   return { times, step };
 }
 
-/** fit is the span that shows all of some times up to now, with a margin. */
+/** fit is the span that shows all of some times up to now, with a margin; of none, the last hour. */
 export function fit(times, now, width) {
-  const first = times.reduce((a, b) => Math.min(a, b), now - MINUTE);
+  const first = times.reduce((a, b) => Math.min(a, b), now - (times.length ? MINUTE : HOUR));
   const margin = Math.max(2 * SECOND, (now - first) * 0.03);
   return new Span(first - margin, now + margin, width);
 }
@@ -74,9 +74,46 @@ export function recent(times, now, width) {
   const latest = [...times].sort((a, b) => b - a).slice(0, 40);
   for (const length of [15 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY]) {
     const inside = latest.filter((t) => t >= now - length).length;
-    if (inside >= Math.max(1, latest.length * 0.8)) return new Span(now - length, now + length * 0.02, width);
+    if (inside >= Math.max(1, latest.length * 0.8)) return last(length, now, width);
   }
   return fit(times, now, width);
+}
+
+/** last is the span of so much time until now, with a margin. */
+export function last(length, now, width) {
+  return new Span(now - length, now + length * 0.02, width);
+}
+
+const UNITS = [[DAY, 'd'], [HOUR, 'h'], [MINUTE, 'm'], [SECOND, 's']];
+
+/** writeLength writes a length as an address has it: 15m. */
+export function writeLength(length) {
+  const whole = Math.round(length / SECOND) * SECOND;
+  const [size, unit] = UNITS.find(([each]) => whole % each === 0);
+  return `${whole / size}${unit}`;
+}
+
+/** readLength reads what writeLength writes; of anything else it is 0. */
+export function readLength(text) {
+  const [, n, unit] = /^(\d{1,9})([dhms])$/.exec(text) ?? [];
+  const [size] = UNITS.find(([, name]) => name === unit) ?? [0];
+  const length = Number(n ?? 0) * size;
+  return length >= SHORTEST && length <= LONGEST ? length : 0;
+}
+
+/** between is the part of a list whose times are in a span; it is sorted, the latest first. */
+export function between(list, { from, to }) {
+  return list.slice(place(list, (item) => item.at <= to), place(list, (item) => item.at < from));
+}
+
+// place is the first one of which something holds that holds of all after it too.
+function place(list, holds) {
+  let [low, high] = [0, list.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(list[middle])) high = middle; else low = middle + 1;
+  }
+  return low;
 }
 
 export { DAY, HOUR, MINUTE, SECOND };

@@ -9,7 +9,7 @@ import { Events, changeOf } from './events.js';
 import { boardAddress } from './home.js';
 import { objectKey } from './objects.js';
 import { askAgain, inWords, passes, untilAnswered } from './retry.js';
-import { go, reload } from './router.js';
+import { amend, reload } from './router.js';
 import { problemState, skeleton } from './states.js';
 import { keyOf, known, rank } from './status.js';
 import { count, many, plain, said } from './text.js';
@@ -39,7 +39,7 @@ export class WorkloadPage {
     const shown = this.#shown = {
       main, type, id, path, stop, detail: null, looking: null, object: '', used: '',
       tree: new Tree({ select: (object) => this.#choose(object) }),
-      panel: new ObjectPanel({ choose: (tab) => this.#address({ object: shown.object, tab }), back: () => shown.tree.focus() }), events: new Events(`${path}/events`),
+      panel: new ObjectPanel({ choose: (tab) => amend({ object: shown.object, tab }), back: () => shown.tree.focus() }), events: new Events(`${path}/events`),
     };
     // Whoever looks at an object goes on to, although another one becomes worse.
     for (const use of ['pointerdown', 'focusin', 'wheel']) shown.panel.element.addEventListener(use, () => { shown.used = shown.object; }, { passive: true });
@@ -51,18 +51,22 @@ export class WorkloadPage {
   }
 
   leave() {
-    const { stop, tree, panel, events, timeline } = this.#shown;
+    const { stop, tree, panel, events, timeline, filter } = this.#shown;
     stop.abort();
     tree.stop();
     panel.stop();
     events.stop();
     timeline?.stop();
+    filter?.stop();
     this.#shown = null;
   }
 
   update(params) {
+    const { detail, filter, timeline } = this.#shown;
     this.#read(params);
-    if (this.#shown.detail) this.#drawObjects();
+    timeline?.read(params);
+    if (filter?.read(params)) this.#drawEvents();
+    if (detail) this.#drawObjects();
   }
 
   #read(params) {
@@ -115,6 +119,7 @@ export class WorkloadPage {
   #take(detail) {
     const shown = this.#shown;
     const before = shown.detail?.workload.status;
+    const told = JSON.stringify(detail.workload);
     const first = !shown.detail || shown.failed;
     shown.detail = { ...detail, objects: detail.objects ?? [] };
     shown.failed = false;
@@ -152,9 +157,11 @@ export class WorkloadPage {
 
   #build() {
     const shown = this.#shown;
+    for (const part of [shown.filter, shown.timeline]) part?.stop();
     shown.list = new EventList();
-    shown.filter = new EventFilter(() => this.#drawEvents());
-    shown.timeline = new Timeline({ look: () => this.#drawList(), pick: (events) => shown.list.pick(events) });
+    shown.filter = new EventFilter(() => { amend(shown.filter.params); this.#drawEvents(); });
+    shown.timeline = new Timeline({ look: (events, whole) => shown.list.show(events, whole), pick: (events) => shown.list.pick(events), write: amend });
+    for (const part of [shown.filter, shown.timeline]) part.read(new URLSearchParams(location.search));
     shown.events.addEventListener('change', () => this.#drawEvents());
     shown.note = h('p', { class: 'note', hidden: true, role: 'status' });
     shown.top = h('div', { class: 'top' });
@@ -171,18 +178,11 @@ export class WorkloadPage {
 
   // On a narrow page the definition is below the objects, out of sight.
   #choose(object) {
-    this.#address({ object: objectKey(object) });
+    amend({ object: objectKey(object) });
     const { panel, tree } = this.#shown;
     announce(`${plain(`${object.object.kind} ${object.object.name}`)} is shown`);
     if (panel.element.getBoundingClientRect().top < tree.element.getBoundingClientRect().bottom) return; // it is beside them
     panel.element.scrollIntoView();
-  }
-
-  // What is chosen is in the address, for whoever loads it again or is sent it.
-  #address(choices) {
-    const params = new URLSearchParams(location.search);
-    for (const [name, value] of Object.entries(choices)) params.set(name, value);
-    go(`${location.pathname}?${params}`, { replace: true });
   }
 
   #drawObjects() {
@@ -201,20 +201,12 @@ export class WorkloadPage {
     const { events, filter, timeline, detail, eventNote } = this.#shown;
     const all = events.items;
     filter.offer(all);
-    this.#shown.passed = all.filter(filter.predicate());
     timeline.show({
-      events: this.#shown.passed.filter((event) => !changeOf(event)), workload: detail.workload,
+      events: all.filter(filter.predicate()), workload: detail.workload,
       changes: all.filter((event) => changeOf(event)), gaps: all.filter((event) => event.gap),
     });
     eventNote.textContent = missing(events);
     eventNote.hidden = eventNote.textContent === '';
-    this.#drawList();
-  }
-
-  #drawList() {
-    const { timeline, list, passed } = this.#shown ?? {};
-    if (!timeline?.span || !passed) return;
-    list.show(passed.filter((event) => timeline.span.has(event.at)), passed.length);
   }
 }
 

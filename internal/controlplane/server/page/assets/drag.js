@@ -1,0 +1,57 @@
+// Pointers that move a picture, or pinch it.
+
+const STILL = 3; // who moves a pointer by no more means to click, in pixels
+
+/** Drag calls moved(pixels), pinched(factor, x), and released() once no pointer is down any more. */
+export class Drag {
+  #frame;
+  #calls;
+  #pointers = new Map();
+  #start = 0;
+  #dragging = false;
+
+  constructor(frame, calls) {
+    this.#frame = frame;
+    this.#calls = calls;
+    frame.addEventListener('pointerdown', (event) => this.#down(event));
+    frame.addEventListener('pointermove', (event) => this.#move(event));
+    for (const end of ['pointerup', 'pointercancel', 'pointerleave']) frame.addEventListener(end, (event) => this.#up(event));
+  }
+
+  /** held is true while a pointer is down. */
+  get held() { return this.#pointers.size > 0; }
+
+  /** pressed is true while it may become a click: what is below it has to stay. */
+  get pressed() { return this.held && !this.#dragging; }
+
+  #middle() { return [...this.#pointers.values()].reduce((sum, x) => sum + x, 0) / this.#pointers.size; }
+
+  #apart() { return Math.max(...this.#pointers.values()) - Math.min(...this.#pointers.values()); }
+
+  #down(event) {
+    if (event.button !== 0) return;
+    this.#pointers.set(event.pointerId, event.clientX);
+    this.#start = this.#middle();
+  }
+
+  #move(event) {
+    if (!this.#pointers.has(event.pointerId)) return;
+    if (event.buttons === 0) { // it was released where nobody could see it
+      this.#up(event);
+      return;
+    }
+    const [x, distance] = [this.#middle(), this.#apart()];
+    this.#pointers.set(event.pointerId, event.clientX);
+    if (!this.#dragging && this.#pointers.size === 1 && Math.abs(this.#middle() - this.#start) <= STILL) return;
+    this.#dragging = true;
+    if (!this.#frame.hasPointerCapture(event.pointerId)) this.#frame.setPointerCapture(event.pointerId);
+    if (this.#middle() !== x) this.#calls.moved(x - this.#middle());
+    if (this.#pointers.size > 1 && this.#apart() > 10) this.#calls.pinched(distance / this.#apart(), this.#middle() - this.#frame.getBoundingClientRect().left);
+  }
+
+  #up(event) {
+    if (!this.#pointers.delete(event.pointerId) || this.held) return;
+    this.#dragging = false;
+    this.#calls.released();
+  }
+}

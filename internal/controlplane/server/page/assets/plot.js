@@ -1,0 +1,170 @@
+// What a timeline draws: its axis, the health, what is missing, and a lane for each object.
+
+import { h, icon, s } from './dom.js';
+import { changeOf } from './events.js';
+import { eventText, involvedKey } from './eventlist.js';
+import { known } from './status.js';
+import { clip, count, many, middle, plain, said } from './text.js';
+import { clock, day, hours, now, zone } from './time.js';
+import { DAY, MINUTE, ticks } from './timescale.js';
+
+const LANES = 10; // objects with a lane of their own; the others share one
+const LANE = 26; // heights, in pixels
+const BAND = 30;
+const AXIS = 24;
+const LABEL = 92; // labels of the axis are so far apart
+export const NEAR = 12; // marks that are closer become one
+
+/** heightOf is how high a picture of so many lanes is. */
+export function heightOf(lanes) {
+  return BAND + lanes * LANE + AXIS;
+}
+
+/** lanesOf are the same wherever one looks: objects with warnings first, and then the latest. */
+export function lanesOf(events) {
+  const lanes = new Map();
+  for (const event of events) {
+    if (event.gap || changeOf(event)) continue; // they are drawn as a gap, and as the health
+    const key = involvedKey(event);
+    let lane = lanes.get(key);
+    if (!lane) lanes.set(key, lane = { kind: event.involved.kind, name: event.involved.name, events: [], warned: false, latest: event.at });
+    lane.events.push(event);
+    lane.warned ||= event.type === 'Warning';
+  }
+  const all = [...lanes.values()].sort((a, b) => Number(b.warned) - Number(a.warned) || b.latest - a.latest);
+  if (all.length <= LANES + 1) return all;
+  const rest = all.slice(LANES);
+  return [...all.slice(0, LANES), { kind: '', name: many(rest.length, 'other object'), events: rest.flatMap((lane) => lane.events) }];
+}
+
+/** labels are beside the picture. A name is cut in its middle: those of pods differ at the end. */
+export function labels(lanes) {
+  return [h('span', { class: 'lane-label band-label' }, 'Health'), lanes.map(({ kind, name }) => h('span', { class: 'lane-label', title: plain(`${clip(kind, 40)} ${clip(name, 300)}`.trim()) },
+    kind && h('span', { class: 'kind' }, said(clip(kind, 40))), middle(name)))];
+}
+
+/**
+ * stretches are {status, from, to, lasts} of a workload's health: what a change said holds until the next, and the last
+ * one until now. While the agent is silent, what it said holds until it was heard last.
+ */
+export function stretches(changes, { status, silent, said: told, since, heardAt }) {
+  const all = [...changes].sort((a, b) => a.at - b.at).map((event) => ({ status: changeOf(event), from: event.at }));
+  const held = known(silent ? told : status);
+  const start = Date.parse(since ?? '');
+  if (all.at(-1)?.status !== held && start > (all.at(-1)?.from ?? 0)) all.push({ status: held, from: start });
+  const heard = Date.parse(heardAt ?? '');
+  if (silent && heard) all.push({ status: 'Unknown', from: Math.max(heard, all.at(-1)?.from ?? 0) });
+  return all.map((stretch, i) => ({ ...stretch, to: all[i + 1]?.from ?? now(), lasts: i === all.length - 1 }));
+}
+
+/** drawRest is what is below the marks. */
+export function drawRest(span, lanes, health, gaps) {
+  const rules = lanes.map((_, i) => s('line', { class: 'rule', x1: 0, x2: span.width, y1: BAND + i * LANE, y2: BAND + i * LANE }));
+  return [hatch(), axis(span, heightOf(lanes.length)), rules, gaps.map((gap) => drawGap(span, gap, Math.max(1, lanes.length) * LANE)), band(span, health)];
+}
+
+function axis(span, height) {
+  const { times, step } = ticks(span, LABEL, zone(span.to));
+  const label = (t) => (step >= DAY || (t - zone(t) * MINUTE) % DAY === 0 ? day(t) : hours(t, { seconds: step < MINUTE }));
+  // A label at an end is beside its line, where there is room for it.
+  const anchor = (x) => {
+    if (x < LABEL / 2) return 'start';
+    return x > span.width - LABEL / 2 ? 'end' : 'middle';
+  };
+  const present = span.has(now()) && span.x(now());
+  return s('g', { class: 'axis' },
+    times.map((t) => [s('line', { x1: span.x(t), x2: span.x(t), y1: 0, y2: height - AXIS }),
+      s('text', { x: span.x(t), y: height - 7, 'text-anchor': anchor(span.x(t)) }, label(t))]),
+    present && s('line', { class: 'now', x1: present, x2: present, y1: 0, y2: height - AXIS }));
+}
+
+function band(span, health) {
+  return s('g', { class: 'band' }, health.map(({ status, from, to, lasts }) => {
+    const x1 = Math.max(-4, span.x(from));
+    const x2 = Math.min(span.width + 4, span.x(to));
+    if (x2 < 0 || x1 > span.width) return null;
+    const width = Math.max(2, x2 - x1);
+    const label = Math.max(0, x1);
+    return s('g', { 'data-status': status },
+      s('title', {}, `${status} from ${clock(from, { seconds: true })} to ${lasts ? 'now' : clock(to, { seconds: true })}`),
+      s('rect', { class: lasts && 'still', x: x1, y: 4, width, height: BAND - 10, rx: 3 }),
+      width > 22 && s('use', { href: `#i-${status}`, x: label + 5, y: 8, width: 12, height: 12 }),
+      x2 - label > 26 + status.length * 7 && s('text', { x: label + 22, y: 18 }, status));
+  }));
+}
+
+function drawGap(span, { gap }, height) {
+  const x1 = span.x(Date.parse(gap.first));
+  const x2 = span.x(Date.parse(gap.last));
+  if (x2 < 0 || x1 > span.width) return null;
+  const lost = gap.normal + gap.warning;
+  const width = Math.max(6, x2 - x1);
+  const text = `${count(lost)} ${lost === 1 ? 'Event was' : 'Events were'} lost here`;
+  return s('g', { class: 'gap' }, s('title', {}, text),
+    s('rect', { x: x1, y: BAND, width, height, fill: 'url(#hatch)' }),
+    width > 44 && s('text', { x: Math.max(0, x1) + 5, y: BAND + height - 9 }, width > 150 ? text : `${count(lost)} lost`));
+}
+
+/** drawLane draws the marks of a lane, and notes in `marks` which Events each has. */
+export function drawLane(span, { events }, index, marks) {
+  const y = BAND + (index + 0.5) * LANE;
+  const each = (NEAR / span.width) * span.length; // by the clock, so that those who are together stay so while one moves
+  const near = new Map();
+  const tails = [];
+  for (const event of events) {
+    if (event.at < span.from || event.from > span.to) continue;
+    if (tails.length < 50 && span.x(event.at) - Math.max(0, span.x(event.from)) > NEAR) tails.push(event);
+    if (!span.has(event.at)) continue;
+    const place = Math.floor(event.at / each);
+    const there = near.get(place);
+    if (there) there.push(event); else near.set(place, [event]);
+  }
+  return s('g', { class: 'lane' },
+    tails.map((e) => s('line', { class: e.type === 'Warning' ? 'tail warning' : 'tail', x1: Math.max(0, span.x(e.from)), x2: Math.min(span.width, span.x(e.at)), y1: y, y2: y })),
+    [...near].map(([place, those]) => {
+      const at = `${place}/${index}`;
+      marks.set(at, those);
+      return drawMark(those, at, span.x((place + 0.5) * each), y);
+    }));
+}
+
+function drawMark(events, at, x, y) {
+  const warning = events.some((event) => event.type === 'Warning');
+  const times = events.reduce((sum, event) => sum + Math.max(1, event.count ?? 1), 0);
+  const size = Math.min(16, 9 + Math.log2(times) * 1.6);
+  return s('g', { class: warning ? 'point warning' : 'point', 'data-point': at },
+    s('rect', { class: 'target', x: x - 10, y: y - LANE / 2, width: 20, height: LANE }),
+    s('use', { href: warning ? '#i-warning' : '#i-normal', x: x - size / 2, y: y - size / 2, width: size, height: size }));
+}
+
+/** nameMark writes what a mark stands for, once somebody points at it. */
+export function nameMark(mark, events) {
+  if (mark.querySelector('title')) return;
+  const lines = events.slice(0, 6).map((event) => plain(clip(eventText(event), 120)));
+  if (events.length > 6) lines.push(`… and ${count(events.length - 6)} more`);
+  mark.prepend(s('title', {}, lines.join('\n')));
+}
+
+/** movePresent brings what ends at the present there, in a picture that stays as it is otherwise. */
+export function movePresent(picture, span) {
+  const x = span.x(now());
+  const line = picture.querySelector('.now');
+  if (!line || Math.abs(x - Number(line.getAttribute('x1'))) < 1) return;
+  line.setAttribute('x1', x);
+  line.setAttribute('x2', x);
+  const still = picture.querySelector('.still');
+  still?.setAttribute('width', Math.max(2, Math.min(span.width + 4, x) - Number(still.getAttribute('x'))));
+}
+
+function hatch() {
+  return s('defs', {}, s('pattern', { id: 'hatch', width: 7, height: 7, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
+    s('rect', { class: 'hatch-ground', width: 7, height: 7 }), s('line', { class: 'hatch-line', x1: 0, x2: 0, y1: 0, y2: 7 })));
+}
+
+/** legend says what the signs mean. */
+export function legend() {
+  return h('ul', { class: 'legend', 'aria-hidden': 'true' },
+    h('li', {}, icon('normal'), 'Normal'), h('li', { class: 'warning' }, icon('warning'), 'Warning'),
+    h('li', {}, h('span', { class: 'swatch-tail' }), 'repeated since'), h('li', {}, h('span', { class: 'swatch-gap' }), 'Events were lost'),
+    h('li', { class: 'hint' }, 'Drag to move; Ctrl and wheel, or pinch, to zoom'));
+}
