@@ -184,10 +184,36 @@ func TestTimelineLabels(t *testing.T) {
 	}
 
 	visit(t, tab, api.URL+pathOf(instances["chained"]), workloadShown)
+	until(t, tab, "document.querySelector('.cause-why li:last-child').innerText === 'link 39' && document.querySelectorAll('.cause-why li').length === 13")
+	click(t, tab, ".cause-why .link")
+	until(t, tab, "[...document.querySelectorAll('.cause-why li')].map((li) => li.innerText).join() === Array.from({ length: 39 }, (_, i) => `link ${i + 1}`).join() && document.activeElement.innerText === 'link 7'")
 	// Without Events one sees since when it is as it is.
 	until(t, tab, "document.querySelector('.band rect').x.baseVal.value > 5 && document.querySelector('.band rect').width.baseVal.value > 200")
 	click(t, tab, `.timeline-tools [aria-label="All Events"]`)
 	until(t, tab, "document.querySelector('.band rect').x.baseVal.value > 5 && document.querySelector('.band rect').width.baseVal.value > 200")
+}
+
+// Of a workload whose agent is silent one sees what was said last, and that it was then.
+func TestSilentAgentSaidWhy(t *testing.T) {
+	now := time.Now()
+	w := troubled("web", status("Unhealthy", "Unschedulable", "Deployment web has 1 of 2 replicas ready ← 1 pod Unschedulable", now, 10*time.Minute))
+	api, instances := startAPI(t, time.Second, Estate{Clusters: []Cluster{{
+		Agent: controlplane.Agent{ClusterUID: "c", ClusterName: "c", Time: now}, Workloads: []Workload{w},
+	}}})
+	tab := openTab(t)
+	visit(t, tab, api.URL+pathOf(instances["web"]), "/^Unknown for \\d+ s/.test(document.querySelector('.status-word').innerText)")
+	for name, condition := range map[string]string{
+		"what it said":          "/^Last said Unhealthy at .*, nothing heard since/.test(document.querySelector('.cause-what').innerText)",
+		"why":                   "document.querySelector('.cause').innerText.includes('It said then: Deployment web has 1 of 2 replicas ready') && document.querySelector('.cause-why li:last-child').innerText === '1 pod Unschedulable'",
+		"since when":            "/Unknown since/.test(document.querySelector('.facts').innerText) && /Said Unhealthy since/.test(document.querySelector('.facts').innerText)",
+		"nothing else is Since": "![...document.querySelectorAll('.facts dt')].some((dt) => dt.innerText === 'Since' || dt.innerText === 'Reason')",
+		"its health until then": "[...document.querySelectorAll('.band g')].map((g) => g.dataset.status).join() === 'Unhealthy,Unknown'",
+		"most was known":        "(([was, is]) => was.width.baseVal.value > 10 * is.width.baseVal.value)(document.querySelectorAll('.band rect'))",
+	} {
+		if err := tab.Until(condition); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // mouse does what a pointer does, at a place in the window.

@@ -1,43 +1,70 @@
 // What is wrong with a workload, plainly, and what has to be known to trust it.
 
 import { h, icon } from './dom.js';
-import { causes, known, silence, typeName } from './status.js';
-import { count, long, many, said, sentence } from './text.js';
+import { causes, known, typeName } from './status.js';
+import { count, long, many, said } from './text.js';
 import { lasting, sinceStamp, stamp } from './time.js';
 
 /** verdict is the top of a workload's page. */
 export function verdict(workload) {
   const status = known(workload.status);
+  const since = workload.silent ? workload.heardAt : workload.since;
   return h('section', { class: 'verdict', 'data-status': status, 'aria-labelledby': 'name' },
     h('div', { class: 'verdict-name' },
       h('h1', { id: 'name' }, said(workload.name || `${typeName(workload.type)} ${workload.id}`)),
       workload.type === 'HelmWorkloadInstance' && h('span', { class: 'tag' }, 'Helm')),
-    h('div', { class: 'verdict-status' }, icon(status, 'large'), h('p', { class: 'status-word' }, status, workload.since && !workload.silent && h('span', { class: 'for' }, ' for ', sinceStamp(workload.since)))),
+    h('div', { class: 'verdict-status' }, icon(status, 'large'), h('p', { class: 'status-word' }, status, since && h('span', { class: 'for' }, ' for ', sinceStamp(since)))),
     cause(workload),
     facts(workload),
     notices(workload));
 }
 
 function cause(workload) {
-  if (workload.silent) {
-    return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, sentence(silence(workload))),
-      h('p', { class: 'cause-note' }, 'Its agent does not answer: how the workload is now, nobody knows.'));
-  }
-  const [what, ...because] = causes(workload);
+  if (workload.silent) return silence(workload);
+  const [what] = causes(workload);
   if (!what) {
     const healthy = known(workload.status) === 'Healthy';
     return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, healthy ? 'Everything runs as declared.' : said(workload.reason || 'No cause was told.')));
   }
+  return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, long(what, 400)), because(workload));
+}
+
+// Nobody knows how it is. What it was is said, as what it was.
+function silence(workload) {
+  const { said: word, saidAt, heardAt } = workload;
+  const [what] = causes(workload);
   return h('div', { class: 'cause' },
-    h('p', { class: 'cause-what' }, long(what, 400)),
-    because.length > 0 && h('ol', { class: 'cause-why', 'aria-label': 'Because' }, because.slice(0, 12).map((why) => h('li', {}, long(why, 400)))));
+    h('p', { class: 'cause-what' }, word ? [`Last said ${known(word)}`, saidAt && [' at ', stamp(saidAt)]] : 'It never said how it is',
+      heardAt ? [', nothing heard since ', stamp(heardAt)] : ', and nothing is heard'),
+    h('p', { class: 'cause-note' }, 'Its agent does not answer: how the workload is now, nobody knows.'),
+    what && h('p', { class: 'cause-note' }, 'It said then: ', long(what, 400)),
+    because(workload));
+}
+
+const ENDS = 6; // of a long chain so many links are shown of its beginning, and of its end, which is what is at fault
+
+function because(workload) {
+  const [, ...links] = causes(workload);
+  if (!links.length) return null;
+  const item = (why) => h('li', {}, long(why, 400));
+  const between = links.slice(ENDS, -ENDS);
+  if (between.length < 2) return h('ol', { class: 'cause-why', 'aria-label': 'Because' }, links.map(item));
+  const show = () => {
+    const items = between.map(item);
+    rest.replaceWith(...items);
+    items[0].tabIndex = -1; // where one goes on to read
+    items[0].focus();
+  };
+  const rest = h('li', {}, h('button', { type: 'button', class: 'link', onclick: show }, `Show ${count(between.length)} between`));
+  return h('ol', { class: 'cause-why', 'aria-label': 'Because' }, links.slice(0, ENDS).map(item), rest, links.slice(-ENDS).map(item));
 }
 
 function facts(workload) {
   const fact = (name, ...value) => h('div', { 'data-key': name }, h('dt', {}, name), h('dd', {}, ...value));
   return h('dl', { class: 'facts' },
-    fact('Since', workload.since ? stamp(workload.since) : 'not known'),
-    workload.reason && fact('Reason', said(workload.reason)),
+    workload.silent && fact('Unknown since', workload.heardAt ? stamp(workload.heardAt) : 'not known'),
+    (!workload.silent || workload.said) && fact(workload.silent ? `Said ${known(workload.said)} since` : 'Since', workload.since ? stamp(workload.since) : 'not known'),
+    workload.reason && fact(workload.silent ? 'Reason then' : 'Reason', said(workload.reason)),
     fact('Cluster', workload.clusterName || workload.clusterUID ? said(workload.clusterName || workload.clusterUID) : 'not known'),
     fact('Delay of delivery', delay(workload)),
     workload.heardAt && fact('Agent heard', sinceStamp(workload.heardAt, ' ago')),
