@@ -88,8 +88,8 @@ export class WorkloadPage {
     const look = setInterval(() => {
       if (!document.hidden && shown.detail && this.#live.state === 'live') shown.events.refresh();
     }, LOOK);
-    const clock = setInterval(() => { tick(shown.main); shown.timeline?.tick(); }, 1000);
-    signal.addEventListener('abort', () => { clearInterval(look); clearInterval(clock); });
+    const ticking = setInterval(() => { tick(shown.main); shown.timeline?.tick(); }, 1000);
+    signal.addEventListener('abort', () => { clearInterval(look); clearInterval(ticking); });
   }
 
   // Changes that come while an answer is under way make one more question, not one each.
@@ -119,7 +119,6 @@ export class WorkloadPage {
   #take(detail) {
     const shown = this.#shown;
     const before = shown.detail?.workload.status;
-    const told = JSON.stringify(detail.workload);
     const first = !shown.detail || shown.failed;
     shown.detail = { ...detail, objects: detail.objects ?? [] };
     shown.failed = false;
