@@ -36,7 +36,7 @@ func (p *page) hint() string {
 	if p.token == "" {
 		return text
 	}
-	return text + "\n  log in with " + p.token + "\n  (the browser will ask about the certificate: it is of an authority of the demo's own)"
+	return text + "\n  sign in with " + p.token + "\n  (the browser will ask about the certificate: it is of an authority of the demo's own)"
 }
 
 // open shows the page in the user's browser, if there is a desktop that has one. That it could not is no error of the

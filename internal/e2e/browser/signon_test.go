@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,11 +13,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/cdproto/security"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/threeport/threeport-agent/hack/pki"
 	"github.com/threeport/threeport-agent/internal/controlplane/server"
@@ -168,12 +172,53 @@ func TestSingleSignOn(t *testing.T) {
 		expectAccessible(t, tab)
 		visit(t, tab, home+"/", "location.pathname === '/login'")
 	})
-	t.Run("the log-in page is accessible", func(t *testing.T) {
+	t.Run("the page where one does is accessible, and looks like the rest", func(t *testing.T) {
 		for _, media := range []Media{{}, {Dark: true}} {
 			tab := openTrusting(t)
 			emulate(t, tab, 1280, 900, media)
 			visit(t, tab, home+"/login", "document.querySelector('#sso')")
 			expectAccessible(t, tab)
+			here := eval[[]string](t, tab, looks("main", ".hint", "h1", ".mark"))
+			logIn(t, tab, "jane")
+			until(t, tab, "document.querySelector('#live').dataset.state === 'live'")
+			if there := eval[[]string](t, tab, looks(".bar", ".total", "h1", ".mark")); !slices.Equal(here, there) {
+				t.Errorf("it looks as %q, expected as the board: %q", here, there)
+			}
 		}
 	})
+	t.Run("a token that is wrong, and too many of them", func(t *testing.T) {
+		tab := openTrusting(t)
+		visit(t, tab, home+"/login", "document.querySelector('#token')")
+		for attempt := 1; ; attempt++ {
+			eval[bool](t, tab, "window.before = true")
+			if err := tab.Do(chromedp.SendKeys(chromedp.CSS("#token"), "wrong"+kb.Enter)); err != nil {
+				t.Fatal(err)
+			}
+			until(t, tab, "!window.before && document.querySelector('[role=alert]')")
+			alert := eval[string](t, tab, "document.querySelector('[role=alert]').innerText")
+			if strings.HasPrefix(alert, "Too many attempts failed. Try again in ") {
+				break
+			}
+			if attempt == 1 {
+				until(t, tab, "document.activeElement.id === 'token' && document.activeElement.getAttribute('aria-invalid') === 'true'")
+				expectAccessible(t, tab)
+			}
+			if !strings.HasPrefix(alert, "You are not signed in. The token is not valid") || attempt > 20 {
+				t.Fatalf("attempt %d: %q", attempt, alert)
+			}
+		}
+		if eval[bool](t, tab, "document.querySelector('#token').hasAttribute('aria-invalid')") {
+			t.Error("the token is called wrong, though nobody looked at it")
+		}
+		expectAccessible(t, tab)
+	})
+}
+
+// looks evaluates to the grounds, colours and letters of a page: of the body, of a sheet, a quiet text, a heading and the mark.
+func looks(sheet, quiet, heading, mark string) string {
+	return fmt.Sprintf(`(() => {
+		const of = (css) => getComputedStyle(document.querySelector(css));
+		const [body, sheet, quiet, heading, mark] = [of('body'), of('%s'), of('%s'), of('%s'), of('%s')];
+		return [body.backgroundColor, body.color, body.fontFamily, sheet.backgroundColor, quiet.color, heading.fontSize, heading.fontWeight, mark.color];
+	})()`, sheet, quiet, heading, mark)
 }

@@ -33,7 +33,7 @@ func (a *Access) showLogin(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
 		return
 	}
-	a.renderLogin(w, http.StatusOK, next, "")
+	a.renderLogin(w, http.StatusOK, loginForm{Next: next})
 }
 
 // login opens a session for a token.
@@ -44,7 +44,7 @@ func (a *Access) login(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		a.renderLogin(w, http.StatusBadRequest, "/", "The form could not be read.")
+		a.renderLogin(w, http.StatusBadRequest, loginForm{Next: "/", Message: "The form could not be read."})
 		return
 	}
 	next := localPath(r.PostForm.Get("next"))
@@ -70,11 +70,12 @@ func (a *Access) refuseLogin(w http.ResponseWriter, r *http.Request, who, next s
 	if problem.cause != nil && r.Context().Err() == nil {
 		a.log.Error("Log-in failed", "error", problem.cause)
 	}
-	if problem.Status == http.StatusUnauthorized || problem.Status == http.StatusForbidden {
+	refused := problem.Status == http.StatusUnauthorized || problem.Status == http.StatusForbidden
+	if refused {
 		a.audit(who, "", r, problem.Status)
 	}
 	maps.Copy(w.Header(), problem.GetHeaders())
-	a.renderLogin(w, problem.Status, next, sentence(problem))
+	a.renderLogin(w, problem.Status, loginForm{Next: next, Message: sentence(problem), BadToken: refused && r.URL.Path == loginPath})
 }
 
 // logIn checks a token and opens a session for it. A token that does not exist and a text that is none are answered
@@ -134,7 +135,7 @@ func (a *Access) logout(w http.ResponseWriter, r *http.Request) {
 // sentence is a problem for a person.
 func sentence(p *Problem) string {
 	if p.Status == http.StatusTooManyRequests {
-		return "Too many attempts failed. Try again in " + strconv.FormatInt(wholeSeconds(p.retryAfter), 10) + " s."
+		return "Try again in " + strconv.FormatInt(wholeSeconds(p.retryAfter), 10) + " s."
 	}
 	return strings.ToUpper(p.Detail[:1]) + p.Detail[1:] + "."
 }

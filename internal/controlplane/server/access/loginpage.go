@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // the page is in the binary
 	"html/template"
 	"net/http"
@@ -26,13 +27,26 @@ var (
 // loginForm is what login.html shows.
 type loginForm struct {
 	Next    string
-	Message string // what went wrong; empty at first
+	Heading string // what went wrong, in a few words
+	Message string // and in a sentence; empty at first
+	// BadToken is true if it is the token's fault.
+	BadToken bool
 	// SignOn offers single sign-on, and ProviderAway says that it did not work when it was tried last.
 	SignOn, ProviderAway bool
 }
 
-func (a *Access) renderLogin(w http.ResponseWriter, code int, next, message string) {
-	form := loginForm{Next: next, Message: message, SignOn: a.signOn != nil}
+// headings are what the page says of an answer of each status.
+var headings = map[int]string{
+	http.StatusUnauthorized:       "You are not signed in",
+	http.StatusForbidden:          "You may not sign in",
+	http.StatusTooManyRequests:    "Too many attempts failed",
+	http.StatusServiceUnavailable: "This does not work now",
+}
+
+// renderLogin shows the form, which says what is wrong unless code is 200.
+func (a *Access) renderLogin(w http.ResponseWriter, code int, form loginForm) {
+	form.Heading = cmp.Or(headings[code], "This did not work")
+	form.SignOn = a.signOn != nil
 	form.ProviderAway = form.SignOn && a.signOn.IsAway()
 	render(w, code, loginPage, form)
 }

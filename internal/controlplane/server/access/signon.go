@@ -105,15 +105,15 @@ func takeFlow(w http.ResponseWriter, r *http.Request, now time.Time) (openid.Flo
 	name, _ := cookieName(r, flowCookie)
 	cookies := r.CookiesNamed(name)
 	if len(cookies) != 1 {
-		return openid.Flow{}, newProblem(http.StatusBadRequest, "this browser has no log-in on its way here: it has ended, or began at another address. Log in again")
+		return openid.Flow{}, newProblem(http.StatusBadRequest, "this browser has not begun to sign in here: that has ended, or began at another address. Sign in again")
 	}
 	flow, ok := openid.ParseFlow(cookies[0].Value, now)
 	if ok && !flow.IsOf(r.URL.Query().Get("state")) {
-		return openid.Flow{}, newProblem(http.StatusBadRequest, "this is the end of another log-in than the one that this browser began last. Log in again")
+		return openid.Flow{}, newProblem(http.StatusBadRequest, "this is the end of another attempt to sign in than the one that this browser began last. Sign in again")
 	}
 	setCookie(w, name, "", -1, http.SameSiteLaxMode)
 	if !ok {
-		return openid.Flow{}, newProblem(http.StatusBadRequest, "the log-in took too long. Log in again")
+		return openid.Flow{}, newProblem(http.StatusBadRequest, "it took too long to sign in. Sign in again")
 	}
 	return flow, nil
 }
@@ -122,7 +122,7 @@ func takeFlow(w http.ResponseWriter, r *http.Request, now time.Time) (openid.Flo
 func (a *Access) personOf(r *http.Request, flow openid.Flow) (openid.Person, error) {
 	code := r.URL.Query().Get("code")
 	if code == "" { // RFC 6749, section 4.1.2.1; what it says is not repeated, since anybody may have written it
-		return openid.Person{}, unauthenticated("the identity provider did not log you in. Log in again, or ask who runs it")
+		return openid.Person{}, unauthenticated("the identity provider did not sign you in. Sign in again, or ask who runs it")
 	}
 	person, err := a.signOn.Person(r.Context(), flow, code)
 	if err == nil && !isWord(person.Subject, maxSubject) {
@@ -130,7 +130,7 @@ func (a *Access) personOf(r *http.Request, flow openid.Flow) (openid.Person, err
 	}
 	switch {
 	case errors.Is(err, openid.ErrRefused):
-		problem := unauthenticated("the identity provider's answer does not count here. Log in again; if that does not help, the log of this API says why")
+		problem := unauthenticated("the identity provider's answer does not count here. Sign in again; if that does not help, the log of this API says why")
 		problem.cause = err
 		return person, problem
 	case err != nil:
@@ -169,7 +169,7 @@ func signOnNeedsTLS() *Problem {
 
 // providerAway is the answer while the identity provider does not answer. Why is in the log.
 func providerAway() *Problem {
-	p := newProblem(http.StatusServiceUnavailable, "the identity provider does not answer as it should. Try again in a moment, or log in with a token; the log of this API says why")
+	p := newProblem(http.StatusServiceUnavailable, "the identity provider does not answer as it should. Try again in a moment, or sign in with a token; the log of this API says why")
 	p.retryAfter = 5 * time.Second
 	return p
 }
