@@ -223,6 +223,21 @@ func TestTheOrderIsAsTheHeadingSays(t *testing.T) {
 	}
 }
 
+// Sorted by clusters, each is the worst of it first, and begins with a line.
+func TestClustersAreGroups(t *testing.T) {
+	api, _ := startAPI(t, never, Sample(time.Now()))
+	tab := openTab(t)
+	for sort, first := range map[string]string{"cluster": "checkout", "-cluster": "ledger"} {
+		visit(t, tab, api.URL+"/?sort="+sort, boardShown+" && "+rowCount+" === 37 && document.querySelector('.row .open').innerText === "+quote(first))
+		until(t, tab, `[...document.querySelectorAll('.grid-list .row')].every((row, i, rows) => {
+			const cluster = (row) => row?.querySelector('.cell-cluster').innerText;
+			return row.matches('.begins') === (cluster(row) !== cluster(rows[i - 1]));
+		}) && document.querySelectorAll('.row.begins').length > 1`)
+	}
+	click(t, tab, ".cell-name .sort")
+	until(t, tab, "location.search === '?sort=name' && !document.querySelector('.row.begins')")
+}
+
 func TestOnly(t *testing.T) {
 	now := time.Now()
 	late, rejecting := newCluster("late", now, 2*time.Minute), newCluster("rejecting", now, 0)

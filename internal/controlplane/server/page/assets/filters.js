@@ -92,10 +92,12 @@ const NEVER = '9999';
 const sooner = (a, b) => compare(a.since ?? NEVER, b.since ?? NEVER);
 const byName = (a, b) => compare(lower(a.name), lower(b.name)) || compare(keyOf(a), keyOf(b));
 
+const byCluster = (a, b) => compare(lower(a.clusterName), lower(b.clusterName)) || compare(a.clusterUID ?? '', b.clusterUID ?? '');
+
 const ORDERS = {
   worst: (a, b) => rank(a.status) - rank(b.status) || sooner(a, b) || byName(a, b),
   name: byName,
-  cluster: (a, b) => compare(lower(a.clusterName), lower(b.clusterName)) || rank(a.status) - rank(b.status) || byName(a, b),
+  cluster: (a, b) => byCluster(a, b) || rank(a.status) - rank(b.status) || byName(a, b),
   since: (a, b) => sooner(b, a) || byName(a, b),
   delay: (a, b) => delayOf(b) - delayOf(a) || byName(a, b),
 };
@@ -113,6 +115,7 @@ const UNSAID = {
 
 /** order sorts rows. */
 export function order({ sort, reverse }) {
+  if (sort === 'cluster' && reverse) return (a, b) => byCluster(b, a) || ORDERS.cluster(a, b); // worst first in each
   const by = reverse ? (a, b) => ORDERS[sort](b, a) : ORDERS[sort];
   const unsaid = UNSAID[sort];
   return unsaid ? (a, b) => unsaid(a) - unsaid(b) || by(a, b) : by;

@@ -20,6 +20,7 @@ export class Grid {
   #none = h('p', { class: 'none', hidden: true }, 'No workload matches these filters.');
   #active = 0; // the row that had the focus last
   #changed = new Set();
+  #grouped = false; // by cluster
 
   constructor({ sort }) {
     const headings = COLUMNS.map(([column, name]) => this.#heading(column, name, sort));
@@ -57,6 +58,7 @@ export class Grid {
   show(rows, filters, changed) {
     const focused = this.focused;
     this.#changed = changed;
+    this.#grouped = filters.sort === 'cluster';
     for (const [column, heading] of this.#headings) {
       heading.setAttribute('aria-sort', column === filters.sort ? direction(filters) : 'none');
     }
@@ -107,6 +109,7 @@ export class Grid {
     }
     row.classList.toggle('changed', this.#changed.has(keyOf(item)) || (row.classList.contains('changed') && row.shows === keyOf(item)));
     row.shows = keyOf(item);
+    row.classList.toggle('begins', this.#grouped && item.clusterUID !== this.#windowed.items[index - 1]?.clusterUID);
     const since = item.since ? ago(item.since) : '–';
     if (parts.since.textContent !== since) parts.since.textContent = since;
   }
