@@ -184,9 +184,12 @@ func TestTimelineLabels(t *testing.T) {
 	}
 
 	visit(t, tab, api.URL+pathOf(instances["chained"]), workloadShown)
-	until(t, tab, "document.querySelector('.cause-why li:last-child').innerText === 'link 39' && document.querySelectorAll('.cause-why li').length === 13")
-	click(t, tab, ".cause-why .link")
-	until(t, tab, "[...document.querySelectorAll('.cause-why li')].map((li) => li.innerText).join() === Array.from({ length: 39 }, (_, i) => `link ${i + 1}`).join() && document.activeElement.innerText === 'link 7'")
+	until(t, tab, "document.querySelector('.cause-why > li:last-child').innerText === 'link 39' && document.querySelectorAll('.cause-why > li').length === 13")
+	click(t, tab, ".cause-why summary")
+	const whole = "[...document.querySelectorAll('.cause-why li:not(.between)')].map((li) => li.innerText).join() === Array.from({ length: 39 }, (_, i) => `link ${i + 1}`).join()"
+	until(t, tab, whole)
+	say(t, api, estate.Clusters[0].Agent, instances["chained"], status("Down", "Told again", strings.Join(chain, " ← "), now, 5*time.Hour))
+	until(t, tab, "document.querySelector('.facts').innerText.includes('Told again') && document.querySelector('.cause-why details').open && "+whole)
 	// Without Events one sees since when it is as it is.
 	until(t, tab, "document.querySelector('.band rect').x.baseVal.value > 5 && document.querySelector('.band rect').width.baseVal.value > 200")
 	click(t, tab, `.timeline-tools [aria-label="All Events"]`)

@@ -49,13 +49,7 @@ function because(workload) {
   const item = (why) => h('li', {}, long(why, 400));
   const between = links.slice(ENDS, -ENDS);
   if (between.length < 2) return h('ol', { class: 'cause-why', 'aria-label': 'Because' }, links.map(item));
-  const show = () => {
-    const items = between.map(item);
-    rest.replaceWith(...items);
-    items[0].tabIndex = -1; // where one goes on to read
-    items[0].focus();
-  };
-  const rest = h('li', {}, h('button', { type: 'button', class: 'link', onclick: show }, `Show ${count(between.length)} between`));
+  const rest = h('li', { class: 'between' }, h('details', {}, h('summary', {}, `${count(between.length)} more between`), h('ol', {}, between.map(item))));
   return h('ol', { class: 'cause-why', 'aria-label': 'Because' }, links.slice(0, ENDS).map(item), rest, links.slice(-ENDS).map(item));
 }
 
