@@ -86,6 +86,8 @@ func (s *Store) execBulk(ctx context.Context, tx *sql.Tx, b bulk, row func(scann
 
 // readBulk runs a bulk that only reads, of a few rows, outside of any transaction.
 func (s *Store) readBulk(ctx context.Context, b bulk, row func(scanner) error) error {
+	ctx, cancel := s.reading(ctx)
+	defer cancel()
 	switch {
 	case b.rows == 0:
 		return nil

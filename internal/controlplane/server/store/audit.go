@@ -46,27 +46,24 @@ func (s *Store) AuditRecords(ctx context.Context, cursor string, size int) (cont
 			return page, err
 		}
 	}
-	if err := s.read.QueryRowContext(ctx, "SELECT COUNT(*) FROM audit_records").Scan(&page.Total); err != nil {
+	if page.Total, err = first(ctx, s, "SELECT COUNT(*) FROM audit_records", nil, number); err != nil {
 		return page, fmt.Errorf("count audit records: %w", err)
 	}
-	rows, err := s.read.QueryContext(ctx, s.dialect.rebind(
-		"SELECT id, at, principal, role, method, path, code FROM audit_records WHERE id < ? ORDER BY id DESC LIMIT ?"), before, size+1)
+	found, err := collect(ctx, s, "SELECT id, at, principal, role, method, path, code FROM audit_records WHERE id < ? ORDER BY id DESC LIMIT ?",
+		[]any{before, size + 1}, scanAudit)
 	if err != nil {
 		return page, fmt.Errorf("list audit records: %w", err)
 	}
-	defer rows.Close() //nolint:errcheck // its error is that of Err
-	for rows.Next() {
-		var r AuditRecord
-		var at int64
-		if err := rows.Scan(&r.ID, &at, &r.Principal, &r.Role, &r.Method, &r.Path, &r.Code); err != nil {
-			return page, fmt.Errorf("list audit records: %w", err)
-		}
-		if len(page.Items) == size {
-			page.Next, err = encodeCursor(page.Items[size-1].ID)
-			return page, err
-		}
-		r.At = fromMicros(at)
-		page.Items = append(page.Items, r)
+	page.Items = append(page.Items, found[:min(len(found), size)]...)
+	if len(found) > size {
+		page.Next, err = encodeCursor(page.Items[size-1].ID)
 	}
-	return page, rows.Err()
+	return page, err
+}
+
+func scanAudit(scan scanner) (r AuditRecord, err error) {
+	var at int64
+	err = scan(&r.ID, &at, &r.Principal, &r.Role, &r.Method, &r.Path, &r.Code)
+	r.At = fromMicros(at)
+	return r, err
 }

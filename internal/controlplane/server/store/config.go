@@ -14,7 +14,9 @@ const addressForms = "accepted are sqlite:FILE, sqlite::memory: and postgres://U
 const (
 	DefaultConnections      = 16
 	DefaultStatementTimeout = 30 * time.Second
+	DefaultReadTimeout      = DefaultStatementTimeout + 5*time.Second
 	DefaultWriteTimeout     = time.Minute
+	DefaultProbeTimeout     = 5 * time.Second
 )
 
 // Config says which database it is, and how it is used. A field that is zero has its default.
@@ -29,6 +31,11 @@ type Config struct {
 	Connections int
 	// StatementTimeout is after what time PostgreSQL gives a statement up.
 	StatementTimeout time.Duration
+	// ReadTimeout is for how long a statement that reads waits for PostgreSQL, which gives it up before if it is there at
+	// all. It is of no effect if the address has a statement_timeout of its own.
+	ReadTimeout time.Duration
+	// ProbeTimeout is for how long a connection to PostgreSQL that was idle waits for a sign of life before it is used.
+	ProbeTimeout time.Duration
 	// WriteTimeout bounds a transaction with all its repeats. A request that ends does not end its writes.
 	WriteTimeout time.Duration
 
@@ -42,6 +49,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.StatementTimeout == 0 {
 		c.StatementTimeout = DefaultStatementTimeout
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = DefaultReadTimeout
+	}
+	if c.ProbeTimeout == 0 {
+		c.ProbeTimeout = DefaultProbeTimeout
 	}
 	if c.WriteTimeout == 0 {
 		c.WriteTimeout = DefaultWriteTimeout

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/hack/postgres"
+	"github.com/threeport/threeport-agent/internal/controlplane"
 	"github.com/threeport/threeport-agent/internal/controlplane/server/store/databasetest"
 )
 
@@ -18,7 +19,55 @@ func TestPostgresFails(t *testing.T) {
 		s := open(t, Config{Address: server.Address("postgres")})
 		t.Run("a committed write survives a kill", func(t *testing.T) { committedWriteSurvivesKill(t, s, server) })
 		t.Run("a server that hangs is given up", func(t *testing.T) { hangingServerIsGivenUp(t, s, server) })
+		for reason, impatient := range map[string]func(*Config){
+			"before a connection is used": func(c *Config) { c.ProbeTimeout, c.ReadTimeout = 20*time.Millisecond, time.Hour },
+			"while it is used":            func(c *Config) { c.ProbeTimeout, c.ReadTimeout = time.Hour, 100*time.Millisecond },
+		} {
+			t.Run("a read that nobody calls off ends, "+reason, func(t *testing.T) { readEnds(t, server, impatient) })
+		}
 	})
+}
+
+// readEnds: it ends though its request does not, and so do those that are of no request.
+func readEnds(t *testing.T, server *postgres.Server, impatient func(*Config)) {
+	t.Helper()
+	config := Config{Address: server.Address("postgres") + "&connect_timeout=1"}
+	impatient(&config)
+	s := open(t, config)
+	o := create(t, s, "WorkloadInstance", "web")
+	instance := controlplane.Instance{Type: controlplane.TypeWorkloadInstance, ID: controlplane.ID(o.ID)}
+	server.Freeze()
+	for name, read := range map[string]func() error{
+		"a row": func() error {
+			_, err := s.Get(t.Context(), resource(t, "WorkloadInstance"), o.ID)
+			return err
+		},
+		"a list": func() error {
+			_, _, err := s.List(t.Context(), resource(t, "WorkloadInstance"), Selection{Page: 1, Size: 1})
+			return err
+		},
+		"a token": func() error {
+			_, err := s.TokenByHash(t.Context(), []byte("x"))
+			return err
+		},
+		"what has changed": func() error {
+			_, err := s.changedSince(t.Context(), 0, 0)
+			return err
+		},
+		"what is kept": func() error {
+			_, err := s.EventsKeptAfter(t.Context(), instance, DefaultRetention())
+			return err
+		},
+	} {
+		if err := read(); !isTransient(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	server.Thaw()
+	s.config.ProbeTimeout, s.config.ReadTimeout = time.Hour, time.Hour
+	if _, err := s.Get(t.Context(), resource(t, "WorkloadInstance"), o.ID); err != nil {
+		t.Errorf("after it: %v", err)
+	}
 }
 
 // committedWriteSurvivesKill: whatever was answered for is there after the server was killed in the midst of many writes,

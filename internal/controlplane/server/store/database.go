@@ -31,6 +31,8 @@ type Store struct {
 	write, read *sql.DB
 	// postgres is how to connect to PostgreSQL; nil for SQLite. It is copied before use.
 	postgres *pgx.ConnConfig
+	// patient is set if the address says how long a statement may take: then a read waits as long.
+	patient bool
 
 	ids        *ids
 	statements map[*Resource]*statements
@@ -150,6 +152,7 @@ func (s *Store) connectPostgres() error {
 	if err != nil { // which may quote the address
 		return errors.New("database postgres:…: an option of the URI, or a file that it names, is not valid: " + addressForms)
 	}
+	_, s.patient = config.RuntimeParams["statement_timeout"]
 	timeout := strconv.FormatInt(s.config.StatementTimeout.Milliseconds(), 10)
 	for name, value := range map[string]string{
 		"application_name":  "threeport-controlplane",
@@ -165,10 +168,15 @@ func (s *Store) connectPostgres() error {
 		config.ConnectTimeout = connectTimeout
 	}
 	s.postgres = config
-	// A connection that has ended meanwhile is to be found out before it is used, not by whoever uses it.
-	always := stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return true })
+	// A connection that has ended meanwhile is to be found out before it is used, not by whoever uses it. One that nobody
+	// answers on any more is closed by the probe, so that the ping which is asked for then fails at once.
+	probe := stdlib.OptionShouldPing(func(ctx context.Context, p stdlib.ShouldPingParams) bool {
+		ctx, cancel := context.WithTimeout(ctx, s.config.ProbeTimeout)
+		defer cancel()
+		return p.Conn.Ping(ctx) != nil
+	})
 	pool := func(connections int) *sql.DB {
-		db := stdlib.OpenDB(*config, always)
+		db := stdlib.OpenDB(*config, probe)
 		db.SetMaxOpenConns(connections)
 		db.SetMaxIdleConns(connections)
 		return db

@@ -32,7 +32,7 @@ func (s *Store) notify(ctx context.Context, replica string) {
 			return
 		case <-s.feed.announce:
 		}
-		_, err := s.write.ExecContext(ctx, "SELECT pg_notify($1, $2)", channel, replica)
+		err := s.tell(ctx, replica)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -46,6 +46,14 @@ func (s *Store) notify(ctx context.Context, replica string) {
 			return
 		}
 	}
+}
+
+// tell tells others of this replica, unless the database does not take it in time.
+func (s *Store) tell(ctx context.Context, replica string) error {
+	ctx, cancel := s.reading(ctx) // which it does as quickly as it reads
+	defer cancel()
+	_, err := s.write.ExecContext(ctx, "SELECT pg_notify($1, $2)", channel, replica)
+	return err
 }
 
 // listen wakes the feed when other replicas change something, on a connection of its own that is made again when it is
@@ -79,7 +87,10 @@ func (s *Store) hear(ctx context.Context, replica string) (connected bool, err e
 		return false, fmt.Errorf("connect to listen: %w", err)
 	}
 	defer hangUp(context.WithoutCancel(ctx), conn)
-	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+	asking, cancel := context.WithTimeout(ctx, aliveAfter)
+	_, err = conn.Exec(asking, "LISTEN "+channel)
+	cancel()
+	if err != nil {
 		return false, fmt.Errorf("listen: %w", err)
 	}
 	wake(s.feed.changed) // what happened before was not heard

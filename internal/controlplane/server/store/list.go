@@ -59,6 +59,8 @@ func (s *Store) List(ctx context.Context, r *Resource, selection Selection) (row
 		query += " LIMIT ? OFFSET ?"
 		page = append(slices.Clip(args), selection.Size, offset)
 	}
+	ctx, cancel := s.reading(ctx)
+	defer cancel()
 	found, err := s.read.QueryContext(ctx, s.dialect.rebind(query), page...)
 	if err != nil {
 		return nil, 0, err

@@ -27,7 +27,9 @@ func (s *Store) tryLock(ctx context.Context, l lock) (unlock func() error, ok bo
 	if err != nil {
 		return nil, false, fmt.Errorf("take advisory lock: %w", err)
 	}
-	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", int64(l)).Scan(&ok); err != nil || !ok {
+	asking, cancel := s.reading(ctx)
+	defer cancel()
+	if err := conn.QueryRowContext(asking, "SELECT pg_try_advisory_lock($1)", int64(l)).Scan(&ok); err != nil || !ok {
 		_ = conn.Close()
 		if err != nil {
 			return nil, false, fmt.Errorf("take advisory lock: %w", err)

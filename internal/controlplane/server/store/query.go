@@ -9,8 +9,20 @@ import (
 // scanner reads the columns of one row.
 type scanner = func(targets ...any) error
 
+// reading bounds a statement that reads, with all its rows. A PostgreSQL that is there gives it up by itself; one that a
+// connection leads to no more would be waited for until the operating system notices, which may take a quarter of an hour,
+// and whoever asks may have more patience than that.
+func (s *Store) reading(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.dialect == sqliteDialect || s.patient {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.config.ReadTimeout)
+}
+
 // collect reads all rows of a query, each by read.
 func collect[T any](ctx context.Context, s *Store, query string, args []any, read func(scanner) (T, error)) ([]T, error) {
+	ctx, cancel := s.reading(ctx)
+	defer cancel()
 	rows, err := s.read.QueryContext(ctx, s.dialect.rebind(query), args...)
 	if err != nil {
 		return nil, err
@@ -29,6 +41,8 @@ func collect[T any](ctx context.Context, s *Store, query string, args []any, rea
 
 // first reads the only row of a query; [ErrNotFound] if there is none.
 func first[T any](ctx context.Context, s *Store, query string, args []any, read func(scanner) (T, error)) (T, error) {
+	ctx, cancel := s.reading(ctx)
+	defer cancel()
 	one, err := read(s.read.QueryRowContext(ctx, s.dialect.rebind(query), args...).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNotFound

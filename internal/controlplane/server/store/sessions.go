@@ -24,9 +24,9 @@ func (s *Store) CreateSession(ctx context.Context, hash []byte, tokenID int64, e
 // SessionToken returns the token of a session that has not expired, whether the token itself still holds or not; else
 // [ErrNotFound].
 func (s *Store) SessionToken(ctx context.Context, hash []byte, now time.Time) (Token, error) {
-	return scanToken(s.read.QueryRowContext(ctx, s.dialect.rebind("SELECT "+tokenColumns+
-		" FROM sessions JOIN tokens ON tokens.id = sessions.tokenid WHERE sessions.hash = ? AND sessions.expiresat > ?"),
-		hash, now.UnixMicro()).Scan)
+	return first(ctx, s, "SELECT "+tokenColumns+
+		" FROM sessions JOIN tokens ON tokens.id = sessions.tokenid WHERE sessions.hash = ? AND sessions.expiresat > ?",
+		[]any{hash, now.UnixMicro()}, scanToken)
 }
 
 // DeleteSession ends a session, if there is one.

@@ -55,26 +55,16 @@ func (s *Store) CreateToken(ctx context.Context, t Token, hash []byte) (Token, e
 
 // TokenByHash returns the token of this hash, whether it still holds or not; else [ErrNotFound].
 func (s *Store) TokenByHash(ctx context.Context, hash []byte) (Token, error) {
-	return scanToken(s.read.QueryRowContext(ctx,
-		s.dialect.rebind("SELECT "+tokenColumns+" FROM tokens WHERE hash = ?"), hash).Scan)
+	return first(ctx, s, "SELECT "+tokenColumns+" FROM tokens WHERE hash = ?", []any{hash}, scanToken)
 }
 
 // Tokens returns all tokens, the oldest first.
 func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
-	rows, err := s.read.QueryContext(ctx, "SELECT "+tokenColumns+" FROM tokens ORDER BY id")
+	tokens, err := collect(ctx, s, "SELECT "+tokenColumns+" FROM tokens ORDER BY id", nil, scanToken)
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
-	defer rows.Close() //nolint:errcheck // its error is that of Err
-	var tokens []Token
-	for rows.Next() {
-		t, err := scanToken(rows.Scan)
-		if err != nil {
-			return nil, fmt.Errorf("list tokens: %w", err)
-		}
-		tokens = append(tokens, t)
-	}
-	return tokens, rows.Err()
+	return tokens, nil
 }
 
 // RevokeToken ends a token, with all its sessions, and returns it; [ErrNotFound] if there is none. One that was revoked

@@ -91,11 +91,18 @@ func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, c
 		if !ok {
 			continue // another process took the same ID
 		}
-		o, err = r.scan(s.statements[r].byUnique.QueryRowContext(context.WithoutCancel(ctx), values[i]).Scan)
+		o, err = s.getByUnique(ctx, r, values[i])
 		if !errors.Is(err, sql.ErrNoRows) { // deleted in between: its value is free
 			return o, false, err
 		}
 	}
+}
+
+// getByUnique returns the row that has a value, or [sql.ErrNoRows].
+func (s *Store) getByUnique(ctx context.Context, r *Resource, value any) (Row, error) {
+	ctx, cancel := s.reading(context.WithoutCancel(ctx))
+	defer cancel()
+	return r.scan(s.statements[r].byUnique.QueryRowContext(ctx, value).Scan)
 }
 
 // insert adds a row unless its ID or its unique value is taken.
@@ -119,6 +126,8 @@ func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, i
 
 // Get returns a row that is not deleted, or [ErrNotFound].
 func (s *Store) Get(ctx context.Context, r *Resource, id int64) (Row, error) {
+	ctx, cancel := s.reading(ctx)
+	defer cancel()
 	return found(r.scan(s.statements[r].get.QueryRowContext(ctx, id).Scan))
 }
 
