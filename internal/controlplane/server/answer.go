@@ -19,6 +19,9 @@ type failure struct {
 // Error is the text of the answer.
 func (f *failure) Error() string { return f.text }
 
+// errDatabaseAway is where v0 answers 500, as it does to what will never be taken, with the words of the database's driver.
+var errDatabaseAway = &failure{http.StatusServiceUnavailable, "the database does not answer, or cannot write: send it again"}
+
 // failureOf finds the answer that fits an error.
 func failureOf(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
@@ -39,6 +42,10 @@ func failureOf(err error) *failure {
 		return &failure{http.StatusInternalServerError, store.ErrRefused.Error()}
 	case isTooLarge:
 		return &failure{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
+	case store.IsPassing(err):
+		return errDatabaseAway
+	case store.IsDatabases(err):
+		return &failure{http.StatusInternalServerError, "the database failed"}
 	default: // what it is would tell strangers of the database, where v0 has its words; the log has them
 		return &failure{http.StatusInternalServerError, "the server could not do this: its log says why; send it again later"}
 	}

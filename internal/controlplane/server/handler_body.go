@@ -152,7 +152,16 @@ func (r *room) receive(w http.ResponseWriter, req *http.Request) ([]byte, error)
 			return body, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read body: %w", err)
+			return nil, unreadBody(err)
 		}
 	}
+}
+
+// unreadBody is what became of a body that did not arrive. It says nothing of the database, though the errors of both
+// connections are alike.
+func unreadBody(err error) error {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return fmt.Errorf("read body: %w", err)
+	}
+	return &failure{http.StatusInternalServerError, "read body: " + err.Error()}
 }

@@ -89,6 +89,25 @@ func isConflict(err error) bool {
 	return ok && (e.Code()&primary == sqlite3.SQLITE_BUSY || e.Code()&primary == sqlite3.SQLITE_LOCKED)
 }
 
+// IsPassing tells that the same may succeed later: the database is away, does not answer, is full or fails to read or write,
+// or gave a write up in favour of others.
+func IsPassing(err error) bool {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		const primary = 0xff // of an extended code
+		return isConflict(err) || slices.Contains([]int{
+			sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM,
+		}, e.Code()&primary)
+	}
+	return isTransient(err)
+}
+
+// IsDatabases tells that an error is in the words of a database, which are for whoever runs it.
+func IsDatabases(err error) bool {
+	_, lite := errors.AsType[*sqlite.Error](err)
+	_, postgres := errors.AsType[*pgconn.PgError](err)
+	return lite || postgres
+}
+
 // isTransient tells that the same may succeed later: a conflict, or a database that is away, starts or stops.
 func isTransient(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,23 @@ func TestErrorsAreKnown(t *testing.T) {
 		got := [4]bool{isUniqueViolation(c.err), isForeignKey(c.err), isConflict(c.err), isTransient(c.err)}
 		if want := [4]bool{c.unique, c.foreignKey, c.conflict, c.transient}; got != want {
 			t.Errorf("%v: unique, foreign key, conflict, transient are %v, want %v", c.err, got, want)
+		}
+	}
+}
+
+// A disk that is full, or a file that may not be written for now, is nobody's fault who asks.
+func TestFullDatabaseIsPassing(t *testing.T) {
+	s := open(t, Config{Address: "sqlite:" + filepath.Join(t.TempDir(), "rows.db")})
+	if _, err := s.write.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // it is set to what there is
+		t.Fatal(err)
+	}
+	_, _, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{strings.Repeat("x", 1<<20), nil, nil})
+	if !IsPassing(err) || !IsDatabases(err) {
+		t.Errorf("full: %v", err)
+	}
+	for _, wrong := range []error{nil, ErrNotFound, ErrConflict, ErrReference, errors.New("any")} {
+		if IsPassing(wrong) || IsDatabases(wrong) {
+			t.Errorf("%v was taken for the database's", wrong)
 		}
 	}
 }
