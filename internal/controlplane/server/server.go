@@ -22,12 +22,14 @@ const maxHeader = 64 << 10
 
 // Server is the API on a port. Make one with [New], then call [Server.Run] once.
 type Server struct {
-	config   Config
-	store    *store.Store
-	access   *access.Access // nil under StrictV0
-	listener net.Listener
-	http     *http.Server
-	log      *slog.Logger
+	config Config
+	store  *store.Store
+	access *access.Access // nil under StrictV0
+	// certificates is nil without authentication.
+	certificates *reloader
+	listener     net.Listener
+	http         *http.Server
+	log          *slog.Logger
 }
 
 // New opens the database and the port. Requests wait in the port's backlog until
@@ -80,11 +82,11 @@ func (s *Server) loadCertificates() error {
 		return nil
 	}
 	files := tlsFiles{s.config.CertFile, s.config.KeyFile, s.config.CAFile}
-	certificates, err := newReloader(files, s.config.clientAuth(), s.log)
-	if err != nil {
+	var err error
+	if s.certificates, err = newReloader(files, s.config.clientAuth(), s.log); err != nil {
 		return err
 	}
-	s.http.TLSConfig = certificates.config()
+	s.http.TLSConfig = s.certificates.config()
 	return nil
 }
 
@@ -98,8 +100,12 @@ func (s *Server) handler() (http.Handler, error) {
 	s.http.RegisterOnShutdown(stopping)
 	onStop := func(end func()) func() bool { return context.AfterFunc(stop, end) }
 
+	may := s.config.access()
+	if s.certificates != nil {
+		may.Trusted = s.certificates.trusts
+	}
 	var err error
-	if s.access, err = access.New(s.store, s.config.access(), s.log); err != nil {
+	if s.access, err = access.New(s.store, may, s.log); err != nil {
 		return nil, err
 	}
 	return s.everything(v0, onStop)

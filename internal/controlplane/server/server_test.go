@@ -38,6 +38,13 @@ func onFile(tb testing.TB) Config {
 // run starts a server that the test's end stops.
 func run(tb testing.TB, config Config) string {
 	tb.Helper()
+	_, url := runServer(tb, config)
+	return url
+}
+
+// runServer is run, for a test that looks into it.
+func runServer(tb testing.TB, config Config) (s *Server, url string) {
+	tb.Helper()
 	s, err := New(tb.Context(), config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		tb.Fatal(err)
@@ -51,7 +58,7 @@ func run(tb testing.TB, config Config) string {
 			tb.Error(err)
 		}
 	})
-	return s.URL()
+	return s, s.URL()
 }
 
 func connect(tb testing.TB, config controlplane.Config) *controlplane.Client {

@@ -18,7 +18,8 @@ import (
 const lookEvery = time.Second
 
 // reloader serves TLS with certificate files that may be replaced while it does. The files are read again at a
-// handshake, and what is new in them counts for this handshake and those after it. Files that do not belong together,
+// handshake, and what is new in them counts for this handshake and those after it; with requests that come with a client
+// certificate too, for which authorities that are gone do not count any more. Files that do not belong together,
 // as while they are being replaced, change nothing. It is safe for concurrent use.
 type reloader struct {
 	files      tlsFiles
@@ -26,11 +27,18 @@ type reloader struct {
 	log        *slog.Logger
 	now        func() time.Time
 
-	current atomic.Pointer[tls.Config]
+	current atomic.Pointer[served]
 
 	mu     sync.Mutex // of the following; who finds it taken need not look
 	looked time.Time
 	read   tlsContent // what the files held then: not always what is served
+}
+
+// served is what connections are made with.
+type served struct {
+	*tls.Config
+	// authorities are those in ClientCAs, by their DER.
+	authorities map[string]bool
 }
 
 // tlsFiles are the paths of a certificate, its key and the authorities of clients.
@@ -60,12 +68,35 @@ func (r *reloader) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		NextProtos:         []string{"h2", "http/1.1"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.newest(), nil },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.newest().Config, nil },
 	}
 }
 
+// trusts tells whether the client certificate of a connection would be taken now. Connections may outlive an authority by
+// any time: agents keep theirs open, and a watch goes on for days.
+func (r *reloader) trusts(state *tls.ConnectionState) bool {
+	now := r.newest()
+	for _, chain := range state.VerifiedChains {
+		if now.authorities[string(chain[len(chain)-1].Raw)] {
+			return true
+		}
+	}
+	if now.ClientCAs == nil || len(state.PeerCertificates) == 0 {
+		return false
+	}
+	// The authority may have a new certificate for the same key.
+	between := x509.NewCertPool()
+	for _, cert := range state.PeerCertificates[1:] {
+		between.AddCert(cert)
+	}
+	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{
+		Roots: now.ClientCAs, Intermediates: between, CurrentTime: r.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return err == nil
+}
+
 // newest is the configuration of the next connection.
-func (r *reloader) newest() *tls.Config {
+func (r *reloader) newest() *served {
 	if r.mu.TryLock() {
 		defer r.mu.Unlock()
 		if now := r.now(); now.Sub(r.looked) >= lookEvery {
@@ -118,31 +149,36 @@ func (c tlsContent) equals(other tlsContent) bool {
 }
 
 // config is the configuration of connections.
-func (c tlsContent) config(clientAuth tls.ClientAuthType) (*tls.Config, error) {
+func (c tlsContent) config(clientAuth tls.ClientAuthType) (*served, error) {
 	pair, err := tls.X509KeyPair(c.cert, c.key)
 	if err != nil {
 		return nil, fmt.Errorf("load server certificate: %w", err)
 	}
-	config := &tls.Config{
+	config := &served{Config: &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"h2", "http/1.1"},
 		Certificates: []tls.Certificate{pair},
 		ClientAuth:   clientAuth,
 		// A session that is resumed would not be held to the authorities of today.
 		SessionTicketsDisabled: true,
-	}
+	}}
 	if clientAuth == tls.NoClientCert {
 		return config, nil
 	}
-	if config.ClientCAs, err = authorities(c.ca); err != nil {
+	found, err := authorities(c.ca)
+	if err != nil {
 		return nil, fmt.Errorf("load certificate authorities: %w", err)
+	}
+	config.ClientCAs, config.authorities = x509.NewCertPool(), make(map[string]bool, len(found))
+	for _, cert := range found {
+		config.ClientCAs.AddCert(cert)
+		config.authorities[string(cert.Raw)] = true
 	}
 	return config, nil
 }
 
 // authorities reads certificates. A file that ends within one was caught while it was written.
-func authorities(text []byte) (*x509.CertPool, error) {
-	pool, count := x509.NewCertPool(), 0
+func authorities(text []byte) (found []*x509.Certificate, err error) {
 	for {
 		block, rest := pem.Decode(text)
 		if block == nil {
@@ -156,14 +192,13 @@ func authorities(text []byte) (*x509.CertPool, error) {
 		if err != nil {
 			return nil, err
 		}
-		pool.AddCert(cert)
-		count++
+		found = append(found, cert)
 	}
-	if count == 0 {
+	if len(found) == 0 {
 		return nil, errors.New("the file holds no PEM certificate")
 	}
 	if bytes.Contains(text, []byte("-----BEGIN")) {
 		return nil, errors.New("the file ends within a PEM block")
 	}
-	return pool, nil
+	return found, nil
 }

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,5 +140,78 @@ func TestReloaderChangesAuthorities(t *testing.T) {
 	now.later()
 	if _, err := serverName(t, config, client); err == nil {
 		t.Error("its authority was removed, and it was taken")
+	}
+}
+
+// An authority that is removed is so for the connections that are there, too. One that has a new certificate for the same
+// key is not removed.
+func TestConnectionsOutliveNoAuthority(t *testing.T) {
+	authority, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	own := authority.IssueFiles("server")
+	both := append(authority.PEM(), other.PEM()...)
+	write(t, own.CA, both)
+	config := onFile(t)
+	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, own.Cert, own.Key, own.CA
+	s, url := runServer(t, config)
+	var later atomic.Int64 // seconds
+	s.certificates.mu.Lock()
+	s.certificates.now = func() time.Time { return time.Now().Add(time.Duration(later.Load()) * time.Second) }
+	s.certificates.mu.Unlock()
+
+	ask := func(client *http.Client) (code int) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v0/workloads", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return 0
+		}
+		defer resp.Body.Close() //nolint:errcheck // it was read
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode
+	}
+	var made atomic.Int64
+	as := func(a *tlstest.Authority, http2 bool) *http.Client {
+		t.Helper()
+		pair, err := tls.X509KeyPair(a.Issue("somebody"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		trusting := trust(authority.PEM())
+		trusting.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			made.Add(1)
+			return &pair, nil
+		}
+		transport := &http.Transport{TLSClientConfig: trusting, ForceAttemptHTTP2: http2, MaxConnsPerHost: 1}
+		t.Cleanup(transport.CloseIdleConnections)
+		return &http.Client{Transport: transport}
+	}
+	clients := map[string][2]*http.Client{
+		"HTTP/1.1": {as(authority, false), as(other, false)}, "HTTP/2": {as(authority, true), as(other, true)},
+	}
+	for _, step := range []struct {
+		reason      string
+		authorities []byte
+		want        [2]int
+		made        int64 // connections
+	}{
+		{"two authorities", both, [2]int{200, 200}, 4},
+		{"the same", append(other.PEM(), authority.PEM()...), [2]int{200, 200}, 4},
+		{"the second has a new certificate", append(authority.PEM(), other.Renewed()...), [2]int{200, 200}, 4},
+		{"the second is removed", authority.PEM(), [2]int{200, 401}, 4},
+		{"its connection was closed", authority.PEM(), [2]int{200, 0}, 6},
+	} {
+		write(t, own.CA, step.authorities)
+		later.Add(int64(lookEvery / time.Second))
+		for protocol, each := range clients {
+			if got := [2]int{ask(each[0]), ask(each[1])}; got != step.want {
+				t.Errorf("%s, %s: %d, want %d", step.reason, protocol, got, step.want)
+			}
+		}
+		if n := made.Load(); n != step.made {
+			t.Errorf("%s: %d connections were made, want %d", step.reason, n, step.made)
+		}
 	}
 }

@@ -29,16 +29,30 @@ type Authority struct {
 func NewAuthority(tb testing.TB) *Authority {
 	tb.Helper()
 	a := &Authority{tb: tb, key: newKey(tb)}
-	template := a.template("authority")
-	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	der := a.sign()
+	var err error
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		tb.Fatal(err)
 	}
 	return a
+}
+
+// sign makes a certificate of the authority's own, as DER.
+func (a *Authority) sign() []byte {
+	a.tb.Helper()
+	template := a.template("authority")
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	return der
+}
+
+// Renewed is another certificate of the authority's own, for the same key, as PEM.
+func (a *Authority) Renewed() []byte {
+	a.tb.Helper()
+	return encode("CERTIFICATE", a.sign())
 }
 
 // PEM is the authority's own certificate.

@@ -184,6 +184,9 @@ func (a *Access) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if problem.cause != nil && r.Context().Err() == nil {
 		a.log.Error("Access not decided", "method", r.Method, "path", r.URL.EscapedPath(), "error", problem.cause)
 	}
+	if problem.hangUp {
+		w.Header().Set("Connection", "close") // HTTP/2 has no such header, and net/http ends its connections for it too
+	}
 	if problem.Status == http.StatusUnauthorized && wantsPage(r) {
 		askToLogin(w, r)
 		return

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"crypto/tls"
 	"fmt"
 	"math"
 	"path"
@@ -20,6 +21,10 @@ type Config struct {
 	// CertificateRole is that of a client certificate that names none: its subject has no organization that begins with
 	// "threeport:". Installations of v0 have such certificates, for agents and everything else.
 	CertificateRole Role
+
+	// Trusted tells whether the client certificate of a connection would still be taken: the authorities may have changed
+	// since its handshake. Nil if they never do.
+	Trusted func(*tls.ConnectionState) bool
 
 	// PublicPaths need no principal, besides /healthz, /readyz, /login and /logout. One that ends in a slash covers all
 	// below it.

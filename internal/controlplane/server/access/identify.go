@@ -26,6 +26,9 @@ func (a *Access) identify(r *http.Request) (Principal, error) {
 		return p, err
 	}
 	if cert := clientCertificate(r); cert != nil {
+		if a.config.Trusted != nil && !a.config.Trusted(r.TLS) {
+			return Principal{}, distrusted()
+		}
 		return a.ofCertificate(cert, a.now())
 	}
 	return Principal{}, unauthenticated("a client certificate, a bearer token or a session is needed")

@@ -20,6 +20,8 @@ type Problem struct {
 	challenge string
 	// retryAfter is how long to wait; 0 says nothing.
 	retryAfter time.Duration
+	// hangUp ends the connection: a new one may have a better certificate.
+	hangUp bool
 	// cause is for the log.
 	cause error
 }
@@ -53,6 +55,13 @@ func newProblem(status int, detail string) *Problem {
 }
 
 func unauthenticated(detail string) *Problem { return newProblem(http.StatusUnauthorized, detail) }
+
+// distrusted is the answer to a certificate of an authority that was one when its connection was made.
+func distrusted() *Problem {
+	p := unauthenticated("the authority of the client certificate does not count any more")
+	p.hangUp = true
+	return p
+}
 
 // badToken is the one answer to every token that does not count, whatever is wrong with it.
 func badToken() *Problem {

@@ -2,12 +2,16 @@ package access
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,4 +164,30 @@ func TestWatchEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWatchEndsWithAuthority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var distrusted atomic.Bool
+		config := DefaultConfig()
+		config.Trusted = func(*tls.ConnectionState) bool { return !distrusted.Load() }
+		a, err := New(newMemory(), config, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(a.Close)
+		cert := &x509.Certificate{Subject: pkix.Name{CommonName: "jane"}, NotAfter: time.Now().Add(24 * time.Hour)}
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workloads/watch", http.NoBody)
+		req.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}}
+		h := newWatching()
+		go a.Authenticate(h).ServeHTTP(httptest.NewRecorder(), req)
+		<-h.begun
+		time.Sleep(time.Hour)
+		distrusted.Store(true)
+		begun := time.Now()
+		<-h.ended
+		if took := time.Since(begun); took > cacheTime {
+			t.Errorf("ended after %v, want %v at most", took, cacheTime)
+		}
+	})
 }
