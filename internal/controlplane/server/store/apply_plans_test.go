@@ -153,7 +153,7 @@ func sqliteStatements(s *Store) []string {
 	for _, of := range instanceTables {
 		all = append(all, bulk{text: surveyOf(of.eventColumn), columns: []column{{name: "id"}}}.tuples(surveyPage), lastKept(of.eventColumn))
 		deletions = append(deletions, p.belongings(instanceKey{of.kind, 1})...)
-		deletions = append(deletions, p.tooOld(of.eventColumn, 1), p.upTo(of.eventColumn, 1, 1, 1), p.nobodys())
+		deletions = append(deletions, p.tooOld(of.eventColumn, 1), p.upTo(of.eventColumn, 1, 1, 1), p.aheadUpTo(of.eventColumn, 1, 1, 1), p.nobodys())
 	}
 	for _, of := range deletions {
 		all = append(all, of.statement(s.dialect))

@@ -5,16 +5,24 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 )
+
+// ahead is by how much an Event may be ahead of the database's clock, at most, to count as one of a workload: clocks and
+// time zones differ by less. Others would be its newest Events until their time comes, and push out all that happens, however
+// wrong the clock of one node was. They are kept for themselves, as many as there may be of the others.
+const ahead = 24 * time.Hour
 
 // surveyPage is how many workloads are looked at in one statement.
 const surveyPage = 100
 
-// surplus is what a workload has too much of: nothing if both are unset.
+// surplus is what a workload has too much of: nothing if all are unset.
 type surplus struct {
 	instance int64
 	old      bool          // there are Events that are too old
 	beyond   sql.NullInt64 // the ID of the newest Event that is one too many
+	// beyondAhead is the same of those that are of the future.
+	beyondAhead sql.NullInt64
 }
 
 // surveyOf asks of workloads, by index only, whether their oldest Event is too old, and which the first is that is one too
@@ -23,7 +31,8 @@ type surplus struct {
 func surveyOf(reference string) string {
 	return fmt.Sprintf(`SELECT x.id,
 		COALESCE((SELECT e.timestamp FROM workload_events e WHERE e.%[1]s = x.id ORDER BY e.timestamp, e.id LIMIT 1) < ?, FALSE),
-		(SELECT e.id FROM workload_events e WHERE e.%[1]s = x.id ORDER BY e.timestamp DESC, e.id DESC LIMIT 1 OFFSET ?)
+		(SELECT e.id FROM workload_events e WHERE e.%[1]s = x.id AND e.timestamp <= ? ORDER BY e.timestamp DESC, e.id DESC LIMIT 1 OFFSET ?),
+		(SELECT e.id FROM workload_events e WHERE e.%[1]s = x.id AND e.timestamp > ? ORDER BY e.timestamp DESC, e.id DESC LIMIT 1 OFFSET ?)
 		FROM x`, reference)
 }
 
@@ -60,8 +69,11 @@ func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int6
 				return err
 			}
 		}
-		if one.beyond.Valid {
-			if err := p.pruneBeyond(ctx, reference, one); err != nil {
+		for _, beyond := range []sql.NullInt64{one.beyond, one.beyondAhead} {
+			if !beyond.Valid {
+				continue
+			}
+			if err := p.pruneBeyond(ctx, reference, one.instance, beyond.Int64); err != nil {
 				return err
 			}
 		}
@@ -71,10 +83,10 @@ func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int6
 
 func (p *pruner) survey(ctx context.Context, reference string, ids []int64) (found []surplus, err error) {
 	err = p.store.readBulk(ctx, bulk{
-		surveyOf(reference), []column{integers("id", ids, same)}, len(ids), []any{p.oldest(), p.keep.EventCount},
+		surveyOf(reference), []column{integers("id", ids, same)}, len(ids), []any{p.oldest(), p.latest(), p.keep.EventCount, p.latest(), p.keep.EventCount},
 	}, func(scan scanner) error {
 		var one surplus
-		err := scan(&one.instance, &one.old, &one.beyond)
+		err := scan(&one.instance, &one.old, &one.beyond, &one.beyondAhead)
 		found = append(found, one)
 		return err
 	})
@@ -82,19 +94,24 @@ func (p *pruner) survey(ctx context.Context, reference string, ids []int64) (fou
 }
 
 // pruneBeyond deletes the Events of a workload from the first that is one too many on.
-func (p *pruner) pruneBeyond(ctx context.Context, reference string, one surplus) error {
-	at, err := first(ctx, p.store, "SELECT timestamp FROM workload_events WHERE id = ?", []any{one.beyond.Int64}, number)
+func (p *pruner) pruneBeyond(ctx context.Context, reference string, instance, id int64) error {
+	at, err := first(ctx, p.store, "SELECT timestamp FROM workload_events WHERE id = ?", []any{id}, number)
 	switch {
 	case errors.Is(err, ErrNotFound): // it was too old as well
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for events to prune: %w", err)
+	case at > p.latest():
+		return p.delete(ctx, p.aheadUpTo(reference, instance, at, id))
 	}
-	return p.delete(ctx, p.upTo(reference, one.instance, at, one.beyond.Int64))
+	return p.delete(ctx, p.upTo(reference, instance, at, id))
 }
 
 // oldest is from when on Events are kept.
 func (p *pruner) oldest() int64 { return p.now - p.keep.EventAge.Microseconds() }
+
+// latest is up to when Events count as those of a workload.
+func (p *pruner) latest() int64 { return p.now + ahead.Microseconds() }
 
 func (p *pruner) nobodys() deletion {
 	return p.events("workloadinstanceid IS NULL AND helmworkloadinstanceid IS NULL AND timestamp < ?", p.oldest())
@@ -107,6 +124,11 @@ func (p *pruner) tooOld(reference string, instance int64) deletion {
 // upTo are an Event of a workload and all before it.
 func (p *pruner) upTo(reference string, instance, at, id int64) deletion {
 	return p.events(reference+" = ? AND (timestamp, id) <= (?, ?)", instance, at, id)
+}
+
+// aheadUpTo are an Event of a workload that is of the future, and those before it that are.
+func (p *pruner) aheadUpTo(reference string, instance, at, id int64) deletion {
+	return p.events(reference+" = ? AND timestamp > ? AND (timestamp, id) <= (?, ?)", instance, p.latest(), at, id)
 }
 
 // events are those that fulfil a condition, the oldest first.

@@ -12,7 +12,7 @@ import (
 // lastKept is the time of the oldest Event of a workload that its number still allows. The newest are counted by index only,
 // as pruning does.
 func lastKept(reference string) string {
-	return "SELECT timestamp FROM workload_events WHERE " + reference + " = ? ORDER BY timestamp DESC, id DESC LIMIT 1 OFFSET ?"
+	return "SELECT timestamp FROM workload_events WHERE " + reference + " = ? AND timestamp <= ? ORDER BY timestamp DESC, id DESC LIMIT 1 OFFSET ?"
 }
 
 // EventsKeptAfter is the time up to which Events of a workload are not kept: they are too old, or there are as many as may
@@ -30,7 +30,7 @@ func (s *Store) EventsKeptAfter(ctx context.Context, instance controlplane.Insta
 		return time.Time{}, fmt.Errorf("read the database's time: %w", err)
 	}
 	tooOld := p.oldest() - 1 // what happened in that very microsecond is kept
-	last, err := first(ctx, s, lastKept(eventColumn(instance.Type)), []any{int64(instance.ID), keep.EventCount - 1}, number)
+	last, err := first(ctx, s, lastKept(eventColumn(instance.Type)), []any{int64(instance.ID), p.latest(), keep.EventCount - 1}, number)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return time.Time{}, fmt.Errorf("look for the oldest event that is kept: %w", err)
 	}

@@ -56,6 +56,32 @@ func TestEventsArePrunedByAgeAndByCount(t *testing.T) {
 	})
 }
 
+// A node whose clock is wrong is no reason to keep nothing else of a workload until its time has come.
+func TestEventsOfTheFuturePushOutNone(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		var reports []controlplane.Report
+		for i := range 13 {
+			report := eventOf(w.workload, fmt.Sprint("future ", i), 1)
+			report.Event.Time = time.Now().Add(1000*time.Hour + time.Duration(i)*time.Minute)
+			reports = append(reports, report)
+		}
+		apply(t, s, "one", reports...)
+		addEvents(t, s, w.workload, "w", 12)
+		prune(t, s, keepTen, Pruned{Events: 5})
+		for uid, want := range map[string]int64{"w0": 1, "w9": 1, "w10": 0, "future 2": 0, "future 3": 1, "future 12": 1} {
+			if n := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE runtimeeventuid = ?", uid); n != want {
+				t.Errorf("event %s: %d rows, want %d", uid, n, want)
+			}
+		}
+		if after, err := s.EventsKeptAfter(t.Context(), w.workload, keepTen); err != nil || after.After(time.Now()) {
+			t.Errorf("kept after %v, %v", after, err)
+		}
+		prune(t, s, keepTen, Pruned{})
+	})
+}
+
 func TestEventsOfOneMomentArePrunedByCount(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
