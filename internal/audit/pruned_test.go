@@ -24,7 +24,8 @@ func newPruningWorld(t *testing.T, keep store.Retention) (w *world, prune func()
 	config.BindAddress, config.AuthEnabled = "127.0.0.1:0", false
 	config.Database = "sqlite:" + filepath.Join(t.TempDir(), "rows.db")
 	config.Maintenance.Retention = keep
-	config.Maintenance.GrownEvery = config.Maintenance.PruneEvery // not before the test ends
+	never := config.Maintenance.PruneEvery // not before the test ends
+	config.Maintenance.GrownEvery, config.Maintenance.PruneFirst = never, never
 	s, err := server.New(t.Context(), config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ const (
 	DefaultAgentTimeout  = time.Minute
 	DefaultSilenceEvery  = 5 * time.Second
 	DefaultGrownEvery    = 10 * time.Second
+	DefaultPruneFirst    = time.Minute
 	DefaultPruneEvery    = time.Hour
 	shortestAgentTimeout = time.Second
 )
@@ -27,6 +28,9 @@ type MaintainConfig struct {
 	// GrownEvery is how often workloads are pruned that got many Events, and tables counted that have grown; PruneEvery is
 	// how often everything is pruned.
 	GrownEvery, PruneEvery time.Duration
+	// PruneFirst is how long after the start everything is pruned first: a process may never live for PruneEvery, and who has
+	// changed the Retention wants to see what comes of it.
+	PruneFirst time.Duration
 	// Log has failures, which are tried again the next time, and what was found.
 	Log *slog.Logger
 
@@ -42,6 +46,7 @@ func DefaultMaintainConfig() MaintainConfig {
 		Retention:    DefaultRetention(),
 		GrownEvery:   DefaultGrownEvery,
 		PruneEvery:   DefaultPruneEvery,
+		PruneFirst:   DefaultPruneFirst,
 		Log:          slog.New(slog.DiscardHandler),
 	}
 }
@@ -58,6 +63,7 @@ func (c MaintainConfig) Validate() error {
 		{"interval of looking for silent agents", c.SilenceEvery},
 		{"interval of pruning what has grown", c.GrownEvery},
 		{"interval of pruning", c.PruneEvery},
+		{"time until the first pruning", c.PruneFirst},
 	} {
 		if every.value <= 0 {
 			return fmt.Errorf("%s %v: accepted is more than 0", every.name, every.value)
@@ -95,7 +101,11 @@ func (s *Store) Maintain(ctx context.Context, c MaintainConfig) error {
 		})
 	})
 	running.Go(func() {
-		c.repeat(ctx, c.PruneEvery, func() { c.pruned(ctx)(s.Prune(ctx, c.Retention)) })
+		prune := func() { c.pruned(ctx)(s.Prune(ctx, c.Retention)) }
+		if c.once(ctx, c.PruneFirst) {
+			prune()
+			c.repeat(ctx, c.PruneEvery, prune)
+		}
 	})
 	running.Wait()
 	return nil
