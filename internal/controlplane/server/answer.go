@@ -44,10 +44,8 @@ func failureOf(err error) *failure {
 		return &failure{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
 	case store.IsPassing(err):
 		return errDatabaseAway
-	case store.IsDatabases(err):
-		return &failure{http.StatusInternalServerError, "the database failed"}
-	default: // what it is would tell strangers of the database, where v0 has its words; the log has them
-		return &failure{http.StatusInternalServerError, "the server could not do this: its log says why; send it again later"}
+	default: // where v0 has the words of the database's driver, which are for whoever runs it
+		return &failure{http.StatusInternalServerError, "the server could not do this: its log says why"}
 	}
 }
 

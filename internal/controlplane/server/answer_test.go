@@ -27,11 +27,11 @@ func TestFailureOfDatabase(t *testing.T) {
 		{&pgconn.PgError{Code: "57P01", Message: "hunter2"}, http.StatusServiceUnavailable, "send it again"},
 		{&pgconn.PgError{Code: "53100", Message: "hunter2"}, http.StatusServiceUnavailable, "send it again"}, // its disk is full
 		{&pgconn.ConnectError{}, http.StatusServiceUnavailable, "send it again"},
-		{&pgconn.PgError{Code: "42P01", Message: "hunter2"}, http.StatusInternalServerError, "the database failed"},
+		{&pgconn.PgError{Code: "42P01", Message: "hunter2"}, http.StatusInternalServerError, "its log says why"},
 		{fmt.Errorf("commit: %w", io.ErrUnexpectedEOF), http.StatusServiceUnavailable, "send it again"},
 		{unreadBody(io.ErrUnexpectedEOF), http.StatusInternalServerError, "read body: unexpected EOF"},
 		{unreadBody(&http.MaxBytesError{Limit: 7}), http.StatusRequestEntityTooLarge, "larger than 7 bytes"},
-		{errors.New("any"), http.StatusInternalServerError, "any"},
+		{errors.New("hunter2"), http.StatusInternalServerError, "its log says why"},
 	} {
 		if f := failureOf(fmt.Errorf("write: %w", c.err)); f.code != c.code || !strings.Contains(f.text, c.text) || strings.Contains(f.text, "hunter2") {
 			t.Errorf("%v: %d %s", c.err, f.code, f.text)

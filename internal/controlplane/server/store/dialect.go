@@ -101,13 +101,6 @@ func IsPassing(err error) bool {
 	return isTransient(err)
 }
 
-// IsDatabases tells that an error is in the words of a database, which are for whoever runs it.
-func IsDatabases(err error) bool {
-	_, lite := errors.AsType[*sqlite.Error](err)
-	_, postgres := errors.AsType[*pgconn.PgError](err)
-	return lite || postgres
-}
-
 // isTransient tells that the same may succeed later: a conflict, or a database that is away, starts or stops.
 func isTransient(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
