@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -128,21 +129,20 @@ func (s *Subscription) take() ([]controlplane.Workload, error) {
 		s.missed = false
 		return nil, ErrReset
 	}
-	rows := make([]controlplane.Workload, 0, len(s.pending))
-	for _, row := range s.pending {
-		rows = append(rows, *row)
-	}
-	slices.SortFunc(rows, func(a, b controlplane.Workload) int {
+	oldest := slices.SortedFunc(maps.Values(s.pending), func(a, b *controlplane.Workload) int {
 		return cmp.Or(cmp.Compare(a.Changed, b.Changed), cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
 	})
-	rows = rows[:min(len(rows), maxBatch)]
-	for _, row := range rows {
+	oldest = oldest[:min(len(oldest), maxBatch)]
+	rows := make([]controlplane.Workload, len(oldest))
+	for i, row := range oldest {
+		rows[i] = *row
 		delete(s.pending, row.Instance)
 	}
 	return rows, nil
 }
 
-// offer keeps those of the rows that are asked for.
+// offer keeps those of the rows that are asked for. They are not copied, which for hundreds of slow readers would be most of
+// the memory: all subscriptions have the same, and nobody changes them.
 func (s *Subscription) offer(rows []*boardRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,9 +156,13 @@ func (s *Subscription) offer(rows []*boardRow) {
 		if before, ok := s.pending[row.Instance]; ok && before.Changed >= row.Changed {
 			continue
 		}
-		workload := row.Workload
-		workload.Gone = row.deleted || !s.query.Board.matches(&workload)
-		s.pending[row.Instance] = &workload
+		workload := &row.Workload
+		if row.deleted || !s.query.Board.matches(workload) {
+			gone := *workload
+			gone.Gone = true
+			workload = &gone
+		}
+		s.pending[row.Instance] = workload
 	}
 	switch {
 	case len(s.pending) > maxPending:

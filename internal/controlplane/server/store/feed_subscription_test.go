@@ -45,6 +45,28 @@ func TestSubscriptionKeepsTheNewestOfEach(t *testing.T) {
 	}
 }
 
+// Hundreds of readers that are thousands of rows behind have one copy of these.
+func TestSubscriptionsShareRows(t *testing.T) {
+	first, second := newSubscription(newFeed(), WatchQuery{}, 0), newSubscription(newFeed(), WatchQuery{}, 0)
+	var rows []*boardRow
+	for i := range int64(maxPending) {
+		rows = append(rows, changedRow(i, "Down", i+1))
+	}
+	first.offer(rows)
+	second.offer(rows)
+	for instance, row := range first.pending {
+		if second.pending[instance] != row {
+			t.Fatalf("%v is there twice", instance)
+		}
+	}
+	rows[0].deleted = true
+	rows[0].Changed++
+	first.offer(rows[:1])
+	if rows[0].Gone || second.pending[rows[0].Instance].Gone {
+		t.Error("what is gone for one was changed for all")
+	}
+}
+
 func TestSubscriptionTellsWhatIsGone(t *testing.T) {
 	deleted := changedRow(4, "Down", 4)
 	deleted.deleted = true
