@@ -109,6 +109,19 @@ func TestSilentAgent(t *testing.T) {
 	until(t, tab, "/^Last said Healthy at .*, nothing heard since/.test(document.querySelector('.cause-what').innerText)")
 }
 
+// What was created, and no agent has told anything of, is not taken for what an agent does not know.
+func TestWorkloadThatNobodyReported(t *testing.T) {
+	api, _ := startAPI(t, never, Estate{})
+	if _, err := register(t.Context(), api.URL, Workload{Name: "web", Type: controlplane.TypeWorkloadInstance}); err != nil {
+		t.Fatal(err)
+	}
+	tab := openTab(t)
+	visit(t, tab, api.URL+"/", boardShown)
+	until(t, tab, rowSays("web", "No agent has reported of it yet.")+" && "+rowSays("web", "Unknown"))
+	click(t, tab, ".open")
+	until(t, tab, "document.querySelector('.cause-what').innerText === 'No agent has reported of it yet.'")
+}
+
 func TestLostConnectionShowsAndHeals(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)

@@ -1,6 +1,6 @@
 // What the board shows, and in what order: it is all in the address, so that a link leads to the same view.
 
-import { STATUSES, keyOf, known, rank } from './status.js';
+import { STATUSES, keyOf, known, rank, sinceOf } from './status.js';
 
 /** LATE is a delay of delivery that is worth a colour, in seconds. */
 const LATE = 60;
@@ -89,7 +89,7 @@ export function chosen({ statuses, only }) {
 const compare = (a, b) => (a < b ? -1 : Number(a > b));
 const lower = (text) => (text ?? '').toLowerCase();
 const NEVER = '9999';
-const sooner = (a, b) => compare(a.since ?? NEVER, b.since ?? NEVER);
+const sooner = (a, b) => compare(sinceOf(a) ?? NEVER, sinceOf(b) ?? NEVER);
 const byName = (a, b) => compare(lower(a.name), lower(b.name)) || compare(keyOf(a), keyOf(b));
 
 const byCluster = (a, b) => compare(lower(a.clusterName), lower(b.clusterName)) || compare(a.clusterUID ?? '', b.clusterUID ?? '');
@@ -109,7 +109,7 @@ function delayOf(row) {
 
 // Of these columns a row may say nothing. It comes last then, whatever the direction.
 const UNSAID = {
-  since: (row) => !row.since,
+  since: (row) => !sinceOf(row),
   delay: (row) => !row.silent && !row.heardAt,
 };
 

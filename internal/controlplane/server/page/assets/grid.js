@@ -2,7 +2,7 @@
 
 import { h, icon, unseen } from './dom.js';
 import { direction, isLate } from './filters.js';
-import { causes, keyOf, known, pathOf, silence, typeName } from './status.js';
+import { causes, keyOf, known, pathOf, silence, sinceOf, typeName, unexplained } from './status.js';
 import { plain, sentence, setSaid } from './text.js';
 import { ago, lasting, utc } from './time.js';
 import { Windowed } from './windowed.js';
@@ -110,7 +110,7 @@ export class Grid {
     row.classList.toggle('changed', this.#changed.has(keyOf(item)) || (row.classList.contains('changed') && row.shows === keyOf(item)));
     row.shows = keyOf(item);
     row.classList.toggle('begins', this.#grouped && item.clusterUID !== this.#windowed.items[index - 1]?.clusterUID);
-    const since = item.since ? ago(item.since) : '–';
+    const since = sinceOf(item) ? ago(sinceOf(item)) : '–';
     if (parts.since.textContent !== since) parts.since.textContent = since;
   }
 
@@ -186,9 +186,10 @@ function fillRow({ parts }, item) {
   parts.link.title = [plain(item.name), fillCause(parts, item)].filter(Boolean).join('\n');
   setSaid(parts.cluster, item.clusterName || item.clusterUID || '–', 80);
   parts.cluster.title = plain(item.clusterUID);
-  if (item.since) {
-    parts.since.dateTime = item.since;
-    parts.since.title = utc(item.since);
+  const since = sinceOf(item);
+  if (since) {
+    parts.since.dateTime = since;
+    parts.since.title = utc(since);
   } else {
     parts.since.removeAttribute('datetime');
     parts.since.title = 'not known';
@@ -199,10 +200,11 @@ function fillRow({ parts }, item) {
 // What is wrong and what is at fault. What is between them is in the text that is returned, for the pointer.
 function fillCause({ symptom, fault }, item) {
   const [first, ...because] = item.silent ? [sentence(silence(item))] : causes(item);
-  setSaid(symptom, first || item.reason);
+  const what = first || unexplained(item);
+  setSaid(symptom, what);
   setSaid(fault, because.length ? `← ${because.at(-1)}` : '');
   fault.hidden = !because.length;
-  return plain([first || item.reason, ...because].filter(Boolean).join(' ← ').slice(0, 1000));
+  return plain([what, ...because].filter(Boolean).join(' ← ').slice(0, 1000));
 }
 
 function fillDelay(element, item) {

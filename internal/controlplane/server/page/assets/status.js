@@ -29,6 +29,16 @@ export function silence(workload) {
   return workload.heardAt ? `${said}, nothing heard since ${clock(workload.heardAt)}` : `${said}, and nothing is heard`;
 }
 
+/** sinceOf is since when a workload has its status; that of one whose agent is not heard is Unknown since it was. */
+export function sinceOf({ silent, heardAt, since }) {
+  return silent ? heardAt : since;
+}
+
+/** unexplained is what can be said of a workload without a cause. */
+export function unexplained({ status, reason, since, clusterUID }) {
+  return known(status) === 'Unknown' && !since && !clusterUID ? 'No agent has reported of it yet.' : reason;
+}
+
 /** causes are what is wrong with a workload, and then why, from a listed object to the one at fault; see docs/health.md. */
 export function causes({ cause }) {
   return (cause ?? '').split(' ← ');

@@ -1,14 +1,14 @@
 // What is wrong with a workload, plainly, and what has to be known to trust it.
 
 import { h, icon } from './dom.js';
-import { causes, known, typeName } from './status.js';
+import { causes, known, sinceOf, typeName, unexplained } from './status.js';
 import { count, long, many, said } from './text.js';
 import { lasting, sinceStamp, stamp } from './time.js';
 
 /** verdict is the top of a workload's page. */
 export function verdict(workload) {
   const status = known(workload.status);
-  const since = workload.silent ? workload.heardAt : workload.since;
+  const since = sinceOf(workload);
   return h('section', { class: 'verdict', 'data-status': status, 'aria-labelledby': 'name' },
     h('div', { class: 'verdict-name' },
       h('h1', { id: 'name' }, said(workload.name || `${typeName(workload.type)} ${workload.id}`)),
@@ -24,7 +24,7 @@ function cause(workload) {
   const [what] = causes(workload);
   if (!what) {
     const healthy = known(workload.status) === 'Healthy';
-    return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, healthy ? 'Everything runs as declared.' : said(workload.reason || 'No cause was told.')));
+    return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, healthy ? 'Everything runs as declared.' : said(unexplained(workload) || 'No cause was told.')));
   }
   return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, long(what, 400)), because(workload));
 }
