@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -28,7 +30,8 @@ const noteSays = "document.querySelector('.note').checkVisibility() && document.
 func TestListThatFailsHalfWay(t *testing.T) {
 	now := time.Now()
 	estate := Many(450, now)
-	api, instances := startAPI(t, never, estate)
+	api, _ := startAPI(t, never, Estate{})
+	instances := postHeard(t, api, estate)
 	between := newBetween(t, api)
 	tab := openTab(t)
 	tab.Ignore(isNetworkError)
@@ -41,6 +44,37 @@ func TestListThatFailsHalfWay(t *testing.T) {
 	between.answer(nil)
 	until(t, tab, rowCount+" === 450 && !document.querySelector('.note').checkVisibility()")
 	until(t, tab, rowSays("api-00000", "while it failed"))
+}
+
+// postHeard posts an estate while somebody watches, until all of it was told. A watch tells of what has changed half a
+// minute before it, unless another one was told: so those that come later are not told of the estate, and list it.
+func postHeard(t *testing.T, api *API, estate Estate) map[string]controlplane.Instance {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL+"/v0/workloads/watch", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() }) // it goes on for as long as the test
+	instances, err := Post(t.Context(), api.URL, estate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[controlplane.Instance]bool{}
+	for lines := bufio.NewScanner(resp.Body); len(told) < len(instances); {
+		if !lines.Scan() {
+			t.Fatalf("the watch ended when %d of %d workloads were told: %v", len(told), len(instances), lines.Err())
+		}
+		var row controlplane.Workload
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if ok && json.Unmarshal([]byte(data), &row) == nil && row.Since != nil { // it was reported of, and not only registered
+			told[row.Instance] = true
+		}
+	}
+	return instances
 }
 
 // What the first row of the board says is there at once, and the rest when the control plane answers.
