@@ -1,5 +1,5 @@
 # The images of the agent and, with --target=controlplane, of the control-plane API. `make docker-build` builds them;
-# VERSION is what --version prints. `make image` builds them without Docker, from what is copied here: package hack/image
+# VERSION is what --version prints. `make image` builds them without Docker, from what is copied here: package internal/e2e/image
 # understands little more than what is there.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS

@@ -29,14 +29,14 @@ BIN  = bin
 GOBUILD = $(GO) build -trimpath -buildvcs=false
 
 DEEPCOPY      = object paths=./api/...
-MANIFESTS     = crd rbac:roleName=threeport-agent paths=./api/... paths=./internal/controller/...
+MANIFESTS     = crd rbac:roleName=threeport-agent paths=./api/... paths=./internal/agent/controller/...
 DEEPCOPY_FILE = zz_generated.deepcopy.go
 
 # The comments of the API's types, for its document.
-DESCRIPTIONS      = internal/controlplane/server/zz_generated.descriptions.json
-MAKE_DESCRIPTIONS = $(GO) run ./hack/cmd/describe internal/controlplane/reportset.go internal/controlplane/board.go \
-	internal/controlplane/server/access/issue.go internal/controlplane/server/access/tokens.go \
-	internal/controlplane/server/access/records.go
+DESCRIPTIONS      = internal/server/zz_generated.descriptions.json
+MAKE_DESCRIPTIONS = $(GO) run ./hack/cmd/describe internal/threeport/reportset.go internal/threeport/board.go \
+	internal/server/auth/issue.go internal/server/auth/tokens.go \
+	internal/server/auth/records.go
 
 # Tests in these packages start whole control planes: one package at a time, and never from the cache, which does not know
 # the binaries that they run.
@@ -57,7 +57,7 @@ BROWSER_TESTS = ./internal/e2e/browser
 NODE_TESTS    = ./internal/e2e/node
 # The others, started by the shell of a recipe. Those that take longest begin first, so that none is left alone in the end.
 # They wait for API servers and databases in turns with others: one more at a time than there are cores.
-LONG_TESTS    = ./internal/watch ./internal/controlplane/server/store ./internal/controller
+LONG_TESTS    = ./internal/agent/informers ./internal/server/store ./internal/agent/controller
 UNIT_TESTS    = $(LONG_TESTS) $$($(GO) list ./... | grep -v -e /threeport-agent/hack/ -e /threeport-agent/internal/e2e)
 UNIT_AT_ONCE  = $$(($$(nproc 2>/dev/null || echo 4) + 1))
 
@@ -169,7 +169,7 @@ test-burst: cluster-binaries ## Run the tests of 60,000 Events with the agent as
 .PHONY: test-tools
 test-tools: real-node ## Run the tests of how the tools end, not a part of `make test`: Linux, root, `make node-packages`
 	@$(call exist,$(ENDS_OF_TOOLS),./hack $(NODE_TESTS))
-	$(GO) test $(RACE) -timeout 60m -p 1 -parallel 2 -count 1 -run $(call only,$(ENDS_OF_TOOLS)) ./hack/cluster ./hack/cmd/demo $(NODE_TESTS)
+	$(GO) test $(RACE) -timeout 60m -p 1 -parallel 2 -count 1 -run $(call only,$(ENDS_OF_TOOLS)) ./internal/e2e/cluster ./hack/cmd/demo $(NODE_TESTS)
 
 .PHONY: test-node
 test-node: test-scenarios test-operator ## Run the tests on a real node: Linux, root, `make node-packages`
@@ -197,7 +197,7 @@ browser-packages: ## Install what they need: chromium from Debian's packages, ax
 
 .PHONY: postgres-packages
 postgres-packages: ## Install PostgreSQL for the tests on it, from Debian's packages
-	hack/postgres-packages.sh
+	internal/testing/postgres-packages.sh
 
 .PHONY: node-packages
 node-packages: ## Install what a real node needs: containerd, runc and network plugins, from Debian's packages

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs PostgreSQL for the tests on Debian and its kin, unless there is one of whatever version. The package's own
-# service is not used: the tests start servers of their own (hack/postgres).
+# service is not used: the tests start servers of their own (internal/testing/postgres).
 set -eu
 
 packages='postgresql'

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/threeport/threeport-agent/internal/controller"
-	"github.com/threeport/threeport-agent/internal/observe"
-	"github.com/threeport/threeport-agent/internal/outbox"
-	"github.com/threeport/threeport-agent/internal/target"
+	"github.com/threeport/threeport-agent/internal/agent/controller"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 func TestTheControllerIsToldWhatWasAccepted(t *testing.T) {

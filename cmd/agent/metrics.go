@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/threeport/threeport-agent/internal/journal"
+	"github.com/threeport/threeport-agent/internal/agent/journal"
 )
 
 // addStateMetrics registers what is known of --state-dir.

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/threeport/threeport-agent/internal/audit"
-	"github.com/threeport/threeport-agent/internal/controlplane"
-	"github.com/threeport/threeport-agent/internal/notify"
-	"github.com/threeport/threeport-agent/internal/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/resync"
+	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/agent/notify"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/version"
-	"github.com/threeport/threeport-agent/internal/watch"
+	"github.com/threeport/threeport-agent/internal/agent/informers"
 )
 
 // Where reports go.
@@ -28,11 +28,11 @@ const (
 
 // options are the command line.
 type options struct {
-	api     controlplane.Config
-	watch   watch.Config
+	api     threeport.Config
+	watch   informers.Config
 	outbox  outbox.Config
 	notify  notify.Config
-	audit   audit.Config
+	audit   resync.Config
 	logging zap.Options
 
 	sink                    string
@@ -59,11 +59,11 @@ const mostClusterName = 253
 // newOptions declares the flags. --kubeconfig is declared by controller-runtime.
 func newOptions(flags *flag.FlagSet) *options {
 	o := &options{
-		api:    controlplane.DefaultConfig(),
-		watch:  watch.DefaultConfig(),
+		api:    threeport.DefaultConfig(),
+		watch:  informers.DefaultConfig(),
 		outbox: outbox.DefaultConfig(),
 		notify: notify.DefaultConfig(),
-		audit:  audit.DefaultConfig(),
+		audit:  resync.DefaultConfig(),
 	}
 	o.stateMax.Quantity = *resource.NewQuantity(o.outbox.MaxBytes, resource.BinarySI)
 	flags.StringVar(&o.api.Server, "threeport-api-server", "",

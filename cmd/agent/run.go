@@ -22,16 +22,16 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/audit"
-	"github.com/threeport/threeport-agent/internal/controller"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/agent/resync"
+	"github.com/threeport/threeport-agent/internal/agent/controller"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/health/rules"
-	"github.com/threeport/threeport-agent/internal/journal"
-	"github.com/threeport/threeport-agent/internal/notify"
-	"github.com/threeport/threeport-agent/internal/observe"
-	"github.com/threeport/threeport-agent/internal/outbox"
-	"github.com/threeport/threeport-agent/internal/target"
-	"github.com/threeport/threeport-agent/internal/watch"
+	"github.com/threeport/threeport-agent/internal/agent/journal"
+	"github.com/threeport/threeport-agent/internal/agent/notify"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/agent/informers"
 )
 
 // run wires the agent and runs it until the context ends.
@@ -61,7 +61,7 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	o.api.Allowed = leads
-	clients, err := watch.NewClients(config)
+	clients, err := informers.NewClients(config)
 	if err != nil {
 		return err
 	}
@@ -74,12 +74,12 @@ func run(ctx context.Context, o *options) (err error) {
 	box := outbox.New(o.outbox, state)
 	o.watch.Delivery = box.Owed
 	reconciler := controller.New(mgr.GetClient(), targets, accounts{box, state})
-	watcher := watch.New(o.watch, clients, targets, box, state, watch.NewMetrics(metrics.Registry), ctrl.Log.WithName("watch"), reconciler.Changed)
+	watcher := informers.New(o.watch, clients, targets, box, state, informers.NewMetrics(metrics.Registry), ctrl.Log.WithName("watch"), reconciler.Changed)
 	reconciler.Watch(watcher)
 	if link != nil {
 		link.Attach(box, watcher.Detail)
 	}
-	auditor := audit.New(o.audit, inventory{watcher, reconciler}, box, client, audit.NewMetrics(metrics.Registry), ctrl.Log.WithName("audit"))
+	auditor := resync.New(o.audit, inventory{watcher, reconciler}, box, client, resync.NewMetrics(metrics.Registry), ctrl.Log.WithName("audit"))
 	notifier := notify.New(o.notify, box, sender, auditor, notify.NewMetrics(metrics.Registry, box), ctrl.Log.WithName("notify"))
 
 	if err := reconciler.SetupWithManager(mgr); err != nil {
@@ -148,12 +148,12 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, leads func()
 
 // newSender returns where reports go, and the link to the control plane and a client of it if they go there, and sets what
 // of them has a place there. Without a client there is nothing to adopt or to audit.
-func newSender(o *options, clients *watch.Clients) (notify.Sender, *notify.Link, *controlplane.Client, error) {
+func newSender(o *options, clients *informers.Clients) (notify.Sender, *notify.Link, *threeport.Client, error) {
 	if o.sink == sinkStdout {
 		o.audit.Interval = 0
 		return notify.OneByOne(notify.NewLines(os.Stdout)), nil, nil, nil
 	}
-	client, err := controlplane.New(o.api)
+	client, err := threeport.New(o.api)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -172,7 +172,7 @@ func newSender(o *options, clients *watch.Clients) (notify.Sender, *notify.Link,
 // flushes what is left. When it does not lead any more, nothing is sent any more either.
 func pipeline(
 	leading, untilStopped context.Context,
-	ownRules *rules.Live, link *notify.Link, watcher *watch.Watcher, auditor *audit.Auditor, notifier *notify.Notifier,
+	ownRules *rules.Live, link *notify.Link, watcher *informers.Watcher, auditor *resync.Auditor, notifier *notify.Notifier,
 ) error {
 	delivery, stop := context.WithCancelCause(context.WithoutCancel(leading))
 	defer stop(nil)
@@ -200,7 +200,7 @@ func pipeline(
 // inventory is what the auditor compares with. A workload that is not declared once all that are declared are tracked
 // is gone: the control plane is to hold nothing more of it than what is pending.
 type inventory struct {
-	*watch.Watcher
+	*informers.Watcher
 	reconciler *controller.Reconciler
 }
 
@@ -215,7 +215,7 @@ func (i inventory) Inventory(ctx context.Context, instance target.Instance) (obs
 // addProbes adds /healthz and /readyz. A replica is ready when every declared workload is tracked and the caches
 // for it have synced, or when it waits to lead; and its state can be written.
 func addProbes(
-	mgr ctrl.Manager, leaderElect bool, reconciler *controller.Reconciler, watcher *watch.Watcher, state *journal.Journal,
+	mgr ctrl.Manager, leaderElect bool, reconciler *controller.Reconciler, watcher *informers.Watcher, state *journal.Journal,
 ) error {
 	ready := func(req *http.Request) error {
 		select {
@@ -271,9 +271,9 @@ func (a accounts) Progress(instance target.Instance) controller.Progress {
 func nameOf(op outbox.Operated) string {
 	switch {
 	case op.Deleted:
-		return controlplane.OperationDeleted
+		return threeport.OperationDeleted
 	case op.Modified:
-		return controlplane.OperationModified
+		return threeport.OperationModified
 	}
-	return controlplane.OperationAdded
+	return threeport.OperationAdded
 }

@@ -5,7 +5,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/threeport/threeport-agent/internal/journal"
+	"github.com/threeport/threeport-agent/internal/agent/journal"
 )
 
 // openState takes the folder of --state-dir for this process, and reads what an earlier one left there. Without a

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/threeport/threeport-agent/internal/journal"
+	"github.com/threeport/threeport-agent/internal/agent/journal"
 )
 
 func TestNoStateByDefault(t *testing.T) {

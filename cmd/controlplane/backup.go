@@ -7,7 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
+	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
 // runBackup is the command backup: it writes a copy of an SQLite database to stdout, which is all that a container without a

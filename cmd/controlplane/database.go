@@ -9,8 +9,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/threeport/threeport-agent/internal/controlplane/server"
-	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
+	"github.com/threeport/threeport-agent/internal/server"
+	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
 // databaseVariable is the variable of the environment with the database's address.

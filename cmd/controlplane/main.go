@@ -15,7 +15,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/threeport/threeport-agent/internal/controlplane/server"
+	"github.com/threeport/threeport-agent/internal/server"
 	"github.com/threeport/threeport-agent/internal/version"
 )
 

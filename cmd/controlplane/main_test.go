@@ -16,9 +16,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/threeport/threeport-agent/internal/controlplane/server"
-	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
-	"github.com/threeport/threeport-agent/internal/controlplane/tlstest"
+	"github.com/threeport/threeport-agent/internal/server"
+	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/testing/tlstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

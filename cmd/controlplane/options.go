@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/threeport/threeport-agent/internal/controlplane/server"
-	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
+	"github.com/threeport/threeport-agent/internal/server"
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/version"
 )
 
@@ -57,7 +57,7 @@ func (o *options) registerAccess() {
 	f.StringVar(&c.CAFile, "ca-file", c.CAFile, "PEM `file` of the authorities of clients' certificates; empty for tokens only")
 	f.Func("certificate-role", "the `role` of a client certificate that says none itself: viewer or admin (default "+string(c.Access.CertificateRole)+")",
 		func(name string) (err error) {
-			c.Access.CertificateRole, err = access.ParseRole(name)
+			c.Access.CertificateRole, err = auth.ParseRole(name)
 			return err
 		})
 	f.Var((*perSecond)(&o.agentRate), "rate-limit", "`requests` a second that each cluster's agents may make, and twice as many at once; 0 for no limit")
@@ -70,7 +70,7 @@ func (o *options) registerSingleSignOn() {
 	f.StringVar(&s.CAFile, "oidc-ca-file", "", "PEM `file` of the authorities of the provider's certificate; empty for those of the system")
 	f.StringVar(&s.ClientID, "oidc-client-id", "", "the `name` under which the provider knows this API")
 	f.StringVar(&s.ClientSecretFile, "oidc-client-secret-file", "", "a `file` with the secret of the two, read for each log-in; empty for a public client")
-	f.StringVar(&s.RedirectURL, "oidc-redirect-url", "", "the `URL` that the provider sends browsers back to: https://HOST[:PORT]"+access.CallbackPath)
+	f.StringVar(&s.RedirectURL, "oidc-redirect-url", "", "the `URL` that the provider sends browsers back to: https://HOST[:PORT]"+auth.CallbackPath)
 	f.Func("oidc-scopes", "the `scopes` to ask the provider for, with a space between them (default \""+strings.Join(s.Scopes, " ")+"\")", func(text string) error {
 		s.Scopes = strings.Fields(text)
 		return nil
@@ -136,9 +136,9 @@ func (o *options) checkAuthentication() error {
 }
 
 // rate is so many requests a second, and burst times as many at once.
-func rate(perSecond, burst float64) access.Rate {
+func rate(perSecond, burst float64) auth.Rate {
 	const most = 1_000_000
-	return access.Rate{PerSecond: perSecond, Burst: int(math.Ceil(min(perSecond*burst, most)))}
+	return auth.Rate{PerSecond: perSecond, Burst: int(math.Ceil(min(perSecond*burst, most)))}
 }
 
 // perSecond is a rate as a flag.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
-	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
+	"github.com/threeport/threeport-agent/internal/server/auth"
+	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
 // runToken is the command token: it makes, lists and ends tokens in the database itself, as the first one cannot be
@@ -19,7 +19,7 @@ func runToken(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		return exitUsage
 	}
 	if len(rest) == 0 || !slices.Contains([]string{"create", "list", "revoke"}, rest[0]) {
-		return access.RunTokenCommand(ctx, rest, nil, stdout, stderr) // which says how it is used
+		return auth.RunTokenCommand(ctx, rest, nil, stdout, stderr) // which says how it is used
 	}
 	address, code := where.existing(stderr)
 	if code != 0 {
@@ -30,7 +30,7 @@ func runToken(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		complain(stderr, err)
 		return exitFailed
 	}
-	code = access.RunTokenCommand(ctx, rest, opened, stdout, stderr)
+	code = auth.RunTokenCommand(ctx, rest, opened, stdout, stderr)
 	if err := opened.Close(); err != nil {
 		complain(stderr, err)
 		return exitFailed

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -33,8 +33,8 @@ func TestDeletedWhileDownIsReportedAtStart(t *testing.T) {
 	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[2]))
 	w.create(configMap("again"))
 	w.restart(state)
-	w.expectOperation(d, 1, controlplane.OperationDeleted)
-	w.expectOperation(d, 2, controlplane.OperationAdded)
+	w.expectOperation(d, 1, threeport.OperationDeleted)
+	w.expectOperation(d, 2, threeport.OperationAdded)
 	w.agree(tracked(d)...)
 
 	var said []string

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
@@ -115,8 +115,8 @@ func TestDeletedWorkloadIsReportedAndReleased(t *testing.T) {
 	}
 	w.must(w.upstream.Delete(w.ctx, d))
 	w.expectGone(d)
-	w.expectOperation(d, 0, controlplane.OperationDeleted)
-	w.expectOperation(d, 1, controlplane.OperationDeleted)
+	w.expectOperation(d, 0, threeport.OperationDeleted)
+	w.expectOperation(d, 1, threeport.OperationDeleted)
 	// No workload, no watch but that of ThreeportWorkloads.
 	w.eventually(patience, "no informers", func() error {
 		if n := w.watches(); n != 0 {
@@ -177,7 +177,7 @@ func TestRefusedReportIsGivenUpAndShown(t *testing.T) {
 		w.must(err)
 	}
 	w.must(w.upstream.Declare(w.ctx, d))
-	w.expectOperation(d, 0, controlplane.OperationAdded)
+	w.expectOperation(d, 0, threeport.OperationAdded)
 	w.eventually(patience, "the refused report in the workload's status", func() error {
 		cr, err := w.status(d.Name)
 		if err != nil {

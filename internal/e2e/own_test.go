@@ -14,20 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // ownRows returns the rows of Events that the agent made, whose UIDs have parts.
-func (w *world) ownRows(reason string) []controlplane.WorkloadEvent {
+func (w *world) ownRows(reason string) []threeport.WorkloadEvent {
 	w.Helper()
-	return slices.DeleteFunc(w.allEvents(), func(row controlplane.WorkloadEvent) bool {
+	return slices.DeleteFunc(w.allEvents(), func(row threeport.WorkloadEvent) bool {
 		return !strings.Contains(*row.RuntimeEventUID, "/") || !strings.HasPrefix(*row.Reason, reason)
 	})
 }
 
 // awaitOwnRows waits until there are so many.
-func (w *world) awaitOwnRows(reason string, n int) (rows []controlplane.WorkloadEvent) {
+func (w *world) awaitOwnRows(reason string, n int) (rows []threeport.WorkloadEvent) {
 	w.Helper()
 	w.eventually(patience, fmt.Sprintf("%d rows of %s", n, reason), func() error {
 		if rows = w.ownRows(reason); len(rows) != n {
@@ -39,9 +39,9 @@ func (w *world) awaitOwnRows(reason string, n int) (rows []controlplane.Workload
 }
 
 // clusterRows returns the others.
-func (w *world) clusterRows() []controlplane.WorkloadEvent {
+func (w *world) clusterRows() []threeport.WorkloadEvent {
 	w.Helper()
-	return slices.DeleteFunc(w.allEvents(), func(row controlplane.WorkloadEvent) bool { return strings.Contains(*row.RuntimeEventUID, "/") })
+	return slices.DeleteFunc(w.allEvents(), func(row threeport.WorkloadEvent) bool { return strings.Contains(*row.RuntimeEventUID, "/") })
 }
 
 func (w *world) patchStatus(obj *unstructured.Unstructured, patch string) {
@@ -54,9 +54,9 @@ func (w *world) patchStatus(obj *unstructured.Unstructured, patch string) {
 }
 
 // awaitStatusRow waits until the change that stands in a ThreeportWorkload's status has a row, and returns it.
-func (w *world) awaitStatusRow(d upstream.Deployed, health string) controlplane.WorkloadEvent {
+func (w *world) awaitStatusRow(d upstream.Deployed, health string) threeport.WorkloadEvent {
 	w.Helper()
-	var found controlplane.WorkloadEvent
+	var found threeport.WorkloadEvent
 	w.eventually(patience, "a row that says that "+d.Name+" is "+health, func() error {
 		cr, err := w.status(d.Name)
 		if err != nil || cr.Status.Health != health || cr.Status.HealthSince == nil {
@@ -64,7 +64,7 @@ func (w *world) awaitStatusRow(d upstream.Deployed, health string) controlplane.
 		}
 		uid := fmt.Sprintf("%s/%s/%s", cr.UID, cr.Status.HealthSince.UTC().Format(time.RFC3339), health)
 		rows := w.ownRows("Workload" + health)
-		at := slices.IndexFunc(rows, func(row controlplane.WorkloadEvent) bool { return *row.RuntimeEventUID == uid })
+		at := slices.IndexFunc(rows, func(row threeport.WorkloadEvent) bool { return *row.RuntimeEventUID == uid })
 		if at < 0 {
 			return fmt.Errorf("none of the %d rows is %s", len(rows), uid)
 		}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
@@ -276,7 +276,7 @@ func (w *world) expectCondition(name, condition string, want metav1.ConditionSta
 	})
 }
 
-func (w *world) allEvents() []controlplane.WorkloadEvent {
+func (w *world) allEvents() []threeport.WorkloadEvent {
 	w.Helper()
 	events, err := w.api.Events(w.ctx, nil)
 	w.must(err)

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
@@ -45,7 +45,7 @@ func TestKindThatIsNotInstalledHealsAndDelaysNoOther(t *testing.T) {
 	w.must(err)
 	w.must(w.upstream.Declare(w.ctx, d))
 	w.expectState(d, 1, v1alpha1.ResourceKindNotInstalled, "Gadget."+group+" is not installed")
-	w.expectOperation(d, 0, controlplane.OperationAdded)
+	w.expectOperation(d, 0, threeport.OperationAdded)
 	w.expectCondition(d.Name, v1alpha1.ConditionWatching, metav1.ConditionFalse)
 
 	definition := w.create(crd(group, "Gadget", "gadgets"))
@@ -54,19 +54,19 @@ func TestKindThatIsNotInstalledHealsAndDelaysNoOther(t *testing.T) {
 	_, err = w.upstream.Create(w.ctx, d.Objects[1])
 	w.must(err)
 	w.expectState(d, 1, v1alpha1.ResourcePresent, "")
-	w.expectOperation(d, 1, controlplane.OperationAdded)
+	w.expectOperation(d, 1, threeport.OperationAdded)
 	w.expectStatus(d, "Healthy")
 
 	// Gone again, with all its objects; and back.
 	w.must(w.upstream.DeleteObject(w.ctx, definition))
-	w.expectOperation(d, 1, controlplane.OperationDeleted)
+	w.expectOperation(d, 1, threeport.OperationDeleted)
 	w.expectState(d, 1, v1alpha1.ResourceKindNotInstalled, "")
 	definition = w.create(crd(group, "Gadget", "gadgets"))
 	w.awaitCondition(definition, "Established")
 	_, err = w.upstream.Create(w.ctx, d.Objects[1])
 	w.must(err)
 	w.expectState(d, 1, v1alpha1.ResourcePresent, "")
-	w.expectOperation(d, 1, controlplane.OperationAdded)
+	w.expectOperation(d, 1, threeport.OperationAdded)
 }
 
 // restricted gives the agent a user that may read everything but the given resource.
@@ -96,7 +96,7 @@ func TestForbiddenKindHealsAndDelaysNoOther(t *testing.T) {
 	d := w.deploy("web", configMap("conf"), deployment("web", 2))
 	w.expectState(d, 1, v1alpha1.ResourceForbidden, "permission missing: list deployments.apps in namespace "+w.namespace)
 	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
-	w.expectOperation(d, 0, controlplane.OperationAdded)
+	w.expectOperation(d, 0, threeport.OperationAdded)
 	// Its Events can be read, and tell what its object would.
 	w.eventually(patience, "Events of the forbidden Deployment's pods", func() error {
 		events, err := w.api.Events(w.ctx, url.Values{"workloadresourceinstanceid": {strconv.FormatInt(d.Resources[1].ThreeportID, 10)}})
@@ -171,7 +171,7 @@ func TestWatchedNamespacesAreTheConfiguredOnes(t *testing.T) {
 		return nil
 	})
 	w.patch(d.Objects[0], `{"metadata":{"annotations":{"changed":"after the first report"}}}`)
-	w.expectOperation(d, 0, controlplane.OperationModified)
+	w.expectOperation(d, 0, threeport.OperationModified)
 }
 
 func TestVersionThatIsNotServedIsMapped(t *testing.T) {
@@ -191,7 +191,7 @@ spec:
 	d.Resources[0].Version = "v1beta1" // removed in Kubernetes 1.25
 	w.must(w.upstream.Declare(w.ctx, d))
 	w.expectState(d, 0, v1alpha1.ResourcePresent, "version v1beta1 is not served; watched as v1")
-	w.expectOperation(d, 0, controlplane.OperationAdded)
+	w.expectOperation(d, 0, threeport.OperationAdded)
 	w.agree(tracked(d)...)
 }
 
@@ -215,10 +215,10 @@ func TestInstanceInTwoPartsHasTheWorstStatus(t *testing.T) {
 func TestClusterScopedResourceIsReported(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("class", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: `+w.namespace+`}, value: 7}`)
-	w.expectOperation(d, 0, controlplane.OperationAdded)
+	w.expectOperation(d, 0, threeport.OperationAdded)
 	w.expectStatus(d, "Healthy")
 	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[0]))
-	w.expectOperation(d, 0, controlplane.OperationDeleted)
+	w.expectOperation(d, 0, threeport.OperationDeleted)
 }
 
 // expectState waits until a listed resource's status is as wanted.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // api makes requests. It is not the agent's client: what is measured is the server.
@@ -68,12 +68,12 @@ func (a *api) get(ctx context.Context, path string) error {
 }
 
 // send posts a report set, as an agent does, and checks that all of it was taken.
-func (a *api) send(ctx context.Context, set controlplane.ReportSet) error {
+func (a *api) send(ctx context.Context, set threeport.ReportSet) error {
 	body, err := json.Marshal(set)
 	if err != nil {
 		return err
 	}
-	var answer controlplane.ReportSetAnswer
+	var answer threeport.ReportSetAnswer
 	if err := a.exchange(ctx, http.MethodPost, "/v0/workload-report-sets", "zstd", a.zstd.EncodeAll(body, nil), &answer); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (a *api) create(ctx context.Context, path string, row any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var answer controlplane.Response[struct{ ID int64 }]
+	var answer threeport.Response[struct{ ID int64 }]
 	if err := a.exchange(ctx, http.MethodPost, "/v0/"+path, "", body, &answer); err != nil {
 		return 0, err
 	}

@@ -12,7 +12,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	_ "modernc.org/sqlite"             // the driver "sqlite"
 
-	"github.com/threeport/threeport-agent/hack/postgres"
+	"github.com/threeport/threeport-agent/internal/testing/postgres"
 )
 
 // database is what the API keeps its rows in, and a connection to it of this program's own.

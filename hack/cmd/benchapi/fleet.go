@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 const (
@@ -22,8 +22,8 @@ const (
 
 // workload is one that an agent reports of.
 type workload struct {
-	instance  controlplane.Instance
-	resources []controlplane.ID
+	instance  threeport.Instance
+	resources []threeport.ID
 }
 
 // agent is one of the fleet.
@@ -34,12 +34,12 @@ type agent struct {
 	clock     atomic.Int64 // of versions
 }
 
-func (a *agent) version() controlplane.ID { return controlplane.ID(a.clock.Add(1)) }
+func (a *agent) version() threeport.ID { return threeport.ID(a.clock.Add(1)) }
 
 // set returns a set of the agent's with reports.
-func (a *agent) set(reports ...controlplane.Report) controlplane.ReportSet {
-	return controlplane.ReportSet{
-		Agent: controlplane.Agent{
+func (a *agent) set(reports ...threeport.Report) threeport.ReportSet {
+	return threeport.ReportSet{
+		Agent: threeport.Agent{
 			ClusterUID: a.cluster, ClusterName: fmt.Sprintf("cluster-%04d", a.number), Version: "bench",
 			Time: time.Now().UTC(), Pending: int64(len(reports)),
 		},
@@ -79,9 +79,9 @@ func (a *agent) declare(ctx context.Context, to *api, resources int) error {
 		if err != nil {
 			return err
 		}
-		of := workload{instance: controlplane.Instance{Type: controlplane.TypeWorkloadInstance, ID: controlplane.ID(id)}}
+		of := workload{instance: threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(id)}}
 		for r := range resources {
-			of.resources = append(of.resources, controlplane.ID(firstResource+(a.number*workloadsOfAgent+n)*resources+r))
+			of.resources = append(of.resources, threeport.ID(firstResource+(a.number*workloadsOfAgent+n)*resources+r))
 		}
 		a.workloads = append(a.workloads, of)
 	}
@@ -127,8 +127,8 @@ func (w *world) first(ctx context.Context) error {
 }
 
 // state is all that an agent has to tell of its workloads.
-func (a *agent) state() []controlplane.Report {
-	var reports []controlplane.Report
+func (a *agent) state() []threeport.Report {
+	var reports []threeport.Report
 	for i := range a.workloads {
 		of := &a.workloads[i]
 		reports = append(reports, a.status(of), a.tree(of))
@@ -143,53 +143,53 @@ func (a *agent) uid(w *workload, kind string, n int) string {
 	return fmt.Sprintf("%s-%s-%d-%d", kind, a.cluster, w.instance.ID, n)
 }
 
-func (a *agent) object(w *workload, kind string, n int) controlplane.ObjectRef {
-	return controlplane.ObjectRef{
+func (a *agent) object(w *workload, kind string, n int) threeport.ObjectRef {
+	return threeport.ObjectRef{
 		Version: "v1", Kind: kind, Namespace: fmt.Sprintf("ns-%d", a.number), Name: strings.ToLower(kind) + "-" + name(n), UID: a.uid(w, kind, n),
 	}
 }
 
-func (a *agent) operation(w *workload, r int) controlplane.Report {
+func (a *agent) operation(w *workload, r int) threeport.Report {
 	version := a.version()
 	definition, _ := json.Marshal(map[string]any{ // strings always marshal
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name(r), "resourceVersion": version},
 		"data": map[string]string{"text": text(definitionBytes)},
 	})
-	return controlplane.Report{Instance: w.instance, Version: version, Operation: &controlplane.OperationReport{
-		ResourceInstanceID: w.resources[r], Object: a.object(w, "ConfigMap", r), Operation: controlplane.OperationModified, Definition: definition,
+	return threeport.Report{Instance: w.instance, Version: version, Operation: &threeport.OperationReport{
+		ResourceInstanceID: w.resources[r], Object: a.object(w, "ConfigMap", r), Operation: threeport.OperationModified, Definition: definition,
 	}}
 }
 
-func (a *agent) status(w *workload) controlplane.Report {
+func (a *agent) status(w *workload) threeport.Report {
 	status, reason, cause := "Healthy", "", ""
 	if below(20) == 0 {
 		status, reason = "Down", "ImagePullBackOff"
 		cause = "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-7887448d46 ← 5 pods ImagePullBackOff: " + text(80)
 	}
 	since := time.Now().UTC()
-	return controlplane.Report{Instance: w.instance, Version: a.version(), Status: &controlplane.StatusReport{
+	return threeport.Report{Instance: w.instance, Version: a.version(), Status: &threeport.StatusReport{
 		Status: status, Reason: reason, Cause: cause, Since: &since,
 	}}
 }
 
-func (a *agent) tree(w *workload) controlplane.Report {
-	var objects []controlplane.TreeObject
+func (a *agent) tree(w *workload) threeport.Report {
+	var objects []threeport.TreeObject
 	for r := range w.resources {
-		objects = append(objects, controlplane.TreeObject{
+		objects = append(objects, threeport.TreeObject{
 			Object: a.object(w, "ConfigMap", r), Listed: true, ResourceInstanceID: w.resources[r], State: "Present", Health: "Healthy",
 		})
 	}
 	for p := range podsOfWorkload {
-		objects = append(objects, controlplane.TreeObject{Object: a.object(w, "Pod", p), Owner: a.uid(w, "ConfigMap", 0), Health: "Healthy"})
+		objects = append(objects, threeport.TreeObject{Object: a.object(w, "Pod", p), Owner: a.uid(w, "ConfigMap", 0), Health: "Healthy"})
 	}
-	return controlplane.Report{Instance: w.instance, Version: a.version(), Tree: &controlplane.TreeReport{Objects: objects}}
+	return threeport.Report{Instance: w.instance, Version: a.version(), Tree: &threeport.TreeReport{Objects: objects}}
 }
 
-func (a *agent) event() controlplane.Report {
+func (a *agent) event() threeport.Report {
 	w := &a.workloads[below(len(a.workloads))]
 	version := a.version()
 	first := time.Now().UTC()
-	return controlplane.Report{Instance: w.instance, Version: version, Event: &controlplane.EventReport{
+	return threeport.Report{Instance: w.instance, Version: version, Event: &threeport.EventReport{
 		UID: fmt.Sprintf("%08x-0000-4000-8000-%012x", a.number, int64(version)), ResourceInstanceID: w.resources[0],
 		Involved: a.object(w, "Pod", below(podsOfWorkload)),
 		Type:     "Warning", Reason: "BackOff", Message: "Back-off pulling image \"" + text(60) + "\"",
@@ -197,8 +197,8 @@ func (a *agent) event() controlplane.Report {
 	}}
 }
 
-func (a *agent) events(n int) []controlplane.Report {
-	out := make([]controlplane.Report, n)
+func (a *agent) events(n int) []threeport.Report {
+	out := make([]threeport.Report, n)
 	for i := range out {
 		out[i] = a.event()
 	}

@@ -25,7 +25,7 @@ func (w *world) explain(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-run=TestEveryQueryOfThePageUsesAnIndex", //nolint:gosec // the project's own test
-		"./internal/controlplane/server/store", "-args", "-plans-of="+w.db.address, "-plans-to="+file)
+		"./internal/server/store", "-args", "-plans-of="+w.db.address, "-plans-to="+file)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return err

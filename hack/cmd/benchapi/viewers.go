@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // query is a request of the page.
@@ -76,7 +76,7 @@ func pageQueries(w *world, deep string) []query {
 // deepCursor leads to the fiftieth page of the board, or to the last if there are fewer.
 func (w *world) deepCursor(ctx context.Context) (cursor string, err error) {
 	for range 49 {
-		var page controlplane.List[controlplane.Workload]
+		var page threeport.List[threeport.Workload]
 		path := "/v0/workloads?size=100&cursor=" + url.QueryEscape(cursor)
 		if cursor == "" {
 			path = "/v0/workloads?size=100"

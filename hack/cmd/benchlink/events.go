@@ -15,9 +15,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
-	"github.com/threeport/threeport-agent/internal/observe"
-	"github.com/threeport/threeport-agent/internal/target"
+	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // makeEvents returns Events as a kubelet writes them about the pods of a Deployment.
@@ -52,7 +52,7 @@ func createInstance(ctx context.Context, url, name string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var answer controlplane.Response[struct{ ID int64 }]
+	var answer threeport.Response[struct{ ID int64 }]
 	if err := exchange(ctx, http.MethodPost, url+"/v0/workload-instances", body, &answer); err != nil {
 		return 0, err
 	}
@@ -61,7 +61,7 @@ func createInstance(ctx context.Context, url, name string) (int64, error) {
 
 // countRows returns how many Events of a workload the control plane has.
 func countRows(ctx context.Context, url string, instance int64) (int64, error) {
-	var answer controlplane.Response[json.RawMessage]
+	var answer threeport.Response[json.RawMessage]
 	path := fmt.Sprintf("%s/v0/workload-events?workloadinstanceid=%d&size=1", url, instance)
 	err := exchange(ctx, http.MethodGet, path, nil, &answer)
 	return answer.Meta.TotalCount, err

@@ -16,11 +16,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
-	"github.com/threeport/threeport-agent/internal/journal"
-	"github.com/threeport/threeport-agent/internal/notify"
-	"github.com/threeport/threeport-agent/internal/observe"
-	"github.com/threeport/threeport-agent/internal/outbox"
+	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/agent/journal"
+	"github.com/threeport/threeport-agent/internal/agent/notify"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
 )
 
 // nearCommand makes this program the agent's side: it delivers Events in one of the ways, and prints how long it took.
@@ -51,9 +51,9 @@ func near(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	config := controlplane.DefaultConfig()
+	config := threeport.DefaultConfig()
 	config.Server, config.AuthEnabled = *url, false
-	client, err := controlplane.New(config)
+	client, err := threeport.New(config)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func near(ctx context.Context, args []string) error {
 }
 
 // deliver sends Events in a way, and returns how long it took until the control plane had accepted all.
-func deliver(ctx context.Context, client *controlplane.Client, way string, events []observe.Event) (time.Duration, error) {
+func deliver(ctx context.Context, client *threeport.Client, way string, events []observe.Event) (time.Duration, error) {
 	switch way {
 	case waySerial:
 		return serially(ctx, client, events)
@@ -92,7 +92,7 @@ func deliver(ctx context.Context, client *controlplane.Client, way string, event
 }
 
 // serially posts one Event after the other.
-func serially(ctx context.Context, client *controlplane.Client, events []observe.Event) (time.Duration, error) {
+func serially(ctx context.Context, client *threeport.Client, events []observe.Event) (time.Duration, error) {
 	begin := time.Now()
 	for _, ev := range events {
 		if _, _, err := client.CreateWorkloadEvent(ctx, notify.EventRow(ev)); err != nil {

@@ -1,5 +1,5 @@
 // Command cluster runs a local Kubernetes control plane with fake nodes until it is interrupted. It is what
-// `make cluster` runs; see package hack/cluster.
+// `make cluster` runs; see package internal/e2e/cluster.
 package main
 
 import (
@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/threeport/threeport-agent/hack/cluster"
-	"github.com/threeport/threeport-agent/hack/image"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/image"
 )
 
 // config is the command line.
@@ -36,7 +36,7 @@ const (
 
 // hints are what the user of a cluster has to know of its nodes.
 var hints = map[string]string{
-	nodeFake: "A pod with the annotation " + cluster.BehaviourAnnotation + " fails: see hack/cluster/stages/README.md.",
+	nodeFake: "A pod with the annotation " + cluster.BehaviourAnnotation + " fails: see internal/e2e/cluster/stages/README.md.",
 	nodeReal: "Pods run on " + cluster.RealNodeName + ", which has the image " + image.Behave + ", a program that fails as its flags say\n" +
 		"(go run ./hack/cmd/behave --help), and those that --load named. Give them imagePullPolicy: Never.\n" +
 		"There is no DNS and no kube-proxy there: of Services only the API server's answers.\n" +

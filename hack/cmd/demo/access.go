@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/threeport/threeport-agent/hack/pki"
+	"github.com/threeport/threeport-agent/internal/testing/pki"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 )
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/threeport/threeport-agent/hack/image"
+	"github.com/threeport/threeport-agent/internal/e2e/image"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 

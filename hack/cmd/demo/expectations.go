@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // check compares what the control-plane API says with what the demo expects beyond what is in the cluster: the
@@ -22,7 +22,7 @@ func check(workloads []deployed, said history) []string {
 		}
 		rows := said.eventsOf(w)
 		for _, reason := range w.reasons {
-			if !slices.ContainsFunc(rows, func(row controlplane.WorkloadEvent) bool { return value(row.Reason) == reason }) {
+			if !slices.ContainsFunc(rows, func(row threeport.WorkloadEvent) bool { return value(row.Reason) == reason }) {
 				unmet = append(unmet, fmt.Sprintf("%s: expected the agent to report an Event with the reason %s, the API has none", w.name, reason))
 			}
 		}

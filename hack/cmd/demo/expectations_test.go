@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
@@ -20,8 +20,8 @@ const (
 
 // The rows of the page.
 var (
-	webRow   = controlplane.Instance{Type: string(v1alpha1.WorkloadTypeInstance), ID: webID}
-	chartRow = controlplane.Instance{Type: string(v1alpha1.WorkloadTypeHelmInstance), ID: chartID}
+	webRow   = threeport.Instance{Type: string(v1alpha1.WorkloadTypeInstance), ID: webID}
+	chartRow = threeport.Instance{Type: string(v1alpha1.WorkloadTypeHelmInstance), ID: chartID}
 )
 
 // asExpected is a workload and a Helm workload, and a control plane that says of them what is expected.
@@ -37,8 +37,8 @@ func asExpected() ([]deployed, history) {
 		},
 	}
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	web := func(reason, message string, at time.Time) controlplane.WorkloadEvent {
-		return controlplane.WorkloadEvent{
+	web := func(reason, message string, at time.Time) threeport.WorkloadEvent {
+		return threeport.WorkloadEvent{
 			WorkloadInstanceID: new(int64(webID)), Type: new("Normal"), Reason: &reason, Message: &message, Timestamp: &at,
 		}
 	}
@@ -46,18 +46,18 @@ func asExpected() ([]deployed, history) {
 	chart.WorkloadInstanceID, chart.HelmWorkloadInstanceID = nil, new(int64(chartID))
 	return workloads, history{
 		statuses: map[string]string{"web": "Healthy", "chart": "Healthy"},
-		board: map[controlplane.Instance]controlplane.Workload{
+		board: map[threeport.Instance]threeport.Workload{
 			webRow:   {Instance: webRow, Status: "Healthy"},
 			chartRow: {Instance: chartRow, Status: "Healthy"},
 		},
 		History: oracle.History{
-			Events: []controlplane.WorkloadEvent{
+			Events: []threeport.WorkloadEvent{
 				web("ScalingReplicaSet", "about web", at),
 				web("Scheduled", "Pod web-1-a: one\nline", at.Add(time.Second)),
 				chart,
 			},
-			Resources: map[int64]controlplane.WorkloadResourceInstance{
-				resourceID: {LastOperation: new(controlplane.OperationModified)},
+			Resources: map[int64]threeport.WorkloadResourceInstance{
+				resourceID: {LastOperation: new(threeport.OperationModified)},
 			},
 		},
 	}
@@ -84,7 +84,7 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			"a cause of nothing",
-			func(said *history) { said.board[webRow] = controlplane.Workload{Status: "Healthy", Cause: "Pod web"} },
+			func(said *history) { said.board[webRow] = threeport.Workload{Status: "Healthy", Cause: "Pod web"} },
 			`web: expected the page to show that it is Healthy, and why if not Healthy; it shows "Healthy" with the cause "Pod web"`,
 		},
 		{

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
@@ -12,7 +12,7 @@ import (
 type history struct {
 	oracle.History
 	statuses map[string]string // of the instances, by the workload's name
-	board    map[controlplane.Instance]controlplane.Workload
+	board    map[threeport.Instance]threeport.Workload
 }
 
 func readHistory(ctx context.Context, api upstream.API, workloads []deployed) (history, error) {
@@ -34,13 +34,13 @@ func readHistory(ctx context.Context, api upstream.API, workloads []deployed) (h
 }
 
 // rowOf returns what the page shows of one workload.
-func (h history) rowOf(w deployed) controlplane.Workload {
-	return h.board[controlplane.Instance{Type: string(w.typ), ID: controlplane.ID(w.InstanceID)}]
+func (h history) rowOf(w deployed) threeport.Workload {
+	return h.board[threeport.Instance{Type: string(w.typ), ID: threeport.ID(w.InstanceID)}]
 }
 
 // eventsOf returns the rows of one workload's Events.
-func (h history) eventsOf(w deployed) []controlplane.WorkloadEvent {
-	var out []controlplane.WorkloadEvent
+func (h history) eventsOf(w deployed) []threeport.WorkloadEvent {
+	var out []threeport.WorkloadEvent
 	for _, row := range h.Events {
 		id := value(row.WorkloadInstanceID)
 		if w.helm() {

@@ -3,7 +3,7 @@
 // of them. It is what `make demo` runs.
 //
 // With --node real the workloads' containers run, and the agent is installed as its users do it: as a Deployment that
-// knows the API, and is known to it, by certificates. That takes Linux and root; see package hack/cluster.
+// knows the API, and is known to it, by certificates. That takes Linux and root; see package internal/e2e/cluster.
 //
 // With --once it is a test: it ends when everything expected is in the API, and fails with what is missing.
 package main

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 )
 
 // The nodes that --node names.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-resty/resty/v2"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // page is where people look at the workloads, in a browser.
@@ -55,12 +55,12 @@ func (p *page) open(ctx context.Context) {
 }
 
 // board is what it shows of each workload.
-func (p *page) board(ctx context.Context) (map[controlplane.Instance]controlplane.Workload, error) {
-	list, err := ask[controlplane.List[controlplane.Workload]](ctx, p, http.MethodGet, "/v0/workloads?size=100", nil)
+func (p *page) board(ctx context.Context) (map[threeport.Instance]threeport.Workload, error) {
+	list, err := ask[threeport.List[threeport.Workload]](ctx, p, http.MethodGet, "/v0/workloads?size=100", nil)
 	if err != nil {
 		return nil, err
 	}
-	rows := map[controlplane.Instance]controlplane.Workload{}
+	rows := map[threeport.Instance]threeport.Workload{}
 	for _, row := range list.Items {
 		rows[row.Instance] = row
 	}

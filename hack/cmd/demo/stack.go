@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 

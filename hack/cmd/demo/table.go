@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // table is what the control-plane API says of the workloads, no line longer than width.
@@ -46,7 +46,7 @@ func resourceCell(w deployed, said history) string {
 		}
 	}
 	var counts []string
-	for _, operation := range []string{controlplane.OperationAdded, controlplane.OperationModified, controlplane.OperationDeleted} {
+	for _, operation := range []string{threeport.OperationAdded, threeport.OperationModified, threeport.OperationDeleted} {
 		if n := operations[operation]; n > 0 {
 			counts = append(counts, fmt.Sprintf("%s %d", operation, n))
 		}
@@ -55,7 +55,7 @@ func resourceCell(w deployed, said history) string {
 }
 
 // eventCell counts Events, normal ones and warnings: "12/3".
-func eventCell(rows []controlplane.WorkloadEvent) string {
+func eventCell(rows []threeport.WorkloadEvent) string {
 	warnings := 0
 	for _, row := range rows {
 		if value(row.Type) == "Warning" {
@@ -67,11 +67,11 @@ func eventCell(rows []controlplane.WorkloadEvent) string {
 
 // latest is the Event that happened last; of several in one second, which is as exact as kubelets are, the one
 // that was reported last.
-func latest(rows []controlplane.WorkloadEvent) string {
+func latest(rows []threeport.WorkloadEvent) string {
 	if len(rows) == 0 {
 		return "-"
 	}
-	last := slices.MaxFunc(rows, func(a, b controlplane.WorkloadEvent) int {
+	last := slices.MaxFunc(rows, func(a, b threeport.WorkloadEvent) int {
 		return cmp.Or(
 			value(a.Timestamp).Truncate(time.Second).Compare(value(b.Timestamp).Truncate(time.Second)),
 			value(a.UpdatedAt).Compare(value(b.UpdatedAt)))

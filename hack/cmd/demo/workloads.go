@@ -14,7 +14,7 @@ import (
 )
 
 // The manifests are for all nodes. On a real one containers are the program hack/cmd/behave, and fail as its flags say;
-// on fake ones pods fail as an annotation says, see hack/cluster/stages. Both say the same.
+// on fake ones pods fail as an annotation says, see internal/e2e/cluster/stages. Both say the same.
 //
 //go:embed manifests
 var manifests embed.FS

@@ -1,5 +1,5 @@
 // Command image builds a container image of the project's, without Docker. It is what `make image` runs, in the root of the
-// source tree; see package hack/image.
+// source tree; see package internal/e2e/image.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"github.com/threeport/threeport-agent/hack/image"
+	"github.com/threeport/threeport-agent/internal/e2e/image"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 
-	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/scenario"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )

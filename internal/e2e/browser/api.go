@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/controlplane/server"
+	"github.com/threeport/threeport-agent/internal/server"
 )
 
 // API is a control plane on a loopback address, whose rows are in a file. It may be stopped and started again: its

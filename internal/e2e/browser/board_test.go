@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // rowCount is how many workloads the board shows.
@@ -99,7 +99,7 @@ func TestBoardIsLive(t *testing.T) {
 
 func TestSilentAgent(t *testing.T) {
 	api, _ := startAPI(t, 2*time.Second, Estate{Clusters: []Cluster{{
-		Agent:     controlplane.Agent{ClusterUID: "c", ClusterName: "c", Time: time.Now()},
+		Agent:     threeport.Agent{ClusterUID: "c", ClusterName: "c", Time: time.Now()},
 		Workloads: healthy(time.Now(), "web"),
 	}}})
 	tab := openTab(t)
@@ -112,7 +112,7 @@ func TestSilentAgent(t *testing.T) {
 // What was created, and no agent has told anything of, is not taken for what an agent does not know.
 func TestWorkloadThatNobodyReported(t *testing.T) {
 	api, _ := startAPI(t, never, Estate{})
-	if _, err := register(t.Context(), api.URL, Workload{Name: "web", Type: controlplane.TypeWorkloadInstance}); err != nil {
+	if _, err := register(t.Context(), api.URL, Workload{Name: "web", Type: threeport.TypeWorkloadInstance}); err != nil {
 		t.Fatal(err)
 	}
 	tab := openTab(t)
@@ -226,7 +226,7 @@ func TestPhoneHasNoSidewaysScroll(t *testing.T) {
 func TestChipsAreOneLineHigh(t *testing.T) {
 	now := time.Now()
 	api, _ := startAPI(t, never, Estate{Clusters: []Cluster{{
-		Agent:     controlplane.Agent{ClusterUID: "c", ClusterName: "c", Time: now},
+		Agent:     threeport.Agent{ClusterUID: "c", ClusterName: "c", Time: now},
 		Workloads: healthy(now, "web"),
 	}}})
 	tab := openTab(t)
@@ -265,11 +265,11 @@ func TestDarkMode(t *testing.T) {
 }
 
 // say reports a status, in a version of now.
-func say(t *testing.T, api *API, agent controlplane.Agent, instance controlplane.Instance, s controlplane.StatusReport) {
+func say(t *testing.T, api *API, agent threeport.Agent, instance threeport.Instance, s threeport.StatusReport) {
 	t.Helper()
 	agent.Time = time.Now()
-	err := Tell(t.Context(), api.URL, controlplane.ReportSet{Agent: agent, Reports: []controlplane.Report{
-		{Instance: instance, Version: controlplane.ID(agent.Time.UnixMicro()), Status: &s},
+	err := Tell(t.Context(), api.URL, threeport.ReportSet{Agent: agent, Reports: []threeport.Report{
+		{Instance: instance, Version: threeport.ID(agent.Time.UnixMicro()), Status: &s},
 	}})
 	if err != nil {
 		t.Fatal(err)

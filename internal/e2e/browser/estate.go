@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // Estate is clusters with their workloads.
@@ -15,7 +15,7 @@ type Estate struct {
 
 // Cluster is an agent and what it reports of.
 type Cluster struct {
-	Agent     controlplane.Agent
+	Agent     threeport.Agent
 	Workloads []Workload
 }
 
@@ -23,29 +23,29 @@ type Cluster struct {
 type Workload struct {
 	Name       string
 	Type       string // controlplane.TypeWorkloadInstance or TypeHelmWorkloadInstance
-	Status     controlplane.StatusReport
-	Tree       []controlplane.TreeObject
-	Events     []controlplane.EventReport
+	Status     threeport.StatusReport
+	Tree       []threeport.TreeObject
+	Events     []threeport.EventReport
 	Operations []Operation // of one object, in its order
 }
 
 // Operation is an object's definition with its version.
 type Operation struct {
-	controlplane.OperationReport
-	Version controlplane.ID
+	threeport.OperationReport
+	Version threeport.ID
 }
 
 // newCluster makes a cluster whose agent is heard now; delay is its delay of delivery.
 func newCluster(name string, now time.Time, delay time.Duration) Cluster {
-	return Cluster{Agent: controlplane.Agent{
+	return Cluster{Agent: threeport.Agent{
 		ClusterUID: "uid-of-" + name, ClusterName: name, Version: "v0.9.0", Time: now, DelaySeconds: delay.Seconds(),
 	}}
 }
 
 // status is a verdict that has held for a while.
-func status(word, reason, cause string, now time.Time, since time.Duration) controlplane.StatusReport {
+func status(word, reason, cause string, now time.Time, since time.Duration) threeport.StatusReport {
 	at := now.Add(-since)
-	return controlplane.StatusReport{Status: word, Reason: reason, Cause: cause, Since: &at}
+	return threeport.StatusReport{Status: word, Reason: reason, Cause: cause, Since: &at}
 }
 
 // Many is an estate of n workloads, most of them healthy, on n/100 clusters: what a board has to be quick with.
@@ -58,12 +58,12 @@ func Many(n int, now time.Time) Estate {
 		}
 		w := Workload{
 			Name:   fmt.Sprintf("%s-%05d", kinds[i%len(kinds)], i),
-			Type:   controlplane.TypeWorkloadInstance,
+			Type:   threeport.TypeWorkloadInstance,
 			Status: status("Healthy", "", "", now, time.Duration(i)*time.Minute),
 		}
 		switch {
 		case i%7 == 3:
-			w.Type = controlplane.TypeHelmWorkloadInstance
+			w.Type = threeport.TypeHelmWorkloadInstance
 		case i%97 == 0:
 			w.Status = status("Down", "CrashLoopBackOff", fmt.Sprintf("Deployment %s has 0 of 3 replicas ready ← 3 pods CrashLoopBackOff: exit code 1", w.Name), now, time.Hour)
 		case i%41 == 0:
@@ -96,14 +96,14 @@ func Hostile(now time.Time) Estate {
 	c := newCluster(`<b onmouseover=alert(4)>cluster</b>`, now, 0)
 	for i, name := range names {
 		uid := fmt.Sprintf("hostile-%d", i)
-		ref := controlplane.ObjectRef{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "x", Name: script, UID: uid}
+		ref := threeport.ObjectRef{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "x", Name: script, UID: uid}
 		c.Workloads = append(c.Workloads, Workload{
 			Name:   name,
-			Type:   controlplane.TypeWorkloadInstance,
+			Type:   threeport.TypeWorkloadInstance,
 			Status: status("Down", "Script", "Deployment "+script+" is down ← "+string(long)+" ← \u202ereversed", now, time.Minute),
-			Tree:   []controlplane.TreeObject{{Object: ref, Listed: true, Health: "Down", State: "Present", Cause: script}},
-			Events: []controlplane.EventReport{{UID: uid + "-event", Involved: ref, Type: "Warning", Reason: "Script", Message: script + "\n" + string(long), Time: now}},
-			Operations: []Operation{{Version: 1, OperationReport: controlplane.OperationReport{
+			Tree:   []threeport.TreeObject{{Object: ref, Listed: true, Health: "Down", State: "Present", Cause: script}},
+			Events: []threeport.EventReport{{UID: uid + "-event", Involved: ref, Type: "Warning", Reason: "Script", Message: script + "\n" + string(long), Time: now}},
+			Operations: []Operation{{Version: 1, OperationReport: threeport.OperationReport{
 				Object: ref, Operation: "ADDED", Definition: definition(map[string]any{
 					"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": script, "annotations": map[string]any{script: string(long), "big": json.Number("9007199254740993")}},
 				}),

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"go.uber.org/goleak"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // chromium is one browser for all tests; nil if there is none on this machine. Each test has a tab of its own.
@@ -48,7 +48,7 @@ func run(m *testing.M) int {
 const never = time.Hour
 
 // startAPI starts a control plane with an estate.
-func startAPI(t *testing.T, silence time.Duration, estate Estate) (*API, map[string]controlplane.Instance) {
+func startAPI(t *testing.T, silence time.Duration, estate Estate) (*API, map[string]threeport.Instance) {
 	t.Helper()
 	if chromium == nil {
 		t.Fatal(ErrNoChromium)
@@ -145,7 +145,7 @@ func eval[T any](t *testing.T, tab *Tab, expression string) T {
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `\'`) + "'" }
 
 // pathOf is the address of a workload's page.
-func pathOf(i controlplane.Instance) string {
+func pathOf(i threeport.Instance) string {
 	return fmt.Sprintf("/workloads/%s/%d", i.Type, int64(i.ID))
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // tabIs is the condition that a tab is shown of an object.
@@ -113,11 +113,11 @@ func TestLargeDiff(t *testing.T) {
 // oneObject is a cluster with a workload "one" that consists of an object, with its definitions one after the other.
 func oneObject(definitions ...map[string]any) Cluster {
 	c := newCluster("c", time.Now(), 0)
-	w := Workload{Name: "one", Type: controlplane.TypeWorkloadInstance, Status: status("Healthy", "", "", time.Now(), time.Minute)}
+	w := Workload{Name: "one", Type: threeport.TypeWorkloadInstance, Status: status("Healthy", "", "", time.Now(), time.Minute)}
 	ref := object("apps", "Deployment", "one")
 	w.list(ref, "Healthy", "", "")
 	for i, d := range definitions {
-		w.Operations = append(w.Operations, Operation{Version: controlplane.ID(i + 1), OperationReport: controlplane.OperationReport{
+		w.Operations = append(w.Operations, Operation{Version: threeport.ID(i + 1), OperationReport: threeport.OperationReport{
 			Object: ref, Operation: "MODIFIED", Definition: definition(d),
 		}})
 	}

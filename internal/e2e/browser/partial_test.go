@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // failing answers with 503 what has all of some texts in its path and query.
@@ -48,7 +48,7 @@ func TestListThatFailsHalfWay(t *testing.T) {
 
 // postHeard posts an estate while somebody watches, until all of it was told. A watch tells of what has changed half a
 // minute before it, unless another one was told: so those that come later are not told of the estate, and list it.
-func postHeard(t *testing.T, api *API, estate Estate) map[string]controlplane.Instance {
+func postHeard(t *testing.T, api *API, estate Estate) map[string]threeport.Instance {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL+"/v0/workloads/watch", nil)
 	if err != nil {
@@ -63,12 +63,12 @@ func postHeard(t *testing.T, api *API, estate Estate) map[string]controlplane.In
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[controlplane.Instance]bool{}
+	told := map[threeport.Instance]bool{}
 	for lines := bufio.NewScanner(resp.Body); len(told) < len(instances); {
 		if !lines.Scan() {
 			t.Fatalf("the watch ended when %d of %d workloads were told: %v", len(told), len(instances), lines.Err())
 		}
-		var row controlplane.Workload
+		var row threeport.Workload
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if ok && json.Unmarshal([]byte(data), &row) == nil && row.Since != nil { // it was reported of, and not only registered
 			told[row.Instance] = true
@@ -148,14 +148,14 @@ func TestTimelineThatFailsHalfWay(t *testing.T) {
 
 	// Of 120 new ones, on three pages, the second fails: the third comes all the same, once it does not any more.
 	between.answer(failing("/events?", "cursor="))
-	var reports []controlplane.Report
+	var reports []threeport.Report
 	for i := range 120 {
 		event := eventOf(fmt.Sprintf("fresh-%d", i), now.Add(time.Duration(i)*time.Millisecond))
-		reports = append(reports, controlplane.Report{Instance: instances["web"], Version: 1, Event: &event})
+		reports = append(reports, threeport.Report{Instance: instances["web"], Version: 1, Event: &event})
 	}
 	agent := estate.Clusters[0].Agent
 	agent.Time = time.Now()
-	if err := Tell(t.Context(), api.URL, controlplane.ReportSet{Agent: agent, Reports: reports}); err != nil {
+	if err := Tell(t.Context(), api.URL, threeport.ReportSet{Agent: agent, Reports: reports}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, tab, note+".innerText === 'What happened since could not be read: It was told to fail. Trying again.' && document.querySelector('.event-part h3').innerText === '670 Events'")
@@ -163,8 +163,8 @@ func TestTimelineThatFailsHalfWay(t *testing.T) {
 	until(t, tab, "document.querySelector('.event-part h3').innerText === '740 Events' && !"+note+".checkVisibility()")
 }
 
-func eventOf(uid string, at time.Time) controlplane.EventReport {
-	return controlplane.EventReport{
+func eventOf(uid string, at time.Time) threeport.EventReport {
+	return threeport.EventReport{
 		UID: uid, Involved: object("apps", "Deployment", "web"), Type: "Normal", Reason: "Told", Message: "of " + uid, Time: at, Count: 1,
 	}
 }

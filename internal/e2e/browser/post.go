@@ -8,7 +8,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -16,10 +16,10 @@ import (
 const reportsAtOnce = 500
 
 // Post registers an estate's workloads at a control plane, tells of them, and returns their instances by name.
-func Post(ctx context.Context, url string, estate Estate) (map[string]controlplane.Instance, error) {
-	instances := map[string]controlplane.Instance{}
+func Post(ctx context.Context, url string, estate Estate) (map[string]threeport.Instance, error) {
+	instances := map[string]threeport.Instance{}
 	for _, cluster := range estate.Clusters {
-		var before, reports []controlplane.Report // of one key a set has one version
+		var before, reports []threeport.Report // of one key a set has one version
 		for _, w := range cluster.Workloads {
 			instance, err := register(ctx, url, w)
 			if err != nil {
@@ -29,16 +29,16 @@ func Post(ctx context.Context, url string, estate Estate) (map[string]controlpla
 				instances[w.Name] = instance
 			}
 			before = append(before, w.earlier(instance)...)
-			reports = append(reports, w.Reports(instance, controlplane.ID(cluster.Agent.Time.UnixMicro()))...)
+			reports = append(reports, w.Reports(instance, threeport.ID(cluster.Agent.Time.UnixMicro()))...)
 		}
 		if len(before) > 0 {
-			if err := Tell(ctx, url, controlplane.ReportSet{Agent: cluster.Agent, Reports: before}); err != nil {
+			if err := Tell(ctx, url, threeport.ReportSet{Agent: cluster.Agent, Reports: before}); err != nil {
 				return nil, err
 			}
 		}
 		for len(reports) > 0 {
 			n := min(len(reports), reportsAtOnce)
-			if err := Tell(ctx, url, controlplane.ReportSet{Agent: cluster.Agent, Reports: reports[:n]}); err != nil {
+			if err := Tell(ctx, url, threeport.ReportSet{Agent: cluster.Agent, Reports: reports[:n]}); err != nil {
 				return nil, err
 			}
 			reports = reports[n:]
@@ -48,26 +48,26 @@ func Post(ctx context.Context, url string, estate Estate) (map[string]controlpla
 }
 
 // register makes the workload's row, as upstream controllers do.
-func register(ctx context.Context, url string, w Workload) (controlplane.Instance, error) {
+func register(ctx context.Context, url string, w Workload) (threeport.Instance, error) {
 	objects := upstream.WorkloadInstances
-	if w.Type == controlplane.TypeHelmWorkloadInstance {
+	if w.Type == threeport.TypeHelmWorkloadInstance {
 		objects = upstream.HelmWorkloadInstances
 	}
 	id, err := upstream.API{URL: url, HTTP: http.DefaultClient}.Create(ctx, objects, map[string]any{"Name": w.Name})
 	if err != nil {
-		return controlplane.Instance{}, fmt.Errorf("register workload: %w", err)
+		return threeport.Instance{}, fmt.Errorf("register workload: %w", err)
 	}
-	return controlplane.Instance{Type: w.Type, ID: controlplane.ID(id)}, nil
+	return threeport.Instance{Type: w.Type, ID: threeport.ID(id)}, nil
 }
 
 // Reports are all that is to be said of a workload as it is now.
-func (w Workload) Reports(instance controlplane.Instance, version controlplane.ID) []controlplane.Report {
-	reports := []controlplane.Report{{Instance: instance, Version: version, Status: &w.Status}}
+func (w Workload) Reports(instance threeport.Instance, version threeport.ID) []threeport.Report {
+	reports := []threeport.Report{{Instance: instance, Version: version, Status: &w.Status}}
 	if len(w.Tree) > 0 {
-		reports = append(reports, controlplane.Report{Instance: instance, Version: version, Tree: &controlplane.TreeReport{Objects: w.Tree}})
+		reports = append(reports, threeport.Report{Instance: instance, Version: version, Tree: &threeport.TreeReport{Objects: w.Tree}})
 	}
 	for i := range w.Events {
-		reports = append(reports, controlplane.Report{Instance: instance, Version: version, Event: &w.Events[i]})
+		reports = append(reports, threeport.Report{Instance: instance, Version: version, Event: &w.Events[i]})
 	}
 	if n := len(w.Operations); n > 0 {
 		reports = append(reports, w.Operations[n-1].report(instance))
@@ -76,20 +76,20 @@ func (w Workload) Reports(instance controlplane.Instance, version controlplane.I
 }
 
 // earlier are all operations but the last.
-func (w Workload) earlier(instance controlplane.Instance) []controlplane.Report {
-	var reports []controlplane.Report
+func (w Workload) earlier(instance threeport.Instance) []threeport.Report {
+	var reports []threeport.Report
 	for i := range len(w.Operations) - 1 {
 		reports = append(reports, w.Operations[i].report(instance))
 	}
 	return reports
 }
 
-func (o *Operation) report(instance controlplane.Instance) controlplane.Report {
-	return controlplane.Report{Instance: instance, Version: o.Version, Operation: &o.OperationReport}
+func (o *Operation) report(instance threeport.Instance) threeport.Report {
+	return threeport.Report{Instance: instance, Version: o.Version, Operation: &o.OperationReport}
 }
 
 // Tell sends a report set. That a report is rejected is an error.
-func Tell(ctx context.Context, url string, set controlplane.ReportSet) error {
+func Tell(ctx context.Context, url string, set threeport.ReportSet) error {
 	body, err := json.Marshal(set)
 	if err != nil {
 		return fmt.Errorf("write report set: %w", err)
@@ -111,12 +111,12 @@ func Tell(ctx context.Context, url string, set controlplane.ReportSet) error {
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("send report set: status %d: %s", resp.StatusCode, raw)
 	}
-	var answer controlplane.ReportSetAnswer
+	var answer threeport.ReportSetAnswer
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return fmt.Errorf("read answer to report set: %w", err)
 	}
 	for i, item := range answer.Items {
-		if item.Outcome == controlplane.OutcomeRejected {
+		if item.Outcome == threeport.OutcomeRejected {
 			return fmt.Errorf("report %d of the set was rejected: %+v", i, *item.Problem)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // Sample is an estate as one may be found on a weekday: most runs, some does not, one cluster is silent. The workload
@@ -38,23 +38,23 @@ const Checkout = "checkout"
 func healthy(now time.Time, names ...string) []Workload {
 	var all []Workload
 	for i, name := range names {
-		w := Workload{Name: name, Type: controlplane.TypeWorkloadInstance, Status: status("Healthy", "", "", now, time.Duration(i+2)*11*time.Hour)}
+		w := Workload{Name: name, Type: threeport.TypeWorkloadInstance, Status: status("Healthy", "", "", now, time.Duration(i+2)*11*time.Hour)}
 		if i%3 == 1 {
-			w.Type = controlplane.TypeHelmWorkloadInstance
+			w.Type = threeport.TypeHelmWorkloadInstance
 		}
 		all = append(all, w)
 	}
 	return all
 }
 
-func troubled(name string, s controlplane.StatusReport) Workload {
-	return Workload{Name: name, Type: controlplane.TypeWorkloadInstance, Status: s}
+func troubled(name string, s threeport.StatusReport) Workload {
+	return Workload{Name: name, Type: threeport.TypeWorkloadInstance, Status: s}
 }
 
 // checkout is a Deployment whose new version cannot reach its database, and what belongs to it.
 func checkout(now time.Time) Workload {
 	w := Workload{
-		Name: Checkout, Type: controlplane.TypeWorkloadInstance,
+		Name: Checkout, Type: threeport.TypeWorkloadInstance,
 		Status: status("Down", "CrashLoopBackOff", "Deployment checkout has 0 of 6 replicas ready ← ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready ← "+
 			"6 pods CrashLoopBackOff: container app ended with exit code 1, restarted 9 times", now, 23*time.Minute),
 	}
@@ -71,7 +71,7 @@ func checkout(now time.Time) Workload {
 	w.derive(old, deployment, "Healthy", "", "")
 	w.derive(job, cronJob, "Healthy", "Completed", "")
 	w.derive(object("", "Pod", "checkout-cleanup-29381-x2x9k"), job, "Healthy", "Completed", "")
-	var pods []controlplane.ObjectRef
+	var pods []threeport.ObjectRef
 	for i := range 6 {
 		pod := object("", "Pod", fmt.Sprintf("checkout-7d9c8b6f5-%s", []string{"4kq2n", "8xwzt", "c5mlp", "hh7vd", "p9r2j", "zt6bs"}[i]))
 		pods = append(pods, pod)
@@ -85,20 +85,20 @@ func checkout(now time.Time) Workload {
 	return w
 }
 
-func object(group, kind, name string) controlplane.ObjectRef {
-	return controlplane.ObjectRef{Group: group, Version: "v1", Kind: kind, Namespace: "shop", Name: name, UID: "uid-of-" + kind + "-" + name}
+func object(group, kind, name string) threeport.ObjectRef {
+	return threeport.ObjectRef{Group: group, Version: "v1", Kind: kind, Namespace: "shop", Name: name, UID: "uid-of-" + kind + "-" + name}
 }
 
-func (w *Workload) list(ref controlplane.ObjectRef, health, reason, cause string) {
-	w.Tree = append(w.Tree, controlplane.TreeObject{Object: ref, Listed: true, State: "Present", Health: health, Reason: reason, Cause: cause})
+func (w *Workload) list(ref threeport.ObjectRef, health, reason, cause string) {
+	w.Tree = append(w.Tree, threeport.TreeObject{Object: ref, Listed: true, State: "Present", Health: health, Reason: reason, Cause: cause})
 }
 
-func (w *Workload) derive(ref, owner controlplane.ObjectRef, health, reason, cause string) {
-	w.Tree = append(w.Tree, controlplane.TreeObject{Object: ref, Owner: owner.UID, Health: health, Reason: reason, Cause: cause})
+func (w *Workload) derive(ref, owner threeport.ObjectRef, health, reason, cause string) {
+	w.Tree = append(w.Tree, threeport.TreeObject{Object: ref, Owner: owner.UID, Health: health, Reason: reason, Cause: cause})
 }
 
 // define reports the deployment twice: the new image, and one more variable, are what broke it.
-func (w *Workload) define(now time.Time, ref controlplane.ObjectRef) {
+func (w *Workload) define(now time.Time, ref threeport.ObjectRef) {
 	for i, image := range []string{"registry.example.com/shop/checkout:4.17.2", "registry.example.com/shop/checkout:4.18.0"} {
 		env := []any{map[string]any{"name": "PAYMENTS_URL", "value": "http://payments.shop.svc:8080"}, map[string]any{"name": "LOG_LEVEL", "value": "info"}}
 		ready := json.Number("6")
@@ -107,8 +107,8 @@ func (w *Workload) define(now time.Time, ref controlplane.ObjectRef) {
 			ready = "0"
 		}
 		w.Operations = append(w.Operations, Operation{
-			Version: controlplane.ID(88211 + i*907),
-			OperationReport: controlplane.OperationReport{Object: ref, Operation: []string{"ADDED", "MODIFIED"}[i], Definition: definition(map[string]any{
+			Version: threeport.ID(88211 + i*907),
+			OperationReport: threeport.OperationReport{Object: ref, Operation: []string{"ADDED", "MODIFIED"}[i], Definition: definition(map[string]any{
 				"apiVersion": "apps/v1", "kind": "Deployment",
 				"metadata": map[string]any{
 					"name": ref.Name, "namespace": ref.Namespace, "uid": ref.UID, "generation": 31 + i, "resourceVersion": fmt.Sprint(88211 + i*907),
@@ -141,15 +141,15 @@ func (w *Workload) define(now time.Time, ref controlplane.ObjectRef) {
 }
 
 // happen is what is told of the last hour and a half.
-func (w *Workload) happen(now time.Time, deployment, fresh, old controlplane.ObjectRef, pods []controlplane.ObjectRef) {
+func (w *Workload) happen(now time.Time, deployment, fresh, old threeport.ObjectRef, pods []threeport.ObjectRef) {
 	ago := func(minutes float64) time.Time { return now.Add(-time.Duration(minutes * float64(time.Minute))) }
 	n := 0
-	tell := func(ref controlplane.ObjectRef, level, reason, message string, at time.Time) *controlplane.EventReport {
+	tell := func(ref threeport.ObjectRef, level, reason, message string, at time.Time) *threeport.EventReport {
 		n++
-		w.Events = append(w.Events, controlplane.EventReport{UID: fmt.Sprintf("%s-event-%d", w.Name, n), Involved: ref, Type: level, Reason: reason, Message: message, Time: at, Count: 1})
+		w.Events = append(w.Events, threeport.EventReport{UID: fmt.Sprintf("%s-event-%d", w.Name, n), Involved: ref, Type: level, Reason: reason, Message: message, Time: at, Count: 1})
 		return &w.Events[len(w.Events)-1]
 	}
-	workload := controlplane.ObjectRef{Group: "control-plane.threeport.io", Version: "v1alpha1", Kind: "ThreeportWorkload", Name: "workload-instance-1"}
+	workload := threeport.ObjectRef{Group: "control-plane.threeport.io", Version: "v1alpha1", Kind: "ThreeportWorkload", Name: "workload-instance-1"}
 	tell(workload, "Normal", "WorkloadHealthy", "Workload is Healthy", ago(86))
 	tell(workload, "Normal", "WorkloadReconciling", "Workload is Reconciling, it was Healthy: Deployment checkout is being updated", ago(27))
 	tell(workload, "Warning", "WorkloadUnhealthy", "Workload is Unhealthy, it was Reconciling: 2 pods CrashLoopBackOff", ago(25))
@@ -174,5 +174,5 @@ func (w *Workload) happen(now time.Time, deployment, fresh, old controlplane.Obj
 	}
 	tell(object("batch", "CronJob", "checkout-cleanup"), "Normal", "SawCompletedJob", "Saw completed job: checkout-cleanup-29381, condition: Complete", ago(58))
 	gap := tell(workload, "Warning", "EventsDropped", "212 Events were dropped", ago(14))
-	gap.Gap = &controlplane.Gap{Normal: 180, Warning: 32, First: ago(18), Last: ago(14)}
+	gap.Gap = &threeport.Gap{Normal: 180, Warning: 32, First: ago(18), Last: ago(14)}
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/threeport/threeport-agent/hack/pki"
-	"github.com/threeport/threeport-agent/internal/controlplane/server"
-	"github.com/threeport/threeport-agent/internal/controlplane/server/access"
+	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/server"
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
@@ -61,7 +61,7 @@ func newBalancer(t *testing.T, authority *pki.Authority) *balancer {
 // startProvider starts a real provider, where jane is in the group ops, and joe is in none that counts.
 func startProvider(t *testing.T, redirectURL string) (issuer string) {
 	t.Helper()
-	binary, err := process.Build(t.Context(), filepath.Join("..", "..", "..", "hack", "openid"), "./provider", t.TempDir())
+	binary, err := process.Build(t.Context(), filepath.Join("..", "openid"), "./provider", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func startSignOn(t *testing.T) string {
 	config.CertFile, config.KeyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	sso := &config.Access.SingleSignOn
 	sso.ClientID, sso.ClientSecretFile, sso.Timeout = "threeport", filepath.Join(dir, "secret"), patience
-	sso.RedirectURL, sso.ViewerGroups = front.URL+access.CallbackPath, []string{"ops"}
+	sso.RedirectURL, sso.ViewerGroups = front.URL+auth.CallbackPath, []string{"ops"}
 	sso.Issuer = startProvider(t, sso.RedirectURL)
 	if err := errors.Join(serving.Write(dir, "tls"), os.WriteFile(sso.ClientSecretFile, []byte(clientSecret), 0o600)); err != nil {
 		t.Fatal(err)

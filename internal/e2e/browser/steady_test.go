@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // restless is a workload of which everything changes with each update: what is wrong, its objects, and the definition of
@@ -16,8 +16,8 @@ import (
 type restless struct {
 	t        *testing.T
 	api      *API
-	agent    controlplane.Agent
-	instance controlplane.Instance
+	agent    threeport.Agent
+	instance threeport.Instance
 	updates  int
 }
 
@@ -29,7 +29,7 @@ const restlessKeys = 300
 func newRestless(t *testing.T) *restless {
 	t.Helper()
 	r := &restless{t: t, agent: newCluster("c", time.Now(), 0).Agent}
-	w := Workload{Name: restlessName, Type: controlplane.TypeWorkloadInstance}
+	w := Workload{Name: restlessName, Type: threeport.TypeWorkloadInstance}
 	w.Status, w.Tree, w.Operations = r.now()
 	api, instances := startAPI(t, never, Estate{Clusters: []Cluster{{Agent: r.agent, Workloads: []Workload{w}}}})
 	r.api, r.instance = api, instances[restlessName]
@@ -40,7 +40,7 @@ func (r *restless) url() string { return r.api.URL + pathOf(r.instance) }
 
 // now is what there is to say after so many updates. With each, other lines are at the beginning of the definition, and
 // the order of the objects is another.
-func (r *restless) now() (controlplane.StatusReport, []controlplane.TreeObject, []Operation) {
+func (r *restless) now() (threeport.StatusReport, []threeport.TreeObject, []Operation) {
 	n := r.updates
 	cause := fmt.Sprintf("restarted %d times: %s end %d", n, strings.Repeat("because it said so ", 30), n)
 	w := Workload{}
@@ -58,7 +58,7 @@ func (r *restless) now() (controlplane.StatusReport, []controlplane.TreeObject, 
 		labels[fmt.Sprintf("label-%d", i)] = "here"
 	}
 	return status("Down", "CrashLoopBackOff", "Deployment main is down ← "+cause, time.Now(), time.Minute), w.Tree, []Operation{{
-		Version: controlplane.ID(n + 1), OperationReport: controlplane.OperationReport{Object: main, Operation: "MODIFIED", Definition: definition(map[string]any{
+		Version: threeport.ID(n + 1), OperationReport: threeport.OperationReport{Object: main, Operation: "MODIFIED", Definition: definition(map[string]any{
 			"apiVersion": "apps/v1", "kind": "Deployment", "data": data,
 			"metadata": map[string]any{"name": "main", "labels": labels, "resourceVersion": fmt.Sprint(n + 1), "generation": n + 1},
 		})},
@@ -72,9 +72,9 @@ func (r *restless) update(tab *Tab) {
 	r.agent.Time = time.Now()
 	s, tree, operations := r.now()
 	w := Workload{Status: s, Tree: tree, Operations: operations}
-	reports := w.Reports(r.instance, controlplane.ID(r.agent.Time.UnixMicro()))
+	reports := w.Reports(r.instance, threeport.ID(r.agent.Time.UnixMicro()))
 	// What the page is told of comes last: it asks for the rest then.
-	if err := Tell(r.t.Context(), r.api.URL, controlplane.ReportSet{Agent: r.agent, Reports: append(reports[1:], reports[0])}); err != nil {
+	if err := Tell(r.t.Context(), r.api.URL, threeport.ReportSet{Agent: r.agent, Reports: append(reports[1:], reports[0])}); err != nil {
 		r.t.Fatal(err)
 	}
 	until(r.t, tab, r.shown())

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // eventsShown is the condition that the Events of [Sample]'s checkout are there.
@@ -136,9 +136,9 @@ func TestTimelineLabels(t *testing.T) {
 	hostile := Hostile(now)
 	names := []string{"right-\u202eot-tfel-with-a-tail", "שלום-עולם-ארוך-מאוד", "zero\u200bwidth-abcdef", strings.Repeat("very-long-", 25) + "end", `<img src=x onerror="alert(1)">`}
 	for i, name := range names {
-		ref := controlplane.ObjectRef{Version: "v1", Kind: "Pod\u202e", Namespace: "x", Name: name, UID: fmt.Sprint("lane-", i)}
+		ref := threeport.ObjectRef{Version: "v1", Kind: "Pod\u202e", Namespace: "x", Name: name, UID: fmt.Sprint("lane-", i)}
 		w := &hostile.Clusters[0].Workloads[0]
-		w.Events = append(w.Events, controlplane.EventReport{UID: fmt.Sprint("lane-event-", i), Involved: ref, Type: "Warning", Reason: "R", Message: "m", Time: now.Add(-time.Minute)})
+		w.Events = append(w.Events, threeport.EventReport{UID: fmt.Sprint("lane-event-", i), Involved: ref, Type: "Warning", Reason: "R", Message: "m", Time: now.Add(-time.Minute)})
 	}
 	var chain []string
 	for i := range 40 {
@@ -201,7 +201,7 @@ func TestSilentAgentSaidWhy(t *testing.T) {
 	now := time.Now()
 	w := troubled("web", status("Unhealthy", "Unschedulable", "Deployment web has 1 of 2 replicas ready ← 1 pod Unschedulable", now, 10*time.Minute))
 	api, instances := startAPI(t, time.Second, Estate{Clusters: []Cluster{{
-		Agent: controlplane.Agent{ClusterUID: "c", ClusterName: "c", Time: now}, Workloads: []Workload{w},
+		Agent: threeport.Agent{ClusterUID: "c", ClusterName: "c", Time: now}, Workloads: []Workload{w},
 	}}})
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances["web"]), "/^Unknown for \\d+ s/.test(document.querySelector('.status-word').innerText)")

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/hack/pki"
+	"github.com/threeport/threeport-agent/internal/testing/pki"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // While the agent is down objects are changed, deleted and created again, and a Pod comes and goes.
@@ -84,7 +84,7 @@ func TestWorkloadDeletedWhileDown(t *testing.T) {
 	w.start()
 	w.eventually(patience, "the deletions in the control plane", func() error {
 		for i := range d.Objects {
-			if err := w.hasOperation(i, controlplane.OperationDeleted); err != nil {
+			if err := w.hasOperation(i, threeport.OperationDeleted); err != nil {
 				return err
 			}
 		}

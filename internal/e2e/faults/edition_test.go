@@ -16,7 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/threeport/threeport-agent/hack/cluster/cgroup"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster/cgroup"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 

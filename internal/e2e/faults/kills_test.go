@@ -15,7 +15,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
-	"github.com/threeport/threeport-agent/internal/journal"
+	"github.com/threeport/threeport-agent/internal/agent/journal"
 )
 
 // stateFile is where the agent keeps what it must not forget.

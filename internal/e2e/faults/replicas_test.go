@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/threeport/threeport-agent/hack/postgres"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/testing/postgres"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
@@ -237,10 +237,10 @@ func (r *replicas) expectLateSetsChangeNothing(random *rand.Rand) {
 	for _, i := range random.Perm(len(sets))[:min(len(sets), some)] {
 		got, err := r.proxy.send(sets[i], r.members[random.IntN(len(r.members))].url)
 		r.must(err)
-		var answer controlplane.ReportSetAnswer
+		var answer threeport.ReportSetAnswer
 		r.must(json.Unmarshal(got.body, &answer))
 		for n, item := range answer.Items {
-			if item.Outcome == controlplane.OutcomeCreated || item.Outcome == controlplane.OutcomeUpdated {
+			if item.Outcome == threeport.OutcomeCreated || item.Outcome == threeport.OutcomeUpdated {
 				r.Fatalf("%s %s came again: it was %s, expected it to change nothing", sets[i].told[n].Path, sets[i].told[n].Body, item.Outcome)
 			}
 		}

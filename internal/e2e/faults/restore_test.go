@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/threeport/threeport-agent/internal/controlplane/server/store"
+	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
 // The control plane's database is replaced by a backup that was made while it ran: the agent goes on, and its audit tells

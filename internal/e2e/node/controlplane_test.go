@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/threeport/threeport-agent/hack/cluster"
-	"github.com/threeport/threeport-agent/hack/image"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/image"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
@@ -127,7 +127,7 @@ func (p *plane) reach() {
 func (p *plane) expectBoard(name string) {
 	p.Helper()
 	code, answer := p.call(http.MethodGet, "/v0/workloads", "", "")
-	var board controlplane.List[controlplane.Workload]
+	var board threeport.List[threeport.Workload]
 	if err := json.Unmarshal([]byte(answer), &board); err != nil || code != http.StatusOK {
 		p.Fatalf("the board: %d %s", code, answer)
 	}

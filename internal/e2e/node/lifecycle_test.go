@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/threeport/threeport-agent/hack/cluster"
-	"github.com/threeport/threeport-agent/hack/image"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/image"
 )
 
 // helperEnv makes the test binary a process that starts a cluster with a real node, tells about it and then waits to

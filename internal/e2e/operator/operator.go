@@ -18,9 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/threeport/threeport-agent/hack/cluster"
-	"github.com/threeport/threeport-agent/hack/image"
-	"github.com/threeport/threeport-agent/hack/pki"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/image"
+	"github.com/threeport/threeport-agent/internal/testing/pki"
 )
 
 // What config/default calls things.

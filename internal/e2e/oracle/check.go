@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -67,8 +67,8 @@ func (r *report) expect(field string, got, want any) {
 	}
 }
 
-func (o *Oracle) checkEvents(events []controlplane.WorkloadEvent, workloads []Expected) []string {
-	c := eventCheck{events: o.events, workloads: workloads, rows: map[types.UID][]controlplane.WorkloadEvent{}, gaps: gaps{}}
+func (o *Oracle) checkEvents(events []threeport.WorkloadEvent, workloads []Expected) []string {
+	c := eventCheck{events: o.events, workloads: workloads, rows: map[types.UID][]threeport.WorkloadEvent{}, gaps: gaps{}}
 	c.sort(events)
 	claims := o.claims(workloads)
 	for _, ev := range o.events {
@@ -86,7 +86,7 @@ func (o *Oracle) checkEvents(events []controlplane.WorkloadEvent, workloads []Ex
 type eventCheck struct {
 	events      map[types.UID]*corev1.Event
 	workloads   []Expected
-	rows        map[types.UID][]controlplane.WorkloadEvent // without those that were checked
+	rows        map[types.UID][]threeport.WorkloadEvent // without those that were checked
 	gaps        gaps
 	differences []string
 }
@@ -96,7 +96,7 @@ func (c *eventCheck) differ(format string, args ...any) {
 }
 
 // sort puts rows in order by their Event, and reads those about gaps.
-func (c *eventCheck) sort(rows []controlplane.WorkloadEvent) {
+func (c *eventCheck) sort(rows []threeport.WorkloadEvent) {
 	for _, row := range rows {
 		uid := types.UID(deref(row.RuntimeEventUID))
 		c.rows[uid] = append(c.rows[uid], row)
@@ -110,7 +110,7 @@ func (c *eventCheck) sort(rows []controlplane.WorkloadEvent) {
 }
 
 // isGap reports whether a row is about Events that were dropped, and not one of the cluster's.
-func (c *eventCheck) isGap(row controlplane.WorkloadEvent) bool {
+func (c *eventCheck) isGap(row threeport.WorkloadEvent) bool {
 	return deref(row.Reason) == gapReason && c.events[types.UID(deref(row.RuntimeEventUID))] == nil
 }
 
@@ -167,7 +167,7 @@ func (c *eventCheck) checkRest() {
 }
 
 // checkEvent compares a row with its Event.
-func (r *report) checkEvent(row controlplane.WorkloadEvent, ev *corev1.Event, at claim) {
+func (r *report) checkEvent(row threeport.WorkloadEvent, ev *corev1.Event, at claim) {
 	workloadID, helmID := at.workload.ids()
 	r.expect("workload instance", deref(row.WorkloadInstanceID), workloadID)
 	r.expect("Helm workload instance", deref(row.HelmWorkloadInstanceID), helmID)
@@ -180,7 +180,7 @@ func (r *report) checkEvent(row controlplane.WorkloadEvent, ev *corev1.Event, at
 }
 
 // checkNewest compares what a repeat changes.
-func (r *report) checkNewest(row controlplane.WorkloadEvent, ev *corev1.Event, at claim) {
+func (r *report) checkNewest(row threeport.WorkloadEvent, ev *corev1.Event, at claim) {
 	reported := deref(row.Timestamp)
 	if reported.IsZero() || at.workload.Released { // a released workload's Event may have been repeated since
 		return
@@ -206,7 +206,7 @@ func lastSeen(ev *corev1.Event) time.Time {
 }
 
 // nameOf returns the name of the workload that a row is attributed to.
-func nameOf(row controlplane.WorkloadEvent, workloads []Expected) string {
+func nameOf(row threeport.WorkloadEvent, workloads []Expected) string {
 	for i := range workloads {
 		workload, helm := workloads[i].ids()
 		if workload == deref(row.WorkloadInstanceID) && helm == deref(row.HelmWorkloadInstanceID) {
@@ -217,7 +217,7 @@ func nameOf(row controlplane.WorkloadEvent, workloads []Expected) string {
 }
 
 // checkResource compares a listed resource's row with the object that bears its name.
-func (o *Oracle) checkResource(w *Expected, res v1alpha1.WorkloadResourceInstance, rows map[int64]controlplane.WorkloadResourceInstance) []string {
+func (o *Oracle) checkResource(w *Expected, res v1alpha1.WorkloadResourceInstance, rows map[int64]threeport.WorkloadResourceInstance) []string {
 	kind := schema.GroupKind{Group: res.Group, Kind: res.Kind}
 	if o.watched[kind] == nil {
 		return []string{fmt.Sprintf("%s: expected the oracle to watch %s, nobody added it", w.Name, kind)}
@@ -234,12 +234,12 @@ func (o *Oracle) checkResource(w *Expected, res v1alpha1.WorkloadResourceInstanc
 		latest = o.objects[incarnations[len(incarnations)-1]]
 	}
 	switch exists := latest.uid != "" && !latest.deleted; {
-	case exists && operation != controlplane.OperationAdded && operation != controlplane.OperationModified:
+	case exists && operation != threeport.OperationAdded && operation != threeport.OperationModified:
 		return []string{fmt.Sprintf("%s as ADDED or MODIFIED, its last operation is %q", r.subject, operation)}
 	case exists:
 		r.checkDefinition(row.RuntimeDefinition, latest)
 	case latest.uid == "" && operation == "": // it was never there
-	case operation != controlplane.OperationDeleted:
+	case operation != threeport.OperationDeleted:
 		return []string{fmt.Sprintf("%s as DELETED, its last operation is %q", r.subject, operation)}
 	}
 	return r.differences

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -68,12 +68,12 @@ func newScene() *scene {
 	s.happens("e4", "Checked", "Service", "chart", "service", at)
 	s.happens("e5", "Started", "Deployment", "web", "stranger", at)
 
-	s.Resources = map[int64]controlplane.WorkloadResourceInstance{resourceID: {
-		LastOperation: new(controlplane.OperationModified),
+	s.Resources = map[int64]threeport.WorkloadResourceInstance{resourceID: {
+		LastOperation: new(threeport.OperationModified),
 		RuntimeDefinition: []byte(`{"kind":"Deployment","metadata":
 			{"namespace":"demo","name":"web","uid":"deployment","resourceVersion":"7"}}`),
 	}}
-	s.Events = []controlplane.WorkloadEvent{
+	s.Events = []threeport.WorkloadEvent{
 		row("e1", "ScalingReplicaSet", "about web", at),
 		row("e2", "Scheduled", "Pod web-1-a: about web-1-a", micro),
 		helmRow("e3", "Started", "Pod hook: about hook"),
@@ -125,14 +125,14 @@ func (s *scene) happens(uid types.UID, reason, kind, name string, involved types
 	s.sawEvent(ev, false)
 }
 
-func row(uid, reason, message string, when time.Time) controlplane.WorkloadEvent {
-	return controlplane.WorkloadEvent{
+func row(uid, reason, message string, when time.Time) threeport.WorkloadEvent {
+	return threeport.WorkloadEvent{
 		RuntimeEventUID: &uid, Type: new("Normal"), Reason: &reason, Message: &message, Timestamp: &when,
 		WorkloadInstanceID: new(int64(webID)), WorkloadResourceInstanceID: new(int64(resourceID)),
 	}
 }
 
-func helmRow(uid, reason, message string) controlplane.WorkloadEvent {
+func helmRow(uid, reason, message string) threeport.WorkloadEvent {
 	r := row(uid, reason, message, at)
 	r.WorkloadInstanceID, r.WorkloadResourceInstanceID, r.HelmWorkloadInstanceID = nil, nil, new(int64(chartID))
 	return r
@@ -156,7 +156,7 @@ func TestCheckAccepts(t *testing.T) {
 		"exactly what is in the cluster": func(*scene) {},
 		"a deleted object as DELETED": func(s *scene) {
 			s.loses("deployment")
-			s.operation(controlplane.OperationDeleted)
+			s.operation(threeport.OperationDeleted)
 		},
 		"an Event about an object that is gone": func(s *scene) {
 			s.loses("pod")
@@ -274,7 +274,7 @@ func TestCheckReports(t *testing.T) {
 			`web: expected the agent to report no Events but those about objects of workloads, the API has Started "about web" (e5)`,
 		},
 		"an Event that the cluster never had": {
-			func(s *scene) { s.Events = append(s.Events, controlplane.WorkloadEvent{RuntimeEventUID: new("e9")}) },
+			func(s *scene) { s.Events = append(s.Events, threeport.WorkloadEvent{RuntimeEventUID: new("e9")}) },
 			`no workload: expected the agent to report no Events but those about objects of workloads, the API has  "" (e9), which the cluster never had`,
 		},
 		"an Event with another time": {

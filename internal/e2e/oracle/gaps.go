@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // gapReason is that of a row which stands for Events that the agent had to drop.
@@ -20,7 +20,7 @@ var gapMessage = regexp.MustCompile(`^(\d+) Events \((\d+) Normal, (\d+) Warning
 type gap map[string]int
 
 // read adds what a row says.
-func (g gap) read(row controlplane.WorkloadEvent) error {
+func (g gap) read(row threeport.WorkloadEvent) error {
 	found := gapMessage.FindStringSubmatch(deref(row.Message))
 	if found == nil {
 		return fmt.Errorf("its message is %q", deref(row.Message))
@@ -53,7 +53,7 @@ func (g gap) covers(eventType string) bool {
 type gaps map[*Expected]gap
 
 // take reads the rows about gaps among those that are no Event of the cluster.
-func (g gaps) take(row controlplane.WorkloadEvent, workloads []Expected) error {
+func (g gaps) take(row threeport.WorkloadEvent, workloads []Expected) error {
 	for i := range workloads {
 		workload, helm := workloads[i].ids()
 		if workload != deref(row.WorkloadInstanceID) || helm != deref(row.HelmWorkloadInstanceID) {

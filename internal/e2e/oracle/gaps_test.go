@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // gapRow is the row about Events that were dropped.
-func gapRow(uid, message string) controlplane.WorkloadEvent {
+func gapRow(uid, message string) threeport.WorkloadEvent {
 	r := row(uid, gapReason, message, at)
 	r.Type, r.WorkloadResourceInstanceID = new("Warning"), nil
 	return r

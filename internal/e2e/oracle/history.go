@@ -8,19 +8,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // History is what the control plane holds.
 type History struct {
-	Events    []controlplane.WorkloadEvent
-	Resources map[int64]controlplane.WorkloadResourceInstance // by ID
+	Events    []threeport.WorkloadEvent
+	Resources map[int64]threeport.WorkloadResourceInstance // by ID
 }
 
 // Read returns all that the control plane holds, so that rows in a wrong place are seen too.
 func Read(ctx context.Context, api upstream.API) (History, error) {
-	h := History{Resources: map[int64]controlplane.WorkloadResourceInstance{}}
+	h := History{Resources: map[int64]threeport.WorkloadResourceInstance{}}
 	rows, err := api.Resources(ctx, nil)
 	if err != nil {
 		return h, err
@@ -35,7 +35,7 @@ func Read(ctx context.Context, api upstream.API) (History, error) {
 // Of returns the rows of Events that the workloads' instances have, and all resources: for a control plane that
 // has other workloads too.
 func (h History) Of(workloads []Expected) History {
-	h.Events = slices.DeleteFunc(slices.Clone(h.Events), func(row controlplane.WorkloadEvent) bool {
+	h.Events = slices.DeleteFunc(slices.Clone(h.Events), func(row threeport.WorkloadEvent) bool {
 		return !slices.ContainsFunc(workloads, func(w Expected) bool {
 			workload, helm := w.ids()
 			return deref(row.WorkloadInstanceID) == workload && deref(row.HelmWorkloadInstanceID) == helm

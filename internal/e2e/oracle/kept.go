@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -43,7 +43,7 @@ func CheckKept(h History, accepted []Write) []string {
 
 // keptEvent looks for an Event, or a later one of its repeats. The control plane keeps times in microseconds.
 func keptEvent(held map[types.UID]time.Time, body []byte) error {
-	var told controlplane.WorkloadEvent
+	var told threeport.WorkloadEvent
 	if err := json.Unmarshal(body, &told); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func keptEvent(held map[types.UID]time.Time, body []byte) error {
 }
 
 // keptOperation looks for a version of an object, or a later one. A deletion has none of its own.
-func keptOperation(held map[int64]controlplane.WorkloadResourceInstance, id string, body []byte) error {
+func keptOperation(held map[int64]threeport.WorkloadResourceInstance, id string, body []byte) error {
 	var told operationTold
 	if err := json.Unmarshal(body, &told); err != nil {
 		return err

@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // heldRows is what a control plane holds that kept all of newHistory.
 func heldRows() History {
 	return History{
-		Events: []controlplane.WorkloadEvent{{RuntimeEventUID: new("e2"), Timestamp: new(micro.Add(time.Minute))}},
-		Resources: map[int64]controlplane.WorkloadResourceInstance{
+		Events: []threeport.WorkloadEvent{{RuntimeEventUID: new("e2"), Timestamp: new(micro.Add(time.Minute))}},
+		Resources: map[int64]threeport.WorkloadResourceInstance{
 			resourceID: {RuntimeDefinition: []byte(`{"metadata":{"uid":"again","resourceVersion":"100"}}`)},
 		},
 	}
@@ -33,12 +33,12 @@ func TestCheckKept(t *testing.T) {
 		"what is held is newer": {
 			func(h *History) {
 				h.Events[0].Timestamp = new(later.Add(time.Minute))
-				h.Resources[resourceID] = controlplane.WorkloadResourceInstance{RuntimeDefinition: []byte(`{"metadata":{"resourceVersion":"101"}}`)}
+				h.Resources[resourceID] = threeport.WorkloadResourceInstance{RuntimeDefinition: []byte(`{"metadata":{"resourceVersion":"101"}}`)}
 			}, nil,
 		},
 		"an Event has two rows, of which one is old": {
 			func(h *History) {
-				h.Events = append(h.Events, controlplane.WorkloadEvent{RuntimeEventUID: new("e2"), Timestamp: new(micro)})
+				h.Events = append(h.Events, threeport.WorkloadEvent{RuntimeEventUID: new("e2"), Timestamp: new(micro)})
 			}, nil,
 		},
 		"an Event has no row": {
@@ -51,7 +51,7 @@ func TestCheckKept(t *testing.T) {
 		},
 		"a version is lost": {
 			func(h *History) {
-				h.Resources[resourceID] = controlplane.WorkloadResourceInstance{RuntimeDefinition: []byte(`{"metadata":{"resourceVersion":"20"}}`)}
+				h.Resources[resourceID] = threeport.WorkloadResourceInstance{RuntimeDefinition: []byte(`{"metadata":{"resourceVersion":"20"}}`)}
 			},
 			[]string{lost + row + "has version 20, it had 100"},
 		},

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -92,7 +92,7 @@ func (o *order) operation(id string, body []byte) {
 		return
 	}
 	uid, version := told.RuntimeDefinition.Metadata.UID, told.RuntimeDefinition.Metadata.ResourceVersion
-	if told.LastOperation == controlplane.OperationDeleted {
+	if told.LastOperation == threeport.OperationDeleted {
 		if r.uid != "" && !o.objects[r.uid].deleted {
 			o.differ(r, "as DELETED when it is, but %s is there", r.uid)
 		}
@@ -122,7 +122,7 @@ func (o *order) incarnation(r *rowOrder, uid types.UID, operation string) {
 	if r.uid != "" && !r.deleted {
 		o.differ(r, "as DELETED before it is created again, it told of %s right after %s", uid, r.uid)
 	}
-	if operation != controlplane.OperationAdded {
+	if operation != threeport.OperationAdded {
 		o.differ(r, "as ADDED at first, it told %s of %s", operation, uid)
 	}
 	r.earlier = append(r.earlier, uid)
@@ -130,7 +130,7 @@ func (o *order) incarnation(r *rowOrder, uid types.UID, operation string) {
 
 // event checks a new row of an Event, or an update of one.
 func (o *order) event(body []byte) {
-	var told controlplane.WorkloadEvent
+	var told threeport.WorkloadEvent
 	if err := json.Unmarshal(body, &told); err != nil {
 		o.differences = append(o.differences, fmt.Sprintf("expected the agent to report Events as JSON, it wrote %v", err))
 		return

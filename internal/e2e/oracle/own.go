@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // Kubernetes writes no Event for the end of a container, nor does anybody for a change of a workload's health. The agent
@@ -285,12 +285,12 @@ func (c ownCheck) once(r *report, uid types.UID) {
 	}
 }
 
-func (r *report) expectPart(row controlplane.WorkloadEvent, part string) {
+func (r *report) expectPart(row threeport.WorkloadEvent, part string) {
 	if !strings.Contains(deref(row.Message), part) {
 		r.differences = append(r.differences, fmt.Sprintf("%s with %q in its message, the API has %q", r.subject, part, deref(row.Message)))
 	}
 }
 
-func (r *report) expectTime(row controlplane.WorkloadEvent, want time.Time) {
+func (r *report) expectTime(row threeport.WorkloadEvent, want time.Time) {
 	r.expect("time", deref(row.Timestamp).UTC().Format(time.RFC3339Nano), want.UTC().Format(time.RFC3339Nano))
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // ran is a pod of the scene with the status of its container app.
@@ -46,7 +46,7 @@ const (
 	well = `{health: Healthy, healthSince: "2026-07-01T11:02:00Z", healthChange: {from: Down}}`
 )
 
-func ownRow(uid, reason, message, when string) controlplane.WorkloadEvent {
+func ownRow(uid, reason, message, when string) threeport.WorkloadEvent {
 	at, err := time.Parse(time.RFC3339, when)
 	if err != nil {
 		panic(err)
@@ -56,15 +56,15 @@ func ownRow(uid, reason, message, when string) controlplane.WorkloadEvent {
 	return r
 }
 
-func firstEndRow() controlplane.WorkloadEvent {
+func firstEndRow() threeport.WorkloadEvent {
 	return ownRow("pod/app/1", "ContainerRestarted", "Pod web-1-a: container app ended with exit code 1 (Error)", "2026-07-01T11:00:00Z")
 }
 
-func killedRow() controlplane.WorkloadEvent {
+func killedRow() threeport.WorkloadEvent {
 	return ownRow("pod/app/2", "OOMKilled", "Pod web-1-a: container app ended with exit code 137 (OOMKilled)", "2026-07-01T11:00:30Z")
 }
 
-func downRow() controlplane.WorkloadEvent {
+func downRow() threeport.WorkloadEvent {
 	r := ownRow("cr/2026-07-01T11:01:00Z/Down", "WorkloadDown", "web is Down, it was Healthy", "2026-07-01T11:01:00Z")
 	r.WorkloadResourceInstanceID = nil
 	return r
@@ -75,10 +75,10 @@ func TestCheckOfOwnEvents(t *testing.T) {
 	const lacks = "web: expected the agent to say that a container of Pod web-1-a ended "
 	const unwanted = "web: expected the agent to report no Events but those about objects of workloads, the API has "
 	const turned = "web: expected the agent to say that its health changed (cr/2026-07-01T11:01:00Z/Down)"
-	add := func(rows ...controlplane.WorkloadEvent) func(*scene) {
+	add := func(rows ...threeport.WorkloadEvent) func(*scene) {
 		return func(s *scene) { s.Events = append(s.Events, rows...) }
 	}
-	with := func(r controlplane.WorkloadEvent, change func(*controlplane.WorkloadEvent)) controlplane.WorkloadEvent {
+	with := func(r threeport.WorkloadEvent, change func(*threeport.WorkloadEvent)) threeport.WorkloadEvent {
 		change(&r)
 		return r
 	}
@@ -95,7 +95,7 @@ func TestCheckOfOwnEvents(t *testing.T) {
 		"only the latest has to be told":    {[]string{firstEnd, killed}, add(killedRow()), nil},
 		"and the latest has to":             {[]string{firstEnd, backOff}, add(firstEndRow()), []string{lacks + "(pod/app/2) once"}},
 		"one end in two states is one":      {[]string{killed, backOff}, add(firstEndRow(), killedRow()), nil},
-		"an end with a number of its state": {[]string{firstEnd, backOff}, add(firstEndRow(), with(killedRow(), func(r *controlplane.WorkloadEvent) { r.RuntimeEventUID = new("pod/app/3") })), []string{unwanted + "OOMKilled", lacks}},
+		"an end with a number of its state": {[]string{firstEnd, backOff}, add(firstEndRow(), with(killedRow(), func(r *threeport.WorkloadEvent) { r.RuntimeEventUID = new("pod/app/3") })), []string{unwanted + "OOMKilled", lacks}},
 		"an end of a pod that is gone need not be told": {nil, func(s *scene) {
 			s.sawPod(cache.DeletedFinalStateUnknown{Obj: s.ran(firstEnd)}, true)
 			s.loses("pod")
@@ -116,22 +116,22 @@ func TestCheckOfOwnEvents(t *testing.T) {
 			add(firstEndRow())(s)
 		}, []string{unwanted + "ContainerRestarted"}},
 		"an end with another time": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *controlplane.WorkloadEvent) { r.Timestamp = &at })), []string{ended + " with time 2026-07-01T11:00:00Z, the API has 2026-07-01T12:00:00Z"},
+			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Timestamp = &at })), []string{ended + " with time 2026-07-01T11:00:00Z, the API has 2026-07-01T12:00:00Z"},
 		},
 		"an end with another reason": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *controlplane.WorkloadEvent) { r.Reason = new("OOMKilled") })), []string{ended + " with reason ContainerRestarted, the API has OOMKilled"},
+			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Reason = new("OOMKilled") })), []string{ended + " with reason ContainerRestarted, the API has OOMKilled"},
 		},
 		"an end without its exit code": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *controlplane.WorkloadEvent) { r.Message = new("Pod web-1-a: app Error") })), []string{ended + ` with "exit code 1" in its message`},
+			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Message = new("Pod web-1-a: app Error") })), []string{ended + ` with "exit code 1" in its message`},
 		},
 		"an end for another instance": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *controlplane.WorkloadEvent) { r.WorkloadInstanceID = new(int64(chartID)) })), []string{ended + " with workload instance"},
+			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.WorkloadInstanceID = new(int64(chartID)) })), []string{ended + " with workload instance"},
 		},
 		"an end for no resource": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *controlplane.WorkloadEvent) { r.WorkloadResourceInstanceID = nil })), []string{ended + " with resource instance"},
+			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.WorkloadResourceInstanceID = nil })), []string{ended + " with resource instance"},
 		},
 		"an end of the wrong type": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *controlplane.WorkloadEvent) { r.Type = new("Normal") })), []string{ended + " with type Warning"},
+			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Type = new("Normal") })), []string{ended + " with type Warning"},
 		},
 		"an end that an interrupted oracle missed": {nil, func(s *scene) {
 			s.Interrupted()
@@ -157,19 +157,19 @@ func TestCheckOfOwnEvents(t *testing.T) {
 		"Unknown at first is no change": {[]string{`{health: Unknown, healthSince: "2026-07-01T11:01:00Z", healthChange: {}}`}, add(), nil},
 		"nor is no status":              {[]string{`{}`}, add(), nil},
 		"a change with another time": {
-			[]string{down}, add(with(downRow(), func(r *controlplane.WorkloadEvent) { r.Timestamp = &at })), []string{turned + " with time 2026-07-01T11:01:00Z, the API has 2026-07-01T12:00:00Z"},
+			[]string{down}, add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Timestamp = &at })), []string{turned + " with time 2026-07-01T11:01:00Z, the API has 2026-07-01T12:00:00Z"},
 		},
 		"a change of the wrong type": {
-			[]string{down}, add(with(downRow(), func(r *controlplane.WorkloadEvent) { r.Type = new("Normal") })), []string{turned + " with type Warning"},
+			[]string{down}, add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Type = new("Normal") })), []string{turned + " with type Warning"},
 		},
 		"a change with another reason": {
-			[]string{down}, add(with(downRow(), func(r *controlplane.WorkloadEvent) { r.Reason = new("WorkloadUnhealthy") })), []string{turned + " with reason WorkloadDown"},
+			[]string{down}, add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Reason = new("WorkloadUnhealthy") })), []string{turned + " with reason WorkloadDown"},
 		},
 		"a change for a resource": {
-			[]string{down}, add(with(downRow(), func(r *controlplane.WorkloadEvent) { r.WorkloadResourceInstanceID = new(int64(resourceID)) })), []string{turned + " with resource instance 0"},
+			[]string{down}, add(with(downRow(), func(r *threeport.WorkloadEvent) { r.WorkloadResourceInstanceID = new(int64(resourceID)) })), []string{turned + " with resource instance 0"},
 		},
 		"a change that does not say what was before": {
-			[]string{down}, add(with(downRow(), func(r *controlplane.WorkloadEvent) { r.Message = new("web is Down") })), []string{turned + ` with "Healthy" in its message`},
+			[]string{down}, add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Message = new("web is Down") })), []string{turned + ` with "Healthy" in its message`},
 		},
 		"a row with a UID of another form": {[]string{firstEnd}, add(firstEndRow(), ownRow("pod/app/one", "OOMKilled", "", "2026-07-01T11:01:00Z")), []string{unwanted + "OOMKilled"}},
 	} {

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
@@ -26,7 +26,7 @@ func Told(request Write) ([]Write, error) {
 	if !request.IsReportSet() {
 		return []Write{request}, nil
 	}
-	var set controlplane.ReportSet
+	var set threeport.ReportSet
 	if err := json.Unmarshal(request.Body, &set); err != nil {
 		return nil, fmt.Errorf("read a report set: %w", err)
 	}
@@ -46,7 +46,7 @@ func Taken(request Write, told []Write, answer []byte) ([]Write, error) {
 	if !request.IsReportSet() {
 		return told, nil
 	}
-	var got controlplane.ReportSetAnswer
+	var got threeport.ReportSetAnswer
 	if err := json.Unmarshal(answer, &got); err != nil {
 		return nil, fmt.Errorf("read the answer to a report set: %w", err)
 	}
@@ -56,7 +56,7 @@ func Taken(request Write, told []Write, answer []byte) ([]Write, error) {
 	var taken []Write
 	for i, item := range got.Items {
 		switch item.Outcome {
-		case controlplane.OutcomeCreated, controlplane.OutcomeUpdated, controlplane.OutcomeUnchanged:
+		case threeport.OutcomeCreated, threeport.OutcomeUpdated, threeport.OutcomeUnchanged:
 			taken = append(taken, told[i])
 		}
 	}
@@ -87,22 +87,22 @@ func Decoded(body []byte, encoding string) ([]byte, error) {
 }
 
 // inV0 is a report as v0 has it.
-func inV0(r controlplane.Report) (Write, error) {
+func inV0(r threeport.Report) (Write, error) {
 	write := Write{Method: http.MethodPatch}
 	var body any
 	switch {
 	case r.Operation != nil && r.Operation.ResourceInstanceID != 0:
 		write.Path = rowOf(upstream.WorkloadResourceInstances, r.Operation.ResourceInstanceID)
-		body = controlplane.WorkloadResourceInstance{LastOperation: &r.Operation.Operation, RuntimeDefinition: r.Operation.Definition}
+		body = threeport.WorkloadResourceInstance{LastOperation: &r.Operation.Operation, RuntimeDefinition: r.Operation.Definition}
 	case r.Event != nil:
 		write.Method, write.Path = http.MethodPost, "/v0/"+upstream.WorkloadEvents
 		body = eventInV0(r.Instance, *r.Event)
-	case r.Status != nil && r.Instance.Type == controlplane.TypeHelmWorkloadInstance:
+	case r.Status != nil && r.Instance.Type == threeport.TypeHelmWorkloadInstance:
 		write.Path = rowOf(upstream.HelmWorkloadInstances, r.Instance.ID)
-		body = controlplane.HelmWorkloadInstance{Status: &r.Status.Status}
+		body = threeport.HelmWorkloadInstance{Status: &r.Status.Status}
 	case r.Status != nil:
 		write.Path = rowOf(upstream.WorkloadInstances, r.Instance.ID)
-		body = controlplane.WorkloadInstance{Status: &r.Status.Status}
+		body = threeport.WorkloadInstance{Status: &r.Status.Status}
 	default: // a tree, or an operation of a resource that has no row
 		write.Method, write.Path, body = http.MethodPost, reportSets, r
 	}
@@ -111,10 +111,10 @@ func inV0(r controlplane.Report) (Write, error) {
 	return write, err
 }
 
-func rowOf(objects string, id controlplane.ID) string { return fmt.Sprintf("/v0/%s/%d", objects, id) }
+func rowOf(objects string, id threeport.ID) string { return fmt.Sprintf("/v0/%s/%d", objects, id) }
 
-func eventInV0(instance controlplane.Instance, ev controlplane.EventReport) controlplane.WorkloadEvent {
-	row := controlplane.WorkloadEvent{
+func eventInV0(instance threeport.Instance, ev threeport.EventReport) threeport.WorkloadEvent {
+	row := threeport.WorkloadEvent{
 		RuntimeEventUID: &ev.UID, Type: &ev.Type, Reason: &ev.Reason, Message: &ev.Message, Timestamp: &ev.Time,
 	}
 	if ev.Derived {
@@ -123,7 +123,7 @@ func eventInV0(instance controlplane.Instance, ev controlplane.EventReport) cont
 	if ev.ResourceInstanceID != 0 {
 		row.WorkloadResourceInstanceID = new(int64(ev.ResourceInstanceID))
 	}
-	if instance.Type == controlplane.TypeHelmWorkloadInstance {
+	if instance.Type == threeport.TypeHelmWorkloadInstance {
 		row.HelmWorkloadInstanceID = new(int64(instance.ID))
 	} else {
 		row.WorkloadInstanceID = new(int64(instance.ID))

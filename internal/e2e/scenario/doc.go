@@ -10,5 +10,5 @@
 //	}
 //
 // The workloads run the program hack/cmd/behave from the image localhost/behave:1, and need the cluster of package
-// hack/cluster with its real node.
+// internal/e2e/cluster with its real node.
 package scenario

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/threeport/threeport-agent/hack/image"
+	"github.com/threeport/threeport-agent/internal/e2e/image"
 )
 
 func TestEveryManifestIsThatOfOneScenario(t *testing.T) {

@@ -3,7 +3,7 @@ package scenario
 import (
 	"context"
 
-	"github.com/threeport/threeport-agent/hack/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 )
 
 // ClusterNode is the real node of a local cluster.

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/threeport/threeport-agent/internal/controlplane"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // API is a client of the control plane as its users have it: plain JSON over HTTP.
@@ -52,13 +52,13 @@ func (a API) Status(ctx context.Context, objects string, id int64) (string, erro
 }
 
 // Events returns the rows of workload events that match a filter, all if it is empty.
-func (a API) Events(ctx context.Context, filter url.Values) ([]controlplane.WorkloadEvent, error) {
-	return list[controlplane.WorkloadEvent](ctx, a, WorkloadEvents, filter)
+func (a API) Events(ctx context.Context, filter url.Values) ([]threeport.WorkloadEvent, error) {
+	return list[threeport.WorkloadEvent](ctx, a, WorkloadEvents, filter)
 }
 
 // Resources returns the rows of resource instances that match a filter, all if it is empty.
-func (a API) Resources(ctx context.Context, filter url.Values) ([]controlplane.WorkloadResourceInstance, error) {
-	return list[controlplane.WorkloadResourceInstance](ctx, a, WorkloadResourceInstances, filter)
+func (a API) Resources(ctx context.Context, filter url.Values) ([]threeport.WorkloadResourceInstance, error) {
+	return list[threeport.WorkloadResourceInstance](ctx, a, WorkloadResourceInstances, filter)
 }
 
 func list[T any](ctx context.Context, a API, objects string, filter url.Values) ([]T, error) {
@@ -90,7 +90,7 @@ func call[T any](ctx context.Context, a API, method, path string, body any) ([]T
 		return nil, err
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was only read
-	var envelope controlplane.Response[T]
+	var envelope threeport.Response[T]
 	if err := json.NewDecoder(answer.Body).Decode(&envelope); err != nil {
 		return nil, fmt.Errorf("%s %s: HTTP %d: %w", method, path, answer.StatusCode, err)
 	}

@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// table asks the API server for a workload as kubectl does.
+func (w *world) table(name string) (columns []metav1.TableColumnDefinition, cells []string) {
+	w.Helper()
+	config := rest.CopyConfig(shared.cluster.Config())
+	config.GroupVersion, config.APIPath = &v1alpha1.GroupVersion, "/apis"
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	c, err := rest.RESTClientFor(config)
+	w.must(err)
+	text, err := c.Get().Resource("threeportworkloads").Name(name).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(w.Context()).Raw()
+	w.must(err)
+	var got metav1.Table
+	w.must(json.Unmarshal(text, &got))
+	if len(got.Rows) != 1 {
+		w.Fatalf("the table has %d rows", len(got.Rows))
+	}
+	for _, cell := range got.Rows[0].Cells {
+		cells = append(cells, fmt.Sprint(cell))
+	}
+	return got.ColumnDefinitions, cells
+}
+
+func TestTheColumnsAreAnAnswer(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("columns", "a", "b", "c", "d")
+	w.create(wl)
+	columns, cells := w.table(wl.Name)
+	var narrow, wide []string
+	for _, c := range columns {
+		if c.Priority > 0 {
+			wide = append(wide, c.Name)
+		} else {
+			narrow = append(narrow, c.Name)
+		}
+	}
+	if want := []string{"Name", "Status", "Ready", "Pods", "Delivered", "Age"}; !slices.Equal(narrow, want) {
+		t.Errorf("the columns are %v, expected %v", narrow, want)
+	}
+	if want := []string{"Reason"}; !slices.Equal(wide, want) {
+		t.Errorf("with -o wide there are %v, expected %v", wide, want)
+	}
+	if len(cells) != len(columns) {
+		t.Fatalf("%d cells in %d columns", len(cells), len(columns))
+	}
+
+	cause := "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-78 ← 5 pods ImagePullBackOff: image example/app:9 cannot be pulled"
+	sights := sightsOf(wl, "Healthy", "")
+	sights[0].Health, sights[0].Cause, sights[0].Pods = "Down", cause, target.Count{Total: 5}
+	sights[1].Pods = target.Count{Total: 3, Healthy: 3}
+	sights[2].Pods, sights[3].Pods = target.Count{}, target.Count{}
+	w.watcher.set(func(f *fakeWatcher) { f.sights = sights })
+	w.verdict("Down", "ImagePullBackOff", cause)
+	w.delivery.set(Progress{Pending: 3, Since: w.clock.Add(-time.Minute)})
+	w.reconcile(wl.Name)
+	_, cells = w.table(wl.Name)
+	if want := []string{"columns", "Down", "3/4", "3/8", "False"}; !slices.Equal(cells[:5], want) || cells[6] != cause {
+		t.Errorf("the row is %q, expected %q and %q", cells, want, cause)
+	}
+
+	w.watcher.set(func(f *fakeWatcher) { f.sights = sightsOf(wl, "Healthy", "") })
+	w.verdict("Healthy", "", "")
+	w.delivery.set(Progress{})
+	w.clock = w.clock.Add(statusInterval)
+	w.reconcile(wl.Name)
+	_, cells = w.table(wl.Name)
+	if want := []string{"columns", "Healthy", "4/4", "1996/2000", "True"}; !slices.Equal(cells[:5], want) || strings.Trim(cells[6], "<nil>") != "" {
+		t.Errorf("the row is %q, expected %q", cells, want)
+	}
+}

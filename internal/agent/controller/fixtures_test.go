@@ -1,0 +1,278 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// fakeWatcher is a Watcher that says what it is told to.
+type fakeWatcher struct {
+	targets *target.Registry
+
+	mu                      sync.Mutex
+	state                   target.State // of every resource
+	message                 string
+	reason                  string
+	troubles                []string
+	health, healthReason    string
+	healthMessage           string
+	caughtUp                bool
+	caughtUpErr             error
+	asked                   int
+	sights                  []target.Sight // instead of what state and the others say
+	announced               []target.Change
+	blockUntilContextIsOver bool
+}
+
+func (f *fakeWatcher) set(change func(*fakeWatcher)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func (f *fakeWatcher) Sights(workload string) []target.Sight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sights != nil {
+		return slices.Clone(f.sights)
+	}
+	wl, _ := f.targets.Workload(workload)
+	var out []target.Sight
+	for _, r := range wl.Resources {
+		out = append(out, target.Sight{Resource: r, State: f.state, Message: f.message, Health: "Healthy", Reason: f.reason})
+	}
+	return out
+}
+
+func (f *fakeWatcher) Troubles() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.troubles)
+}
+
+func (f *fakeWatcher) Health(string) (status, reason, message string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.health, f.healthReason, f.healthMessage
+}
+
+func (f *fakeWatcher) Announce(_ string, change target.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.announced = append(f.announced, change)
+}
+
+func (f *fakeWatcher) CaughtUp(ctx context.Context, _ string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	if f.blockUntilContextIsOver {
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
+	return f.caughtUp, f.caughtUpErr
+}
+
+// fakeDelivery is a Delivery that says what it is told to.
+type fakeDelivery struct {
+	mu       sync.Mutex
+	progress Progress
+	forgot   []target.Instance
+	retried  []target.Instance
+	declared []target.Instance
+	lost     error // why nothing is durable
+	stranger bool  // what the control plane has is not known
+}
+
+func (f *fakeDelivery) set(p Progress) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.progress = p
+}
+
+func (f *fakeDelivery) Progress(target.Instance) Progress {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.progress
+	p.Adopted = !f.stranger
+	return p
+}
+
+func (f *fakeDelivery) Declare(i target.Instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.declared = append(f.declared, i)
+}
+
+func (f *fakeDelivery) ForgetInstance(i target.Instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgot = append(f.forgot, i)
+}
+
+func (f *fakeDelivery) RetryRejected(i target.Instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.retried = append(f.retried, i)
+}
+
+func (f *fakeDelivery) Durable() (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return true, f.lost
+}
+
+func (f *fakeDelivery) forgotten() []target.Instance {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.forgot)
+}
+
+// world is a reconciler with fakes for what it does not do itself, and a clock that stands still.
+type world struct {
+	*testing.T
+	reconciler *Reconciler
+	targets    *target.Registry
+	watcher    *fakeWatcher
+	delivery   *fakeDelivery
+	clock      time.Time
+	writes     *atomic.Int64 // of statuses, that the API server took or still has to answer
+	failPatch  *atomic.Bool  // of the main resource
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		T: t, targets: target.NewRegistry(), delivery: &fakeDelivery{}, writes: &atomic.Int64{}, failPatch: &atomic.Bool{},
+		// Far from the API server's clock, which must not matter.
+		clock: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC),
+	}
+	w.watcher = &fakeWatcher{targets: w.targets, state: target.Present, health: "Healthy", caughtUp: true}
+	w.reconciler = New(w.counting(shared.client), w.targets, w.delivery)
+	w.reconciler.Watch(w.watcher)
+	w.reconciler.now = func() time.Time { return w.clock }
+	return w
+}
+
+// counting counts what is written through a client.
+func (w *world) counting(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			w.writes.Add(1)
+			err := c.SubResource(sub).Patch(ctx, obj, p, opts...)
+			if err != nil { // nothing was written: the cache was behind
+				w.writes.Add(-1)
+			}
+			return err
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if w.failPatch.Load() {
+				return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("threeportworkloads").GroupResource(), obj.GetName(), nil)
+			}
+			return c.Patch(ctx, obj, p, opts...)
+		},
+	})
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+var lastID atomic.Int64
+
+// workload is a ThreeportWorkload that lists ConfigMaps.
+func workload(name string, configMaps ...string) *v1alpha1.ThreeportWorkload {
+	wl := &v1alpha1.ThreeportWorkload{}
+	wl.Name = name
+	wl.Spec.WorkloadType = v1alpha1.WorkloadTypeInstance
+	wl.Spec.WorkloadInstanceID = 877588458330128385 + lastID.Add(1)
+	for _, c := range configMaps {
+		wl.Spec.WorkloadResourceInstances = append(wl.Spec.WorkloadResourceInstances, v1alpha1.WorkloadResourceInstance{
+			Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: c, ThreeportID: 877588458330128385 + lastID.Add(1),
+		})
+	}
+	return wl
+}
+
+// create stores a workload, which is removed when the test ends.
+func (w *world) create(wl *v1alpha1.ThreeportWorkload) {
+	w.Helper()
+	timedOut := false
+	w.must(patiently(func() error {
+		err := shared.client.Create(w.Context(), wl)
+		if timedOut && apierrors.IsAlreadyExists(err) {
+			return shared.client.Get(w.Context(), client.ObjectKeyFromObject(wl), wl)
+		}
+		timedOut = apierrors.IsTimeout(err)
+		return err
+	}))
+	w.Cleanup(func() {
+		ctx := context.WithoutCancel(w.Context())
+		stored := &v1alpha1.ThreeportWorkload{ObjectMeta: metav1.ObjectMeta{Name: wl.Name}}
+		strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		for _, remove := range []func() error{
+			func() error { return shared.client.Patch(ctx, stored, strip) },
+			func() error { return shared.client.Delete(ctx, stored) },
+		} {
+			if err := client.IgnoreNotFound(patiently(remove)); err != nil {
+				w.Error(err)
+			}
+		}
+	})
+}
+
+// patiently asks the API server again when a request took too long: on a busy machine one of a large workload may.
+func patiently(ask func() error) error {
+	for {
+		if err := ask(); !apierrors.IsTimeout(err) {
+			return err
+		}
+	}
+}
+
+// stored returns a workload as the API server has it; nil if it has none.
+func (w *world) stored(name string) *v1alpha1.ThreeportWorkload {
+	w.Helper()
+	wl := &v1alpha1.ThreeportWorkload{}
+	err := shared.client.Get(w.Context(), types.NamespacedName{Name: name}, wl)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err)
+	return wl
+}
+
+func (w *world) reconcile(name string) ctrl.Result {
+	w.Helper()
+	var result ctrl.Result
+	w.must(patiently(func() (err error) {
+		result, err = w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+		return err
+	}))
+	return result
+}
+
+// leftovers fails the test if the reconciler still holds something of workloads.
+func (w *world) leftovers() {
+	w.Helper()
+	if !w.targets.Empty() || len(w.reconciler.written) > 0 || len(w.reconciler.deleted) > 0 {
+		w.Errorf("left are workloads %v, %v written, %v deleted; expected nothing", w.targets.Workloads(), w.reconciler.written, w.reconciler.deleted)
+	}
+}

@@ -1,0 +1,110 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+)
+
+// shared is the API server of all tests, with the CRD installed.
+var shared struct {
+	cluster *cluster.Cluster
+	scheme  *runtime.Scheme
+	client  client.WithWatch
+}
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	code, err := runMain(m)
+	if err == nil {
+		err = leaks()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "controller:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leaks returns what still runs after a time in which all that is to end has ended, however busy the machine is.
+func leaks() error {
+	for begin := time.Now(); ; {
+		if err := goleak.Find(); err == nil || time.Since(begin) > 30*time.Second { // it waits itself, a little
+			return err
+		}
+	}
+}
+
+func runMain(m *testing.M) (code int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	shared.cluster, err = cluster.Start(ctx, cluster.Options{Components: cluster.APIOnly(), Log: os.Stderr})
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if stopErr := shared.cluster.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	shared.scheme = runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(shared.scheme); err != nil {
+		return 1, err
+	}
+	if err := install(ctx); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// install applies the CRD as it was generated, and waits until it is served.
+func install(ctx context.Context) error {
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "config", "crd", "bases", "*.yaml"))
+	if err != nil || len(files) != 1 {
+		return fmt.Errorf("find the CRD: %d files: %w", len(files), err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		return err
+	}
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, &crd.Object); err != nil {
+		return err
+	}
+	dyn, err := dynamic.NewForConfig(shared.cluster.Config())
+	if err != nil {
+		return err
+	}
+	crds := dyn.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	if _, err := crds.Create(ctx, crd, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	workloads := dyn.Resource(v1alpha1.GroupVersion.WithResource("threeportworkloads"))
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := workloads.List(ctx, metav1.ListOptions{})
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the CRD: %w", err)
+	}
+	shared.client, err = client.NewWithWatch(shared.cluster.Config(), client.Options{Scheme: shared.scheme})
+	return err
+}

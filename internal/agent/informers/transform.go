@@ -1,0 +1,199 @@
+package informers
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// stub is what the cache keeps of an object that nobody lists: identity, owners, and the labels that name a
+// workload.
+type stub struct{ metav1.ObjectMeta }
+
+// transform cuts every object down to what is used before it enters the cache. It is given some objects
+// twice.
+func (w *Watcher) transform(gvk schema.GroupVersionKind) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		switch o := obj.(type) {
+		case *corev1.Event:
+			return trimEvent(o), nil
+		case *corev1.Pod:
+			return trimPod(o), nil
+		case *unstructured.Unstructured:
+			observe.Trim(o)
+			if w.targets.Lists(refOf(gvk.GroupKind(), o)) {
+				return o, nil
+			}
+			if gvk.GroupKind() == sliceKind {
+				return trimSlice(o), nil
+			}
+			return newStub(o), nil
+		case *metav1.PartialObjectMetadata:
+			observe.Trim(o)
+			if gvk == secretKind && w.targets.Lists(refOf(gvk.GroupKind(), o)) {
+				o.SetGroupVersionKind(gvk)
+				return o, nil
+			}
+			return newStub(o), nil
+		default: // a stub, or a tombstone
+			return obj, nil
+		}
+	}
+}
+
+func refOf(kind schema.GroupKind, o metav1.Object) target.Ref {
+	return target.Ref{Group: kind.Group, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+func newStub(o metav1.Object) *stub {
+	return &stub{trimMeta(o)}
+}
+
+func trimMeta(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:              o.GetName(),
+		Namespace:         o.GetNamespace(),
+		UID:               o.GetUID(),
+		CreationTimestamp: o.GetCreationTimestamp(),
+		ResourceVersion:   o.GetResourceVersion(),
+		Labels:            instanceLabels(o.GetLabels()),
+		OwnerReferences:   o.GetOwnerReferences(),
+		DeletionTimestamp: o.GetDeletionTimestamp(),
+	}
+}
+
+// sliceKind is the kind of what tells where a Service leads to. It is watched where somebody lists one.
+var sliceKind = schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}
+
+// trimSlice keeps what health reads of an EndpointSlice, and what a stub has.
+func trimSlice(o *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind()}}
+	kept := map[string]any{}
+	metadata, _ := o.Object["metadata"].(map[string]any)
+	for _, name := range []string{
+		"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "finalizers", "ownerReferences",
+	} {
+		if v, ok := metadata[name]; ok {
+			kept[name] = v
+		}
+	}
+	out.Object["metadata"] = kept
+	if labels := instanceLabels(o.GetLabels()); labels != nil {
+		out.SetLabels(labels)
+	}
+	if at, ok := o.GetAnnotations()[corev1.EndpointsLastChangeTriggerTime]; ok {
+		out.SetAnnotations(map[string]string{corev1.EndpointsLastChangeTriggerTime: at})
+	}
+	endpoints, ok := o.Object["endpoints"].([]any)
+	if !ok {
+		if v, malformed := o.Object["endpoints"]; malformed {
+			out.Object["endpoints"] = v
+		}
+		return out
+	}
+	trimmed := make([]any, len(endpoints))
+	for i, item := range endpoints {
+		endpoint, ok := item.(map[string]any)
+		if !ok {
+			trimmed[i] = item
+			continue
+		}
+		trimmed[i] = map[string]any{}
+		if conditions, ok := endpoint["conditions"]; ok {
+			trimmed[i] = map[string]any{"conditions": conditions}
+		}
+	}
+	out.Object["endpoints"] = trimmed
+	return out
+}
+
+func trimEvent(ev *corev1.Event) *corev1.Event {
+	out := &corev1.Event{
+		InvolvedObject: ev.InvolvedObject,
+		Reason:         ev.Reason,
+		Message:        ev.Message,
+		FirstTimestamp: ev.FirstTimestamp,
+		LastTimestamp:  ev.LastTimestamp,
+		Type:           ev.Type,
+		Count:          ev.Count,
+		EventTime:      ev.EventTime,
+		Series:         ev.Series,
+	}
+	out.Name, out.Namespace, out.UID = ev.Name, ev.Namespace, ev.UID
+	out.ResourceVersion, out.CreationTimestamp = ev.ResourceVersion, ev.CreationTimestamp
+	return out
+}
+
+// trimPod keeps what health reads, and what tells of the ends of containers.
+func trimPod(pod *corev1.Pod) *corev1.Pod {
+	out := &corev1.Pod{ObjectMeta: trimMeta(pod)}
+	out.CreationTimestamp, out.DeletionGracePeriodSeconds = pod.CreationTimestamp, pod.DeletionGracePeriodSeconds
+	out.GenerateName, out.Finalizers = pod.GenerateName, pod.Finalizers
+	out.Spec.NodeName, out.Spec.RestartPolicy = pod.Spec.NodeName, pod.Spec.RestartPolicy
+	out.Spec.InitContainers = trimPolicies(pod.Spec.InitContainers)
+	out.Spec.Containers = trimPolicies(pod.Spec.Containers)
+	out.Status.Phase, out.Status.Reason, out.Status.Message = pod.Status.Phase, pod.Status.Reason, pod.Status.Message
+	out.Status.StartTime, out.Status.NominatedNodeName = pod.Status.StartTime, pod.Status.NominatedNodeName
+	out.Status.Conditions = pod.Status.Conditions
+	out.Status.InitContainerStatuses = trimContainers(pod.Status.InitContainerStatuses)
+	out.Status.ContainerStatuses = trimContainers(pod.Status.ContainerStatuses)
+	out.Status.EphemeralContainerStatuses = trimContainers(pod.Status.EphemeralContainerStatuses)
+	return out
+}
+
+// trimPolicies keeps the containers that have a restart policy of their own: sidecars.
+func trimPolicies(in []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for i := range in {
+		if in[i].RestartPolicy != nil {
+			out = append(out, corev1.Container{Name: in[i].Name, RestartPolicy: in[i].RestartPolicy})
+		}
+	}
+	return out
+}
+
+func trimContainers(in []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	if len(in) > 0 {
+		out = make([]corev1.ContainerStatus, len(in))
+	}
+	for i, c := range in {
+		out[i] = corev1.ContainerStatus{
+			Name: c.Name, ContainerID: c.ContainerID, Image: c.Image,
+			Ready: c.Ready, Started: c.Started, RestartCount: c.RestartCount,
+			State: c.State, LastTerminationState: c.LastTerminationState,
+		}
+	}
+	return out
+}
+
+// eventIndexers find the Events about an object.
+var eventIndexers = cache.Indexers{
+	indexByUID: func(obj any) ([]string, error) {
+		if ev, ok := obj.(*corev1.Event); ok && ev.InvolvedObject.UID != "" {
+			return []string{string(ev.InvolvedObject.UID)}, nil
+		}
+		return nil, nil
+	},
+	indexByName: func(obj any) ([]string, error) {
+		if ev, ok := obj.(*corev1.Event); ok {
+			return []string{observe.InvolvedObject(ev).String()}, nil
+		}
+		return nil, nil
+	},
+}
+
+// unwrap returns the object of a delete notification: itself, or the last state that was known of it when
+// its deletion was missed.
+func unwrap(obj any) (metav1.Object, error) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	return meta.Accessor(obj)
+}

@@ -1,0 +1,105 @@
+package informers
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/threeport/threeport-agent/internal/health"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+)
+
+// TestATrimmedPodIsJudgedLikeTheWholeOne judges all pods of package health's tests as they are, and as the cache keeps
+// them, and compares what they tell of the ends of their containers.
+func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
+	pods := casesOfPods(t)
+	files, err := filepath.Glob("../../health/testdata/recorded/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		pods = append(pods, recordedPods(t, file)...)
+	}
+	if len(pods) < 100 {
+		t.Fatalf("only %d pods were found", len(pods))
+	}
+	now := time.Date(2026, 1, 1, 10, 1, 0, 0, time.UTC)
+	warnings := []health.Warning{
+		{},
+		{Reason: "FailedMount", Message: "there is no volume", Time: now},
+		{Reason: "Unhealthy", Message: "Readiness probe failed: 500", Time: now},
+		{Reason: "Unhealthy", Message: "Liveness probe failed: 500", Time: now},
+	}
+	for _, whole := range pods {
+		if want, got := observe.Ends(whole), observe.Ends(trimPod(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
+			t.Errorf("pod %s tells of the ends\n     %+v, as a whole\n     %+v", whole.Name, got, want)
+		}
+		for _, w := range warnings {
+			scene := health.Scene{Now: now, Warning: w}
+			want, got := health.Pod(whole, scene), health.Pod(trimPod(whole.DeepCopy()), scene)
+			if got != want {
+				t.Errorf("pod %s with Warning %q is judged\n     %+v, as a whole\n     %+v", whole.Name, w.Reason, got, want)
+			}
+			if again := health.Pod(trimPod(trimPod(whole.DeepCopy())), scene); again != want {
+				t.Errorf("pod %s, trimmed twice, is judged %+v", whole.Name, again)
+			}
+		}
+	}
+}
+
+func casesOfPods(t *testing.T) []*corev1.Pod {
+	t.Helper()
+	data, err := os.ReadFile("../../health/testdata/cases/pod.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct{ Object map[string]any }
+	if err := yaml.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	var out []*corev1.Pod
+	for _, c := range cases {
+		pod := &corev1.Pod{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(c.Object, pod); err == nil { // some are malformed
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+func recordedPods(t *testing.T, file string) []*corev1.Pod {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	var out []*corev1.Pod
+	for decoder := yaml.NewYAMLOrJSONDecoder(f, 4096); ; {
+		u := &unstructured.Unstructured{}
+		err := decoder.Decode(u)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.GetKind() != "Pod" {
+			continue
+		}
+		pod := &corev1.Pod{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, pod); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, pod)
+	}
+}

@@ -1,0 +1,104 @@
+package notify
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+)
+
+func expectLogged(t *testing.T, b *bench, failed, recovered int) {
+	t.Helper()
+	if b.logged("Delivery fails") != failed || b.logged("Delivery recovered") != recovered {
+		t.Errorf("after %s: want %d lines of failure and %d of recovery, got %q", time.Now().Format("15:04:05"), failed, recovered, b.logs)
+	}
+}
+
+func TestAnOutageIsTwoLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		b := newBench(DefaultConfig(), &script{answer: func(context.Context, outbox.Item) (outbox.Receipt, error) {
+			time.Sleep(10 * time.Millisecond)
+			if at := time.Since(start); at < 10*time.Minute || at > 15*time.Minute && at < 16*time.Minute {
+				return outbox.Receipt{}, errNetwork
+			}
+			return outbox.Receipt{}, nil
+		}})
+		stop := b.start(t)
+		for id := range int64(50) {
+			b.box.Offer(status(id, "Healthy"))
+		}
+		time.Sleep(5 * time.Minute)
+		expectLogged(t, b, 1, 0)
+		time.Sleep(10 * time.Minute)
+		expectLogged(t, b, 1, 1)
+		time.Sleep(time.Second)
+		b.box.Offer(status(1, "Down"))
+		time.Sleep(10 * time.Minute)
+		expectLogged(t, b, 2, 2)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAPoisonReportAmongGoodOnesIsOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		healed := time.Now().Add(35 * time.Minute)
+		b := newBench(DefaultConfig(), &script{answer: func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
+			if item.Report.Instance() == shop && time.Now().Before(healed) {
+				return outbox.Receipt{}, errBusy
+			}
+			return outbox.Receipt{}, nil
+		}})
+		stop := b.start(t)
+		b.box.Offer(status(1, "Healthy"))
+		for id := range int64(200) {
+			b.box.Offer(status(id+2, "Healthy"))
+			time.Sleep(10 * time.Second)
+		}
+		if tries := b.metric(t, "threeport_agent_reports_total", "status", "retried"); tries < 20 {
+			t.Errorf("the poison was tried %v times only", tries)
+		}
+		expectLogged(t, b, 1, 0)
+		time.Sleep(10 * time.Minute)
+		expectLogged(t, b, 1, 1)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhatIsWithdrawnIsNotWaitedForToRecover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(DefaultConfig(), &script{answer: func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
+			if item.Report.Instance() == shop {
+				return outbox.Receipt{}, errBusy
+			}
+			return outbox.Receipt{}, nil
+		}})
+		stop := b.start(t)
+		b.box.Offer(status(1, "Healthy"))
+		time.Sleep(time.Minute)
+		b.box.Withdraw(status(1, "").Key())
+		b.box.Offer(status(2, "Healthy"))
+		time.Sleep(time.Minute)
+		expectLogged(t, b, 1, 1)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAReportThatIsRefusedAfterAFailureEndsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(DefaultConfig(), fails(errBusy, errBad))
+		b.flush(t, status(1, "Healthy"))
+		expectLogged(t, b, 1, 1)
+		if b.logged("refused a report for good") != 1 {
+			t.Errorf("logged %q", b.logs)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package notify
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+)
+
+// Metrics counts deliveries.
+type Metrics struct {
+	reports *prometheus.CounterVec
+	delay   *prometheus.HistogramVec
+}
+
+// Outbox tells what is held.
+type Outbox interface {
+	Pending() int
+	DeadLetters() int
+	Dropped() int64
+	Suspended() bool
+}
+
+// The results of a delivery.
+const (
+	resultAccepted = "accepted"
+	resultRetried  = "retried"
+	resultRejected = "rejected"
+	resultGone     = "gone"
+)
+
+// NewMetrics registers the metrics of delivery, and of what is held.
+func NewMetrics(registry prometheus.Registerer, box Outbox) *Metrics {
+	m := &Metrics{
+		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "threeport_agent_reports_total",
+			Help: "Reports sent to the control plane, by kind (operation, event, status, tree; adoption: what it has was read) and result (accepted, retried, rejected, " +
+				"gone: there is no such row any more).",
+		}, []string{"kind", "result"}),
+		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "threeport_agent_report_delay_seconds",
+			Help:    "Time from when a report was seen to when the control plane accepted it.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
+		}, []string{"kind"}),
+	}
+	registry.MustRegister(m.reports, m.delay,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "threeport_agent_reports_pending",
+			Help: "Reports that the control plane has not accepted yet.",
+		}, func() float64 { return float64(box.Pending()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "threeport_agent_dead_letters",
+			Help: "Reports that the control plane refused for good.",
+		}, func() float64 { return float64(box.DeadLetters()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "threeport_agent_events_dropped_total",
+			Help: "Events that were dropped because no more may be kept.",
+		}, func() float64 { return float64(box.Dropped()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "threeport_agent_delivery_suspended",
+			Help: "1 while the control plane does not answer, or refuses the agent, and only probes are sent.",
+		}, func() float64 {
+			if box.Suspended() {
+				return 1
+			}
+			return 0
+		}))
+	return m
+}
+
+func (m *Metrics) accepted(item outbox.Item) {
+	m.count(item, resultAccepted)
+	m.delay.WithLabelValues(kindOf(item.Report)).Observe(time.Since(item.Since).Seconds())
+}
+
+func (m *Metrics) count(item outbox.Item, result string) {
+	m.reports.WithLabelValues(kindOf(item.Report), result).Inc()
+}
+
+func kindOf(r observe.Report) string {
+	switch r.(type) {
+	case observe.Operation:
+		return "operation"
+	case observe.Event:
+		return "event"
+	case observe.Tree:
+		return "tree"
+	case outbox.Adoption:
+		return "adoption"
+	default:
+		return "status"
+	}
+}

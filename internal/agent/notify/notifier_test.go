@@ -1,0 +1,246 @@
+package notify
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+)
+
+func TestTheOutcomeDecidesWhatBecomesOfAReport(t *testing.T) {
+	tests := []struct {
+		reason             string
+		err                error
+		retried, rejected  float64
+		lastError, refused int
+	}{
+		{"a network error passes", errNetwork, 1, 0, 1, 0},
+		{"a 503 passes", errBusy, 1, 0, 1, 0},
+		{"a 500 may pass", &threeport.Error{StatusCode: 500}, 1, 0, 1, 0},
+		{"credentials are renewed", &threeport.Error{StatusCode: 401}, 1, 0, 1, 0},
+		{"a proxy's 404 heals with the route", &threeport.Error{StatusCode: 404, Foreign: true}, 1, 0, 1, 0},
+		{"a timeout passes", &threeport.Error{Err: context.DeadlineExceeded}, 1, 0, 1, 0},
+		{"somebody's cancelled context is not the end", &threeport.Error{Err: context.Canceled}, 1, 0, 1, 0},
+		{"a 400 is for good", errBad, 0, 1, 0, 1},
+		{"what cannot be sent cannot be sent later", &threeport.Error{Unsendable: true}, 0, 1, 0, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(DefaultConfig(), fails(tt.err))
+				b.flush(t, status(1, "Healthy"))
+				if got := b.metric(t, "threeport_agent_reports_total", "status", "retried"); got != tt.retried {
+					t.Errorf("%v were retried", got)
+				}
+				if got := b.metric(t, "threeport_agent_reports_total", "status", "rejected"); got != tt.rejected {
+					t.Errorf("%v were rejected", got)
+				}
+				if got := b.metric(t, "threeport_agent_reports_total", "status", "accepted"); got != 1-tt.rejected {
+					t.Errorf("%v were accepted", got)
+				}
+				p := b.box.Progress(shop)
+				if p.Rejected != int64(tt.rejected) || len(p.Rejections) != tt.refused || p.Pending > 0 {
+					t.Errorf("shown is %+v", p)
+				}
+				if tt.refused > 0 && p.Rejections[0].Reason != tt.err.Error() {
+					t.Errorf("shown is %+v", p.Rejections)
+				}
+				if got := b.logged("refused a report for good"); got != tt.refused {
+					t.Errorf("%d lines of a refusal", got)
+				}
+			})
+		})
+	}
+}
+
+func TestRetriesKeepToTheBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := DefaultConfig()
+		config.ShutdownTimeout = time.Hour
+		sender := fails(slices.Repeat([]error{errBusy}, 20)...)
+		b := newBenchOf(config, outbox.Config{Backoff: outbox.Backoff{Base: time.Second, Max: 8 * time.Second}}, sender)
+		b.settle(t, status(1, "Healthy"))
+		if len(sender.sends) != 21 {
+			t.Fatalf("sent %d times", len(sender.sends))
+		}
+		for i := range 20 {
+			waited, limit := sender.sends[i+1].Sub(sender.sends[i]), min(time.Second<<i, 8*time.Second)
+			if waited <= 0 || waited > limit {
+				t.Errorf("wait %d is %s, want at most %s", i+1, waited, limit)
+			}
+		}
+	})
+}
+
+func TestRetryAfterIsHonouredExactly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := DefaultConfig()
+		config.ShutdownTimeout = 24 * time.Hour
+		waits := []time.Duration{7 * time.Second, 3 * time.Hour, time.Second}
+		var errs []error
+		for _, wait := range waits {
+			errs = append(errs, &threeport.Error{StatusCode: 429, RetryAfter: wait})
+		}
+		sender := fails(errs...)
+		newBench(config, sender).settle(t, status(1, "Healthy"))
+		for i, want := range waits {
+			if waited := sender.sends[i+1].Sub(sender.sends[i]); waited != want {
+				t.Errorf("waited %s, want %s", waited, want)
+			}
+		}
+	})
+}
+
+func TestTheNewestIsSentAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b *bench
+		sender := fails(errBusy)
+		b = newBench(DefaultConfig(), sender)
+		answer := sender.answer
+		sender.answer = func(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {
+			if item.Attempt == 1 {
+				b.box.Offer(status(1, "Reconciling"))
+				b.box.Offer(status(1, "Healthy"))
+			}
+			return answer(ctx, item)
+		}
+		stop := b.start(t)
+		b.box.Offer(status(1, "Down"))
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"Down", "Healthy"}; !slices.Equal(sender.words, want) {
+			t.Errorf("sent %q, want %q", sender.words, want)
+		}
+	})
+}
+
+func TestNoMoreThanTheLimitIsOnItsWay(t *testing.T) {
+	for _, limit := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			var now, most atomic.Int32
+			config := DefaultConfig()
+			config.Concurrency = limit
+			b := newBench(config, &script{answer: func(context.Context, outbox.Item) (outbox.Receipt, error) {
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(time.Second)
+				now.Add(-1)
+				return outbox.Receipt{}, nil
+			}})
+			for id := range int64(12) {
+				b.box.Offer(status(id, "Healthy"))
+			}
+			start := time.Now()
+			if err := b.start(t)(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(start); most.Load() != int32(limit) || took != time.Duration(12/limit)*time.Second {
+				t.Errorf("%d were on their way at a time, and all took %s", most.Load(), took)
+			}
+		})
+	}
+}
+
+func TestStoppingFlushes(t *testing.T) {
+	slow := func(d time.Duration) *script {
+		return &script{answer: func(ctx context.Context, _ outbox.Item) (outbox.Receipt, error) {
+			select {
+			case <-time.After(d):
+				return outbox.Receipt{}, nil
+			case <-ctx.Done():
+				return outbox.Receipt{}, &threeport.Error{Op: "send", Err: ctx.Err()}
+			}
+		}}
+	}
+	config := DefaultConfig()
+	config.Concurrency = 2
+	config.ShutdownTimeout = 10 * time.Second
+	tests := []struct {
+		reason string
+		sender *script
+		took   time.Duration
+		left   int
+	}{
+		{"all is delivered in time", slow(time.Second), 3 * time.Second, 0},
+		{"time is over before all is delivered", slow(4 * time.Second), 10 * time.Second, 2},
+		{"what is on its way is cut off", slow(time.Hour), 10 * time.Second, 6},
+		{"what waits is not waited for", &script{answer: func(context.Context, outbox.Item) (outbox.Receipt, error) {
+			return outbox.Receipt{}, &threeport.Error{StatusCode: 429, RetryAfter: time.Hour}
+		}}, 10 * time.Second, 6},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(config, tt.sender)
+				for id := range int64(6) {
+					b.box.Offer(status(id, "Healthy"))
+				}
+				start := time.Now()
+				err := b.start(t)()
+				if took := time.Since(start); took != tt.took {
+					t.Errorf("took %s, want %s", took, tt.took)
+				}
+				if (err != nil) != (tt.left > 0) || b.box.Pending() != tt.left {
+					t.Errorf("%d are left, want %d; error %v", b.box.Pending(), tt.left, err)
+				}
+				b.box.Offer(status(99, "Healthy"))
+				if b.box.Pending() != tt.left {
+					t.Error("it takes in reports after its end")
+				}
+			})
+		})
+	}
+}
+
+// A send that ends with the run's context was cut off; it is neither a failure of delivery nor sent at once
+// for ever.
+func TestWhatIsCutOffIsNotSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sender := &script{answer: func(ctx context.Context, _ outbox.Item) (outbox.Receipt, error) {
+			<-ctx.Done()
+			return outbox.Receipt{}, ctx.Err()
+		}}
+		config := DefaultConfig()
+		config.Concurrency = 3
+		b := newBench(config, sender)
+		for id := range int64(9) {
+			b.box.Offer(status(id, "Healthy"))
+		}
+		if err := b.start(t)(); err == nil {
+			t.Error("nothing is said of what is left")
+		}
+		if len(sender.sends) != 3 || b.logged("Delivery fails") > 0 {
+			t.Errorf("sent %d times, logged %q", len(sender.sends), b.logs)
+		}
+		if got := b.metric(t, "threeport_agent_reports_total", "status", "retried"); got != 0 {
+			t.Errorf("%v are counted as retried", got)
+		}
+	})
+}
+
+func TestConfigValidation(t *testing.T) {
+	tests := []struct {
+		reason string
+		change func(*Config)
+		valid  bool
+	}{
+		{"the defaults", func(*Config) {}, true},
+		{"no concurrency", func(c *Config) { c.Concurrency = 0 }, false},
+		{"the least", func(c *Config) { c.Concurrency = 1 }, true},
+		{"too much", func(c *Config) { c.Concurrency = 257 }, false},
+		{"no time to stop", func(c *Config) { c.ShutdownTimeout = 0 }, false},
+	}
+	for _, tt := range tests {
+		c := DefaultConfig()
+		tt.change(&c)
+		if err := c.Validate(); (err == nil) != tt.valid {
+			t.Errorf("%s: %v", tt.reason, err)
+		}
+	}
+}

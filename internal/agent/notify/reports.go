@@ -1,0 +1,155 @@
+package notify
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// reportOf returns an item as a report of a set. It has the clock's version if it has none of its own.
+func reportOf(item outbox.Item, c *clock) (out threeport.Report, clocked bool, err error) {
+	at := item.Report.Instance()
+	out.Instance = threeport.Instance{Type: string(at.Type), ID: threeport.ID(at.ID)}
+	if out.Version = versionOf(item); out.Version == 0 {
+		out.Version, clocked = c.next(), true
+	}
+	switch r := item.Report.(type) {
+	case observe.Operation:
+		definition, err := r.Definition()
+		if err != nil { // it will not be JSON at the next try either
+			return out, clocked, &threeport.Error{Op: "send report", Unsendable: true, Err: err}
+		}
+		out.Operation = operationReport(r, definition, item.Receipt.Accepted)
+	case observe.Event:
+		out.Event = eventReport(r)
+	case observe.Status:
+		out.Status = statusReport(r)
+	case observe.Tree:
+		out.Tree = treeReport(r)
+	default:
+		return out, clocked, fmt.Errorf("send %s: a set has no place for a %T", r, r)
+	}
+	out, err = out.Clean()
+	return out, clocked, err
+}
+
+// leastVersion is that of a deletion of which no resource version is known: older than any object, which does not matter
+// for the object itself, and right for what has its name by now.
+const leastVersion threeport.ID = 1
+
+// versionOf returns the version of the object or Event in the cluster, which is a decimal number that grows (KEP-5504: from
+// Kubernetes 1.35 on resource versions can be compared); 0 if the report is of nothing that has one.
+func versionOf(item outbox.Item) threeport.ID {
+	version := ""
+	switch r := item.Report.(type) {
+	case observe.Operation:
+		if version = r.ResourceVersion; r.Deleted && version == "" {
+			version = item.Settled
+			if _, err := strconv.ParseInt(version, 10, 64); err != nil {
+				return leastVersion
+			}
+		}
+	case observe.Event:
+		if !strings.Contains(string(r.UID), "/") { // what the agent made has a digest for a version
+			version = r.ResourceVersion
+		}
+	}
+	if n, err := strconv.ParseInt(version, 10, 64); err == nil && n > 0 {
+		return threeport.ID(n)
+	}
+	return 0
+}
+
+func operationReport(op observe.Operation, definition []byte, known bool) *threeport.OperationReport {
+	object := objectRef(op.Object, op.Claim.Resource.Version)
+	if op.Body != nil {
+		if version := op.Body.GetObjectKind().GroupVersionKind().Version; version != "" {
+			object.Version = version
+		}
+	}
+	return &threeport.OperationReport{
+		ResourceInstanceID: threeport.ID(op.Claim.Resource.ID),
+		Object:             object,
+		Operation:          lastOperation(op, known),
+		Definition:         definition,
+	}
+}
+
+func objectRef(id target.Identity, version string) threeport.ObjectRef {
+	return threeport.ObjectRef{
+		Group: id.Group, Version: version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, UID: string(id.UID),
+	}
+}
+
+func eventReport(ev observe.Event) *threeport.EventReport {
+	out := &threeport.EventReport{
+		UID:                string(ev.UID),
+		ResourceInstanceID: threeport.ID(ev.ResourceID),
+		Involved:           objectRef(target.Identity{Ref: ev.Involved, UID: ev.InvolvedUID}, ev.InvolvedVersion),
+		Derived:            ev.Derived,
+		Type:               ev.Type,
+		Reason:             ev.Reason,
+		Message:            ev.Message,
+		Time:               ev.Time,
+		FirstTime:          known(ev.FirstTime),
+		Count:              ev.Count,
+	}
+	if g := ev.Gap; g != nil {
+		out.Gap = &threeport.Gap{Normal: g.Normal, Warning: g.Warning, First: g.First, Last: g.Last}
+	}
+	return out
+}
+
+func statusReport(s observe.Status) *threeport.StatusReport {
+	return &threeport.StatusReport{
+		Status: s.Status, Reason: s.Reason, Cause: s.Cause, Since: known(s.Since),
+		Pending: s.Pending, Rejected: s.Rejected, Dropped: s.Dropped,
+	}
+}
+
+func treeReport(t observe.Tree) *threeport.TreeReport {
+	objects := t.Objects()
+	out := &threeport.TreeReport{Objects: make([]threeport.TreeObject, len(objects))}
+	for i, o := range objects {
+		out.Objects[i] = threeport.TreeObject{
+			Object: objectRef(o.Object, o.Version), Owner: string(o.Owner), Listed: o.Listed,
+			ResourceInstanceID: threeport.ID(o.ResourceID), State: string(o.State),
+			Health: o.Health, Reason: o.Reason, Cause: o.Cause,
+		}
+	}
+	return out
+}
+
+// known returns a time, or nil if it is zero.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// sizeOf returns about how many bytes a report takes in a set.
+func sizeOf(r threeport.Report) int {
+	const fixed = 512 // field names, IDs and references
+	switch {
+	case r.Operation != nil:
+		return fixed + len(r.Operation.Definition)
+	case r.Event != nil:
+		return fixed + len(r.Event.Message)
+	case r.Status != nil:
+		return fixed + len(r.Status.Cause)
+	case r.Tree != nil:
+		size := fixed
+		for _, o := range r.Tree.Objects {
+			size += fixed + len(o.Cause)
+		}
+		return size
+	}
+	return fixed
+}

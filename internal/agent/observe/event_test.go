@@ -1,0 +1,167 @@
+package observe
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+func TestEventTimeIsWhenItHappenedLast(t *testing.T) {
+	at := func(second int) time.Time {
+		return time.Date(2026, 1, 2, 3, 4, second, 123456000, time.FixedZone("", 3600))
+	}
+	all := corev1.Event{
+		Series:         &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(5))},
+		LastTimestamp:  metav1.NewTime(at(4)),
+		EventTime:      metav1.NewMicroTime(at(3)),
+		FirstTimestamp: metav1.NewTime(at(2)),
+	}
+	all.CreationTimestamp = metav1.NewTime(at(1))
+	tests := []struct {
+		reason string
+		cut    func(*corev1.Event)
+		want   time.Time
+	}{
+		{"a series counts its repeats", func(*corev1.Event) {}, at(5)},
+		{"a series without a time", func(ev *corev1.Event) { ev.Series = &corev1.EventSeries{Count: 3} }, at(4)},
+		{"no series", func(ev *corev1.Event) { ev.Series = nil }, at(4)},
+		{"written through events.k8s.io", func(ev *corev1.Event) { ev.LastTimestamp = metav1.Time{} }, at(3)},
+		{"the first time is all there is", func(ev *corev1.Event) { ev.EventTime = metav1.MicroTime{} }, at(2)},
+		{"no time but that of its storage", func(ev *corev1.Event) { ev.FirstTimestamp = metav1.Time{} }, at(1)},
+	}
+	ev := all.DeepCopy()
+	for _, tt := range tests {
+		tt.cut(ev)
+		got := EventTime(ev)
+		if !got.Equal(tt.want) || got.Location() != time.UTC {
+			t.Errorf("%s: got %s, want %s", tt.reason, got, tt.want.UTC())
+		}
+		if reported := NewEvent(ev, target.Claim{}).Time; !reported.Equal(got) {
+			t.Errorf("%s: %s is reported", tt.reason, reported)
+		}
+	}
+}
+
+func podEvent() *corev1.Event {
+	ev := &corev1.Event{
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "app", Name: "web-1-x", UID: "uid-pod"},
+		Type:           corev1.EventTypeWarning,
+		Reason:         "BackOff",
+		Message:        "Back-off restarting",
+	}
+	ev.UID, ev.ResourceVersion = "uid-event", "5"
+	return ev
+}
+
+func TestNewEventSaysWhatItIsAbout(t *testing.T) {
+	derived := target.Claim{Instance: shop, Resource: target.Resource{Ref: webRef, ID: 7}}
+	listed, labelled := derived, target.Claim{Instance: chart}
+	listed.Listed = true
+	tests := []struct {
+		reason   string
+		claim    target.Claim
+		derived  bool
+		resource int64
+	}{
+		{"the listed resource has a row that tells", listed, false, 7},
+		{"a derived object has none", derived, true, 7},
+		{"nor has one that only a label claims", labelled, true, 0},
+	}
+	for _, tt := range tests {
+		got := NewEvent(podEvent(), tt.claim)
+		if got.Derived != tt.derived || got.ResourceID != tt.resource || got.Instance() != tt.claim.Instance {
+			t.Errorf("%s: got %+v", tt.reason, got)
+		}
+		if got.InvolvedUID != "uid-pod" || got.InvolvedVersion != "v1" || got.Message != "Back-off restarting" {
+			t.Errorf("%s: got %+v", tt.reason, got)
+		}
+		if got.Type != "Warning" || got.Reason != "BackOff" || got.String() != "event BackOff of Pod app/web-1-x" {
+			t.Errorf("%s: got %s, %+v", tt.reason, got, got)
+		}
+	}
+}
+
+func TestNewEventCountsRepeats(t *testing.T) {
+	first := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
+	series := &corev1.EventSeries{Count: 9, LastObservedTime: metav1.NewMicroTime(first.Add(time.Hour))}
+	for _, tt := range []struct {
+		reason string
+		change func(*corev1.Event)
+		count  int64
+		first  time.Time
+	}{
+		{"core/v1", func(ev *corev1.Event) { ev.Count, ev.FirstTimestamp = 4, metav1.NewTime(first) }, 4, first},
+		{"a series", func(ev *corev1.Event) { ev.Series, ev.EventTime = series, metav1.NewMicroTime(first) }, 9, first},
+		{"no count, and no time of its own", func(ev *corev1.Event) { ev.CreationTimestamp = metav1.NewTime(first) }, 0, first},
+		{"nothing is told", func(*corev1.Event) {}, 0, time.Time{}},
+	} {
+		ev := podEvent()
+		tt.change(ev)
+		if got := NewEvent(ev, target.Claim{}); got.Count != tt.count || !got.FirstTime.Equal(tt.first) {
+			t.Errorf("%s: got %d times since %s", tt.reason, got.Count, got.FirstTime)
+		}
+	}
+}
+
+func TestAnEventWithoutATypeIsNormal(t *testing.T) {
+	ev := podEvent()
+	ev.Type = ""
+	if got := NewEvent(ev, target.Claim{}).Type; got != "Normal" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestARepeatIsANewVersionOfTheSameKey(t *testing.T) {
+	claim := target.Claim{Instance: shop, Resource: target.Resource{ID: 7}}
+	elsewhere, otherResource := claim, claim
+	elsewhere.Instance = chart
+	otherResource.Resource.ID = 8
+	base := NewEvent(podEvent(), claim)
+	repeat := podEvent()
+	repeat.ResourceVersion = "6"
+	for reason, other := range map[string]Event{
+		"repeated":                     NewEvent(repeat, claim),
+		"found to belong elsewhere":    NewEvent(podEvent(), elsewhere),
+		"found to be another resource": NewEvent(podEvent(), otherResource),
+	} {
+		if base.Key() != other.Key() || base.Lane() != other.Lane() || base.Version() == other.Version() {
+			t.Errorf("%s: keys %s and %s, versions %s and %s", reason, base.Key(), other.Key(), base.Version(), other.Version())
+		}
+	}
+	if same := NewEvent(podEvent(), claim); same.Version() != base.Version() {
+		t.Error("the same Event is not news")
+	}
+	second := podEvent()
+	second.UID = "uid-event-2"
+	if other := NewEvent(second, claim); other.Key() == base.Key() || other.Lane() == base.Lane() {
+		t.Error("another Event shares the key or the lane")
+	}
+	if EventKey("uid-event") != base.Key() {
+		t.Error("the key cannot be made of the UID")
+	}
+}
+
+func TestInvolvedObject(t *testing.T) {
+	tests := []struct {
+		reason string
+		in     corev1.ObjectReference
+		want   target.Identity
+	}{
+		{"a core object", podEvent().InvolvedObject, target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "app", Name: "web-1-x"}, UID: "uid-pod"}},
+		{
+			"an object of a group",
+			corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "app", Name: "web"},
+			target.Identity{Ref: webRef},
+		},
+		{"a source that leaves the version empty", corev1.ObjectReference{Kind: "Node", Name: "n"}, target.Identity{Ref: target.Ref{Kind: "Node", Name: "n"}}},
+	}
+	for _, tt := range tests {
+		if got := InvolvedObject(&corev1.Event{InvolvedObject: tt.in}); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.reason, got, tt.want)
+		}
+	}
+}

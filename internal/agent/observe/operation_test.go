@@ -1,0 +1,158 @@
+package observe
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+var (
+	shop   = target.Instance{Type: target.WorkloadInstance, ID: 1}
+	chart  = target.Instance{Type: target.HelmWorkloadInstance, ID: 1}
+	webRef = target.Ref{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "web"}
+)
+
+// operation is one of the listed Deployment, which has resource ID 7.
+func operation(instance target.Instance, uid types.UID, version string) Operation {
+	return Operation{
+		Claim:           target.Claim{Instance: instance, Listed: true, Resource: target.Resource{Ref: webRef, ID: 7}},
+		Object:          target.Identity{Ref: webRef, UID: uid},
+		ResourceVersion: version,
+	}
+}
+
+func TestOperationsAreToldApart(t *testing.T) {
+	base := operation(shop, "a", "1")
+	newer, deleted := base, base
+	newer.ResourceVersion = "2"
+	deleted.Deleted = true
+	otherResource, otherName := base, base
+	otherResource.Claim.Resource.ID = 8
+	otherName.Object.Name = "api"
+	tests := []struct {
+		reason             string
+		other              Operation
+		key, lane, version bool // equal
+	}{
+		{"the same", base, true, true, true},
+		{"a newer version", newer, true, true, false},
+		{"its deletion", deleted, true, true, false},
+		{"another incarnation", operation(shop, "b", "1"), false, true, true},
+		{"another workload", operation(chart, "a", "1"), false, false, true},
+		{"another resource of the workload", otherResource, false, false, true},
+		{"another object", otherName, false, false, true},
+	}
+	for _, tt := range tests {
+		if got := base.Key() == tt.other.Key(); got != tt.key {
+			t.Errorf("%s: the keys are equal: %v", tt.reason, got)
+		}
+		if got := base.Lane() == tt.other.Lane(); got != tt.lane {
+			t.Errorf("%s: the lanes are equal: %v", tt.reason, got)
+		}
+		if got := base.Version() == tt.other.Version(); got != tt.version {
+			t.Errorf("%s: the versions are equal: %v", tt.reason, got)
+		}
+	}
+	if base.Instance() != shop || base.String() != "operation of Deployment app/web" {
+		t.Errorf("%s of %s", base, base.Instance())
+	}
+}
+
+func TestADefinitionIsTrimmedAndLeavesTheSharedObjectAlone(t *testing.T) {
+	text := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"hush"},"managedFields":[{"manager":"hush"}],"name":"web"}}`
+	op := operation(shop, "a", "1")
+	body := object(t, text)
+	op.Body = body
+	got, err := op.Definition()
+	if want := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if encoded(t, body.Object) != text {
+		t.Errorf("the shared object is changed: %s", encoded(t, body.Object))
+	}
+}
+
+func TestADefinitionIsExact(t *testing.T) {
+	tests := []struct {
+		reason string
+		body   runtime.Object
+		want   string
+	}{
+		{"none", nil, ""},
+		{
+			"numbers beyond 2^53",
+			object(t, `{"apiVersion":"v1","kind":"X","max":9223372036854775807,"min":-9223372036854775808,"id":877588458330128385,"half":0.5}`),
+			`{"apiVersion":"v1","half":0.5,"id":877588458330128385,"kind":"X","max":9223372036854775807,"min":-9223372036854775808}`,
+		},
+		{
+			"a Secret has no data",
+			object(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"},"data":{"k":"aHVzaA=="}}`),
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			op := operation(shop, "a", "1")
+			op.Body = tt.body
+			got, err := op.Definition()
+			if err != nil || string(got) != tt.want {
+				t.Errorf("got  %s, %v\nwant %s", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestAStatusIsItsOwnVersion(t *testing.T) {
+	a, b := Status{Workload: shop, Status: "Healthy"}, Status{Workload: shop, Status: "Down"}
+	if a.Key() != b.Key() || a.Lane() != b.Lane() || a.Version() == b.Version() {
+		t.Error("a change of the status is a new version of one key")
+	}
+	if a.Key() == (Status{Workload: chart, Status: "Healthy"}).Key() {
+		t.Error("instances of two types share a key")
+	}
+	if a.Instance() != shop || a.String() != "status of WorkloadInstance 1" {
+		t.Errorf("%s of %s", a, a.Instance())
+	}
+}
+
+// In a control plane that takes a word the word is all; in another any part of a status is news, and each round.
+func TestTheVersionOfAStatusTellsOfAllThatIsTaken(t *testing.T) {
+	word := Status{Workload: shop, Status: "Down", Reason: "Absent"}
+	if word.Version() != "Down" {
+		t.Errorf("its version is %s", word.Version())
+	}
+	whole := word
+	whole.Round = 1
+	seen := map[string]string{"Down": "the word"}
+	for reason, change := range map[string]func(*Status){
+		"as it is":         func(*Status) {},
+		"another word":     func(s *Status) { s.Status = "Unhealthy" },
+		"another reason":   func(s *Status) { s.Reason = "Crash" },
+		"another cause":    func(s *Status) { s.Cause = "x" },
+		"another time":     func(s *Status) { s.Since = time.Unix(9, 0) },
+		"more is dropped":  func(s *Status) { s.Dropped = 1 },
+		"more is rejected": func(s *Status) { s.Rejected = 1 },
+		"another round":    func(s *Status) { s.Round = 2 },
+	} {
+		s := whole
+		change(&s)
+		if other, ok := seen[s.Version()]; ok {
+			t.Errorf("%s is the same version as %s", reason, other)
+		}
+		seen[s.Version()] = reason
+	}
+}
+
+func TestATreeIsNewsInAnotherEdition(t *testing.T) {
+	a, b := Tree{Workload: shop, Edition: 1}, Tree{Workload: shop, Edition: 2}
+	if a.Key() != b.Key() || a.Lane() != b.Lane() || a.Version() == b.Version() || a.Key() == (Tree{Workload: chart}).Key() {
+		t.Errorf("keys %s, %s", a.Key(), b.Key())
+	}
+	if a.Instance() != shop || a.String() != "tree of WorkloadInstance 1" {
+		t.Errorf("%s of %s", a, a.Instance())
+	}
+}

@@ -1,0 +1,280 @@
+package outbox
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+)
+
+// adopt takes the adoption of a workload, which is next, and ends it.
+func adopt(t *testing.T, o *Outbox, known []Known, missed []observe.Operation) {
+	t.Helper()
+	item := expectTake(t, o, Adoption{shop}.String())
+	o.Adopt(shop, known, missed, nil)
+	o.Accept(item, Receipt{})
+}
+
+func TestReportsWaitForAdoptionAndStatusesDoNot(t *testing.T) {
+	kept := records{}
+	o := New(Config{Adopts: true}, kept)
+	o.Offer(event("a", "1"))
+	o.Offer(operation("conf", "1"))
+	item := expectTake(t, o, Adoption{shop}.String())
+	expectNothing(t, o)
+	o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
+	o.Accept(expectTake(t, o, observe.Status{Workload: shop}.String()), Receipt{})
+	o.Retry(item, 0, errSend)
+	adopt(t, o, nil, nil)
+	o.Accept(take(t, o), Receipt{})
+	o.Accept(take(t, o), Receipt{})
+	o.Offer(event("b", "1"))
+	o.Accept(take(t, o), Receipt{})
+	if o.State(Adoption{shop}.Key()).Phase != Unknown || len(kept[receiptTable]) != 4 {
+		t.Errorf("the adoption is remembered: %v", kept[receiptTable])
+	}
+}
+
+func TestAClosedOutboxDoesNotWaitForWhatCannotBeAdopted(t *testing.T) {
+	o := New(Config{Adopts: true}, records{})
+	o.Offer(event("a", "1"))
+	o.Close()
+	o.Postpone(expectTake(t, o, Adoption{shop}.String()), 0)
+	if _, err := o.Next(t.Context()); !errors.Is(err, ErrClosed) || o.Pending() != 1 {
+		t.Errorf("%d are left: %v", o.Pending(), err)
+	}
+}
+
+func TestAWorkloadThatIsGoneIsAdoptedForWhatIsLeft(t *testing.T) {
+	kept := records{}
+	New(Config{Adopts: true}, kept).Offer(event("a", "1"))
+	o := New(Config{Adopts: true}, kept)
+	adopt(t, o, []Known{{Key: "event/a", Receipt: Receipt{RowID: 7}}}, nil)
+	item := take(t, o)
+	if item.Receipt.RowID != 7 {
+		t.Errorf("sent is %+v", item)
+	}
+	o.Accept(item, item.Receipt)
+	if len(o.instances) > 0 {
+		t.Error("its account is still there")
+	}
+}
+
+func TestWhatTheControlPlaneHasIsNotSent(t *testing.T) {
+	row := Receipt{Accepted: true, RowID: 7, Instance: shop}
+	for name, offerFirst := range map[string]bool{"offered before": true, "offered after": false} {
+		t.Run(name, func(t *testing.T) {
+			kept := records{}
+			o := New(Config{Adopts: true}, kept)
+			offer := func() {
+				o.Offer(event("same", "1"))
+				o.Offer(event("other", "2"))
+				o.Offer(event("new", "3"))
+			}
+			if offerFirst {
+				offer()
+			} else {
+				o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
+			}
+			adopt(t, o, []Known{
+				{Key: "event/same", Receipt: row, Version: event("same", "1").Version()},
+				{Key: "event/other", Receipt: row},
+			}, nil)
+			if !offerFirst {
+				o.Accept(take(t, o), Receipt{})
+			}
+			if !offerFirst {
+				offer()
+			}
+			rows := map[observe.Key]int64{}
+			for range 2 {
+				item := take(t, o)
+				rows[item.Report.Key()] = item.Receipt.RowID
+				o.Accept(item, item.Receipt)
+			}
+			expectNothing(t, o)
+			if rows["event/other"] != 7 || rows["event/new"] != 0 || len(rows) != 2 {
+				t.Errorf("sent are %v", rows)
+			}
+			if got := o.State("event/same"); got != (State{Settled, event("same", "1").Version(), row}) {
+				t.Errorf("the one that is the same is %+v", got)
+			}
+			if len(kept[pendingTable]) > 0 {
+				t.Errorf("still kept as pending are %v", kept[pendingTable])
+			}
+		})
+	}
+}
+
+// What the memory kept may be older than what the control plane has: the version of the cluster takes its place.
+func TestWhatTheMemoryKeptIsRefreshed(t *testing.T) {
+	kept := records{}
+	New(Config{}, kept).Offer(event("a", "1"))
+	o := New(Config{Adopts: true}, kept)
+	adoption := take(t, o)
+	row := Known{Key: "event/a", Receipt: Receipt{RowID: 7}, Version: event("a", "2").Version()}
+	o.Adopt(shop, []Known{row}, nil, []observe.Event{event("a", "2"), event("b", "1")})
+	o.Accept(adoption, Receipt{})
+	expectNothing(t, o)
+
+	o = New(Config{Adopts: true}, kept)
+	o.Offer(event("a", "3")) // since the restart
+	adoption = take(t, o)
+	o.Adopt(shop, nil, nil, []observe.Event{event("a", "2")})
+	o.Accept(adoption, Receipt{})
+	if ev := take(t, o).Report.(observe.Event); ev.ResourceVersion != "3" {
+		t.Errorf("sent is %+v", ev)
+	}
+}
+
+func TestAMissedDeletionComesFirst(t *testing.T) {
+	o := New(Config{Adopts: true}, records{})
+	o.Offer(operation("new", "1"))
+	adopt(t, o, nil, []observe.Operation{operation("old", "")})
+	first := take(t, o)
+	if op := first.Report.(observe.Operation); !op.Deleted || op.Object.UID != "old" {
+		t.Fatalf("first came %+v", op)
+	}
+	expectNothing(t, o)
+	o.Accept(first, Receipt{})
+	if op := take(t, o).Report.(observe.Operation); op.Deleted || op.Object.UID != "new" {
+		t.Errorf("then came %+v", op)
+	}
+	if got := o.State(operation("old", "").Key()); got.Phase != Unknown {
+		t.Errorf("it is remembered: %+v", got)
+	}
+}
+
+// A deletion that was delivered just before the end, or by another leader, must not undo what came after it.
+func TestADeletionThatTheControlPlaneIsBeyondIsDropped(t *testing.T) {
+	for name, offered := range map[string]bool{"the next is offered": true, "the next is still to be seen": false} {
+		t.Run(name, func(t *testing.T) {
+			kept := records{}
+			before := New(Config{Adopts: true}, kept)
+			before.Offer(operation("old", ""))
+			before.Forget(operation("old", "").Key())
+			o := New(Config{Adopts: true}, kept)
+			next := operation("new", "1")
+			o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
+			if offered {
+				o.Offer(next)
+			}
+			adopt(t, o, []Known{{Key: next.Key(), Lane: next.Lane(), Receipt: Receipt{Accepted: true}, Version: "1"}}, nil)
+			o.Accept(take(t, o), Receipt{})
+			o.Offer(next)
+			expectNothing(t, o)
+			if len(kept[pendingTable]) > 0 {
+				t.Errorf("kept are %v", kept[pendingTable])
+			}
+			o.Offer(operation("new", ""))
+			take(t, o)
+		})
+	}
+}
+
+func TestAKnownDeletionIsNotToldTwice(t *testing.T) {
+	o := New(Config{Adopts: true}, nil)
+	o.Offer(operation("old", ""))
+	adopt(t, o, nil, []observe.Operation{operation("old", "")})
+	o.Accept(take(t, o), Receipt{})
+	expectNothing(t, o)
+}
+
+func TestResend(t *testing.T) {
+	o := New(Config{}, nil)
+	if o.Resend(event("a", "1"), Receipt{}) {
+		t.Error("a report that was never offered is sent again")
+	}
+	o.Offer(event("a", "1"))
+	if o.Resend(event("a", "1"), Receipt{}) {
+		t.Error("a report that is pending is sent again")
+	}
+	o.Accept(take(t, o), Receipt{RowID: 7})
+	if o.Resend(event("a", "2"), Receipt{}) {
+		t.Error("another version is sent as if it had been before")
+	}
+	if !o.Resend(event("a", "1"), Receipt{RowID: 8}) {
+		t.Error("it is not sent again")
+	}
+	if item := take(t, o); item.Receipt.RowID != 8 {
+		t.Errorf("sent is %+v", item)
+	}
+}
+
+func TestPhases(t *testing.T) {
+	o := New(Config{}, nil)
+	expect := func(want Phase) {
+		t.Helper()
+		if got := o.State("a").Phase; got != want {
+			t.Errorf("the phase is %d, want %d", got, want)
+		}
+	}
+	expect(Unknown)
+	o.Offer(at("a", "1"))
+	expect(Pending)
+	item := take(t, o)
+	expect(Pending)
+	o.Accept(item, Receipt{})
+	expect(Settled)
+	o.Offer(at("a", "2"))
+	o.Reject(take(t, o), errSend)
+	expect(Rejected)
+}
+
+// An Event that was held for one workload goes to another, and back.
+func TestAHeldEventThatMovesIsNotStuck(t *testing.T) {
+	o := New(Config{Adopts: true}, nil)
+	toOther := event("a", "1")
+	toOther.Workload = other
+	o.Offer(observe.Status{Workload: other, Status: "Healthy"})
+	o.Offer(event("a", "1"))
+	adoption := expectTake(t, o, Adoption{other}.String())
+	o.Adopt(other, nil, nil, nil)
+	o.Accept(adoption, Receipt{})
+	o.Accept(take(t, o), Receipt{}) // the status
+	held := expectTake(t, o, Adoption{shop}.String())
+	expectNothing(t, o)
+	o.Offer(toOther)
+	item := take(t, o)
+	if item.Report.Instance() != other {
+		t.Errorf("took %+v", item)
+	}
+	o.Retry(item, 0, errSend)
+	o.Offer(event("a", "2"))
+	expectNothing(t, o)
+	o.Accept(held, Receipt{})
+}
+
+func TestADeclaredWorkloadIsAdoptedThoughAllIsSettled(t *testing.T) {
+	kept := records{}
+	before := New(Config{}, kept)
+	before.Offer(operation("conf", "1"))
+	before.Accept(take(t, before), Receipt{})
+	o := New(Config{Adopts: true}, kept)
+	o.Declare(shop)
+	o.Offer(operation("conf", "1"))
+	if o.Progress(shop).Adopted {
+		t.Error("it is adopted")
+	}
+	adopt(t, o, nil, nil)
+	if !o.Progress(shop).Adopted {
+		t.Error("it is not adopted")
+	}
+	expectNothing(t, o)
+}
+
+func TestADeclaredWorkloadKeepsItsDeadLetters(t *testing.T) {
+	kept := records{}
+	before := New(Config{}, kept)
+	before.Offer(event("a", "1"))
+	before.Reject(take(t, before), errSend)
+	o := New(Config{Adopts: true}, kept)
+	o.Declare(shop)
+	adopt(t, o, nil, nil)
+	expectRefused(t, o, 1)
+	o.Offer(event("b", "1"))
+	o.ForgetInstance(shop) // and is declared again, before that is delivered
+	o.Declare(shop)
+	o.Accept(take(t, o), Receipt{})
+	expectRefused(t, o, 1)
+}

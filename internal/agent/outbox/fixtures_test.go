@@ -1,0 +1,126 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	shop  = target.Instance{Type: target.WorkloadInstance, ID: 1}
+	other = target.Instance{Type: target.HelmWorkloadInstance, ID: 1}
+)
+
+// report is a report of any key, lane and version.
+type report struct {
+	key, lane, version string
+	instance           target.Instance
+}
+
+func (r report) Key() observe.Key          { return observe.Key(r.key) }
+func (r report) Lane() observe.Lane        { return observe.Lane(r.lane) }
+func (r report) Version() string           { return r.version }
+func (r report) Instance() target.Instance { return r.instance }
+func (r report) String() string            { return r.key + "@" + r.version }
+
+// at is a report of a key in a lane of its own.
+func at(key, version string) report { return report{key, key, version, shop} }
+
+// in is a report of a key in a lane.
+func in(lane, key, version string) report { return report{key, lane, version, shop} }
+
+var errSend = errors.New("no answer")
+
+// Retry is Fail with a wait that the test chooses.
+func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.putBack(o.settle(item), cause, after)
+}
+
+// take returns an item, or when to look again at the latest.
+func (o *Outbox) take() (Item, time.Time, <-chan struct{}, error) {
+	items, due, wake, err := o.takeBatch(1)
+	if len(items) == 0 {
+		return Item{}, due, wake, err
+	}
+	return items[0], due, wake, err
+}
+
+// take takes what is ready.
+func take(t *testing.T, o *Outbox) Item {
+	t.Helper()
+	item, ok := tryTake(t, o)
+	if !ok {
+		t.Fatal("nothing is ready")
+	}
+	return item
+}
+
+func tryTake(t *testing.T, o *Outbox) (Item, bool) {
+	t.Helper()
+	item, _, _, err := o.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return item, item.Report != nil
+}
+
+func expectTake(t *testing.T, o *Outbox, want string) Item {
+	t.Helper()
+	item := take(t, o)
+	if got := fmt.Sprint(item.Report); got != want {
+		t.Fatalf("took %s, want %s", got, want)
+	}
+	return item
+}
+
+func expectNothing(t *testing.T, o *Outbox) {
+	t.Helper()
+	if item, ok := tryTake(t, o); ok {
+		t.Fatalf("took %s, want nothing", item.Report)
+	}
+}
+
+// next waits for an item for a day at most, and tells how long it took: for use in a synctest bubble.
+func next(t *testing.T, o *Outbox) (Item, time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+	defer cancel()
+	start := time.Now()
+	item, err := o.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return item, time.Since(start)
+}
+
+func expectPending(t *testing.T, o *Outbox, pending, failing int) {
+	t.Helper()
+	if o.Pending() != pending || o.Failing() != failing {
+		t.Errorf("%d are pending, of which %d failed; want %d and %d", o.Pending(), o.Failing(), pending, failing)
+	}
+}
+
+// expectEmpty finds what is left where nothing should be.
+func expectEmpty(t *testing.T, o *Outbox) {
+	t.Helper()
+	if len(o.entries) > 0 || len(o.lanes) > 0 || !o.nothingDue() || o.out > 0 || o.pending > 0 || o.failed > 0 {
+		t.Errorf("left are %d entries, %d lanes, something to send: %t, %d out, %d pending, %d failed",
+			len(o.entries), len(o.lanes), !o.nothingDue(), o.out, o.pending, o.failed)
+	}
+	for id, account := range o.instances {
+		if len(account.pending) > 0 {
+			t.Errorf("%d are pending of %s", len(account.pending), id)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package outbox
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// records are a memory.
+type records map[string]map[string][]byte
+
+func (r records) Take(table string) map[string][]byte { return maps.Clone(r[table]) }
+
+func (r records) Put(table, key string, value []byte) {
+	if r[table] == nil {
+		r[table] = map[string][]byte{}
+	}
+	r[table][key] = value
+}
+
+func (r records) Delete(table, key string) { delete(r[table], key) }
+
+func (r records) Bytes() (sum int64) {
+	for _, table := range r {
+		for key, value := range table {
+			sum += int64(len(key) + len(value))
+		}
+	}
+	return sum
+}
+
+func expectRecords(t *testing.T, r records, receipts, pending int) {
+	t.Helper()
+	if len(r[receiptTable]) != receipts || len(r[pendingTable]) != pending {
+		t.Errorf("kept are the receipts %v and the pending %v, want %d and %d", r[receiptTable], r[pendingTable], receipts, pending)
+	}
+}
+
+func event(uid types.UID, version string) observe.Event {
+	return observe.Event{
+		Workload: shop, ResourceID: 7, UID: uid, ResourceVersion: version, Type: "Warning", Reason: "BackOff", Message: "again",
+		Involved: target.Ref{Kind: "Pod", Namespace: "ns", Name: "web"}, Time: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC),
+	}
+}
+
+func operation(uid types.UID, version string) observe.Operation {
+	ref := target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}
+	return observe.Operation{
+		Claim:  target.Claim{Workload: "w", Instance: shop, Resource: target.Resource{Ref: ref, Version: "v1", ID: 7}, Listed: true},
+		Object: target.Identity{Ref: ref, UID: uid}, ResourceVersion: version, Deleted: version == "",
+	}
+}
+
+func TestPendingEventIsSentAfterARestart(t *testing.T) {
+	kept := records{}
+	New(Config{}, kept).Offer(event("a", "1"))
+	expectRecords(t, kept, 0, 1)
+	again := New(Config{}, kept)
+	item := take(t, again)
+	if item.Report != observe.Report(event("a", "1")) {
+		t.Errorf("sent is %+v", item.Report)
+	}
+	if item.Attempt < 2 {
+		t.Errorf("it is try %d: that it was sent before is not known", item.Attempt)
+	}
+	again.Accept(item, Receipt{RowID: 5, Instance: shop})
+	expectRecords(t, kept, 1, 0)
+}
+
+func TestReceiptsOutliveARestart(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	o.Offer(event("a", "1"))
+	o.Accept(take(t, o), Receipt{RowID: 5, Instance: shop})
+	o.Offer(operation("x", "10"))
+	o.Accept(take(t, o), Receipt{})
+
+	again := New(Config{}, kept)
+	again.Offer(event("a", "1"))
+	again.Offer(operation("x", "10"))
+	expectNothing(t, again) // the control plane has them
+	again.Offer(event("a", "2"))
+	item := take(t, again)
+	if want := (Receipt{Accepted: true, RowID: 5, Instance: shop}); item.Receipt != want {
+		t.Errorf("the receipt is %+v, want %+v", item.Receipt, want)
+	}
+	again.Accept(item, item.Receipt)
+	again.Forget(event("a", "").Key())
+	again.Offer(operation("x", ""))
+	again.Forget(operation("x", "").Key())
+	item = take(t, again)
+	if !item.Receipt.Accepted {
+		t.Error("that the object was reported is forgotten")
+	}
+	again.Accept(item, Receipt{})
+	expectRecords(t, kept, 0, 0)
+	expectEmpty(t, again)
+}
+
+func TestDeletionIsSentAfterARestart(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	o.Offer(operation("x", ""))
+	o.Forget(operation("x", "").Key())
+	again := New(Config{}, kept)
+	item := take(t, again)
+	if op, ok := item.Report.(observe.Operation); !ok || !op.Deleted || op.Object.UID != "x" {
+		t.Errorf("sent is %+v", item.Report)
+	}
+	again.Accept(item, Receipt{})
+	expectRecords(t, kept, 0, 0)
+	expectEmpty(t, again)
+}
+
+// State is read again after a start: what of it was pending is not kept.
+func TestStateIsNotKept(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	o.Offer(operation("x", "10"))
+	o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
+	expectRecords(t, kept, 0, 0)
+	expectNothing(t, New(Config{}, kept))
+}
+
+func TestWhatIsNotToBeSentIsNotKept(t *testing.T) {
+	for reason, end := range map[string]func(*Outbox){
+		"withdrawn": func(o *Outbox) { o.Withdraw(event("a", "").Key()) },
+		"rejected":  func(o *Outbox) { o.Reject(take(t, o), errSend) },
+		"withdrawn while it was out": func(o *Outbox) {
+			item := take(t, o)
+			o.Withdraw(event("a", "").Key())
+			o.Retry(item, 0, errSend)
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			kept := records{}
+			o := New(Config{}, kept)
+			o.Offer(event("a", "1"))
+			end(o)
+			expectNothing(t, New(Config{}, kept))
+			if len(kept[pendingTable]) > 0 {
+				t.Errorf("kept are %v", kept[pendingTable])
+			}
+		})
+	}
+}
+
+func TestStrangeRecordsAreDropped(t *testing.T) {
+	kept := records{
+		receiptTable: {"event/a": []byte("no JSON"), "event/b": []byte(`{"RowID":"a word"}`)},
+		pendingTable: {"event/a": []byte("{}"), "event/b": []byte("no JSON")},
+	}
+	expectNothing(t, New(Config{}, kept))
+	expectRecords(t, kept, 0, 0)
+}
+
+// A Secret's definition is never among what is kept: only deletions of objects are, which have none.
+func TestNoDefinitionIsKept(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	op := operation("x", "10")
+	o.Offer(op)
+	o.Accept(take(t, o), Receipt{})
+	op.ResourceVersion, op.Deleted = "11", true
+	o.Offer(op)
+	for _, table := range kept {
+		for key, value := range table {
+			if strings.Contains(string(value), "metadata") {
+				t.Errorf("%s is kept as %s", key, value)
+			}
+		}
+	}
+}

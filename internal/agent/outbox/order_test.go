@@ -1,0 +1,221 @@
+package outbox
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+func TestChangesThatWaitAreOneItemOfTheNewest(t *testing.T) {
+	o := New(Config{}, nil)
+	for _, version := range []string{"1", "2", "3"} {
+		o.Offer(at("a", version))
+	}
+	o.Accept(expectTake(t, o, "a@3"), Receipt{})
+	expectNothing(t, o)
+	o.Offer(at("a", "3"))
+	expectNothing(t, o)
+	o.Offer(at("a", "4"))
+	expectTake(t, o, "a@4")
+}
+
+func TestKeysComeOutInTheOrderInWhichTheyCameIn(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Offer(at("a", "1"))
+	o.Offer(at("b", "1"))
+	o.Offer(at("c", "1"))
+	o.Offer(at("a", "2")) // does not lose its place
+	for _, want := range []string{"a@2", "b@1", "c@1"} {
+		expectTake(t, o, want)
+	}
+}
+
+func TestALaneHasOneItemOut(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Offer(in("lane", "a", "1"))
+	o.Offer(in("lane", "b", "1"))
+	o.Offer(at("c", "1"))
+	a := expectTake(t, o, "a@1")
+	expectTake(t, o, "c@1")
+	expectNothing(t, o)
+	o.Accept(a, Receipt{})
+	expectTake(t, o, "b@1")
+}
+
+func TestTheEndOfOneIncarnationComesBeforeTheNext(t *testing.T) {
+	op := func(uid types.UID, version string) observe.Operation {
+		return observe.Operation{
+			Claim:           target.Claim{Instance: shop, Listed: true},
+			Object:          target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "app", Name: "web"}, UID: uid},
+			ResourceVersion: version,
+		}
+	}
+	added, deleted, again := op("uid-1", "1"), op("uid-1", ""), op("uid-2", "2")
+	deleted.Deleted = true
+	expect := func(t *testing.T, o *Outbox, want observe.Operation) Item {
+		t.Helper()
+		item := take(t, o)
+		if got := item.Report.(observe.Operation); got.Object.UID != want.Object.UID || got.Deleted != want.Deleted {
+			t.Fatalf("took %s deleted=%v, want %s deleted=%v", got.Object.UID, got.Deleted, want.Object.UID, want.Deleted)
+		}
+		expectNothing(t, o)
+		return item
+	}
+	tests := []struct {
+		reason string
+		before func(t *testing.T, o *Outbox)
+		settle func(o *Outbox, item Item)
+	}{
+		{"nothing was sent yet", func(*testing.T, *Outbox) {}, nil},
+		{
+			"the old one waits",
+			func(_ *testing.T, o *Outbox) { o.Offer(added) }, nil,
+		},
+		{
+			"the old one was accepted",
+			func(t *testing.T, o *Outbox) { t.Helper(); o.Offer(added); o.Accept(expect(t, o, added), Receipt{}) }, nil,
+		},
+		{
+			"the old one is out, and is accepted",
+			func(_ *testing.T, o *Outbox) { o.Offer(added) },
+			func(o *Outbox, item Item) { o.Accept(item, Receipt{}) },
+		},
+		{
+			"the old one is out, and fails",
+			func(_ *testing.T, o *Outbox) { o.Offer(added) },
+			func(o *Outbox, item Item) { o.Retry(item, 0, errSend) },
+		},
+		{
+			"the old one is out, and is rejected",
+			func(_ *testing.T, o *Outbox) { o.Offer(added) },
+			func(o *Outbox, item Item) { o.Reject(item, errSend) },
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			o := New(Config{}, nil)
+			tt.before(t, o)
+			var out Item
+			if tt.settle != nil {
+				out = expect(t, o, added)
+			}
+			o.Offer(deleted)
+			o.Forget(deleted.Key())
+			o.Offer(again)
+			if tt.settle != nil {
+				tt.settle(o, out)
+			}
+			o.Accept(expect(t, o, deleted), Receipt{})
+			o.Accept(expect(t, o, again), Receipt{})
+			o.Forget(again.Key())
+			expectEmpty(t, o)
+		})
+	}
+}
+
+func TestWhatIsOutAndReplacedIsFollowedByTheNewest(t *testing.T) {
+	tests := []struct {
+		reason  string
+		offered []string
+		want    string // empty: nothing
+		attempt int
+		settle  func(o *Outbox, item Item)
+	}{
+		{"accepted", []string{"2", "3"}, "a@3", 1, func(o *Outbox, item Item) { o.Accept(item, Receipt{RowID: 7}) }},
+		{"failed", []string{"2", "3"}, "a@3", 2, func(o *Outbox, item Item) { o.Retry(item, 0, errSend) }},
+		{"rejected", []string{"2", "3"}, "a@3", 2, func(o *Outbox, item Item) { o.Reject(item, errSend) }},
+		{"accepted, and the same again", []string{"1"}, "", 0, func(o *Outbox, item Item) { o.Accept(item, Receipt{}) }},
+		{"accepted, and back to the same", []string{"2", "1"}, "", 0, func(o *Outbox, item Item) { o.Accept(item, Receipt{}) }},
+		{"rejected, and the same again", []string{"1"}, "", 0, func(o *Outbox, item Item) { o.Reject(item, errSend) }},
+		{"failed, and back to the same", []string{"2", "1"}, "a@1", 2, func(o *Outbox, item Item) { o.Retry(item, 0, errSend) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			o := New(Config{}, nil)
+			o.Offer(in("lane", "a", "1"))
+			o.Offer(in("lane", "b", "1"))
+			item := expectTake(t, o, "a@1")
+			for _, version := range tt.offered {
+				o.Offer(in("lane", "a", version))
+				expectNothing(t, o)
+			}
+			tt.settle(o, item)
+			if tt.want != "" {
+				item = expectTake(t, o, tt.want)
+				if item.Attempt != tt.attempt {
+					t.Errorf("attempt %d, want %d", item.Attempt, tt.attempt)
+				}
+				expectNothing(t, o)
+				o.Accept(item, Receipt{})
+			}
+			o.Accept(expectTake(t, o, "b@1"), Receipt{})
+			expectPending(t, o, 0, 0)
+		})
+	}
+}
+
+func TestWhatWasRejectedIsTriedAgainInANewerVersionOnly(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Offer(at("a", "1"))
+	o.Reject(expectTake(t, o, "a@1"), errSend)
+	o.Offer(at("a", "1"))
+	expectNothing(t, o)
+	o.Offer(at("a", "2"))
+	// The try before the rejected one may have made a row: the sender is to look.
+	if item := expectTake(t, o, "a@2"); item.Attempt != 2 || item.Receipt.Accepted {
+		t.Errorf("got %+v", item)
+	}
+}
+
+func TestTheReceiptComesBackWithTheKey(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Offer(at("a", "1"))
+	item := expectTake(t, o, "a@1")
+	if item.Receipt != (Receipt{}) || item.Attempt != 1 {
+		t.Errorf("got %+v", item)
+	}
+	o.Accept(item, Receipt{RowID: 7})
+	o.Offer(at("a", "2"))
+	item = expectTake(t, o, "a@2")
+	if want := (Receipt{Accepted: true, RowID: 7}); item.Receipt != want || item.Attempt != 1 {
+		t.Errorf("got %+v", item)
+	}
+	o.Reject(item, errSend)
+	o.Offer(at("a", "3"))
+	if item = expectTake(t, o, "a@3"); item.Receipt.RowID != 7 {
+		t.Errorf("a rejection lost the row: %+v", item)
+	}
+}
+
+func TestAReportWithoutAVersionIsSentOnce(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Offer(at("a", ""))
+	o.Accept(expectTake(t, o, "a@"), Receipt{})
+	o.Offer(at("a", ""))
+	expectNothing(t, o)
+}
+
+func TestWhatHasNoPlaceIsNotKept(t *testing.T) {
+	o := New(Config{Carries: func(r observe.Report) bool { return r.Key() != "a" }}, nil)
+	o.Offer(at("a", "1"))
+	o.Offer(at("b", "1"))
+	expectTake(t, o, "b@1")
+	expectNothing(t, o)
+	expectPending(t, o, 1, 0)
+}
+
+func TestSettlingTwiceIsAMistakeOfTheCaller(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Offer(at("a", "1"))
+	item := take(t, o)
+	o.Accept(item, Receipt{})
+	defer func() {
+		if recover() == nil {
+			t.Error("it passed")
+		}
+	}()
+	o.Accept(item, Receipt{})
+}

@@ -1,0 +1,124 @@
+package resync
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// script is a control plane whose answers are made up.
+type script struct {
+	events   func(filter threeport.EventFilter, page, size int) ([]threeport.WorkloadEvent, int64, error)
+	resource func(id int64) (threeport.WorkloadResourceInstance, error)
+	instance func(id int64) (threeport.WorkloadInstance, error)
+
+	mu    sync.Mutex
+	lists int
+}
+
+func newScript() *script {
+	return &script{
+		events: func(threeport.EventFilter, int, int) ([]threeport.WorkloadEvent, int64, error) {
+			return nil, 0, nil
+		},
+		resource: func(id int64) (threeport.WorkloadResourceInstance, error) {
+			return threeport.WorkloadResourceInstance{ID: &id}, nil
+		},
+		instance: func(id int64) (threeport.WorkloadInstance, error) {
+			return threeport.WorkloadInstance{ID: &id}, nil
+		},
+	}
+}
+
+func (s *script) ListWorkloadEvents(
+	_ context.Context, filter threeport.EventFilter, page, size int,
+) ([]threeport.WorkloadEvent, int64, error) {
+	s.mu.Lock()
+	s.lists++
+	s.mu.Unlock()
+	return s.events(filter, page, size)
+}
+
+func (s *script) GetWorkloadResourceInstance(_ context.Context, id int64) (threeport.WorkloadResourceInstance, error) {
+	return s.resource(id)
+}
+
+func (s *script) GetWorkloadInstance(_ context.Context, id int64) (threeport.WorkloadInstance, error) {
+	return s.instance(id)
+}
+
+func (s *script) GetHelmWorkloadInstance(_ context.Context, id int64) (threeport.HelmWorkloadInstance, error) {
+	row, err := s.instance(id)
+	return threeport.HelmWorkloadInstance{ID: row.ID, Status: row.Status}, err
+}
+
+func (*script) EventsKeptAfter(context.Context, threeport.Instance) (time.Time, error) {
+	return time.Time{}, nil
+}
+
+// held is an outbox that only has states.
+type held struct {
+	mu      sync.Mutex
+	adopted []target.Instance
+	known   []outbox.Known // of all of them
+	states  map[observe.Key]outbox.State
+	offered []observe.Report
+	resent  []observe.Report
+	refuses bool // Resend
+}
+
+func newHeld() *held { return &held{states: map[observe.Key]outbox.State{}} }
+
+func (h *held) Adopt(instance target.Instance, known []outbox.Known, _ []observe.Operation, _ []observe.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.adopted, h.known = append(h.adopted, instance), append(h.known, known...)
+}
+
+func (h *held) Forget(observe.Key) {}
+
+func (h *held) State(key observe.Key) outbox.State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.states[key]
+}
+
+func (h *held) Resend(r observe.Report, _ outbox.Receipt) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuses {
+		return false
+	}
+	h.resent = append(h.resent, r)
+	return true
+}
+
+func (h *held) Offer(r observe.Report) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.offered = append(h.offered, r)
+}
+
+func (h *held) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.adopted)
+}
+
+func (h *held) sent() []observe.Report {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.resent)
+}
+
+func (h *held) refuse() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refuses = true
+}

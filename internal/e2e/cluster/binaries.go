@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// assetsEnv names a folder of ready binaries, as it does for controller-runtime's envtest.
+const assetsEnv = "KUBEBUILDER_ASSETS"
+
+// Binaries are the paths of executables.
+type Binaries map[Component]string
+
+// pin is a module under internal/e2e/cluster/pins whose go.mod fixes the version of some binaries.
+type pin struct {
+	name     string               // the folder
+	module   string               // the module whose version counts
+	packages map[Component]string // the main package of each binary
+}
+
+func pins() []pin {
+	return []pin{
+		{name: "etcd", module: "go.etcd.io/etcd/server/v3", packages: map[Component]string{
+			Etcd: "go.etcd.io/etcd/server/v3",
+		}},
+		{name: "kubernetes", module: kubernetesModule, packages: map[Component]string{
+			APIServer:         kubernetesModule + "/cmd/kube-apiserver",
+			ControllerManager: kubernetesModule + "/cmd/kube-controller-manager",
+			Scheduler:         kubernetesModule + "/cmd/kube-scheduler",
+			Kubectl:           kubernetesModule + "/cmd/kubectl",
+			Kubelet:           kubernetesModule + "/cmd/kubelet",
+		}},
+		{name: "kwok", module: "sigs.k8s.io/kwok", packages: map[Component]string{
+			Kwok: "sigs.k8s.io/kwok/cmd/kwok",
+		}},
+	}
+}
+
+// FindBinaries returns the paths of the wanted binaries, and builds those that are missing.
+//
+// If KUBEBUILDER_ASSETS names a folder that holds all components, they are taken from there. Otherwise they come
+// from the user's cache folder, where `go build` puts them from the modules pinned in internal/e2e/cluster/pins: some
+// minutes the first time, nothing after that until a pin or the Go version changes. Kubectl is taken from the
+// PATH if it is there.
+//
+// Progress goes to log, which may be nil. It is safe to call at the same time from many processes: one builds,
+// the others wait. An error of the build has the compiler's output.
+func FindBinaries(ctx context.Context, log io.Writer, want ...Component) (Binaries, error) {
+	if log == nil {
+		log = io.Discard
+	}
+	found := Binaries{}
+	if slices.Contains(want, Kubectl) {
+		if path, err := exec.LookPath(string(Kubectl)); err == nil {
+			found[Kubectl] = path
+		}
+	}
+	for c, path := range assets(os.Getenv(assetsEnv)) {
+		if slices.Contains(want, c) {
+			found[c] = path
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(want), func(c Component) bool { return found[c] != "" })
+	if len(missing) == 0 {
+		return found, nil
+	}
+
+	root, err := SourceTree()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	goVersion, err := goTool(ctx, root, "env", "GOVERSION")
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pins() {
+		b := builder{pin: p, source: filepath.Join(root, pinsDir, p.name), log: log}
+		key, err := cacheKey(b.source, strings.TrimSpace(string(goVersion)))
+		if err != nil {
+			return nil, err
+		}
+		b.target = filepath.Join(cache, "bin", p.name+"-"+key)
+		for _, c := range missing {
+			if p.packages[c] == "" {
+				continue
+			}
+			if found[c], err = b.binary(ctx, c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// assets returns the binaries in a folder if it has every component, else none: a mix of versions that nobody
+// chose is worse than a build.
+func assets(dir string) Binaries {
+	if dir == "" {
+		return nil
+	}
+	found := Binaries{}
+	for _, c := range All() {
+		path := filepath.Join(dir, string(c))
+		if !executable(path) {
+			return nil
+		}
+		found[c] = path
+	}
+	return found
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path) //nolint:gosec // the user's own environment names the folder
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// cacheKey is a short hash of all that decides what is built.
+func cacheKey(source, goVersion string) (string, error) {
+	hash := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		raw, err := os.ReadFile(filepath.Join(source, name)) //nolint:gosec // a file of this repository
+		if err != nil {
+			return "", fmt.Errorf("read pin: %w", err)
+		}
+		_, _ = fmt.Fprintf(hash, "%s %d\n%s", name, len(raw), raw)
+	}
+	_, _ = fmt.Fprintln(hash, goVersion, runtime.GOOS, runtime.GOARCH, buildFlags())
+	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
+
+// pinsDir is where the pins are, from the root of the source tree.
+var pinsDir = filepath.Join("hack", "cluster", "pins")
+
+// SourceTree is the root of the source tree that the working directory is in.
+func SourceTree() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the working directory: %w", err)
+	}
+	root, ok := rootAbove(start)
+	if !ok {
+		return "", fmt.Errorf("no %s in %s or above it: run this within the source tree of threeport-agent, "+
+			"or let %s name a folder with %s", pinsDir, start, assetsEnv, join(All()))
+	}
+	return root, nil
+}
+
+func rootAbove(dir string) (string, bool) {
+	for {
+		_, err := os.Stat(filepath.Join(dir, pinsDir, "kubernetes", "go.mod"))
+		if err == nil {
+			return dir, true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", false
+		}
+		dir = parent
+	}
+}
+
+// goTool runs the go command and returns what it prints.
+func goTool(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // fixed commands
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err == nil {
+		return out, nil
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, exit.Stderr)
+	}
+	return nil, fmt.Errorf("go %s (is Go installed and on the PATH?): %w", strings.Join(args, " "), err)
+}

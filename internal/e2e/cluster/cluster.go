@@ -1,0 +1,272 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/threeport/threeport-agent/internal/testing/pki"
+)
+
+// portAttempts is how often Start tries other ports when one of them was taken meanwhile.
+const portAttempts = 5
+
+// Cluster is a running control plane. See the package's documentation for its lifecycle.
+type Cluster struct {
+	options   Options
+	binaries  Binaries
+	dir       *runDir
+	ports     ports
+	authority *pki.Authority
+	admin     pki.KeyPair
+	client    kubernetes.Interface
+
+	mu        sync.Mutex // guards processes and err
+	processes map[Component]*process
+	err       error
+
+	machine machine // of the real node
+	portals portals
+
+	done     chan struct{} // closed once, by fail or Stop
+	doneOnce sync.Once
+	watchers sync.WaitGroup // a goroutine per process ever started
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start brings a control plane up and returns when it is ready: the API serves, and, as far as the components are
+// there, default ServiceAccounts are made and the nodes are Ready.
+//
+// It builds the binaries if need be, see FindBinaries. ctx bounds the start only: the cluster runs until Stop.
+// If it fails nothing stays behind, and the error has the last log lines of the component that is to blame.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	options = options.withDefaults()
+	wanted := slices.Clone(options.Components)
+	var m machine
+	if options.RealNode {
+		var err error
+		if m, err = findMachine(); err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, Kubelet)
+	}
+	binaries, err := FindBinaries(ctx, options.Log, wanted...)
+	if err != nil {
+		return nil, fmt.Errorf("find the control plane's binaries: %w", err)
+	}
+	binaries[Containerd], binaries[ctr] = m.containerd, m.ctr
+	for attempt := 1; ; attempt++ {
+		c, err := start(ctx, options, binaries, m)
+		if err == nil {
+			return c, nil
+		}
+		death, ok := errors.AsType[*deathError](err)
+		if !ok || !death.portTaken() || attempt == portAttempts {
+			return nil, fmt.Errorf("start control plane: %w", err)
+		}
+		_, _ = fmt.Fprintf(options.Log, "a port of %s was taken meanwhile, trying others\n", death.component)
+	}
+}
+
+func start(ctx context.Context, options Options, binaries Binaries, m machine) (*Cluster, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newRunDir(ctx, filepath.Join(cache, "run"))
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{
+		options:   options,
+		binaries:  binaries,
+		machine:   m,
+		dir:       dir,
+		processes: map[Component]*process{},
+		done:      make(chan struct{}),
+	}
+	c.binaries[nodeInit] = dir.file("nodeinit") // built by buildNode
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	free, err := freePorts(ctx, 3)
+	if err != nil {
+		return err
+	}
+	c.ports = ports{etcd: free[0], etcdPeer: free[1], api: free[2]}
+	if c.authority, err = pki.NewAuthority("threeport-local"); err != nil {
+		return err
+	}
+	if c.admin, err = c.authority.Client("admin", "system:masters"); err != nil {
+		return err
+	}
+	if c.client, err = kubernetes.NewForConfig(c.Config()); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	if err := c.writeFiles(); err != nil {
+		return err
+	}
+	begin := time.Now()
+	for _, component := range []Component{Etcd, APIServer} {
+		if err := c.launch(ctx, component); err != nil {
+			return err
+		}
+		if err := c.awaitReady(ctx, component); err != nil {
+			return err
+		}
+	}
+	_, _ = fmt.Fprintf(c.options.Log, "API server is ready at https://%s after %s\n", address(c.ports.api), since(begin))
+	return c.startRest(ctx, begin)
+}
+
+// startRest starts what needs a ready API server, all at once.
+func (c *Cluster) startRest(ctx context.Context, begin time.Time) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.startComponents(ctx, begin) })
+	if c.options.RealNode {
+		group.Go(func() error {
+			if err := c.startNode(ctx); err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(c.options.Log, "%s is ready after %s\n", RealNodeName, since(begin))
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (c *Cluster) startComponents(ctx context.Context, begin time.Time) error {
+	rest := c.options.Components[2:]
+	if len(rest) == 0 {
+		return nil
+	}
+	for _, component := range rest {
+		if err := c.launch(ctx, component); err != nil {
+			return err
+		}
+	}
+	var taints []corev1.Taint
+	if c.options.RealNode {
+		taints = []corev1.Taint{fakeTaint}
+	}
+	if err := createNodes(ctx, c.client, c.options.Nodes, taints...); err != nil {
+		return err
+	}
+	for _, component := range rest {
+		if err := c.awaitReady(ctx, component); err != nil {
+			return err
+		}
+	}
+	_, _ = fmt.Fprintf(c.options.Log, "%s and %d nodes are ready after %s\n", join(rest), max(0, c.options.Nodes), since(begin))
+	return nil
+}
+
+func since(begin time.Time) time.Duration {
+	return time.Since(begin).Round(100 * time.Millisecond)
+}
+
+// Config returns a client configuration of the administrator (system:masters), with a high rate limit. It is a
+// copy: change it at will.
+func (c *Cluster) Config() *rest.Config {
+	return c.clientConfig(c.admin)
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig. Stop removes it.
+func (c *Cluster) Kubeconfig() string {
+	return c.dir.file("admin.kubeconfig")
+}
+
+// Dir is the run directory, with a COMPONENT.log of each component. Stop removes it.
+func (c *Cluster) Dir() string {
+	return c.dir.path
+}
+
+// Done is closed when a component has died by itself, or when Stop was called.
+func (c *Cluster) Done() <-chan struct{} {
+	return c.done
+}
+
+// Err is nil unless a component died by itself: then it says which, with the last lines of its log.
+func (c *Cluster) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Stop ends all components, those with clients last, waits until they are gone and removes the run directory. A
+// component that does not end within 3 seconds is killed. Further calls do nothing and return the same.
+func (c *Cluster) Stop() error {
+	c.stopOnce.Do(func() {
+		c.finish()
+		stages := [][]Component{{Kwok, Scheduler, ControllerManager, Kubelet}, {Containerd}, {nodeInit}, {APIServer}, {Etcd}}
+		portalsErr := c.portals.close()
+		for _, stage := range stages {
+			var group sync.WaitGroup
+			for _, component := range stage {
+				if p := c.process(component); p != nil {
+					group.Go(func() { p.stop(stopGrace) })
+				}
+			}
+			group.Wait()
+		}
+		c.watchers.Wait()
+		c.stopErr = errors.Join(portalsErr, c.dir.remove())
+	})
+	return c.stopErr
+}
+
+// process returns a component's newest process, or nil.
+func (c *Cluster) process(component Component) *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.processes[component]
+}
+
+// Components returns what this cluster runs, in the order in which it was started.
+func (c *Cluster) Components() []Component {
+	components := slices.Clone(c.options.Components)
+	if c.options.RealNode {
+		components = append(components, nodeInit, Containerd, Kubelet)
+	}
+	return components
+}
+
+// PID is the process ID of a component, 0 if it does not run.
+func (c *Cluster) PID(component Component) int {
+	p := c.process(component)
+	if p == nil || !p.alive() {
+		return 0
+	}
+	return p.pid
+}
+
+// fail records the first component that died by itself.
+func (c *Cluster) fail(err error) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = err
+	}
+	c.mu.Unlock()
+	c.finish()
+}
+
+func (c *Cluster) finish() {
+	c.doneOnce.Do(func() { close(c.done) })
+}

@@ -1,0 +1,212 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/store"
+)
+
+func TestAuditRecords(t *testing.T) {
+	s := usual()
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v0/panic":
+			panic(http.ErrAbortHandler)
+		case "/v0/teapot":
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusTeapot)
+		case "/v0/body":
+			_, _ = w.Write([]byte("x"))
+			w.WriteHeader(http.StatusTeapot)
+		}
+	})
+	w := start(t, s)
+	named := w.client(t, certificate(t, w.authority, "ro\not\x7f é", "threeport:admins"))
+	v0 := w.client(t, certificate(t, w.authority, "workload-agent"))
+	opened := w.session(t, RoleAdmin)
+	_, admin := w.token(t, RoleAdmin)
+	_, agent := w.token(t, RoleAgent)
+	_, viewer := w.token(t, RoleViewer)
+	plain := w.plain
+	for _, do := range []struct {
+		client       *http.Client
+		method, path string
+		part         func(*http.Request)
+	}{
+		{plain, "POST", "/v0/tokens?secret=1", bearer(admin)},
+		{plain, "DELETE", "/v0/tokens/7", cookie(opened)},
+		{named, "PATCH", "/v0/workload-events/7", nil},
+		{v0, "POST", "/v0/workload-instances", nil},
+		{plain, "POST", "/v0/teapot", bearer(admin)},
+		{plain, "POST", "/v0/body", bearer(admin)},
+		{plain, "PUT", "/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath), bearer(admin)},
+		{plain, strings.Repeat("M", 100), "/", bearer(admin)},
+		// These leave none.
+		{plain, "GET", "/v0/tokens", bearer(admin)},
+		{named, "POST", "/v0/workload-report-sets", nil},
+		{v0, "POST", "/v0/workload-report-sets", nil},
+		{v0, "PATCH", "/v0/workload-events/7", nil},
+		{plain, "POST", "/v0/workload-events", bearer(agent)},
+		{plain, "POST", "/v0/tokens", bearer(viewer)},
+		{plain, "POST", "/v0/tokens", bearer(newToken(RoleAdmin))},
+	} {
+		part := do.part
+		if part == nil {
+			part = func(*http.Request) {}
+		}
+		w.ask(t, do.client, do.method, do.path, part)
+	}
+	w.post(t, "/login", url.Values{"token": {"wrong"}})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+"/v0/panic", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer(admin)(req)
+	if resp, err := plain.Do(req); err == nil {
+		_ = resp.Body.Close()
+		t.Error("a panic was answered")
+	}
+	w.server.Close() // its handlers have returned
+	want := []string{
+		"session:a-admin admin POST /login 303",
+		"token:a-admin admin POST /v0/tokens 200",
+		"session:a-admin admin DELETE /v0/tokens/7 200",
+		"certificate:ro?ot? ? admin PATCH /v0/workload-events/7 200",
+		"certificate:workload-agent admin POST /v0/workload-instances 200",
+		"token:a-admin admin POST /v0/teapot 418",
+		"token:a-admin admin POST /v0/body 200",
+		"token:a-admin admin PUT " + ("/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath))[:maxAuditPath] + " 200",
+		"token:a-admin admin MMMMMMMMMMMMMMMM / 200",
+		"anonymous:127.0.0.1  POST /login 401",
+		"token:a-admin admin POST /v0/panic 500",
+	}
+	got := w.records()
+	for i, record := range got {
+		text := fmt.Sprintf("%s %s %s %s %d", record.Principal, record.Role, record.Method, record.Path, record.Code)
+		if i >= len(want) || text != want[i] || !record.At.Equal(w.now()) {
+			t.Errorf("record %d: %s at %v", i, text, record.At)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d records, want %d", len(got), len(want))
+	}
+}
+
+// HTTP/2 takes any method, and what is recorded of it is to be what every database keeps.
+func TestAuditedMethodIsASCII(t *testing.T) {
+	w := start(t, usual())
+	w.audit("token:x", RoleAdmin, &http.Request{Method: "P\xffT\x00 é", URL: &url.URL{Path: "/"}}, http.StatusMethodNotAllowed)
+	if got := w.records(); len(got) != 1 || got[0].Method != "P?T? ?" {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
+// The store hangs: answers do not wait for it, and a graceful stop loses nothing.
+func TestAuditDoesNotBlock(t *testing.T) {
+	w := start(t, usual())
+	_, admin := w.token(t, RoleAdmin)
+	hang := make(chan struct{})
+	w.store.mu.Lock()
+	w.store.writing = func() { <-hang }
+	w.store.mu.Unlock()
+	const requests = 50
+	client := w.plain
+	for i := range requests {
+		if got := w.ask(t, client, http.MethodDelete, fmt.Sprintf("/v0/tokens/%d", i), bearer(admin)); got.code != http.StatusOK {
+			t.Fatalf("%d", got.code)
+		}
+	}
+	close(hang)
+	for i, record := range w.records() {
+		if want := fmt.Sprintf("/v0/tokens/%d", i); record.Path != want {
+			t.Fatalf("record %d is of %s", i, record.Path)
+		}
+	}
+	if got := len(w.store.audit); got != requests {
+		t.Errorf("%d records, want %d", got, requests)
+	}
+}
+
+func TestAuditThatFails(t *testing.T) {
+	w := start(t, usual())
+	_, admin := w.token(t, RoleAdmin)
+	w.ask(t, w.plain, http.MethodGet, "/v0/tokens", bearer(admin)) // so that it is cached
+	w.store.fail(errors.New("disk full"))
+	w.ask(t, w.plain, http.MethodDelete, "/v0/tokens/7", bearer(admin))
+	w.Close()
+	if text := w.log.String(); w.AuditFailures() != 1 || !strings.Contains(text, "disk full") || !strings.Contains(text, "/v0/tokens/7") {
+		t.Errorf("%d failures, logged %s", w.AuditFailures(), text)
+	}
+	w.ask(t, w.plain, http.MethodDelete, "/v0/tokens/8", bearer(admin)) // after the stop
+	if text := w.log.String(); w.AuditFailures() != 2 || !strings.Contains(text, "/v0/tokens/8") {
+		t.Errorf("%d failures, logged %s", w.AuditFailures(), text)
+	}
+}
+
+func TestBacklogIsBounded(t *testing.T) {
+	w := start(t, usual())
+	hang, hanging := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w.store.mu.Lock()
+	w.store.writing = func() { once.Do(func() { close(hanging); <-hang }) }
+	w.store.mu.Unlock()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+"/x", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.audit("token:x", RoleAdmin, req, 200)
+	<-hanging
+	for range maxBacklog + 3 {
+		w.audit("token:x", RoleAdmin, req, 200)
+	}
+	close(hang)
+	if got := len(w.records()); got != maxBacklog+1 || w.AuditFailures() != 3 {
+		t.Errorf("%d records, %d failures", got, w.AuditFailures())
+	}
+}
+
+// A store may finish what it began, however long that takes.
+func TestAuditRecordsThatAStopLeavesAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, log := newMemory(), &logbook{}
+		slow.writing = func() { time.Sleep(time.Minute) }
+		a, err := New(slow, DefaultConfig(), slog.New(slog.NewJSONHandler(log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			a.append(store.AuditRecord{Principal: "token:x", Path: fmt.Sprintf("/x/%d", i)})
+		}
+		begun := time.Now()
+		a.Close()
+		if took := time.Since(begun); took != time.Minute || a.AuditFailures() != 3 {
+			t.Errorf("took %v, %d failures", took, a.AuditFailures())
+		}
+		for i := range 3 {
+			if path := fmt.Sprintf("/x/%d", i); strings.Count(log.String(), path) != 1 {
+				t.Errorf("%s is not logged: %s", path, log)
+			}
+		}
+	})
+}
+
+func TestCloseTwice(t *testing.T) {
+	a, err := New(newMemory(), DefaultConfig(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(a.Close)
+	}
+	group.Wait()
+}

@@ -1,0 +1,276 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/server/store"
+)
+
+// tlsCookie is what a session's cookie is called over TLS.
+const tlsCookie = hostPrefix + sessionCookie
+
+const clusterUID = "0c6a9a4e-9d5c-4d0a-8f0e-2f6c7f1f0b11"
+
+// clock is what the tested code takes for the time.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// logbook is a log that a test reads.
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write appends a line.
+func (l *logbook) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// String is all lines.
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// world is a replica of an API with certificates, tokens and clients.
+type world struct {
+	*Access
+	store     *memory
+	clock     *clock
+	log       *logbook
+	server    *httptest.Server
+	authority *pki.Authority
+	plain     *http.Client // without a certificate
+	// last is the principal of the request that came through last.
+	mu   sync.Mutex
+	last Principal
+}
+
+// setting is what a test has otherwise than usual.
+type setting struct {
+	config Config
+	store  *memory
+	clock  *clock
+	plain  bool // HTTP
+	// clientAuth is how the server asks for certificates.
+	clientAuth tls.ClientAuthType
+	// handler answers what comes through; nil for one that answers 200.
+	handler http.Handler
+}
+
+func usual() setting {
+	config := DefaultConfig()
+	config.AgentRate, config.ViewerRate = Rate{}, Rate{}
+	return setting{
+		config: config, store: newMemory(),
+		clock: &clock{now: time.Now()}, clientAuth: tls.VerifyClientCertIfGiven,
+	}
+}
+
+// start serves until the test ends.
+func start(t *testing.T, s setting) *world {
+	t.Helper()
+	w := &world{store: s.store, clock: s.clock, log: &logbook{}}
+	var err error
+	w.Access, err = newAccess(s.store, s.config, slog.New(slog.NewJSONHandler(w.log, nil)), s.clock.read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	if w.authority, err = pki.NewAuthority("clients"); err != nil {
+		t.Fatal(err)
+	}
+	pages := http.NewServeMux()
+	w.Register(pages)
+	pages.Handle("/", w.through(s.handler))
+	w.server = httptest.NewUnstartedServer(w.Authenticate(pages))
+	t.Cleanup(w.server.Close)
+	if s.plain {
+		w.server.Start()
+		w.plain = w.client(t)
+		return w
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(w.authority.CertPEM())
+	w.server.TLS = &tls.Config{ClientAuth: s.clientAuth, ClientCAs: clients, MinVersion: tls.VersionTLS12}
+	w.server.StartTLS()
+	w.plain = w.client(t)
+	return w
+}
+
+// through notes the principal of a request.
+func (w *world) through(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.last = From(r.Context())
+		w.mu.Unlock()
+		if next != nil {
+			next.ServeHTTP(rw, r)
+		}
+	})
+}
+
+// principal is that of the request that came through last.
+func (w *world) principal() Principal {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// client makes one with certificates.
+func (w *world) client(t *testing.T, certificates ...tls.Certificate) *http.Client {
+	t.Helper()
+	servers := x509.NewCertPool()
+	if cert := w.server.Certificate(); cert != nil {
+		servers.AddCert(cert)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs: servers, Certificates: certificates, MinVersion: tls.VersionTLS12,
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// certificate issues one with a subject.
+func certificate(t *testing.T, authority *pki.Authority, name string, groups ...string) tls.Certificate {
+	t.Helper()
+	issued, err := authority.Client(name, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(issued.Cert, issued.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// token makes one, and returns its row and its secret.
+func (w *world) token(t *testing.T, role Role, change ...func(*NewToken)) (store.Token, string) {
+	t.Helper()
+	wanted := NewToken{Name: "a-" + string(role), Role: role}
+	if role == RoleAgent {
+		wanted.ClusterUID = clusterUID
+	}
+	for _, c := range change {
+		c(&wanted)
+	}
+	token, secret, err := issue(t.Context(), w.store, wanted, w.now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token, secret
+}
+
+// session logs in and returns the cookie.
+func (w *world) session(t *testing.T, role Role, change ...func(*NewToken)) *http.Cookie {
+	t.Helper()
+	_, secret := w.token(t, role, change...)
+	got := w.post(t, "/login", url.Values{"token": {secret}})
+	if got.code != http.StatusSeeOther || len(got.cookies) != 1 {
+		t.Fatalf("log-in: %d %s", got.code, got.body)
+	}
+	return got.cookies[0]
+}
+
+// reply is an answer, read.
+type reply struct {
+	code    int
+	header  http.Header
+	cookies []*http.Cookie
+	body    string
+}
+
+// ask makes a request; each part changes it.
+func (w *world) ask(t *testing.T, client *http.Client, method, path string, parts ...func(*http.Request)) reply {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, w.server.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range parts {
+		part(req)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{resp.StatusCode, resp.Header, resp.Cookies(), string(body)}
+}
+
+// post sends a form.
+func (w *world) post(t *testing.T, path string, form url.Values, parts ...func(*http.Request)) reply {
+	t.Helper()
+	return w.ask(t, w.plain, http.MethodPost, path, append([]func(*http.Request){
+		header("Content-Type", "application/x-www-form-urlencoded"),
+		func(r *http.Request) {
+			r.Body = io.NopCloser(strings.NewReader(form.Encode()))
+			r.ContentLength = int64(len(form.Encode()))
+		},
+	}, parts...)...)
+}
+
+func header(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Add(name, value) }
+}
+
+func bearer(secret string) func(*http.Request) { return header("Authorization", "Bearer "+secret) }
+
+func cookie(c *http.Cookie) func(*http.Request) {
+	return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value}) }
+}
+
+// settle waits until all that waits to be written so far is.
+func (w *world) settle() {
+	settled := make(chan struct{})
+	w.backlog.add(func(context.Context) { close(settled) })
+	<-settled
+}
+
+// records ends what waits to be written, and returns all audit records.
+func (w *world) records() []store.AuditRecord {
+	w.Close()
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	return w.store.audit
+}

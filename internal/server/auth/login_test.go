@@ -1,0 +1,306 @@
+package auth
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+var browser = header("Accept", "text/html,application/xhtml+xml;q=0.9")
+
+func TestLogin(t *testing.T) {
+	w := start(t, usual())
+	_, secret := w.token(t, RoleViewer)
+	asked := w.ask(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7?tab=tree", browser)
+	form, err := url.Parse(asked.header.Get("Location"))
+	if err != nil || asked.code != http.StatusSeeOther || form.Path != "/login" {
+		t.Fatalf("%d %v", asked.code, asked.header)
+	}
+	page := w.ask(t, w.plain, http.MethodGet, form.String(), browser)
+	if page.code != http.StatusOK || !strings.Contains(page.body, `name="next" value="/workloads/WorkloadInstance/7?tab=tree"`) {
+		t.Fatalf("%d %s", page.code, page.body)
+	}
+	got := w.post(t, "/login", url.Values{"token": {" " + secret + "\n"}, "next": {form.Query().Get("next")}}, browser)
+	if got.code != http.StatusSeeOther || got.header.Get("Location") != "/workloads/WorkloadInstance/7?tab=tree" || len(got.cookies) != 1 {
+		t.Fatalf("%d %v %s", got.code, got.header, got.body)
+	}
+	set := got.header.Get("Set-Cookie")
+	for _, want := range []string{tlsCookie + "=", "; Path=/;", "; Max-Age=43200;", "; HttpOnly", "; Secure", "; SameSite=Strict"} {
+		if !strings.Contains(set, want) || strings.Contains(set, "Domain") {
+			t.Errorf("cookie %s, without %s", set, want)
+		}
+	}
+	opened := got.cookies[0]
+	if got := w.ask(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusOK || w.principal().Credential != CredentialSession {
+		t.Errorf("%d %+v", got.code, w.principal())
+	}
+	for hash := range w.store.sessions {
+		if strings.Contains(hash, opened.Value) || len(hash) != len(digest{}) {
+			t.Error("the session is kept as it is")
+		}
+	}
+	w.clock.advance(sessionLife)
+	if got := w.ask(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusSeeOther {
+		t.Errorf("after %v: %d", sessionLife, got.code)
+	}
+}
+
+func TestSessionEndsWithItsToken(t *testing.T) {
+	w := start(t, usual())
+	opened := w.session(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Hour)) })
+	if opened.MaxAge != 3600 {
+		t.Errorf("cookie for %d s", opened.MaxAge)
+	}
+	w.clock.advance(time.Hour)
+	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
+		t.Errorf("%d", got.code)
+	}
+}
+
+func TestSecondLoginEndsTheFirst(t *testing.T) {
+	w := start(t, usual())
+	first := w.session(t, RoleViewer)
+	_, secret := w.token(t, RoleAdmin)
+	second := w.post(t, "/login", url.Values{"token": {secret}}, cookie(first))
+	if second.code != http.StatusSeeOther || len(w.store.sessions) != 1 {
+		t.Fatalf("%d, %d sessions", second.code, len(w.store.sessions))
+	}
+	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(first)); got.code != http.StatusUnauthorized {
+		t.Errorf("%d", got.code)
+	}
+}
+
+func TestLogout(t *testing.T) {
+	w := start(t, usual())
+	opened := w.session(t, RoleViewer)
+	w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)) // so that it is cached
+	got := w.post(t, "/logout", nil, cookie(opened))
+	if got.code != http.StatusSeeOther || got.header.Get("Location") != "/login" || len(got.cookies) != 1 || got.cookies[0].MaxAge >= 0 {
+		t.Fatalf("%d %v", got.code, got.header)
+	}
+	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized || len(w.store.sessions) != 0 {
+		t.Errorf("still there: %d", got.code)
+	}
+	if got := w.post(t, "/logout", nil); got.code != http.StatusSeeOther {
+		t.Errorf("without a session: %d", got.code)
+	}
+	if got := w.ask(t, w.plain, http.MethodGet, "/logout"); got.code == http.StatusSeeOther {
+		t.Error("a link logs out")
+	}
+}
+
+func TestLoginsThatFail(t *testing.T) {
+	w := start(t, usual())
+	_, agent := w.token(t, RoleAgent)
+	_, expired := w.token(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Second)) })
+	w.clock.advance(time.Second)
+	for _, tc := range []struct {
+		reason string
+		form   url.Values
+		code   int
+	}{
+		{"unknown", url.Values{"token": {newToken(RoleViewer)}}, http.StatusUnauthorized},
+		{"no token", url.Values{"token": {"hunter2 <b>"}}, http.StatusUnauthorized},
+		{"empty", url.Values{}, http.StatusUnauthorized},
+		{"expired", url.Values{"token": {expired}}, http.StatusUnauthorized},
+		{"an agent's", url.Values{"token": {agent}}, http.StatusForbidden},
+		{"too large", url.Values{"token": {strings.Repeat("x", maxForm)}}, http.StatusBadRequest},
+	} {
+		got := w.post(t, "/login", tc.form)
+		if got.code != tc.code || len(got.cookies) != 0 || !strings.Contains(got.body, `role="alert"`) {
+			t.Errorf("%s: %d %v", tc.reason, got.code, got.header)
+		}
+		if secret := tc.form.Get("token"); secret != "" && strings.Contains(got.body+w.log.String(), secret) || strings.Contains(got.body, "hunter2") {
+			t.Errorf("%s: the token is repeated", tc.reason)
+		}
+	}
+	if got := w.post(t, "/login", url.Values{"token": {agent}}, header("Content-Type", "multipart/form-data")); got.code == http.StatusSeeOther {
+		t.Errorf("another form: %d", got.code)
+	}
+}
+
+func TestUnknownTokenAndNoTokenLookAlike(t *testing.T) {
+	w := start(t, usual())
+	unknown := w.post(t, "/login", url.Values{"token": {newToken(RoleViewer)}})
+	between := w.store.count()
+	none := w.post(t, "/login", url.Values{"token": {"x"}})
+	if unknown.body != none.body || unknown.code != none.code || w.store.count() != between+1 {
+		t.Errorf("%d %s\n%d %s", unknown.code, unknown.body, none.code, none.body)
+	}
+}
+
+func TestLoginsThatFailAreCounted(t *testing.T) {
+	w := start(t, usual())
+	_, secret := w.token(t, RoleViewer)
+	wrong := func() reply { return w.post(t, "/login", url.Values{"token": {"x"}}) }
+	for i := range loginRate.Burst {
+		if got := wrong(); got.code != http.StatusUnauthorized {
+			t.Fatalf("attempt %d: %d", i, got.code)
+		}
+	}
+	got := w.post(t, "/login", url.Values{"token": {secret}}) // a good one has to wait, too
+	if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "6" || !strings.Contains(got.body, "in 6 s") {
+		t.Fatalf("%d %v %s", got.code, got.header, got.body)
+	}
+	w.clock.advance(6 * time.Second)
+	if got := w.post(t, "/login", url.Values{"token": {secret}}); got.code != http.StatusSeeOther {
+		t.Fatalf("later: %d", got.code)
+	}
+	if got := wrong(); got.code != http.StatusUnauthorized {
+		t.Errorf("a success did not end the count: %d", got.code)
+	}
+}
+
+func TestLoginWithoutStore(t *testing.T) {
+	w := start(t, usual())
+	_, secret := w.token(t, RoleViewer)
+	w.store.fail(errors.New("connection refused"))
+	got := w.post(t, "/login", url.Values{"token": {secret}})
+	if got.code != http.StatusServiceUnavailable || strings.Contains(got.body, "refused") || !strings.Contains(w.log.String(), "connection refused") {
+		t.Errorf("%d %s, logged %s", got.code, got.body, w.log)
+	}
+	if got := w.post(t, "/logout", nil, cookie(&http.Cookie{Name: tlsCookie, Value: newSession()})); got.code != http.StatusServiceUnavailable {
+		t.Errorf("log-out: %d", got.code)
+	}
+}
+
+func TestLoginOverPlainHTTPFromElsewhere(t *testing.T) {
+	w := start(t, usual())
+	_, secret := w.token(t, RoleViewer)
+	// Without an address of the server a request counts as one that others can read.
+	for _, tc := range []struct{ method, path, body string }{
+		{http.MethodPost, "/login", "token=" + secret}, {http.MethodGet, "/v0/workloads", ""},
+	} {
+		req := httptest.NewRequestWithContext(t.Context(), tc.method, tc.path, strings.NewReader(tc.body))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if tc.body == "" {
+			req.Header.Set("Authorization", "Bearer "+secret)
+		}
+		rec := httptest.NewRecorder()
+		w.server.Config.Handler.ServeHTTP(rec, req)
+		if rec.Code < 400 || !strings.Contains(rec.Body.String(), "over TLS only") || rec.Header().Get("Set-Cookie") != "" {
+			t.Errorf("%s %s: %d %s", tc.method, tc.path, rec.Code, rec.Body)
+		}
+	}
+}
+
+func TestLoginPageIsSafe(t *testing.T) {
+	w := start(t, usual())
+	hostile := `/"><script>alert(1)</script>`
+	for _, path := range []string{"/login", "/login?next=" + url.QueryEscape(hostile)} {
+		got := w.ask(t, w.plain, http.MethodGet, path)
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
+			"Content-Type": "text/html; charset=utf-8",
+		} {
+			if got.header.Get(name) != want {
+				t.Errorf("%s: %s is %q", path, name, got.header.Get(name))
+			}
+		}
+		if strings.Contains(got.body, "<script") || strings.Contains(got.body, "style=") {
+			t.Errorf("%s: %s", path, got.body)
+		}
+	}
+}
+
+func TestNext(t *testing.T) {
+	for _, tc := range []struct{ given, want string }{
+		{"/", "/"},
+		{"/workloads/WorkloadInstance/7", "/workloads/WorkloadInstance/7"},
+		{"/?status=Down&text=a%20b", "/?status=Down&text=a%20b"},
+		{"/?back=https://evil.example/", "/?back=https://evil.example/"},
+		{"", "/"},
+		{"workloads", "/"},
+		{"//evil.example", "/"},
+		{"///evil.example", "/"},
+		{"/\\evil.example", "/"},
+		{"\\\\evil.example", "/"},
+		{"/\t/evil.example", "/"},
+		{"/\n/evil.example", "/"},
+		{"\t//evil.example", "/"},
+		{" /x", "/"},
+		{"/.//evil.example", "/"},
+		{"/x/..//evil.example", "/"},
+		{"/%2e%2e//evil.example", "/"},
+		{"/%2f/evil.example", "/"},
+		{"https://evil.example/", "/"},
+		{"https:evil.example", "/"},
+		{"javascript:alert(1)", "/"},
+		{"/x\r\nSet-Cookie: a=b", "/"},
+		{"/é", "/"},
+		{"/%zz", "/"},
+		{"/login", "/"},
+		{"/login?next=/login", "/"},
+		{"/logout", "/"},
+		{"/" + strings.Repeat("x", maxNext), "/"},
+	} {
+		if got := localPath(tc.given); got != tc.want {
+			t.Errorf("%q: %q, want %q", tc.given, got, tc.want)
+		}
+	}
+}
+
+func TestNextIsCheckedTwice(t *testing.T) {
+	w := start(t, usual())
+	_, secret := w.token(t, RoleViewer)
+	for _, next := range []string{"//evil.example", "/\\evil.example", "https://evil.example", "/x\r\nX-Evil: 1"} {
+		if got := w.ask(t, w.plain, http.MethodGet, "/login?next="+url.QueryEscape(next)); !strings.Contains(got.body, `name="next" value="/"`) {
+			t.Errorf("%q: %s", next, got.body)
+		}
+		got := w.post(t, "/login", url.Values{"token": {secret}, "next": {next}})
+		if got.header.Get("Location") != "/" || got.header.Get("X-Evil") != "" {
+			t.Errorf("%q: %v", next, got.header)
+		}
+	}
+	got := w.ask(t, w.plain, http.MethodGet, "//evil.example/x", browser)
+	if got.header.Get("Location") != "/login?next=%2F" {
+		t.Errorf("a path that is a host: %v", got.header)
+	}
+}
+
+// A browser that follows another site's link brings no cookie, and is made to ask again.
+func TestLinkFromAnotherSite(t *testing.T) {
+	w := start(t, usual())
+	got := w.ask(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "cross-site"))
+	if got.code != http.StatusUnauthorized || !strings.Contains(got.body, `content="0; url=/workloads/WorkloadInstance/7"`) {
+		t.Errorf("%d %s", got.code, got.body)
+	}
+	got = w.ask(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "same-origin"))
+	if got.code != http.StatusSeeOther {
+		t.Errorf("asked again: %d", got.code)
+	}
+}
+
+func TestOnlyPagesAreSentToLogin(t *testing.T) {
+	w := start(t, usual())
+	for _, tc := range []struct {
+		reason, method, accept string
+		code                   int
+	}{
+		{"a page", "GET", "text/html", http.StatusSeeOther},
+		{"its head", "HEAD", "Text/HTML", http.StatusSeeOther},
+		{"JSON", "GET", "application/json", http.StatusUnauthorized},
+		{"whatever", "GET", "*/*", http.StatusUnauthorized},
+		{"a write", "POST", "text/html", http.StatusUnauthorized},
+	} {
+		if got := w.ask(t, w.plain, tc.method, "/v0/workloads", header("Accept", tc.accept)); got.code != tc.code {
+			t.Errorf("%s: %d", tc.reason, got.code)
+		}
+	}
+}
+
+func TestExpiredSessionsAreRemoved(t *testing.T) {
+	w := start(t, usual())
+	w.session(t, RoleViewer)
+	w.clock.advance(sessionLife)
+	w.session(t, RoleViewer)
+	w.Close()
+	if got := len(w.store.sessions); got != 1 {
+		t.Errorf("%d sessions", got)
+	}
+}

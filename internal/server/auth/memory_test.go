@@ -1,0 +1,178 @@
+package auth
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/server/store"
+)
+
+// memory is a store that several replicas may share.
+type memory struct {
+	mu       sync.Mutex
+	tokens   []store.Token
+	hashes   map[string]int64 // of tokens, to their IDs
+	sessions map[string]session
+	audit    []store.AuditRecord
+	reads    int // of tokens and sessions
+	touches  []time.Time
+
+	failing error  // what every call returns
+	reading func() // called between the read of a token's row and the return of it
+	writing func() // called before an audit record is written
+}
+
+type session struct {
+	token   int64
+	expires time.Time
+}
+
+func newMemory() *memory {
+	return &memory{hashes: map[string]int64{}, sessions: map[string]session{}}
+}
+
+func (m *memory) CreateToken(_ context.Context, token store.Token, hash []byte) (store.Token, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	token.ID = int64(len(m.tokens) + 1)
+	m.tokens = append(m.tokens, token)
+	m.hashes[string(hash)] = token.ID
+	return token, m.failing
+}
+
+func (m *memory) byID(id int64) (store.Token, error) {
+	if m.failing != nil {
+		return store.Token{}, m.failing
+	}
+	if id < 1 || int(id) > len(m.tokens) {
+		return store.Token{}, store.ErrNotFound
+	}
+	return m.tokens[id-1], nil
+}
+
+func (m *memory) TokenByHash(_ context.Context, hash []byte) (store.Token, error) {
+	m.mu.Lock()
+	m.reads++
+	token, err := m.byID(m.hashes[string(hash)])
+	reading := m.reading
+	m.mu.Unlock()
+	if reading != nil {
+		reading()
+	}
+	return token, err
+}
+
+func (m *memory) Tokens(context.Context) ([]store.Token, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.tokens), m.failing
+}
+
+func (m *memory) RevokeToken(_ context.Context, id int64) (store.Token, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	token, err := m.byID(id)
+	if err != nil {
+		return token, err
+	}
+	if token.RevokedAt == nil {
+		token.RevokedAt = new(time.Now())
+		m.tokens[id-1] = token
+	}
+	return token, nil
+}
+
+func (m *memory) TouchToken(_ context.Context, id int64, at time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, err := m.byID(id); err != nil {
+		return err
+	}
+	m.touches = append(m.touches, at)
+	m.tokens[id-1].UsedAt = &at
+	return nil
+}
+
+func (m *memory) CreateSession(_ context.Context, hash []byte, tokenID int64, expires time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sessions[string(hash)] = session{tokenID, expires}
+	return m.failing
+}
+
+func (m *memory) SessionToken(_ context.Context, hash []byte, now time.Time) (store.Token, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reads++
+	s, ok := m.sessions[string(hash)]
+	if m.failing == nil && (!ok || !now.Before(s.expires)) {
+		return store.Token{}, store.ErrNotFound
+	}
+	return m.byID(s.token)
+}
+
+func (m *memory) DeleteSession(_ context.Context, hash []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sessions, string(hash))
+	return m.failing
+}
+
+func (m *memory) PruneSessions(_ context.Context, now time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for hash, s := range m.sessions {
+		if !now.Before(s.expires) {
+			delete(m.sessions, hash)
+		}
+	}
+	return m.failing
+}
+
+func (m *memory) AppendAudit(ctx context.Context, record store.AuditRecord) error {
+	m.mu.Lock()
+	writing, failing := m.writing, m.failing
+	m.mu.Unlock()
+	if writing != nil {
+		writing()
+	}
+	if failing != nil {
+		return failing
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	record.ID = int64(len(m.audit) + 1)
+	m.audit = append(m.audit, record)
+	return nil
+}
+
+func (m *memory) AuditRecords(_ context.Context, cursor string, size int) (threeport.List[store.AuditRecord], error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if cursor != "" {
+		return threeport.List[store.AuditRecord]{}, store.ErrCursor
+	}
+	newest := slices.Clone(m.audit)
+	slices.Reverse(newest)
+	return threeport.List[store.AuditRecord]{Items: newest[:min(size, len(newest))], Total: int64(len(newest))}, m.failing
+}
+
+// fail makes every call return an error; nil ends that.
+func (m *memory) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failing = err
+}
+
+// count returns how often tokens and sessions were read.
+func (m *memory) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reads
+}

@@ -1,0 +1,79 @@
+package auth
+
+import (
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/server/store"
+)
+
+// The tests' own store could be wrong about what a real one does.
+func TestOnSQLite(t *testing.T) {
+	rows, err := store.Open(t.Context(), store.Config{Address: "sqlite:" + filepath.Join(t.TempDir(), "rows.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := rows.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := start(t, usual())
+	w.Access.store = rows
+	made, err := w.Tokens().Create(t.Context(), &CreateTokenInput{NewToken{
+		Name: "jane", Role: RoleAdmin, ExpiresAt: new(w.now().Add(time.Hour)),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, id := made.Body.Secret, int64(made.Body.ID)
+	if got := w.ask(t, w.plain, http.MethodPost, "/v0/tokens", bearer(secret)); got.code != http.StatusOK {
+		t.Errorf("token: %d %s", got.code, got.body)
+	}
+	if got := w.ask(t, w.plain, http.MethodGet, "/v0/tokens", bearer(newToken(RoleAdmin))); got.code != http.StatusUnauthorized {
+		t.Errorf("unknown token: %d", got.code)
+	}
+	login := w.post(t, "/login", map[string][]string{"token": {secret}})
+	if login.code != http.StatusSeeOther {
+		t.Fatalf("log-in: %d %s", login.code, login.body)
+	}
+	asked := func(part func(*http.Request)) int {
+		return w.ask(t, w.plain, http.MethodGet, "/v0/workloads", part).code
+	}
+	if got := asked(cookie(login.cookies[0])); got != http.StatusOK {
+		t.Errorf("session: %d", got)
+	}
+	w.post(t, "/logout", nil, cookie(login.cookies[0]))
+	if got := asked(cookie(login.cookies[0])); got != http.StatusUnauthorized {
+		t.Errorf("session that was closed: %d", got)
+	}
+	second := w.post(t, "/login", map[string][]string{"token": {secret}}).cookies[0]
+	if _, err := w.Tokens().Revoke(t.Context(), &RevokeTokenInput{id}); err != nil {
+		t.Fatal(err)
+	}
+	if got := [2]int{asked(bearer(secret)), asked(cookie(second))}; got != [2]int{401, 401} {
+		t.Errorf("after the revocation: %v", got)
+	}
+	if _, err := w.Tokens().Revoke(t.Context(), &RevokeTokenInput{id + 1}); statusOf(err) != http.StatusNotFound {
+		t.Errorf("revoke what is not there: %v", err)
+	}
+	w.Close()
+	list, err := w.Tokens().List(t.Context(), nil)
+	if err != nil || list.Body.Total != 1 || list.Body.Items[0].UsedAt == nil || list.Body.Items[0].RevokedAt == nil {
+		t.Errorf("tokens %+v, %v", list, err)
+	}
+	page, err := w.AuditLog().List(t.Context(), &ListAuditInput{Size: 2})
+	if err != nil || page.Body.Total != 3 || page.Body.Items[0].Path != "/login" || page.Body.Next == "" {
+		t.Fatalf("records %+v, %v", page, err)
+	}
+	rest, err := w.AuditLog().List(t.Context(), &ListAuditInput{Cursor: page.Body.Next, Size: 2})
+	if err != nil || len(rest.Body.Items) != 1 || rest.Body.Items[0].Principal != "token:jane" || rest.Body.Items[0].ID == threeport.ID(0) {
+		t.Errorf("the rest %+v, %v", rest, err)
+	}
+	if _, err := w.AuditLog().List(t.Context(), &ListAuditInput{Cursor: "x", Size: 2}); statusOf(err) != http.StatusUnprocessableEntity {
+		t.Errorf("a bad cursor: %v", err)
+	}
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// The tags of operations, by what they are for.
+const (
+	tagReports = "reports"
+	tagBoard   = "board"
+	tagAccess  = "access"
+	tagV0      = "v0"
+)
+
+// commonErrors are what every operation may answer; 422 and 500 huma adds itself.
+var commonErrors = []int{
+	http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable,
+}
+
+// newAPI is an API without operations. With secured, the document says how to prove who one is.
+func newAPI(adapter huma.Adapter, version string, secured bool) huma.API {
+	format := huma.Format{Marshal: writeAnswer, Unmarshal: readBody}
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	registry.RegisterTypeAlias(reflect.TypeFor[threeport.ID](), reflect.TypeFor[idSchema]())
+	document := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "Threeport control-plane API", Version: version,
+			Description: "What runs in the clusters of a control plane, and how it is. Errors are problems as of RFC 9457, but " +
+				"those of v0 are in its envelope. IDs are decimals of 64 bits in strings, but numbers in v0. Unknown " +
+				"parameters and fields are refused, but v0 ignores unknown parameters.",
+		},
+		Components: &huma.Components{Schemas: registry},
+		Tags: []*huma.Tag{
+			{Name: tagReports, Description: "What agents tell, many reports at a time."},
+			{Name: tagBoard, Description: "What people read."},
+			{Name: tagAccess, Description: "Tokens, and records of who did what. For administrators."},
+			{Name: tagV0, Description: "Threeport's REST API, version v0, row by row."},
+		},
+	}
+	document.OnAddOperation = append(document.OnAddOperation, documentRetryAfter)
+	if secured {
+		document.Components.SecuritySchemes = securitySchemes()
+		document.Security = []map[string][]string{{"certificate": {}}, {"bearer": {}}, {"session": {}}}
+	}
+	api := huma.NewAPI(huma.Config{
+		OpenAPI:       document,
+		Formats:       map[string]huma.Format{"application/json": format, "json": format},
+		DefaultFormat: "application/json",
+		Transformers:  []huma.Transformer{withoutValues},
+
+		RejectUnknownQueryParameters: true,
+	}, adapter)
+	api.UseMiddleware(strictQuery(api))
+	return api
+}
+
+func securitySchemes() map[string]*huma.SecurityScheme {
+	return map[string]*huma.SecurityScheme{
+		"certificate": {Type: "mutualTLS", Description: "A client certificate. Its subject's organization says its role; v0's have none."},
+		"bearer":      {Type: "http", Scheme: "bearer", Description: "A token of /v0/tokens."},
+		"session":     {Type: "apiKey", In: "cookie", Name: "__Host-threeport-session", Description: "A browser's session, which /login opens with a token or by single sign-on."},
+	}
+}
+
+// writeAnswer writes JSON. If the client has gone there is no one to tell.
+func writeAnswer(w io.Writer, answer any) error {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	_, _ = w.Write(append(body, '\n'))
+	return nil
+}
+
+// documentRetryAfter adds the header that these answers have.
+func documentRetryAfter(_ *huma.OpenAPI, op *huma.Operation) {
+	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		if answer := op.Responses[strconv.Itoa(code)]; answer != nil {
+			answer.Headers = map[string]*huma.Param{"Retry-After": {
+				Description: "How many seconds to wait before the request is sent again.",
+				Schema:      &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0)},
+			}}
+		}
+	}
+}
+
+// idSchema is the schema of [threeport.ID].
+type idSchema struct{}
+
+// Schema is huma's question for it.
+func (idSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeString, Pattern: "^-?[0-9]{1,19}$", PatternDescription: "a decimal of 64 bits",
+		Description: "A decimal of 64 bits.",
+	}
+}
+
+// documentReportSet adds the body that [reports] reads itself.
+func documentReportSet(api huma.API, path string, limits Limits) {
+	schemas := api.OpenAPI().Components.Schemas
+	op := api.OpenAPI().Paths[path].Post
+	op.RequestBody = &huma.RequestBody{
+		Required: true,
+		Description: fmt.Sprintf("At most %d bytes as sent, and %d before compression; at most %d objects in all trees; "+
+			"at most %d bytes for one operation, Event, status, or object of a tree.",
+			limits.BodyBytes, limits.DecodedBytes, maxObjects, maxValue),
+		Content: map[string]*huma.MediaType{"application/json": {
+			Schema: schemas.Schema(reflect.TypeFor[threeport.ReportSet](), true, ""),
+		}},
+	}
+	schemas.Map()["ReportSet"].Properties["reports"].MaxItems = &limits.Reports
+	op.Parameters = append(op.Parameters, &huma.Param{
+		Name: "Content-Encoding", In: "header", Description: "How the body is compressed.",
+		Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"identity", "gzip", "zstd"}},
+	})
+}
+
+// eventStreamResponse describes server-sent events: each item of the list is one event.
+func eventStreamResponse(api huma.API) *huma.Response {
+	schemas := api.OpenAPI().Components.Schemas
+	event := func(name, description string, id *huma.Schema, data *huma.Schema) *huma.Schema {
+		s := &huma.Schema{
+			Type: huma.TypeObject, Title: name, Description: description,
+			Properties: map[string]*huma.Schema{
+				"event": {Type: huma.TypeString, Enum: []any{name}}, "data": data,
+			},
+			Required: []string{"event", "data"}, AdditionalProperties: false,
+		}
+		if id != nil {
+			s.Properties["id"] = id
+			s.Required = append(s.Required, "id")
+		}
+		return s
+	}
+	empty := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false}
+	return &huma.Response{
+		Description: "A stream of server-sent events.",
+		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{
+			Type: huma.TypeArray, Description: "Each item is one event of the stream.",
+			Items: &huma.Schema{OneOf: []*huma.Schema{
+				event(eventWorkload, "A row that has changed.", idSchema{}.Schema(schemas),
+					schemas.Schema(reflect.TypeFor[threeport.Workload](), true, "")),
+				event(eventReset, "Events were missed: load everything anew.",
+					&huma.Schema{Type: huma.TypeString, Enum: []any{""}}, empty),
+				event(eventPing, "The connection is alive.", nil, empty),
+			}},
+		}}},
+	}
+}
+
+// document is the OpenAPI document of all operations, and of v0, as JSON.
+func document(api huma.API) ([]byte, error) {
+	for _, schema := range api.OpenAPI().Components.Schemas.Map() {
+		withoutNullLists(schema)
+	}
+	if err := describeTypes(api.OpenAPI().Components.Schemas); err != nil {
+		return nil, err
+	}
+	documentV0(api.OpenAPI()) // which has null lists
+	body, err := json.Marshal(api.OpenAPI())
+	if err != nil {
+		return nil, fmt.Errorf("write the document of the API: %w", err)
+	}
+	return body, nil
+}
+
+// withoutNullLists corrects what huma supposes of Go's slices: this API answers an empty list for none, and takes no
+// null for one.
+func withoutNullLists(schema *huma.Schema) {
+	for _, property := range schema.Properties {
+		if property.Type == huma.TypeArray {
+			property.Nullable = false
+		}
+	}
+}
+
+// serveDocument answers with the document.
+func serveDocument(body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/openapi+json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body) // the client has gone: there is no one to tell
+	}
+}

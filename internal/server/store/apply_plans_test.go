@@ -1,0 +1,176 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// growing are the tables that no statement of this part may read as a whole.
+var growing = []string{"workload_events", "objects", "definitions", "workload_resource_instances", "workload_instances", "helm_workload_instances"}
+
+// untilPlanned is more often than PostgreSQL is asked before it chooses a plan for all arguments (PREPARE: 5 times).
+const untilPlanned = 8
+
+// useEverything runs each statement that takes reports, and each that prunes or tells of it, so often.
+func useEverything(t *testing.T, s *Store, times int) {
+	t.Helper()
+	for i := range times {
+		w := newWorld(t, s)
+		version := int64(i + 1)
+		for range 2 {
+			apply(t, s, "one",
+				eventOf(w.workload, fmt.Sprint("event ", i), version), eventOf(w.helm, fmt.Sprint("helm's ", i), version),
+				operationOf(w.workload, w.resource, fmt.Sprint("object ", i), threeport.OperationModified, version),
+				statusOf(w.workload, "Down", version), statusOf(w.helm, "Healthy", version),
+				treeOf(w.workload, version, nodeOf("a", fmt.Sprint("node ", i), "Healthy")),
+			)
+		}
+		apply(t, s, "one", treeOf(w.workload, version+1))
+		addEvents(t, s, w.workload, fmt.Sprint("many ", i), 20)
+		if _, err := s.Remove(t.Context(), resource(t, workload), int64(w.workload.ID)); err != nil {
+			t.Fatal(err)
+		}
+		mustExec(t, s, "UPDATE workloads SET deletedat = ? WHERE type = ? AND id = ?", past, workload, int64(w.workload.ID))
+		mustExec(t, s, "UPDATE definitions SET goneat = ? WHERE clusteruid = 'one' AND uid = ?", past, fmt.Sprint("object ", i))
+		if _, err := s.Prune(t.Context(), keepTen); err != nil {
+			t.Fatal(err)
+		}
+		unheard(t, s, "one", time.Hour)
+		if _, err := s.EventsKeptAfter(t.Context(), w.helm, keepTen); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.MarkSilent(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// fill makes the tables large enough for a plan to matter. No Event of it is pruned.
+func fill(tb testing.TB, s *Store, workloads, events int) {
+	tb.Helper()
+	series := "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
+	for _, statement := range []string{
+		fmt.Sprintf(series, workloads) + "INSERT INTO workload_instances (id, createdat, updatedat, name) SELECT i, 1, 1, 'w' FROM n",
+		fmt.Sprintf(series, workloads) + "INSERT INTO helm_workload_instances (id, createdat, updatedat, name) SELECT i, 1, 1, 'w' FROM n",
+		fmt.Sprintf(series, workloads) + "INSERT INTO workloads (type, id, name, clusteruid, changedat) SELECT 'WorkloadInstance', i, 'w', 'many', 1 FROM n",
+		fmt.Sprintf(series, workloads) + `INSERT INTO workload_resource_instances (id, createdat, updatedat, jsondefinition, workloadinstanceid)
+			SELECT i, 1, 1, '{}', i FROM n`,
+		fmt.Sprintf(series, workloads) + "INSERT INTO objects (type, id, key, clusteruid, kind, name, health) SELECT 'WorkloadInstance', i, 'k', 'many', 'k', 'n', 'Down' FROM n",
+		fmt.Sprintf(series, workloads) + `INSERT INTO definitions (clusteruid, uid, type, id, kind, name, operation, version, at)
+			SELECT 'many', CAST(i AS TEXT), 'WorkloadInstance', i, 'k', 'n', 'ADDED', 1, 1 FROM n`,
+		fmt.Sprintf(series, events) + fmt.Sprintf(`INSERT INTO workload_events (id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp, workloadinstanceid, clusteruid)
+			SELECT i, 1, 1, 'uid ' || i, 'Normal', 'Created', 'message', %d + i, 1 + i %% %d, 'many' FROM n`, time.Now().UnixMicro(), workloads),
+	} {
+		if _, err := s.write.ExecContext(tb.Context(), statement); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if s.dialect == postgresDialect {
+		if _, err := s.write.ExecContext(tb.Context(), "ANALYZE"); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// TestNoTableThatGrowsIsReadAsAWhole asks PostgreSQL what it did, and SQLite what it would do, before it has counted what the
+// tables hold and after that.
+func TestNoTableThatGrowsIsReadAsAWhole(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		if s.dialect == postgresDialect {
+			fill(t, s, 10_000, 60_000)
+			checkScans(t, s)
+			return
+		}
+		useEverything(t, s, 1)
+		statements := sqliteStatements(s)
+		checkStatements(t, s, statements)
+		fill(t, s, 2_000, 20_000)
+		if err := s.optimize(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		checkStatements(t, open(t, s.config), statements) // with connections that know what was counted
+	})
+}
+
+// checkStatements looks at SQLite's plans of statements.
+func checkStatements(t *testing.T, s *Store, statements []string) {
+	t.Helper()
+	for _, text := range statements {
+		for _, line := range planOf(t, s, text) {
+			for _, table := range append([]string{"e", "o", "d", "r", "i"}, growing...) {
+				if line == "SCAN "+table {
+					t.Errorf("%s reads all of %s", text, table)
+				}
+			}
+		}
+	}
+}
+
+// checkScans uses a store of its own, since connections tell what they did when they end.
+func checkScans(t *testing.T, s *Store) {
+	t.Helper()
+	const scans = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = ?"
+	before := map[string]int64{}
+	for _, table := range growing {
+		before[table] = count(t, s, scans, table)
+	}
+	s.write.SetMaxIdleConns(0)
+	s.read.SetMaxOpenConns(1) // which counts
+	user, err := Open(t.Context(), s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	useEverything(t, user, untilPlanned)
+	if err := user.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const others = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+	for begin := time.Now(); count(t, s, others) > 0; {
+		if time.Since(begin) > patience {
+			t.Fatal("the connections of a closed store are still there")
+		}
+	}
+	for _, table := range growing {
+		if n := count(t, s, scans, table) - before[table]; n != 0 {
+			t.Errorf("%s was read as a whole %d times", table, n)
+		}
+	}
+}
+
+// sqliteStatements are all that take reports and prune.
+func sqliteStatements(s *Store) []string {
+	var all []string
+	for text := range s.prepared.byText {
+		all = append(all, text)
+	}
+	p := &pruner{store: s, keep: keepTen}
+	deletions := append(p.gone(nil), p.goneRows(nil)...)
+	for _, of := range instanceTables {
+		all = append(all, bulk{text: surveyOf(of.eventColumn), columns: []column{{name: "id"}}}.tuples(surveyPage), lastKept(of.eventColumn))
+		deletions = append(deletions, p.belongings(instanceKey{of.kind, 1})...)
+		deletions = append(deletions, p.tooOld(of.eventColumn, 1), p.upTo(of.eventColumn, 1, 1, 1), p.aheadUpTo(of.eventColumn, 1, 1, 1), p.nobodys())
+	}
+	for _, of := range deletions {
+		all = append(all, of.statement(s.dialect))
+	}
+	return all
+}
+
+func planOf(t *testing.T, s *Store, text string) []string {
+	t.Helper()
+	args := make([]any, strings.Count(text, "?"))
+	lines, err := collect(t.Context(), s, "EXPLAIN QUERY PLAN "+text, args, func(scan scanner) (line string, err error) {
+		var id, parent, unused int
+		err = scan(&id, &parent, &unused, &line)
+		return line, err
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return lines
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+func release(t *testing.T, s *Store, uid string, want int64) {
+	t.Helper()
+	if n, err := s.ReleaseCluster(t.Context(), uid); n != want || err != nil {
+		t.Fatalf("released %d workloads, want %d, %v", n, want, err)
+	}
+}
+
+// A cluster that is built anew has another UID, its objects have lower versions, and its clock may be behind.
+func TestAClusterIsReleased(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "old", statusOf(w.workload, "Healthy", 50), operationOf(w.workload, w.resource, "a", threeport.OperationAdded, 50),
+			treeOf(w.workload, 50, nodeOf("a", "a", "Healthy")))
+		apply(t, s, "kept", statusOf(w.helm, "Healthy", 5))
+		unheard(t, s, "old", silence)
+		markSilent(t, s, Silenced{Clusters: 1, Workloads: 1})
+		wantTold := untold(t, s)
+
+		release(t, s, "old", 1)
+		if got, want := boardOf(t, s, w.workload), "said Healthy 0, shown Healthy 5, silent false, Reason: cause 50"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		wantTold()
+		if uid, err := s.InstanceCluster(t.Context(), workload, int64(w.workload.ID)); uid != "" || err != nil {
+			t.Errorf("it is the workload of %q, %v", uid, err)
+		}
+		if got := mustClusters(t, s); len(got) != 1 || got[0].ClusterUID != "kept" || got[0].Workloads != 1 {
+			t.Errorf("clusters are %+v", got)
+		}
+		if _, err := s.ReleaseCluster(t.Context(), "old"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("again: %v", err)
+		}
+
+		again := []threeport.Report{
+			statusOf(w.workload, "Down", 4), operationOf(w.workload, w.resource, "b", threeport.OperationAdded, 4),
+			treeOf(w.workload, 4, nodeOf("b", "b", "Down")),
+		}
+		if got, want := apply(t, s, "new", again...), []string{"created", "created", "created"}; !slices.Equal(got, want) {
+			t.Errorf("the next cluster: %v, want %v", got, want)
+		}
+		if uid := count(t, s, "SELECT COUNT(*) FROM workload_resource_instances WHERE objectuid = 'b'"); uid != 1 {
+			t.Error("the resource's row is still the old cluster's object")
+		}
+		if got, want := apply(t, s, "old", statusOf(w.workload, "Healthy", 51)), []string{"forbidden"}; !slices.Equal(got, want) {
+			t.Errorf("the old cluster: %v, want %v", got, want)
+		}
+	})
+}
+
+// No database has a row by such a name, and PostgreSQL fails if it is asked for one.
+func TestWhatNoDatabaseKeepsIsNotFound(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		events := resource(t, "WorkloadEvent")
+		for _, text := range []string{"\xff", "\x00", "a\xed\xa0\x80"} {
+			if _, err := s.ReleaseCluster(t.Context(), text); !errors.Is(err, ErrNotFound) {
+				t.Errorf("cluster %q: %v", text, err)
+			}
+			for _, of := range [][2]string{{text, "a"}, {"a", text}} {
+				if _, err := s.Definition(t.Context(), of[0], of[1]); !errors.Is(err, ErrNotFound) {
+					t.Errorf("object %q: %v", of, err)
+				}
+			}
+			if all, total, err := s.List(t.Context(), events, Selection{Page: 1, Size: 1, Filters: []Filter{{0, text}}}); len(all) != 0 || total != 0 || err != nil {
+				t.Errorf("events of %q: %d of %d, %v", text, len(all), total, err)
+			}
+		}
+	})
+}
+
+func TestALargeClusterIsReleasedInSteps(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		apply(t, s, "one")
+		mustExec(t, s, `INSERT INTO workloads (type, id, name, clusteruid, said, status, rank, changedat, deletedat)
+			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= ?)
+			SELECT 'HelmWorkloadInstance', i, 'w' || i, 'one', 'Healthy', 'Healthy', 5, 1, CASE i WHEN 1 THEN 1 END FROM n`, 2*stepRows)
+		release(t, s, "one", 2*stepRows)
+		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE clusteruid IS NULL"); n != 2*stepRows {
+			t.Errorf("%d are nobody's", n)
+		}
+		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE clusteruid = 'one' AND deletedat IS NOT NULL"); n != 1 {
+			t.Error("a deleted one does not stay its cluster's")
+		}
+	})
+}

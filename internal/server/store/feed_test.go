@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/testing/databases"
+)
+
+// never is a poll that no test waits for; patience is for what only fails to come if something hangs.
+const (
+	never    = time.Hour
+	patience = 5 * time.Minute
+)
+
+// forEachFeed runs a test on a store whose feed runs, and is woken only by being told.
+func forEachFeed(t *testing.T, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	databases.ForEach(t, func(t *testing.T, address string) {
+		t.Helper()
+		s := open(t, Config{Address: address, Feed: FeedConfig{Poll: never}})
+		runFeed(t, s)
+		test(t, s)
+	})
+}
+
+// runFeed runs the feed until the end of the test.
+func runFeed(t *testing.T, s *Store) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.RunFeed(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run feed: %v", err)
+		}
+	})
+}
+
+func watch(t *testing.T, s *Store, q WatchQuery) *Subscription {
+	t.Helper()
+	sub, err := s.Watch(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sub.Close)
+	return sub
+}
+
+// next waits for changes, but not for ever.
+func next(t *testing.T, sub *Subscription) []threeport.Workload {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	got, err := sub.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestWritesReachSubscribers(t *testing.T) {
+	forEachFeed(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		all := watch(t, s, WatchQuery{})
+		down := watch(t, s, WatchQuery{Board: BoardQuery{Statuses: []string{"Down"}}})
+		row := create(t, s, "WorkloadInstance", "shop", "Down")
+		for _, sub := range []*Subscription{all, down} {
+			if got := next(t, sub); len(got) != 1 || got[0].Name != "shop" || int64(got[0].ID) != row.ID || got[0].Gone {
+				t.Fatalf("created: got %+v", got)
+			}
+		}
+		if _, err := s.Update(t.Context(), resource(t, "WorkloadInstance"), row.ID, []any{nil, "Healthy", nil}); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(t, all); len(got) != 1 || got[0].Status != "Healthy" || got[0].Gone {
+			t.Errorf("changed: got %+v", got)
+		}
+		if got := next(t, down); len(got) != 1 || !got[0].Gone {
+			t.Errorf("it does not match any more: got %+v", got)
+		}
+		if _, err := s.Remove(t.Context(), resource(t, "WorkloadInstance"), row.ID); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(t, all); len(got) != 1 || !got[0].Gone {
+			t.Errorf("deleted: got %+v", got)
+		}
+	})
+}
+
+// A row can be seen from its commit on, which may be later than its time by as long as the transaction was, and as the
+// clock was behind.
+func TestRowsThatAppearLateAreNotLost(t *testing.T) {
+	tests := []struct {
+		reason string
+		late   time.Duration
+	}{
+		{"a replica whose clock is behind", time.Second},
+		{"a transaction that took long", shortLag / 2}, // a machine that stands still meanwhile makes it later
+	}
+	forEachFeed(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		for i, test := range tests {
+			t.Run(test.reason, func(t *testing.T) {
+				sub := watch(t, s, WatchQuery{})
+				id := int64(100 * (i + 1))
+				put(t, s, fixture{id: id, name: "first"})
+				s.touched()
+				if got := next(t, sub); names(got) != "first" {
+					t.Fatalf("got %s", names(got))
+				}
+				put(t, s, fixture{id: id + 1, name: "late", changed: databaseTime(t, s) - test.late.Microseconds()})
+				s.touched()
+				if got := next(t, sub); names(got) != "late" {
+					t.Errorf("got %s", names(got))
+				}
+				put(t, s, fixture{id: id + 2, name: "last"})
+				s.touched()
+				if got := next(t, sub); names(got) != "last" {
+					t.Errorf("got %s: what was read comes again", names(got))
+				}
+				mustExec(t, s, "DELETE FROM workloads")
+			})
+		}
+	})
+}
+
+func TestTransactionThatCommitsLateIsNotLost(t *testing.T) {
+	// SQLite has one transaction that writes at a time.
+	onPostgres(t, Config{Feed: FeedConfig{Poll: never}}, func(t *testing.T, s *Store) {
+		t.Helper()
+		runFeed(t, s)
+		put(t, s, fixture{id: 1, name: "slow", changed: 1})
+		sub := watch(t, s, WatchQuery{})
+		tx, err := s.write.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		if _, err := tx.ExecContext(t.Context(), "UPDATE workloads SET "+s.dialect.changed("workloads")+" WHERE id = 1"); err != nil {
+			t.Fatal(err)
+		}
+		create(t, s, "WorkloadInstance", "quick")
+		if got := next(t, sub); names(got) != "quick" {
+			t.Fatalf("got %s", names(got))
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		s.touched()
+		if got := next(t, sub); names(got) != "slow" {
+			t.Errorf("got %s", names(got))
+		}
+	})
+}
+
+// What is later than each read looks back is found at the next poll, up to the longest that a transaction can take.
+func TestPollLooksBackFurther(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		reader := feedReader{store: s}
+		read := func(lag time.Duration) string {
+			t.Helper()
+			rows, err := reader.read(t.Context(), databaseTime(t, s), lag)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, row := range rows {
+				text += row.Name + " "
+			}
+			return text
+		}
+		read(shortLag)
+		put(t, s, fixture{id: 1, name: "late", changed: databaseTime(t, s) - s.config.WriteTimeout.Microseconds()})
+		if got := read(shortLag); got != "" {
+			t.Errorf("a read got %q", got)
+		}
+		if got := read(s.longestLag()); got != "late " {
+			t.Errorf("a poll got %q", got)
+		}
+		if got := read(s.longestLag()); got != "" {
+			t.Errorf("the next poll got %q again", got)
+		}
+		put(t, s, fixture{id: 2, name: "ahead", changed: databaseTime(t, s) + time.Hour.Microseconds()})
+		if got := read(shortLag); got != "ahead " {
+			t.Errorf("of a clock that is ahead: got %q", got)
+		}
+		put(t, s, fixture{id: 3, name: "usual"})
+		if got := read(shortLag); got != "usual " {
+			t.Errorf("after one of a clock that is ahead: got %q", got)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		put(t, s, fixture{id: 4, name: "kept"})
+		if _, err := reader.read(ended, 0, shortLag); err == nil {
+			t.Error("a read with a context that has ended succeeded")
+		}
+		if got := read(shortLag); got != "kept " {
+			t.Errorf("after a read that failed: got %q", got)
+		}
+	})
+}
+
+func TestWatchResumes(t *testing.T) {
+	forEachFeed(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		present := databaseTime(t, s)
+		ago := func(d time.Duration) int64 { return present - d.Microseconds() }
+		put(t, s, fixture{id: 1, name: "before", changed: ago(20 * time.Minute)})
+		put(t, s, fixture{id: 2, name: "since", changed: ago(8 * time.Minute)})
+		put(t, s, fixture{id: 3, name: "deleted", changed: ago(5 * time.Minute), deleted: 1})
+		sub := watch(t, s, WatchQuery{After: new(threeport.ID(ago(10 * time.Minute)))})
+		got := next(t, sub)
+		if names(got) != "since deleted" || got[0].Gone || !got[1].Gone {
+			t.Errorf("got %+v", got)
+		}
+		put(t, s, fixture{id: 1, name: "now"})
+		s.touched()
+		if got := next(t, sub); names(got) != "now" {
+			t.Errorf("then got %s", names(got))
+		}
+		for reason, after := range map[string]int64{
+			"older than the tombstones": ago(DefaultTombstones),
+			"negative":                  -1,
+			"none of any database":      0,
+			"in the future":             ago(-time.Hour),
+		} {
+			sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
+			if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
+				t.Errorf("%s: got %s, %v", reason, names(got), err)
+			}
+		}
+		if _, err := s.Watch(t.Context(), WatchQuery{Board: BoardQuery{Types: []string{"x"}}}); err == nil {
+			t.Error("a bad filter was taken")
+		}
+	})
+}
+
+func TestWatchOfTooManyChangesIsReset(t *testing.T) {
+	s := open(t, Config{Address: "sqlite::memory:"})
+	at := databaseTime(t, s) - time.Hour.Microseconds()
+	mustExec(t, s, `INSERT INTO workloads (type, id, name, changedat)
+		WITH RECURSIVE s (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM s WHERE g <= ?) SELECT 'WorkloadInstance', g, 'x', ? + g FROM s`, maxPending, at)
+	for after, want := range map[int64]error{at - time.Hour.Microseconds(): ErrReset, at + s.longestLag().Microseconds() + 1: nil} {
+		sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
+		if got, err := sub.Next(t.Context()); !errors.Is(err, want) {
+			t.Errorf("got %d, %v; want %v", len(got), err, want)
+		}
+	}
+}
+
+func TestEndOfFeedEndsSubscriptions(t *testing.T) {
+	s := open(t, Config{Address: "sqlite::memory:"})
+	ctx, cancel := context.WithCancel(t.Context())
+	sub := watch(t, s, WatchQuery{})
+	cancel()
+	if err := s.RunFeed(ctx); err != nil {
+		t.Errorf("run feed: %v", err)
+	}
+	if _, err := sub.Next(t.Context()); !errors.Is(err, ErrEnded) {
+		t.Errorf("got %v", err)
+	}
+}

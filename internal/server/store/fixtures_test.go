@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/testing/databases"
+)
+
+// forEachDatabase runs a test on an empty store in SQLite, and on one in PostgreSQL where that is installed.
+func forEachDatabase(t *testing.T, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	databases.ForEachPrepared(t, migrated, func(t *testing.T, address string) {
+		t.Helper()
+		test(t, open(t, Config{Address: address}))
+	})
+}
+
+// onPostgres runs a test of what is not so in SQLite on an empty store in PostgreSQL, where that is installed.
+func onPostgres(t *testing.T, config Config, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	databases.OnPostgres(t, func(t *testing.T, address string) {
+		t.Helper()
+		config.Address = address
+		test(t, open(t, config))
+	})
+}
+
+// migrated gives a database its schema.
+func migrated(address string) error {
+	s, err := Open(context.Background(), Config{Address: address})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// open opens a store that the end of the test closes.
+func open(t *testing.T, config Config) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// resource is the one of this name.
+func resource(t *testing.T, object string) *Resource {
+	t.Helper()
+	for _, r := range Resources {
+		if r.Object == object {
+			return r
+		}
+	}
+	t.Fatalf("there is no %s", object)
+	return nil
+}
+
+// create makes a row of v0, with these values in the order of the resource's fields; those left out are nil.
+func create(t *testing.T, s *Store, object string, values ...any) Row {
+	t.Helper()
+	r := resource(t, object)
+	o, created, err := s.Create(t.Context(), r, append(values, make([]any, len(r.Fields)-len(values))...))
+	if err != nil || !created {
+		t.Fatalf("create %s: created %t, %v", object, created, err)
+	}
+	return o
+}
+
+// rows are all that there are.
+func rows(t *testing.T, s *Store, object string) []Row {
+	t.Helper()
+	all, _, err := s.List(t.Context(), resource(t, object), Selection{Page: 1, Size: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// readRow reads one row of SQL into targets.
+func readRow(t *testing.T, s *Store, sql string, args []any, targets ...any) {
+	t.Helper()
+	if err := s.read.QueryRowContext(t.Context(), s.dialect.rebind(sql), args...).Scan(targets...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}

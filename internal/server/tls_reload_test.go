@@ -1,0 +1,217 @@
+package server
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+)
+
+// clock is a time that a test sets.
+type clock struct{ at time.Time }
+
+func (c *clock) later() { c.at = c.at.Add(lookEvery) }
+
+// serverName makes a handshake and returns the common name of the server's certificate.
+func serverName(t *testing.T, config, client *tls.Config) (string, error) {
+	t.Helper()
+	near, far := net.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		conn := tls.Server(far, config)
+		served <- conn.HandshakeContext(t.Context())
+		_ = far.Close()
+	}()
+	conn := tls.Client(near, client)
+	err := conn.HandshakeContext(t.Context())
+	if err == nil {
+		_, _ = conn.Read(make([]byte, 1)) // under TLS 1.3 the server refuses a certificate only now
+	}
+	_ = near.Close()
+	if refused := <-served; refused != nil || err != nil {
+		return "", refused
+	}
+	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func trust(ca []byte) *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: "127.0.0.1"}
+}
+
+func TestReloader(t *testing.T) {
+	authority := tlstest.NewAuthority(t)
+	files := authority.IssueFiles("first")
+	var log bytes.Buffer
+	r, err := newReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := &clock{time.Now()}
+	r.now = func() time.Time { return now.at }
+	config, client := r.config(), trust(authority.PEM())
+	want := func(reason, name string) {
+		t.Helper()
+		if got, err := serverName(t, config, client); got != name || err != nil {
+			t.Errorf("%s: %q serves, %v, want %q\n%s", reason, got, err, name, log.String())
+		}
+	}
+	want("at the start", "first")
+
+	cert, key := authority.Issue("second")
+	write(t, files.Cert, cert)
+	want("within a second nothing is read", "first")
+	now.later()
+	want("a certificate without its key", "first")
+	write(t, files.Key, key[:len(key)/2])
+	now.later()
+	want("a key that is half written", "first")
+	write(t, files.Key, key)
+	now.later()
+	want("both", "second")
+
+	write(t, files.CA, nil)
+	now.later()
+	want("no authority", "second")
+	write(t, files.CA, append(authority.PEM(), authority.PEM()[:60]...))
+	now.later()
+	before := r.current.Load()
+	want("an authority that is half written", "second")
+	if r.current.Load() != before {
+		t.Error("the first of two authorities was taken for all")
+	}
+	if err := os.Remove(files.Cert); err != nil {
+		t.Fatal(err)
+	}
+	now.later()
+	want("a file that is gone", "second")
+	write(t, files.CA, authority.PEM())
+	cert, key = authority.Issue("third")
+	write(t, files.Cert, cert)
+	write(t, files.Key, key)
+	now.later()
+	want("all is well again", "third")
+}
+
+// A client is known by the authorities of today, and not by those when it came first.
+func TestReloaderChangesAuthorities(t *testing.T) {
+	authority, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	files := authority.IssueFiles("server")
+	r, err := newReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := &clock{time.Now()}
+	r.now = func() time.Time { return now.at }
+	config, client := r.config(), trust(authority.PEM())
+	pair, err := tls.X509KeyPair(other.Issue("agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Not Certificates: of these a client sends only what the server's authorities signed.
+	client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	client.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+	if _, err := serverName(t, config, client); err == nil {
+		t.Error("a certificate of an unknown authority was taken")
+	}
+	write(t, files.CA, append(authority.PEM(), other.PEM()...))
+	now.later()
+	if _, err := serverName(t, config, client); err != nil {
+		t.Errorf("its authority was added: %v", err)
+	}
+	write(t, files.CA, authority.PEM())
+	now.later()
+	if _, err := serverName(t, config, client); err == nil {
+		t.Error("its authority was removed, and it was taken")
+	}
+}
+
+// An authority that is removed is so for the connections that are there, too. One that has a new certificate for the same
+// key is not removed.
+func TestConnectionsOutliveNoAuthority(t *testing.T) {
+	authority, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	own := authority.IssueFiles("server")
+	both := append(authority.PEM(), other.PEM()...)
+	write(t, own.CA, both)
+	config := onFile(t)
+	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, own.Cert, own.Key, own.CA
+	s, url := runServer(t, config)
+	var later atomic.Int64 // seconds
+	s.certificates.mu.Lock()
+	s.certificates.now = func() time.Time { return time.Now().Add(time.Duration(later.Load()) * time.Second) }
+	s.certificates.mu.Unlock()
+
+	ask := func(client *http.Client) (code int) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v0/workloads", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return 0
+		}
+		defer resp.Body.Close() //nolint:errcheck // it was read
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode
+	}
+	var made atomic.Int64
+	as := func(a *tlstest.Authority, http2 bool) *http.Client {
+		t.Helper()
+		pair, err := tls.X509KeyPair(a.Issue("somebody"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		trusting := trust(authority.PEM())
+		trusting.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			made.Add(1)
+			return &pair, nil
+		}
+		transport := &http.Transport{TLSClientConfig: trusting, ForceAttemptHTTP2: http2, MaxConnsPerHost: 1}
+		t.Cleanup(transport.CloseIdleConnections)
+		return &http.Client{Transport: transport}
+	}
+	clients := map[string][2]*http.Client{
+		"HTTP/1.1": {as(authority, false), as(other, false)}, "HTTP/2": {as(authority, true), as(other, true)},
+	}
+	for _, step := range []struct {
+		reason      string
+		authorities []byte
+		want        [2]int
+		made        int64 // connections
+	}{
+		{"two authorities", both, [2]int{200, 200}, 4},
+		{"the same", append(other.PEM(), authority.PEM()...), [2]int{200, 200}, 4},
+		{"the second has a new certificate", append(authority.PEM(), other.Renewed()...), [2]int{200, 200}, 4},
+		{"the second is removed", authority.PEM(), [2]int{200, 401}, 4},
+		{"its connection was closed", authority.PEM(), [2]int{200, 0}, 6},
+	} {
+		write(t, own.CA, step.authorities)
+		later.Add(int64(lookEvery / time.Second))
+		for protocol, each := range clients {
+			if got := [2]int{ask(each[0]), ask(each[1])}; got != step.want {
+				t.Errorf("%s, %s: %d, want %d", step.reason, protocol, got, step.want)
+			}
+		}
+		if n := made.Load(); n != step.made {
+			t.Errorf("%s: %d connections were made, want %d", step.reason, n, step.made)
+		}
+	}
+}

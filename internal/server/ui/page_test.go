@@ -1,0 +1,161 @@
+package ui
+
+import (
+	"compress/gzip"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func newPage(t *testing.T) *Page {
+	t.Helper()
+	p, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func get(t *testing.T, p *Page, target string, header http.Header) *httptest.ResponseRecorder {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	maps.Copy(req.Header, header)
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, req)
+	return w
+}
+
+func TestPaths(t *testing.T) {
+	p := newPage(t)
+	cases := []struct {
+		reason, path, contentType, cache string
+		code                             int
+	}{
+		{"the board", "/", "text/html; charset=utf-8", "no-cache", 200},
+		{"a workload, whether it exists or not", "/workloads/WorkloadInstance/877588458330128385", "text/html; charset=utf-8", "no-cache", 200},
+		{"a Helm workload", "/workloads/HelmWorkloadInstance/1", "text/html; charset=utf-8", "no-cache", 200},
+		{"no such type", "/workloads/Deployment/1", "", "", 404},
+		{"an ID is a number", "/workloads/WorkloadInstance/x", "", "", 404},
+		{"an ID has 64 bits", "/workloads/WorkloadInstance/9223372036854775808", "", "", 404},
+		{"an asset of this version may be kept for ever", p.folder() + "/main.js", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable", 200},
+		{"an asset of another version is offered, and not to be kept", "/page/0123456789abcdef/main.js", "text/javascript; charset=utf-8", "no-store", 200},
+		{"no such asset", p.folder() + "/secret.js", "", "", 404},
+		{"the document is no asset", p.folder() + "/index.html", "", "", 404},
+		{"there are no folders", p.folder() + "/", "", "", 404},
+		{"nothing else", "/favicon.ico", "", "", 404},
+	}
+	for _, c := range cases {
+		t.Run(c.reason, func(t *testing.T) {
+			resp := get(t, p, c.path, nil)
+			if resp.Code != c.code {
+				t.Fatalf("status %d, expected %d", resp.Code, c.code)
+			}
+			if c.code == http.StatusOK && (resp.Header().Get("Content-Type") != c.contentType || resp.Header().Get("Cache-Control") != c.cache) {
+				t.Errorf("Content-Type %q and Cache-Control %q, expected %q and %q",
+					resp.Header().Get("Content-Type"), resp.Header().Get("Cache-Control"), c.contentType, c.cache)
+			}
+		})
+	}
+}
+
+func TestHeadersAreOnEveryAnswer(t *testing.T) {
+	p := newPage(t)
+	for _, target := range []string{"/", p.folder() + "/main.js", "/nothing"} {
+		header := get(t, p, target, nil).Header()
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
+				"form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+			"X-Content-Type-Options":       "nosniff",
+			"Referrer-Policy":              "no-referrer",
+			"Cross-Origin-Opener-Policy":   "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin",
+		} {
+			if got := header.Get(name); got != want {
+				t.Errorf("%s: %s is %q, expected %q", target, name, got, want)
+			}
+		}
+		if header.Get("Permissions-Policy") == "" {
+			t.Errorf("%s: there is no Permissions-Policy", target)
+		}
+	}
+}
+
+func TestCompressionAndTags(t *testing.T) {
+	p := newPage(t)
+	target := p.folder() + "/main.js"
+	plain := get(t, p, target, nil)
+	zipped := get(t, p, target, http.Header{"Accept-Encoding": {"br, gzip;q=0.5"}})
+	refused := get(t, p, target, http.Header{"Accept-Encoding": {"gzip;q=0"}})
+	if zipped.Header().Get("Content-Encoding") != "gzip" || refused.Header().Get("Content-Encoding") != "" {
+		t.Fatalf("Content-Encoding is %q where gzip is accepted and %q where it is refused", zipped.Header().Get("Content-Encoding"), refused.Header().Get("Content-Encoding"))
+	}
+	r, err := gzip.NewReader(zipped.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unzipped, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(plain.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(unzipped) != string(body) {
+		t.Error("what is sent compressed is another file")
+	}
+	if plain.Header().Get("ETag") == zipped.Header().Get("ETag") {
+		t.Error("two encodings have one entity tag")
+	}
+	again := get(t, p, target, http.Header{"If-None-Match": {plain.Header().Get("ETag")}})
+	if again.Code != http.StatusNotModified {
+		t.Errorf("status %d for what the browser has, expected 304", again.Code)
+	}
+}
+
+func TestDocumentIsComplete(t *testing.T) {
+	p := newPage(t)
+	body := string(p.index.body)
+	if strings.Contains(body, openFolder) || strings.Contains(body, openModules) {
+		t.Error("the document was not completed")
+	}
+	for _, found := range regexp.MustCompile(`(?:src|href)="(/page/[^"]+)"`).FindAllStringSubmatch(body, -1) {
+		if resp := get(t, p, found[1], nil); resp.Code != http.StatusOK {
+			t.Errorf("the document refers to %s, which is answered with %d", found[1], resp.Code)
+		}
+	}
+}
+
+// What reads text as HTML or as a script, or needs a style in the document.
+var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment|setAttribute\('(?:style|on)|javascript:|srcdoc`)
+
+func TestScriptsMakeNoHTML(t *testing.T) {
+	if !forbidden.MatchString("element.innerHTML = name") {
+		t.Fatal("the check finds nothing")
+	}
+	names, err := fs.Glob(embedded, "assets/*")
+	if err != nil || len(names) < 20 {
+		t.Fatalf("there are %d assets: %v", len(names), err)
+	}
+	for _, name := range names {
+		body, err := fs.ReadFile(embedded, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := forbidden.Find(body); found != nil {
+			t.Errorf("%s has %q", name, found)
+		}
+		if path.Ext(name) == ".html" && regexp.MustCompile(`<style|\sstyle=|\son[a-z]+=|<script>`).Match(body) {
+			t.Errorf("%s has a script or a style of its own", name)
+		}
+		if regexp.MustCompile(`https?://`).Match(regexp.MustCompile(`http://www\.w3\.org/2000/svg`).ReplaceAll(body, nil)) {
+			t.Errorf("%s refers to another server", name)
+		}
+	}
+}

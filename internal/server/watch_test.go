@@ -1,0 +1,255 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+	"github.com/threeport/threeport-agent/internal/server/store"
+)
+
+// scripted is a subscription that a test tells what to say.
+type scripted struct {
+	query  store.WatchQuery
+	rows   chan []threeport.Workload
+	errs   chan error
+	closed chan struct{}
+}
+
+func (s *scripted) Next(ctx context.Context) ([]threeport.Workload, error) {
+	select {
+	case rows := <-s.rows:
+		return rows, nil
+	case err := <-s.errs:
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *scripted) Place() threeport.ID { return 1 << 61 }
+
+func (s *scripted) Close() { close(s.closed) }
+
+// scriptedServer serves watches of scripts, and gives each to the test.
+func scriptedServer(t *testing.T, ping time.Duration) (url string, subscribed <-chan *scripted, stop context.CancelFunc) {
+	t.Helper()
+	scripts := make(chan *scripted, 10)
+	ctx, stop := context.WithCancel(t.Context())
+	ws := &watches{
+		subscribe: func(_ context.Context, q store.WatchQuery) (subscription, error) {
+			if q.Board.Text == "broken" {
+				return nil, errors.New("hunter2")
+			}
+			s := &scripted{q, make(chan []threeport.Workload), make(chan error), make(chan struct{})}
+			scripts <- s
+			return s, nil
+		},
+		pingEvery: ping, metrics: newMetrics(),
+		onStop: func(end func()) func() bool { return context.AfterFunc(ctx, end) },
+	}
+	r := routes{}
+	ws.register(newAPI(r, "test", false))
+	mux := http.NewServeMux()
+	r.mount(mux)
+	server := httptest.NewUnstartedServer(observe(routed(mux), ws.metrics, slog.New(slog.DiscardHandler)))
+	server.EnableHTTP2 = true
+	server.Start()
+	t.Cleanup(func() {
+		stop()
+		server.Close()
+		if open := ws.open.Load(); open != 0 {
+			t.Errorf("%d watches are open", open)
+		}
+	})
+	return server.URL, scripts, stop
+}
+
+// events is a client's end of a stream.
+type events struct {
+	*bufio.Scanner
+	response *http.Response
+	close    context.CancelFunc
+}
+
+// open watches; the stream is closed at the test's end.
+func open(t *testing.T, url string, header http.Header) *events {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range header {
+		req.Header.Set(name, header.Get(name))
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = resp.Body.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return &events{bufio.NewScanner(resp.Body), resp, cancel}
+}
+
+// next is the lines of the next event.
+func (e *events) next(t *testing.T) string {
+	t.Helper()
+	var lines []string
+	for e.Scan() {
+		if e.Text() == "" {
+			return strings.Join(lines, "\n")
+		}
+		lines = append(lines, e.Text())
+	}
+	t.Fatalf("the stream ended after %q: %v", lines, e.Err())
+	return ""
+}
+
+func TestWatchSends(t *testing.T) {
+	url, subscribed, _ := scriptedServer(t, time.Minute)
+	stream := open(t, url+"/v0/workloads/watch?status=Down,Error&type=WorkloadInstance&cluster=c&text=x&lastEventID=5", http.Header{})
+	script := <-subscribed
+	if q := script.query; *q.After != 5 || len(q.Board.Statuses) != 2 || q.Board.Types[0] != "WorkloadInstance" ||
+		q.Board.Cluster != "c" || q.Board.Text != "x" || q.Instance != nil {
+		t.Errorf("asked for %+v", q)
+	}
+	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store"} {
+		if got := stream.response.Header.Get(name); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := stream.next(t); got != "retry: 2000" {
+		t.Errorf("got %s", got)
+	}
+	row := threeport.Workload{
+		Instance: threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: 1<<62 + 1},
+		Name:     "a\nb\r\u2028<&", Status: "Down", Changed: 1<<60 + 1,
+	}
+	script.rows <- []threeport.Workload{row, {Changed: 7, Gone: true}}
+	want := "id: 1152921504606846977\nevent: workload\n" +
+		`data: {"type":"WorkloadInstance","id":"4611686018427387905","name":"a\nb\r\u2028\u003c\u0026","status":"Down","delaySeconds":0,"changed":"1152921504606846977"}`
+	if got := stream.next(t); got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+	if got := stream.next(t); !strings.HasPrefix(got, "id: 7\nevent: workload\n") || !strings.Contains(got, `"gone":true`) {
+		t.Errorf("got %s", got)
+	}
+	script.errs <- store.ErrReset
+	if got := stream.next(t); got != "id: 2305843009213693952\nevent: reset\ndata: {}" {
+		t.Errorf("got %s", got)
+	}
+	script.rows <- []threeport.Workload{{Changed: 8}}
+	if got := stream.next(t); !strings.HasPrefix(got, "id: 8\n") {
+		t.Errorf("after a reset: %s", got)
+	}
+	stream.close()
+	<-script.closed
+}
+
+func TestWatchPings(t *testing.T) {
+	url, subscribed, _ := scriptedServer(t, time.Millisecond)
+	stream := open(t, url+"/v0/workloads/watch", http.Header{})
+	script := <-subscribed
+	if got := stream.next(t); got != "retry: 2000\nid: 2305843009213693952" {
+		t.Errorf("got %s", got)
+	}
+	for range 3 {
+		if got := stream.next(t); got != "id: 2305843009213693952\nevent: ping\ndata: {}" {
+			t.Errorf("got %s", got)
+		}
+	}
+	script.errs <- store.ErrEnded
+	if rest, err := io.ReadAll(stream.response.Body); err != nil {
+		t.Errorf("after the end: %s, %v", rest, err)
+	}
+}
+
+func TestWatchAsks(t *testing.T) {
+	url, subscribed, _ := scriptedServer(t, time.Minute)
+	open(t, url+"/v0/workloads/watch?lastEventID=5&type=HelmWorkloadInstance&id=9", http.Header{"Last-Event-Id": {"6"}})
+	script := <-subscribed
+	if want := (threeport.Instance{Type: "HelmWorkloadInstance", ID: 9}); *script.query.After != 6 || *script.query.Instance != want {
+		t.Errorf("asked for %+v", script.query)
+	}
+	for _, tc := range []struct {
+		query string
+		code  int
+	}{
+		{"status=down", 422},
+		{"status=Down&status=Down", 422},
+		{"type=Pod", 422},
+		{"sort=name", 422},
+		{"x=1", 422},
+		{"id=9", 422},
+		{"id=9&type=WorkloadInstance,HelmWorkloadInstance", 422},
+		{"id=x&type=WorkloadInstance", 422},
+		{"id=9&type=WorkloadInstance&text=a", 422},
+		{"id=9223372036854775808&type=WorkloadInstance", 422},
+		{"lastEventID=x", 422},
+		{"lastEventID=-1", 422},
+		{"lastEventID=9999999999999999999", 422},
+		{"text=%zz", 400},
+		{"text=a;b", 400},
+		{"text=broken", 503},
+	} {
+		code, answer := call(t, exchange{method: http.MethodGet, path: url + "/v0/workloads/watch?" + tc.query})
+		if code != tc.code || !strings.Contains(answer, `"status":`) || strings.Contains(answer, "hunter2") {
+			t.Errorf("%s: %d %s", tc.query, code, answer)
+		}
+	}
+}
+
+// A server that stops does not wait for its watches.
+func TestWatchEndsWithTheServer(t *testing.T) {
+	url, subscribed, stop := scriptedServer(t, time.Minute)
+	streams := make([]*events, 5)
+	for i := range streams {
+		streams[i] = open(t, url+"/v0/workloads/watch", http.Header{})
+		<-subscribed
+	}
+	stop()
+	for _, stream := range streams {
+		if _, err := io.ReadAll(stream.response.Body); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// stuck is a connection's writer whose client reads nothing.
+type stuck struct {
+	*httptest.ResponseRecorder
+	conn net.Conn
+}
+
+func (s *stuck) Write(text []byte) (int, error)      { return s.conn.Write(text) }
+func (s *stuck) SetWriteDeadline(at time.Time) error { return s.conn.SetWriteDeadline(at) }
+func (s *stuck) SetReadDeadline(at time.Time) error  { return s.conn.SetReadDeadline(at) }
+func (s *stuck) FlushError() error                   { return nil }
+
+func TestEventStreamGivesUp(t *testing.T) {
+	near, far := net.Pipe() // which has no buffer
+	defer func() { _ = near.Close(); _ = far.Close() }()
+	stream := newEventStream(&stuck{httptest.NewRecorder(), near})
+	stream.timeout = time.Millisecond
+	err := stream.workloads(make([]threeport.Workload, eventsAtOnce+1))
+	gone, ok := errors.AsType[*streamError](err)
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	if timeout, ok := errors.AsType[net.Error](gone); !ok || !timeout.Timeout() {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,226 @@
+package threeport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-resty/resty/v2"
+)
+
+// maxAnswer bounds the answer that is read, in bytes. The largest one repeats a
+// RuntimeDefinition and a JSONDefinition, and Kubernetes has no objects above
+// 3 MiB.
+const maxAnswer = 16 << 20
+
+// ErrAnswerTooLarge is in the chain of the error of an answer that was not read to its end.
+var ErrAnswerTooLarge = errors.New("the answer is too large")
+
+// Client makes requests of the control-plane API. It is safe for concurrent use.
+type Client struct {
+	http    *resty.Client
+	allowed func() error
+}
+
+// New makes a client from a valid configuration. It reads the certificate and
+// token files, so that a missing one is found at the start, and sends nothing.
+func New(config Config) (*Client, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("control-plane client: %w", err)
+	}
+	base, err := config.baseURL()
+	if err != nil {
+		return nil, fmt.Errorf("control-plane client: %w", err)
+	}
+	transport, err := newCredentials(config, base.Scheme == "https")
+	if err != nil {
+		return nil, fmt.Errorf("control-plane client: %w", err)
+	}
+	// resty's own retries stay off (its default): repeating is the caller's.
+	client := resty.NewWithClient(&http.Client{
+		Transport: transport,
+		Timeout:   config.Timeout,
+		// A redirected POST or PATCH arrives as a GET, whose success would look
+		// like a delivery.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}).
+		SetBaseURL(base.String()).
+		SetHeader("Accept", "application/json").
+		SetHeader("User-Agent", "threeport-agent").
+		SetDoNotParseResponse(true).
+		SetDisableWarn(true).
+		SetLogger(discard{})
+	allowed := config.Allowed
+	if allowed == nil {
+		allowed = func() error { return nil }
+	}
+	return &Client{http: client, allowed: allowed}, nil
+}
+
+// Close ends the connections kept alive. Requests under way are not disturbed.
+func (c *Client) Close() {
+	c.http.GetClient().CloseIdleConnections()
+}
+
+// discard keeps resty from writing to standard error: every failure is
+// returned, and logged once by who handles it.
+type discard struct{}
+
+func (discard) Errorf(string, ...any) {}
+func (discard) Warnf(string, ...any)  {}
+func (discard) Debugf(string, ...any) {}
+
+// request is one call: what is asked, and how its failure is told.
+type request struct {
+	op     string // for the error, such as "create workload event"
+	method string
+	path   string
+	query  map[string]string
+	body   any // nil for none
+	// encoding is the Content-Encoding of the body; empty for none.
+	encoding string
+}
+
+// answer is what came of a request.
+type answer struct {
+	reached bool // it had a connection; without one it was not applied
+	status  int  // 0 if there was no answer
+	header  http.Header
+	body    []byte // to be cleared by who gets it
+}
+
+// exchange makes one request. The error is that of the network.
+func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answer, err error) {
+	if err := c.allowed(); err != nil {
+		return answer{}, err
+	}
+	var reached atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }}
+	req := c.http.R().SetContext(httptrace.WithClientTrace(ctx, trace)).SetQueryParams(q.query)
+	if body != nil {
+		req.SetHeader("Content-Type", "application/json").SetBody(body)
+	}
+	if q.encoding != "" {
+		req.SetHeader("Content-Encoding", q.encoding)
+	}
+	raw, err := req.Execute(q.method, q.path)
+	if raw != nil && raw.RawResponse != nil {
+		out.status, out.header = raw.StatusCode(), raw.Header()
+		if err == nil {
+			out.body, err = readAnswer(raw.RawResponse)
+		}
+	}
+	out.reached = reached.Load()
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		c.Close() // the connection may be half open, and others with it: the next request makes a new one
+	}
+	return out, err
+}
+
+// send makes one request and returns its answer, and the HTTP status.
+func send[T any](ctx context.Context, c *Client, q request) (Response[T], int, error) {
+	var none Response[T]
+	var body []byte
+	if q.body != nil {
+		var err error
+		if body, err = encode(q.body); err != nil {
+			return none, 0, &Error{Op: q.op, Unsendable: true, Err: err}
+		}
+	}
+	creates := q.method == http.MethodPost
+	got, err := c.exchange(ctx, q, body)
+	defer clear(got.body)
+	if err != nil && got.status < 400 {
+		return none, got.status, &Error{Op: q.op, StatusCode: got.status, Ambiguous: creates && got.reached, Err: err}
+	}
+	var envelope Response[T]
+	bad := json.Unmarshal(got.body, &envelope)
+	if got.status >= 200 && got.status < 300 {
+		// A success that calls itself something else is a proxy's, or cut together.
+		if code := envelope.Status.Code; bad != nil || code < 200 || code >= 300 {
+			return none, got.status, malformed(q, got.status)
+		}
+		return envelope, got.status, nil
+	}
+	return none, got.status, &Error{
+		Op:         q.op,
+		StatusCode: got.status,
+		Message:    shorten(envelope.Status.Error),
+		RetryAfter: parseRetryAfter(got.header.Get("Retry-After"), time.Now()),
+		Foreign:    envelope.Status.Code == 0,
+		Ambiguous:  creates && got.status >= 500,
+	}
+}
+
+// readAnswer reads the body of an answer, at most maxAnswer bytes, and closes it.
+// The caller clears what it gets once it is decoded: what a row repeats of a
+// Secret's manifest must not stay in memory. For the same reason no copy is left
+// behind when the buffer grows.
+func readAnswer(answer *http.Response) ([]byte, error) {
+	defer answer.Body.Close() //nolint:errcheck // what matters was read
+	body := make([]byte, 0, min(max(answer.ContentLength+1, 4<<10), maxAnswer+1))
+	for {
+		n, err := answer.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case err != nil:
+			clear(body)
+			return nil, err
+		case len(body) > maxAnswer:
+			clear(body)
+			return nil, fmt.Errorf("%w: more than %d bytes", ErrAnswerTooLarge, maxAnswer)
+		case len(body) == cap(body):
+			larger := append(make([]byte, 0, min(2*cap(body), maxAnswer+1)), body...)
+			clear(body)
+			body = larger
+		}
+	}
+}
+
+// malformed is the error of a success answer that is not the API's. Its text is
+// fixed: a parser's would quote the body.
+func malformed(q request, status int) *Error {
+	return &Error{
+		Op:         q.op,
+		StatusCode: status,
+		Message:    "the answer is not one of the control-plane API",
+		Foreign:    true,
+		Ambiguous:  q.method == http.MethodPost,
+	}
+}
+
+// sendOne is send for an answer of exactly one object.
+func sendOne[T any](ctx context.Context, c *Client, q request) (T, int, error) {
+	var none T
+	answer, status, err := send[T](ctx, c, q)
+	if err != nil {
+		return none, status, err
+	}
+	if len(answer.Data) != 1 {
+		return none, status, malformed(q, http.StatusOK)
+	}
+	return answer.Data[0], status, nil
+}
+
+// encode marshals without HTML escapes, which would make the text of a
+// RuntimeDefinition longer for nothing.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		// The cause may quote a part of the value.
+		return nil, errors.New("the body is not valid JSON")
+	}
+	return buf.Bytes(), nil
+}

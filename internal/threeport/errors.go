@@ -1,0 +1,204 @@
+package threeport
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Kind is what a caller has to do about an error.
+type Kind int
+
+// The kinds of failure.
+const (
+	// KindNone is the kind of a nil error.
+	KindNone Kind = iota
+	// KindRetryable may pass later: network errors, 408, 425, 429, 5xx, answers
+	// that are not the API's. In v0 a 500 may also be permanent (bad input, a
+	// missing parent), so a caller bounds how often it repeats one message.
+	KindRetryable
+	// KindUnauthorized is 401 and 403: the credentials, not the message.
+	KindUnauthorized
+	// KindNotFound is the API's own 404: the row does not exist or is deleted.
+	KindNotFound
+	// KindPermanent will fail again however often it is repeated.
+	KindPermanent
+)
+
+// String is the kind's name as it appears in logs and metrics.
+func (k Kind) String() string {
+	switch k {
+	case KindNone:
+		return "none"
+	case KindRetryable:
+		return "retryable"
+	case KindUnauthorized:
+		return "unauthorized"
+	case KindNotFound:
+		return "not found"
+	case KindPermanent:
+		return "permanent"
+	default:
+		return "Kind(" + strconv.Itoa(int(k)) + ")"
+	}
+}
+
+// Error is the failure of one request.
+type Error struct {
+	// Op is what was being done, such as "create workload event".
+	Op string
+
+	// StatusCode of the answer; 0 when there was none.
+	StatusCode int
+
+	// Message is the server's Status.error, or a problem's detail, shortened, or the reason why the
+	// request was not sent or its answer not understood. No other part of a body
+	// is ever in it.
+	Message string
+
+	// RetryAfter is how long the server asked to be left alone; 0 when it did not.
+	RetryAfter time.Duration
+
+	// Foreign is set for an answer without the API's envelope: a proxy's, or
+	// the router's for a path it does not serve. A foreign 404 or 405 says
+	// nothing about the row that was asked for.
+	Foreign bool
+
+	// Unsendable is set when the request was refused by the client itself.
+	Unsendable bool
+
+	// Problem is the code of what is wrong with one report of a set, such as [ProblemInvalid]. The set itself was
+	// answered.
+	Problem string
+
+	// Ambiguous is set when the request was not idempotent and may have been
+	// applied despite the error.
+	Ambiguous bool
+
+	// Err is the cause when there was no whole answer; it keeps
+	// errors.Is(err, context.Canceled) working.
+	Err error
+}
+
+// Error names the operation, the status and the server's reason.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	if e.StatusCode != 0 {
+		fmt.Fprintf(&b, ": HTTP %d", e.StatusCode)
+	}
+	if e.Message != "" {
+		b.WriteString(": " + e.Message)
+	}
+	if e.Err != nil {
+		b.WriteString(": " + e.Err.Error())
+	}
+	return b.String()
+}
+
+// Unwrap is the cause of a network error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Kind says what to do about the error.
+func (e *Error) Kind() Kind {
+	switch code := e.StatusCode; {
+	case e.Problem == ProblemNotFound:
+		return KindNotFound
+	case e.Unsendable, e.Problem != "":
+		return KindPermanent
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return KindUnauthorized
+	case code == http.StatusNotFound && !e.Foreign:
+		return KindNotFound
+	case e.Foreign && (code == http.StatusNotFound || code == http.StatusMethodNotAllowed):
+		return KindRetryable // misrouted: heals when the route does
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
+		return KindRetryable
+	case code >= 400 && code < 500:
+		return KindPermanent
+	default:
+		return KindRetryable
+	}
+}
+
+// KindOf is the kind of the [*Error] in err's chain. An error that is not from
+// this package is retryable: nothing is known against the message.
+func KindOf(err error) Kind {
+	if err == nil {
+		return KindNone
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind()
+	}
+	return KindRetryable
+}
+
+// Ambiguous reports whether a failed create may have been applied all the same:
+// the connection broke or timed out after the request was on its way, the
+// server answered 5xx, or its success answer could not be read. A request that
+// provably never left (connection refused) is not ambiguous, and neither is one
+// that can simply be repeated.
+func Ambiguous(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Ambiguous
+}
+
+// StatusOf is the HTTP status of the answer in err's chain; 0 if there was none.
+func StatusOf(err error) int {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.StatusCode
+	}
+	return 0
+}
+
+// RetryAfter is the pause the server asked for, or 0.
+func RetryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// maxRetryAfter bounds what a server can ask for; it also keeps the
+// multiplication below from overflowing.
+const maxRetryAfter = 24 * time.Hour
+
+// parseRetryAfter reads both forms of RFC 9110 section 10.2.3: seconds, or an
+// HTTP date. What it cannot read is 0.
+func parseRetryAfter(header string, now time.Time) time.Duration {
+	header = strings.TrimSpace(header)
+	if header == "" {
+		return 0
+	}
+	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil {
+		seconds = min(max(seconds, 0), int64(maxRetryAfter/time.Second))
+		return time.Duration(seconds) * time.Second
+	}
+	at, err := http.ParseTime(header)
+	if err != nil {
+		return 0
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter)
+}
+
+// maxMessage is how much of the server's error text is kept, in bytes: enough
+// for a list of field names, too little to carry a body.
+const maxMessage = 256
+
+// shorten makes a server's text fit for a log line: one line, bounded.
+func shorten(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage], "") + "…"
+}

@@ -1,0 +1,253 @@
+package threeport
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// ID is a row's ID, or a version: 64 bits, beyond what a JSON number holds in a browser, so that it is a string in the
+// report sets and in everything that a page reads. (v0 has numbers.)
+type ID int64
+
+// MarshalText writes the ID in decimal.
+func (id ID) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(id), 10), nil }
+
+// maxDigits is how many a decimal of 64 bits has at most.
+const maxDigits = 19
+
+// UnmarshalText reads a decimal of 64 bits, without a plus sign and without more zeros before it than it can have digits.
+func (id *ID) UnmarshalText(text []byte) error {
+	digits := bytes.TrimPrefix(text, []byte("-"))
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || digits[0] == '+' || len(digits) > maxDigits {
+		return fmt.Errorf("%q is not a decimal integer of 64 bits", shorten(string(text)))
+	}
+	*id = ID(n)
+	return nil
+}
+
+// The types of an [Instance].
+const (
+	TypeWorkloadInstance     = "WorkloadInstance"
+	TypeHelmWorkloadInstance = "HelmWorkloadInstance"
+)
+
+// Instance names a workload's row.
+type Instance struct {
+	Type string `json:"type" enum:"WorkloadInstance,HelmWorkloadInstance"`
+	// ID is the row's, as v0 has it.
+	ID ID `json:"id"`
+}
+
+// ReportSet is what an agent has to tell at one moment. It may be empty: it is a heartbeat too.
+//
+// Each report has a key and a version, and is taken only if it is newer than what is there. So a set can be sent again
+// in whole or in part, by whomever, as often as need be: nothing is doubled, and nothing turned back.
+type ReportSet struct {
+	Agent Agent `json:"agent"`
+	// Reports are answered one by one, in this order. Of several with one key the newest counts, wherever it stands: the
+	// others are answered as if it had been there before.
+	Reports []Report `json:"reports" maxItems:"1000"`
+}
+
+// Agent is who tells, and how far behind it is.
+type Agent struct {
+	// ClusterUID is the UID of the cluster's namespace kube-system.
+	ClusterUID string `json:"clusterUID" minLength:"1" maxLength:"128"`
+	// ClusterName is for people.
+	ClusterName string `json:"clusterName,omitempty" maxLength:"253"`
+	// Version is the agent's.
+	Version string `json:"version,omitempty" maxLength:"128"`
+	// Time is the agent's clock.
+	Time time.Time `json:"time"`
+	// DelaySeconds is the age of the oldest report that is not delivered; 0 if all are.
+	DelaySeconds float64 `json:"delaySeconds" minimum:"0"`
+	// Pending counts the reports that are not delivered.
+	Pending int64 `json:"pending" minimum:"0"`
+	// DeadLetters counts those that were refused for good.
+	DeadLetters int64 `json:"deadLetters" minimum:"0"`
+	// Dropped counts the Events that were dropped since the agent started because no more may be kept.
+	Dropped int64 `json:"dropped" minimum:"0"`
+}
+
+// Report tells of one thing: exactly one of its last four fields is set.
+type Report struct {
+	// Instance is the workload that it is about. It has to exist, and not to be another cluster's.
+	Instance Instance `json:"instance"`
+	// Version orders the reports of one key.
+	Version ID `json:"version"`
+
+	Operation *OperationReport `json:"operation,omitempty"`
+	Event     *EventReport     `json:"event,omitempty"`
+	Status    *StatusReport    `json:"status,omitempty"`
+	Tree      *TreeReport      `json:"tree,omitempty"`
+}
+
+// ObjectRef names an object of a cluster.
+type ObjectRef struct {
+	// Group is that of its API; empty for the core group.
+	Group   string `json:"group,omitempty" maxLength:"253"`
+	Version string `json:"version,omitempty" maxLength:"63"`
+	Kind    string `json:"kind" maxLength:"253"`
+	// Namespace is empty for an object of the whole cluster.
+	Namespace string `json:"namespace,omitempty" maxLength:"253"`
+	Name      string `json:"name" maxLength:"253"`
+	// UID is empty if the object does not exist.
+	UID string `json:"uid,omitempty" maxLength:"128"`
+}
+
+// OperationReport is the newest state of a listed object. Its key is the cluster and the object's UID, its version the
+// object's resource version.
+//
+// Deletion is the end of a UID, whatever its version: after it nothing of that UID is taken. Between two UIDs of one
+// resource, which was deleted and created again, the version decides.
+type OperationReport struct {
+	// ResourceInstanceID is the resource's row; 0 for a resource of a Helm workload, which has none.
+	ResourceInstanceID ID        `json:"resourceInstanceID,omitempty"`
+	Object             ObjectRef `json:"object"`
+	// Operation is ADDED, MODIFIED or DELETED.
+	Operation string `json:"operation" enum:"ADDED,MODIFIED,DELETED"`
+	// Definition is the object as JSON, of at most 4 MiB; none if it is deleted.
+	Definition json.RawMessage `json:"definition,omitempty"`
+}
+
+// EventReport is an Event of the cluster, or one that the agent made, in its newest version: a repeat updates it. Its
+// key is the Event's UID, its version the Event's resource version.
+type EventReport struct {
+	UID string `json:"uid" minLength:"1" maxLength:"256"`
+	// ResourceInstanceID is the row of the listed resource that it is about, itself or through what derives from it; 0 for
+	// none.
+	ResourceInstanceID ID `json:"resourceInstanceID,omitempty"`
+	// Involved is the object that it is about.
+	Involved ObjectRef `json:"involved"`
+	// Derived is true if the involved object is not the listed one itself: for v0, which has no field for it, its name is
+	// put before the message.
+	Derived bool `json:"derived,omitempty"`
+	// Type is Normal or Warning.
+	Type string `json:"type" maxLength:"64"`
+	// Reason is a word.
+	Reason  string `json:"reason" maxLength:"256"`
+	Message string `json:"message" maxLength:"65536"`
+	// Time is when it happened last.
+	Time time.Time `json:"time"`
+	// FirstTime is when it happened first.
+	FirstTime *time.Time `json:"firstTime,omitempty"`
+	// Count is how often it happened.
+	Count int64 `json:"count,omitempty" minimum:"0"`
+	// Gap is set if it tells of Events that were lost.
+	Gap *Gap `json:"gap,omitempty"`
+}
+
+// Gap counts Events that were dropped because no more may be kept, and says when these had happened.
+type Gap struct {
+	// Normal counts those of type Normal.
+	Normal int64 `json:"normal" minimum:"0"`
+	// Warning counts those of type Warning.
+	Warning int64 `json:"warning" minimum:"0"`
+	// First is when the first of them had happened.
+	First time.Time `json:"first"`
+	// Last is when the last of them had happened.
+	Last time.Time `json:"last"`
+}
+
+// StatusReport is the verdict on a workload. Its key is the workload, its version a time of the agent's in microseconds
+// that only grows, at most 100 years from now.
+type StatusReport struct {
+	// Status is one word for all of the workload.
+	Status string `json:"status" enum:"Healthy,Reconciling,Unhealthy,Down,Error,Unknown"`
+	// Reason is a word for the cause.
+	Reason string `json:"reason,omitempty" maxLength:"256"`
+	// Cause is a sentence: what is wrong, along the chain of objects.
+	Cause string `json:"cause,omitempty" maxLength:"65536"`
+	// Since is when the status became what it is; none if that is not known.
+	Since *time.Time `json:"since,omitempty"`
+	// Pending counts the workload's reports that are not delivered.
+	Pending int64 `json:"pending,omitempty" minimum:"0"`
+	// Rejected counts those that were refused for good.
+	Rejected int64 `json:"rejected,omitempty" minimum:"0"`
+	// Dropped counts its Events that were lost.
+	Dropped int64 `json:"dropped,omitempty" minimum:"0"`
+}
+
+// TreeReport is all objects of a workload, listed and derived, at one moment. Its key is the workload, its version like
+// that of a status. What was in an earlier one and is not in this one is gone.
+type TreeReport struct {
+	// Objects are in no order.
+	Objects []TreeObject `json:"objects" maxItems:"20000"`
+}
+
+// TreeObject is one object, and what is to be said of it.
+type TreeObject struct {
+	Object ObjectRef `json:"object"`
+	// Owner is the UID of the object in the tree above this one; empty at the top.
+	Owner string `json:"owner,omitempty" maxLength:"128"`
+	// Listed is true for the workload's own resources, false for what controllers made of them.
+	Listed bool `json:"listed,omitempty"`
+	// ResourceInstanceID is the row of a listed one; 0 for none. One that is not a workload resource instance of the
+	// report's workload is left out: the object is kept without it.
+	ResourceInstanceID ID `json:"resourceInstanceID,omitempty"`
+	// State is Present, Absent, KindNotInstalled, Forbidden, Unavailable or Pending, for listed ones.
+	State string `json:"state,omitempty" maxLength:"64"`
+	// Health is the verdict on this object.
+	Health string `json:"health" enum:"Healthy,Reconciling,Unhealthy,Down,Error,Unknown"`
+	// Reason is a word for the cause.
+	Reason string `json:"reason,omitempty" maxLength:"256"`
+	// Cause is a sentence: what is wrong with it.
+	Cause string `json:"cause,omitempty" maxLength:"65536"`
+}
+
+// The outcomes of a report.
+const (
+	OutcomeCreated   = "created"
+	OutcomeUpdated   = "updated"
+	OutcomeUnchanged = "unchanged" // this version is there already
+	OutcomeStale     = "stale"     // a newer one is there: nothing was done
+	OutcomeRejected  = "rejected"  // see the problem
+)
+
+// ReportSetAnswer has one item for each report of the set, in its order.
+type ReportSetAnswer struct {
+	Items []ReportAnswer `json:"items"`
+}
+
+// ReportAnswer is what became of a report.
+type ReportAnswer struct {
+	// Outcome is created or updated if the report was written, unchanged if its version is there already, stale if a newer
+	// one is, and rejected if there is a problem.
+	Outcome string `json:"outcome" enum:"created,updated,unchanged,stale,rejected"`
+	// Version is the one that is there if the outcome is stale.
+	Version ID `json:"version,omitempty"`
+	// Problem is why it was rejected.
+	Problem *ReportProblem `json:"problem,omitempty"`
+}
+
+// The codes of a problem.
+const (
+	ProblemNotFound  = "not_found" // the workload or resource does not exist (any more)
+	ProblemForbidden = "forbidden" // it is another cluster's
+	ProblemInvalid   = "invalid"   // the report itself is wrong, and always will be
+)
+
+// ReportProblem is why a report was rejected.
+type ReportProblem struct {
+	// Code is not_found if the workload or resource does not exist (any more), forbidden if it is another cluster's, and
+	// invalid if the report itself is wrong, and always will be.
+	Code string `json:"code" enum:"not_found,forbidden,invalid"`
+	// Detail names the field and what is accepted. It quotes no value.
+	Detail string `json:"detail"`
+}
+
+// ReportSetVersions is the answer of GET /workload-report-sets/versions, by which an agent finds what it can send.
+type ReportSetVersions struct {
+	API      string   `json:"API"`
+	Versions []string `json:"Versions"`
+	// Encodings are those of request bodies: gzip, zstd.
+	Encodings []string `json:"Encodings,omitempty"`
+	// MaxReports bounds a set.
+	MaxReports int `json:"MaxReports,omitempty"`
+	// MaxBytes bounds its body before compression.
+	MaxBytes int64 `json:"MaxBytes,omitempty"`
+}

@@ -1,0 +1,85 @@
+package threeport
+
+import (
+	"strings"
+	"time"
+)
+
+// The most that the fields of a report may have, in characters: what reportset.go declares as maxLength. A longer text is
+// cut, because a part of it is worth more than a dead letter.
+const (
+	maxWord = 256
+	maxText = 65536
+	maxType = 64
+	// MaxTreeObjects bounds a [TreeReport].
+	MaxTreeObjects = 20000
+)
+
+// Clean returns the report as it can be sent: its texts no longer than a server takes, its times in UTC and to the
+// microsecond. An error says that it never can be sent. What the report points to is changed.
+func (r Report) Clean() (Report, error) {
+	var err error
+	switch {
+	case r.Event != nil:
+		err = r.Event.clean()
+	case r.Status != nil:
+		s := r.Status
+		s.Reason, s.Cause = cut(s.Reason, maxWord), cut(s.Cause, maxText)
+		s.Since, err = cleanTime("Since", s.Since)
+		round(s.Since)
+	case r.Tree != nil:
+		if len(r.Tree.Objects) > MaxTreeObjects {
+			r.Tree.Objects = r.Tree.Objects[:MaxTreeObjects]
+		}
+		for i := range r.Tree.Objects {
+			o := &r.Tree.Objects[i]
+			o.Reason, o.Cause = cut(o.Reason, maxWord), cut(o.Cause, maxText)
+		}
+	}
+	if err != nil {
+		return r, &Error{Op: "send report", Unsendable: true, Err: err}
+	}
+	return r, nil
+}
+
+func (e *EventReport) clean() error {
+	e.Type, e.Reason, e.Message = cut(e.Type, maxType), cut(e.Reason, maxWord), cut(e.Message, maxText)
+	at, err := cleanTime("Time", &e.Time)
+	if err != nil {
+		return err
+	}
+	e.Time = *at
+	round(&e.Time)
+	if first, err := cleanTime("FirstTime", e.FirstTime); err == nil {
+		e.FirstTime = first // one that makes no sense is not worth the Event
+		round(e.FirstTime)
+	} else {
+		e.FirstTime = nil
+	}
+	if e.Gap != nil {
+		for _, t := range []*time.Time{&e.Gap.First, &e.Gap.Last} {
+			if _, err := cleanTime("Gap", t); err != nil {
+				*t = e.Time
+			}
+			*t = t.UTC()
+			round(t)
+		}
+	}
+	return nil
+}
+
+// round cuts a time to the microsecond, which is what databases keep.
+func round(t *time.Time) {
+	if t != nil {
+		*t = t.Truncate(time.Microsecond)
+	}
+}
+
+// cut returns the beginning of a text, up to a number of bytes, and so of characters at most.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const sign = "…"
+	return strings.ToValidUTF8(text[:most-len(sign)], "") + sign
+}

@@ -1,0 +1,131 @@
+package threeport
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+)
+
+const (
+	reportSetsPath        = "/v0/workload-report-sets"
+	reportSetVersionsPath = "/workload-report-sets/versions"
+)
+
+// Takes reports whether report sets are taken in the version that this package speaks.
+func (v ReportSetVersions) Takes() bool { return slices.Contains(v.Versions, "v0") }
+
+// Encoding is the best of the offered encodings of a body that this package has; empty for none.
+func (v ReportSetVersions) Encoding() string {
+	for _, encoding := range []string{EncodingZstd, EncodingGzip} {
+		if slices.Contains(v.Encodings, encoding) {
+			return encoding
+		}
+	}
+	return ""
+}
+
+// ReportSetVersions asks whether the server takes report sets, and how. That it does not know them is no error: the answer
+// takes none then.
+func (c *Client) ReportSetVersions(ctx context.Context) (ReportSetVersions, error) {
+	q := request{op: "find report sets", method: http.MethodGet, path: reportSetVersionsPath}
+	offer, err := ask[ReportSetVersions](ctx, c, q)
+	if code := StatusOf(err); code == http.StatusNotFound || code == http.StatusMethodNotAllowed {
+		return ReportSetVersions{}, nil
+	}
+	return offer, err
+}
+
+// ask reads the answer of an endpoint that v0 does not have.
+func ask[T any](ctx context.Context, c *Client, q request) (T, error) {
+	var none, out T
+	got, err := c.exchange(ctx, q, nil)
+	defer clear(got.body)
+	switch code := got.status; {
+	case err != nil && code < 400:
+		return none, &Error{Op: q.op, StatusCode: code, Err: err}
+	case code < 200 || code >= 300:
+		return none, refusal(q, got)
+	}
+	if err := json.Unmarshal(got.body, &out); err != nil {
+		return none, malformed(q, got.status)
+	}
+	return out, nil
+}
+
+// SendReportSet sends a set, with its body in an encoding if that is not empty and the body is worth it. The answer has an
+// item for each report. Each report has to be one that [Report.Clean] returned.
+//
+// To repeat a set is harmless, so its errors are never ambiguous. [StatusOf] tells what to do about some of them: 404 and
+// 405, the server does not take sets any more; 413, it takes smaller ones; 415, it takes none in this encoding.
+func (c *Client) SendReportSet(ctx context.Context, set ReportSet, encoding string) (ReportSetAnswer, error) {
+	q := request{op: "send report set", method: http.MethodPost, path: reportSetsPath}
+	if set.Reports == nil {
+		set.Reports = []Report{}
+	}
+	body, err := encode(set)
+	if err != nil {
+		return ReportSetAnswer{}, &Error{Op: q.op, Unsendable: true, Err: err}
+	}
+	body, q.encoding = compress(cleanJSON(body), encoding)
+	got, err := c.exchange(ctx, q, body)
+	defer clear(got.body)
+	if err != nil && got.status < 400 {
+		return ReportSetAnswer{}, &Error{Op: q.op, StatusCode: got.status, Err: err}
+	}
+	if got.status < 200 || got.status >= 300 {
+		return ReportSetAnswer{}, refusal(q, got)
+	}
+	var answer ReportSetAnswer
+	if err := json.Unmarshal(got.body, &answer); err != nil || !answer.fits(set) {
+		e := malformed(q, got.status)
+		e.Ambiguous = false
+		return ReportSetAnswer{}, e
+	}
+	return answer, nil
+}
+
+// fits reports whether there is an answer to each report, of a sort that is known.
+func (a ReportSetAnswer) fits(set ReportSet) bool {
+	if len(a.Items) != len(set.Reports) {
+		return false
+	}
+	for _, item := range a.Items {
+		switch item.Outcome {
+		case OutcomeCreated, OutcomeUpdated, OutcomeUnchanged, OutcomeStale:
+		case OutcomeRejected:
+			if item.Problem == nil {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Err is the failure of a report; nil if the control plane has it, or a newer one.
+func (a ReportAnswer) Err() error {
+	if a.Problem == nil || a.Outcome != OutcomeRejected {
+		return nil
+	}
+	return &Error{Op: "send report", Message: shorten(a.Problem.Detail), Problem: a.Problem.Code}
+}
+
+// refusal is the error of an answer with an HTTP status that is no success.
+func refusal(q request, got answer) *Error {
+	var problem struct{ Title, Detail string }
+	bad := json.Unmarshal(got.body, &problem)
+	text := problem.Detail
+	if text == "" {
+		text = problem.Title
+	}
+	return &Error{
+		Op:         q.op,
+		StatusCode: got.status,
+		Message:    shorten(text),
+		RetryAfter: parseRetryAfter(got.header.Get("Retry-After"), time.Now()),
+		Foreign:    bad != nil || text == "",
+	}
+}
