@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // restart starts the agent again after it was killed, with its state.

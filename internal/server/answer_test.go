@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/threeport/threeport-agent/internal/testing/postgres"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/testing/databases"
+	"github.com/threeport/threeport-agent/internal/testing/postgres"
 )
 
 // What a database says of itself is no client's business, and what passes is not answered as what never will be taken.

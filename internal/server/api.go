@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
-	"github.com/threeport/threeport-agent/internal/server/ui"
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/server/ui"
 )
 
 // readyTimeout is how long the database may take to answer before the server counts as not ready.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // guard refuses what whoever asks may not do with rows of v0, or set of them: agents may touch those of their own

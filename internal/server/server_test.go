@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // plain is an API without authentication whose rows are in memory.

@@ -15,9 +15,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // makeEvents returns Events as a kubelet writes them about the pods of a Deployment.

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/threeport/threeport-agent/internal/testing/pki"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
+	"github.com/threeport/threeport-agent/internal/testing/pki"
 )
 
 // access is how the control-plane API is reached: by the agent, by the demo, and by its user.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 )
 
 // expectNoDeletions fails the test if something was told to be deleted.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/threeport/threeport-agent/internal/health"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/health"
 )
 
 // TestATrimmedPodIsJudgedLikeTheWholeOne judges all pods of package health's tests as they are, and as the cache keeps

@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // rhythm is when the control plane is asked how it takes reports, and how often it hears of an agent that has nothing to

@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
-	"github.com/threeport/threeport-agent/internal/server"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/server"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // What the agent sends in sets is what the reference server takes.

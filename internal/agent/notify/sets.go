@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // The bounds of a set. How many reports are in one is found out: half as many after each failure, twice as many after
@@ -24,7 +24,7 @@ const (
 type sets struct {
 	client  *threeport.Client
 	metrics *LinkMetrics
-	single  Single                    // writes a row whatever it has
+	single  Single                 // writes a row whatever it has
 	agent   func() threeport.Agent // who tells, at this moment
 	clock   clock
 

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/server"
 	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
 // newPruningWorld is a world with all of the API, which keeps what it is told to, and prunes when the test says so.

@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // reportsAtOnce is how many reports a set may have.

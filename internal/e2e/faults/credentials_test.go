@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/testing/pki"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/testing/pki"
 )
 
 // Authorities, the control plane's certificate and the agent's are replaced while both run, one after the other.

@@ -14,8 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 	"github.com/threeport/threeport-agent/internal/agent/journal"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // stateFile is where the agent keeps what it must not forget.

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/threeport/threeport-agent/internal/testing/postgres"
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/testing/postgres"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // The agent, two replicas of the control plane and their PostgreSQL are killed at any moment, under load.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/testing/pki"
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/testing/pki"
 )
 
 // tlsCookie is what a session's cookie is called over TLS.

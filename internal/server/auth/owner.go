@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // Owner knows whose an instance is.

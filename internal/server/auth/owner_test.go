@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // owners are the clusters of instances by their IDs.

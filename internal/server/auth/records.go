@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // AuditRecord tells of a request that was answered.
 type AuditRecord struct {
 	ID threeport.ID `json:"id"`
-	At time.Time       `json:"at"`
+	At time.Time    `json:"at"`
 	// Principal is who asked: the kind of credential, a colon, and its name; or anonymous and an address.
 	Principal string `json:"principal"`
 	Role      Role   `json:"role,omitempty"`

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // The tests' own store could be wrong about what a real one does.

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // Token is a token as it is shown: all but its secret.

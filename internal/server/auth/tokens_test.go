@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 var wholeToken = regexp.MustCompile(`^tp_[avd][0-9A-Za-z]{43}$`)

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/testing/postgres"
 	"github.com/threeport/threeport-agent/internal/threeport"
-	"github.com/threeport/threeport-agent/internal/testing/databases"
-	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
 // The database of a process that applies sets until it is killed, and the number of its first set.

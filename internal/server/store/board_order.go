@@ -61,11 +61,11 @@ func (o order) by() string {
 
 // boardPlace is the place of a row in the list: what a cursor holds. Which fields it has depends on the sort.
 type boardPlace struct {
-	Sort string          `json:"sort"`
-	Rank int             `json:"rank,omitempty"`
-	Time int64           `json:"time,omitempty"` // since when, in microseconds
-	Name string          `json:"name,omitempty"`
-	Type string          `json:"type"`
+	Sort string       `json:"sort"`
+	Rank int          `json:"rank,omitempty"`
+	Time int64        `json:"time,omitempty"` // since when, in microseconds
+	Name string       `json:"name,omitempty"`
+	Type string       `json:"type"`
 	ID   threeport.ID `json:"id"`
 	// Cluster is empty for those of no cluster, which come last.
 	ClusterName string `json:"clusterName,omitempty"`

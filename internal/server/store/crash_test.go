@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/testing/postgres"
 	"github.com/threeport/threeport-agent/internal/threeport"
-	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
 func TestPostgresFails(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/testing/databases"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // never is a poll that no test waits for; patience is for what only fails to come if something hangs.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/testing/databases"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 var (

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/testing/databases"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // keepTen is a retention of 10 Events.

@@ -50,8 +50,8 @@ func (q TimelineQuery) Validate() error {
 
 // timelinePlace is the place of an Event in the list: what a cursor holds.
 type timelinePlace struct {
-	List string          `json:"list"` // timelineList
-	Time int64           `json:"time"` // microseconds
+	List string       `json:"list"` // timelineList
+	Time int64        `json:"time"` // microseconds
 	ID   threeport.ID `json:"id"`
 }
 
