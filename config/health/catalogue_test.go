@@ -114,7 +114,7 @@ func TestNothingIsHealthyWithoutAStatus(t *testing.T) {
 			if status != nil {
 				object["status"] = status
 			}
-			a := health.Object(kind, &unstructured.Unstructured{Object: object}, health.Scene{Now: caseTime, Rules: Rules()})
+			a := health.Object(kind, &unstructured.Unstructured{Object: object}, health.Context{Now: caseTime, Rules: Rules()})
 			if (a.Status == health.Healthy) != exists[rule] || a.Reason == rules.RuleFailed {
 				t.Errorf("%s with %s is %s %s: %s", kind, reason, a.Status, a.Reason, a.Message)
 			}
@@ -185,7 +185,7 @@ func (c judgement) objects(t *testing.T) []*unstructured.Unstructured {
 
 func (c judgement) check(t *testing.T, kind schema.GroupKind, object *unstructured.Unstructured) {
 	t.Helper()
-	got := health.Object(kind, object, health.Scene{Now: c.now(), Rules: Rules()})
+	got := health.Object(kind, object, health.Context{Now: c.now(), Rules: Rules()})
 	if got.Status != c.Want.Status || got.Reason != c.Want.Reason || !strings.Contains(got.Message, c.Want.Message) {
 		t.Errorf("got %s %s: %q, want %s %s: %q", got.Status, got.Reason, got.Message, c.Want.Status, c.Want.Reason, c.Want.Message)
 	}

@@ -80,7 +80,7 @@ func listed(list, unused map[string]string, name string) bool {
 func TestTheConventionsAgree(t *testing.T) {
 	unused := maps.Clone(knowsBetter)
 	healthyCases(t, func(c judgement, kind schema.GroupKind, object *unstructured.Unstructured) {
-		alone := health.Object(kind, object, health.Scene{Now: c.now()})
+		alone := health.Object(kind, object, health.Context{Now: c.now()})
 		if alone.Status == health.Healthy || alone.Status == health.Unknown || listed(knowsBetter, unused, c.Name+": "+kind.String()) {
 			return
 		}
@@ -109,11 +109,11 @@ func TestEveryConditionCounts(t *testing.T) {
 				}
 				changed++
 				other := withCondition(t, object, i, status)
-				got := health.Object(kind, other, health.Scene{Now: c.now(), Rules: Rules()})
+				got := health.Object(kind, other, health.Context{Now: c.now(), Rules: Rules()})
 				if got.Status != health.Healthy {
 					continue
 				}
-				alone := health.Object(kind, other, health.Scene{Now: c.now()})
+				alone := health.Object(kind, other, health.Context{Now: c.now()})
 				whole := slices.Contains(summaries, name) && was["status"] == "True"
 				seen := alone.Status != health.Healthy && alone.Status != health.Unknown
 				if (whole || seen) && !listed(mayChange, unused, name+": "+kind.Group) && knowsBetter[c.Name+": "+kind.String()] == "" {
@@ -155,7 +155,7 @@ func TestWhatLeavesIsNotHealthy(t *testing.T) {
 				map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": leaving, "status": "True"},
 			}},
 		}}
-		a := health.Object(object.GroupVersionKind().GroupKind(), object, health.Scene{Now: caseTime, Rules: Rules()})
+		a := health.Object(object.GroupVersionKind().GroupKind(), object, health.Context{Now: caseTime, Rules: Rules()})
 		if a.Status != health.Reconciling {
 			t.Errorf("a NodeClaim that is %s is %s %s: %s", leaving, a.Status, a.Reason, a.Message)
 		}

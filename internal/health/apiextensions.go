@@ -17,7 +17,7 @@ var apiextensionsRules = map[schema.GroupKind]rule{
 //
 // Source: conditions Established, NamesAccepted, NonStructuralSchema, KubernetesAPIApprovalPolicyConformant and
 // Terminating of a CustomResourceDefinition.
-func definition(s *fields, scene Scene) Assessment {
+func definition(s *fields, scene Context) Assessment {
 	named := s.condition("NamesAccepted")
 	if named.status == "False" {
 		a := verdict(Down, word(named.reason, "NamesNotAccepted"), quote(s.subject()+" has names that are taken", named.message))
@@ -50,7 +50,7 @@ func definition(s *fields, scene Scene) Assessment {
 // apiService judges an APIService by whether what serves it answers.
 //
 // Source: condition Available of an APIService.
-func apiService(s *fields, scene Scene) Assessment {
+func apiService(s *fields, scene Context) Assessment {
 	c := s.condition("Available")
 	switch c.status {
 	case "True":
@@ -64,7 +64,7 @@ func apiService(s *fields, scene Scene) Assessment {
 // migration judges a StorageVersionMigration, which runs to its end.
 //
 // Source: conditions Running, Succeeded and Failed of a StorageVersionMigration.
-func migration(s *fields, _ Scene) Assessment {
+func migration(s *fields, _ Context) Assessment {
 	if c := s.condition("Failed"); c.status == "True" {
 		a := verdict(Down, word(c.reason, "Failed"), quote(s.subject()+" failed", c.message))
 		a.Since = c.since

@@ -17,7 +17,7 @@ var autoscalingRules = map[schema.GroupKind]rule{
 //
 // Source: conditions AbleToScale and ScalingActive of autoscaling/v2, which autoscaling/v1 has in the annotation
 // autoscaling.alpha.kubernetes.io/conditions; https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
-func autoscaler(s *fields, scene Scene) Assessment {
+func autoscaler(s *fields, scene Context) Assessment {
 	if observed, ok := s.generation("status", "observedGeneration"); ok && observed < s.numberOr(0, "metadata", "generation") {
 		return notObserved(s)
 	}

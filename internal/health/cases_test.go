@@ -67,13 +67,13 @@ func (c judgement) check(t *testing.T) {
 	for _, o := range c.Derived {
 		objects = append(objects, &unstructured.Unstructured{Object: o})
 	}
-	got := Forest(objects, func(o *unstructured.Unstructured) Scene {
-		scene := Scene{Now: now}
+	got := Forest(objects, func(o *unstructured.Unstructured) Context {
+		scene := Context{Now: now}
 		if c.Warning != nil && o == objects[0] {
 			scene.Warning = *c.Warning
 		}
 		return scene
-	})[0].Joint
+	})[0].Aggregate
 	if got.Status != c.Want.Status || got.Reason != c.Want.Reason || !strings.Contains(got.Message, c.Want.Message) {
 		t.Errorf("got %s %s: %q, want %s %s: %q", got.Status, got.Reason, got.Message, c.Want.Status, c.Want.Reason, c.Want.Message)
 	}

@@ -13,7 +13,7 @@ var clusterRules = map[schema.GroupKind]rule{
 // namespace judges a Namespace that is not being deleted.
 //
 // Source: status.phase of a Namespace.
-func namespace(s *fields, scene Scene) Assessment {
+func namespace(s *fields, scene Context) Assessment {
 	switch phase := s.text("status", "phase"); phase {
 	case "", "Active":
 		return healthy
@@ -29,7 +29,7 @@ func namespace(s *fields, scene Scene) Assessment {
 // Source: conditions of a Namespace, which the namespace controller writes while it empties it:
 // NamespaceDeletionDiscoveryFailure, NamespaceDeletionGroupVersionParsingFailure, NamespaceDeletionContentFailure,
 // NamespaceFinalizersRemaining and NamespaceContentRemaining.
-func emptying(s *fields, scene Scene) Assessment {
+func emptying(s *fields, scene Context) Assessment {
 	message := s.subject() + " is being deleted"
 	reason := "DeletionStuck"
 	for _, name := range []string{
@@ -53,7 +53,7 @@ func emptying(s *fields, scene Scene) Assessment {
 // node-problem-detector adds.
 //
 // Source: https://kubernetes.io/docs/reference/node/node-status/#condition; spec.unschedulable.
-func node(s *fields, scene Scene) Assessment {
+func node(s *fields, scene Context) Assessment {
 	switch c := s.condition("Ready"); c.status {
 	case "True":
 	case "Unknown":
@@ -96,7 +96,7 @@ func node(s *fields, scene Scene) Assessment {
 //
 // Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-out-of-service and
 // #node-cloudprovider-kubernetes-io-uninitialized.
-func nodeTainted(s *fields, scene Scene) (Assessment, bool) {
+func nodeTainted(s *fields, scene Context) (Assessment, bool) {
 	out, found := healthy, false
 	for _, item := range s.list("spec", "taints") {
 		taint, ok := item.(map[string]any)

@@ -21,7 +21,7 @@ var keepers = map[schema.GroupKind]bool{
 // Combine judges a resource by itself and by what descends from it: a Deployment that is on its way, and whose pods
 // crash, is not on its way. What has completed is not changed by the tries that failed before. A resource without a kind
 // is what belongs to a workload by its label alone. It takes as long as there are different causes, however many members.
-func (f *Family) Combine(kind schema.GroupKind, own Assessment) Assessment {
+func (f *Dependents) Combine(kind schema.GroupKind, own Assessment) Assessment {
 	if len(f.members) == 0 || own.Status == Healthy && own.Reason == Completed {
 		return own
 	}
@@ -49,11 +49,11 @@ func (f *Family) Combine(kind schema.GroupKind, own Assessment) Assessment {
 
 // inTime takes it back that a workload takes too long by what it tells alone: it may have been ready before, and begin
 // again. How long its pods take is known of them.
-func (f *Family) inTime(kind schema.GroupKind, own Assessment) Assessment {
-	if !keepers[kind] || own.Part != Late || f.present() == 0 {
+func (f *Dependents) inTime(kind schema.GroupKind, own Assessment) Assessment {
+	if !keepers[kind] || own.Phase != Late || f.present() == 0 {
 		return own
 	}
-	own.Status, own.Part, own.Since = Reconciling, Idle, time.Time{}
+	own.Status, own.Phase, own.Since = Reconciling, Idle, time.Time{}
 	own.Message = strings.TrimSuffix(own.Message, ", for more than "+spell(startup))
 	return own
 }
@@ -68,7 +68,7 @@ type explanation struct {
 
 // explain returns the worst cause; of equals the most frequent, of equals the one whose text sorts first. What does not
 // count for the resource's status explains it still, if nothing else does.
-func (f *Family) explain(kind schema.GroupKind, own Assessment) explanation {
+func (f *Dependents) explain(kind schema.GroupKind, own Assessment) explanation {
 	best := explanation{weight: Healthy}
 	others := map[Verdict]bool{}
 	for c, g := range f.groups {
@@ -94,7 +94,7 @@ func (f *Family) explain(kind schema.GroupKind, own Assessment) explanation {
 }
 
 // worst returns the cause that is worst by itself; nil if all members are Healthy.
-func (f *Family) worst() (cause, *group) {
+func (f *Dependents) worst() (cause, *group) {
 	var best explanation
 	for c, g := range f.groups {
 		if e := (explanation{cause: c, group: g}); best.group == nil || compare(e, best) < 0 {
@@ -119,12 +119,12 @@ func compare(a, b explanation) int {
 }
 
 // onlyLeaves reports whether all that belongs to a workload by its label alone is on its way out.
-func (f *Family) onlyLeaves(kind schema.GroupKind) bool {
+func (f *Dependents) onlyLeaves(kind schema.GroupKind) bool {
 	return kind == schema.GroupKind{} && f.parts[Leaving] == f.kinds[podKind.Kind].Total
 }
 
 // weigh returns how bad a cause is for a resource; Healthy if it does not count.
-func (f *Family) weigh(kind schema.GroupKind, own Assessment, c cause) Status {
+func (f *Dependents) weigh(kind schema.GroupKind, own Assessment, c cause) Status {
 	switch {
 	case own.Reason == "Terminating" && c.Reason != terminatingTooLong:
 		return Healthy // they go with it
@@ -170,7 +170,7 @@ func weighRun(c cause) Status {
 func isTry(c cause) bool { return c.part == Trying || c.Status == Unhealthy }
 
 // isMadeUpFor reports whether it is over that a pod failed: another was made in its place, or it was but a try.
-func (f *Family) isMadeUpFor(kind schema.GroupKind, c cause) bool {
+func (f *Dependents) isMadeUpFor(kind schema.GroupKind, c cause) bool {
 	switch {
 	case keepers[kind]:
 		return f.present() > 0
@@ -181,7 +181,7 @@ func (f *Family) isMadeUpFor(kind schema.GroupKind, c cause) bool {
 }
 
 // joint returns the status of a resource, with the weight of the worst cause.
-func (f *Family) joint(kind schema.GroupKind, own Assessment, weight Status) Status {
+func (f *Dependents) joint(kind schema.GroupKind, own Assessment, weight Status) Status {
 	if !worse(weight, Reconciling) {
 		if worse(own.Status, weight) {
 			return own.Status
@@ -210,7 +210,7 @@ const (
 
 // chain tells of a resource and the cause of its state: "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-78 ←
 // 5 pods ImagePullBackOff: image example/app:9 cannot be pulled, since 2026-01-01T10:02Z".
-func (f *Family) chain(own Assessment, e explanation) string {
+func (f *Dependents) chain(own Assessment, e explanation) string {
 	head := own.Message
 	if head == "" {
 		head = own.Subject
@@ -226,7 +226,7 @@ func (f *Family) chain(own Assessment, e explanation) string {
 }
 
 // describe tells of a group: "5 pods ImagePullBackOff: image example/app:9 cannot be pulled, since 2026-01-01T10:02Z".
-func (f *Family) describe(c cause, g *group) string {
+func (f *Dependents) describe(c cause, g *group) string {
 	text := fmt.Sprintf("%d %ss", len(g.members), strings.ToLower(c.kind))
 	if len(g.members) == 1 {
 		for uid := range g.members {

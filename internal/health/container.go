@@ -94,7 +94,7 @@ func (c containerState) starting(ready corev1.PodCondition) bool {
 }
 
 // containersFail judges a pod by the container that fares worst, the first of equals; false if none fails.
-func containersFail(pod *corev1.Pod, scene Scene) (Assessment, bool) {
+func containersFail(pod *corev1.Pod, scene Context) (Assessment, bool) {
 	var worst Assessment
 	found := false
 	for _, c := range containersOf(pod) {
@@ -108,7 +108,7 @@ func containersFail(pod *corev1.Pod, scene Scene) (Assessment, bool) {
 // judge judges a container; false if it does not fail.
 //
 // Source: status.containerStatuses[].{state,lastState,restartCount}.
-func (c containerState) judge(pod *corev1.Pod, scene Scene) (Assessment, bool) {
+func (c containerState) judge(pod *corev1.Pod, scene Context) (Assessment, bool) {
 	switch {
 	case c.State.Waiting != nil:
 		return c.judgeWaiting(pod, scene)
@@ -124,7 +124,7 @@ func (c containerState) judge(pod *corev1.Pod, scene Scene) (Assessment, bool) {
 
 // judgeWaiting judges a container that does not run. A reason other than the two of an ordinary start is an error of the
 // kubelet's or the runtime's.
-func (c containerState) judgeWaiting(pod *corev1.Pod, scene Scene) (Assessment, bool) {
+func (c containerState) judgeWaiting(pod *corev1.Pod, scene Context) (Assessment, bool) {
 	waiting := c.State.Waiting
 	var v Verdict
 	part := Idle
@@ -153,14 +153,14 @@ func (c containerState) judgeWaiting(pod *corev1.Pod, scene Scene) (Assessment, 
 	default:
 		v = Verdict{Down, word(waiting.Reason, "ContainerWaiting"), c.name() + " does not start" + colon(wordsOf(pod, waiting.Message))}
 	}
-	return Assessment{Verdict: v, Part: part, Since: notReadySince(pod)}, true
+	return Assessment{Verdict: v, Phase: part, Since: notReadySince(pod)}, true
 }
 
 // image returns the image that a container is to run, in a length that a message can bear.
 func (c containerState) image() string { return bounded(c.Image, maxName) }
 
 // ended judges a container that has ended, and was not to: it is started again, unless it never is.
-func (c containerState) ended(pod *corev1.Pod, scene Scene) Assessment {
+func (c containerState) ended(pod *corev1.Pod, scene Context) Assessment {
 	t := c.State.Terminated
 	if c.RestartCount > 0 && c.policy != corev1.RestartPolicyNever {
 		return c.crashing(pod, t, scene)
@@ -169,13 +169,13 @@ func (c containerState) ended(pod *corev1.Pod, scene Scene) Assessment {
 	if c.policy == corev1.RestartPolicyNever && runsAny(pod) {
 		a.Status = Unhealthy // the others go on
 	}
-	a.Part, a.Since = Trying, notReadySince(pod)
+	a.Phase, a.Since = Trying, notReadySince(pod)
 	return a
 }
 
 // crashing judges a container that has ended more than once, and waits for its next try. A kubelet tells of a back-off
 // only in part of the time: between two tries all is said in the same words, so that the verdict does not flap.
-func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTerminated, scene Scene) Assessment {
+func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTerminated, scene Context) Assessment {
 	var message string
 	switch {
 	case last == nil:
@@ -189,13 +189,13 @@ func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTer
 		message = c.name() + " crashes: " + ending(last)
 	}
 	a := verdict(Down, "CrashLoopBackOff", message)
-	a.Part, a.Since = Trying, notReadySince(pod)
+	a.Phase, a.Since = Trying, notReadySince(pod)
 	return a
 }
 
 // judgeRunning judges a container that runs: it fails if it ended badly a short while ago, and not for the first time,
 // or for want of memory. An init container runs until it has done its work: it is judged as one that crashes.
-func (c containerState) judgeRunning(pod *corev1.Pod, scene Scene) (Assessment, bool) {
+func (c containerState) judgeRunning(pod *corev1.Pod, scene Context) (Assessment, bool) {
 	last := c.LastTerminationState.Terminated
 	if !c.badly(last) || c.RestartCount < 2 && last.Reason != oomKilled {
 		return Assessment{}, false
@@ -216,7 +216,7 @@ func (c containerState) judgeRunning(pod *corev1.Pod, scene Scene) (Assessment, 
 			colon(probeWords(pod, scene, "Liveness", "Startup"))
 	}
 	if podCondition(pod, corev1.PodReady).Status == corev1.ConditionTrue {
-		a.Part = Serving
+		a.Phase = Serving
 	}
 	a.Since, a.Recheck = since, since.Add(steady)
 	return a, true

@@ -12,7 +12,7 @@ import (
 //
 // Source: API conventions, "Typical status properties"; and what operators commonly write where there is no convention:
 // phases, states, flags, errors and counts.
-func byConventions(s *fields, scene Scene) Assessment {
+func byConventions(s *fields, scene Context) Assessment {
 	if why := resting(s); why != "" {
 		return rested(s, scene, why)
 	}
@@ -128,7 +128,7 @@ func restingMark(key, value string) string {
 }
 
 // rested judges what rests. What was wrong when it was laid to rest is told, and is not what it is judged by.
-func rested(s *fields, scene Scene, why string) Assessment {
+func rested(s *fields, scene Context, why string) Assessment {
 	message := s.subject() + " is " + strings.ToLower(why)
 	if before := newSurvey(s, scene).judge(); worse(before.Status, Reconciling) {
 		message = quote(message, before.Message)
@@ -139,7 +139,7 @@ func rested(s *fields, scene Scene, why string) Assessment {
 // survey is what is found in a status.
 type survey struct {
 	s     *fields
-	scene Scene
+	scene Context
 	kind  []string // the words of the kind's name
 
 	worst, worstInside Assessment // what speaks against Healthy: of the whole, and of its parts
@@ -165,7 +165,7 @@ const (
 	mostKeys   = 10_000 // of which the words are remembered
 )
 
-func newSurvey(s *fields, scene Scene) *survey {
+func newSurvey(s *fields, scene Context) *survey {
 	v := &survey{s: s, scene: scene, kind: split(s.kind.Kind), worst: healthy, worstInside: healthy, soft: healthy, left: mostValues, keys: map[string][]string{}}
 	switch status := s.value("status").(type) {
 	case map[string]any:

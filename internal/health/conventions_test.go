@@ -33,7 +33,7 @@ func TestConventionsOnKindsThatTheCatalogueKnows(t *testing.T) {
 				now = caseTime
 			}
 			u := &unstructured.Unstructured{Object: c.Object}
-			got := Object(kindOf(u), u, Scene{Now: now})
+			got := Object(kindOf(u), u, Context{Now: now})
 			switch {
 			case c.Want.Status == Healthy:
 				good++

@@ -17,7 +17,7 @@ const startSlack = 2 * time.Minute
 //
 // Source: status.{active,lastScheduleTime,lastSuccessfulTime}: the controller writes the end of a run in the same
 // update that takes it from the active ones.
-func cronJob(s *fields, scene Scene) Assessment {
+func cronJob(s *fields, scene Context) Assessment {
 	last, succeeded := s.time("status", "lastScheduleTime"), s.time("status", "lastSuccessfulTime")
 	active := s.list("status", "active")
 	if isTrue(s, "spec", "suspend") {
@@ -38,7 +38,7 @@ func cronJob(s *fields, scene Scene) Assessment {
 //
 // Source: spec.{schedule,timeZone,concurrencyPolicy,startingDeadlineSeconds}. The controller reads the schedule with the
 // same parser, and counts from the creation if nothing was scheduled yet.
-func cronJobDue(s *fields, scene Scene, last time.Time, runs bool) Assessment {
+func cronJobDue(s *fields, scene Context, last time.Time, runs bool) Assessment {
 	text := s.text("spec", "schedule")
 	if zone := s.text("spec", "timeZone"); zone != "" {
 		text = "TZ=" + zone + " " + text

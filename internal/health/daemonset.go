@@ -4,7 +4,7 @@ package health
 // do. Pods on nodes that are not to have one any more are no trouble: a taint that forbids new pods lets them be.
 //
 // Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/daemon-set-v1/#DaemonSetStatus
-func daemonSet(s *fields, scene Scene) Assessment {
+func daemonSet(s *fields, scene Context) Assessment {
 	want, ok := s.number("status", "desiredNumberScheduled")
 	if !ok {
 		s.note("status", "desiredNumberScheduled") // it is required

@@ -20,7 +20,7 @@ const (
 
 // pending judges what is on its way since a time: it is Reconciling until a limit is over, then what stuck says. What
 // does not tell since when is on its way.
-func pending(scene Scene, since time.Time, limit time.Duration, stuck Status, reason, message string) Assessment {
+func pending(scene Context, since time.Time, limit time.Duration, stuck Status, reason, message string) Assessment {
 	a := verdict(Reconciling, reason, message)
 	if since.IsZero() {
 		return a

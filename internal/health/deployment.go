@@ -10,7 +10,7 @@ import (
 // rollout: after that, a lack of replicas has the same time to pass.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#deployment-status
-func deployment(s *fields, scene Scene) Assessment {
+func deployment(s *fields, scene Context) Assessment {
 	want := s.numberOr(1, "spec", "replicas")
 	r := rollout{
 		want: want, updated: want,
@@ -39,7 +39,7 @@ func deployment(s *fields, scene Scene) Assessment {
 }
 
 // deploying judges a Deployment of which no condition says that anything is wrong.
-func (r rollout) deploying(s *fields, scene Scene, progressing condition) Assessment {
+func (r rollout) deploying(s *fields, scene Context, progressing condition) Assessment {
 	if old := r.exist - r.latest; r.latest >= r.updated && old > 0 {
 		return verdict(Reconciling, "RollingOut", fmt.Sprintf("%s has %d old %s left", s.subject(), old, plural(old, "replica")))
 	}

@@ -42,4 +42,4 @@ var existenceRules = func() map[schema.GroupKind]rule {
 	return all
 }()
 
-func exists(*fields, Scene) Assessment { return healthy }
+func exists(*fields, Context) Assessment { return healthy }

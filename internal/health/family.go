@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Counts reports whether objects of a kind are members of the family of what they descend from: pods, and what leads to
+// CountsAsDependent reports whether objects of a kind are members of the family of what they descend from: pods, and what leads to
 // the pods of a Service. What stands between a resource and its pods is judged by them.
-func Counts(kind schema.GroupKind) bool {
+func CountsAsDependent(kind schema.GroupKind) bool {
 	return kind == podKind || kind == schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}
 }
 
@@ -19,8 +19,8 @@ var (
 	serviceKind = schema.GroupKind{Kind: "Service"}
 )
 
-// Member is an object that descends from a resource, and is judged.
-type Member struct {
+// Dependent is an object that descends from a resource, and is judged.
+type Dependent struct {
 	UID        types.UID
 	Kind, Name string
 	// Via names the owners between the resource and the object, the resource's own child first, such as
@@ -30,31 +30,31 @@ type Member struct {
 }
 
 // part is what a member contributes.
-func (m Member) part() Part {
-	if m.Part == Idle && m.Status == Healthy {
+func (m Dependent) part() PodPhase {
+	if m.Phase == Idle && m.Status == Healthy {
 		return Serving
 	}
-	return m.Part
+	return m.Phase
 }
 
 // Count tells how many objects of a kind there are, and how many of them are Healthy.
 type Count struct{ Total, Healthy int }
 
-// Family holds the assessments of what descends from a resource, so that a change of one object does not read the
+// Dependents holds the assessments of what descends from a resource, so that a change of one object does not read the
 // others: members that are not Healthy for the same cause are one group, and all else is counted. The zero value is
 // empty. It is not safe for concurrent use.
-type Family struct {
-	members map[types.UID]Member
+type Dependents struct {
+	members map[types.UID]Dependent
 	groups  map[cause]*group
 	kinds   map[string]Count
-	parts   map[Part]int   // pods
+	parts   map[PodPhase]int   // pods
 	works   map[string]int // by via: pods that serve, or have completed
 }
 
 // cause is what the members of a group have in common.
 type cause struct {
 	kind, via string
-	part      Part
+	part      PodPhase
 	Verdict
 }
 
@@ -65,7 +65,7 @@ type group struct {
 }
 
 // Set puts in a member, or replaces it. It reports whether its verdict is news.
-func (f *Family) Set(m Member) bool {
+func (f *Dependents) Set(m Dependent) bool {
 	old, known := f.members[m.UID]
 	if known && old.Verdict == m.Verdict && old.Via == m.Via && old.Kind == m.Kind && old.part() == m.part() {
 		f.members[m.UID] = m
@@ -75,8 +75,8 @@ func (f *Family) Set(m Member) bool {
 		f.Remove(m.UID)
 	}
 	if f.members == nil {
-		f.members, f.groups, f.kinds = map[types.UID]Member{}, map[cause]*group{}, map[string]Count{}
-		f.parts, f.works = map[Part]int{}, map[string]int{}
+		f.members, f.groups, f.kinds = map[types.UID]Dependent{}, map[cause]*group{}, map[string]Count{}
+		f.parts, f.works = map[PodPhase]int{}, map[string]int{}
 	}
 	f.members[m.UID] = m
 	f.count(m, 1)
@@ -96,10 +96,10 @@ func (f *Family) Set(m Member) bool {
 	return true
 }
 
-func causeOf(m Member) cause { return cause{m.Kind, m.Via, m.part(), m.Verdict} }
+func causeOf(m Dependent) cause { return cause{m.Kind, m.Via, m.part(), m.Verdict} }
 
 // Remove takes out a member that is gone. It reports whether it was there.
-func (f *Family) Remove(uid types.UID) bool {
+func (f *Dependents) Remove(uid types.UID) bool {
 	m, known := f.members[uid]
 	if !known {
 		return false
@@ -116,7 +116,7 @@ func (f *Family) Remove(uid types.UID) bool {
 	return true
 }
 
-func (f *Family) count(m Member, n int) {
+func (f *Dependents) count(m Dependent, n int) {
 	c := f.kinds[m.Kind]
 	c.Total += n
 	if m.Status == Healthy {
@@ -137,20 +137,20 @@ func (f *Family) count(m Member, n int) {
 }
 
 // Len returns the number of members.
-func (f *Family) Len() int { return len(f.members) }
+func (f *Dependents) Len() int { return len(f.members) }
 
 // Each visits the members, in no order.
-func (f *Family) Each(visit func(Member)) {
+func (f *Dependents) Each(visit func(Dependent)) {
 	for _, m := range f.members {
 		visit(m)
 	}
 }
 
 // Count tells of the members of a kind.
-func (f *Family) Count(kind string) Count { return f.kinds[kind] }
+func (f *Dependents) Count(kind string) Count { return f.kinds[kind] }
 
 // present returns how many pods there are that neither leave nor have ended.
-func (f *Family) present() int {
+func (f *Dependents) present() int {
 	return f.kinds[podKind.Kind].Total - f.parts[Leaving] - f.parts[Ended]
 }
 

@@ -20,18 +20,18 @@ var (
 
 // What pods may be like.
 var (
-	serves   = Assessment{Verdict: Verdict{Status: Healthy}, Part: Serving}
-	did      = Assessment{Verdict: Verdict{Healthy, Completed, ""}, Part: Ended}
-	crash    = Assessment{Verdict: Verdict{Down, "CrashLoopBackOff", "container web crashes"}, Part: Trying}
+	serves   = Assessment{Verdict: Verdict{Status: Healthy}, Phase: Serving}
+	did      = Assessment{Verdict: Verdict{Healthy, Completed, ""}, Phase: Ended}
+	crash    = Assessment{Verdict: Verdict{Down, "CrashLoopBackOff", "container web crashes"}, Phase: Trying}
 	pull     = Assessment{Verdict: Verdict{Down, "ImagePullBackOff", "image web cannot be pulled"}}
-	restarts = Assessment{Verdict: Verdict{Unhealthy, "Restarting", "container web runs again"}, Part: Serving}
+	restarts = Assessment{Verdict: Verdict{Unhealthy, "Restarting", "container web runs again"}, Phase: Serving}
 	unready  = Assessment{Verdict: Verdict{Unhealthy, "NotReady", "container web is not ready"}}
 	starts   = Assessment{Verdict: Verdict{Reconciling, "Starting", "the pod is starting"}}
-	late     = Assessment{Verdict: Verdict{Unhealthy, "StartingTooLong", "the pod is starting for long"}, Part: Late}
-	leaves   = Assessment{Verdict: Verdict{Reconciling, "Terminating", "the pod is being deleted"}, Part: Leaving}
+	late     = Assessment{Verdict: Verdict{Unhealthy, "StartingTooLong", "the pod is starting for long"}, Phase: Late}
+	leaves   = Assessment{Verdict: Verdict{Reconciling, "Terminating", "the pod is being deleted"}, Phase: Leaving}
 	stays    = Assessment{Verdict: Verdict{Unhealthy, terminatingTooLong, "the pod is kept"}}
-	evicted  = Assessment{Verdict: Verdict{Down, "Evicted", "the pod was evicted"}, Part: Ended}
-	failed   = Assessment{Verdict: Verdict{Down, "Error", "container web ended"}, Part: Ended}
+	evicted  = Assessment{Verdict: Verdict{Down, "Evicted", "the pod was evicted"}, Phase: Ended}
+	failed   = Assessment{Verdict: Verdict{Down, "Error", "container web ended"}, Phase: Ended}
 )
 
 func TestCombine(t *testing.T) {
@@ -225,7 +225,7 @@ func TestCombine(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
 			for range 10 { // maps have no order
-				var f Family
+				var f Dependents
 				for i, a := range tt.derived {
 					f.Set(member(i, a))
 				}
@@ -238,13 +238,13 @@ func TestCombine(t *testing.T) {
 }
 
 // member is a pod of ReplicaSet web-1.
-func member(i int, a Assessment) Member {
+func member(i int, a Assessment) Dependent {
 	name := "pod-" + strconv.Itoa(i)
-	return Member{UID: types.UID("uid-" + name), Kind: "Pod", Name: name, Via: "ReplicaSet web-1", Assessment: a}
+	return Dependent{UID: types.UID("uid-" + name), Kind: "Pod", Name: name, Via: "ReplicaSet web-1", Assessment: a}
 }
 
 func TestAFailedTryOfAJobBelowSomethingElse(t *testing.T) {
-	var f Family
+	var f Dependents
 	try := member(0, failed)
 	try.Via = "Job backup-1"
 	f.Set(try)
@@ -277,7 +277,7 @@ func TestAFailedTryOfAJobBelowSomethingElse(t *testing.T) {
 // came to be.
 func TestAFamilyIsWhatItsMembersAre(t *testing.T) {
 	states := []Assessment{serves, did, crash, pull, restarts, unready, starts, late, leaves, stays, evicted, failed}
-	var f Family
+	var f Dependents
 	now := map[int]Assessment{}
 	seed := uint64(7)
 	for step := range 1500 {
@@ -295,7 +295,7 @@ func TestAFamilyIsWhatItsMembersAre(t *testing.T) {
 			}
 			now[i] = states[state]
 		}
-		var fresh Family
+		var fresh Dependents
 		for _, i := range slices.Sorted(func(yield func(int) bool) {
 			for i := range now {
 				if !yield(i) {
@@ -320,7 +320,7 @@ func TestAFamilyIsWhatItsMembersAre(t *testing.T) {
 }
 
 func TestSinceWhen(t *testing.T) {
-	var f Family
+	var f Dependents
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 10, minute, 59, 0, time.UTC) }
 	for i, minute := range []int{5, 2, 9} {
 		a := pull
@@ -337,7 +337,7 @@ func TestSinceWhen(t *testing.T) {
 
 func TestAMessageHasALimit(t *testing.T) {
 	long := strings.Repeat("ü", 100_000)
-	var f Family
+	var f Dependents
 	for i := range 100 {
 		m := member(i, Assessment{Verdict: Verdict{Down, "Reason", long + strconv.Itoa(i)}})
 		m.Via = long
@@ -350,8 +350,8 @@ func TestAMessageHasALimit(t *testing.T) {
 }
 
 // bigDeployment returns a Deployment's family of some pods, three of ten of which fail for three causes.
-func bigDeployment(pods int) *Family {
-	var f Family
+func bigDeployment(pods int) *Dependents {
+	var f Dependents
 	for i := range pods {
 		f.Set(member(i, []Assessment{crash, pull, starts, serves, serves, serves, serves, serves, serves, serves}[i%10]))
 	}
@@ -361,7 +361,7 @@ func bigDeployment(pods int) *Family {
 var rollingOut = Assessment{Verdict: Verdict{Reconciling, "RollingOut", "Deployment web has 1 of 500 replicas updated"}, Subject: "Deployment web"}
 
 // changeOne changes a pod, and judges the Deployment again.
-func changeOne(f *Family, i int) Assessment {
+func changeOne(f *Dependents, i int) Assessment {
 	f.Set(member(0, []Assessment{unready, crash}[i%2]))
 	return f.Combine(deploymentKind, rollingOut)
 }

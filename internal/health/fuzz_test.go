@@ -39,16 +39,16 @@ func FuzzObject(f *testing.F) {
 		}
 		kind := kinds[int(which)%len(kinds)]
 		began := cputime.Used(t)
-		got := Object(kind, u, Scene{Now: caseTime})
+		got := Object(kind, u, Context{Now: caseTime})
 		if took := cputime.Used(t) - began; took > 5*time.Second {
 			t.Errorf("%s took %s", kind, took)
 		}
 		wellFormed(t, got)
-		if again := Object(kind, u, Scene{Now: caseTime}); again != got {
+		if again := Object(kind, u, Context{Now: caseTime}); again != got {
 			t.Errorf("first %+v, then %+v", got, again)
 		}
 		whole := &unstructured.Unstructured{Object: asClient(u.Object).(map[string]any)}
-		other := Object(kind, whole, Scene{Now: caseTime})
+		other := Object(kind, whole, Context{Now: caseTime})
 		if other.Reason == "Malformed" { // the message may name a type of the decoder
 			other.Message = got.Message
 		}
@@ -176,7 +176,7 @@ func plainlyWrong(object map[string]any, kind schema.GroupKind) string {
 func TestReasonsAreOneWord(t *testing.T) {
 	for _, c := range allCases(t) {
 		u := &unstructured.Unstructured{Object: c.Object}
-		a := Object(u.GroupVersionKind().GroupKind(), u, Scene{Now: caseTime})
+		a := Object(u.GroupVersionKind().GroupKind(), u, Context{Now: caseTime})
 		wellFormed(t, a)
 		if a.Reason != "" && !oneWord.MatchString(a.Reason) || strings.HasSuffix(a.Message, ".") || strings.Contains(a.Message, "\n") {
 			t.Errorf("%s: %s: %q", c.Name, a.Reason, a.Message)
@@ -202,7 +202,7 @@ func TestWhatIsTooLargeToBeReadIsNotHealthy(t *testing.T) {
 			"apiVersion": "example.com/v1", "kind": "Thing", "status": map[string]any{"phase": "Running", "parts": part},
 		}}
 		began := cputime.Used(t)
-		if got := Object(kindOf(u), u, Scene{Now: caseTime}); got.Status != Unknown || got.Reason != "TooLarge" {
+		if got := Object(kindOf(u), u, Context{Now: caseTime}); got.Status != Unknown || got.Reason != "TooLarge" {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if took := cputime.Used(t) - began; took > 5*time.Second {
@@ -217,7 +217,7 @@ func TestALongMessageIsCut(t *testing.T) {
 			map[string]any{"type": "Ready", "status": "False", "reason": "Failed", "message": strings.Repeat("länger\n\t ", 10_000) + "."},
 		}},
 	}}
-	got := Object(kindOf(u), u, Scene{})
+	got := Object(kindOf(u), u, Context{})
 	if runes := utf8.RuneCountInString(got.Message); runes > longest+100 || strings.Contains(got.Message, "\n") || !utf8.ValidString(got.Message) {
 		t.Errorf("%d: %q", runes, got.Message)
 	}
@@ -239,7 +239,7 @@ func BenchmarkConventions(b *testing.B) {
 	}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if got := Object(kindOf(u), u, Scene{Now: caseTime}); got.Status != Reconciling {
+		if got := Object(kindOf(u), u, Context{Now: caseTime}); got.Status != Reconciling {
 			b.Fatalf("%+v", got)
 		}
 	}

@@ -25,7 +25,7 @@ var gatewayRules = func() map[schema.GroupKind]rule {
 //
 // Source: https://gateway-api.sigs.k8s.io/geps/gep-1364/: Accepted and Programmed of a Gateway; Accepted, Programmed,
 // ResolvedRefs, and Conflicted if True, of status.listeners[].
-func gateway(s *fields, scene Scene) Assessment {
+func gateway(s *fields, scene Context) Assessment {
 	own := byConditionsAlone("Accepted", "Programmed")(s, scene)
 	if own.Reason == "Invalid" || own.Reason == "UnsupportedAddress" || own.Reason == "NoResources" {
 		own.Status = Down // nothing of it is set up
@@ -60,7 +60,7 @@ func gateway(s *fields, scene Scene) Assessment {
 //
 // Source: https://gateway-api.sigs.k8s.io/reference/spec/: status.parents[].conditions, of which Accepted and
 // ResolvedRefs are to be True, and PartiallyInvalid not.
-func route(s *fields, scene Scene) Assessment {
+func route(s *fields, scene Context) Assessment {
 	parents := s.list("status", "parents")
 	wanted := len(s.list("spec", "parentRefs"))
 	if wanted == 0 {
@@ -101,7 +101,7 @@ func nameOf(in map[string]any, i int) string {
 }
 
 // part judges a part of an object by its own conditions: those that are to be True, and those that are not.
-func part(s *fields, scene Scene, name string, conditions any, good, bad []string) Assessment {
+func part(s *fields, scene Context, name string, conditions any, good, bad []string) Assessment {
 	inner := &fields{kind: s.kind, object: map[string]any{
 		"metadata": s.object["metadata"], "status": map[string]any{"conditions": conditions},
 	}}

@@ -1,7 +1,7 @@
 // Package health judges objects: does it run, and if not, why? Everything here is pure: no I/O, and no clock but the
 // time that the caller gives.
 //
-// [Object] and [Pod] judge an object by itself. A [Family] adds what descends from it: a Deployment that is on its
+// [Object] and [Pod] judge an object by itself. A [Dependents] adds what descends from it: a Deployment that is on its
 // way, and whose pods crash, is not on its way. Each rule names the API field or convention that it reads.
 package health
 
@@ -48,12 +48,12 @@ type Verdict struct {
 	Message string
 }
 
-// Part is what an object contributes to what it descends from.
-type Part uint8
+// PodPhase is what an object contributes to what it descends from.
+type PodPhase uint8
 
 const (
 	// Idle is what does nothing yet, or nothing right. It is the zero value; what is Healthy counts as Serving then.
-	Idle Part = iota
+	Idle PodPhase = iota
 	// Serving is what is ready, though something may be wrong with it.
 	Serving
 	// Trying is what has failed, and is started again.
@@ -69,8 +69,8 @@ const (
 // Assessment is a verdict with the times that belong to it.
 type Assessment struct {
 	Verdict
-	// Part is what it contributes to what it descends from.
-	Part Part
+	// Phase is what it contributes to what it descends from.
+	Phase PodPhase
 	// Subject names it, such as "Deployment web", as far as its rule tells; for a verdict that has no message.
 	Subject string
 	// Since is when it came to be so, as far as the object tells; else zero.
@@ -79,8 +79,8 @@ type Assessment struct {
 	Recheck time.Time
 }
 
-// Scene is what is known beside an object.
-type Scene struct {
+// Context is what is known beside an object.
+type Context struct {
 	// Now is the time of the judgement.
 	Now time.Time
 	// Warning is the latest Event of type Warning about the object; zero if there is none. That it says something is

@@ -11,7 +11,7 @@ import (
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup, and
 // #terminal-job-conditions: FailureTarget and SuccessCriteriaMet come before Failed and Complete, while pods end.
-func job(s *fields, scene Scene) Assessment {
+func job(s *fields, scene Context) Assessment {
 	for _, name := range []string{"Failed", "FailureTarget"} {
 		if c := s.condition(name); c.status == "True" {
 			a := verdict(Down, word(c.reason, "JobFailed"), s.subject()+" failed"+colon(wordsOfMany(c.message)))
@@ -35,7 +35,7 @@ func job(s *fields, scene Scene) Assessment {
 // then, if there is one.
 //
 // Source: spec.activeDeadlineSeconds, which counts from status.startTime.
-func jobWithin(s *fields, scene Scene) Assessment {
+func jobWithin(s *fields, scene Context) Assessment {
 	a := jobRunning(s, scene)
 	seconds, ok := s.number("spec", "activeDeadlineSeconds")
 	start := s.time("status", "startTime")
@@ -57,7 +57,7 @@ func jobWithin(s *fields, scene Scene) Assessment {
 // jobRunning judges a Job that is neither at its end nor suspended.
 //
 // Source: status.{active,succeeded,failed,failedIndexes,startTime}, spec.{completions,backoffLimit}.
-func jobRunning(s *fields, scene Scene) Assessment {
+func jobRunning(s *fields, scene Context) Assessment {
 	active, failed := s.numberOr(0, "status", "active"), s.numberOr(0, "status", "failed")
 	since := s.time("status", "startTime")
 	if until := scene.Warning.Time.Add(createRetry); scene.Warning.Reason == failedCreate && active == 0 && scene.Now.Before(until) {

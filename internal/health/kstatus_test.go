@@ -97,11 +97,11 @@ func (s sight) compare(seen map[finding]string) int {
 	walk = func(n *health.Node) {
 		objects++
 		theirs, word := byKstatus(n.Object)
-		if !slices.Contains(theirs, n.Joint.Status) {
-			f := finding{kstatus: word, kind: n.Object.GetKind(), ours: strings.TrimSpace(string(n.Joint.Status) + " " + n.Joint.Reason)}
+		if !slices.Contains(theirs, n.Aggregate.Status) {
+			f := finding{kstatus: word, kind: n.Object.GetKind(), ours: strings.TrimSpace(string(n.Aggregate.Status) + " " + n.Aggregate.Reason)}
 			group := n.Object.GroupVersionKind().Group
 			if s.custom || strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") {
-				f.kind, f.ours = kindIn(group, f.kind), string(n.Joint.Status)
+				f.kind, f.ours = kindIn(group, f.kind), string(n.Aggregate.Status)
 			}
 			if _, ok := seen[f]; !ok {
 				seen[f] = s.name
@@ -111,8 +111,8 @@ func (s sight) compare(seen map[finding]string) int {
 			walk(child)
 		}
 	}
-	for _, root := range health.Forest(s.objects, func(o *unstructured.Unstructured) health.Scene {
-		scene := health.Scene{Now: s.now, Warning: s.warning(o)}
+	for _, root := range health.Forest(s.objects, func(o *unstructured.Unstructured) health.Context {
+		scene := health.Context{Now: s.now, Warning: s.warning(o)}
 		if s.custom {
 			scene.Rules = catalogue.Rules()
 		}

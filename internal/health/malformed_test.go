@@ -111,19 +111,19 @@ func TestAMalformedValueIsNeverHealthyAndNeverPanics(t *testing.T) {
 	for name, text := range complete {
 		t.Run(name, func(t *testing.T) {
 			whole := parse(t, text)
-			if got := Object(kindOf(whole), whole, Scene{}); got.Status != Healthy {
+			if got := Object(kindOf(whole), whole, Context{}); got.Status != Healthy {
 				t.Fatalf("as it is: %+v", got)
 			}
 			kind := kindOf(whole)
 			replaceEach(whole.Object, nil, func(path []string, put func(any)) {
 				for _, value := range odd {
 					put(value)
-					if got := Object(kind, whole, Scene{}); got.Status == Healthy && !tolerable(path, value) {
+					if got := Object(kind, whole, Context{}); got.Status == Healthy && !tolerable(path, value) {
 						t.Errorf("Healthy with %s = %T %v", strings.Join(path, "."), value, value)
 					}
 				}
 			})
-			if got := Object(kind, whole, Scene{}); got.Status != Healthy {
+			if got := Object(kind, whole, Context{}); got.Status != Healthy {
 				t.Fatalf("the object was not restored: %+v", got)
 			}
 		})
@@ -216,7 +216,7 @@ func TestMalformedConditions(t *testing.T) {
 	for _, tt := range tests {
 		u := parse(t, "{apiVersion: example.com/v1, kind: Thing, metadata: {generation: 3}, status: {}}")
 		u.Object["status"].(map[string]any)["conditions"] = tt.conditions
-		if got := Object(kindOf(u), u, Scene{}); got.Status != tt.want || got.Reason != tt.why {
+		if got := Object(kindOf(u), u, Context{}); got.Status != tt.want || got.Reason != tt.why {
 			t.Errorf("%s: got %+v, want %s %s", tt.reason, got, tt.want, tt.why)
 		}
 	}
@@ -227,7 +227,7 @@ func TestADeletionTimeThatCannotBeReadIsNotHealthy(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"deletionTimestamp": value},
 		}}
-		if got := Object(kindOf(u), u, Scene{}); got.Status == Healthy {
+		if got := Object(kindOf(u), u, Context{}); got.Status == Healthy {
 			t.Errorf("%v: got %+v", value, got)
 		}
 	}

@@ -85,7 +85,7 @@ func TestWhatCountsOfAHealthyWorkloadIsNotOdd(t *testing.T) {
 	}
 	for _, tt := range tests {
 		u := parse(t, tt.object)
-		if got := Object(kindOf(u), u, Scene{Now: caseTime}); got.Status != Healthy {
+		if got := Object(kindOf(u), u, Context{Now: caseTime}); got.Status != Healthy {
 			t.Fatalf("%s as it is: %+v", u.GetKind(), got)
 		}
 		tried := map[string]bool{}
@@ -97,7 +97,7 @@ func TestWhatCountsOfAHealthyWorkloadIsNotOdd(t *testing.T) {
 			tried[at] = true
 			for _, value := range odd {
 				put(value)
-				if got := Object(kindOf(u), u, Scene{Now: caseTime}); got.Status == Healthy {
+				if got := Object(kindOf(u), u, Context{Now: caseTime}); got.Status == Healthy {
 					t.Errorf("%s is Healthy with %s = %T %v", u.GetKind(), at, value, value)
 				}
 			}

@@ -21,7 +21,7 @@ var networkRules = map[schema.GroupKind]rule{
 //
 // Source: spec.type and status.loadBalancer of a Service; its condition LoadBalancerPortsError; the Events that the
 // service controller writes when a cloud refuses (SyncLoadBalancerFailed).
-func service(s *fields, scene Scene) Assessment {
+func service(s *fields, scene Context) Assessment {
 	if s.text("spec", "type") != "LoadBalancer" {
 		return healthy
 	}
@@ -37,14 +37,14 @@ func service(s *fields, scene Scene) Assessment {
 // ingress judges an Ingress by its address, which the controller of its class writes.
 //
 // Source: status.loadBalancer of an Ingress.
-func ingress(s *fields, scene Scene) Assessment {
+func ingress(s *fields, scene Context) Assessment {
 	return addressed(s, scene, "AddressPending", s.subject()+" has no address yet: no controller has given it one")
 }
 
 // addressed judges what is to be given an address by a load balancer.
 //
 // Source: status.loadBalancer.ingress[].{ip,hostname,ports[].error}.
-func addressed(s *fields, scene Scene, reason, message string) Assessment {
+func addressed(s *fields, scene Context, reason, message string) Assessment {
 	found := false
 	for _, item := range s.list("status", "loadBalancer", "ingress") {
 		point, ok := item.(map[string]any)
@@ -90,7 +90,7 @@ func portError(point map[string]any) string {
 //
 // Source: endpoints[].conditions.ready of an EndpointSlice, where nothing means true; the annotation
 // endpoints.kubernetes.io/last-change-trigger-time; https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
-func endpointSlice(s *fields, scene Scene) Assessment {
+func endpointSlice(s *fields, scene Context) Assessment {
 	endpoints := s.list("endpoints")
 	for _, item := range endpoints {
 		endpoint, ok := item.(map[string]any)
@@ -121,7 +121,7 @@ func endpointSlice(s *fields, scene Scene) Assessment {
 }
 
 // reachable judges a Service by itself and by its EndpointSlices: it works as long as one of them leads somewhere.
-func (f *Family) reachable(own Assessment) Assessment {
+func (f *Dependents) reachable(own Assessment) Assessment {
 	count := f.Count("EndpointSlice")
 	if own.Status == Down || count.Total == 0 || count.Healthy > 0 {
 		return own
@@ -138,7 +138,7 @@ func (f *Family) reachable(own Assessment) Assessment {
 //
 // Source: metav1.Condition, API conventions, "Typical status properties".
 func byConditionsAlone(names ...string) rule {
-	return func(s *fields, scene Scene) Assessment {
+	return func(s *fields, scene Context) Assessment {
 		out := healthy
 		for _, name := range names {
 			c := s.condition(name)
@@ -158,7 +158,7 @@ func byConditionsAlone(names ...string) rule {
 }
 
 // unmet judges an object of which a condition is not True.
-func unmet(s *fields, scene Scene, name string, c condition) Assessment {
+func unmet(s *fields, scene Context, name string, c condition) Assessment {
 	message := quote(s.subject()+" is not "+name, c.message)
 	reason := word(c.reason, "Not"+name)
 	if c.status == "Unknown" || signifies(c.reason) == busy {

@@ -13,7 +13,7 @@ import (
 )
 
 // rule judges an object of one kind, as it is at a time.
-type rule func(*fields, Scene) Assessment
+type rule func(*fields, Context) Assessment
 
 // builtin are the rules of the built-in kinds.
 var builtin = func() map[schema.GroupKind]rule {
@@ -32,7 +32,7 @@ var builtin = func() map[schema.GroupKind]rule {
 // Healthy but of which something that was read is malformed.
 //
 // Source: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
-func Object(kind schema.GroupKind, obj runtime.Object, scene Scene) Assessment {
+func Object(kind schema.GroupKind, obj runtime.Object, scene Context) Assessment {
 	o, ok := obj.(metav1.Object)
 	if !ok {
 		return verdict(Unknown, "NoSignal", kind.Kind+" cannot be read")
@@ -84,7 +84,7 @@ func (f *fields) checkIdentity() {
 }
 
 // byMetadata judges an object of which only the metadata is watched.
-func byMetadata(kind schema.GroupKind, o metav1.Object, scene Scene) Assessment {
+func byMetadata(kind schema.GroupKind, o metav1.Object, scene Context) Assessment {
 	subject := strings.TrimSpace(kind.Kind + " " + o.GetName())
 	if deleted := o.GetDeletionTimestamp(); deleted != nil {
 		return leaving(subject, deleted.Time, o.GetFinalizers(), scene)
@@ -96,7 +96,7 @@ func byMetadata(kind schema.GroupKind, o metav1.Object, scene Scene) Assessment 
 }
 
 // terminating judges what is being deleted.
-func terminating(s *fields, scene Scene) Assessment {
+func terminating(s *fields, scene Context) Assessment {
 	switch s.kind {
 	case podKind:
 		return podFields(s, scene) // it has a grace
@@ -116,7 +116,7 @@ func terminating(s *fields, scene Scene) Assessment {
 //
 // Source: metadata.deletionTimestamp and metadata.finalizers,
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
-func leaving(subject string, since time.Time, finalizers []string, scene Scene) Assessment {
+func leaving(subject string, since time.Time, finalizers []string, scene Context) Assessment {
 	message := subject + " is being deleted"
 	if len(finalizers) > 0 {
 		message += ", and waits for " + enumerate("finalizer", finalizers)
@@ -151,7 +151,7 @@ func verdict(status Status, reason, message string) Assessment {
 //
 // Source: metadata.generation and status.observedGeneration, API conventions, "Typical status properties".
 func unlessBehind(judge rule) rule {
-	return func(s *fields, scene Scene) Assessment {
+	return func(s *fields, scene Context) Assessment {
 		observed, ok := s.generation("status", "observedGeneration")
 		if !ok && isBlank(s.value("status")) {
 			return neverObserved(s, scene)
@@ -181,7 +181,7 @@ func isBlank(status any) bool {
 }
 
 // neverObserved judges what no controller has written a status of: after a while, there is none that would.
-func neverObserved(s *fields, scene Scene) Assessment {
+func neverObserved(s *fields, scene Context) Assessment {
 	a := notObserved(s)
 	if late := pending(scene, s.created(), startup, Unhealthy, "NotObserved", "no controller has seen "+s.subject()); late.Status == Unhealthy {
 		return late

@@ -88,7 +88,7 @@ func TestWhatIsWatchedByItsMetadataOnly(t *testing.T) {
 		{"a typed object", schema.GroupKind{Kind: "Pod"}, &corev1.Pod{}, Unknown},
 	}
 	for _, tt := range tests {
-		if got := Object(tt.kind, tt.object, Scene{}); got.Status != tt.want {
+		if got := Object(tt.kind, tt.object, Context{}); got.Status != tt.want {
 			t.Errorf("%s: got %+v, want %s", tt.reason, got, tt.want)
 		}
 	}

@@ -16,9 +16,9 @@ const (
 )
 
 // podFields judges a pod that is not decoded yet.
-func podFields(s *fields, scene Scene) Assessment {
+func podFields(s *fields, scene Context) Assessment {
 	a := Pod(readPod(s), scene)
-	if s.malformed != "" && a.Part != Leaving && !worse(a.Status, Reconciling) {
+	if s.malformed != "" && a.Phase != Leaving && !worse(a.Status, Reconciling) {
 		return malformed(s)
 	}
 	return a
@@ -28,13 +28,13 @@ func podFields(s *fields, scene Scene) Assessment {
 // that cannot be mounted shows as a pod that is starting.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
-func Pod(pod *corev1.Pod, scene Scene) Assessment {
+func Pod(pod *corev1.Pod, scene Context) Assessment {
 	if pod.DeletionTimestamp != nil {
 		return podLeaving(pod, scene)
 	}
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded:
-		return Assessment{Verdict: Verdict{Status: Healthy, Reason: Completed}, Part: Ended}
+		return Assessment{Verdict: Verdict{Status: Healthy, Reason: Completed}, Phase: Ended}
 	case corev1.PodFailed:
 		return podFailed(pod)
 	case corev1.PodUnknown:
@@ -68,7 +68,7 @@ const terminatingTooLong = "TerminatingTooLong"
 // with it deletes it again, without grace.
 //
 // Source: metadata.deletionTimestamp, deletionGracePeriodSeconds and finalizers, ObjectMeta.
-func podLeaving(pod *corev1.Pod, scene Scene) Assessment {
+func podLeaving(pod *corev1.Pod, scene Context) Assessment {
 	slack := killSlack
 	done := pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
 	if done {
@@ -81,7 +81,7 @@ func podLeaving(pod *corev1.Pod, scene Scene) Assessment {
 			message += ": " + disruption(c.Reason)
 		}
 		a := verdict(Reconciling, "Terminating", message)
-		a.Part, a.Recheck = Leaving, over
+		a.Phase, a.Recheck = Leaving, over
 		return a
 	}
 	message := "the pod is being deleted, and its node has not ended it within its grace"
@@ -144,7 +144,7 @@ func podFailed(pod *corev1.Pod) Assessment {
 			}
 		}
 	}
-	a.Part, a.Since = Ended, podCondition(pod, corev1.PodReady).LastTransitionTime.Time
+	a.Phase, a.Since = Ended, podCondition(pod, corev1.PodReady).LastTransitionTime.Time
 	return a
 }
 
@@ -184,7 +184,7 @@ var startRaces = []string{"failed to sync configmap cache", "failed to sync secr
 
 // podStarting judges a pod that has a node, and no container of which has failed. What a Warning says of it is true
 // until a container has started.
-func podStarting(pod *corev1.Pod, scene Scene) Assessment {
+func podStarting(pod *corev1.Pod, scene Context) Assessment {
 	since := startOf(pod)
 	trouble, known := startTroubles[scene.Warning.Reason]
 	if known && !runsSomething(pod) && !containsAny(scene.Warning.Message, startRaces) {
@@ -196,7 +196,7 @@ func podStarting(pod *corev1.Pod, scene Scene) Assessment {
 }
 
 // inTime makes a verdict on what starts the worse one on what has not started in time.
-func inTime(v Verdict, since time.Time, scene Scene) Assessment {
+func inTime(v Verdict, since time.Time, scene Context) Assessment {
 	a := Assessment{Verdict: v, Since: since}
 	switch {
 	case since.IsZero():
@@ -204,7 +204,7 @@ func inTime(v Verdict, since time.Time, scene Scene) Assessment {
 		a.Recheck = since.Add(startup)
 	default:
 		a.Verdict = Verdict{Unhealthy, "StartingTooLong", v.Message + ", which takes longer than " + spell(startup)}
-		a.Part = Late
+		a.Phase = Late
 	}
 	return a
 }
@@ -253,11 +253,11 @@ func runsSomething(pod *corev1.Pod) bool {
 // podReadiness judges a pod that runs, and no container of which has failed.
 //
 // Source: conditions Ready and ContainersReady, status.containerStatuses[].{ready,started}.
-func podReadiness(pod *corev1.Pod, scene Scene) Assessment {
+func podReadiness(pod *corev1.Pod, scene Context) Assessment {
 	ready := podCondition(pod, corev1.PodReady)
 	if ready.Status == corev1.ConditionTrue {
 		a := podResize(pod)
-		a.Part = Serving
+		a.Phase = Serving
 		return a
 	}
 	allReady := len(pod.Status.ContainerStatuses) > 0
@@ -300,7 +300,7 @@ func podResize(pod *corev1.Pod) Assessment {
 }
 
 // notReady judges a pod a container of which runs and is not ready: it starts, or it was ready.
-func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, scene Scene) Assessment {
+func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, scene Context) Assessment {
 	if c.starting(ready) {
 		message := c.name() + " is not ready yet"
 		if c.Started != nil && !*c.Started {
@@ -319,7 +319,7 @@ func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, scen
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-readiness-gate, and the node lifecycle
 // controller, which sets Ready alone to False.
-func notReadyBeyond(pod *corev1.Pod, ready corev1.PodCondition, scene Scene) Assessment {
+func notReadyBeyond(pod *corev1.Pod, ready corev1.PodCondition, scene Context) Assessment {
 	switch {
 	case ready.Reason == "" || ready.Reason == nodeNotReady || ready.Status == corev1.ConditionUnknown:
 		return nodeSilent(nodeNotReady, ready.LastTransitionTime)
@@ -358,7 +358,7 @@ func podCondition(pod *corev1.Pod, name corev1.PodConditionType) corev1.PodCondi
 // probeWords returns what the latest Warning says of a probe of one of some kinds.
 //
 // Source: the kubelet's Event Unhealthy, "Readiness probe failed: …".
-func probeWords(pod *corev1.Pod, scene Scene, probes ...string) string {
+func probeWords(pod *corev1.Pod, scene Context, probes ...string) string {
 	if scene.Warning.Reason != "Unhealthy" {
 		return ""
 	}

@@ -173,8 +173,8 @@ func (r *recorded) tell(event *unstructured.Unstructured) {
 	}
 }
 
-func (r *recorded) scene(o *unstructured.Unstructured) Scene {
-	return Scene{Now: r.at, Warning: r.warnings[o.GetUID()]}
+func (r *recorded) scene(o *unstructured.Unstructured) Context {
+	return Context{Now: r.at, Warning: r.warnings[o.GetUID()]}
 }
 
 // judge returns the worst of the verdicts on the resources of the workload, and all of them.
@@ -182,7 +182,7 @@ func (r *recorded) judge() (Verdict, []Verdict) {
 	var all []Verdict
 	for _, root := range Forest(r.objects, r.scene) {
 		if root.Object.GetKind() != "Node" { // it belongs to no workload
-			all = append(all, root.Joint.Verdict)
+			all = append(all, root.Aggregate.Verdict)
 		}
 	}
 	return Worst(all...), all

@@ -4,7 +4,7 @@ package health
 //
 // Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/replica-set-v1/#ReplicaSetStatus and
 // that of ReplicationController, which has the same fields.
-func replicaSet(s *fields, scene Scene) Assessment {
+func replicaSet(s *fields, scene Context) Assessment {
 	r := rollout{
 		want: s.numberOr(1, "spec", "replicas"), exist: s.numberOr(0, "status", "replicas"),
 		ready: s.numberOr(0, "status", "readyReplicas"),

@@ -6,7 +6,7 @@ import "fmt"
 // takes too long is told by its pods. As long as none is known, it has as long as anything that starts.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies
-func statefulSet(s *fields, scene Scene) Assessment {
+func statefulSet(s *fields, scene Context) Assessment {
 	want := s.numberOr(1, "spec", "replicas")
 	r := rollout{
 		want: want, exist: s.numberOr(0, "status", "replicas"), latest: s.numberOr(0, "status", "updatedReplicas"),
@@ -36,7 +36,7 @@ func statefulSet(s *fields, scene Scene) Assessment {
 	}
 	a = pending(scene, s.created(), startup, Unhealthy, a.Reason, a.Message)
 	if a.Status == Unhealthy {
-		a.Part = Late // its pods, if they are known, tell better
+		a.Phase = Late // its pods, if they are known, tell better
 	}
 	return a
 }

@@ -26,7 +26,7 @@ var storageRules = map[schema.GroupKind]rule{
 // claim judges a PersistentVolumeClaim by its phase, and one that is bound by how it is resized.
 //
 // Source: status.phase of a PersistentVolumeClaim.
-func claim(s *fields, scene Scene) Assessment {
+func claim(s *fields, scene Context) Assessment {
 	switch phase := s.text("status", "phase"); phase {
 	case "Bound":
 		return resizing(s, scene)
@@ -45,7 +45,7 @@ func claim(s *fields, scene Scene) Assessment {
 //
 // Source: https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode; the annotations
 // volume.kubernetes.io/storage-provisioner and volume.kubernetes.io/selected-node; the Event ProvisioningFailed.
-func unbound(s *fields, scene Scene) Assessment {
+func unbound(s *fields, scene Context) Assessment {
 	message := s.subject() + " is not bound"
 	if w := scene.Warning; w.Reason != "" {
 		a := verdict(Down, word(w.Reason, "Pending"), quote(message, w.Message))
@@ -76,7 +76,7 @@ func unbound(s *fields, scene Scene) Assessment {
 //
 // Source: status.allocatedResourceStatuses, status.modifyVolumeStatus, status.capacity and the conditions Resizing,
 // FileSystemResizePending, ModifyingVolume, ControllerResizeError, NodeResizeError, ModifyVolumeError and VolumeResizeError.
-func resizing(s *fields, scene Scene) Assessment {
+func resizing(s *fields, scene Context) Assessment {
 	for _, bad := range []string{"ControllerResizeError", "NodeResizeError", "ModifyVolumeError", "VolumeResizeError"} {
 		if c := s.condition(bad); c.status == "True" {
 			a := verdict(Unhealthy, bad, quote(s.subject()+" cannot be changed as declared", c.message))
@@ -127,7 +127,7 @@ func (f *fields) quantity(path ...string) *resource.Quantity {
 //
 // Source: status.phase, status.message and status.lastPhaseTransitionTime of a PersistentVolume;
 // spec.persistentVolumeReclaimPolicy.
-func volume(s *fields, scene Scene) Assessment {
+func volume(s *fields, scene Context) Assessment {
 	since := s.time("status", "lastPhaseTransitionTime")
 	detail := s.text("status", "message")
 	var a Assessment
@@ -153,7 +153,7 @@ func volume(s *fields, scene Scene) Assessment {
 // attachment judges a VolumeAttachment.
 //
 // Source: status.attached, status.attachError and status.detachError of a VolumeAttachment.
-func attachment(s *fields, scene Scene) Assessment {
+func attachment(s *fields, scene Context) Assessment {
 	for _, name := range []string{"attachError", "detachError"} {
 		if s.table("status", name) == nil {
 			continue
@@ -173,7 +173,7 @@ func attachment(s *fields, scene Scene) Assessment {
 //
 // Source: status.readyToUse and status.error of a VolumeSnapshot; the driver tries again after an error, and removes it
 // when it succeeds.
-func snapshot(s *fields, scene Scene) Assessment {
+func snapshot(s *fields, scene Context) Assessment {
 	if failure := s.table("status", "error"); len(failure) > 0 {
 		a := verdict(Down, "SnapshotError", quote(s.subject()+" could not be taken", s.text("status", "error", "message")))
 		a.Since = s.time("status", "error", "time")
@@ -188,7 +188,7 @@ func snapshot(s *fields, scene Scene) Assessment {
 // deviceClaim judges a ResourceClaim, which may wait for its first pod for ever.
 //
 // Source: status.allocation and status.devices[].conditions of a ResourceClaim.
-func deviceClaim(s *fields, scene Scene) Assessment {
+func deviceClaim(s *fields, scene Context) Assessment {
 	if s.table("status", "allocation") == nil {
 		return verdict(Reconciling, "NotAllocated", s.subject()+" has no device yet: it waits for a pod, or for a device")
 	}

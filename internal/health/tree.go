@@ -8,8 +8,8 @@ import (
 // Node is an object with what descends from it.
 type Node struct {
 	Object *unstructured.Unstructured
-	// Own is the verdict on the object by itself, Joint that with what descends from it.
-	Own, Joint Assessment
+	// Self is the verdict on the object by itself, Joint that with what descends from it.
+	Self, Aggregate Assessment
 	Children   []*Node
 }
 
@@ -20,11 +20,11 @@ const deepest = 16
 // Forest judges objects, and arranges them by their owner references: an object is below its controller, or else
 // below its first owner that is among them; the roots are those without one. Both keep the order in which they are
 // given. The scene is that of each object.
-func Forest(objects []*unstructured.Unstructured, scene func(*unstructured.Unstructured) Scene) []*Node {
+func Forest(objects []*unstructured.Unstructured, scene func(*unstructured.Unstructured) Context) []*Node {
 	nodes := make([]*Node, len(objects))
 	known := map[types.UID]int{}
 	for i, o := range objects {
-		nodes[i] = &Node{Object: o, Own: Object(o.GroupVersionKind().GroupKind(), o, scene(o))}
+		nodes[i] = &Node{Object: o, Self: Object(o.GroupVersionKind().GroupKind(), o, scene(o))}
 		if uid := o.GetUID(); uid != "" {
 			known[uid] = i
 		}
@@ -81,25 +81,25 @@ func breakCircles(owners []int) {
 
 // combine judges a node with what descends from it.
 func (n *Node) combine() {
-	var family Family
+	var family Dependents
 	for _, child := range n.Children {
 		child.join(&family, "", deepest)
 	}
-	n.Joint = family.Combine(n.Object.GroupVersionKind().GroupKind(), n.Own)
+	n.Aggregate = family.Combine(n.Object.GroupVersionKind().GroupKind(), n.Self)
 }
 
 // join puts what is judged, and not only a link in the chain, into a family.
-func (n *Node) join(family *Family, via string, depth int) {
+func (n *Node) join(family *Dependents, via string, depth int) {
 	if depth == 0 {
 		return
 	}
 	gk := n.Object.GroupVersionKind().GroupKind()
-	if Counts(gk) {
+	if CountsAsDependent(gk) {
 		uid := n.Object.GetUID()
 		if uid == "" { // it is not from an API server
 			uid = types.UID(n.Object.GetNamespace() + "/" + n.Object.GetName())
 		}
-		family.Set(Member{UID: uid, Kind: gk.Kind, Name: n.Object.GetName(), Via: via, Assessment: n.Own})
+		family.Set(Dependent{UID: uid, Kind: gk.Kind, Name: n.Object.GetName(), Via: via, Assessment: n.Self})
 	}
 	below := gk.Kind + " " + n.Object.GetName()
 	if via != "" {

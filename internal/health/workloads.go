@@ -19,7 +19,7 @@ var workloadRules = map[schema.GroupKind]rule{
 
 // named makes a rule tell the name of what it judges.
 func named(judge rule) rule {
-	return func(s *fields, scene Scene) Assessment {
+	return func(s *fields, scene Context) Assessment {
 		a := judge(s, scene)
 		a.Subject = s.subject()
 		return a
@@ -85,7 +85,7 @@ const createRetry = 1000 * time.Second
 // there is no sign of it.
 //
 // Source: the controllers' Event FailedCreate.
-func (r rollout) cannotCreate(s *fields, scene Scene) (Assessment, bool) {
+func (r rollout) cannotCreate(s *fields, scene Context) (Assessment, bool) {
 	until := scene.Warning.Time.Add(createRetry)
 	if scene.Warning.Reason != failedCreate || r.exist >= r.want || !scene.Now.Before(until) {
 		return Assessment{}, false

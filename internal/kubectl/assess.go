@@ -110,7 +110,7 @@ func (o *assessOptions) assessor() (*assessor, error) {
 	if len(o.files) == 0 {
 		return nil, usage("nothing to assess: give a file or folder with -f, or -f - for standard input")
 	}
-	scene := health.Scene{Now: o.plugin.now()}
+	scene := health.Context{Now: o.plugin.now()}
 	if o.now != "" {
 		var err error
 		if scene.Now, err = time.Parse(time.RFC3339, o.now); err != nil {

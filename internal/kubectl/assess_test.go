@@ -212,7 +212,7 @@ func TestAssessFindsKinInAnotherFile(t *testing.T) {
 
 func TestAssessorHoldsBoundedly(t *testing.T) {
 	var got []string
-	a := newAssessor(health.Scene{Now: goldenTime})
+	a := newAssessor(health.Context{Now: goldenTime})
 	a.most = 10
 	a.emit = func(v verdictLine) error {
 		got = append(got, v.Name)
@@ -267,7 +267,7 @@ func TestLongChains(t *testing.T) {
 			for i := range objects {
 				objects[i] = owned(i, owners(i)...)
 			}
-			for i, a := range judgeTogether(objects, func(*unstructured.Unstructured) health.Scene { return health.Scene{Now: goldenTime} }) {
+			for i, a := range judgeTogether(objects, func(*unstructured.Unstructured) health.Context { return health.Context{Now: goldenTime} }) {
 				if a.Status != health.Healthy {
 					t.Fatalf("object %d is %+v", i, a)
 				}

@@ -30,7 +30,7 @@ const mostHeld = 50_000
 // owner, and is no Event, is judged at once; the others wait for those that may be related. An object that comes again is one of another
 // moment: what was before it is judged without what comes after it.
 type assessor struct {
-	scene    health.Scene
+	scene    health.Context
 	emit     func(verdictLine) error
 	most     int
 	objects  int
@@ -43,7 +43,7 @@ type assessor struct {
 	uids  map[types.UID]bool           // of those
 }
 
-func newAssessor(scene health.Scene) *assessor {
+func newAssessor(scene health.Context) *assessor {
 	return &assessor{scene: scene, most: mostHeld, statuses: map[health.Status]int{}, uids: map[types.UID]bool{}}
 }
 
@@ -61,7 +61,7 @@ func (a *assessor) take(d manifest.Document) error {
 	}
 	uid := u.GetUID()
 	if uid == "" && len(u.GetOwnerReferences()) == 0 && u.GetKind() != "Event" {
-		line.judge(health.Forest([]*unstructured.Unstructured{u}, a.sceneOf(nil))[0].Joint)
+		line.judge(health.Forest([]*unstructured.Unstructured{u}, a.sceneOf(nil))[0].Aggregate)
 		return a.append(line, nil)
 	}
 	if uid != "" && a.uids[uid] {
@@ -129,8 +129,8 @@ func (a *assessor) worst(accept acceptance) health.Status {
 	return health.Healthy
 }
 
-func (a *assessor) sceneOf(warnings map[types.UID]health.Warning) func(*unstructured.Unstructured) health.Scene {
-	return func(u *unstructured.Unstructured) health.Scene {
+func (a *assessor) sceneOf(warnings map[types.UID]health.Warning) func(*unstructured.Unstructured) health.Context {
+	return func(u *unstructured.Unstructured) health.Context {
 		scene := a.scene
 		scene.Warning = warnings[u.GetUID()]
 		return scene
@@ -138,7 +138,7 @@ func (a *assessor) sceneOf(warnings map[types.UID]health.Warning) func(*unstruct
 }
 
 // judgeTogether returns the joint verdicts on objects. Those that have no UID get one, by which their kin knows them.
-func judgeTogether(objects []*unstructured.Unstructured, scene func(*unstructured.Unstructured) health.Scene) []health.Assessment {
+func judgeTogether(objects []*unstructured.Unstructured, scene func(*unstructured.Unstructured) health.Context) []health.Assessment {
 	related := make([]*unstructured.Unstructured, 0, len(objects))
 	place := map[*unstructured.Unstructured]int{}
 	verdicts := make([]health.Assessment, len(objects))
@@ -154,7 +154,7 @@ func judgeTogether(objects []*unstructured.Unstructured, scene func(*unstructure
 	for len(queue) > 0 {
 		n := queue[0]
 		queue = append(queue[1:], n.Children...)
-		verdicts[place[n.Object]] = n.Joint
+		verdicts[place[n.Object]] = n.Aggregate
 	}
 	return verdicts
 }

@@ -95,7 +95,7 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	root := grow(&list[0], have, health.Scene{Now: o.plugin.now(), Rules: rules})
+	root := grow(&list[0], have, health.Context{Now: o.plugin.now(), Rules: rules})
 	if err := o.show(root, &list[0]); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (b *branch) judge(a health.Assessment) {
 }
 
 // grow makes the tree of a workload, and judges what is in it.
-func grow(wl *v1alpha1.ThreeportWorkload, have *gathered, scene health.Scene) *branch {
+func grow(wl *v1alpha1.ThreeportWorkload, have *gathered, scene health.Context) *branch {
 	var objects []*unstructured.Unstructured
 	for _, s := range have.listed {
 		if s.object != nil {
@@ -151,7 +151,7 @@ func grow(wl *v1alpha1.ThreeportWorkload, have *gathered, scene health.Scene) *b
 	nodes := map[types.UID]*branch{}
 	var verdicts []health.Verdict
 	top := &branch{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ThreeportWorkload", Name: wl.Name, Created: wl.CreationTimestamp}
-	forest := health.Forest(objects, func(u *unstructured.Unstructured) health.Scene {
+	forest := health.Forest(objects, func(u *unstructured.Unstructured) health.Context {
 		scene.Warning = have.warnings[u.GetUID()]
 		return scene
 	})
@@ -205,10 +205,10 @@ func plant(n *health.Node, have *gathered, nodes map[types.UID]*branch) *branch 
 	u := n.Object
 	b := &branch{
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
-		Created: u.GetCreationTimestamp(), own: n.Own.Message,
-		spent: u.GetKind() == "ReplicaSet" && len(n.Children) == 0 && wantsNone(u) && n.Own.Status == health.Healthy,
+		Created: u.GetCreationTimestamp(), own: n.Self.Message,
+		spent: u.GetKind() == "ReplicaSet" && len(n.Children) == 0 && wantsNone(u) && n.Self.Status == health.Healthy,
 	}
-	b.judge(n.Joint)
+	b.judge(n.Aggregate)
 	if w, ok := have.warnings[u.GetUID()]; ok {
 		b.Warning = &warning{w.Reason, w.Message, metav1.NewTime(w.Time)}
 	}

@@ -86,7 +86,7 @@ func grown(t *testing.T) (*branch, *v1alpha1.ThreeportWorkload) {
 			},
 		}})
 	}
-	return grow(&in.Workload, have, health.Scene{Now: goldenTime, Rules: byAnnotation{}}), &in.Workload
+	return grow(&in.Workload, have, health.Context{Now: goldenTime, Rules: byAnnotation{}}), &in.Workload
 }
 
 func TestTreeText(t *testing.T) {
@@ -115,7 +115,7 @@ func TestTreeForPrograms(t *testing.T) {
 }
 
 func TestTreeOfNothing(t *testing.T) {
-	root := grow(&v1alpha1.ThreeportWorkload{}, &gathered{}, health.Scene{Now: goldenTime})
+	root := grow(&v1alpha1.ThreeportWorkload{}, &gathered{}, health.Context{Now: goldenTime})
 	if root.Status != health.Unknown || root.Reason != "NothingListed" {
 		t.Errorf("a workload that lists nothing is %s %s", root.Status, root.Reason)
 	}

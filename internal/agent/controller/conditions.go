@@ -10,7 +10,7 @@ import (
 )
 
 // watching tells whether every listed resource is watched, and what comes of them.
-func watching(generation int64, sights []target.Sight, troubles []string) metav1.Condition {
+func watching(generation int64, sights []target.ResourceStatus, troubles []string) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionWatching, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason: "Watching", Message: fmt.Sprintf("%d resources are watched", len(sights)),

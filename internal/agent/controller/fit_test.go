@@ -19,10 +19,10 @@ const etcdLimit = 1_572_864
 var hostile = strings.Repeat("ü€😀\xff<&\x00\u2028", 20_000)
 
 // sightsOf are of the resources that a workload lists, with the given health.
-func sightsOf(wl *v1alpha1.ThreeportWorkload, health, text string) []target.Sight {
-	var out []target.Sight
+func sightsOf(wl *v1alpha1.ThreeportWorkload, health, text string) []target.ResourceStatus {
+	var out []target.ResourceStatus
 	for _, r := range workloadOf(wl).Resources {
-		out = append(out, target.Sight{
+		out = append(out, target.ResourceStatus{
 			Resource: r, State: target.Present, Health: health, Reason: text, Message: text, Cause: text,
 			Pods: target.Count{Total: 500, Healthy: 499},
 		})
@@ -148,7 +148,7 @@ func TestWhatIsGivenUpFirst(t *testing.T) {
 func TestAStatusWithoutResourcesIsSmall(t *testing.T) {
 	w := newWorld(t)
 	w.verdict(hostile, hostile, hostile)
-	w.watcher.set(func(f *fakeWatcher) { f.troubles = []string{hostile, hostile}; f.sights = []target.Sight{} })
+	w.watcher.set(func(f *fakeWatcher) { f.troubles = []string{hostile, hostile}; f.sights = []target.ResourceStatus{} })
 	w.delivery.lost = fmt.Errorf("%s", hostile)
 	wl := workload("small")
 	wl.Annotations = map[string]string{v1alpha1.AnnotationRetryRejected: hostile}

@@ -33,8 +33,8 @@ type fakeWatcher struct {
 	caughtUp                bool
 	caughtUpErr             error
 	asked                   int
-	sights                  []target.Sight // instead of what state and the others say
-	announced               []target.Change
+	sights                  []target.ResourceStatus // instead of what state and the others say
+	announced               []target.HealthTransition
 	blockUntilContextIsOver bool
 }
 
@@ -44,21 +44,21 @@ func (f *fakeWatcher) set(change func(*fakeWatcher)) {
 	change(f)
 }
 
-func (f *fakeWatcher) Sights(workload string) []target.Sight {
+func (f *fakeWatcher) ResourceStatuses(workload string) []target.ResourceStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.sights != nil {
 		return slices.Clone(f.sights)
 	}
 	wl, _ := f.targets.Workload(workload)
-	var out []target.Sight
+	var out []target.ResourceStatus
 	for _, r := range wl.Resources {
-		out = append(out, target.Sight{Resource: r, State: f.state, Message: f.message, Health: "Healthy", Reason: f.reason})
+		out = append(out, target.ResourceStatus{Resource: r, State: f.state, Message: f.message, Health: "Healthy", Reason: f.reason})
 	}
 	return out
 }
 
-func (f *fakeWatcher) Troubles() []string {
+func (f *fakeWatcher) BaseKindErrors() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.troubles)
@@ -70,13 +70,13 @@ func (f *fakeWatcher) Health(string) (status, reason, message string) {
 	return f.health, f.healthReason, f.healthMessage
 }
 
-func (f *fakeWatcher) Announce(_ string, change target.Change) {
+func (f *fakeWatcher) RecordTransition(_ string, change target.HealthTransition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.announced = append(f.announced, change)
 }
 
-func (f *fakeWatcher) CaughtUp(ctx context.Context, _ string) (bool, error) {
+func (f *fakeWatcher) DeletionsObserved(ctx context.Context, _ string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
@@ -108,7 +108,7 @@ func (f *fakeDelivery) Progress(target.Instance) Progress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.progress
-	p.Adopted = !f.stranger
+	p.Synced = !f.stranger
 	return p
 }
 

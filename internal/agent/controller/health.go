@@ -66,7 +66,7 @@ func (r *Reconciler) announce(wl *v1alpha1.ThreeportWorkload) {
 	}
 	r.mu.Unlock()
 	if !stale {
-		r.watcher.Announce(wl.Name, target.Change{
+		r.watcher.RecordTransition(wl.Name, target.HealthTransition{
 			UID: wl.UID, From: s.HealthChange.From, To: s.HealthChange.To,
 			Reason: s.HealthChange.Reason, Message: s.HealthChange.Message, At: s.HealthSince.Time,
 		})

@@ -21,10 +21,10 @@ func (w *world) verdict(status, reason, message string) {
 	w.watcher.set(func(f *fakeWatcher) { f.health, f.healthReason, f.healthMessage = status, reason, message })
 }
 
-func (w *world) announced() []target.Change {
+func (w *world) announced() []target.HealthTransition {
 	w.watcher.mu.Lock()
 	defer w.watcher.mu.Unlock()
-	return slices.CompactFunc(slices.Clone(w.watcher.announced), func(a, b target.Change) bool { return a == b })
+	return slices.CompactFunc(slices.Clone(w.watcher.announced), func(a, b target.HealthTransition) bool { return a == b })
 }
 
 // restart makes another process of the reconciler.
@@ -148,16 +148,16 @@ func TestEachChangeIsAnnouncedOnceItIsWritten(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("announce", "a")
 	w.create(wl)
-	var want []target.Change
+	var want []target.HealthTransition
 	expect := func(why string, from, to, message string) {
 		t.Helper()
 		w.reconcile(wl.Name)
 		if to != "" {
 			at := w.stored(wl.Name).Status.HealthSince
-			want = append(want, target.Change{UID: wl.UID, From: from, To: to, Message: message, At: at.Time})
+			want = append(want, target.HealthTransition{UID: wl.UID, From: from, To: to, Message: message, At: at.Time})
 		}
 		got := w.announced()
-		if !slices.EqualFunc(got, want, func(a, b target.Change) bool { return a.At.Equal(b.At) && sameButTime(a, b) }) {
+		if !slices.EqualFunc(got, want, func(a, b target.HealthTransition) bool { return a.At.Equal(b.At) && sameButTime(a, b) }) {
 			t.Fatalf("%s: announced are\n%+v, expected\n%+v", why, got, want)
 		}
 	}
@@ -185,7 +185,7 @@ func TestEachChangeIsAnnouncedOnceItIsWritten(t *testing.T) {
 	expect("it got well", "Down", "Healthy", "")
 }
 
-func sameButTime(a, b target.Change) bool {
+func sameButTime(a, b target.HealthTransition) bool {
 	a.At, b.At = time.Time{}, time.Time{}
 	return a == b
 }

@@ -32,16 +32,16 @@ import (
 
 // Watcher tells what is seen of the registry's workloads.
 type Watcher interface {
-	// Sights returns what is seen of each resource of a workload, in the order in which they are listed.
-	Sights(workload string) []target.Sight
-	// Troubles returns what is wrong with the kinds that are watched for every workload.
-	Troubles() []string
+	// ResourceStatuses returns what is seen of each resource of a workload, in the order in which they are listed.
+	ResourceStatuses(workload string) []target.ResourceStatus
+	// BaseKindErrors returns what is wrong with the kinds that are watched for every workload.
+	BaseKindErrors() []string
 	// Health returns the verdict on a workload; an empty status while it is not known.
 	Health(workload string) (status, reason, message string)
-	// CaughtUp reports whether the deletion of every object of a workload that is gone has been seen.
-	CaughtUp(ctx context.Context, workload string) (bool, error)
-	// Announce tells of the latest change of a workload's health. The same again is no news.
-	Announce(workload string, change target.Change)
+	// DeletionsObserved reports whether the deletion of every object of a workload that is gone has been seen.
+	DeletionsObserved(ctx context.Context, workload string) (bool, error)
+	// RecordTransition tells of the latest change of a workload's health. The same again is no news.
+	RecordTransition(workload string, change target.HealthTransition)
 }
 
 // Delivery tells how far the control plane is behind.
@@ -65,7 +65,7 @@ type Progress struct {
 	Rejected   int64
 	Rejections []v1alpha1.Rejection
 	Dropped    int64 // Events, because no more may be kept
-	Adopted    bool  // what the control plane has of it is known
+	Synced    bool  // what the control plane has of it is known
 	// Operations are the latest that were accepted, as far as it is known, by resource without its version.
 	Operations map[target.Resource]Operation
 }
@@ -218,12 +218,12 @@ func (r *Reconciler) waited(name string) time.Duration {
 func (r *Reconciler) settled(ctx context.Context, wl *v1alpha1.ThreeportWorkload, left time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(left, askTimeout))
 	defer cancel()
-	caughtUp, err := r.watcher.CaughtUp(ctx, wl.Name)
+	caughtUp, err := r.watcher.DeletionsObserved(ctx, wl.Name)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Whether resources are gone cannot be known yet", "error", err.Error())
 	}
 	progress := r.delivery.Progress(instanceOf(wl))
-	return err == nil && caughtUp && progress.Adopted && progress.Pending == 0
+	return err == nil && caughtUp && progress.Synced && progress.Pending == 0
 }
 
 // release lets go of all that is known of a workload.

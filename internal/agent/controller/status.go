@@ -84,14 +84,14 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress Progress, v
 		Conditions:         slices.Clone(wl.Status.Conditions),
 	}
 	logHealth(&status, wl.Status, v, r.now())
-	sights := r.watcher.Sights(wl.Name)
+	sights := r.watcher.ResourceStatuses(wl.Name)
 	status.Resources = resourceStatuses(sights, progress.Operations, reportedBefore(wl))
 	count(&status, sights)
 	status.Delivery = r.deliveryStatus(progress)
 	status.Delivery.Retried = retryWanted(wl)
 	kept, err := r.delivery.Durable()
 	for _, c := range []metav1.Condition{
-		watching(wl.Generation, sights, r.watcher.Troubles()),
+		watching(wl.Generation, sights, r.watcher.BaseKindErrors()),
 		delivered(wl.Generation, status.Delivery),
 		durable(wl.Generation, kept, err),
 		healthy(wl.Generation, v),
@@ -104,7 +104,7 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress Progress, v
 
 // resourceStatuses tells of each resource what is seen, and what the control plane has accepted: in this process, or else
 // in one before it.
-func resourceStatuses(sights []target.Sight, now, before map[target.Resource]Operation) []v1alpha1.ResourceStatus {
+func resourceStatuses(sights []target.ResourceStatus, now, before map[target.Resource]Operation) []v1alpha1.ResourceStatus {
 	out := make([]v1alpha1.ResourceStatus, 0, len(sights))
 	for _, s := range sights {
 		rs := v1alpha1.ResourceStatus{
@@ -140,7 +140,7 @@ func reportedBefore(wl *v1alpha1.ThreeportWorkload) map[target.Resource]Operatio
 }
 
 // count sums up the resources of a workload and their pods.
-func count(status *v1alpha1.ThreeportWorkloadStatus, sights []target.Sight) {
+func count(status *v1alpha1.ThreeportWorkloadStatus, sights []target.ResourceStatus) {
 	resources, pods := target.Count{Total: len(sights)}, target.Count{}
 	for _, s := range sights {
 		if s.Health == statusHealthy {

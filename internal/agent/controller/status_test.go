@@ -194,46 +194,46 @@ func TestResourceStatuses(t *testing.T) {
 	key := target.Resource{Ref: resource.Ref, ID: 7}
 	for _, c := range []struct {
 		reason      string
-		sight       target.Sight
+		sight       target.ResourceStatus
 		now, before map[target.Resource]Operation
 		want        v1alpha1.ResourceStatus
 	}{
-		{"well", target.Sight{State: target.Present, Health: "Healthy"}, nil, nil, v1alpha1.ResourceStatus{State: "Present", Health: "Healthy"}},
+		{"well", target.ResourceStatus{State: target.Present, Health: "Healthy"}, nil, nil, v1alpha1.ResourceStatus{State: "Present", Health: "Healthy"}},
 		{
 			"with pods and a cause",
-			target.Sight{State: target.Present, Health: "Down", Reason: "Crash", Cause: "why", Pods: target.Count{Total: 3, Healthy: 1}},
+			target.ResourceStatus{State: target.Present, Health: "Down", Reason: "Crash", Cause: "why", Pods: target.Count{Total: 3, Healthy: 1}},
 			nil, nil,
 			v1alpha1.ResourceStatus{State: "Present", Health: "Down", Reason: "Crash", Message: "why", Pods: &v1alpha1.Count{Total: 3, Healthy: 1}},
 		},
 		{
 			"watched in another version, with a cause",
-			target.Sight{State: target.Present, Health: "Down", Message: "watched as v2", Cause: "why"},
+			target.ResourceStatus{State: target.Present, Health: "Down", Message: "watched as v2", Cause: "why"},
 			nil, nil,
 			v1alpha1.ResourceStatus{State: "Present", Health: "Down", Message: "watched as v2; why"},
 		},
 		{
 			"the cause is the state",
-			target.Sight{State: target.Forbidden, Health: "Unknown", Message: "list is missing", Cause: "list is missing"},
+			target.ResourceStatus{State: target.Forbidden, Health: "Unknown", Message: "list is missing", Cause: "list is missing"},
 			nil, nil,
 			v1alpha1.ResourceStatus{State: "Forbidden", Health: "Unknown", Message: "list is missing"},
 		},
 		{
 			"accepted",
-			target.Sight{State: target.Present},
+			target.ResourceStatus{State: target.Present},
 			map[target.Resource]Operation{key: {"ADDED", "5"}},
 			map[target.Resource]Operation{{Ref: resource.Ref}: {"MODIFIED", "4"}},
 			v1alpha1.ResourceStatus{State: "Present", LastOperation: "ADDED", ReportedResourceVersion: "5"},
 		},
 		{
 			"accepted in an earlier process",
-			target.Sight{State: target.Absent},
+			target.ResourceStatus{State: target.Absent},
 			nil,
 			map[target.Resource]Operation{{Ref: resource.Ref}: {"DELETED", ""}},
 			v1alpha1.ResourceStatus{State: "Absent", LastOperation: "DELETED"},
 		},
 		{
 			"another row's",
-			target.Sight{State: target.Present},
+			target.ResourceStatus{State: target.Present},
 			map[target.Resource]Operation{{Ref: resource.Ref, ID: 8}: {"ADDED", "5"}},
 			nil,
 			v1alpha1.ResourceStatus{State: "Present"},
@@ -242,7 +242,7 @@ func TestResourceStatuses(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			c.sight.Resource = resource
 			c.want.Group, c.want.Version, c.want.Kind, c.want.Namespace, c.want.Name = "apps", "v1", "Deployment", "ns", "web"
-			got := resourceStatuses([]target.Sight{c.sight}, c.now, c.before)
+			got := resourceStatuses([]target.ResourceStatus{c.sight}, c.now, c.before)
 			if len(got) != 1 || weigh(v1alpha1.ThreeportWorkloadStatus{Resources: got}, v1alpha1.ThreeportWorkloadStatus{Resources: []v1alpha1.ResourceStatus{c.want}}) != none {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}

@@ -33,7 +33,7 @@ func (d delivering) Durable() (bool, error) { return true, nil }
 
 func (d delivering) Progress(instance target.Instance) Progress {
 	p := d.Outbox.Progress(instance)
-	out := Progress{Pending: p.Pending, Since: p.Since, Adopted: p.Adopted, Operations: map[target.Resource]Operation{}}
+	out := Progress{Pending: p.Pending, Since: p.Since, Synced: p.Synced, Operations: map[target.Resource]Operation{}}
 	for resource, op := range p.Operations {
 		out.Operations[resource] = Operation{Name: fmt.Sprint("MODIFIED ", op.Modified), ResourceVersion: op.ResourceVersion}
 	}
@@ -46,7 +46,7 @@ func (d delivering) run(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		d.Accept(item, outbox.Receipt{RowID: 1})
+		d.Ack(item, outbox.Receipt{RowID: 1})
 	}
 }
 

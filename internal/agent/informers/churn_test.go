@@ -113,7 +113,7 @@ func (w *world) churn(workloads, kinds int) {
 	})
 	for _, of := range tracked {
 		for _, wl := range of {
-			w.watcher.Announce(wl.Name, target.Change{UID: types.UID(wl.Name), To: "Down", At: time.Now()})
+			w.watcher.RecordTransition(wl.Name, target.HealthTransition{UID: types.UID(wl.Name), To: "Down", At: time.Now()})
 		}
 	}
 	w.eventually("the ends of every kind's container to be offered", func() string {

@@ -55,7 +55,7 @@ func TestErrorsAfterTheFirstSyncShow(t *testing.T) {
 			w.proxy.CloseClientConnections()
 			asked := len(w.proxy.sent("/configmaps"))
 			w.during(time.Second, func() string {
-				s := w.watcher.Sights(wl.Name)[0]
+				s := w.watcher.ResourceStatuses(wl.Name)[0]
 				patient := time.Since(begin) < w.watcher.config.Patience
 				return complain(patient && s.State != target.Present, fmt.Sprintf("it is %s: %s", s.State, s.Message))
 			})

@@ -159,7 +159,7 @@ func TestTwoVersionsOfAKindAreWatchedEachForItself(t *testing.T) {
 			deleted := map[string]int{}
 			last := ""
 			for _, op := range w.sink.operations(ref) {
-				if op.Claim.Instance != instance {
+				if op.Attribution.Instance != instance {
 					continue
 				}
 				last = string(op.Object.UID)

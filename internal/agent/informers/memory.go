@@ -202,7 +202,7 @@ func (w *Watcher) tidyMemory() {
 	}
 	keep := func(uid types.UID) bool {
 		known, ok := w.targets.Lookup(uid)
-		return ok && len(w.targets.Claims(known)) > 0
+		return ok && len(w.targets.Attributions(known)) > 0
 	}
 	w.memory.tidy(keep)
 	w.tidyEnds(keep)

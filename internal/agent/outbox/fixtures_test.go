@@ -27,7 +27,7 @@ type report struct {
 }
 
 func (r report) Key() observe.Key          { return observe.Key(r.key) }
-func (r report) Lane() observe.Lane        { return observe.Lane(r.lane) }
+func (r report) OrderingKey() observe.OrderingKey        { return observe.OrderingKey(r.lane) }
 func (r report) Version() string           { return r.version }
 func (r report) Instance() target.Instance { return r.instance }
 func (r report) String() string            { return r.key + "@" + r.version }

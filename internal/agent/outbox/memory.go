@@ -10,8 +10,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// Memory keeps records when the process ends. *journal.Journal is one; a nil one remembers nothing.
-type Memory interface {
+// Store keeps records when the process ends. *journal.Journal is one; a nil one remembers nothing.
+type Store interface {
 	// Take returns what was kept of a table, once.
 	Take(table string) map[string][]byte
 	Put(table, key string, value []byte)
@@ -30,7 +30,7 @@ const (
 
 // receiptRecord is a settled entry. The version says up to where; a rejected one has it too.
 type receiptRecord struct {
-	Lane     observe.Lane
+	Lane     observe.OrderingKey
 	Version  string
 	Accepted bool            `json:",omitempty"`
 	RowID    int64           `json:",omitempty"`
@@ -69,7 +69,7 @@ func forgettable(r observe.Report) (pendingRecord, bool) {
 // deadRecord is a dead letter. Of a report that is offered again after a restart only the version is kept.
 type deadRecord struct {
 	Rejection
-	Lane     observe.Lane
+	Lane     observe.OrderingKey
 	Version  string
 	Instance target.Instance
 	Content  pendingRecord
@@ -173,7 +173,7 @@ func (o *Outbox) restore() {
 	})
 	slices.SortFunc(pending, func(a, b observe.Report) int { return timeOf(a).Compare(timeOf(b)) })
 	for _, report := range pending {
-		e := o.entry(report.Key(), report.Lane())
+		e := o.entry(report.Key(), report.OrderingKey())
 		e.pace.attempts, e.stored.kept, e.backlog, e.restored = 1, true, true, true
 		_, e.forgets = report.(observe.Operation)
 		o.enqueue(e, report)

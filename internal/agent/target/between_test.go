@@ -36,7 +36,7 @@ func TestBetween(t *testing.T) {
 				r.Upsert(o)
 			}
 			var names []string
-			for _, id := range r.Between(webPod.UID, c.top) {
+			for _, id := range r.OwnerPath(webPod.UID, c.top) {
 				names = append(names, id.Name)
 			}
 			if got := strings.Join(names, " "); got != c.want {

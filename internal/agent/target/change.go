@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Change is the latest change of a workload's status, as the status of its ThreeportWorkload has it. That is the log of
+// HealthTransition is the latest change of a workload's status, as the status of its ThreeportWorkload has it. That is the log of
 // changes: what is told of one can be told again.
-type Change struct {
+type HealthTransition struct {
 	// UID is that of the ThreeportWorkload.
 	UID types.UID
 	// From is the status before; empty if it is the first.

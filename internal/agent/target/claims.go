@@ -8,25 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Claims returns the workloads that an incarnation of an object belongs to, in a stable order.
+// Attributions returns the workloads that an incarnation of an object belongs to, in a stable order.
 //
 // The nearest object up its chain of owners that some workload lists decides; if there is none, the
 // nearest label does. An object need not be known: its name alone may be listed.
-func (r *Registry) Claims(id Identity) []Claim {
+func (r *Registry) Attributions(id Identity) []Attribution {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.claims(id)
+	return r.attributions(id)
 }
 
-// ClaimsOfName returns the claims on an object that is known by name only: by an Event, made at a time, that came
+// AttributionsByName returns the claims on an object that is known by name only: by an Event, made at a time, that came
 // before the object, or about one that was never seen. If another incarnation bears the name, only those count whose
 // workload was declared by then (times are whole seconds): what bore the name then may have been somebody else's otherwise.
-func (r *Registry) ClaimsOfName(id Identity, at time.Time) []Claim {
+func (r *Registry) AttributionsByName(id Identity, at time.Time) []Attribution {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	claims := r.listings(id.Ref, true)
 	if current, ok := r.graph.current(id.Ref); ok && id.UID != "" && current.UID != id.UID {
-		claims = slices.DeleteFunc(claims, func(c Claim) bool {
+		claims = slices.DeleteFunc(claims, func(c Attribution) bool {
 			declared := r.workloads[c.Workload].Declared
 			return declared.IsZero() || at.Before(declared)
 		})
@@ -34,13 +34,13 @@ func (r *Registry) ClaimsOfName(id Identity, at time.Time) []Claim {
 	return claims
 }
 
-// claims walks up the owners, level by level; with mu held.
-func (r *Registry) claims(id Identity) []Claim {
+// attributions walks up the owners, level by level; with mu held.
+func (r *Registry) attributions(id Identity) []Attribution {
 	seen := map[types.UID]struct{}{id.UID: {}}
 	var labels []Instance
 	level := []Identity{id}
 	for depth := 0; len(level) > 0; depth++ {
-		var claims []Claim
+		var claims []Attribution
 		var next []Identity
 		for _, at := range level {
 			claims = append(claims, r.listingsOf(at, depth == 0)...)
@@ -63,47 +63,47 @@ func (r *Registry) claims(id Identity) []Claim {
 		}
 		level = next
 	}
-	return r.claimsByLabel(labels)
+	return r.attributionsByLabel(labels)
 }
 
 // listingsOf returns the listings of an object, or of an owner whose reference has no namespace.
-func (r *Registry) listingsOf(at Identity, itself bool) []Claim {
+func (r *Registry) listingsOf(at Identity, itself bool) []Attribution {
 	if itself {
 		return r.listings(at.Ref, true)
 	}
 	if n := r.graph.nodes[at.UID]; n != nil {
 		return r.listings(n.Ref, false)
 	}
-	var claims []Claim
+	var claims []Attribution
 	for _, ref := range ownerRefs(at) {
 		claims = append(claims, r.listings(ref, false)...)
 	}
 	return claims
 }
 
-func (r *Registry) listings(ref Ref, itself bool) []Claim {
-	var claims []Claim
+func (r *Registry) listings(ref Ref, itself bool) []Attribution {
+	var claims []Attribution
 	for _, l := range r.listed[ref] {
 		res := l.workload.Resources[l.index]
 		res.Ref = l.workload.effective[l.index]
-		claims = append(claims, Claim{l.workload.Name, l.workload.Instance, res, itself})
+		claims = append(claims, Attribution{l.workload.Name, l.workload.Instance, res, itself})
 	}
 	return claims
 }
 
-func (r *Registry) claimsByLabel(instances []Instance) []Claim {
-	var claims []Claim
+func (r *Registry) attributionsByLabel(instances []Instance) []Attribution {
+	var claims []Attribution
 	for _, instance := range instances {
 		for name := range r.instances[instance] {
-			claims = append(claims, Claim{Workload: name, Instance: instance})
+			claims = append(claims, Attribution{Workload: name, Instance: instance})
 		}
 	}
 	return sorted(claims)
 }
 
-// Between returns what stands between an object and an owner that bears a name, the owner's own child first: of several
+// OwnerPath returns what stands between an object and an owner that bears a name, the owner's own child first: of several
 // chains the shortest, of equals that of controllers. With the zero name it is the whole chain of controllers.
-func (r *Registry) Between(uid types.UID, owner Ref) []Identity {
+func (r *Registry) OwnerPath(uid types.UID, owner Ref) []Identity {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if owner == (Ref{}) {
@@ -119,7 +119,7 @@ func (r *Registry) Between(uid types.UID, owner Ref) []Identity {
 			if _, ok := below[up.UID]; ok {
 				continue
 			}
-			if r.bears(up, owner) {
+			if r.matches(up, owner) {
 				var out []Identity
 				for at := n.Identity; at.UID != uid; at = below[at.UID] {
 					out = append(out, at)
@@ -133,17 +133,17 @@ func (r *Registry) Between(uid types.UID, owner Ref) []Identity {
 	return nil
 }
 
-// bears reports whether an owner bears a name, as far as that is known.
-func (r *Registry) bears(owner Identity, ref Ref) bool {
+// matches reports whether an owner bears a name, as far as that is known.
+func (r *Registry) matches(owner Identity, ref Ref) bool {
 	if n := r.graph.nodes[owner.UID]; n != nil {
 		return n.Ref == ref
 	}
 	return slices.Contains(ownerRefs(owner), ref)
 }
 
-// Missing returns the owners, up the chains of an object, that are not known, are not listed, and so hide
+// UnresolvedOwners returns the owners, up the chains of an object, that are not known, are not listed, and so hide
 // whether the object belongs to a workload.
-func (r *Registry) Missing(id Identity) []Identity {
+func (r *Registry) UnresolvedOwners(id Identity) []Identity {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if r.listed[id.Ref] != nil {
@@ -199,8 +199,8 @@ func (g *graph) ancestors(uid types.UID) []Identity {
 	return out
 }
 
-func sorted(claims []Claim) []Claim {
-	slices.SortStableFunc(claims, func(a, b Claim) int {
+func sorted(claims []Attribution) []Attribution {
+	slices.SortStableFunc(claims, func(a, b Attribution) int {
 		return cmp.Or(cmp.Compare(a.Instance.ID, b.Instance.ID), cmp.Compare(a.Workload, b.Workload))
 	})
 	return claims

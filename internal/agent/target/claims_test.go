@@ -201,7 +201,7 @@ func TestClaimsOfNameAreRuledOutByAnotherIncarnation(t *testing.T) {
 			shop.Declared = start
 			r.Track(shop)
 			tt.before(r)
-			if got := claimTexts(r.ClaimsOfName(tt.about, start.Add(-time.Second))); !slices.Equal(got, tt.want) {
+			if got := claimTexts(r.AttributionsByName(tt.about, start.Add(-time.Second))); !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -216,7 +216,7 @@ func TestClaimsOfNameOfAnotherIncarnationCountFromTheDeclarationOn(t *testing.T)
 	r.Track(workload("unknown", 2, web))
 	r.Upsert(owned(ident(deploymentKind, "web", "uid-web-2")))
 	for at, want := range map[time.Time]int{start.Add(-time.Second): 0, start: 1, start.Add(time.Second): 1} {
-		if got := claimTexts(r.ClaimsOfName(web, at)); len(got) != want {
+		if got := claimTexts(r.AttributionsByName(web, at)); len(got) != want {
 			t.Errorf("of an Event %s after the declaration the claims are %q, want %d", at.Sub(start), got, want)
 		}
 	}
@@ -246,7 +246,7 @@ func TestMissingNamesTheUnknownOwnersThatHideAClaim(t *testing.T) {
 				r.Upsert(o)
 			}
 			var got []types.UID
-			for _, id := range r.Missing(tt.about) {
+			for _, id := range r.UnresolvedOwners(tt.about) {
 				got = append(got, id.UID)
 			}
 			if !slices.Equal(got, tt.want) {

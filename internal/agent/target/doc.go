@@ -3,7 +3,7 @@
 //
 // Two kinds of facts meet here, in any order. The controller declares workloads ([Registry.Track],
 // [Registry.Forget]); the watch tells of objects that exist ([Registry.Upsert], [Registry.Delete]).
-// [Registry.Claims] answers from both. Whenever an answer may have changed, the objects concerned are
+// [Registry.Attributions] answers from both. Whenever an answer may have changed, the objects concerned are
 // handed out once by [Registry.Drain], and [Registry.Changed] signals that there are some: so an Event
 // before its Pod, a Pod before its ReplicaSet, and all of them before their ThreeportWorkload find their
 // way in the end.

@@ -52,7 +52,7 @@ func workload(name string, id int64, listed ...Identity) Workload {
 }
 
 // claimText names a claim: "shop: Deployment app/web" or "shop: Deployment app/web itself" or "shop".
-func claimText(c Claim) string {
+func claimText(c Attribution) string {
 	text := c.Workload
 	if c.Resource != (Resource{}) {
 		text += ": " + c.Resource.String()
@@ -63,7 +63,7 @@ func claimText(c Claim) string {
 	return text
 }
 
-func claimTexts(claims []Claim) []string {
+func claimTexts(claims []Attribution) []string {
 	var out []string
 	for _, c := range claims {
 		out = append(out, claimText(c))
@@ -73,7 +73,7 @@ func claimTexts(claims []Claim) []string {
 
 func expectClaims(t *testing.T, r *Registry, id Identity, want ...string) {
 	t.Helper()
-	if got := claimTexts(r.Claims(id)); !slices.Equal(got, want) {
+	if got := claimTexts(r.Attributions(id)); !slices.Equal(got, want) {
 		t.Errorf("claims on %s (%s) are %q, want %q", id.Ref, id.UID, got, want)
 	}
 }

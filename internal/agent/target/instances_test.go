@@ -40,10 +40,10 @@ func TestInstancesAndTheirParts(t *testing.T) {
 		{WorkloadInstance, 1000}: "parts [] concerned []",
 	} {
 		var parts, concerned []string
-		for _, w := range registry.Parts(instance) {
+		for _, w := range registry.WorkloadsOf(instance) {
 			parts = append(parts, w.Name)
 		}
-		for _, id := range registry.Concerned(instance) {
+		for _, id := range registry.ObjectsOf(instance) {
 			concerned = append(concerned, fmt.Sprintf("%s %s", id.Ref, id.UID))
 		}
 		slices.Sort(concerned)

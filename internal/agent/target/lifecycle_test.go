@@ -109,7 +109,7 @@ func TestPruneForgetsWhatIsGoneForLong(t *testing.T) {
 			r := NewRegistry()
 			r.Track(workload("shop", 1, web))
 			r.Upsert(tt.object)
-			if claimed := len(r.Claims(webPod)) > 0; claimed != tt.claims {
+			if claimed := len(r.Attributions(webPod)) > 0; claimed != tt.claims {
 				t.Fatalf("claimed is %v", claimed)
 			}
 			if tt.gone {
@@ -166,7 +166,7 @@ func TestPruneHandsOutTheChildrenThatAreLeft(t *testing.T) {
 	r.Drain()
 	r.Prune(start.Add(time.Hour))
 	expectDrained(t, r, webPod)
-	if missing := r.Missing(webPod); len(missing) != 1 {
+	if missing := r.UnresolvedOwners(webPod); len(missing) != 1 {
 		t.Errorf("missing are %v", missing)
 	}
 	r.Prune(start.Add(2 * time.Hour))
@@ -186,7 +186,7 @@ func TestDropKindHandsOutDescendants(t *testing.T) {
 	if _, known := r.Lookup(webRS.UID); known || len(r.Live(replicaSetKind, "")) > 0 {
 		t.Error("a ReplicaSet is still known")
 	}
-	if missing := r.Missing(webPod); !slices.Equal(missing, []Identity{webRS}) {
+	if missing := r.UnresolvedOwners(webPod); !slices.Equal(missing, []Identity{webRS}) {
 		t.Errorf("missing are %v", missing)
 	}
 	expectClaims(t, r, webPod)

@@ -31,7 +31,7 @@ func (m *model) listings(ref Ref, itself bool) []string {
 			}
 			if at == ref {
 				res.Ref = at
-				out = append(out, fmt.Sprint(Claim{w.Name, w.Instance, res, itself}))
+				out = append(out, fmt.Sprint(Attribution{w.Name, w.Instance, res, itself}))
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (m *model) claims(id Identity) []string {
 	for _, w := range m.workloads {
 		for _, label := range labels {
 			if label == w.Instance {
-				found = append(found, fmt.Sprint(Claim{Workload: w.Name, Instance: w.Instance}))
+				found = append(found, fmt.Sprint(Attribution{Workload: w.Name, Instance: w.Instance}))
 			}
 		}
 	}
@@ -240,7 +240,7 @@ func checkHistory(t *testing.T, seed uint64) {
 		for _, id := range u.ids {
 			want := m.claims(id)
 			var got []string
-			for _, c := range r.Claims(id) {
+			for _, c := range r.Attributions(id) {
 				got = append(got, fmt.Sprint(c))
 			}
 			slices.Sort(got)
@@ -310,10 +310,10 @@ func TestConcurrentUse(t *testing.T) {
 			for range 300 {
 				u.step(r, m, start)
 				id := u.id()
-				r.Claims(id)
-				r.ClaimsOfName(id, start)
-				r.ClaimOfUnseen(id.Ref)
-				r.Missing(id)
+				r.Attributions(id)
+				r.AttributionsByName(id, start)
+				r.InferOwner(id.Ref)
+				r.UnresolvedOwners(id)
 				r.Current(id.Ref)
 				r.Live(id.GroupKind(), "")
 				r.Kinds()

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ClaimOfUnseen returns the claim on an object that came and went while nobody watched: the Events about it
+// InferOwner returns the claim on an object that came and went while nobody watched: the Events about it
 // are there, and nothing tells of its owners but its name. It asks whoever may have made an object of that
 // name: one that is listed answers with its listing, one that is known, or remembered, with the claims on it,
 // and for one that was never seen either whoever may have made it answers.
@@ -15,14 +15,14 @@ import (
 // none. One that is known and belongs to nobody disagrees too. Of several workloads that list or own a maker,
 // the first counts, as it does for objects that are known.
 //
-// It is for objects that were never seen: whoever knows the object asks for [Registry.Claims]. What is listed
-// by its own name is answered by [Registry.ClaimsOfName], and has no claim here.
-func (r *Registry) ClaimOfUnseen(ref Ref) (Claim, bool) {
+// It is for objects that were never seen: whoever knows the object asks for [Registry.Attributions]. What is listed
+// by its own name is answered by [Registry.AttributionsByName], and has no claim here.
+func (r *Registry) InferOwner(ref Ref) (Attribution, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	v := r.votes(ref)
 	if !v.some || v.split {
-		return Claim{}, false
+		return Attribution{}, false
 	}
 	return v.claim, true
 }
@@ -38,14 +38,14 @@ func (r *Registry) votes(ref Ref) votes {
 
 // votes are the answers of those who may have made an object.
 type votes struct {
-	claim Claim // the last answer; zero for one that belongs to nobody
+	claim Attribution // the last answer; zero for one that belongs to nobody
 	cast  bool  // there was an answer
 	split bool  // there were several
 	some  bool  // one of them was a claim
 }
 
-func (v *votes) add(claims []Claim) {
-	var first Claim
+func (v *votes) add(claims []Attribution) {
+	var first Attribution
 	if len(claims) > 0 {
 		first = claims[0]
 	}
@@ -79,7 +79,7 @@ func (r *Registry) ask(ref Ref, v *votes) bool {
 	known := false
 	for uid := range r.graph.names[ref] {
 		if n := r.graph.nodes[uid]; n != nil {
-			v.add(r.claims(n.Identity))
+			v.add(r.attributions(n.Identity))
 			known = true
 		}
 	}

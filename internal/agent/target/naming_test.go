@@ -109,7 +109,7 @@ func TestAnUnseenObjectIsClaimedByHowItIsNamed(t *testing.T) {
 
 func expectUnseen(t *testing.T, r *Registry, ref Ref, want string) {
 	t.Helper()
-	claim, ok := r.ClaimOfUnseen(ref)
+	claim, ok := r.InferOwner(ref)
 	if got := claimText(claim); ok != (want != "") || got != want {
 		t.Errorf("the claim on the unseen %s is %q, want %q", ref, got, want)
 	}

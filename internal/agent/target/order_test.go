@@ -58,12 +58,12 @@ func TestTheOrderOfArrivalDoesNotMatter(t *testing.T) {
 			out := r.Drain()
 			for id := range want {
 				if drained(out, id) {
-					told[id] = claimTexts(r.Claims(id))
+					told[id] = claimTexts(r.Attributions(id))
 				}
 			}
 		}
 		for id, claims := range want {
-			if got := claimTexts(r.Claims(id)); !slices.Equal(got, claims) {
+			if got := claimTexts(r.Attributions(id)); !slices.Equal(got, claims) {
 				t.Errorf("%sclaims on %s are %q, want %q", name, id.Ref, got, claims)
 			}
 			if !slices.Equal(told[id], claims) {

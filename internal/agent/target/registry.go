@@ -179,8 +179,8 @@ func (r *Registry) Workloads() []string {
 	return slices.Sorted(maps.Keys(r.workloads))
 }
 
-// WorkloadsOf returns the names of the workloads that list a kind, in whatever version.
-func (r *Registry) WorkloadsOf(kind schema.GroupKind) []string {
+// WorkloadsListing returns the names of the workloads that list a kind, in whatever version.
+func (r *Registry) WorkloadsListing(kind schema.GroupKind) []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var names []string
@@ -201,8 +201,8 @@ func (r *Registry) Instances() []Instance {
 	})
 }
 
-// Parts returns the workloads that declare parts of an instance, as [Registry.Workload] does.
-func (r *Registry) Parts(instance Instance) []Workload {
+// WorkloadsOf returns the workloads that declare parts of an instance, as [Registry.Workload] does.
+func (r *Registry) WorkloadsOf(instance Instance) []Workload {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var out []Workload
@@ -212,10 +212,10 @@ func (r *Registry) Parts(instance Instance) []Workload {
 	return out
 }
 
-// Concerned returns all that may belong to an instance, once each: what its workloads list, what bears its label, and
+// ObjectsOf returns all that may belong to an instance, once each: what its workloads list, what bears its label, and
 // what descends from either, as far as it is known. An identity without a UID stands for whatever bears the name.
-// Whether something does belong to it, [Registry.Claims] tells.
-func (r *Registry) Concerned(instance Instance) []Identity {
+// Whether something does belong to it, [Registry.Attributions] tells.
+func (r *Registry) ObjectsOf(instance Instance) []Identity {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	seen := map[Identity]struct{}{}
@@ -361,7 +361,7 @@ func (r *Registry) Prune(now time.Time) {
 		}
 		age := now.Sub(since)
 		// What belongs to nobody, and has a name as if it did, must not be taken for an object that was never seen.
-		if age > retainClaimed || age > retainUnclaimed && len(r.claims(n.Identity)) == 0 && !r.votes(n.Ref).some {
+		if age > retainClaimed || age > retainUnclaimed && len(r.attributions(n.Identity)) == 0 && !r.votes(n.Ref).some {
 			for child := range r.graph.children[uid] {
 				r.touch(child)
 			}

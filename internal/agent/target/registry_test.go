@@ -143,7 +143,7 @@ func TestTheScopeOfAKindSaysWhereResourcesAreLookedFor(t *testing.T) {
 						t.Errorf("%s is looked for as %s, want %s", tt.resources[i], res, tt.want[i])
 					}
 					id := Identity{Ref: res.Ref, UID: "uid"}
-					if claims := r.Claims(id); len(claims) == 0 || claims[0].Resource.Ref != res.Ref || !r.Lists(res.Ref) {
+					if claims := r.Attributions(id); len(claims) == 0 || claims[0].Resource.Ref != res.Ref || !r.Lists(res.Ref) {
 						t.Errorf("%s has the claims %v", res, claims)
 					}
 				}
@@ -197,7 +197,7 @@ func TestWhatIsDeclaredIsListed(t *testing.T) {
 	if got := r.Workloads(); !slices.Equal(got, []string{"chart", "shop"}) {
 		t.Errorf("workloads %q", got)
 	}
-	if got := r.WorkloadsOf(podKind); !slices.Equal(got, []string{"shop"}) {
+	if got := r.WorkloadsListing(podKind); !slices.Equal(got, []string{"shop"}) {
 		t.Errorf("workloads with a Pod: %q", got)
 	}
 	if got := r.Listed(deploymentKind); len(got) != 2 {

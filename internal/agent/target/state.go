@@ -20,8 +20,8 @@ const (
 	Unavailable State = "Unavailable"
 )
 
-// Sight is what the watch sees of one listed resource.
-type Sight struct {
+// ResourceStatus is what the watch sees of one listed resource.
+type ResourceStatus struct {
 	// Resource is the resource as it is watched: in a version that is served, its namespace defaulted.
 	Resource
 	State State

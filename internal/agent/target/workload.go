@@ -105,8 +105,8 @@ type Object struct {
 	LookedUp time.Time
 }
 
-// Claim says that an object belongs to a workload.
-type Claim struct {
+// Attribution says that an object belongs to a workload.
+type Attribution struct {
 	// Workload is the name of the ThreeportWorkload.
 	Workload string
 	Instance Instance

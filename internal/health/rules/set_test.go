@@ -321,7 +321,7 @@ rules:
   checks: [{when: "text(object, ['metadata', 'labels', 'parked']) == 'yes'", status: Reconciling, reason: Parked, message: is parked}]
 `)
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	scene := health.Scene{Now: now, Rules: s}
+	scene := health.Context{Now: now, Rules: s}
 	judge := func(meta string) health.Assessment {
 		o := object(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"`+meta+`},"spec":{"replicas":0},"status":{"observedGeneration":1}}`)
 		return health.Object(kind, &unstructured.Unstructured{Object: o}, scene)
