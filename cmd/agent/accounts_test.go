@@ -18,8 +18,8 @@ func TestTheControllerIsToldWhatWasAccepted(t *testing.T) {
 		resource := target.Resource{Ref: target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: name}, ID: 7}
 		for _, version := range versions {
 			box.Offer(observe.Operation{
-				Attribution:  target.Attribution{Instance: instance, Resource: resource, Listed: true},
-				Object: target.Identity{Ref: resource.Ref, UID: "u"}, ResourceVersion: version, Deleted: version == "",
+				Attribution: target.Attribution{Instance: instance, Resource: resource, Listed: true},
+				Object:      target.Identity{Ref: resource.Ref, UID: "u"}, ResourceVersion: version, Deleted: version == "",
 			})
 			item, err := box.Next(t.Context())
 			if err != nil {

@@ -47,8 +47,8 @@ type Dependents struct {
 	members map[types.UID]Dependent
 	groups  map[cause]*group
 	kinds   map[string]Count
-	parts   map[PodPhase]int   // pods
-	works   map[string]int // by via: pods that serve, or have completed
+	parts   map[PodPhase]int // pods
+	works   map[string]int   // by via: pods that serve, or have completed
 }
 
 // cause is what the members of a group have in common.

@@ -10,7 +10,7 @@ type Node struct {
 	Object *unstructured.Unstructured
 	// Self is the verdict on the object by itself, Joint that with what descends from it.
 	Self, Aggregate Assessment
-	Children   []*Node
+	Children        []*Node
 }
 
 // deepest is how many owners up what descends from an object counts for. Real chains have five links or fewer; without

@@ -65,7 +65,7 @@ type Progress struct {
 	Rejected   int64
 	Rejections []v1alpha1.Rejection
 	Dropped    int64 // Events, because no more may be kept
-	Synced    bool  // what the control plane has of it is known
+	Synced     bool  // what the control plane has of it is known
 	// Operations are the latest that were accepted, as far as it is known, by resource without its version.
 	Operations map[target.Resource]Operation
 }

@@ -22,7 +22,7 @@ type standing struct {
 	own    health.Assessment
 	judged bool
 	family health.Dependents // what descends from it
-	joint  *judgement    // nil if something has changed since
+	joint  *judgement        // nil if something has changed since
 }
 
 // judgement is what is known of the health of a resource together with what descends from it.

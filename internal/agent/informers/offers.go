@@ -15,7 +15,9 @@ type offer struct {
 	object target.Identity
 }
 
-func (o offer) key() observe.Key { return observe.Operation{Attribution: o.claim, Object: o.object}.Key() }
+func (o offer) key() observe.Key {
+	return observe.Operation{Attribution: o.claim, Object: o.object}.Key()
+}
 
 // place is where on the board a claim's objects are judged.
 type place struct {

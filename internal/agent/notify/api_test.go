@@ -178,7 +178,7 @@ func (p *plane) operation(version string, body string) observe.Operation {
 		p.t.Fatal(err)
 	}
 	return observe.Operation{
-		Attribution:  target.Attribution{Instance: p.instance, Listed: true, Resource: target.Resource{Ref: ref, ID: p.resource}},
-		Object: target.Identity{Ref: ref, UID: "uid-web"}, ResourceVersion: version, Body: u,
+		Attribution: target.Attribution{Instance: p.instance, Listed: true, Resource: target.Resource{Ref: ref, ID: p.resource}},
+		Object:      target.Identity{Ref: ref, UID: "uid-web"}, ResourceVersion: version, Body: u,
 	}
 }

@@ -144,8 +144,8 @@ func eventAt(uid, version string) observe.Event {
 func operationAt(resource int64, uid, version string) observe.Operation {
 	ref := target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}
 	return observe.Operation{
-		Attribution:  target.Attribution{Instance: shop, Listed: true, Resource: target.Resource{Ref: ref, Version: "v1", ID: resource}},
-		Object: target.Identity{Ref: ref, UID: types.UID(uid)}, ResourceVersion: version,
+		Attribution: target.Attribution{Instance: shop, Listed: true, Resource: target.Resource{Ref: ref, Version: "v1", ID: resource}},
+		Object:      target.Identity{Ref: ref, UID: types.UID(uid)}, ResourceVersion: version,
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 // Operation is the newest state of an object: it exists in a version, or it is deleted.
 type Operation struct {
-	Attribution  target.Attribution
-	Object target.Identity
+	Attribution target.Attribution
+	Object      target.Identity
 	// ResourceVersion is compared for equality only, and within one UID.
 	ResourceVersion string
 	Deleted         bool

@@ -19,7 +19,7 @@ var (
 // operation is one of the listed Deployment, which has resource ID 7.
 func operation(instance target.Instance, uid types.UID, version string) Operation {
 	return Operation{
-		Attribution:           target.Attribution{Instance: instance, Listed: true, Resource: target.Resource{Ref: webRef, ID: 7}},
+		Attribution:     target.Attribution{Instance: instance, Listed: true, Resource: target.Resource{Ref: webRef, ID: 7}},
 		Object:          target.Identity{Ref: webRef, UID: uid},
 		ResourceVersion: version,
 	}

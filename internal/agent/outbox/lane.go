@@ -52,7 +52,7 @@ type lane struct {
 	due     time.Time
 	turn    uint64
 	in      *laneHeap // nil if it is in none
-	index   int     // there
+	index   int       // there
 }
 
 func newLane(name observe.OrderingKey) *lane { return &lane{name: name} }

@@ -52,8 +52,8 @@ func event(uid types.UID, version string) observe.Event {
 func operation(uid types.UID, version string) observe.Operation {
 	ref := target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}
 	return observe.Operation{
-		Attribution:  target.Attribution{Workload: "w", Instance: shop, Resource: target.Resource{Ref: ref, Version: "v1", ID: 7}, Listed: true},
-		Object: target.Identity{Ref: ref, UID: uid}, ResourceVersion: version, Deleted: version == "",
+		Attribution: target.Attribution{Workload: "w", Instance: shop, Resource: target.Resource{Ref: ref, Version: "v1", ID: 7}, Listed: true},
+		Object:      target.Identity{Ref: ref, UID: uid}, ResourceVersion: version, Deleted: version == "",
 	}
 }
 

@@ -19,7 +19,9 @@ func expectOperations(t *testing.T, o *Outbox, why string, want map[target.Resou
 	}
 }
 
-func only(op LastOperation) map[target.Resource]LastOperation { return map[target.Resource]LastOperation{conf: op} }
+func only(op LastOperation) map[target.Resource]LastOperation {
+	return map[target.Resource]LastOperation{conf: op}
+}
 
 func deliver(t *testing.T, o *Outbox, reports ...observe.Report) {
 	t.Helper()

@@ -48,7 +48,7 @@ func TestALaneHasOneItemOut(t *testing.T) {
 func TestTheEndOfOneIncarnationComesBeforeTheNext(t *testing.T) {
 	op := func(uid types.UID, version string) observe.Operation {
 		return observe.Operation{
-			Attribution:           target.Attribution{Instance: shop, Listed: true},
+			Attribution:     target.Attribution{Instance: shop, Listed: true},
 			Object:          target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "app", Name: "web"}, UID: uid},
 			ResourceVersion: version,
 		}

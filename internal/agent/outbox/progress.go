@@ -102,7 +102,7 @@ func (o *Outbox) Progress(id target.Instance) Progress {
 		Accepted:  in.accepted,
 		Rejected:  int64(len(in.dead)),
 		Dropped:   o.events.dropped(id),
-		Synced:   in.adopted,
+		Synced:    in.adopted,
 		LastError: in.lastError,
 
 		Operations: in.operations(),

@@ -26,8 +26,8 @@ type ledger struct {
 
 	mu    sync.Mutex
 	out   map[observe.OrderingKey]string // what is being sent, by lane
-	sent  map[string]int          // the newest version that was sent, by key
-	final map[string]bool         // keys of which the last version was accepted
+	sent  map[string]int                 // the newest version that was sent, by key
+	final map[string]bool                // keys of which the last version was accepted
 	rows  map[string]int64
 }
 

@@ -42,8 +42,8 @@ func (g gap) report() observe.Event {
 		Message: fmt.Sprintf("%d Events (%d Normal, %d Warning) that happened between %s and %s were dropped, because the "+
 			"agent could not deliver them and may keep no more: see --state-max-bytes",
 			g.total(), g.Normal, g.Warning, g.First.UTC().Format(time.RFC3339), g.Last.UTC().Format(time.RFC3339)),
-		Time:  g.Dropped,
-		Dropped:   &observe.DroppedRange{Normal: g.Normal, Warning: g.Warning, First: g.First, Last: g.Last},
+		Time:        g.Dropped,
+		Dropped:     &observe.DroppedRange{Normal: g.Normal, Warning: g.Warning, First: g.First, Last: g.Last},
 		Preexisting: true, // without a memory the same Event begins the same gap again
 	}
 }

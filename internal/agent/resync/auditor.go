@@ -70,7 +70,7 @@ type Resyncer struct {
 
 	mu    sync.Mutex
 	seen  map[target.Instance]observe.DesiredState // of those whose adoption failed
-	ended bool                                  // nothing is watched any more
+	ended bool                                     // nothing is watched any more
 }
 
 // New returns an auditor that does nothing until it is run, or asked to adopt.

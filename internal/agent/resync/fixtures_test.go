@@ -37,7 +37,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type cluster struct {
 	mu          sync.Mutex
 	inventories map[target.Instance]observe.DesiredState // those that are complete
-	declared    []target.Instance                     // in addition
+	declared    []target.Instance                        // in addition
 	failing     error
 	at          []time.Time // when inventories were asked for
 	stalled     int

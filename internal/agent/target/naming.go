@@ -39,9 +39,9 @@ func (r *Registry) votes(ref Ref) votes {
 // votes are the answers of those who may have made an object.
 type votes struct {
 	claim Attribution // the last answer; zero for one that belongs to nobody
-	cast  bool  // there was an answer
-	split bool  // there were several
-	some  bool  // one of them was a claim
+	cast  bool        // there was an answer
+	split bool        // there were several
+	some  bool        // one of them was a claim
 }
 
 func (v *votes) add(claims []Attribution) {
