@@ -254,7 +254,7 @@ func TestTreeOfTheCluster(t *testing.T) {
 func TestTreeOfWhatMayNotBeSeen(t *testing.T) {
 	planted(t, "fenced")
 	workload(t, "shy", "", "{version: v1, kind: ConfigMap, name: conf, namespace: fenced}, {group: apps, version: v1, kind: Deployment, name: web, namespace: fenced}")
-	kubeconfig, _, err := shared.cluster.User("gardener")
+	kubeconfig, _, err := shared.api.User("gardener")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 // table asks the API server for a workload as kubectl does.
 func (w *world) table(name string) (columns []metav1.TableColumnDefinition, cells []string) {
 	w.Helper()
-	config := rest.CopyConfig(shared.cluster.Config())
+	config := rest.CopyConfig(shared.api.Config())
 	config.GroupVersion, config.APIPath = &v1alpha1.GroupVersion, "/apis"
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	c, err := rest.RESTClientFor(config)
