@@ -210,6 +210,7 @@ cluster-binaries: ## Build etcd, Kubernetes and kwok into the user's cache: minu
 
 .PHONY: lint
 lint: ## Run the linters and check the format
+	hack/check-requirements.sh
 	for module in $(MODULES); do (cd "$$module" && $(GOLANGCI_LINT) run --allow-serial-runners ./...) || exit 1; done
 
 .PHONY: fmt

@@ -29,7 +29,7 @@ func TestTarget_AsInDockerfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stages, _ := strings.Cut(string(text), "\nFROM scratch AS ")
-	for _, stage := range strings.Split(stages, "\nFROM scratch AS ") {
+	for stage := range strings.SplitSeq(stages, "\nFROM scratch AS ") {
 		target, rest, _ := strings.Cut(stage, "\n")
 		want := []string{
 			"COPY --from=build /out/" + target + " /" + target,
@@ -74,7 +74,7 @@ func TestDockerfile_CopiesAllPackages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range strings.Fields(string(out)) {
+	for dir := range strings.FieldsSeq(string(out)) {
 		name, err := filepath.Rel(top, dir)
 		isIn := func(folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
 		if err != nil || !slices.ContainsFunc(copied, isIn) {
