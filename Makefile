@@ -14,6 +14,7 @@ NODE    ?= fake
 TOOL           = $(GO) tool -modfile=hack/tools/go.mod
 GOLANGCI_LINT  = $(TOOL) golangci-lint
 CONTROLLER_GEN = $(TOOL) controller-gen
+VALE           = $(TOOL) vale
 
 # How tests are compiled. The race detector also has the compiler check conversions of pointers (checkptr), of which
 # SQLite, translated from C to Go, has millions: that takes more than all else in the tests of the store, and tells
@@ -209,8 +210,12 @@ cluster-binaries: ## Build etcd, Kubernetes and kwok into the user's cache: minu
 	@bin/cluster --build-only --node $(NODE)
 
 .PHONY: lint
-lint: ## Run the linters and check the format
+lint: lint-prose ## Run the linters, check the format and the prose
 	$(GOLANGCI_LINT) run --allow-serial-runners ./...
+
+.PHONY: lint-prose
+lint-prose: ## Check the prose of documents, comments and strings with Vale
+	@hack/lint-prose.sh $(VALE)
 
 .PHONY: fmt
 fmt: ## Format the Go files
