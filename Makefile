@@ -17,6 +17,7 @@ MODULES = . internal/e2e hack
 TOOL           = $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 GOLANGCI_LINT  = $(TOOL) golangci-lint
 CONTROLLER_GEN = $(TOOL) controller-gen
+VALE           = $(TOOL) vale
 
 # How tests are compiled. The race detector also has the compiler check conversions of pointers (checkptr), of which
 # SQLite, translated from C to Go, has millions: that takes more than all else in the tests of the store, and tells
@@ -209,9 +210,13 @@ cluster-binaries: ## Build etcd, Kubernetes and kwok into the user's cache: minu
 	@bin/cluster --build-only --node $(NODE)
 
 .PHONY: lint
-lint: ## Run the linters and check the format
+lint: lint-prose ## Run the linters, check the format and the prose
 	hack/check-requirements.sh
 	for module in $(MODULES); do (cd "$$module" && $(GOLANGCI_LINT) run --allow-serial-runners ./...) || exit 1; done
+
+.PHONY: lint-prose
+lint-prose: ## Check the prose of documents, comments and strings with Vale
+	@hack/lint-prose.sh $(VALE)
 
 .PHONY: fmt
 fmt: ## Format the Go files
