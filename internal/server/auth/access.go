@@ -23,7 +23,7 @@ type TokenStore interface {
 	Tokens(ctx context.Context) ([]store.Token, error)
 	// RevokeToken returns [store.ErrNotFound] if there is none.
 	RevokeToken(ctx context.Context, id int64) (store.Token, error)
-	TouchToken(ctx context.Context, id int64, at time.Time) error
+	RecordTokenUse(ctx context.Context, id int64, at time.Time) error
 }
 
 // SessionStore keeps browsers' sessions.
@@ -50,7 +50,7 @@ type Store interface {
 }
 
 // Access knows whom the API serves. Make one with [New] and end it with [Access.Close]. It is safe for concurrent use.
-type Access struct {
+type Authenticator struct {
 	config Config
 	store  Store
 	log    *slog.Logger
@@ -58,34 +58,34 @@ type Access struct {
 
 	origins *http.CrossOriginProtection
 	cache   *tokenCache
-	uses    *uses
-	agents  *limiters
-	viewers *limiters
-	logins  *limiters
+	usage    *usageTracker
+	agents  *rateLimiters
+	viewers *rateLimiters
+	logins  *rateLimiters
 	signOn  *openid.Provider // nil if there is none
 
-	backlog       *backlog
+	writes       *writeQueue
 	auditFailures atomic.Int64
 }
 
 // New starts a goroutine, and with an identity provider a second one, which [Access.Close] ends. It does not read the
 // store.
-func New(s Store, config Config, log *slog.Logger) (*Access, error) {
-	return newAccess(s, config, log, time.Now)
+func New(s Store, config Config, log *slog.Logger) (*Authenticator, error) {
+	return newAuthenticator(s, config, log, time.Now)
 }
 
-func newAccess(s Store, config Config, log *slog.Logger, now func() time.Time) (*Access, error) {
+func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.Time) (*Authenticator, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Access{
+	a := &Authenticator{
 		config: config, store: s, log: log, now: now,
 		origins: http.NewCrossOriginProtection(),
 		cache:   newTokenCache(),
-		uses:    newUses(),
-		agents:  newLimiters(config.AgentRate),
-		viewers: newLimiters(config.ViewerRate),
-		logins:  newLimiters(loginRate),
+		usage:    newUsageTracker(),
+		agents:  newRateLimiters(config.AgentRate),
+		viewers: newRateLimiters(config.ViewerRate),
+		logins:  newRateLimiters(loginRate),
 	}
 	if config.SingleSignOn.isSet() {
 		var err error
@@ -93,50 +93,50 @@ func newAccess(s Store, config Config, log *slog.Logger, now func() time.Time) (
 			return nil, fmt.Errorf("single sign-on: %w", err)
 		}
 	}
-	a.backlog = newBacklog()
+	a.writes = newWriteQueue()
 	return a, nil
 }
 
 // Close writes what waits to be written and ends the goroutines. What is not written after ten seconds goes to the log
 // instead. Call it when no request is served any more and before the store is closed: audit records that come later go
 // to the log only.
-func (a *Access) Close() {
-	a.backlog.close()
+func (a *Authenticator) Close() {
+	a.writes.close()
 	if a.signOn != nil {
 		a.signOn.Close()
 	}
 }
 
 // Register adds the log-in page to a mux, which has to be behind [Access.Authenticate].
-func (a *Access) Register(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+loginPath, a.showLogin)
-	mux.HandleFunc("POST "+loginPath, a.login)
+func (a *Authenticator) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+loginPath, a.handleLoginForm)
+	mux.HandleFunc("POST "+loginPath, a.handleLogin)
 	mux.HandleFunc("GET "+stylePath, serveStyle)
-	mux.HandleFunc("POST "+logoutPath, a.logout)
+	mux.HandleFunc("POST "+logoutPath, a.handleLogout)
 	if a.signOn != nil {
-		mux.HandleFunc("GET "+signOnPath, a.beginSignOn)
-		mux.HandleFunc("GET "+CallbackPath, a.finishSignOn)
+		mux.HandleFunc("GET "+signOnPath, a.handleSignOn)
+		mux.HandleFunc("GET "+CallbackPath, a.handleCallback)
 	}
 }
 
 // Authenticate serves a request if it may be served, with its principal in its context.
-func (a *Access) Authenticate(next http.Handler) http.Handler {
+func (a *Authenticator) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := cmp.Or(a.checkHost(r), a.checkOrigin(r)); err != nil {
-			a.refuse(w, r, err)
+			a.writeError(w, r, err)
 			return
 		}
 		if a.isPublic(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		p, err := a.identify(r)
+		p, err := a.authenticate(r)
 		if err != nil {
-			a.refuse(w, r, err)
+			a.writeError(w, r, err)
 			return
 		}
-		granted := ruleOf(r)
-		serve := func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, p, granted, next) }
+		granted := ruleFor(r)
+		serve := func(w http.ResponseWriter, r *http.Request) { a.serveAuthorized(w, r, p, granted, next) }
 		if isAudited(p, granted, r.Method) {
 			a.serveAudited(w, r, p, serve)
 			return
@@ -147,7 +147,7 @@ func (a *Access) Authenticate(next http.Handler) http.Handler {
 
 // checkOrigin refuses what another site makes a browser send. Browsers add a session's cookie by themselves, and a
 // certificate too, and can reach an API on loopback that asks for neither; a bearer token they do not add.
-func (a *Access) checkOrigin(r *http.Request) error {
+func (a *Authenticator) checkOrigin(r *http.Request) error {
 	if len(r.Header["Authorization"]) > 0 {
 		return nil
 	}
@@ -158,25 +158,25 @@ func (a *Access) checkOrigin(r *http.Request) error {
 }
 
 // serve serves the request of a principal, if it may make it now.
-func (a *Access) serve(w http.ResponseWriter, r *http.Request, p Principal, granted rule, next http.Handler) {
-	if !granted.grants(p.Role) {
-		a.refuse(w, r, forbidden("this is not for the role "+string(p.Role)))
+func (a *Authenticator) serveAuthorized(w http.ResponseWriter, r *http.Request, p Principal, granted rule, next http.Handler) {
+	if !granted.allows(p.Role) {
+		a.writeError(w, r, forbidden("this is not for the role "+string(p.Role)))
 		return
 	}
-	if wait := a.pace(p, a.now()); wait > 0 {
-		a.refuse(w, r, tooMany(wait))
+	if wait := a.throttle(p, a.now()); wait > 0 {
+		a.writeError(w, r, tooManyRequests(wait))
 		return
 	}
-	r = r.WithContext(With(r.Context(), p))
-	if granted.kind == endless {
-		a.serveEndless(w, r, next)
+	r = r.WithContext(WithPrincipal(r.Context(), p))
+	if granted.kind == kindStream {
+		a.serveStream(w, r, next)
 		return
 	}
 	next.ServeHTTP(w, r)
 }
 
 // refuse answers with a problem, or with the log-in page to somebody who looks for a page.
-func (a *Access) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (a *Authenticator) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok {
 		problem = unavailable(err)
@@ -184,11 +184,11 @@ func (a *Access) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if problem.cause != nil && r.Context().Err() == nil {
 		a.log.Error("Access not decided", "method", r.Method, "path", r.URL.EscapedPath(), "error", problem.cause)
 	}
-	if problem.hangUp {
+	if problem.closeConnection {
 		w.Header().Set("Connection", "close") // HTTP/2 has no such header, and net/http ends its connections for it too
 	}
-	if problem.Status == http.StatusUnauthorized && wantsPage(r) {
-		askToLogin(w, r)
+	if problem.Status == http.StatusUnauthorized && acceptsHTML(r) {
+		redirectToLogin(w, r)
 		return
 	}
 	problem.write(w)

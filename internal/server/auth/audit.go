@@ -20,53 +20,53 @@ const (
 // disabled there is nobody to tell of, so only changes of tokens are recorded.
 func isAudited(p Principal, granted rule, method string) bool {
 	switch {
-	case isSafe(method) || p.Role != RoleAdmin || granted.kind == reportSet:
+	case isSafe(method) || p.Role != RoleAdmin || granted.kind == kindReportSet:
 		return false
 	case p.Credential == CredentialNone:
-		return granted.kind == tokens
+		return granted.kind == kindTokens
 	default:
-		return granted.kind != report || !p.assumed
+		return granted.kind != kindV0Report || !p.roleByDefault
 	}
 }
 
 // audit records that a request was answered. It does not wait for the record to be written.
-func (a *Access) audit(principal string, role Role, r *http.Request, code int) {
+func (a *Authenticator) audit(principal string, role Role, r *http.Request, code int) {
 	path := r.URL.EscapedPath()   // without the query, and ASCII whatever was sent
 	method := printable(r.Method) // which HTTP/2 does not look at
-	a.append(store.AuditRecord{
+	a.appendAudit(store.AuditRecord{
 		At: a.now(), Principal: principal, Role: string(role),
 		Method: method[:min(len(method), maxAuditMethod)], Path: path[:min(len(path), maxAuditPath)], Code: code,
 	})
 }
 
 // append hands a record to the backlog. One that cannot be written goes to the log, and is counted.
-func (a *Access) append(record store.AuditRecord) {
-	taken := a.backlog.add(func(ctx context.Context) {
+func (a *Authenticator) appendAudit(record store.AuditRecord) {
+	taken := a.writes.add(func(ctx context.Context) {
 		err := ctx.Err() // a store may finish what it began, whatever becomes of ctx: it must not begin
 		if err == nil {
 			err = a.store.AppendAudit(ctx, record)
 		}
 		if err != nil {
-			a.unwritten(record, err.Error())
+			a.logUnwritten(record, err.Error())
 		}
 	})
 	if !taken {
-		a.unwritten(record, "too many wait to be written")
+		a.logUnwritten(record, "too many wait to be written")
 	}
 }
 
-func (a *Access) unwritten(record store.AuditRecord, why string) {
+func (a *Authenticator) logUnwritten(record store.AuditRecord, why string) {
 	a.auditFailures.Add(1)
 	a.log.Error("Audit record not written", "error", why, "at", record.At, "principal", record.Principal,
 		"role", record.Role, "method", record.Method, "path", record.Path, "code", record.Code)
 }
 
 // AuditFailures counts the audit records that could not be written; they are in the log.
-func (a *Access) AuditFailures() int64 { return a.auditFailures.Load() }
+func (a *Authenticator) AuditFailures() int64 { return a.auditFailures.Load() }
 
 // serveAudited serves a request and then records what was answered; 500 if the handler panicked before it did.
-func (a *Access) serveAudited(w http.ResponseWriter, r *http.Request, p Principal, serve http.HandlerFunc) {
-	noted := &answer{ResponseWriter: w}
+func (a *Authenticator) serveAudited(w http.ResponseWriter, r *http.Request, p Principal, serve http.HandlerFunc) {
+	noted := &statusRecorder{ResponseWriter: w}
 	returned := false
 	defer func() {
 		code := noted.code
@@ -83,16 +83,16 @@ func (a *Access) serveAudited(w http.ResponseWriter, r *http.Request, p Principa
 }
 
 // answer notes the code of an answer.
-type answer struct {
+type statusRecorder struct {
 	http.ResponseWriter
 	code int // 0 until there is one
 }
 
 // Unwrap lets [http.ResponseController] find what the server's own writer can.
-func (w *answer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader notes the first code that is not informational.
-func (w *answer) WriteHeader(code int) {
+func (w *statusRecorder) WriteHeader(code int) {
 	if w.code == 0 && code >= http.StatusOK {
 		w.code = code
 	}
@@ -100,7 +100,7 @@ func (w *answer) WriteHeader(code int) {
 }
 
 // Write makes the code 200 if there is none.
-func (w *answer) Write(body []byte) (int, error) {
+func (w *statusRecorder) Write(body []byte) (int, error) {
 	if w.code == 0 {
 		w.code = http.StatusOK
 	}

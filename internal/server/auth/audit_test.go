@@ -16,7 +16,7 @@ import (
 )
 
 func TestAuditRecords(t *testing.T) {
-	s := usual()
+	s := defaultSetting()
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v0/panic":
@@ -63,7 +63,7 @@ func TestAuditRecords(t *testing.T) {
 		if part == nil {
 			part = func(*http.Request) {}
 		}
-		w.ask(t, do.client, do.method, do.path, part)
+		w.do(t, do.client, do.method, do.path, part)
 	}
 	w.post(t, "/login", url.Values{"token": {"wrong"}})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+"/v0/panic", http.NoBody)
@@ -103,7 +103,7 @@ func TestAuditRecords(t *testing.T) {
 
 // HTTP/2 takes any method, and what is recorded of it is to be what every database keeps.
 func TestAuditedMethodIsASCII(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	w.audit("token:x", RoleAdmin, &http.Request{Method: "P\xffT\x00 é", URL: &url.URL{Path: "/"}}, http.StatusMethodNotAllowed)
 	if got := w.records(); len(got) != 1 || got[0].Method != "P?T? ?" {
 		t.Errorf("recorded %+v", got)
@@ -112,7 +112,7 @@ func TestAuditedMethodIsASCII(t *testing.T) {
 
 // The store hangs: answers do not wait for it, and a graceful stop loses nothing.
 func TestAuditDoesNotBlock(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, admin := w.token(t, RoleAdmin)
 	hang := make(chan struct{})
 	w.store.mu.Lock()
@@ -121,7 +121,7 @@ func TestAuditDoesNotBlock(t *testing.T) {
 	const requests = 50
 	client := w.plain
 	for i := range requests {
-		if got := w.ask(t, client, http.MethodDelete, fmt.Sprintf("/v0/tokens/%d", i), bearer(admin)); got.code != http.StatusOK {
+		if got := w.do(t, client, http.MethodDelete, fmt.Sprintf("/v0/tokens/%d", i), bearer(admin)); got.code != http.StatusOK {
 			t.Fatalf("%d", got.code)
 		}
 	}
@@ -137,23 +137,23 @@ func TestAuditDoesNotBlock(t *testing.T) {
 }
 
 func TestAuditThatFails(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, admin := w.token(t, RoleAdmin)
-	w.ask(t, w.plain, http.MethodGet, "/v0/tokens", bearer(admin)) // so that it is cached
+	w.do(t, w.plain, http.MethodGet, "/v0/tokens", bearer(admin)) // so that it is cached
 	w.store.fail(errors.New("disk full"))
-	w.ask(t, w.plain, http.MethodDelete, "/v0/tokens/7", bearer(admin))
+	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/7", bearer(admin))
 	w.Close()
 	if text := w.log.String(); w.AuditFailures() != 1 || !strings.Contains(text, "disk full") || !strings.Contains(text, "/v0/tokens/7") {
 		t.Errorf("%d failures, logged %s", w.AuditFailures(), text)
 	}
-	w.ask(t, w.plain, http.MethodDelete, "/v0/tokens/8", bearer(admin)) // after the stop
+	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/8", bearer(admin)) // after the stop
 	if text := w.log.String(); w.AuditFailures() != 2 || !strings.Contains(text, "/v0/tokens/8") {
 		t.Errorf("%d failures, logged %s", w.AuditFailures(), text)
 	}
 }
 
 func TestBacklogIsBounded(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	hang, hanging := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	w.store.mu.Lock()
@@ -165,11 +165,11 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 	w.audit("token:x", RoleAdmin, req, 200)
 	<-hanging
-	for range maxBacklog + 3 {
+	for range maxQueuedWrites + 3 {
 		w.audit("token:x", RoleAdmin, req, 200)
 	}
 	close(hang)
-	if got := len(w.records()); got != maxBacklog+1 || w.AuditFailures() != 3 {
+	if got := len(w.records()); got != maxQueuedWrites+1 || w.AuditFailures() != 3 {
 		t.Errorf("%d records, %d failures", got, w.AuditFailures())
 	}
 }
@@ -177,14 +177,14 @@ func TestBacklogIsBounded(t *testing.T) {
 // A store may finish what it began, however long that takes.
 func TestAuditRecordsThatAStopLeavesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow, log := newMemory(), &logbook{}
+		slow, log := newFakeStore(), &logBuffer{}
 		slow.writing = func() { time.Sleep(time.Minute) }
 		a, err := New(slow, DefaultConfig(), slog.New(slog.NewJSONHandler(log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range 3 {
-			a.append(store.AuditRecord{Principal: "token:x", Path: fmt.Sprintf("/x/%d", i)})
+			a.appendAudit(store.AuditRecord{Principal: "token:x", Path: fmt.Sprintf("/x/%d", i)})
 		}
 		begun := time.Now()
 		a.Close()
@@ -200,7 +200,7 @@ func TestAuditRecordsThatAStopLeavesAreLogged(t *testing.T) {
 }
 
 func TestCloseTwice(t *testing.T) {
-	a, err := New(newMemory(), DefaultConfig(), slog.New(slog.DiscardHandler))
+	a, err := New(newFakeStore(), DefaultConfig(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

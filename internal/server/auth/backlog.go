@@ -8,58 +8,58 @@ import (
 
 const (
 	// maxBacklog bounds the chores that wait, choreTimeout one chore, and drainTimeout all that wait at the end.
-	maxBacklog   = 4096
-	choreTimeout = 5 * time.Second
+	maxQueuedWrites   = 4096
+	writeTimeout = 5 * time.Second
 	drainTimeout = 10 * time.Second
 )
 
 // chore is something to write that no request waits for. Its context ends when it has taken too long.
-type chore func(ctx context.Context)
+type write func(ctx context.Context)
 
 // backlog does chores one after the other, in the order in which they came. It is safe for concurrent use.
-type backlog struct {
+type writeQueue struct {
 	wake   chan struct{} // of capacity 1: something changed
 	done   chan struct{} // closed when the goroutine has ended
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
-	waiting []chore
+	queued []write
 	closed  bool
 }
 
 // newBacklog starts the goroutine that close ends.
-func newBacklog() *backlog {
+func newWriteQueue() *writeQueue {
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &backlog{wake: make(chan struct{}, 1), done: make(chan struct{}), cancel: cancel}
+	b := &writeQueue{wake: make(chan struct{}, 1), done: make(chan struct{}), cancel: cancel}
 	go b.run(ctx)
 	return b
 }
 
 // add takes a chore. It never waits: it returns false if too many do, or if the backlog is closed.
-func (b *backlog) add(c chore) bool {
+func (b *writeQueue) add(c write) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || len(b.waiting) >= maxBacklog {
+	if b.closed || len(b.queued) >= maxQueuedWrites {
 		return false
 	}
-	b.waiting = append(b.waiting, c)
+	b.queued = append(b.queued, c)
 	b.signal()
 	return true
 }
 
-func (b *backlog) signal() {
+func (b *writeQueue) signal() {
 	select {
 	case b.wake <- struct{}{}:
 	default: // it is awake already
 	}
 }
 
-func (b *backlog) run(ctx context.Context) {
+func (b *writeQueue) run(ctx context.Context) {
 	defer close(b.done)
 	for range b.wake {
 		chores, closed := b.take()
 		for _, c := range chores {
-			do(ctx, c)
+			runWrite(ctx, c)
 		}
 		if closed {
 			return
@@ -67,22 +67,22 @@ func (b *backlog) run(ctx context.Context) {
 	}
 }
 
-func do(ctx context.Context, c chore) {
-	ctx, cancel := context.WithTimeout(ctx, choreTimeout)
+func runWrite(ctx context.Context, c write) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	c(ctx)
 }
 
-func (b *backlog) take() (chores []chore, closed bool) {
+func (b *writeQueue) take() (chores []write, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	chores, b.waiting = b.waiting, nil
+	chores, b.queued = b.queued, nil
 	return chores, b.closed
 }
 
 // close takes no more chores and waits until all are done; those that are not after drainTimeout see their context
 // end. It may be called twice.
-func (b *backlog) close() {
+func (b *writeQueue) close() {
 	b.mu.Lock()
 	b.closed = true
 	b.signal()

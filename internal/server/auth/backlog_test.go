@@ -9,7 +9,7 @@ import (
 
 func TestBacklogEndsThoughAChoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBacklog()
+		b := newWriteQueue()
 		cut := 0
 		for range 10 {
 			b.add(func(ctx context.Context) {
@@ -27,13 +27,13 @@ func TestBacklogEndsThoughAChoreHangs(t *testing.T) {
 
 func TestChoreMayNotTakeForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBacklog()
+		b := newWriteQueue()
 		defer b.close()
 		begun, ended := time.Now(), make(chan struct{})
 		b.add(func(ctx context.Context) { <-ctx.Done() })
 		b.add(func(context.Context) { close(ended) })
 		<-ended
-		if took := time.Since(begun); took != choreTimeout {
+		if took := time.Since(begun); took != writeTimeout {
 			t.Errorf("took %v", took)
 		}
 	})

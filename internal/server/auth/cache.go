@@ -19,19 +19,19 @@ const (
 // tokenCache keeps the tokens that credentials stand for. It is safe for concurrent use.
 type tokenCache struct {
 	mu    sync.Mutex
-	known *lru[digest, knownToken]
+	entries *lru[digest, cacheEntry]
 	// changed is closed, and replaced, whenever something was forgotten. What was read before is not kept after: the
 	// row may have been read before it was revoked.
-	changed chan struct{}
+	invalidated chan struct{}
 }
 
-type knownToken struct {
+type cacheEntry struct {
 	token store.Token
 	until time.Time
 }
 
 func newTokenCache() *tokenCache {
-	return &tokenCache{known: newLRU[digest, knownToken](cacheSize), changed: make(chan struct{})}
+	return &tokenCache{entries: newLRU[digest, cacheEntry](cacheSize), invalidated: make(chan struct{})}
 }
 
 // token is what key stands for: as it is known, else as read says.
@@ -39,8 +39,8 @@ func (c *tokenCache) token(
 	ctx context.Context, key digest, now time.Time, read func(ctx context.Context, hash []byte) (store.Token, error),
 ) (store.Token, error) {
 	c.mu.Lock()
-	known, ok := c.known.get(key)
-	before := c.changed
+	known, ok := c.entries.get(key)
+	before := c.invalidated
 	c.mu.Unlock()
 	if ok && now.Before(known.until) {
 		return known.token, nil
@@ -51,33 +51,33 @@ func (c *tokenCache) token(
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.changed == before {
-		c.known.put(key, knownToken{token, now.Add(cacheTime)})
+	if c.invalidated == before {
+		c.entries.put(key, cacheEntry{token, now.Add(cacheTime)})
 	}
 	return token, nil
 }
 
 // forgetToken makes every credential of a token be read again.
-func (c *tokenCache) forgetToken(id int64) {
-	c.forget(func() { c.known.removeIf(func(k knownToken) bool { return k.token.ID == id }) })
+func (c *tokenCache) invalidateToken(id int64) {
+	c.invalidate(func() { c.entries.removeIf(func(k cacheEntry) bool { return k.token.ID == id }) })
 }
 
 // forgetKey makes one credential be read again.
-func (c *tokenCache) forgetKey(key digest) {
-	c.forget(func() { c.known.remove(key) })
+func (c *tokenCache) invalidateCredential(key digest) {
+	c.invalidate(func() { c.entries.remove(key) })
 }
 
-func (c *tokenCache) forget(remove func()) {
+func (c *tokenCache) invalidate(remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	remove()
-	close(c.changed)
-	c.changed = make(chan struct{})
+	close(c.invalidated)
+	c.invalidated = make(chan struct{})
 }
 
 // changes is closed when something is forgotten next.
-func (c *tokenCache) changes() <-chan struct{} {
+func (c *tokenCache) invalidations() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.changed
+	return c.invalidated
 }

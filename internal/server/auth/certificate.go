@@ -20,7 +20,7 @@ const maxClusterUID = 128
 
 // clientCertificate is the one that the TLS handshake verified; nil if there was none. One that was only sent proves
 // nothing.
-func clientCertificate(r *http.Request) *x509.Certificate {
+func verifiedCertificate(r *http.Request) *x509.Certificate {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return nil
 	}
@@ -29,15 +29,15 @@ func clientCertificate(r *http.Request) *x509.Certificate {
 
 // ofCertificate is the principal of a verified certificate. A group that it does not know is refused, and not taken for
 // none: a slip in a group's name must not make an administrator.
-func (a *Access) ofCertificate(cert *x509.Certificate, now time.Time) (Principal, error) {
+func (a *Authenticator) certificatePrincipal(cert *x509.Certificate, now time.Time) (Principal, error) {
 	if now.After(cert.NotAfter) { // a connection may outlive it
 		return Principal{}, unauthenticated("the client certificate has expired")
 	}
 	p := Principal{Name: printable(cert.Subject.CommonName), Credential: CredentialCertificate}
-	groups := groupsOf(cert)
+	groups := threeportGroups(cert)
 	switch {
 	case len(groups) == 0:
-		p.Role, p.assumed = a.config.CertificateRole, true
+		p.Role, p.roleByDefault = a.config.CertificateRole, true
 	case len(groups) > 1:
 		return Principal{}, unauthenticated("the client certificate has several organizations that begin with " + groupPrefix)
 	case groups[0] == groupAgents:
@@ -55,7 +55,7 @@ func (a *Access) ofCertificate(cert *x509.Certificate, now time.Time) (Principal
 	return p, nil
 }
 
-func groupsOf(cert *x509.Certificate) (groups []string) {
+func threeportGroups(cert *x509.Certificate) (groups []string) {
 	for _, organization := range cert.Subject.Organization {
 		if strings.HasPrefix(strings.ToLower(organization), groupPrefix) {
 			groups = append(groups, organization)
@@ -66,11 +66,11 @@ func groupsOf(cert *x509.Certificate) (groups []string) {
 
 // isClusterUID accepts what [controlplane.Agent] does, without what has no place in an identifier.
 func isClusterUID(uid string) bool {
-	return isWord(uid, maxClusterUID)
+	return isASCIIWord(uid, maxClusterUID)
 }
 
 // isWord accepts one word of ASCII, of so many bytes at most.
-func isWord(text string, longest int) bool {
+func isASCIIWord(text string, longest int) bool {
 	return text != "" && len(text) <= longest && strings.IndexFunc(text, notGraphicASCII) < 0
 }
 

@@ -105,8 +105,8 @@ func (c command) create(ctx context.Context, args []string) error {
 		return fmt.Errorf("create token: %w", err)
 	}
 	_, _ = fmt.Fprintln(c.stdout, secret)
-	_, _ = fmt.Fprintf(c.stderr, "Token %d, %s, expires %s. It is shown this once.\n", token.ID, describe(token), moment(token.ExpiresAt, "never"))
-	return c.audit(ctx, http.MethodPost, "/v0/tokens", http.StatusCreated)
+	_, _ = fmt.Fprintf(c.stderr, "Token %d, %s, expires %s. It is shown this once.\n", token.ID, describe(token), formatTime(token.ExpiresAt, "never"))
+	return c.recordAudit(ctx, http.MethodPost, "/v0/tokens", http.StatusCreated)
 }
 
 func (c command) list(ctx context.Context, args []string) error {
@@ -121,7 +121,7 @@ func (c command) list(ctx context.Context, args []string) error {
 	_, _ = fmt.Fprintln(table, "ID\tNAME\tROLE\tCLUSTER\tSTATE\tCREATED\tEXPIRES\tUSED\tSUBJECT")
 	for _, t := range tokens {
 		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, cmp.Or(t.Name, "-"), t.Role, cmp.Or(t.ClusterUID, "-"), c.state(t),
-			moment(&t.CreatedAt, "-"), moment(t.ExpiresAt, "never"), moment(t.UsedAt, "never"), cmp.Or(t.Subject, "-"))
+			formatTime(&t.CreatedAt, "-"), formatTime(t.ExpiresAt, "never"), formatTime(t.UsedAt, "never"), cmp.Or(t.Subject, "-"))
 	}
 	return table.Flush()
 }
@@ -143,11 +143,11 @@ func (c command) revoke(ctx context.Context, args []string) error {
 		return fmt.Errorf("revoke token %d: %w", id, err)
 	}
 	_, _ = fmt.Fprintf(c.stdout, "Token %d, %s, is revoked.\n", id, describe(token))
-	return c.audit(ctx, http.MethodDelete, "/v0/tokens/"+strconv.FormatInt(id, 10), http.StatusOK)
+	return c.recordAudit(ctx, http.MethodDelete, "/v0/tokens/"+strconv.FormatInt(id, 10), http.StatusOK)
 }
 
 // audit records a change as if it had been made through the API.
-func (c command) audit(ctx context.Context, method, path string, code int) error {
+func (c command) recordAudit(ctx context.Context, method, path string, code int) error {
 	err := c.store.AppendAudit(ctx, store.AuditRecord{
 		At: c.now, Principal: "command:controlplane", Role: string(RoleAdmin), Method: method, Path: path, Code: code,
 	})
@@ -224,7 +224,7 @@ func describe(t store.Token) string {
 }
 
 // moment is a time for a table, or what stands for none.
-func moment(at *time.Time, none string) string {
+func formatTime(at *time.Time, none string) string {
 	if at == nil {
 		return none
 	}

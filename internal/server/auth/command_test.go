@@ -9,7 +9,7 @@ import (
 )
 
 // token runs the command.
-func runToken(t *testing.T, s *memory, args ...string) (code int, stdout, stderr string) {
+func runToken(t *testing.T, s *fakeStore, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, complaints bytes.Buffer
 	code = RunTokenCommand(t.Context(), args, s, &out, &complaints)
@@ -17,7 +17,7 @@ func runToken(t *testing.T, s *memory, args ...string) (code int, stdout, stderr
 }
 
 func TestTokenCommand(t *testing.T) {
-	s := newMemory()
+	s := newFakeStore()
 	code, stdout, stderr := runToken(t, s, "create", "--role=agent", "--name", "cluster-1", "--cluster="+clusterUID, "--expires=90d")
 	secret := strings.TrimSuffix(stdout, "\n")
 	if code != 0 || !wholeToken.MatchString(secret) || strings.Contains(stderr, secret) || !strings.Contains(stderr, `Token 1, "cluster-1" of role agent of cluster `+clusterUID) {
@@ -80,7 +80,7 @@ func TestTokenCommandRefuses(t *testing.T) {
 		{"a token for a flag", []string{"revoke", "--" + secret}, 2, "unknown flag"},
 		{"an unknown token", []string{"revoke", "7"}, 1, "there is no token 7"},
 	} {
-		s := newMemory()
+		s := newFakeStore()
 		code, stdout, stderr := runToken(t, s, tc.args...)
 		if code != tc.code || !strings.Contains(stdout+stderr, tc.out) || strings.Contains(stdout+stderr, secret) {
 			t.Errorf("%s: %d %q %q", tc.reason, code, stdout, stderr)
@@ -92,7 +92,7 @@ func TestTokenCommandRefuses(t *testing.T) {
 }
 
 func TestTokenCommandWithoutStore(t *testing.T) {
-	s := newMemory()
+	s := newFakeStore()
 	s.fail(errors.New("connection refused"))
 	for _, args := range [][]string{{"create", "--role=viewer", "--name=a"}, {"list"}, {"revoke", "1"}} {
 		if code, stdout, stderr := runToken(t, s, args...); code != 1 || stdout != "" || !strings.Contains(stderr, "connection refused") {

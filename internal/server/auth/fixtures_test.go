@@ -43,20 +43,20 @@ func (c *clock) advance(d time.Duration) {
 }
 
 // logbook is a log that a test reads.
-type logbook struct {
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
 // Write appends a line.
-func (l *logbook) Write(line []byte) (int, error) {
+func (l *logBuffer) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(line)
 }
 
 // String is all lines.
-func (l *logbook) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
@@ -64,10 +64,10 @@ func (l *logbook) String() string {
 
 // world is a replica of an API with certificates, tokens and clients.
 type world struct {
-	*Access
-	store     *memory
+	*Authenticator
+	store     *fakeStore
 	clock     *clock
-	log       *logbook
+	log       *logBuffer
 	server    *httptest.Server
 	authority *pki.Authority
 	plain     *http.Client // without a certificate
@@ -79,7 +79,7 @@ type world struct {
 // setting is what a test has otherwise than usual.
 type setting struct {
 	config Config
-	store  *memory
+	store  *fakeStore
 	clock  *clock
 	plain  bool // HTTP
 	// clientAuth is how the server asks for certificates.
@@ -88,11 +88,11 @@ type setting struct {
 	handler http.Handler
 }
 
-func usual() setting {
+func defaultSetting() setting {
 	config := DefaultConfig()
 	config.AgentRate, config.ViewerRate = Rate{}, Rate{}
 	return setting{
-		config: config, store: newMemory(),
+		config: config, store: newFakeStore(),
 		clock: &clock{now: time.Now()}, clientAuth: tls.VerifyClientCertIfGiven,
 	}
 }
@@ -100,9 +100,9 @@ func usual() setting {
 // start serves until the test ends.
 func start(t *testing.T, s setting) *world {
 	t.Helper()
-	w := &world{store: s.store, clock: s.clock, log: &logbook{}}
+	w := &world{store: s.store, clock: s.clock, log: &logBuffer{}}
 	var err error
-	w.Access, err = newAccess(s.store, s.config, slog.New(slog.NewJSONHandler(w.log, nil)), s.clock.read)
+	w.Authenticator, err = newAuthenticator(s.store, s.config, slog.New(slog.NewJSONHandler(w.log, nil)), s.clock.read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,8 +112,8 @@ func start(t *testing.T, s setting) *world {
 	}
 	pages := http.NewServeMux()
 	w.Register(pages)
-	pages.Handle("/", w.through(s.handler))
-	w.server = httptest.NewUnstartedServer(w.Authenticate(pages))
+	pages.Handle("/", w.recordPrincipal(s.handler))
+	w.server = httptest.NewUnstartedServer(w.Middleware(pages))
 	t.Cleanup(w.server.Close)
 	if s.plain {
 		w.server.Start()
@@ -129,10 +129,10 @@ func start(t *testing.T, s setting) *world {
 }
 
 // through notes the principal of a request.
-func (w *world) through(next http.Handler) http.Handler {
+func (w *world) recordPrincipal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
-		w.last = From(r.Context())
+		w.last = PrincipalFrom(r.Context())
 		w.mu.Unlock()
 		if next != nil {
 			next.ServeHTTP(rw, r)
@@ -215,7 +215,7 @@ type reply struct {
 }
 
 // ask makes a request; each part changes it.
-func (w *world) ask(t *testing.T, client *http.Client, method, path string, parts ...func(*http.Request)) reply {
+func (w *world) do(t *testing.T, client *http.Client, method, path string, parts ...func(*http.Request)) reply {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -241,7 +241,7 @@ func (w *world) ask(t *testing.T, client *http.Client, method, path string, part
 // post sends a form.
 func (w *world) post(t *testing.T, path string, form url.Values, parts ...func(*http.Request)) reply {
 	t.Helper()
-	return w.ask(t, w.plain, http.MethodPost, path, append([]func(*http.Request){
+	return w.do(t, w.plain, http.MethodPost, path, append([]func(*http.Request){
 		header("Content-Type", "application/x-www-form-urlencoded"),
 		func(r *http.Request) {
 			r.Body = io.NopCloser(strings.NewReader(form.Encode()))
@@ -261,9 +261,9 @@ func cookie(c *http.Cookie) func(*http.Request) {
 }
 
 // settle waits until all that waits to be written so far is.
-func (w *world) settle() {
+func (w *world) flush() {
 	settled := make(chan struct{})
-	w.backlog.add(func(context.Context) { close(settled) })
+	w.writes.add(func(context.Context) { close(settled) })
 	<-settled
 }
 

@@ -12,7 +12,7 @@ import (
 // lead here, and then their page is of this site as far as the browser can tell (DNS rebinding). An address cannot be made to
 // lead elsewhere, localhost leads to the browser's own machine, and the other names are the configuration's. Clients that
 // are no browsers load no pages, and may call the API what they like.
-func (a *Access) checkHost(r *http.Request) error {
+func (a *Authenticator) checkHost(r *http.Request) error {
 	if a.config.Enabled || !isBrowser(r) || a.isOwnHost(r.Host) {
 		return nil
 	}
@@ -31,7 +31,7 @@ func isBrowser(r *http.Request) bool {
 }
 
 // isOwnHost tells whether a Host header names this API for certain.
-func (a *Access) isOwnHost(given string) bool {
+func (a *Authenticator) isOwnHost(given string) bool {
 	host, _, err := net.SplitHostPort(given)
 	if err != nil { // it has no port
 		host = strings.TrimSuffix(strings.TrimPrefix(given, "["), "]")

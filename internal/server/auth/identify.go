@@ -14,28 +14,28 @@ import (
 
 // identify finds who makes a request, by what was given most deliberately: a bearer token, a session, a certificate. A
 // token that does not count is an error whatever else there is; a session that has ended is none.
-func (a *Access) identify(r *http.Request) (Principal, error) {
+func (a *Authenticator) authenticate(r *http.Request) (Principal, error) {
 	if !a.config.Enabled {
 		return Principal{Name: "everyone", Role: RoleAdmin, Credential: CredentialNone}, nil
 	}
 	if given := r.Header["Authorization"]; len(given) > 0 {
-		return a.ofBearer(r, given)
+		return a.bearerPrincipal(r, given)
 	}
-	p, found, err := a.ofSession(r)
+	p, found, err := a.sessionPrincipal(r)
 	if found || err != nil {
 		return p, err
 	}
-	if cert := clientCertificate(r); cert != nil {
+	if cert := verifiedCertificate(r); cert != nil {
 		if a.config.Trusted != nil && !a.config.Trusted(r.TLS) {
-			return Principal{}, distrusted()
+			return Principal{}, untrustedCertificate()
 		}
-		return a.ofCertificate(cert, a.now())
+		return a.certificatePrincipal(cert, a.now())
 	}
 	return Principal{}, unauthenticated("a client certificate, a bearer token or a session is needed")
 }
 
 // ofBearer is the principal of an Authorization header (RFC 6750, section 2.1).
-func (a *Access) ofBearer(r *http.Request, given []string) (Principal, error) {
+func (a *Authenticator) bearerPrincipal(r *http.Request, given []string) (Principal, error) {
 	scheme, secret, _ := strings.Cut(given[0], " ")
 	switch {
 	case len(given) > 1 || !strings.EqualFold(scheme, "Bearer"):
@@ -43,24 +43,24 @@ func (a *Access) ofBearer(r *http.Request, given []string) (Principal, error) {
 	case !isConfidential(r):
 		return Principal{}, unauthenticated("a token is taken over TLS only")
 	case !isToken(secret):
-		return Principal{}, badToken()
+		return Principal{}, invalidToken()
 	}
 	key, now := digestOf(secret), a.now()
 	token, err := a.cache.token(r.Context(), key, now, a.store.TokenByHash)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return Principal{}, badToken()
+		return Principal{}, invalidToken()
 	case err != nil:
 		return Principal{}, unavailable(fmt.Errorf("read token: %w", err))
 	case !isUsable(token, now):
-		return Principal{}, badToken()
+		return Principal{}, invalidToken()
 	}
-	a.noteUse(token, now)
-	return ofToken(token, CredentialToken), nil
+	a.recordUse(token, now)
+	return tokenPrincipal(token, CredentialToken), nil
 }
 
 // ofSession is the principal of a request's cookie. Found is false if there is no session.
-func (a *Access) ofSession(r *http.Request) (p Principal, found bool, err error) {
+func (a *Authenticator) sessionPrincipal(r *http.Request) (p Principal, found bool, err error) {
 	key, ok := sessionKey(r)
 	if !ok {
 		return Principal{}, false, nil
@@ -77,13 +77,13 @@ func (a *Access) ofSession(r *http.Request) (p Principal, found bool, err error)
 	case !isUsable(token, now):
 		return Principal{}, false, nil
 	}
-	a.noteUse(token, now)
-	return ofToken(token, CredentialSession), true, nil
+	a.recordUse(token, now)
+	return tokenPrincipal(token, CredentialSession), true, nil
 }
 
-func ofToken(token store.Token, by Credential) Principal {
+func tokenPrincipal(token store.Token, by Credential) Principal {
 	if token.Subject != "" {
-		return ofPerson(token.Subject, token.Name, Role(token.Role))
+		return personPrincipal(token.Subject, token.Name, Role(token.Role))
 	}
 	return Principal{Name: token.Name, Role: Role(token.Role), ClusterUID: token.ClusterUID, Credential: by}
 }

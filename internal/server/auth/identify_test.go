@@ -11,7 +11,7 @@ import (
 )
 
 func TestBearersThatDoNotCount(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, good := w.token(t, RoleViewer)
 	_, expired := w.token(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Second)) })
 	w.clock.advance(time.Second)
@@ -48,7 +48,7 @@ func TestBearersThatDoNotCount(t *testing.T) {
 	} {
 		before := w.store.count()
 		// The certificate must not stand in for the token.
-		got := w.ask(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/workloads",
+		got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/workloads",
 			func(r *http.Request) { r.Header["Authorization"] = tc.given })
 		if got.code != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Bearer") {
 			t.Errorf("%s: %d %v", tc.reason, got.code, got.header)
@@ -62,21 +62,21 @@ func TestBearersThatDoNotCount(t *testing.T) {
 			t.Errorf("%s: cost a query", tc.reason)
 		}
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", header("Authorization", "bEARER "+good)); got.code != http.StatusOK {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", header("Authorization", "bEARER "+good)); got.code != http.StatusOK {
 		t.Errorf("a scheme in another case: %d", got.code)
 	}
 }
 
 func TestHugeHeader(t *testing.T) {
-	w := start(t, usual())
-	got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", bearer(strings.Repeat("x", 2<<20)))
+	w := start(t, defaultSetting())
+	got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(strings.Repeat("x", 2<<20)))
 	if got.code != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("%d", got.code)
 	}
 }
 
 func TestCookiesThatDoNotCount(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	good := w.session(t, RoleAdmin)
 	forged := newSession()
 	for _, tc := range []struct {
@@ -93,18 +93,18 @@ func TestCookiesThatDoNotCount(t *testing.T) {
 		{"huge", tlsCookie + "=" + strings.Repeat("A", 100_000)},
 		{"a token", tlsCookie + "=" + newToken(RoleAdmin)},
 	} {
-		got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", header("Cookie", tc.cookies))
+		got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", header("Cookie", tc.cookies))
 		if got.code != http.StatusUnauthorized {
 			t.Errorf("%s: %d", tc.reason, got.code)
 		}
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", bearer(good.Value)); got.code != http.StatusUnauthorized {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(good.Value)); got.code != http.StatusUnauthorized {
 		t.Errorf("a session as a token: %d", got.code)
 	}
 }
 
 func TestTheMostDeliberateCredentialCounts(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	admin := w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
 	_, agent := w.token(t, RoleAgent)
 	viewer := w.session(t, RoleViewer)
@@ -117,7 +117,7 @@ func TestTheMostDeliberateCredentialCounts(t *testing.T) {
 		{"a session before a certificate", []func(*http.Request){cookie(viewer)}, "session:a-viewer"},
 		{"a session that is none", []func(*http.Request){cookie(&http.Cookie{Name: tlsCookie, Value: newSession()})}, "certificate:root"},
 	} {
-		if got := w.ask(t, admin, http.MethodGet, "/openapi.json", tc.parts...); got.code != http.StatusOK || w.principal().String() != tc.want {
+		if got := w.do(t, admin, http.MethodGet, "/openapi.json", tc.parts...); got.code != http.StatusOK || w.principal().String() != tc.want {
 			t.Errorf("%s: %d %s, want %s", tc.reason, got.code, w.principal(), tc.want)
 		}
 	}
@@ -127,31 +127,31 @@ func TestTheMostDeliberateCredentialCounts(t *testing.T) {
 }
 
 func TestPlainHTTPOnLoopback(t *testing.T) {
-	s := usual()
+	s := defaultSetting()
 	s.plain = true
 	w := start(t, s)
 	c := w.session(t, RoleViewer)
 	if c.Name != sessionCookie || c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
 		t.Errorf("cookie %s", c)
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(c)); got.code != http.StatusOK {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(c)); got.code != http.StatusOK {
 		t.Errorf("%d", got.code)
 	}
 	_, secret := w.token(t, RoleViewer)
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusOK {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusOK {
 		t.Errorf("token: %d", got.code)
 	}
 }
 
 func TestStoreThatFails(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	session := w.session(t, RoleViewer)
-	w.settle() // what fails is to be these requests only
+	w.flush() // what fails is to be these requests only
 	w.clock.advance(cacheTime)
 	w.store.fail(errors.New("connection refused"))
 	for reason, part := range map[string]func(*http.Request){"token": bearer(secret), "session": cookie(session)} {
-		got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", part)
+		got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", part)
 		if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
 			t.Errorf("%s: %d %v", reason, got.code, got.header)
 		}
@@ -164,45 +164,45 @@ func TestStoreThatFails(t *testing.T) {
 		t.Errorf("logged %s", text)
 	}
 	w.store.fail(nil)
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusOK {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusOK {
 		t.Errorf("healed: %d", got.code)
 	}
 }
 
 func TestUseIsNotedOnceAMinute(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	begin := w.now()
 	for range 13 { // two minutes, every ten seconds
-		w.ask(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
 		w.clock.advance(10 * time.Second)
 	}
 	w.Close()
 	want := []time.Time{begin, begin.Add(time.Minute), begin.Add(2 * time.Minute)}
-	if !slices.EqualFunc(w.store.touches, want, time.Time.Equal) {
-		t.Errorf("noted at %v, want %v", w.store.touches, want)
+	if !slices.EqualFunc(w.store.uses, want, time.Time.Equal) {
+		t.Errorf("noted at %v, want %v", w.store.uses, want)
 	}
 }
 
 func TestUseThatAnotherReplicaNoted(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	token, secret := w.token(t, RoleViewer)
 	w.store.tokens[token.ID-1].UsedAt = new(w.now().Add(-59 * time.Second))
-	w.ask(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
+	w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
 	w.Close()
-	if len(w.store.touches) != 0 {
-		t.Errorf("noted at %v", w.store.touches)
+	if len(w.store.uses) != 0 {
+		t.Errorf("noted at %v", w.store.uses)
 	}
 }
 
 func TestRequestsCostNoQuery(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	session := w.session(t, RoleViewer)
 	before := w.store.count()
 	for range 20 {
-		w.ask(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
-		w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(session))
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(session))
 	}
 	if got := w.store.count() - before; got != 2 {
 		t.Errorf("%d queries, want one each", got)

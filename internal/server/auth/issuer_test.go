@@ -48,7 +48,7 @@ type issuer struct {
 func startIssuer(t *testing.T) (*issuer, setting) {
 	t.Helper()
 	key := newKey(t)
-	s := usual()
+	s := defaultSetting()
 	i := &issuer{clock: s.clock, key: key, codes: map[string]url.Values{}, claims: map[string]any{"groups": []string{"staff", "ops"}}}
 	i.sign = func(claims string) string { return oidctest.SignIDToken(key, "key", oidc.ES256, claims) }
 	known := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "key", Algorithm: oidc.ES256}}, Algorithms: []string{oidc.ES256}}
@@ -163,9 +163,9 @@ func refusal(code int, why string) http.HandlerFunc {
 }
 
 // leave sends a browser to the identity provider. It returns where, and what the browser keeps meanwhile.
-func (w *world) leave(t *testing.T, next string) (sent string, flow *http.Cookie) {
+func (w *world) startSignOn(t *testing.T, next string) (sent string, flow *http.Cookie) {
 	t.Helper()
-	got := w.ask(t, w.plain, http.MethodGet, signOnPath+"?next="+url.QueryEscape(next), browser)
+	got := w.do(t, w.plain, http.MethodGet, signOnPath+"?next="+url.QueryEscape(next), browser)
 	if got.code != http.StatusSeeOther || len(got.cookies) != 1 {
 		t.Fatalf("%d %v %s", got.code, got.header, got.body)
 	}
@@ -173,20 +173,20 @@ func (w *world) leave(t *testing.T, next string) (sent string, flow *http.Cookie
 }
 
 // back is a browser that comes back from there.
-func (w *world) back(t *testing.T, back string, kept ...*http.Cookie) reply {
+func (w *world) returnToCallback(t *testing.T, back string, kept ...*http.Cookie) reply {
 	t.Helper()
 	parts := []func(*http.Request){browser, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate")}
 	for _, c := range kept {
 		parts = append(parts, cookie(c))
 	}
-	return w.ask(t, w.plain, http.MethodGet, back, parts...)
+	return w.do(t, w.plain, http.MethodGet, back, parts...)
 }
 
 // signOn does all of it.
 func (w *world) signOn(t *testing.T, i *issuer) reply {
 	t.Helper()
-	sent, flow := w.leave(t, "/")
-	return w.back(t, i.login(t, sent), flow)
+	sent, flow := w.startSignOn(t, "/")
+	return w.returnToCallback(t, i.login(t, sent), flow)
 }
 
 // sessionOf is the session that an answer opened; nil if it opened none.

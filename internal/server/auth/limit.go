@@ -9,31 +9,31 @@ import (
 )
 
 // maxLimiters bounds the callers whose pace is known. One that is forgotten starts with a full bucket.
-const maxLimiters = 16384
+const maxCallers = 16384
 
 // limiters hold a token bucket for each caller. They are safe for concurrent use.
-type limiters struct {
+type rateLimiters struct {
 	rate Rate
 
 	mu   sync.Mutex
-	each *lru[string, *rate.Limiter]
+	byCaller *lru[string, *rate.Limiter]
 }
 
-func newLimiters(r Rate) *limiters {
-	return &limiters{rate: r, each: newLRU[string, *rate.Limiter](maxLimiters)}
+func newRateLimiters(r Rate) *rateLimiters {
+	return &rateLimiters{rate: r, byCaller: newLRU[string, *rate.Limiter](maxCallers)}
 }
 
 // take takes one token of a caller's. If there is none it returns how long that will be so, and takes nothing.
-func (l *limiters) take(caller string, now time.Time) (wait time.Duration) {
+func (l *rateLimiters) reserve(caller string, now time.Time) (wait time.Duration) {
 	if l.rate.PerSecond == 0 {
 		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	bucket, ok := l.each.get(caller)
+	bucket, ok := l.byCaller.get(caller)
 	if !ok {
 		bucket = rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst)
-		l.each.put(caller, bucket)
+		l.byCaller.put(caller, bucket)
 	}
 	taken := bucket.ReserveN(now, 1)
 	if wait = taken.DelayFrom(now); wait > 0 {
@@ -43,19 +43,19 @@ func (l *limiters) take(caller string, now time.Time) (wait time.Duration) {
 }
 
 // forgive fills a caller's bucket.
-func (l *limiters) forgive(caller string) {
+func (l *rateLimiters) reset(caller string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.each.remove(caller)
+	l.byCaller.remove(caller)
 }
 
 // pace counts a request of a principal. It returns how long to wait if there were too many.
-func (a *Access) pace(p Principal, now time.Time) (wait time.Duration) {
+func (a *Authenticator) throttle(p Principal, now time.Time) (wait time.Duration) {
 	switch p.Role {
 	case RoleAgent:
-		return a.agents.take(p.ClusterUID, now)
+		return a.agents.reserve(p.ClusterUID, now)
 	case RoleViewer:
-		return a.viewers.take(p.Name, now)
+		return a.viewers.reserve(p.Name, now)
 	case RoleAdmin:
 	}
 	return 0
@@ -63,7 +63,7 @@ func (a *Access) pace(p Principal, now time.Time) (wait time.Duration) {
 
 // addressOf is the client's address without its port. All of an IPv6 network of 64 bits is one address: whoever has one
 // of them has all.
-func addressOf(remote string) string {
+func clientAddress(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return remote

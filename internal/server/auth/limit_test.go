@@ -8,7 +8,7 @@ import (
 )
 
 func TestPace(t *testing.T) {
-	s := usual()
+	s := defaultSetting()
 	s.config.AgentRate = Rate{PerSecond: 0.4, Burst: 3}
 	s.config.ViewerRate = Rate{PerSecond: 1, Burst: 1}
 	w := start(t, s)
@@ -17,7 +17,7 @@ func TestPace(t *testing.T) {
 	_, other := w.token(t, RoleAgent, func(n *NewToken) { n.ClusterUID = "another" })
 	_, viewer := w.token(t, RoleViewer)
 	_, admin := w.token(t, RoleAdmin)
-	ask := func(secret string) reply { return w.ask(t, w.plain, http.MethodGet, "/openapi.json", bearer(secret)) }
+	ask := func(secret string) reply { return w.do(t, w.plain, http.MethodGet, "/openapi.json", bearer(secret)) }
 	for i, secret := range []string{first, same, first, other, other, other, viewer, admin, admin} {
 		if got := ask(secret); got.code != http.StatusOK {
 			t.Fatalf("request %d: %d %s", i, got.code, got.body)
@@ -39,7 +39,7 @@ func TestPace(t *testing.T) {
 		if got := ask(admin); got.code != http.StatusOK {
 			t.Fatalf("administrator: %d", got.code)
 		}
-		if got := w.ask(t, w.plain, http.MethodGet, "/healthz", bearer(first)); got.code != http.StatusOK {
+		if got := w.do(t, w.plain, http.MethodGet, "/healthz", bearer(first)); got.code != http.StatusOK {
 			t.Fatalf("health: %d", got.code)
 		}
 	}
@@ -50,13 +50,13 @@ func TestPace(t *testing.T) {
 }
 
 func TestLimitersAreBounded(t *testing.T) {
-	l := newLimiters(Rate{PerSecond: 1, Burst: 1})
+	l := newRateLimiters(Rate{PerSecond: 1, Burst: 1})
 	now := time.Now()
-	for i := range maxLimiters + 100 {
-		l.take(string(rune('a'+i%26))+strings.Repeat("x", i/26%50)+time.Duration(i).String(), now)
+	for i := range maxCallers + 100 {
+		l.reserve(string(rune('a'+i%26))+strings.Repeat("x", i/26%50)+time.Duration(i).String(), now)
 	}
-	if got := l.each.order.Len(); got != maxLimiters || len(l.each.byKey) != maxLimiters {
-		t.Errorf("%d callers, %d keys", got, len(l.each.byKey))
+	if got := l.byCaller.order.Len(); got != maxCallers || len(l.byCaller.byKey) != maxCallers {
+		t.Errorf("%d callers, %d keys", got, len(l.byCaller.byKey))
 	}
 }
 
@@ -69,7 +69,7 @@ func TestAddressOf(t *testing.T) {
 		{"[fe80::1%eth0]:80", "fe80::/64"},
 		{"pipe", "pipe"},
 	} {
-		if got := addressOf(tc.remote); got != tc.want {
+		if got := clientAddress(tc.remote); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.remote, got, tc.want)
 		}
 	}

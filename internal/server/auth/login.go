@@ -27,7 +27,7 @@ const maxForm = 8 << 10
 var loginRate = Rate{PerSecond: 1.0 / 6, Burst: 10}
 
 // showLogin is the form.
-func (a *Access) showLogin(w http.ResponseWriter, r *http.Request) {
+func (a *Authenticator) handleLoginForm(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.Query().Get("next"))
 	if !a.config.Enabled {
 		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
@@ -37,7 +37,7 @@ func (a *Access) showLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 // login opens a session for a token.
-func (a *Access) login(w http.ResponseWriter, r *http.Request) {
+func (a *Authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
 	if !a.config.Enabled {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
@@ -48,21 +48,21 @@ func (a *Access) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	next := localPath(r.PostForm.Get("next"))
-	token, err := a.logIn(w, r, strings.TrimSpace(r.PostForm.Get("token")))
+	token, err := a.loginWithToken(w, r, strings.TrimSpace(r.PostForm.Get("token")))
 	if err != nil {
-		a.refuseLogin(w, r, nobody(r), next, err)
+		a.renderLoginError(w, r, anonymous(r), next, err)
 		return
 	}
-	a.audit(ofToken(token, CredentialSession).String(), Role(token.Role), r, http.StatusSeeOther)
+	a.audit(tokenPrincipal(token, CredentialSession).String(), Role(token.Role), r, http.StatusSeeOther)
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
 }
 
 // nobody is who audit records say failed to log in.
-func nobody(r *http.Request) string { return "anonymous:" + addressOf(r.RemoteAddr) }
+func anonymous(r *http.Request) string { return "anonymous:" + clientAddress(r.RemoteAddr) }
 
 // refuseLogin shows the form again, which says why.
-func (a *Access) refuseLogin(w http.ResponseWriter, r *http.Request, who, next string, err error) {
+func (a *Authenticator) renderLoginError(w http.ResponseWriter, r *http.Request, who, next string, err error) {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok {
 		problem = unavailable(err)
@@ -80,14 +80,14 @@ func (a *Access) refuseLogin(w http.ResponseWriter, r *http.Request, who, next s
 
 // logIn checks a token and opens a session for it. A token that does not exist and a text that is none are answered
 // alike, after the same work.
-func (a *Access) logIn(w http.ResponseWriter, r *http.Request, secret string) (store.Token, error) {
+func (a *Authenticator) loginWithToken(w http.ResponseWriter, r *http.Request, secret string) (store.Token, error) {
 	cookie, ok := cookieName(r, sessionCookie)
 	if !ok {
 		return store.Token{}, newProblem(http.StatusBadRequest, "a token is taken over TLS only")
 	}
-	address, now := addressOf(r.RemoteAddr), a.now()
-	if wait := a.logins.take(address, now); wait > 0 {
-		return store.Token{}, tooMany(wait)
+	address, now := clientAddress(r.RemoteAddr), a.now()
+	if wait := a.logins.reserve(address, now); wait > 0 {
+		return store.Token{}, tooManyRequests(wait)
 	}
 	token, err := a.readToken(r.Context(), secret, now)
 	if err != nil {
@@ -99,30 +99,30 @@ func (a *Access) logIn(w http.ResponseWriter, r *http.Request, secret string) (s
 	if err := a.openSession(w, r, cookie, token); err != nil {
 		return store.Token{}, err
 	}
-	a.logins.forgive(address)
-	a.noteUse(token, now)
+	a.logins.reset(address)
+	a.recordUse(token, now)
 	return token, nil
 }
 
 // readToken reads the row of a token that counts.
-func (a *Access) readToken(ctx context.Context, secret string, now time.Time) (store.Token, error) {
+func (a *Authenticator) readToken(ctx context.Context, secret string, now time.Time) (store.Token, error) {
 	key := digestOf(secret)
 	token, err := a.store.TokenByHash(ctx, key[:])
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return store.Token{}, badToken()
+		return store.Token{}, invalidToken()
 	case err != nil:
 		return store.Token{}, fmt.Errorf("read token: %w", err)
 	case !isUsable(token, now):
-		return store.Token{}, badToken()
+		return store.Token{}, invalidToken()
 	}
 	return token, nil
 }
 
 // logout closes the session.
-func (a *Access) logout(w http.ResponseWriter, r *http.Request) {
+func (a *Authenticator) handleLogout(w http.ResponseWriter, r *http.Request) {
 	if err := a.closeSession(r); err != nil {
-		a.refuse(w, r, unavailable(err))
+		a.writeError(w, r, unavailable(err))
 		return
 	}
 	if name, ok := cookieName(r, sessionCookie); ok {
@@ -135,7 +135,7 @@ func (a *Access) logout(w http.ResponseWriter, r *http.Request) {
 // sentence is a problem for a person.
 func sentence(p *Problem) string {
 	if p.Status == http.StatusTooManyRequests {
-		return "Try again in " + strconv.FormatInt(wholeSeconds(p.retryAfter), 10) + " s."
+		return "Try again in " + strconv.FormatInt(ceilSeconds(p.retryAfter), 10) + " s."
 	}
 	return strings.ToUpper(p.Detail[:1]) + p.Detail[1:] + "."
 }

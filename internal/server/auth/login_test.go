@@ -13,14 +13,14 @@ import (
 var browser = header("Accept", "text/html,application/xhtml+xml;q=0.9")
 
 func TestLogin(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
-	asked := w.ask(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7?tab=tree", browser)
+	asked := w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7?tab=tree", browser)
 	form, err := url.Parse(asked.header.Get("Location"))
 	if err != nil || asked.code != http.StatusSeeOther || form.Path != "/login" {
 		t.Fatalf("%d %v", asked.code, asked.header)
 	}
-	page := w.ask(t, w.plain, http.MethodGet, form.String(), browser)
+	page := w.do(t, w.plain, http.MethodGet, form.String(), browser)
 	if page.code != http.StatusOK || !strings.Contains(page.body, `name="next" value="/workloads/WorkloadInstance/7?tab=tree"`) {
 		t.Fatalf("%d %s", page.code, page.body)
 	}
@@ -35,7 +35,7 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	opened := got.cookies[0]
-	if got := w.ask(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusOK || w.principal().Credential != CredentialSession {
+	if got := w.do(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusOK || w.principal().Credential != CredentialSession {
 		t.Errorf("%d %+v", got.code, w.principal())
 	}
 	for hash := range w.store.sessions {
@@ -43,58 +43,58 @@ func TestLogin(t *testing.T) {
 			t.Error("the session is kept as it is")
 		}
 	}
-	w.clock.advance(sessionLife)
-	if got := w.ask(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusSeeOther {
-		t.Errorf("after %v: %d", sessionLife, got.code)
+	w.clock.advance(sessionLifetime)
+	if got := w.do(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusSeeOther {
+		t.Errorf("after %v: %d", sessionLifetime, got.code)
 	}
 }
 
 func TestSessionEndsWithItsToken(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	opened := w.session(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Hour)) })
 	if opened.MaxAge != 3600 {
 		t.Errorf("cookie for %d s", opened.MaxAge)
 	}
 	w.clock.advance(time.Hour)
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
 		t.Errorf("%d", got.code)
 	}
 }
 
 func TestSecondLoginEndsTheFirst(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	first := w.session(t, RoleViewer)
 	_, secret := w.token(t, RoleAdmin)
 	second := w.post(t, "/login", url.Values{"token": {secret}}, cookie(first))
 	if second.code != http.StatusSeeOther || len(w.store.sessions) != 1 {
 		t.Fatalf("%d, %d sessions", second.code, len(w.store.sessions))
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(first)); got.code != http.StatusUnauthorized {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(first)); got.code != http.StatusUnauthorized {
 		t.Errorf("%d", got.code)
 	}
 }
 
 func TestLogout(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	opened := w.session(t, RoleViewer)
-	w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)) // so that it is cached
+	w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)) // so that it is cached
 	got := w.post(t, "/logout", nil, cookie(opened))
 	if got.code != http.StatusSeeOther || got.header.Get("Location") != "/login" || len(got.cookies) != 1 || got.cookies[0].MaxAge >= 0 {
 		t.Fatalf("%d %v", got.code, got.header)
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized || len(w.store.sessions) != 0 {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized || len(w.store.sessions) != 0 {
 		t.Errorf("still there: %d", got.code)
 	}
 	if got := w.post(t, "/logout", nil); got.code != http.StatusSeeOther {
 		t.Errorf("without a session: %d", got.code)
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/logout"); got.code == http.StatusSeeOther {
+	if got := w.do(t, w.plain, http.MethodGet, "/logout"); got.code == http.StatusSeeOther {
 		t.Error("a link logs out")
 	}
 }
 
 func TestLoginsThatFail(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, agent := w.token(t, RoleAgent)
 	_, expired := w.token(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Second)) })
 	w.clock.advance(time.Second)
@@ -124,7 +124,7 @@ func TestLoginsThatFail(t *testing.T) {
 }
 
 func TestUnknownTokenAndNoTokenLookAlike(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	unknown := w.post(t, "/login", url.Values{"token": {newToken(RoleViewer)}})
 	between := w.store.count()
 	none := w.post(t, "/login", url.Values{"token": {"x"}})
@@ -134,7 +134,7 @@ func TestUnknownTokenAndNoTokenLookAlike(t *testing.T) {
 }
 
 func TestLoginsThatFailAreCounted(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	wrong := func() reply { return w.post(t, "/login", url.Values{"token": {"x"}}) }
 	for i := range loginRate.Burst {
@@ -156,7 +156,7 @@ func TestLoginsThatFailAreCounted(t *testing.T) {
 }
 
 func TestLoginWithoutStore(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	w.store.fail(errors.New("connection refused"))
 	got := w.post(t, "/login", url.Values{"token": {secret}})
@@ -169,7 +169,7 @@ func TestLoginWithoutStore(t *testing.T) {
 }
 
 func TestLoginOverPlainHTTPFromElsewhere(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	// Without an address of the server a request counts as one that others can read.
 	for _, tc := range []struct{ method, path, body string }{
@@ -189,10 +189,10 @@ func TestLoginOverPlainHTTPFromElsewhere(t *testing.T) {
 }
 
 func TestLoginPageIsSafe(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	hostile := `/"><script>alert(1)</script>`
 	for _, path := range []string{"/login", "/login?next=" + url.QueryEscape(hostile)} {
-		got := w.ask(t, w.plain, http.MethodGet, path)
+		got := w.do(t, w.plain, http.MethodGet, path)
 		for name, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 			"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
@@ -246,10 +246,10 @@ func TestNext(t *testing.T) {
 }
 
 func TestNextIsCheckedTwice(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	for _, next := range []string{"//evil.example", "/\\evil.example", "https://evil.example", "/x\r\nX-Evil: 1"} {
-		if got := w.ask(t, w.plain, http.MethodGet, "/login?next="+url.QueryEscape(next)); !strings.Contains(got.body, `name="next" value="/"`) {
+		if got := w.do(t, w.plain, http.MethodGet, "/login?next="+url.QueryEscape(next)); !strings.Contains(got.body, `name="next" value="/"`) {
 			t.Errorf("%q: %s", next, got.body)
 		}
 		got := w.post(t, "/login", url.Values{"token": {secret}, "next": {next}})
@@ -257,7 +257,7 @@ func TestNextIsCheckedTwice(t *testing.T) {
 			t.Errorf("%q: %v", next, got.header)
 		}
 	}
-	got := w.ask(t, w.plain, http.MethodGet, "//evil.example/x", browser)
+	got := w.do(t, w.plain, http.MethodGet, "//evil.example/x", browser)
 	if got.header.Get("Location") != "/login?next=%2F" {
 		t.Errorf("a path that is a host: %v", got.header)
 	}
@@ -265,19 +265,19 @@ func TestNextIsCheckedTwice(t *testing.T) {
 
 // A browser that follows another site's link brings no cookie, and is made to ask again.
 func TestLinkFromAnotherSite(t *testing.T) {
-	w := start(t, usual())
-	got := w.ask(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "cross-site"))
+	w := start(t, defaultSetting())
+	got := w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "cross-site"))
 	if got.code != http.StatusUnauthorized || !strings.Contains(got.body, `content="0; url=/workloads/WorkloadInstance/7"`) {
 		t.Errorf("%d %s", got.code, got.body)
 	}
-	got = w.ask(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "same-origin"))
+	got = w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "same-origin"))
 	if got.code != http.StatusSeeOther {
 		t.Errorf("asked again: %d", got.code)
 	}
 }
 
 func TestOnlyPagesAreSentToLogin(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	for _, tc := range []struct {
 		reason, method, accept string
 		code                   int
@@ -288,16 +288,16 @@ func TestOnlyPagesAreSentToLogin(t *testing.T) {
 		{"whatever", "GET", "*/*", http.StatusUnauthorized},
 		{"a write", "POST", "text/html", http.StatusUnauthorized},
 	} {
-		if got := w.ask(t, w.plain, tc.method, "/v0/workloads", header("Accept", tc.accept)); got.code != tc.code {
+		if got := w.do(t, w.plain, tc.method, "/v0/workloads", header("Accept", tc.accept)); got.code != tc.code {
 			t.Errorf("%s: %d", tc.reason, got.code)
 		}
 	}
 }
 
 func TestExpiredSessionsAreRemoved(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	w.session(t, RoleViewer)
-	w.clock.advance(sessionLife)
+	w.clock.advance(sessionLifetime)
 	w.session(t, RoleViewer)
 	w.Close()
 	if got := len(w.store.sessions); got != 1 {

@@ -15,13 +15,13 @@ const pagePolicy = "default-src 'none'; style-src 'self'; form-action 'self'; ba
 var (
 	//go:embed login.html
 	loginHTML string
-	//go:embed again.html
-	againHTML string
+	//go:embed redirect.html
+	redirectHTML string
 	//go:embed login.css
 	loginCSS []byte
 
 	loginPage = template.Must(template.New("login").Parse(loginHTML))
-	againPage = template.Must(template.New("again").Parse(againHTML))
+	redirectPage = template.Must(template.New("redirect").Parse(redirectHTML))
 )
 
 // loginForm is what login.html shows.
@@ -32,7 +32,7 @@ type loginForm struct {
 	// BadToken is true if it is the token's fault.
 	BadToken bool
 	// SignOn offers single sign-on, and ProviderAway says that it did not work when it was tried last.
-	SignOn, ProviderAway bool
+	SignOn, ProviderUnavailable bool
 }
 
 // headings are what the page says of an answer of each status.
@@ -44,10 +44,10 @@ var headings = map[int]string{
 }
 
 // renderLogin shows the form, which says what is wrong unless code is 200.
-func (a *Access) renderLogin(w http.ResponseWriter, code int, form loginForm) {
+func (a *Authenticator) renderLogin(w http.ResponseWriter, code int, form loginForm) {
 	form.Heading = cmp.Or(headings[code], "This did not work")
 	form.SignOn = a.signOn != nil
-	form.ProviderAway = form.SignOn && a.signOn.IsAway()
+	form.ProviderUnavailable = form.SignOn && a.signOn.IsUnavailable()
 	render(w, code, loginPage, form)
 }
 

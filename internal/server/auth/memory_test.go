@@ -11,14 +11,14 @@ import (
 )
 
 // memory is a store that several replicas may share.
-type memory struct {
+type fakeStore struct {
 	mu       sync.Mutex
 	tokens   []store.Token
 	hashes   map[string]int64 // of tokens, to their IDs
 	sessions map[string]session
 	audit    []store.AuditRecord
 	reads    int // of tokens and sessions
-	touches  []time.Time
+	uses  []time.Time
 
 	failing error  // what every call returns
 	reading func() // called between the read of a token's row and the return of it
@@ -30,11 +30,11 @@ type session struct {
 	expires time.Time
 }
 
-func newMemory() *memory {
-	return &memory{hashes: map[string]int64{}, sessions: map[string]session{}}
+func newFakeStore() *fakeStore {
+	return &fakeStore{hashes: map[string]int64{}, sessions: map[string]session{}}
 }
 
-func (m *memory) CreateToken(_ context.Context, token store.Token, hash []byte) (store.Token, error) {
+func (m *fakeStore) CreateToken(_ context.Context, token store.Token, hash []byte) (store.Token, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	token.ID = int64(len(m.tokens) + 1)
@@ -43,7 +43,7 @@ func (m *memory) CreateToken(_ context.Context, token store.Token, hash []byte) 
 	return token, m.failing
 }
 
-func (m *memory) byID(id int64) (store.Token, error) {
+func (m *fakeStore) byID(id int64) (store.Token, error) {
 	if m.failing != nil {
 		return store.Token{}, m.failing
 	}
@@ -53,7 +53,7 @@ func (m *memory) byID(id int64) (store.Token, error) {
 	return m.tokens[id-1], nil
 }
 
-func (m *memory) TokenByHash(_ context.Context, hash []byte) (store.Token, error) {
+func (m *fakeStore) TokenByHash(_ context.Context, hash []byte) (store.Token, error) {
 	m.mu.Lock()
 	m.reads++
 	token, err := m.byID(m.hashes[string(hash)])
@@ -65,13 +65,13 @@ func (m *memory) TokenByHash(_ context.Context, hash []byte) (store.Token, error
 	return token, err
 }
 
-func (m *memory) Tokens(context.Context) ([]store.Token, error) {
+func (m *fakeStore) Tokens(context.Context) ([]store.Token, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.tokens), m.failing
 }
 
-func (m *memory) RevokeToken(_ context.Context, id int64) (store.Token, error) {
+func (m *fakeStore) RevokeToken(_ context.Context, id int64) (store.Token, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	token, err := m.byID(id)
@@ -85,25 +85,25 @@ func (m *memory) RevokeToken(_ context.Context, id int64) (store.Token, error) {
 	return token, nil
 }
 
-func (m *memory) TouchToken(_ context.Context, id int64, at time.Time) error {
+func (m *fakeStore) RecordTokenUse(_ context.Context, id int64, at time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, err := m.byID(id); err != nil {
 		return err
 	}
-	m.touches = append(m.touches, at)
+	m.uses = append(m.uses, at)
 	m.tokens[id-1].UsedAt = &at
 	return nil
 }
 
-func (m *memory) CreateSession(_ context.Context, hash []byte, tokenID int64, expires time.Time) error {
+func (m *fakeStore) CreateSession(_ context.Context, hash []byte, tokenID int64, expires time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sessions[string(hash)] = session{tokenID, expires}
 	return m.failing
 }
 
-func (m *memory) SessionToken(_ context.Context, hash []byte, now time.Time) (store.Token, error) {
+func (m *fakeStore) SessionToken(_ context.Context, hash []byte, now time.Time) (store.Token, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reads++
@@ -114,14 +114,14 @@ func (m *memory) SessionToken(_ context.Context, hash []byte, now time.Time) (st
 	return m.byID(s.token)
 }
 
-func (m *memory) DeleteSession(_ context.Context, hash []byte) error {
+func (m *fakeStore) DeleteSession(_ context.Context, hash []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.sessions, string(hash))
 	return m.failing
 }
 
-func (m *memory) PruneSessions(_ context.Context, now time.Time) error {
+func (m *fakeStore) PruneSessions(_ context.Context, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for hash, s := range m.sessions {
@@ -132,7 +132,7 @@ func (m *memory) PruneSessions(_ context.Context, now time.Time) error {
 	return m.failing
 }
 
-func (m *memory) AppendAudit(ctx context.Context, record store.AuditRecord) error {
+func (m *fakeStore) AppendAudit(ctx context.Context, record store.AuditRecord) error {
 	m.mu.Lock()
 	writing, failing := m.writing, m.failing
 	m.mu.Unlock()
@@ -152,7 +152,7 @@ func (m *memory) AppendAudit(ctx context.Context, record store.AuditRecord) erro
 	return nil
 }
 
-func (m *memory) AuditRecords(_ context.Context, cursor string, size int) (threeport.List[store.AuditRecord], error) {
+func (m *fakeStore) AuditRecords(_ context.Context, cursor string, size int) (threeport.List[store.AuditRecord], error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if cursor != "" {
@@ -164,14 +164,14 @@ func (m *memory) AuditRecords(_ context.Context, cursor string, size int) (three
 }
 
 // fail makes every call return an error; nil ends that.
-func (m *memory) fail(err error) {
+func (m *fakeStore) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.failing = err
 }
 
 // count returns how often tokens and sessions were read.
-func (m *memory) count() int {
+func (m *fakeStore) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.reads

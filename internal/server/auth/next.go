@@ -33,7 +33,7 @@ func localPath(given string) string {
 }
 
 // wantsPage tells whether a request is a browser's, for a page.
-func wantsPage(r *http.Request) bool {
+func acceptsHTML(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		strings.Contains(strings.ToLower(r.Header.Get("Accept")), "text/html")
 }
@@ -42,10 +42,10 @@ func wantsPage(r *http.Request) bool {
 //
 // A link on another site brings no cookie, though there may be a session: that is what SameSite=Strict means. So the
 // browser is first made to ask again, from here.
-func askToLogin(w http.ResponseWriter, r *http.Request) {
+func redirectToLogin(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.RequestURI())
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		render(w, http.StatusUnauthorized, againPage, next)
+		render(w, http.StatusUnauthorized, redirectPage, next)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")

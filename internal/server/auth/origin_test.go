@@ -7,7 +7,7 @@ import (
 )
 
 func TestRequestsOfOtherSites(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	opened := w.session(t, RoleAdmin)
 	_, secret := w.token(t, RoleAdmin)
 	plain, certified := w.plain, w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
@@ -30,7 +30,7 @@ func TestRequestsOfOtherSites(t *testing.T) {
 		{"no browser's", certified, "POST", nil, 200},
 		{"one that reads", plain, "GET", []func(*http.Request){cookie(opened), header("Sec-Fetch-Site", "cross-site")}, 200},
 	} {
-		if got := w.ask(t, tc.client, tc.method, "/v0/tokens", tc.parts...); got.code != tc.code {
+		if got := w.do(t, tc.client, tc.method, "/v0/tokens", tc.parts...); got.code != tc.code {
 			t.Errorf("%s: %d, want %d", tc.reason, got.code, tc.code)
 		}
 	}
@@ -45,10 +45,10 @@ func TestRequestsOfOtherSites(t *testing.T) {
 
 // An API on loopback without authentication can be reached by any page that its user looks at.
 func TestRequestsOfOtherSitesWhereAuthenticationIsDisabled(t *testing.T) {
-	s := usual()
+	s := defaultSetting()
 	s.config.Enabled, s.plain = false, true
 	w := start(t, s)
-	got := w.ask(t, w.plain, http.MethodPost, "/v0/workload-instances", header("Sec-Fetch-Site", "cross-site"))
+	got := w.do(t, w.plain, http.MethodPost, "/v0/workload-instances", header("Sec-Fetch-Site", "cross-site"))
 	if got.code != http.StatusForbidden {
 		t.Errorf("%d", got.code)
 	}
@@ -56,7 +56,7 @@ func TestRequestsOfOtherSitesWhereAuthenticationIsDisabled(t *testing.T) {
 
 // Whoever owns a name can have it lead to loopback, and their page is then of the API's own site.
 func TestForeignNamesWhereAuthenticationIsDisabled(t *testing.T) {
-	s := usual()
+	s := defaultSetting()
 	s.config.Enabled, s.plain, s.config.Hosts = false, true, []string{"devbox"}
 	w := start(t, s)
 	rebound := []func(*http.Request){host("evil.example:18001"), header("Origin", "http://evil.example:18001")}
@@ -82,13 +82,13 @@ func TestForeignNamesWhereAuthenticationIsDisabled(t *testing.T) {
 		{"a configured name", "POST", []func(*http.Request){host("Devbox:1323"), header("Origin", "http://Devbox:1323")}, 200},
 		{"an address, from another site", "POST", []func(*http.Request){host("192.0.2.7"), header("Origin", "http://evil.example")}, 403},
 	} {
-		if got := w.ask(t, w.plain, tc.method, "/v0/tokens", tc.parts...); got.code != tc.code {
+		if got := w.do(t, w.plain, tc.method, "/v0/tokens", tc.parts...); got.code != tc.code {
 			t.Errorf("%s: %d %s, want %d", tc.reason, got.code, got.body, tc.code)
 		}
 	}
-	secured := start(t, usual())
+	secured := start(t, defaultSetting())
 	_, secret := secured.token(t, RoleAdmin)
-	if got := secured.ask(t, secured.plain, http.MethodGet, "/v0/tokens", bearer(secret), host("devbox"), header("Origin", "https://devbox")); got.code != http.StatusOK {
+	if got := secured.do(t, secured.plain, http.MethodGet, "/v0/tokens", bearer(secret), host("devbox"), header("Origin", "https://devbox")); got.code != http.StatusOK {
 		t.Errorf("with authentication: %d", got.code)
 	}
 }

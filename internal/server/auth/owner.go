@@ -12,7 +12,7 @@ import (
 )
 
 // Owner knows whose an instance is.
-type Owner interface {
+type InstanceClusters interface {
 	// InstanceCluster is the UID of the cluster that an instance belongs to: the first that reported of it; empty if
 	// none has. The type is one of those of [threeport.Instance]. It returns [store.ErrNotFound] if there is no such
 	// instance any more that a cluster has or may get.
@@ -20,7 +20,7 @@ type Owner interface {
 }
 
 // Touch is what a request does with rows of v0.
-type Touch struct {
+type RowAccess struct {
 	// Object is the rows' type, such as WorkloadEvent.
 	Object string
 	// Fields are those that it sets; none if it only reads.
@@ -47,7 +47,7 @@ func AgentFields(object string) []string { return agentFields[object] }
 // What belongs to an instance that does not exist is not found: rows may outlive it, and no agent is to have them then.
 // An instance may get a cluster between this and the write, and then the write is still done: it was as allowed as a
 // moment earlier.
-func (p Principal) May(ctx context.Context, owner Owner, touch Touch) error {
+func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, touch RowAccess) error {
 	switch {
 	case p.Role == RoleAdmin, p.Role == RoleViewer && len(touch.Fields) == 0:
 		return nil
@@ -56,7 +56,7 @@ func (p Principal) May(ctx context.Context, owner Owner, touch Touch) error {
 	case len(touch.Instances) == 0 && len(touch.Fields) > 0:
 		return forbidden("an agent's rows belong to an instance")
 	}
-	if err := mayAgentSet(touch); err != nil {
+	if err := checkAgentFields(touch); err != nil {
 		return err
 	}
 	asked := make(map[threeport.Instance]bool, 1)
@@ -78,7 +78,7 @@ func (p Principal) May(ctx context.Context, owner Owner, touch Touch) error {
 	return nil
 }
 
-func mayAgentSet(touch Touch) error {
+func checkAgentFields(touch RowAccess) error {
 	allowed, bounded := agentFields[touch.Object]
 	if !bounded {
 		return nil

@@ -11,10 +11,10 @@ import (
 )
 
 // owners are the clusters of instances by their IDs.
-type owners map[int64]string
+type fakeClusters map[int64]string
 
 // InstanceCluster looks it up; instance 500 cannot be read.
-func (o owners) InstanceCluster(_ context.Context, instanceType string, id int64) (string, error) {
+func (o fakeClusters) InstanceCluster(_ context.Context, instanceType string, id int64) (string, error) {
 	cluster, ok := o[id]
 	switch {
 	case id == 500:
@@ -27,7 +27,7 @@ func (o owners) InstanceCluster(_ context.Context, instanceType string, id int64
 
 func TestMay(t *testing.T) {
 	const own, nobodys, foreign, missing, broken = 1, 2, 3, 4, 500
-	rows := owners{own: clusterUID, nobodys: "", foreign: "another"}
+	rows := fakeClusters{own: clusterUID, nobodys: "", foreign: "another"}
 	agent := Principal{Role: RoleAgent, ClusterUID: clusterUID}
 	of := func(ids ...threeport.ID) (instances []threeport.Instance) {
 		for _, id := range ids {
@@ -38,34 +38,34 @@ func TestMay(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		who    Principal
-		touch  Touch
+		touch  RowAccess
 		want   int // 0 is allowed
 	}{
-		{"reads its own", agent, Touch{"WorkloadEvent", nil, of(own)}, 0},
-		{"reads nobody's", agent, Touch{"WorkloadEvent", nil, of(nobodys, own, own)}, 0},
-		{"reads what is not there", agent, Touch{"WorkloadInstance", nil, of(missing)}, http.StatusNotFound},
-		{"writes what is left of it", agent, Touch{"WorkloadEvent", []string{"Message"}, of(missing)}, http.StatusNotFound},
-		{"reads an empty list", agent, Touch{"WorkloadEvent", nil, nil}, 0},
-		{"reads another's", agent, Touch{"WorkloadInstance", nil, of(foreign)}, http.StatusForbidden},
-		{"reads another's among its own", agent, Touch{"WorkloadEvent", nil, of(own, nobodys, foreign)}, http.StatusForbidden},
-		{"sets a status", agent, Touch{"WorkloadInstance", []string{"Status"}, of(own)}, 0},
-		{"sets another's status", agent, Touch{"WorkloadInstance", []string{"Status"}, of(foreign)}, http.StatusForbidden},
-		{"sets a name", agent, Touch{"WorkloadInstance", []string{"Status", "Name"}, of(own)}, http.StatusForbidden},
-		{"sets a Helm status", agent, Touch{"HelmWorkloadInstance", []string{"Status"}, of(own)}, 0},
-		{"sets a Helm name", agent, Touch{"HelmWorkloadInstance", []string{"Name"}, of(own)}, http.StatusForbidden},
-		{"reports a resource", agent, Touch{"WorkloadResourceInstance", []string{"LastOperation", "RuntimeDefinition"}, of(own)}, 0},
-		{"moves a resource", agent, Touch{"WorkloadResourceInstance", []string{"WorkloadInstanceID"}, of(own, foreign)}, http.StatusForbidden},
-		{"creates an Event", agent, Touch{"WorkloadEvent", []string{"Message", "WorkloadInstanceID"}, of(nobodys)}, 0},
-		{"moves an Event to another's", agent, Touch{"WorkloadEvent", []string{"WorkloadInstanceID"}, of(own, foreign)}, http.StatusForbidden},
-		{"creates an Event of nothing", agent, Touch{"WorkloadEvent", []string{"Message"}, nil}, http.StatusForbidden},
-		{"the store fails", agent, Touch{"WorkloadEvent", nil, of(broken)}, http.StatusServiceUnavailable},
-		{"an agent of no cluster", Principal{Role: RoleAgent}, Touch{"WorkloadEvent", nil, of(nobodys)}, http.StatusForbidden},
-		{"a viewer reads", Principal{Role: RoleViewer}, Touch{"WorkloadEvent", nil, of(foreign)}, 0},
-		{"a viewer writes", Principal{Role: RoleViewer}, Touch{"WorkloadEvent", []string{"Message"}, of(own)}, http.StatusForbidden},
-		{"an administrator writes", Principal{Role: RoleAdmin}, Touch{"WorkloadInstance", []string{"Name"}, of(foreign)}, 0},
-		{"nobody reads", Principal{}, Touch{"WorkloadEvent", nil, of(own)}, http.StatusForbidden},
+		{"reads its own", agent, RowAccess{"WorkloadEvent", nil, of(own)}, 0},
+		{"reads nobody's", agent, RowAccess{"WorkloadEvent", nil, of(nobodys, own, own)}, 0},
+		{"reads what is not there", agent, RowAccess{"WorkloadInstance", nil, of(missing)}, http.StatusNotFound},
+		{"writes what is left of it", agent, RowAccess{"WorkloadEvent", []string{"Message"}, of(missing)}, http.StatusNotFound},
+		{"reads an empty list", agent, RowAccess{"WorkloadEvent", nil, nil}, 0},
+		{"reads another's", agent, RowAccess{"WorkloadInstance", nil, of(foreign)}, http.StatusForbidden},
+		{"reads another's among its own", agent, RowAccess{"WorkloadEvent", nil, of(own, nobodys, foreign)}, http.StatusForbidden},
+		{"sets a status", agent, RowAccess{"WorkloadInstance", []string{"Status"}, of(own)}, 0},
+		{"sets another's status", agent, RowAccess{"WorkloadInstance", []string{"Status"}, of(foreign)}, http.StatusForbidden},
+		{"sets a name", agent, RowAccess{"WorkloadInstance", []string{"Status", "Name"}, of(own)}, http.StatusForbidden},
+		{"sets a Helm status", agent, RowAccess{"HelmWorkloadInstance", []string{"Status"}, of(own)}, 0},
+		{"sets a Helm name", agent, RowAccess{"HelmWorkloadInstance", []string{"Name"}, of(own)}, http.StatusForbidden},
+		{"reports a resource", agent, RowAccess{"WorkloadResourceInstance", []string{"LastOperation", "RuntimeDefinition"}, of(own)}, 0},
+		{"moves a resource", agent, RowAccess{"WorkloadResourceInstance", []string{"WorkloadInstanceID"}, of(own, foreign)}, http.StatusForbidden},
+		{"creates an Event", agent, RowAccess{"WorkloadEvent", []string{"Message", "WorkloadInstanceID"}, of(nobodys)}, 0},
+		{"moves an Event to another's", agent, RowAccess{"WorkloadEvent", []string{"WorkloadInstanceID"}, of(own, foreign)}, http.StatusForbidden},
+		{"creates an Event of nothing", agent, RowAccess{"WorkloadEvent", []string{"Message"}, nil}, http.StatusForbidden},
+		{"the store fails", agent, RowAccess{"WorkloadEvent", nil, of(broken)}, http.StatusServiceUnavailable},
+		{"an agent of no cluster", Principal{Role: RoleAgent}, RowAccess{"WorkloadEvent", nil, of(nobodys)}, http.StatusForbidden},
+		{"a viewer reads", Principal{Role: RoleViewer}, RowAccess{"WorkloadEvent", nil, of(foreign)}, 0},
+		{"a viewer writes", Principal{Role: RoleViewer}, RowAccess{"WorkloadEvent", []string{"Message"}, of(own)}, http.StatusForbidden},
+		{"an administrator writes", Principal{Role: RoleAdmin}, RowAccess{"WorkloadInstance", []string{"Name"}, of(foreign)}, 0},
+		{"nobody reads", Principal{}, RowAccess{"WorkloadEvent", nil, of(own)}, http.StatusForbidden},
 	} {
-		err := tc.who.May(t.Context(), rows, tc.touch)
+		err := tc.who.Authorize(t.Context(), rows, tc.touch)
 		if (err == nil) != (tc.want == 0) || statusOf(err) != tc.want {
 			t.Errorf("%s: %v, want %d", tc.reason, err, tc.want)
 		}
@@ -86,7 +86,7 @@ func TestSpeaksFor(t *testing.T) {
 		{"a viewer", Principal{Role: RoleViewer}, "b", false},
 		{"nobody", Principal{}, "", false},
 	} {
-		if got := tc.who.SpeaksFor(tc.cluster); got != tc.want {
+		if got := tc.who.MayReportFor(tc.cluster); got != tc.want {
 			t.Errorf("%s: %v", tc.reason, got)
 		}
 	}

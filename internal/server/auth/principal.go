@@ -54,14 +54,14 @@ type Principal struct {
 
 	// assumed is true if the role is not the credential's own, but what the configuration says of certificates
 	// without a group.
-	assumed bool
+	roleByDefault bool
 }
 
 // String is the principal as audit records have it: what it proved itself with and its name.
 func (p Principal) String() string { return string(p.Credential) + ":" + p.Name }
 
 // SpeaksFor tells whether the principal may send what the agent of a cluster has to tell.
-func (p Principal) SpeaksFor(clusterUID string) bool {
+func (p Principal) MayReportFor(clusterUID string) bool {
 	switch p.Role {
 	case RoleAdmin:
 		return true
@@ -77,12 +77,12 @@ type principalKey struct{}
 
 // From is the principal of a request's context; the zero one if the request did not come through
 // [Access.Authenticate], or needs none.
-func From(ctx context.Context) Principal {
+func PrincipalFrom(ctx context.Context) Principal {
 	p, _ := ctx.Value(principalKey{}).(Principal)
 	return p
 }
 
 // With returns a context whose principal is p.
-func With(ctx context.Context, p Principal) context.Context {
+func WithPrincipal(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }

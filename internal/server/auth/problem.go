@@ -21,7 +21,7 @@ type Problem struct {
 	// retryAfter is how long to wait; 0 says nothing.
 	retryAfter time.Duration
 	// hangUp ends the connection: a new one may have a better certificate.
-	hangUp bool
+	closeConnection bool
 	// cause is for the log.
 	cause error
 }
@@ -42,7 +42,7 @@ func (p *Problem) GetHeaders() http.Header {
 		headers.Set("WWW-Authenticate", cmp.Or(p.challenge, "Bearer"))
 	}
 	if p.retryAfter > 0 {
-		headers.Set("Retry-After", strconv.FormatInt(wholeSeconds(p.retryAfter), 10))
+		headers.Set("Retry-After", strconv.FormatInt(ceilSeconds(p.retryAfter), 10))
 	}
 	return headers
 }
@@ -57,14 +57,14 @@ func newProblem(status int, detail string) *Problem {
 func unauthenticated(detail string) *Problem { return newProblem(http.StatusUnauthorized, detail) }
 
 // distrusted is the answer to a certificate of an authority that was one when its connection was made.
-func distrusted() *Problem {
+func untrustedCertificate() *Problem {
 	p := unauthenticated("the authority of the client certificate does not count any more")
-	p.hangUp = true
+	p.closeConnection = true
 	return p
 }
 
 // badToken is the one answer to every token that does not count, whatever is wrong with it.
-func badToken() *Problem {
+func invalidToken() *Problem {
 	p := unauthenticated("the token is not valid: it is unknown, expired or revoked")
 	p.challenge = `Bearer error="invalid_token"`
 	return p
@@ -74,7 +74,7 @@ func forbidden(detail string) *Problem { return newProblem(http.StatusForbidden,
 
 func invalid(detail string) *Problem { return newProblem(http.StatusUnprocessableEntity, detail) }
 
-func tooMany(wait time.Duration) *Problem {
+func tooManyRequests(wait time.Duration) *Problem {
 	p := newProblem(http.StatusTooManyRequests, "too many requests: wait as long as Retry-After says")
 	p.retryAfter = wait
 	return p
@@ -100,4 +100,4 @@ func (p *Problem) write(w http.ResponseWriter) {
 }
 
 // wholeSeconds rounds up, as Retry-After has no fractions and too early is of no use.
-func wholeSeconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
+func ceilSeconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }

@@ -35,16 +35,16 @@ type (
 )
 
 // AuditLog is the operation below /v0/audit-records. Its errors are [*Problem].
-type AuditLog struct{ access *Access }
+type AuditAPI struct{ access *Authenticator }
 
 // AuditLog returns the operation below /v0/audit-records.
-func (a *Access) AuditLog() *AuditLog { return &AuditLog{a} }
+func (a *Authenticator) AuditLog() *AuditAPI { return &AuditAPI{a} }
 
 // List returns a page of records, newest first: GET /v0/audit-records.
-func (l *AuditLog) List(ctx context.Context, input *ListAuditInput) (*ListAuditOutput, error) {
+func (l *AuditAPI) List(ctx context.Context, input *ListAuditInput) (*ListAuditOutput, error) {
 	stored, err := l.access.store.AuditRecords(ctx, input.Cursor, input.Size)
 	if err != nil {
-		return nil, l.access.failed("list audit records", err)
+		return nil, l.access.problemFor("list audit records", err)
 	}
 	page := threeport.List[AuditRecord]{Items: make([]AuditRecord, len(stored.Items)), Next: stored.Next, Total: stored.Total}
 	for i, record := range stored.Items {

@@ -25,14 +25,14 @@ func revoke(t *testing.T, w *world, id int64) {
 }
 
 func TestRevocation(t *testing.T) {
-	s := usual()
+	s := defaultSetting()
 	here, there := start(t, s), start(t, s) // two replicas of one store
 	token, secret := here.token(t, RoleViewer)
 	opened := here.post(t, "/login", map[string][]string{"token": {secret}}).cookies[0]
 	codes := func(w *world) [2]int {
 		return [2]int{
-			w.ask(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)).code,
-			w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)).code,
+			w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)).code,
+			w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)).code,
 		}
 	}
 	valid, ended := [2]int{200, 200}, [2]int{401, 401}
@@ -54,22 +54,22 @@ func TestRevocation(t *testing.T) {
 
 // A row that was read before its token was revoked, and arrives after, must not be kept.
 func TestRevocationOvertakesRead(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	token, secret := w.token(t, RoleViewer)
 	var once sync.Once
 	w.store.reading = func() { once.Do(func() { revoke(t, w, token.ID) }) }
-	w.ask(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusUnauthorized {
+	w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusUnauthorized {
 		t.Errorf("after the revocation: %d", got.code)
 	}
 }
 
 // watching is a handler that goes on until its request's context ends.
-type watching struct{ begun, ended chan struct{} }
+type streamHandler struct{ begun, ended chan struct{} }
 
-func newWatching() watching { return watching{make(chan struct{}), make(chan struct{})} }
+func newStreamHandler() streamHandler { return streamHandler{make(chan struct{}), make(chan struct{})} }
 
-func (h watching) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h streamHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 	close(h.begun)
@@ -78,12 +78,12 @@ func (h watching) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestWatchEndsWithLogout(t *testing.T) {
-	s, h := usual(), newWatching()
+	s, h := defaultSetting(), newStreamHandler()
 	s.handler = h
 	w := start(t, s)
 	opened := w.session(t, RoleViewer)
 	done := make(chan reply, 1)
-	go func() { done <- w.ask(t, w.plain, http.MethodGet, "/v0/workloads/watch", cookie(opened)) }()
+	go func() { done <- w.do(t, w.plain, http.MethodGet, "/v0/workloads/watch", cookie(opened)) }()
 	<-h.begun
 	w.post(t, "/logout", nil, cookie(opened))
 	<-h.ended
@@ -94,9 +94,9 @@ func TestWatchEndsWithLogout(t *testing.T) {
 
 // open starts a watch with a token for two hours. It is for a bubble, in which time is the test's and there is no
 // network.
-func (h watching) open(t *testing.T) (a *Access, kept *memory, tokenID int64) {
+func (h streamHandler) open(t *testing.T) (a *Authenticator, kept *fakeStore, tokenID int64) {
 	t.Helper()
-	kept = newMemory()
+	kept = newFakeStore()
 	a, err := New(kept, DefaultConfig(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func (h watching) open(t *testing.T) (a *Access, kept *memory, tokenID int64) {
 	ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v0/workloads/watch", http.NoBody)
 	bearer(secret)(req)
-	go a.Authenticate(h).ServeHTTP(httptest.NewRecorder(), req)
+	go a.Middleware(h).ServeHTTP(httptest.NewRecorder(), req)
 	<-h.begun
 	return a, kept, token.ID
 }
@@ -119,20 +119,20 @@ func (h watching) open(t *testing.T) (a *Access, kept *memory, tokenID int64) {
 func TestWatchEnds(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
-		end    func(t *testing.T, a *Access, kept *memory, token int64) error
+		end    func(t *testing.T, a *Authenticator, kept *fakeStore, token int64) error
 		most   time.Duration // until then
 	}{
-		{"revoked here", func(t *testing.T, a *Access, _ *memory, token int64) error {
+		{"revoked here", func(t *testing.T, a *Authenticator, _ *fakeStore, token int64) error {
 			t.Helper()
 			_, err := a.Tokens().Revoke(t.Context(), &RevokeTokenInput{token})
 			return err
 		}, 0},
-		{"revoked by another replica", func(t *testing.T, _ *Access, kept *memory, token int64) error {
+		{"revoked by another replica", func(t *testing.T, _ *Authenticator, kept *fakeStore, token int64) error {
 			t.Helper()
 			_, err := kept.RevokeToken(t.Context(), token)
 			return err
 		}, 2 * cacheTime},
-		{"expired, after the store was away", func(t *testing.T, _ *Access, kept *memory, _ int64) error {
+		{"expired, after the store was away", func(t *testing.T, _ *Authenticator, kept *fakeStore, _ int64) error {
 			t.Helper()
 			kept.fail(errors.New("connection refused"))
 			time.Sleep(time.Hour - time.Minute)
@@ -142,7 +142,7 @@ func TestWatchEnds(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newWatching()
+				h := newStreamHandler()
 				a, kept, token := h.open(t)
 				time.Sleep(time.Hour)
 				synctest.Wait()
@@ -171,7 +171,7 @@ func TestWatchEndsWithAuthority(t *testing.T) {
 		var distrusted atomic.Bool
 		config := DefaultConfig()
 		config.Trusted = func(*tls.ConnectionState) bool { return !distrusted.Load() }
-		a, err := New(newMemory(), config, slog.New(slog.DiscardHandler))
+		a, err := New(newFakeStore(), config, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,8 +179,8 @@ func TestWatchEndsWithAuthority(t *testing.T) {
 		cert := &x509.Certificate{Subject: pkix.Name{CommonName: "jane"}, NotAfter: time.Now().Add(24 * time.Hour)}
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workloads/watch", http.NoBody)
 		req.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}}
-		h := newWatching()
-		go a.Authenticate(h).ServeHTTP(httptest.NewRecorder(), req)
+		h := newStreamHandler()
+		go a.Middleware(h).ServeHTTP(httptest.NewRecorder(), req)
 		<-h.begun
 		time.Sleep(time.Hour)
 		distrusted.Store(true)

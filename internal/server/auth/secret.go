@@ -18,12 +18,12 @@ const (
 )
 
 // letters are those of a token's role, its fourth character. They are for people: the role that counts is the row's.
-var letters = map[Role]string{RoleAgent: "a", RoleViewer: "v", RoleAdmin: "d"}
+var roleLetters = map[Role]string{RoleAgent: "a", RoleViewer: "v", RoleAdmin: "d"}
 
 // newToken makes a token's text.
 func newToken(role Role) string {
 	digits := new(big.Int).SetBytes(randomBytes()).Text(62)
-	return tokenPrefix + letters[role] + strings.Repeat("0", base62Chars-len(digits)) + digits
+	return tokenPrefix + roleLetters[role] + strings.Repeat("0", base62Chars-len(digits)) + digits
 }
 
 // newSession makes the value of a session's cookie.

@@ -11,7 +11,7 @@ import (
 )
 
 // sessionLife is how long a browser stays logged in; less if its token expires before.
-const sessionLife = 12 * time.Hour
+const sessionLifetime = 12 * time.Hour
 
 // sessionCookie is the name of a session's cookie. It is Strict: a browser sends it with what this site's own pages ask
 // for only.
@@ -48,9 +48,9 @@ func sessionKey(r *http.Request) (key digest, ok bool) {
 
 // openSession makes a session and gives its cookie to the browser. One whose cookie came with the request ends. From
 // another site none comes, as at the end of single sign-on: what the browser had before then lasts until it expires.
-func (a *Access) openSession(w http.ResponseWriter, r *http.Request, cookie string, token store.Token) error {
+func (a *Authenticator) openSession(w http.ResponseWriter, r *http.Request, cookie string, token store.Token) error {
 	now := a.now()
-	expires := now.Add(sessionLife)
+	expires := now.Add(sessionLifetime)
 	if token.ExpiresAt != nil && token.ExpiresAt.Before(expires) {
 		expires = *token.ExpiresAt
 	}
@@ -64,7 +64,7 @@ func (a *Access) openSession(w http.ResponseWriter, r *http.Request, cookie stri
 	}
 	// At least a second: 0 would mean no limit.
 	setCookie(w, cookie, secret, max(1, int(expires.Sub(now)/time.Second)), http.SameSiteStrictMode)
-	a.backlog.add(func(ctx context.Context) {
+	a.writes.add(func(ctx context.Context) {
 		if err := a.store.PruneSessions(ctx, now); err != nil {
 			a.log.Warn("Sessions that ended not removed", "error", err)
 		}
@@ -73,7 +73,7 @@ func (a *Access) openSession(w http.ResponseWriter, r *http.Request, cookie stri
 }
 
 // closeSession ends a request's session, if it has one.
-func (a *Access) closeSession(r *http.Request) error {
+func (a *Authenticator) closeSession(r *http.Request) error {
 	key, ok := sessionKey(r)
 	if !ok {
 		return nil
@@ -81,7 +81,7 @@ func (a *Access) closeSession(r *http.Request) error {
 	if err := a.store.DeleteSession(r.Context(), key[:]); err != nil {
 		return fmt.Errorf("delete session: %w", err)
 	}
-	a.cache.forgetKey(key)
+	a.cache.invalidateCredential(key)
 	return nil
 }
 

@@ -22,27 +22,27 @@ const (
 // that nobody can be made to finish a log-in that somebody else began.
 const (
 	flowCookie = "threeport-login"
-	flowLife   = 10 * time.Minute
+	flowLifetime   = 10 * time.Minute
 )
 
 // maxSubject is how long a person's subject is at most, in bytes (OpenID Connect Core 1.0, section 2).
 const maxSubject = 255
 
 // beginSignOn sends a browser to the identity provider.
-func (a *Access) beginSignOn(w http.ResponseWriter, r *http.Request) {
+func (a *Authenticator) handleSignOn(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.Query().Get("next"))
 	cookie, ok := cookieName(r, flowCookie)
 	if !ok {
-		a.refuseLogin(w, r, nobody(r), next, signOnNeedsTLS())
+		a.renderLoginError(w, r, anonymous(r), next, signOnNeedsTLS())
 		return
 	}
-	flow := openid.NewFlow(next, a.now().Add(flowLife))
+	flow := openid.NewFlow(next, a.now().Add(flowLifetime))
 	at, err := a.signOn.AuthURL(r.Context(), flow)
 	if err != nil {
-		a.refuseLogin(w, r, nobody(r), next, providerAway())
+		a.renderLoginError(w, r, anonymous(r), next, providerUnavailable())
 		return
 	}
-	setCookie(w, cookie, flow.String(), int(flowLife/time.Second), http.SameSiteLaxMode)
+	setCookie(w, cookie, flow.String(), int(flowLifetime/time.Second), http.SameSiteLaxMode)
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, at, http.StatusSeeOther) //nolint:gosec // the host is the identity provider's own
 }
@@ -51,64 +51,64 @@ func (a *Access) beginSignOn(w http.ResponseWriter, r *http.Request) {
 //
 // The browser comes from another site, and would not send the session's cookie, which is Strict, if it were redirected
 // now. So it is given a page of this site, which sends it on.
-func (a *Access) finishSignOn(w http.ResponseWriter, r *http.Request) {
-	p, next, err := a.signIn(w, r)
+func (a *Authenticator) handleCallback(w http.ResponseWriter, r *http.Request) {
+	p, next, err := a.completeSignOn(w, r)
 	who := p.String()
 	if p.Name == "" {
-		who = nobody(r)
+		who = anonymous(r)
 	}
 	if err != nil {
-		a.refuseLogin(w, r, who, next, err)
+		a.renderLoginError(w, r, who, next, err)
 		return
 	}
 	a.audit(who, p.Role, r, http.StatusOK)
-	render(w, http.StatusOK, againPage, next)
+	render(w, http.StatusOK, redirectPage, next)
 }
 
 // signIn finds out who came back, opens a session, and says where to go. The principal is known although there is an
 // error if it is somebody who may not come in.
-func (a *Access) signIn(w http.ResponseWriter, r *http.Request) (p Principal, next string, err error) {
+func (a *Authenticator) completeSignOn(w http.ResponseWriter, r *http.Request) (p Principal, next string, err error) {
 	next = localPath("")
 	cookie, ok := cookieName(r, sessionCookie)
 	if !ok {
 		return p, next, signOnNeedsTLS()
 	}
-	address, now := addressOf(r.RemoteAddr), a.now()
-	flow, err := takeFlow(w, r, now)
+	address, now := clientAddress(r.RemoteAddr), a.now()
+	flow, err := consumeFlow(w, r, now)
 	if err != nil {
 		return p, next, err
 	}
 	next = localPath(flow.Next)
-	if wait := a.logins.take(address, now); wait > 0 {
-		return p, next, tooMany(wait)
+	if wait := a.logins.reserve(address, now); wait > 0 {
+		return p, next, tooManyRequests(wait)
 	}
-	person, err := a.personOf(r, flow)
+	person, err := a.identifyPerson(r, flow)
 	if err != nil {
 		return p, next, err
 	}
 	role, ok := a.config.SingleSignOn.roleOf(person.Groups)
-	p = ofPerson(person.Subject, personName(person), role)
+	p = personPrincipal(person.Subject, personName(person), role)
 	if !ok {
 		return p, next, forbidden("you are known as " + p.Name + ", and in none of the groups that may see this. " +
-			"Ask for one of these at your identity provider: " + strings.Join(a.config.SingleSignOn.groups(), ", "))
+			"Ask for one of these at your identity provider: " + strings.Join(a.config.SingleSignOn.allGroups(), ", "))
 	}
-	if err := a.openPersonsSession(w, r, cookie, person, role); err != nil {
+	if err := a.openPersonSession(w, r, cookie, person, role); err != nil {
 		return p, next, err
 	}
-	a.logins.forgive(address)
+	a.logins.reset(address)
 	return p, next, nil
 }
 
 // takeFlow is the log-in that a browser comes back from. It is good for one try. Where there is none, that is no attempt
 // to log in, neither counted nor recorded: any site can send its visitors here.
-func takeFlow(w http.ResponseWriter, r *http.Request, now time.Time) (openid.Flow, error) {
+func consumeFlow(w http.ResponseWriter, r *http.Request, now time.Time) (openid.Flow, error) {
 	name, _ := cookieName(r, flowCookie)
 	cookies := r.CookiesNamed(name)
 	if len(cookies) != 1 {
 		return openid.Flow{}, newProblem(http.StatusBadRequest, "this browser has not begun to sign in here: that has ended, or began at another address. Sign in again")
 	}
 	flow, ok := openid.ParseFlow(cookies[0].Value, now)
-	if ok && !flow.IsOf(r.URL.Query().Get("state")) {
+	if ok && !flow.MatchesState(r.URL.Query().Get("state")) {
 		return openid.Flow{}, newProblem(http.StatusBadRequest, "this is the end of another attempt to sign in than the one that this browser began last. Sign in again")
 	}
 	setCookie(w, name, "", -1, http.SameSiteLaxMode)
@@ -119,13 +119,13 @@ func takeFlow(w http.ResponseWriter, r *http.Request, now time.Time) (openid.Flo
 }
 
 // personOf asks the identity provider who came back.
-func (a *Access) personOf(r *http.Request, flow openid.Flow) (openid.Person, error) {
+func (a *Authenticator) identifyPerson(r *http.Request, flow openid.Flow) (openid.Person, error) {
 	code := r.URL.Query().Get("code")
 	if code == "" { // RFC 6749, section 4.1.2.1; what it says is not repeated, since anybody may have written it
 		return openid.Person{}, unauthenticated("the identity provider did not sign you in. Sign in again, or ask who runs it")
 	}
 	person, err := a.signOn.Person(r.Context(), flow, code)
-	if err == nil && !isWord(person.Subject, maxSubject) {
+	if err == nil && !isASCIIWord(person.Subject, maxSubject) {
 		err = fmt.Errorf("%w: its subject is no word of ASCII", openid.ErrRefused)
 	}
 	switch {
@@ -134,7 +134,7 @@ func (a *Access) personOf(r *http.Request, flow openid.Flow) (openid.Person, err
 		problem.cause = err
 		return person, problem
 	case err != nil:
-		problem := providerAway()
+		problem := providerUnavailable()
 		problem.cause = err
 		return person, problem
 	}
@@ -143,10 +143,10 @@ func (a *Access) personOf(r *http.Request, flow openid.Flow) (openid.Person, err
 
 // openPersonsSession opens a session for a person: as any other it belongs to a token, by which an administrator can see and
 // end it. Nobody has the token itself.
-func (a *Access) openPersonsSession(w http.ResponseWriter, r *http.Request, cookie string, person openid.Person, role Role) error {
+func (a *Authenticator) openPersonSession(w http.ResponseWriter, r *http.Request, cookie string, person openid.Person, role Role) error {
 	key := digestOf(newSession())
 	token, err := a.store.CreateToken(r.Context(), store.Token{
-		Name: personName(person), Subject: person.Subject, Role: string(role), ExpiresAt: new(a.now().Add(sessionLife)),
+		Name: personName(person), Subject: person.Subject, Role: string(role), ExpiresAt: new(a.now().Add(sessionLifetime)),
 	}, key[:])
 	if err != nil {
 		return fmt.Errorf("create token of a log-in: %w", err)
@@ -159,7 +159,7 @@ func personName(person openid.Person) string {
 	return strings.ReplaceAll(printable(person.Name), " ", "_")
 }
 
-func ofPerson(subject, name string, role Role) Principal {
+func personPrincipal(subject, name string, role Role) Principal {
 	return Principal{Name: strings.TrimSpace(subject + " " + name), Role: role, Credential: CredentialSignOn}
 }
 
@@ -168,7 +168,7 @@ func signOnNeedsTLS() *Problem {
 }
 
 // providerAway is the answer while the identity provider does not answer. Why is in the log.
-func providerAway() *Problem {
+func providerUnavailable() *Problem {
 	p := newProblem(http.StatusServiceUnavailable, "the identity provider does not answer as it should. Try again in a moment, or sign in with a token; the log of this API says why")
 	p.retryAfter = 5 * time.Second
 	return p

@@ -37,13 +37,13 @@ func (s SingleSignOn) validate(enabled bool) error {
 	if u, err := url.Parse(s.RedirectURL); err != nil || u.Path != CallbackPath {
 		return fmt.Errorf("single sign-on: redirect URL %q: accepted is the address of this API as browsers have it, with the path %s", s.RedirectURL, CallbackPath)
 	}
-	if len(s.groups()) == 0 || slices.Contains(s.groups(), "") {
+	if len(s.allGroups()) == 0 || slices.Contains(s.allGroups(), "") {
 		return errors.New("single sign-on lets nobody in: give --oidc-viewer-group or --oidc-admin-group, with the name of a group")
 	}
 	return nil
 }
 
-func (s SingleSignOn) groups() []string { return slices.Concat(s.ViewerGroups, s.AdminGroups) }
+func (s SingleSignOn) allGroups() []string { return slices.Concat(s.ViewerGroups, s.AdminGroups) }
 
 // roleOf is the most that groups allow; ok is false if they allow nothing.
 func (s SingleSignOn) roleOf(groups []string) (role Role, ok bool) {

@@ -50,7 +50,7 @@ func TestSingleSignOnIsValidated(t *testing.T) {
 	} {
 		config := good.config
 		tc.change(&config)
-		a, err := New(newMemory(), config, slog.New(slog.DiscardHandler))
+		a, err := New(newFakeStore(), config, slog.New(slog.DiscardHandler))
 		if err == nil {
 			a.Close()
 		}

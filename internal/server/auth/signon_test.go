@@ -21,19 +21,19 @@ const deepLink = "/workloads/WorkloadInstance/7?tab=tree"
 func TestSignOn(t *testing.T) {
 	provider, s := startIssuer(t)
 	w := start(t, s)
-	asked := w.ask(t, w.plain, http.MethodGet, deepLink, browser)
-	form := w.ask(t, w.plain, http.MethodGet, asked.header.Get("Location"), browser)
+	asked := w.do(t, w.plain, http.MethodGet, deepLink, browser)
+	form := w.do(t, w.plain, http.MethodGet, asked.header.Get("Location"), browser)
 	if !strings.Contains(form.body, `href="/login/sso?next=%2fworkloads%2fWorkloadInstance%2f7%3ftab%3dtree"`) {
 		t.Fatalf("the page is %s", form.body)
 	}
-	sent, flow := w.leave(t, deepLink)
+	sent, flow := w.startSignOn(t, deepLink)
 	if flow.Name != hostPrefix+flowCookie || !flow.Secure || !flow.HttpOnly || flow.SameSite != http.SameSiteLaxMode || flow.Path != "/" || flow.MaxAge != 600 {
 		t.Errorf("the browser keeps %v", flow)
 	}
 	if secret, _, _ := strings.Cut(flow.Value, "."); strings.Contains(sent, secret) {
 		t.Error("what the browser keeps is told to the provider")
 	}
-	got := w.back(t, provider.login(t, sent), flow)
+	got := w.returnToCallback(t, provider.login(t, sent), flow)
 	if got.code != http.StatusOK || !strings.Contains(got.body, `content="0; url=`+deepLink+`"`) {
 		t.Fatalf("%d %s", got.code, got.body)
 	}
@@ -44,16 +44,16 @@ func TestSignOn(t *testing.T) {
 	if !slices.ContainsFunc(got.cookies, func(c *http.Cookie) bool { return c.Name == flow.Name && c.MaxAge < 0 }) {
 		t.Errorf("the browser keeps the flow: %v", got.cookies)
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusOK {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusOK {
 		t.Errorf("with the session: %d", got.code)
 	}
 	want := Principal{Name: subject + " jane@example.com", Role: RoleViewer, Credential: CredentialSignOn}
 	if w.principal() != want {
 		t.Errorf("it is of %+v, want %+v", w.principal(), want)
 	}
-	w.clock.advance(sessionLife)
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
-		t.Errorf("after %v: %d", sessionLife, got.code)
+	w.clock.advance(sessionLifetime)
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
+		t.Errorf("after %v: %d", sessionLifetime, got.code)
 	}
 	records := w.records()
 	if len(records) != 1 || records[0].Principal != "sso:"+want.Name || records[0].Role != "viewer" || records[0].Path != CallbackPath || records[0].Code != http.StatusOK {
@@ -96,7 +96,7 @@ func TestRoleOfPerson(t *testing.T) {
 			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
 			continue
 		}
-		w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened))
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened))
 		if w.principal().Role != tc.role {
 			t.Errorf("%s: %+v, want %s", tc.reason, w.principal(), tc.role)
 		}
@@ -124,7 +124,7 @@ func TestReturnsThatAreRefused(t *testing.T) {
 		{"no flow", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = "x" }},
 		{"another flow", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + flow.Value[43:] }},
 		{"a flow that is no number long", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + ".x." }},
-		{"too late", http.StatusBadRequest, func(w *world, _ url.Values, _ *http.Cookie) { w.clock.advance(flowLife) }},
+		{"too late", http.StatusBadRequest, func(w *world, _ url.Values, _ *http.Cookie) { w.clock.advance(flowLifetime) }},
 		{"the provider refuses", http.StatusUnauthorized, func(_ *world, back url.Values, _ *http.Cookie) {
 			back.Del("code")
 			back.Set("error", "access_denied")
@@ -135,14 +135,14 @@ func TestReturnsThatAreRefused(t *testing.T) {
 		t.Run(tc.reason, func(t *testing.T) {
 			provider, s := startIssuer(t)
 			w := start(t, s)
-			sent, flow := w.leave(t, "/")
+			sent, flow := w.startSignOn(t, "/")
 			path, query, _ := strings.Cut(provider.login(t, sent), "?")
 			back, err := url.ParseQuery(query)
 			if err != nil {
 				t.Fatal(err)
 			}
 			tc.change(w, back, flow)
-			got := w.back(t, path+"?"+back.Encode(), flow)
+			got := w.returnToCallback(t, path+"?"+back.Encode(), flow)
 			expectRefusal(t, w, got, tc.code, back.Get("code"))
 		})
 	}
@@ -252,7 +252,7 @@ func TestIDTokensThatCount(t *testing.T) {
 			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
 			continue
 		}
-		w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened))
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened))
 		if w.principal().Name != tc.name {
 			t.Errorf("%s: %+v, want %s", tc.reason, w.principal(), tc.name)
 		}
@@ -262,13 +262,13 @@ func TestIDTokensThatCount(t *testing.T) {
 func TestReturnIsGoodOnce(t *testing.T) {
 	provider, s := startIssuer(t)
 	w := start(t, s)
-	sent, flow := w.leave(t, "/")
+	sent, flow := w.startSignOn(t, "/")
 	back := provider.login(t, sent)
-	if got := w.back(t, back, flow); sessionOf(got) == nil {
+	if got := w.returnToCallback(t, back, flow); sessionOf(got) == nil {
 		t.Fatalf("%d %s", got.code, got.body)
 	}
 	for code, kept := range map[int][]*http.Cookie{http.StatusBadRequest: nil, http.StatusUnauthorized: {flow}} {
-		if got := w.back(t, back, kept...); got.code != code || sessionOf(got) != nil {
+		if got := w.returnToCallback(t, back, kept...); got.code != code || sessionOf(got) != nil {
 			t.Errorf("with %v: %d %s, want %d", kept, got.code, got.body, code)
 		}
 	}
@@ -280,13 +280,13 @@ func TestReturnIsGoodOnce(t *testing.T) {
 func TestSignOnAtTwoReplicas(t *testing.T) {
 	provider, s := startIssuer(t)
 	here, there := start(t, s), start(t, s)
-	sent, flow := here.leave(t, deepLink)
-	got := there.back(t, provider.login(t, sent), flow)
+	sent, flow := here.startSignOn(t, deepLink)
+	got := there.returnToCallback(t, provider.login(t, sent), flow)
 	opened := sessionOf(got)
 	if opened == nil || !strings.Contains(got.body, "url="+deepLink) {
 		t.Fatalf("%d %s", got.code, got.body)
 	}
-	if got := here.ask(t, here.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusOK {
+	if got := here.do(t, here.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusOK {
 		t.Errorf("%d", got.code)
 	}
 }
@@ -304,7 +304,7 @@ func TestPersonIsLoggedOut(t *testing.T) {
 				t.Fatalf("%+v, %v", list, err)
 			}
 			token := list.Body.Items[0]
-			if token.Subject != subject || token.Name != "jane@example.com" || token.ExpiresAt == nil || !token.ExpiresAt.Equal(w.now().Add(sessionLife)) {
+			if token.Subject != subject || token.Name != "jane@example.com" || token.ExpiresAt == nil || !token.ExpiresAt.Equal(w.now().Add(sessionLifetime)) {
 				t.Errorf("it belongs to %+v", token)
 			}
 			revoke(t, w, int64(token.ID))
@@ -314,7 +314,7 @@ func TestPersonIsLoggedOut(t *testing.T) {
 			provider, s := startIssuer(t)
 			w := start(t, s)
 			opened := sessionOf(w.signOn(t, provider))
-			asked := func() int { return w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)).code }
+			asked := func() int { return w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)).code }
 			if got := asked(); got != http.StatusOK {
 				t.Fatalf("before: %d", got)
 			}
@@ -330,16 +330,16 @@ func TestProviderIsAwayAtFirst(t *testing.T) {
 	provider, s := startIssuer(t)
 	provider.change(func() { provider.away = true })
 	w := start(t, s)
-	if err := w.Access.signOn.Discover(t.Context()); err == nil { // which it did by itself, or will
+	if err := w.Authenticator.signOn.Discover(t.Context()); err == nil { // which it did by itself, or will
 		t.Fatal("the provider answers")
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/login", browser); got.code != http.StatusOK || !strings.Contains(got.body, "did not answer") {
+	if got := w.do(t, w.plain, http.MethodGet, "/login", browser); got.code != http.StatusOK || !strings.Contains(got.body, "did not answer") {
 		t.Errorf("%d %s", got.code, got.body)
 	}
 	w.session(t, RoleViewer) // with a token
 	refused := func() {
 		t.Helper()
-		got := w.ask(t, w.plain, http.MethodGet, signOnPath, browser)
+		got := w.do(t, w.plain, http.MethodGet, signOnPath, browser)
 		if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "5" || !strings.Contains(got.body, `role="alert"`) || len(got.cookies) != 0 {
 			t.Errorf("%d %v %s", got.code, got.header, got.body)
 		}
@@ -354,7 +354,7 @@ func TestProviderIsAwayAtFirst(t *testing.T) {
 	if got := w.signOn(t, provider); sessionOf(got) == nil {
 		t.Errorf("%d %s", got.code, got.body)
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/login", browser); strings.Contains(got.body, "did not answer") {
+	if got := w.do(t, w.plain, http.MethodGet, "/login", browser); strings.Contains(got.body, "did not answer") {
 		t.Errorf("still: %s", got.body)
 	}
 }
@@ -407,7 +407,7 @@ func TestSignOnLeadsNowhereElse(t *testing.T) {
 	provider, s := startIssuer(t)
 	w := start(t, s)
 	for _, hostile := range []string{"//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "/x\r\nX-Evil: 1", signOnPath, CallbackPath} {
-		sent, flow := w.leave(t, hostile)
+		sent, flow := w.startSignOn(t, hostile)
 		if strings.Contains(sent, "evil") {
 			t.Errorf("%q: sent to %s", hostile, sent)
 		}
@@ -416,7 +416,7 @@ func TestSignOnLeadsNowhereElse(t *testing.T) {
 			t.Errorf("%q: the browser keeps %q, %v", hostile, kept, err)
 		}
 		flow.Value = flow.Value[:strings.LastIndex(flow.Value, ".")+1] + base64.RawURLEncoding.EncodeToString([]byte(hostile))
-		got := w.back(t, provider.login(t, sent), flow)
+		got := w.returnToCallback(t, provider.login(t, sent), flow)
 		if got.code != http.StatusOK || !strings.Contains(got.body, `content="0; url=/"`) || got.header.Get("X-Evil") != "" {
 			t.Errorf("%q: %d %v %s", hostile, got.code, got.header, got.body)
 		}
@@ -426,32 +426,32 @@ func TestSignOnLeadsNowhereElse(t *testing.T) {
 func TestReturnsThatFailAreCounted(t *testing.T) {
 	provider, s := startIssuer(t)
 	w := start(t, s)
-	sent, flow := w.leave(t, "/")
+	sent, flow := w.startSignOn(t, "/")
 	back := provider.login(t, sent)
 	for i := range loginRate.Burst {
 		// Any site can make its visitors ask for this: it must not keep them from logging in.
-		if got := w.back(t, CallbackPath+"?code=x&state=y"); got.code != http.StatusBadRequest {
+		if got := w.returnToCallback(t, CallbackPath+"?code=x&state=y"); got.code != http.StatusBadRequest {
 			t.Fatalf("return %d of no log-in: %d", i, got.code)
 		}
 	}
 	for i := range loginRate.Burst {
-		if got := w.back(t, strings.Replace(back, "code=", "code=x", 1), flow); got.code != http.StatusUnauthorized {
+		if got := w.returnToCallback(t, strings.Replace(back, "code=", "code=x", 1), flow); got.code != http.StatusUnauthorized {
 			t.Fatalf("attempt %d: %d", i, got.code)
 		}
 	}
-	got := w.back(t, back, flow)
+	got := w.returnToCallback(t, back, flow)
 	if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "6" {
 		t.Fatalf("%d %v", got.code, got.header)
 	}
 	w.clock.advance(6 * time.Second)
-	if got := w.back(t, back, flow); sessionOf(got) == nil {
+	if got := w.returnToCallback(t, back, flow); sessionOf(got) == nil {
 		t.Errorf("later: %d %s", got.code, got.body)
 	}
 }
 
 func TestWithoutSingleSignOn(t *testing.T) {
-	w := start(t, usual())
-	if got := w.ask(t, w.plain, http.MethodGet, "/login", browser); strings.Contains(got.body, "sso") || !strings.Contains(got.body, "autofocus") {
+	w := start(t, defaultSetting())
+	if got := w.do(t, w.plain, http.MethodGet, "/login", browser); strings.Contains(got.body, "sso") || !strings.Contains(got.body, "autofocus") {
 		t.Errorf("the page is %s", got.body)
 	}
 }

@@ -21,8 +21,8 @@ func TestOnSQLite(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w := start(t, usual())
-	w.Access.store = rows
+	w := start(t, defaultSetting())
+	w.Authenticator.store = rows
 	made, err := w.Tokens().Create(t.Context(), &CreateTokenInput{NewToken{
 		Name: "jane", Role: RoleAdmin, ExpiresAt: new(w.now().Add(time.Hour)),
 	}})
@@ -30,10 +30,10 @@ func TestOnSQLite(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret, id := made.Body.Secret, int64(made.Body.ID)
-	if got := w.ask(t, w.plain, http.MethodPost, "/v0/tokens", bearer(secret)); got.code != http.StatusOK {
+	if got := w.do(t, w.plain, http.MethodPost, "/v0/tokens", bearer(secret)); got.code != http.StatusOK {
 		t.Errorf("token: %d %s", got.code, got.body)
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/tokens", bearer(newToken(RoleAdmin))); got.code != http.StatusUnauthorized {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/tokens", bearer(newToken(RoleAdmin))); got.code != http.StatusUnauthorized {
 		t.Errorf("unknown token: %d", got.code)
 	}
 	login := w.post(t, "/login", map[string][]string{"token": {secret}})
@@ -41,7 +41,7 @@ func TestOnSQLite(t *testing.T) {
 		t.Fatalf("log-in: %d %s", login.code, login.body)
 	}
 	asked := func(part func(*http.Request)) int {
-		return w.ask(t, w.plain, http.MethodGet, "/v0/workloads", part).code
+		return w.do(t, w.plain, http.MethodGet, "/v0/workloads", part).code
 	}
 	if got := asked(cookie(login.cookies[0])); got != http.StatusOK {
 		t.Errorf("session: %d", got)

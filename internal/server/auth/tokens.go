@@ -59,25 +59,25 @@ type (
 )
 
 // Tokens are the operations below /v0/tokens. Who may call them the table of rules says. Their errors are [*Problem].
-type Tokens struct{ access *Access }
+type TokenAPI struct{ access *Authenticator }
 
 // Tokens returns the operations below /v0/tokens.
-func (a *Access) Tokens() *Tokens { return &Tokens{a} }
+func (a *Authenticator) Tokens() *TokenAPI { return &TokenAPI{a} }
 
 // Create makes a token: POST /v0/tokens, 201.
-func (t *Tokens) Create(ctx context.Context, input *CreateTokenInput) (*CreateTokenOutput, error) {
+func (t *TokenAPI) Create(ctx context.Context, input *CreateTokenInput) (*CreateTokenOutput, error) {
 	created, secret, err := issue(ctx, t.access.store, input.Body, t.access.now())
 	if err != nil {
-		return nil, t.access.failed("create token", err)
+		return nil, t.access.problemFor("create token", err)
 	}
 	return &CreateTokenOutput{CacheControl: "no-store", Body: CreatedToken{wireToken(created), secret}}, nil
 }
 
 // List returns all tokens: GET /v0/tokens.
-func (t *Tokens) List(ctx context.Context, _ *struct{}) (*ListTokensOutput, error) {
+func (t *TokenAPI) List(ctx context.Context, _ *struct{}) (*ListTokensOutput, error) {
 	stored, err := t.access.store.Tokens(ctx)
 	if err != nil {
-		return nil, t.access.failed("list tokens", err)
+		return nil, t.access.problemFor("list tokens", err)
 	}
 	items := make([]Token, len(stored))
 	for i, token := range stored {
@@ -88,17 +88,17 @@ func (t *Tokens) List(ctx context.Context, _ *struct{}) (*ListTokensOutput, erro
 
 // Revoke ends a token, and all sessions that were opened with it: DELETE /v0/tokens/{id}. A token that is revoked
 // already stays so.
-func (t *Tokens) Revoke(ctx context.Context, input *RevokeTokenInput) (*RevokeTokenOutput, error) {
+func (t *TokenAPI) Revoke(ctx context.Context, input *RevokeTokenInput) (*RevokeTokenOutput, error) {
 	revoked, err := t.access.store.RevokeToken(ctx, input.ID)
 	if err != nil {
-		return nil, t.access.failed("revoke token", err)
+		return nil, t.access.problemFor("revoke token", err)
 	}
-	t.access.cache.forgetToken(revoked.ID)
+	t.access.cache.invalidateToken(revoked.ID)
 	return &RevokeTokenOutput{wireToken(revoked)}, nil
 }
 
 // failed makes a problem of an error. What it cannot blame on the request is logged.
-func (a *Access) failed(doing string, err error) error {
+func (a *Authenticator) problemFor(doing string, err error) error {
 	if problem, ok := errors.AsType[*Problem](err); ok {
 		return problem
 	}

@@ -16,7 +16,7 @@ import (
 var wholeToken = regexp.MustCompile(`^tp_[avd][0-9A-Za-z]{43}$`)
 
 func TestTokens(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	tokens := w.Tokens()
 	expires := w.now().Add(time.Hour)
 	made, err := tokens.Create(t.Context(), &CreateTokenInput{NewToken{
@@ -30,7 +30,7 @@ func TestTokens(t *testing.T) {
 		got.ClusterUID != clusterUID || !got.CreatedAt.Equal(w.now()) || !got.ExpiresAt.Equal(expires) || made.CacheControl != "no-store" {
 		t.Errorf("made %+v", made)
 	}
-	if answer := w.ask(t, w.plain, http.MethodGet, "/openapi.json", bearer(got.Secret)); answer.code != http.StatusOK || w.principal().ClusterUID != clusterUID {
+	if answer := w.do(t, w.plain, http.MethodGet, "/openapi.json", bearer(got.Secret)); answer.code != http.StatusOK || w.principal().ClusterUID != clusterUID {
 		t.Errorf("used: %d %+v", answer.code, w.principal())
 	}
 	revoked, err := tokens.Revoke(t.Context(), &RevokeTokenInput{int64(got.ID)})
@@ -57,7 +57,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestTokensThatAreNotMade(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	past, far := w.now(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {
 		reason string
@@ -93,7 +93,7 @@ func TestTokensThatAreNotMade(t *testing.T) {
 }
 
 func TestTokensWithoutStore(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	ctx := t.Context()
 	if _, err := w.Tokens().Revoke(ctx, &RevokeTokenInput{7}); statusOf(err) != http.StatusNotFound {
 		t.Errorf("revoke what is not there: %v", err)
@@ -125,9 +125,9 @@ func statusOf(err error) int {
 }
 
 func TestAuditLog(t *testing.T) {
-	w := start(t, usual())
-	w.append(store.AuditRecord{At: w.now(), Principal: "token:jane", Role: "admin", Method: "POST", Path: "/v0/tokens", Code: 201})
-	w.append(store.AuditRecord{At: w.now(), Principal: "anonymous:192.0.2.1", Method: "POST", Path: "/login", Code: 401})
+	w := start(t, defaultSetting())
+	w.appendAudit(store.AuditRecord{At: w.now(), Principal: "token:jane", Role: "admin", Method: "POST", Path: "/v0/tokens", Code: 201})
+	w.appendAudit(store.AuditRecord{At: w.now(), Principal: "anonymous:192.0.2.1", Method: "POST", Path: "/login", Code: 401})
 	w.Close()
 	got, err := w.AuditLog().List(t.Context(), &ListAuditInput{Size: 10})
 	if err != nil {

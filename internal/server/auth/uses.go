@@ -10,38 +10,38 @@ import (
 )
 
 // usePeriod is how often it is noted at most that a token is used.
-const usePeriod = time.Minute
+const useInterval = time.Minute
 
 // uses knows when it was last noted that a token is used. It is safe for concurrent use.
-type uses struct {
+type usageTracker struct {
 	mu    sync.Mutex
-	noted *lru[int64, time.Time]
+	recorded *lru[int64, time.Time]
 }
 
-func newUses() *uses { return &uses{noted: newLRU[int64, time.Time](cacheSize)} }
+func newUsageTracker() *usageTracker { return &usageTracker{recorded: newLRU[int64, time.Time](cacheSize)} }
 
 // isDue tells whether a use is to be noted now, and takes it for noted.
-func (u *uses) isDue(token store.Token, now time.Time) bool {
+func (u *usageTracker) isDue(token store.Token, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	last, _ := u.noted.get(token.ID)
+	last, _ := u.recorded.get(token.ID)
 	if token.UsedAt != nil && token.UsedAt.After(last) { // another replica's
 		last = *token.UsedAt
 	}
-	if now.Sub(last) < usePeriod {
+	if now.Sub(last) < useInterval {
 		return false
 	}
-	u.noted.put(token.ID, now)
+	u.recorded.put(token.ID, now)
 	return true
 }
 
 // noteUse writes down that a token is used, once a minute at most. If that fails the next minute will do.
-func (a *Access) noteUse(token store.Token, now time.Time) {
-	if !a.uses.isDue(token, now) {
+func (a *Authenticator) recordUse(token store.Token, now time.Time) {
+	if !a.usage.isDue(token, now) {
 		return
 	}
-	a.backlog.add(func(ctx context.Context) {
-		if err := a.store.TouchToken(ctx, token.ID, now); err != nil && !errors.Is(err, store.ErrNotFound) {
+	a.writes.add(func(ctx context.Context) {
+		if err := a.store.RecordTokenUse(ctx, token.ID, now); err != nil && !errors.Is(err, store.ErrNotFound) {
 			a.log.Warn("Use of a token not noted", "token", token.ID, "error", err)
 		}
 	})

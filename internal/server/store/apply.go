@@ -3,16 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
-
-// ErrNoReportSets is a set for a database in which Events are not unique, as Threeport's own API has it.
-var ErrNoReportSets = errors.New("report sets are not taken under strict v0")
 
 // Apply takes a set of reports. What it answers as taken is on disk, whatever happens then to this process or to the
 // database; each report is answered on its own, in the order of the set.
@@ -29,7 +25,7 @@ func (s *Store) Apply(ctx context.Context, set threeport.ReportSet) (threeport.R
 		return threeport.ReportSetAnswer{}, err
 	}
 	answer := threeport.ReportSetAnswer{Items: make([]threeport.ReportAnswer, len(set.Reports))}
-	if err := s.applyItems(ctx, &set.Agent, admit(set.Reports, answer.Items, time.Now())); err != nil {
+	if err := s.applyItems(ctx, &set.Agent, validItems(set.Reports, answer.Items, time.Now())); err != nil {
 		return threeport.ReportSetAnswer{}, fmt.Errorf("apply report set: %w", err)
 	}
 	return answer, nil
@@ -38,15 +34,15 @@ func (s *Store) Apply(ctx context.Context, set threeport.ReportSet) (threeport.R
 // applyItems applies items in one transaction, or, if the database refuses something in it that no repeat will change,
 // each half of them in its own: the culprit is rejected in the end, and all others are taken.
 func (s *Store) applyItems(ctx context.Context, agent *threeport.Agent, items []*item) error {
-	made, err := s.transactItems(ctx, agent, items)
-	if isRefusal(err) { // once may be by chance: an ID that another process took in the same 10 µs
-		made, err = s.transactItems(ctx, agent, items)
+	made, err := s.applyInTx(ctx, agent, items)
+	if isRejectedData(err) { // once may be by chance: an ID that another process took in the same 10 µs
+		made, err = s.applyInTx(ctx, agent, items)
 	}
 	switch {
 	case err == nil:
-		s.grown.add(made.grown)
+		s.eventGrowth.add(made.newEvents)
 		return s.prepared.prepare(ctx, s.write)
-	case !isRefusal(err) || len(items) == 0: // the heartbeat alone
+	case !isRejectedData(err) || len(items) == 0: // the heartbeat alone
 		return err
 	case len(items) == 1:
 		items[0].reject(threeport.ProblemInvalid, "the database cannot keep this report")
@@ -60,10 +56,10 @@ func (s *Store) applyItems(ctx context.Context, agent *threeport.Agent, items []
 }
 
 // transactItems applies items in one transaction.
-func (s *Store) transactItems(ctx context.Context, agent *threeport.Agent, items []*item) (*application, error) {
-	var made *application
+func (s *Store) applyInTx(ctx context.Context, agent *threeport.Agent, items []*item) (*applyTx, error) {
+	var made *applyTx
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		made = &application{store: s, tx: tx, agent: agent, items: items}
+		made = &applyTx{store: s, tx: tx, agent: agent, items: items}
 		return made.run(ctx)
 	})
 	return made, err
@@ -76,7 +72,7 @@ func (s *Store) transactItems(ctx context.Context, agent *threeport.Agent, items
 //
 // Locks are taken in one order, which excludes deadlocks: the cluster's row; the instances' rows of v0, by type and ID,
 // each with the board's, as writes of v0 take them too; then the others, by their keys.
-type application struct {
+type applyTx struct {
 	store *Store
 	tx    *sql.Tx
 	agent *threeport.Agent
@@ -91,23 +87,23 @@ type application struct {
 	workloads map[instanceKey]*workloadState
 	resources map[int64]*resourceRow
 	// grown is how many Events were added.
-	grown map[instanceKey]int
+	newEvents map[instanceKey]int
 }
 
-func (a *application) run(ctx context.Context) error {
+func (a *applyTx) run(ctx context.Context) error {
 	for _, step := range []struct {
 		doing string
 		do    func(context.Context) error
 	}{
-		{"hear of cluster", a.hear},
-		{"find workloads", a.findWorkloads},
-		{"find resources", a.findResources},
-		{"choose the newest", a.chooseNewest},
-		{"take operations", a.takeOperations},
-		{"take events", a.takeEvents},
-		{"claim workloads", a.claim},
-		{"take statuses", a.takeStatuses},
-		{"take trees", a.takeTrees},
+		{"hear of cluster", a.recordHeartbeat},
+		{"find workloads", a.loadWorkloads},
+		{"find resources", a.loadResources},
+		{"choose the newest", a.dropSuperseded},
+		{"take operations", a.applyOperations},
+		{"take events", a.applyEvents},
+		{"claim workloads", a.claimWorkloads},
+		{"take statuses", a.applyStatuses},
+		{"take trees", a.applyTrees},
 		{"end silence", a.endSilence},
 	} {
 		if err := step.do(ctx); err != nil {
@@ -115,21 +111,21 @@ func (a *application) run(ctx context.Context) error {
 		}
 	}
 	for _, old := range a.superseded {
-		old.answer()
+		old.answerOld()
 	}
 	return nil
 }
 
 // chooseNewest leaves the newest item of each key, of those that may be taken: one that is rejected supersedes none.
-func (a *application) chooseNewest(context.Context) error {
-	a.items, a.superseded = newest(slices.DeleteFunc(slices.Clone(a.items), (*item).rejected))
+func (a *applyTx) dropSuperseded(context.Context) error {
+	a.items, a.superseded = newestByKey(slices.DeleteFunc(slices.Clone(a.items), (*item).isRejected))
 	return nil
 }
 
 // exec runs a statement about many rows; row is called for each that it returns.
-func (a *application) exec(ctx context.Context, b bulk, row func(scanner) error) error {
+func (a *applyTx) exec(ctx context.Context, b bulk, row func(scanner) error) error {
 	return a.store.execBulk(ctx, a.tx, b, row)
 }
 
 // after is when a row that was changed at a time is changed now: later, whatever the clock says.
-func (a *application) after(changedAt int64) int64 { return max(a.now, changedAt+1) }
+func (a *applyTx) nextChangedAt(changedAt int64) int64 { return max(a.now, changedAt+1) }

@@ -149,11 +149,11 @@ func sqliteStatements(s *Store) []string {
 		all = append(all, text)
 	}
 	p := &pruner{store: s, keep: keepTen}
-	deletions := append(p.gone(nil), p.goneRows(nil)...)
+	deletions := append(p.deletedObjects(nil), p.deletedV0Rows(nil)...)
 	for _, of := range instanceTables {
-		all = append(all, bulk{text: surveyOf(of.eventColumn), columns: []column{{name: "id"}}}.tuples(surveyPage), lastKept(of.eventColumn))
-		deletions = append(deletions, p.belongings(instanceKey{of.kind, 1})...)
-		deletions = append(deletions, p.tooOld(of.eventColumn, 1), p.upTo(of.eventColumn, 1, 1, 1), p.aheadUpTo(of.eventColumn, 1, 1, 1), p.nobodys())
+		all = append(all, bulk{text: excessQuery(of.eventColumn), columns: []column{{name: "id"}}}.valuesQuery(workloadBatch), oldestKeptQuery(of.eventColumn))
+		deletions = append(deletions, p.rowsOfWorkload(instanceKey{of.kind, 1})...)
+		deletions = append(deletions, p.expiredEvents(of.eventColumn, 1), p.eventsUpTo(of.eventColumn, 1, 1, 1), p.aheadEventsUpTo(of.eventColumn, 1, 1, 1), p.orphanEvents())
 	}
 	for _, of := range deletions {
 		all = append(all, of.statement(s.dialect))

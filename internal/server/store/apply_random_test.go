@@ -206,7 +206,7 @@ func writeV0(t *testing.T, s *Store, stories []*story, stop <-chan struct{}) {
 		if _, err := s.MarkSilent(t.Context(), time.Microsecond); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Prune(t.Context(), Retention{EventAge: 1e5 * time.Hour, EventCount: 5000, GoneAge: time.Hour}); err != nil {
+		if _, err := s.Prune(t.Context(), Retention{EventAge: 1e5 * time.Hour, EventCount: 5000, TombstoneAge: time.Hour}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -93,7 +93,7 @@ func TestAVersionCanAlwaysBeReplaced(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
-		beyond, within := time.Now().Add(maxAhead+time.Hour).UnixMicro(), time.Now().Add(maxAhead).UnixMicro()
+		beyond, within := time.Now().Add(maxVersionLead+time.Hour).UnixMicro(), time.Now().Add(maxVersionLead).UnixMicro()
 		expect(t, apply(t, s, "one",
 			statusOf(w.workload, "Down", math.MaxInt64), treeOf(w.workload, math.MaxInt64), statusOf(w.workload, "Down", beyond), treeOf(w.helm, beyond),
 			statusOf(w.workload, "Healthy", 1), treeOf(w.workload, 1),

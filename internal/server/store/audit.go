@@ -33,7 +33,7 @@ func (s *Store) AppendAudit(ctx context.Context, r AuditRecord) error {
 }
 
 // AuditRecords returns a page of records, the newest first, after the cursor that the page before gave. The error is a
-// [ParameterError] if it gave none such, or if the size is not one of a page.
+// [FieldError] if it gave none such, or if the size is not one of a page.
 func (s *Store) AuditRecords(ctx context.Context, cursor string, size int) (threeport.List[AuditRecord], error) {
 	page := threeport.List[AuditRecord]{Items: []AuditRecord{}}
 	size, err := pageSize(size)

@@ -51,7 +51,7 @@ func TestAuditRecords(t *testing.T) {
 			cursor string
 			size   int
 		}{{"x", 1}, {"%00", 1}, {"", -1}, {"", MaxSize + 1}} {
-			var parameter *ParameterError
+			var parameter *FieldError
 			if _, err := s.AuditRecords(t.Context(), bad.cursor, bad.size); !errors.As(err, &parameter) {
 				t.Errorf("%+v: %v", bad, err)
 			}

@@ -43,7 +43,7 @@ func put(t *testing.T, s *Store, f fixture) fixture {
 	if f.name == "" {
 		f.name = fmt.Sprintf("workload-%d", f.id)
 	}
-	status, rank := shown(f.status)
+	status, rank := displayedStatus(f.status)
 	var cluster, deleted any
 	if f.cluster != "" {
 		cluster = f.cluster

@@ -36,33 +36,33 @@ func putBoard(t *testing.T, s *Store) {
 func TestWorkloadsAreFilteredAndSorted(t *testing.T) {
 	tests := []struct {
 		reason string
-		query  BoardQuery
+		query  WorkloadQuery
 		want   string
 	}{
-		{"worst first, the longest broken of a status first, not known since when last", BoardQuery{}, "cart Batch desk edge zoo edge api"},
-		{"names in small letters, not deleted ones", BoardQuery{Sort: SortName}, "api Batch cart desk edge edge zoo"},
-		{"by the cluster's name, then by name, without a cluster last", BoardQuery{Sort: SortCluster}, "Batch edge api cart desk edge zoo"},
-		{"latest first, not known last", BoardQuery{Sort: SortSince}, "edge edge Batch cart zoo api desk"},
-		{"one status", BoardQuery{Statuses: []string{"Down"}}, "cart Batch desk"},
-		{"some statuses, one twice", BoardQuery{Statuses: []string{"Healthy", "Down", "Healthy"}}, "cart Batch desk api"},
-		{"a word that v0 let in is Unknown", BoardQuery{Statuses: []string{"Unknown"}}, "zoo"},
-		{"a status of a deleted one", BoardQuery{Statuses: []string{"Error"}}, ""},
-		{"a type", BoardQuery{Types: []string{helm}}, "edge"},
-		{"both types", BoardQuery{Types: []string{helm, workload}, Sort: SortName}, "api Batch cart desk edge edge zoo"},
-		{"a cluster", BoardQuery{Cluster: "uid-a"}, "Batch edge"},
-		{"a cluster that is not there", BoardQuery{Cluster: "uid-c"}, ""},
-		{"text of a name, in other letters", BoardQuery{Text: "BAT"}, "Batch"},
-		{"text of a reason", BoardQuery{Text: "gone"}, "Batch"},
-		{"text of a cause", BoardQuery{Text: "deployment WEB"}, "Batch"},
-		{"text of a cluster's name", BoardQuery{Text: "amster", Sort: SortName}, "Batch edge"},
-		{"a percent sign is itself", BoardQuery{Text: "100%"}, "cart"},
-		{"it stands for nothing else", BoardQuery{Text: "1%r"}, ""},
-		{"an underscore is itself", BoardQuery{Text: "e_c"}, "desk"},
-		{"it stands for nothing else", BoardQuery{Text: "a_i"}, ""},
-		{"a backslash is itself", BoardQuery{Text: `A\B`}, "edge"},
-		{"a quote is nothing special", BoardQuery{Text: `' OR 1=1 --`}, ""},
-		{"text from one field into the next is none", BoardQuery{Text: "batchgone"}, ""},
-		{"all at once", BoardQuery{Statuses: []string{"Down", "Healthy"}, Types: []string{workload}, Cluster: "uid-b", Text: "5 repl"}, "cart"},
+		{"worst first, the longest broken of a status first, not known since when last", WorkloadQuery{}, "cart Batch desk edge zoo edge api"},
+		{"names in small letters, not deleted ones", WorkloadQuery{Sort: SortName}, "api Batch cart desk edge edge zoo"},
+		{"by the cluster's name, then by name, without a cluster last", WorkloadQuery{Sort: SortCluster}, "Batch edge api cart desk edge zoo"},
+		{"latest first, not known last", WorkloadQuery{Sort: SortSince}, "edge edge Batch cart zoo api desk"},
+		{"one status", WorkloadQuery{Statuses: []string{"Down"}}, "cart Batch desk"},
+		{"some statuses, one twice", WorkloadQuery{Statuses: []string{"Healthy", "Down", "Healthy"}}, "cart Batch desk api"},
+		{"a word that v0 let in is Unknown", WorkloadQuery{Statuses: []string{"Unknown"}}, "zoo"},
+		{"a status of a deleted one", WorkloadQuery{Statuses: []string{"Error"}}, ""},
+		{"a type", WorkloadQuery{Types: []string{helm}}, "edge"},
+		{"both types", WorkloadQuery{Types: []string{helm, workload}, Sort: SortName}, "api Batch cart desk edge edge zoo"},
+		{"a cluster", WorkloadQuery{Cluster: "uid-a"}, "Batch edge"},
+		{"a cluster that is not there", WorkloadQuery{Cluster: "uid-c"}, ""},
+		{"text of a name, in other letters", WorkloadQuery{Text: "BAT"}, "Batch"},
+		{"text of a reason", WorkloadQuery{Text: "gone"}, "Batch"},
+		{"text of a cause", WorkloadQuery{Text: "deployment WEB"}, "Batch"},
+		{"text of a cluster's name", WorkloadQuery{Text: "amster", Sort: SortName}, "Batch edge"},
+		{"a percent sign is itself", WorkloadQuery{Text: "100%"}, "cart"},
+		{"it stands for nothing else", WorkloadQuery{Text: "1%r"}, ""},
+		{"an underscore is itself", WorkloadQuery{Text: "e_c"}, "desk"},
+		{"it stands for nothing else", WorkloadQuery{Text: "a_i"}, ""},
+		{"a backslash is itself", WorkloadQuery{Text: `A\B`}, "edge"},
+		{"a quote is nothing special", WorkloadQuery{Text: `' OR 1=1 --`}, ""},
+		{"text from one field into the next is none", WorkloadQuery{Text: "batchgone"}, ""},
+		{"all at once", WorkloadQuery{Statuses: []string{"Down", "Healthy"}, Types: []string{workload}, Cluster: "uid-b", Text: "5 repl"}, "cart"},
 	}
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
@@ -88,9 +88,9 @@ func TestWorkloadsAreFilteredAndSorted(t *testing.T) {
 }
 
 // checkMatches holds what a watch selects against what a list does.
-func checkMatches(t *testing.T, s *Store, q BoardQuery, listed []threeport.Workload) {
+func checkMatches(t *testing.T, s *Store, q WorkloadQuery, listed []threeport.Workload) {
 	t.Helper()
-	all, err := s.Workloads(t.Context(), BoardQuery{})
+	all, err := s.Workloads(t.Context(), WorkloadQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func checkMatches(t *testing.T, s *Store, q BoardQuery, listed []threeport.Workl
 }
 
 // checkCounts holds the counts against the lists of each status.
-func checkCounts(t *testing.T, s *Store, q BoardQuery) {
+func checkCounts(t *testing.T, s *Store, q WorkloadQuery) {
 	t.Helper()
 	got, err := s.Counts(t.Context(), q)
 	if err != nil {
@@ -124,7 +124,7 @@ func checkCounts(t *testing.T, s *Store, q BoardQuery) {
 }
 
 // allPages reads a list page by page, and calls between after each but the last.
-func allPages(t *testing.T, s *Store, q BoardQuery, between func()) []threeport.Workload {
+func allPages(t *testing.T, s *Store, q WorkloadQuery, between func()) []threeport.Workload {
 	t.Helper()
 	var all []threeport.Workload
 	for {
@@ -156,7 +156,7 @@ func TestWorkloadHasAllItsFields(t *testing.T) {
 		put(t, s, fixture{id: 1 << 60, name: "cart", cluster: "uid-a", status: "Down", reason: "Absent", cause: "why", since: noon, changed: 7})
 		mustExec(t, s, "UPDATE workloads SET saidat = ?, status = 'Unknown', rank = 3, silent = TRUE, pending = 1, rejected = 2, dropped = 3",
 			noon.Add(time.Second).UnixMicro())
-		list, err := s.Workloads(t.Context(), BoardQuery{})
+		list, err := s.Workloads(t.Context(), WorkloadQuery{})
 		if err != nil || len(list.Items) != 1 {
 			t.Fatal(list, err)
 		}
@@ -206,7 +206,7 @@ func TestPagingLosesNoRowThatStays(t *testing.T) {
 					})
 				}
 				times := make(map[threeport.Instance]int)
-				for _, w := range allPages(t, s, BoardQuery{Sort: sort, Size: 7}, shuffle) {
+				for _, w := range allPages(t, s, WorkloadQuery{Sort: sort, Size: 7}, shuffle) {
 					times[w.Instance]++
 				}
 				for i := range int64(stay) {
@@ -233,13 +233,13 @@ func TestNamesOfAnyLengthAreSorted(t *testing.T) {
 		for id := range int64(5) {
 			put(t, s, fixture{id: id + 1, name: random})
 		}
-		if got := allPages(t, s, BoardQuery{Sort: SortName, Size: 2}, nil); len(got) != 5 || got[0].Name != random {
+		if got := allPages(t, s, WorkloadQuery{Sort: SortName, Size: 2}, nil); len(got) != 5 || got[0].Name != random {
 			t.Errorf("got %d workloads", len(got))
 		}
-		if list, err := s.Workloads(t.Context(), BoardQuery{Text: "LÄNGE"}); err != nil || list.Total != 0 {
+		if list, err := s.Workloads(t.Context(), WorkloadQuery{Text: "LÄNGE"}); err != nil || list.Total != 0 {
 			t.Errorf("letters beyond ASCII matched in the other case: %d, %v", list.Total, err)
 		}
-		if list, err := s.Workloads(t.Context(), BoardQuery{Text: "LäNGE 工"}); err != nil || list.Total != 5 {
+		if list, err := s.Workloads(t.Context(), WorkloadQuery{Text: "LäNGE 工"}); err != nil || list.Total != 5 {
 			t.Errorf("found %d, %v", list.Total, err)
 		}
 	})
@@ -247,34 +247,34 @@ func TestNamesOfAnyLengthAreSorted(t *testing.T) {
 
 func TestBadParametersAreNamed(t *testing.T) {
 	tests := []struct {
-		query     BoardQuery
+		query     WorkloadQuery
 		parameter string
 	}{
-		{BoardQuery{Statuses: []string{"Down", "down"}}, "status"},
-		{BoardQuery{Statuses: []string{""}}, "status"},
-		{BoardQuery{Types: []string{"Deployment"}}, "type"},
-		{BoardQuery{Cluster: "a\x00b"}, "cluster"},
-		{BoardQuery{Cluster: strings.Repeat("a", 257)}, "cluster"},
-		{BoardQuery{Text: "a\x00b"}, "text"},
-		{BoardQuery{Text: "a\x1fb"}, "text"},
-		{BoardQuery{Text: "a\xffb"}, "text"},
-		{BoardQuery{Text: strings.Repeat("%", 257)}, "text"},
-		{BoardQuery{Sort: "rank; DROP TABLE workloads"}, "sort"},
-		{BoardQuery{Size: -1}, "size"},
-		{BoardQuery{Size: 1001}, "size"},
-		{BoardQuery{Cursor: "x"}, "cursor"},
+		{WorkloadQuery{Statuses: []string{"Down", "down"}}, "status"},
+		{WorkloadQuery{Statuses: []string{""}}, "status"},
+		{WorkloadQuery{Types: []string{"Deployment"}}, "type"},
+		{WorkloadQuery{Cluster: "a\x00b"}, "cluster"},
+		{WorkloadQuery{Cluster: strings.Repeat("a", 257)}, "cluster"},
+		{WorkloadQuery{Text: "a\x00b"}, "text"},
+		{WorkloadQuery{Text: "a\x1fb"}, "text"},
+		{WorkloadQuery{Text: "a\xffb"}, "text"},
+		{WorkloadQuery{Text: strings.Repeat("%", 257)}, "text"},
+		{WorkloadQuery{Sort: "rank; DROP TABLE workloads"}, "sort"},
+		{WorkloadQuery{Size: -1}, "size"},
+		{WorkloadQuery{Size: 1001}, "size"},
+		{WorkloadQuery{Cursor: "x"}, "cursor"},
 	}
 	s := open(t, Config{Address: "sqlite::memory:"})
 	for _, test := range tests {
-		bad, ok := errors.AsType[*ParameterError](test.query.Validate())
-		if !ok || bad.Parameter != test.parameter || bad.Accepted == "" {
+		bad, ok := errors.AsType[*FieldError](test.query.Validate())
+		if !ok || bad.Field != test.parameter || bad.Accepted == "" {
 			t.Errorf("%+v: got %v; want an error of %s", test.query, bad, test.parameter)
 		}
 		if _, err := s.Workloads(t.Context(), test.query); err == nil {
 			t.Errorf("%+v: a list was answered", test.query)
 		}
 	}
-	for _, good := range []BoardQuery{{}, {Size: 1000, Sort: SortSince, Text: "100% <script>", Statuses: statuses, Types: types}} {
+	for _, good := range []WorkloadQuery{{}, {Size: 1000, Sort: SortSince, Text: "100% <script>", Statuses: statuses, Types: types}} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%+v: %v", good, err)
 		}
@@ -301,7 +301,7 @@ func TestHostileCursorsAreRefused(t *testing.T) {
 		{"too long", encode(`{"sort":"worst","name":"` + strings.Repeat("a", maxCursor) + `","type":"WorkloadInstance","id":"1"}`)},
 	}
 	for _, test := range tests {
-		if err := (BoardQuery{Cursor: test.cursor}).Validate(); !errors.Is(err, ErrCursor) {
+		if err := (WorkloadQuery{Cursor: test.cursor}).Validate(); !errors.Is(err, ErrCursor) {
 			t.Errorf("%s: got %v", test.reason, err)
 		}
 		if err := (TimelineQuery{Cursor: test.cursor}).Validate(); !errors.Is(err, ErrCursor) {
@@ -311,7 +311,7 @@ func TestHostileCursorsAreRefused(t *testing.T) {
 	good := encode(`{"sort":"worst","rank":5,"time":-9223372036854775808,"type":"WorkloadInstance","id":"-1"}`)
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
-		if _, err := s.Workloads(t.Context(), BoardQuery{Cursor: good}); err != nil {
+		if _, err := s.Workloads(t.Context(), WorkloadQuery{Cursor: good}); err != nil {
 			t.Errorf("a cursor of strange values, but of the right form: %v", err)
 		}
 	})

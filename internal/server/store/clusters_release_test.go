@@ -10,7 +10,7 @@ import (
 
 func release(t *testing.T, s *Store, uid string, want int64) {
 	t.Helper()
-	if n, err := s.ReleaseCluster(t.Context(), uid); n != want || err != nil {
+	if n, err := s.DeleteCluster(t.Context(), uid); n != want || err != nil {
 		t.Fatalf("released %d workloads, want %d, %v", n, want, err)
 	}
 }
@@ -24,7 +24,7 @@ func TestAClusterIsReleased(t *testing.T) {
 			treeOf(w.workload, 50, nodeOf("a", "a", "Healthy")))
 		apply(t, s, "kept", statusOf(w.helm, "Healthy", 5))
 		unheard(t, s, "old", silence)
-		markSilent(t, s, Silenced{Clusters: 1, Workloads: 1})
+		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
 		wantTold := untold(t, s)
 
 		release(t, s, "old", 1)
@@ -38,7 +38,7 @@ func TestAClusterIsReleased(t *testing.T) {
 		if got := mustClusters(t, s); len(got) != 1 || got[0].ClusterUID != "kept" || got[0].Workloads != 1 {
 			t.Errorf("clusters are %+v", got)
 		}
-		if _, err := s.ReleaseCluster(t.Context(), "old"); !errors.Is(err, ErrNotFound) {
+		if _, err := s.DeleteCluster(t.Context(), "old"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("again: %v", err)
 		}
 
@@ -64,7 +64,7 @@ func TestWhatNoDatabaseKeepsIsNotFound(t *testing.T) {
 		t.Helper()
 		events := resource(t, "WorkloadEvent")
 		for _, text := range []string{"\xff", "\x00", "a\xed\xa0\x80"} {
-			if _, err := s.ReleaseCluster(t.Context(), text); !errors.Is(err, ErrNotFound) {
+			if _, err := s.DeleteCluster(t.Context(), text); !errors.Is(err, ErrNotFound) {
 				t.Errorf("cluster %q: %v", text, err)
 			}
 			for _, of := range [][2]string{{text, "a"}, {"a", text}} {
@@ -85,9 +85,9 @@ func TestALargeClusterIsReleasedInSteps(t *testing.T) {
 		apply(t, s, "one")
 		mustExec(t, s, `INSERT INTO workloads (type, id, name, clusteruid, said, status, rank, changedat, deletedat)
 			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= ?)
-			SELECT 'HelmWorkloadInstance', i, 'w' || i, 'one', 'Healthy', 'Healthy', 5, 1, CASE i WHEN 1 THEN 1 END FROM n`, 2*stepRows)
-		release(t, s, "one", 2*stepRows)
-		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE clusteruid IS NULL"); n != 2*stepRows {
+			SELECT 'HelmWorkloadInstance', i, 'w' || i, 'one', 'Healthy', 'Healthy', 5, 1, CASE i WHEN 1 THEN 1 END FROM n`, 2*maxRowsPerTx)
+		release(t, s, "one", 2*maxRowsPerTx)
+		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE clusteruid IS NULL"); n != 2*maxRowsPerTx {
 			t.Errorf("%d are nobody's", n)
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE clusteruid = 'one' AND deletedat IS NOT NULL"); n != 1 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-const addressForms = "accepted are sqlite:FILE, sqlite::memory: and postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE"
+const acceptedAddresses = "must be sqlite:FILE, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE"
 
 // The defaults of [Config].
 const (
@@ -75,28 +75,28 @@ func parse(address string) (d dialect, file string, err error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	switch {
 	case !found:
-		return 0, "", fmt.Errorf("the database's address has no scheme: %s", addressForms)
+		return 0, "", fmt.Errorf("database: no scheme: %s", acceptedAddresses)
 	case scheme == "sqlite" && rest == "":
-		return 0, "", fmt.Errorf("database %q names no file: %s", address, addressForms)
+		return 0, "", fmt.Errorf("database %q: no file: %s", address, acceptedAddresses)
 	case scheme == "sqlite" && rest == ":memory:":
 		return sqliteDialect, "", nil
 	case scheme == "sqlite":
 		return sqliteDialect, rest, nil
 	case scheme == "postgres" || scheme == "postgresql":
-		return postgresDialect, "", checkURI(address)
+		return postgresDialect, "", checkPostgresURI(address)
 	default:
-		return 0, "", fmt.Errorf("database %q: %s", withoutPassword(address), addressForms)
+		return 0, "", fmt.Errorf("database %q: %s", withoutPassword(address), acceptedAddresses)
 	}
 }
 
 // checkURI looks at what a URI of PostgreSQL must have. Whatever else is in it, [Open] finds.
-func checkURI(address string) error {
+func checkPostgresURI(address string) error {
 	uri, err := url.Parse(address)
 	switch {
 	case err != nil: // which quotes the address
-		return errors.New("database postgres:…: it is no URI; characters such as @ and / in a password are written %40 and %2F: " + addressForms)
+		return errors.New("database postgres:…: invalid URI (write %40 for @ and %2F for / in a password): " + acceptedAddresses)
 	case uri.Opaque != "" || uri.Host == "" && uri.Query().Get("host") == "":
-		return errors.New("database postgres:…: it names no host: " + addressForms)
+		return errors.New("database postgres:…: no host: " + acceptedAddresses)
 	}
 	return nil
 }

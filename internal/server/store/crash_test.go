@@ -59,7 +59,7 @@ func readEnds(t *testing.T, server *postgres.Server, impatient func(*Config)) {
 			return err
 		},
 	} {
-		if err := read(); !isTransient(err) {
+		if err := read(); !IsTransient(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -111,7 +111,7 @@ func writeUntilKilled(t *testing.T, s *Store, server *postgres.Server) (written 
 			for {
 				o, created, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{"web", "Healthy", nil})
 				if err != nil {
-					if !killed.Load() || !isTransient(err) {
+					if !killed.Load() || !IsTransient(err) {
 						t.Errorf("killed %t: an error that is not passing: %v", killed.Load(), err)
 					}
 					return
@@ -141,7 +141,7 @@ func hangingServerIsGivenUp(t *testing.T, s *Store, server *postgres.Server) {
 	o := create(t, s, "WorkloadInstance", "web")
 	s.config.WriteTimeout = 200 * time.Millisecond
 	server.Freeze()
-	if _, _, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{"other", nil, nil}); !errors.Is(err, context.DeadlineExceeded) || !isTransient(err) {
+	if _, _, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{"other", nil, nil}); !errors.Is(err, context.DeadlineExceeded) || !IsTransient(err) {
 		t.Errorf("a write: %v", err)
 	}
 	brief, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

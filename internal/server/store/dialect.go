@@ -1,15 +1,9 @@
 package store
 
 import (
-	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // dialect is what differs between the databases. All else is SQL that both understand: see the package's comment.
@@ -52,61 +46,28 @@ func (d dialect) changed(table string) string {
 	return "changedat = CASE WHEN " + before + " < " + now + " THEN " + now + " ELSE " + before + " + 1 END"
 }
 
-// The errors of PostgreSQL that are looked for: https://www.postgresql.org/docs/current/errcodes-appendix.html.
-const (
-	pgForeignKeyViolation  = "23503"
-	pgUniqueViolation      = "23505"
-	pgSerializationFailure = "40001" // CockroachDB: restart the transaction
-	pgDeadlockDetected     = "40P01"
-)
-
-// isUniqueViolation tells that a write would have made two rows with one unique value.
-func isUniqueViolation(err error) bool {
-	return hasCode(err, pgUniqueViolation, sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
-}
-
-// isForeignKey tells that a write would have left a row without the one that it refers to.
-func isForeignKey(err error) bool {
-	return hasCode(err, pgForeignKeyViolation, sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY)
-}
-
-// hasCode looks for an error of either database.
-func hasCode(err error, postgres string, lite ...int) bool {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code == postgres
+// locking is what locks the rows of a SELECT until the transaction ends. SQLite has one transaction that writes, and no
+// need of it.
+func (d dialect) locking(tables string) string {
+	if d == sqliteDialect {
+		return ""
 	}
-	e, ok := errors.AsType[*sqlite.Error](err)
-	return ok && slices.Contains(lite, e.Code())
+	return " FOR NO KEY UPDATE OF " + tables // which lets others add rows that refer to these
 }
 
-// isConflict tells that the database gave a transaction up in favour of others, and did nothing of it.
-func isConflict(err error) bool {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code == pgSerializationFailure || e.Code == pgDeadlockDetected
+// skipLocked locks the rows of a SELECT that no other transaction has locked, and leaves out the others.
+func (d dialect) skipLocked() string {
+	if d == sqliteDialect {
+		return ""
 	}
-	e, ok := errors.AsType[*sqlite.Error](err)
-	const primary = 0xff // of an extended code
-	return ok && (e.Code()&primary == sqlite3.SQLITE_BUSY || e.Code()&primary == sqlite3.SQLITE_LOCKED)
+	return " FOR UPDATE SKIP LOCKED"
 }
 
-// IsPassing tells that the same may succeed later: the database is away, does not answer, is full or fails to read or write,
-// or gave a write up in favour of others.
-func IsPassing(err error) bool {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		const primary = 0xff // of an extended code
-		return isConflict(err) || slices.Contains([]int{
-			sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM,
-		}, e.Code()&primary)
+// like is the operator that finds a pattern in letters of either case. SQLite folds those of ASCII, PostgreSQL all that
+// its locale knows.
+func (d dialect) like() string {
+	if d == sqliteDialect {
+		return "LIKE"
 	}
-	return isTransient(err)
-}
-
-// isTransient tells that the same may succeed later: a conflict, or a database that is away, starts or stops.
-func isTransient(err error) bool {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		class := e.Code[:min(2, len(e.Code))]
-		// Connection exception, insufficient resources, operator intervention.
-		return isConflict(err) || slices.Contains([]string{"08", "53", "57"}, class)
-	}
-	return isConflict(err) || isConnectionLost(err)
+	return "ILIKE"
 }

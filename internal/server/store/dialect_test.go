@@ -83,7 +83,7 @@ func TestErrorsAreKnown(t *testing.T) {
 		{err: fmt.Errorf("read: %w", io.ErrUnexpectedEOF), transient: true},
 		{err: fmt.Errorf("dial: %w", &pgconn.ConnectError{}), transient: true},
 	} {
-		got := [4]bool{isUniqueViolation(c.err), isForeignKey(c.err), isConflict(c.err), isTransient(c.err)}
+		got := [4]bool{isUniqueViolation(c.err), isForeignKey(c.err), isConflict(c.err), IsTransient(c.err)}
 		if want := [4]bool{c.unique, c.foreignKey, c.conflict, c.transient}; got != want {
 			t.Errorf("%v: unique, foreign key, conflict, transient are %v, want %v", c.err, got, want)
 		}
@@ -97,11 +97,11 @@ func TestFullDatabaseIsPassing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{strings.Repeat("x", 1<<20), nil, nil})
-	if !IsPassing(err) {
+	if !IsTransient(err) {
 		t.Errorf("full: %v", err)
 	}
 	for _, wrong := range []error{nil, ErrNotFound, ErrConflict, ErrReference, errors.New("any")} {
-		if IsPassing(wrong) {
+		if IsTransient(wrong) {
 			t.Errorf("%v was taken for one that passes", wrong)
 		}
 	}

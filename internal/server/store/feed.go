@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -11,31 +12,31 @@ import (
 )
 
 // pace is the least time between two reads of what has changed, and between two notifications of other replicas.
-const pace = 100 * time.Millisecond
+const feedInterval = 100 * time.Millisecond
 
 // feed tells subscribers which workloads have changed. Whoever changes one only says that something has: the rows are
 // read by one goroutine, [Store.RunFeed], however many subscribers and changes there are.
 type feed struct {
-	changed  chan struct{} // something may have changed: the rows are to be read
-	announce chan struct{} // something has changed here: other replicas are to be told
+	changed   chan struct{} // something may have changed: the rows are to be read
+	notifyDue chan struct{} // something has changed here: other replicas are to be told
 
 	mu          sync.Mutex
 	subscribers map[*Subscription]struct{}
-	start       int64 // when the first of the subscribers came, in microseconds
+	since       int64 // when the first of the subscribers came, in microseconds
 }
 
 func newFeed() *feed {
 	return &feed{
 		changed:     make(chan struct{}, 1),
-		announce:    make(chan struct{}, 1),
+		notifyDue:   make(chan struct{}, 1),
 		subscribers: make(map[*Subscription]struct{}),
 	}
 }
 
 // touched says that workloads have changed. It is called after a commit, and never waits.
-func (s *Store) touched() {
+func (s *Store) signalChange() {
 	wake(s.feed.changed)
-	wake(s.feed.announce)
+	wake(s.feed.notifyDue)
 }
 
 // wake leaves a word in a channel of capacity 1; one that is there already stands for this one too.
@@ -51,7 +52,7 @@ func (f *feed) add(sub *Subscription, now int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.subscribers) == 0 {
-		f.start = now
+		f.since = now
 	}
 	f.subscribers[sub] = struct{}{}
 }
@@ -63,24 +64,24 @@ func (f *feed) remove(sub *Subscription) {
 }
 
 // wanted tells whether there are subscribers, and since when.
-func (f *feed) wanted() (start int64, ok bool) {
+func (f *feed) subscribedSince() (start int64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.start, len(f.subscribers) > 0
+	return f.since, len(f.subscribers) > 0
 }
 
 // deliver offers rows to all, with which they have been offered everything up to a place in the feed.
-func (f *feed) deliver(rows []*boardRow, place int64) {
+func (f *feed) broadcast(rows []*workloadRow, place int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for sub := range f.subscribers {
 		sub.offer(rows)
-		sub.reached(place)
+		sub.advance(place)
 	}
 }
 
 // end ends all subscriptions.
-func (f *feed) end() {
+func (f *feed) endAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for sub := range f.subscribers {
@@ -94,7 +95,7 @@ func (f *feed) end() {
 func (s *Store) RunFeed(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer s.feed.end()
+	defer s.feed.endAll()
 	if s.postgres != nil {
 		replica := strconv.FormatInt(s.ids.next(), 10)
 		running.Go(func() { s.listen(ctx, replica) })
@@ -109,15 +110,15 @@ func (s *Store) readFeed(ctx context.Context) error {
 	defer poll.Stop()
 	reader := feedReader{store: s}
 	for {
-		lag := shortLag
+		lag := usualLag
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.feed.changed:
 		case <-poll.C:
-			lag = s.longestLag()
+			lag = s.maxLag()
 		}
-		start, ok := s.feed.wanted()
+		start, ok := s.feed.subscribedSince()
 		if !ok {
 			reader.reset()
 			continue
@@ -126,29 +127,17 @@ func (s *Store) readFeed(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			s.config.Feed.Log.WarnContext(ctx, "Changed workloads cannot be read; trying again", "error", err)
 		}
-		s.feed.deliver(rows, reader.position)
-		if !sleep(ctx, pace) {
+		s.feed.broadcast(rows, reader.position)
+		if !sleep(ctx, feedInterval) {
 			return nil
 		}
-	}
-}
-
-// sleep waits for a time, and tells whether ctx lets it go on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
 // WatchQuery says which changes are asked for.
 type WatchQuery struct {
 	// Board is the filter: its sort, cursor and size are of no effect.
-	Board BoardQuery
+	Board WorkloadQuery
 	// Instance, if set, is the only workload that is asked for.
 	Instance *threeport.Instance
 	// After is the Changed of the last row that was got before, or a [Subscription.Place]; nil to begin now.
@@ -180,7 +169,7 @@ func (s *Store) Watch(ctx context.Context, q WatchQuery) (*Subscription, error) 
 // replay offers what has changed since a place in the feed, or resets the subscription if that cannot be told or is too
 // much. A place in the future is none of this database, which was restored or whose clock was set back.
 func (s *Store) replay(ctx context.Context, sub *Subscription, after, now int64) error {
-	lag := s.longestLag().Microseconds()
+	lag := s.maxLag().Microseconds()
 	if after < now-s.config.Feed.Tombstones.Microseconds()+lag || after > now+lag {
 		sub.reset(after)
 		return nil
@@ -199,4 +188,33 @@ func (s *Store) replay(ctx context.Context, sub *Subscription, after, now int64)
 	}
 	sub.offer(rows)
 	return nil
+}
+
+// The defaults of [FeedConfig].
+const (
+	DefaultFeedPoll   = 5 * time.Second
+	DefaultTombstones = 7 * 24 * time.Hour
+)
+
+// FeedConfig says how the feed of changes works. A field that is zero has its default.
+type FeedConfig struct {
+	// Poll is how often it looks for changes that nobody told of.
+	Poll time.Duration
+	// Tombstones is for how long deleted workloads are kept at least: who comes back later cannot be told what was deleted.
+	Tombstones time.Duration
+	// Log is told of what goes wrong and is tried again; nothing is logged without one.
+	Log *slog.Logger
+}
+
+func (c FeedConfig) withDefaults() FeedConfig {
+	if c.Poll <= 0 {
+		c.Poll = DefaultFeedPoll
+	}
+	if c.Tombstones == 0 {
+		c.Tombstones = DefaultTombstones
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
 }

@@ -12,14 +12,14 @@ import (
 // appears late by as much as that clock is behind, and the transaction was long.
 const (
 	// shortLag is by how much all but very few are late at most; each read looks back that far.
-	shortLag = 10 * time.Second
+	usualLag = 10 * time.Second
 	// clockSkew is by how much clocks may differ: that of a CockroachDB node from the others', at most half a second, or
 	// that of a machine which is just set right.
 	clockSkew = 10 * time.Second
 )
 
 // longestLag is by how much a row can be late at most: no transaction is longer than the timeout of a write.
-func (s *Store) longestLag() time.Duration { return s.config.WriteTimeout + clockSkew }
+func (s *Store) maxLag() time.Duration { return s.config.WriteTimeout + clockSkew }
 
 // feedReader reads each version of a workload's row once.
 type feedReader struct {
@@ -41,7 +41,7 @@ type changedKey struct {
 
 // read returns the workloads that have changed since the last read, or since start if there was none: as far as that
 // can be seen by rows that are late by lag at most. If it fails, the next read tells of the same.
-func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) ([]*boardRow, error) {
+func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) ([]*workloadRow, error) {
 	now, err := r.store.databaseTime(ctx)
 	if err != nil {
 		return nil, err
@@ -59,13 +59,13 @@ func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	r.remember(fresh, rows, from-r.store.longestLag().Microseconds())
+	r.remember(fresh, rows, from-r.store.maxLag().Microseconds())
 	r.position = now
 	return rows, nil
 }
 
 // remember notes what was read, and forgets what changed before a time: no read looks back that far any more.
-func (r *feedReader) remember(keys []changedKey, rows []*boardRow, before int64) {
+func (r *feedReader) remember(keys []changedKey, rows []*workloadRow, before int64) {
 	for _, key := range keys {
 		r.seen[key.instance] = key.at
 	}
@@ -77,11 +77,6 @@ func (r *feedReader) remember(keys []changedKey, rows []*boardRow, before int64)
 			delete(r.seen, instance)
 		}
 	}
-}
-
-// databaseTime is the clock that changedat is of, in microseconds.
-func (s *Store) databaseTime(ctx context.Context) (int64, error) {
-	return first(ctx, s, "SELECT "+s.dialect.now(), nil, number)
 }
 
 const changedQuery = "SELECT type, id, changedat FROM workloads WHERE changedat > ?"
@@ -104,16 +99,16 @@ func (s *Store) changedSince(ctx context.Context, since int64, limit int) ([]cha
 const maxKeys = 256
 
 // rowsOf returns the rows of workloads, deleted ones too, in no order. One that is not there any more is left out.
-func (s *Store) rowsOf(ctx context.Context, keys []changedKey) ([]*boardRow, error) {
+func (s *Store) rowsOf(ctx context.Context, keys []changedKey) ([]*workloadRow, error) {
 	ids := make(map[string][]any)
 	for _, key := range keys {
 		ids[key.instance.Type] = append(ids[key.instance.Type], int64(key.instance.ID))
 	}
-	var rows []*boardRow
+	var rows []*workloadRow
 	for kind, all := range ids {
 		for chunk := range slices.Chunk(all, maxKeys) {
 			query, args := rowsQuery(kind, chunk)
-			some, err := collect(ctx, s, query, args, scanBoardRow)
+			some, err := collect(ctx, s, query, args, scanWorkload)
 			if err != nil {
 				return nil, err
 			}
@@ -134,5 +129,5 @@ func rowsQuery(kind string, ids []any) (query string, args []any) {
 	for len(args) < n+1 {
 		args = append(args, ids[0])
 	}
-	return "SELECT " + boardColumns + " FROM " + boardTables + " WHERE w.type = ? AND w.id IN " + marks(n), args
+	return "SELECT " + workloadColumns + " FROM " + workloadTables + " WHERE w.type = ? AND w.id IN " + placeholders(n), args
 }

@@ -73,11 +73,11 @@ func lostConnectionIsMadeAgain(t *testing.T, first, second *Store) {
 
 func TestWhatKnowsNoNotifyIsPolled(t *testing.T) {
 	for code, want := range map[string]bool{"0A000": true, "42601": true, "42883": true, "57P01": false, "53300": false} {
-		if got := lacksNotify(&pgconn.PgError{Code: code}); got != want {
+		if got := isNotifyUnsupported(&pgconn.PgError{Code: code}); got != want {
 			t.Errorf("%s: got %t", code, got)
 		}
 	}
-	if lacksNotify(nil) {
+	if isNotifyUnsupported(nil) {
 		t.Error("no error was taken for one")
 	}
 }

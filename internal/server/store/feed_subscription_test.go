@@ -10,8 +10,8 @@ import (
 )
 
 // changedRow is a row as the feed reads it.
-func changedRow(id int64, status string, changed int64) *boardRow {
-	return &boardRow{Workload: threeport.Workload{
+func changedRow(id int64, status string, changed int64) *workloadRow {
+	return &workloadRow{Workload: threeport.Workload{
 		Instance: threeport.Instance{Type: workload, ID: threeport.ID(id)}, Status: status, Changed: threeport.ID(changed),
 	}}
 }
@@ -31,10 +31,10 @@ func changes(rows []threeport.Workload) string {
 
 func TestSubscriptionKeepsTheNewestOfEach(t *testing.T) {
 	sub := newSubscription(newFeed(), WatchQuery{}, 0)
-	sub.offer([]*boardRow{changedRow(1, "Down", 30), changedRow(2, "Down", 20)})
-	sub.offer([]*boardRow{changedRow(2, "Down", 10), changedRow(3, "Down", 5)}) // read late
+	sub.offer([]*workloadRow{changedRow(1, "Down", 30), changedRow(2, "Down", 20)})
+	sub.offer([]*workloadRow{changedRow(2, "Down", 10), changedRow(3, "Down", 5)}) // read late
 	for i := range int64(100) {
-		sub.offer([]*boardRow{changedRow(4, "Down", 40+i)})
+		sub.offer([]*workloadRow{changedRow(4, "Down", 40+i)})
 	}
 	got, err := sub.Next(t.Context())
 	if want := "3@5, 2@20, 1@30, 4@139, "; err != nil || changes(got) != want {
@@ -48,7 +48,7 @@ func TestSubscriptionKeepsTheNewestOfEach(t *testing.T) {
 // Hundreds of readers that are thousands of rows behind have one copy of these.
 func TestSubscriptionsShareRows(t *testing.T) {
 	first, second := newSubscription(newFeed(), WatchQuery{}, 0), newSubscription(newFeed(), WatchQuery{}, 0)
-	var rows []*boardRow
+	var rows []*workloadRow
 	for i := range int64(maxPending) {
 		rows = append(rows, changedRow(i, "Down", i+1))
 	}
@@ -74,16 +74,16 @@ func TestSubscriptionTellsWhatIsGone(t *testing.T) {
 	other.Type = helm
 	elsewhere := changedRow(6, "Down", 6)
 	elsewhere.ClusterUID = "uid-b"
-	rows := []*boardRow{changedRow(1, "Down", 1), changedRow(2, "Healthy", 2), deleted, other, elsewhere}
+	rows := []*workloadRow{changedRow(1, "Down", 1), changedRow(2, "Healthy", 2), deleted, other, elsewhere}
 	tests := []struct {
 		reason string
 		query  WatchQuery
 		want   string
 	}{
 		{"only what is deleted, without a filter", WatchQuery{}, "1@1, 2@2, 4@4 gone, 5@5, 6@6, "},
-		{"what does not match any more, perhaps", WatchQuery{Board: BoardQuery{Statuses: []string{"Down"}}}, "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, "},
-		{"not what can never have matched", WatchQuery{Board: BoardQuery{Types: []string{helm}}}, "5@5, "},
-		{"nor what is another cluster's", WatchQuery{Board: BoardQuery{Cluster: "uid-b"}}, "6@6, "},
+		{"what does not match any more, perhaps", WatchQuery{Board: WorkloadQuery{Statuses: []string{"Down"}}}, "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, "},
+		{"not what can never have matched", WatchQuery{Board: WorkloadQuery{Types: []string{helm}}}, "5@5, "},
+		{"nor what is another cluster's", WatchQuery{Board: WorkloadQuery{Cluster: "uid-b"}}, "6@6, "},
 		{"one workload", WatchQuery{Instance: &threeport.Instance{Type: workload, ID: 4}}, "4@4 gone, "},
 	}
 	for _, test := range tests {
@@ -98,7 +98,7 @@ func TestSubscriptionTellsWhatIsGone(t *testing.T) {
 func TestSubscriptionIsReadInBatches(t *testing.T) {
 	sub := newSubscription(newFeed(), WatchQuery{}, 0)
 	for id := range int64(maxBatch + 1) {
-		sub.offer([]*boardRow{changedRow(id, "Down", 1000-id)})
+		sub.offer([]*workloadRow{changedRow(id, "Down", 1000-id)})
 	}
 	for _, want := range []int{maxBatch, 1} {
 		if got, err := sub.Next(t.Context()); err != nil || len(got) != want {
@@ -110,13 +110,13 @@ func TestSubscriptionIsReadInBatches(t *testing.T) {
 func TestSubscriberTooFarBehindIsReset(t *testing.T) {
 	sub := newSubscription(newFeed(), WatchQuery{}, 0)
 	for id := range int64(maxPending + 1) {
-		sub.offer([]*boardRow{changedRow(id, "Down", id)})
+		sub.offer([]*workloadRow{changedRow(id, "Down", id)})
 	}
-	sub.offer([]*boardRow{changedRow(1, "Down", 9999)}) // of no use before all is loaded anew
+	sub.offer([]*workloadRow{changedRow(1, "Down", 9999)}) // of no use before all is loaded anew
 	if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
 		t.Errorf("got %d, %v", len(got), err)
 	}
-	sub.offer([]*boardRow{changedRow(1, "Down", 10_000)})
+	sub.offer([]*workloadRow{changedRow(1, "Down", 10_000)})
 	if got, err := sub.Next(t.Context()); err != nil || changes(got) != "1@10000, " {
 		t.Errorf("after it: %s, %v", changes(got), err)
 	}
@@ -146,7 +146,7 @@ func TestSubscriptionEnds(t *testing.T) {
 
 func wantPlace(t *testing.T, sub *Subscription, want int64) {
 	t.Helper()
-	if got := sub.Place(); int64(got) != want {
+	if got := sub.Position(); int64(got) != want {
 		t.Errorf("its place is %d, want %d", got, want)
 	}
 }
@@ -155,11 +155,11 @@ func wantPlace(t *testing.T, sub *Subscription, want int64) {
 func TestPlaceOfASubscription(t *testing.T) {
 	sub := newSubscription(newFeed(), WatchQuery{}, 1000)
 	wantPlace(t, sub, 1000)
-	sub.reached(1500)
-	sub.reached(1200) // a read that began before the subscription
+	sub.advance(1500)
+	sub.advance(1200) // a read that began before the subscription
 	wantPlace(t, sub, 1500)
-	sub.offer([]*boardRow{changedRow(1, "Down", 1600), changedRow(2, "Down", 1590)})
-	sub.reached(1700)
+	sub.offer([]*workloadRow{changedRow(1, "Down", 1600), changedRow(2, "Down", 1590)})
+	sub.advance(1700)
 	wantPlace(t, sub, 1589)
 	if _, err := sub.Next(t.Context()); err != nil {
 		t.Fatal(err)
@@ -167,9 +167,9 @@ func TestPlaceOfASubscription(t *testing.T) {
 	wantPlace(t, sub, 1700)
 
 	for id := range int64(maxPending + 1) {
-		sub.offer([]*boardRow{changedRow(id, "Down", 1800+id)})
+		sub.offer([]*workloadRow{changedRow(id, "Down", 1800+id)})
 	}
-	sub.reached(9000)
+	sub.advance(9000)
 	wantPlace(t, sub, 1700) // a reset is due, and it was not told of that
 	if _, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func TestWritesReachSubscribers(t *testing.T) {
 	forEachFeed(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		all := watch(t, s, WatchQuery{})
-		down := watch(t, s, WatchQuery{Board: BoardQuery{Statuses: []string{"Down"}}})
+		down := watch(t, s, WatchQuery{Board: WorkloadQuery{Statuses: []string{"Down"}}})
 		row := create(t, s, "WorkloadInstance", "shop", "Down")
 		for _, sub := range []*Subscription{all, down} {
 			if got := next(t, sub); len(got) != 1 || got[0].Name != "shop" || int64(got[0].ID) != row.ID || got[0].Gone {
@@ -100,7 +100,7 @@ func TestRowsThatAppearLateAreNotLost(t *testing.T) {
 		late   time.Duration
 	}{
 		{"a replica whose clock is behind", time.Second},
-		{"a transaction that took long", shortLag / 2}, // a machine that stands still meanwhile makes it later
+		{"a transaction that took long", usualLag / 2}, // a machine that stands still meanwhile makes it later
 	}
 	forEachFeed(t, func(t *testing.T, s *Store) {
 		t.Helper()
@@ -109,17 +109,17 @@ func TestRowsThatAppearLateAreNotLost(t *testing.T) {
 				sub := watch(t, s, WatchQuery{})
 				id := int64(100 * (i + 1))
 				put(t, s, fixture{id: id, name: "first"})
-				s.touched()
+				s.signalChange()
 				if got := next(t, sub); names(got) != "first" {
 					t.Fatalf("got %s", names(got))
 				}
 				put(t, s, fixture{id: id + 1, name: "late", changed: databaseTime(t, s) - test.late.Microseconds()})
-				s.touched()
+				s.signalChange()
 				if got := next(t, sub); names(got) != "late" {
 					t.Errorf("got %s", names(got))
 				}
 				put(t, s, fixture{id: id + 2, name: "last"})
-				s.touched()
+				s.signalChange()
 				if got := next(t, sub); names(got) != "last" {
 					t.Errorf("got %s: what was read comes again", names(got))
 				}
@@ -151,7 +151,7 @@ func TestTransactionThatCommitsLateIsNotLost(t *testing.T) {
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		s.touched()
+		s.signalChange()
 		if got := next(t, sub); names(got) != "slow" {
 			t.Errorf("got %s", names(got))
 		}
@@ -175,32 +175,32 @@ func TestPollLooksBackFurther(t *testing.T) {
 			}
 			return text
 		}
-		read(shortLag)
+		read(usualLag)
 		put(t, s, fixture{id: 1, name: "late", changed: databaseTime(t, s) - s.config.WriteTimeout.Microseconds()})
-		if got := read(shortLag); got != "" {
+		if got := read(usualLag); got != "" {
 			t.Errorf("a read got %q", got)
 		}
-		if got := read(s.longestLag()); got != "late " {
+		if got := read(s.maxLag()); got != "late " {
 			t.Errorf("a poll got %q", got)
 		}
-		if got := read(s.longestLag()); got != "" {
+		if got := read(s.maxLag()); got != "" {
 			t.Errorf("the next poll got %q again", got)
 		}
 		put(t, s, fixture{id: 2, name: "ahead", changed: databaseTime(t, s) + time.Hour.Microseconds()})
-		if got := read(shortLag); got != "ahead " {
+		if got := read(usualLag); got != "ahead " {
 			t.Errorf("of a clock that is ahead: got %q", got)
 		}
 		put(t, s, fixture{id: 3, name: "usual"})
-		if got := read(shortLag); got != "usual " {
+		if got := read(usualLag); got != "usual " {
 			t.Errorf("after one of a clock that is ahead: got %q", got)
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		put(t, s, fixture{id: 4, name: "kept"})
-		if _, err := reader.read(ended, 0, shortLag); err == nil {
+		if _, err := reader.read(ended, 0, usualLag); err == nil {
 			t.Error("a read with a context that has ended succeeded")
 		}
-		if got := read(shortLag); got != "kept " {
+		if got := read(usualLag); got != "kept " {
 			t.Errorf("after a read that failed: got %q", got)
 		}
 	})
@@ -220,7 +220,7 @@ func TestWatchResumes(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		put(t, s, fixture{id: 1, name: "now"})
-		s.touched()
+		s.signalChange()
 		if got := next(t, sub); names(got) != "now" {
 			t.Errorf("then got %s", names(got))
 		}
@@ -235,7 +235,7 @@ func TestWatchResumes(t *testing.T) {
 				t.Errorf("%s: got %s, %v", reason, names(got), err)
 			}
 		}
-		if _, err := s.Watch(t.Context(), WatchQuery{Board: BoardQuery{Types: []string{"x"}}}); err == nil {
+		if _, err := s.Watch(t.Context(), WatchQuery{Board: WorkloadQuery{Types: []string{"x"}}}); err == nil {
 			t.Error("a bad filter was taken")
 		}
 	})
@@ -246,7 +246,7 @@ func TestWatchOfTooManyChangesIsReset(t *testing.T) {
 	at := databaseTime(t, s) - time.Hour.Microseconds()
 	mustExec(t, s, `INSERT INTO workloads (type, id, name, changedat)
 		WITH RECURSIVE s (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM s WHERE g <= ?) SELECT 'WorkloadInstance', g, 'x', ? + g FROM s`, maxPending, at)
-	for after, want := range map[int64]error{at - time.Hour.Microseconds(): ErrReset, at + s.longestLag().Microseconds() + 1: nil} {
+	for after, want := range map[int64]error{at - time.Hour.Microseconds(): ErrReset, at + s.maxLag().Microseconds() + 1: nil} {
 		sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
 		if got, err := sub.Next(t.Context()); !errors.Is(err, want) {
 			t.Errorf("got %d, %v; want %v", len(got), err, want)

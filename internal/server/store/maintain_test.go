@@ -17,10 +17,10 @@ func TestMaintainAtEachTick(t *testing.T) {
 
 		c := DefaultMaintainConfig()
 		c.Retention = keepTen
-		c.PruneFirst = 3 * time.Minute // not the AgentTimeout, by which this test knows that
+		c.PruneDelay = 3 * time.Minute // not the AgentTimeout, by which this test knows that
 		// Each loop has ticks of its own, which nobody waits for but it: a tick that is taken means that the one before is done.
 		ticks := map[time.Duration]chan time.Time{}
-		for _, every := range []time.Duration{c.AgentTimeout, c.SilenceEvery, c.GrownEvery, c.PruneFirst, c.PruneEvery} {
+		for _, every := range []time.Duration{c.AgentTimeout, c.SilenceInterval, c.GrowthInterval, c.PruneDelay, c.PruneInterval} {
 			ticks[every] = make(chan time.Time)
 		}
 		c.tick = func(every time.Duration) (<-chan time.Time, func()) { return ticks[every], func() {} }
@@ -29,11 +29,11 @@ func TestMaintainAtEachTick(t *testing.T) {
 		go func() { ended <- s.Maintain(ctx, c) }()
 
 		ticks[c.AgentTimeout] <- time.Time{} // until then nobody is silent
-		for _, every := range []time.Duration{c.SilenceEvery, c.SilenceEvery, c.GrownEvery, c.GrownEvery} {
+		for _, every := range []time.Duration{c.SilenceInterval, c.SilenceInterval, c.GrowthInterval, c.GrowthInterval} {
 			ticks[every] <- time.Time{}
 		}
-		ticks[c.PruneFirst] <- time.Time{}
-		ticks[c.PruneEvery] <- time.Time{}
+		ticks[c.PruneDelay] <- time.Time{}
+		ticks[c.PruneInterval] <- time.Time{}
 		if got, want := boardOf(t, s, w.workload), "said Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -56,10 +56,10 @@ func TestMaintainConfigIsValidated(t *testing.T) {
 	}
 	for _, spoil := range []func(*MaintainConfig){
 		func(c *MaintainConfig) { c.AgentTimeout = 0 },
-		func(c *MaintainConfig) { c.SilenceEvery = 0 },
-		func(c *MaintainConfig) { c.GrownEvery = -1 },
-		func(c *MaintainConfig) { c.PruneEvery = 0 },
-		func(c *MaintainConfig) { c.PruneFirst = 0 },
+		func(c *MaintainConfig) { c.SilenceInterval = 0 },
+		func(c *MaintainConfig) { c.GrowthInterval = -1 },
+		func(c *MaintainConfig) { c.PruneInterval = 0 },
+		func(c *MaintainConfig) { c.PruneDelay = 0 },
 		func(c *MaintainConfig) { c.Retention = Retention{} },
 	} {
 		c := DefaultMaintainConfig()

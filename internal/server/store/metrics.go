@@ -14,7 +14,7 @@ const fleetTimeout = 2 * time.Second
 
 // Collectors are the metrics of the pools of connections, and of the fleet.
 func (s *Store) Collectors() []prometheus.Collector {
-	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write"), newFleet(s)}
+	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write"), newFleetCollector(s)}
 	if s.read != s.write {
 		found = append(found, collectors.NewDBStatsCollector(s.read, "read"))
 	}
@@ -23,13 +23,13 @@ func (s *Store) Collectors() []prometheus.Collector {
 
 // fleet tells what clusters and workloads there are, as the rows say at each scrape: the same in every replica. While the
 // database does not answer there is none of it, and a scrape has all other metrics.
-type fleet struct {
+type fleetCollector struct {
 	store                                   *Store
 	clusters, workloads, delay, deadLetters *prometheus.Desc
 }
 
-func newFleet(s *Store) *fleet {
-	return &fleet{
+func newFleetCollector(s *Store) *fleetCollector {
+	return &fleetCollector{
 		store: s,
 		clusters: prometheus.NewDesc("controlplane_clusters",
 			"Clusters by what is heard of them: reporting, silent, or v0 for those whose agents send no heartbeat.", []string{"state"}, nil),
@@ -42,14 +42,14 @@ func newFleet(s *Store) *fleet {
 }
 
 // Describe names the metrics.
-func (f *fleet) Describe(to chan<- *prometheus.Desc) {
+func (f *fleetCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{f.clusters, f.workloads, f.delay, f.deadLetters} {
 		to <- d
 	}
 }
 
 // Collect asks the database.
-func (f *fleet) Collect(to chan<- prometheus.Metric) {
+func (f *fleetCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), fleetTimeout) // a collector is given none
 	defer cancel()
 	for desc, collected := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
@@ -61,8 +61,8 @@ func (f *fleet) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (f *fleet) collectWorkloads(ctx context.Context, to chan<- prometheus.Metric) error {
-	counts, err := f.store.Counts(ctx, BoardQuery{})
+func (f *fleetCollector) collectWorkloads(ctx context.Context, to chan<- prometheus.Metric) error {
+	counts, err := f.store.Counts(ctx, WorkloadQuery{})
 	for status, n := range counts {
 		to <- prometheus.MustNewConstMetric(f.workloads, prometheus.GaugeValue, float64(n), status)
 	}
@@ -80,7 +80,7 @@ type clustersOfState struct {
 const clusterStatesQuery = "SELECT CASE WHEN silent THEN 'silent' WHEN v0only THEN 'v0' ELSE 'reporting' END, COUNT(*), " +
 	"MAX(delayseconds), SUM(CAST(deadletters AS DOUBLE PRECISION)) FROM clusters GROUP BY 1"
 
-func (f *fleet) collectClusters(ctx context.Context, to chan<- prometheus.Metric) error {
+func (f *fleetCollector) collectClusters(ctx context.Context, to chan<- prometheus.Metric) error {
 	found, err := collect(ctx, f.store, clusterStatesQuery, nil, func(scan scanner) (c clustersOfState, err error) {
 		err = scan(&c.state, &c.n, &c.longestDelay, &c.deadLetters)
 		return c, err

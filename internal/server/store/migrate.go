@@ -27,16 +27,16 @@ func (s *Store) migrate(ctx context.Context) error {
 		db = stdlib.OpenDB(*config)
 		defer db.Close() //nolint:errcheck // nothing is under way any more
 	}
-	return s.dialect.migrating(ctx, db, func() error {
-		if err := s.dialect.up(ctx, db); err != nil {
+	return s.dialect.withMigrationLock(ctx, db, func() error {
+		if err := s.dialect.runMigrations(ctx, db); err != nil {
 			return err
 		}
-		return s.dialect.setUnique(ctx, db, s.config.StrictV0)
+		return s.dialect.setEventUniqueness(ctx, db, s.config.StrictV0)
 	})
 }
 
 // migrating runs change while no other process changes the schema.
-func (d dialect) migrating(ctx context.Context, db *sql.DB, change func() error) (err error) {
+func (d dialect) withMigrationLock(ctx context.Context, db *sql.DB, change func() error) (err error) {
 	if d == sqliteDialect {
 		return withoutForeignKeys(ctx, db, change)
 	}
@@ -72,7 +72,7 @@ func withoutForeignKeys(ctx context.Context, db *sql.DB, change func() error) er
 }
 
 // up runs the migrations that the database has not had.
-func (d dialect) up(ctx context.Context, db *sql.DB) error {
+func (d dialect) runMigrations(ctx context.Context, db *sql.DB) error {
 	folder, kind := "migrations/sqlite", goose.DialectSQLite3
 	if d == postgresDialect {
 		folder, kind = "migrations/postgres", goose.DialectPostgres
@@ -103,4 +103,31 @@ func (d dialect) up(ctx context.Context, db *sql.DB) error {
 			return fmt.Errorf("migrate from version %d to %d: %w", has, known, err)
 		}
 	}
+}
+
+// setUnique makes runtimeeventuid unique among the rows that are not deleted and have one, or not, as strictV0 says. It
+// fails if it is to be unique and is not.
+func (d dialect) setEventUniqueness(ctx context.Context, db *sql.DB, strictV0 bool) error {
+	const index = "workload_events_runtimeeventuid"
+	statements := []string{
+		"CREATE UNIQUE INDEX IF NOT EXISTS " + index + " ON workload_events (runtimeeventuid) WHERE deletedat IS NULL AND runtimeeventuid <> ''",
+		"DROP INDEX IF EXISTS " + index + "_v0",
+	}
+	if strictV0 {
+		statements = []string{
+			"CREATE INDEX IF NOT EXISTS " + index + "_v0 ON workload_events (runtimeeventuid, id)",
+			"DROP INDEX IF EXISTS " + index,
+		}
+	}
+	for _, statement := range statements {
+		_, err := db.ExecContext(ctx, statement)
+		if isUniqueViolation(err) {
+			return fmt.Errorf("it has several WorkloadEvents of one RuntimeEventUID, as --strict-v0 lets them be made: "+
+				"serve it with --strict-v0, and through v0 delete all but one of each before it is opened without: %w", err)
+		}
+		if err != nil {
+			return fmt.Errorf("make runtimeeventuid unique, or not, as configured: %w", err)
+		}
+	}
+	return nil
 }

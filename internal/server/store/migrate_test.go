@@ -177,7 +177,7 @@ func TestInstancesOfUnversionedFileAreOnBoard(t *testing.T) {
 		if got := fmt.Sprint(kind, " ", said, " ", status, " ", rank, " ", deleted); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
-		if shownStatus, shownRank := shown(said); status != shownStatus || rank != shownRank {
+		if shownStatus, shownRank := displayedStatus(said); status != shownStatus || rank != shownRank {
 			t.Errorf("%s: the migration shows %s of rank %d, the program %s of %d", name, status, rank, shownStatus, shownRank)
 		}
 	}

@@ -13,17 +13,17 @@ func TestValidateAddress(t *testing.T) {
 		"postgres://host/db": "", "postgresql://user:hunter2@host:5432/db?sslmode=verify-full": "",
 		"postgres:///db?host=/run/postgresql": "",
 
-		"": "no scheme", "rows.db": "no scheme", "sqlite:": "names no file",
+		"": "no scheme", "rows.db": "no scheme", "sqlite:": "no file",
 		"mysql://user:hunter2@host/db": "mysql:…", "hunter2:x": "hunter2:…", // nobody's password is before a colon
-		"postgres:hunter2": "names no host", "postgres://": "names no host", "postgres:///db": "names no host",
-		"postgres://user:hunter2%@host/db": "no URI", "postgres://user:hun/ter2@host/db": "no URI",
+		"postgres:hunter2": "no host", "postgres://": "no host", "postgres:///db": "no host",
+		"postgres://user:hunter2%@host/db": "invalid URI", "postgres://user:hun/ter2@host/db": "invalid URI",
 	} {
 		err := ValidateAddress(address)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", address, err, want)
 		}
 		if err != nil && !strings.Contains(err.Error(), "sqlite:FILE") {
-			t.Errorf("%q: %v does not say what is accepted", address, err)
+			t.Errorf("%q: %v does not list the accepted forms", address, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "ter2") && !strings.HasPrefix(address, "hunter2") {
 			t.Errorf("%q: the error shows the password: %v", address, err)

@@ -58,28 +58,28 @@ func readSampleRow(t *testing.T, s *Store, query string, args []any, into ...any
 // boardFilter is one of the board's.
 type boardFilter struct {
 	name  string
-	query BoardQuery
+	query WorkloadQuery
 	most  bool // it selects most workloads
 }
 
 // filters are those of the board, each for itself and all at once.
 func (of sample) filters() []boardFilter {
 	return []boardFilter{
-		{"all", BoardQuery{}, true},
-		{"one status", BoardQuery{Statuses: []string{"Down"}}, false},
-		{"most statuses", BoardQuery{Statuses: []string{"Down", "Unhealthy", "Reconciling", "Healthy"}}, true},
-		{"one type", BoardQuery{Types: []string{helm}}, false},
-		{"one cluster", BoardQuery{Cluster: of.cluster}, false},
-		{"text", BoardQuery{Text: of.name}, false},
-		{"text of a cluster's name", BoardQuery{Text: of.clusterName}, false},
-		{"everything", BoardQuery{Statuses: []string{"Down", "Unhealthy"}, Types: []string{workload}, Cluster: of.cluster, Text: of.name}, false},
+		{"all", WorkloadQuery{}, true},
+		{"one status", WorkloadQuery{Statuses: []string{"Down"}}, false},
+		{"most statuses", WorkloadQuery{Statuses: []string{"Down", "Unhealthy", "Reconciling", "Healthy"}}, true},
+		{"one type", WorkloadQuery{Types: []string{helm}}, false},
+		{"one cluster", WorkloadQuery{Cluster: of.cluster}, false},
+		{"text", WorkloadQuery{Text: of.name}, false},
+		{"text of a cluster's name", WorkloadQuery{Text: of.clusterName}, false},
+		{"everything", WorkloadQuery{Statuses: []string{"Down", "Unhealthy"}, Types: []string{workload}, Cluster: of.cluster, Text: of.name}, false},
 	}
 }
 
 // deepPlace is the sample's workload in a list.
-func (of sample) deepPlace(sort string) *boardPlace {
-	return &boardPlace{
-		Sort: sort, Rank: 5, Time: of.since, Name: lower(of.name), Type: workload, ID: threeport.ID(of.ids[workload]),
-		ClusterName: lower(of.clusterName), Cluster: of.cluster,
+func (of sample) deepPlace(sort string) *workloadPosition {
+	return &workloadPosition{
+		Sort: sort, Rank: 5, Time: of.since, Name: lowerASCII(of.name), Type: workload, ID: threeport.ID(of.ids[workload]),
+		ClusterName: lowerASCII(of.clusterName), Cluster: of.cluster,
 	}
 }

@@ -55,7 +55,7 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 			}
 			for _, page := range []struct {
 				name  string
-				place *boardPlace
+				place *workloadPosition
 			}{{"first page", nil}, {"a later page", of.deepPlace(sort)}} {
 				query, args := orders[sort].page(where, page.place, DefaultSize+1)
 				add(fmt.Sprintf("board by %s, %s, %s", sort, filter.name, page.name), query, args)
@@ -72,7 +72,7 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 	}
 	add("workload", workloadQuery, []any{workload, of.ids[workload]})
 	add("objects of a workload", presentQuery, []any{workload, of.ids[workload]})
-	add("objects of a workload that are gone", goneQuery, []any{workload, of.ids[workload], maxGone})
+	add("objects of a workload that are gone", deletedQuery, []any{workload, of.ids[workload], maxDeletedObjects})
 	from := of.events.AddDate(0, 0, -1)
 	for _, kind := range types {
 		instance := threeport.Instance{Type: kind, ID: threeport.ID(of.ids[kind])}
@@ -86,7 +86,7 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 			where := s.dialect.timeline(instance, filter.query)
 			query, args := timelinePage(where, nil, DefaultSize+1)
 			add(fmt.Sprintf("timeline of a %s, %s, first page", kind, filter.name), query, args)
-			query, args = timelinePage(where, &timelinePlace{timelineList, from.UnixMicro(), 5}, DefaultSize+1)
+			query, args = timelinePage(where, &timelinePosition{timelineList, from.UnixMicro(), 5}, DefaultSize+1)
 			add(fmt.Sprintf("timeline of a %s, %s, a later page", kind, filter.name), query, args)
 			add(fmt.Sprintf("total of the timeline of a %s, %s", kind, filter.name), timelineCount(where), where.args)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // keepTen is a retention of 10 Events.
-var keepTen = Retention{EventAge: time.Hour, EventCount: 10, GoneAge: time.Hour}
+var keepTen = Retention{EventAge: time.Hour, EventCount: 10, TombstoneAge: time.Hour}
 
 // addEvents adds Events of the last minutes to a workload, one a minute, each named after its age; the youngest is 0.
 func addEvents(t *testing.T, s *Store, of threeport.Instance, name string, n int) {
@@ -93,14 +93,14 @@ func TestEventsOfOneMomentArePrunedByCount(t *testing.T) {
 			reports = append(reports, report)
 		}
 		apply(t, s, "one", reports...)
-		prune(t, s, Retention{EventAge: 3 * time.Hour, EventCount: 10, GoneAge: time.Hour}, Pruned{Events: 15})
+		prune(t, s, Retention{EventAge: 3 * time.Hour, EventCount: 10, TombstoneAge: time.Hour}, Pruned{Events: 15})
 	})
 }
 
 func TestWorkloadsThatGrewArePrunedInBetween(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
-		keep := Retention{EventAge: 1000 * time.Hour, EventCount: 1000, GoneAge: time.Hour}
+		keep := Retention{EventAge: 1000 * time.Hour, EventCount: 1000, TombstoneAge: time.Hour}
 		w := newWorld(t, s)
 		grown := func(want int64) {
 			t.Helper()
@@ -153,8 +153,8 @@ func TestOneReplicaPrunes(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
-		prune(t, s, keepTen, Pruned{Elsewhere: true})
-		if pruned, err := s.PruneGrown(t.Context(), keepTen); err != nil || pruned != (Pruned{Elsewhere: true}) {
+		prune(t, s, keepTen, Pruned{Skipped: true})
+		if pruned, err := s.PruneGrown(t.Context(), keepTen); err != nil || pruned != (Pruned{Skipped: true}) {
 			t.Errorf("%+v %v", pruned, err)
 		}
 		if err := unlock(); err != nil {
@@ -307,9 +307,9 @@ func TestARowOfV0StaysWhileOthersReferToIt(t *testing.T) {
 func TestRetentionIsValidated(t *testing.T) {
 	for _, wrong := range []Retention{
 		{},
-		{EventAge: time.Second, EventCount: 1, GoneAge: time.Hour},
-		{EventAge: time.Hour, EventCount: 0, GoneAge: time.Hour},
-		{EventAge: time.Hour, EventCount: 1, GoneAge: -time.Hour},
+		{EventAge: time.Second, EventCount: 1, TombstoneAge: time.Hour},
+		{EventAge: time.Hour, EventCount: 0, TombstoneAge: time.Hour},
+		{EventAge: time.Hour, EventCount: 1, TombstoneAge: -time.Hour},
 	} {
 		if err := wrong.Validate(); err == nil {
 			t.Errorf("%+v is accepted", wrong)

@@ -16,7 +16,7 @@ func unheard(t *testing.T, s *Store, cluster string, since time.Duration) {
 // silence is how long a cluster has not been heard of when it counts as silent: long beside what a test takes.
 const silence = time.Hour
 
-func markSilent(t *testing.T, s *Store, want Silenced) {
+func markSilent(t *testing.T, s *Store, want SilentCount) {
 	t.Helper()
 	found, err := s.MarkSilent(t.Context(), silence)
 	if err != nil {
@@ -48,10 +48,10 @@ func TestSilence(t *testing.T) {
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 5))
 		apply(t, s, "two", statusOf(w.helm, "Healthy", 5))
 		unheard(t, s, "one", silence/2)
-		markSilent(t, s, Silenced{})
+		markSilent(t, s, SilentCount{})
 		unheard(t, s, "one", silence/2)
 		wantTold := untold(t, s)
-		markSilent(t, s, Silenced{Clusters: 1, Workloads: 1})
+		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
 		if got, want := boardOf(t, s, w.workload), "said Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -59,18 +59,18 @@ func TestSilence(t *testing.T) {
 		if got, want := boardOf(t, s, w.helm), "said Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
 			t.Errorf("another cluster: got %s, want %s", got, want)
 		}
-		markSilent(t, s, Silenced{})
+		markSilent(t, s, SilentCount{})
 
 		r := resource(t, workload)
 		if _, err := s.Update(t.Context(), r, int64(w.workload.ID), []any{nil, "Down", nil}); err != nil {
 			t.Fatal(err)
 		}
-		markSilent(t, s, Silenced{})
+		markSilent(t, s, SilentCount{})
 		apply(t, s, "one") // a heartbeat
 		if got, want := boardOf(t, s, w.workload), "said Down 5, shown Down 0, silent false, : "; got != want {
 			t.Errorf("heard again: got %s, want %s", got, want)
 		}
-		markSilent(t, s, Silenced{})
+		markSilent(t, s, SilentCount{})
 	})
 }
 
@@ -80,7 +80,7 @@ func TestAReportEndsSilence(t *testing.T) {
 		w := newWorld(t, s)
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 5), eventOf(w.helm, "event", 1))
 		unheard(t, s, "one", silence)
-		markSilent(t, s, Silenced{Clusters: 1, Workloads: 2})
+		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 2})
 		apply(t, s, "one", statusOf(w.workload, "Down", 6))
 		for of, want := range map[threeport.Instance]string{
 			w.workload: "said Down 6, shown Down 0, silent false, Reason: cause 6",
@@ -99,17 +99,17 @@ func TestSilenceOfALargeClusterGoesInSteps(t *testing.T) {
 		apply(t, s, "one")
 		mustExec(t, s, `INSERT INTO workloads (type, id, name, clusteruid, said, status, rank, changedat)
 			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-			SELECT 'WorkloadInstance', i, 'w' || i, 'one', 'Healthy', 'Healthy', 5, 1 FROM n`, 2*stepRows+3)
+			SELECT 'WorkloadInstance', i, 'w' || i, 'one', 'Healthy', 'Healthy', 5, 1 FROM n`, 2*maxRowsPerTx+3)
 		unheard(t, s, "one", silence)
 		// A process that ended after its first step.
 		mustExec(t, s, "UPDATE clusters SET silent = TRUE")
 		mustExec(t, s, "UPDATE workloads SET silent = TRUE, status = 'Unknown', rank = 3 WHERE id <= 500")
-		markSilent(t, s, Silenced{Clusters: 1, Workloads: stepRows + 3})
-		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Unknown' AND rank = 3 AND silent"); n != 2*stepRows+3 {
+		markSilent(t, s, SilentCount{Clusters: 1, Workloads: maxRowsPerTx + 3})
+		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Unknown' AND rank = 3 AND silent"); n != 2*maxRowsPerTx+3 {
 			t.Errorf("%d are silent", n)
 		}
 		apply(t, s, "one")
-		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Healthy' AND rank = 5 AND NOT silent"); n != 2*stepRows+3 {
+		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Healthy' AND rank = 5 AND NOT silent"); n != 2*maxRowsPerTx+3 {
 			t.Errorf("%d are back", n)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 
 func hearV0(t *testing.T, s *Store, of ...threeport.Instance) {
 	t.Helper()
-	if err := s.HearV0(t.Context(), of); err != nil {
+	if err := s.RecordV0Report(t.Context(), of); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -25,7 +25,7 @@ func TestAnAgentOfV0IsNotSilent(t *testing.T) {
 		apply(t, s, "two", statusOf(w.helm, "Healthy", 5))
 		unheard(t, s, "one", silence)
 		unheard(t, s, "two", silence)
-		markSilent(t, s, Silenced{Clusters: 2, Workloads: 2})
+		markSilent(t, s, SilentCount{Clusters: 2, Workloads: 2})
 		wantTold := untold(t, s)
 
 		hearV0(t, s, w.workload)
@@ -41,7 +41,7 @@ func TestAnAgentOfV0IsNotSilent(t *testing.T) {
 				t.Errorf("cluster %s: silent %t", c.ClusterUID, c.Silent)
 			}
 		}
-		markSilent(t, s, Silenced{})
+		markSilent(t, s, SilentCount{})
 
 		changed := count(t, s, "SELECT changedat FROM clusters WHERE uid = 'one'")
 		hearV0(t, s, w.workload)
@@ -51,7 +51,7 @@ func TestAnAgentOfV0IsNotSilent(t *testing.T) {
 
 		apply(t, s, "one") // report sets again, so its silence means something
 		unheard(t, s, "one", silence)
-		markSilent(t, s, Silenced{Clusters: 1, Workloads: 1})
+		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
 	})
 }
 
@@ -63,7 +63,7 @@ func TestASweepLeavesAnAgentOfV0Alone(t *testing.T) {
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 5))
 		unheard(t, s, "one", silence)
 		hearV0(t, s, w.workload)
-		workloads, silent, err := s.markCluster(t.Context(), "one", count(t, s, "SELECT heardat + 1 FROM clusters"))
+		workloads, silent, err := s.markClusterSilent(t.Context(), "one", count(t, s, "SELECT heardat + 1 FROM clusters"))
 		if workloads != 0 || silent || err != nil {
 			t.Errorf("%d workloads are marked, silent %t, %v", workloads, silent, err)
 		}
@@ -98,7 +98,7 @@ func TestSilenceIsDecidedInTurns(t *testing.T) {
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 1), statusOf(w.helm, "Healthy", 1))
 		var group sync.WaitGroup
 		for _, one := range []func() error{
-			func() error { return s.HearV0(t.Context(), []threeport.Instance{w.helm, w.workload}) },
+			func() error { return s.RecordV0Report(t.Context(), []threeport.Instance{w.helm, w.workload}) },
 			func() error { _, err := s.MarkSilent(t.Context(), time.Microsecond); return err },
 			func() error { _, err := s.Apply(t.Context(), setOf("one", statusOf(w.helm, "Healthy", 1))); return err },
 			func() error {
@@ -106,7 +106,7 @@ func TestSilenceIsDecidedInTurns(t *testing.T) {
 				return err
 			},
 			func() error {
-				if _, err := s.ReleaseCluster(t.Context(), "one"); !errors.Is(err, ErrNotFound) {
+				if _, err := s.DeleteCluster(t.Context(), "one"); !errors.Is(err, ErrNotFound) {
 					return err
 				}
 				return nil

@@ -143,7 +143,7 @@ func TestBadParametersOfTimelineAreNamed(t *testing.T) {
 		"size":   {Size: 1001},
 		"cursor": {Cursor: "e30x"},
 	} {
-		if bad, ok := errors.AsType[*ParameterError](query.Validate()); !ok || bad.Parameter != parameter {
+		if bad, ok := errors.AsType[*FieldError](query.Validate()); !ok || bad.Field != parameter {
 			t.Errorf("%+v: got %v; want an error of %s", query, bad, parameter)
 		}
 	}

@@ -50,7 +50,7 @@ func TestTokenIsUsedAndRevoked(t *testing.T) {
 		}
 		later := fromMicros(moment)
 		for _, at := range []time.Time{later.Add(-time.Hour), later, later.Add(-time.Minute)} { // replicas tell late
-			if err := s.TouchToken(ctx, token.ID, at); err != nil {
+			if err := s.RecordTokenUse(ctx, token.ID, at); err != nil {
 				t.Error(err)
 			}
 		}

@@ -55,7 +55,7 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 			conflicts int
 			attempts  int
 			rows      int
-		}{{"none", 0, 1, 1}, {"some", 2, 3, 2}, {"as many as are borne", attempts - 1, attempts, 3}, {"ever", attempts + 5, attempts, 3}} {
+		}{{"none", 0, 1, 1}, {"some", 2, 3, 2}, {"as many as are borne", maxAttempts - 1, maxAttempts, 3}, {"ever", maxAttempts + 5, maxAttempts, 3}} {
 			tried := 0
 			err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 				tried++
@@ -67,7 +67,7 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 				}
 				return nil
 			})
-			if failed := err != nil; failed != (c.conflicts >= attempts) || tried != c.attempts || countClusters(t, s) != c.rows {
+			if failed := err != nil; failed != (c.conflicts >= maxAttempts) || tried != c.attempts || countClusters(t, s) != c.rows {
 				t.Errorf("conflicts %s: %v after %d attempts, %d rows", c.reason, err, tried, countClusters(t, s))
 			}
 		}
@@ -87,7 +87,7 @@ func TestTransactionHasItsOwnTimeout(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		if !errors.Is(err, context.DeadlineExceeded) || !isTransient(err) {
+		if !errors.Is(err, context.DeadlineExceeded) || !IsTransient(err) {
 			t.Errorf("a write that hangs: %v", err)
 		}
 		s.config.WriteTimeout = DefaultWriteTimeout
@@ -153,7 +153,7 @@ func TestReadersDoNotWaitForWriters(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
-		if _, err := s.Workloads(ctx, BoardQuery{}); err != nil {
+		if _, err := s.Workloads(ctx, WorkloadQuery{}); err != nil {
 			t.Errorf("the board, while all connections that write are taken: %v", err)
 		}
 	})

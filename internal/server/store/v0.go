@@ -9,14 +9,14 @@ import (
 )
 
 // statements of one resource, prepared once.
-type statements struct {
+type resourceStatements struct {
 	insert, update, remove *sql.Stmt // on write
 	get, byUnique          *sql.Stmt // on read; byUnique on write, nil without such a field
 }
 
 // prepareResources makes the statements and the generator of IDs, which begins after the newest of them all.
 func (s *Store) prepareResources(ctx context.Context) error {
-	s.statements = make(map[*Resource]*statements, len(Resources))
+	s.statements = make(map[*Resource]*resourceStatements, len(Resources))
 	for _, r := range Resources {
 		var err error
 		if s.statements[r], err = s.prepareResource(ctx, r); err != nil {
@@ -37,7 +37,7 @@ func (s *Store) prepareResources(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) prepareResource(ctx context.Context, r *Resource) (*statements, error) {
+func (s *Store) prepareResource(ctx context.Context, r *Resource) (*resourceStatements, error) {
 	sets := make([]string, 0, len(r.Fields))
 	for _, f := range r.Fields {
 		sets = append(sets, fmt.Sprintf("%s = COALESCE(?, %[1]s)", f.Column()))
@@ -49,7 +49,7 @@ func (s *Store) prepareResource(ctx context.Context, r *Resource) (*statements, 
 		errs = append(errs, err)
 		return statement
 	}
-	prepared := &statements{
+	prepared := &resourceStatements{
 		insert: prepare(s.write, fmt.Sprintf("INSERT INTO %s (%s) VALUES (?, ?, ?, NULL%s) ON CONFLICT DO NOTHING",
 			r.table(), r.columns(), strings.Repeat(", ?", len(r.Fields)))),
 		// A field that was not given is left alone.
@@ -74,18 +74,18 @@ func (s *Store) unique(r *Resource) (index int, ok bool) {
 }
 
 // Create adds a row with these values. If one with the same unique value exists, it returns that one and created is
-// false. Its errors are [ValueError], [ErrReference] and [ErrRefused].
+// false. Its errors are [FieldError], [ErrReference] and [ErrRefused].
 func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, created bool, err error) {
-	if err := r.check(values); err != nil {
+	if err := r.checkValues(values); err != nil {
 		return Row{}, false, err
 	}
 	for {
 		o, created, err = s.insert(ctx, r, values)
 		if created {
-			s.grown.add(s.grownBy(r, values))
+			s.eventGrowth.add(s.eventsByWorkload(r, values))
 		}
 		if created || err != nil {
-			return o, created, refusal(err)
+			return o, created, writeError(err)
 		}
 		i, ok := s.unique(r)
 		if !ok {
@@ -107,10 +107,10 @@ func (s *Store) getByUnique(ctx context.Context, r *Resource, value any) (Row, e
 
 // insert adds a row unless its ID or its unique value is taken.
 func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, inserted bool, err error) {
-	err = s.change(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
 		at := now()
 		o = Row{ID: s.ids.next(), CreatedAt: at, UpdatedAt: at, Values: values}
-		result, err := s.statement(ctx, tx, s.statements[r].insert).ExecContext(ctx, append([]any{o.ID, at, at}, values...)...)
+		result, err := s.stmtIn(ctx, tx, s.statements[r].insert).ExecContext(ctx, append([]any{o.ID, at, at}, values...)...)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, i
 		if err != nil || !inserted || tx == nil {
 			return err
 		}
-		return s.addToBoard(ctx, tx, r, o)
+		return s.insertWorkload(ctx, tx, r, o)
 	})
 	return o, inserted, err
 }
@@ -128,43 +128,43 @@ func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, i
 func (s *Store) Get(ctx context.Context, r *Resource, id int64) (Row, error) {
 	ctx, cancel := s.reading(ctx)
 	defer cancel()
-	return found(r.scan(s.statements[r].get.QueryRowContext(ctx, id).Scan))
+	return orNotFound(r.scan(s.statements[r].get.QueryRowContext(ctx, id).Scan))
 }
 
 // Update sets the values that are not nil, and returns the whole row. Its errors are [ErrNotFound],
 // [ErrConflict], and those of Create.
 func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any) (o Row, err error) {
-	if err := r.check(values); err != nil {
+	if err := r.checkValues(values); err != nil {
 		return Row{}, err
 	}
-	err = s.change(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
 		args := append(append([]any{now()}, values...), id)
-		o, err = found(r.scan(s.statement(ctx, tx, s.statements[r].update).QueryRowContext(ctx, args...).Scan))
+		o, err = orNotFound(r.scan(s.stmtIn(ctx, tx, s.statements[r].update).QueryRowContext(ctx, args...).Scan))
 		if err != nil || tx == nil {
 			return err
 		}
-		return s.changeOnBoard(ctx, tx, r, o, values)
+		return s.updateWorkload(ctx, tx, r, o, values)
 	})
-	return o, refusal(err)
+	return o, writeError(err)
 }
 
 // Remove marks a row as deleted, and returns it so, or [ErrNotFound]. Rows that refer to it stay.
 func (s *Store) Remove(ctx context.Context, r *Resource, id int64) (o Row, err error) {
-	err = s.change(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
-		o, err = found(r.scan(s.statement(ctx, tx, s.statements[r].remove).QueryRowContext(ctx, now(), id).Scan))
+	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+		o, err = orNotFound(r.scan(s.stmtIn(ctx, tx, s.statements[r].remove).QueryRowContext(ctx, now(), id).Scan))
 		if err != nil || tx == nil {
 			return err
 		}
-		return s.removeFromBoard(ctx, tx, r, o)
+		return s.deleteWorkload(ctx, tx, r, o)
 	})
 	return o, err
 }
 
 // change runs a write of a resource: in a transaction where the board changes with it, else as the one statement that
 // it is, with no tx.
-func (s *Store) change(ctx context.Context, r *Resource, write func(ctx context.Context, tx *sql.Tx) error) error {
+func (s *Store) writeResource(ctx context.Context, r *Resource, write func(ctx context.Context, tx *sql.Tx) error) error {
 	return s.writing(ctx, func(ctx context.Context) error {
-		if !r.onBoard {
+		if !r.isWorkload {
 			return write(ctx, nil)
 		}
 		return s.transact(ctx, write)
@@ -172,7 +172,7 @@ func (s *Store) change(ctx context.Context, r *Resource, write func(ctx context.
 }
 
 // statement is a prepared one, as it is to be used in tx; tx may be nil.
-func (s *Store) statement(ctx context.Context, tx *sql.Tx, prepared *sql.Stmt) *sql.Stmt {
+func (s *Store) stmtIn(ctx context.Context, tx *sql.Tx, prepared *sql.Stmt) *sql.Stmt {
 	if tx == nil {
 		return prepared
 	}
@@ -180,7 +180,7 @@ func (s *Store) statement(ctx context.Context, tx *sql.Tx, prepared *sql.Stmt) *
 }
 
 // found makes ErrNotFound of no rows.
-func found(o Row, err error) (Row, error) {
+func orNotFound(o Row, err error) (Row, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return Row{}, ErrNotFound
 	}

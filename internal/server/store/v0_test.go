@@ -54,17 +54,17 @@ func TestValuesThatAreNotAccepted(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		r := resource(t, "WorkloadEvent")
-		noise := make([]byte, longestUID/2) // which no index makes shorter
+		noise := make([]byte, maxEventUIDBytes/2) // which no index makes shorter
 		_, _ = rand.Read(noise)
 		longest := hex.EncodeToString(noise)
 		kept := create(t, s, "WorkloadEvent", eventValues(longest)...)
 		for _, uid := range []string{longest + "x", strings.Repeat(longest, 6), "\x00", "\xff"} {
 			_, _, err := s.Create(t.Context(), r, eventValues(uid))
-			if wrong, ok := errors.AsType[*ValueError](err); !ok || wrong.Field != "RuntimeEventUID" {
+			if wrong, ok := errors.AsType[*FieldError](err); !ok || wrong.Field != "RuntimeEventUID" {
 				t.Errorf("created with %d bytes: %v", len(uid), err)
 			}
 			_, err = s.Update(t.Context(), r, kept.ID, append([]any{uid}, make([]any, 7)...))
-			if _, ok := errors.AsType[*ValueError](err); !ok {
+			if _, ok := errors.AsType[*FieldError](err); !ok {
 				t.Errorf("changed to %d bytes: %v", len(uid), err)
 			}
 		}

@@ -72,16 +72,16 @@ func TestObjectHasAllItsFields(t *testing.T) {
 func TestOnlyTheLatestOfThoseThatAreGone(t *testing.T) {
 	s := open(t, Config{Address: "sqlite::memory:"})
 	instance := put(t, s, fixture{id: 1}).instance()
-	for i := range maxGone + 5 {
+	for i := range maxDeletedObjects + 5 {
 		putObject(t, s, instance, fmt.Sprintf("pod-%d", i), i+1)
 	}
 	detail, err := s.Workload(t.Context(), instance)
 	if err != nil {
 		t.Fatal(err)
 	}
-	newest := fmt.Sprintf("pod-%d", maxGone+4)
-	if len(detail.Objects) != maxGone || detail.Objects[0].Object.UID != newest {
-		t.Errorf("got %d objects, %s first; want %d, %s first", len(detail.Objects), detail.Objects[0].Object.UID, maxGone, newest)
+	newest := fmt.Sprintf("pod-%d", maxDeletedObjects+4)
+	if len(detail.Objects) != maxDeletedObjects || detail.Objects[0].Object.UID != newest {
+		t.Errorf("got %d objects, %s first; want %d, %s first", len(detail.Objects), detail.Objects[0].Object.UID, maxDeletedObjects, newest)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // maxAnswer bounds each answer of the provider, in bytes.
-const maxAnswer = 1 << 20
+const maxResponseBytes = 1 << 20
 
 // newClient makes the one for requests to the provider. It follows no redirect: a secret goes nowhere else.
 func newClient(config Config) (*http.Client, error) {
@@ -26,19 +26,19 @@ func newClient(config Config) (*http.Client, error) {
 		}
 	}
 	return &http.Client{
-		Transport: bounded{transport}, Timeout: config.Timeout,
+		Transport: limitedTransport{transport}, Timeout: config.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
 }
 
 // bounded is a transport whose answers end.
-type bounded struct{ *http.Transport }
+type limitedTransport struct{ *http.Transport }
 
 // RoundTrip makes a request.
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.Transport.RoundTrip(r)
 	if err == nil {
-		resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxResponseBytes)
 	}
 	return resp, err
 }

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // announcing is a provider over TLS, which announces itself with a part of the metadata and takes note of what it is sent for a
 // code.
-func announcing(t *testing.T, more string) (config Config, sent chan *http.Request) {
+func startFakeProvider(t *testing.T, more string) (config Config, sent chan *http.Request) {
 	t.Helper()
 	sent = make(chan *http.Request, 1)
 	mux := http.NewServeMux()
@@ -76,7 +76,7 @@ func TestClientProvesItself(t *testing.T) {
 		{"by PKCE alone", "", true, "", ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			config, sent := announcing(t, tc.metadata)
+			config, sent := startFakeProvider(t, tc.metadata)
 			secretFile := config.ClientSecretFile
 			if tc.public {
 				config.ClientSecretFile = ""
@@ -98,7 +98,7 @@ func TestClientProvesItself(t *testing.T) {
 }
 
 func TestAuthURLKeepsItsQuery(t *testing.T) {
-	config, _ := announcing(t, "")
+	config, _ := startFakeProvider(t, "")
 	p := startProvider(t, config)
 	flow := NewFlow("/", time.Now())
 	sent, err := p.AuthURL(t.Context(), flow)
@@ -106,7 +106,7 @@ func TestAuthURLKeepsItsQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	at, err := url.Parse(sent)
-	if err != nil || at.Query().Get("tenant") != "1" || !flow.IsOf(at.Query().Get("state")) {
+	if err != nil || at.Query().Get("tenant") != "1" || !flow.MatchesState(at.Query().Get("state")) {
 		t.Errorf("sent to %s, %v", sent, err)
 	}
 }
@@ -118,10 +118,10 @@ func TestMetadataThatAreRefused(t *testing.T) {
 		{"keys in the clear", `, "jwks_uri": "http://id.example/keys"`, `endpoint "http://id.example/keys"`},
 		{"a script", `, "authorization_endpoint": "javascript:alert(1)"`, "endpoint"},
 		{"no endpoint", `, "token_endpoint": ""`, `endpoint ""`},
-		{"too much", `, "more": "` + strings.Repeat("x", maxAnswer) + `"`, "too large"},
+		{"too much", `, "more": "` + strings.Repeat("x", maxResponseBytes) + `"`, "too large"},
 		{"no JSON", `, `, "decode"},
 	} {
-		config, _ := announcing(t, tc.metadata)
+		config, _ := startFakeProvider(t, tc.metadata)
 		err := startProvider(t, config).Discover(t.Context())
 		if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 1000 {
 			t.Errorf("%s: %v", tc.reason, err)
@@ -130,7 +130,7 @@ func TestMetadataThatAreRefused(t *testing.T) {
 }
 
 func TestStrangersCertificateIsRefused(t *testing.T) {
-	config, _ := announcing(t, "")
+	config, _ := startFakeProvider(t, "")
 	config.CAFile = ""
 	if err := startProvider(t, config).Discover(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("%v", err)
@@ -141,7 +141,7 @@ func TestFlow(t *testing.T) {
 	now := time.Now()
 	flow := NewFlow("/x?a=b;c", now.Add(time.Minute))
 	read, ok := ParseFlow(flow.String(), now)
-	if !ok || read.Next != flow.Next || !read.IsOf(flow.state()) || read.nonce() != flow.nonce() || read.verifier() != flow.verifier() {
+	if !ok || read.Next != flow.Next || !read.MatchesState(flow.state()) || read.nonce() != flow.nonce() || read.verifier() != flow.verifier() {
 		t.Errorf("%+v is read as %+v", flow, read)
 	}
 	derived := []string{flow.secret, flow.state(), flow.nonce(), flow.verifier()}
@@ -155,7 +155,7 @@ func TestFlow(t *testing.T) {
 	if _, ok := ParseFlow(flow.String(), now.Add(time.Minute)); ok {
 		t.Error("it does not end")
 	}
-	if flow.IsOf("") || flow.IsOf(NewFlow("/", now).state()) {
+	if flow.MatchesState("") || flow.MatchesState(NewFlow("/", now).state()) {
 		t.Error("it has another's state")
 	}
 	for _, text := range []string{"", "..", flow.secret, flow.String() + ".", flow.String()[1:], flow.secret + ".x.", flow.secret + ".99999999999.!"} {

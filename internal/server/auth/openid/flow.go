@@ -50,7 +50,7 @@ func ParseFlow(text string, now time.Time) (f Flow, ok bool) {
 }
 
 // IsOf tells whether a state that came back is the flow's: if not, another browser began what ends here.
-func (f Flow) IsOf(state string) bool { return equal(state, f.state()) }
+func (f Flow) MatchesState(state string) bool { return constantTimeEqual(state, f.state()) }
 
 func (f Flow) state() string    { return f.derive("state") }
 func (f Flow) nonce() string    { return f.derive("nonce") }
@@ -63,4 +63,4 @@ func (f Flow) derive(use string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func constantTimeEqual(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -17,7 +17,7 @@ const leeway = time.Minute
 
 // noKeys is how the error of a verification begins if the provider's keys were not to be had. The library wraps nothing that
 // would tell it from that of a bad signature.
-const noKeys = "failed to verify signature: fetching keys "
+const keyFetchErrorPrefix = "failed to verify signature: fetching keys "
 
 // ErrRefused is the error if the provider answered, but not so that somebody is logged in.
 var ErrRefused = errors.New("the identity provider's answer proves nobody's identity")
@@ -46,11 +46,11 @@ func (p *Provider) Person(ctx context.Context, f Flow, code string) (Person, err
 		ClientID: p.config.ClientID, Now: func() time.Time { return p.now().Add(-leeway) },
 	}).Verify(ctx, raw)
 	switch {
-	case err != nil && strings.HasPrefix(err.Error(), noKeys):
-		return Person{}, fmt.Errorf("verify ID token: %w", brief(err))
+	case err != nil && strings.HasPrefix(err.Error(), keyFetchErrorPrefix):
+		return Person{}, fmt.Errorf("verify ID token: %w", truncateError(err))
 	case err != nil:
-		return Person{}, fmt.Errorf("%w: %w", ErrRefused, brief(err))
-	case !equal(token.Nonce, f.nonce()):
+		return Person{}, fmt.Errorf("%w: %w", ErrRefused, truncateError(err))
+	case !constantTimeEqual(token.Nonce, f.nonce()):
 		return Person{}, fmt.Errorf("%w: the ID token is of another log-in", ErrRefused)
 	}
 	return p.person(token)
@@ -72,7 +72,7 @@ func (p *Provider) redeem(ctx context.Context, found *metadata, f Flow, code str
 		return "", err
 	}
 	if err != nil {
-		return "", fmt.Errorf("redeem code: %w", brief(err))
+		return "", fmt.Errorf("redeem code: %w", truncateError(err))
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
@@ -85,18 +85,18 @@ func (p *Provider) redeem(ctx context.Context, found *metadata, f Flow, code str
 func (p *Provider) person(token *oidc.IDToken) (Person, error) {
 	claims := map[string]any{}
 	if err := token.Claims(&claims); err != nil {
-		return Person{}, fmt.Errorf("%w: %w", ErrRefused, brief(err))
+		return Person{}, fmt.Errorf("%w: %w", ErrRefused, truncateError(err))
 	}
 	// Section 3.1.3.7 of OpenID Connect Core 1.0: whom a token of several audiences was made for.
 	if azp, given := claims["azp"]; (given || len(token.Audience) > 1) && azp != p.config.ClientID {
 		return Person{}, fmt.Errorf("%w: the ID token was made for another client", ErrRefused)
 	}
 	name, _ := claims[p.config.NameClaim].(string)
-	return Person{Subject: token.Subject, Name: name, Groups: textsOf(claims[p.config.GroupsClaim])}, nil
+	return Person{Subject: token.Subject, Name: name, Groups: stringsOf(claims[p.config.GroupsClaim])}, nil
 }
 
 // textsOf reads a claim that is a text or a list of them. Whatever else there is names no group.
-func textsOf(claim any) (texts []string) {
+func stringsOf(claim any) (texts []string) {
 	switch claim := claim.(type) {
 	case string:
 		return []string{claim}

@@ -18,7 +18,7 @@ import (
 )
 
 // retryPeriod is how often a provider that does not answer is asked at most.
-const retryPeriod = 5 * time.Second
+const retryInterval = 5 * time.Second
 
 // Provider is a provider of OpenID Connect. Make one with [New] and end it with [Provider.Close]. It is safe for
 // concurrent use.
@@ -28,14 +28,14 @@ type Provider struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	away   atomic.Bool
+	unavailable   atomic.Bool
 	cancel context.CancelFunc
-	asking sync.WaitGroup // one goroutine
+	discovery sync.WaitGroup // one goroutine
 
 	mu    sync.Mutex
-	known *metadata // nil until it has answered
+	metadata *metadata // nil until it has answered
 	err   error     // why there is none
-	asked time.Time // when it did not answer last
+	failedAt time.Time // when it did not answer last
 }
 
 // metadata are what the provider says of itself.
@@ -59,19 +59,19 @@ func New(config Config, now func() time.Time, log *slog.Logger) (*Provider, erro
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	p.asking.Go(func() { _ = p.Discover(ctx) }) // it logs what it cannot do
+	p.discovery.Go(func() { _ = p.Discover(ctx) }) // it logs what it cannot do
 	return p, nil
 }
 
 // Close ends what New began, and closes idle connections. Nobody may be logging in any more.
 func (p *Provider) Close() {
 	p.cancel()
-	p.asking.Wait()
+	p.discovery.Wait()
 	p.client.CloseIdleConnections()
 }
 
 // IsAway tells whether the provider did not answer when it was asked last.
-func (p *Provider) IsAway() bool { return p.away.Load() }
+func (p *Provider) IsUnavailable() bool { return p.unavailable.Load() }
 
 // Discover asks the provider for its endpoints, unless it has told them, or was asked within [retryPeriod].
 func (p *Provider) Discover(ctx context.Context) error {
@@ -83,29 +83,29 @@ func (p *Provider) Discover(ctx context.Context) error {
 func (p *Provider) discovered(ctx context.Context) (*metadata, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known != nil {
-		return p.known, nil
+	if p.metadata != nil {
+		return p.metadata, nil
 	}
-	if p.err != nil && p.now().Sub(p.asked) < retryPeriod {
+	if p.err != nil && p.now().Sub(p.failedAt) < retryInterval {
 		return nil, p.err
 	}
-	found, err := p.ask(ctx)
+	found, err := p.fetchMetadata(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, ctx.Err() // who asked has gone: that tells nothing of the provider
 	}
 	if err != nil {
-		p.err, p.asked = fmt.Errorf("discover identity provider: %w", brief(err)), p.now()
-		p.away.Store(true)
+		p.err, p.failedAt = fmt.Errorf("discover identity provider: %w", truncateError(err)), p.now()
+		p.unavailable.Store(true)
 		p.log.Warn("Nobody can log in by single sign-on: the identity provider does not answer as it should", "issuer", p.config.Issuer, "error", p.err)
 		return nil, p.err
 	}
-	p.known, p.err = found, nil
-	p.away.Store(false)
+	p.metadata, p.err = found, nil
+	p.unavailable.Store(false)
 	p.log.Info("The identity provider answers", "issuer", p.config.Issuer)
 	return found, nil
 }
 
-func (p *Provider) ask(ctx context.Context) (*metadata, error) {
+func (p *Provider) fetchMetadata(ctx context.Context) (*metadata, error) {
 	found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.config.Issuer)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (p *Provider) secret() (string, error) {
 }
 
 // brief cuts an error, since some repeat what the provider sent.
-func brief(err error) error {
+func truncateError(err error) error {
 	const longest = 400
 	if text := err.Error(); len(text) > longest {
 		return errors.New(strings.ToValidUTF8(text[:longest], "") + "…")
