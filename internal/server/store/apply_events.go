@@ -10,8 +10,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// eventOwner is the cluster that an Event's row e belongs to: the one that told of it, else, for a row that v0 made, the
-// one of its workload. It is NULL if no cluster has that.
+// eventClusterSQL is the cluster that the Event's row e belongs to: the reporting cluster or, for a row that v0
+// created, the cluster of its workload. It is NULL if that has none.
 func eventClusterSQL(e string) string {
 	owners := []string{e + ".clusteruid"}
 	for _, of := range instanceTables {
@@ -20,11 +20,11 @@ func eventClusterSQL(e string) string {
 	return "COALESCE(" + strings.Join(owners, ", ") + ")"
 }
 
-// eventConflict is the unique index by which the row of an Event is found: see setUnique.
+// eventConflict is the partial unique index that identifies the row of an Event: see setEventUniqueness.
 const eventConflict = "(runtimeeventuid) WHERE deletedat IS NULL AND runtimeeventuid <> ''"
 
-// upsertEvents adds Events, and brings rows that are there to a newer version, also those that v0 made, unless they are
-// another cluster's. It returns the rows that it wrote; what it does not return is as new already, or not to be touched.
+// upsertEvents inserts Events, and updates older rows, including those that v0 created, unless they belong to another
+// cluster. It returns the written rows.
 var upsertEvents = `INSERT INTO workload_events (id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp,
 		workloadinstanceid, workloadresourceinstanceid, helmworkloadinstanceid, clusteruid, objectversion, involvedgroup,
 		involvedversion, involvedkind, involvednamespace, involvedname, involveduid, count, firsttimestamp, gap)
@@ -42,12 +42,12 @@ var upsertEvents = `INSERT INTO workload_events (id, createdat, updatedat, runti
 		AND COALESCE(` + eventClusterSQL("workload_events") + `, excluded.clusteruid) = excluded.clusteruid
 	RETURNING id, runtimeeventuid`
 
-// readEvents finds the versions of Events that were not written, and whether they are this cluster's.
+// readEvents reads the stored version of Events that were not written, and whether they belong to this cluster.
 var readEvents = "SELECT e.runtimeeventuid, e.objectversion, COALESCE(" + eventClusterSQL("e") + ", c.uid) = c.uid " +
 	"FROM x CROSS JOIN workload_events e CROSS JOIN clusters c " +
 	"WHERE e.runtimeeventuid = x.uid AND e.deletedat IS NULL AND e.runtimeeventuid <> '' AND c.uid = ?"
 
-// takeEvents writes the Events that are new or newer than what is there.
+// applyEvents writes the Events that are new or newer than the stored ones.
 func (a *applyTx) applyEvents(ctx context.Context) error {
 	items := sortedItems(a.items, eventUID, cmp.Compare)
 	byUID := make(map[string]*item, len(items))
@@ -80,7 +80,7 @@ func (a *applyTx) applyEvents(ctx context.Context) error {
 	return a.answerUnwrittenEvents(ctx, items, byUID)
 }
 
-// messagePrefix is what stands before the message of an Event in its row: v0 has no field for the object that it is about.
+// messagePrefix is the prefix of an Event's message in its row: v0 has no field for the involved object.
 func messagePrefix(ev *threeport.EventReport) string {
 	if !ev.Derived {
 		return ""
@@ -95,11 +95,11 @@ func eventUID(i *item) (string, bool) {
 	return i.Event.UID, true
 }
 
-// compareEvents answers the Events that were not written.
+// answerUnwrittenEvents answers the Events that upsertEvents did not return.
 func (a *applyTx) answerUnwrittenEvents(ctx context.Context, items []*item, left map[string]*item) error {
 	kept := sortedItems(items, func(i *item) (string, bool) { return i.Event.UID, left[i.Event.UID] == i }, cmp.Compare)
 	for _, one := range kept {
-		one.answerStale(0) // of a row that was deleted meanwhile
+		one.answerStale(0) // the answer if the row was deleted meanwhile
 	}
 	return a.exec(ctx, bulk{
 		readEvents, []column{texts("uid", kept, func(i *item) string { return i.Event.UID })}, len(kept), []any{a.agent.ClusterUID},
@@ -113,7 +113,7 @@ func (a *applyTx) answerUnwrittenEvents(ctx context.Context, items []*item, left
 		if one := left[uid]; own {
 			one.answerNotNewer(version)
 		} else {
-			one.reject(threeport.ProblemForbidden, "event.uid: the Event is another cluster's")
+			one.reject(threeport.ProblemForbidden, "event.uid: the Event belongs to another cluster")
 		}
 		return nil
 	})
@@ -159,11 +159,11 @@ func (a *applyTx) eventInputColumns(items []*item, ids map[string]int64) []colum
 	}
 }
 
-// gap is a gap to be stored; nil for none.
+// gap encodes a gap; nil for none.
 func gap(g *threeport.Gap) *string {
 	if g == nil {
 		return nil
 	}
-	text, _ := json.Marshal(g) // numbers and times in years that can be written
+	text, _ := json.Marshal(g) // cannot fail: validated numbers and times
 	return new(string(text))
 }

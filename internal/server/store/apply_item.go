@@ -9,9 +9,9 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// instanceKey names a workload.
+// instanceKey identifies a workload.
 type instanceKey struct {
-	kind string // controlplane.TypeWorkloadInstance or controlplane.TypeHelmWorkloadInstance
+	kind string // threeport.TypeWorkloadInstance or threeport.TypeHelmWorkloadInstance
 	id   int64
 }
 
@@ -21,25 +21,25 @@ func scanInstanceKey(scan scanner) (key instanceKey, err error) {
 }
 
 func compareInstances(a, b instanceKey) int {
-	return cmp.Or(-cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) // WorkloadInstance comes first, as in v0's list
+	return cmp.Or(-cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) // reversed: WorkloadInstance first, as in v0's list
 }
 
-// item is a report that may be taken, and its answer.
+// item is a valid report with its answer.
 type item struct {
 	*threeport.Report
 	instance instanceKey
 	version  int64
-	// definition is normalised; empty for none.
+	// definition is canonical JSON; empty for none.
 	definition string
 	result     *threeport.ReportAnswer
 }
 
-// maxAhead is how far ahead of this clock the version of a status or a tree may be, which is a time: 100 years, so that an
-// agent with a wrong clock is heard. The bound moves on, so that whatever was taken can be replaced by a newer one: an agent
-// with the right clock goes beyond what it finds, up to the year 2200.
+// maxVersionLead limits how far the version of a status or tree, which is a time, may be ahead of this clock. It is
+// generous so that an agent with a wrong clock can report. As the limit moves with time, each stored version can be
+// superseded until the year 2200.
 const maxVersionLead = 100 * 365 * 24 * time.Hour
 
-// admit makes items of the reports that are valid at a time, and answers the others.
+// validItems returns an item for each valid report, and rejects the others.
 func validItems(reports []threeport.Report, answers []threeport.ReportAnswer, at time.Time) []*item {
 	items := make([]*item, 0, len(reports))
 	for i := range reports {
@@ -59,7 +59,7 @@ func validItems(reports []threeport.Report, answers []threeport.ReportAnswer, at
 	return items
 }
 
-// read validates the report, and brings its definition into the form that is kept.
+// validate checks the report and sets the canonical definition.
 func (i *item) validate() error {
 	if err := validateReport(i.Report); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (i *item) validate() error {
 	return nil
 }
 
-// dated validates the version, if that is a time, by what time it is.
+// validateVersion checks a version that is a time.
 func (i *item) validateVersion(at time.Time) error {
 	if (i.Status != nil || i.Tree != nil) && i.version > at.Add(maxVersionLead).UnixMicro() {
 		return &FieldError{"version", "a time in microseconds since 1970, at most 100 years from now"}
@@ -83,9 +83,9 @@ func (i *item) validateVersion(at time.Time) error {
 	return nil
 }
 
-// key is what two reports have in common if only the newest of them counts.
+// key identifies what a report is about: only the newest report of a key counts.
 type key struct {
-	body     rune // o, e, s, t
+	body     rune // o, e, s or t: operation, event, status or tree
 	instance instanceKey
 	uid      string
 	resource int64
@@ -94,7 +94,7 @@ type key struct {
 func (i *item) key() key {
 	switch {
 	case i.Operation != nil:
-		// One object may be listed by several workloads.
+		// Several workloads may list the same object.
 		return key{'o', i.instance, i.Operation.Object.UID, int64(i.Operation.ResourceInstanceID)}
 	case i.Event != nil:
 		return key{body: 'e', uid: i.Event.UID}
@@ -105,15 +105,15 @@ func (i *item) key() key {
 	}
 }
 
-// deletes tells that it is the end of an object, which is newer than whatever else is said of it.
+// isDeletion reports whether the item deletes its object. A deletion is newer than all other operations on it.
 func (i *item) isDeletion() bool {
 	return i.Operation != nil && i.Operation.Operation == threeport.OperationDeleted
 }
 
-// supersession is an item that does not count because the same set has a newer one of its key.
+// supersession is an item that is superseded by another one of the same set.
 type supersession struct{ old, by *item }
 
-// newest keeps the newest item of each key: of two of the same version the first.
+// newestByKey keeps the newest item of each key; of equal versions, the first.
 func newestByKey(items []*item) (kept []*item, superseded []supersession) {
 	at := make(map[key]int, len(items))
 	for _, one := range items {
@@ -142,7 +142,7 @@ func isNewer(a, b *item) bool {
 	return a.version > b.version
 }
 
-// answer says what became of the newer one.
+// answerOld answers the superseded item according to the answer of the newer one.
 func (s supersession) answerOld() {
 	switch by := s.by.result; by.Outcome {
 	case threeport.OutcomeRejected:
@@ -166,7 +166,7 @@ func (i *item) answerStale(stored int64) {
 	*i.result = threeport.ReportAnswer{Outcome: threeport.OutcomeStale, Version: threeport.ID(stored)}
 }
 
-// compare answers an item that changes nothing, since the version that is there is not older.
+// answerNotNewer answers an item whose version is not above the stored one.
 func (i *item) answerNotNewer(stored int64) {
 	if i.version == stored {
 		*i.result = threeport.ReportAnswer{Outcome: threeport.OutcomeUnchanged}
@@ -175,7 +175,7 @@ func (i *item) answerNotNewer(stored int64) {
 	i.answerStale(stored)
 }
 
-// reject refuses the item; detail quotes no value.
+// reject rejects the item. detail must not quote a value.
 func (i *item) reject(code, detail string) {
 	*i.result = threeport.ReportAnswer{
 		Outcome: threeport.OutcomeRejected,
@@ -183,10 +183,10 @@ func (i *item) reject(code, detail string) {
 	}
 }
 
-// rejected tells that the item is not to be taken.
+// isRejected reports whether the item was rejected.
 func (i *item) isRejected() bool { return i.result.Outcome == threeport.OutcomeRejected }
 
-// resource is the ID of the resource's row that the report names, in a field; 0 for none.
+// resourceInstance returns the WorkloadResourceInstance that the report names, and the field that names it; 0 for none.
 func (i *item) resourceInstance() (field string, id int64) {
 	switch {
 	case i.Operation != nil:
@@ -198,7 +198,8 @@ func (i *item) resourceInstance() (field string, id int64) {
 	}
 }
 
-// sortedBy is those of the items that have a key, in the order of their keys, in which rows are locked.
+// sortedItems returns the items that have a key and are not rejected, sorted by key: the order in which rows are
+// locked.
 func sortedItems[K any](items []*item, of func(*item) (K, bool), compare func(K, K) int) []*item {
 	var chosen []*item
 	for _, one := range items {

@@ -7,34 +7,34 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// objectState is which version of an object there is, in its definition or in its resource's row.
+// objectState is the stored version of an object, in its definition or in its resource's row.
 type objectState struct {
 	version int64
 	deleted bool
 }
 
-// takes tells whether an operation on the same object is newer: its end is, and nothing after that.
+// isSupersededBy reports whether an operation on the same object is newer. A deletion is final.
 func (s objectState) isSupersededBy(i *item) bool {
 	return !s.deleted && (i.isDeletion() || i.version > s.version)
 }
 
-// with is the state after an operation.
+// after is the state after the operation.
 func (s objectState) after(i *item) objectState {
 	return objectState{max(s.version, i.version), i.isDeletion()}
 }
 
-// definition is an object's row in definitions, as it is now and is to be.
+// definition is a row of definitions, before and after the transaction.
 type definition struct {
 	objectState
 	owner    instanceKey
 	resource int64
-	// item is the last that was taken; nil for none.
+	// item is the last applied operation; nil for none.
 	item *item
 }
 
-// takeOperations writes the operations that are newer than what is there: to the object's definition, and to the
-// resource's row of v0. Each of the two has its own say: the late end of an object belongs to its definition, and not to
-// the row, which is another object's by then.
+// applyOperations applies the operations that are newer than the stored state, separately to the object's definition
+// and to the v0 resource row. The late deletion of an object may apply to its definition only, because the row already
+// has another object.
 func (a *applyTx) applyOperations(ctx context.Context) error {
 	items := sortedItems(a.items, func(i *item) (string, bool) {
 		if i.Operation == nil {
@@ -62,7 +62,7 @@ func (a *applyTx) applyOperations(ctx context.Context) error {
 		case takesDefinition || takesRow:
 			one.answerUpdated()
 		case d.deleted && one.isDeletion():
-			one.answerNotNewer(one.version) // deleted is deleted, in whatever version
+			one.answerNotNewer(one.version) // a deletion equals any other deletion of the object
 		default:
 			one.answerNotNewer(stored)
 		}
@@ -79,8 +79,8 @@ func (a *applyTx) applyOperations(ctx context.Context) error {
 	return a.writeResourceRows(ctx, rows)
 }
 
-// take makes the item the definition's if it is newer, or if it says that the object of this version is another
-// workload's as well: then it lives as long as the workload that told of it last.
+// apply applies a newer operation to the definition. An equal version from another workload or resource moves the
+// definition there, so that it lives as long as the workload that reported it last.
 func (d *definition) apply(i *item) bool {
 	_, resource := i.resourceInstance()
 	moves := !d.deleted && i.version == d.version && (d.owner != i.instance || d.resource != resource)
@@ -91,8 +91,8 @@ func (d *definition) apply(i *item) bool {
 	return true
 }
 
-// takesRow makes the item the one of its resource's row if it is newer than what the row is of. Between two objects of
-// one resource, which was deleted and created again, the version decides.
+// applyToRow applies the operation to the row of its resource if it is newer. Between two objects of one resource
+// (deleted and created again), the version decides.
 func (a *applyTx) applyToRow(i *item) bool {
 	_, id := i.resourceInstance()
 	if id == 0 {
@@ -131,7 +131,7 @@ func (a *applyTx) readDefinitions(ctx context.Context, items []*item) (map[strin
 	return found, err
 }
 
-// writeDefinitions writes the items that became definitions; of several of one object only the last.
+// writeDefinitions writes the changed definitions, each once.
 func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*definition, taken []*item) error {
 	var written []*definition
 	for _, one := range taken {
@@ -181,7 +181,7 @@ func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*
 	}, nil)
 }
 
-// writeRows writes the items that became what their resources' rows are of; of several of one row only the last.
+// writeResourceRows writes the changed resource rows, each once.
 func (a *applyTx) writeResourceRows(ctx context.Context, taken []*item) error {
 	last := make(map[int64]*item, len(taken))
 	for _, one := range taken {
@@ -213,7 +213,7 @@ func (a *applyTx) writeResourceRows(ctx context.Context, taken []*item) error {
 	}, nil)
 }
 
-// document is the definition that an operation brings; nil for none.
+// definitionOrNil is the definition of the operation; nil for none.
 func (i *item) definitionOrNil() *string {
 	if i.definition == "" {
 		return nil

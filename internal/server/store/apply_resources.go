@@ -8,22 +8,23 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// isOf tells whether it is a resource of a workload, deleted or not. There may be no such row: it is nil then.
+// belongsTo reports whether the resource, which may be deleted, belongs to the workload. It is false for nil, a row
+// that does not exist.
 func (r *resourceRow) belongsTo(workload instanceKey) bool {
 	return r != nil && workload == instanceKey{threeport.TypeWorkloadInstance, r.instance}
 }
 
-// resourceRow is a resource's row of v0, as it is now and is to be.
+// resourceRow is a row of workload_resource_instances, before and after the transaction.
 type resourceRow struct {
 	id, instance  int64
 	deleted       bool
 	objectUID     string
-	objectVersion int64 // -1 if it has none
+	objectVersion int64 // -1 for none
 	objectDeleted bool
 }
 
-// findResources reads the rows of resources that items name, and rejects the items whose row does not exist, or is not
-// their workload's. A tree is not rejected for one of its objects: see ownResources.
+// loadResources reads the resource rows that the items name. It rejects items whose row does not exist or belongs to
+// another workload. It does not reject trees: see withoutForeignResources.
 func (a *applyTx) loadResources(ctx context.Context) error {
 	named := sortedItems(a.items, func(i *item) (int64, bool) {
 		_, id := i.resourceInstance()
@@ -54,16 +55,16 @@ func (a *applyTx) loadResources(ctx context.Context) error {
 	for _, one := range named {
 		field, id := one.resourceInstance()
 		switch r, known := a.resources[id]; {
-		case !known || r.deleted && one.Operation != nil: // Events may come after the end of what they are about
-			one.reject(threeport.ProblemNotFound, field+": there is no workload resource instance of this ID")
+		case !known || r.deleted && one.Operation != nil: // Events may arrive after the deletion of their object
+			one.reject(threeport.ProblemNotFound, field+": there is no WorkloadResourceInstance with this ID")
 		case !r.belongsTo(one.instance):
-			one.reject(threeport.ProblemInvalid, field+": must be a workload resource instance of the report's workload")
+			one.reject(threeport.ProblemInvalid, field+": must be a WorkloadResourceInstance of the report's workload")
 		}
 	}
 	return nil
 }
 
-// treeResources are the rows that the objects of trees name.
+// treeResourceIDs are the resource rows that the objects of trees name.
 func (a *applyTx) treeResourceIDs() (ids []int64) {
 	for _, one := range a.items {
 		if one.Tree == nil || one.isRejected() {

@@ -6,17 +6,17 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// verdict is a status report that is taken, and the workload as it is after it.
+// statusUpdate is a status report that is applied, with the new state of its workload.
 type statusUpdate struct {
 	*workloadState
 	*threeport.StatusReport
 	status string
 	rank   int64
-	// differs is set if it says something else than what was said last.
+	// changed reports whether the status differs from the last reported one.
 	changed bool
 }
 
-// takeStatuses writes the verdicts that are newer than what is there: to the board, and to the instances of v0.
+// applyStatuses writes the statuses that are newer than the stored ones to the workloads and to the v0 instances.
 func (a *applyTx) applyStatuses(ctx context.Context) error {
 	var taken []statusUpdate
 	for _, one := range sortedItems(a.items, func(i *item) (instanceKey, bool) { return i.instance, i.Status != nil }, compareInstances) {
@@ -43,8 +43,8 @@ func (a *applyTx) applyStatuses(ctx context.Context) error {
 	return nil
 }
 
-// judge brings the report to the workload. Since is when the status became what it is: as reported, else as it was if
-// the status is the same, else now.
+// statusChange applies the report to the workload. Since is the reported time of the last transition; without it, the
+// old value for an unchanged status, and now for a changed one.
 func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
 	v := statusUpdate{workloadState: w, StatusReport: i.Status, changed: w.reported != i.Status.Status}
 	status, rank := displayedStatus(i.Status.Status)
@@ -84,7 +84,7 @@ func (a *applyTx) writeStatuses(ctx context.Context, taken []statusUpdate) error
 	}, nil)
 }
 
-// writeInstances brings new statuses to the instances of one type, for those who read v0.
+// writeInstances writes changed statuses to the v0 instances of one type.
 func (a *applyTx) writeInstances(ctx context.Context, kind, table string, taken []statusUpdate) error {
 	var changed []statusUpdate
 	for _, v := range taken {

@@ -9,17 +9,17 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// node is an object of a workload's tree, as it is to be stored.
+// treeNode is an object of a workload's tree with its key.
 type treeNode struct {
 	*threeport.TreeObject
 	of  instanceKey
 	key string
 }
 
-// maxKey bounds a node's key, in bytes: PostgreSQL has an index of it, whose entries have to fit.
+// maxKey limits the key of a node, in bytes: PostgreSQL limits the size of index entries.
 const maxKey = 512
 
-// nodeKey is the object's UID, or, of one that does not exist, what it is named by.
+// nodeKey is the object's UID or, for an object that does not exist, its group, kind, namespace and name.
 func nodeKey(o *threeport.ObjectRef) string {
 	if o.UID != "" {
 		return o.UID
@@ -32,14 +32,14 @@ func nodeKey(o *threeport.ObjectRef) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// treeChanges are what has to be written to bring trees to newer versions.
+// treeChanges are the writes that bring the stored trees to newer versions.
 type treeChanges struct {
 	workloads []*workloadState
-	written   []treeNode // new, or different from what is there
-	gone      []treeNode // there, but not in the tree any more
+	written   []treeNode // new or changed
+	gone      []treeNode // stored, but no longer in the tree
 }
 
-// takeTrees writes the trees that are newer than what is there: of their nodes those that differ.
+// applyTrees writes the trees that are newer than the stored ones. It writes only nodes that differ.
 func (a *applyTx) applyTrees(ctx context.Context) error {
 	var taken []*item
 	var changes treeChanges
@@ -71,9 +71,9 @@ func (a *applyTx) applyTrees(ctx context.Context) error {
 	return a.writeTrees(ctx, changes)
 }
 
-// ownResources are the objects of a tree, without the rows that they name where these are no resources of the workload's.
-// The agent may have a resource whose row was removed, or given to another workload, since it was told of it: its tree is as
-// true as before, and to reject it would hide all of the workload's objects.
+// withoutForeignResources returns the objects of a tree, without references to resource rows of other workloads. The
+// row may have been deleted or moved since the agent read it. The tree is still correct, and its rejection would hide
+// all objects of the workload.
 func (a *applyTx) withoutForeignResources(i *item) []*threeport.TreeObject {
 	objects := make([]*threeport.TreeObject, len(i.Tree.Objects))
 	for n := range objects {
@@ -88,8 +88,8 @@ func (a *applyTx) withoutForeignResources(i *item) []*threeport.TreeObject {
 	return objects
 }
 
-// add compares a workload's tree with what is there, and tells whether anything is different. Of two nodes with one key,
-// such as an object that two API groups serve, the first counts.
+// add compares a workload's tree with the stored one and reports whether they differ. Of two nodes with the same key
+// (an object that two API groups serve), the first counts.
 func (c *treeChanges) add(of instanceKey, objects []*threeport.TreeObject, present map[string]*threeport.TreeObject) bool {
 	before := len(c.written) + len(c.gone)
 	seen := make(map[string]bool, len(objects))
@@ -111,7 +111,7 @@ func (c *treeChanges) add(of instanceKey, objects []*threeport.TreeObject, prese
 	return len(c.written)+len(c.gone) > before
 }
 
-// readTrees reads the nodes that are not gone.
+// readTrees reads the nodes that are not marked as gone.
 func (a *applyTx) readTrees(ctx context.Context, of []*workloadState) (map[instanceKey]map[string]*threeport.TreeObject, error) {
 	found := make(map[instanceKey]map[string]*threeport.TreeObject, len(of))
 	for _, w := range of {
@@ -162,8 +162,7 @@ func nodeKeyColumns(nodes []treeNode) []column {
 	}
 }
 
-// writeNodes adds nodes, and changes those that are there; one that was gone is back. Since is when the health became
-// what it is, so that it stays if only other things changed.
+// writeNodes upserts nodes. A node that was gone is restored. Since changes only with the health.
 func (a *applyTx) writeNodes(ctx context.Context, nodes []treeNode) error {
 	return a.exec(ctx, bulk{
 		`INSERT INTO objects (type, id, key, clusteruid, uid, apigroup, apiversion, kind, namespace, name, owner, listed,

@@ -12,7 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// What bounds a set, as the tags of the wire types say.
+// Limits of a report set, as in the tags of the wire types.
 const (
 	MaxReports = 1000
 	maxObjects = 20_000 // of a tree
@@ -21,21 +21,22 @@ const (
 	maxVersion = 63
 	maxUID     = 128
 	maxName    = 253
-	maxReason  = 256 // and an Event's UID
+	maxReason  = 256 // also for the UID of an Event
 	maxMessage = 65_536
 
-	// maxDefinition is in bytes. No object of Kubernetes has as many: its API takes requests of 3 MiB, and etcd of 1.5.
+	// maxDefinition is in bytes. No Kubernetes object is as large: the API server limits requests to 3 MiB, and etcd to
+	// 1.5 MiB.
 	maxDefinition = 4 << 20
 )
 
 var operations = []string{threeport.OperationAdded, threeport.OperationModified, threeport.OperationDeleted}
 
-// SetError is a set that is wrong as a whole: nothing of it is applied. It quotes no value.
+// SetError rejects a whole report set; nothing of it is applied. It quotes no value.
 type SetError struct{ Detail string }
 
 func (e *SetError) Error() string { return e.Detail }
 
-// validateSet looks at what concerns all of a set. Its error is a [SetError]. It is pure.
+// validateSet checks everything but the reports. The error is a [SetError].
 func validateSet(set threeport.ReportSet) error {
 	var c validator
 	agent := set.Agent
@@ -43,8 +44,8 @@ func validateSet(set threeport.ReportSet) error {
 	c.text("agent.clusterName", agent.ClusterName, 0, maxName)
 	c.text("agent.version", agent.Version, 0, maxUID)
 	c.time("agent.time", &agent.Time)
-	if !(agent.DelaySeconds >= 0 && agent.DelaySeconds <= maxDelaySeconds) { // NaN fails as well
-		c.fail("agent.delaySeconds", "a number of 0 or more")
+	if !(agent.DelaySeconds >= 0 && agent.DelaySeconds <= maxDelaySeconds) { // also rejects NaN
+		c.fail("agent.delaySeconds", "a number of at least 0")
 	}
 	c.count("agent.pending", agent.Pending)
 	c.count("agent.deadLetters", agent.DeadLetters)
@@ -58,11 +59,11 @@ func validateSet(set threeport.ReportSet) error {
 	return nil
 }
 
-// maxDelaySeconds is a thousand years: more than that is no delay, and infinity cannot be written as JSON.
+// maxDelaySeconds is a thousand years. It excludes infinity, which JSON cannot encode.
 const maxDelaySeconds = 1000 * 366 * 24 * 3600
 
-// validateReport says what is wrong with a report, whatever is there already. The error names the field and what is
-// accepted, and quotes no value: a definition may have secrets in it. It is pure.
+// validateReport checks a report independently of stored data. The error quotes no value, since a definition may
+// contain secrets.
 func validateReport(r *threeport.Report) error {
 	var c validator
 	c.word("instance.type", r.Instance.Type, types)
@@ -110,12 +111,12 @@ func (c *validator) fail(field, accepted string) {
 	}
 }
 
-// text has a number of characters in bounds, and is what a database can keep.
+// text checks the number of characters, and that a database can store the text.
 func (c *validator) text(field, value string, least, most int) {
 	switch {
 	case !storable(value):
 		c.fail(field, "UTF-8 without NUL")
-	case len(value) >= least && len(value) <= most: // so many bytes are no more characters
+	case len(value) >= least && len(value) <= most: // so many bytes are not more characters
 	case least > 0:
 		if n := utf8.RuneCountInString(value); n < least || n > most {
 			c.fail(field, fmt.Sprintf("a text of %d to %d characters", least, most))
@@ -133,11 +134,11 @@ func (c *validator) word(field, value string, accepted []string) {
 
 func (c *validator) count(field string, n int64) {
 	if n < 0 {
-		c.fail(field, "a number of 0 or more")
+		c.fail(field, "a number of at least 0")
 	}
 }
 
-// time is one that can be told from none, and that RFC 3339 can write.
+// time rejects the zero time and times that RFC 3339 cannot encode.
 func (c *validator) time(field string, t *time.Time) {
 	if t == nil {
 		return
@@ -172,15 +173,15 @@ func (c *validator) operation(o *threeport.OperationReport) {
 	c.word("operation.operation", o.Operation, operations)
 	switch given := hasDocument(o.Definition); {
 	case o.Operation == threeport.OperationDeleted && given:
-		c.fail("operation.definition", "none, for what is deleted")
+		c.fail("operation.definition", "omitted for DELETED")
 	case o.Operation != threeport.OperationDeleted && !given:
-		c.fail("operation.definition", "the object as JSON, unless it is deleted")
+		c.fail("operation.definition", "the object as JSON, except for DELETED")
 	case len(o.Definition) > maxDefinition:
 		c.fail("operation.definition", fmt.Sprintf("a JSON object of at most %d bytes", maxDefinition))
 	}
 }
 
-// hasDocument tells a document from none, and from null.
+// hasDocument reports whether raw is a document other than null.
 func hasDocument(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 func (c *validator) event(e *threeport.EventReport) {

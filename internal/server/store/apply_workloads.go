@@ -8,10 +8,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// workloadState is the board's row of an instance, as it is now and is to be.
+// workloadState is a row of workloads, before and after the transaction.
 type workloadState struct {
 	instanceKey
-	cluster       string // empty if no cluster has it
+	cluster       string // empty for none
 	reported      string
 	statusVersion int64
 	since         int64
@@ -19,23 +19,23 @@ type workloadState struct {
 	changedAt     int64
 }
 
-// instanceTable is a table of v0 with workloads of a type, and the column of Events that refers to it.
+// instanceTable is a v0 table of workloads, and the column of Events that refers to it.
 type instanceTable struct{ kind, table, eventColumn string }
 
-// instanceTables are both of them, in the order in which rows are locked.
+// instanceTables are in lock order.
 var instanceTables = []instanceTable{
 	{threeport.TypeWorkloadInstance, "workload_instances", "workloadinstanceid"},
 	{threeport.TypeHelmWorkloadInstance, "helm_workload_instances", "helmworkloadinstanceid"},
 }
 
-// eventColumn is the column by which an Event refers to a workload of a type.
+// eventColumn is the column of Events that refers to workloads of this type.
 func eventColumn(kind string) string {
 	i := slices.IndexFunc(instanceTables, func(of instanceTable) bool { return of.kind == kind })
 	return instanceTables[i].eventColumn
 }
 
-// findWorkloads reads the workloads that the items are about, and rejects the items whose workload does not exist or is
-// another cluster's. Those that have no cluster are locked: see claim.
+// loadWorkloads reads the workloads of the items. It rejects items whose workload does not exist or belongs to another
+// cluster. Workloads without a cluster are locked for claimWorkloads.
 func (a *applyTx) loadWorkloads(ctx context.Context) error {
 	asked := make(map[instanceKey]bool)
 	changes := false
@@ -56,15 +56,15 @@ func (a *applyTx) loadWorkloads(ctx context.Context) error {
 		case !known:
 			one.reject(threeport.ProblemNotFound, "instance: there is no workload of this type and ID")
 		case w.cluster != "" && w.cluster != a.agent.ClusterUID:
-			one.reject(threeport.ProblemForbidden, "instance: the workload is another cluster's")
+			one.reject(threeport.ProblemForbidden, "instance: the workload belongs to another cluster")
 		default:
-			*one.result = threeport.ReportAnswer{} // of an earlier try
+			*one.result = threeport.ReportAnswer{} // clear the answer of an earlier attempt
 		}
 	}
 	return nil
 }
 
-// readWorkloads reads the workloads that exist, and locks them if they are to be changed.
+// readWorkloads reads the existing workloads, and locks them if the transaction will change them.
 func (a *applyTx) readWorkloads(ctx context.Context, asked map[instanceKey]bool, lock bool) error {
 	a.workloads = make(map[instanceKey]*workloadState, len(asked))
 	for _, of := range instanceTables {
@@ -107,8 +107,8 @@ func (a *applyTx) anyUnclaimed() bool {
 	return false
 }
 
-// claim gives the workloads that have no cluster to this one, if there is a report of them that is not rejected: one that
-// is wrong must not take a workload from the cluster that it is of. It comes after all that may reject a report.
+// claimWorkloads assigns workloads without a cluster to this one. It runs after all steps that may reject an item: an
+// invalid report must not take a workload from its cluster.
 func (a *applyTx) claimWorkloads(ctx context.Context) error {
 	var claimed []*workloadState
 	for _, one := range a.items {
@@ -131,7 +131,7 @@ func sortWorkloads(all []*workloadState) {
 	slices.SortFunc(all, func(a, b *workloadState) int { return compareInstances(a.instanceKey, b.instanceKey) })
 }
 
-// workloadColumns are the key of workloads.
+// workloadKeyColumns are the primary key of workloads.
 func workloadKeyColumns(of []*workloadState) []column {
 	return []column{
 		texts("type", of, func(w *workloadState) string { return w.kind }),

@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// column is one column of the rows that a statement is given: a value for each row.
+// column is one column of the input rows of a bulk statement.
 type column struct {
 	name    string
 	sqlType string // its type in PostgreSQL
-	// values is a slice with one element a row, which PostgreSQL takes as one argument.
+	// values is a slice with one element per row: one array argument in PostgreSQL.
 	values any
-	// value is that of one row, which SQLite takes as an argument.
+	// value returns the value of one row: one argument in SQLite.
 	value func(row int) any
 }
 
-// columnOf makes a column of what each row has.
+// columnOf builds a column with one value per row.
 func columnOf[R, V any](name, kind string, rows []R, of func(R) V) column {
 	values := make([]V, len(rows))
 	for i, row := range rows {
@@ -49,12 +49,12 @@ func booleans[R any](name string, rows []R, of func(R) bool) column {
 	return columnOf(name, "BOOLEAN", rows, of)
 }
 
-// bulk is a statement about many rows, which it reads from a table named x: its text begins after the WITH that makes
-// x. args are for the placeholders of that text.
+// bulk is a statement about many input rows, which it reads from the common table expression x. text follows the WITH
+// clause of x; args are the arguments of text.
 //
-// PostgreSQL has all rows in one statement, as an array for each column, so that neither its text nor the number of
-// round trips depends on how many rows there are. SQLite, which is in this process, has them in parts of a few fixed
-// sizes, so that its statements are prepared once.
+// PostgreSQL gets all rows in one statement, with one array per column, so neither the text nor the number of round
+// trips depends on the number of rows. SQLite gets them in batches of a few fixed sizes, so its statements can be
+// prepared once.
 type bulk struct {
 	text    string
 	columns []column
@@ -62,10 +62,10 @@ type bulk struct {
 	args    []any
 }
 
-// bulkSizes are those of the parts that SQLite has a bulk in: measured, more rows in a statement gain nothing.
+// sqliteBatchSizes are the batch sizes for SQLite. Measured: larger batches are not faster.
 var sqliteBatchSizes = []int{64, 8, 1}
 
-// execBulk runs the bulk, and calls row for each row that it returns; row may be nil if it returns none.
+// execBulk runs a bulk statement in tx and calls row for each returned row. row may be nil if there are none.
 func (s *Store) execBulk(ctx context.Context, tx *sql.Tx, b bulk, row func(scanner) error) error {
 	if b.rows == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (s *Store) execBulk(ctx context.Context, tx *sql.Tx, b bulk, row func(scann
 	return nil
 }
 
-// readBulk runs a bulk that only reads, of a few rows, outside of any transaction.
+// readBulk runs a bulk query over few rows outside of a transaction.
 func (s *Store) readBulk(ctx context.Context, b bulk, row func(scanner) error) error {
 	ctx, cancel := s.reading(ctx)
 	defer cancel()
@@ -98,7 +98,7 @@ func (s *Store) readBulk(ctx context.Context, b bulk, row func(scanner) error) e
 	}
 }
 
-// names is the head of x.
+// withHead is the beginning of the WITH clause.
 func (b bulk) withHead() string {
 	names := make([]string, len(b.columns))
 	for i, c := range b.columns {
@@ -107,7 +107,7 @@ func (b bulk) withHead() string {
 	return "WITH x (" + strings.Join(names, ", ") + ") AS "
 }
 
-// arrays is the statement with a placeholder for each column.
+// arrayQuery is the statement with one placeholder per column.
 func (b bulk) arrayQuery() string {
 	arrays := make([]string, len(b.columns))
 	for i, c := range b.columns {
@@ -116,7 +116,7 @@ func (b bulk) arrayQuery() string {
 	return b.withHead() + "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")) " + b.text
 }
 
-// slices is the arguments of that: one for each column.
+// arrayArgs are the arguments of arrayQuery.
 func (b bulk) arrayArgs() []any {
 	args := make([]any, 0, len(b.columns)+len(b.args))
 	for _, c := range b.columns {
@@ -125,13 +125,13 @@ func (b bulk) arrayArgs() []any {
 	return append(args, b.args...)
 }
 
-// tuples is the statement with a placeholder for each value of so many rows.
+// valuesQuery is the statement with one placeholder per value of this number of rows.
 func (b bulk) valuesQuery(rows int) string {
 	tuple := placeholders(len(b.columns))
 	return b.withHead() + "(VALUES " + tuple + strings.Repeat(", "+tuple, rows-1) + ") " + b.text
 }
 
-// part is the arguments of some rows.
+// valuesArgs are the arguments of valuesQuery for some of the rows.
 func (b bulk) valuesArgs(from, rows int) []any {
 	args := make([]any, 0, rows*len(b.columns)+len(b.args))
 	for i := from; i < from+rows; i++ {
@@ -142,17 +142,17 @@ func (b bulk) valuesArgs(from, rows int) []any {
 	return append(args, b.args...)
 }
 
-// preparedStatements are statements by their text. It is safe for concurrent use; the zero value is empty.
+// preparedStatements are prepared statements by their text. It is safe for concurrent use; the zero value is empty.
 //
-// SQLite's only connection that writes is a transaction's, for as long as that runs, and what a transaction prepares ends
-// with it. So a text that is new runs as it is, and is prepared for the next time when the transaction is over.
+// While SQLite's only writing connection is in a transaction, nothing can be prepared that outlives it. So a new text
+// runs unprepared, and is prepared after the transaction.
 type preparedStatements struct {
 	mu      sync.Mutex
-	byText  map[string]*sql.Stmt // nil for one that is wanted
+	byText  map[string]*sql.Stmt // nil until it is prepared
 	missing []string
 }
 
-// on runs queries in a transaction, as prepared statements if they are.
+// queryIn runs queries in a transaction, with the prepared statement if there is one.
 func (p *preparedStatements) queryIn(tx *sql.Tx) queryFunc {
 	return func(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 		if statement := p.lookup(text); statement != nil {
@@ -162,7 +162,7 @@ func (p *preparedStatements) queryIn(tx *sql.Tx) queryFunc {
 	}
 }
 
-// find is the statement of a text, or nil, and then it notes that there is to be one.
+// lookup returns the statement of a text. If there is none, it returns nil and requests that prepare makes it.
 func (p *preparedStatements) lookup(text string) *sql.Stmt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +177,7 @@ func (p *preparedStatements) lookup(text string) *sql.Stmt {
 	return statement
 }
 
-// prepare makes the statements that were asked for; db closes them. No transaction of this goroutine's may be open.
+// prepare prepares the requested statements; the database closes them. The caller must not have an open transaction.
 func (p *preparedStatements) prepare(ctx context.Context, db *sql.DB) error {
 	p.mu.Lock()
 	wanted := p.missing

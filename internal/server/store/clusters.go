@@ -13,7 +13,7 @@ const clustersQuery = "SELECT c.uid, c.name, c.agentversion, c.agenttime, c.dela
 	"(SELECT COUNT(*) FROM workloads w WHERE w.clusteruid = c.uid AND w.deletedat IS NULL) " +
 	"FROM clusters c ORDER BY c.namekey, c.uid"
 
-// Clusters returns all clusters whose agents have been heard, by name.
+// Clusters returns all clusters that have sent a report set, by name.
 func (s *Store) Clusters(ctx context.Context) ([]threeport.Cluster, error) {
 	clusters, err := collect(ctx, s, clustersQuery, nil, scanCluster)
 	if err != nil {
@@ -33,16 +33,16 @@ func scanCluster(scan scanner) (threeport.Cluster, error) {
 	return c, err
 }
 
-// ReleaseCluster forgets a cluster that is no more, or was built anew under another UID: its workloads are nobody's, so
-// that the next cluster which reports of them has them, and show what was said last. It returns how many they were, or
-// [ErrNotFound] if no such cluster has been heard.
+// DeleteCluster deletes a cluster that no longer exists, or was rebuilt with another UID. Its workloads keep their last
+// status and lose their cluster, so that the next cluster that reports them can claim them. It returns their number, or
+// [ErrNotFound] if there is no such cluster.
 //
-// What the next cluster says counts from the start, since versions of two clusters cannot be compared. What was deleted
-// stays with this one. It takes several transactions; the cluster's row goes in the last, so that it can be repeated. A
-// cluster that still reports is back with that.
+// Versions of two clusters are not comparable, so the stored versions are reset. Deleted workloads keep the cluster.
+// The deletion takes several transactions; the last one deletes the cluster's row, so an interrupted deletion can be
+// repeated. A cluster that still reports is created again.
 func (s *Store) DeleteCluster(ctx context.Context, uid string) (workloads int64, err error) {
 	if !storable(uid) {
-		return 0, fmt.Errorf("release cluster: %w", ErrNotFound)
+		return 0, fmt.Errorf("delete cluster: %w", ErrNotFound)
 	}
 	for first := true; ctx.Err() == nil; first = false {
 		var released int64
@@ -50,11 +50,11 @@ func (s *Store) DeleteCluster(ctx context.Context, uid string) (workloads int64,
 			released, err = s.deleteClusterStep(ctx, tx, uid)
 			return err
 		})
-		if errors.Is(err, ErrNotFound) && !first { // another request has done the rest
+		if errors.Is(err, ErrNotFound) && !first { // a concurrent request deleted the rest
 			return workloads, nil
 		}
 		if err != nil {
-			return workloads, fmt.Errorf("release cluster: %w", err)
+			return workloads, fmt.Errorf("delete cluster: %w", err)
 		}
 		if workloads += released; released < maxRowsPerTx {
 			return workloads, nil
@@ -63,8 +63,8 @@ func (s *Store) DeleteCluster(ctx context.Context, uid string) (workloads int64,
 	return workloads, ctx.Err()
 }
 
-// releaseStep releases some of a cluster's workloads, and forgets the cluster with the last. Its first statement holds
-// the cluster's row, which a report set writes first, so that the two take turns.
+// deleteClusterStep detaches some of a cluster's workloads, and deletes the cluster after the last. Its first statement
+// locks the cluster's row, so it cannot run at the same time as a report set.
 func (s *Store) deleteClusterStep(ctx context.Context, tx *sql.Tx, uid string) (released int64, err error) {
 	d := s.dialect
 	held, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET "+d.changed("clusters")+" WHERE uid = ?"), uid)
@@ -109,9 +109,9 @@ func (s *Store) detachWorkloads(ctx context.Context, tx *sql.Tx, uid string) (de
 	return detached, err
 }
 
-// InstanceCluster is the UID of the cluster that an instance belongs to: the first that reported of it; empty if none
-// has. One that was deleted stays its cluster's, since rows that refer to it stay too. It returns [ErrNotFound] if there
-// is no such instance, or if it was deleted before a cluster had it, so that none will.
+// InstanceCluster returns the UID of the cluster that an instance belongs to: the first that reported it; empty if none
+// has. A deleted instance keeps its cluster, since rows may still refer to it. It returns [ErrNotFound] if the instance
+// does not exist, or was deleted without a cluster.
 func (s *Store) InstanceCluster(ctx context.Context, instanceType string, id int64) (string, error) {
 	cluster, err := first(ctx, s, "SELECT clusteruid FROM workloads WHERE type = ? AND id = ? AND (deletedat IS NULL OR clusteruid IS NOT NULL)",
 		[]any{instanceType, id}, func(scan scanner) (uid sql.NullString, err error) {
@@ -119,17 +119,17 @@ func (s *Store) InstanceCluster(ctx context.Context, instanceType string, id int
 			return uid, err
 		})
 	if err != nil {
-		return "", fmt.Errorf("read the cluster of an instance: %w", err)
+		return "", fmt.Errorf("read cluster of instance: %w", err)
 	}
 	return cluster.String, nil
 }
 
-// ResourceOwner is the instance that a WorkloadResourceInstance belongs to, also if either was deleted. It returns
+// ResourceOwner returns the instance that a WorkloadResourceInstance belongs to, even if either is deleted. It returns
 // [ErrNotFound] if there is no such row.
 func (s *Store) ResourceOwner(ctx context.Context, id int64) (threeport.Instance, error) {
 	of, err := first(ctx, s, "SELECT workloadinstanceid FROM workload_resource_instances WHERE id = ?", []any{id}, number)
 	if err != nil {
-		return threeport.Instance{}, fmt.Errorf("read the instance of a resource: %w", err)
+		return threeport.Instance{}, fmt.Errorf("read instance of resource: %w", err)
 	}
 	return threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(of)}, nil
 }

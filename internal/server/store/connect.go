@@ -16,29 +16,30 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// checkFolder says that a file cannot be made where it is to be, which SQLite tells less well. The file is empty for a
+// checkParentFolder checks that the file's directory exists, since SQLite's own error is unclear. file is empty for a
 // database in memory.
 func checkParentFolder(file string) error {
 	folder := filepath.Dir(file)
 	if at, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) || err == nil && !at.IsDir() {
-		return fmt.Errorf("there is no folder %q: make it, or name another file", folder)
+		return fmt.Errorf("directory %q does not exist: create it, or choose another file", folder)
 	}
-	return nil // whatever else there is, opening it says
+	return nil // Open reports all other errors
 }
 
-// readers is how many connections of SQLite's read.
+// sqliteReaders is the number of SQLite connections for reading.
 const sqliteReaders = 4
 
-// readerLifetime is how long each of them is used: it chooses plans by what was counted when it was opened.
+// sqliteReaderLifetime limits the lifetime of these connections: a connection plans with the table statistics of when
+// it was opened.
 const sqliteReaderLifetime = 10 * time.Minute
 
-// connectFile opens the pools of SQLite. It has one writer at a time; giving it one connection makes writers wait in
-// line rather than in a busy loop. Readers of a file have connections of their own, which under WAL never wait for the
-// writer. A database in memory is one connection's own, so all share it.
+// connectFile opens the connection pools of SQLite. SQLite allows one writer at a time, so one writing connection makes
+// writers queue instead of polling for the lock. In WAL mode readers never wait for the writer. A database in memory
+// belongs to one connection, so all share it.
 func (s *Store) connectFile(file string) error {
 	pragmas := url.Values{"_pragma": {
 		"busy_timeout(5000)", "foreign_keys(1)", "journal_mode(WAL)",
-		"synchronous(FULL)", // what was answered for survives a loss of power
+		"synchronous(FULL)", // answered writes survive a power loss
 	}}
 	open := func(more string) (*sql.DB, error) {
 		name := ":memory:?" + pragmas.Encode() + more
@@ -52,8 +53,8 @@ func (s *Store) connectFile(file string) error {
 		return db, nil
 	}
 	var err error
-	// Pages that reports and pruning touch again and again stay in memory, and so does what undoes a statement: measured,
-	// taking reports needs a quarter less time, and pruning half.
+	// The large cache keeps pages of reports and pruning in memory, and temp_store the statement journals. Measured:
+	// reports take a quarter less time, pruning half.
 	if s.write, err = open("&_txlock=immediate&_pragma=cache_size(-65536)&_pragma=temp_store(2)"); err != nil {
 		return err
 	}
@@ -71,18 +72,18 @@ func (s *Store) connectFile(file string) error {
 	return nil
 }
 
-// connectTimeout bounds the wait for a PostgreSQL that does not answer, unless the address says connect_timeout.
+// connectTimeout limits the connection time, unless the address has connect_timeout.
 const connectTimeout = 10 * time.Second
 
-// readingPart is which part of the connections to PostgreSQL only read: one in four. Else whoever looks at the board would
-// wait behind all reports that wait for a connection; and reading takes less of the database than writing.
+// readPoolShare is the share of the PostgreSQL connections that only read: one in this number. Without a pool of their
+// own, queries of the UI would wait behind queued reports.
 const readPoolShare = 4
 
-// connectPostgres makes the pools of PostgreSQL; one that reads and writes, if there are too few connections for two. What
-// the address says of the session goes before what is set here.
+// connectPostgres opens the connection pools of PostgreSQL: a single pool if there are too few connections for two.
+// Session parameters of the address take precedence over the defaults here.
 func (s *Store) connectPostgres() error {
 	config, err := pgx.ParseConfig(s.config.Address)
-	if err != nil { // which may quote the address
+	if err != nil { // the original error may quote the address
 		return errors.New("database postgres:…: invalid option, or invalid file in an option: " + acceptedAddresses)
 	}
 	_, s.addressHasTimeout = config.RuntimeParams["statement_timeout"]
@@ -90,7 +91,7 @@ func (s *Store) connectPostgres() error {
 	for name, value := range map[string]string{
 		"application_name":  "threeport-controlplane",
 		"statement_timeout": timeout,
-		// A replica that hangs must not keep its locks.
+		// A hanging replica must not keep its locks.
 		"idle_in_transaction_session_timeout": timeout,
 	} {
 		if _, given := config.RuntimeParams[name]; !given {
@@ -101,8 +102,8 @@ func (s *Store) connectPostgres() error {
 		config.ConnectTimeout = connectTimeout
 	}
 	s.postgres = config
-	// A connection that has ended meanwhile is to be found out before it is used, not by whoever uses it. One that nobody
-	// answers on any more is closed by the probe, so that the ping which is asked for then fails at once.
+	// The probe detects a dead idle connection before a caller gets it. A failed probe closes the connection, so the
+	// ping that database/sql then sends fails at once.
 	probe := stdlib.OptionShouldPing(func(ctx context.Context, p stdlib.ShouldPingParams) bool {
 		ctx, cancel := context.WithTimeout(ctx, s.config.ProbeTimeout)
 		defer cancel()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// dialect is what differs between the databases. All else is SQL that both understand: see the package's comment.
+// dialect covers the differences between the databases. All other SQL runs on both: see the package documentation.
 type dialect int
 
 const (
@@ -14,7 +14,8 @@ const (
 	postgresDialect
 )
 
-// rebind makes of a query with placeholders ? one that the database understands. There must be no ? in its texts.
+// rebind converts the ? placeholders of a query to those of the database. String literals in the query must not contain
+// a ?.
 func (d dialect) rebind(query string) string {
 	if d == sqliteDialect {
 		return query
@@ -31,7 +32,7 @@ func (d dialect) rebind(query string) string {
 	}
 }
 
-// now is an SQL expression of the present time in microseconds: by the clock of the database, which its replicas share.
+// now is an SQL expression for the current time of the database's clock, which all replicas share, in microseconds.
 func (d dialect) now() string {
 	if d == sqliteDialect {
 		return strconv.FormatInt(time.Now().UnixMicro(), 10)
@@ -39,23 +40,23 @@ func (d dialect) now() string {
 	return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)"
 }
 
-// changed assigns now to changedat, in an UPDATE or an upsert of a table. It grows with every change of a row, even if
-// the clock is set back.
+// changed assigns the current time to changedat in an UPDATE or upsert. The value always grows, even if the clock is
+// set back.
 func (d dialect) changed(table string) string {
 	now, before := d.now(), table+".changedat"
 	return "changedat = CASE WHEN " + before + " < " + now + " THEN " + now + " ELSE " + before + " + 1 END"
 }
 
-// locking is what locks the rows of a SELECT until the transaction ends. SQLite has one transaction that writes, and no
-// need of it.
+// locking locks the selected rows until the transaction ends. SQLite has only one writing transaction and needs no row
+// locks.
 func (d dialect) locking(tables string) string {
 	if d == sqliteDialect {
 		return ""
 	}
-	return " FOR NO KEY UPDATE OF " + tables // which lets others add rows that refer to these
+	return " FOR NO KEY UPDATE OF " + tables // which allows inserts of rows that refer to these
 }
 
-// skipLocked locks the rows of a SELECT that no other transaction has locked, and leaves out the others.
+// skipLocked locks the selected rows and skips those that are locked by other transactions.
 func (d dialect) skipLocked() string {
 	if d == sqliteDialect {
 		return ""
@@ -63,8 +64,7 @@ func (d dialect) skipLocked() string {
 	return " FOR UPDATE SKIP LOCKED"
 }
 
-// like is the operator that finds a pattern in letters of either case. SQLite folds those of ASCII, PostgreSQL all that
-// its locale knows.
+// like is the case-insensitive LIKE operator. SQLite folds ASCII letters only, PostgreSQL all letters of its locale.
 func (d dialect) like() string {
 	if d == sqliteDialect {
 		return "LIKE"

@@ -13,7 +13,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// The errors of PostgreSQL that are looked for: https://www.postgresql.org/docs/current/errcodes-appendix.html.
+// PostgreSQL error codes: https://www.postgresql.org/docs/current/errcodes-appendix.html.
 const (
 	pgForeignKeyViolation  = "23503"
 	pgUniqueViolation      = "23505"
@@ -21,17 +21,17 @@ const (
 	pgDeadlockDetected     = "40P01"
 )
 
-// isUniqueViolation tells that a write would have made two rows with one unique value.
+// isUniqueViolation reports whether a write violates a unique index.
 func isUniqueViolation(err error) bool {
 	return hasCode(err, pgUniqueViolation, sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
-// isForeignKey tells that a write would have left a row without the one that it refers to.
+// isForeignKey reports whether a write violates a foreign key.
 func isForeignKey(err error) bool {
 	return hasCode(err, pgForeignKeyViolation, sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY)
 }
 
-// hasCode looks for an error of either database.
+// hasCode reports whether err has this SQLSTATE of PostgreSQL or one of these extended result codes of SQLite.
 func hasCode(err error, postgres string, lite ...int) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == postgres
@@ -69,7 +69,7 @@ func IsTransient(err error) bool {
 			sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM)
 }
 
-// isConnectionLost tells that there was no answer from PostgreSQL.
+// isConnectionLost reports whether PostgreSQL did not answer.
 func isConnectionLost(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
@@ -89,19 +89,19 @@ func isRejectedData(err error) bool {
 		sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE)
 }
 
-// The errors that say what became of a request, rather than of the database.
+// Errors that describe the outcome of a request.
 var (
 	ErrNotFound = errors.New("record not found")
-	ErrConflict = errors.New("another record has this value of a unique field")
+	ErrConflict = errors.New("another record has the same value in a unique field")
 )
 
-// What a write of v0 is refused for.
+// Errors of v0 writes.
 var (
-	ErrReference = errors.New("a row that it refers to does not exist")
-	ErrRefused   = errors.New("the database cannot keep this row")
+	ErrReference = errors.New("a referenced row does not exist")
+	ErrRefused   = errors.New("the database rejects this row")
 )
 
-// refusal says what a write was refused for, if it was.
+// writeError classifies the error of a v0 write.
 func writeError(err error) error {
 	switch {
 	case isUniqueViolation(err):
@@ -115,5 +115,5 @@ func writeError(err error) error {
 	}
 }
 
-// ErrNoReportSets is a set for a database in which Events are not unique, as Threeport's own API has it.
-var ErrNoReportSets = errors.New("report sets are not taken under strict v0")
+// ErrNoReportSets rejects report sets under [Config].StrictV0, where Events are not unique.
+var ErrNoReportSets = errors.New("report sets are not supported with --strict-v0")

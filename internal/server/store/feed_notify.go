@@ -11,20 +11,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// channel is what replicas listen to. The payload names the one that changed something.
+// channel is the PostgreSQL notification channel. The payload is the ID of the sending replica.
 const channel = "threeport_workloads_changed"
 
 const (
-	// listenBackoff is the first time to wait before connecting again, and its double the second, up to maxBackoff.
+	// listenBackoff is the first delay before a reconnect; it doubles up to maxBackoff.
 	listenBackoff = 100 * time.Millisecond
 	maxBackoff    = 10 * time.Second
-	// aliveAfter is for how long nothing may be heard before the connection is tried.
+	// keepaliveInterval is the time without a notification after which the connection is checked.
 	keepaliveInterval = time.Minute
 )
 
-// notify tells other replicas that something has changed here: not in the transaction that did it, since commits with a
-// NOTIFY wait for each other (https://www.postgresql.org/docs/current/sql-notify.html), and once for many. What gets lost
-// is found by the others' polls.
+// notify tells other replicas that rows changed here. It runs outside of the writing transaction, since commits with a
+// NOTIFY are serialized (https://www.postgresql.org/docs/current/sql-notify.html), and combines many changes into one
+// notification. The polls of other replicas cover a lost one.
 func (s *Store) notify(ctx context.Context, replica string) {
 	for {
 		select {
@@ -37,10 +37,10 @@ func (s *Store) notify(ctx context.Context, replica string) {
 		case ctx.Err() != nil:
 			return
 		case isNotifyUnsupported(err):
-			s.config.Feed.Log.InfoContext(ctx, "The database has no NOTIFY; changes through other replicas are found by polling")
+			s.config.Feed.Log.InfoContext(ctx, "The database does not support NOTIFY; replicas find each other's changes by polling")
 			return
 		case err != nil:
-			s.config.Feed.Log.WarnContext(ctx, "Other replicas cannot be told of a change; they will find it by polling", "error", err)
+			s.config.Feed.Log.WarnContext(ctx, "Notifying other replicas failed; they find the change by polling", "error", err)
 		}
 		if !sleep(ctx, feedInterval) {
 			return
@@ -48,16 +48,15 @@ func (s *Store) notify(ctx context.Context, replica string) {
 	}
 }
 
-// tell tells others of this replica, unless the database does not take it in time.
+// sendNotify sends one notification.
 func (s *Store) sendNotify(ctx context.Context, replica string) error {
-	ctx, cancel := s.reading(ctx) // which it does as quickly as it reads
+	ctx, cancel := s.reading(ctx) // it should take no longer than a read
 	defer cancel()
 	_, err := s.write.ExecContext(ctx, "SELECT pg_notify($1, $2)", channel, replica)
 	return err
 }
 
-// listen wakes the feed when other replicas change something, on a connection of its own that is made again when it is
-// lost.
+// listen signals the feed when other replicas notify. It uses a dedicated connection and reconnects after errors.
 func (s *Store) listen(ctx context.Context, replica string) {
 	backoff := listenBackoff
 	for {
@@ -66,12 +65,12 @@ func (s *Store) listen(ctx context.Context, replica string) {
 			return
 		}
 		if isNotifyUnsupported(err) {
-			return // of which notify tells
+			return // notify logs it
 		}
 		if connected {
 			backoff = listenBackoff
 		}
-		s.config.Feed.Log.WarnContext(ctx, "Changes through other replicas are found by polling until the database can be listened to",
+		s.config.Feed.Log.WarnContext(ctx, "Listening for changes of other replicas failed; polling until it works again",
 			"error", err, "retry_in", backoff)
 		if !sleep(ctx, backoff) {
 			return
@@ -80,7 +79,7 @@ func (s *Store) listen(ctx context.Context, replica string) {
 	}
 }
 
-// hear listens on one connection until that fails, and tells whether it was made.
+// listenOnce listens on one connection until that fails. It reports whether it was connected.
 func (s *Store) listenOnce(ctx context.Context, replica string) (connected bool, err error) {
 	conn, err := pgx.ConnectConfig(ctx, s.postgres.Copy())
 	if err != nil {
@@ -93,7 +92,7 @@ func (s *Store) listenOnce(ctx context.Context, replica string) (connected bool,
 	if err != nil {
 		return false, fmt.Errorf("listen: %w", err)
 	}
-	wake(s.feed.changed) // what happened before was not heard
+	wake(s.feed.changed) // changes from before the LISTEN
 	for {
 		from, err := nextNotification(ctx, conn)
 		if err != nil {
@@ -105,15 +104,15 @@ func (s *Store) listenOnce(ctx context.Context, replica string) (connected bool,
 	}
 }
 
-// hangUp closes a connection that is of no more use, whatever comes of it.
+// closeConn closes a connection and ignores errors.
 func closeConn(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	_ = conn.Close(ctx)
 }
 
-// nextNotification waits for one, and returns its payload. While there is none it tries now and then whether the
-// connection is alive.
+// nextNotification waits for a notification and returns its payload. It pings the connection after each
+// keepaliveInterval without one.
 func nextNotification(ctx context.Context, conn *pgx.Conn) (payload string, err error) {
 	for {
 		waiting, cancel := context.WithTimeout(ctx, keepaliveInterval)
@@ -134,7 +133,7 @@ func nextNotification(ctx context.Context, conn *pgx.Conn) (payload string, err 
 	}
 }
 
-// lacksNotify tells that the database knows no LISTEN or NOTIFY, as CockroachDB does not:
+// isNotifyUnsupported reports whether the database lacks LISTEN and NOTIFY, as CockroachDB does:
 // https://www.cockroachlabs.com/docs/stable/postgresql-compatibility.
 func isNotifyUnsupported(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)

@@ -8,39 +8,39 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// A row's changedat is when it was changed by the clock of whoever did it; it can be seen from its commit on. So it
-// appears late by as much as that clock is behind, and the transaction was long.
+// A row's changedat is set before its transaction commits, by the clock of the writer. So a row becomes visible late,
+// by the clock's error plus the transaction's duration.
 const (
-	// shortLag is by how much all but very few are late at most; each read looks back that far.
+	// usualLag covers nearly all late rows; each read looks back this far.
 	usualLag = 10 * time.Second
-	// clockSkew is by how much clocks may differ: that of a CockroachDB node from the others', at most half a second, or
-	// that of a machine which is just set right.
+	// clockSkew is the maximal difference between clocks: at most half a second between CockroachDB nodes, more on a
+	// machine whose clock was just set.
 	clockSkew = 10 * time.Second
 )
 
-// longestLag is by how much a row can be late at most: no transaction is longer than the timeout of a write.
+// maxLag covers all late rows: no transaction lasts longer than WriteTimeout.
 func (s *Store) maxLag() time.Duration { return s.config.WriteTimeout + clockSkew }
 
 // feedReader reads each version of a workload's row once.
 type feedReader struct {
 	store *Store
-	// position is when the last read that succeeded began, by the clock of the database; 0 before the first.
+	// position is the start of the last successful read by the database's clock; 0 before the first.
 	position int64
-	// seen is the newest version that was read of each workload that has changed of late.
+	// seen is the newest version that was read of each recently changed workload.
 	seen map[threeport.Instance]int64
 }
 
-// reset forgets all: nobody is there to be told.
+// reset forgets the position: there are no subscribers.
 func (r *feedReader) reset() { r.position, r.seen = 0, nil }
 
-// changedKey is a workload that has changed, and when.
+// changedKey is a workload and its changedat.
 type changedKey struct {
 	instance threeport.Instance
 	at       int64
 }
 
-// read returns the workloads that have changed since the last read, or since start if there was none: as far as that
-// can be seen by rows that are late by lag at most. If it fails, the next read tells of the same.
+// read returns the workloads that changed since the last read, or since start for the first one. It misses rows that
+// become visible later than lag. After an error the next read returns the same changes.
 func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) ([]*workloadRow, error) {
 	now, err := r.store.databaseTime(ctx)
 	if err != nil {
@@ -64,12 +64,12 @@ func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) (
 	return rows, nil
 }
 
-// remember notes what was read, and forgets what changed before a time: no read looks back that far any more.
+// remember records what was read, and forgets changes before a time that no later read goes back to.
 func (r *feedReader) remember(keys []changedKey, rows []*workloadRow, before int64) {
 	for _, key := range keys {
 		r.seen[key.instance] = key.at
 	}
-	for _, row := range rows { // which may be newer than its key
+	for _, row := range rows { // a row may be newer than its key
 		r.seen[row.Instance] = max(r.seen[row.Instance], int64(row.Changed))
 	}
 	for instance, at := range r.seen {
@@ -81,7 +81,7 @@ func (r *feedReader) remember(keys []changedKey, rows []*workloadRow, before int
 
 const changedQuery = "SELECT type, id, changedat FROM workloads WHERE changedat > ?"
 
-// changedSince returns the workloads that have changed since a time, in microseconds; up to limit if that is not 0.
+// changedSince returns the workloads that changed since a time, in microseconds; limit 0 means all.
 func (s *Store) changedSince(ctx context.Context, since int64, limit int) ([]changedKey, error) {
 	query, args := changedQuery, []any{since}
 	if limit > 0 {
@@ -95,10 +95,10 @@ func (s *Store) changedSince(ctx context.Context, since int64, limit int) ([]cha
 	})
 }
 
-// maxKeys bounds the workloads that are asked for at once. It is a power of two.
+// maxKeys limits the workloads of one query. It must be a power of two.
 const maxKeys = 256
 
-// rowsOf returns the rows of workloads, deleted ones too, in no order. One that is not there any more is left out.
+// rowsOf returns the rows of workloads, including deleted ones, in any order. It skips rows that no longer exist.
 func (s *Store) rowsOf(ctx context.Context, keys []changedKey) ([]*workloadRow, error) {
 	ids := make(map[string][]any)
 	for _, key := range keys {
@@ -118,8 +118,8 @@ func (s *Store) rowsOf(ctx context.Context, keys []changedKey) ([]*workloadRow, 
 	return rows, nil
 }
 
-// rowsQuery asks for workloads of one type. The number of IDs is filled up to a power of two, so that the database has
-// few statements to prepare.
+// rowsQuery selects workloads of one type. It pads the IDs to a power of two, so that there are few statements to
+// prepare.
 func rowsQuery(kind string, ids []any) (query string, args []any) {
 	n := 1
 	for n < len(ids) {

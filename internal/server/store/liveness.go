@@ -10,20 +10,20 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Silenced counts what [Store.MarkSilent] found.
+// SilentCount counts the clusters and workloads that [Store.MarkSilent] marked.
 type SilentCount struct{ Clusters, Workloads int64 }
 
-// overdueClusters are those not heard of for too long, and those of which that was found, but not yet shown on the whole
-// board, by a process that ended.
+// overdueClusters are clusters without a recent heartbeat, and silent ones with workloads that an interrupted run left
+// unmarked.
 const overdueClusters = `SELECT c.uid FROM clusters c
 	WHERE c.heardat < ? AND NOT c.v0only AND (NOT c.silent OR EXISTS
 		(SELECT 1 FROM workloads w WHERE w.clusteruid = c.uid AND w.deletedat IS NULL AND NOT w.silent))
 	ORDER BY c.uid`
 
-// MarkSilent shows as Unknown the workloads of the clusters whose agents were not heard for the timeout, by the clock of
-// the database. What they said last stays. It may run at once in several replicas, and with reports: a cluster that is
-// heard meanwhile is left alone, as is one whose agent reports by v0 (see [Store.HearV0]). The next report set of a cluster
-// undoes it.
+// MarkSilent marks the clusters without a heartbeat for the timeout, by the database's clock, and shows their workloads
+// as Unknown. The reported status is kept. Several replicas may run it at once, also during reports. It skips clusters
+// that report meanwhile, and those whose agents use v0 (see [Store.RecordV0Report]). The next report set of a cluster
+// reverts it.
 func (s *Store) MarkSilent(ctx context.Context, timeout time.Duration) (SilentCount, error) {
 	var done SilentCount
 	present, err := s.databaseTime(ctx)
@@ -51,7 +51,7 @@ func (s *Store) MarkSilent(ctx context.Context, timeout time.Duration) (SilentCo
 	return done, nil
 }
 
-// markCluster marks a cluster and its workloads, in as many steps as need be, unless it is heard meanwhile.
+// markClusterSilent marks a cluster and its workloads in as many transactions as needed, unless it reports meanwhile.
 func (s *Store) markClusterSilent(ctx context.Context, uid string, heardBefore int64) (workloads int64, silent bool, err error) {
 	for ctx.Err() == nil {
 		var marked int64
@@ -69,8 +69,8 @@ func (s *Store) markClusterSilent(ctx context.Context, uid string, heardBefore i
 	return workloads, silent, ctx.Err()
 }
 
-// markStep marks some of a cluster's workloads. Its first statement holds the cluster's row, which a report set writes
-// first, so that the two take turns.
+// markSilentStep marks some of a cluster's workloads. Its first statement locks the cluster's row, so it cannot run at
+// the same time as a report set.
 func (s *Store) markSilentStep(ctx context.Context, tx *sql.Tx, uid string, heardBefore int64) (marked int64, silent bool, err error) {
 	d := s.dialect
 	err = tx.QueryRowContext(ctx, d.rebind("UPDATE clusters SET silent = TRUE, "+d.changed("clusters")+
@@ -93,8 +93,8 @@ func (s *Store) markSilentStep(ctx context.Context, tx *sql.Tx, uid string, hear
 	return marked, silent, err
 }
 
-// hear notes that the cluster's agent is there, and what it says of itself. It comes first in a transaction, so that the
-// sets of one cluster take turns.
+// recordHeartbeat stores the agent's state in the cluster's row. It is the first step of a transaction, so that the
+// report sets of a cluster are serialized.
 func (a *applyTx) recordHeartbeat(ctx context.Context) error {
 	d := a.store.dialect
 	return a.tx.QueryRowContext(ctx, d.rebind(`INSERT INTO clusters
@@ -112,8 +112,8 @@ func (a *applyTx) recordHeartbeat(ctx context.Context) error {
 	).Scan(&a.wasSilent, &a.now)
 }
 
-// endSilence shows again what was said of the workloads of a cluster that had fallen silent. It comes last in a
-// transaction, when no lock is to be taken any more.
+// endSilence restores the workloads of a cluster that was marked as silent. It is the last step, since it locks further
+// rows.
 func (a *applyTx) endSilence(ctx context.Context) error {
 	if !a.wasSilent {
 		return nil
@@ -121,7 +121,7 @@ func (a *applyTx) endSilence(ctx context.Context) error {
 	return a.store.endSilence(ctx, a.tx, a.agent.ClusterUID)
 }
 
-// endSilence shows again what was said of a cluster's workloads. tx holds the cluster's row.
+// endSilence restores the reported status of a cluster's workloads. tx must hold the lock of the cluster's row.
 func (s *Store) endSilence(ctx context.Context, tx *sql.Tx, clusterUID string) error {
 	d := s.dialect
 	if _, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET silent = FALSE WHERE uid = ?"), clusterUID); err != nil {
@@ -132,14 +132,14 @@ func (s *Store) endSilence(ctx context.Context, tx *sql.Tx, clusterUID string) e
 	return err
 }
 
-// heardBySets are the clusters that have an instance and count as silent when no report set comes.
+// clusterAwaitingSets is the cluster of an instance, unless its agent is known to use v0.
 const clusterAwaitingSets = `SELECT c.uid FROM workloads w JOIN clusters c ON c.uid = w.clusteruid
 	WHERE w.type = ? AND w.id = ? AND w.deletedat IS NULL AND NOT c.v0only`
 
-// HearV0 notes that an agent wrote of instances through v0. That has no heartbeat, so the clusters that have these
-// instances are not silent, and do not fall silent either until their next report set: an agent may be turned back to v0.
+// RecordV0Report records that an agent reported instances through v0, which has no heartbeat. Their clusters are not
+// silent, and are not marked as silent before their next report set, since an agent may be switched back to v0.
 //
-// It writes only if that is new. What it cannot note now it can with the agent's next write.
+// It writes only for the first v0 report after a report set. After an error, the next v0 report records it.
 func (s *Store) RecordV0Report(ctx context.Context, instances []threeport.Instance) error {
 	if s.config.StrictV0 {
 		return nil
@@ -156,19 +156,19 @@ func (s *Store) RecordV0Report(ctx context.Context, instances []threeport.Instan
 			err = s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.markV0Only(ctx, tx, uid) })
 		}
 		if err != nil {
-			return fmt.Errorf("note that an agent reports by v0: %w", err)
+			return fmt.Errorf("record v0 report: %w", err)
 		}
 	}
 	return nil
 }
 
-// turnToV0 takes the cluster's row before its workloads, as report sets and the search for silent clusters do.
+// markV0Only locks the cluster's row before its workloads, as report sets and MarkSilent do.
 func (s *Store) markV0Only(ctx context.Context, tx *sql.Tx, clusterUID string) error {
 	var silent bool
 	err := tx.QueryRowContext(ctx, s.dialect.rebind("UPDATE clusters SET v0only = TRUE, "+s.dialect.changed("clusters")+
 		" WHERE uid = ? AND NOT v0only RETURNING silent"), clusterUID).Scan(&silent)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil // another request was first
+		return nil // a concurrent request did it
 	}
 	if err != nil || !silent {
 		return err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The defaults of [MaintainConfig].
+// Default values of [MaintainConfig].
 const (
 	DefaultAgentTimeout    = time.Minute
 	DefaultSilenceInterval = 5 * time.Second
@@ -18,27 +18,27 @@ const (
 	minAgentTimeout        = time.Second
 )
 
-// MaintainConfig says what [Store.Maintain] does, and how often.
+// MaintainConfig configures [Store.Maintain].
 type MaintainConfig struct {
-	// AgentTimeout is how long an agent may say nothing before what it said is shown as Unknown.
+	// AgentTimeout is the time without a heartbeat after which the status of a cluster's workloads is shown as Unknown.
 	AgentTimeout time.Duration
-	// SilenceEvery is how often that is looked for.
+	// SilenceInterval is the interval of the check for silent clusters.
 	SilenceInterval time.Duration
 	Retention       Retention
-	// GrownEvery is how often workloads are pruned that got many Events, and tables counted that have grown; PruneEvery is
-	// how often everything is pruned.
+	// GrowthInterval is the interval of updating table statistics and of pruning workloads with many new Events.
+	// PruneInterval is the interval of pruning everything.
 	GrowthInterval, PruneInterval time.Duration
-	// PruneFirst is how long after the start everything is pruned first: a process may never live for PruneEvery, and who has
-	// changed the Retention wants to see what comes of it.
+	// PruneDelay is the time from the start to the first pruning of everything, since a process may not live for
+	// PruneInterval.
 	PruneDelay time.Duration
-	// Log has failures, which are tried again the next time, and what was found.
+	// Log receives errors, which are retried at the next interval, and results.
 	Log *slog.Logger
 
-	// tick is time.NewTicker but in tests.
+	// tick replaces time.NewTicker in tests.
 	tick func(every time.Duration) (ticks <-chan time.Time, stop func())
 }
 
-// DefaultMaintainConfig is a timeout of a minute and the default [Retention], with no log.
+// DefaultMaintainConfig has the default timeout, intervals and [Retention], and no log.
 func DefaultMaintainConfig() MaintainConfig {
 	return MaintainConfig{
 		AgentTimeout:    DefaultAgentTimeout,
@@ -51,7 +51,7 @@ func DefaultMaintainConfig() MaintainConfig {
 	}
 }
 
-// Validate names the first bad field and what it accepts.
+// Validate returns an error that names the first invalid field and its accepted values.
 func (c MaintainConfig) Validate() error {
 	if c.AgentTimeout < minAgentTimeout {
 		return fmt.Errorf("agent timeout %v: must be at least %v", c.AgentTimeout, minAgentTimeout)
@@ -60,10 +60,10 @@ func (c MaintainConfig) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"interval of looking for silent agents", c.SilenceInterval},
-		{"interval of pruning what has grown", c.GrowthInterval},
-		{"interval of pruning", c.PruneInterval},
-		{"time until the first pruning", c.PruneDelay},
+		{"silence interval", c.SilenceInterval},
+		{"growth interval", c.GrowthInterval},
+		{"prune interval", c.PruneInterval},
+		{"prune delay", c.PruneDelay},
 	} {
 		if every.value <= 0 {
 			return fmt.Errorf("%s %v: must be above 0", every.name, every.value)
@@ -72,10 +72,11 @@ func (c MaintainConfig) Validate() error {
 	return c.Retention.Validate()
 }
 
-// Maintain shows clusters as silent, prunes, and has SQLite count what its tables hold, until ctx ends; it returns when all of
-// that has ended. Each replica may run it.
+// Maintain marks silent clusters, prunes, and updates SQLite's table statistics until ctx ends. It returns when all of
+// that has stopped. Each replica may run it.
 //
-// For the first timeout no cluster is found silent: after all replicas were down, the agents get the time to be heard.
+// During the first AgentTimeout it marks no cluster as silent, so that agents can report after an outage of all
+// replicas.
 func (s *Store) Maintain(ctx context.Context, c MaintainConfig) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -95,7 +96,7 @@ func (s *Store) Maintain(ctx context.Context, c MaintainConfig) error {
 	running.Go(func() {
 		c.repeat(ctx, c.GrowthInterval, func() {
 			if err := s.optimize(ctx); err != nil && ctx.Err() == nil {
-				c.Log.WarnContext(ctx, "What the tables hold is counted again", "error", err)
+				c.Log.WarnContext(ctx, "Updating table statistics failed; retrying at the next interval", "error", err)
 			}
 			c.logPruned(ctx)(s.PruneGrown(ctx, c.Retention))
 		})
@@ -111,7 +112,7 @@ func (s *Store) Maintain(ctx context.Context, c MaintainConfig) error {
 	return nil
 }
 
-// once waits for one tick, and tells whether it came before the end of ctx.
+// waitOnce waits for one tick. It reports false if ctx ended first.
 func (c MaintainConfig) waitOnce(ctx context.Context, after time.Duration) bool {
 	ticks, stop := c.tick(after)
 	defer stop()
@@ -123,7 +124,7 @@ func (c MaintainConfig) waitOnce(ctx context.Context, after time.Duration) bool 
 	}
 }
 
-// repeat does something at each tick until ctx ends.
+// repeat calls do at each tick until ctx ends.
 func (c MaintainConfig) repeat(ctx context.Context, every time.Duration, do func()) {
 	ticks, stop := c.tick(every)
 	defer stop()
@@ -140,18 +141,18 @@ func (c MaintainConfig) repeat(ctx context.Context, every time.Duration, do func
 func (s *Store) markSilentAndLog(ctx context.Context, c MaintainConfig) {
 	found, err := s.MarkSilent(ctx, c.AgentTimeout)
 	if err != nil && ctx.Err() == nil {
-		c.Log.WarnContext(ctx, "Silent agents are looked for again", "error", err)
+		c.Log.WarnContext(ctx, "Looking for silent agents failed; retrying at the next interval", "error", err)
 	}
 	if found.Clusters > 0 {
-		c.Log.InfoContext(ctx, "Agents are silent", "clusters", found.Clusters, "workloads", found.Workloads)
+		c.Log.InfoContext(ctx, "Agents are silent; their workloads are shown as Unknown", "clusters", found.Clusters, "workloads", found.Workloads)
 	}
 }
 
-// pruned logs what came of pruning.
+// logPruned returns a function that logs the result of pruning.
 func (c MaintainConfig) logPruned(ctx context.Context) func(Pruned, error) {
 	return func(p Pruned, err error) {
 		if err != nil && ctx.Err() == nil {
-			c.Log.WarnContext(ctx, "Pruning is tried again", "error", err)
+			c.Log.WarnContext(ctx, "Pruning failed; retrying at the next interval", "error", err)
 		}
 		if p != (Pruned{Skipped: p.Skipped}) {
 			c.Log.InfoContext(ctx, "Pruned", "events", p.Events, "objects", p.Objects, "definitions", p.Definitions,
@@ -160,14 +161,14 @@ func (c MaintainConfig) logPruned(ctx context.Context) func(Pruned, error) {
 	}
 }
 
-// optimizeTables has SQLite count again what is in the tables that were never counted, or are ten times as large or as small
-// as they were then: https://www.sqlite.org/pragma.html#pragma_optimize. The bits: do it (0x2), for tables that this
-// connection has not read as well (0x10000), and of each index look at a part only (0x10). With a million Events that holds
-// up other writers for 0.25 s, and all of them would for 5.5 s; it takes less than 1 ms if there is nothing to do.
+// optimizeTables updates the statistics of tables without statistics, or whose size changed tenfold since:
+// https://www.sqlite.org/pragma.html#pragma_optimize. The bits: run (0x2), on all tables (0x10000), with a sample of
+// each index (0x10). With a million Events it blocks writers for 0.25 s (5.5 s without sampling), and for less than 1
+// ms if there is nothing to do.
 const optimizeTables = "PRAGMA optimize = 0x10012"
 
-// optimize lets SQLite choose plans by what the tables hold; else it guesses. PostgreSQL's autovacuum does so by itself.
-// Connections that are open already go by what was counted when they were opened: see readerLifetime.
+// optimize updates the statistics of SQLite's query planner; PostgreSQL's autovacuum does it by itself. Open
+// connections keep the old statistics: see sqliteReaderLifetime.
 func (s *Store) optimize(ctx context.Context) error {
 	if s.dialect != sqliteDialect {
 		return nil

@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// fleetTimeout is how long the database may take to answer what the fleet's metrics ask.
+// fleetTimeout limits the database queries of a scrape.
 const fleetTimeout = 2 * time.Second
 
-// Collectors are the metrics of the pools of connections, and of the fleet.
+// Collectors returns the metrics of the connection pools, and of clusters and workloads.
 func (s *Store) Collectors() []prometheus.Collector {
 	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write"), newFleetCollector(s)}
 	if s.read != s.write {
@@ -21,8 +21,8 @@ func (s *Store) Collectors() []prometheus.Collector {
 	return found
 }
 
-// fleet tells what clusters and workloads there are, as the rows say at each scrape: the same in every replica. While the
-// database does not answer there is none of it, and a scrape has all other metrics.
+// fleetCollector reads the metrics of clusters and workloads from the database at each scrape, so all replicas report
+// the same. If the database does not answer, only these metrics are missing.
 type fleetCollector struct {
 	store                                   *Store
 	clusters, workloads, delay, deadLetters *prometheus.Desc
@@ -32,25 +32,25 @@ func newFleetCollector(s *Store) *fleetCollector {
 	return &fleetCollector{
 		store: s,
 		clusters: prometheus.NewDesc("controlplane_clusters",
-			"Clusters by what is heard of them: reporting, silent, or v0 for those whose agents send no heartbeat.", []string{"state"}, nil),
-		workloads: prometheus.NewDesc("controlplane_workloads", "Workloads on the board, by the status that it shows.", []string{"status"}, nil),
+			"Clusters by state: reporting, silent, or v0 for those whose agents send no heartbeat.", []string{"state"}, nil),
+		workloads: prometheus.NewDesc("controlplane_workloads", "Workloads by displayed status.", []string{"status"}, nil),
 		delay: prometheus.NewDesc("controlplane_agent_delay_seconds",
-			"Age of the oldest report that an agent has not delivered, as it said last; of the agent that is furthest behind, of those that report.", nil, nil),
+			"Age of the oldest undelivered report, as agents reported it last; the maximum over reporting clusters.", nil, nil),
 		deadLetters: prometheus.NewDesc("controlplane_agent_dead_letters",
-			"Reports that were refused for good and that agents keep, as they said last.", nil, nil),
+			"Rejected reports that agents keep, as they reported last.", nil, nil),
 	}
 }
 
-// Describe names the metrics.
+// Describe implements prometheus.Collector.
 func (f *fleetCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{f.clusters, f.workloads, f.delay, f.deadLetters} {
 		to <- d
 	}
 }
 
-// Collect asks the database.
+// Collect implements prometheus.Collector.
 func (f *fleetCollector) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), fleetTimeout) // a collector is given none
+	ctx, cancel := context.WithTimeout(context.Background(), fleetTimeout) // Collect has no context parameter
 	defer cancel()
 	for desc, collected := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
 		f.clusters: f.collectClusters, f.workloads: f.collectWorkloads,
@@ -69,7 +69,7 @@ func (f *fleetCollector) collectWorkloads(ctx context.Context, to chan<- prometh
 	return err
 }
 
-// clustersOfState are the clusters of which the same is heard.
+// clustersOfState summarizes the clusters of one state.
 type clustersOfState struct {
 	state        string
 	n            int64

@@ -21,19 +21,19 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": must be " + e.Accepted }
 
-// ErrCursor is a cursor that this list did not give, or that it gave under another sort. It is a [FieldError] too.
+// ErrCursor rejects a cursor that this list did not return, or returned with another sort. It is also a [FieldError].
 var ErrCursor error = &FieldError{"cursor", "what the same list with the same sort answered as next"}
 
-// The sizes of a page.
+// Page sizes.
 const (
 	DefaultSize = 100
 	MaxSize     = 1000
 )
 
-// maxParameter bounds a parameter, in bytes.
+// maxParameter limits a parameter, in bytes.
 const maxParameter = 256
 
-// pageSize is the size to use for the one that was given.
+// pageSize validates a requested size and applies the default.
 func pageSize(given int) (int, error) {
 	switch {
 	case given == 0:
@@ -45,7 +45,7 @@ func pageSize(given int) (int, error) {
 	}
 }
 
-// checkText refuses what no row can hold, or no database takes.
+// checkText rejects text that no row can contain.
 func checkText(parameter, given string) error {
 	if len(given) > maxParameter || !utf8.ValidString(given) || strings.ContainsFunc(given, unicode.IsControl) {
 		return &FieldError{parameter, "UTF-8 of at most 256 bytes without control characters"}
@@ -53,7 +53,7 @@ func checkText(parameter, given string) error {
 	return nil
 }
 
-// checkWord refuses what is not one of the words; empty stands for any.
+// checkOneOf rejects a value that is not in words; an empty value is accepted.
 func checkOneOf(parameter, given string, words []string) error {
 	if given == "" || slices.Contains(words, given) {
 		return nil
@@ -64,14 +64,14 @@ func checkOneOf(parameter, given string, words []string) error {
 // oneOf completes "must be …".
 func oneOf(words []string) string { return "one of " + strings.Join(words, ", ") }
 
-// maxCursor bounds a cursor, in bytes: the longest that a list gives has a cluster's name and UID and the start of a
-// workload's name.
+// maxCursor limits a cursor, in bytes. The longest cursor has a cluster's name and UID and the prefix of a workload's
+// name.
 const maxCursor = 4096
 
-// cursorEncoding is strict, so that one place in a list has one cursor.
+// cursorEncoding is strict, so that each position has exactly one cursor.
 var cursorEncoding = base64.RawURLEncoding.Strict()
 
-// encodeCursor makes an opaque text of a place in a list: the key of the last row that was given.
+// encodeCursor encodes the key of the last row of a page as an opaque cursor.
 func encodeCursor(key any) (string, error) {
 	text, err := json.Marshal(key)
 	if err != nil {
@@ -80,8 +80,8 @@ func encodeCursor(key any) (string, error) {
 	return cursorEncoding.EncodeToString(text), nil
 }
 
-// decodeCursor reads what encodeCursor made; [ErrCursor] if it is anything else. The key's fields are the sender's: they
-// may be used as arguments of a query only.
+// decodeCursor decodes a cursor; it returns [ErrCursor] if that is malformed. The fields are untrusted: use them only
+// as query arguments.
 func decodeCursor[K any](cursor string) (K, error) {
 	var key K
 	if len(cursor) > maxCursor {
@@ -102,20 +102,20 @@ func decodeCursor[K any](cursor string) (K, error) {
 	return key, nil
 }
 
-// storable tells whether a database takes the texts: PostgreSQL takes UTF-8 only, and no NUL. No row has any other, so that
-// nothing is found by one.
+// storable reports whether a database can store the texts: PostgreSQL accepts only UTF-8 without NUL. No row has other
+// text, so a search for it finds nothing.
 func storable(texts ...string) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool {
 		return !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0
 	})
 }
 
-// likePattern is a pattern of LIKE … ESCAPE '\' for a text anywhere, in lower case.
+// likePattern is a pattern for LIKE … ESCAPE '\' that finds text anywhere, in lower case.
 func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(lowerASCII(text)) + "%"
 }
 
-// lower makes small letters of those of ASCII only, as SQLite does: both databases and the feed find the same.
+// lowerASCII lowers ASCII letters only, as SQLite does, so that both databases and the feed match the same rows.
 func lowerASCII(text string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// pruneGone deletes what was deleted, or found to be gone, so long ago that it is to be forgotten: what refers to other
-// rows before these.
+// pruneDeleted deletes rows that were marked as deleted or gone longer than TombstoneAge ago: referring rows before the
+// rows that they refer to.
 func (p *pruner) pruneDeleted(ctx context.Context) error {
 	before := []any{p.now - p.keep.TombstoneAge.Microseconds()}
 	if err := p.deleteAll(ctx, p.deletedObjects(before)...); err != nil {
@@ -26,8 +26,8 @@ func (p *pruner) deletedObjects(before []any) []deletion {
 	}
 }
 
-// goneRows are the rows of v0 that no other refers to any more. A resource goes with its instance though nobody deleted
-// it: v0 leaves it when it deletes that.
+// deletedV0Rows are v0 rows to which no other row refers. The resources of a deleted instance are included, since v0
+// does not delete them with it.
 func (p *pruner) deletedV0Rows(before []any) []deletion {
 	return []deletion{
 		{
@@ -55,7 +55,7 @@ func (p *pruner) deletedV0Rows(before []any) []deletion {
 	}
 }
 
-// pruneWorkloads deletes the workloads that were deleted before a time, with all that is theirs.
+// pruneWorkloads deletes the workloads that were marked as deleted before a time, with all their rows.
 func (p *pruner) pruneWorkloads(ctx context.Context, before []any) error {
 	for {
 		gone, err := collect(ctx, p.store, "SELECT type, id FROM workloads WHERE deletedat < ? ORDER BY deletedat LIMIT ?",
@@ -74,8 +74,7 @@ func (p *pruner) pruneWorkloads(ctx context.Context, before []any) error {
 	}
 }
 
-// belongings are all that is a workload's, and the board's row of it last, so that it is found again if that is not
-// finished.
+// rowsOfWorkload are all rows of a workload. Its own row comes last, so that an interrupted deletion is found again.
 func (p *pruner) rowsOfWorkload(instance instanceKey) []deletion {
 	key := []any{instance.kind, instance.id}
 	return []deletion{

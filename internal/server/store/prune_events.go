@@ -8,26 +8,25 @@ import (
 	"time"
 )
 
-// ahead is by how much an Event may be ahead of the database's clock, at most, to count as one of a workload: clocks and
-// time zones differ by less. Others would be its newest Events until their time comes, and push out all that happens, however
-// wrong the clock of one node was. They are kept for themselves, as many as there may be of the others.
+// maxEventLead is how far an Event may be ahead of the database's clock to count as an Event of its workload; errors of
+// clocks and time zones are smaller. Events further ahead would otherwise always be the newest ones and displace all
+// others. They are limited separately, to the same count.
 const maxEventLead = 24 * time.Hour
 
-// surveyPage is how many workloads are looked at in one statement.
+// workloadBatch is the number of workloads per query.
 const workloadBatch = 100
 
-// surplus is what a workload has too much of: nothing if all are unset.
+// excess describes the excess Events of a workload; the zero value means none.
 type excess struct {
 	instance    int64
-	hasExpired  bool          // there are Events that are too old
-	firstExcess sql.NullInt64 // the ID of the newest Event that is one too many
-	// beyondAhead is the same of those that are of the future.
+	hasExpired  bool          // some Events exceed EventAge
+	firstExcess sql.NullInt64 // ID of the newest Event beyond EventCount
+	// firstExcessAhead is the same for Events that are too far ahead.
 	firstExcessAhead sql.NullInt64
 }
 
-// surveyOf asks of workloads, by index only, whether their oldest Event is too old, and which the first is that is one too
-// many. So it reads no more of a workload's Events than it may keep, and of most only one. As they are subqueries of a
-// value, no plan joins the two tables as a whole.
+// excessQuery finds expired and excess Events of workloads with index lookups only. It reads at most EventCount index
+// entries of a workload, and only one of most. Scalar subqueries keep the planner from joining both tables as a whole.
 func excessQuery(reference string) string {
 	return fmt.Sprintf(`SELECT x.id,
 		COALESCE((SELECT e.timestamp FROM workload_events e WHERE e.%[1]s = x.id ORDER BY e.timestamp, e.id LIMIT 1) < ?, FALSE),
@@ -36,7 +35,7 @@ func excessQuery(reference string) string {
 		FROM x`, reference)
 }
 
-// pruneEvents looks at all workloads, and at the Events that have none.
+// pruneEvents checks all workloads, and the Events without one.
 func (p *pruner) pruneEvents(ctx context.Context) error {
 	for _, of := range instanceTables {
 		for last := int64(-1); ; {
@@ -57,7 +56,7 @@ func (p *pruner) pruneEvents(ctx context.Context) error {
 	return p.delete(ctx, p.orphanEvents())
 }
 
-// pruneEventsOf deletes the Events of workloads that are too old or too many. reference is the column that refers to them.
+// pruneEventsOf deletes the expired and excess Events of workloads. reference is the column that refers to them.
 func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int64) error {
 	found, err := p.findExcess(ctx, reference, ids)
 	if err != nil {
@@ -93,11 +92,11 @@ func (p *pruner) findExcess(ctx context.Context, reference string, ids []int64) 
 	return found, err
 }
 
-// pruneBeyond deletes the Events of a workload from the first that is one too many on.
+// pruneExcess deletes the Events of a workload from the first excess one on.
 func (p *pruner) pruneExcess(ctx context.Context, reference string, instance, id int64) error {
 	at, err := first(ctx, p.store, "SELECT timestamp FROM workload_events WHERE id = ?", []any{id}, number)
 	switch {
-	case errors.Is(err, ErrNotFound): // it was too old as well
+	case errors.Is(err, ErrNotFound): // it had also expired
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for events to prune: %w", err)
@@ -107,10 +106,10 @@ func (p *pruner) pruneExcess(ctx context.Context, reference string, instance, id
 	return p.delete(ctx, p.eventsUpTo(reference, instance, at, id))
 }
 
-// oldest is from when on Events are kept.
+// minEventTime is the time from which on Events are kept.
 func (p *pruner) minEventTime() int64 { return p.now - p.keep.EventAge.Microseconds() }
 
-// latest is up to when Events count as those of a workload.
+// maxEventTime is the time up to which Events count as those of their workload.
 func (p *pruner) maxEventTime() int64 { return p.now + maxEventLead.Microseconds() }
 
 func (p *pruner) orphanEvents() deletion {
@@ -121,17 +120,17 @@ func (p *pruner) expiredEvents(reference string, instance int64) deletion {
 	return p.eventDeletion(reference+" = ? AND timestamp < ?", instance, p.minEventTime())
 }
 
-// upTo are an Event of a workload and all before it.
+// eventsUpTo are an Event of a workload and all older ones.
 func (p *pruner) eventsUpTo(reference string, instance, at, id int64) deletion {
 	return p.eventDeletion(reference+" = ? AND (timestamp, id) <= (?, ?)", instance, at, id)
 }
 
-// aheadUpTo are an Event of a workload that is of the future, and those before it that are.
+// aheadEventsUpTo are an Event of a workload that is too far ahead, and the older ones that are.
 func (p *pruner) aheadEventsUpTo(reference string, instance, at, id int64) deletion {
 	return p.eventDeletion(reference+" = ? AND timestamp > ? AND (timestamp, id) <= (?, ?)", instance, p.maxEventTime(), at, id)
 }
 
-// events are those that fulfil a condition, the oldest first.
+// eventDeletion deletes the Events that match a condition, oldest first.
 func (p *pruner) eventDeletion(condition string, args ...any) deletion {
 	return deletion{"workload_events", "id", "workload_events WHERE " + condition + " ORDER BY timestamp, id", args, &p.pruned.Events}
 }

@@ -13,9 +13,8 @@ import (
 // scanner reads the columns of one row.
 type scanner = func(targets ...any) error
 
-// reading bounds a statement that reads, with all its rows. A PostgreSQL that is there gives it up by itself; one that a
-// connection leads to no more would be waited for until the operating system notices, which may take a quarter of an hour,
-// and whoever asks may have more patience than that.
+// reading limits the time of a statement that reads, including all its rows. PostgreSQL itself ends a slow statement,
+// but over a dead connection only this timeout ends the wait early.
 func (s *Store) reading(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.dialect == sqliteDialect || s.addressHasTimeout {
 		return ctx, func() {}
@@ -39,7 +38,7 @@ func collect[T any](ctx context.Context, s *Store, query string, args []any, rea
 	return all, nil
 }
 
-// first reads the only row of a query; [ErrNotFound] if there is none.
+// first reads the only row of a query. It returns [ErrNotFound] if there is none.
 func first[T any](ctx context.Context, s *Store, query string, args []any, read func(scanner) (T, error)) (T, error) {
 	ctx, cancel := s.reading(ctx)
 	defer cancel()
@@ -50,22 +49,22 @@ func first[T any](ctx context.Context, s *Store, query string, args []any, read 
 	return one, err
 }
 
-// number is the only column of a row.
+// number reads the only column of a row.
 func number(scan scanner) (n int64, err error) {
 	err = scan(&n)
 	return n, err
 }
 
-// knownTime is a time where 0 stands for one that is not known.
+// nonZeroTime converts a column that stores an unknown time as 0.
 func nonZeroTime(micros int64) sql.NullInt64 { return sql.NullInt64{Int64: micros, Valid: micros != 0} }
 
-// now is the current time as it is stored, in microseconds since 1970.
+// now is the current time as it is stored: microseconds since 1970.
 func now() int64 { return time.Now().UnixMicro() }
 
-// fromMicros is a stored time.
+// fromMicros converts a stored time.
 func fromMicros(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
-// optionalTime is a stored time that may be NULL.
+// optionalTime converts a stored time that may be NULL.
 func optionalTime(micros sql.NullInt64) *time.Time {
 	if !micros.Valid {
 		return nil
@@ -73,16 +72,16 @@ func optionalTime(micros sql.NullInt64) *time.Time {
 	return new(fromMicros(micros.Int64))
 }
 
-// queryFunc is a method of sql.DB and sql.Tx.
+// queryFunc is QueryContext of sql.DB and sql.Tx.
 type queryFunc func(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 
-// returned runs a query, and calls row for each row of its result.
+// queryRows runs a query and calls row for each row of its result.
 func queryRows(ctx context.Context, query queryFunc, text string, args []any, row func(scanner) error) error {
 	rows, err := query(ctx, text, args...)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // its error is that of Err
+	defer func() { _ = rows.Close() }() // Err reports the same error
 	for rows.Next() {
 		if err := row(rows.Scan); err != nil {
 			return err
@@ -91,7 +90,7 @@ func queryRows(ctx context.Context, query queryFunc, text string, args []any, ro
 	return rows.Err()
 }
 
-// conditions are what follows WHERE: all have to hold.
+// whereClause is a conjunction of conditions with their arguments.
 type whereClause struct {
 	terms []string
 	args  []any
@@ -102,17 +101,17 @@ func (c *whereClause) add(term string, args ...any) {
 	c.args = append(c.args, args...)
 }
 
-// clone returns a copy to which terms can be added without a change of c.
+// clone returns a copy; terms added to it do not change c.
 func (c whereClause) clone() whereClause {
 	return whereClause{terms: slices.Clip(c.terms), args: slices.Clip(c.args)}
 }
 
 func (c whereClause) String() string { return strings.Join(c.terms, " AND ") }
 
-// marks is a list of n arguments, as IN has it.
+// placeholders is a list of n placeholders, as for IN.
 func placeholders(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
-// optionalMicros is a time to be stored; nil for none.
+// optionalMicros converts a time for storage; nil becomes NULL.
 func optionalMicros(t *time.Time) *int64 {
 	if t == nil {
 		return nil
@@ -120,7 +119,7 @@ func optionalMicros(t *time.Time) *int64 {
 	return new(t.UnixMicro())
 }
 
-// microsOf is a time in microseconds; one that these cannot hold is the nearest that they can.
+// microsOf converts any time to microseconds, limited to the range of int64.
 func microsOf(t time.Time) int64 {
 	switch year := t.Year(); {
 	case year < -290000:
@@ -132,7 +131,7 @@ func microsOf(t time.Time) int64 {
 	}
 }
 
-// sleep waits for a time, and tells whether ctx lets it go on.
+// sleep waits for d. It reports false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -144,7 +143,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// databaseTime is the clock that changedat is of, in microseconds.
+// databaseTime is the current time by the database's clock, in microseconds. All changedat columns use this clock.
 func (s *Store) databaseTime(ctx context.Context) (int64, error) {
 	return first(ctx, s, "SELECT "+s.dialect.now(), nil, number)
 }

@@ -9,30 +9,30 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// The defaults of [Retention].
+// Default values of [Retention].
 const (
 	DefaultEventAge     = 30 * 24 * time.Hour
 	DefaultEventCount   = 5000
 	DefaultTombstoneAge = 7 * 24 * time.Hour
 )
 
-// Retention says how long what is history is kept.
+// Retention limits the stored history.
 type Retention struct {
-	// EventAge is how long ago an Event may have happened last.
+	// EventAge is the maximal age of an Event, by its last occurrence.
 	EventAge time.Duration
-	// EventCount is how many Events a workload has; of more than that, the oldest are deleted.
+	// EventCount is the maximal number of Events of a workload; the oldest are deleted first.
 	EventCount int
-	// GoneAge is how long what is deleted is kept: workloads with all that is theirs, objects, definitions, and rows of v0.
-	// While an object's definition is kept, a late report cannot bring it back.
+	// TombstoneAge is how long deleted rows are kept: workloads with all their rows, objects, definitions and v0 rows.
+	// While the definition of an object is kept, a late report cannot recreate it.
 	TombstoneAge time.Duration
 }
 
-// DefaultRetention is 30 days and 5,000 Events of a workload, and 7 days of what is deleted.
+// DefaultRetention is 30 days and 5,000 Events per workload, and 7 days for deleted rows.
 func DefaultRetention() Retention {
 	return Retention{EventAge: DefaultEventAge, EventCount: DefaultEventCount, TombstoneAge: DefaultTombstoneAge}
 }
 
-// Validate names the first bad field and what it accepts.
+// Validate returns an error that names the first invalid field and its accepted values.
 func (r Retention) Validate() error {
 	switch {
 	case r.EventAge < time.Minute:
@@ -45,26 +45,25 @@ func (r Retention) Validate() error {
 	return nil
 }
 
-// Pruned counts the rows that were deleted.
+// Pruned counts the deleted rows.
 type Pruned struct {
 	Events, Objects, Definitions, Workloads int64
-	// Rows are those of v0 that were deleted before, but for Events.
+	// Rows counts v0 rows other than Events.
 	Rows int64
-	// Elsewhere is set if another replica was at it, so that nothing was done here.
+	// Skipped reports that another replica was pruning, so this one did nothing.
 	Skipped bool
 }
 
-// lastKept is the time of the oldest Event of a workload that its number still allows. The newest are counted by index only,
-// as pruning does.
+// oldestKeptQuery finds the time of the oldest Event of a workload within EventCount, with an index lookup only.
 func oldestKeptQuery(reference string) string {
 	return "SELECT timestamp FROM workload_events WHERE " + reference + " = ? AND timestamp <= ? ORDER BY timestamp DESC, id DESC LIMIT 1 OFFSET ?"
 }
 
-// EventsKeptAfter is the time up to which Events of a workload are not kept: they are too old, or there are as many as may
-// be kept that are not older. One of that very time may be kept or not. [ErrNotFound] if there is no such workload.
+// EventsKeptAfter returns the time up to which Events of a workload are not kept, by age or by count. An Event of
+// exactly that time may or may not be kept. It returns [ErrNotFound] if the workload does not exist.
 //
-// It follows from the rows that there are and is noted nowhere, so it is never stricter than pruning is: where newer Events
-// are gone, by age or by hand, there is room for older ones, which may be reported again and stay.
+// The time is computed from the stored rows, so it is never stricter than pruning: where newer Events were deleted,
+// older ones can be reported again and stay.
 func (s *Store) EventsKeptAfter(ctx context.Context, instance threeport.Instance, keep Retention) (time.Time, error) {
 	if _, err := s.workloadRow(ctx, instance); err != nil {
 		return time.Time{}, err
@@ -74,7 +73,7 @@ func (s *Store) EventsKeptAfter(ctx context.Context, instance threeport.Instance
 	if p.now, err = s.databaseTime(ctx); err != nil {
 		return time.Time{}, fmt.Errorf("read the database's time: %w", err)
 	}
-	tooOld := p.minEventTime() - 1 // what happened in that very microsecond is kept
+	tooOld := p.minEventTime() - 1 // an Event of exactly the minimum is kept
 	last, err := first(ctx, s, oldestKeptQuery(eventColumn(instance.Type)), []any{int64(instance.ID), p.maxEventTime(), keep.EventCount - 1}, number)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return time.Time{}, fmt.Errorf("look for the oldest event that is kept: %w", err)

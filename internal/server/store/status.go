@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// statuses are those of a workload, the worst first. A workload's rank is the index of its own, so that the board can be
-// in their order.
+// statuses are the statuses of a workload, worst first. The index of a status is its rank, by which lists are sorted.
 var statuses = []string{"Down", "Error", "Unhealthy", statusUnknown, "Reconciling", "Healthy"}
 
 const statusUnknown = "Unknown"
 
-// shown is the status that stands for what was said of a workload, and its rank. A word that is none of the statuses, as
-// v0 lets any be written, is Unknown.
+// displayedStatus returns the status that is shown for a reported one, and its rank. Any other text, which v0 allows,
+// becomes Unknown.
 func displayedStatus(said string) (status string, rank int) {
 	if rank = slices.Index(statuses, said); rank >= 0 {
 		return said, rank
@@ -21,7 +20,7 @@ func displayedStatus(said string) (status string, rank int) {
 	return statusUnknown, slices.Index(statuses, statusUnknown)
 }
 
-// saidIsShown assigns status and rank as [shown] does.
+// restoreReportedStatus assigns status and rank from the column said, as [displayedStatus] does.
 var restoreReportedStatus = func() string {
 	words, ranks := make([]string, len(statuses)), make([]string, len(statuses))
 	var unknownRank string

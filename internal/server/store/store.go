@@ -7,29 +7,29 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite" // registers the driver
 )
 
-// Store keeps all rows. It is safe for concurrent use.
+// Store is the database of the control-plane API. It is safe for concurrent use.
 type Store struct {
 	config  Config
 	dialect dialect
-	// write runs transactions; read has the same rows, and writes nothing.
+	// write runs transactions. read is for queries only; it may be the same pool.
 	write, read *sql.DB
-	// postgres is how to connect to PostgreSQL; nil for SQLite. It is copied before use.
+	// postgres has the connection parameters of PostgreSQL; nil for SQLite. Copy it before use.
 	postgres *pgx.ConnConfig
-	// patient is set if the address says how long a statement may take: then a read waits as long.
+	// addressHasTimeout reports whether the address sets statement_timeout. Then reads have no timeout of their own.
 	addressHasTimeout bool
 
 	ids         *ids
 	statements  map[*Resource]*resourceStatements
 	feed        *feed
-	prepared    preparedStatements // for SQLite's reports
+	prepared    preparedStatements // SQLite only
 	eventGrowth eventGrowth
 }
 
-// Open opens a database and brings its schema to this version. A file is created if need be; its directory is not.
-// Close the store when done with it.
+// Open opens a database and migrates its schema. It creates a missing file, but not its directory. The caller must
+// close the store.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	d, file, err := parse(config.Address)
 	if err != nil {
@@ -53,12 +53,12 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the database. No method may be running or called after it.
+// Close closes the database. No other method may run during or after it.
 func (s *Store) Close() error {
 	var errs []error
 	for _, db := range []*sql.DB{s.read, s.write} {
 		if db != nil {
-			errs = append(errs, db.Close()) // closes the statements as well
+			errs = append(errs, db.Close()) // also closes the prepared statements
 		}
 	}
 	return errors.Join(errs...)
@@ -70,7 +70,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.read.QueryRowContext(ctx, "SELECT 1").Scan(&one)
 }
 
-// prepare brings the schema to this version, and makes the statements and the generator of IDs.
+// prepare migrates the schema, and prepares the statements and the ID generator.
 func (s *Store) prepare(ctx context.Context) error {
 	if err := s.migrate(ctx); err != nil {
 		return err

@@ -12,36 +12,35 @@ import (
 )
 
 var (
-	// ErrReset says that changes were left out: the workloads are to be loaded anew. The subscription goes on.
-	ErrReset = errors.New("changes were left out: load the workloads anew")
-	// ErrEnded says that there will be no more changes, because the subscription was closed or the feed has ended.
+	// ErrReset reports that changes were dropped: load the workloads again. The subscription continues.
+	ErrReset = errors.New("changes were dropped: load the workloads again")
+	// ErrEnded reports that the subscription was closed, or that the feed has ended.
 	ErrEnded = errors.New("the subscription has ended")
 )
 
 const (
-	// maxPending bounds the workloads that a subscriber has not been told of. Who is further behind loads them anew, which
-	// is the lesser work.
+	// maxPending limits the undelivered workloads of a subscriber. Beyond that, loading all workloads again is cheaper.
 	maxPending = 5000
-	// maxBatch bounds what Next returns.
+	// maxBatch limits the result of Next.
 	maxBatch = 500
 )
 
-// Subscription is the changes of some workloads. It keeps the newest row of each that has changed, until Next takes it:
-// a slow reader gets fewer versions, not older ones.
+// Subscription receives changes of workloads. It keeps the newest row of each changed workload until Next returns it,
+// so a slow reader skips intermediate versions.
 type Subscription struct {
 	feed  *feed
 	query WatchQuery
-	ready chan struct{} // there is something to take
+	ready chan struct{} // capacity 1: Next has something to return
 
 	mu            sync.Mutex
 	pending       map[threeport.Instance]*threeport.Workload
-	position      int64 // in the feed, up to which everything was offered, in microseconds
-	resetDue      bool  // reset is due
-	resetPosition int64 // then: the place up to which nothing was missed
+	position      int64 // all changes of the feed up to this time, in microseconds, were offered
+	resetDue      bool  // Next must return ErrReset
+	resetPosition int64 // then: no change up to this position was dropped
 	ended         bool
 }
 
-// newSubscription is told of what changes from now on, a time in microseconds.
+// newSubscription returns a subscription that starts now, a time in microseconds.
 func newSubscription(f *feed, q WatchQuery, now int64) *Subscription {
 	return &Subscription{
 		feed: f, query: q, position: now,
@@ -49,8 +48,8 @@ func newSubscription(f *feed, q WatchQuery, now int64) *Subscription {
 	}
 }
 
-// Next waits for changes, and returns them in the order of Changed. A row that is deleted, or does not match, has Gone
-// set. Its error is [ErrReset], [ErrEnded] or that of ctx. It is for one goroutine at a time.
+// Next waits for changes and returns them in the order of Changed. A row that was deleted, or no longer matches the
+// query, has Gone set. The error is [ErrReset], [ErrEnded] or that of ctx. Only one goroutine may call it at a time.
 func (s *Subscription) Next(ctx context.Context) ([]threeport.Workload, error) {
 	for {
 		if rows, err := s.take(); err != nil || len(rows) > 0 {
@@ -64,8 +63,8 @@ func (s *Subscription) Next(ctx context.Context) ([]threeport.Workload, error) {
 	}
 }
 
-// Place is where to go on from in another subscription: all that Next has not returned comes there, if it was told to load
-// the workloads anew when it was.
+// Position returns the position from which another subscription can continue: that one receives all changes that Next
+// has not returned.
 func (s *Subscription) Position() threeport.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +74,7 @@ func (s *Subscription) Position() threeport.ID {
 	return threeport.ID(s.undelivered())
 }
 
-// untold is the place before the first of what is pending.
+// undelivered is the position before the first pending change.
 func (s *Subscription) undelivered() int64 {
 	place := s.position
 	for _, row := range s.pending {
@@ -84,14 +83,14 @@ func (s *Subscription) undelivered() int64 {
 	return place
 }
 
-// reached notes that everything up to a place in the feed was offered.
+// advance records that all changes up to a position were offered.
 func (s *Subscription) advance(place int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.position = max(s.position, place)
 }
 
-// Close ends the subscription. It may be called more than once, and while Next waits.
+// Close ends the subscription, and a waiting Next with it. It may be called more than once.
 func (s *Subscription) Close() {
 	s.feed.remove(s)
 	s.end()
@@ -104,21 +103,21 @@ func (s *Subscription) end() {
 	wake(s.ready)
 }
 
-// reset lets Next return [ErrReset], since what comes after a place cannot be told.
+// reset makes Next return [ErrReset]: changes after this position were dropped.
 func (s *Subscription) reset(place int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requireReset(place)
 }
 
-// miss makes a reset due. Until it is told nothing is kept: whoever then loads the workloads gets it all.
+// requireReset schedules a reset. Until Next returns it, nothing is queued, since the reader then loads everything.
 func (s *Subscription) requireReset(place int64) {
 	s.resetDue, s.resetPosition = true, place
 	clear(s.pending)
 	wake(s.ready)
 }
 
-// take returns the oldest of what is pending.
+// take removes and returns the oldest pending changes.
 func (s *Subscription) take() ([]threeport.Workload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +140,8 @@ func (s *Subscription) take() ([]threeport.Workload, error) {
 	return rows, nil
 }
 
-// offer keeps those of the rows that are asked for. They are not copied, which for hundreds of slow readers would be most of
-// the memory: all subscriptions have the same, and nobody changes them.
+// offer queues the rows that match the query. It does not copy them: all subscriptions share the rows, which nobody
+// modifies, as copies for hundreds of slow readers would need most of the memory.
 func (s *Subscription) offer(rows []*workloadRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,25 +11,25 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// TimelineQuery says which Events of a workload are asked for. The zero value asks for all.
+// TimelineQuery selects Events of a workload. The zero value selects all.
 type TimelineQuery struct {
 	// Level is Normal or Warning; empty for both.
 	Level string
-	// Kind is that of the object that an Event is about.
+	// Kind is the kind of the involved object.
 	Kind string
-	// Text is to be in the reason, the message or the object's name. Letters of ASCII match in either case.
+	// Text must occur in the reason, the message or the object's name. ASCII letters match in either case.
 	Text string
-	// From and To bound when an Event happened last; From is included, To is not.
+	// From (inclusive) and To (exclusive) limit the last occurrence of an Event.
 	From, To *time.Time
-	// Cursor is where the page begins, as the one before it said; empty for the first.
+	// Cursor is the Next of the previous page; empty for the first page.
 	Cursor string
-	// Size is how many Events a page has, up to 1,000; 0 stands for 100.
+	// Size is the page size, up to 1,000; 0 means 100.
 	Size int
 }
 
 var levels = []string{"Normal", "Warning"}
 
-// Validate says which parameter is wrong: its error is a [FieldError].
+// Validate returns a [FieldError] for the first invalid parameter.
 func (q TimelineQuery) Validate() error {
 	if err := checkOneOf("level", q.Level, levels); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (q TimelineQuery) Validate() error {
 	return err
 }
 
-// timelinePlace is the place of an Event in the list: what a cursor holds.
+// timelinePosition is the position of an Event in the list, as a cursor contains it.
 type timelinePosition struct {
 	List string       `json:"list"` // timelineList
 	Time int64        `json:"time"` // microseconds
@@ -59,7 +59,7 @@ type timelinePosition struct {
 
 const timelineList = "timeline"
 
-// place is where the page begins; nil for the first.
+// position is where the page begins; nil for the first page.
 func (q TimelineQuery) position() (*timelinePosition, error) {
 	if q.Cursor == "" {
 		return nil, nil
@@ -71,8 +71,8 @@ func (q TimelineQuery) position() (*timelinePosition, error) {
 	return &place, nil
 }
 
-// Timeline returns a page of a workload's Events, newest first. The query's errors are those of Validate; [ErrNotFound]
-// if there is no such workload.
+// Timeline returns a page of a workload's Events, newest first. The error is that of Validate, or [ErrNotFound] if the
+// workload does not exist.
 func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q TimelineQuery) (threeport.List[threeport.TimelineEvent], error) {
 	list := threeport.List[threeport.TimelineEvent]{Items: []threeport.TimelineEvent{}}
 	if err := q.Validate(); err != nil {
@@ -81,8 +81,8 @@ func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q Tim
 	if _, err := s.workloadRow(ctx, instance); err != nil {
 		return list, err
 	}
-	size, _ := pageSize(q.Size) // valid
-	place, _ := q.position()    // valid
+	size, _ := pageSize(q.Size) // validated above
+	place, _ := q.position()    // validated above
 	where := s.dialect.timeline(instance, q)
 	query, args := timelinePage(where, place, size+1)
 	events, err := collect(ctx, s, query, args, scanTimelineEvent)
@@ -106,7 +106,7 @@ func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q Tim
 	return list, nil
 }
 
-// timeline selects the rows of the query from workload_events.
+// timeline is the WHERE clause of the query.
 func (d dialect) timeline(instance threeport.Instance, q TimelineQuery) whereClause {
 	var where whereClause
 	where.add(eventColumn(instance.Type)+" = ?", int64(instance.ID))
@@ -131,7 +131,7 @@ func (d dialect) timeline(instance threeport.Instance, q TimelineQuery) whereCla
 	return where
 }
 
-// timelinePage is the query for up to limit Events behind a place.
+// timelinePage selects up to limit Events after a position.
 func timelinePage(where whereClause, place *timelinePosition, limit int) (query string, args []any) {
 	where = where.clone()
 	if place != nil {
@@ -165,7 +165,7 @@ func scanTimelineEvent(scan scanner) (threeport.TimelineEvent, error) {
 	event.Involved = threeport.ObjectRef{
 		Group: group.String, Version: version.String, Kind: kind.String, Namespace: namespace.String, Name: name.String, UID: uid.String,
 	}
-	if kind.String != "" { // rows that v0 made have their message as it is
+	if kind.String != "" { // rows that v0 created have no prefix
 		event.Derived = true
 		event.Message, event.Derived = strings.CutPrefix(event.Message, messagePrefix(&event.EventReport))
 	}

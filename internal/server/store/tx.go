@@ -11,23 +11,23 @@ import (
 // maxAttempts limits the tries of a write that conflicts with others.
 const maxAttempts = 6
 
-// inTx runs f in a transaction that writes, and commits it if f returns nil. f is run again, from the start, if the
-// database gives the transaction up in favour of others; so it has no effects but those on tx and on what it sets anew
+// inTx runs f in a transaction for writing and commits it if f returns nil. It retries f from the start after a
+// conflict with other transactions, so f must have no other effects than those on tx and on variables that it sets anew
 // each time.
 //
-// The end of ctx does not interrupt it, since a finished write has a definite outcome: f has a context that only the
-// configured timeout ends, for all its statements.
+// The end of ctx does not cancel it, so that the outcome is definite: the context of f ends only with
+// Config.WriteTimeout.
 func (s *Store) inTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
 	return s.writing(ctx, func(ctx context.Context) error { return s.transact(ctx, f) })
 }
 
-// transact runs f in a transaction, once.
+// transact runs f once in a transaction.
 func (s *Store) transact(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
-	defer func() { _ = tx.Rollback() }() // of no effect after the commit; else f's error says why
+	defer func() { _ = tx.Rollback() }() // no effect after a commit; otherwise f's error is returned
 	if err := f(ctx, tx); err != nil {
 		return err
 	}
@@ -38,8 +38,8 @@ func (s *Store) transact(ctx context.Context, f func(ctx context.Context, tx *sq
 	return nil
 }
 
-// writing runs a write that is atomic, again if it conflicts with others, and without being interrupted by the end of
-// ctx. A lost connection is not tried again: whether it came before or after the commit is not to be known.
+// writing runs an atomic write and retries it after conflicts. The end of ctx does not cancel it. It does not retry
+// after a lost connection: the commit may have happened.
 func (s *Store) writing(ctx context.Context, write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.WriteTimeout)
 	defer cancel()
@@ -63,5 +63,6 @@ func (s *Store) exec(ctx context.Context, query string, args ...any) error {
 	})
 }
 
-// stepRows is how many rows a transaction of the maintenance changes at most, so that nobody waits long for it.
+// maxRowsPerTx limits the rows that a maintenance transaction changes, so that it does not block other writers for
+// long.
 const maxRowsPerTx = 500

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// statements of one resource, prepared once.
+// resourceStatements are the prepared statements of one resource.
 type resourceStatements struct {
-	insert, update, remove *sql.Stmt // on write
-	get, byUnique          *sql.Stmt // on read; byUnique on write, nil without such a field
+	insert, update, remove *sql.Stmt // on Store.write
+	get, byUnique          *sql.Stmt // on Store.read; byUnique on Store.write, nil without a unique field
 }
 
-// prepareResources makes the statements and the generator of IDs, which begins after the newest of them all.
+// prepareResources prepares the statements, and the ID generator, which starts above the largest stored ID.
 func (s *Store) prepareResources(ctx context.Context) error {
 	s.statements = make(map[*Resource]*resourceStatements, len(Resources))
 	for _, r := range Resources {
@@ -52,7 +52,7 @@ func (s *Store) prepareResource(ctx context.Context, r *Resource) (*resourceStat
 	prepared := &resourceStatements{
 		insert: prepare(s.write, fmt.Sprintf("INSERT INTO %s (%s) VALUES (?, ?, ?, NULL%s) ON CONFLICT DO NOTHING",
 			r.table(), r.columns(), strings.Repeat(", ?", len(r.Fields)))),
-		// A field that was not given is left alone.
+		// nil leaves a field unchanged.
 		update: prepare(s.write, fmt.Sprintf("UPDATE %s SET updatedat = ?, %s WHERE id = ? AND deletedat IS NULL RETURNING %s",
 			r.table(), strings.Join(sets, ", "), r.columns())),
 		remove: prepare(s.write, fmt.Sprintf("UPDATE %s SET deletedat = ? WHERE id = ? AND deletedat IS NULL RETURNING %s",
@@ -65,7 +65,7 @@ func (s *Store) prepareResource(ctx context.Context, r *Resource) (*resourceStat
 	return prepared, errors.Join(errs...)
 }
 
-// unique is the field that identifies a row besides its ID, if there is one.
+// unique is the field that identifies a row besides its ID; ok is false if there is none.
 func (s *Store) unique(r *Resource) (index int, ok bool) {
 	if s.config.StrictV0 {
 		return 0, false
@@ -73,8 +73,8 @@ func (s *Store) unique(r *Resource) (index int, ok bool) {
 	return r.unique()
 }
 
-// Create adds a row with these values. If one with the same unique value exists, it returns that one and created is
-// false. Its errors are [FieldError], [ErrReference] and [ErrRefused].
+// Create inserts a row. If a row with the same unique value exists, it returns that row and created is false. The error
+// is a [FieldError], [ErrReference] or [ErrRefused].
 func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, created bool, err error) {
 	if err := r.checkValues(values); err != nil {
 		return Row{}, false, err
@@ -89,23 +89,23 @@ func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, c
 		}
 		i, ok := s.unique(r)
 		if !ok {
-			continue // another process took the same ID
+			continue // another process used the same ID
 		}
 		o, err = s.getByUnique(ctx, r, values[i])
-		if !errors.Is(err, sql.ErrNoRows) { // deleted in between: its value is free
+		if !errors.Is(err, sql.ErrNoRows) { // deleted meanwhile: the value is free again
 			return o, false, err
 		}
 	}
 }
 
-// getByUnique returns the row that has a value, or [sql.ErrNoRows].
+// getByUnique returns the row with a unique value, or [sql.ErrNoRows].
 func (s *Store) getByUnique(ctx context.Context, r *Resource, value any) (Row, error) {
 	ctx, cancel := s.reading(context.WithoutCancel(ctx))
 	defer cancel()
 	return r.scan(s.statements[r].byUnique.QueryRowContext(ctx, value).Scan)
 }
 
-// insert adds a row unless its ID or its unique value is taken.
+// insert inserts a row unless its ID or unique value exists.
 func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, inserted bool, err error) {
 	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
 		at := now()
@@ -131,8 +131,8 @@ func (s *Store) Get(ctx context.Context, r *Resource, id int64) (Row, error) {
 	return orNotFound(r.scan(s.statements[r].get.QueryRowContext(ctx, id).Scan))
 }
 
-// Update sets the values that are not nil, and returns the whole row. Its errors are [ErrNotFound],
-// [ErrConflict], and those of Create.
+// Update sets the values that are not nil, and returns the new row. The error is [ErrNotFound], [ErrConflict] or one of
+// those of Create.
 func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any) (o Row, err error) {
 	if err := r.checkValues(values); err != nil {
 		return Row{}, err
@@ -148,7 +148,7 @@ func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any)
 	return o, writeError(err)
 }
 
-// Remove marks a row as deleted, and returns it so, or [ErrNotFound]. Rows that refer to it stay.
+// Remove marks a row as deleted and returns it, or [ErrNotFound]. Rows that refer to it stay.
 func (s *Store) Remove(ctx context.Context, r *Resource, id int64) (o Row, err error) {
 	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
 		o, err = orNotFound(r.scan(s.stmtIn(ctx, tx, s.statements[r].remove).QueryRowContext(ctx, now(), id).Scan))
@@ -160,8 +160,8 @@ func (s *Store) Remove(ctx context.Context, r *Resource, id int64) (o Row, err e
 	return o, err
 }
 
-// change runs a write of a resource: in a transaction where the board changes with it, else as the one statement that
-// it is, with no tx.
+// writeResource runs a write: in a transaction for an instance, whose workloads row changes with it; otherwise as a
+// single statement, with a nil tx.
 func (s *Store) writeResource(ctx context.Context, r *Resource, write func(ctx context.Context, tx *sql.Tx) error) error {
 	return s.writing(ctx, func(ctx context.Context) error {
 		if !r.isWorkload {
@@ -171,7 +171,7 @@ func (s *Store) writeResource(ctx context.Context, r *Resource, write func(ctx c
 	})
 }
 
-// statement is a prepared one, as it is to be used in tx; tx may be nil.
+// stmtIn returns the prepared statement for use in tx, which may be nil.
 func (s *Store) stmtIn(ctx context.Context, tx *sql.Tx, prepared *sql.Stmt) *sql.Stmt {
 	if tx == nil {
 		return prepared
@@ -179,7 +179,7 @@ func (s *Store) stmtIn(ctx context.Context, tx *sql.Tx, prepared *sql.Stmt) *sql
 	return tx.StmtContext(ctx, prepared)
 }
 
-// found makes ErrNotFound of no rows.
+// orNotFound converts sql.ErrNoRows to ErrNotFound.
 func orNotFound(o Row, err error) (Row, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return Row{}, ErrNotFound

@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// Selection is what a list of v0 asks for.
+// Selection selects the rows of a v0 list.
 type Selection struct {
-	Page, Size int // pages count from 1; a size below zero is all rows, on one page
+	Page, Size int // pages start at 1; a negative size means all rows
 	Filters    []Filter
 }
 
-// Filter is a value that a field, the index of the resource's, has to have.
+// Filter requires a value in a field, given by its index in Resource.Fields.
 type Filter struct {
 	Field int
 	Value any // of the field's kind
 }
 
-// offset is how many rows come before the page.
+// offset is the number of rows before the page.
 func (s Selection) offset() int64 {
 	before := int64(max(s.Page-1, 0))
 	if s.Size > 0 && before > math.MaxInt64/2/int64(s.Size) {
-		return math.MaxInt64 / 2 // beyond any table, and safe to add to
+		return math.MaxInt64 / 2 // larger than any table, and cannot overflow
 	}
 	return before * int64(s.Size)
 }
@@ -36,7 +36,7 @@ func (s Selection) where(r *Resource) (where whereClause) {
 	return where
 }
 
-// isEmpty tells that no row can have the values that are asked for.
+// matchesNothing reports whether a filter has a value that no row can have.
 func (s Selection) matchesNothing() bool {
 	return slices.ContainsFunc(s.Filters, func(f Filter) bool {
 		text, _ := f.Value.(string)
@@ -44,7 +44,7 @@ func (s Selection) matchesNothing() bool {
 	})
 }
 
-// List returns one page of rows, by ascending ID, and how many rows there are on all pages.
+// List returns a page of rows by ascending ID, and the number of rows on all pages.
 func (s *Store) List(ctx context.Context, r *Resource, selection Selection) (rows []Row, total int64, err error) {
 	if selection.matchesNothing() {
 		return nil, 0, nil

@@ -5,40 +5,39 @@ import (
 	"strings"
 )
 
-// Kind is the type of a field: on the wire, in a [Row], and in the database.
+// Kind is the type of a field: on the wire, in a [Row] and in the database.
 type Kind int
 
-// The kinds of a field.
+// The kinds of fields.
 const (
 	Text      Kind = iota // a JSON string; a string
 	Integer               // a JSON number; an int64
 	Boolean               // true or false; a bool
 	Timestamp             // RFC 3339; an int64, microseconds since 1970
-	Document              // any JSON; a string, normalised
+	Document              // any JSON; a string in canonical form
 )
 
-// Field is one field of an object. In the database and as a filter its name is in lower case.
+// Field is a field of a v0 object. Its column and filter have its name in lower case.
 type Field struct {
 	Name       string
 	Kind       Kind
 	Required   bool   // on create
-	Filterable bool   // as a query key of a list
+	Filterable bool   // as a query parameter of a list
 	unique     bool   // among rows that are not deleted, unless empty
-	references string // the table of the object whose ID it holds
-	// Longest bounds a text, in bytes; 0 for no bound.
+	references string // table of the object whose ID it contains
+	// MaxBytes limits a text, in bytes; 0 means no limit.
 	MaxBytes int
 }
 
-// Column is the field's name in the database.
+// Column is the field's column in the database.
 func (f Field) Column() string { return strings.ToLower(f.Name) }
 
-// Resource is one object of v0: a table, and the routes below its path. There is one for each, made here, that is
-// compared by its address.
+// Resource is a type of v0 objects: a table, and the routes below its path. Resources are compared by address.
 type Resource struct {
-	Object string // its Type in answers
+	Object string // Type in answers
 	Path   string // plural, as in /v0/{path}
 	Fields []Field
-	// onBoard is set where each row has one of the board's.
+	// isWorkload reports whether each row has a row in workloads.
 	isWorkload bool
 }
 
@@ -54,7 +53,7 @@ func (r *Resource) Field(name string) (index int, ok bool) {
 	return 0, false
 }
 
-// unique is the field that identifies a row besides its ID, if there is one.
+// unique is the field that identifies a row besides its ID; ok is false if there is none.
 func (r *Resource) unique() (index int, ok bool) {
 	for i, f := range r.Fields {
 		if f.unique {
@@ -64,17 +63,17 @@ func (r *Resource) unique() (index int, ok bool) {
 	return 0, false
 }
 
-// longestUID is that of an Event, in bytes: PostgreSQL has an index of it, whose entries have to fit. It is twice what the
-// longest of a report set takes.
+// maxEventUIDBytes limits the UID of an Event, since PostgreSQL limits the size of index entries. It is twice the limit
+// of report sets.
 const maxEventUIDBytes = 2048
 
-// The fields of an instance that the board has too.
+// Indexes of the fields of an instance that are copied to its workloads row.
 const (
 	instanceName   = 0
 	instanceStatus = 1
 )
 
-// Resources are the objects of v0; one that is referred to comes first.
+// Resources are the objects of v0; referenced objects come first.
 var Resources = []*Resource{
 	{
 		Object: "WorkloadInstance", Path: "workload-instances", isWorkload: true,
@@ -118,8 +117,8 @@ var Resources = []*Resource{
 	},
 }
 
-// Row is one stored object of v0. Its values are those of the resource's fields, in their order: a string, an int64, a
-// bool, or nil; see [Kind]. Times are microseconds since 1970.
+// Row is a stored v0 object. Values has a string, an int64, a bool or nil for each field of the resource: see [Kind].
+// Times are microseconds since 1970.
 type Row struct {
 	ID                   int64
 	CreatedAt, UpdatedAt int64
@@ -127,7 +126,7 @@ type Row struct {
 	Values               []any
 }
 
-// columns are those of a row, in the order that scan reads them.
+// columns are the columns of a row, in the order of scan.
 func (r *Resource) columns() string {
 	names := []string{"id", "createdat", "updatedat", "deletedat"}
 	for _, f := range r.Fields {
@@ -136,8 +135,7 @@ func (r *Resource) columns() string {
 	return strings.Join(names, ", ")
 }
 
-// scan reads the columns of one row. The typed targets make it independent of how a driver represents a BOOLEAN or a
-// TEXT.
+// scan reads a row. Typed targets make it independent of the driver's representation of BOOLEAN and TEXT.
 func (r *Resource) scan(scan func(...any) error) (Row, error) {
 	out := Row{Values: make([]any, len(r.Fields))}
 	targets := []any{&out.ID, &out.CreatedAt, &out.UpdatedAt, &out.DeletedAt}

@@ -47,7 +47,7 @@ func TestValidateReport(t *testing.T) {
 		{operationOf(of, 1, "u", "ADDED", 1), func(r *threeport.Report) {
 			r.Operation.Definition = json.RawMessage(`{"a":"` + strings.Repeat(secret, maxDefinition/len(secret)+1) + `"}`)
 		}, "operation.definition: must be a JSON object of at most 4194304 bytes"},
-		{operationOf(of, 1, "u", "DELETED", 1), func(r *threeport.Report) { r.Operation.Definition = json.RawMessage("{}") }, "operation.definition: must be none"},
+		{operationOf(of, 1, "u", "DELETED", 1), func(r *threeport.Report) { r.Operation.Definition = json.RawMessage("{}") }, "operation.definition: must be omitted"},
 		{treeOf(of, 1, nodeOf("a", "a", "Down"), nodeOf("b", "b", "Down")), func(r *threeport.Report) { r.Tree.Objects[1].Health = secret }, "tree.objects[1].health: "},
 		{treeOf(of, 1, nodeOf("a", "a", "Down")), func(r *threeport.Report) { r.Tree.Objects[0].Object.Kind = "\x00" }, "tree.objects[0].object.kind: "},
 		{treeOf(of, 1), func(r *threeport.Report) { r.Tree.Objects = make([]threeport.TreeObject, maxObjects+1) }, "tree.objects: must be a list of at most 20000"},

@@ -9,8 +9,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// maxGone is how many of the objects that are gone a workload shows, the latest: those that make and end Pods all day
-// have far more of them than anyone reads.
+// maxDeletedObjects limits the deleted objects that a workload shows, newest first: CronJobs leave far more of them
+// than anyone reads.
 const maxDeletedObjects = 500
 
 const (
@@ -23,8 +23,8 @@ const (
 	deletedQuery = objectColumns + "AND o.goneat IS NOT NULL ORDER BY o.goneat DESC LIMIT ?"
 )
 
-// Workload returns a workload with its tree: the objects that exist, and then those that are gone, the latest first. Of
-// these it returns a bounded number. [ErrNotFound] if there is no such workload.
+// Workload returns a workload with its tree: the existing objects, then a limited number of deleted ones, newest first.
+// It returns [ErrNotFound] if the workload does not exist.
 func (s *Store) Workload(ctx context.Context, instance threeport.Instance) (threeport.WorkloadDetail, error) {
 	var detail threeport.WorkloadDetail
 	row, err := s.workloadRow(ctx, instance)
@@ -38,14 +38,14 @@ func (s *Store) Workload(ctx context.Context, instance threeport.Instance) (thre
 	}
 	gone, err := collect(ctx, s, deletedQuery, append(key, maxDeletedObjects), scanObject)
 	if err != nil {
-		return detail, fmt.Errorf("list objects of workload that are gone: %w", err)
+		return detail, fmt.Errorf("list deleted objects of workload: %w", err)
 	}
 	detail.Workload = row.Workload
 	detail.Objects = append(append([]threeport.Object{}, present...), gone...)
 	return detail, nil
 }
 
-// boardRow returns the row of a workload that is not deleted; else [ErrNotFound].
+// workloadRow returns the row of a workload, or [ErrNotFound] if it does not exist or is deleted.
 func (s *Store) workloadRow(ctx context.Context, instance threeport.Instance) (*workloadRow, error) {
 	row, err := first(ctx, s, workloadQuery, []any{instance.Type, int64(instance.ID)}, scanWorkload)
 	if err != nil {
@@ -74,7 +74,7 @@ func scanObject(scan scanner) (threeport.Object, error) {
 const definitionQuery = "SELECT type, id, apigroup, apiversion, kind, namespace, name, uid, operation, version, at, previousat, current, previous " +
 	"FROM definitions WHERE clusteruid = ? AND uid = ?"
 
-// Definition returns an object as its cluster has it; [ErrNotFound] if that was never told, or is forgotten.
+// Definition returns the last reported definition of an object, or [ErrNotFound] if there is none.
 func (s *Store) Definition(ctx context.Context, clusterUID, uid string) (threeport.Definition, error) {
 	if !storable(clusterUID, uid) {
 		return threeport.Definition{}, fmt.Errorf("read definition: %w", ErrNotFound)
@@ -101,7 +101,7 @@ func scanDefinition(scan scanner) (threeport.Definition, error) {
 	return d, err
 }
 
-// document is stored JSON; nil for none.
+// document converts stored JSON; nil for none.
 func document(stored sql.NullString) json.RawMessage {
 	if stored.String == "" {
 		return nil

@@ -9,14 +9,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// filter selects the rows of the query from workloads w.
+// filter is the WHERE clause of the query; w is the table workloads.
 func (s *Store) filter(ctx context.Context, q WorkloadQuery) (whereClause, error) {
 	var where whereClause
 	where.add("w.deletedat IS NULL")
 	if ranks := q.ranks(); len(ranks) > 0 {
 		where.add("w.rank IN "+placeholders(len(ranks)), ranks...)
 	}
-	if kinds := q.kinds(); len(kinds) == 1 { // there are two
+	if kinds := q.kinds(); len(kinds) == 1 { // there are two types: both mean no filter
 		where.add("w.type = ?", kinds[0])
 	}
 	if q.Cluster != "" {
@@ -42,11 +42,11 @@ func (s *Store) filter(ctx context.Context, q WorkloadQuery) (whereClause, error
 	return where, nil
 }
 
-// fewClusters is up to how many clusters are asked for by their UIDs, which lets the database use an index for them
-// beside that for the text. More of them are so many workloads that reading all is no slower.
+// maxInlineClusters limits the UIDs of clusters in a query: with a list of UIDs the database can combine the indexes
+// for UID and text. With more clusters a scan of all workloads is not slower.
 const maxInlineClusters = 20
 
-// clustersLike finds the UIDs of clusters by their names, and of one too many if there are more than a few.
+// clustersByName returns the UIDs of clusters whose names match, up to maxInlineClusters + 1.
 func (s *Store) clustersByName(ctx context.Context, pattern string) ([]any, error) {
 	return collect(ctx, s, `SELECT uid FROM clusters WHERE namekey LIKE ? ESCAPE '\' LIMIT ?`,
 		[]any{pattern, maxInlineClusters + 1}, func(scan scanner) (any, error) {
@@ -56,7 +56,7 @@ func (s *Store) clustersByName(ctx context.Context, pattern string) ([]any, erro
 		})
 }
 
-// ranks are those of the statuses, each once and in order, so that one filter is one statement.
+// ranks are the ranks of the statuses, sorted and without duplicates, so that equal filters are equal statements.
 func (q WorkloadQuery) ranks() []any {
 	var ranks []any
 	for rank, status := range statuses {
@@ -67,22 +67,22 @@ func (q WorkloadQuery) ranks() []any {
 	return ranks
 }
 
-// kinds are the types, each once.
+// kinds are the types without duplicates.
 func (q WorkloadQuery) kinds() []string {
 	kinds := slices.Clone(q.Types)
 	slices.Sort(kinds)
 	return slices.Compact(kinds)
 }
 
-// matches tells whether a row is one of those that filter selects.
+// matches reports whether filter selects the row.
 func (q WorkloadQuery) matches(w *threeport.Workload) bool {
 	return q.matchesScope(w) &&
 		(len(q.Statuses) == 0 || slices.Contains(q.Statuses, w.Status)) &&
 		(q.Text == "" || q.matchesText(w))
 }
 
-// concerns tells whether a row is, or can have been, one of those that filter selects: its type never changes, and its
-// cluster never once it is known.
+// matchesScope reports whether filter can select any version of the row: its type never changes, and its cluster never
+// once it is set.
 func (q WorkloadQuery) matchesScope(w *threeport.Workload) bool {
 	return (len(q.Types) == 0 || slices.Contains(q.Types, w.Type)) &&
 		(q.Cluster == "" || q.Cluster == w.ClusterUID)

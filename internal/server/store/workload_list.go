@@ -9,12 +9,12 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// The sorts of the board.
+// Sort orders of workloads.
 const (
-	SortWorst   = "worst"   // worst status first, of these the longest broken, not known since when last
+	SortWorst   = "worst"   // worst status first, then longest broken; unknown times last
 	SortName    = "name"    // by name
-	SortCluster = "cluster" // by the cluster's name, then by name; those of no cluster last
-	SortSince   = "since"   // latest change of status first, not known when last
+	SortCluster = "cluster" // by the cluster's name, then by name; workloads without a cluster last
+	SortSince   = "since"   // latest status change first; unknown times last
 )
 
 var (
@@ -22,23 +22,23 @@ var (
 	types = []string{threeport.TypeWorkloadInstance, threeport.TypeHelmWorkloadInstance}
 )
 
-// BoardQuery says which workloads are asked for, in which order. The zero value asks for all, worst first.
+// WorkloadQuery selects and sorts workloads. The zero value selects all, worst first.
 type WorkloadQuery struct {
-	// Statuses and Types are those to be shown; none stands for all.
+	// Statuses and Types restrict the selection; empty means all.
 	Statuses, Types []string
-	// Cluster is the UID of one.
+	// Cluster is the UID of a cluster; empty for all.
 	Cluster string
-	// Text is to be in the name, reason or cause, or in the cluster's name. Letters of ASCII match in either case.
+	// Text must occur in the name, reason, cause or the cluster's name. ASCII letters match in either case.
 	Text string
-	// Sort is worst, name, cluster or since; empty stands for worst.
+	// Sort is worst, name, cluster or since; empty means worst.
 	Sort string
-	// Cursor is where the page begins, as the one before it said; empty for the first.
+	// Cursor is the Next of the previous page; empty for the first page.
 	Cursor string
-	// Size is how many workloads a page has, up to 1,000; 0 stands for 100.
+	// Size is the page size, up to 1,000; 0 means 100.
 	Size int
 }
 
-// Validate says which parameter is wrong: its error is a [FieldError].
+// Validate returns a [FieldError] for the first invalid parameter.
 func (q WorkloadQuery) Validate() error {
 	if err := q.validateFilter(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (q WorkloadQuery) Validate() error {
 	return err
 }
 
-// validateFilter looks at what selects workloads, which a list, the counts and a watch have in common.
+// validateFilter validates the fields that select workloads, for lists, counts and watches.
 func (q WorkloadQuery) validateFilter() error {
 	for _, status := range q.Statuses {
 		if !slices.Contains(statuses, status) {
@@ -71,7 +71,7 @@ func (q WorkloadQuery) validateFilter() error {
 	return checkText("text", q.Text)
 }
 
-// sort is the one to use for the one that was given.
+// sort is Sort with its default.
 func (q WorkloadQuery) sort() string {
 	if q.Sort == "" {
 		return SortWorst
@@ -79,7 +79,7 @@ func (q WorkloadQuery) sort() string {
 	return q.Sort
 }
 
-// boardRow is a row of the board, with what it is sorted by.
+// workloadRow is a row of workloads with its sort keys.
 type workloadRow struct {
 	threeport.Workload
 	rank                int
@@ -111,7 +111,7 @@ func scanWorkload(scan scanner) (*workloadRow, error) {
 	return &row, nil
 }
 
-// Workloads returns a page of the board. The query's errors are those of Validate.
+// Workloads returns a page of workloads. The error is that of Validate for an invalid query.
 func (s *Store) Workloads(ctx context.Context, q WorkloadQuery) (threeport.List[threeport.Workload], error) {
 	list := threeport.List[threeport.Workload]{Items: []threeport.Workload{}}
 	if err := q.Validate(); err != nil {
@@ -121,8 +121,8 @@ func (s *Store) Workloads(ctx context.Context, q WorkloadQuery) (threeport.List[
 	if err != nil {
 		return list, err
 	}
-	size, _ := pageSize(q.Size) // valid
-	place, _ := q.position()    // valid
+	size, _ := pageSize(q.Size) // validated above
+	place, _ := q.position()    // validated above
 	rows, err := s.workloadPage(ctx, q, where, place, size+1)
 	if err != nil {
 		return list, fmt.Errorf("list workloads: %w", err)
@@ -145,8 +145,8 @@ func (s *Store) Workloads(ctx context.Context, q WorkloadQuery) (threeport.List[
 	return list, nil
 }
 
-// boardRows returns up to limit rows behind a place. By cluster, those of no cluster are a list of their own, behind that
-// of the others.
+// workloadPage returns up to limit rows after a position. Sorted by cluster, the workloads without a cluster are a
+// second list after the others.
 func (s *Store) workloadPage(ctx context.Context, q WorkloadQuery, where whereClause, place *workloadPosition, limit int) ([]*workloadRow, error) {
 	if q.sort() != SortCluster {
 		return s.sortedWorkloads(ctx, orders[q.sort()], where, place, limit)
@@ -171,7 +171,7 @@ func (s *Store) sortedWorkloads(ctx context.Context, o order, where whereClause,
 	return collect(ctx, s, query, args, scanWorkload)
 }
 
-// page is the query for up to limit rows behind a place.
+// page selects up to limit rows after a position.
 func (o order) page(where whereClause, place *workloadPosition, limit int) (query string, args []any) {
 	where = where.clone()
 	if place != nil {
@@ -181,8 +181,8 @@ func (o order) page(where whereClause, place *workloadPosition, limit int) (quer
 		" ORDER BY " + o.orderBy() + " LIMIT ?", append(where.args, limit)
 }
 
-// Counts returns how many workloads there are of each status, whatever statuses, page and sort are asked for. A status
-// that none has is 0. The query's errors are those of Validate.
+// Counts returns the number of workloads by status, including those with none. It ignores the query's statuses, page
+// and sort. The error is that of Validate for an invalid filter.
 func (s *Store) Counts(ctx context.Context, q WorkloadQuery) (map[string]int64, error) {
 	q.Statuses = nil
 	if err := q.validateFilter(); err != nil {
@@ -203,8 +203,7 @@ func (s *Store) Counts(ctx context.Context, q WorkloadQuery) (map[string]int64, 
 	return counts, nil
 }
 
-// countsQuery counts the workloads of each rank. It is for their total too: grouped, either database reads an index that
-// has all it needs, and not the rows.
+// countsQuery counts workloads by rank. Totals use it as well: grouped by rank, both databases read only an index.
 func countsQuery(where whereClause) string {
 	return "SELECT w.rank, COUNT(*) FROM workloads w WHERE " + where.String() + " GROUP BY w.rank"
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// order is a sort as the database does it: tables, and the columns that make each row's place unique. An index has the
-// columns in this order, so that a page begins where the last one ended, however far down the list.
+// order is a sort order: the tables, and the columns that make a position unique. An index has the same columns, so
+// that a page costs the same at any depth (keyset pagination).
 type order struct {
 	from       string
 	columns    []string
 	descending bool
-	// outer is how many of the columns are of the table that is read first; 0 if all are of one table. The database cannot
-	// tell from the place in the whole where to begin in that one.
+	// outerColumns is the number of columns of the outer table of a join; 0 without a join. The database needs a
+	// separate condition to begin there.
 	outerColumns int
 }
 
@@ -33,7 +33,7 @@ var orders = map[string]order{
 	},
 }
 
-// behind adds the condition for rows behind a place.
+// addAfter adds the condition for rows after a position.
 func (o order) addAfter(place *workloadPosition, where *whereClause) {
 	sign := ">"
 	if o.descending {
@@ -51,7 +51,7 @@ func (o order) compare(n int, sign string) string {
 	return fmt.Sprintf("(%s) %s %s", strings.Join(o.columns[:n], ", "), sign, placeholders(n))
 }
 
-// by is what follows ORDER BY.
+// orderBy is the ORDER BY expression.
 func (o order) orderBy() string {
 	if !o.descending {
 		return strings.Join(o.columns, ", ")
@@ -59,20 +59,21 @@ func (o order) orderBy() string {
 	return strings.Join(o.columns, " DESC, ") + " DESC"
 }
 
-// boardPlace is the place of a row in the list: what a cursor holds. Which fields it has depends on the sort.
+// workloadPosition is the position of a row in the list, as a cursor contains it. The sort decides which fields are
+// set.
 type workloadPosition struct {
 	Sort string       `json:"sort"`
 	Rank int          `json:"rank,omitempty"`
-	Time int64        `json:"time,omitempty"` // since when, in microseconds
+	Time int64        `json:"time,omitempty"` // since, in microseconds
 	Name string       `json:"name,omitempty"`
 	Type string       `json:"type"`
 	ID   threeport.ID `json:"id"`
-	// Cluster is empty for those of no cluster, which come last.
+	// Cluster is empty for workloads without a cluster, which come last.
 	ClusterName string `json:"clusterName,omitempty"`
 	Cluster     string `json:"cluster,omitempty"`
 }
 
-// place is where the page begins; nil for the first.
+// position is where the page begins; nil for the first page.
 func (q WorkloadQuery) position() (*workloadPosition, error) {
 	if q.Cursor == "" {
 		return nil, nil
@@ -88,7 +89,7 @@ func (q WorkloadQuery) position() (*workloadPosition, error) {
 	return &place, nil
 }
 
-// placeOf is the place of a row.
+// positionOf is the position of a row.
 func (q WorkloadQuery) positionOf(row *workloadRow) workloadPosition {
 	place := workloadPosition{Sort: q.sort(), Type: row.Type, ID: row.ID}
 	switch place.Sort {
@@ -109,7 +110,7 @@ func (q WorkloadQuery) positionOf(row *workloadRow) workloadPosition {
 	return place
 }
 
-// values are those of the columns of the place's order.
+// values are the values of the order's columns.
 func (p workloadPosition) values() []any {
 	row := []any{p.Type, int64(p.ID)}
 	switch p.Sort {

@@ -7,29 +7,29 @@ import (
 )
 
 var (
-	// ErrNUL is a NUL in a text, which PostgreSQL cannot keep.
+	// ErrNUL rejects a string with a NUL character, which PostgreSQL cannot store.
 	ErrNUL = errors.New("a string contains \\u0000, which cannot be stored")
 
-	errTooLong = errors.New("a document of 2 GiB or more")
-	errNoJSON  = errors.New("it is not JSON")
+	errTooLong = errors.New("the document has 2 GiB or more")
+	errSyntax  = errors.New("invalid JSON")
 )
 
-// maxAtOnce is how long a document may be, in bytes, to be written while it is read for the first time. Of a longer one it is
-// found out first whether its keys are in order: until then nothing is written that would be in vain.
-const maxAtOnce = 1 << 20
+// maxSinglePass is the largest document, in bytes, whose output is written while it is scanned for the first time. For
+// a larger one the first scan only finds out whether keys must be sorted, so that no large output is discarded.
+const maxSinglePass = 1 << 20
 
-// Canonicalize is a JSON document as it is kept: the keys of every object sorted, the last of equal ones, and without white
-// space, as a database with a JSON type has it. Strings are written as encoding/json does, numbers keep their digits. What
-// follows the document is passed over. Its errors quote nothing but a character.
+// Canonicalize returns the canonical form of a JSON document, as a database with a JSON type stores it: no white space,
+// the keys of each object sorted, and the last value of duplicate keys. Strings are written as encoding/json writes
+// them; numbers keep their digits. Text after the document is ignored. Errors quote at most one character.
 //
-// No value is built up: beside what it returns it takes at most two bytes of memory for each of the document.
+// It decodes no values. Besides the result it uses at most two bytes of memory per byte of the document.
 func Canonicalize(raw json.RawMessage) (string, error) {
 	if len(raw) > math.MaxInt32 {
 		return "", errTooLong
 	}
-	n := &canonicalizer{raw: raw, writing: len(raw) <= maxAtOnce}
+	n := &canonicalizer{raw: raw, writing: len(raw) <= maxSinglePass}
 	if !n.value(0) {
-		return "", noJSON(raw)
+		return "", syntaxError(raw)
 	}
 	if n.mixed > 0 || n.changed && !n.writing {
 		n = n.again()
@@ -40,10 +40,10 @@ func Canonicalize(raw json.RawMessage) (string, error) {
 	return n.text(), nil
 }
 
-// noJSON is what encoding/json finds wrong with a document.
-func noJSON(raw json.RawMessage) error {
+// syntaxError returns the error of encoding/json for an invalid document.
+func syntaxError(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, new(json.RawMessage)); err != nil {
 		return err
 	}
-	return errNoJSON
+	return errSyntax
 }

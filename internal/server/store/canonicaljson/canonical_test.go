@@ -86,7 +86,7 @@ func hasNUL(doc string) bool {
 func compareWithReference(t *testing.T, raw []byte) {
 	t.Helper()
 	want, wantErr := referenceForm(raw)
-	long := &canonicalizer{raw: raw} // as one of more than maxAtOnce is read
+	long := &canonicalizer{raw: raw} // as one of more than maxSinglePass is read
 	valid := long.value(0)
 	if valid && (long.changed || long.mixed > 0) {
 		long = long.again()
@@ -200,7 +200,7 @@ func hostile(size int) map[string]string {
 
 // TestMemoryOfADocument bounds all that is allocated, whatever of it is garbage by then.
 func TestMemoryOfADocument(t *testing.T) {
-	for name, text := range hostile(maxAtOnce + maxAtOnce/8) {
+	for name, text := range hostile(maxSinglePass + maxSinglePass/8) {
 		raw := []byte(text)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

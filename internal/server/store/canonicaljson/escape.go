@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// maxCharacter is how long a character of a JSON string is at most, as encoding/json writes it.
+	// maxCharacter is the maximal length of an encoded character, in bytes.
 	maxCharacter = len(`\u2028`)
 	lenUnicode   = len(`\u0000`)
 )
 
-// appendCharacter appends a character of a string as encoding/json writes it when it does not escape for HTML.
+// appendCharacter appends a character of a string as encoding/json encodes it without HTML escapes.
 func appendCharacter(out []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	switch r {
@@ -40,7 +40,8 @@ func appendCharacter(out []byte, r rune) []byte {
 	return utf8.AppendRune(out, r)
 }
 
-// characterAt is the character of a string at the beginning of a text, and how long it is there; -1 at the string's end.
+// characterAt decodes the character at the beginning of text, and returns its encoded length. The rune is -1 at the end
+// of the string.
 func characterAt(text []byte) (r rune, length int) {
 	switch text[0] {
 	case '"':
@@ -52,7 +53,7 @@ func characterAt(text []byte) (r rune, length int) {
 	}
 }
 
-// unescape is the character of the escape at the beginning of a text, and how long that is; length is 0 if it is none.
+// unescape decodes the escape sequence at the beginning of text and returns its length; 0 if it is invalid.
 func unescape(text []byte) (r rune, length int) {
 	if len(text) < 2 {
 		return -1, 0
@@ -84,7 +85,7 @@ func unescape(text []byte) (r rune, length int) {
 	return unicode.ReplacementChar, lenUnicode
 }
 
-// unicodeEscape is the number of an escape of four hexadecimal digits, -1 for anything else.
+// unicodeEscape returns the code unit of a \uXXXX sequence, or -1 for anything else.
 func unicodeEscape(text []byte) rune {
 	if len(text) < lenUnicode || text[0] != '\\' || text[1] != 'u' {
 		return -1

@@ -6,35 +6,35 @@ import (
 	"unicode/utf8"
 )
 
-// keyOrder knows in which order to write the members of those objects of a document whose keys are not in order. It takes four
-// bytes of memory for each member in the document, and twelve for each such object.
+// keyOrder holds the sorted keys of the objects whose keys are not sorted in the document. It uses four bytes of memory
+// per member of the document, and twelve per such object.
 type keyOrder struct {
 	raw []byte
-	// keys are places of keys, of their quotes. First those of the objects that are being read, of the outer before the
-	// inner; at the end those that are in order.
+	// keys are offsets of keys (of their quotes). The front is a stack with the keys of the objects that are being
+	// scanned; the back has the sorted keys.
 	keys         []int32
-	read, sorted int // keys[:read] and keys[sorted:]
+	read, sorted int // keys[:read] is the front, keys[sorted:] the back
 	objects      []orderedObject
 }
 
-// orderedObject is an object, by the place behind its brace, and where its keys are.
+// orderedObject is an object: the offset after its brace, and the range of its keys.
 type orderedObject struct{ at, from, to int32 }
 
-// place is one in a document, of which none is longer than what has 32 bits.
-func place(at int) int32 { return int32(at) } //nolint:gosec // Marshal has seen to it
+// offset32 converts an offset. Canonicalize has checked that it fits.
+func offset32(at int) int32 { return int32(at) } //nolint:gosec // Marshal has seen to it
 
 func newKeyOrder(raw []byte, members, objects int) *keyOrder {
 	return &keyOrder{raw: raw, keys: make([]int32, members), sorted: members, objects: make([]orderedObject, 0, objects)}
 }
 
-// push adds a key of the innermost object.
+// push adds a key of the innermost open object.
 func (o *keyOrder) push(key int) {
-	o.keys[o.read] = place(key)
+	o.keys[o.read] = offset32(key)
 	o.read++
 }
 
-// add ends the innermost object, which has so many keys.
-func (o *keyOrder) add(at, members int, sorted bool) {
+// closeObject pops the innermost object, and stores its sorted keys unless they were sorted already.
+func (o *keyOrder) closeObject(at, members int, sorted bool) {
 	o.read -= members
 	if sorted {
 		return
@@ -47,10 +47,10 @@ func (o *keyOrder) add(at, members int, sorted bool) {
 	end := o.sorted
 	o.sorted -= len(keys)
 	copy(o.keys[o.sorted:end], keys)
-	o.objects = append(o.objects, orderedObject{place(at), place(o.sorted), place(end)})
+	o.objects = append(o.objects, orderedObject{offset32(at), offset32(o.sorted), offset32(end)})
 }
 
-// lasts keeps the last of equal keys.
+// lasts keeps the last one of equal keys.
 func (o *keyOrder) lasts(keys []int32) []int32 {
 	kept := keys[:0]
 	for i, key := range keys {
@@ -61,21 +61,21 @@ func (o *keyOrder) lasts(keys []int32) []int32 {
 	return kept
 }
 
-// finish is to be called when all objects were added.
+// finish must be called after the last closeObject.
 func (o *keyOrder) finish() {
 	slices.SortFunc(o.objects, func(a, b orderedObject) int { return cmp.Compare(a.at, b.at) })
 }
 
-// of is the keys of an object in order, or nil if it is to stay as it is.
+// of returns the sorted keys of the object at this offset, or nil if its keys are sorted in the document.
 func (o *keyOrder) of(at int) []int32 {
-	i, ok := slices.BinarySearchFunc(o.objects, place(at), func(one orderedObject, at int32) int { return cmp.Compare(one.at, at) })
+	i, ok := slices.BinarySearchFunc(o.objects, offset32(at), func(one orderedObject, at int32) int { return cmp.Compare(one.at, at) })
 	if !ok {
 		return nil
 	}
 	return o.keys[o.objects[i].from:o.objects[i].to]
 }
 
-// compareKeys compares the strings whose quotes are at two places, as Go compares what they stand for.
+// compareKeys compares the decoded keys at two offsets.
 func compareKeys(raw []byte, a, b int) int {
 	for a, b = a+1, b+1; ; {
 		if x := raw[a]; x == raw[b] && x != '"' && x != '\\' && x < utf8.RuneSelf {

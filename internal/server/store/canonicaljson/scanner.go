@@ -6,31 +6,31 @@ import (
 	"unicode/utf8"
 )
 
-// canonicalizer reads a document, and writes what is to be changed of it. A document that is normal, which is how an agent
-// sends it, is read once and copied once. If keys of an object are not in order, it is read three times: to count these
-// objects, to put their keys in order, and to write them.
+// canonicalizer scans a document and writes the differences to its canonical form. A canonical document, as agents send
+// them, is scanned once and copied once. If an object has unsorted keys, there are three scans: to count such objects,
+// to sort their keys, and to write them.
 type canonicalizer struct {
 	raw []byte
 	at  int
 
-	// out has what raw[:done] is normalised, if it is being written; nothing is copied as long as both are equal.
+	// out is the canonical form of raw[:done] while writing is set. Nothing is copied before the first difference.
 	writing bool
 	out     strings.Builder
 	done    int
 
-	changed bool // something is not normal
+	changed bool // the document is not canonical
 	nul     bool // a string has a NUL
-	longer  int  // by so many bytes, at most, is the document normalised longer than as it came
+	longer  int  // upper bound of the bytes that the canonical form is longer
 
-	// members of objects, and how many objects have keys that are not in order.
+	// members counts the members of all objects, and mixed the objects with unsorted keys.
 	members, mixed int
-	order          *keyOrder // nil as long as these are counted
+	order          *keyOrder // nil during the first scan
 }
 
-// maxDepth is how deep a document may be nested, as in encoding/json.
+// maxDepth is the maximal nesting depth, as in encoding/json.
 const maxDepth = 10_000
 
-// again normalises a document that was found to be JSON.
+// again scans a document, which the first scan found valid, in order to write it.
 func (n *canonicalizer) again() *canonicalizer {
 	var sorted *keyOrder
 	if n.mixed > 0 {
@@ -43,7 +43,7 @@ func (n *canonicalizer) again() *canonicalizer {
 	return second
 }
 
-// text is the normalised document, once all is read.
+// text returns the canonical form after the scan.
 func (n *canonicalizer) text() string {
 	if !n.changed {
 		return string(n.raw[:n.at])
@@ -51,15 +51,15 @@ func (n *canonicalizer) text() string {
 	n.flush()
 	doc := n.out.String()
 	if len(doc) < len(n.raw)/2 {
-		return strings.Clone(doc) // without the room that it did not need
+		return strings.Clone(doc) // without unused capacity
 	}
 	return doc
 }
 
-// flush writes what was read and is to stay as it is.
+// flush writes the bytes that were scanned and stay unchanged.
 func (n *canonicalizer) flush() { n.replace(0, "") }
 
-// replace puts a text in the place of the next bytes.
+// replace writes by instead of the next bytes.
 func (n *canonicalizer) replace(length int, by string) {
 	n.changed = true
 	n.longer += max(0, len(by)-length)
@@ -74,7 +74,7 @@ func (n *canonicalizer) replace(length int, by string) {
 	n.done = n.at
 }
 
-// next tells whether the next byte is this one, and passes over it if so.
+// next consumes the next byte if it equals b, and reports whether it did.
 func (n *canonicalizer) next(b byte) bool {
 	if n.at < len(n.raw) && n.raw[n.at] == b {
 		n.at++
@@ -83,7 +83,7 @@ func (n *canonicalizer) next(b byte) bool {
 	return false
 }
 
-// space drops white space.
+// space removes white space.
 func (n *canonicalizer) space() {
 	if n.at < len(n.raw) && n.raw[n.at] <= ' ' {
 		n.drop()
@@ -129,7 +129,7 @@ func (n *canonicalizer) word(word string) bool {
 	return true
 }
 
-// object reads an object whose brace was passed.
+// object scans an object after its opening brace.
 func (n *canonicalizer) object(depth int) bool {
 	open := n.at
 	if n.order != nil && n.writing {
@@ -164,7 +164,7 @@ func (n *canonicalizer) object(depth int) bool {
 	return n.closed(open, count+1, sorted)
 }
 
-// member reads a key and its value.
+// member scans a key and its value.
 func (n *canonicalizer) member(depth int) bool {
 	if !n.next('"') || !n.characters() {
 		return false
@@ -173,7 +173,7 @@ func (n *canonicalizer) member(depth int) bool {
 	return n.next(':') && n.value(depth)
 }
 
-// closed takes note of an object that was read.
+// closed records an object that was scanned.
 func (n *canonicalizer) closed(open, members int, sorted bool) bool {
 	switch {
 	case n.order == nil:
@@ -184,12 +184,12 @@ func (n *canonicalizer) closed(open, members int, sorted bool) bool {
 			n.out.Reset()
 		}
 	case !n.writing:
-		n.order.add(open, members, sorted)
+		n.order.closeObject(open, members, sorted)
 	}
 	return true
 }
 
-// reorder writes the members of an object whose brace was passed.
+// reorder writes the members of an object, after its opening brace, in the order of keys.
 func (n *canonicalizer) reorder(keys []int32, depth int) bool {
 	n.flush()
 	end := 0
@@ -209,7 +209,7 @@ func (n *canonicalizer) reorder(keys []int32, depth int) bool {
 	return n.next('}')
 }
 
-// list reads a list whose bracket was passed.
+// list scans an array after its opening bracket.
 func (n *canonicalizer) list(depth int) bool {
 	n.space()
 	if n.next(']') {
@@ -229,7 +229,7 @@ func (n *canonicalizer) list(depth int) bool {
 	}
 }
 
-// plain are the characters of ASCII that stay as they are.
+// plain are the ASCII characters that are never escaped.
 var plain = func() (is [256]bool) {
 	for b := ' '; b < utf8.RuneSelf; b++ {
 		is[b] = b != '"' && b != '\\'
@@ -237,7 +237,7 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
-// characters reads a string whose quote was passed, and the quote at its end.
+// characters scans a string after its opening quote, up to and including its closing quote.
 func (n *canonicalizer) characters() bool {
 	for {
 		for n.at < len(n.raw) && plain[n.raw[n.at]] {
@@ -262,7 +262,7 @@ func (n *canonicalizer) characters() bool {
 	}
 }
 
-// wide passes over a character that is not ASCII, or a byte that is no character.
+// wide scans a character that is not ASCII, or an invalid byte.
 func (n *canonicalizer) wide() {
 	r, size := utf8.DecodeRune(n.raw[n.at:])
 	if size == 1 || r == '\u2028' || r == '\u2029' {
@@ -272,7 +272,7 @@ func (n *canonicalizer) wide() {
 	n.at += size
 }
 
-// character passes over a character, which is to be written as encoding/json does.
+// character scans a character that is written as encoding/json encodes it.
 func (n *canonicalizer) character(r rune, length int) {
 	var room [maxCharacter]byte
 	if want := appendCharacter(room[:0], r); bytes.HasPrefix(n.raw[n.at:], want) {
@@ -284,7 +284,7 @@ func (n *canonicalizer) character(r rune, length int) {
 
 func (n *canonicalizer) escape() bool {
 	rest := n.raw[n.at:]
-	if len(rest) > 1 && bytes.IndexByte([]byte(`"\bfnrt`), rest[1]) >= 0 { // which stay as they are
+	if len(rest) > 1 && bytes.IndexByte([]byte(`"\bfnrt`), rest[1]) >= 0 { // these escapes stay unchanged
 		n.at += 2
 		return true
 	}
@@ -299,7 +299,7 @@ func (n *canonicalizer) escape() bool {
 	return true
 }
 
-// number follows the grammar of RFC 8259, section 6. Its digits stay as they are.
+// number scans a number by the grammar of RFC 8259, section 6. Its digits stay unchanged.
 func (n *canonicalizer) number() bool {
 	n.next('-')
 	if !n.next('0') && !n.digits() {
@@ -317,7 +317,7 @@ func (n *canonicalizer) number() bool {
 	return true
 }
 
-// digits passes over one or more.
+// digits scans one or more digits.
 func (n *canonicalizer) digits() bool {
 	from := n.at
 	for n.at < len(n.raw) && '0' <= n.raw[n.at] && n.raw[n.at] <= '9' {
