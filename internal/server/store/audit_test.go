@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAuditRecords(t *testing.T) {
+func TestAuditRecords_Pages(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		if page, err := s.AuditRecords(t.Context(), "", 0); err != nil || page.Items == nil || len(page.Items) != 0 || page.Next != "" || page.Total != 0 {

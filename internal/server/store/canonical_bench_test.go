@@ -11,7 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store/canonicaljson"
 )
 
-// reversed is a document whose objects have all their keys in the opposite order.
+// reversed returns a document whose objects have all keys in reverse order.
 func reversed(raw json.RawMessage) json.RawMessage {
 	var parts []string
 	switch raw[0] {
@@ -35,7 +35,7 @@ func reversed(raw json.RawMessage) json.RawMessage {
 	}
 }
 
-// BenchmarkCanonicalize normalises a Deployment of 3 KB in the forms in which it may come.
+// BenchmarkCanonicalize converts a Deployment of 3 KB in several input forms.
 func BenchmarkCanonicalize(b *testing.B) {
 	normal := manifest("web", 1)
 	indented := new(bytes.Buffer)

@@ -45,7 +45,7 @@ func TestCanonicalize(t *testing.T) {
 	}
 }
 
-// referenceForm is Canonicalize as encoding/json does it, which takes fifty times the memory.
+// referenceForm is Canonicalize by means of encoding/json, which needs fifty times the memory.
 func referenceForm(raw json.RawMessage) (string, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -66,8 +66,7 @@ func referenceForm(raw json.RawMessage) (string, error) {
 	return doc, nil
 }
 
-// hasNUL looks for the escape of NUL in normalised JSON, which is not the end of an escaped backslash before the letters
-// u0000.
+// hasNUL finds the escape of NUL in canonical JSON, and not an escaped backslash followed by u0000.
 func hasNUL(doc string) bool {
 	for {
 		i := strings.IndexByte(doc, '\\')
@@ -82,11 +81,11 @@ func hasNUL(doc string) bool {
 	}
 }
 
-// compareWithReference holds Canonicalize against encoding/json.
+// compareWithReference compares Canonicalize with encoding/json.
 func compareWithReference(t *testing.T, raw []byte) {
 	t.Helper()
 	want, wantErr := referenceForm(raw)
-	long := &canonicalizer{raw: raw} // as one of more than maxSinglePass is read
+	long := &canonicalizer{raw: raw} // as a document above maxSinglePass is scanned
 	valid := long.value(0)
 	if valid && (long.changed || long.mixed > 0) {
 		long = long.again()
@@ -104,7 +103,7 @@ func compareWithReference(t *testing.T, raw []byte) {
 	}
 }
 
-// FuzzCanonicalize holds Canonicalize against encoding/json.
+// FuzzCanonicalize compares Canonicalize with encoding/json.
 func FuzzCanonicalize(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":"\u003c\\u003c\u0026x\u003e","b":"é"}`, `{"a":[1,-0.5e+7,"x\n\"\\"],"b":{},"c":[],"d":null,"e":true}`, `{"a":1,"a":2}`,
@@ -118,7 +117,7 @@ func FuzzCanonicalize(f *testing.F) {
 	f.Fuzz(compareWithReference)
 }
 
-// randomDocument appends a value that may have anything that is to be normalised.
+// randomDocument appends a value with anything that has to be converted.
 func randomDocument(out []byte, random *rand.Rand, depth int) []byte {
 	pick := func(of ...string) { out = append(out, of[random.IntN(len(of))]...) }
 	text := func() {
@@ -163,7 +162,7 @@ func randomDocument(out []byte, random *rand.Rand, depth int) []byte {
 	return append(out, end...)
 }
 
-func TestRandomDocuments(t *testing.T) {
+func TestCanonicalize_RandomDocuments(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -172,15 +171,15 @@ func TestRandomDocuments(t *testing.T) {
 	}
 }
 
-func TestDepthOfADocument(t *testing.T) {
+func TestCanonicalize_Depth(t *testing.T) {
 	for _, depth := range []int{maxDepth - 1, maxDepth, maxDepth + 1} {
 		compareWithReference(t, []byte(strings.Repeat("[", depth)+strings.Repeat("]", depth)))
 		compareWithReference(t, []byte(strings.Repeat(`{"b":0,"a":`, depth)+"0"+strings.Repeat("}", depth)))
 	}
 }
 
-// hostile are documents of about a number of bytes that take much memory, or time, if they are built up as values, or if an
-// object is copied with each one around it.
+// hostile are documents of about size bytes that need much memory or time if they are decoded, or if each object is
+// copied with each one around it.
 func hostile(size int) map[string]string {
 	repeat := func(before, s, after string) string { return before + strings.Repeat(s, size/len(s)) + after }
 	const deep = maxDepth - 1
@@ -198,8 +197,8 @@ func hostile(size int) map[string]string {
 	}
 }
 
-// TestMemoryOfADocument bounds all that is allocated, whatever of it is garbage by then.
-func TestMemoryOfADocument(t *testing.T) {
+// TestCanonicalize_Memory limits the total allocation, including garbage.
+func TestCanonicalize_Memory(t *testing.T) {
 	for name, text := range hostile(maxSinglePass + maxSinglePass/8) {
 		raw := []byte(text)
 		var before, after runtime.MemStats
@@ -214,12 +213,12 @@ func TestMemoryOfADocument(t *testing.T) {
 		each := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(raw))
 		t.Logf("%s: %.2f bytes of memory a byte, %v for %d bytes", name, each, took, len(raw))
 		if each > 3.5 || len(doc) > 3*len(raw) {
-			t.Errorf("%s: %.2f bytes of memory for each of the document", name, each)
+			t.Errorf("%s: %.2f bytes of memory per byte of the document", name, each)
 		}
 	}
 }
 
-func TestHostileDocuments(t *testing.T) {
+func TestCanonicalize_HostileDocuments(t *testing.T) {
 	for _, text := range hostile(200_000) {
 		compareWithReference(t, []byte(text))
 	}

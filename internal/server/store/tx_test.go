@@ -12,24 +12,24 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// countClusters is how many clusters there are, which these tests use for marks.
+// countClusters counts the clusters, which these tests use as markers.
 func countClusters(t *testing.T, s *Store) (n int) {
 	t.Helper()
 	readRow(t, s, "SELECT COUNT(*) FROM clusters", nil, &n)
 	return n
 }
 
-func mark(ctx context.Context, s *Store, tx *sql.Tx, uid string) error {
+func insertCluster(ctx context.Context, s *Store, tx *sql.Tx, uid string) error {
 	_, err := tx.ExecContext(ctx, s.dialect.rebind("INSERT INTO clusters (uid, heardat, agenttime, changedat) VALUES (?, 0, 0, 0)"), uid)
 	return err
 }
 
-func TestTransactionIsAllOrNothing(t *testing.T) {
+func TestInTx_IsAtomic(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		wrong := errors.New("wrong")
 		err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-			if err := mark(ctx, s, tx, "a"); err != nil {
+			if err := insertCluster(ctx, s, tx, "a"); err != nil {
 				return err
 			}
 			return wrong
@@ -38,7 +38,7 @@ func TestTransactionIsAllOrNothing(t *testing.T) {
 			t.Errorf("after a failure: %v, %d rows", err, n)
 		}
 		err = s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-			return errors.Join(mark(ctx, s, tx, "a"), mark(ctx, s, tx, "b"))
+			return errors.Join(insertCluster(ctx, s, tx, "a"), insertCluster(ctx, s, tx, "b"))
 		})
 		if n := countClusters(t, s); err != nil || n != 2 {
 			t.Errorf("after a success: %v, %d rows", err, n)
@@ -46,7 +46,7 @@ func TestTransactionIsAllOrNothing(t *testing.T) {
 	})
 }
 
-func TestConflictsAreTriedAgain(t *testing.T) {
+func TestInTx_Conflict_IsRetried(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		conflict := fmt.Errorf("write: %w", &pgconn.PgError{Code: pgSerializationFailure})
@@ -59,8 +59,8 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 			tried := 0
 			err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 				tried++
-				if err := mark(ctx, s, tx, c.reason); err != nil {
-					return err // the one of the attempt before is there
+				if err := insertCluster(ctx, s, tx, c.reason); err != nil {
+					return err // the row of an earlier attempt still exists
 				}
 				if tried <= c.conflicts {
 					return conflict
@@ -74,13 +74,13 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 	})
 }
 
-func TestTransactionHasItsOwnTimeout(t *testing.T) {
+func TestInTx_Timeout_IsIndependentOfRequest(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := s.inTx(ended, func(ctx context.Context, tx *sql.Tx) error { return mark(ctx, s, tx, "a") }); err != nil {
-			t.Errorf("the end of the request ended the write: %v", err)
+		if err := s.inTx(ended, func(ctx context.Context, tx *sql.Tx) error { return insertCluster(ctx, s, tx, "a") }); err != nil {
+			t.Errorf("the end of the request cancelled the write: %v", err)
 		}
 		s.config.WriteTimeout = 20 * time.Millisecond
 		err := s.inTx(t.Context(), func(ctx context.Context, _ *sql.Tx) error {
@@ -91,23 +91,23 @@ func TestTransactionHasItsOwnTimeout(t *testing.T) {
 			t.Errorf("a write that hangs: %v", err)
 		}
 		s.config.WriteTimeout = DefaultWriteTimeout
-		if err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error { return mark(ctx, s, tx, "b") }); err != nil {
+		if err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error { return insertCluster(ctx, s, tx, "b") }); err != nil {
 			t.Errorf("after it: %v", err)
 		}
 	})
 }
 
-// Each of two takes what the other one wants next.
-func TestDeadlockEnds(t *testing.T) {
+// Each transaction locks the row that the other one needs next.
+func TestInTx_Deadlock_IsRetried(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		for _, uid := range []string{"a", "b"} {
-			if err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error { return mark(ctx, s, tx, uid) }); err != nil {
+			if err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error { return insertCluster(ctx, s, tx, uid) }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var both, group sync.WaitGroup
-		if s.dialect == postgresDialect { // SQLite lets in one at a time
+		if s.dialect == postgresDialect { // SQLite admits one writer at a time
 			both.Add(2)
 		}
 		add := func(ctx context.Context, tx *sql.Tx, uid string) error {
@@ -135,13 +135,13 @@ func TestDeadlockEnds(t *testing.T) {
 		var sum int
 		readRow(t, s, "SELECT SUM(pending) FROM clusters", nil, &sum)
 		if sum != 4 {
-			t.Errorf("two transactions of two changes each made %d", sum)
+			t.Errorf("two transactions with two changes each resulted in %d", sum)
 		}
 	})
 }
 
-// Who looks at the board does not wait behind all who report.
-func TestReadersDoNotWaitForWriters(t *testing.T) {
+// A reader of the workload list does not wait behind queued reports.
+func TestReads_AllWriteConnectionsBusy_DoNotWait(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		for range s.write.Stats().MaxOpenConnections {
@@ -154,7 +154,7 @@ func TestReadersDoNotWaitForWriters(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		if _, err := s.Workloads(ctx, WorkloadQuery{}); err != nil {
-			t.Errorf("the board, while all connections that write are taken: %v", err)
+			t.Errorf("listing while all writing connections are busy: %v", err)
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// putBoard writes some workloads of every status, sort and filter.
-func putBoard(t *testing.T, s *Store) {
+// putWorkloads writes some workloads for every status, sort and filter.
+func putWorkloads(t *testing.T, s *Store) {
 	t.Helper()
 	putCluster(t, s, "uid-b", "Berlin")
 	putCluster(t, s, "uid-a", "amsterdam")
@@ -33,7 +33,7 @@ func putBoard(t *testing.T, s *Store) {
 	}
 }
 
-func TestWorkloadsAreFilteredAndSorted(t *testing.T) {
+func TestWorkloads_FiltersAndSorts(t *testing.T) {
 	tests := []struct {
 		reason string
 		query  WorkloadQuery
@@ -66,7 +66,7 @@ func TestWorkloadsAreFilteredAndSorted(t *testing.T) {
 	}
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
-		putBoard(t, s)
+		putWorkloads(t, s)
 		for _, test := range tests {
 			t.Run(test.reason, func(t *testing.T) {
 				list, err := s.Workloads(t.Context(), test.query)
@@ -87,7 +87,7 @@ func TestWorkloadsAreFilteredAndSorted(t *testing.T) {
 	})
 }
 
-// checkMatches holds what a watch selects against what a list does.
+// checkMatches compares the filter of a watch with that of a list.
 func checkMatches(t *testing.T, s *Store, q WorkloadQuery, listed []threeport.Workload) {
 	t.Helper()
 	all, err := s.Workloads(t.Context(), WorkloadQuery{})
@@ -102,7 +102,7 @@ func checkMatches(t *testing.T, s *Store, q WorkloadQuery, listed []threeport.Wo
 	}
 }
 
-// checkCounts holds the counts against the lists of each status.
+// checkCounts compares the counts with the lists of each status.
 func checkCounts(t *testing.T, s *Store, q WorkloadQuery) {
 	t.Helper()
 	got, err := s.Counts(t.Context(), q)
@@ -123,7 +123,7 @@ func checkCounts(t *testing.T, s *Store, q WorkloadQuery) {
 	}
 }
 
-// allPages reads a list page by page, and calls between after each but the last.
+// allPages reads a list page by page, and calls between after each page but the last.
 func allPages(t *testing.T, s *Store, q WorkloadQuery, between func()) []threeport.Workload {
 	t.Helper()
 	var all []threeport.Workload
@@ -137,10 +137,10 @@ func allPages(t *testing.T, s *Store, q WorkloadQuery, between func()) []threepo
 			return all
 		}
 		if len(all) > 1000 { // more than any test has
-			t.Fatal("the pages do not end")
+			t.Fatal("too many pages")
 		}
 		if len(page.Items) != q.Size {
-			t.Fatalf("a page that is not the last has %d workloads", len(page.Items))
+			t.Fatalf("a page before the last has %d workloads", len(page.Items))
 		}
 		q.Cursor = page.Next
 		if between != nil {
@@ -149,7 +149,7 @@ func allPages(t *testing.T, s *Store, q WorkloadQuery, between func()) []threepo
 	}
 }
 
-func TestWorkloadHasAllItsFields(t *testing.T) {
+func TestWorkloads_ReturnsAllFields(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		putCluster(t, s, "uid-a", "amsterdam")
@@ -162,7 +162,7 @@ func TestWorkloadHasAllItsFields(t *testing.T) {
 		}
 		got := list.Items[0]
 		if !got.Since.Equal(noon) || !got.SaidAt.Equal(noon.Add(time.Second)) || !got.HeardAt.Equal(noon) {
-			t.Errorf("since %v, said at %v, heard at %v", got.Since, got.SaidAt, got.HeardAt)
+			t.Errorf("since %v, reported at %v, heartbeat at %v", got.Since, got.SaidAt, got.HeardAt)
 		}
 		got.Since, got.SaidAt, got.HeardAt = nil, nil, nil
 		want := threeport.Workload{
@@ -176,12 +176,12 @@ func TestWorkloadHasAllItsFields(t *testing.T) {
 	})
 }
 
-// Whoever pages through a board that changes gets each row that does not change once.
-func TestPagingLosesNoRowThatStays(t *testing.T) {
+// A reader that pages through a changing list gets each unchanged row exactly once.
+func TestWorkloads_ChangesBetweenPages_LosesNoRow(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		for i := range 20 {
-			putCluster(t, s, fmt.Sprintf("uid-%d", i), fmt.Sprintf("cluster %d", i%7)) // some have one name
+			putCluster(t, s, fmt.Sprintf("uid-%d", i), fmt.Sprintf("cluster %d", i%7)) // some share a name
 		}
 		const stay, move = 200, 40
 		for i := range int64(stay + move) {
@@ -212,7 +212,7 @@ func TestPagingLosesNoRowThatStays(t *testing.T) {
 				for i := range int64(stay) {
 					instance := threeport.Instance{Type: types[i%2], ID: threeport.ID(1 + i/2)}
 					if times[instance] != 1 {
-						t.Errorf("%v came %d times", instance, times[instance])
+						t.Errorf("%v was returned %d times", instance, times[instance])
 					}
 				}
 				if turn < stay/7 {
@@ -223,10 +223,10 @@ func TestPagingLosesNoRowThatStays(t *testing.T) {
 	})
 }
 
-func TestNamesOfAnyLengthAreSorted(t *testing.T) {
+func TestWorkloads_LongNames_AreSorted(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
-		random := "Überlänge 工作 " // of little use to a compressing index
+		random := "Überlänge 工作 " // incompressible for an index
 		for i := range 30_000 {
 			random += string(rune('!' + i*i*7919%90))
 		}
@@ -237,7 +237,7 @@ func TestNamesOfAnyLengthAreSorted(t *testing.T) {
 			t.Errorf("got %d workloads", len(got))
 		}
 		if list, err := s.Workloads(t.Context(), WorkloadQuery{Text: "LÄNGE"}); err != nil || list.Total != 0 {
-			t.Errorf("letters beyond ASCII matched in the other case: %d, %v", list.Total, err)
+			t.Errorf("non-ASCII letters matched in the other case: %d, %v", list.Total, err)
 		}
 		if list, err := s.Workloads(t.Context(), WorkloadQuery{Text: "LäNGE 工"}); err != nil || list.Total != 5 {
 			t.Errorf("found %d, %v", list.Total, err)
@@ -245,7 +245,7 @@ func TestNamesOfAnyLengthAreSorted(t *testing.T) {
 	})
 }
 
-func TestBadParametersAreNamed(t *testing.T) {
+func TestWorkloads_InvalidParameter_IsNamed(t *testing.T) {
 	tests := []struct {
 		query     WorkloadQuery
 		parameter string
@@ -268,10 +268,10 @@ func TestBadParametersAreNamed(t *testing.T) {
 	for _, test := range tests {
 		bad, ok := errors.AsType[*FieldError](test.query.Validate())
 		if !ok || bad.Field != test.parameter || bad.Accepted == "" {
-			t.Errorf("%+v: got %v; want an error of %s", test.query, bad, test.parameter)
+			t.Errorf("%+v: got %v, want an error for %s", test.query, bad, test.parameter)
 		}
 		if _, err := s.Workloads(t.Context(), test.query); err == nil {
-			t.Errorf("%+v: a list was answered", test.query)
+			t.Errorf("%+v: returned a list", test.query)
 		}
 	}
 	for _, good := range []WorkloadQuery{{}, {Size: 1000, Sort: SortSince, Text: "100% <script>", Statuses: statuses, Types: types}} {
@@ -281,7 +281,7 @@ func TestBadParametersAreNamed(t *testing.T) {
 	}
 }
 
-func TestHostileCursorsAreRefused(t *testing.T) {
+func TestWorkloads_InvalidCursor_IsRefused(t *testing.T) {
 	encode := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	tests := []struct{ reason, cursor string }{
 		{"no base64", "%%%"},
@@ -312,7 +312,7 @@ func TestHostileCursorsAreRefused(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		if _, err := s.Workloads(t.Context(), WorkloadQuery{Cursor: good}); err != nil {
-			t.Errorf("a cursor of strange values, but of the right form: %v", err)
+			t.Errorf("a well-formed cursor with unusual values: %v", err)
 		}
 	})
 }

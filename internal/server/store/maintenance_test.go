@@ -11,14 +11,15 @@ func TestMaintainAtEachTick(t *testing.T) {
 		t.Helper()
 		w := newWorld(t, s)
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 1))
-		unheard(t, s, "one", time.Hour)
+		setLastHeartbeat(t, s, "one", time.Hour)
 		addEvents(t, s, w.workload, "e", 20)
-		unheard(t, s, "one", time.Hour)
+		setLastHeartbeat(t, s, "one", time.Hour)
 
 		c := DefaultMaintainConfig()
 		c.Retention = keepTen
-		c.PruneDelay = 3 * time.Minute // not the AgentTimeout, by which this test knows that
-		// Each loop has ticks of its own, which nobody waits for but it: a tick that is taken means that the one before is done.
+		c.PruneDelay = 3 * time.Minute // the AgentTimeout identifies its ticker
+		// Each loop has its own unbuffered ticker: a tick that is received means that the work of the previous one is
+		// done.
 		ticks := map[time.Duration]chan time.Time{}
 		for _, every := range []time.Duration{c.AgentTimeout, c.SilenceInterval, c.GrowthInterval, c.PruneDelay, c.PruneInterval} {
 			ticks[every] = make(chan time.Time)
@@ -28,20 +29,20 @@ func TestMaintainAtEachTick(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Maintain(ctx, c) }()
 
-		ticks[c.AgentTimeout] <- time.Time{} // until then nobody is silent
+		ticks[c.AgentTimeout] <- time.Time{} // no cluster is silent before
 		for _, every := range []time.Duration{c.SilenceInterval, c.SilenceInterval, c.GrowthInterval, c.GrowthInterval} {
 			ticks[every] <- time.Time{}
 		}
 		ticks[c.PruneDelay] <- time.Time{}
 		ticks[c.PruneInterval] <- time.Time{}
-		if got, want := boardOf(t, s, w.workload), "said Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
+		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events"); n != 10 {
-			t.Errorf("there are %d events", n)
+			t.Errorf("found %d Events", n)
 		}
 		if s.dialect == sqliteDialect && count(t, s, "SELECT COUNT(*) FROM sqlite_stat1 WHERE tbl = 'workload_events'") == 0 {
-			t.Error("nobody has counted what the tables hold")
+			t.Error("there are no table statistics")
 		}
 		cancel()
 		if err := <-ended; err != nil {
@@ -65,7 +66,7 @@ func TestMaintainConfigIsValidated(t *testing.T) {
 		c := DefaultMaintainConfig()
 		spoil(&c)
 		if err := c.Validate(); err == nil {
-			t.Errorf("%+v is accepted", c)
+			t.Errorf("%+v: no error", c)
 		}
 	}
 }

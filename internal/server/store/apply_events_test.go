@@ -7,33 +7,33 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestAnEventThatV0MadeIsAdopted(t *testing.T) {
+func TestApplyEvents_RowOfV0_IsUpdated(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
-		old := create(t, s, "WorkloadEvent", "event", "Normal", "Created", "of v0", told.UnixMicro(), int64(w.workload.ID), w.resource)
+		old := create(t, s, "WorkloadEvent", "event", "Normal", "Created", "of v0", reportTime.UnixMicro(), int64(w.workload.ID), w.resource)
 		expect(t, apply(t, s, "one", eventOf(w.workload, "event", 1)), "updated")
 		expect(t, apply(t, s, "one", eventOf(w.workload, "event", 1)), "unchanged")
 		all := rows(t, s, "WorkloadEvent")
 		if len(all) != 1 || all[0].ID != old.ID || all[0].Values[3] != "message 1" {
-			t.Errorf("the rows are %v", all)
+			t.Errorf("rows are %v", all)
 		}
 	})
 }
 
-func TestAnEventThatV0MadeForAnotherClustersWorkloadIsNot(t *testing.T) {
+func TestApplyEvents_RowOfV0OfAnotherCluster_IsForbidden(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
 		apply(t, s, "two", statusOf(w.workload, "Healthy", 1))
-		create(t, s, "WorkloadEvent", "event", "Normal", "Created", "of v0", told.UnixMicro(), int64(w.workload.ID))
+		create(t, s, "WorkloadEvent", "event", "Normal", "Created", "of v0", reportTime.UnixMicro(), int64(w.workload.ID))
 		expect(t, apply(t, s, "one", eventOf(w.helm, "event", 1)), "forbidden")
-		create(t, s, "WorkloadEvent", "nobody's", "Normal", "Created", "of v0", told.UnixMicro())
+		create(t, s, "WorkloadEvent", "nobody's", "Normal", "Created", "of v0", reportTime.UnixMicro())
 		expect(t, apply(t, s, "one", eventOf(w.helm, "nobody's", 1)), "updated")
 	})
 }
 
-func TestADeletedEventFreesItsUID(t *testing.T) {
+func TestApplyEvents_DeletedRow_FreesUID(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -45,14 +45,14 @@ func TestADeletedEventFreesItsUID(t *testing.T) {
 	})
 }
 
-func TestAllOfAnEventIsKept(t *testing.T) {
+func TestApplyEvents_StoresAllFields(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
 		report := eventOf(w.workload, "event", 3)
 		report.Event.ResourceInstanceID = threeport.ID(w.resource)
-		report.Event.FirstTime = new(told.Add(-time.Hour))
-		report.Event.Gap = &threeport.Gap{Normal: 1, Warning: 2, First: told.Add(-time.Minute), Last: told}
+		report.Event.FirstTime = new(reportTime.Add(-time.Hour))
+		report.Event.Gap = &threeport.Gap{Normal: 1, Warning: 2, First: reportTime.Add(-time.Minute), Last: reportTime}
 		apply(t, s, "one", report)
 		page, err := s.Timeline(t.Context(), w.workload, TimelineQuery{})
 		if err != nil {

@@ -13,23 +13,23 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestPostgresFails(t *testing.T) {
+func TestPostgres_Failures(t *testing.T) {
 	databases.OnOwnPostgres(t, func(t *testing.T, server *postgres.Server) {
 		t.Helper()
 		s := open(t, Config{Address: server.Address("postgres")})
 		t.Run("a committed write survives a kill", func(t *testing.T) { committedWriteSurvivesKill(t, s, server) })
-		t.Run("a server that hangs is given up", func(t *testing.T) { hangingServerIsGivenUp(t, s, server) })
+		t.Run("a server that hangs is given up", func(t *testing.T) { hangingServerTimesOut(t, s, server) })
 		for reason, impatient := range map[string]func(*Config){
 			"before a connection is used": func(c *Config) { c.ProbeTimeout, c.ReadTimeout = 20*time.Millisecond, time.Hour },
 			"while it is used":            func(c *Config) { c.ProbeTimeout, c.ReadTimeout = time.Hour, 100*time.Millisecond },
 		} {
-			t.Run("a read that nobody calls off ends, "+reason, func(t *testing.T) { readEnds(t, server, impatient) })
+			t.Run("a read that nobody calls off ends, "+reason, func(t *testing.T) { readTimesOut(t, server, impatient) })
 		}
 	})
 }
 
-// readEnds: it ends though its request does not, and so do those that are of no request.
-func readEnds(t *testing.T, server *postgres.Server, impatient func(*Config)) {
+// readTimesOut: reads end by their own timeout, with and without a request.
+func readTimesOut(t *testing.T, server *postgres.Server, impatient func(*Config)) {
 	t.Helper()
 	config := Config{Address: server.Address("postgres") + "&connect_timeout=1"}
 	impatient(&config)
@@ -70,8 +70,8 @@ func readEnds(t *testing.T, server *postgres.Server, impatient func(*Config)) {
 	}
 }
 
-// committedWriteSurvivesKill: whatever was answered for is there after the server was killed in the midst of many writes,
-// and the store goes on.
+// committedWriteSurvivesKill: all acknowledged writes survive the kill of a server under load, and the store continues
+// after it.
 func committedWriteSurvivesKill(t *testing.T, s *Store, server *postgres.Server) {
 	t.Helper()
 	r := resource(t, "WorkloadInstance")
@@ -85,20 +85,20 @@ func committedWriteSurvivesKill(t *testing.T, s *Store, server *postgres.Server)
 			if err != nil || got.Values[instanceName] != o.Values[instanceName] {
 				t.Fatalf("round %d: an acknowledged row of %d: %+v, %v", round, len(written), got, err)
 			}
-			if _, changed := onBoard(t, s, o); changed == 0 {
-				t.Errorf("round %d: the board's row has no time", round)
+			if _, changed := workloadText(t, s, o); changed == 0 {
+				t.Errorf("round %d: the workloads row has no time", round)
 			}
 		}
 	}
 	var instances, workloads int
 	readRow(t, s, "SELECT (SELECT COUNT(*) FROM workload_instances), (SELECT COUNT(*) FROM workloads)", nil, &instances, &workloads)
 	if instances != workloads {
-		t.Errorf("%d instances, %d on the board", instances, workloads)
+		t.Errorf("%d instances, %d workloads rows", instances, workloads)
 	}
 }
 
-// writeUntilKilled creates instances at once until the server, which is killed after some, answers no more, and returns
-// those that were acknowledged.
+// writeUntilKilled creates instances concurrently until the server, which is killed after some of them, no longer
+// answers. It returns the acknowledged rows.
 func writeUntilKilled(t *testing.T, s *Store, server *postgres.Server) (written []Row) {
 	t.Helper()
 	const enough = 100
@@ -112,7 +112,7 @@ func writeUntilKilled(t *testing.T, s *Store, server *postgres.Server) (written 
 				o, created, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{"web", "Healthy", nil})
 				if err != nil {
 					if !killed.Load() || !IsTransient(err) {
-						t.Errorf("killed %t: an error that is not passing: %v", killed.Load(), err)
+						t.Errorf("killed %t: an error that is not transient: %v", killed.Load(), err)
 					}
 					return
 				}
@@ -134,9 +134,8 @@ func writeUntilKilled(t *testing.T, s *Store, server *postgres.Server) (written 
 	return written
 }
 
-// hangingServerIsGivenUp: it does not hold up a write for longer than is configured, nor a read for longer than its
-// request.
-func hangingServerIsGivenUp(t *testing.T, s *Store, server *postgres.Server) {
+// hangingServerTimesOut: a write ends with WriteTimeout, and a read with its request.
+func hangingServerTimesOut(t *testing.T, s *Store, server *postgres.Server) {
 	t.Helper()
 	o := create(t, s, "WorkloadInstance", "web")
 	s.config.WriteTimeout = 200 * time.Millisecond

@@ -14,7 +14,7 @@ func TestValidateAddress(t *testing.T) {
 		"postgres:///db?host=/run/postgresql": "",
 
 		"": "no scheme", "rows.db": "no scheme", "sqlite:": "no file",
-		"mysql://user:hunter2@host/db": "mysql:…", "hunter2:x": "hunter2:…", // nobody's password is before a colon
+		"mysql://user:hunter2@host/db": "mysql:…", "hunter2:x": "hunter2:…", // not a password: it precedes the colon
 		"postgres:hunter2": "no host", "postgres://": "no host", "postgres:///db": "no host",
 		"postgres://user:hunter2%@host/db": "invalid URI", "postgres://user:hun/ter2@host/db": "invalid URI",
 	} {
@@ -31,7 +31,7 @@ func TestValidateAddress(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpen_InvalidConfig_Fails(t *testing.T) {
 	for _, address := range []string{
 		"", "sqlite:", "rows.db", "sqlite:" + t.TempDir(), "sqlite:/nowhere/at/all.db",
 		"postgres://user:hunter2@127.0.0.1:1/db?connect_timeout=5", "postgres://user:hunter2@127.0.0.1/db?sslmode=sometimes",
@@ -50,7 +50,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestSettings(t *testing.T) {
+func TestOpen_ConnectionSettings(t *testing.T) {
 	databases.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
 		s := open(t, Config{Address: address})
@@ -71,7 +71,7 @@ func TestSettings(t *testing.T) {
 		}
 		if s.dialect == sqliteDialect {
 			if _, err := s.read.ExecContext(t.Context(), "DELETE FROM workloads"); err == nil {
-				t.Error("a reader may write")
+				t.Error("a reading connection can write")
 			}
 			return
 		}
@@ -79,7 +79,7 @@ func TestSettings(t *testing.T) {
 		var name, timeout string
 		readRow(t, own, "SELECT current_setting('application_name'), current_setting('statement_timeout')", nil, &name, &timeout)
 		if n := own.write.Stats().MaxOpenConnections; name != "mine" || timeout != "7s" || n != 3 {
-			t.Errorf("what the address says is not used: %s, %s, %d connections", name, timeout, n)
+			t.Errorf("parameters of the address are ignored: %s, %s, %d connections", name, timeout, n)
 		}
 	})
 }

@@ -16,7 +16,7 @@ func changedRow(id int64, status string, changed int64) *workloadRow {
 	}}
 }
 
-// changes is what was got, in short.
+// changes summarizes rows for comparison.
 func changes(rows []threeport.Workload) string {
 	text := ""
 	for _, row := range rows {
@@ -29,7 +29,7 @@ func changes(rows []threeport.Workload) string {
 	return text
 }
 
-func TestSubscriptionKeepsTheNewestOfEach(t *testing.T) {
+func TestSubscription_SeveralVersions_KeepsNewest(t *testing.T) {
 	sub := newSubscription(newFeed(), WatchQuery{}, 0)
 	sub.offer([]*workloadRow{changedRow(1, "Down", 30), changedRow(2, "Down", 20)})
 	sub.offer([]*workloadRow{changedRow(2, "Down", 10), changedRow(3, "Down", 5)}) // read late
@@ -41,12 +41,12 @@ func TestSubscriptionKeepsTheNewestOfEach(t *testing.T) {
 		t.Errorf("got %s, %v; want %s", changes(got), err, want)
 	}
 	if rows, err := sub.take(); len(rows) > 0 || err != nil {
-		t.Errorf("they came again: %s, %v", changes(rows), err)
+		t.Errorf("returned again: %s, %v", changes(rows), err)
 	}
 }
 
-// Hundreds of readers that are thousands of rows behind have one copy of these.
-func TestSubscriptionsShareRows(t *testing.T) {
+// Hundreds of readers that are thousands of rows behind share one copy of them.
+func TestSubscription_Offer_SharesRows(t *testing.T) {
 	first, second := newSubscription(newFeed(), WatchQuery{}, 0), newSubscription(newFeed(), WatchQuery{}, 0)
 	var rows []*workloadRow
 	for i := range int64(maxPending) {
@@ -56,18 +56,18 @@ func TestSubscriptionsShareRows(t *testing.T) {
 	second.offer(rows)
 	for instance, row := range first.pending {
 		if second.pending[instance] != row {
-			t.Fatalf("%v is there twice", instance)
+			t.Fatalf("%v is queued twice", instance)
 		}
 	}
 	rows[0].deleted = true
 	rows[0].Changed++
 	first.offer(rows[:1])
 	if rows[0].Gone || second.pending[rows[0].Instance].Gone {
-		t.Error("what is gone for one was changed for all")
+		t.Error("a row shared by all subscriptions was modified")
 	}
 }
 
-func TestSubscriptionTellsWhatIsGone(t *testing.T) {
+func TestSubscription_DeletedOrNoLongerMatching_IsGone(t *testing.T) {
 	deleted := changedRow(4, "Down", 4)
 	deleted.deleted = true
 	other := changedRow(5, "Down", 5)
@@ -95,7 +95,7 @@ func TestSubscriptionTellsWhatIsGone(t *testing.T) {
 	}
 }
 
-func TestSubscriptionIsReadInBatches(t *testing.T) {
+func TestSubscription_Next_ReturnsBatches(t *testing.T) {
 	sub := newSubscription(newFeed(), WatchQuery{}, 0)
 	for id := range int64(maxBatch + 1) {
 		sub.offer([]*workloadRow{changedRow(id, "Down", 1000-id)})
@@ -107,12 +107,12 @@ func TestSubscriptionIsReadInBatches(t *testing.T) {
 	}
 }
 
-func TestSubscriberTooFarBehindIsReset(t *testing.T) {
+func TestSubscription_TooManyPending_IsReset(t *testing.T) {
 	sub := newSubscription(newFeed(), WatchQuery{}, 0)
 	for id := range int64(maxPending + 1) {
 		sub.offer([]*workloadRow{changedRow(id, "Down", id)})
 	}
-	sub.offer([]*workloadRow{changedRow(1, "Down", 9999)}) // of no use before all is loaded anew
+	sub.offer([]*workloadRow{changedRow(1, "Down", 9999)}) // of no use before everything is loaded again
 	if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
 		t.Errorf("got %d, %v", len(got), err)
 	}
@@ -122,7 +122,7 @@ func TestSubscriberTooFarBehindIsReset(t *testing.T) {
 	}
 }
 
-func TestSubscriptionEnds(t *testing.T) {
+func TestSubscription_Close_EndsNext(t *testing.T) {
 	sub := newSubscription(newFeed(), WatchQuery{}, 0)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -144,35 +144,35 @@ func TestSubscriptionEnds(t *testing.T) {
 	}
 }
 
-func wantPlace(t *testing.T, sub *Subscription, want int64) {
+func wantPosition(t *testing.T, sub *Subscription, want int64) {
 	t.Helper()
 	if got := sub.Position(); int64(got) != want {
-		t.Errorf("its place is %d, want %d", got, want)
+		t.Errorf("position is %d, want %d", got, want)
 	}
 }
 
-// Whoever goes on from a subscription's place is told of all that it was not told before.
-func TestPlaceOfASubscription(t *testing.T) {
+// A reader that continues from the position of another subscription gets everything that this one did not return.
+func TestSubscription_Position(t *testing.T) {
 	sub := newSubscription(newFeed(), WatchQuery{}, 1000)
-	wantPlace(t, sub, 1000)
+	wantPosition(t, sub, 1000)
 	sub.advance(1500)
 	sub.advance(1200) // a read that began before the subscription
-	wantPlace(t, sub, 1500)
+	wantPosition(t, sub, 1500)
 	sub.offer([]*workloadRow{changedRow(1, "Down", 1600), changedRow(2, "Down", 1590)})
 	sub.advance(1700)
-	wantPlace(t, sub, 1589)
+	wantPosition(t, sub, 1589)
 	if _, err := sub.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantPlace(t, sub, 1700)
+	wantPosition(t, sub, 1700)
 
 	for id := range int64(maxPending + 1) {
 		sub.offer([]*workloadRow{changedRow(id, "Down", 1800+id)})
 	}
 	sub.advance(9000)
-	wantPlace(t, sub, 1700) // a reset is due, and it was not told of that
+	wantPosition(t, sub, 1700) // a reset is pending
 	if _, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
 		t.Fatal(err)
 	}
-	wantPlace(t, sub, 9000)
+	wantPosition(t, sub, 9000)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// onReplicas runs a test on two stores on one PostgreSQL, which run the feed and do not poll.
+// onReplicas runs a test on two stores with one PostgreSQL, which run the feed without polling.
 func onReplicas(t *testing.T, test func(t *testing.T, first, second *Store)) {
 	t.Helper()
 	onPostgres(t, Config{Feed: FeedConfig{Poll: never}}, func(t *testing.T, first *Store) {
@@ -19,11 +19,11 @@ func onReplicas(t *testing.T, test func(t *testing.T, first, second *Store)) {
 	})
 }
 
-func TestChangeThroughAnotherReplicaIsSeenAtOnce(t *testing.T) {
-	onReplicas(t, changeThroughAnotherIsSeen)
+func TestFeed_ChangeThroughAnotherReplica_IsDelivered(t *testing.T) {
+	onReplicas(t, changeOfOtherReplicaIsDelivered)
 }
 
-func changeThroughAnotherIsSeen(t *testing.T, first, second *Store) {
+func changeOfOtherReplicaIsDelivered(t *testing.T, first, second *Store) {
 	t.Helper()
 	sub := watch(t, second, WatchQuery{})
 	for _, name := range []string{"a", "b", "c"} {
@@ -36,9 +36,11 @@ func changeThroughAnotherIsSeen(t *testing.T, first, second *Store) {
 	}
 }
 
-func TestLostConnectionIsMadeAgain(t *testing.T) { onReplicas(t, lostConnectionIsMadeAgain) }
+func TestFeed_LostListenConnection_Reconnects(t *testing.T) {
+	onReplicas(t, lostListenConnectionReconnects)
+}
 
-func lostConnectionIsMadeAgain(t *testing.T, first, second *Store) {
+func lostListenConnectionReconnects(t *testing.T, first, second *Store) {
 	t.Helper()
 	sub := watch(t, second, WatchQuery{})
 	create(t, first, "WorkloadInstance", "before")
@@ -53,8 +55,8 @@ func lostConnectionIsMadeAgain(t *testing.T, first, second *Store) {
 		}
 		return n
 	}
-	for begin := time.Now(); count("*") < 2; { // the other may not have begun to
-		if time.Since(begin) > patience {
+	for begin := time.Now(); count("*") < 2; { // the other one may not be listening yet
+		if time.Since(begin) > waitTimeout {
 			t.Fatal("only one replica listens")
 		}
 	}
@@ -71,13 +73,13 @@ func lostConnectionIsMadeAgain(t *testing.T, first, second *Store) {
 	}
 }
 
-func TestWhatKnowsNoNotifyIsPolled(t *testing.T) {
+func TestIsNotifyUnsupported(t *testing.T) {
 	for code, want := range map[string]bool{"0A000": true, "42601": true, "42883": true, "57P01": false, "53300": false} {
 		if got := isNotifyUnsupported(&pgconn.PgError{Code: code}); got != want {
 			t.Errorf("%s: got %t", code, got)
 		}
 	}
 	if isNotifyUnsupported(nil) {
-		t.Error("no error was taken for one")
+		t.Error("nil is reported as unsupported")
 	}
 }

@@ -8,32 +8,32 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func release(t *testing.T, s *Store, uid string, want int64) {
+func deleteCluster(t *testing.T, s *Store, uid string, want int64) {
 	t.Helper()
 	if n, err := s.DeleteCluster(t.Context(), uid); n != want || err != nil {
-		t.Fatalf("released %d workloads, want %d, %v", n, want, err)
+		t.Fatalf("deleted with %d workloads, want %d, %v", n, want, err)
 	}
 }
 
-// A cluster that is built anew has another UID, its objects have lower versions, and its clock may be behind.
-func TestAClusterIsReleased(t *testing.T) {
+// A rebuilt cluster has another UID, its objects have lower versions, and its clock may be behind.
+func TestDeleteCluster_DetachesWorkloads(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
 		apply(t, s, "old", statusOf(w.workload, "Healthy", 50), operationOf(w.workload, w.resource, "a", threeport.OperationAdded, 50),
 			treeOf(w.workload, 50, nodeOf("a", "a", "Healthy")))
 		apply(t, s, "kept", statusOf(w.helm, "Healthy", 5))
-		unheard(t, s, "old", silence)
+		setLastHeartbeat(t, s, "old", silence)
 		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
-		wantTold := untold(t, s)
+		wantTold := expectNoChange(t, s)
 
-		release(t, s, "old", 1)
-		if got, want := boardOf(t, s, w.workload), "said Healthy 0, shown Healthy 5, silent false, Reason: cause 50"; got != want {
+		deleteCluster(t, s, "old", 1)
+		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 0, shown Healthy 5, silent false, Reason: cause 50"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		wantTold()
 		if uid, err := s.InstanceCluster(t.Context(), workload, int64(w.workload.ID)); uid != "" || err != nil {
-			t.Errorf("it is the workload of %q, %v", uid, err)
+			t.Errorf("the workload belongs to %q, %v", uid, err)
 		}
 		if got := mustClusters(t, s); len(got) != 1 || got[0].ClusterUID != "kept" || got[0].Workloads != 1 {
 			t.Errorf("clusters are %+v", got)
@@ -50,7 +50,7 @@ func TestAClusterIsReleased(t *testing.T) {
 			t.Errorf("the next cluster: %v, want %v", got, want)
 		}
 		if uid := count(t, s, "SELECT COUNT(*) FROM workload_resource_instances WHERE objectuid = 'b'"); uid != 1 {
-			t.Error("the resource's row is still the old cluster's object")
+			t.Error("the resource row still has the old cluster's object")
 		}
 		if got, want := apply(t, s, "old", statusOf(w.workload, "Healthy", 51)), []string{"forbidden"}; !slices.Equal(got, want) {
 			t.Errorf("the old cluster: %v, want %v", got, want)
@@ -58,8 +58,8 @@ func TestAClusterIsReleased(t *testing.T) {
 	})
 }
 
-// No database has a row by such a name, and PostgreSQL fails if it is asked for one.
-func TestWhatNoDatabaseKeepsIsNotFound(t *testing.T) {
+// No row has such a name, and PostgreSQL returns an error for it.
+func TestReads_TextThatNoDatabaseStores_IsNotFound(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		events := resource(t, "WorkloadEvent")
@@ -79,19 +79,19 @@ func TestWhatNoDatabaseKeepsIsNotFound(t *testing.T) {
 	})
 }
 
-func TestALargeClusterIsReleasedInSteps(t *testing.T) {
+func TestDeleteCluster_ManyWorkloads_UsesSeveralTransactions(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		apply(t, s, "one")
 		mustExec(t, s, `INSERT INTO workloads (type, id, name, clusteruid, said, status, rank, changedat, deletedat)
 			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= ?)
 			SELECT 'HelmWorkloadInstance', i, 'w' || i, 'one', 'Healthy', 'Healthy', 5, 1, CASE i WHEN 1 THEN 1 END FROM n`, 2*maxRowsPerTx)
-		release(t, s, "one", 2*maxRowsPerTx)
+		deleteCluster(t, s, "one", 2*maxRowsPerTx)
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE clusteruid IS NULL"); n != 2*maxRowsPerTx {
-			t.Errorf("%d are nobody's", n)
+			t.Errorf("%d workloads without a cluster", n)
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE clusteruid = 'one' AND deletedat IS NOT NULL"); n != 1 {
-			t.Error("a deleted one does not stay its cluster's")
+			t.Error("a deleted workload lost its cluster")
 		}
 	})
 }

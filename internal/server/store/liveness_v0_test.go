@@ -9,31 +9,31 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func hearV0(t *testing.T, s *Store, of ...threeport.Instance) {
+func recordV0Report(t *testing.T, s *Store, of ...threeport.Instance) {
 	t.Helper()
 	if err := s.RecordV0Report(t.Context(), of); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// An agent that is turned back to v0 sends no report set any more.
-func TestAnAgentOfV0IsNotSilent(t *testing.T) {
+// An agent that is switched back to v0 sends no report sets.
+func TestRecordV0Report_ClusterIsNotSilent(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 5))
 		apply(t, s, "two", statusOf(w.helm, "Healthy", 5))
-		unheard(t, s, "one", silence)
-		unheard(t, s, "two", silence)
+		setLastHeartbeat(t, s, "one", silence)
+		setLastHeartbeat(t, s, "two", silence)
 		markSilent(t, s, SilentCount{Clusters: 2, Workloads: 2})
-		wantTold := untold(t, s)
+		wantTold := expectNoChange(t, s)
 
-		hearV0(t, s, w.workload)
-		if got, want := boardOf(t, s, w.workload), "said Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
-			t.Errorf("heard by v0: got %s, want %s", got, want)
+		recordV0Report(t, s, w.workload)
+		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
+			t.Errorf("after a v0 report: got %s, want %s", got, want)
 		}
 		wantTold()
-		if got, want := boardOf(t, s, w.helm), "said Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
+		if got, want := workloadRowOf(t, s, w.helm), "said Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
 			t.Errorf("another cluster: got %s, want %s", got, want)
 		}
 		for _, c := range mustClusters(t, s) {
@@ -44,37 +44,37 @@ func TestAnAgentOfV0IsNotSilent(t *testing.T) {
 		markSilent(t, s, SilentCount{})
 
 		changed := count(t, s, "SELECT changedat FROM clusters WHERE uid = 'one'")
-		hearV0(t, s, w.workload)
+		recordV0Report(t, s, w.workload)
 		if got := count(t, s, "SELECT changedat FROM clusters WHERE uid = 'one'"); got != changed {
-			t.Error("what is known is written again")
+			t.Error("an unchanged state was written again")
 		}
 
-		apply(t, s, "one") // report sets again, so its silence means something
-		unheard(t, s, "one", silence)
+		apply(t, s, "one") // report sets again, so silence counts again
+		setLastHeartbeat(t, s, "one", silence)
 		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
 	})
 }
 
-// What was found to be overdue is not marked if v0 comes first.
-func TestASweepLeavesAnAgentOfV0Alone(t *testing.T) {
+// An overdue cluster is not marked if a v0 report comes first.
+func TestMarkSilent_V0ReportMeanwhile_SkipsCluster(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 5))
-		unheard(t, s, "one", silence)
-		hearV0(t, s, w.workload)
+		setLastHeartbeat(t, s, "one", silence)
+		recordV0Report(t, s, w.workload)
 		workloads, silent, err := s.markClusterSilent(t.Context(), "one", count(t, s, "SELECT heardat + 1 FROM clusters"))
 		if workloads != 0 || silent || err != nil {
-			t.Errorf("%d workloads are marked, silent %t, %v", workloads, silent, err)
+			t.Errorf("%d workloads marked, silent %t, %v", workloads, silent, err)
 		}
 	})
 }
 
-func TestV0OfNobodysWorkloadTellsNothing(t *testing.T) {
+func TestRecordV0Report_WorkloadWithoutCluster_DoesNothing(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
-		hearV0(t, s, w.workload, w.helm, threeport.Instance{Type: workload, ID: 1})
+		recordV0Report(t, s, w.workload, w.helm, threeport.Instance{Type: workload, ID: 1})
 		if n := len(mustClusters(t, s)); n != 0 {
 			t.Errorf("%d clusters", n)
 		}
@@ -90,8 +90,8 @@ func mustClusters(t *testing.T, s *Store) []threeport.Cluster {
 	return clusters
 }
 
-// All that decides of a cluster's silence at once: nothing is given up for good, and in the end the last word counts.
-func TestSilenceIsDecidedInTurns(t *testing.T) {
+// All writers of a cluster's liveness run concurrently: none gives up, and the last one determines the result.
+func TestLiveness_ConcurrentWriters_AreSerialized(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -123,7 +123,7 @@ func TestSilenceIsDecidedInTurns(t *testing.T) {
 		group.Wait()
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 2), statusOf(w.helm, "Healthy", 2))
 		for _, of := range []threeport.Instance{w.workload, w.helm} {
-			if got, want := boardOf(t, s, of), "said Healthy 2, shown Healthy 5, silent false, Reason: cause 2"; got != want {
+			if got, want := workloadRowOf(t, s, of), "said Healthy 2, shown Healthy 5, silent false, Reason: cause 2"; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		}

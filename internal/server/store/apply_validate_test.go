@@ -12,13 +12,13 @@ import (
 
 const secret = "s3cret"
 
-// TestValidateReport spoils one field of a valid report at a time.
+// TestValidateReport makes one field of a valid report invalid at a time.
 func TestValidateReport(t *testing.T) {
 	of := threeport.Instance{Type: workload, ID: 1}
 	for _, test := range []struct {
 		report threeport.Report
 		spoil  func(r *threeport.Report)
-		want   string // what the error begins with
+		want   string // prefix of the error
 	}{
 		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Instance.Type = secret }, "instance.type: must be one of WorkloadInstance, HelmWorkloadInstance"},
 		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Instance.ID = 0 }, "instance.id: "},
@@ -59,7 +59,7 @@ func TestValidateReport(t *testing.T) {
 			test.spoil(&test.report)
 			switch err := (&item{Report: &test.report}).validate(); {
 			case err == nil:
-				t.Error("it is accepted")
+				t.Error("no error")
 			case !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), secret):
 				t.Errorf("got %v", err)
 			}
@@ -67,12 +67,12 @@ func TestValidateReport(t *testing.T) {
 	}
 }
 
-func TestDelayOfAnAgentIsANumber(t *testing.T) {
+func TestValidateSet_Delay(t *testing.T) {
 	for _, delay := range []float64{-1, math.NaN(), math.Inf(1)} {
 		set := setOf("one")
 		set.Agent.DelaySeconds = delay
 		if err := validateSet(set); err == nil {
-			t.Errorf("%v is accepted", delay)
+			t.Errorf("%v: no error", delay)
 		}
 	}
 }

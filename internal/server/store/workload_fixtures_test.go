@@ -11,10 +11,10 @@ import (
 
 const workload, helm = threeport.TypeWorkloadInstance, threeport.TypeHelmWorkloadInstance
 
-// noon is when the fixtures happen, more or less.
+// noon is the approximate time of the fixtures.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// mustExec writes rows as no method does.
+// mustExec writes rows that no method of the store writes.
 func mustExec(t *testing.T, s *Store, query string, args ...any) {
 	t.Helper()
 	if _, err := s.write.ExecContext(t.Context(), s.dialect.rebind(query), args...); err != nil {
@@ -22,7 +22,7 @@ func mustExec(t *testing.T, s *Store, query string, args ...any) {
 	}
 }
 
-// fixture is a workload's row; what is left out is as for a new one.
+// fixture is a workloads row; zero fields are those of a new row.
 type fixture struct {
 	kind, name, cluster, status, reason, cause string
 	id                                         int64
@@ -34,7 +34,7 @@ func (f fixture) instance() threeport.Instance {
 	return threeport.Instance{Type: f.kind, ID: threeport.ID(f.id)}
 }
 
-// put writes a workload's row, in the place of an earlier one. It is changed now unless the fixture says when.
+// put writes a workloads row and replaces an earlier one. Its changedat is now unless the fixture sets it.
 func put(t *testing.T, s *Store, f fixture) fixture {
 	t.Helper()
 	if f.kind == "" {
@@ -82,18 +82,18 @@ func putCluster(t *testing.T, s *Store, uid, name string) {
 		uid, name, noon.UnixMicro(), noon.Add(-time.Second).UnixMicro())
 }
 
-// scale is how much populate makes.
+// scale is the size of the database that populate creates.
 type scale struct{ clusters, workloads, events int }
 
-// populate fills the database as a large installation does: with clusters, two objects and a definition for each
-// workload; the first workload has 5,000 of the events. A workload's ID is its number.
+// populate fills the database like a large installation: clusters, and two objects and a definition for each workload;
+// the first workload has 5,000 of the Events. A workload's ID is its number.
 func populate(t *testing.T, s *Store, of scale) {
 	t.Helper()
 	numbers := func(n int) string {
 		return fmt.Sprintf("WITH RECURSIVE s (g) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT g + 1 FROM s WHERE g < %d) ", n)
 	}
 	at := noon.UnixMicro()
-	if s.postgres == nil { // rather than write pages of its indexes again and again
+	if s.postgres == nil { // faster than inserting into the indexes
 		if _, err := s.write.ExecContext(t.Context(), "PRAGMA cache_size = -500000"); err != nil {
 			t.Fatal(err)
 		}
@@ -138,12 +138,12 @@ func populate(t *testing.T, s *Store, of scale) {
 		}
 		return
 	}
-	if _, err := s.write.ExecContext(t.Context(), "VACUUM ANALYZE"); err != nil { // as its autovacuum does in time
+	if _, err := s.write.ExecContext(t.Context(), "VACUUM ANALYZE"); err != nil { // as autovacuum does later
 		t.Fatal(err)
 	}
 }
 
-// names are those of workloads, for comparison.
+// names joins the names of workloads for comparison.
 func names(workloads []threeport.Workload) string {
 	all := make([]string, 0, len(workloads))
 	for _, w := range workloads {

@@ -8,7 +8,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// resourceOf is what v0 shows of a resource.
+// resourceOf is the row that v0 shows for a resource.
 func resourceOf(t *testing.T, s *Store, id int64) string {
 	t.Helper()
 	o, err := s.Get(t.Context(), resource(t, "WorkloadResourceInstance"), id)
@@ -18,7 +18,7 @@ func resourceOf(t *testing.T, s *Store, id int64) string {
 	return fmt.Sprint(o.Values[2], " ", o.Values[3])
 }
 
-// definitionOf is what is kept of an object of the cluster one.
+// definitionOf is the stored definition of an object of cluster one.
 func definitionOf(t *testing.T, s *Store, uid string) string {
 	t.Helper()
 	d, err := s.Definition(t.Context(), "one", uid)
@@ -28,11 +28,11 @@ func definitionOf(t *testing.T, s *Store, uid string) string {
 	return fmt.Sprintf("%s %d %s < %s", d.Operation, d.Version, d.Current, d.Previous)
 }
 
-func TestOperations(t *testing.T) {
+func TestApplyOperations(t *testing.T) {
 	const added, modified, deleted = threeport.OperationAdded, threeport.OperationModified, threeport.OperationDeleted
 	for _, test := range []struct {
 		reason     string
-		told       []threeport.Report // of the resource {r}, in sets of their own
+		told       []threeport.Report // of the resource {r}, one set each
 		outcomes   []string
 		row        string
 		definition string // of object a
@@ -102,7 +102,7 @@ func TestOperations(t *testing.T) {
 					expect(t, apply(t, s, "one", report), test.outcomes[i])
 				}
 				if got := resourceOf(t, s, w.resource); got != test.row {
-					t.Errorf("the row is %s, want %s", got, test.row)
+					t.Errorf("row is %s, want %s", got, test.row)
 				}
 				if got := definitionOf(t, s, "a"); got != test.definition {
 					t.Errorf("the definition is %s, want %s", got, test.definition)
@@ -112,10 +112,10 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// ofR and ofHelm stand for the workloads of a world that is not there yet.
+// ofR and ofHelm are placeholders for the workloads of a world that is created later.
 var ofR, ofHelm threeport.Instance
 
-func TestOneObjectOfTwoResourcesInOneSet(t *testing.T) {
+func TestApplyOperations_OneObjectOfTwoResources(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -128,13 +128,13 @@ func TestOneObjectOfTwoResourcesInOneSet(t *testing.T) {
 		), "created", "updated")
 		for id, want := range map[int64]string{w.resource: `ADDED {"uid":"a","version":3}`, second.ID: `MODIFIED {"uid":"a","version":4}`} {
 			if got := resourceOf(t, s, id); got != want {
-				t.Errorf("the row is %s, want %s", got, want)
+				t.Errorf("row is %s, want %s", got, want)
 			}
 		}
 	})
 }
 
-func TestADeletedObjectIsForgottenLater(t *testing.T) {
+func TestApplyOperations_Deletion_SetsGoneAt(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -142,11 +142,11 @@ func TestADeletedObjectIsForgottenLater(t *testing.T) {
 		var gone sql.NullInt64
 		readRow(t, s, "SELECT goneat FROM definitions WHERE uid = 'a'", nil, &gone)
 		if !gone.Valid {
-			t.Error("the deleted one has no time")
+			t.Error("the deleted object has no time")
 		}
 		readRow(t, s, "SELECT goneat FROM definitions WHERE uid = 'b'", nil, &gone)
 		if gone.Valid {
-			t.Error("the other one has a time")
+			t.Error("the other object has a time")
 		}
 	})
 }

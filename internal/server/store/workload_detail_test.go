@@ -15,7 +15,7 @@ func putObject(t *testing.T, s *Store, instance threeport.Instance, uid string, 
 		instance.Type, int64(instance.ID), uid, uid, uid, goneAt)
 }
 
-func TestWorkloadHasItsTree(t *testing.T) {
+func TestWorkload_ReturnsTree(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		instance := put(t, s, fixture{id: 1, cluster: "uid-a"}).instance()
@@ -43,7 +43,7 @@ func TestWorkloadHasItsTree(t *testing.T) {
 	})
 }
 
-func TestObjectHasAllItsFields(t *testing.T) {
+func TestWorkload_ObjectHasAllFields(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		instance := put(t, s, fixture{id: 1}).instance()
@@ -69,7 +69,7 @@ func TestObjectHasAllItsFields(t *testing.T) {
 	})
 }
 
-func TestOnlyTheLatestOfThoseThatAreGone(t *testing.T) {
+func TestWorkload_DeletedObjects_AreLimited(t *testing.T) {
 	s := open(t, Config{Address: "sqlite::memory:"})
 	instance := put(t, s, fixture{id: 1}).instance()
 	for i := range maxDeletedObjects + 5 {
@@ -81,7 +81,7 @@ func TestOnlyTheLatestOfThoseThatAreGone(t *testing.T) {
 	}
 	newest := fmt.Sprintf("pod-%d", maxDeletedObjects+4)
 	if len(detail.Objects) != maxDeletedObjects || detail.Objects[0].Object.UID != newest {
-		t.Errorf("got %d objects, %s first; want %d, %s first", len(detail.Objects), detail.Objects[0].Object.UID, maxDeletedObjects, newest)
+		t.Errorf("got %d objects beginning with %s; want %d beginning with %s", len(detail.Objects), detail.Objects[0].Object.UID, maxDeletedObjects, newest)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestDefinition(t *testing.T) {
 	})
 }
 
-func TestClustersAreSortedAndCounted(t *testing.T) {
+func TestClusters_SortsAndCounts(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		if got, err := s.Clusters(t.Context()); err != nil || got == nil || len(got) != 0 {
@@ -131,7 +131,7 @@ func TestClustersAreSortedAndCounted(t *testing.T) {
 		}
 		first := got[0]
 		if !first.HeardAt.Equal(noon) || !first.Time.Before(first.HeardAt) {
-			t.Errorf("heard at %v, its clock was at %v", first.HeardAt, first.Time)
+			t.Errorf("heartbeat at %v, agent time %v", first.HeardAt, first.Time)
 		}
 		want := threeport.Cluster{
 			Agent: threeport.Agent{

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// onBoard is what v0 changes of a workload, in one text, and when it changed.
-func onBoard(t *testing.T, s *Store, o Row) (text string, changed int64) {
+// workloadText is the part of a workloads row that v0 changes, and its changedat.
+func workloadText(t *testing.T, s *Store, o Row) (text string, changed int64) {
 	t.Helper()
 	var kind, name, said, reason, cause, status string
 	var rank int
@@ -32,16 +32,16 @@ func onBoard(t *testing.T, s *Store, o Row) (text string, changed int64) {
 		kind, name, said, status, rank, when(since), when(saidAt), reason, cause, deleted.Valid), changed
 }
 
-func TestBoardFollowsV0(t *testing.T) {
+func TestV0Write_UpdatesWorkload(t *testing.T) {
 	cases := make(map[string]func(*testing.T, *Store))
 	for _, object := range []string{"WorkloadInstance", "HelmWorkloadInstance"} {
 		for _, c := range []struct {
 			reason string
 			made   []any  // Name, Status
-			before string // SQL on the board's row
-			given  []any  // Name, Status, Reconciled; none removes the row
+			before string // SQL on the workloads row
+			given  []any  // Name, Status, Reconciled; nil removes the row
 			want   string
-			still  bool // nothing of the board changed
+			still  bool // no copied field changed
 		}{
 			{"a new one of which nothing was said", []any{"a"}, "", []any{nil, nil, true}, `"a" said "", shown Unknown 3, since never, told never, reason "" "", deleted false`, true},
 			{"a new one with a status", []any{"a", "Down"}, "", []any{nil, nil, true}, `"a" said "Down", shown Down 0, since created, told created, reason "" "", deleted false`, true},
@@ -64,7 +64,7 @@ func TestBoardFollowsV0(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				_, before := onBoard(t, s, o)
+				_, before := workloadText(t, s, o)
 				var err error
 				if c.given == nil {
 					o, err = s.Remove(t.Context(), r, o.ID)
@@ -74,7 +74,7 @@ func TestBoardFollowsV0(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, changed := onBoard(t, s, o)
+				got, changed := workloadText(t, s, o)
 				if want := object + " " + c.want; got != want {
 					t.Errorf("got  %s\nwant %s", got, want)
 				}
@@ -92,8 +92,8 @@ func TestBoardFollowsV0(t *testing.T) {
 	})
 }
 
-// What changes an instance and what changes the board is one transaction.
-func TestBoardAndInstanceChangeTogether(t *testing.T) {
+// An instance and its workloads row change in one transaction.
+func TestV0Write_WorkloadFails_ChangesNothing(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		o, r := create(t, s, "WorkloadInstance", "web", "Healthy"), resource(t, "WorkloadInstance")
@@ -101,13 +101,13 @@ func TestBoardAndInstanceChangeTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, created, err := s.Create(t.Context(), r, []any{"other", nil, nil}); err == nil {
-			t.Errorf("an instance without the board's row: created %t", created)
+			t.Errorf("an instance without its workloads row: created %t", created)
 		}
 		if _, err := s.Update(t.Context(), r, o.ID, []any{nil, "Down", nil}); err == nil {
-			t.Error("a status without the board's")
+			t.Error("a status without that of the workloads row")
 		}
 		if _, err := s.Remove(t.Context(), r, o.ID); err == nil {
-			t.Error("removed without the board's row")
+			t.Error("removed without the workloads row")
 		}
 		if err := s.exec(t.Context(), "ALTER TABLE hidden RENAME TO workloads"); err != nil {
 			t.Fatal(err)
@@ -119,8 +119,8 @@ func TestBoardAndInstanceChangeTogether(t *testing.T) {
 	})
 }
 
-// The end of a request does not end its write.
-func TestWritesOutliveTheirRequest(t *testing.T) {
+// The end of a request does not cancel its write.
+func TestV0Write_CancelledRequest_Completes(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		ended, cancel := context.WithCancel(t.Context())

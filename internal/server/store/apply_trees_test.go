@@ -10,7 +10,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// tree is the nodes that are kept: what is gone in brackets.
+// tree lists the stored nodes; those that are gone are in brackets.
 func tree(t *testing.T, s *Store, of threeport.Instance) string {
 	t.Helper()
 	detail, err := s.Workload(t.Context(), of)
@@ -29,7 +29,7 @@ func tree(t *testing.T, s *Store, of threeport.Instance) string {
 	return strings.Join(nodes, ", ")
 }
 
-func TestTreeFollowsItsReports(t *testing.T) {
+func TestApplyTrees_NewerReport_ReplacesTree(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -55,9 +55,9 @@ func TestTreeFollowsItsReports(t *testing.T) {
 	})
 }
 
-// The rows of the agent's resources may be removed or become another workload's at any time: its tree is taken all the
-// same, and shows no row that is not its workload's.
-func TestTreeNamesItsOwnResourcesOnly(t *testing.T) {
+// The rows of an agent's resources may be deleted or moved at any time. Its tree is still applied, without references
+// to rows of other workloads.
+func TestApplyTrees_ForeignResource_IsOmitted(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -81,7 +81,7 @@ func TestTreeNamesItsOwnResourcesOnly(t *testing.T) {
 			}
 			for _, o := range detail.Objects {
 				if i, _ := strconv.Atoi(o.Object.Name); int64(o.ResourceInstanceID) != want[i] {
-					t.Errorf("object %d has %d, want %d", i, o.ResourceInstanceID, want[i])
+					t.Errorf("object %d has resource %d, want %d", i, o.ResourceInstanceID, want[i])
 				}
 			}
 		}
@@ -89,13 +89,13 @@ func TestTreeNamesItsOwnResourcesOnly(t *testing.T) {
 		shows(w.workload, w.resource, gone, moved, 0, 0, 0)
 		shows(w.helm, 0, 0, 0, 0, 0, 0)
 		if !slices.Equal(nodes, sent) {
-			t.Error("the set itself was changed")
+			t.Error("the set was modified")
 		}
 		changed := func() int64 { return count(t, s, "SELECT changedat FROM workloads WHERE id = ?", int64(w.workload.ID)) }
 		before := changed()
 		expect(t, apply(t, s, "one", treeOf(w.workload, 2, nodes...)), "updated")
 		if changed() != before {
-			t.Error("a tree in which nothing changed changes the board")
+			t.Error("an unchanged tree changed the workload")
 		}
 		if _, err := s.Update(t.Context(), rows, moved, []any{nil, other.ID, nil, nil, nil, nil}); err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestTreeNamesItsOwnResourcesOnly(t *testing.T) {
 	})
 }
 
-func TestSinceOfANodeIsThatOfItsHealth(t *testing.T) {
+func TestApplyTrees_Since_ChangesWithHealth(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -128,7 +128,7 @@ func TestSinceOfANodeIsThatOfItsHealth(t *testing.T) {
 	})
 }
 
-func TestOfALargeTreeOnlyWhatChangedIsWritten(t *testing.T) {
+func TestApplyTrees_LargeTree_WritesOnlyChanges(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -155,7 +155,7 @@ func TestOfALargeTreeOnlyWhatChangedIsWritten(t *testing.T) {
 		before := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload)
 		apply(t, s, "one", treeOf(w.workload, 3, nodes...))
 		if got := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload); got != before {
-			t.Error("a tree in which nothing changed changes the board")
+			t.Error("an unchanged tree changed the workload")
 		}
 		apply(t, s, "one", treeOf(w.workload, 4, nodes[1:]...))
 		if n := count(t, s, "SELECT COUNT(*) FROM writes"); n != 2 {
@@ -164,7 +164,7 @@ func TestOfALargeTreeOnlyWhatChangedIsWritten(t *testing.T) {
 	})
 }
 
-func TestLongNamesOfAbsentObjects(t *testing.T) {
+func TestApplyTrees_LongNameWithoutUID_IsHashed(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
