@@ -7,38 +7,38 @@ import (
 	"strings"
 )
 
-// rule grants a pattern of requests to roles besides the administrator, who may do everything.
+// rule grants requests that match a pattern to roles. Administrators are granted everything.
 type rule struct {
-	pattern string // as of [http.ServeMux]
+	pattern string // of [http.ServeMux]
 	roles   []Role
 	kind    ruleKind
 }
 
-// kind is what a request is to audit and to time.
+// ruleKind classifies requests for the audit log and for timeouts.
 type ruleKind int
 
 const (
 	kindPlain ruleKind = iota
-	// report is what an agent writes through v0, reportSet what it writes else.
+	// kindV0Report is a write of a v0 agent, and kindReportSet a report set.
 	kindV0Report
 	kindReportSet
-	// tokens changes who may do what.
+	// kindTokens changes permissions.
 	kindTokens
-	// endless is an answer that goes on until somebody ends it.
+	// kindStream is an answer without an end.
 	kindStream
 )
 
 var (
-	viewersAndAgents  = []Role{RoleViewer, RoleAgent}
-	viewers  = []Role{RoleViewer}
-	agents   = []Role{RoleAgent}
-	adminsOnly []Role // but the administrator
+	viewersAndAgents = []Role{RoleViewer, RoleAgent}
+	viewers          = []Role{RoleViewer}
+	agents           = []Role{RoleAgent}
+	adminsOnly       []Role // no other role
 )
 
-// rules are all routes that the API has. What is not here is the administrator's.
+// rules are the permissions for all routes. A route without a rule is for administrators only.
 //
-// Which rows an agent may read and write the paths do not tell: handlers of v0, and the one of what is kept of a workload,
-// ask [Principal.May], and the one of report sets [Principal.SpeaksFor].
+// A rule does not depend on rows. Handlers that serve agents also check the rows with [Principal.Authorize], and that
+// of report sets the cluster with [Principal.MayReportFor].
 var rules = []rule{
 	{"GET /{objects}/versions", viewersAndAgents, kindPlain},
 	{"GET /openapi.json", viewersAndAgents, kindPlain},
@@ -78,10 +78,10 @@ var rules = []rule{
 	{"GET /workloads/{type}/{id}", viewers, kindPlain},
 }
 
-// ServeHTTP makes a rule a handler, so that a mux finds it. It is never called.
+// ServeHTTP makes a rule an [http.Handler] for ruleMux. It is never called.
 func (rule) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// table finds the rule of a request. It is a mux, so that it reads paths exactly as the router behind it does.
+// ruleMux finds the rule of a request. It is a mux so that it matches paths exactly as the router does.
 var ruleMux = func() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, r := range rules {
@@ -90,29 +90,28 @@ var ruleMux = func() *http.ServeMux {
 	return mux
 }()
 
-// ruleOf is the rule of a request; the zero one, which is no one's but the administrator's, if there is none.
+// ruleFor returns the rule of a request. Without one it is the zero rule, which allows administrators only.
 func ruleFor(r *http.Request) rule {
 	found, _ := ruleMux.Handler(r)
 	matched, _ := found.(rule)
 	return matched
 }
 
-// Listed tells whether there is a rule for exactly this pattern, such as "GET /v0/clusters". A route without one is the
-// administrator's only, which is hardly what was meant: a test of the routes wants it to be true.
+// HasRule reports whether there is a rule with exactly this pattern. A test uses it to find routes without one.
 func HasRule(pattern string) bool {
 	return slices.ContainsFunc(rules, func(r rule) bool { return r.pattern == pattern })
 }
 
-// grants tells whether a role may do what the rule is about.
+// allows reports whether the rule allows a role.
 func (r rule) allows(role Role) bool {
 	return role == RoleAdmin || slices.Contains(r.roles, role)
 }
 
-// ownPaths need no principal, whatever the configuration says.
+// alwaysPublicPaths need no credential, whatever the configuration.
 var alwaysPublicPaths = []string{"/healthz", "/readyz", loginPath, stylePath, logoutPath, signOnPath, CallbackPath}
 
-// isPublic tells whether a request needs no principal. A path that is written in an unusual way is not public, since
-// whatever serves it may read it differently.
+// isPublic reports whether a request needs no credential. Unclean paths are not public, since handlers may read them
+// differently.
 func (a *Authenticator) isPublic(r *http.Request) bool {
 	given := r.URL.Path
 	if r.URL.RawPath != "" || given == "" || path.Clean(given) != strings.TrimSuffix(given, "/") {
@@ -126,7 +125,7 @@ func (a *Authenticator) isPublic(r *http.Request) bool {
 	})
 }
 
-// isSafe tells whether a method only reads (RFC 9110, section 9.2.1).
+// isSafe reports whether a method only reads (RFC 9110, section 9.2.1).
 func isSafe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions || method == http.MethodTrace
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// grants is who may do what besides the administrator, written down a second time.
+// grants repeats the expected permissions of agents and viewers independently of the rules.
 var grants = []struct {
 	pattern, path string
 	agent, viewer bool
@@ -46,7 +46,7 @@ var grants = []struct {
 	{"GET /workloads/{type}/{id}", "/workloads/WorkloadInstance/7", false, true},
 }
 
-// denied are requests that have no rule, or look as if they had another.
+// denied are requests without a rule, some of which resemble one.
 var denied = []struct{ reason, method, path string }{
 	{"creates an instance", "POST", "/v0/workload-instances"},
 	{"deletes an instance", "DELETE", "/v0/workload-instances/7"},
@@ -70,7 +70,7 @@ var denied = []struct{ reason, method, path string }{
 	{"like a public folder", "GET", "/pages"},
 }
 
-// credentials are all ways to prove a role.
+// credentials are all kinds of credentials for all roles.
 func credentials(t *testing.T, w *world) []struct {
 	name    string
 	role    Role
@@ -106,16 +106,16 @@ func credentials(t *testing.T, w *world) []struct {
 	}
 }
 
-func TestEveryRuleForEveryCredential(t *testing.T) {
+func TestRules_EveryCredential(t *testing.T) {
 	w := start(t, defaultSetting())
 	if len(grants) != len(rules) {
-		t.Fatalf("%d rules, of which %d are tested", len(rules), len(grants))
+		t.Fatalf("%d rules, %d of them tested", len(rules), len(grants))
 	}
 	for _, who := range credentials(t, w) {
 		t.Run(who.name, func(t *testing.T) {
 			for _, g := range grants {
 				if !HasRule(g.pattern) {
-					t.Errorf("there is no rule %s", g.pattern)
+					t.Errorf("no rule %s", g.pattern)
 				}
 				method, _, _ := strings.Cut(g.pattern, " ")
 				want := http.StatusForbidden
@@ -145,7 +145,7 @@ func TestEveryRuleForEveryCredential(t *testing.T) {
 	}
 }
 
-func TestNobodyIsDenied(t *testing.T) {
+func TestRules_WithoutCredential_AreUnauthorized(t *testing.T) {
 	w := start(t, defaultSetting())
 	for _, g := range grants {
 		method, _, _ := strings.Cut(g.pattern, " ")
@@ -170,7 +170,7 @@ func TestNobodyIsDenied(t *testing.T) {
 	}
 }
 
-func TestEverybodyWhereAuthenticationIsDisabled(t *testing.T) {
+func TestRules_AuthenticationDisabled_AllowEverything(t *testing.T) {
 	s := defaultSetting()
 	s.config.Enabled, s.plain = false, true
 	w := start(t, s)
@@ -190,7 +190,7 @@ func TestEverybodyWhereAuthenticationIsDisabled(t *testing.T) {
 	}
 }
 
-func TestCertificateRole(t *testing.T) {
+func TestAuthenticate_CertificateWithoutGroup_HasDefaultRole(t *testing.T) {
 	s := defaultSetting()
 	s.config.CertificateRole = RoleViewer
 	w := start(t, s)
@@ -203,7 +203,7 @@ func TestCertificateRole(t *testing.T) {
 	}
 }
 
-func TestCertificatesThatProveNothing(t *testing.T) {
+func TestAuthenticate_InvalidCertificate_IsUnauthorized(t *testing.T) {
 	w := start(t, defaultSetting())
 	for _, tc := range []struct {
 		reason string
@@ -223,17 +223,17 @@ func TestCertificatesThatProveNothing(t *testing.T) {
 	}
 }
 
-func TestCertificateThatWasNotVerified(t *testing.T) {
+func TestAuthenticate_UnverifiedCertificate_IsUnauthorized(t *testing.T) {
 	s := defaultSetting()
 	s.clientAuth = tls.RequestClientCert
 	w := start(t, s)
 	got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/tokens")
 	if got.code != http.StatusUnauthorized {
-		t.Errorf("taken: %d", got.code)
+		t.Errorf("accepted: %d", got.code)
 	}
 }
 
-func TestCertificateThatExpiresWhileConnected(t *testing.T) {
+func TestAuthenticate_CertificateExpiresWhileConnected(t *testing.T) {
 	w := start(t, defaultSetting())
 	client := w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
 	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusOK {
@@ -272,7 +272,7 @@ func TestConfigValidate(t *testing.T) {
 		case tc.want == "" && err != nil:
 			t.Errorf("%s: %v", tc.reason, err)
 		case tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want)):
-			t.Errorf("%s: %v, want one of the %s", tc.reason, err, tc.want)
+			t.Errorf("%s: %v, want an error for the %s", tc.reason, err, tc.want)
 		}
 	}
 }

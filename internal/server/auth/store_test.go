@@ -10,8 +10,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// The tests' own store could be wrong about what a real one does.
-func TestOnSQLite(t *testing.T) {
+// The fake store may differ from the real one.
+func TestAuthenticator_OnSQLite(t *testing.T) {
 	rows, err := store.Open(t.Context(), store.Config{Address: "sqlite:" + filepath.Join(t.TempDir(), "rows.db")})
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestOnSQLite(t *testing.T) {
 		}
 	})
 	w := start(t, defaultSetting())
-	w.Authenticator.store = rows
+	w.Authenticator.store, w.auditLog.store = rows, rows
 	made, err := w.Tokens().Create(t.Context(), &CreateTokenInput{NewToken{
 		Name: "jane", Role: RoleAdmin, ExpiresAt: new(w.now().Add(time.Hour)),
 	}})
@@ -48,7 +48,7 @@ func TestOnSQLite(t *testing.T) {
 	}
 	w.post(t, "/logout", nil, cookie(login.cookies[0]))
 	if got := asked(cookie(login.cookies[0])); got != http.StatusUnauthorized {
-		t.Errorf("session that was closed: %d", got)
+		t.Errorf("closed session: %d", got)
 	}
 	second := w.post(t, "/login", map[string][]string{"token": {secret}}).cookies[0]
 	if _, err := w.Tokens().Revoke(t.Context(), &RevokeTokenInput{id}); err != nil {
@@ -58,7 +58,7 @@ func TestOnSQLite(t *testing.T) {
 		t.Errorf("after the revocation: %v", got)
 	}
 	if _, err := w.Tokens().Revoke(t.Context(), &RevokeTokenInput{id + 1}); statusOf(err) != http.StatusNotFound {
-		t.Errorf("revoke what is not there: %v", err)
+		t.Errorf("revoke an unknown token: %v", err)
 	}
 	w.Close()
 	list, err := w.Tokens().List(t.Context(), nil)
@@ -74,6 +74,6 @@ func TestOnSQLite(t *testing.T) {
 		t.Errorf("the rest %+v, %v", rest, err)
 	}
 	if _, err := w.AuditLog().List(t.Context(), &ListAuditInput{Cursor: "x", Size: 2}); statusOf(err) != http.StatusUnprocessableEntity {
-		t.Errorf("a bad cursor: %v", err)
+		t.Errorf("an invalid cursor: %v", err)
 	}
 }

@@ -91,7 +91,7 @@ func (d dialect) runMigrations(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("read schema version: %w", err)
 	}
 	if has > known {
-		return fmt.Errorf("schema version %d is newer than this program, which knows versions up to %d", has, known)
+		return fmt.Errorf("schema version %d was created by a newer program; this one knows versions up to %d", has, known)
 	}
 	for attempt := has; ; attempt++ {
 		_, err := provider.Up(ctx)

@@ -272,7 +272,7 @@ func TestCreate_StrictV0_CreatesDuplicates(t *testing.T) {
 		if err == nil {
 			t.Error("a database with a duplicate UID was opened without StrictV0")
 			_ = s.Close()
-		} else if !strings.Contains(err.Error(), "serve it with --strict-v0") {
+		} else if !strings.Contains(err.Error(), "start with --strict-v0") {
 			t.Errorf("the error does not say how to resolve duplicates: %v", err)
 		}
 		removeOne(t, address, r)

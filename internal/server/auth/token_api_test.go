@@ -8,14 +8,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 var wholeToken = regexp.MustCompile(`^tp_[avd][0-9A-Za-z]{43}$`)
 
-func TestTokens(t *testing.T) {
+func TestTokenAPI(t *testing.T) {
 	w := start(t, defaultSetting())
 	tokens := w.Tokens()
 	expires := w.now().Add(time.Hour)
@@ -28,7 +25,7 @@ func TestTokens(t *testing.T) {
 	got := made.Body
 	if !wholeToken.MatchString(got.Secret) || got.Secret[3] != 'a' || got.ID == 0 || got.Name != "cluster-1" || got.Role != RoleAgent ||
 		got.ClusterUID != clusterUID || !got.CreatedAt.Equal(w.now()) || !got.ExpiresAt.Equal(expires) || made.CacheControl != "no-store" {
-		t.Errorf("made %+v", made)
+		t.Errorf("created %+v", made)
 	}
 	if answer := w.do(t, w.plain, http.MethodGet, "/openapi.json", bearer(got.Secret)); answer.code != http.StatusOK || w.principal().ClusterUID != clusterUID {
 		t.Errorf("used: %d %+v", answer.code, w.principal())
@@ -51,12 +48,12 @@ func TestTokens(t *testing.T) {
 	}
 	for hash := range w.store.hashes {
 		if strings.Contains(hash, got.Secret) || len(hash) != len(digest{}) {
-			t.Error("the token is kept as it is")
+			t.Error("the token's secret is stored")
 		}
 	}
 }
 
-func TestTokensThatAreNotMade(t *testing.T) {
+func TestTokenAPI_InvalidToken_IsRefused(t *testing.T) {
 	w := start(t, defaultSetting())
 	past, far := w.now(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {
@@ -84,22 +81,22 @@ func TestTokensThatAreNotMade(t *testing.T) {
 			t.Errorf("%s: %v", tc.reason, err)
 		}
 		if len(tc.wanted.Name) > 3 && strings.Contains(err.Error(), tc.wanted.Name) {
-			t.Errorf("%s: repeats it: %v", tc.reason, err)
+			t.Errorf("%s: the error quotes the secret: %v", tc.reason, err)
 		}
 	}
 	if len(w.store.tokens) != 0 {
-		t.Errorf("made %v", w.store.tokens)
+		t.Errorf("created %v", w.store.tokens)
 	}
 }
 
-func TestTokensWithoutStore(t *testing.T) {
+func TestTokenAPI_StoreFails_IsUnavailable(t *testing.T) {
 	w := start(t, defaultSetting())
 	ctx := t.Context()
 	if _, err := w.Tokens().Revoke(ctx, &RevokeTokenInput{7}); statusOf(err) != http.StatusNotFound {
-		t.Errorf("revoke what is not there: %v", err)
+		t.Errorf("revoke an unknown token: %v", err)
 	}
 	if _, err := w.AuditLog().List(ctx, &ListAuditInput{Cursor: "x", Size: 1}); statusOf(err) != http.StatusUnprocessableEntity {
-		t.Errorf("a bad cursor: %v", err)
+		t.Errorf("an invalid cursor: %v", err)
 	}
 	w.store.fail(errors.New("connection refused"))
 	_, created := w.Tokens().Create(ctx, &CreateTokenInput{NewToken{Name: "a", Role: RoleViewer}})
@@ -124,28 +121,12 @@ func statusOf(err error) int {
 	return problem.GetStatus()
 }
 
-func TestAuditLog(t *testing.T) {
-	w := start(t, defaultSetting())
-	w.appendAudit(store.AuditRecord{At: w.now(), Principal: "token:jane", Role: "admin", Method: "POST", Path: "/v0/tokens", Code: 201})
-	w.appendAudit(store.AuditRecord{At: w.now(), Principal: "anonymous:192.0.2.1", Method: "POST", Path: "/login", Code: 401})
-	w.Close()
-	got, err := w.AuditLog().List(t.Context(), &ListAuditInput{Size: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	newest, oldest := got.Body.Items[0], got.Body.Items[1]
-	if newest.ID != threeport.ID(2) || newest.Principal != "anonymous:192.0.2.1" || newest.Code != 401 || got.Body.Total != 2 ||
-		oldest.Role != RoleAdmin || oldest.Method != "POST" || oldest.Path != "/v0/tokens" || !oldest.At.Equal(w.now()) {
-		t.Errorf("got %+v", got.Body)
-	}
-}
-
-func TestSecrets(t *testing.T) {
+func TestSecrets_Form(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
 		token, session := newToken(RoleViewer), newSession()
 		if !isToken(token) || !wholeToken.MatchString(token) || !isSession(session) || isToken(session) || isSession(token) || seen[token] || seen[session] {
-			t.Fatalf("made %s and %s", token, session)
+			t.Fatalf("created %s and %s", token, session)
 		}
 		seen[token], seen[session] = true, true
 	}

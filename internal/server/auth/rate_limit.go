@@ -8,14 +8,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxLimiters bounds the callers whose pace is known. One that is forgotten starts with a full bucket.
+// maxCallers limits the callers with a known bucket. A forgotten caller starts with a full bucket.
 const maxCallers = 16384
 
-// limiters hold a token bucket for each caller. They are safe for concurrent use.
+// rateLimiters has a token bucket for each caller. It is safe for concurrent use.
 type rateLimiters struct {
 	rate Rate
 
-	mu   sync.Mutex
+	mu       sync.Mutex
 	byCaller *lru[string, *rate.Limiter]
 }
 
@@ -23,7 +23,7 @@ func newRateLimiters(r Rate) *rateLimiters {
 	return &rateLimiters{rate: r, byCaller: newLRU[string, *rate.Limiter](maxCallers)}
 }
 
-// take takes one token of a caller's. If there is none it returns how long that will be so, and takes nothing.
+// reserve takes a token from a caller's bucket. If that is empty, it takes none and returns the time to wait.
 func (l *rateLimiters) reserve(caller string, now time.Time) (wait time.Duration) {
 	if l.rate.PerSecond == 0 {
 		return 0
@@ -42,27 +42,27 @@ func (l *rateLimiters) reserve(caller string, now time.Time) (wait time.Duration
 	return wait
 }
 
-// forgive fills a caller's bucket.
+// reset fills a caller's bucket.
 func (l *rateLimiters) reset(caller string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.byCaller.remove(caller)
 }
 
-// pace counts a request of a principal. It returns how long to wait if there were too many.
+// throttle counts a request of a principal. It returns the time to wait if there were too many.
 func (a *Authenticator) throttle(p Principal, now time.Time) (wait time.Duration) {
 	switch p.Role {
 	case RoleAgent:
-		return a.agents.reserve(p.ClusterUID, now)
+		return a.limits.agents.reserve(p.ClusterUID, now)
 	case RoleViewer:
-		return a.viewers.reserve(p.Name, now)
+		return a.limits.viewers.reserve(p.Name, now)
 	case RoleAdmin:
 	}
 	return 0
 }
 
-// addressOf is the client's address without its port. All of an IPv6 network of 64 bits is one address: whoever has one
-// of them has all.
+// clientAddress is the client's address without the port. It is the /64 network of an IPv6 address, since a client
+// usually has all of that.
 func clientAddress(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestRequestsOfOtherSites(t *testing.T) {
+func TestCheckOrigin_RequestsOfOtherSites(t *testing.T) {
 	w := start(t, defaultSetting())
 	opened := w.session(t, RoleAdmin)
 	_, secret := w.token(t, RoleAdmin)
@@ -43,8 +43,8 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	}
 }
 
-// An API on loopback without authentication can be reached by any page that its user looks at.
-func TestRequestsOfOtherSitesWhereAuthenticationIsDisabled(t *testing.T) {
+// Any page that a user opens can reach an API on their loopback interface.
+func TestCheckOrigin_WithoutAuthentication(t *testing.T) {
 	s := defaultSetting()
 	s.config.Enabled, s.plain = false, true
 	w := start(t, s)
@@ -54,8 +54,8 @@ func TestRequestsOfOtherSitesWhereAuthenticationIsDisabled(t *testing.T) {
 	}
 }
 
-// Whoever owns a name can have it lead to loopback, and their page is then of the API's own site.
-func TestForeignNamesWhereAuthenticationIsDisabled(t *testing.T) {
+// The owner of a name can point it at loopback; their page is then same-origin with the API.
+func TestCheckHost_WithoutAuthentication(t *testing.T) {
 	s := defaultSetting()
 	s.config.Enabled, s.plain, s.config.Hosts = false, true, []string{"devbox"}
 	w := start(t, s)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -12,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestAuditRecords(t *testing.T) {
+func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 	s := defaultSetting()
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -50,7 +51,7 @@ func TestAuditRecords(t *testing.T) {
 		{plain, "POST", "/v0/body", bearer(admin)},
 		{plain, "PUT", "/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath), bearer(admin)},
 		{plain, strings.Repeat("M", 100), "/", bearer(admin)},
-		// These leave none.
+		// Requests without a record.
 		{plain, "GET", "/v0/tokens", bearer(admin)},
 		{named, "POST", "/v0/workload-report-sets", nil},
 		{v0, "POST", "/v0/workload-report-sets", nil},
@@ -73,7 +74,7 @@ func TestAuditRecords(t *testing.T) {
 	bearer(admin)(req)
 	if resp, err := plain.Do(req); err == nil {
 		_ = resp.Body.Close()
-		t.Error("a panic was answered")
+		t.Error("a panic got an answer")
 	}
 	w.server.Close() // its handlers have returned
 	want := []string{
@@ -101,17 +102,17 @@ func TestAuditRecords(t *testing.T) {
 	}
 }
 
-// HTTP/2 takes any method, and what is recorded of it is to be what every database keeps.
-func TestAuditedMethodIsASCII(t *testing.T) {
+// HTTP/2 allows any method; the record must be ASCII, which every database stores.
+func TestAuditLog_Method_IsASCII(t *testing.T) {
 	w := start(t, defaultSetting())
-	w.audit("token:x", RoleAdmin, &http.Request{Method: "P\xffT\x00 é", URL: &url.URL{Path: "/"}}, http.StatusMethodNotAllowed)
+	w.auditLog.add(w.now(), "token:x", RoleAdmin, &http.Request{Method: "P\xffT\x00 é", URL: &url.URL{Path: "/"}}, http.StatusMethodNotAllowed)
 	if got := w.records(); len(got) != 1 || got[0].Method != "P?T? ?" {
 		t.Errorf("recorded %+v", got)
 	}
 }
 
-// The store hangs: answers do not wait for it, and a graceful stop loses nothing.
-func TestAuditDoesNotBlock(t *testing.T) {
+// The store hangs: requests do not wait for it, and Close writes all records.
+func TestAuditLog_SlowStore_DoesNotBlockRequests(t *testing.T) {
 	w := start(t, defaultSetting())
 	_, admin := w.token(t, RoleAdmin)
 	hang := make(chan struct{})
@@ -128,7 +129,7 @@ func TestAuditDoesNotBlock(t *testing.T) {
 	close(hang)
 	for i, record := range w.records() {
 		if want := fmt.Sprintf("/v0/tokens/%d", i); record.Path != want {
-			t.Fatalf("record %d is of %s", i, record.Path)
+			t.Fatalf("record %d has path %s", i, record.Path)
 		}
 	}
 	if got := len(w.store.audit); got != requests {
@@ -136,23 +137,23 @@ func TestAuditDoesNotBlock(t *testing.T) {
 	}
 }
 
-func TestAuditThatFails(t *testing.T) {
+func TestAuditLog_StoreFails_GoesToLog(t *testing.T) {
 	w := start(t, defaultSetting())
 	_, admin := w.token(t, RoleAdmin)
-	w.do(t, w.plain, http.MethodGet, "/v0/tokens", bearer(admin)) // so that it is cached
+	w.do(t, w.plain, http.MethodGet, "/v0/tokens", bearer(admin)) // so that the token is cached
 	w.store.fail(errors.New("disk full"))
 	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/7", bearer(admin))
 	w.Close()
-	if text := w.log.String(); w.AuditFailures() != 1 || !strings.Contains(text, "disk full") || !strings.Contains(text, "/v0/tokens/7") {
-		t.Errorf("%d failures, logged %s", w.AuditFailures(), text)
+	if text := w.log.String(); lostRecords(w.log) != 1 || !strings.Contains(text, "disk full") || !strings.Contains(text, "/v0/tokens/7") {
+		t.Errorf("%d failures, logged %s", lostRecords(w.log), text)
 	}
-	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/8", bearer(admin)) // after the stop
-	if text := w.log.String(); w.AuditFailures() != 2 || !strings.Contains(text, "/v0/tokens/8") {
-		t.Errorf("%d failures, logged %s", w.AuditFailures(), text)
+	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/8", bearer(admin)) // after Close
+	if text := w.log.String(); lostRecords(w.log) != 2 || !strings.Contains(text, "/v0/tokens/8") {
+		t.Errorf("%d failures, logged %s", lostRecords(w.log), text)
 	}
 }
 
-func TestBacklogIsBounded(t *testing.T) {
+func TestAuditLog_FullQueue_GoesToLog(t *testing.T) {
 	w := start(t, defaultSetting())
 	hang, hanging := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -163,19 +164,19 @@ func TestBacklogIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.audit("token:x", RoleAdmin, req, 200)
+	w.auditLog.add(w.now(), "token:x", RoleAdmin, req, 200)
 	<-hanging
 	for range maxQueuedWrites + 3 {
-		w.audit("token:x", RoleAdmin, req, 200)
+		w.auditLog.add(w.now(), "token:x", RoleAdmin, req, 200)
 	}
 	close(hang)
-	if got := len(w.records()); got != maxQueuedWrites+1 || w.AuditFailures() != 3 {
-		t.Errorf("%d records, %d failures", got, w.AuditFailures())
+	if got := len(w.records()); got != maxQueuedWrites+1 || lostRecords(w.log) != 3 {
+		t.Errorf("%d records, %d failures", got, lostRecords(w.log))
 	}
 }
 
-// A store may finish what it began, however long that takes.
-func TestAuditRecordsThatAStopLeavesAreLogged(t *testing.T) {
+// A store may take any time to finish a write.
+func TestClose_UnwrittenRecords_GoToLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, log := newFakeStore(), &logBuffer{}
 		slow.writing = func() { time.Sleep(time.Minute) }
@@ -184,12 +185,13 @@ func TestAuditRecordsThatAStopLeavesAreLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 3 {
-			a.appendAudit(store.AuditRecord{Principal: "token:x", Path: fmt.Sprintf("/x/%d", i)})
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("/x/%d", i), http.NoBody)
+			a.auditLog.add(time.Now(), "token:x", RoleAdmin, r, http.StatusOK)
 		}
 		begun := time.Now()
 		a.Close()
-		if took := time.Since(begun); took != time.Minute || a.AuditFailures() != 3 {
-			t.Errorf("took %v, %d failures", took, a.AuditFailures())
+		if took := time.Since(begun); took != time.Minute || lostRecords(log) != 3 {
+			t.Errorf("took %v, %d failures", took, lostRecords(log))
 		}
 		for i := range 3 {
 			if path := fmt.Sprintf("/x/%d", i); strings.Count(log.String(), path) != 1 {
@@ -199,7 +201,7 @@ func TestAuditRecordsThatAStopLeavesAreLogged(t *testing.T) {
 	})
 }
 
-func TestCloseTwice(t *testing.T) {
+func TestClose_Twice(t *testing.T) {
 	a, err := New(newFakeStore(), DefaultConfig(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -209,4 +211,26 @@ func TestCloseTwice(t *testing.T) {
 		group.Go(a.Close)
 	}
 	group.Wait()
+}
+
+// lostRecords counts the audit records that went to the log instead of the store.
+func lostRecords(log *logBuffer) int { return strings.Count(log.String(), "Audit record not written") }
+
+func TestAuditLog_List(t *testing.T) {
+	w := start(t, defaultSetting())
+	post := func(path string) *http.Request {
+		return httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody)
+	}
+	w.auditLog.add(w.now(), "token:jane", RoleAdmin, post("/v0/tokens"), 201)
+	w.auditLog.add(w.now(), "anonymous:192.0.2.1", "", post("/login"), 401)
+	w.Close()
+	got, err := w.AuditLog().List(t.Context(), &ListAuditInput{Size: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, oldest := got.Body.Items[0], got.Body.Items[1]
+	if newest.ID != threeport.ID(2) || newest.Principal != "anonymous:192.0.2.1" || newest.Code != 401 || got.Body.Total != 2 ||
+		oldest.Role != RoleAdmin || oldest.Method != "POST" || oldest.Path != "/v0/tokens" || !oldest.At.Equal(w.now()) {
+		t.Errorf("got %+v", got.Body)
+	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// The exit codes of the command.
+// Exit codes of the command.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -28,14 +28,18 @@ const tokenUsage = `usage: controlplane token create --role agent|viewer|admin -
        controlplane token revoke ID
 `
 
-// CommandStore is what the token command works on.
+// CommandStore is the storage of the token command.
 type CommandStore interface {
 	TokenStore
 	AppendAudit(ctx context.Context, record store.AuditRecord) error
 }
 
-// errUsage is a command that is not understood.
-var errUsage = errors.New("not understood")
+// usageError reports wrong arguments.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
 // command is one run of the token command.
 type command struct {
@@ -44,26 +48,26 @@ type command struct {
 	now            time.Time
 }
 
-// RunTokenCommand runs "controlplane token" with the arguments after these words, and returns its exit code: 0, 1 if it
-// failed, 2 if it was not understood. A new token's secret is the only thing on stdout, so that it can go into a file. A
-// server that runs on the same database knows of a revocation within [cacheTime].
+// RunTokenCommand runs "controlplane token" with the given arguments and returns the exit code: 0, 1 for a failure, or
+// 2 for wrong arguments. Only the secret of a new token is written to stdout, so it can be redirected to a file. A
+// running server applies a revocation within [cacheTime].
 func RunTokenCommand(ctx context.Context, args []string, s CommandStore, stdout, stderr io.Writer) int {
 	c := command{s, stdout, stderr, time.Now()}
-	switch err := c.run(ctx, args); {
-	case err == nil, errors.Is(err, flag.ErrHelp):
+	err := c.run(ctx, args)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return exitDone
-	case errors.Is(err, errUsage):
-		_, _ = fmt.Fprintf(stderr, "controlplane: %v\n%s", err, tokenUsage)
-		return exitUsage
-	default:
-		_, _ = fmt.Fprintf(stderr, "controlplane: %v\n", err)
-		return exitFailed
 	}
+	_, _ = fmt.Fprintf(stderr, "controlplane: %v\n", err)
+	if _, wrong := errors.AsType[*usageError](err); wrong {
+		_, _ = io.WriteString(stderr, tokenUsage)
+		return exitUsage
+	}
+	return exitFailed
 }
 
 func (c command) run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("%w: accepted are create, list and revoke", errUsage)
+		return usagef("controlplane token: use create, list or revoke")
 	}
 	switch verb, rest := args[0], args[1:]; verb {
 	case "create":
@@ -76,36 +80,43 @@ func (c command) run(ctx context.Context, args []string) error {
 		_, _ = io.WriteString(c.stdout, tokenUsage)
 		return nil
 	default:
-		return fmt.Errorf("%w: accepted are create, list and revoke", errUsage)
+		return usagef("controlplane token: use create, list or revoke")
 	}
 }
+
+// flagOfField are the flags of the fields of [NewToken].
+var flagOfField = map[string]string{"name": "name", "role": "role", "clusterUID": "cluster", "expiresAt": "expires"}
 
 func (c command) create(ctx context.Context, args []string) error {
 	var wanted NewToken
 	var role, expires string
 	flags := flag.NewFlagSet("controlplane token create", flag.ContinueOnError)
 	flags.StringVar(&role, "role", "", "`agent`, viewer or admin")
-	flags.StringVar(&wanted.Name, "name", "", "whose it is, for people: `letters`, digits and ._@-")
-	flags.StringVar(&wanted.ClusterUID, "cluster", "", "the agent's cluster: the `UID` of its namespace kube-system")
-	flags.StringVar(&expires, "expires", "", "when it ends: a `time` such as 2027-01-31T00:00:00Z, or after how long, such as 12h or 90d; never if empty")
+	flags.StringVar(&wanted.Name, "name", "", "a name for people: `letters`, digits and ._@-")
+	flags.StringVar(&wanted.ClusterUID, "cluster", "", "the cluster of an agent: the `UID` of its namespace kube-system")
+	flags.StringVar(&expires, "expires", "", "end of validity: a `time` such as 2027-01-31T00:00:00Z, or a duration such as 12h or 90d; never if empty")
 	if err := c.parse(flags, args, 0); err != nil {
 		return err
 	}
-	wanted.Role = Role(role)
-	ends, err := parseExpiry(expires, c.now)
-	if err != nil {
+	if isToken(role) {
+		return usagef("--role: the value is a token, not a role")
+	}
+	var err error
+	if wanted.Role, err = ParseRole(role); err != nil {
+		return usagef("--role: %v", err)
+	}
+	if wanted.ExpiresAt, err = parseExpiry(expires, c.now); err != nil {
 		return err
 	}
-	wanted.ExpiresAt = ends
 	token, secret, err := issue(ctx, c.store, wanted, c.now)
-	if problem, ok := errors.AsType[*Problem](err); ok {
-		return fmt.Errorf("%w: %s", errUsage, problem.Detail)
+	if invalid, ok := errors.AsType[*store.FieldError](err); ok {
+		return usagef("--%s: must be %s", flagOfField[invalid.Field], invalid.Accepted)
 	}
 	if err != nil {
 		return fmt.Errorf("create token: %w", err)
 	}
 	_, _ = fmt.Fprintln(c.stdout, secret)
-	_, _ = fmt.Fprintf(c.stderr, "Token %d, %s, expires %s. It is shown this once.\n", token.ID, describe(token), formatTime(token.ExpiresAt, "never"))
+	_, _ = fmt.Fprintf(c.stderr, "Token %d, %s, expires %s. Its secret is not shown again.\n", token.ID, describe(token), formatTime(token.ExpiresAt, "never"))
 	return c.recordAudit(ctx, http.MethodPost, "/v0/tokens", http.StatusCreated)
 }
 
@@ -133,11 +144,11 @@ func (c command) revoke(ctx context.Context, args []string) error {
 	}
 	id, err := strconv.ParseInt(flags.Arg(0), 10, 64)
 	if err != nil {
-		return fmt.Errorf("%w: a token is named by its ID, which `controlplane token list` shows", errUsage)
+		return usagef("the ID of a token must be a number: see `controlplane token list`")
 	}
 	token, err := c.store.RevokeToken(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("there is no token %d: `controlplane token list` shows all", id)
+		return fmt.Errorf("there is no token %d: see `controlplane token list`", id)
 	}
 	if err != nil {
 		return fmt.Errorf("revoke token %d: %w", id, err)
@@ -146,13 +157,13 @@ func (c command) revoke(ctx context.Context, args []string) error {
 	return c.recordAudit(ctx, http.MethodDelete, "/v0/tokens/"+strconv.FormatInt(id, 10), http.StatusOK)
 }
 
-// audit records a change as if it had been made through the API.
+// recordAudit writes the audit record of a change, as for a request to the API.
 func (c command) recordAudit(ctx context.Context, method, path string, code int) error {
 	err := c.store.AppendAudit(ctx, store.AuditRecord{
 		At: c.now, Principal: "command:controlplane", Role: string(RoleAdmin), Method: method, Path: path, Code: code,
 	})
 	if err != nil {
-		return fmt.Errorf("it is done, but could not be recorded: %w", err)
+		return fmt.Errorf("done, but the audit record could not be written: %w", err)
 	}
 	return nil
 }
@@ -168,8 +179,8 @@ func (c command) state(t store.Token) string {
 	}
 }
 
-// parse reads flags, and wants so many arguments after them. It never repeats an argument: somebody may have given a
-// token where none belongs.
+// parse parses flags, followed by this number of arguments. Errors never quote an argument, which may be a misplaced
+// token.
 func (c command) parse(flags *flag.FlagSet, args []string, rest int) error {
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)
@@ -180,14 +191,14 @@ func (c command) parse(flags *flag.FlagSet, args []string, rest int) error {
 		flags.PrintDefaults()
 		return err
 	case err != nil:
-		return fmt.Errorf("%w: an unknown flag, or one without its value", errUsage)
+		return usagef("unknown flag, or flag without a value")
 	case flags.NArg() != rest:
-		return fmt.Errorf("%w: besides flags, %d arguments are wanted and %d are there", errUsage, rest, flags.NArg())
+		return usagef("%d arguments besides flags, want %d", flags.NArg(), rest)
 	}
 	return nil
 }
 
-// parseExpiry reads a time, or how long from now on; nil if the text is empty.
+// parseExpiry parses a time or a duration from now; nil for empty text.
 func parseExpiry(text string, now time.Time) (*time.Time, error) {
 	if text == "" {
 		return nil, nil
@@ -201,10 +212,10 @@ func parseExpiry(text string, now time.Time) (*time.Time, error) {
 	if after, err := time.ParseDuration(text); err == nil {
 		return new(now.Add(after)), nil
 	}
-	return nil, fmt.Errorf("%w: --expires: accepted are a time such as 2027-01-31T00:00:00Z, and how long from now on, such as 12h or 90d", errUsage)
+	return nil, usagef("--expires: must be a time such as 2027-01-31T00:00:00Z, or a duration from now such as 12h or 90d")
 }
 
-// parseDays reads a number of days, such as 90d.
+// parseDays parses a number of days, such as 90d.
 func parseDays(text string) (days int, ok bool) {
 	const century = 36525
 	count, ok := strings.CutSuffix(text, "d")
@@ -223,7 +234,7 @@ func describe(t store.Token) string {
 	return text
 }
 
-// moment is a time for a table, or what stands for none.
+// formatTime formats a time for a table; none replaces nil.
 func formatTime(at *time.Time, none string) string {
 	if at == nil {
 		return none

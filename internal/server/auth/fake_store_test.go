@@ -10,18 +10,18 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// memory is a store that several replicas may share.
+// fakeStore is a store in memory. Several replicas may share it.
 type fakeStore struct {
 	mu       sync.Mutex
 	tokens   []store.Token
-	hashes   map[string]int64 // of tokens, to their IDs
+	hashes   map[string]int64 // token IDs by hash
 	sessions map[string]session
 	audit    []store.AuditRecord
-	reads    int // of tokens and sessions
-	uses  []time.Time
+	reads    int // reads of tokens and sessions
+	uses     []time.Time
 
-	failing error  // what every call returns
-	reading func() // called between the read of a token's row and the return of it
+	failing error  // the error of every call
+	reading func() // called between reading the row of a token and returning it
 	writing func() // called before an audit record is written
 }
 
@@ -163,14 +163,14 @@ func (m *fakeStore) AuditRecords(_ context.Context, cursor string, size int) (th
 	return threeport.List[store.AuditRecord]{Items: newest[:min(size, len(newest))], Total: int64(len(newest))}, m.failing
 }
 
-// fail makes every call return an error; nil ends that.
+// fail sets the error of every call; nil resets it.
 func (m *fakeStore) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.failing = err
 }
 
-// count returns how often tokens and sessions were read.
+// count returns the number of reads of tokens and sessions.
 func (m *fakeStore) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,27 +7,27 @@ import (
 )
 
 const (
-	// maxBacklog bounds the chores that wait, choreTimeout one chore, and drainTimeout all that wait at the end.
-	maxQueuedWrites   = 4096
-	writeTimeout = 5 * time.Second
-	drainTimeout = 10 * time.Second
+	// maxQueuedWrites limits the queue, writeTimeout one write, and drainTimeout all writes at the end.
+	maxQueuedWrites = 4096
+	writeTimeout    = 5 * time.Second
+	drainTimeout    = 10 * time.Second
 )
 
-// chore is something to write that no request waits for. Its context ends when it has taken too long.
+// write is a write that no request waits for. Its context ends after writeTimeout.
 type write func(ctx context.Context)
 
-// backlog does chores one after the other, in the order in which they came. It is safe for concurrent use.
+// writeQueue runs writes one after the other, in order. It is safe for concurrent use.
 type writeQueue struct {
-	wake   chan struct{} // of capacity 1: something changed
+	wake   chan struct{} // capacity 1: the queue or closed has changed
 	done   chan struct{} // closed when the goroutine has ended
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
+	mu     sync.Mutex
 	queued []write
-	closed  bool
+	closed bool
 }
 
-// newBacklog starts the goroutine that close ends.
+// newWriteQueue starts the goroutine that close ends.
 func newWriteQueue() *writeQueue {
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &writeQueue{wake: make(chan struct{}, 1), done: make(chan struct{}), cancel: cancel}
@@ -35,7 +35,7 @@ func newWriteQueue() *writeQueue {
 	return b
 }
 
-// add takes a chore. It never waits: it returns false if too many do, or if the backlog is closed.
+// add queues a write. It never blocks; it returns false if the queue is full or closed.
 func (b *writeQueue) add(c write) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,7 +50,7 @@ func (b *writeQueue) add(c write) bool {
 func (b *writeQueue) signal() {
 	select {
 	case b.wake <- struct{}{}:
-	default: // it is awake already
+	default: // a signal is pending
 	}
 }
 
@@ -80,8 +80,8 @@ func (b *writeQueue) take() (chores []write, closed bool) {
 	return chores, b.closed
 }
 
-// close takes no more chores and waits until all are done; those that are not after drainTimeout see their context
-// end. It may be called twice.
+// close runs the queued writes and stops. After drainTimeout it cancels the context of the rest. It may be called more
+// than once.
 func (b *writeQueue) close() {
 	b.mu.Lock()
 	b.closed = true

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// token runs the command.
+// runToken runs the command.
 func runToken(t *testing.T, s *fakeStore, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, complaints bytes.Buffer
@@ -24,7 +24,7 @@ func TestTokenCommand(t *testing.T) {
 		t.Fatalf("%d %q %q", code, stdout, stderr)
 	}
 	if got := s.tokens[0]; got.ExpiresAt == nil || time.Until(*got.ExpiresAt) < 89*24*time.Hour || s.hashes[string(hashOf(secret))] != 1 {
-		t.Errorf("kept %+v", got)
+		t.Errorf("stored %+v", got)
 	}
 	if code, stdout, stderr = runToken(t, s, "create", "--role", "viewer", "--name", "jane"); code != 0 || !strings.Contains(stderr, "expires never") {
 		t.Errorf("%d %q %q", code, stdout, stderr)
@@ -52,31 +52,33 @@ func hashOf(secret string) []byte {
 	return key[:]
 }
 
-func TestTokenCommandRefuses(t *testing.T) {
+func TestTokenCommand_InvalidArguments(t *testing.T) {
 	secret := newToken(RoleAdmin)
 	for _, tc := range []struct {
 		reason string
 		args   []string
 		code   int
-		out    string // a part of what it says
+		out    string // part of its output
 	}{
-		{"nothing", nil, 2, "create, list and revoke"},
-		{"an unknown verb", []string{"delete"}, 2, "create, list and revoke"},
+		{"nothing", nil, 2, "use create, list or revoke"},
+		{"an unknown verb", []string{"delete"}, 2, "use create, list or revoke"},
 		{"help", []string{"--help"}, 0, "usage: controlplane token create"},
 		{"help of create", []string{"create", "--help"}, 0, "-expires"},
-		{"no role", []string{"create", "--name=a"}, 2, "role: accepted are agent, viewer and admin"},
-		{"no name", []string{"create", "--role=viewer"}, 2, "name: accepted are"},
-		{"no cluster", []string{"create", "--role=agent", "--name=a"}, 2, "clusterUID: an agent's token needs"},
-		{"a cluster too many", []string{"create", "--role=admin", "--name=a", "--cluster=b"}, 2, "clusterUID: only"},
-		{"a bad time", []string{"create", "--role=admin", "--name=a", "--expires=soon"}, 2, "--expires: accepted are"},
-		{"too many days", []string{"create", "--role=admin", "--name=a", "--expires=99999999d"}, 2, "--expires: accepted are"},
-		{"days that are over", []string{"create", "--role=admin", "--name=a", "--expires=-1d"}, 2, "expiresAt: accepted is a time to come"},
-		{"a time that is over", []string{"create", "--role=admin", "--name=a", "--expires=2020-01-01T00:00:00Z"}, 2, "expiresAt: accepted is a time to come"},
+		{"no role", []string{"create", "--name=a"}, 2, `--role: "" is not a role: use admin, viewer or agent`},
+		{"an unknown role", []string{"create", "--name=a", "--role=x"}, 2, `--role: "x" is not a role: use admin, viewer or agent`},
+		{"a token for the role", []string{"create", "--name=a", "--role=" + secret}, 2, "--role: the value is a token"},
+		{"no name", []string{"create", "--role=viewer"}, 2, "--name: must be"},
+		{"no cluster", []string{"create", "--role=agent", "--name=a"}, 2, "--cluster: must be the UID"},
+		{"a cluster too many", []string{"create", "--role=admin", "--name=a", "--cluster=b"}, 2, "--cluster: must be omitted"},
+		{"a bad time", []string{"create", "--role=admin", "--name=a", "--expires=soon"}, 2, "--expires: must be a time such as"},
+		{"too many days", []string{"create", "--role=admin", "--name=a", "--expires=99999999d"}, 2, "--expires: must be a time such as"},
+		{"days that are over", []string{"create", "--role=admin", "--name=a", "--expires=-1d"}, 2, "--expires: must be a time in the future"},
+		{"a time that is over", []string{"create", "--role=admin", "--name=a", "--expires=2020-01-01T00:00:00Z"}, 2, "--expires: must be a time in the future"},
 		{"an unknown flag", []string{"create", "--rule=admin"}, 2, "unknown flag"},
-		{"a stray argument", []string{"list", "all"}, 2, "besides flags, 0 arguments are wanted and 1 are there"},
+		{"a stray argument", []string{"list", "all"}, 2, "1 arguments besides flags, want 0"},
 		{"an unknown flag of list", []string{"list", "--all"}, 2, "unknown flag"},
-		{"nothing to revoke", []string{"revoke"}, 2, "1 arguments are wanted"},
-		{"a token to revoke", []string{"revoke", secret}, 2, "a token is named by its ID"},
+		{"nothing to revoke", []string{"revoke"}, 2, "0 arguments besides flags, want 1"},
+		{"a token to revoke", []string{"revoke", secret}, 2, "the ID of a token must be a number"},
 		{"a token for a flag", []string{"revoke", "--" + secret}, 2, "unknown flag"},
 		{"an unknown token", []string{"revoke", "7"}, 1, "there is no token 7"},
 	} {
@@ -86,12 +88,12 @@ func TestTokenCommandRefuses(t *testing.T) {
 			t.Errorf("%s: %d %q %q", tc.reason, code, stdout, stderr)
 		}
 		if (stdout != "") != (code == 0) || len(s.tokens)+len(s.audit) > 0 {
-			t.Errorf("%s: prints %q, keeps %v %v", tc.reason, stdout, s.tokens, s.audit)
+			t.Errorf("%s: prints %q, stores %v %v", tc.reason, stdout, s.tokens, s.audit)
 		}
 	}
 }
 
-func TestTokenCommandWithoutStore(t *testing.T) {
+func TestTokenCommand_StoreFails(t *testing.T) {
 	s := newFakeStore()
 	s.fail(errors.New("connection refused"))
 	for _, args := range [][]string{{"create", "--role=viewer", "--name=a"}, {"list"}, {"revoke", "1"}} {

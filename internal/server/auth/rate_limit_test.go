@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestPace(t *testing.T) {
+func TestMiddleware_RateLimits(t *testing.T) {
 	s := defaultSetting()
 	s.config.AgentRate = Rate{PerSecond: 0.4, Burst: 3}
 	s.config.ViewerRate = Rate{PerSecond: 1, Burst: 1}
@@ -43,13 +43,13 @@ func TestPace(t *testing.T) {
 			t.Fatalf("health: %d", got.code)
 		}
 	}
-	w.clock.advance(2500 * time.Millisecond) // refused requests have cost nothing
+	w.clock.advance(2500 * time.Millisecond) // refused requests took no tokens
 	if got := ask(first); got.code != http.StatusOK {
 		t.Errorf("after Retry-After: %d", got.code)
 	}
 }
 
-func TestLimitersAreBounded(t *testing.T) {
+func TestRateLimiters_AreBounded(t *testing.T) {
 	l := newRateLimiters(Rate{PerSecond: 1, Burst: 1})
 	now := time.Now()
 	for i := range maxCallers + 100 {
@@ -60,7 +60,7 @@ func TestLimitersAreBounded(t *testing.T) {
 	}
 }
 
-func TestAddressOf(t *testing.T) {
+func TestClientAddress(t *testing.T) {
 	for _, tc := range []struct{ remote, want string }{
 		{"192.0.2.1:1234", "192.0.2.1"},
 		{"[::ffff:192.0.2.1]:1234", "192.0.2.1"},
@@ -82,12 +82,12 @@ func TestLRU(t *testing.T) {
 	l.get("a")
 	l.put("c", 3)
 	if _, ok := l.get("b"); ok {
-		t.Error("b is kept, which was used longest ago")
+		t.Error("b is kept, though least recently used")
 	}
 	l.put("a", 4)
 	l.remove("nothing")
 	if _, ok := l.get("c"); !ok {
-		t.Error("c made room for a, which was there")
+		t.Error("an update of a evicted c")
 	}
 	if a, ok := l.get("a"); !ok || a != 4 {
 		t.Errorf("a is %d, %v", a, ok)

@@ -10,10 +10,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// owners are the clusters of instances by their IDs.
+// fakeClusters are the clusters of instances by ID.
 type fakeClusters map[int64]string
 
-// InstanceCluster looks it up; instance 500 cannot be read.
+// InstanceCluster implements InstanceClusters; instance 500 cannot be read.
 func (o fakeClusters) InstanceCluster(_ context.Context, instanceType string, id int64) (string, error) {
 	cluster, ok := o[id]
 	switch {
@@ -25,7 +25,7 @@ func (o fakeClusters) InstanceCluster(_ context.Context, instanceType string, id
 	return cluster, nil
 }
 
-func TestMay(t *testing.T) {
+func TestAuthorize(t *testing.T) {
 	const own, nobodys, foreign, missing, broken = 1, 2, 3, 4, 500
 	rows := fakeClusters{own: clusterUID, nobodys: "", foreign: "another"}
 	agent := Principal{Role: RoleAgent, ClusterUID: clusterUID}
@@ -39,7 +39,7 @@ func TestMay(t *testing.T) {
 		reason string
 		who    Principal
 		touch  RowAccess
-		want   int // 0 is allowed
+		want   int // 0 means allowed
 	}{
 		{"reads its own", agent, RowAccess{"WorkloadEvent", nil, of(own)}, 0},
 		{"reads nobody's", agent, RowAccess{"WorkloadEvent", nil, of(nobodys, own, own)}, 0},
@@ -72,7 +72,7 @@ func TestMay(t *testing.T) {
 	}
 }
 
-func TestSpeaksFor(t *testing.T) {
+func TestMayReportFor(t *testing.T) {
 	for _, tc := range []struct {
 		reason  string
 		who     Principal

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestBearersThatDoNotCount(t *testing.T) {
+func TestAuthenticate_InvalidBearer_IsUnauthorized(t *testing.T) {
 	w := start(t, defaultSetting())
 	_, good := w.token(t, RoleViewer)
 	_, expired := w.token(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Second)) })
@@ -47,7 +47,7 @@ func TestBearersThatDoNotCount(t *testing.T) {
 		{"upper case", []string{"Bearer " + strings.ToUpper(good)}},
 	} {
 		before := w.store.count()
-		// The certificate must not stand in for the token.
+		// The certificate must not replace the token.
 		got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/workloads",
 			func(r *http.Request) { r.Header["Authorization"] = tc.given })
 		if got.code != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Bearer") {
@@ -55,7 +55,7 @@ func TestBearersThatDoNotCount(t *testing.T) {
 		}
 		for _, given := range tc.given {
 			if _, secret, _ := strings.Cut(given, " "); secret != "" && strings.Contains(got.body+w.log.String(), secret) {
-				t.Errorf("%s: the token is repeated", tc.reason)
+				t.Errorf("%s: the answer quotes the token", tc.reason)
 			}
 		}
 		if len(tc.given[0]) != len("Bearer "+good) && w.store.count() != before {
@@ -67,7 +67,7 @@ func TestBearersThatDoNotCount(t *testing.T) {
 	}
 }
 
-func TestHugeHeader(t *testing.T) {
+func TestAuthenticate_HugeHeader_IsUnauthorized(t *testing.T) {
 	w := start(t, defaultSetting())
 	got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(strings.Repeat("x", 2<<20)))
 	if got.code != http.StatusRequestHeaderFieldsTooLarge {
@@ -75,7 +75,7 @@ func TestHugeHeader(t *testing.T) {
 	}
 }
 
-func TestCookiesThatDoNotCount(t *testing.T) {
+func TestAuthenticate_InvalidCookie_IsUnauthorized(t *testing.T) {
 	w := start(t, defaultSetting())
 	good := w.session(t, RoleAdmin)
 	forged := newSession()
@@ -103,7 +103,7 @@ func TestCookiesThatDoNotCount(t *testing.T) {
 	}
 }
 
-func TestTheMostDeliberateCredentialCounts(t *testing.T) {
+func TestAuthenticate_SeveralCredentials_Precedence(t *testing.T) {
 	w := start(t, defaultSetting())
 	admin := w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
 	_, agent := w.token(t, RoleAgent)
@@ -126,7 +126,7 @@ func TestTheMostDeliberateCredentialCounts(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPOnLoopback(t *testing.T) {
+func TestAuthenticate_PlainHTTPOnLoopback(t *testing.T) {
 	s := defaultSetting()
 	s.plain = true
 	w := start(t, s)
@@ -143,11 +143,11 @@ func TestPlainHTTPOnLoopback(t *testing.T) {
 	}
 }
 
-func TestStoreThatFails(t *testing.T) {
+func TestAuthenticate_StoreFails_IsUnavailable(t *testing.T) {
 	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	session := w.session(t, RoleViewer)
-	w.flush() // what fails is to be these requests only
+	w.flush() // only these requests must fail
 	w.clock.advance(cacheTime)
 	w.store.fail(errors.New("connection refused"))
 	for reason, part := range map[string]func(*http.Request){"token": bearer(secret), "session": cookie(session)} {
@@ -165,37 +165,37 @@ func TestStoreThatFails(t *testing.T) {
 	}
 	w.store.fail(nil)
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusOK {
-		t.Errorf("healed: %d", got.code)
+		t.Errorf("after the store recovered: %d", got.code)
 	}
 }
 
-func TestUseIsNotedOnceAMinute(t *testing.T) {
+func TestRecordUse_OncePerMinute(t *testing.T) {
 	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	begin := w.now()
-	for range 13 { // two minutes, every ten seconds
+	for range 13 { // two minutes in steps of ten seconds
 		w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
 		w.clock.advance(10 * time.Second)
 	}
 	w.Close()
 	want := []time.Time{begin, begin.Add(time.Minute), begin.Add(2 * time.Minute)}
 	if !slices.EqualFunc(w.store.uses, want, time.Time.Equal) {
-		t.Errorf("noted at %v, want %v", w.store.uses, want)
+		t.Errorf("recorded at %v, want %v", w.store.uses, want)
 	}
 }
 
-func TestUseThatAnotherReplicaNoted(t *testing.T) {
+func TestRecordUse_RecordedByOtherReplica_IsSkipped(t *testing.T) {
 	w := start(t, defaultSetting())
 	token, secret := w.token(t, RoleViewer)
 	w.store.tokens[token.ID-1].UsedAt = new(w.now().Add(-59 * time.Second))
 	w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
 	w.Close()
 	if len(w.store.uses) != 0 {
-		t.Errorf("noted at %v", w.store.uses)
+		t.Errorf("recorded at %v", w.store.uses)
 	}
 }
 
-func TestRequestsCostNoQuery(t *testing.T) {
+func TestTokenCache_RepeatedRequests_NeedNoQuery(t *testing.T) {
 	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	session := w.session(t, RoleViewer)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestBacklogEndsThoughAChoreHangs(t *testing.T) {
+func TestWriteQueue_HangingWrite_CloseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWriteQueue()
 		cut := 0
@@ -20,12 +20,12 @@ func TestBacklogEndsThoughAChoreHangs(t *testing.T) {
 		begun := time.Now()
 		b.close()
 		if took := time.Since(begun); took != drainTimeout || cut != 10 {
-			t.Errorf("%d chores were cut off in %v, want all in %v", cut, took, drainTimeout)
+			t.Errorf("%d writes were cancelled in %v, want all in %v", cut, took, drainTimeout)
 		}
 	})
 }
 
-func TestChoreMayNotTakeForEver(t *testing.T) {
+func TestWriteQueue_SlowWrite_TimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newWriteQueue()
 		defer b.close()

@@ -29,34 +29,34 @@ const (
 	subject      = "248289761001"
 )
 
-// issuer is a provider of OpenID Connect that says what a test wants. What a real one says is seen in internal/e2e/browser.
-type issuer struct {
+// fakeIssuer is an OpenID Connect provider with configurable answers. The tests in internal/e2e/browser use a real one.
+type fakeIssuer struct {
 	url   string
 	clock *clock
 	key   *ecdsa.PrivateKey
 
-	mu     sync.Mutex
-	away   bool
-	codes  map[string]url.Values // that were given and not redeemed, with what the browser asked
-	claims map[string]any        // what an ID token has otherwise; nil leaves a claim out
-	sign   func(claims string) string
-	// answer is what a code is redeemed for; nil for an ID token.
+	mu          sync.Mutex
+	unavailable bool
+	codes       map[string]url.Values // codes that were issued and not redeemed, with the parameters of the browser's request
+	claims      map[string]any        // claims that replace those of the ID token; nil omits a claim
+	sign        func(claims string) string
+	// answer replaces the token response; nil for an ID token.
 	answer http.HandlerFunc
 }
 
-// startIssuer serves until the test ends, and returns what it takes to log in there.
-func startIssuer(t *testing.T) (*issuer, setting) {
+// startIssuer starts a provider for the test and returns the setting for it.
+func startIssuer(t *testing.T) (*fakeIssuer, setting) {
 	t.Helper()
 	key := newKey(t)
 	s := defaultSetting()
-	i := &issuer{clock: s.clock, key: key, codes: map[string]url.Values{}, claims: map[string]any{"groups": []string{"staff", "ops"}}}
+	i := &fakeIssuer{clock: s.clock, key: key, codes: map[string]url.Values{}, claims: map[string]any{"groups": []string{"staff", "ops"}}}
 	i.sign = func(claims string) string { return oidctest.SignIDToken(key, "key", oidc.ES256, claims) }
 	known := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "key", Algorithm: oidc.ES256}}, Algorithms: []string{oidc.ES256}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /token", i.redeem)
 	mux.Handle("/", known)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if i.isAway() {
+		if i.isUnavailable() {
 			http.Error(w, "maintenance", http.StatusBadGateway)
 			return
 		}
@@ -72,7 +72,7 @@ func startIssuer(t *testing.T) (*issuer, setting) {
 	}
 	sso := &s.config.SingleSignOn
 	sso.Issuer, sso.ClientID, sso.ClientSecretFile, sso.RedirectURL = i.url, clientID, secret, redirectURL
-	sso.Timeout = 5 * time.Minute // which only means that it hangs
+	sso.Timeout = 5 * time.Minute // longer than any test
 	sso.ViewerGroups, sso.AdminGroups = []string{"ops"}, []string{"cn=root,ou=groups"}
 	return i, s
 }
@@ -86,21 +86,21 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// change changes what it says from now on.
-func (i *issuer) change(change func()) {
+// change changes the answers from now on.
+func (i *fakeIssuer) change(change func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	change()
 }
 
-func (i *issuer) isAway() bool {
+func (i *fakeIssuer) isUnavailable() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.away
+	return i.unavailable
 }
 
-// login is a person who logs in where a browser was sent. It returns where that is sent back to.
-func (i *issuer) login(t *testing.T, sent string) (back string) {
+// login logs a person in at the URL of a redirect. It returns the URL of the callback.
+func (i *fakeIssuer) login(t *testing.T, sent string) (back string) {
 	t.Helper()
 	at, err := url.Parse(sent)
 	if err != nil || !strings.HasPrefix(sent, i.url+"/auth?") {
@@ -121,8 +121,8 @@ func (i *issuer) login(t *testing.T, sent string) (back string) {
 	return CallbackPath + "?" + url.Values{"code": {code}, "state": {asked.Get("state")}}.Encode()
 }
 
-// redeem answers as RFC 6749 and RFC 7636 have it.
-func (i *issuer) redeem(w http.ResponseWriter, r *http.Request) {
+// redeem implements the token endpoint of RFC 6749 and RFC 7636.
+func (i *fakeIssuer) redeem(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.answer != nil {
@@ -153,7 +153,7 @@ func (i *issuer) redeem(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"access_token": "access", "token_type": "Bearer", "id_token": i.sign(string(text))})
 }
 
-// refusal is how a code is refused (RFC 6749, section 5.2).
+// refusal is the error response of a token endpoint (RFC 6749, section 5.2).
 func refusal(code int, why string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -162,7 +162,7 @@ func refusal(code int, why string) http.HandlerFunc {
 	}
 }
 
-// leave sends a browser to the identity provider. It returns where, and what the browser keeps meanwhile.
+// startSignOn redirects a browser to the identity provider. It returns the URL and the flow cookie.
 func (w *world) startSignOn(t *testing.T, next string) (sent string, flow *http.Cookie) {
 	t.Helper()
 	got := w.do(t, w.plain, http.MethodGet, signOnPath+"?next="+url.QueryEscape(next), browser)
@@ -172,7 +172,7 @@ func (w *world) startSignOn(t *testing.T, next string) (sent string, flow *http.
 	return got.header.Get("Location"), got.cookies[0]
 }
 
-// back is a browser that comes back from there.
+// returnToCallback is the browser's request to the callback.
 func (w *world) returnToCallback(t *testing.T, back string, kept ...*http.Cookie) reply {
 	t.Helper()
 	parts := []func(*http.Request){browser, header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate")}
@@ -182,14 +182,14 @@ func (w *world) returnToCallback(t *testing.T, back string, kept ...*http.Cookie
 	return w.do(t, w.plain, http.MethodGet, back, parts...)
 }
 
-// signOn does all of it.
-func (w *world) signOn(t *testing.T, i *issuer) reply {
+// signOn is a complete log-in.
+func (w *world) signOn(t *testing.T, i *fakeIssuer) reply {
 	t.Helper()
 	sent, flow := w.startSignOn(t, "/")
 	return w.returnToCallback(t, i.login(t, sent), flow)
 }
 
-// sessionOf is the session that an answer opened; nil if it opened none.
+// sessionOf returns the session cookie of an answer; nil if there is none.
 func sessionOf(got reply) *http.Cookie {
 	for _, c := range got.cookies {
 		if c.Name == tlsCookie && c.MaxAge > 0 {

@@ -24,14 +24,14 @@ func TestSignOn(t *testing.T) {
 	asked := w.do(t, w.plain, http.MethodGet, deepLink, browser)
 	form := w.do(t, w.plain, http.MethodGet, asked.header.Get("Location"), browser)
 	if !strings.Contains(form.body, `href="/login/sso?next=%2fworkloads%2fWorkloadInstance%2f7%3ftab%3dtree"`) {
-		t.Fatalf("the page is %s", form.body)
+		t.Fatalf("page is %s", form.body)
 	}
 	sent, flow := w.startSignOn(t, deepLink)
 	if flow.Name != hostPrefix+flowCookie || !flow.Secure || !flow.HttpOnly || flow.SameSite != http.SameSiteLaxMode || flow.Path != "/" || flow.MaxAge != 600 {
-		t.Errorf("the browser keeps %v", flow)
+		t.Errorf("flow cookie %v", flow)
 	}
 	if secret, _, _ := strings.Cut(flow.Value, "."); strings.Contains(sent, secret) {
-		t.Error("what the browser keeps is told to the provider")
+		t.Error("the provider sees the flow's secret")
 	}
 	got := w.returnToCallback(t, provider.login(t, sent), flow)
 	if got.code != http.StatusOK || !strings.Contains(got.body, `content="0; url=`+deepLink+`"`) {
@@ -39,17 +39,17 @@ func TestSignOn(t *testing.T) {
 	}
 	opened := sessionOf(got)
 	if opened == nil || !opened.Secure || !opened.HttpOnly || opened.SameSite != http.SameSiteStrictMode || opened.MaxAge != 12*60*60 {
-		t.Fatalf("the session is %v", opened)
+		t.Fatalf("session cookie %v", opened)
 	}
 	if !slices.ContainsFunc(got.cookies, func(c *http.Cookie) bool { return c.Name == flow.Name && c.MaxAge < 0 }) {
-		t.Errorf("the browser keeps the flow: %v", got.cookies)
+		t.Errorf("the flow cookie is not deleted: %v", got.cookies)
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusOK {
 		t.Errorf("with the session: %d", got.code)
 	}
 	want := Principal{Name: subject + " jane@example.com", Role: RoleViewer, Credential: CredentialSignOn}
 	if w.principal() != want {
-		t.Errorf("it is of %+v, want %+v", w.principal(), want)
+		t.Errorf("principal %+v, want %+v", w.principal(), want)
 	}
 	w.clock.advance(sessionLifetime)
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
@@ -61,13 +61,13 @@ func TestSignOn(t *testing.T) {
 	}
 }
 
-func TestRoleOfPerson(t *testing.T) {
+func TestSignOn_Groups_DefineRole(t *testing.T) {
 	provider, s := startIssuer(t)
 	w := start(t, s)
 	for _, tc := range []struct {
 		reason string
 		groups any
-		role   Role // empty if they may not come in
+		role   Role // empty if they may not log in
 	}{
 		{"a viewer", []string{"staff", "ops"}, RoleViewer},
 		{"an administrator", []string{"cn=root,ou=groups"}, RoleAdmin},
@@ -102,7 +102,7 @@ func TestRoleOfPerson(t *testing.T) {
 		}
 	}
 	if len(w.store.tokens) != 4 || len(w.store.sessions) != 4 {
-		t.Errorf("%d tokens and %d sessions of four people", len(w.store.tokens), len(w.store.sessions))
+		t.Errorf("%d tokens and %d sessions for four people", len(w.store.tokens), len(w.store.sessions))
 	}
 	refused := slices.DeleteFunc(w.records(), func(r store.AuditRecord) bool { return r.Code != http.StatusForbidden })
 	if len(refused) != 8 || refused[0].Principal != "sso:248289761001 jane@example.com" || refused[0].Role != "" {
@@ -110,8 +110,8 @@ func TestRoleOfPerson(t *testing.T) {
 	}
 }
 
-// What comes back is not what the browser left for.
-func TestReturnsThatAreRefused(t *testing.T) {
+// The callback does not match the flow of the browser.
+func TestSignOn_InvalidCallback_IsRefused(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		code   int
@@ -148,18 +148,18 @@ func TestReturnsThatAreRefused(t *testing.T) {
 	}
 }
 
-// expectRefusal is what somebody sees who is not logged in. It is recorded if they tried to.
+// expectRefusal checks the answer to a failed log-in. Only an attempt is recorded.
 func expectRefusal(t *testing.T, w *world, got reply, code int, secret string) {
 	t.Helper()
 	if got.code != code || sessionOf(got) != nil || !strings.Contains(got.body, `role="alert"`) || !strings.Contains(got.body, `id="sso"`) {
 		t.Errorf("%d %s", got.code, got.body)
 	}
 	if len(w.store.tokens)+len(w.store.sessions) != 0 {
-		t.Error("somebody is logged in")
+		t.Error("a person was logged in")
 	}
 	for _, kept := range []string{"hunter2", secret, clientSecret} {
 		if kept != "" && strings.Contains(got.body+w.log.String(), kept) {
-			t.Errorf("repeats %s: %s\n%s", kept, got.body, w.log)
+			t.Errorf("quotes %s: %s\n%s", kept, got.body, w.log)
 		}
 	}
 	records := w.records()
@@ -174,43 +174,43 @@ func expectRefusal(t *testing.T, w *world, got reply, code int, secret string) {
 	}
 }
 
-// Each is signed with the provider's key, but where it says otherwise.
-func TestIDTokensThatAreRefused(t *testing.T) {
+// Each is signed with the provider's key unless it says otherwise.
+func TestSignOn_InvalidIDToken_IsRefused(t *testing.T) {
 	const minutes = 60
 	another := newKey(t)
 	for _, tc := range []struct {
 		reason string
-		change func(i *issuer, now int64)
+		change func(i *fakeIssuer, now int64)
 	}{
-		{"another nonce", func(i *issuer, _ int64) { i.claims["nonce"] = newSession() }},
-		{"no nonce", func(i *issuer, _ int64) { i.claims["nonce"] = nil }},
-		{"another audience", func(i *issuer, _ int64) { i.claims["aud"] = "other" }},
-		{"no audience", func(i *issuer, _ int64) { i.claims["aud"] = nil }},
-		{"several audiences, for nobody", func(i *issuer, _ int64) { i.claims["aud"] = []string{clientID, "other"} }},
-		{"for another client", func(i *issuer, _ int64) { i.claims["azp"] = "other" }},
-		{"another issuer", func(i *issuer, _ int64) { i.claims["iss"] = "https://evil.example" }},
-		{"expired", func(i *issuer, now int64) { i.claims["exp"] = now - 2*minutes }},
-		{"no expiry", func(i *issuer, _ int64) { i.claims["exp"] = nil }},
-		{"not yet", func(i *issuer, now int64) { i.claims["nbf"] = now + 10*minutes }},
-		{"no subject", func(i *issuer, _ int64) { i.claims["sub"] = nil }},
-		{"a subject of two words", func(i *issuer, _ int64) { i.claims["sub"] = "root jane" }},
-		{"a long subject", func(i *issuer, _ int64) { i.claims["sub"] = strings.Repeat("x", 256) }},
-		{"another key", func(i *issuer, _ int64) {
+		{"another nonce", func(i *fakeIssuer, _ int64) { i.claims["nonce"] = newSession() }},
+		{"no nonce", func(i *fakeIssuer, _ int64) { i.claims["nonce"] = nil }},
+		{"another audience", func(i *fakeIssuer, _ int64) { i.claims["aud"] = "other" }},
+		{"no audience", func(i *fakeIssuer, _ int64) { i.claims["aud"] = nil }},
+		{"several audiences, for nobody", func(i *fakeIssuer, _ int64) { i.claims["aud"] = []string{clientID, "other"} }},
+		{"for another client", func(i *fakeIssuer, _ int64) { i.claims["azp"] = "other" }},
+		{"another issuer", func(i *fakeIssuer, _ int64) { i.claims["iss"] = "https://evil.example" }},
+		{"expired", func(i *fakeIssuer, now int64) { i.claims["exp"] = now - 2*minutes }},
+		{"no expiry", func(i *fakeIssuer, _ int64) { i.claims["exp"] = nil }},
+		{"not yet", func(i *fakeIssuer, now int64) { i.claims["nbf"] = now + 10*minutes }},
+		{"no subject", func(i *fakeIssuer, _ int64) { i.claims["sub"] = nil }},
+		{"a subject of two words", func(i *fakeIssuer, _ int64) { i.claims["sub"] = "root jane" }},
+		{"a long subject", func(i *fakeIssuer, _ int64) { i.claims["sub"] = strings.Repeat("x", 256) }},
+		{"another key", func(i *fakeIssuer, _ int64) {
 			i.sign = func(claims string) string { return oidctest.SignIDToken(another, "key", oidc.ES256, claims) }
 		}},
-		{"a key that is no secret", func(i *issuer, _ int64) {
+		{"a key that is no secret", func(i *fakeIssuer, _ int64) {
 			i.sign = func(claims string) string {
 				return oidctest.SignIDToken([]byte(strings.Repeat(clientID, 8)), "key", "HS256", claims)
 			}
 		}},
-		{"no signature", func(i *issuer, _ int64) {
+		{"no signature", func(i *fakeIssuer, _ int64) {
 			i.sign = func(claims string) string {
 				return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"key"}`)) + "." +
 					base64.RawURLEncoding.EncodeToString([]byte(claims)) + "."
 			}
 		}},
-		{"no token", func(i *issuer, _ int64) { i.sign = func(string) string { return "hunter2" } }},
-		{"none", func(i *issuer, _ int64) {
+		{"no token", func(i *fakeIssuer, _ int64) { i.sign = func(string) string { return "hunter2" } }},
+		{"none", func(i *fakeIssuer, _ int64) {
 			i.answer = func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = w.Write([]byte(`{"access_token": "hunter2", "token_type": "Bearer"}`))
@@ -226,7 +226,7 @@ func TestIDTokensThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestIDTokensThatCount(t *testing.T) {
+func TestSignOn_ValidIDTokens(t *testing.T) {
 	provider, s := startIssuer(t)
 	w := start(t, s)
 	now := w.clock.read().Unix()
@@ -259,7 +259,7 @@ func TestIDTokensThatCount(t *testing.T) {
 	}
 }
 
-func TestReturnIsGoodOnce(t *testing.T) {
+func TestSignOn_Callback_WorksOnce(t *testing.T) {
 	provider, s := startIssuer(t)
 	w := start(t, s)
 	sent, flow := w.startSignOn(t, "/")
@@ -277,7 +277,7 @@ func TestReturnIsGoodOnce(t *testing.T) {
 	}
 }
 
-func TestSignOnAtTwoReplicas(t *testing.T) {
+func TestSignOn_CallbackAtOtherReplica(t *testing.T) {
 	provider, s := startIssuer(t)
 	here, there := start(t, s), start(t, s)
 	sent, flow := here.startSignOn(t, deepLink)
@@ -291,7 +291,7 @@ func TestSignOnAtTwoReplicas(t *testing.T) {
 	}
 }
 
-func TestPersonIsLoggedOut(t *testing.T) {
+func TestSignOn_Session_CanBeEnded(t *testing.T) {
 	for reason, end := range map[string]func(t *testing.T, w *world, opened *http.Cookie){
 		"by themselves": func(t *testing.T, w *world, opened *http.Cookie) {
 			t.Helper()
@@ -305,7 +305,7 @@ func TestPersonIsLoggedOut(t *testing.T) {
 			}
 			token := list.Body.Items[0]
 			if token.Subject != subject || token.Name != "jane@example.com" || token.ExpiresAt == nil || !token.ExpiresAt.Equal(w.now().Add(sessionLifetime)) {
-				t.Errorf("it belongs to %+v", token)
+				t.Errorf("token is %+v", token)
 			}
 			revoke(t, w, int64(token.ID))
 		},
@@ -326,12 +326,12 @@ func TestPersonIsLoggedOut(t *testing.T) {
 	}
 }
 
-func TestProviderIsAwayAtFirst(t *testing.T) {
+func TestSignOn_ProviderUnavailableAtStart(t *testing.T) {
 	provider, s := startIssuer(t)
-	provider.change(func() { provider.away = true })
+	provider.change(func() { provider.unavailable = true })
 	w := start(t, s)
-	if err := w.Authenticator.signOn.Discover(t.Context()); err == nil { // which it did by itself, or will
-		t.Fatal("the provider answers")
+	if err := w.Authenticator.signOn.Discover(t.Context()); err == nil { // done by the discovery goroutine, or soon
+		t.Fatal("the provider is available")
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/login", browser); got.code != http.StatusOK || !strings.Contains(got.body, "did not answer") {
 		t.Errorf("%d %s", got.code, got.body)
@@ -348,8 +348,8 @@ func TestProviderIsAwayAtFirst(t *testing.T) {
 	if !strings.Contains(w.log.String(), "502 Bad Gateway: maintenance") || strings.Count(w.log.String(), "level") != 1 {
 		t.Errorf("logged %s", w.log)
 	}
-	provider.change(func() { provider.away = false })
-	refused() // it is not asked again at once
+	provider.change(func() { provider.unavailable = false })
+	refused() // no further request within retryInterval
 	w.clock.advance(5 * time.Second)
 	if got := w.signOn(t, provider); sessionOf(got) == nil {
 		t.Errorf("%d %s", got.code, got.body)
@@ -359,12 +359,12 @@ func TestProviderIsAwayAtFirst(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with the provider, the person is told, and why is in the log.
-func TestProviderFailsLater(t *testing.T) {
-	answers := func(answer http.HandlerFunc) func(*issuer) { return func(i *issuer) { i.answer = answer } }
+// For each failure of the provider, the person sees an error, and the log has the cause.
+func TestSignOn_ProviderFailsAtCallback(t *testing.T) {
+	answers := func(answer http.HandlerFunc) func(*fakeIssuer) { return func(i *fakeIssuer) { i.answer = answer } }
 	for _, tc := range []struct {
 		reason string
-		change func(*issuer)
+		change func(*fakeIssuer)
 		logged string
 	}{
 		{"away", answers(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "hunter2", http.StatusBadGateway) }), "502 Bad Gateway"},
@@ -377,10 +377,10 @@ func TestProviderFailsLater(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"id_token": "` + strings.Repeat("hunter2", 1<<19) + `"}`))
 		}), "redeem code"},
-		{"away before it tells its keys", func(i *issuer) {
+		{"away before it tells its keys", func(i *fakeIssuer) {
 			sign := i.sign
 			i.sign = func(claims string) string {
-				i.away = true
+				i.unavailable = true
 				return sign(claims)
 			}
 		}, "get keys failed: 502 Bad Gateway"},
@@ -390,7 +390,7 @@ func TestProviderFailsLater(t *testing.T) {
 			w := start(t, s)
 			provider.change(func() { tc.change(provider) })
 			got := w.signOn(t, provider)
-			if got.code != http.StatusServiceUnavailable || sessionOf(got) != nil || !strings.Contains(got.body, "identity provider does not answer") {
+			if got.code != http.StatusServiceUnavailable || sessionOf(got) != nil || !strings.Contains(got.body, "identity provider is not available") {
 				t.Errorf("%d %s", got.code, got.body)
 			}
 			if log := w.log.String(); !strings.Contains(log, tc.logged) || strings.Contains(log+got.body, "hunter2") {
@@ -403,7 +403,7 @@ func TestProviderFailsLater(t *testing.T) {
 	}
 }
 
-func TestSignOnLeadsNowhereElse(t *testing.T) {
+func TestSignOn_Next_StaysOnSite(t *testing.T) {
 	provider, s := startIssuer(t)
 	w := start(t, s)
 	for _, hostile := range []string{"//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "/x\r\nX-Evil: 1", signOnPath, CallbackPath} {
@@ -413,7 +413,7 @@ func TestSignOnLeadsNowhereElse(t *testing.T) {
 		}
 		kept, err := base64.RawURLEncoding.DecodeString(flow.Value[strings.LastIndex(flow.Value, ".")+1:])
 		if err != nil || string(kept) != "/" {
-			t.Errorf("%q: the browser keeps %q, %v", hostile, kept, err)
+			t.Errorf("%q: flow has next %q, %v", hostile, kept, err)
 		}
 		flow.Value = flow.Value[:strings.LastIndex(flow.Value, ".")+1] + base64.RawURLEncoding.EncodeToString([]byte(hostile))
 		got := w.returnToCallback(t, provider.login(t, sent), flow)
@@ -423,15 +423,15 @@ func TestSignOnLeadsNowhereElse(t *testing.T) {
 	}
 }
 
-func TestReturnsThatFailAreCounted(t *testing.T) {
+func TestSignOn_Failures_AreRateLimited(t *testing.T) {
 	provider, s := startIssuer(t)
 	w := start(t, s)
 	sent, flow := w.startSignOn(t, "/")
 	back := provider.login(t, sent)
 	for i := range loginRate.Burst {
-		// Any site can make its visitors ask for this: it must not keep them from logging in.
+		// Any site can cause such requests: they must not block log-ins.
 		if got := w.returnToCallback(t, CallbackPath+"?code=x&state=y"); got.code != http.StatusBadRequest {
-			t.Fatalf("return %d of no log-in: %d", i, got.code)
+			t.Fatalf("callback %d without a flow: %d", i, got.code)
 		}
 	}
 	for i := range loginRate.Burst {
@@ -449,9 +449,9 @@ func TestReturnsThatFailAreCounted(t *testing.T) {
 	}
 }
 
-func TestWithoutSingleSignOn(t *testing.T) {
+func TestLoginPage_WithoutSingleSignOn(t *testing.T) {
 	w := start(t, defaultSetting())
 	if got := w.do(t, w.plain, http.MethodGet, "/login", browser); strings.Contains(got.body, "sso") || !strings.Contains(got.body, "autofocus") {
-		t.Errorf("the page is %s", got.body)
+		t.Errorf("page is %s", got.body)
 	}
 }

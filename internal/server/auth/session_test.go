@@ -24,9 +24,9 @@ func revoke(t *testing.T, w *world, id int64) {
 	}
 }
 
-func TestRevocation(t *testing.T) {
+func TestRevoke_TakesEffectInAllReplicas(t *testing.T) {
 	s := defaultSetting()
-	here, there := start(t, s), start(t, s) // two replicas of one store
+	here, there := start(t, s), start(t, s) // two replicas with one store
 	token, secret := here.token(t, RoleViewer)
 	opened := here.post(t, "/login", map[string][]string{"token": {secret}}).cookies[0]
 	codes := func(w *world) [2]int {
@@ -41,19 +41,19 @@ func TestRevocation(t *testing.T) {
 	}
 	revoke(t, here, token.ID)
 	if got := codes(here); got != ended {
-		t.Errorf("here: %v", got)
+		t.Errorf("in this replica: %v", got)
 	}
 	if got := codes(there); got != valid {
-		t.Errorf("there nothing is cached: %v", got)
+		t.Errorf("in the other replica: %v", got)
 	}
 	here.clock.advance(cacheTime)
 	if got := codes(there); got != ended {
-		t.Errorf("there, after %v: %v", cacheTime, got)
+		t.Errorf("in the other replica, after %v: %v", cacheTime, got)
 	}
 }
 
-// A row that was read before its token was revoked, and arrives after, must not be kept.
-func TestRevocationOvertakesRead(t *testing.T) {
+// A row that was read before its token was revoked, and arrives after that, must not be cached.
+func TestTokenCache_RevocationDuringRead_IsNotCached(t *testing.T) {
 	w := start(t, defaultSetting())
 	token, secret := w.token(t, RoleViewer)
 	var once sync.Once
@@ -64,7 +64,7 @@ func TestRevocationOvertakesRead(t *testing.T) {
 	}
 }
 
-// watching is a handler that goes on until its request's context ends.
+// streamHandler runs until its request's context ends.
 type streamHandler struct{ begun, ended chan struct{} }
 
 func newStreamHandler() streamHandler { return streamHandler{make(chan struct{}), make(chan struct{})} }
@@ -77,7 +77,7 @@ func (h streamHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	close(h.ended)
 }
 
-func TestWatchEndsWithLogout(t *testing.T) {
+func TestStream_EndsWithLogout(t *testing.T) {
 	s, h := defaultSetting(), newStreamHandler()
 	s.handler = h
 	w := start(t, s)
@@ -92,8 +92,7 @@ func TestWatchEndsWithLogout(t *testing.T) {
 	}
 }
 
-// open starts a watch with a token for two hours. It is for a bubble, in which time is the test's and there is no
-// network.
+// open starts a stream with a token that is valid for two hours. It runs in a synctest bubble without network.
 func (h streamHandler) open(t *testing.T) (a *Authenticator, kept *fakeStore, tokenID int64) {
 	t.Helper()
 	kept = newFakeStore()
@@ -116,11 +115,11 @@ func (h streamHandler) open(t *testing.T) (a *Authenticator, kept *fakeStore, to
 	return a, kept, token.ID
 }
 
-func TestWatchEnds(t *testing.T) {
+func TestStream_EndsWithCredential(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		end    func(t *testing.T, a *Authenticator, kept *fakeStore, token int64) error
-		most   time.Duration // until then
+		most   time.Duration // until that time
 	}{
 		{"revoked here", func(t *testing.T, a *Authenticator, _ *fakeStore, token int64) error {
 			t.Helper()
@@ -152,7 +151,7 @@ func TestWatchEnds(t *testing.T) {
 				select {
 				case <-h.ended:
 					if tc.most > 0 {
-						t.Fatal("ended before it had to")
+						t.Fatal("ended too early")
 					}
 				default:
 				}
@@ -166,7 +165,7 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-func TestWatchEndsWithAuthority(t *testing.T) {
+func TestStream_EndsWithCertificateAuthority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var distrusted atomic.Bool
 		config := DefaultConfig()

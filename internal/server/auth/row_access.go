@@ -11,42 +11,40 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Owner knows whose an instance is.
+// InstanceClusters looks up the cluster of an instance.
 type InstanceClusters interface {
-	// InstanceCluster is the UID of the cluster that an instance belongs to: the first that reported of it; empty if
-	// none has. The type is one of those of [threeport.Instance]. It returns [store.ErrNotFound] if there is no such
-	// instance any more that a cluster has or may get.
+	// InstanceCluster returns the UID of the cluster that an instance belongs to: the first that reported it; empty if
+	// none has. It returns [store.ErrNotFound] if the instance does not exist, or was deleted without a cluster.
 	InstanceCluster(ctx context.Context, instanceType string, id int64) (clusterUID string, err error)
 }
 
-// Touch is what a request does with rows of v0.
+// RowAccess describes how a request uses v0 rows.
 type RowAccess struct {
-	// Object is the rows' type, such as WorkloadEvent.
+	// Object is the type of the rows, such as WorkloadEvent.
 	Object string
-	// Fields are those that it sets; none if it only reads.
+	// Fields are the fields that it sets; empty for a read.
 	Fields []string
-	// Instances are those that the rows belong to, before the request and after it: a WorkloadInstance to itself, a
-	// WorkloadResourceInstance to its WorkloadInstanceID, and a WorkloadEvent to the instances that it names, and to the
-	// instance of the resource that it names.
+	// Instances are the instances that the rows belong to, before and after the request: a WorkloadInstance to itself,
+	// a WorkloadResourceInstance to its WorkloadInstanceID, and a WorkloadEvent to the instances that it names and to
+	// that of the resource that it names.
 	Instances []threeport.Instance
 }
 
-// agentFields are what an agent sets. It may set every field of a WorkloadEvent.
+// agentFields are the fields that an agent may set. It may set all fields of a WorkloadEvent.
 var agentFields = map[string][]string{
 	"WorkloadInstance":         {"Status"},
 	"HelmWorkloadInstance":     {"Status"},
 	"WorkloadResourceInstance": {"LastOperation", "RuntimeDefinition"},
 }
 
-// AgentFields are the fields that agents set of rows of an object; none if they set no particular ones.
+// AgentFields returns the fields of an object that only agents usually set; empty if there are none.
 func AgentFields(object string) []string { return agentFields[object] }
 
-// May is nil if the principal may touch these rows, and a [*Problem] if not, or if owner fails. Agents may touch rows of
-// instances that are their cluster's or nobody's yet; the others may what their role may.
+// Authorize returns nil if the principal may access the rows, and otherwise a [*Problem]. An agent may access rows of
+// instances of its cluster, and of instances without a cluster. Other roles need no check of rows.
 //
-// What belongs to an instance that does not exist is not found: rows may outlive it, and no agent is to have them then.
-// An instance may get a cluster between this and the write, and then the write is still done: it was as allowed as a
-// moment earlier.
+// Rows of an instance that does not exist are not found: they may outlive it, but no agent may access them. An instance
+// may be claimed between the check and the write. The write then still happens, as if it had come a moment earlier.
 func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, touch RowAccess) error {
 	switch {
 	case p.Role == RoleAdmin, p.Role == RoleViewer && len(touch.Fields) == 0:
@@ -54,7 +52,7 @@ func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, touch 
 	case p.Role != RoleAgent || p.ClusterUID == "":
 		return forbidden("this is not for your role")
 	case len(touch.Instances) == 0 && len(touch.Fields) > 0:
-		return forbidden("an agent's rows belong to an instance")
+		return forbidden("an agent may only write rows that belong to an instance")
 	}
 	if err := checkAgentFields(touch); err != nil {
 		return err
@@ -70,7 +68,7 @@ func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, touch 
 		case errors.Is(err, store.ErrNotFound):
 			return newProblem(http.StatusNotFound, store.ErrNotFound.Error())
 		case err != nil:
-			return unavailable(fmt.Errorf("read whose an instance is: %w", err))
+			return unavailable(fmt.Errorf("read cluster of instance: %w", err))
 		case cluster != "" && cluster != p.ClusterUID:
 			return forbidden("the row belongs to an instance of another cluster")
 		}
@@ -85,7 +83,7 @@ func checkAgentFields(touch RowAccess) error {
 	}
 	for _, field := range touch.Fields {
 		if !slices.Contains(allowed, field) {
-			return forbidden("an agent may not set all of these fields")
+			return forbidden("an agent may not set some of these fields")
 		}
 	}
 	return nil
