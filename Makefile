@@ -1,6 +1,6 @@
-# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, TARGET, IMG, CONFIG and VERSION may be set; ARGS are the
-# flags of what a target runs, as in `make cluster ARGS='--nodes 5'`. NODE=real gives `make cluster` and `make demo` a
-# node that runs containers (Linux, root; `make node-packages`).
+# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, TARGET, IMG, CONFIG and VERSION may be set. ARGS are flags
+# for the program that a target runs, as in `make cluster ARGS='--nodes 5'`. NODE=real gives `make cluster` and `make demo`
+# a node that runs containers (Linux, root; `make node-packages`).
 
 GO      ?= go
 KUBECTL ?= kubectl
@@ -11,7 +11,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 ARGS    ?=
 NODE    ?= fake
 
-# The modules whose code is ours. What they pin, and what the linters are built from, is in modules below hack and internal/e2e.
+# The modules with code of the project. Other modules, below hack and internal/e2e, pin programs of other projects.
 MODULES = . internal/e2e hack
 
 TOOL           = $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
@@ -19,13 +19,12 @@ GOLANGCI_LINT  = $(TOOL) golangci-lint
 CONTROLLER_GEN = $(TOOL) controller-gen
 VALE           = $(TOOL) vale
 
-# How tests are compiled. The race detector also has the compiler check conversions of pointers (checkptr), of which
-# SQLite, translated from C to Go, has millions: that takes more than all else in the tests of the store, and tells
-# nothing of our code, where it stays on. Package internal/e2e/process compiles so too.
-# `make lint` vets; so go test does not.
+# How tests are compiled. With the race detector the compiler also checks pointer conversions (checkptr). SQLite, translated
+# from C to Go, has millions of them, so the check is off for SQLite: it would take most of the store tests' time.
+# Package internal/e2e/process compiles in the same way. `make lint` vets, so `go test` does not.
 RACE = -race -gcflags='modernc.org/...=-d=checkptr=0' -vet=off
 
-# What `make build` builds, and the folder for it; the Dockerfile and `make image` give others.
+# The packages that `make build` builds, and the folder for the binaries. The Dockerfile and `make image` set others.
 WHAT = ./cmd/...
 BIN  = bin
 
@@ -48,8 +47,8 @@ MAKE_DESCRIPTIONS = $(GO) -C hack run ./cmd/describe ../internal/threeport/repor
 E2E_TEST  = $(GO) -C internal/e2e test $(RACE) -count 1
 HACK_TEST = $(GO) -C hack test $(RACE) -count 1
 
-# What the demo and a local control plane leave behind when they die or are interrupted. These take longest of the tools'
-# tests, and matter for a change of the tools.
+# These tests check that the demo and a local control plane leave nothing behind when they die or are interrupted. They are
+# the slowest tests of the tools, and matter for a change of the tools.
 CLEANUP_TESTS = TestDemoInterrupted TestDemoHints TestStopLeavesNothing TestKilledProcessLeavesNothing TestKilledParentLeavesNothing \
 	TestDeathOfAPart TestInterruptWhileUp TestInterruptWhileStarting TestOnceFails
 # One test for each thing that fails: process, answers, disk, network, API server, permission, leader.
@@ -92,7 +91,7 @@ measure: ## Measure the agent on a local control plane; see docs/measurements.md
 	@exec bin/measure $(ARGS)
 
 .PHONY: record-fixtures
-record-fixtures: ## Record what the API server holds of workloads on a real node into internal/health/testdata/recorded/
+record-fixtures: ## Record the objects of workloads on a real node into internal/health/testdata/recorded/
 	@$(call hack,record)
 	@exec bin/record $(ARGS)
 
@@ -107,7 +106,7 @@ bench-link: ## Measure delivery over a link of 50 ms delay and 1 % loss; Linux, 
 	@exec bin/benchlink $(ARGS)
 
 .PHONY: screenshots
-screenshots: ## Make the pictures of the page in docs/images anew: `make browser-packages`
+screenshots: ## Take the pictures of the page in docs/images again: `make browser-packages`
 	@$(call hack,screenshots)
 	@exec bin/screenshots $(ARGS)
 
@@ -152,7 +151,7 @@ test-tools: cluster-binaries ## Run the tests of the tools in hack/ and of test 
 	$(HACK_TEST) -timeout 30m -p 1 -skip $(call only,$(CLEANUP_TESTS)) ./...
 
 .PHONY: test-tools-cleanup
-test-tools-cleanup: real-node ## Run the tests of what interrupted tools leave behind: 4 min; Linux, root, `make node-packages`
+test-tools-cleanup: real-node ## Test that interrupted tools leave nothing behind: 4 min; Linux, root, `make node-packages`
 	@$(call exist,$(CLEANUP_TESTS),hack internal/e2e)
 	$(E2E_TEST) -timeout 60m -p 1 -parallel 2 -run $(call only,$(CLEANUP_TESTS)) ./cluster ./node
 	$(HACK_TEST) -timeout 60m -p 1 -parallel 2 -run $(call only,$(CLEANUP_TESTS)) ./cmd/demo

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that the programs import each direct requirement of the main module. What only tests and tools need is in the
-# modules internal/e2e and hack. The one exception is goleak, which the tests of all packages with goroutines use.
+# Checks that the programs import each direct requirement of the main module. Requirements of tests and tools belong to
+# the modules internal/e2e and hack. The one exception is goleak, which the tests of all packages with goroutines use.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 exempt='go.uber.org/goleak'

@@ -128,7 +128,7 @@ func testTarget(t *testing.T, target string) {
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "version", "-m", program).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), tc.want) {
-			t.Errorf("%s: no %s in what go version says: %v\n%s", tc.reason, tc.want, err, out)
+			t.Errorf("%s: no %s in the output of go version: %v\n%s", tc.reason, tc.want, err, out)
 		}
 	}
 	if out, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "v0-test") {
@@ -158,7 +158,7 @@ func TestTarget_BuildFails_NamesMakesError(t *testing.T) {
 
 func TestTarget_Cancelled(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	// The recipe's child is what has to be told, as go is: make would wait for it.
+	// make waits for the recipe's child, so the child must get the signal too, as go does in a real build.
 	dir := tree(t, "@read line < "+fifo)
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
