@@ -132,7 +132,7 @@ func TestReleasedWorkloadIsSilent(t *testing.T) {
 	w.agree(tracked(d, other)...)
 	w.must(w.upstream.DeleteObject(w.ctx, w.cr(d)))
 	w.expectGone(d)
-	_, err := w.agent.WaitFor(w.ctx, "Workload is released") // it lets go just after
+	_, err := w.agent.WaitFor(w.ctx, "Released workload") // The log line follows just after.
 	w.must(err)
 	sent := len(w.proxy.told(rowPath(d, 0)))
 	w.patch(d.Objects[0], `{"data":{"key":"changed"}}`)
