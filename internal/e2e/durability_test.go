@@ -145,7 +145,7 @@ func TestWhatIsChangedBehindTheAgentsBackIsRestored(t *testing.T) {
 	changes := w.expectStatusRepaired(d)
 	w.agree(tracked(d)...)
 	for kind, repairs := range map[string]struct{ least, most int }{
-		"operation": {2, 2}, "event": {2, 2}, "status": {1, changes}, "watch": {0, 0},
+		"operation": {least: 2, most: 2}, "event": {least: 2, most: 2}, "status": {least: 1, most: changes}, "watch": {},
 	} {
 		got := w.sum(fmt.Sprintf("threeport_agent_audit_repairs_total{kind=%q", kind))
 		if got < repairs.least || got > repairs.most {

@@ -379,12 +379,20 @@ func TestWrongFlagsAreRefusedWithWhatToDo(t *testing.T) {
 		reason, want string
 		args         []string
 	}{
-		{"no control plane", "--threeport-api-server is missing", nil},
-		{"an unknown sink", `--sink is "kafka": give api or stdout`, []string{"--sink=kafka"}},
-		{"a name that no namespace has", `--watch-namespaces: "A_B"`, []string{"--sink=stdout", "--watch-namespaces=A_B"}},
-		{"no concurrency", "give a number from 1 to 256", []string{"--sink=stdout", "--send-concurrency=0"}},
-		{"an argument", `unexpected argument "now"`, []string{"--sink=stdout", "now"}},
-		{"a server that is no host", "--threeport-api-server", []string{"--threeport-api-server=ftp://example"}},
+		{reason: "no control plane", want: "--threeport-api-server is missing"},
+		{reason: "an unknown sink", want: `--sink is "kafka": give api or stdout`, args: []string{"--sink=kafka"}},
+		{
+			reason: "a name that no namespace has",
+			want:   `--watch-namespaces: "A_B"`,
+			args:   []string{"--sink=stdout", "--watch-namespaces=A_B"},
+		},
+		{reason: "no concurrency", want: "give a number from 1 to 256", args: []string{"--sink=stdout", "--send-concurrency=0"}},
+		{reason: "an argument", want: `unexpected argument "now"`, args: []string{"--sink=stdout", "now"}},
+		{
+			reason: "a server that is no host",
+			want:   "--threeport-api-server",
+			args:   []string{"--threeport-api-server=ftp://example"},
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), shared.agent, c.args...).CombinedOutput()

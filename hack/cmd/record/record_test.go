@@ -46,8 +46,8 @@ func TestSettledWaitsUntilNothingChanges(t *testing.T) {
 		gone   bool
 		want   time.Duration
 	}{
-		{"nothing changes", 0, false, settleFor},
-		{"the moment is gone for a while", 4, true, 4*settleEvery + settleFor},
+		{reason: "nothing changes", want: settleFor},
+		{reason: "the moment is gone for a while", busy: 4, gone: true, want: 4*settleEvery + settleFor},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
@@ -79,8 +79,18 @@ func TestSettledGivesUp(t *testing.T) {
 		reached scenario.Check
 		want    string
 	}{
-		{"the moment is over", []runtime.Object{pod()}, never, "it does not settle: context deadline exceeded\nit is gone"},
-		{"the machine is busy", []runtime.Object{pod(), event("Error: failed to sync secret cache: timed out")}, there, "the machine is busy"},
+		{
+			reason:  "the moment is over",
+			objects: []runtime.Object{pod()},
+			reached: never,
+			want:    "it does not settle: context deadline exceeded\nit is gone",
+		},
+		{
+			reason:  "the machine is busy",
+			objects: []runtime.Object{pod(), event("Error: failed to sync secret cache: timed out")},
+			reached: there,
+			want:    "the machine is busy",
+		},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {

@@ -24,12 +24,12 @@ func TestBadNetwork(t *testing.T) {
 	load := w.startLoad(seed(t), 20, w.deployWeb())
 	for _, l := range []*link{w.toAPI, w.toCluster} {
 		for _, bad := range []struct{ kind, attributes string }{
-			{"latency", `{"latency":300,"jitter":200}`},
-			{"bandwidth", `{"rate":20}`},
-			{"timeout", `{"timeout":0}`}, // nothing passes; the connections are closed in the end
-			{"timeout", `{"timeout":500}`},
-			{"reset_peer", `{"timeout":100}`},
-			{"slicer", `{"average_size":40,"size_variation":20,"delay":100}`},
+			{kind: "latency", attributes: `{"latency":300,"jitter":200}`},
+			{kind: "bandwidth", attributes: `{"rate":20}`},
+			{kind: "timeout", attributes: `{"timeout":0}`}, // nothing passes; the connections are closed in the end
+			{kind: "timeout", attributes: `{"timeout":500}`},
+			{kind: "reset_peer", attributes: `{"timeout":100}`},
+			{kind: "slicer", attributes: `{"average_size":40,"size_variation":20,"delay":100}`},
 		} {
 			mend := l.spoil(bad.kind, bad.attributes)
 			w.let(2 * time.Second)

@@ -15,7 +15,7 @@ func TestChangesWhileDown(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		lost   bool
-	}{{"with state", false}, {"with lost state", true}} {
+	}{{reason: "with state"}, {reason: "with lost state", lost: true}} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

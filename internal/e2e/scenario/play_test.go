@@ -73,10 +73,27 @@ func TestPlayTellsWhatIsMissing(t *testing.T) {
 		seen   error
 		want   string
 	}{
-		{"what is to be done fails", Step{Moment: "a", Do: func(context.Context, Env) error { return boom }, Reached: after(0)}, nil, "scenario test, a: boom"},
-		{"the moment never comes", Step{Moment: "a", Reached: never, Within: time.Minute}, nil, "wait for a: it was not seen: context deadline exceeded; last: it is not Ready"},
-		{"neither does one without a name", Step{Reached: never}, nil, "wait for step 1: it was not seen: context deadline exceeded; last: it is not Ready"},
-		{"who sees it is not content", Step{Moment: "a", Reached: after(0)}, boom, "scenario test, at a: boom"},
+		{
+			reason: "what is to be done fails",
+			step:   Step{Moment: "a", Do: func(context.Context, Env) error { return boom }, Reached: after(0)},
+			want:   "scenario test, a: boom",
+		},
+		{
+			reason: "the moment never comes",
+			step:   Step{Moment: "a", Reached: never, Within: time.Minute},
+			want:   "wait for a: it was not seen: context deadline exceeded; last: it is not Ready",
+		},
+		{
+			reason: "neither does one without a name",
+			step:   Step{Reached: never},
+			want:   "wait for step 1: it was not seen: context deadline exceeded; last: it is not Ready",
+		},
+		{
+			reason: "who sees it is not content",
+			step:   Step{Moment: "a", Reached: after(0)},
+			seen:   boom,
+			want:   "scenario test, at a: boom",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -104,10 +121,10 @@ func TestAwaitSecond(t *testing.T) {
 		second, from int
 		want         time.Duration
 	}{
-		{"any time will do", 0, 42, 0},
-		{"it is still to come in this minute", 3, 1, 2 * time.Second},
-		{"it is over in this minute", 3, 10, 53 * time.Second},
-		{"it is just now", 3, 3, time.Minute},
+		{reason: "any time will do", from: 42},
+		{reason: "it is still to come in this minute", second: 3, from: 1, want: 2 * time.Second},
+		{reason: "it is over in this minute", second: 3, from: 10, want: 53 * time.Second},
+		{reason: "it is just now", second: 3, from: 3, want: time.Minute},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {

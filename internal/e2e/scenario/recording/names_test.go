@@ -21,19 +21,25 @@ func TestSiblingsAreOrderedByAgeAndThenByHowTheyFare(t *testing.T) {
 		want   []string // the names, in the order of their numbers
 	}{
 		{
-			"of different age", func(v *variant) []string {
+			reason: "of different age",
+			pods: func(v *variant) []string {
 				return []string{bornAt(v, "zzzzz", "Failed", 0), bornAt(v, "bbbbb", "Failed", 30), bornAt(v, "ccccc", "Running", 60)}
-			}, []string{"zzzzz", "bbbbb", "ccccc"},
+			},
+			want: []string{"zzzzz", "bbbbb", "ccccc"},
 		},
 		{
-			"made together, one fails", func(v *variant) []string {
+			reason: "made together, one fails",
+			pods: func(v *variant) []string {
 				return []string{bornAt(v, "bbbbb", "Running", 1), bornAt(v, "zzzzz", "Failed", 3), bornAt(v, "ccccc", "Running", 0)}
-			}, []string{"zzzzz", "", ""},
+			},
+			want: []string{"zzzzz", "", ""},
 		},
 		{
-			"two of each age", func(v *variant) []string {
+			reason: "two of each age",
+			pods: func(v *variant) []string {
 				return []string{bornAt(v, "bbbbb", "Running", 20), bornAt(v, "zzzzz", "Pending", 21), bornAt(v, "ccccc", "Running", 1), bornAt(v, "ddddd", "Failed", 2)}
-			}, []string{"ddddd", "ccccc", "zzzzz", "bbbbb"},
+			},
+			want: []string{"ddddd", "ccccc", "zzzzz", "bbbbb"},
 		},
 	}
 	for _, tt := range tests {
