@@ -43,14 +43,14 @@ MAKE_DESCRIPTIONS = $(GO) run ./hack/cmd/describe internal/threeport/reportset.g
 CLUSTER_TESTS = $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults -e /internal/e2e/browser)
 # Of the tests of the tools alone, these take longest: what the demo and a local control plane leave behind, whatever of them
 # dies or is interrupted. They are run by hand, for a change of the tools.
-ENDS_OF_TOOLS = TestDemoInterrupted TestDemoHints TestStopLeavesNothing TestKilledProcessLeavesNothing TestKilledParentLeavesNothing \
-	TestDeathOfAPart TestInterruptWhileUp TestInterruptWhileStarting TestOnceFails
+ENDS_OF_TOOLS = TestDemo_Interrupted TestDemo_Hints TestStop_LeavesNothing TestKilledProcess_LeavesNothing TestKilledParent_LeavesNothing \
+	TestComponentDies_Ends TestInterrupt_WhileUp TestInterrupt_WhileStarting TestOnce_Fails
 # These have a cluster for each test, and mostly wait: a quarter of an hour on two cores. They need Linux, root and /dev/fuse,
 # for disks that are small or fail. What every change has to pass is one test for each thing that fails (process, answers,
 # disk, network, API server, permission, leader), which repeats what is random less often.
 FAULT_TESTS   = ./internal/e2e/faults
-FAULT_ROUND   = TestReplicasKilled TestKilledFiftyTimes TestReportSetsComeAndGo TestLostAnswers TestStateTorn TestDiskFails \
-	TestBadNetwork TestAPIServerRestarted TestPermissionGoneAndBack TestLeaderTakeover TestRestoredBackup
+FAULT_ROUND   = TestControlPlane_ReplicasKilled TestAgent_KilledFiftyTimes TestProtocol_ReportSetsComeAndGo TestDelivery_AnswersLost TestStateDir_Torn TestStateDir_DiskFails \
+	TestNetwork_Impaired TestAPIServer_Restarts TestPermission_RemovedAndRestored TestLeader_Takeover TestControlPlane_BackupRestored
 # These drive a browser: chromium, npm for axe-core.
 BROWSER_TESTS = ./internal/e2e/browser
 # These need a real node besides: Linux, root, containerd. Those that run in parallel have clusters of their own: two at a time.
@@ -164,7 +164,7 @@ test-faults: cluster-binaries ## Run all tests on faults, with all repeats: a qu
 # Without the race detector: it would take what 2,000 Events a second need.
 .PHONY: test-burst
 test-burst: cluster-binaries ## Run the tests of 60,000 Events with the agent as it is shipped: minutes, not a part of `make test`
-	$(GO) test -timeout 30m -count 1 -v -run 'TestFloodOfEvents|TestBurstOfEvents' $(FAULT_TESTS) -as-shipped -burst=60000
+	$(GO) test -timeout 30m -count 1 -v -run 'TestEvents_Flood|TestEvents_Burst' $(FAULT_TESTS) -as-shipped -burst=60000
 
 .PHONY: test-tools
 test-tools: real-node ## Run the tests of how the tools end, not a part of `make test`: Linux, root, `make node-packages`

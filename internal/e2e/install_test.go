@@ -113,7 +113,7 @@ func installRefusal(err error, want []string) error {
 	return nil
 }
 
-func TestInstallationIsAccepted(t *testing.T) {
+func TestInstallation_IsAccepted(t *testing.T) {
 	target := newInstallTarget(t)
 	// What the rest needs to be there, even in a dry run.
 	target.run("apply", "--server-side", "-f", "config/manager/namespace.yaml", "-f", "config/controlplane/namespace.yaml")
@@ -130,7 +130,7 @@ func TestInstallationIsAccepted(t *testing.T) {
 	}
 }
 
-func TestInstallationPermitsReadingAndNoMore(t *testing.T) {
+func TestInstallation_PermitsOnlyReading(t *testing.T) {
 	target := newInstallTarget(t)
 	target.run("apply", "--server-side", "-k", "config/default")
 
@@ -365,7 +365,7 @@ func installManifest(name, spec string) string {
 	return fmt.Sprintf("apiVersion: %s\nkind: ThreeportWorkload\nmetadata: {name: %s}\nspec: %s\n", v1alpha1.GroupVersion, name, spec)
 }
 
-func TestInstalledSchemaRefusesMistakes(t *testing.T) {
+func TestCRD_RejectsInvalidSpecs(t *testing.T) {
 	target := newInstallTarget(t)
 	target.installCRD()
 
@@ -559,7 +559,7 @@ func installWorkload(name string, resources int, id func(int) int64) *v1alpha1.T
 
 // The limit of the API server on the cost of a rule is what makes the number of resources a question: see the
 // type's comment.
-func TestInstalledSchemaHoldsManyResources(t *testing.T) {
+func TestCRD_AcceptsLargeSpecs(t *testing.T) {
 	target := newInstallTarget(t)
 	target.installCRD()
 

@@ -119,7 +119,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-func TestEndpointsChangeWithTime(t *testing.T) {
+func TestEndpoints_ChangeWithTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handler := behaviour{readyAfter: 5 * time.Second, unhealthyAfter: 10 * time.Second}.handler(time.Now())
 		for _, want := range []struct{ health, ready int }{{health: 200, ready: 500}, {health: 200, ready: 200}, {health: 500, ready: 200}} {
@@ -290,7 +290,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-func TestMemoryIsOccupied(t *testing.T) {
+func TestMemory_IsOccupied(t *testing.T) {
 	p := start(t, "--allocate=70Mi")
 	await(t, p, "allocated 70Mi")
 	got, err := process.ResidentBytes(p.PID())

@@ -4,7 +4,7 @@ package main
 
 import "testing"
 
-func TestReportSetsHaveToBeTwentyTimesAsFast(t *testing.T) {
+func TestBench_RequiresTwentyfoldSpeed(t *testing.T) {
 	for reason, c := range map[string]struct {
 		sets []float64 // Events a second; one post after the other has a median of 10
 		want string

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestRealNodeIfThereCanBeOne(t *testing.T) {
+func TestMode_RealNodeIfPossible(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
 		obstacle error

@@ -39,7 +39,7 @@ func event(message string) *corev1.Event {
 	}
 }
 
-func TestSettledWaitsUntilNothingChanges(t *testing.T) {
+func TestSettled_WaitsForLastChange(t *testing.T) {
 	tests := []struct {
 		reason string
 		busy   int // looks at which the moment is not there, or shows something new
@@ -70,7 +70,7 @@ func TestSettledWaitsUntilNothingChanges(t *testing.T) {
 	}
 }
 
-func TestSettledGivesUp(t *testing.T) {
+func TestSettled_TimesOut(t *testing.T) {
 	never := func(recording.Snapshot) error { return errors.New("it is gone") }
 	there := func(recording.Snapshot) error { return nil }
 	tests := []struct {
@@ -103,7 +103,7 @@ func TestSettledGivesUp(t *testing.T) {
 	}
 }
 
-func TestSettledEndsWithItsContext(t *testing.T) {
+func TestSettled_ContextEnds_Stops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := settled(ctx, scenario.Scenario{}, scenario.Step{Reached: func(recording.Snapshot) error { return nil }},

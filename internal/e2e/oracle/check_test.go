@@ -151,7 +151,7 @@ func (s *scene) define(old, replacement string) {
 	s.Resources[resourceID] = r
 }
 
-func TestCheckAccepts(t *testing.T) {
+func TestCheck_Accepts(t *testing.T) {
 	cases := map[string]func(*scene){
 		"exactly what is in the cluster": func(*scene) {},
 		"a deleted object as DELETED": func(s *scene) {
@@ -226,7 +226,7 @@ func TestCheckAccepts(t *testing.T) {
 	}
 }
 
-func TestCheckReports(t *testing.T) {
+func TestCheck_Differences(t *testing.T) {
 	const event = "web: expected the agent to report Event Scheduled of Pod web-1-a (e2) "
 	const resource = "web: expected the agent to report Deployment web"
 	cases := map[string]struct {

@@ -15,7 +15,7 @@ func gapRow(uid, message string) threeport.WorkloadEvent {
 	return r
 }
 
-func TestCheckOfDroppedEvents(t *testing.T) {
+func TestCheck_DroppedEvents(t *testing.T) {
 	const one = "1 Events (1 Normal, 0 Warning) that happened between A and B were dropped"
 	const event = "web: expected the agent to report Event Scheduled of Pod web-1-a (e2) "
 	for reason, c := range map[string]struct {

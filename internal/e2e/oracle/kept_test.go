@@ -20,7 +20,7 @@ func heldRows() History {
 	}
 }
 
-func TestCheckKept(t *testing.T) {
+func TestCheckRetained(t *testing.T) {
 	const lost = "expected the control plane to keep what it accepted: "
 	at := func(when time.Time) string { return when.UTC().Format(time.RFC3339Nano) }
 	later := micro.Add(time.Minute)
@@ -70,7 +70,7 @@ func TestCheckKept(t *testing.T) {
 	}
 }
 
-func TestCheckKeptComparesMicroseconds(t *testing.T) {
+func TestCheckRetained_ComparesMicroseconds(t *testing.T) {
 	told := eventWrite("POST", "", micro.Add(time.Minute+999*time.Nanosecond))
 	if got := CheckKept(heldRows(), []Write{told}); len(got) > 0 {
 		t.Errorf("expected no difference, got %s", got)

@@ -80,7 +80,7 @@ func (h *history) move(i, before int) {
 	h.writes = slices.Insert(h.writes, before, moved)
 }
 
-func TestCheckOrderAccepts(t *testing.T) {
+func TestCheckOrder_Accepts(t *testing.T) {
 	for reason, change := range map[string]func(*history){
 		"everything in order": func(*history) {},
 		"a version left out":  func(h *history) { h.drop(modifiedOld) },
@@ -107,7 +107,7 @@ func TestCheckOrderAccepts(t *testing.T) {
 	}
 }
 
-func TestCheckOrderReports(t *testing.T) {
+func TestCheckOrder_Differences(t *testing.T) {
 	const web = "web: expected the agent to report Deployment web "
 	const event = "expected the agent to report Event Scheduled (e2) "
 	for reason, c := range map[string]struct {

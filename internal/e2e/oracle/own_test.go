@@ -70,7 +70,7 @@ func downRow() threeport.WorkloadEvent {
 	return r
 }
 
-func TestCheckOfOwnEvents(t *testing.T) {
+func TestCheck_SyntheticEvents(t *testing.T) {
 	const ended = "web: expected the agent to say that container app of Pod web-1-a ended (pod/app/1)"
 	const lacks = "web: expected the agent to say that a container of Pod web-1-a ended "
 	const unwanted = "web: expected the agent to report no Events but those about objects of workloads, the API has "

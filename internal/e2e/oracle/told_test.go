@@ -46,7 +46,7 @@ func texts(writes []Write) []string {
 	return out
 }
 
-func TestTold(t *testing.T) {
+func TestReportedWrites(t *testing.T) {
 	request := Write{Method: "POST", Path: "/v0/workload-report-sets", Body: []byte(set)}
 	told, err := Told(request)
 	if err != nil || len(told) != 6 || told[5].Path != request.Path {
@@ -64,7 +64,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-func TestTaken(t *testing.T) {
+func TestAcceptedWrites(t *testing.T) {
 	request := Write{Method: "POST", Path: "/v0/workload-report-sets", Body: []byte(set)}
 	told, err := Told(request)
 	if err != nil {
@@ -81,7 +81,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-func TestDecoded(t *testing.T) {
+func TestDecodeBody(t *testing.T) {
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	_, _ = w.Write([]byte(set))

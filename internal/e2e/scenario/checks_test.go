@@ -31,7 +31,7 @@ status:
 {apiVersion: v1, kind: Event, metadata: {name: web.3}, involvedObject: {kind: Pod}, reason: Scheduled, message: "Successfully assigned"}
 `
 
-func TestChecksSayWhatIsMissing(t *testing.T) {
+func TestChecks_NameMissing(t *testing.T) {
 	s, err := recording.Parse([]byte(crashed3))
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 )
 
-func TestPrepareWaitsForWhatPodsNeed(t *testing.T) {
+func TestPrepare_WaitsForServiceAccountAndConfigMap(t *testing.T) {
 	made := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "app", Name: name} }
 	account := &corev1.ServiceAccount{ObjectMeta: made("default")}
 	certificates := &corev1.ConfigMap{ObjectMeta: made(recording.RootCertificates)}

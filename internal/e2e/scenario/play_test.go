@@ -38,7 +38,7 @@ func after(n int) Check {
 	}
 }
 
-func TestPlayTakesTheStepsInTheirOrder(t *testing.T) {
+func TestPlay_StepsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
 		do := func(what string) func(context.Context, Env) error {
@@ -64,7 +64,7 @@ func TestPlayTakesTheStepsInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestPlayTellsWhatIsMissing(t *testing.T) {
+func TestPlay_Timeout_NamesMissing(t *testing.T) {
 	boom := errors.New("boom")
 	never := func(recording.Snapshot) error { return errors.New("it is not Ready") }
 	tests := []struct {
@@ -153,7 +153,7 @@ func (*kubelet) Name() string                         { return "node-real" }
 func (k *kubelet) StopKubelet(context.Context) error  { k.stopped++; return nil }
 func (k *kubelet) StartKubelet(context.Context) error { k.started++; return nil }
 
-func TestScenariosOfTheNodeActOnIt(t *testing.T) {
+func TestCatalogue_NodeScenariosActOnNode(t *testing.T) {
 	for _, s := range node() {
 		k := &kubelet{}
 		env := Env{Client: client(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-real"}}), Namespace: "app", Node: k}

@@ -57,7 +57,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-func TestOrderInTimeIsKept(t *testing.T) {
+func TestClock_KeepsOrder(t *testing.T) {
 	v := newVariant(9)
 	var times []time.Time
 	for range 200 {
@@ -73,7 +73,7 @@ func TestOrderInTimeIsKept(t *testing.T) {
 	}
 }
 
-func TestRewriteOfTimes(t *testing.T) {
+func TestClock_RewritesTimes(t *testing.T) {
 	c := newClock([]time.Time{time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)})
 	tests := []struct{ reason, in, want string }{
 		{reason: "a time", in: "2031-05-06T07:08:09Z", want: "2026-01-01T10:00:20Z"},

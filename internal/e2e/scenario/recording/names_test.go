@@ -14,7 +14,7 @@ func bornAt(v *variant, name, phase string, second int) string {
 		name, v.namespace, v.uid(name), v.time(second).Format(`"2006-01-02T15:04:05Z"`), phase)
 }
 
-func TestSiblingsAreOrderedByAgeAndThenByHowTheyFare(t *testing.T) {
+func TestNames_SiblingsByAgeThenStatus(t *testing.T) {
 	tests := []struct {
 		reason string
 		pods   func(v *variant) []string
@@ -98,7 +98,7 @@ reason: SuccessfulCreate
 message: Created job {{minute 1}}
 `
 
-func TestJobsOfACronJobAndTheirPodsAreNamedInTheirOrder(t *testing.T) {
+func TestNames_JobsOfCronJob(t *testing.T) {
 	for seed := range uint64(20) {
 		s, err := Parse([]byte(textOf(t, newVariant(seed).snapshot(t, cron))))
 		if err != nil {
@@ -132,7 +132,7 @@ reason: Started
 message: Container started
 `
 
-func TestTheLaterIncarnationOfANameHasANumber(t *testing.T) {
+func TestNames_LaterIncarnationHasNumber(t *testing.T) {
 	s, err := Parse([]byte(textOf(t, newVariant(1).snapshot(t, again))))
 	if err != nil {
 		t.Fatal(err)

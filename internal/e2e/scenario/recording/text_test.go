@@ -39,7 +39,7 @@ func expectSame(t *testing.T, what, got, want string) {
 	t.Fatalf("%s, line %d: got\n%s\n\nwant\n%s", what, i+1, around(a), around(b))
 }
 
-func TestEveryRunGivesTheSameText(t *testing.T) {
+func TestText_SameForEveryRun(t *testing.T) {
 	const file = "testdata/crash.yaml"
 	if *update {
 		if err := os.WriteFile(file, []byte(textOf(t, newVariant(0).snapshot(t, crash))), 0o600); err != nil {
@@ -55,7 +55,7 @@ func TestEveryRunGivesTheSameText(t *testing.T) {
 	}
 }
 
-func TestTwoRunsHaveNothingInCommonThatIsReplaced(t *testing.T) {
+func TestText_RunsShareNoReplacedValue(t *testing.T) {
 	// Else the test above would show nothing.
 	a, b := newVariant(1), newVariant(7)
 	a.snapshot(t, crash)
@@ -70,7 +70,7 @@ func TestTwoRunsHaveNothingInCommonThatIsReplaced(t *testing.T) {
 	}
 }
 
-func TestANormalFormIsItsOwn(t *testing.T) {
+func TestText_IsIdempotent(t *testing.T) {
 	want := textOf(t, newVariant(3).snapshot(t, crash))
 	s, err := Parse([]byte(want))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestANormalFormIsItsOwn(t *testing.T) {
 	expectSame(t, "read and written again", textOf(t, s), want)
 }
 
-func TestTheSnapshotIsNotChanged(t *testing.T) {
+func TestText_KeepsSnapshot(t *testing.T) {
 	s := newVariant(4).snapshot(t, crash)
 	before := fmt.Sprint(s.Objects, s.Events)
 	textOf(t, s)
@@ -88,8 +88,8 @@ func TestTheSnapshotIsNotChanged(t *testing.T) {
 	}
 }
 
-// TestWhatMattersShows changes one thing in a run, which has to give another text.
-func TestWhatMattersShows(t *testing.T) {
+// TestText_KeepsDifferences changes one thing in a run, which has to give another text.
+func TestText_KeepsDifferences(t *testing.T) {
 	set := func(obj *unstructured.Unstructured, value any, path ...string) {
 		if err := unstructured.SetNestedField(obj.Object, value, path...); err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ func TestDictionary(t *testing.T) {
 	}
 }
 
-func TestNumbersAreGivenInOrderOfAppearance(t *testing.T) {
+func TestDictionary_NumbersInOrderOfAppearance(t *testing.T) {
 	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	got := number("containerd://"+b+" "+a+" "+b, identifier, "container-%d")
 	if want := "containerd://container-1 container-2 container-1"; got != want {
