@@ -49,11 +49,12 @@ HACK_TEST = $(GO) -C hack test $(RACE) -count 1
 
 # These tests check that the demo and a local control plane leave nothing behind when they die or are interrupted. They are
 # the slowest tests of the tools, and matter for a change of the tools.
-CLEANUP_TESTS = TestDemoInterrupted TestDemoHints TestStopLeavesNothing TestKilledProcessLeavesNothing TestKilledParentLeavesNothing \
-	TestDeathOfAPart TestInterruptWhileUp TestInterruptWhileStarting TestOnceFails
+CLEANUP_TESTS = TestDemo_Interrupted TestDemo_Hints TestStop_LeavesNothing TestKilledProcess_LeavesNothing TestKilledParent_LeavesNothing \
+	TestComponentDies_Ends TestInterrupt_WhileUp TestInterrupt_WhileStarting TestOnce_Fails
 # One test for each thing that fails: process, answers, disk, network, API server, permission, leader.
-FAULT_TESTS   = TestReplicasKilled TestKilledFiftyTimes TestReportSetsComeAndGo TestLostAnswers TestStateTorn TestDiskFails \
-	TestBadNetwork TestAPIServerRestarted TestPermissionGoneAndBack TestLeaderTakeover TestRestoredBackup
+FAULT_TESTS   = TestControlPlane_ReplicasKilled TestAgent_KilledFiftyTimes TestProtocol_ReportSetsComeAndGo TestDelivery_AnswersLost \
+	TestStateDir_Torn TestStateDir_DiskFails TestNetwork_Impaired TestAPIServer_Restarts TestPermission_RemovedAndRestored \
+	TestLeader_Takeover TestControlPlane_BackupRestored
 # The unit tests that take longest begin first, so that none is left alone in the end. They wait for API servers and
 # databases in turns: one more package at a time than there are cores.
 LONG_TESTS    = ./internal/agent/informers ./internal/server/store ./internal/agent/controller
@@ -168,7 +169,7 @@ test-faults: cluster-binaries ## Run all tests on faults, with all repeats: 16 m
 # Without the race detector: it would take what 2,000 Events a second need.
 .PHONY: test-burst
 test-burst: cluster-binaries ## Run the tests of 60,000 Events with the agent as it is shipped: 3 min
-	$(GO) -C internal/e2e test -timeout 30m -count 1 -v -run 'TestFloodOfEvents|TestBurstOfEvents' ./faults -as-shipped -burst=60000
+	$(GO) -C internal/e2e test -timeout 30m -count 1 -v -run 'TestEvents_Flood|TestEvents_Burst' ./faults -as-shipped -burst=60000
 
 .PHONY: test-node
 test-node: test-scenarios test-operator ## Run the tests on a real node: 11 min; Linux, root, `make node-packages`

@@ -44,10 +44,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leaks returns what still runs after a time in which all that is to end has ended, however busy the machine is.
+// leaks returns an error if goroutines still run after a time that suffices on a busy machine.
 func leaks() error {
 	for begin := time.Now(); ; {
-		if err := goleak.Find(); err == nil || time.Since(begin) > 30*time.Second { // it waits itself, a little
+		if err := goleak.Find(); err == nil || time.Since(begin) > 30*time.Second { // Find waits itself for a moment.
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func runMain(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// install applies the CRD as it was generated, and waits until it is served.
+// install applies the generated CRD and waits until it is served.
 func install(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "config", "crd", "bases", "*.yaml"))
 	if err != nil || len(files) != 1 {

@@ -101,12 +101,12 @@ func TestEndpoints(t *testing.T) {
 		args                   []string
 		health, ready, startup int
 	}{
-		{nil, 200, 200, 200},
-		{[]string{"--unhealthy"}, 500, 200, 200},
-		{[]string{"--unready"}, 200, 500, 200},
-		{[]string{"--unstarted"}, 200, 200, 500},
-		{[]string{"--unhealthy-after=1ns", "--ready-after=1h"}, 500, 500, 200},
-		{[]string{"--unhealthy-after=1h", "--ready-after=1ns"}, 200, 200, 200},
+		{health: 200, ready: 200, startup: 200},
+		{args: []string{"--unhealthy"}, health: 500, ready: 200, startup: 200},
+		{args: []string{"--unready"}, health: 200, ready: 500, startup: 200},
+		{args: []string{"--unstarted"}, health: 200, ready: 200, startup: 500},
+		{args: []string{"--unhealthy-after=1ns", "--ready-after=1h"}, health: 500, ready: 500, startup: 200},
+		{args: []string{"--unhealthy-after=1h", "--ready-after=1ns"}, health: 200, ready: 200, startup: 200},
 	} {
 		t.Run(fmt.Sprint(tc.args), func(t *testing.T) {
 			base := url(t, start(t, append(tc.args, "--listen=127.0.0.1:0")...))
@@ -119,10 +119,10 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-func TestEndpointsChangeWithTime(t *testing.T) {
+func TestEndpoints_ChangeWithTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handler := behaviour{readyAfter: 5 * time.Second, unhealthyAfter: 10 * time.Second}.handler(time.Now())
-		for _, want := range []struct{ health, ready int }{{200, 500}, {200, 200}, {500, 200}} {
+		for _, want := range []struct{ health, ready int }{{health: 200, ready: 500}, {health: 200, ready: 200}, {health: 500, ready: 200}} {
 			for path, code := range map[string]int{"/healthz": want.health, "/readyz": want.ready} {
 				answer := httptest.NewRecorder()
 				handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
@@ -142,20 +142,30 @@ func TestEnds(t *testing.T) {
 		code   int
 		out    string // a part of what it prints
 	}{
-		{"a Job", []string{"--exit-after=10ms"}, 0, ""},
-		{"at once", []string{"--exit-after=0s"}, 0, ""},
-		{"a crash", []string{"--exit-after=10ms", "--exit-code=3", "--listen=127.0.0.1:0"}, 3, "listening on"},
-		{"a probe that fails", []string{"--exit-code=1"}, 1, ""},
-		{"the same in more words", []string{"--exit-code=1", "--exit-after=0s"}, 1, ""},
-		{"with its memory", []string{"--allocate=1", "--allocate-after=1h", "--exit-after=0s"}, 0, ""},
-		{"help", []string{"--help"}, 0, "-sleep-on-sigterm"},
-		{"unknown flag", []string{"--run"}, 2, "-exit-after"},
-		{"stray argument", []string{"run"}, 2, `unexpected argument "run"`},
-		{"no exit code", []string{"--exit-code=256"}, 2, "--exit-code is 256: give 0 to 255"},
-		{"negative duration", []string{"--ready-after=-1s"}, 2, "--ready-after is -1s: give a duration of 0s or more"},
-		{"no size", []string{"--allocate=64M"}, 2, "want a number of bytes, or of Ki, Mi or Gi"},
-		{"contradiction", []string{"--ignore-sigterm", "--sleep-on-sigterm=1s"}, 2, "give one"},
-		{"no address", []string{"--listen=127.0.0.1"}, 1, "behave: --listen: "},
+		{reason: "a Job", args: []string{"--exit-after=10ms"}},
+		{reason: "at once", args: []string{"--exit-after=0s"}},
+		{
+			reason: "a crash",
+			args:   []string{"--exit-after=10ms", "--exit-code=3", "--listen=127.0.0.1:0"},
+			code:   3,
+			out:    "listening on",
+		},
+		{reason: "a probe that fails", args: []string{"--exit-code=1"}, code: 1},
+		{reason: "the same in more words", args: []string{"--exit-code=1", "--exit-after=0s"}, code: 1},
+		{reason: "with its memory", args: []string{"--allocate=1", "--allocate-after=1h", "--exit-after=0s"}},
+		{reason: "help", args: []string{"--help"}, out: "-sleep-on-sigterm"},
+		{reason: "unknown flag", args: []string{"--run"}, code: 2, out: "-exit-after"},
+		{reason: "stray argument", args: []string{"run"}, code: 2, out: `unexpected argument "run"`},
+		{reason: "no exit code", args: []string{"--exit-code=256"}, code: 2, out: "--exit-code is 256: give 0 to 255"},
+		{
+			reason: "negative duration",
+			args:   []string{"--ready-after=-1s"},
+			code:   2,
+			out:    "--ready-after is -1s: give a duration of 0s or more",
+		},
+		{reason: "no size", args: []string{"--allocate=64M"}, code: 2, out: "want a number of bytes, or of Ki, Mi or Gi"},
+		{reason: "contradiction", args: []string{"--ignore-sigterm", "--sleep-on-sigterm=1s"}, code: 2, out: "give one"},
+		{reason: "no address", args: []string{"--listen=127.0.0.1"}, code: 1, out: "behave: --listen: "},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			p := start(t, tc.args...)
@@ -214,12 +224,49 @@ func TestTimes(t *testing.T) {
 		code   int
 		out    string
 	}{
-		{"by itself", []string{"--exit-after=10s", "--exit-code=3"}, time.Hour, 10 * time.Second, 3, ""},
-		{"SIGTERM before that", []string{"--exit-after=10s", "--exit-code=3"}, 4 * time.Second, 4 * time.Second, 0, "SIGTERM"},
-		{"a sleep counts from SIGTERM", []string{"--sleep-on-sigterm=7s"}, 4 * time.Second, 11 * time.Second, 0, "SIGTERM"},
-		{"a sleep takes the place of the end", []string{"--sleep-on-sigterm=7s", "--exit-after=5s", "--exit-code=3"}, 4 * time.Second, 11 * time.Second, 0, "SIGTERM"},
-		{"ignored", []string{"--ignore-sigterm", "--exit-after=10s", "--exit-code=3"}, 4 * time.Second, 10 * time.Second, 3, "SIGTERM"},
-		{"memory in time", []string{"--allocate=9Mi", "--allocate-after=9s", "--exit-after=10s"}, time.Hour, 10 * time.Second, 0, "allocated 9Mi"},
+		{
+			reason: "by itself",
+			args:   []string{"--exit-after=10s", "--exit-code=3"},
+			term:   time.Hour,
+			end:    10 * time.Second,
+			code:   3,
+		},
+		{
+			reason: "SIGTERM before that",
+			args:   []string{"--exit-after=10s", "--exit-code=3"},
+			term:   4 * time.Second,
+			end:    4 * time.Second,
+			out:    "SIGTERM",
+		},
+		{
+			reason: "a sleep counts from SIGTERM",
+			args:   []string{"--sleep-on-sigterm=7s"},
+			term:   4 * time.Second,
+			end:    11 * time.Second,
+			out:    "SIGTERM",
+		},
+		{
+			reason: "a sleep takes the place of the end",
+			args:   []string{"--sleep-on-sigterm=7s", "--exit-after=5s", "--exit-code=3"},
+			term:   4 * time.Second,
+			end:    11 * time.Second,
+			out:    "SIGTERM",
+		},
+		{
+			reason: "ignored",
+			args:   []string{"--ignore-sigterm", "--exit-after=10s", "--exit-code=3"},
+			term:   4 * time.Second,
+			end:    10 * time.Second,
+			code:   3,
+			out:    "SIGTERM",
+		},
+		{
+			reason: "memory in time",
+			args:   []string{"--allocate=9Mi", "--allocate-after=9s", "--exit-after=10s"},
+			term:   time.Hour,
+			end:    10 * time.Second,
+			out:    "allocated 9Mi",
+		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -243,7 +290,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-func TestMemoryIsOccupied(t *testing.T) {
+func TestMemory_IsOccupied(t *testing.T) {
 	p := start(t, "--allocate=70Mi")
 	await(t, p, "allocated 70Mi")
 	got, err := process.ResidentBytes(p.PID())
@@ -281,19 +328,19 @@ func TestSize(t *testing.T) {
 		want  size
 		shown string // empty: it is refused
 	}{
-		{"0", 0, "0"},
-		{"1000", 1000, "1000"},
-		{"64Mi", 64 << 20, "64Mi"},
-		{"1024Mi", 1 << 30, "1Gi"},
-		{"1536Ki", 1536 << 10, "1536Ki"},
-		{"9007199254740991Ki", math.MaxInt64 - 1023, "9007199254740991Ki"},
-		{"9007199254740992Ki", 0, ""},
-		{"-1", 0, ""},
-		{"", 0, ""},
-		{"Mi", 0, ""},
-		{"64M", 0, ""},
-		{"64MiB", 0, ""},
-		{"6 4", 0, ""},
+		{text: "0", shown: "0"},
+		{text: "1000", want: 1000, shown: "1000"},
+		{text: "64Mi", want: 64 << 20, shown: "64Mi"},
+		{text: "1024Mi", want: 1 << 30, shown: "1Gi"},
+		{text: "1536Ki", want: 1536 << 10, shown: "1536Ki"},
+		{text: "9007199254740991Ki", want: math.MaxInt64 - 1023, shown: "9007199254740991Ki"},
+		{text: "9007199254740992Ki"},
+		{text: "-1"},
+		{},
+		{text: "Mi"},
+		{text: "64M"},
+		{text: "64MiB"},
+		{text: "6 4"},
 	} {
 		var got size
 		err := got.UnmarshalText([]byte(tc.text))

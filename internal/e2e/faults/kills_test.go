@@ -22,7 +22,7 @@ import (
 func (w *world) stateFile() string { return filepath.Join(w.state, "state.db") }
 
 // The agent is killed 50 times under load, or 10 with -short, at any moment of its life.
-func TestKilledFiftyTimes(t *testing.T) {
+func TestAgent_KilledFiftyTimes(t *testing.T) {
 	t.Parallel()
 	inBothWays(t, killedFiftyTimes)
 }
@@ -40,7 +40,7 @@ func killedFiftyTimes(w *world) {
 }
 
 // The agent is killed at points of its life that an outside can name: by what is on its way to the control plane.
-func TestKilledAtNamedPoints(t *testing.T) {
+func TestAgent_KilledDuringRequests(t *testing.T) {
 	t.Parallel()
 	event := func(r request) bool { return r.tellsOf(upstream.WorkloadEvents) }
 	for _, point := range []point{
@@ -116,7 +116,7 @@ func (w *world) killAt(at point) {
 }
 
 // The state is lost: what the control plane has tells what was reported.
-func TestStateLost(t *testing.T) {
+func TestStateDir_Lost(t *testing.T) {
 	t.Parallel()
 	inBothWays(t, stateLost)
 }
@@ -136,7 +136,7 @@ func stateLost(w *world) {
 
 // The state is torn: it is put aside, and the agent starts all the same. A hundred states are opened as the agent does
 // it; the agent itself starts with ten, or three with -short.
-func TestStateTorn(t *testing.T) {
+func TestStateDir_Torn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	random := seed(t)

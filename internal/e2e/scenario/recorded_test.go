@@ -51,7 +51,7 @@ func moments() []moment {
 	return out
 }
 
-func TestRecordingsAreOfTheirMoments(t *testing.T) {
+func TestRecordings_MatchMoments(t *testing.T) {
 	for _, m := range moments() {
 		t.Run(m.Moment, func(t *testing.T) {
 			text, at := read(t, m.Moment)
@@ -85,7 +85,7 @@ func TestRecordingsAreOfTheirMoments(t *testing.T) {
 	}
 }
 
-func TestRecordingsAreInTheirNormalForm(t *testing.T) {
+func TestRecordings_AreNormalized(t *testing.T) {
 	for _, m := range moments() {
 		t.Run(m.Moment, func(t *testing.T) {
 			text, at := read(t, m.Moment)
@@ -100,7 +100,7 @@ func TestRecordingsAreInTheirNormalForm(t *testing.T) {
 	}
 }
 
-func TestThereIsNoRecordingOfAnotherMoment(t *testing.T) {
+func TestRecordings_NoneWithoutMoment(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(recorded, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestThereIsNoRecordingOfAnotherMoment(t *testing.T) {
 	}
 }
 
-func TestRecordingsAreOrdinaryObjects(t *testing.T) {
+func TestRecordings_DecodeAsTypedObjects(t *testing.T) {
 	for _, m := range moments() {
 		t.Run(m.Moment, func(t *testing.T) {
 			_, at := read(t, m.Moment)

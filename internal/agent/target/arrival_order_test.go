@@ -27,17 +27,17 @@ func permutations(n int, yield func([]int)) {
 	permute(0)
 }
 
-func TestTheOrderOfArrivalDoesNotMatter(t *testing.T) {
+func TestAttributions_AnyOrderOfArrival(t *testing.T) {
 	bare := ident(podKind, "bare", "uid-bare")
 	steps := []struct {
 		name string
 		do   func(*Registry)
 	}{
-		{"workload declared", func(r *Registry) { r.Track(workload("shop", 1, web)) }},
-		{"Deployment seen", func(r *Registry) { r.Upsert(owned(web)) }},
-		{"ReplicaSet seen", func(r *Registry) { r.Upsert(owned(webRS, web)) }},
-		{"Pod seen", func(r *Registry) { r.Upsert(owned(webPod, webRS)) }},
-		{"labelled Pod seen", func(r *Registry) { r.Upsert(labelled(owned(bare), 1)) }},
+		{name: "workload declared", do: func(r *Registry) { r.Track(workload("shop", 1, web)) }},
+		{name: "Deployment added", do: func(r *Registry) { r.Upsert(owned(web)) }},
+		{name: "ReplicaSet added", do: func(r *Registry) { r.Upsert(owned(webRS, web)) }},
+		{name: "Pod added", do: func(r *Registry) { r.Upsert(owned(webPod, webRS)) }},
+		{name: "labelled Pod added", do: func(r *Registry) { r.Upsert(labelled(owned(bare), 1)) }},
 	}
 	want := map[Identity][]string{
 		web:    {"shop: Deployment app/web itself"},
@@ -47,35 +47,35 @@ func TestTheOrderOfArrivalDoesNotMatter(t *testing.T) {
 	}
 	permutations(len(steps), func(order []int) {
 		r := NewRegistry()
-		told := map[Identity][]string{} // what a reader knows that looks only at what is handed out
+		read := map[Identity][]string{} // by a reader that asks only for the objects that Drain returns
 		name := ""
 		for _, i := range order {
 			name += fmt.Sprintf("%s, ", steps[i].name)
 			steps[i].do(r)
 			if !signalled(r) {
-				t.Errorf("%snothing is signalled", name)
+				t.Errorf("%snothing was signalled", name)
 			}
 			out := r.Drain()
 			for id := range want {
 				if drained(out, id) {
-					told[id] = claimTexts(r.Attributions(id))
+					read[id] = attributionTexts(r.Attributions(id))
 				}
 			}
 		}
-		for id, claims := range want {
-			if got := claimTexts(r.Attributions(id)); !slices.Equal(got, claims) {
-				t.Errorf("%sclaims on %s are %q, want %q", name, id.Ref, got, claims)
+		for id, attributions := range want {
+			if got := attributionTexts(r.Attributions(id)); !slices.Equal(got, attributions) {
+				t.Errorf("%sattributions of %s are %q, want %q", name, id.Ref, got, attributions)
 			}
-			if !slices.Equal(told[id], claims) {
-				t.Errorf("%sa reader was left with %q about %s, want %q", name, told[id], id.Ref, claims)
+			if !slices.Equal(read[id], attributions) {
+				t.Errorf("%sthe latest attributions read of %s are %q, want %q", name, id.Ref, read[id], attributions)
 			}
 		}
 	})
 }
 
-// The Deployment is never seen, only named by its ReplicaSet.
-func TestTheOrderDoesNotMatterWithAnOwnerKnownByReferenceOnly(t *testing.T) {
-	parent := clusterWide(ident(nodeKind, "parent", "uid-parent"))
+// The Deployment is unknown; only the reference of its ReplicaSet names it.
+func TestAttributions_AnyOrderOfArrival_OwnerKnownByReferenceOnly(t *testing.T) {
+	parent := clusterScoped(ident(nodeKind, "parent", "uid-parent"))
 	child := ident(podKind, "child", "uid-child")
 	steps := []func(*Registry){
 		func(r *Registry) { r.Track(workload("shop", 1, web, parent)) },
@@ -93,10 +93,10 @@ func TestTheOrderDoesNotMatterWithAnOwnerKnownByReferenceOnly(t *testing.T) {
 				affected[id] = true
 			}
 		}
-		expectClaims(t, r, webPod, "shop: Deployment app/web")
-		expectClaims(t, r, child, "shop: Node parent")
+		expectAttributions(t, r, webPod, "shop: Deployment app/web")
+		expectAttributions(t, r, child, "shop: Node parent")
 		if !affected[webPod] || !affected[child] {
-			t.Errorf("order %v: %v were handed out", order, affected)
+			t.Errorf("order %v: Drain returned %v, want both Pods in it", order, affected)
 		}
 	})
 }
