@@ -37,7 +37,7 @@ func Target(ctx context.Context, root, target, tarPath, ref string) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	if err := makeBuild(ctx, root, "./cmd/"+target, dir); err != nil {
-		return fmt.Errorf("build %s: %w", target, err)
+		return fmt.Errorf("build %s in %s: %w", target, root, err)
 	}
 	return Archive(tarPath, ref, Spec{
 		Files:      map[string]string{"/" + target: filepath.Join(dir, target), authorities: authorities},
