@@ -50,3 +50,4 @@ if [ "${#pending[@]}" -gt 0 ]; then
     awk '{sum += $1; print "not checked yet:", $2 " (" $1 " findings)"} END {print "not checked yet:", sum + 0, "findings in all"}'
 fi
 "${vale[@]}" --output=line "${checked[@]}" | sed "s,$extracts/\(.*\)\.md:,\1:,"
+echo "prose: ${#checked[@]} files checked, ${#pending[@]} pending"
