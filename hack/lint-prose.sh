@@ -48,14 +48,6 @@ check_links() {
   [ -z "$broken" ] || { echo "$broken" >&2; return 1; }
 }
 
-check_style
-check_links
-checked=() pending=()
-while read -r file; do
-  if is_pending "$file"; then pending+=("$(extract "$file")"); else checked+=("$(extract "$file")"); fi
-done < <(git ls-files '*.md' '*.go' '*.js' '*.html' '*.yaml' .golangci.yml '*.sh' .ci/run Makefile Dockerfile |
-  grep -v -e testdata/ -e zz_generated -e '^config/crd/bases/')
-
 # The findings of pending files are counted by line of hack/vale/pending. Delete lines without findings.
 count_pending() {
   local -A findings
@@ -72,6 +64,14 @@ count_pending() {
   echo "pending: $sum findings in all"
 }
 
+check_style
+check_links
+checked=() pending=()
+while read -r file; do
+  [ -e "$file" ] || continue
+  if is_pending "$file"; then pending+=("$(extract "$file")"); else checked+=("$(extract "$file")"); fi
+done < <(git ls-files '*.md' '*.go' '*.js' '*.html' '*.yaml' .golangci.yml '*.sh' .ci/run Makefile Dockerfile |
+  grep -v -e testdata/ -e zz_generated -e '^config/crd/bases/')
 [ "${#pending[@]}" -eq 0 ] || count_pending
 "${vale[@]}" --output=line "${checked[@]}" | sed "s,$extracts/\(.*\)\.md:,\1:,"
 echo "prose: ${#checked[@]} files checked, ${#pending[@]} pending"
