@@ -37,16 +37,41 @@ extract() {
   esac
 }
 
+# Relative links of documents lead to files that exist.
+check_links() {
+  local broken
+  broken=$(git ls-files '*.md' | grep -v testdata/ | while read -r file; do
+    grep -noE '\]\([^)# ]+' "$file" | grep -v 'http' | while IFS=: read -r line link; do
+      [ -e "$(dirname "$file")/${link#*(}" ] || echo "$file:$line: broken link: ${link#*(}"
+    done || true
+  done)
+  [ -z "$broken" ] || { echo "$broken" >&2; return 1; }
+}
+
+# The findings of pending files are counted by line of hack/vale/pending. Delete lines without findings.
+count_pending() {
+  local -A findings
+  local file entry sum=0
+  while read -r file; do
+    entry=$file
+    [ -n "${listed[$file]-}" ] || entry=${file%/*}
+    findings[$entry]=$((${findings[$entry]-0} + 1))
+    sum=$((sum + 1))
+  done < <("${vale[@]}" --no-exit --output=line "${pending[@]}" | sed -E "s,^$extracts/(.*)\.md:,\1:,; s,:.*,,")
+  for entry in "${!listed[@]}"; do
+    echo "pending: $entry: ${findings[$entry]-no} findings"
+  done | sort
+  echo "pending: $sum findings in all"
+}
+
 check_style
+check_links
 checked=() pending=()
 while read -r file; do
+  [ -e "$file" ] || continue
   if is_pending "$file"; then pending+=("$(extract "$file")"); else checked+=("$(extract "$file")"); fi
 done < <(git ls-files '*.md' '*.go' '*.js' '*.html' '*.yaml' .golangci.yml '*.sh' .ci/run Makefile Dockerfile |
   grep -v -e testdata/ -e zz_generated -e '^config/crd/bases/')
-
-if [ "${#pending[@]}" -gt 0 ]; then
-  "${vale[@]}" --no-exit --output=line "${pending[@]}" | sed "s,$extracts/,," | sed -E 's,/[^/:]*:.*,,; s,(\.md)?:.*,,' |
-    sort | uniq -c |
-    awk '{sum += $1; print "not checked yet:", $2 " (" $1 " findings)"} END {print "not checked yet:", sum + 0, "findings in all"}'
-fi
+[ "${#pending[@]}" -eq 0 ] || count_pending
 "${vale[@]}" --output=line "${checked[@]}" | sed "s,$extracts/\(.*\)\.md:,\1:,"
+echo "prose: ${#checked[@]} files checked, ${#pending[@]} pending"
