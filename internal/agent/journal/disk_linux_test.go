@@ -106,7 +106,7 @@ func holds(t *testing.T, j *Journal, dir string, want map[string][]byte) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := opened(t, dir).Take("events"); !maps.EqualFunc(got, want, bytes.Equal) {
+	if got := opened(t, dir).Load("events"); !maps.EqualFunc(got, want, bytes.Equal) {
 		t.Errorf("the next journal finds %d records, want %d", len(got), len(want))
 	}
 }
@@ -156,7 +156,7 @@ func TestDiskFullAtStart(t *testing.T) {
 		}
 		release := fill(t, dir)
 		j = opened(t, state)
-		if got := text(j.Take("events")); got != "old=1" {
+		if got := text(j.Load("events")); got != "old=1" {
 			t.Errorf("events are %q, want what was there", got)
 		}
 		j.Put("events", "new", make([]byte, 100_000))
@@ -256,7 +256,7 @@ func TestStateIsReadWithoutPlaceForTheLock(t *testing.T) {
 		}
 
 		j = opened(t, state)
-		if got := text(j.Take("events")); got != "a=1" {
+		if got := text(j.Load("events")); got != "a=1" {
 			t.Errorf("events are %q, want what was there", got)
 		}
 		if _, err := Open(state, testr.New(t)); !errors.Is(err, ErrInUse) {
@@ -403,7 +403,7 @@ func TestUnreadableAtStart(t *testing.T) {
 		if err := j.Err(); !errors.Is(err, syscall.EIO) {
 			t.Errorf("Err is %v, want that the file cannot be read", err)
 		}
-		if got := j.Take("events"); got != nil {
+		if got := j.Load("events"); got != nil {
 			t.Errorf("there are %v", got)
 		}
 		j.Put("events", "a", []byte("1"))
@@ -445,7 +445,7 @@ func TestFaultWhileRunning(t *testing.T) {
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got := text(opened(t, dir).Take("events")); got != "1001 records" {
+		if got := text(opened(t, dir).Load("events")); got != "1001 records" {
 			t.Errorf("the next journal has %s", got)
 		}
 	})

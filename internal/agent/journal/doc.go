@@ -3,7 +3,7 @@
 //
 //	j, err := journal.Open(dir, log)  // takes the directory; a damaged file is put aside
 //	defer j.Close()                   // commits what is left
-//	for key, value := range j.Take("events") { … }
+//	for key, value := range j.Load("events") { … }
 //	j.Put("events", uid, record)      // does not wait for the disk
 //	err = j.Sync(ctx)                 // does
 //

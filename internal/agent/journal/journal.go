@@ -82,8 +82,8 @@ func Open(dir string, log logr.Logger) (*Journal, error) {
 // none reports whether there is nothing behind the journal.
 func (j *Journal) none() bool { return j == nil || j.disk == nil }
 
-// Take returns what the file had of a table when it was opened, once.
-func (j *Journal) Take(table string) map[string][]byte {
+// Load returns what the file had of a table when it was opened, once.
+func (j *Journal) Load(table string) map[string][]byte {
 	if j.none() {
 		return nil
 	}

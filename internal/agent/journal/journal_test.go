@@ -54,13 +54,13 @@ func TestRecordsOutliveTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := opened(t, dir)
-	if got := text(again.Take("events")); got != "a=3" {
+	if got := text(again.Load("events")); got != "a=3" {
 		t.Errorf("events are %q, want a=3", got)
 	}
-	if got := text(again.Take("other")); got != "a=" {
+	if got := text(again.Load("other")); got != "a=" {
 		t.Errorf("other has %q, want a=", got)
 	}
-	if got := again.Take("events"); got != nil {
+	if got := again.Load("events"); got != nil {
 		t.Errorf("taken twice: %v", got)
 	}
 }
@@ -81,7 +81,7 @@ func TestSyncedRecordsOutliveAKill(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(copied, fileName), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := text(opened(t, copied).Take("events")); got != "a=1" {
+	if got := text(opened(t, copied).Load("events")); got != "a=1" {
 		t.Errorf("events are %q, want a=1", got)
 	}
 }
@@ -102,7 +102,7 @@ func TestNoJournalKeepsNothing(t *testing.T) {
 	for _, j := range []*Journal{nil, {}} {
 		j.Put("events", "a", []byte("1"))
 		j.Delete("events", "a")
-		if err := errors.Join(j.Sync(t.Context()), j.Err(), j.Close()); err != nil || j.Take("events") != nil || j.Bytes() != 0 {
+		if err := errors.Join(j.Sync(t.Context()), j.Err(), j.Close()); err != nil || j.Load("events") != nil || j.Bytes() != 0 {
 			t.Errorf("it does something: %v", err)
 		}
 	}
@@ -155,7 +155,7 @@ func TestUnknownFormatIsPutAside(t *testing.T) {
 			t.Fatal(err)
 		}
 		edit(t, dir, func(tx *bolt.Tx) error { return change(tx.Bucket([]byte(metaTable))) })
-		if got := opened(t, dir).Take("events"); got != nil {
+		if got := opened(t, dir).Load("events"); got != nil {
 			t.Errorf("%s: it was read all the same: %v", name, got)
 		}
 		if aside := putAside(t, dir); len(aside) != 1 {
@@ -180,7 +180,7 @@ func TestFirstFormatIsRead(t *testing.T) {
 	})
 	for range 2 { // the second time it is of this format
 		j := opened(t, dir)
-		if got := text(j.Take("events")); got != "2 records" {
+		if got := text(j.Load("events")); got != "2 records" {
 			t.Errorf("events are %q", got)
 		}
 		j.Put("events", "b", []byte("3"))
@@ -241,7 +241,7 @@ func TestEarlierCommitIsNotTaken(t *testing.T) {
 		if err := errors.Join(err, file.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if got := opened(t, dir).Take("events"); got != nil {
+		if got := opened(t, dir).Load("events"); got != nil {
 			t.Errorf("with a broken meta page %d it was read: %v", page, got)
 		}
 		if aside := putAside(t, dir); len(aside) != 1 {

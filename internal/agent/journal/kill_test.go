@@ -81,7 +81,7 @@ func TestKilledProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := j.Take("events")
+		found := j.Load("events")
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func TestManyChangesAreWrittenInParts(t *testing.T) {
 	if err := d.close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := opened(t, dir).Take("events"); !maps.EqualFunc(got, want, bytes.Equal) {
+	if got := opened(t, dir).Load("events"); !maps.EqualFunc(got, want, bytes.Equal) {
 		t.Errorf("the next journal finds %d records, want %d", len(got), len(want))
 	}
 }

@@ -220,7 +220,7 @@ func (w *world) records(dir string, state []byte) map[string]string {
 	}
 	var out map[string]string
 	for table := range w.tables() {
-		for key, value := range j.Take(table) {
+		for key, value := range j.Load(table) {
 			if out == nil {
 				out = map[string]string{}
 			}
