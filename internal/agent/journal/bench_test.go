@@ -20,25 +20,20 @@ const (
 	nameSize    = 60  // which Event it is
 )
 
-// benchEvent writes the records of Event i as the agent does: offered, then delivered. The Event that is the working set
-// older expires.
-type benchEvent struct {
-	j       *Journal
-	working int
-}
-
 func eventKey(i int) string { return fmt.Sprintf("3f0a86c1-7d5e-4c1b-9a54-%012d", i) }
 
-func (e benchEvent) offer(i int) {
-	e.j.Put("events", eventKey(i), make([]byte, nameSize))
-	e.j.Put("pending", eventKey(i), make([]byte, pendingSize))
+// offerEvent and deliverEvent change the records of an Event as the agent does. When it is delivered, an Event that is
+// older by the size of the working set expires.
+func offerEvent(put func(table, key string, value []byte), i int) {
+	put("events", eventKey(i), make([]byte, nameSize))
+	put("pending", eventKey(i), make([]byte, pendingSize))
 }
 
-func (e benchEvent) deliver(i int) {
-	e.j.Put("receipts", eventKey(i), make([]byte, receiptSize))
-	e.j.Delete("pending", eventKey(i))
-	e.j.Delete("events", eventKey(i-e.working))
-	e.j.Delete("receipts", eventKey(i-e.working))
+func deliverEvent(put func(table, key string, value []byte), remove func(table, key string), i, working int) {
+	put("receipts", eventKey(i), make([]byte, receiptSize))
+	remove("pending", eventKey(i))
+	remove("events", eventKey(i-working))
+	remove("receipts", eventKey(i-working))
 }
 
 // cpuTime returns the time that this process has used, in the kernel too.
@@ -76,45 +71,98 @@ func mustSync(b *testing.B, j *Journal) {
 	}
 }
 
-// BenchmarkSteadyState writes 100 Events a second, each delivered 3 ms after it was offered, over a working set of Events
-// that are delivered already. An iteration is an Event and takes 10 ms: use -benchtime=1000x.
-func BenchmarkSteadyState(b *testing.B) {
+// BenchmarkCommit makes one commit after the other, each of two Events, over a working set of Events that are delivered
+// already. At 100 Events a second there are at most 50 such commits a second. The CPU time includes the system's.
+func BenchmarkCommit(b *testing.B) {
 	for _, working := range []int{0, 10_000, 50_000} {
-		b.Run(fmt.Sprintf("events=%d", working), func(b *testing.B) {
-			dir := b.TempDir()
-			j := mustOpen(b, dir)
-			defer j.Close() //nolint:errcheck // the benchmark is over
-			e := benchEvent{j, working}
-			for i := range working {
-				e.offer(i)
-				e.deliver(i)
-				if i%1000 == 0 {
-					mustSync(b, j)
-				}
-			}
+		b.Run(fmt.Sprintf("events=%d", working), func(b *testing.B) { commitEvents(b, working) })
+	}
+}
+
+func commitEvents(b *testing.B, working int) {
+	b.Helper()
+	d := newDisk(b.TempDir(), logr.Discard())
+	if _, err := d.start(); err != nil {
+		b.Fatal(err)
+	}
+	defer d.close() //nolint:errcheck // the benchmark is over
+	batch := map[id][]byte{}
+	put := func(table, key string, value []byte) { batch[id{table, key}] = value }
+	remove := func(table, key string) { batch[id{table, key}] = nil }
+	commit := func() {
+		if err := d.write(batch); err != nil {
+			b.Fatal(err)
+		}
+		clear(batch)
+	}
+	for i := range working {
+		offerEvent(put, i)
+		deliverEvent(put, remove, i, working)
+		if i%1000 == 0 {
+			commit()
+		}
+	}
+	commit()
+	runtime.GC()
+	cpu, written := cpuTime(b), bytesWritten()
+	b.ResetTimer()
+	for i := range b.N {
+		// One Event is offered in this commit and delivered in the next, one is both.
+		at := working + 2*i
+		deliverEvent(put, remove, at-1, working)
+		offerEvent(put, at)
+		deliverEvent(put, remove, at, working)
+		offerEvent(put, at+1)
+		commit()
+	}
+	b.StopTimer()
+	reportCosts(b, cpu, written, d.path())
+}
+
+// BenchmarkSteadyState writes 100 Events a second, each delivered 3 ms after it was offered. An iteration is an Event and
+// takes 10 ms: use -benchtime=1000x. "none" has no journal: it shows the CPU time of the benchmark itself.
+func BenchmarkSteadyState(b *testing.B) {
+	b.Run("none", func(b *testing.B) { steadyState(b, "", 0) })
+	for _, working := range []int{0, 10_000, 50_000} {
+		b.Run(fmt.Sprintf("events=%d", working), func(b *testing.B) { steadyState(b, b.TempDir(), working) })
+	}
+}
+
+func steadyState(b *testing.B, dir string, working int) {
+	b.Helper()
+	j := mustOpen(b, dir)
+	defer j.Close() //nolint:errcheck // the benchmark is over
+	for i := range working {
+		offerEvent(j.Put, i)
+		deliverEvent(j.Put, j.Delete, i, working)
+		if i%1000 == 0 {
 			mustSync(b, j)
-			ticker := time.NewTicker(10 * time.Millisecond)
-			defer ticker.Stop()
-			runtime.GC()
-			cpu, written := cpuTime(b), bytesWritten()
-			b.ResetTimer()
-			for i := range b.N {
-				<-ticker.C
-				e.offer(working + i)
-				time.Sleep(3 * time.Millisecond)
-				e.deliver(working + i)
-			}
-			mustSync(b, j)
-			b.StopTimer()
-			cpu, written = cpuTime(b)-cpu, bytesWritten()-written
-			b.ReportMetric(float64(cpu.Microseconds())/float64(b.N), "cpu-µs/event")
-			b.ReportMetric(float64(written)/float64(b.N), "written-B/event")
-			info, err := os.Stat(filepath.Join(dir, fileName))
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportMetric(float64(info.Size())/1e6, "file-MB")
-		})
+		}
+	}
+	mustSync(b, j)
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	runtime.GC()
+	cpu, written := cpuTime(b), bytesWritten()
+	b.ResetTimer()
+	for i := range b.N {
+		<-ticker.C
+		offerEvent(j.Put, working+i)
+		time.Sleep(3 * time.Millisecond)
+		deliverEvent(j.Put, j.Delete, working+i, working)
+	}
+	mustSync(b, j)
+	b.StopTimer()
+	reportCosts(b, cpu, written, filepath.Join(dir, fileName))
+}
+
+// reportCosts reports the CPU time and the bytes written since earlier readings, and the size of a file.
+func reportCosts(b *testing.B, cpu time.Duration, written int64, path string) {
+	b.Helper()
+	b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(b.N), "cpu-µs/op")
+	b.ReportMetric(float64(bytesWritten()-written)/float64(b.N), "written-B/op")
+	if info, err := os.Stat(path); err == nil {
+		b.ReportMetric(float64(info.Size())/1e6, "file-MB")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -192,8 +193,8 @@ func TestDiskFullAtFirstStart(t *testing.T) {
 		release()
 		heals(t, j)
 		holds(t, j, state, map[string][]byte{"a": []byte("1")})
-		if aside := putAside(t, state); len(aside) > 0 {
-			t.Errorf("put aside were %v, though there was nothing", aside)
+		if files := quarantined(t, state); len(files) > 0 {
+			t.Errorf("quarantined are %v, though there was nothing", files)
 		}
 	})
 }
@@ -381,7 +382,7 @@ func useFullDisk(t *testing.T, random *rand.Rand, dir string) (worked, failed in
 // started opens a state, which has to have records.
 func started(t *testing.T, dir string, want map[string][]byte) *disk {
 	t.Helper()
-	d := &disk{dir: dir, log: testr.New(t)}
+	d := newDisk(dir, testr.New(t))
 	found, err := d.start()
 	if err != nil && !failing(err) {
 		t.Fatal(err)
@@ -408,8 +409,8 @@ func TestUnreadableAtStart(t *testing.T) {
 		}
 		j.Put("events", "a", []byte("1"))
 		heals(t, j)
-		if aside := putAside(t, dir); len(aside) != 1 {
-			t.Errorf("put aside were %v", aside)
+		if files := quarantined(t, dir); len(files) != 1 {
+			t.Errorf("quarantined are %v", files)
 		}
 		holds(t, j, dir, map[string][]byte{"a": []byte("1")})
 	})
@@ -465,10 +466,72 @@ func TestFileLostWhileRunning(t *testing.T) {
 		}
 		j.Put("events", "b", []byte("1"))
 		heals(t, j)
-		if aside := putAside(t, dir); len(aside) != 1 {
-			t.Errorf("put aside were %v", aside)
+		if files := quarantined(t, dir); len(files) != 1 {
+			t.Errorf("quarantined are %v", files)
 		}
 		holds(t, j, dir, map[string][]byte{"b": []byte("1")})
+	})
+}
+
+func TestConvert_DiskFull_ConvertsLater(t *testing.T) {
+	dir := smallDisk(t, "size=1m")
+	if dir == "" {
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		state := filepath.Join(dir, "state")
+		path := filepath.Join(state, fileName)
+		if err := errors.Join(os.Mkdir(state, 0o700), os.WriteFile(path, bboltFile(t), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		release := fill(t, dir)
+		j := opened(t, state)
+		_, want := bboltRecords()
+		if got := copied(j.state.loaded); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %d receipts, pending %q and events %v", len(got["receipts"]), got["pending"]["uid-008"], got["events"])
+		}
+		if err := j.Err(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Err is %v, want that the disk is full", err)
+		}
+		j.Delete("pending", "uid-008")
+		fails(t, j)
+		release()
+		heals(t, j)
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		delete(want["pending"], "uid-008")
+		wantRecords(t, "converted", readFile(t, path), want)
+	})
+}
+
+// A compaction needs space for another file, a commit does not.
+func TestCompact_DiskFull_CommitsGoOn(t *testing.T) {
+	dir := smallDisk(t, "size=1m")
+	if dir == "" {
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		state := filepath.Join(dir, "state")
+		d, want := compacting(t, state)
+		want["objects"]["big"] = make([]byte, 600_000)
+		if err := d.write(map[id][]byte{{"objects", "big"}: want["objects"]["big"]}); err != nil {
+			t.Fatal(err)
+		}
+		d.minGarbage = -want.size() // there is always enough garbage
+		for i := range 30 {
+			want["objects"]["small"] = []byte(fmt.Sprint(i))
+			if err := d.write(map[id][]byte{{"objects", "small"}: want["objects"]["small"]}); err != nil {
+				t.Fatalf("commit %d: %v", i, err)
+			}
+		}
+		if files := content(t, state); files != "-rw------- lock, -rw------- "+fileName {
+			t.Errorf("in the folder is %s", files)
+		}
+		if err := d.close(); err != nil {
+			t.Fatal(err)
+		}
+		wantRecords(t, "after compactions that failed", readFile(t, d.path()), want)
 	})
 }
 

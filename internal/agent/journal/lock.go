@@ -19,7 +19,7 @@ type lock struct{ file *os.File }
 func hold(dir string) (*lock, error) {
 	file, err := lockState(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, remedy(err))
+		return nil, fmt.Errorf("%w%s", err, hint(err))
 	}
 	return &lock{file}, nil
 }
@@ -32,8 +32,8 @@ func (l *lock) release() error {
 	return l.file.Close() // gives the lock back
 }
 
-// remedy is what to do about an error of lockState.
-func remedy(err error) string {
+// hint is what to do about an error of lockState.
+func hint(err error) string {
 	switch {
 	case errors.Is(err, ErrInUse):
 		return ": end that one, or give each agent a folder of its own"

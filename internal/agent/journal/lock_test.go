@@ -118,7 +118,7 @@ func TestStateIsRefused(t *testing.T) {
 	}
 }
 
-func TestRemedy(t *testing.T) {
+func TestHint_Errors_SayWhatToDo(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		err    error
@@ -131,7 +131,7 @@ func TestRemedy(t *testing.T) {
 		{"no quota", syscall.EDQUOT, "make room"},
 		{"anything else", syscall.EIO, "name a folder in which the agent can create files"},
 	} {
-		got := remedy(&fs.PathError{Op: "open", Path: "/state/lock", Err: tc.err})
+		got := hint(&fs.PathError{Op: "open", Path: "/state/lock", Err: tc.err})
 		if !strings.Contains(got, tc.want) {
 			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 		}
