@@ -69,7 +69,7 @@ func TestConvert_BboltFile_KeepsTheRecords(t *testing.T) {
 	}
 	wantRecords(t, "converted", readFile(t, path), want)
 	if got := content(t, dir); got != "-rw------- lock, -rw------- "+fileName {
-		t.Errorf("in the folder is %s", got)
+		t.Errorf("the directory has %s", got)
 	}
 }
 

@@ -102,7 +102,7 @@ func TestJournal_NoDirectory_KeepsNothing(t *testing.T) {
 		j.Put("events", "a", []byte("1"))
 		j.Delete("events", "a")
 		if err := errors.Join(j.Sync(t.Context()), j.Err(), j.Close()); err != nil || j.Load("events") != nil || j.Bytes() != 0 {
-			t.Errorf("it does something: %v", err)
+			t.Errorf("it keeps something: %v", err)
 		}
 	}
 }

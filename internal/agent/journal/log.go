@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // maxFrame is the size from which on a frame is written, though the commit has more changes: a burst of 60,000 Events
@@ -38,14 +37,14 @@ func newLogFile(path string, file *os.File) *logFile {
 // openLog opens and locks a file, checks all of it, and puts its records into loaded, unless that is nil. The caller may
 // know that more of the file is on disk than the header says. openLog writes nothing. The error is [ErrInUse], errBbolt, errDamaged or of the system.
 func openLog(path string, loaded tables, synced int64) (*logFile, error) {
-	file, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the user names the folder
+	file, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the user names the directory
 	if err != nil {
 		return nil, fmt.Errorf("open the state file: %w", err)
 	}
 	f := newLogFile(path, file)
 	info, err := file.Stat()
 	if err == nil {
-		err = flock(file)
+		err = lockState(file)
 	}
 	if err == nil {
 		err = f.load(file, info.Size(), loaded, synced)
@@ -57,11 +56,11 @@ func openLog(path string, loaded tables, synced int64) (*logFile, error) {
 	return f, nil
 }
 
-// flock locks a file. Where no file can be created for the lock of the folder, this lock still excludes other agents.
-func flock(file *os.File) error {
-	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return fmt.Errorf("%w%s", ErrInUse, hint(ErrInUse))
+// lockState locks the state file. This excludes other agents where the disk has no space for the lock file.
+func lockState(file *os.File) error {
+	err := flock(file)
+	if errors.Is(err, ErrInUse) {
+		err = fmt.Errorf("%w%s", err, hint(err))
 	}
 	return err
 }
@@ -284,7 +283,7 @@ const unfinishedName = "state.new"
 // replaceLog creates a file at path when all of it is on disk: after a crash the earlier one is there, or the new one.
 func replaceLog(path string, fill func(*logFile) error) (f *logFile, err error) {
 	unfinished := filepath.Join(filepath.Dir(path), unfinishedName)
-	file, err := os.OpenFile(unfinished, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600) //nolint:gosec // the user names the folder
+	file, err := os.OpenFile(unfinished, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600) //nolint:gosec // the user names the directory
 	if err != nil {
 		return nil, err
 	}
@@ -313,7 +312,7 @@ func replaceLog(path string, fill func(*logFile) error) (f *logFile, err error) 
 
 // syncDir makes sure that the disk knows the names in a directory.
 func syncDir(path string) error {
-	dir, err := os.Open(path) //nolint:gosec // the user names the folder
+	dir, err := os.Open(path) //nolint:gosec // the user names the directory
 	if err != nil {
 		return err
 	}

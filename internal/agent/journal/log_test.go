@@ -271,7 +271,7 @@ func TestCompact_MostlyGarbage_KeepsTheNewestRecords(t *testing.T) {
 	}
 	wantRecords(t, "after the compaction", readFile(t, d.path()), want)
 	if got := content(t, d.dir); got != "-rw------- lock, -rw------- "+fileName {
-		t.Errorf("in the folder is %s", got)
+		t.Errorf("the directory has %s", got)
 	}
 }
 
@@ -301,7 +301,7 @@ func TestCompact_KilledInBetween_KeepsTheRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := content(t, dir); got != "-rw------- lock, -rw------- "+fileName {
-			t.Errorf("after a compaction that was killed at byte %d, in the folder is %s", size, got)
+			t.Errorf("after a compaction that was killed at byte %d, the directory has %s", size, got)
 		}
 	}
 }
