@@ -92,7 +92,7 @@ func (w *world) outlive(load *load, says string, mend func()) {
 	w.start()
 	load.stop()
 	w.agree(patience)
-	if strings.Contains(w.agent.Output(), "was put aside") {
+	if strings.Contains(w.agent.Output(), "was quarantined") {
 		w.Error("the state on disk was not whole once the disk was mended")
 	}
 }
