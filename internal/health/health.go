@@ -48,6 +48,9 @@ type Verdict struct {
 	Message string
 }
 
+// NothingListed is the verdict on a ThreeportWorkload that lists no resources.
+var NothingListed = Verdict{Unknown, "NothingListed", "spec.workloadResourceInstances is empty"}
+
 // PodPhase is what an object contributes to what it descends from.
 type PodPhase uint8
 
@@ -73,6 +76,9 @@ type Assessment struct {
 	Phase PodPhase
 	// Subject names it, such as "Deployment web", as far as its rule tells; for a verdict that has no message.
 	Subject string
+	// WithoutTimeout is the message for the case that the pods do not confirm a timeout that was inferred from the object
+	// alone; empty if no timeout was inferred.
+	WithoutTimeout string
 	// Since is when it came to be so, as far as the object tells; else zero.
 	Since time.Time
 	// Recheck is when to judge again although nothing has changed, because a deadline is over then; zero for never.

@@ -115,23 +115,9 @@ func endpointSlice(s *fields, scene Context) Assessment {
 		since = s.created()
 	}
 	if len(endpoints) == 0 {
-		return pending(scene, since, startup, Down, "NoEndpoints", "there is no pod to lead traffic to")
+		return pending(scene, since, startup, Down, "NoEndpoints", "no endpoints: no pod receives traffic")
 	}
-	return pending(scene, since, startup, Down, "NoReadyEndpoints", "no pod to lead traffic to is ready")
-}
-
-// reachable judges a Service by itself and by its EndpointSlices: it works as long as one of them leads somewhere.
-func (f *Dependents) reachable(own Assessment) Assessment {
-	count := f.Count("EndpointSlice")
-	if own.Status == Down || count.Total == 0 || count.Healthy > 0 {
-		return own
-	}
-	c, g := f.worst()
-	return Assessment{
-		Verdict: Verdict{Status: c.Status, Reason: c.Reason, Message: cmp.Or(own.Message, "the Service leads nowhere") + " ← " + f.describe(c, g)},
-		Since:   g.since,
-		Recheck: own.Recheck,
-	}
+	return pending(scene, since, startup, Down, "NoReadyEndpoints", "no ready endpoints: no pod receives traffic")
 }
 
 // byConditionsAlone judges by conditions of which each is to be True.

@@ -192,7 +192,7 @@ func podStarting(pod *corev1.Pod, scene Context) Assessment {
 		a.Since = since
 		return a
 	}
-	return inTime(Verdict{Reconciling, "Starting", "the pod is starting" + colon(waitsFor(pod))}, since, scene)
+	return inTime(Verdict{Reconciling, "Starting", startingMessage(pod)}, since, scene)
 }
 
 // inTime makes a verdict on what starts the worse one on what has not started in time.
@@ -221,23 +221,24 @@ func startOf(pod *corev1.Pod) time.Time {
 	return start
 }
 
-// waitsFor says what a pod that starts waits for.
-func waitsFor(pod *corev1.Pod) string {
+// startingMessage describes the step at which a starting pod is.
+func startingMessage(pod *corev1.Pod) string {
+	const starting = "the pod is starting"
 	for _, c := range containersOf(pod) {
 		if c.init && !c.sidecar && c.State.Running != nil {
-			return c.name() + " runs"
+			return starting + ": " + c.name() + " runs"
 		}
 		if c.sidecar && c.State.Running != nil && c.Started != nil && !*c.Started {
-			return c.name() + " has not started yet"
+			return starting + ": " + c.name() + " has not started yet"
 		}
 	}
 	if len(pod.Status.ContainerStatuses)+len(pod.Status.InitContainerStatuses) == 0 {
 		if podCondition(pod, corev1.PodScheduled).Status == corev1.ConditionTrue {
-			return "its node has not begun with it"
+			return "waiting for the kubelet to start the pod"
 		}
-		return "it has no node yet"
+		return starting + ": it has no node yet"
 	}
-	return ""
+	return starting
 }
 
 // runsSomething reports whether a container runs or has run.

@@ -34,9 +34,10 @@ func statefulSet(s *fields, scene Context) Assessment {
 			a.Message += fmt.Sprintf(", and %d wait for those before them", waiting)
 		}
 	}
-	a = pending(scene, s.created(), startup, Unhealthy, a.Reason, a.Message)
+	message := a.Message
+	a = pending(scene, s.created(), startup, Unhealthy, a.Reason, message)
 	if a.Status == Unhealthy {
-		a.Phase = Late // its pods, if they are known, tell better
+		a.Phase, a.WithoutTimeout = Late, message
 	}
 	return a
 }

@@ -61,7 +61,7 @@ func (a *assessor) take(d manifest.Document) error {
 	}
 	uid := u.GetUID()
 	if uid == "" && len(u.GetOwnerReferences()) == 0 && u.GetKind() != "Event" {
-		line.judge(health.Forest([]*unstructured.Unstructured{u}, a.sceneOf(nil))[0].Aggregate)
+		line.judge(health.Forest([]*unstructured.Unstructured{u}, a.sceneOf(nil))[0].Aggregate.Assessment)
 		return a.append(line, nil)
 	}
 	if uid != "" && a.uids[uid] {
@@ -154,7 +154,7 @@ func judgeTogether(objects []*unstructured.Unstructured, scene func(*unstructure
 	for len(queue) > 0 {
 		n := queue[0]
 		queue = append(queue[1:], n.Children...)
-		verdicts[place[n.Object]] = n.Aggregate
+		verdicts[place[n.Object]] = n.Aggregate.Assessment
 	}
 	return verdicts
 }

@@ -353,8 +353,8 @@ func TestTrack(t *testing.T) {
 		"kinds without a selector":        {[]string{"--kinds", "pods", "cm/conf"}, "give one with -l"},
 		"force without apply":             {[]string{"--force-conflicts", "cm/conf"}, "goes with --apply"},
 		"a file that is not there":        {[]string{"-f", "nowhere.yaml"}, "nowhere.yaml"},
-		"another type":                    {[]string{"--type", "Pod", "cm/conf"}, `--type is "Pod": give WorkloadInstance or HelmWorkloadInstance`},
-		"no ID":                           {[]string{"--id", "0", "cm/conf"}, "--id is 0"},
+		"another type":                    {[]string{"--type", "Pod", "cm/conf"}, `--type: "Pod" is not a workload type: use WorkloadInstance or HelmWorkloadInstance`},
+		"no ID":                           {[]string{"--id", "0", "cm/conf"}, "--id is required: the ID of the WorkloadInstance"},
 	} {
 		t.Run(reason, func(t *testing.T) { call(t, append(base, tc.args...)...).want(t, exitUsage, tc.text) })
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// link is what stands between the effect and its cause in a message.
-const link = " ← "
+// fieldIndent is the width of the column of field names in the details of a workload.
+const fieldIndent = len("INSTANCE") + 2
 
-// detail writes one workload with the cause of its status.
+// detail writes one workload with the cause of its status. The cause is wrapped if a width is given.
 func (s *standing) detail(out io.Writer, p palette, now time.Time, o output, width int) error {
 	head := &table{}
 	field := func(name string, cells ...cell) { head.add(append([]cell{{name, bold}}, cells...)...) }
@@ -28,14 +28,10 @@ func (s *standing) detail(out io.Writer, p palette, now time.Time, o output, wid
 	if s.Reason != "" {
 		field("REASON", cell{text: s.Reason})
 	}
-	for i, text := range strings.Split(s.Message, link) {
-		switch {
-		case text == "":
-		case i == 0:
-			field("CAUSE", cell{text: text})
-		default:
-			field("", cell{text: strings.Repeat("  ", i-1) + "← " + text})
-		}
+	name := "CAUSE"
+	for _, line := range wrap(s.Message, width-fieldIndent) {
+		field(name, cell{text: line})
+		name = ""
 	}
 	field("READY", fraction(s.Ready), cell{text: "resources"})
 	field("PODS", fraction(s.Pods))
@@ -93,13 +89,13 @@ func resourcesTitle(s *standing, o output) string {
 	if o.value == outputWide {
 		return "RESOURCES"
 	}
-	healthy := 0
+	unhealthy := 0
 	for i := range s.Resources {
-		if isHealthy(&s.Resources[i]) {
-			healthy++
+		if !isHealthy(&s.Resources[i]) {
+			unhealthy++
 		}
 	}
-	return fmt.Sprintf("RESOURCES that are not Healthy (%d are; -o wide shows them)", int64(healthy)+s.Omitted)
+	return fmt.Sprintf("NOT HEALTHY: %d of %d resources", unhealthy, int64(len(s.Resources))+s.Omitted)
 }
 
 func isHealthy(r *v1alpha1.ResourceStatus) bool {

@@ -187,7 +187,7 @@ func grow(wl *v1alpha1.ThreeportWorkload, have *gathered, scene health.Context) 
 		}
 	}
 	if len(verdicts) == 0 {
-		verdicts = append(verdicts, health.Verdict{Status: health.Unknown, Reason: "NothingListed", Message: "the ThreeportWorkload lists no resources"})
+		verdicts = append(verdicts, health.NothingListed)
 	}
 	top.judge(health.Assessment{Verdict: health.Worst(verdicts...)})
 	return top
@@ -208,7 +208,7 @@ func plant(n *health.Node, have *gathered, nodes map[types.UID]*branch) *branch 
 		Created: u.GetCreationTimestamp(), own: n.Self.Message,
 		spent: u.GetKind() == "ReplicaSet" && len(n.Children) == 0 && wantsNone(u) && n.Self.Status == health.Healthy,
 	}
-	b.judge(n.Aggregate)
+	b.judge(n.Aggregate.Assessment)
 	if w, ok := have.warnings[u.GetUID()]; ok {
 		b.Warning = &warning{w.Reason, w.Message, metav1.NewTime(w.Time)}
 	}

@@ -237,35 +237,45 @@ func TestCombine(t *testing.T) {
 	}
 }
 
+// pathOf returns the path of some owners, each given as "Kind name".
+func pathOf(owners ...string) OwnerPath {
+	var path OwnerPath
+	for _, owner := range owners {
+		kind, name, _ := strings.Cut(owner, " ")
+		path = path.Append(ObjectRef{kind, name})
+	}
+	return path
+}
+
 // member is a pod of ReplicaSet web-1.
 func member(i int, a Assessment) Dependent {
 	name := "pod-" + strconv.Itoa(i)
-	return Dependent{UID: types.UID("uid-" + name), Kind: "Pod", Name: name, Via: "ReplicaSet web-1", Assessment: a}
+	return Dependent{UID: types.UID("uid-" + name), Kind: "Pod", Name: name, Via: pathOf("ReplicaSet web-1"), Assessment: a}
 }
 
 func TestAFailedTryOfAJobBelowSomethingElse(t *testing.T) {
 	var f Dependents
 	try := member(0, failed)
-	try.Via = "Job backup-1"
+	try.Via = pathOf("Job backup-1")
 	f.Set(try)
 	if got := f.Combine(customKind, serves); got.Status != Unhealthy {
 		t.Errorf("it failed: got %+v", got)
 	}
 	again := member(1, did)
-	again.Via = "Job backup-1"
+	again.Via = pathOf("Job backup-1")
 	f.Set(again)
 	if got := f.Combine(customKind, serves); got.Status != Healthy {
 		t.Errorf("the second try succeeded: got %+v", got)
 	}
 	f.Remove(again.UID)
 	other := member(2, did)
-	other.Via = "Job backup-2"
+	other.Via = pathOf("Job backup-2")
 	f.Set(other)
 	if got := f.Combine(customKind, serves); got.Status != Unhealthy {
 		t.Errorf("another Job succeeded: got %+v", got)
 	}
 	starting := member(3, starts)
-	starting.Via = "CronJob backup ← Job backup-3"
+	starting.Via = pathOf("CronJob backup", "Job backup-3")
 	f.Remove(try.UID)
 	f.Set(starting)
 	if got := f.Combine(customKind, serves); got.Status != Healthy {
@@ -340,7 +350,7 @@ func TestAMessageHasALimit(t *testing.T) {
 	var f Dependents
 	for i := range 100 {
 		m := member(i, Assessment{Verdict: Verdict{Down, "Reason", long + strconv.Itoa(i)}})
-		m.Via = long
+		m.Via = pathOf("Thing " + long)
 		f.Set(m)
 	}
 	got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Reconciling, "Own", long}})
@@ -361,7 +371,7 @@ func bigDeployment(pods int) *Dependents {
 var rollingOut = Assessment{Verdict: Verdict{Reconciling, "RollingOut", "Deployment web has 1 of 500 replicas updated"}, Subject: "Deployment web"}
 
 // changeOne changes a pod, and judges the Deployment again.
-func changeOne(f *Dependents, i int) Assessment {
+func changeOne(f *Dependents, i int) Aggregate {
 	f.Set(member(0, []Assessment{unready, crash}[i%2]))
 	return f.Combine(deploymentKind, rollingOut)
 }
