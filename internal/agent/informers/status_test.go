@@ -179,5 +179,7 @@ func crowd(pods int) (*board, func(i int)) {
 	}
 	turns := []health.Assessment{assessment(health.Unhealthy), assessment(health.Healthy)}
 	one := id(1)
-	return b, func(i int) { b.assess(claim, one, health.OwnerPath{}.Append(health.ObjectRef{Kind: "ReplicaSet", Name: "web-1"}), turns[i%2]) }
+	return b, func(i int) {
+		b.assess(claim, one, health.OwnerPath{}.Append(health.ObjectRef{Kind: "ReplicaSet", Name: "web-1"}), turns[i%2])
+	}
 }
