@@ -68,11 +68,11 @@ func (c judgement) check(t *testing.T) {
 		objects = append(objects, &unstructured.Unstructured{Object: o})
 	}
 	got := Forest(objects, func(o *unstructured.Unstructured) Context {
-		scene := Context{Now: now}
+		ctx := Context{Now: now}
 		if c.Warning != nil && o == objects[0] {
-			scene.Warning = *c.Warning
+			ctx.Warning = *c.Warning
 		}
-		return scene
+		return ctx
 	})[0].Aggregate
 	if got.Status != c.Want.Status || got.Reason != c.Want.Reason || !strings.Contains(got.Message, c.Want.Message) {
 		t.Errorf("got %s %s: %q, want %s %s: %q", got.Status, got.Reason, got.Message, c.Want.Status, c.Want.Reason, c.Want.Message)

@@ -94,11 +94,11 @@ func (c containerState) starting(ready corev1.PodCondition) bool {
 }
 
 // containersFail judges a pod by the container that fares worst, the first of equals; false if none fails.
-func containersFail(pod *corev1.Pod, scene Context) (Assessment, bool) {
+func containersFail(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	var worst Assessment
 	found := false
 	for _, c := range containersOf(pod) {
-		if a, failing := c.judge(pod, scene); failing && (!found || worse(a.Status, worst.Status)) {
+		if a, failing := c.judge(pod, ctx); failing && (!found || worse(a.Status, worst.Status)) {
 			worst, found = a, true
 		}
 	}
@@ -108,23 +108,23 @@ func containersFail(pod *corev1.Pod, scene Context) (Assessment, bool) {
 // judge judges a container; false if it does not fail.
 //
 // Source: status.containerStatuses[].{state,lastState,restartCount}.
-func (c containerState) judge(pod *corev1.Pod, scene Context) (Assessment, bool) {
+func (c containerState) judge(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	switch {
 	case c.State.Waiting != nil:
-		return c.judgeWaiting(pod, scene)
+		return c.judgeWaiting(pod, ctx)
 	case c.State.Terminated != nil:
 		if c.badly(c.State.Terminated) {
-			return c.ended(pod, scene), true
+			return c.ended(pod, ctx), true
 		}
 	case c.State.Running != nil:
-		return c.judgeRunning(pod, scene)
+		return c.judgeRunning(pod, ctx)
 	}
 	return Assessment{}, false
 }
 
 // judgeWaiting judges a container that does not run. A reason other than the two of an ordinary start is an error of the
 // kubelet's or the runtime's.
-func (c containerState) judgeWaiting(pod *corev1.Pod, scene Context) (Assessment, bool) {
+func (c containerState) judgeWaiting(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	waiting := c.State.Waiting
 	var v Verdict
 	part := Idle
@@ -133,9 +133,9 @@ func (c containerState) judgeWaiting(pod *corev1.Pod, scene Context) (Assessment
 		if c.RestartCount == 0 || !c.badly(c.LastTerminationState.Terminated) {
 			return Assessment{}, false
 		}
-		return c.crashing(pod, c.LastTerminationState.Terminated, scene), true
+		return c.crashing(pod, c.LastTerminationState.Terminated, ctx), true
 	case "CrashLoopBackOff":
-		return c.crashing(pod, c.LastTerminationState.Terminated, scene), true
+		return c.crashing(pod, c.LastTerminationState.Terminated, ctx), true
 	case "ImagePullBackOff", "ErrImagePull":
 		message := fmt.Sprintf("image %s cannot be pulled%s", c.image(), colon(pullTrouble(waiting.Message)))
 		v = Verdict{Down, "ImagePullBackOff", message}
@@ -144,14 +144,14 @@ func (c containerState) judgeWaiting(pod *corev1.Pod, scene Context) (Assessment
 	case "ErrImageNeverPull":
 		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s is not on the node, and is never to be pulled", c.image())}
 	case "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
-		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s cannot be used%s", c.image(), colon(wordsOf(pod, waiting.Message)))}
+		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s cannot be used%s", c.image(), colon(sanitizeMessage(pod, waiting.Message)))}
 	case "RunContainerError":
 		part = Trying
-		v = Verdict{Down, waiting.Reason, c.name() + " cannot be started" + colon(wordsOf(pod, waiting.Message))}
+		v = Verdict{Down, waiting.Reason, c.name() + " cannot be started" + colon(sanitizeMessage(pod, waiting.Message))}
 	case "CreateContainerConfigError", "CreateContainerError":
-		v = Verdict{Down, waiting.Reason, c.name() + " cannot be made" + colon(wordsOf(pod, waiting.Message))}
+		v = Verdict{Down, waiting.Reason, c.name() + " cannot be made" + colon(sanitizeMessage(pod, waiting.Message))}
 	default:
-		v = Verdict{Down, word(waiting.Reason, "ContainerWaiting"), c.name() + " does not start" + colon(wordsOf(pod, waiting.Message))}
+		v = Verdict{Down, camelReason(waiting.Reason, "ContainerWaiting"), c.name() + " does not start" + colon(sanitizeMessage(pod, waiting.Message))}
 	}
 	return Assessment{Verdict: v, Phase: part, Since: notReadySince(pod)}, true
 }
@@ -160,12 +160,12 @@ func (c containerState) judgeWaiting(pod *corev1.Pod, scene Context) (Assessment
 func (c containerState) image() string { return bounded(c.Image, maxName) }
 
 // ended judges a container that has ended, and was not to: it is started again, unless it never is.
-func (c containerState) ended(pod *corev1.Pod, scene Context) Assessment {
+func (c containerState) ended(pod *corev1.Pod, ctx Context) Assessment {
 	t := c.State.Terminated
 	if c.RestartCount > 0 && c.policy != corev1.RestartPolicyNever {
-		return c.crashing(pod, t, scene)
+		return c.crashing(pod, t, ctx)
 	}
-	a := verdict(Down, word(t.Reason, "Error"), c.name()+" ended: "+ending(t))
+	a := verdict(Down, camelReason(t.Reason, "Error"), c.name()+" ended: "+ending(t))
 	if c.policy == corev1.RestartPolicyNever && runsAny(pod) {
 		a.Status = Unhealthy // the others go on
 	}
@@ -175,16 +175,16 @@ func (c containerState) ended(pod *corev1.Pod, scene Context) Assessment {
 
 // crashing judges a container that has ended more than once, and waits for its next try. A kubelet tells of a back-off
 // only in part of the time: between two tries all is said in the same words, so that the verdict does not flap.
-func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTerminated, scene Context) Assessment {
+func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTerminated, ctx Context) Assessment {
 	var message string
 	switch {
 	case last == nil:
 		message = c.name() + " crashes again and again"
 	case last.Reason == "StartError" || last.Reason == "ContainerCannotRun":
-		message = c.name() + " cannot be started" + colon(wordsOf(pod, last.Message))
+		message = c.name() + " cannot be started" + colon(sanitizeMessage(pod, last.Message))
 	case last.ExitCode == 0:
 		message = c.name() + " is to go on, and ends again and again: " + ending(last) +
-			colon(probeWords(pod, scene, "Liveness", "Startup"))
+			colon(probeWords(pod, ctx, "Liveness", "Startup"))
 	default:
 		message = c.name() + " crashes: " + ending(last)
 	}
@@ -195,7 +195,7 @@ func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTer
 
 // judgeRunning judges a container that runs: it fails if it ended badly a short while ago, and not for the first time,
 // or for want of memory. An init container runs until it has done its work: it is judged as one that crashes.
-func (c containerState) judgeRunning(pod *corev1.Pod, scene Context) (Assessment, bool) {
+func (c containerState) judgeRunning(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	last := c.LastTerminationState.Terminated
 	if !c.badly(last) || c.RestartCount < 2 && last.Reason != oomKilled {
 		return Assessment{}, false
@@ -204,7 +204,7 @@ func (c containerState) judgeRunning(pod *corev1.Pod, scene Context) (Assessment
 	if t := c.State.Running.StartedAt.Time; t.After(since) {
 		since = t
 	}
-	if since.IsZero() || !scene.Now.Before(since.Add(steady)) {
+	if since.IsZero() || !ctx.Now.Before(since.Add(steady)) {
 		return Assessment{}, false
 	}
 	a := verdict(Unhealthy, "Restarting", c.name()+" has crashed again and again, and runs again: "+ending(last))
@@ -213,7 +213,7 @@ func (c containerState) judgeRunning(pod *corev1.Pod, scene Context) (Assessment
 		a.Verdict = Verdict{Unhealthy, oomKilled, c.name() + " was killed for want of memory, and runs again: " + ending(last)}
 	case last.ExitCode == 0:
 		a.Message = c.name() + " is to go on, has ended again and again, and runs again: " + ending(last) +
-			colon(probeWords(pod, scene, "Liveness", "Startup"))
+			colon(probeWords(pod, ctx, "Liveness", "Startup"))
 	}
 	if podCondition(pod, corev1.PodReady).Status == corev1.ConditionTrue {
 		a.Phase = Serving
@@ -226,7 +226,7 @@ const oomKilled = "OOMKilled"
 
 // ending says how a container ended.
 func ending(t *corev1.ContainerStateTerminated) string {
-	return fmt.Sprintf("%s (exit code %d)", word(t.Reason, "Error"), t.ExitCode)
+	return fmt.Sprintf("%s (exit code %d)", camelReason(t.Reason, "Error"), t.ExitCode)
 }
 
 // notReadySince returns since when a pod is not ready, as far as it tells.

@@ -3,7 +3,6 @@ package health
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,20 +58,15 @@ func TestConventionsOnKindsThatTheCatalogueKnows(t *testing.T) {
 	}
 }
 
-// TestNoWordIsInTwoLists looks for words of the vocabulary that would mean two things.
-func TestNoWordIsInTwoLists(t *testing.T) {
-	taken := map[string]meaning{}
-	for means, words := range lists {
-		for w := range strings.FieldsSeq(words) {
-			if old, ok := taken[w]; ok {
-				t.Errorf("%q means %d and %d", w, old, means)
+// TestLexicon_NoWordHasTwoClasses checks that no word of the vocabulary has two meanings.
+func TestLexicon_NoWordHasTwoClasses(t *testing.T) {
+	seen := map[string]meaning{}
+	for means, words := range classes {
+		for w := range words {
+			if old, ok := seen[w]; ok {
+				t.Errorf("%q is in the classes %d and %d", w, old, means)
 			}
-			taken[w] = means
-		}
-	}
-	for w, means := range nouns {
-		if old, ok := taken[w]; ok && old != means {
-			t.Errorf("%q means %d in the vocabulary, and %d as a noun", w, old, means)
+			seen[w] = means
 		}
 	}
 }

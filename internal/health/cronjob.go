@@ -17,7 +17,7 @@ const startSlack = 2 * time.Minute
 //
 // Source: status.{active,lastScheduleTime,lastSuccessfulTime}: the controller writes the end of a run in the same
 // update that takes it from the active ones.
-func cronJob(s *fields, scene Context) Assessment {
+func cronJob(s *fields, ctx Context) Assessment {
 	last, succeeded := s.time("status", "lastScheduleTime"), s.time("status", "lastSuccessfulTime")
 	active := s.list("status", "active")
 	if isTrue(s, "spec", "suspend") {
@@ -31,14 +31,14 @@ func cronJob(s *fields, scene Context) Assessment {
 		a.Since = last
 		return a
 	}
-	return cronJobDue(s, scene, last, len(active) > 0)
+	return cronJobDue(s, ctx, last, len(active) > 0)
 }
 
 // cronJobDue judges a CronJob whose last run went well, or goes on, by the next one.
 //
 // Source: spec.{schedule,timeZone,concurrencyPolicy,startingDeadlineSeconds}. The controller reads the schedule with the
 // same parser, and counts from the creation if nothing was scheduled yet.
-func cronJobDue(s *fields, scene Context, last time.Time, runs bool) Assessment {
+func cronJobDue(s *fields, ctx Context, last time.Time, runs bool) Assessment {
 	text := s.text("spec", "schedule")
 	if zone := s.text("spec", "timeZone"); zone != "" {
 		text = "TZ=" + zone + " " + text
@@ -46,7 +46,7 @@ func cronJobDue(s *fields, scene Context, last time.Time, runs bool) Assessment 
 	schedule, err := parseSchedule(text)
 	if err != nil {
 		s.note("spec", "schedule")
-		return verdict(Unknown, "Malformed", s.subject()+" has a malformed schedule"+colon(wordsOfMany(err.Error())))
+		return verdict(Unknown, "Malformed", s.subject()+" has a malformed schedule"+colon(sanitizeControllerMessage(err.Error())))
 	}
 	since := last
 	if since.IsZero() {
@@ -62,7 +62,7 @@ func cronJobDue(s *fields, scene Context, last time.Time, runs bool) Assessment 
 		return healthy
 	}
 	late := due.Add(startSlack + time.Duration(min(s.numberOr(0, "spec", "startingDeadlineSeconds"), 86400))*time.Second)
-	if scene.Now.Before(late) {
+	if ctx.Now.Before(late) {
 		return Assessment{Verdict: Verdict{Status: Healthy}, Recheck: late}
 	}
 	a := verdict(Unhealthy, "MissedSchedule", s.subject()+" has not run when it was due")

@@ -20,13 +20,13 @@ const (
 
 // pending judges what is on its way since a time: it is Reconciling until a limit is over, then what stuck says. What
 // does not tell since when is on its way.
-func pending(scene Context, since time.Time, limit time.Duration, stuck Status, reason, message string) Assessment {
+func pending(ctx Context, since time.Time, limit time.Duration, stuck Status, reason, message string) Assessment {
 	a := verdict(Reconciling, reason, message)
 	if since.IsZero() {
 		return a
 	}
 	a.Since = since
-	if end := since.Add(limit); scene.Now.Before(end) {
+	if end := since.Add(limit); ctx.Now.Before(end) {
 		a.Recheck = end
 		return a
 	}

@@ -10,7 +10,7 @@ import (
 // rollout: after that, a lack of replicas has the same time to pass.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#deployment-status
-func deployment(s *fields, scene Context) Assessment {
+func deployment(s *fields, ctx Context) Assessment {
 	want := s.numberOr(1, "spec", "replicas")
 	r := rollout{
 		want: want, updated: want,
@@ -22,24 +22,24 @@ func deployment(s *fields, scene Context) Assessment {
 	case r.want == 0 && r.exist == 0:
 		return healthy // whatever its conditions tell of the time before
 	case failure.status == "True":
-		return r.failing(s, word(failure.reason, "ReplicaFailure"), ", and its pods cannot be created"+colon(wordsOfMany(failure.message)),
+		return r.failing(s, camelReason(failure.reason, "ReplicaFailure"), ", and its pods cannot be created"+colon(sanitizeControllerMessage(failure.message)),
 			failure.since)
 	case progressing.status == "False" && progressing.reason == "ProgressDeadlineExceeded":
 		return r.failing(s, progressing.reason, ", and its rollout does not progress within its deadline", progressing.since)
 	case progressing.status == "False":
-		return r.failing(s, word(progressing.reason, "NotProgressing"), ", and its rollout does not progress"+colon(wordsOfMany(progressing.message)),
+		return r.failing(s, camelReason(progressing.reason, "NotProgressing"), ", and its rollout does not progress"+colon(sanitizeControllerMessage(progressing.message)),
 			progressing.since)
 	case isTrue(s, "spec", "paused"):
 		return verdict(Reconciling, "Paused", fmt.Sprintf("%s is paused, with %d of %d replicas ready", s.subject(), r.ready, r.want))
 	}
-	if a, failing := r.cannotCreate(s, scene); failing {
+	if a, failing := r.cannotCreate(s, ctx); failing {
 		return a
 	}
-	return r.deploying(s, scene, progressing)
+	return r.deploying(s, ctx, progressing)
 }
 
 // deploying judges a Deployment of which no condition says that anything is wrong.
-func (r rollout) deploying(s *fields, scene Context, progressing condition) Assessment {
+func (r rollout) deploying(s *fields, ctx Context, progressing condition) Assessment {
 	if old := r.exist - r.latest; r.latest >= r.updated && old > 0 {
 		return verdict(Reconciling, "RollingOut", fmt.Sprintf("%s has %d old %s left", s.subject(), old, plural(old, "replica")))
 	}
@@ -60,7 +60,7 @@ func (r rollout) deploying(s *fields, scene Context, progressing condition) Asse
 		return a // as many are ready as have to be; or it may take as long as it likes
 	}
 	end := available.since.Add(limit)
-	if !scene.Now.Before(end) {
+	if !ctx.Now.Before(end) {
 		return r.failing(s, replicasMissing, ", for longer than its deadline of "+spell(limit), available.since)
 	}
 	a.Since, a.Recheck = available.since, end

@@ -185,7 +185,7 @@ func TestReasonsAreOneWord(t *testing.T) {
 }
 
 func TestWhatIsTooLargeToBeReadIsNotHealthy(t *testing.T) {
-	many := make([]any, 2*mostValues)
+	many := make([]any, 2*maxScanValues)
 	for i := range many {
 		many[i] = map[string]any{"name": "part", "ready": true}
 	}
@@ -194,7 +194,7 @@ func TestWhatIsTooLargeToBeReadIsNotHealthy(t *testing.T) {
 		deep = map[string]any{"part": deep}
 	}
 	wide := map[string]any{}
-	for i := range mostValues + 1 {
+	for i := range maxScanValues + 1 {
 		wide[strings.Repeat("k", i%50)+string(rune('a'+i%26))+time.Duration(i).String()] = "v"
 	}
 	for name, part := range map[string]any{"many": many, "deep": deep, "wide": wide} {

@@ -11,10 +11,10 @@ import (
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup, and
 // #terminal-job-conditions: FailureTarget and SuccessCriteriaMet come before Failed and Complete, while pods end.
-func job(s *fields, scene Context) Assessment {
+func job(s *fields, ctx Context) Assessment {
 	for _, name := range []string{"Failed", "FailureTarget"} {
 		if c := s.condition(name); c.status == "True" {
-			a := verdict(Down, word(c.reason, "JobFailed"), s.subject()+" failed"+colon(wordsOfMany(c.message)))
+			a := verdict(Down, camelReason(c.reason, "JobFailed"), s.subject()+" failed"+colon(sanitizeControllerMessage(c.message)))
 			a.Since = c.since
 			return a
 		}
@@ -28,15 +28,15 @@ func job(s *fields, scene Context) Assessment {
 	if isTrue(s, "spec", "suspend") || s.condition("Suspended").status == "True" && s.value("spec", "suspend") == nil {
 		return verdict(Reconciling, "Suspended", s.subject()+" is suspended")
 	}
-	return jobWithin(s, scene)
+	return jobWithin(s, ctx)
 }
 
 // jobWithin judges a Job that is neither at its end nor suspended, and that may have a deadline: its controller ends it
 // then, if there is one.
 //
 // Source: spec.activeDeadlineSeconds, which counts from status.startTime.
-func jobWithin(s *fields, scene Context) Assessment {
-	a := jobRunning(s, scene)
+func jobWithin(s *fields, ctx Context) Assessment {
+	a := jobRunning(s, ctx)
 	seconds, ok := s.number("spec", "activeDeadlineSeconds")
 	start := s.time("status", "startTime")
 	if !ok || start.IsZero() || seconds > math.MaxInt32 {
@@ -45,10 +45,10 @@ func jobWithin(s *fields, scene Context) Assessment {
 	limit := time.Duration(seconds) * time.Second
 	end := start.Add(limit)
 	switch {
-	case !scene.Now.Before(end) && a.Status != Down:
+	case !ctx.Now.Before(end) && a.Status != Down:
 		a = verdict(Unhealthy, "DeadlineExceeded", s.subject()+" has run for longer than its deadline of "+spell(limit)+", and has not been ended")
 		a.Since = end
-	case scene.Now.Before(end) && (a.Recheck.IsZero() || end.Before(a.Recheck)):
+	case ctx.Now.Before(end) && (a.Recheck.IsZero() || end.Before(a.Recheck)):
 		a.Recheck = end
 	}
 	return a
@@ -57,12 +57,12 @@ func jobWithin(s *fields, scene Context) Assessment {
 // jobRunning judges a Job that is neither at its end nor suspended.
 //
 // Source: status.{active,succeeded,failed,failedIndexes,startTime}, spec.{completions,backoffLimit}.
-func jobRunning(s *fields, scene Context) Assessment {
+func jobRunning(s *fields, ctx Context) Assessment {
 	active, failed := s.numberOr(0, "status", "active"), s.numberOr(0, "status", "failed")
 	since := s.time("status", "startTime")
-	if until := scene.Warning.Time.Add(createRetry); scene.Warning.Reason == failedCreate && active == 0 && scene.Now.Before(until) {
-		a := verdict(Down, failedCreate, s.subject()+" has no pod running, and its pods cannot be created"+colon(wordsOfMany(scene.Warning.Message)))
-		a.Since, a.Recheck = scene.Warning.Time, until
+	if until := ctx.Warning.Time.Add(createRetry); ctx.Warning.Reason == failedCreate && active == 0 && ctx.Now.Before(until) {
+		a := verdict(Down, failedCreate, s.subject()+" has no pod running, and its pods cannot be created"+colon(sanitizeControllerMessage(ctx.Warning.Message)))
+		a.Since, a.Recheck = ctx.Warning.Time, until
 		return a
 	}
 	if indexes := s.text("status", "failedIndexes"); indexes != "" {

@@ -14,7 +14,7 @@ func TestRecordedObjectsWithOddValues(t *testing.T) {
 	for _, name := range []string{"sidecar-failing", "statefulset", "daemonset", "job-backoff-limit-retrying", "cronjob-done"} {
 		r := readRecording(t, "testdata/recorded/"+name+".yaml")
 		for _, o := range r.objects {
-			scene := r.scene(o)
+			ctx := r.ctx(o)
 			for _, root := range []string{"spec", "status"} {
 				part, ok := o.Object[root].(map[string]any)
 				if !ok {
@@ -27,7 +27,7 @@ func TestRecordedObjectsWithOddValues(t *testing.T) {
 						next++
 						put(value)
 						where := fmt.Sprintf("%s: %s %s with %s = %T %v", name, o.GetKind(), o.GetName(), strings.Join(path, "."), value, value)
-						checkVerdict(t, where, Object(kindOf(o), o, scene))
+						checkVerdict(t, where, Object(kindOf(o), o, ctx))
 					}
 				})
 			}

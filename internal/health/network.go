@@ -21,30 +21,30 @@ var networkRules = map[schema.GroupKind]rule{
 //
 // Source: spec.type and status.loadBalancer of a Service; its condition LoadBalancerPortsError; the Events that the
 // service controller writes when a cloud refuses (SyncLoadBalancerFailed).
-func service(s *fields, scene Context) Assessment {
+func service(s *fields, ctx Context) Assessment {
 	if s.text("spec", "type") != "LoadBalancer" {
 		return healthy
 	}
 	if c := s.condition("LoadBalancerPortsError"); c.status == "True" {
-		a := verdict(Unhealthy, word(c.reason, "LoadBalancerPortsError"),
+		a := verdict(Unhealthy, camelReason(c.reason, "LoadBalancerPortsError"),
 			quote("the load balancer of "+s.subject()+" does not serve all ports", c.message))
 		a.Since = c.since
 		return a
 	}
-	return addressed(s, scene, "LoadBalancerPending", "the load balancer of "+s.subject()+" has no address yet")
+	return addressed(s, ctx, "LoadBalancerPending", "the load balancer of "+s.subject()+" has no address yet")
 }
 
 // ingress judges an Ingress by its address, which the controller of its class writes.
 //
 // Source: status.loadBalancer of an Ingress.
-func ingress(s *fields, scene Context) Assessment {
-	return addressed(s, scene, "AddressPending", s.subject()+" has no address yet: no controller has given it one")
+func ingress(s *fields, ctx Context) Assessment {
+	return addressed(s, ctx, "AddressPending", s.subject()+" has no address yet: no controller has given it one")
 }
 
 // addressed judges what is to be given an address by a load balancer.
 //
 // Source: status.loadBalancer.ingress[].{ip,hostname,ports[].error}.
-func addressed(s *fields, scene Context, reason, message string) Assessment {
+func addressed(s *fields, ctx Context, reason, message string) Assessment {
 	found := false
 	for _, item := range s.list("status", "loadBalancer", "ingress") {
 		point, ok := item.(map[string]any)
@@ -66,12 +66,12 @@ func addressed(s *fields, scene Context, reason, message string) Assessment {
 	if found {
 		return healthy
 	}
-	if w := scene.Warning; w.Reason != "" {
-		a := verdict(Unhealthy, word(w.Reason, reason), quote(message, w.Message))
+	if w := ctx.Warning; w.Reason != "" {
+		a := verdict(Unhealthy, camelReason(w.Reason, reason), quote(message, w.Message))
 		a.Since = s.created()
 		return a
 	}
-	return pending(scene, s.created(), startup, Unhealthy, reason, message)
+	return pending(ctx, s.created(), startup, Unhealthy, reason, message)
 }
 
 // portError returns what a load balancer says of a port that it cannot serve.
@@ -90,7 +90,7 @@ func portError(point map[string]any) string {
 //
 // Source: endpoints[].conditions.ready of an EndpointSlice, where nothing means true; the annotation
 // endpoints.kubernetes.io/last-change-trigger-time; https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
-func endpointSlice(s *fields, scene Context) Assessment {
+func endpointSlice(s *fields, ctx Context) Assessment {
 	endpoints := s.list("endpoints")
 	for _, item := range endpoints {
 		endpoint, ok := item.(map[string]any)
@@ -115,16 +115,16 @@ func endpointSlice(s *fields, scene Context) Assessment {
 		since = s.created()
 	}
 	if len(endpoints) == 0 {
-		return pending(scene, since, startup, Down, "NoEndpoints", "no endpoints: no pod receives traffic")
+		return pending(ctx, since, startup, Down, "NoEndpoints", "no endpoints: no pod receives traffic")
 	}
-	return pending(scene, since, startup, Down, "NoReadyEndpoints", "no ready endpoints: no pod receives traffic")
+	return pending(ctx, since, startup, Down, "NoReadyEndpoints", "no ready endpoints: no pod receives traffic")
 }
 
 // byConditionsAlone judges by conditions of which each is to be True.
 //
 // Source: metav1.Condition, API conventions, "Typical status properties".
 func byConditionsAlone(names ...string) rule {
-	return func(s *fields, scene Context) Assessment {
+	return func(s *fields, ctx Context) Assessment {
 		out := healthy
 		for _, name := range names {
 			c := s.condition(name)
@@ -135,20 +135,20 @@ func byConditionsAlone(names ...string) rule {
 			case c.status == "True":
 				continue
 			case c.status == "":
-				return pending(scene, s.created(), startup, Unhealthy, "Not"+name, s.subject()+" is not "+name+" yet")
+				return pending(ctx, s.created(), startup, Unhealthy, "Not"+name, s.subject()+" is not "+name+" yet")
 			}
-			return unmet(s, scene, name, c)
+			return unmet(s, ctx, name, c)
 		}
 		return out
 	}
 }
 
 // unmet judges an object of which a condition is not True.
-func unmet(s *fields, scene Context, name string, c condition) Assessment {
+func unmet(s *fields, ctx Context, name string, c condition) Assessment {
 	message := quote(s.subject()+" is not "+name, c.message)
-	reason := word(c.reason, "Not"+name)
-	if c.status == "Unknown" || signifies(c.reason) == busy {
-		return pending(scene, cmp.Or(c.since, s.created()), startup, Unhealthy, reason, message)
+	reason := camelReason(c.reason, "Not"+name)
+	if c.status == "Unknown" || classify(c.reason) == busy {
+		return pending(ctx, cmp.Or(c.since, s.created()), startup, Unhealthy, reason, message)
 	}
 	a := verdict(Unhealthy, reason, message)
 	a.Since = c.since

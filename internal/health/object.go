@@ -32,25 +32,25 @@ var builtin = func() map[schema.GroupKind]rule {
 // Healthy but of which something that was read is malformed.
 //
 // Source: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
-func Object(kind schema.GroupKind, obj runtime.Object, scene Context) Assessment {
+func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 	o, ok := obj.(metav1.Object)
 	if !ok {
 		return verdict(Unknown, "NoSignal", kind.Kind+" cannot be read")
 	}
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return byMetadata(kind, o, scene)
+		return byMetadata(kind, o, ctx)
 	}
 	s := &fields{kind: kind, object: u.Object}
 	s.checkIdentity()
 	if o.GetDeletionTimestamp() != nil {
-		return terminating(s, scene)
+		return terminating(s, ctx)
 	}
 	if s.value("metadata", "deletionTimestamp") != nil {
 		s.note("metadata", "deletionTimestamp") // it cannot be read as a time
 	}
-	if scene.Rules != nil {
-		if a, ok := scene.Rules.Judge(kind, u.Object, scene.Now); ok {
+	if ctx.Rules != nil {
+		if a, ok := ctx.Rules.Judge(kind, u.Object, ctx.Now); ok {
 			return s.believable(a)
 		}
 	}
@@ -58,7 +58,7 @@ func Object(kind schema.GroupKind, obj runtime.Object, scene Context) Assessment
 	if !ok {
 		judge = byConventions
 	}
-	return s.believable(judge(s, scene))
+	return s.believable(judge(s, ctx))
 }
 
 // believable makes a good verdict on an object Unknown if something that was read of it is malformed.
@@ -84,10 +84,10 @@ func (f *fields) checkIdentity() {
 }
 
 // byMetadata judges an object of which only the metadata is watched.
-func byMetadata(kind schema.GroupKind, o metav1.Object, scene Context) Assessment {
+func byMetadata(kind schema.GroupKind, o metav1.Object, ctx Context) Assessment {
 	subject := strings.TrimSpace(kind.Kind + " " + o.GetName())
 	if deleted := o.GetDeletionTimestamp(); deleted != nil {
-		return leaving(subject, deleted.Time, o.GetFinalizers(), scene)
+		return leaving(subject, deleted.Time, o.GetFinalizers(), ctx)
 	}
 	if _, ok := existenceRules[kind]; ok {
 		return healthy
@@ -96,12 +96,12 @@ func byMetadata(kind schema.GroupKind, o metav1.Object, scene Context) Assessmen
 }
 
 // terminating judges what is being deleted.
-func terminating(s *fields, scene Context) Assessment {
+func terminating(s *fields, ctx Context) Assessment {
 	switch s.kind {
 	case podKind:
-		return podFields(s, scene) // it has a grace
+		return podFields(s, ctx) // it has a grace
 	case schema.GroupKind{Kind: "Namespace"}:
-		return emptying(s, scene)
+		return emptying(s, ctx)
 	}
 	var finalizers []string
 	for _, item := range s.list("metadata", "finalizers") {
@@ -109,19 +109,19 @@ func terminating(s *fields, scene Context) Assessment {
 			finalizers = append(finalizers, name)
 		}
 	}
-	return leaving(s.subject(), s.time("metadata", "deletionTimestamp"), finalizers, scene)
+	return leaving(s.subject(), s.time("metadata", "deletionTimestamp"), finalizers, ctx)
 }
 
 // leaving judges what is being deleted: it goes once its finalizers are removed, by whoever put them there.
 //
 // Source: metadata.deletionTimestamp and metadata.finalizers,
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
-func leaving(subject string, since time.Time, finalizers []string, scene Context) Assessment {
+func leaving(subject string, since time.Time, finalizers []string, ctx Context) Assessment {
 	message := subject + " is being deleted"
 	if len(finalizers) > 0 {
 		message += ", and waits for " + enumerate("finalizer", finalizers)
 	}
-	a := pending(scene, since, deletion, Unhealthy, "Terminating", message)
+	a := pending(ctx, since, deletion, Unhealthy, "Terminating", message)
 	if a.Status == Unhealthy {
 		a.Reason = "DeletionStuck"
 	}
@@ -151,15 +151,15 @@ func verdict(status Status, reason, message string) Assessment {
 //
 // Source: metadata.generation and status.observedGeneration, API conventions, "Typical status properties".
 func unlessBehind(judge rule) rule {
-	return func(s *fields, scene Context) Assessment {
+	return func(s *fields, ctx Context) Assessment {
 		observed, ok := s.generation("status", "observedGeneration")
 		if !ok && isBlank(s.value("status")) {
-			return neverObserved(s, scene)
+			return neverObserved(s, ctx)
 		}
 		if !ok || observed < s.numberOr(0, "metadata", "generation") {
 			return notObserved(s)
 		}
-		a := judge(s, scene)
+		a := judge(s, ctx)
 		if v := s.value("spec", "replicas"); v != nil && !worse(a.Status, Reconciling) {
 			if _, ok := whole(v); !ok {
 				return malformed(s) // it is not known what is wanted
@@ -181,9 +181,9 @@ func isBlank(status any) bool {
 }
 
 // neverObserved judges what no controller has written a status of: after a while, there is none that would.
-func neverObserved(s *fields, scene Context) Assessment {
+func neverObserved(s *fields, ctx Context) Assessment {
 	a := notObserved(s)
-	if late := pending(scene, s.created(), startup, Unhealthy, "NotObserved", "no controller has seen "+s.subject()); late.Status == Unhealthy {
+	if late := pending(ctx, s.created(), startup, Unhealthy, "NotObserved", "no controller has seen "+s.subject()); late.Status == Unhealthy {
 		return late
 	}
 	if created := s.created(); !created.IsZero() {

@@ -16,8 +16,8 @@ const (
 )
 
 // podFields judges a pod that is not decoded yet.
-func podFields(s *fields, scene Context) Assessment {
-	a := Pod(readPod(s), scene)
+func podFields(s *fields, ctx Context) Assessment {
+	a := Pod(readPod(s), ctx)
 	if s.malformed != "" && a.Phase != Leaving && !worse(a.Status, Reconciling) {
 		return malformed(s)
 	}
@@ -28,9 +28,9 @@ func podFields(s *fields, scene Context) Assessment {
 // that cannot be mounted shows as a pod that is starting.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
-func Pod(pod *corev1.Pod, scene Context) Assessment {
+func Pod(pod *corev1.Pod, ctx Context) Assessment {
 	if pod.DeletionTimestamp != nil {
-		return podLeaving(pod, scene)
+		return podLeaving(pod, ctx)
 	}
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded:
@@ -39,8 +39,8 @@ func Pod(pod *corev1.Pod, scene Context) Assessment {
 		return podFailed(pod)
 	case corev1.PodUnknown:
 		if pod.Status.Reason != nodeLost {
-			return verdict(Unknown, word(pod.Status.Reason, "PodUnknown"),
-				"the state of the pod cannot be told"+colon(wordsOf(pod, pod.Status.Message)))
+			return verdict(Unknown, camelReason(pod.Status.Reason, "PodUnknown"),
+				"the state of the pod cannot be told"+colon(sanitizeMessage(pod, pod.Status.Message)))
 		}
 	case corev1.PodPending, corev1.PodRunning:
 	}
@@ -50,13 +50,13 @@ func Pod(pod *corev1.Pod, scene Context) Assessment {
 	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
 		return podUnscheduled(pod, c)
 	}
-	if a, failing := containersFail(pod, scene); failing {
+	if a, failing := containersFail(pod, ctx); failing {
 		return a
 	}
 	if pod.Status.Phase != corev1.PodRunning {
-		return podStarting(pod, scene)
+		return podStarting(pod, ctx)
 	}
-	return podReadiness(pod, scene)
+	return podReadiness(pod, ctx)
 }
 
 // nodeLost is the reason of a pod whose node is not heard of.
@@ -68,14 +68,14 @@ const terminatingTooLong = "TerminatingTooLong"
 // with it deletes it again, without grace.
 //
 // Source: metadata.deletionTimestamp, deletionGracePeriodSeconds and finalizers, ObjectMeta.
-func podLeaving(pod *corev1.Pod, scene Context) Assessment {
+func podLeaving(pod *corev1.Pod, ctx Context) Assessment {
 	slack := killSlack
 	done := pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
 	if done {
 		slack = removeSlack
 	}
 	over := pod.DeletionTimestamp.Add(slack)
-	if scene.Now.Before(over) {
+	if ctx.Now.Before(over) {
 		message := "the pod is being deleted"
 		if c := podCondition(pod, corev1.DisruptionTarget); c.Status == corev1.ConditionTrue {
 			message += ": " + disruption(c.Reason)
@@ -109,7 +109,7 @@ func disruption(reason string) string {
 	case corev1.PodReasonTerminationByKubelet:
 		return "it was ended by its kubelet"
 	}
-	return word(reason, "it was disrupted")
+	return camelReason(reason, "it was disrupted")
 }
 
 func runsAny(pod *corev1.Pod) bool {
@@ -130,16 +130,16 @@ func podFailed(pod *corev1.Pod) Assessment {
 	switch c := podCondition(pod, corev1.DisruptionTarget); {
 	case pod.Status.Reason == "Evicted":
 		// What follows the first sentence are amounts, which differ from pod to pod.
-		words, _, _ := strings.Cut(wordsOf(pod, pod.Status.Message), ". ")
+		words, _, _ := strings.Cut(sanitizeMessage(pod, pod.Status.Message), ". ")
 		a = verdict(Down, "Evicted", "the pod was evicted"+colon(words))
 	case pod.Status.Reason != "":
-		a = verdict(Down, word(pod.Status.Reason, "PodFailed"), "the pod failed"+colon(wordsOf(pod, pod.Status.Message)))
+		a = verdict(Down, camelReason(pod.Status.Reason, "PodFailed"), "the pod failed"+colon(sanitizeMessage(pod, pod.Status.Message)))
 	case c.Status == corev1.ConditionTrue:
-		a = verdict(Down, word(c.Reason, "DisruptionTarget"), "the pod was ended: "+disruption(c.Reason))
+		a = verdict(Down, camelReason(c.Reason, "DisruptionTarget"), "the pod was ended: "+disruption(c.Reason))
 	default:
 		for _, c := range containersOf(pod) {
 			if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-				a = verdict(Down, word(t.Reason, "Error"), c.name()+" ended: "+ending(t))
+				a = verdict(Down, camelReason(t.Reason, "Error"), c.name()+" ended: "+ending(t))
 				break
 			}
 		}
@@ -152,8 +152,8 @@ func podFailed(pod *corev1.Pod) Assessment {
 //
 // Source: condition PodScheduled; status.nominatedNodeName, "Pod Priority and Preemption".
 func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
-	words := wordsOf(pod, c.Message)
-	a := verdict(Down, word(c.Reason, corev1.PodReasonUnschedulable), "the pod cannot be scheduled"+colon(words))
+	words := sanitizeMessage(pod, c.Message)
+	a := verdict(Down, camelReason(c.Reason, corev1.PodReasonUnschedulable), "the pod cannot be scheduled"+colon(words))
 	switch {
 	case c.Reason == corev1.PodReasonSchedulingGated:
 		a = verdict(Reconciling, c.Reason, "the pod is held back from scheduling"+colon(words))
@@ -184,23 +184,23 @@ var startRaces = []string{"failed to sync configmap cache", "failed to sync secr
 
 // podStarting judges a pod that has a node, and no container of which has failed. What a Warning says of it is true
 // until a container has started.
-func podStarting(pod *corev1.Pod, scene Context) Assessment {
+func podStarting(pod *corev1.Pod, ctx Context) Assessment {
 	since := startOf(pod)
-	trouble, known := startTroubles[scene.Warning.Reason]
-	if known && !runsSomething(pod) && !containsAny(scene.Warning.Message, startRaces) {
-		a := verdict(Down, scene.Warning.Reason, trouble+colon(wordsOf(pod, scene.Warning.Message)))
+	trouble, known := startTroubles[ctx.Warning.Reason]
+	if known && !runsSomething(pod) && !containsAny(ctx.Warning.Message, startRaces) {
+		a := verdict(Down, ctx.Warning.Reason, trouble+colon(sanitizeMessage(pod, ctx.Warning.Message)))
 		a.Since = since
 		return a
 	}
-	return inTime(Verdict{Reconciling, "Starting", startingMessage(pod)}, since, scene)
+	return inTime(Verdict{Reconciling, "Starting", startingMessage(pod)}, since, ctx)
 }
 
 // inTime makes a verdict on what starts the worse one on what has not started in time.
-func inTime(v Verdict, since time.Time, scene Context) Assessment {
+func inTime(v Verdict, since time.Time, ctx Context) Assessment {
 	a := Assessment{Verdict: v, Since: since}
 	switch {
 	case since.IsZero():
-	case scene.Now.Before(since.Add(startup)):
+	case ctx.Now.Before(since.Add(startup)):
 		a.Recheck = since.Add(startup)
 	default:
 		a.Verdict = Verdict{Unhealthy, "StartingTooLong", v.Message + ", which takes longer than " + spell(startup)}
@@ -254,7 +254,7 @@ func runsSomething(pod *corev1.Pod) bool {
 // podReadiness judges a pod that runs, and no container of which has failed.
 //
 // Source: conditions Ready and ContainersReady, status.containerStatuses[].{ready,started}.
-func podReadiness(pod *corev1.Pod, scene Context) Assessment {
+func podReadiness(pod *corev1.Pod, ctx Context) Assessment {
 	ready := podCondition(pod, corev1.PodReady)
 	if ready.Status == corev1.ConditionTrue {
 		a := podResize(pod)
@@ -267,14 +267,14 @@ func podReadiness(pod *corev1.Pod, scene Context) Assessment {
 			continue
 		}
 		if c.State.Running != nil && !c.Ready {
-			return notReady(pod, c, ready, scene)
+			return notReady(pod, c, ready, ctx)
 		}
 		allReady = allReady && (c.Ready || c.hasCompleted())
 	}
 	if !allReady || ready.Status == "" {
-		return podStarting(pod, scene)
+		return podStarting(pod, ctx)
 	}
-	return notReadyBeyond(pod, ready, scene)
+	return notReadyBeyond(pod, ready, ctx)
 }
 
 // podResize judges a pod that is ready, and may be to have other resources than it has.
@@ -285,13 +285,13 @@ func podResize(pod *corev1.Pod) Assessment {
 	pending, running := podCondition(pod, corev1.PodResizePending), podCondition(pod, corev1.PodResizeInProgress)
 	switch {
 	case pending.Status == corev1.ConditionTrue && pending.Reason == corev1.PodReasonInfeasible:
-		a = verdict(Unhealthy, "ResizeInfeasible", "the pod cannot be resized on its node"+colon(wordsOf(pod, pending.Message)))
+		a = verdict(Unhealthy, "ResizeInfeasible", "the pod cannot be resized on its node"+colon(sanitizeMessage(pod, pending.Message)))
 		a.Since = pending.LastTransitionTime.Time
 	case running.Status == corev1.ConditionTrue && running.Reason == corev1.PodReasonError:
-		a = verdict(Unhealthy, "ResizeFailed", "the pod cannot be resized"+colon(wordsOf(pod, running.Message)))
+		a = verdict(Unhealthy, "ResizeFailed", "the pod cannot be resized"+colon(sanitizeMessage(pod, running.Message)))
 		a.Since = running.LastTransitionTime.Time
 	case pending.Status == corev1.ConditionTrue:
-		a = verdict(Reconciling, "ResizeDeferred", "the pod waits for room on its node to be resized"+colon(wordsOf(pod, pending.Message)))
+		a = verdict(Reconciling, "ResizeDeferred", "the pod waits for room on its node to be resized"+colon(sanitizeMessage(pod, pending.Message)))
 		a.Since = pending.LastTransitionTime.Time
 	case running.Status == corev1.ConditionTrue:
 		a = verdict(Reconciling, "Resizing", "the pod is being resized")
@@ -301,16 +301,16 @@ func podResize(pod *corev1.Pod) Assessment {
 }
 
 // notReady judges a pod a container of which runs and is not ready: it starts, or it was ready.
-func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, scene Context) Assessment {
+func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, ctx Context) Assessment {
 	if c.starting(ready) {
 		message := c.name() + " is not ready yet"
 		if c.Started != nil && !*c.Started {
 			message = c.name() + " has not started yet"
 		}
-		words := probeWords(pod, scene, "Startup", "Readiness")
-		return inTime(Verdict{Reconciling, "Starting", message + colon(words)}, c.State.Running.StartedAt.Time, scene)
+		words := probeWords(pod, ctx, "Startup", "Readiness")
+		return inTime(Verdict{Reconciling, "Starting", message + colon(words)}, c.State.Running.StartedAt.Time, ctx)
 	}
-	a := verdict(Unhealthy, "NotReady", c.name()+" runs and is not ready"+colon(probeWords(pod, scene, "Readiness")))
+	a := verdict(Unhealthy, "NotReady", c.name()+" runs and is not ready"+colon(probeWords(pod, ctx, "Readiness")))
 	a.Since = ready.LastTransitionTime.Time
 	return a
 }
@@ -320,23 +320,23 @@ func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, scen
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-readiness-gate, and the node lifecycle
 // controller, which sets Ready alone to False.
-func notReadyBeyond(pod *corev1.Pod, ready corev1.PodCondition, scene Context) Assessment {
+func notReadyBeyond(pod *corev1.Pod, ready corev1.PodCondition, ctx Context) Assessment {
 	switch {
 	case ready.Reason == "" || ready.Reason == nodeNotReady || ready.Status == corev1.ConditionUnknown:
 		return nodeSilent(nodeNotReady, ready.LastTransitionTime)
 	case ready.Reason != "ReadinessGatesNotReady":
-		a := verdict(Unhealthy, word(ready.Reason, "NotReady"), "the pod is not ready"+colon(wordsOf(pod, ready.Message)))
+		a := verdict(Unhealthy, camelReason(ready.Reason, "NotReady"), "the pod is not ready"+colon(sanitizeMessage(pod, ready.Message)))
 		a.Since = ready.LastTransitionTime.Time
 		return a
 	}
-	message := "the pod waits for a readiness gate" + colon(wordsOf(pod, ready.Message))
+	message := "the pod waits for a readiness gate" + colon(sanitizeMessage(pod, ready.Message))
 	containers := podCondition(pod, corev1.ContainersReady).LastTransitionTime
 	if ready.LastTransitionTime.After(containers.Time) { // it was ready
 		a := verdict(Unhealthy, ready.Reason, message)
 		a.Since = ready.LastTransitionTime.Time
 		return a
 	}
-	return inTime(Verdict{Reconciling, ready.Reason, message}, containers.Time, scene)
+	return inTime(Verdict{Reconciling, ready.Reason, message}, containers.Time, ctx)
 }
 
 const nodeNotReady = "NodeNotReady"
@@ -359,13 +359,13 @@ func podCondition(pod *corev1.Pod, name corev1.PodConditionType) corev1.PodCondi
 // probeWords returns what the latest Warning says of a probe of one of some kinds.
 //
 // Source: the kubelet's Event Unhealthy, "Readiness probe failed: …".
-func probeWords(pod *corev1.Pod, scene Context, probes ...string) string {
-	if scene.Warning.Reason != "Unhealthy" {
+func probeWords(pod *corev1.Pod, ctx Context, probes ...string) string {
+	if ctx.Warning.Reason != "Unhealthy" {
 		return ""
 	}
 	for _, probe := range probes {
-		if strings.HasPrefix(scene.Warning.Message, probe+" probe ") {
-			return wordsOf(pod, scene.Warning.Message)
+		if strings.HasPrefix(ctx.Warning.Message, probe+" probe ") {
+			return sanitizeMessage(pod, ctx.Warning.Message)
 		}
 	}
 	return ""

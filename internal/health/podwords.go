@@ -24,7 +24,7 @@ var (
 )
 
 // wordsOf returns what somebody says of a pod, in one line of bounded length and without what names just this pod.
-func wordsOf(pod *corev1.Pod, words string) string {
+func sanitizeMessage(pod *corev1.Pod, words string) string {
 	words = bounded(words, 8*maxWords) // before it costs anything
 	words = strings.Join(strings.Fields(words), " ")
 	words = anonymous(pod, words)
@@ -106,7 +106,7 @@ var triedPod = regexp.MustCompile(`^(?:Error creating: )?pods "[^"]*" is `)
 
 // wordsOfMany returns what a controller says of pods that it makes, in one line of bounded length. Names of pods that
 // it did not make differ from try to try.
-func wordsOfMany(words string) string {
+func sanitizeControllerMessage(words string) string {
 	words = strings.Join(strings.Fields(bounded(words, 8*maxWords)), " ")
 	return bounded(triedPod.ReplaceAllString(words, "pods are "), maxWords)
 }

@@ -21,7 +21,7 @@ var policyRules = map[schema.GroupKind]rule{
 //
 // Source: status.currentHealthy, status.desiredHealthy and the condition DisruptionAllowed of a PodDisruptionBudget,
 // whose reason SyncFailed tells of a budget that cannot be kept.
-func budget(s *fields, scene Context) Assessment {
+func budget(s *fields, ctx Context) Assessment {
 	observed, ok := s.generation("status", "observedGeneration")
 	if !ok || observed < s.numberOr(0, "metadata", "generation") {
 		return notObserved(s)
@@ -36,7 +36,7 @@ func budget(s *fields, scene Context) Assessment {
 	if have >= want {
 		return healthy
 	}
-	return pending(scene, cmp.Or(c.since, s.created()), startup, Unhealthy, "InsufficientPods",
+	return pending(ctx, cmp.Or(c.since, s.created()), startup, Unhealthy, "InsufficientPods",
 		fmt.Sprintf("%s has %d of the %d healthy pods that it asks for", s.subject(), have, want))
 }
 
@@ -60,10 +60,10 @@ func admission(s *fields, _ Context) Assessment {
 // signing judges a request for a certificate.
 //
 // Source: conditions Approved, Denied, Failed (Issued of a PodCertificateRequest) and the certificate itself in the status.
-func signing(s *fields, scene Context) Assessment {
+func signing(s *fields, ctx Context) Assessment {
 	for _, bad := range []string{"Denied", "Failed"} {
 		if c := s.condition(bad); c.status == "True" {
-			a := verdict(Down, word(c.reason, bad), quote(s.subject()+" is "+bad, c.message))
+			a := verdict(Down, camelReason(c.reason, bad), quote(s.subject()+" is "+bad, c.message))
 			a.Since = c.since
 			return a
 		}
@@ -72,9 +72,9 @@ func signing(s *fields, scene Context) Assessment {
 		return Assessment{Verdict: Verdict{Status: Healthy, Reason: Completed}}
 	}
 	if c := s.condition("Approved"); c.status == "True" {
-		return pending(scene, c.since, startup, Unhealthy, "NotIssued", s.subject()+" is approved, and its certificate not issued yet")
+		return pending(ctx, c.since, startup, Unhealthy, "NotIssued", s.subject()+" is approved, and its certificate not issued yet")
 	}
-	return pending(scene, s.created(), convergence, Unhealthy, "NotApproved", s.subject()+" waits for somebody to approve it")
+	return pending(ctx, s.created(), convergence, Unhealthy, "NotApproved", s.subject()+" waits for somebody to approve it")
 }
 
 // flow judges a FlowSchema.

@@ -103,7 +103,7 @@ func TestRecordedPodsTellNoNames(t *testing.T) {
 			if o.GetKind() != "Pod" {
 				continue
 			}
-			got := Object(kindOf(o), o, r.scene(o))
+			got := Object(kindOf(o), o, r.ctx(o))
 			if name := o.GetName(); len(name) > 3 && strings.Contains(got.Message, name) ||
 				strings.Contains(got.Message, string(o.GetUID())) || strings.Contains(got.Message, "198.51.100.") {
 				t.Errorf("%s: %s %s: %s", file, got.Status, got.Reason, got.Message)
@@ -173,14 +173,14 @@ func (r *recorded) tell(event *unstructured.Unstructured) {
 	}
 }
 
-func (r *recorded) scene(o *unstructured.Unstructured) Context {
+func (r *recorded) ctx(o *unstructured.Unstructured) Context {
 	return Context{Now: r.at, Warning: r.warnings[o.GetUID()]}
 }
 
 // judge returns the worst of the verdicts on the resources of the workload, and all of them.
 func (r *recorded) judge() (Verdict, []Verdict) {
 	var all []Verdict
-	for _, root := range Forest(r.objects, r.scene) {
+	for _, root := range Forest(r.objects, r.ctx) {
 		if root.Object.GetKind() != "Node" { // it belongs to no workload
 			all = append(all, root.Aggregate.Verdict)
 		}

@@ -6,7 +6,7 @@ import "fmt"
 // takes too long is told by its pods. As long as none is known, it has as long as anything that starts.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies
-func statefulSet(s *fields, scene Context) Assessment {
+func statefulSet(s *fields, ctx Context) Assessment {
 	want := s.numberOr(1, "spec", "replicas")
 	r := rollout{
 		want: want, exist: s.numberOr(0, "status", "replicas"), latest: s.numberOr(0, "status", "updatedReplicas"),
@@ -19,7 +19,7 @@ func statefulSet(s *fields, scene Context) Assessment {
 		// Pods below the partition stay as they are. It counts from the first pod, whatever spec.ordinals.start says.
 		r.updated = max(0, want-s.numberOr(0, "spec", "updateStrategy", "rollingUpdate", "partition"))
 	}
-	if a, failing := r.cannotCreate(s, scene); failing {
+	if a, failing := r.cannotCreate(s, ctx); failing {
 		return a
 	}
 	a := r.progress(s)
@@ -35,7 +35,7 @@ func statefulSet(s *fields, scene Context) Assessment {
 		}
 	}
 	message := a.Message
-	a = pending(scene, s.created(), startup, Unhealthy, a.Reason, message)
+	a = pending(ctx, s.created(), startup, Unhealthy, a.Reason, message)
 	if a.Status == Unhealthy {
 		a.Phase, a.WithoutTimeout = Late, message
 	}

@@ -19,8 +19,8 @@ var workloadRules = map[schema.GroupKind]rule{
 
 // named makes a rule tell the name of what it judges.
 func named(judge rule) rule {
-	return func(s *fields, scene Context) Assessment {
-		a := judge(s, scene)
+	return func(s *fields, ctx Context) Assessment {
+		a := judge(s, ctx)
 		a.Subject = s.subject()
 		return a
 	}
@@ -85,12 +85,12 @@ const createRetry = 1000 * time.Second
 // there is no sign of it.
 //
 // Source: the controllers' Event FailedCreate.
-func (r rollout) cannotCreate(s *fields, scene Context) (Assessment, bool) {
-	until := scene.Warning.Time.Add(createRetry)
-	if scene.Warning.Reason != failedCreate || r.exist >= r.want || !scene.Now.Before(until) {
+func (r rollout) cannotCreate(s *fields, ctx Context) (Assessment, bool) {
+	until := ctx.Warning.Time.Add(createRetry)
+	if ctx.Warning.Reason != failedCreate || r.exist >= r.want || !ctx.Now.Before(until) {
 		return Assessment{}, false
 	}
-	a := r.failing(s, failedCreate, ", and its pods cannot be created"+colon(wordsOfMany(scene.Warning.Message)), scene.Warning.Time)
+	a := r.failing(s, failedCreate, ", and its pods cannot be created"+colon(sanitizeControllerMessage(ctx.Warning.Message)), ctx.Warning.Time)
 	a.Recheck = until
 	return a, true
 }
