@@ -71,10 +71,10 @@ func (f *Dependents) combineService(self Assessment) Aggregate {
 
 // clearTimeout clears a startup timeout inferred from the workload alone when its Pods give better evidence.
 func (f *Dependents) clearTimeout(kind schema.GroupKind, self Assessment) Assessment {
-	if !replacesPods[kind] || self.Phase != Late || f.activePods() == 0 {
+	if !replacesPods[kind] || self.Phase != Overdue || f.activePods() == 0 {
 		return self
 	}
-	self.Status, self.Phase, self.Since = Reconciling, Idle, time.Time{}
+	self.Status, self.Phase, self.Since = Reconciling, NotServing, time.Time{}
 	self.Message = cmp.Or(self.WithoutTimeout, self.Message)
 	return self
 }
@@ -93,7 +93,7 @@ func (f *Dependents) explain(kind schema.GroupKind, self Assessment) explanation
 	best := explanation{severity: Healthy}
 	others := map[Verdict]bool{}
 	for key, g := range f.groups {
-		if key.kind != podKind.Kind || key.phase == Leaving && !f.allTerminating(kind) {
+		if key.kind != podKind.Kind || key.phase == Terminating && !f.allTerminating(kind) {
 			continue
 		}
 		e := explanation{key: key, group: g, severity: f.severity(kind, self, key)}
@@ -161,7 +161,7 @@ func (f *Dependents) cause(self Assessment, e explanation) Cause {
 
 // allTerminating reports whether everything that belongs to a workload by its label alone is being deleted.
 func (f *Dependents) allTerminating(kind schema.GroupKind) bool {
-	return kind == schema.GroupKind{} && f.phases[Leaving] == f.kinds[podKind.Kind].Total
+	return kind == schema.GroupKind{} && f.phases[Terminating] == f.kinds[podKind.Kind].Total
 }
 
 // severity returns how bad a cause is for a resource; Healthy if it does not count.
@@ -169,7 +169,7 @@ func (f *Dependents) severity(kind schema.GroupKind, self Assessment, key groupK
 	switch {
 	case self.Reason == "Terminating" && key.Reason != terminatingTooLong:
 		return Healthy // the Pods are deleted with the resource
-	case key.phase == Leaving:
+	case key.phase == Terminating:
 		if f.allTerminating(kind) {
 			return Reconciling
 		}
@@ -178,7 +178,7 @@ func (f *Dependents) severity(kind schema.GroupKind, self Assessment, key groupK
 		if f.isReplaced(kind, key) {
 			return Healthy
 		}
-	case key.phase == Late && hasDeadline(kind, self):
+	case key.phase == Overdue && hasDeadline(kind, self):
 		return Reconciling
 	case kind == cronJobKind || key.via.Includes(jobKind.Kind) && kind != jobKind:
 		return runSeverity(key)
@@ -207,7 +207,7 @@ func runSeverity(key groupKey) Status {
 
 // isRetried reports whether a Job tries again after the failure of a Pod: its program fails. A Pod that cannot start at
 // all is not an attempt.
-func isRetried(key groupKey) bool { return key.phase == Trying || key.Status == Unhealthy }
+func isRetried(key groupKey) bool { return key.phase == Restarting || key.Status == Unhealthy }
 
 // isReplaced reports whether the failure of a Pod is over: its owner has created another one, or counts failures itself.
 func (f *Dependents) isReplaced(kind schema.GroupKind, key groupKey) bool {

@@ -8,16 +8,16 @@ import (
 
 // apiextensionsRules are of what adds kinds to the API.
 var apiextensionsRules = map[schema.GroupKind]rule{
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:   definition,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:   customResourceDefinition,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:               apiService,
-	{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}: migration,
+	{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}: storageMigration,
 }
 
 // definition judges a CustomResourceDefinition by whether the API server serves its kind.
 //
 // Source: conditions Established, NamesAccepted, NonStructuralSchema, KubernetesAPIApprovalPolicyConformant and
 // Terminating of a CustomResourceDefinition.
-func definition(s *fields, ctx Context) Assessment {
+func customResourceDefinition(s *fields, ctx Context) Assessment {
 	named := s.condition("NamesAccepted")
 	if named.status == "False" {
 		a := verdict(Down, camelReason(named.reason, "NamesNotAccepted"), quote(s.subject()+" has names that are taken", named.message))
@@ -64,7 +64,7 @@ func apiService(s *fields, ctx Context) Assessment {
 // migration judges a StorageVersionMigration, which runs to its end.
 //
 // Source: conditions Running, Succeeded and Failed of a StorageVersionMigration.
-func migration(s *fields, _ Context) Assessment {
+func storageMigration(s *fields, _ Context) Assessment {
 	if c := s.condition("Failed"); c.status == "True" {
 		a := verdict(Down, camelReason(c.reason, "Failed"), quote(s.subject()+" failed", c.message))
 		a.Since = c.since

@@ -4,8 +4,8 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // batchRules are of what runs to an end.
 var batchRules = map[schema.GroupKind]rule{
-	jobKind:     named(job),
-	cronJobKind: named(cronJob),
+	jobKind:     withSubject(job),
+	cronJobKind: withSubject(cronJob),
 }
 
 var (

@@ -15,7 +15,7 @@ import (
 var caseTime = time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 
 // judgement is one case of a file in testdata/cases: an object with what descends from it, and the verdict.
-type judgement struct {
+type caseFile struct {
 	Name    string
 	Now     time.Time        // caseTime if not given
 	Object  map[string]any   // what is judged
@@ -43,7 +43,7 @@ func TestCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var cases []judgement
+			var cases []caseFile
 			if err := yaml.UnmarshalStrict(data, &cases); err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-func (c judgement) check(t *testing.T) {
+func (c caseFile) check(t *testing.T) {
 	t.Helper()
 	now := c.Now
 	if now.IsZero() {

@@ -92,7 +92,7 @@ const (
 // String renders the chain: "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-78 ← 5 pods ImagePullBackOff:
 // image example/app:9 cannot be pulled, since 2026-01-01T10:02Z".
 func (c Cause) String() string {
-	links := nonEmpty(bounded(c.Effect, maxEffect), bounded(c.Path.String(), maxPath), c.Group.String())
+	links := nonEmpty(truncate(c.Effect, maxEffect), truncate(c.Path.String(), maxPath), c.Group.String())
 	text := strings.Join(links, causeSeparator)
 	switch {
 	case c.Others == 1:
@@ -113,7 +113,7 @@ func (g CauseGroup) String() string {
 	if g.Message != "" {
 		text += ": " + g.Message
 	}
-	text = bounded(text, maxGroup)
+	text = truncate(text, maxGroup)
 	if !g.Since.IsZero() {
 		text += ", since " + g.Since.UTC().Format("2006-01-02T15:04Z")
 	}

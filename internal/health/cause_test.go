@@ -75,9 +75,9 @@ func TestCause_String(t *testing.T) {
 func TestDependentsCombine_ReturnsATypedCause(t *testing.T) {
 	var f Dependents
 	for i := range 3 {
-		f.Set(member(i, pull))
+		f.Set(podDependent(i, pull))
 	}
-	f.Set(member(3, crash))
+	f.Set(podDependent(3, crash))
 	got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Reconciling, "ReplicasNotReady", "0 of 4"}}).Cause
 	want := Cause{
 		Effect: "0 of 4", Path: pathOf("ReplicaSet web-1"), Others: 1,

@@ -18,7 +18,7 @@ func namespace(s *fields, ctx Context) Assessment {
 	case "", "Active":
 		return healthy
 	case "Terminating":
-		return emptying(s, ctx)
+		return namespaceTerminating(s, ctx)
 	default:
 		return verdict(Unknown, camelReason(phase, "Phase"), quote(s.subject()+" has an unknown phase", phase))
 	}
@@ -29,7 +29,7 @@ func namespace(s *fields, ctx Context) Assessment {
 // Source: conditions of a Namespace, which the namespace controller writes while it empties it:
 // NamespaceDeletionDiscoveryFailure, NamespaceDeletionGroupVersionParsingFailure, NamespaceDeletionContentFailure,
 // NamespaceFinalizersRemaining and NamespaceContentRemaining.
-func emptying(s *fields, ctx Context) Assessment {
+func namespaceTerminating(s *fields, ctx Context) Assessment {
 	message := s.subject() + " is being deleted"
 	reason := "DeletionStuck"
 	for _, name := range []string{

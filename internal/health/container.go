@@ -12,7 +12,7 @@ import (
 // back-off then.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-restarts
-const steady = 10 * time.Minute
+const crashRecovery = 10 * time.Minute
 
 // containerState is a container's status with what its pod's spec says of it.
 type containerState struct {
@@ -74,13 +74,13 @@ func (c containerState) name() string {
 }
 
 // badly reports whether a container was not to end as it did.
-func (c containerState) badly(t *corev1.ContainerStateTerminated) bool {
+func (c containerState) failedWith(t *corev1.ContainerStateTerminated) bool {
 	return t != nil && (t.ExitCode != 0 || c.policy == corev1.RestartPolicyAlways)
 }
 
 // hasCompleted reports whether a container has done its work.
 func (c containerState) hasCompleted() bool {
-	return c.State.Terminated != nil && !c.badly(c.State.Terminated)
+	return c.State.Terminated != nil && !c.failedWith(c.State.Terminated)
 }
 
 // starting reports whether a container that runs has not been ready yet since it started: its startup probe has not
@@ -98,7 +98,7 @@ func containersFail(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	var worst Assessment
 	found := false
 	for _, c := range containersOf(pod) {
-		if a, failing := c.judge(pod, ctx); failing && (!found || worse(a.Status, worst.Status)) {
+		if a, failing := c.assess(pod, ctx); failing && (!found || worse(a.Status, worst.Status)) {
 			worst, found = a, true
 		}
 	}
@@ -108,36 +108,36 @@ func containersFail(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 // judge judges a container; false if it does not fail.
 //
 // Source: status.containerStatuses[].{state,lastState,restartCount}.
-func (c containerState) judge(pod *corev1.Pod, ctx Context) (Assessment, bool) {
+func (c containerState) assess(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	switch {
 	case c.State.Waiting != nil:
-		return c.judgeWaiting(pod, ctx)
+		return c.assessWaiting(pod, ctx)
 	case c.State.Terminated != nil:
-		if c.badly(c.State.Terminated) {
-			return c.ended(pod, ctx), true
+		if c.failedWith(c.State.Terminated) {
+			return c.endedContainer(pod, ctx), true
 		}
 	case c.State.Running != nil:
-		return c.judgeRunning(pod, ctx)
+		return c.assessRunning(pod, ctx)
 	}
 	return Assessment{}, false
 }
 
 // judgeWaiting judges a container that does not run. A reason other than the two of an ordinary start is an error of the
 // kubelet's or the runtime's.
-func (c containerState) judgeWaiting(pod *corev1.Pod, ctx Context) (Assessment, bool) {
+func (c containerState) assessWaiting(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	waiting := c.State.Waiting
 	var v Verdict
-	part := Idle
+	part := NotServing
 	switch waiting.Reason {
 	case "", "ContainerCreating", "PodInitializing":
-		if c.RestartCount == 0 || !c.badly(c.LastTerminationState.Terminated) {
+		if c.RestartCount == 0 || !c.failedWith(c.LastTerminationState.Terminated) {
 			return Assessment{}, false
 		}
 		return c.crashing(pod, c.LastTerminationState.Terminated, ctx), true
 	case "CrashLoopBackOff":
 		return c.crashing(pod, c.LastTerminationState.Terminated, ctx), true
 	case "ImagePullBackOff", "ErrImagePull":
-		message := fmt.Sprintf("image %s cannot be pulled%s", c.image(), colon(pullTrouble(waiting.Message)))
+		message := fmt.Sprintf("image %s cannot be pulled%s", c.image(), colon(pullFailure(waiting.Message)))
 		v = Verdict{Down, "ImagePullBackOff", message}
 	case "InvalidImageName":
 		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s has a name that is not valid", c.image())}
@@ -146,7 +146,7 @@ func (c containerState) judgeWaiting(pod *corev1.Pod, ctx Context) (Assessment, 
 	case "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
 		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s cannot be used%s", c.image(), colon(sanitizeMessage(pod, waiting.Message)))}
 	case "RunContainerError":
-		part = Trying
+		part = Restarting
 		v = Verdict{Down, waiting.Reason, c.name() + " cannot be started" + colon(sanitizeMessage(pod, waiting.Message))}
 	case "CreateContainerConfigError", "CreateContainerError":
 		v = Verdict{Down, waiting.Reason, c.name() + " cannot be made" + colon(sanitizeMessage(pod, waiting.Message))}
@@ -157,19 +157,19 @@ func (c containerState) judgeWaiting(pod *corev1.Pod, ctx Context) (Assessment, 
 }
 
 // image returns the image that a container is to run, in a length that a message can bear.
-func (c containerState) image() string { return bounded(c.Image, maxName) }
+func (c containerState) image() string { return truncate(c.Image, maxName) }
 
 // ended judges a container that has ended, and was not to: it is started again, unless it never is.
-func (c containerState) ended(pod *corev1.Pod, ctx Context) Assessment {
+func (c containerState) endedContainer(pod *corev1.Pod, ctx Context) Assessment {
 	t := c.State.Terminated
 	if c.RestartCount > 0 && c.policy != corev1.RestartPolicyNever {
 		return c.crashing(pod, t, ctx)
 	}
-	a := verdict(Down, camelReason(t.Reason, "Error"), c.name()+" ended: "+ending(t))
+	a := verdict(Down, camelReason(t.Reason, "Error"), c.name()+" ended: "+exitDescription(t))
 	if c.policy == corev1.RestartPolicyNever && runsAny(pod) {
 		a.Status = Unhealthy // the others go on
 	}
-	a.Phase, a.Since = Trying, notReadySince(pod)
+	a.Phase, a.Since = Restarting, notReadySince(pod)
 	return a
 }
 
@@ -183,49 +183,49 @@ func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTer
 	case last.Reason == "StartError" || last.Reason == "ContainerCannotRun":
 		message = c.name() + " cannot be started" + colon(sanitizeMessage(pod, last.Message))
 	case last.ExitCode == 0:
-		message = c.name() + " is to go on, and ends again and again: " + ending(last) +
+		message = c.name() + " is to go on, and ends again and again: " + exitDescription(last) +
 			colon(probeWords(pod, ctx, "Liveness", "Startup"))
 	default:
-		message = c.name() + " crashes: " + ending(last)
+		message = c.name() + " crashes: " + exitDescription(last)
 	}
 	a := verdict(Down, "CrashLoopBackOff", message)
-	a.Phase, a.Since = Trying, notReadySince(pod)
+	a.Phase, a.Since = Restarting, notReadySince(pod)
 	return a
 }
 
 // judgeRunning judges a container that runs: it fails if it ended badly a short while ago, and not for the first time,
 // or for want of memory. An init container runs until it has done its work: it is judged as one that crashes.
-func (c containerState) judgeRunning(pod *corev1.Pod, ctx Context) (Assessment, bool) {
+func (c containerState) assessRunning(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	last := c.LastTerminationState.Terminated
-	if !c.badly(last) || c.RestartCount < 2 && last.Reason != oomKilled {
+	if !c.failedWith(last) || c.RestartCount < 2 && last.Reason != oomKilled {
 		return Assessment{}, false
 	}
 	since := last.FinishedAt.Time
 	if t := c.State.Running.StartedAt.Time; t.After(since) {
 		since = t
 	}
-	if since.IsZero() || !ctx.Now.Before(since.Add(steady)) {
+	if since.IsZero() || !ctx.Now.Before(since.Add(crashRecovery)) {
 		return Assessment{}, false
 	}
-	a := verdict(Unhealthy, "Restarting", c.name()+" has crashed again and again, and runs again: "+ending(last))
+	a := verdict(Unhealthy, "Restarting", c.name()+" has crashed again and again, and runs again: "+exitDescription(last))
 	switch {
 	case last.Reason == oomKilled:
-		a.Verdict = Verdict{Unhealthy, oomKilled, c.name() + " was killed for want of memory, and runs again: " + ending(last)}
+		a.Verdict = Verdict{Unhealthy, oomKilled, c.name() + " was killed for want of memory, and runs again: " + exitDescription(last)}
 	case last.ExitCode == 0:
-		a.Message = c.name() + " is to go on, has ended again and again, and runs again: " + ending(last) +
+		a.Message = c.name() + " is to go on, has ended again and again, and runs again: " + exitDescription(last) +
 			colon(probeWords(pod, ctx, "Liveness", "Startup"))
 	}
 	if podCondition(pod, corev1.PodReady).Status == corev1.ConditionTrue {
 		a.Phase = Serving
 	}
-	a.Since, a.Recheck = since, since.Add(steady)
+	a.Since, a.Recheck = since, since.Add(crashRecovery)
 	return a, true
 }
 
 const oomKilled = "OOMKilled"
 
 // ending says how a container ended.
-func ending(t *corev1.ContainerStateTerminated) string {
+func exitDescription(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("%s (exit code %d)", camelReason(t.Reason, "Error"), t.ExitCode)
 }
 
@@ -239,7 +239,7 @@ func notReadySince(pod *corev1.Pod) time.Time {
 
 // pullTroubles are what runtimes say of an image that cannot be pulled, and what it means. The words of a try and of the
 // back-off after it differ in more than a verdict that does not flap can bear.
-var pullTroubles = []struct{ says, means string }{
+var pullFailures = []struct{ says, means string }{
 	{"not found", "it does not exist"},
 	{"manifest unknown", "it does not exist"},
 	{"name unknown", "it does not exist"},
@@ -262,9 +262,9 @@ var pullTroubles = []struct{ says, means string }{
 }
 
 // pullTrouble says why an image cannot be pulled, if the runtime's words are known.
-func pullTrouble(message string) string {
+func pullFailure(message string) string {
 	message = strings.ToLower(message)
-	for _, t := range pullTroubles {
+	for _, t := range pullFailures {
 		if strings.Contains(message, t.says) {
 			return t.means
 		}

@@ -22,7 +22,7 @@ func TestConventionsOnKindsThatTheCatalogueKnows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var cases []judgement
+		var cases []caseFile
 		if err := yaml.Unmarshal(data, &cases); err != nil {
 			t.Fatal(err)
 		}

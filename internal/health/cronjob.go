@@ -10,7 +10,7 @@ import (
 
 // startSlack is how long a CronJob's controller may take to create the Job that is due: it looks when one is due, and
 // is late only when it is busy.
-const startSlack = 2 * time.Minute
+const scheduleDelay = 2 * time.Minute
 
 // cronJob judges a CronJob by its last run. One that runs is an ordinary thing: whether it goes well is told by its
 // pods.
@@ -61,7 +61,7 @@ func cronJobDue(s *fields, ctx Context, last time.Time, runs bool) Assessment {
 	if due.IsZero() { // never
 		return healthy
 	}
-	late := due.Add(startSlack + time.Duration(min(s.numberOr(0, "spec", "startingDeadlineSeconds"), 86400))*time.Second)
+	late := due.Add(scheduleDelay + time.Duration(min(s.numberOr(0, "spec", "startingDeadlineSeconds"), 86400))*time.Second)
 	if ctx.Now.Before(late) {
 		return Assessment{Verdict: Verdict{Status: Healthy}, Recheck: late}
 	}

@@ -31,11 +31,11 @@ func pending(ctx Context, since time.Time, limit time.Duration, stuck Status, re
 		return a
 	}
 	a.Status = stuck
-	a.Message += ", for more than " + spell(limit)
+	a.Message += ", for more than " + formatLimit(limit)
 	return a
 }
 
-func spell(d time.Duration) string {
+func formatLimit(d time.Duration) string {
 	if d == time.Hour {
 		return "an hour"
 	}
@@ -43,7 +43,7 @@ func spell(d time.Duration) string {
 }
 
 // longest bounds what is quoted of a text that somebody else wrote.
-const longest = 400
+const maxQuote = 400
 
 // quote adds to a sentence what somebody else says.
 func quote(sentence, text string) string {
@@ -55,12 +55,12 @@ func quote(sentence, text string) string {
 
 // brief writes a text in one line, without its full stop, and not too long.
 func brief(text string) string {
-	if len(text) > 4*longest {
-		text = text[:4*longest]
+	if len(text) > 4*maxQuote {
+		text = text[:4*maxQuote]
 	}
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "")
-	if runes := []rune(text); len(runes) > longest {
-		text = string(runes[:longest]) + "…"
+	if runes := []rune(text); len(runes) > maxQuote {
+		text = string(runes[:maxQuote]) + "…"
 	}
 	return strings.TrimRight(text, ". ")
 }

@@ -29,7 +29,7 @@ type Dependent struct {
 
 // phase returns the phase that counts for the resource.
 func (d Dependent) phase() PodPhase {
-	if d.Phase == Idle && d.Status == Healthy {
+	if d.Phase == NotServing && d.Status == Healthy {
 		return Serving
 	}
 	return d.Phase
@@ -152,5 +152,5 @@ func (f *Dependents) Count(kind string) Count { return f.kinds[kind] }
 
 // activePods returns the number of Pods that are neither being deleted nor ended.
 func (f *Dependents) activePods() int {
-	return f.kinds[podKind.Kind].Total - f.phases[Leaving] - f.phases[Ended]
+	return f.kinds[podKind.Kind].Total - f.phases[Terminating] - f.phases[Ended]
 }

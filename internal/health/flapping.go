@@ -29,9 +29,9 @@ const (
 //
 // The zero value has seen nothing. It is not safe for concurrent use.
 type Flapping struct {
-	last    Status // the latest that is not Unknown
-	changes []change
-	on      bool
+	last     Status // the latest that is not Unknown
+	changes  []change
+	flapping bool
 }
 
 // change is a verdict that counts as a change, in its latest words.
@@ -42,16 +42,16 @@ type change struct {
 
 // Note tells of the verdict at a time. Times do not go back.
 func (f *Flapping) Note(v Verdict, now time.Time) {
-	f.on = f.on && now.Before(f.calm())
+	f.flapping = f.flapping && now.Before(f.calmAt())
 	switch {
-	case !telling(v.Status):
+	case !isKnown(v.Status):
 		return
-	case f.last != "" && v.Status != f.last && (inTrouble(v.Status) || inTrouble(f.last)):
+	case f.last != "" && v.Status != f.last && (isFault(v.Status) || isFault(f.last)):
 		if len(f.changes) == flappingKept {
 			f.changes = append(f.changes[:0], f.changes[1:]...)
 		}
 		f.changes = append(f.changes, change{now, v})
-		f.on = f.on || len(f.recent()) >= flappingLimit
+		f.flapping = f.flapping || len(f.recent()) >= flappingLimit
 	case v.Status == f.last && len(f.changes) > 0 && f.changes[len(f.changes)-1].Status == v.Status:
 		f.changes[len(f.changes)-1].Verdict = v
 	}
@@ -61,7 +61,7 @@ func (f *Flapping) Note(v Verdict, now time.Time) {
 // Damp returns what a verdict at a time is taken for, and, if that is not the verdict itself, until when it is if
 // nothing changes.
 func (f *Flapping) Damp(v Verdict, now time.Time) (damped Verdict, until time.Time) {
-	if !f.on || !now.Before(f.calm()) || !telling(v.Status) {
+	if !f.flapping || !now.Before(f.calmAt()) || !isKnown(v.Status) {
 		return v, time.Time{}
 	}
 	recent := f.recent()
@@ -86,7 +86,7 @@ func (f *Flapping) Damp(v Verdict, now time.Time) (damped Verdict, until time.Ti
 	} else {
 		damped.Message += ", " + count
 	}
-	return damped, f.calm()
+	return damped, f.calmAt()
 }
 
 // recent returns the changes within the window that ends with the last of them.
@@ -100,7 +100,7 @@ func (f *Flapping) recent() []change {
 }
 
 // calm is when the last change was long enough ago.
-func (f *Flapping) calm() time.Time {
+func (f *Flapping) calmAt() time.Time {
 	if len(f.changes) == 0 {
 		return time.Time{}
 	}
@@ -108,6 +108,6 @@ func (f *Flapping) calm() time.Time {
 }
 
 // telling reports whether a status tells how a thing is.
-func telling(s Status) bool { return s != Unknown && slices.Contains(order, s) }
+func isKnown(s Status) bool { return s != Unknown && slices.Contains(statusOrder, s) }
 
-func inTrouble(s Status) bool { return s == Unhealthy || s == Down }
+func isFault(s Status) bool { return s == Unhealthy || s == Down }

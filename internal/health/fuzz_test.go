@@ -67,19 +67,19 @@ func kindsOfRules() []schema.GroupKind {
 	return append([]schema.GroupKind{{Group: "example.com", Kind: "Thing"}, {Group: "example.com", Kind: "TestRun"}}, known...)
 }
 
-func allCases(tb testing.TB) []judgement {
+func allCases(tb testing.TB) []caseFile {
 	tb.Helper()
 	files, err := filepath.Glob("testdata/cases/*.yaml")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var all []judgement
+	var all []caseFile
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		var cases []judgement
+		var cases []caseFile
 		if err := yaml.Unmarshal(data, &cases); err != nil {
 			tb.Fatal(err)
 		}
@@ -116,7 +116,7 @@ var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 // wellFormed checks what holds for each verdict.
 func wellFormed(t *testing.T, a Assessment) {
 	t.Helper()
-	if !slices.Contains(order, a.Status) {
+	if !slices.Contains(statusOrder, a.Status) {
 		t.Errorf("the status %q", a.Status)
 	}
 	if (a.Message == "") != (a.Status == Healthy) {
@@ -218,7 +218,7 @@ func TestALongMessageIsCut(t *testing.T) {
 		}},
 	}}
 	got := Object(kindOf(u), u, Context{})
-	if runes := utf8.RuneCountInString(got.Message); runes > longest+100 || strings.Contains(got.Message, "\n") || !utf8.ValidString(got.Message) {
+	if runes := utf8.RuneCountInString(got.Message); runes > maxQuote+100 || strings.Contains(got.Message, "\n") || !utf8.ValidString(got.Message) {
 		t.Errorf("%d: %q", runes, got.Message)
 	}
 }

@@ -38,12 +38,12 @@ func gateway(s *fields, ctx Context) Assessment {
 			s.note("status", "listeners")
 			continue
 		}
-		a := part(s, ctx, "listener "+nameOf(listener, i), listener["conditions"],
+		a := assessPart(s, ctx, "listener "+nameOf(listener, i), listener["conditions"],
 			[]string{"Accepted", "Programmed", "ResolvedRefs"}, []string{"Conflicted"})
 		if a.Status == Healthy {
 			continue
 		}
-		if part(s, ctx, "", listener["conditions"], []string{"Accepted", "Programmed"}, nil).Status == Unhealthy {
+		if assessPart(s, ctx, "", listener["conditions"], []string{"Accepted", "Programmed"}, nil).Status == Unhealthy {
 			failing++
 		}
 		if worse(a.Status, worst.Status) {
@@ -74,9 +74,9 @@ func route(s *fields, ctx Context) Assessment {
 			continue
 		}
 		ref, _ := parent["parentRef"].(map[string]any)
-		a := part(s, ctx, "parent "+nameOf(ref, i), parent["conditions"],
+		a := assessPart(s, ctx, "parent "+nameOf(ref, i), parent["conditions"],
 			[]string{"Accepted", "ResolvedRefs"}, []string{"PartiallyInvalid"})
-		if accepted := part(s, ctx, "", parent["conditions"], []string{"Accepted"}, nil); accepted.Status == Unhealthy {
+		if accepted := assessPart(s, ctx, "", parent["conditions"], []string{"Accepted"}, nil); accepted.Status == Unhealthy {
 			refused++
 		}
 		if worse(a.Status, worst.Status) {
@@ -101,7 +101,7 @@ func nameOf(in map[string]any, i int) string {
 }
 
 // part judges a part of an object by its own conditions: those that are to be True, and those that are not.
-func part(s *fields, ctx Context, name string, conditions any, good, bad []string) Assessment {
+func assessPart(s *fields, ctx Context, name string, conditions any, good, bad []string) Assessment {
 	inner := &fields{kind: s.kind, object: map[string]any{
 		"metadata": s.object["metadata"], "status": map[string]any{"conditions": conditions},
 	}}

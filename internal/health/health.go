@@ -31,10 +31,10 @@ const (
 )
 
 // order is from best to worst.
-var order = []Status{Healthy, Unknown, Reconciling, Unhealthy, Down}
+var statusOrder = []Status{Healthy, Unknown, Reconciling, Unhealthy, Down}
 
 // worse reports whether a status is worse than another.
-func worse(a, b Status) bool { return slices.Index(order, a) > slices.Index(order, b) }
+func worse(a, b Status) bool { return slices.Index(statusOrder, a) > slices.Index(statusOrder, b) }
 
 // Completed is the reason of what is Healthy because it ran to its end, and has nothing left to run.
 const Completed = "Completed"
@@ -56,15 +56,15 @@ type PodPhase uint8
 
 const (
 	// Idle is what does nothing yet, or nothing right. It is the zero value; what is Healthy counts as Serving then.
-	Idle PodPhase = iota
+	NotServing PodPhase = iota
 	// Serving is what is ready, though something may be wrong with it.
 	Serving
 	// Trying is what has failed, and is started again.
-	Trying
+	Restarting
 	// Late is what starts for longer than is reasonable. An owner with a deadline of its own knows better.
-	Late
+	Overdue
 	// Leaving is what is being deleted, and within its grace.
-	Leaving
+	Terminating
 	// Ended is what ran, and does not run again.
 	Ended
 )
@@ -116,7 +116,7 @@ type Warning struct {
 func Worst(verdicts ...Verdict) Verdict {
 	worst := Verdict{Status: Healthy}
 	for _, v := range verdicts {
-		if !slices.Contains(order, v.Status) {
+		if !slices.Contains(statusOrder, v.Status) {
 			v = Verdict{Unknown, "NotJudged", "there is no verdict"}
 		}
 		if worse(v.Status, worst.Status) {

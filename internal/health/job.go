@@ -46,7 +46,7 @@ func jobWithin(s *fields, ctx Context) Assessment {
 	end := start.Add(limit)
 	switch {
 	case !ctx.Now.Before(end) && a.Status != Down:
-		a = verdict(Unhealthy, "DeadlineExceeded", s.subject()+" has run for longer than its deadline of "+spell(limit)+", and has not been ended")
+		a = verdict(Unhealthy, "DeadlineExceeded", s.subject()+" has run for longer than its deadline of "+formatLimit(limit)+", and has not been ended")
 		a.Since = end
 	case ctx.Now.Before(end) && (a.Recheck.IsZero() || end.Before(a.Recheck)):
 		a.Recheck = end
@@ -66,7 +66,7 @@ func jobRunning(s *fields, ctx Context) Assessment {
 		return a
 	}
 	if indexes := s.text("status", "failedIndexes"); indexes != "" {
-		a := verdict(Unhealthy, "FailedIndexes", s.subject()+" goes on, and has failed for the indexes "+bounded(indexes, maxName))
+		a := verdict(Unhealthy, "FailedIndexes", s.subject()+" goes on, and has failed for the indexes "+truncate(indexes, maxName))
 		a.Since = since
 		return a
 	}

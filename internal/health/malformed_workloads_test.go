@@ -39,7 +39,7 @@ func TestRecordedObjectsWithOddValues(t *testing.T) {
 func checkVerdict(t *testing.T, where string, got Assessment) {
 	t.Helper()
 	switch {
-	case !slices.Contains(order, got.Status):
+	case !slices.Contains(statusOrder, got.Status):
 		t.Errorf("%s: got no status: %+v", where, got)
 	case (got.Message == "") != (got.Status == Healthy):
 		t.Errorf("%s: %s with the message %q", where, got.Status, got.Message)

@@ -39,7 +39,7 @@ func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 	}
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return byMetadata(kind, o, ctx)
+		return assessMetadata(kind, o, ctx)
 	}
 	s := &fields{kind: kind, object: u.Object}
 	s.checkIdentity()
@@ -51,18 +51,18 @@ func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 	}
 	if ctx.Rules != nil {
 		if a, ok := ctx.Rules.Judge(kind, u.Object, ctx.Now); ok {
-			return s.believable(a)
+			return s.unlessMalformed(a)
 		}
 	}
 	judge, ok := builtin[kind]
 	if !ok {
 		judge = byConventions
 	}
-	return s.believable(judge(s, ctx))
+	return s.unlessMalformed(judge(s, ctx))
 }
 
 // believable makes a good verdict on an object Unknown if something that was read of it is malformed.
-func (f *fields) believable(a Assessment) Assessment {
+func (f *fields) unlessMalformed(a Assessment) Assessment {
 	if a.Status == Healthy && f.malformed != "" {
 		return malformed(f)
 	}
@@ -84,10 +84,10 @@ func (f *fields) checkIdentity() {
 }
 
 // byMetadata judges an object of which only the metadata is watched.
-func byMetadata(kind schema.GroupKind, o metav1.Object, ctx Context) Assessment {
+func assessMetadata(kind schema.GroupKind, o metav1.Object, ctx Context) Assessment {
 	subject := strings.TrimSpace(kind.Kind + " " + o.GetName())
 	if deleted := o.GetDeletionTimestamp(); deleted != nil {
-		return leaving(subject, deleted.Time, o.GetFinalizers(), ctx)
+		return terminatingMetadata(subject, deleted.Time, o.GetFinalizers(), ctx)
 	}
 	if _, ok := existenceRules[kind]; ok {
 		return healthy
@@ -101,7 +101,7 @@ func terminating(s *fields, ctx Context) Assessment {
 	case podKind:
 		return podFields(s, ctx) // it has a grace
 	case schema.GroupKind{Kind: "Namespace"}:
-		return emptying(s, ctx)
+		return namespaceTerminating(s, ctx)
 	}
 	var finalizers []string
 	for _, item := range s.list("metadata", "finalizers") {
@@ -109,14 +109,14 @@ func terminating(s *fields, ctx Context) Assessment {
 			finalizers = append(finalizers, name)
 		}
 	}
-	return leaving(s.subject(), s.time("metadata", "deletionTimestamp"), finalizers, ctx)
+	return terminatingMetadata(s.subject(), s.time("metadata", "deletionTimestamp"), finalizers, ctx)
 }
 
 // leaving judges what is being deleted: it goes once its finalizers are removed, by whoever put them there.
 //
 // Source: metadata.deletionTimestamp and metadata.finalizers,
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
-func leaving(subject string, since time.Time, finalizers []string, ctx Context) Assessment {
+func terminatingMetadata(subject string, since time.Time, finalizers []string, ctx Context) Assessment {
 	message := subject + " is being deleted"
 	if len(finalizers) > 0 {
 		message += ", and waits for " + enumerate("finalizer", finalizers)

@@ -10,15 +10,15 @@ import (
 
 const (
 	// killSlack is how long a kubelet may take to end a pod whose grace is over.
-	killSlack = 30 * time.Second
+	killDelay = 30 * time.Second
 	// removeSlack is how long a pod may stay that its kubelet is done with: only finalizers keep it then.
-	removeSlack = 5 * time.Second
+	removeDelay = 5 * time.Second
 )
 
 // podFields judges a pod that is not decoded yet.
 func podFields(s *fields, ctx Context) Assessment {
 	a := Pod(readPod(s), ctx)
-	if s.malformed != "" && a.Phase != Leaving && !worse(a.Status, Reconciling) {
+	if s.malformed != "" && a.Phase != Terminating && !worse(a.Status, Reconciling) {
 		return malformed(s)
 	}
 	return a
@@ -30,7 +30,7 @@ func podFields(s *fields, ctx Context) Assessment {
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 func Pod(pod *corev1.Pod, ctx Context) Assessment {
 	if pod.DeletionTimestamp != nil {
-		return podLeaving(pod, ctx)
+		return podTerminating(pod, ctx)
 	}
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded:
@@ -45,7 +45,7 @@ func Pod(pod *corev1.Pod, ctx Context) Assessment {
 	case corev1.PodPending, corev1.PodRunning:
 	}
 	if pod.Status.Reason == nodeLost {
-		return nodeSilent(nodeLost, podCondition(pod, corev1.PodReady).LastTransitionTime)
+		return nodeUnreachable(nodeLost, podCondition(pod, corev1.PodReady).LastTransitionTime)
 	}
 	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
 		return podUnscheduled(pod, c)
@@ -68,11 +68,11 @@ const terminatingTooLong = "TerminatingTooLong"
 // with it deletes it again, without grace.
 //
 // Source: metadata.deletionTimestamp, deletionGracePeriodSeconds and finalizers, ObjectMeta.
-func podLeaving(pod *corev1.Pod, ctx Context) Assessment {
-	slack := killSlack
+func podTerminating(pod *corev1.Pod, ctx Context) Assessment {
+	slack := killDelay
 	done := pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
 	if done {
-		slack = removeSlack
+		slack = removeDelay
 	}
 	over := pod.DeletionTimestamp.Add(slack)
 	if ctx.Now.Before(over) {
@@ -81,12 +81,12 @@ func podLeaving(pod *corev1.Pod, ctx Context) Assessment {
 			message += ": " + disruption(c.Reason)
 		}
 		a := verdict(Reconciling, "Terminating", message)
-		a.Phase, a.Recheck = Leaving, over
+		a.Phase, a.Recheck = Terminating, over
 		return a
 	}
 	message := "the pod is being deleted, and its node has not ended it within its grace"
 	if len(pod.Finalizers) > 0 && (done || !runsAny(pod)) {
-		message = "the pod has ended, and is kept by the finalizer " + bounded(strings.Join(pod.Finalizers, ", "), maxName)
+		message = "the pod has ended, and is kept by the finalizer " + truncate(strings.Join(pod.Finalizers, ", "), maxName)
 	}
 	a := verdict(Unhealthy, terminatingTooLong, message)
 	a.Since = pod.DeletionTimestamp.Time
@@ -139,7 +139,7 @@ func podFailed(pod *corev1.Pod) Assessment {
 	default:
 		for _, c := range containersOf(pod) {
 			if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-				a = verdict(Down, camelReason(t.Reason, "Error"), c.name()+" ended: "+ending(t))
+				a = verdict(Down, camelReason(t.Reason, "Error"), c.name()+" ended: "+exitDescription(t))
 				break
 			}
 		}
@@ -167,7 +167,7 @@ func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
 // startTroubles are the reasons of Warnings about a pod that cannot start, which its status does not tell.
 //
 // Source: the kubelet's and the attach-detach controller's Events, pkg/kubelet/events in kubernetes/kubernetes.
-var startTroubles = map[string]string{
+var startFailures = map[string]string{
 	"FailedMount":                   "a volume of the pod cannot be mounted",
 	"FailedAttachVolume":            "a volume of the pod cannot be attached",
 	"FailedMapVolume":               "a volume of the pod cannot be mapped",
@@ -185,32 +185,32 @@ var startRaces = []string{"failed to sync configmap cache", "failed to sync secr
 // podStarting judges a pod that has a node, and no container of which has failed. What a Warning says of it is true
 // until a container has started.
 func podStarting(pod *corev1.Pod, ctx Context) Assessment {
-	since := startOf(pod)
-	trouble, known := startTroubles[ctx.Warning.Reason]
+	since := startTime(pod)
+	trouble, known := startFailures[ctx.Warning.Reason]
 	if known && !runsSomething(pod) && !containsAny(ctx.Warning.Message, startRaces) {
 		a := verdict(Down, ctx.Warning.Reason, trouble+colon(sanitizeMessage(pod, ctx.Warning.Message)))
 		a.Since = since
 		return a
 	}
-	return inTime(Verdict{Reconciling, "Starting", startingMessage(pod)}, since, ctx)
+	return withStartupTimeout(Verdict{Reconciling, "Starting", startingMessage(pod)}, since, ctx)
 }
 
 // inTime makes a verdict on what starts the worse one on what has not started in time.
-func inTime(v Verdict, since time.Time, ctx Context) Assessment {
+func withStartupTimeout(v Verdict, since time.Time, ctx Context) Assessment {
 	a := Assessment{Verdict: v, Since: since}
 	switch {
 	case since.IsZero():
 	case ctx.Now.Before(since.Add(startup)):
 		a.Recheck = since.Add(startup)
 	default:
-		a.Verdict = Verdict{Unhealthy, "StartingTooLong", v.Message + ", which takes longer than " + spell(startup)}
-		a.Phase = Late
+		a.Verdict = Verdict{Unhealthy, "StartingTooLong", v.Message + ", which takes longer than " + formatLimit(startup)}
+		a.Phase = Overdue
 	}
 	return a
 }
 
 // startOf returns when a pod began to start: when it got a node, as far as it tells.
-func startOf(pod *corev1.Pod) time.Time {
+func startTime(pod *corev1.Pod) time.Time {
 	start := pod.CreationTimestamp.Time
 	if t := podCondition(pod, corev1.PodScheduled).LastTransitionTime; t.After(start) {
 		start = t.Time
@@ -274,7 +274,7 @@ func podReadiness(pod *corev1.Pod, ctx Context) Assessment {
 	if !allReady || ready.Status == "" {
 		return podStarting(pod, ctx)
 	}
-	return notReadyBeyond(pod, ready, ctx)
+	return notReadyByCondition(pod, ready, ctx)
 }
 
 // podResize judges a pod that is ready, and may be to have other resources than it has.
@@ -308,7 +308,7 @@ func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, ctx 
 			message = c.name() + " has not started yet"
 		}
 		words := probeWords(pod, ctx, "Startup", "Readiness")
-		return inTime(Verdict{Reconciling, "Starting", message + colon(words)}, c.State.Running.StartedAt.Time, ctx)
+		return withStartupTimeout(Verdict{Reconciling, "Starting", message + colon(words)}, c.State.Running.StartedAt.Time, ctx)
 	}
 	a := verdict(Unhealthy, "NotReady", c.name()+" runs and is not ready"+colon(probeWords(pod, ctx, "Readiness")))
 	a.Since = ready.LastTransitionTime.Time
@@ -320,10 +320,10 @@ func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, ctx 
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-readiness-gate, and the node lifecycle
 // controller, which sets Ready alone to False.
-func notReadyBeyond(pod *corev1.Pod, ready corev1.PodCondition, ctx Context) Assessment {
+func notReadyByCondition(pod *corev1.Pod, ready corev1.PodCondition, ctx Context) Assessment {
 	switch {
 	case ready.Reason == "" || ready.Reason == nodeNotReady || ready.Status == corev1.ConditionUnknown:
-		return nodeSilent(nodeNotReady, ready.LastTransitionTime)
+		return nodeUnreachable(nodeNotReady, ready.LastTransitionTime)
 	case ready.Reason != "ReadinessGatesNotReady":
 		a := verdict(Unhealthy, camelReason(ready.Reason, "NotReady"), "the pod is not ready"+colon(sanitizeMessage(pod, ready.Message)))
 		a.Since = ready.LastTransitionTime.Time
@@ -336,12 +336,12 @@ func notReadyBeyond(pod *corev1.Pod, ready corev1.PodCondition, ctx Context) Ass
 		a.Since = ready.LastTransitionTime.Time
 		return a
 	}
-	return inTime(Verdict{Reconciling, ready.Reason, message}, containers.Time, ctx)
+	return withStartupTimeout(Verdict{Reconciling, ready.Reason, message}, containers.Time, ctx)
 }
 
 const nodeNotReady = "NodeNotReady"
 
-func nodeSilent(reason string, since metav1.Time) Assessment {
+func nodeUnreachable(reason string, since metav1.Time) Assessment {
 	a := verdict(Unhealthy, reason, "the pod is not ready: its node does not tell how it is")
 	a.Since = since.Time
 	return a

@@ -9,11 +9,11 @@ import (
 
 // policyRules are of what allows and refuses.
 var policyRules = map[schema.GroupKind]rule{
-	{Group: "policy", Kind: "PodDisruptionBudget"}:                             budget,
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}: admission,
-	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}:          signing,
-	{Group: "certificates.k8s.io", Kind: "PodCertificateRequest"}:              signing,
-	{Group: "flowcontrol.apiserver.k8s.io", Kind: "FlowSchema"}:                flow,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                             podDisruptionBudget,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}: admissionPolicy,
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}:          certificateRequest,
+	{Group: "certificates.k8s.io", Kind: "PodCertificateRequest"}:              certificateRequest,
+	{Group: "flowcontrol.apiserver.k8s.io", Kind: "FlowSchema"}:                flowSchema,
 }
 
 // budget judges a PodDisruptionBudget by whether as many pods are healthy as it asks for. That it allows no disruption
@@ -21,7 +21,7 @@ var policyRules = map[schema.GroupKind]rule{
 //
 // Source: status.currentHealthy, status.desiredHealthy and the condition DisruptionAllowed of a PodDisruptionBudget,
 // whose reason SyncFailed tells of a budget that cannot be kept.
-func budget(s *fields, ctx Context) Assessment {
+func podDisruptionBudget(s *fields, ctx Context) Assessment {
 	observed, ok := s.generation("status", "observedGeneration")
 	if !ok || observed < s.numberOr(0, "metadata", "generation") {
 		return notObserved(s)
@@ -43,7 +43,7 @@ func budget(s *fields, ctx Context) Assessment {
 // admission judges a ValidatingAdmissionPolicy by whether its expressions fit the types that they are for.
 //
 // Source: status.typeChecking.expressionWarnings of a ValidatingAdmissionPolicy.
-func admission(s *fields, _ Context) Assessment {
+func admissionPolicy(s *fields, _ Context) Assessment {
 	if observed, ok := s.generation("status", "observedGeneration"); ok && observed < s.numberOr(0, "metadata", "generation") {
 		return notObserved(s)
 	}
@@ -60,7 +60,7 @@ func admission(s *fields, _ Context) Assessment {
 // signing judges a request for a certificate.
 //
 // Source: conditions Approved, Denied, Failed (Issued of a PodCertificateRequest) and the certificate itself in the status.
-func signing(s *fields, ctx Context) Assessment {
+func certificateRequest(s *fields, ctx Context) Assessment {
 	for _, bad := range []string{"Denied", "Failed"} {
 		if c := s.condition(bad); c.status == "True" {
 			a := verdict(Down, camelReason(c.reason, bad), quote(s.subject()+" is "+bad, c.message))
@@ -80,7 +80,7 @@ func signing(s *fields, ctx Context) Assessment {
 // flow judges a FlowSchema.
 //
 // Source: condition Dangling of a FlowSchema: the priority level that it names does not exist.
-func flow(s *fields, _ Context) Assessment {
+func flowSchema(s *fields, _ Context) Assessment {
 	if c := s.condition("Dangling"); c.status == "True" {
 		a := verdict(Unhealthy, "Dangling", quote(s.subject()+" has no effect", c.message))
 		a.Since = c.since

@@ -113,7 +113,7 @@ func TestRecordedPodsTellNoNames(t *testing.T) {
 }
 
 // recorded is a recording: what an API server held of a workload in a moment.
-type recorded struct {
+type recordedState struct {
 	user     Status // what a user would call it
 	at       time.Time
 	objects  []*unstructured.Unstructured
@@ -125,7 +125,7 @@ var (
 	momentAt  = regexp.MustCompile(`(?m)^# The time of the moment: (\S+)$`)
 )
 
-func readRecording(t *testing.T, file string) recorded {
+func readRecording(t *testing.T, file string) recordedState {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -135,7 +135,7 @@ func readRecording(t *testing.T, file string) recorded {
 	if user == nil || at == nil {
 		t.Fatalf("%s has no comment that says what it is", file)
 	}
-	r := recorded{user: Status(user[1]), warnings: map[types.UID]Warning{}}
+	r := recordedState{user: Status(user[1]), warnings: map[types.UID]Warning{}}
 	if r.at, err = time.Parse(time.RFC3339, string(at[1])); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func readRecording(t *testing.T, file string) recorded {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if o.GetKind() == "Event" {
-			r.tell(o)
+			r.addEvent(o)
 		} else {
 			r.objects = append(r.objects, o)
 		}
@@ -157,7 +157,7 @@ func readRecording(t *testing.T, file string) recorded {
 }
 
 // tell puts in an Event, if it is a later Warning about its object than those before.
-func (r *recorded) tell(event *unstructured.Unstructured) {
+func (r *recordedState) addEvent(event *unstructured.Unstructured) {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(event.Object, path...)
 		return s
@@ -173,12 +173,12 @@ func (r *recorded) tell(event *unstructured.Unstructured) {
 	}
 }
 
-func (r *recorded) ctx(o *unstructured.Unstructured) Context {
+func (r *recordedState) ctx(o *unstructured.Unstructured) Context {
 	return Context{Now: r.at, Warning: r.warnings[o.GetUID()]}
 }
 
 // judge returns the worst of the verdicts on the resources of the workload, and all of them.
-func (r *recorded) judge() (Verdict, []Verdict) {
+func (r *recordedState) judge() (Verdict, []Verdict) {
 	var all []Verdict
 	for _, root := range Forest(r.objects, r.ctx) {
 		if root.Object.GetKind() != "Node" { // it belongs to no workload

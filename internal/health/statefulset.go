@@ -37,7 +37,7 @@ func statefulSet(s *fields, ctx Context) Assessment {
 	message := a.Message
 	a = pending(ctx, s.created(), startup, Unhealthy, a.Reason, message)
 	if a.Status == Unhealthy {
-		a.Phase, a.WithoutTimeout = Late, message
+		a.Phase, a.WithoutTimeout = Overdue, message
 	}
 	return a
 }

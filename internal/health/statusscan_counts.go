@@ -108,7 +108,7 @@ func (v *statusScan) compareReady(path []string, ready, want int64) {
 func (v *statusScan) tooFew(path []string, have int64, message string) {
 	a := v.undated("ReplicasNotReady", message)
 	if have == 0 {
-		a = v.limited(verdict(Reconciling, "ReplicasNotReady", message), startup, spell(startup))
+		a = v.limited(verdict(Reconciling, "ReplicasNotReady", message), startup, formatLimit(startup))
 	}
 	v.against(path, a)
 }

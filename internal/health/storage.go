@@ -13,27 +13,27 @@ import (
 
 // storageRules are of volumes.
 var storageRules = map[schema.GroupKind]rule{
-	{Kind: "PersistentVolumeClaim"}:                                             claim,
-	{Kind: "PersistentVolume"}:                                                  volume,
-	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:                         attachment,
-	{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"}:                  snapshot,
-	{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshotContent"}:           snapshot,
-	{Group: "groupsnapshot.storage.k8s.io", Kind: "VolumeGroupSnapshot"}:        snapshot,
-	{Group: "groupsnapshot.storage.k8s.io", Kind: "VolumeGroupSnapshotContent"}: snapshot,
-	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                           deviceClaim,
+	{Kind: "PersistentVolumeClaim"}:                                             volumeClaim,
+	{Kind: "PersistentVolume"}:                                                  persistentVolume,
+	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:                         volumeAttachment,
+	{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"}:                  volumeSnapshot,
+	{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshotContent"}:           volumeSnapshot,
+	{Group: "groupsnapshot.storage.k8s.io", Kind: "VolumeGroupSnapshot"}:        volumeSnapshot,
+	{Group: "groupsnapshot.storage.k8s.io", Kind: "VolumeGroupSnapshotContent"}: volumeSnapshot,
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                           resourceClaim,
 }
 
 // claim judges a PersistentVolumeClaim by its phase, and one that is bound by how it is resized.
 //
 // Source: status.phase of a PersistentVolumeClaim.
-func claim(s *fields, ctx Context) Assessment {
+func volumeClaim(s *fields, ctx Context) Assessment {
 	switch phase := s.text("status", "phase"); phase {
 	case "Bound":
-		return resizing(s, ctx)
+		return boundClaim(s, ctx)
 	case "Lost":
 		return verdict(Down, "Lost", s.subject()+" has lost its volume")
 	case "", "Pending":
-		return unbound(s, ctx)
+		return unboundClaim(s, ctx)
 	default:
 		return verdict(Unknown, camelReason(phase, "Phase"), quote(s.subject()+" has an unknown phase", phase))
 	}
@@ -45,7 +45,7 @@ func claim(s *fields, ctx Context) Assessment {
 //
 // Source: https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode; the annotations
 // volume.kubernetes.io/storage-provisioner and volume.kubernetes.io/selected-node; the Event ProvisioningFailed.
-func unbound(s *fields, ctx Context) Assessment {
+func unboundClaim(s *fields, ctx Context) Assessment {
 	message := s.subject() + " is not bound"
 	if w := ctx.Warning; w.Reason != "" {
 		a := verdict(Down, camelReason(w.Reason, "Pending"), quote(message, w.Message))
@@ -76,7 +76,7 @@ func unbound(s *fields, ctx Context) Assessment {
 //
 // Source: status.allocatedResourceStatuses, status.modifyVolumeStatus, status.capacity and the conditions Resizing,
 // FileSystemResizePending, ModifyingVolume, ControllerResizeError, NodeResizeError, ModifyVolumeError and VolumeResizeError.
-func resizing(s *fields, ctx Context) Assessment {
+func boundClaim(s *fields, ctx Context) Assessment {
 	for _, bad := range []string{"ControllerResizeError", "NodeResizeError", "ModifyVolumeError", "VolumeResizeError"} {
 		if c := s.condition(bad); c.status == "True" {
 			a := verdict(Unhealthy, bad, quote(s.subject()+" cannot be changed as declared", c.message))
@@ -127,7 +127,7 @@ func (f *fields) quantity(path ...string) *resource.Quantity {
 //
 // Source: status.phase, status.message and status.lastPhaseTransitionTime of a PersistentVolume;
 // spec.persistentVolumeReclaimPolicy.
-func volume(s *fields, ctx Context) Assessment {
+func persistentVolume(s *fields, ctx Context) Assessment {
 	since := s.time("status", "lastPhaseTransitionTime")
 	detail := s.text("status", "message")
 	var a Assessment
@@ -153,7 +153,7 @@ func volume(s *fields, ctx Context) Assessment {
 // attachment judges a VolumeAttachment.
 //
 // Source: status.attached, status.attachError and status.detachError of a VolumeAttachment.
-func attachment(s *fields, ctx Context) Assessment {
+func volumeAttachment(s *fields, ctx Context) Assessment {
 	for _, name := range []string{"attachError", "detachError"} {
 		if s.table("status", name) == nil {
 			continue
@@ -173,7 +173,7 @@ func attachment(s *fields, ctx Context) Assessment {
 //
 // Source: status.readyToUse and status.error of a VolumeSnapshot; the driver tries again after an error, and removes it
 // when it succeeds.
-func snapshot(s *fields, ctx Context) Assessment {
+func volumeSnapshot(s *fields, ctx Context) Assessment {
 	if failure := s.table("status", "error"); len(failure) > 0 {
 		a := verdict(Down, "SnapshotError", quote(s.subject()+" could not be taken", s.text("status", "error", "message")))
 		a.Since = s.time("status", "error", "time")
@@ -188,7 +188,7 @@ func snapshot(s *fields, ctx Context) Assessment {
 // deviceClaim judges a ResourceClaim, which may wait for its first pod for ever.
 //
 // Source: status.allocation and status.devices[].conditions of a ResourceClaim.
-func deviceClaim(s *fields, ctx Context) Assessment {
+func resourceClaim(s *fields, ctx Context) Assessment {
 	if s.table("status", "allocation") == nil {
 		return verdict(Reconciling, "NotAllocated", s.subject()+" has no device yet: it waits for a pod, or for a device")
 	}

@@ -10,15 +10,15 @@ import (
 // workloadRules are of what keeps pods running.
 var workloadRules = map[schema.GroupKind]rule{
 	{Kind: "Pod"}:                        podFields,
-	{Group: "apps", Kind: "Deployment"}:  named(unlessBehind(deployment)),
-	{Group: "apps", Kind: "ReplicaSet"}:  named(unlessBehind(replicaSet)),
-	{Kind: "ReplicationController"}:      named(unlessBehind(replicaSet)),
-	{Group: "apps", Kind: "StatefulSet"}: named(unlessBehind(statefulSet)),
-	{Group: "apps", Kind: "DaemonSet"}:   named(unlessBehind(daemonSet)),
+	{Group: "apps", Kind: "Deployment"}:  withSubject(unlessBehind(deployment)),
+	{Group: "apps", Kind: "ReplicaSet"}:  withSubject(unlessBehind(replicaSet)),
+	{Kind: "ReplicationController"}:      withSubject(unlessBehind(replicaSet)),
+	{Group: "apps", Kind: "StatefulSet"}: withSubject(unlessBehind(statefulSet)),
+	{Group: "apps", Kind: "DaemonSet"}:   withSubject(unlessBehind(daemonSet)),
 }
 
 // named makes a rule tell the name of what it judges.
-func named(judge rule) rule {
+func withSubject(judge rule) rule {
 	return func(s *fields, ctx Context) Assessment {
 		a := judge(s, ctx)
 		a.Subject = s.subject()
@@ -36,12 +36,12 @@ type rollout struct {
 }
 
 // standing says how many are ready: "Deployment web has 0 of 5 replicas ready".
-func (r rollout) standing(s *fields) string {
-	return fmt.Sprintf("%s has %d of %d %s ready", s.subject(), r.ready, r.want, pods(s))
+func (r rollout) readyMessage(s *fields) string {
+	return fmt.Sprintf("%s has %d of %d %s ready", s.subject(), r.ready, r.want, podNoun(s))
 }
 
 // pods names what an object keeps: a DaemonSet's status tells of pods, that of all others of replicas.
-func pods(s *fields) string {
+func podNoun(s *fields) string {
 	if s.kind.Kind == "DaemonSet" {
 		return "pods"
 	}
@@ -50,7 +50,7 @@ func pods(s *fields) string {
 
 // failing judges an object that something is wrong with: it is Down if none of its pods is ready.
 func (r rollout) failing(s *fields, reason, words string, since time.Time) Assessment {
-	a := verdict(Unhealthy, reason, r.standing(s)+words)
+	a := verdict(Unhealthy, reason, r.readyMessage(s)+words)
 	if r.ready == 0 && r.want > 0 {
 		a.Status = Down
 	}
@@ -63,14 +63,14 @@ func (r rollout) failing(s *fields, reason, words string, since time.Time) Asses
 func (r rollout) progress(s *fields) Assessment {
 	switch {
 	case r.ready < r.want && r.exist <= r.latest: // there is no pod of an earlier template
-		return verdict(Reconciling, "ReplicasNotReady", r.standing(s))
+		return verdict(Reconciling, "ReplicasNotReady", r.readyMessage(s))
 	case r.latest < r.updated:
-		return verdict(Reconciling, "RollingOut", fmt.Sprintf("%s has %d of %d %s updated", s.subject(), r.latest, r.updated, pods(s)))
+		return verdict(Reconciling, "RollingOut", fmt.Sprintf("%s has %d of %d %s updated", s.subject(), r.latest, r.updated, podNoun(s)))
 	case r.exist > r.want:
 		return verdict(Reconciling, "ScalingDown",
-			fmt.Sprintf("%s has %d %s left of which %d are wanted", s.subject(), r.exist, pods(s), r.want))
+			fmt.Sprintf("%s has %d %s left of which %d are wanted", s.subject(), r.exist, podNoun(s), r.want))
 	case r.ready < r.want:
-		return verdict(Reconciling, "ReplicasNotReady", r.standing(s))
+		return verdict(Reconciling, "ReplicasNotReady", r.readyMessage(s))
 	}
 	return healthy
 }

@@ -213,7 +213,7 @@ func TestAssessFindsKinInAnotherFile(t *testing.T) {
 func TestAssessorHoldsBoundedly(t *testing.T) {
 	var got []string
 	a := newAssessor(health.Context{Now: goldenTime})
-	a.most = 10
+	a.limit = 10
 	a.emit = func(v verdictLine) error {
 		got = append(got, v.Name)
 		return nil
@@ -226,10 +226,10 @@ func TestAssessorHoldsBoundedly(t *testing.T) {
 		if i%3 == 0 {
 			object["metadata"] = map[string]any{"name": name, "uid": "uid-" + name}
 		}
-		if err := a.take(manifest.Document{Object: object}); err != nil {
+		if err := a.add(manifest.Document{Object: object}); err != nil {
 			t.Fatal(err)
 		}
-		if len(a.held) > a.most {
+		if len(a.held) > a.limit {
 			t.Fatalf("%d objects are held", len(a.held))
 		}
 	}
@@ -267,7 +267,7 @@ func TestLongChains(t *testing.T) {
 			for i := range objects {
 				objects[i] = owned(i, owners(i)...)
 			}
-			for i, a := range judgeTogether(objects, func(*unstructured.Unstructured) health.Context { return health.Context{Now: goldenTime} }) {
+			for i, a := range assessTogether(objects, func(*unstructured.Unstructured) health.Context { return health.Context{Now: goldenTime} }) {
 				if a.Status != health.Healthy {
 					t.Fatalf("object %d is %+v", i, a)
 				}

@@ -52,7 +52,7 @@ func TestStatusOfTheCluster(t *testing.T) {
 	call(t, "status", "a", "b").want(t, exitUsage, "accepts at most 1 arg")
 	call(t, "status", "-o", "xml").want(t, exitUsage, `--output is "xml": give wide, json, yaml`)
 
-	var one standing
+	var one workloadStatus
 	r = call(t, "status", "bad", "-o", "json")
 	r.want(t, exitNotHealthy)
 	if err := json.Unmarshal([]byte(r.out), &one); err != nil || one.Name != "bad" || one.Status != "Down" || one.ID != 877588458330128385 {
@@ -139,7 +139,7 @@ func TestStatusOfAllIsFollowed(t *testing.T) {
 	expect := func(status string) {
 		t.Helper()
 		for {
-			var s standing
+			var s workloadStatus
 			if err := decoder.Decode(&s); err != nil {
 				t.Fatalf("waiting for %s: %v", status, err)
 			}
@@ -230,7 +230,7 @@ func TestTreeOfTheCluster(t *testing.T) {
 	}
 	call(t, "tree", "plant", "--all-kinds").want(t, exitNotHealthy, "ConfigMap engine", "Piston one")
 
-	var root branch
+	var root treeNode
 	r = call(t, "tree", "plant", "-o", "json")
 	if err := json.Unmarshal([]byte(r.out), &root); err != nil {
 		t.Fatal(err)

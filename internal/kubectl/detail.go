@@ -16,7 +16,7 @@ import (
 const fieldIndent = len("INSTANCE") + 2
 
 // detail writes one workload with the cause of its status. The cause is wrapped if a width is given.
-func (s *standing) detail(out io.Writer, p palette, now time.Time, o output, width int) error {
+func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o output, width int) error {
 	head := &table{}
 	field := func(name string, cells ...cell) { head.add(append([]cell{{name, bold}}, cells...)...) }
 	field("NAME", cell{text: s.Name})
@@ -76,7 +76,7 @@ func joined(cells []cell) []cell {
 	return []cell{cells[0], all}
 }
 
-func (s *standing) conditions(now time.Time) *table {
+func (s *workloadStatus) conditions(now time.Time) *table {
 	t := &table{}
 	for i := range s.Conditions {
 		c := &s.Conditions[i]
@@ -85,7 +85,7 @@ func (s *standing) conditions(now time.Time) *table {
 	return t
 }
 
-func resourcesTitle(s *standing, o output) string {
+func resourcesTitle(s *workloadStatus, o output) string {
 	if o.value == outputWide {
 		return "RESOURCES"
 	}
@@ -103,7 +103,7 @@ func isHealthy(r *v1alpha1.ResourceStatus) bool {
 }
 
 // resources returns the table of the listed resources, the worst first; all of them if it is to be wide.
-func (s *standing) resources(o output) *table {
+func (s *workloadStatus) resources(o output) *table {
 	t := &table{}
 	all := slices.Clone(s.Resources)
 	slices.SortStableFunc(all, func(a, b v1alpha1.ResourceStatus) int {
@@ -144,7 +144,7 @@ func subject(kind, namespace, name string) string {
 }
 
 // deliveries tells what the control plane does not have; nothing if it has all.
-func (s *standing) deliveries(now time.Time) *table {
+func (s *workloadStatus) deliveries(now time.Time) *table {
 	t := &table{}
 	d := s.Delivery
 	if d.Pending > 0 {

@@ -20,7 +20,7 @@ import (
 const fieldManager = "kubectl-threeport"
 
 // mostListed is how many resources the CRD lets a ThreeportWorkload list.
-const mostListed = 2000
+const maxListed = 2000
 
 // trackOptions are the flags of track.
 type trackOptions struct {

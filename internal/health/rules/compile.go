@@ -53,7 +53,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.RegexProgramSizeLimit(1000),
 		cel.ASTValidators(
 			cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(),
-			cel.ValidateComprehensionNestingLimit(maxNesting), literals{},
+			cel.ValidateComprehensionNestingLimit(maxNesting), literalArguments{},
 		),
 	}
 	var err error
@@ -63,11 +63,11 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 
 // literals checks arguments that have to stand in the rule: a regular expression that comes from an object could be
 // one that takes for ever to compile, and a path that is wrong is found at load.
-type literals struct{}
+type literalArguments struct{}
 
-func (literals) Name() string { return "threeport.literals" }
+func (literalArguments) Name() string { return "threeport.literals" }
 
-func (literals) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *cel.Issues) {
+func (literalArguments) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *cel.Issues) {
 	calls := ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.CallKind))
 	for _, node := range calls {
 		call := node.AsCall()
@@ -119,7 +119,7 @@ func compile(text string, want *cel.Type) (*expression, []issue) {
 	if got := checked.OutputType(); !got.IsExactType(want) && !got.IsExactType(cel.DynType) {
 		return nil, []issue{{line: 1, column: 1, text: fmt.Sprintf("the expression gives %s, and has to give %s", cel.FormatCELType(got), cel.FormatCELType(want))}}
 	}
-	if cost, err := env.EstimateCost(checked, noSizes{}); err == nil && cost.Min > maxCost {
+	if cost, err := env.EstimateCost(checked, unknownSizes{}); err == nil && cost.Min > maxCost {
 		return nil, []issue{{line: 1, column: 1, text: fmt.Sprintf("the expression costs %d at least, and may cost %d", cost.Min, maxCost)}}
 	}
 	program, err := env.Program(checked,
@@ -140,11 +140,11 @@ type issue struct {
 }
 
 // noSizes knows nothing of the sizes in an object, so that of an estimate only the least counts.
-type noSizes struct{}
+type unknownSizes struct{}
 
-func (noSizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
+func (unknownSizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
 
-func (noSizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+func (unknownSizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
 	return nil
 }
 

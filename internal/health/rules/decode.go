@@ -126,14 +126,14 @@ func isConfigMap(n *yaml.Node) bool {
 }
 
 func (d *decoder) readRule(n *yaml.Node) *rule {
-	r := &rule{file: d.file, line: n.Line, column: n.Column, gate: true, source: d.source}
+	r := &rule{file: d.file, line: n.Line, column: n.Column, checkGeneration: true, source: d.source}
 	var checks, otherwise *yaml.Node
 	d.nameRule(n)
 	ok := d.mapping(n, map[string]func(*yaml.Node){
 		"group":      func(n *yaml.Node) { r.group = d.word(n, groupName, "the name of an API group") },
 		"kinds":      func(n *yaml.Node) { r.kinds = d.words(n, kindName, "the name of a kind") },
 		"versions":   func(n *yaml.Node) { r.versions = d.words(n, versionName, "a version such as v1beta1") },
-		"generation": func(n *yaml.Node) { r.gate = d.oneOf(n, "observed", "ignored") != "ignored" },
+		"generation": func(n *yaml.Node) { r.checkGeneration = d.oneOf(n, "observed", "ignored") != "ignored" },
 		"checks":     func(n *yaml.Node) { checks = n },
 		"else":       func(n *yaml.Node) { otherwise = n },
 	}, "group", "kinds", "checks")
@@ -192,8 +192,8 @@ func ruleName(kind, group string) string {
 func (d *decoder) readCheck(n *yaml.Node, conditional bool) *check {
 	c := &check{line: n.Line}
 	text := func(to *string) func(*yaml.Node) { return func(n *yaml.Node) { *to = d.text(n) } }
-	keep := func(to *phrase) func(*yaml.Node) {
-		return func(n *yaml.Node) { *to = phrase{d.text(n), n} }
+	keep := func(to *sourceExpression) func(*yaml.Node) {
+		return func(n *yaml.Node) { *to = sourceExpression{d.text(n), n} }
 	}
 	var status, then *yaml.Node
 	known := map[string]func(*yaml.Node){

@@ -18,22 +18,22 @@ import (
 
 const (
 	// settle is how long after a change the files are read: an editor writes more than once.
-	settle = 100 * time.Millisecond
+	settleDelay = 100 * time.Millisecond
 	// lookEvery is how often they are read although nothing tells of a change: not every file system does.
-	lookEvery = 10 * time.Second
+	defaultPollInterval = 10 * time.Second
 )
 
 // Live are the rules of a file or a directory, as they are. It is safe for concurrent use.
 type Live struct {
-	path    string
-	log     logr.Logger
-	metrics *Metrics
-	set     atomic.Pointer[Set]
-	every   time.Duration
+	path         string
+	log          logr.Logger
+	metrics      *Metrics
+	set          atomic.Pointer[Set]
+	pollInterval time.Duration
 
 	// What Run has seen; only it uses them once the rules are open.
-	used, seen [sha256.Size]byte
-	failure    string // of the files, as logged; empty if they are fine
+	inUse, seen [sha256.Size]byte
+	failure     string // of the files, as logged; empty if they are fine
 }
 
 // Open reads rules, which have to be right: later on, rules that are wrong are not taken.
@@ -46,9 +46,9 @@ func Open(path string, metrics *Metrics, log logr.Logger) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{path: path, log: log, metrics: metrics, every: lookEvery}
-	l.used = digest(files)
-	l.seen = l.used
+	l := &Live{path: path, log: log, metrics: metrics, pollInterval: defaultPollInterval}
+	l.inUse = digest(files)
+	l.seen = l.inUse
 	l.set.Store(set)
 	metrics.use(set)
 	return l, nil
@@ -78,7 +78,7 @@ func (l *Live) Run(ctx context.Context, changed func()) error {
 		defer watcher.Close() //nolint:errcheck // nothing is lost
 		events, errs = watcher.Events, watcher.Errors
 	}
-	tick := time.NewTicker(l.every)
+	tick := time.NewTicker(l.pollInterval)
 	defer tick.Stop()
 	settled := time.NewTimer(0) // it may have changed since it was opened
 	defer settled.Stop()
@@ -87,17 +87,17 @@ func (l *Live) Run(ctx context.Context, changed func()) error {
 		case <-ctx.Done():
 			return nil
 		case <-events:
-			settled.Reset(settle)
+			settled.Reset(settleDelay)
 			continue
 		case err := <-errs: // such as that events were lost
 			l.log.V(1).Info("The rules are looked at", "path", l.path, "reason", err.Error())
-			settled.Reset(settle)
+			settled.Reset(settleDelay)
 			continue
 		case <-settled.C:
 		case <-tick.C:
 		}
 		l.watch(watcher)
-		if l.look() {
+		if l.reload() {
 			changed()
 		}
 	}
@@ -119,7 +119,7 @@ func (l *Live) watch(watcher *fsnotify.Watcher) {
 }
 
 // look reads the rules, and takes them if they are others and right.
-func (l *Live) look() bool {
+func (l *Live) reload() bool {
 	files, err := read(l.path)
 	if err != nil {
 		l.seen = [sha256.Size]byte{}
@@ -128,7 +128,7 @@ func (l *Live) look() bool {
 	}
 	now := digest(files)
 	switch now {
-	case l.used:
+	case l.inUse:
 		l.metrics.broken.Set(0)
 		if l.failure != "" {
 			l.log.Info("The rules are again what they were", "path", l.path)
@@ -150,7 +150,7 @@ func (l *Live) look() bool {
 	}
 	l.metrics.use(set)
 	l.set.Store(set)
-	l.used, l.failure = now, ""
+	l.inUse, l.failure = now, ""
 	l.log.Info("Rules were taken", "path", l.path, "rules", set.Len())
 	return true
 }

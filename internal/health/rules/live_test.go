@@ -157,7 +157,7 @@ func TestFileIsReplaced(t *testing.T) {
 }
 
 // onlyNotified makes a test depend on the file system's notice of a change.
-func onlyNotified(l *Live) { l.every = time.Hour }
+func onlyNotified(l *Live) { l.pollInterval = time.Hour }
 
 func TestConfigMapIsReplaced(t *testing.T) {
 	for _, name := range []string{"", "a.yaml"} {
@@ -207,7 +207,7 @@ func TestBrokenRulesAreNotTaken(t *testing.T) {
 func TestRulesThatAreGoneStayInUse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rules")
 	write(t, filepath.Join(dir, "a.yaml"), saying("One"))
-	r := open(t, dir, func(l *Live) { l.every = 10 * time.Millisecond })
+	r := open(t, dir, func(l *Live) { l.pollInterval = 10 * time.Millisecond })
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestLooksWithoutNotice(t *testing.T) {
 	if err := os.Symlink("one", link); err != nil {
 		t.Fatal(err)
 	}
-	r := open(t, link, func(l *Live) { l.every = 10 * time.Millisecond })
+	r := open(t, link, func(l *Live) { l.pollInterval = 10 * time.Millisecond })
 	r.says(t, "One")
 	if err := os.Symlink("two", link+"_tmp"); err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestChangedBeforeItRan(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, saying("One"))
 	r := open(t, path, func(l *Live) {
-		l.every = time.Hour
+		l.pollInterval = time.Hour
 		write(t, path, saying("Two"))
 	})
 	r.says(t, "Two")

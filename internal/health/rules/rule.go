@@ -34,18 +34,18 @@ type rule struct {
 	line, column int
 	source       source // to find places in expressions again
 
-	group    string
-	kinds    []string
-	versions []string // empty for all
-	gate     bool     // it is not asked as long as the controller has not seen the latest spec
-	checks   []*check // the one without a condition, if there is one, is the last
+	group           string
+	kinds           []string
+	versions        []string // empty for all
+	checkGeneration bool     // it is not asked as long as the controller has not seen the latest spec
+	checks          []*check // the one without a condition, if there is one, is the last
 
 	once   sync.Once
 	errors Errors
 }
 
 // phrase is an expression as it stands in the file.
-type phrase struct {
+type sourceExpression struct {
 	text string
 	node *yaml.Node // nil if there is none
 }
@@ -58,7 +58,7 @@ type check struct {
 	message       string
 	condition     string        // the type of that which tells reason, detail and since
 	then          health.Status // what it is once until has come; empty to ask the next check
-	source        struct{ when, reasonFrom, detail, since, until phrase }
+	source        struct{ when, reasonFrom, detail, since, until sourceExpression }
 	when          *expression // nil for else
 	reasonFrom    *expression // nil for none, like those that follow
 	detail, since *expression
@@ -75,7 +75,7 @@ func (r *rule) compile() Errors {
 			}
 			for _, x := range []struct {
 				name string
-				phrase
+				sourceExpression
 				want *cel.Type
 				to   **expression
 			}{
@@ -86,7 +86,7 @@ func (r *rule) compile() Errors {
 				{"until", c.source.until, cel.TimestampType, &c.until},
 			} {
 				if x.node != nil {
-					*x.to = r.expression(place+", "+x.name, x.phrase, x.want)
+					*x.to = r.expression(place+", "+x.name, x.sourceExpression, x.want)
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func (r *rule) compile() Errors {
 	return r.errors
 }
 
-func (r *rule) expression(place string, p phrase, want *cel.Type) *expression {
+func (r *rule) expression(place string, p sourceExpression, want *cel.Type) *expression {
 	x, issues := compile(p.text, want)
 	for _, i := range issues {
 		e := &Error{File: r.file, Line: p.node.Line, Column: p.node.Column, Rule: r.name, Place: place, Text: i.text}
@@ -130,7 +130,7 @@ func (r *rule) decide(s subject) (a health.Assessment, place int, decided bool) 
 	if errs := r.compile(); len(errs) > 0 {
 		return r.failed(s, "", errs[0]), -1, true
 	}
-	if r.gate {
+	if r.checkGeneration {
 		behind, err := isBehind(s.object)
 		if err != nil {
 			return r.failed(s, "", err), -1, true
@@ -140,7 +140,7 @@ func (r *rule) decide(s subject) (a health.Assessment, place int, decided bool) 
 		}
 	}
 	for i, c := range r.checks {
-		a, holds, err := c.ask(s)
+		a, holds, err := c.evaluate(s)
 		switch {
 		case err != nil:
 			where := fmt.Sprintf(", check %d", i+1)
@@ -178,7 +178,7 @@ func isBehind(object map[string]any) (bool, error) {
 }
 
 // ask judges by a check, if it holds.
-func (c *check) ask(s subject) (a health.Assessment, holds bool, err error) {
+func (c *check) evaluate(s subject) (a health.Assessment, holds bool, err error) {
 	if c.when != nil {
 		if holds, err = s.eval.bool(c.when); err != nil || !holds {
 			return a, false, err
@@ -196,7 +196,7 @@ func (c *check) ask(s subject) (a health.Assessment, holds bool, err error) {
 			return a, false, nil
 		}
 	}
-	a.Since = c.sinceWhen(s)
+	a.Since = c.sinceTime(s)
 	a.Status = status
 	if status == health.Healthy {
 		if c.then == "" {
@@ -204,12 +204,12 @@ func (c *check) ask(s subject) (a health.Assessment, holds bool, err error) {
 		}
 		return a, true, nil
 	}
-	a.Reason, a.Message = c.say(s, over)
+	a.Reason, a.Message = c.texts(s, over)
 	return a, true, nil
 }
 
 // say returns reason and message. Where the object does not tell what it is asked for, the rule's own words are enough.
-func (c *check) say(s subject, over bool) (reason, message string) {
+func (c *check) texts(s subject, over bool) (reason, message string) {
 	var told Condition
 	if c.condition != "" {
 		told, _ = findCondition(s.object, c.condition) // the status does not depend on it
@@ -234,7 +234,7 @@ func (c *check) say(s subject, over bool) (reason, message string) {
 	return reason, message
 }
 
-func (c *check) sinceWhen(s subject) time.Time {
+func (c *check) sinceTime(s subject) time.Time {
 	var since time.Time
 	var err error
 	switch {

@@ -156,15 +156,15 @@ func (s *Set) Explain(kind schema.GroupKind, object map[string]any, now time.Tim
 // end like its own, the longest end first.
 func (s *Set) find(kind schema.GroupKind, object map[string]any) *rule {
 	var found *rule
-	eachName(kind, func(name schema.GroupKind) bool {
-		found = pick(s.kinds[name], object)
+	eachCandidate(kind, func(name schema.GroupKind) bool {
+		found = byVersion(s.kinds[name], object)
 		return found != nil
 	})
 	return found
 }
 
 // eachName tries the names under which there may be rules for a kind, the most exact first, until one is right.
-func eachName(kind schema.GroupKind, right func(schema.GroupKind) bool) {
+func eachCandidate(kind schema.GroupKind, right func(schema.GroupKind) bool) {
 	for group, rest := kind.Group, kind.Group; ; group = "*." + rest {
 		if right(schema.GroupKind{Group: group, Kind: kind.Kind}) || right(schema.GroupKind{Group: group, Kind: "*"}) {
 			return
@@ -177,7 +177,7 @@ func eachName(kind schema.GroupKind, right func(schema.GroupKind) bool) {
 }
 
 // pick returns the rule for an object's version, or else the one for all versions.
-func pick(candidates []*rule, object map[string]any) *rule {
+func byVersion(candidates []*rule, object map[string]any) *rule {
 	apiVersion, _ := object["apiVersion"].(string)
 	version := apiVersion[strings.LastIndexByte(apiVersion, '/')+1:]
 	var general *rule
@@ -198,7 +198,7 @@ func (s *Set) Covers(kind schema.GroupKind) bool {
 		return false
 	}
 	covered := false
-	eachName(kind, func(name schema.GroupKind) bool {
+	eachCandidate(kind, func(name schema.GroupKind) bool {
 		covered = len(s.kinds[name]) > 0
 		return covered
 	})

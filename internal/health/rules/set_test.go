@@ -321,10 +321,10 @@ rules:
   checks: [{when: "text(object, ['metadata', 'labels', 'parked']) == 'yes'", status: Reconciling, reason: Parked, message: is parked}]
 `)
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	scene := health.Context{Now: now, Rules: s}
+	hc := health.Context{Now: now, Rules: s}
 	judge := func(meta string) health.Assessment {
 		o := object(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"`+meta+`},"spec":{"replicas":0},"status":{"observedGeneration":1}}`)
-		return health.Object(kind, &unstructured.Unstructured{Object: o}, scene)
+		return health.Object(kind, &unstructured.Unstructured{Object: o}, hc)
 	}
 	if a := judge(`,"labels":{"parked":"yes"}`); a.Reason != "Parked" {
 		t.Errorf("got %+v", a)

@@ -239,7 +239,7 @@ func TestLargeDocumentIsPassedOver(t *testing.T) {
 			if err != nil || c.limit != 1<<10 || len(c.text) > 1<<10 {
 				t.Fatalf("got %d bytes, limit %d, %v", len(c.text), c.limit, err)
 			}
-			if docs := decode(c, retries); len(docs) != 1 || docs[0].Err == nil {
+			if docs := decode(c, maxRetries); len(docs) != 1 || docs[0].Err == nil {
 				t.Errorf("got %v, want an error", docs)
 			}
 			next, err := s.next()

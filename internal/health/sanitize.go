@@ -25,14 +25,14 @@ var (
 
 // wordsOf returns what somebody says of a pod, in one line of bounded length and without what names just this pod.
 func sanitizeMessage(pod *corev1.Pod, words string) string {
-	words = bounded(words, 8*maxWords) // before it costs anything
+	words = truncate(words, 8*maxWords) // before it costs anything
 	words = strings.Join(strings.Fields(words), " ")
-	words = anonymous(pod, words)
+	words = anonymize(pod, words)
 	words = identity.ReplaceAllString(words, "ID")
 	words = address.ReplaceAllString(words, "IP")
 	words = localPort.ReplaceAllString(words, "IP->IP:")
 	words = token.ReplaceAllString(words, "kube-api-access")
-	return bounded(words, maxWords)
+	return truncate(words, maxWords)
 }
 
 // uidLength is how long a UID is: what is shorter may be a part of a word.
@@ -46,7 +46,7 @@ const randomLength = 5
 // hyphen an ordinary word: it is replaced where it stands whole, and is not said to be of something else.
 //
 // Source: metadata.generateName, ObjectMeta; spec.volumes[].ephemeral, "the PVC name is <pod name>-<volume name>".
-func anonymous(pod *corev1.Pod, words string) string {
+func anonymize(pod *corev1.Pod, words string) string {
 	if len(pod.UID) == uidLength {
 		words = strings.ReplaceAll(words, string(pod.UID), "POD")
 	}
@@ -62,10 +62,10 @@ func anonymous(pod *corev1.Pod, words string) string {
 }
 
 // ofOther is what stands before the name of something that is no pod: `secret "`.
-var ofOther = regexp.MustCompile(`(?i)\b(?:secrets?|configmaps?|serviceaccounts?|persistentvolumeclaims?|persistentvolumes?|claims?|volumes?|nodes?|images?|containers?|services?|class|classes) "$`)
+var otherKindBefore = regexp.MustCompile(`(?i)\b(?:secrets?|configmaps?|serviceaccounts?|persistentvolumeclaims?|persistentvolumes?|claims?|volumes?|nodes?|images?|containers?|services?|class|classes) "$`)
 
 // claimOf is what stands before the pod's name in that of a claim that a StatefulSet made for it.
-var claimOf = regexp.MustCompile(`(?i)\bpersistentvolumeclaim "[a-z0-9.-]+-$`)
+var claimBefore = regexp.MustCompile(`(?i)\bpersistentvolumeclaim "[a-z0-9.-]+-$`)
 
 // replaceWhole replaces a name where it is no part of a longer one, and not that of something else.
 func replaceWhole(text, name, with string) string {
@@ -75,8 +75,8 @@ func replaceWhole(text, name, with string) string {
 		if !found {
 			return out.String() + text
 		}
-		whole := !endsInName(out.String()+before) && !startsInName(after) && !ofOther.MatchString(before) ||
-			strings.HasPrefix(after, `"`) && claimOf.MatchString(before)
+		whole := !endsInName(out.String()+before) && !startsInName(after) && !otherKindBefore.MatchString(before) ||
+			strings.HasPrefix(after, `"`) && claimBefore.MatchString(before)
 		out.WriteString(before)
 		if whole {
 			out.WriteString(with)
@@ -107,12 +107,12 @@ var triedPod = regexp.MustCompile(`^(?:Error creating: )?pods "[^"]*" is `)
 // wordsOfMany returns what a controller says of pods that it makes, in one line of bounded length. Names of pods that
 // it did not make differ from try to try.
 func sanitizeControllerMessage(words string) string {
-	words = strings.Join(strings.Fields(bounded(words, 8*maxWords)), " ")
-	return bounded(triedPod.ReplaceAllString(words, "pods are "), maxWords)
+	words = strings.Join(strings.Fields(truncate(words, 8*maxWords)), " ")
+	return truncate(triedPod.ReplaceAllString(words, "pods are "), maxWords)
 }
 
 // bounded cuts a text to a length in bytes, at a character's end, and says so.
-func bounded(text string, length int) string {
+func truncate(text string, length int) string {
 	if len(text) > length {
 		end := length - len("…")
 		for end > 0 && !utf8.RuneStart(text[end]) {
