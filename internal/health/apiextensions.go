@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// apiextensionsRules are of what adds kinds to the API.
+// apiextensionsRules has the rules of kinds that extend the API.
 var apiextensionsRules = map[schema.GroupKind]rule{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:   customResourceDefinition,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:               apiService,
 	{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}: storageMigration,
 }
 
-// definition judges a CustomResourceDefinition by whether the API server serves its kind.
+// customResourceDefinition assesses a CustomResourceDefinition by whether the API server serves its kind.
 //
 // Source: conditions Established, NamesAccepted, NonStructuralSchema, KubernetesAPIApprovalPolicyConformant and
 // Terminating of a CustomResourceDefinition.
@@ -47,7 +47,7 @@ func customResourceDefinition(s *fields, ctx Context) Assessment {
 		quote(s.subject()+" is not served yet", c.message))
 }
 
-// apiService judges an APIService by whether what serves it answers.
+// apiService assesses an APIService by whether its server is available.
 //
 // Source: condition Available of an APIService.
 func apiService(s *fields, ctx Context) Assessment {
@@ -61,7 +61,7 @@ func apiService(s *fields, ctx Context) Assessment {
 	return pending(ctx, s.created(), binding, Unhealthy, camelReason(c.reason, "NotAvailable"), quote(s.subject()+" is not available yet", c.message))
 }
 
-// migration judges a StorageVersionMigration, which runs to its end.
+// storageMigration assesses a StorageVersionMigration, which runs to an end.
 //
 // Source: conditions Running, Succeeded and Failed of a StorageVersionMigration.
 func storageMigration(s *fields, _ Context) Assessment {

@@ -2,7 +2,7 @@ package health
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// batchRules are of what runs to an end.
+// batchRules has the rules of kinds that run to an end.
 var batchRules = map[schema.GroupKind]rule{
 	jobKind:     withSubject(job),
 	cronJobKind: withSubject(cronJob),

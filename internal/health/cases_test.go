@@ -14,7 +14,7 @@ import (
 // caseTime is the time of a case that gives none.
 var caseTime = time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 
-// judgement is one case of a file in testdata/cases: an object with what descends from it, and the verdict.
+// caseFile is one case of a file in testdata/cases: an object with what descends from it, and the verdict.
 type caseFile struct {
 	Name    string
 	Now     time.Time        // caseTime if not given

@@ -4,13 +4,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// clusterRules are of the cluster's own parts.
+// clusterRules has the rules of namespaces and nodes.
 var clusterRules = map[schema.GroupKind]rule{
 	{Kind: "Namespace"}: namespace,
 	{Kind: "Node"}:      node,
 }
 
-// namespace judges a Namespace that is not being deleted.
+// namespace assesses a Namespace without a deletionTimestamp.
 //
 // Source: status.phase of a Namespace.
 func namespace(s *fields, ctx Context) Assessment {
@@ -24,7 +24,7 @@ func namespace(s *fields, ctx Context) Assessment {
 	}
 }
 
-// emptying judges a Namespace that is being deleted, by what is left in it.
+// namespaceTerminating assesses a Namespace that is being deleted, by its remaining content.
 //
 // Source: conditions of a Namespace, which the namespace controller writes while it empties it:
 // NamespaceDeletionDiscoveryFailure, NamespaceDeletionGroupVersionParsingFailure, NamespaceDeletionContentFailure,
@@ -48,9 +48,8 @@ func namespaceTerminating(s *fields, ctx Context) Assessment {
 	return a
 }
 
-// node judges a Node. One that has just joined is not ready for a while; one that is cordoned rests because somebody
-// wants it to. Conditions other than Ready tell of trouble when they are True: the kubelet's pressures, and what a
-// node-problem-detector adds.
+// node assesses a Node. A new one has some time to become ready, and a cordoned one is Reconciling. Conditions other than
+// Ready report faults: the kubelet's pressures and those of a node-problem-detector.
 //
 // Source: https://kubernetes.io/docs/reference/node/node-status/#condition; spec.unschedulable.
 func node(s *fields, ctx Context) Assessment {
@@ -92,7 +91,7 @@ func node(s *fields, ctx Context) Assessment {
 	return healthy
 }
 
-// nodeTainted judges a Node that is Ready by the taints that say that it is of no use.
+// nodeTainted assesses a Node that is Ready by the taints that make it unusable; false without such a taint.
 //
 // Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-out-of-service and
 // #node-cloudprovider-kubernetes-io-uninitialized.

@@ -1,7 +1,7 @@
 package health
 
-// daemonSet judges a DaemonSet by its numbers. That no node is to have a pod is as good as that all that are to have one
-// do. Pods on nodes that are not to have one any more are no trouble: a taint that forbids new pods lets them be.
+// daemonSet assesses a DaemonSet by its numbers. It is Healthy if no node is selected. Pods on nodes that are not selected
+// any more do not count: a taint with NoSchedule lets them run.
 //
 // Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/daemon-set-v1/#DaemonSetStatus
 func daemonSet(s *fields, ctx Context) Assessment {

@@ -247,7 +247,7 @@ func pathOf(owners ...string) OwnerPath {
 	return path
 }
 
-// member is a pod of ReplicaSet web-1.
+// podDependent is a pod of ReplicaSet web-1.
 func podDependent(i int, a Assessment) Dependent {
 	name := "pod-" + strconv.Itoa(i)
 	return Dependent{UID: types.UID("uid-" + name), Kind: "Pod", Name: name, Via: pathOf("ReplicaSet web-1"), Assessment: a}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// gatewayRules are of the Gateway API.
+// gatewayRules has the rules of the Gateway API.
 var gatewayRules = func() map[schema.GroupKind]rule {
 	all := map[schema.GroupKind]rule{}
 	for kind, judge := range map[string]rule{
@@ -21,14 +21,14 @@ var gatewayRules = func() map[schema.GroupKind]rule {
 	return all
 }()
 
-// gateway judges a Gateway, or a set of listeners for one, by its own conditions and by those of its listeners.
+// gateway assesses a Gateway or a ListenerSet by its own conditions and by those of its listeners.
 //
 // Source: https://gateway-api.sigs.k8s.io/geps/gep-1364/: Accepted and Programmed of a Gateway; Accepted, Programmed,
 // ResolvedRefs, and Conflicted if True, of status.listeners[].
 func gateway(s *fields, ctx Context) Assessment {
 	own := byConditionsAlone("Accepted", "Programmed")(s, ctx)
 	if own.Reason == "Invalid" || own.Reason == "UnsupportedAddress" || own.Reason == "NoResources" {
-		own.Status = Down // nothing of it is set up
+		own.Status = Down // no part of it is set up
 	}
 	listeners := s.list("status", "listeners")
 	worst, failing := own, 0
@@ -56,7 +56,7 @@ func gateway(s *fields, ctx Context) Assessment {
 	return worst
 }
 
-// route judges a route by what each of its parents says of it.
+// route assesses a route by the conditions that each of its parents writes.
 //
 // Source: https://gateway-api.sigs.k8s.io/reference/spec/: status.parents[].conditions, of which Accepted and
 // ResolvedRefs are to be True, and PartiallyInvalid not.
@@ -100,7 +100,7 @@ func nameOf(in map[string]any, i int) string {
 	return fmt.Sprint(i + 1)
 }
 
-// part judges a part of an object by its own conditions: those that are to be True, and those that are not.
+// assessPart assesses a part of an object by its own conditions: the good ones have to be True, the bad ones must not.
 func assessPart(s *fields, ctx Context, name string, conditions any, good, bad []string) Assessment {
 	inner := &fields{kind: s.kind, object: map[string]any{
 		"metadata": s.object["metadata"], "status": map[string]any{"conditions": conditions},

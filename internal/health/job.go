@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// job judges a Job by its conditions, then by its counts. A pod that failed is a try: as long as the Job has not failed,
-// it has more.
+// job assesses a Job by its conditions, then by its counts. A failed pod is an attempt: the Job has more until it fails.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup, and
 // #terminal-job-conditions: FailureTarget and SuccessCriteriaMet come before Failed and Complete, while pods end.
@@ -25,14 +24,13 @@ func job(s *fields, ctx Context) Assessment {
 	if c := s.condition("SuccessCriteriaMet"); c.status == "True" {
 		return verdict(Reconciling, "SuccessCriteriaMet", s.subject()+" has done its work, and ends its pods")
 	}
-	if isTrue(s, "spec", "suspend") || s.condition("Suspended").status == "True" && s.value("spec", "suspend") == nil {
+	if s.flag("spec", "suspend") || s.condition("Suspended").status == "True" && s.value("spec", "suspend") == nil {
 		return verdict(Reconciling, "Suspended", s.subject()+" is suspended")
 	}
 	return jobWithin(s, ctx)
 }
 
-// jobWithin judges a Job that is neither at its end nor suspended, and that may have a deadline: its controller ends it
-// then, if there is one.
+// jobWithin assesses an active Job, which may have a deadline. Its controller, if one runs, ends the Job at the deadline.
 //
 // Source: spec.activeDeadlineSeconds, which counts from status.startTime.
 func jobWithin(s *fields, ctx Context) Assessment {
@@ -54,7 +52,7 @@ func jobWithin(s *fields, ctx Context) Assessment {
 	return a
 }
 
-// jobRunning judges a Job that is neither at its end nor suspended.
+// jobRunning assesses an active Job without regard to its deadline.
 //
 // Source: status.{active,succeeded,failed,failedIndexes,startTime}, spec.{completions,backoffLimit}.
 func jobRunning(s *fields, ctx Context) Assessment {

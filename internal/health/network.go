@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// networkRules are of what leads traffic to pods.
+// networkRules has the rules of kinds that lead traffic to pods.
 var networkRules = map[schema.GroupKind]rule{
 	{Kind: "Service"}: service,
 	{Group: "networking.k8s.io", Kind: "Ingress"}:      ingress,
@@ -16,8 +16,7 @@ var networkRules = map[schema.GroupKind]rule{
 	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: endpointSlice,
 }
 
-// service judges a Service by its load balancer. Whether there are pods behind it is told by its EndpointSlices, which
-// are members of its family.
+// service assesses a Service by its load balancer. Its EndpointSlices are among its dependents.
 //
 // Source: spec.type and status.loadBalancer of a Service; its condition LoadBalancerPortsError; the Events that the
 // service controller writes when a cloud refuses (SyncLoadBalancerFailed).
@@ -34,14 +33,14 @@ func service(s *fields, ctx Context) Assessment {
 	return addressed(s, ctx, "LoadBalancerPending", "the load balancer of "+s.subject()+" has no address yet")
 }
 
-// ingress judges an Ingress by its address, which the controller of its class writes.
+// ingress assesses an Ingress by its address, which the controller of its class writes.
 //
 // Source: status.loadBalancer of an Ingress.
 func ingress(s *fields, ctx Context) Assessment {
 	return addressed(s, ctx, "AddressPending", s.subject()+" has no address yet: no controller has given it one")
 }
 
-// addressed judges what is to be given an address by a load balancer.
+// addressed assesses an object that gets its address from a load balancer.
 //
 // Source: status.loadBalancer.ingress[].{ip,hostname,ports[].error}.
 func addressed(s *fields, ctx Context, reason, message string) Assessment {
@@ -74,7 +73,7 @@ func addressed(s *fields, ctx Context, reason, message string) Assessment {
 	return pending(ctx, s.created(), startup, Unhealthy, reason, message)
 }
 
-// portError returns what a load balancer says of a port that it cannot serve.
+// portError returns the error of a port that a load balancer cannot serve; empty for none.
 func portError(point map[string]any) string {
 	ports, _ := point["ports"].([]any)
 	for _, item := range ports {
@@ -86,9 +85,10 @@ func portError(point map[string]any) string {
 	return ""
 }
 
-// endpointSlice judges where a Service leads to. One that nobody owns was made by hand, and may be empty.
+// endpointSlice assesses the endpoints of a Service. An EndpointSlice without an owner was created by hand and may be
+// empty.
 //
-// Source: endpoints[].conditions.ready of an EndpointSlice, where nothing means true; the annotation
+// Source: endpoints[].conditions.ready of an EndpointSlice, which defaults to true; the annotation
 // endpoints.kubernetes.io/last-change-trigger-time; https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
 func endpointSlice(s *fields, ctx Context) Assessment {
 	endpoints := s.list("endpoints")
@@ -120,7 +120,7 @@ func endpointSlice(s *fields, ctx Context) Assessment {
 	return pending(ctx, since, startup, Down, "NoReadyEndpoints", "no ready endpoints: no pod receives traffic")
 }
 
-// byConditionsAlone judges by conditions of which each is to be True.
+// byConditionsAlone returns a rule for kinds whose conditions all have to be True.
 //
 // Source: metav1.Condition, API conventions, "Typical status properties".
 func byConditionsAlone(names ...string) rule {
@@ -143,7 +143,7 @@ func byConditionsAlone(names ...string) rule {
 	}
 }
 
-// unmet judges an object of which a condition is not True.
+// unmet assesses an object by a condition that is not True.
 func unmet(s *fields, ctx Context, name string, c condition) Assessment {
 	message := quote(s.subject()+" is not "+name, c.message)
 	reason := camelReason(c.reason, "Not"+name)

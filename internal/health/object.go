@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// rule judges an object of one kind, as it is at a time.
+// rule assesses an object of one kind.
 type rule func(*fields, Context) Assessment
 
 // builtin are the rules of the built-in kinds.
@@ -27,9 +27,8 @@ var builtin = func() map[schema.GroupKind]rule {
 	return all
 }()
 
-// Object judges a listed object by itself. A kind that is not known is judged by the conventions for
-// status conditions and observedGeneration; one that gives no signal is Unknown, and so is one that looks
-// Healthy but of which something that was read is malformed.
+// Object assesses an object by itself. A kind without a rule is assessed by the API conventions. An object without a
+// signal is Unknown. So is an object that looks Healthy if a field that was read is malformed.
 //
 // Source: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
 func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
@@ -47,7 +46,7 @@ func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 		return terminating(s, ctx)
 	}
 	if s.value("metadata", "deletionTimestamp") != nil {
-		s.note("metadata", "deletionTimestamp") // it cannot be read as a time
+		s.note("metadata", "deletionTimestamp") // the accessor could not parse it
 	}
 	if ctx.Rules != nil {
 		if a, ok := ctx.Rules.Judge(kind, u.Object, ctx.Now); ok {
@@ -61,7 +60,7 @@ func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 	return s.unlessMalformed(judge(s, ctx))
 }
 
-// believable makes a good verdict on an object Unknown if something that was read of it is malformed.
+// unlessMalformed makes a Healthy object Unknown if a field that was read is malformed.
 func (f *fields) unlessMalformed(a Assessment) Assessment {
 	if a.Status == Healthy && f.malformed != "" {
 		return malformed(f)
@@ -73,8 +72,7 @@ func malformed(s *fields) Assessment {
 	return verdict(Unknown, "Malformed", s.subject()+" has a malformed "+s.malformed)
 }
 
-// checkIdentity notes a name or a namespace that is no text. That there is none is for others to mind: a manifest may
-// have a generateName only.
+// checkIdentity notes a malformed name or namespace. They may be absent: a manifest may have a generateName only.
 func (f *fields) checkIdentity() {
 	if f.table("metadata") == nil {
 		return
@@ -83,7 +81,7 @@ func (f *fields) checkIdentity() {
 	f.text("metadata", "namespace")
 }
 
-// byMetadata judges an object of which only the metadata is watched.
+// assessMetadata assesses an object whose metadata alone is watched.
 func assessMetadata(kind schema.GroupKind, o metav1.Object, ctx Context) Assessment {
 	subject := strings.TrimSpace(kind.Kind + " " + o.GetName())
 	if deleted := o.GetDeletionTimestamp(); deleted != nil {
@@ -95,11 +93,11 @@ func assessMetadata(kind schema.GroupKind, o metav1.Object, ctx Context) Assessm
 	return verdict(Unknown, "NoSignal", subject+" is watched by its metadata only")
 }
 
-// terminating judges what is being deleted.
+// terminating assesses an object that is being deleted.
 func terminating(s *fields, ctx Context) Assessment {
 	switch s.kind {
 	case podKind:
-		return podFields(s, ctx) // it has a grace
+		return podFields(s, ctx) // it has a grace period period period
 	case schema.GroupKind{Kind: "Namespace"}:
 		return namespaceTerminating(s, ctx)
 	}
@@ -112,7 +110,7 @@ func terminating(s *fields, ctx Context) Assessment {
 	return terminatingMetadata(s.subject(), s.time("metadata", "deletionTimestamp"), finalizers, ctx)
 }
 
-// leaving judges what is being deleted: it goes once its finalizers are removed, by whoever put them there.
+// terminatingMetadata assesses an object that is being deleted: the API server removes it after its last finalizer.
 //
 // Source: metadata.deletionTimestamp and metadata.finalizers,
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
@@ -128,7 +126,7 @@ func terminatingMetadata(subject string, since time.Time, finalizers []string, c
 	return a
 }
 
-// enumerate names some things of one sort: "finalizers a, b and 3 more".
+// enumerate lists names behind a noun: "finalizers a, b and 3 more".
 func enumerate(sort string, names []string) string {
 	if len(names) == 1 {
 		return sort + " " + brief(names[0])
@@ -147,7 +145,7 @@ func verdict(status Status, reason, message string) Assessment {
 	return Assessment{Verdict: Verdict{status, reason, message}}
 }
 
-// unlessBehind judges an object by a rule, unless its controller has not seen the latest spec yet.
+// unlessBehind returns a rule for objects whose controller has observed the latest spec. Others are Reconciling.
 //
 // Source: metadata.generation and status.observedGeneration, API conventions, "Typical status properties".
 func unlessBehind(judge rule) rule {
@@ -162,14 +160,14 @@ func unlessBehind(judge rule) rule {
 		a := judge(s, ctx)
 		if v := s.value("spec", "replicas"); v != nil && !worse(a.Status, Reconciling) {
 			if _, ok := whole(v); !ok {
-				return malformed(s) // it is not known what is wanted
+				return malformed(s) // the desired state is unknown
 			}
 		}
 		return a
 	}
 }
 
-// isBlank reports whether a status is as the API server makes it: some of its counts have to be there, and are 0.
+// isBlank reports whether a status is as the API server defaults it: required counts are 0, and nothing else is there.
 func isBlank(status any) bool {
 	table, ok := status.(map[string]any)
 	for _, v := range table {
@@ -180,7 +178,7 @@ func isBlank(status any) bool {
 	return ok || status == nil
 }
 
-// neverObserved judges what no controller has written a status of: after a while, there is none that would.
+// neverObserved assesses an object without a status. After the startup limit, no controller seems to run for it.
 func neverObserved(s *fields, ctx Context) Assessment {
 	a := notObserved(s)
 	if late := pending(ctx, s.created(), startup, Unhealthy, "NotObserved", "no controller has seen "+s.subject()); late.Status == Unhealthy {

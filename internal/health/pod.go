@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// killSlack is how long a kubelet may take to end a pod whose grace is over.
+	// killDelay is how long a kubelet may take to end a pod after its grace period.
 	killDelay = 30 * time.Second
-	// removeSlack is how long a pod may stay that its kubelet is done with: only finalizers keep it then.
+	// removeDelay is how long a pod may exist after its kubelet is done with it. Then only finalizers keep it.
 	removeDelay = 5 * time.Second
 )
 
-// podFields judges a pod that is not decoded yet.
+// podFields assesses a pod that is not decoded yet.
 func podFields(s *fields, ctx Context) Assessment {
 	a := Pod(readPod(s), ctx)
 	if s.malformed != "" && a.Phase != Terminating && !worse(a.Status, Reconciling) {
@@ -24,8 +24,8 @@ func podFields(s *fields, ctx Context) Assessment {
 	return a
 }
 
-// Pod judges a pod by its phase, its conditions and its containers' states. Events tell what these leave out: a volume
-// that cannot be mounted shows as a pod that is starting.
+// Pod assesses a pod by its phase, its conditions and the states of its containers. Warnings add causes that the status
+// does not have: by its status, a pod whose volume cannot be mounted is only starting.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 func Pod(pod *corev1.Pod, ctx Context) Assessment {
@@ -59,13 +59,13 @@ func Pod(pod *corev1.Pod, ctx Context) Assessment {
 	return podReadiness(pod, ctx)
 }
 
-// nodeLost is the reason of a pod whose node is not heard of.
+// nodeLost is the reason of a pod whose node does not report.
 const nodeLost = "NodeLost"
 
 const terminatingTooLong = "TerminatingTooLong"
 
-// podLeaving judges a pod that is being deleted: its deletionTimestamp is when its grace is over. A kubelet that is done
-// with it deletes it again, without grace.
+// podTerminating assesses a pod that is being deleted. Its grace period ends at the deletionTimestamp. A kubelet that is
+// done with the pod deletes it again, without a grace period.
 //
 // Source: metadata.deletionTimestamp, deletionGracePeriodSeconds and finalizers, ObjectMeta.
 func podTerminating(pod *corev1.Pod, ctx Context) Assessment {
@@ -93,7 +93,7 @@ func podTerminating(pod *corev1.Pod, ctx Context) Assessment {
 	return a
 }
 
-// disruption says who wants a pod to end.
+// disruption describes the reason of a disruption.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 func disruption(reason string) string {
@@ -121,15 +121,15 @@ func runsAny(pod *corev1.Pod) bool {
 	return false
 }
 
-// podFailed judges a pod all containers of which have ended, at least one of them badly; or one that was ended: evicted,
-// preempted, shut down with its node, or not admitted by it.
+// podFailed assesses a pod in the phase Failed: a container failed, or the pod was evicted, preempted, shut down with its
+// node, or not admitted by it.
 //
 // Source: status.phase, status.reason and status.message.
 func podFailed(pod *corev1.Pod) Assessment {
 	a := verdict(Down, "PodFailed", "the pod failed")
 	switch c := podCondition(pod, corev1.DisruptionTarget); {
 	case pod.Status.Reason == "Evicted":
-		// What follows the first sentence are amounts, which differ from pod to pod.
+		// The sentences after the first have amounts, which differ from pod to pod.
 		words, _, _ := strings.Cut(sanitizeMessage(pod, pod.Status.Message), ". ")
 		a = verdict(Down, "Evicted", "the pod was evicted"+colon(words))
 	case pod.Status.Reason != "":
@@ -148,7 +148,7 @@ func podFailed(pod *corev1.Pod) Assessment {
 	return a
 }
 
-// podUnscheduled judges a pod that has no node.
+// podUnscheduled assesses a pod without a node.
 //
 // Source: condition PodScheduled; status.nominatedNodeName, "Pod Priority and Preemption".
 func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
@@ -164,7 +164,7 @@ func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
 	return a
 }
 
-// startTroubles are the reasons of Warnings about a pod that cannot start, which its status does not tell.
+// startFailures has the reasons of Warnings about pods that cannot start. The status of such a pod does not have them.
 //
 // Source: the kubelet's and the attach-detach controller's Events, pkg/kubelet/events in kubernetes/kubernetes.
 var startFailures = map[string]string{
@@ -179,11 +179,10 @@ var startFailures = map[string]string{
 	"FailedSync":                    "the pod cannot be brought up by its node",
 }
 
-// startRaces are the words of Warnings that come with an ordinary start: the kubelet has not read an object yet.
+// startRaces are parts of Warnings that are common during a normal start, before the kubelet has read an object.
 var startRaces = []string{"failed to sync configmap cache", "failed to sync secret cache", "not registered"}
 
-// podStarting judges a pod that has a node, and no container of which has failed. What a Warning says of it is true
-// until a container has started.
+// podStarting assesses a pod that has a node and no failed container. A Warning counts until a container has started.
 func podStarting(pod *corev1.Pod, ctx Context) Assessment {
 	since := startTime(pod)
 	trouble, known := startFailures[ctx.Warning.Reason]
@@ -195,7 +194,7 @@ func podStarting(pod *corev1.Pod, ctx Context) Assessment {
 	return withStartupTimeout(Verdict{Reconciling, "Starting", startingMessage(pod)}, since, ctx)
 }
 
-// inTime makes a verdict on what starts the worse one on what has not started in time.
+// withStartupTimeout adds the startup limit to the verdict on a starting pod.
 func withStartupTimeout(v Verdict, since time.Time, ctx Context) Assessment {
 	a := Assessment{Verdict: v, Since: since}
 	switch {
@@ -209,7 +208,7 @@ func withStartupTimeout(v Verdict, since time.Time, ctx Context) Assessment {
 	return a
 }
 
-// startOf returns when a pod began to start: when it got a node, as far as it tells.
+// startTime returns when a pod got its node; its creation time if that is unknown.
 func startTime(pod *corev1.Pod) time.Time {
 	start := pod.CreationTimestamp.Time
 	if t := podCondition(pod, corev1.PodScheduled).LastTransitionTime; t.After(start) {
@@ -251,7 +250,7 @@ func runsSomething(pod *corev1.Pod) bool {
 	return false
 }
 
-// podReadiness judges a pod that runs, and no container of which has failed.
+// podReadiness assesses a running pod without a failed container.
 //
 // Source: conditions Ready and ContainersReady, status.containerStatuses[].{ready,started}.
 func podReadiness(pod *corev1.Pod, ctx Context) Assessment {
@@ -277,7 +276,7 @@ func podReadiness(pod *corev1.Pod, ctx Context) Assessment {
 	return notReadyByCondition(pod, ready, ctx)
 }
 
-// podResize judges a pod that is ready, and may be to have other resources than it has.
+// podResize assesses a ready pod whose resources may be about to change.
 //
 // Source: KEP-1287, conditions PodResizePending, reasons Deferred and Infeasible, and PodResizeInProgress, reason Error.
 func podResize(pod *corev1.Pod) Assessment {
@@ -300,7 +299,7 @@ func podResize(pod *corev1.Pod) Assessment {
 	return a
 }
 
-// notReady judges a pod a container of which runs and is not ready: it starts, or it was ready.
+// notReady assesses a pod with a running container that is not ready: it starts, or it was ready before.
 func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, ctx Context) Assessment {
 	if c.starting(ready) {
 		message := c.name() + " is not ready yet"
@@ -315,8 +314,8 @@ func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, ctx 
 	return a
 }
 
-// notReadyBeyond judges a pod that is not ready although its containers are: a readiness gate is closed, or the control
-// plane does not hear of its node, and gives no reason then.
+// notReadyByCondition assesses a pod that is not ready although its containers are. Either a readiness gate is closed, or
+// its node does not report; the condition has no reason in that case.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-readiness-gate, and the node lifecycle
 // controller, which sets Ready alone to False.
@@ -356,7 +355,7 @@ func podCondition(pod *corev1.Pod, name corev1.PodConditionType) corev1.PodCondi
 	return corev1.PodCondition{}
 }
 
-// probeWords returns what the latest Warning says of a probe of one of some kinds.
+// probeWords returns the text of the latest Warning if it is about one of some probes.
 //
 // Source: the kubelet's Event Unhealthy, "Readiness probe failed: …".
 func probeWords(pod *corev1.Pod, ctx Context, probes ...string) string {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// policyRules are of what allows and refuses.
+// policyRules has the rules of kinds that allow or refuse requests.
 var policyRules = map[schema.GroupKind]rule{
 	{Group: "policy", Kind: "PodDisruptionBudget"}:                             podDisruptionBudget,
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}: admissionPolicy,
@@ -16,11 +16,11 @@ var policyRules = map[schema.GroupKind]rule{
 	{Group: "flowcontrol.apiserver.k8s.io", Kind: "FlowSchema"}:                flowSchema,
 }
 
-// budget judges a PodDisruptionBudget by whether as many pods are healthy as it asks for. That it allows no disruption
-// though they are is as declared.
+// podDisruptionBudget assesses a PodDisruptionBudget by whether enough pods are healthy. A budget that allows no
+// disruption then is as declared.
 //
 // Source: status.currentHealthy, status.desiredHealthy and the condition DisruptionAllowed of a PodDisruptionBudget,
-// whose reason SyncFailed tells of a budget that cannot be kept.
+// whose reason SyncFailed means that the budget cannot be kept.
 func podDisruptionBudget(s *fields, ctx Context) Assessment {
 	observed, ok := s.generation("status", "observedGeneration")
 	if !ok || observed < s.numberOr(0, "metadata", "generation") {
@@ -40,7 +40,7 @@ func podDisruptionBudget(s *fields, ctx Context) Assessment {
 		fmt.Sprintf("%s has %d of the %d healthy pods that it asks for", s.subject(), have, want))
 }
 
-// admission judges a ValidatingAdmissionPolicy by whether its expressions fit the types that they are for.
+// admissionPolicy assesses a ValidatingAdmissionPolicy by whether its expressions fit their types.
 //
 // Source: status.typeChecking.expressionWarnings of a ValidatingAdmissionPolicy.
 func admissionPolicy(s *fields, _ Context) Assessment {
@@ -57,7 +57,7 @@ func admissionPolicy(s *fields, _ Context) Assessment {
 	return verdict(Unhealthy, "TypeCheckWarning", quote(s.subject()+" has an expression that may fail, "+cmp.Or(field, "at an unknown place"), text))
 }
 
-// signing judges a request for a certificate.
+// certificateRequest assesses a request for a certificate.
 //
 // Source: conditions Approved, Denied, Failed (Issued of a PodCertificateRequest) and the certificate itself in the status.
 func certificateRequest(s *fields, ctx Context) Assessment {
@@ -77,9 +77,9 @@ func certificateRequest(s *fields, ctx Context) Assessment {
 	return pending(ctx, s.created(), convergence, Unhealthy, "NotApproved", s.subject()+" waits for somebody to approve it")
 }
 
-// flow judges a FlowSchema.
+// flowSchema assesses a FlowSchema.
 //
-// Source: condition Dangling of a FlowSchema: the priority level that it names does not exist.
+// Source: condition Dangling of a FlowSchema: its priority level does not exist.
 func flowSchema(s *fields, _ Context) Assessment {
 	if c := s.condition("Dangling"); c.status == "True" {
 		a := verdict(Unhealthy, "Dangling", quote(s.subject()+" has no effect", c.message))

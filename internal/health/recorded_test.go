@@ -112,7 +112,7 @@ func TestRecordedPodsTellNoNames(t *testing.T) {
 	}
 }
 
-// recorded is a recording: what an API server held of a workload in a moment.
+// recordedState is a recording: what an API server held of a workload in a moment.
 type recordedState struct {
 	user     Status // what a user would call it
 	at       time.Time
@@ -156,7 +156,7 @@ func readRecording(t *testing.T, file string) recordedState {
 	}
 }
 
-// tell puts in an Event, if it is a later Warning about its object than those before.
+// addEvent puts in an Event, if it is a later Warning about its object than those before.
 func (r *recordedState) addEvent(event *unstructured.Unstructured) {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(event.Object, path...)
@@ -177,7 +177,7 @@ func (r *recordedState) ctx(o *unstructured.Unstructured) Context {
 	return Context{Now: r.at, Warning: r.warnings[o.GetUID()]}
 }
 
-// judge returns the worst of the verdicts on the resources of the workload, and all of them.
+// assess returns the worst of the verdicts on the resources of the workload, and all of them.
 func (r *recordedState) judge() (Verdict, []Verdict) {
 	var all []Verdict
 	for _, root := range Forest(r.objects, r.ctx) {

@@ -1,6 +1,6 @@
 package health
 
-// replicaSet judges a ReplicaSet or a ReplicationController. Neither updates its pods.
+// replicaSet assesses a ReplicaSet or a ReplicationController. Neither updates its pods.
 //
 // Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/replica-set-v1/#ReplicaSetStatus and
 // that of ReplicationController, which has the same fields.

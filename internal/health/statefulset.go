@@ -2,8 +2,8 @@ package health
 
 import "fmt"
 
-// statefulSet judges a StatefulSet by its numbers. It has no deadline of its own, and most have no conditions: that it
-// takes too long is told by its pods. As long as none is known, it has as long as anything that starts.
+// statefulSet assesses a StatefulSet by its numbers. It has no deadline and usually no conditions. The startup limit
+// applies unless its pods give better evidence.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies
 func statefulSet(s *fields, ctx Context) Assessment {
@@ -16,14 +16,14 @@ func statefulSet(s *fields, ctx Context) Assessment {
 		r.ready = s.numberOr(0, "status", "availableReplicas")
 	}
 	if s.text("spec", "updateStrategy", "type") != "OnDelete" {
-		// Pods below the partition stay as they are. It counts from the first pod, whatever spec.ordinals.start says.
+		// Pods below the partition are not updated. The partition does not depend on spec.ordinals.start.
 		r.updated = max(0, want-s.numberOr(0, "spec", "updateStrategy", "rollingUpdate", "partition"))
 	}
 	if a, failing := r.cannotCreate(s, ctx); failing {
 		return a
 	}
 	a := r.progress(s)
-	// One pod after the other is made, unless all may be at once: the next has to wait.
+	// Pods are created one after another, unless podManagementPolicy is Parallel.
 	if a.Reason != "ReplicasNotReady" {
 		return a
 	}

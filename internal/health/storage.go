@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// storageRules are of volumes.
+// storageRules has the rules of volumes and devices.
 var storageRules = map[schema.GroupKind]rule{
 	{Kind: "PersistentVolumeClaim"}:                                             volumeClaim,
 	{Kind: "PersistentVolume"}:                                                  persistentVolume,
@@ -23,7 +23,7 @@ var storageRules = map[schema.GroupKind]rule{
 	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                           resourceClaim,
 }
 
-// claim judges a PersistentVolumeClaim by its phase, and one that is bound by how it is resized.
+// volumeClaim assesses a PersistentVolumeClaim by its phase, and a bound one by its resize.
 //
 // Source: status.phase of a PersistentVolumeClaim.
 func volumeClaim(s *fields, ctx Context) Assessment {
@@ -39,9 +39,12 @@ func volumeClaim(s *fields, ctx Context) Assessment {
 	}
 }
 
-// unbound judges a claim that is Pending. It may be so for ever where its class binds once a pod wants it, and none
-// does; not so once a provisioner has been asked, or a node been chosen, or a volume is named, or where there is no
-// class to make a volume.
+// unboundClaim assesses a claim that is Pending. Without a limit a claim waits for its first consumer, if its class binds
+// then. There is a limit if any of these holds:
+//   - a provisioner was asked,
+//   - a node was selected,
+//   - the claim names a volume,
+//   - the claim has no class.
 //
 // Source: https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode; the annotations
 // volume.kubernetes.io/storage-provisioner and volume.kubernetes.io/selected-node; the Event ProvisioningFailed.
@@ -72,7 +75,7 @@ func unboundClaim(s *fields, ctx Context) Assessment {
 	return pending(ctx, s.created(), binding, Down, "Pending", message)
 }
 
-// resizing judges a claim that is bound: is it as large as declared?
+// boundClaim assesses a bound claim by whether it has the declared size.
 //
 // Source: status.allocatedResourceStatuses, status.modifyVolumeStatus, status.capacity and the conditions Resizing,
 // FileSystemResizePending, ModifyingVolume, ControllerResizeError, NodeResizeError, ModifyVolumeError and VolumeResizeError.
@@ -96,7 +99,7 @@ func boundClaim(s *fields, ctx Context) Assessment {
 	}
 	for _, busy := range []string{"Resizing", "FileSystemResizePending", "ModifyingVolume"} {
 		if c := s.condition(busy); c.status == "True" {
-			if busy == "FileSystemResizePending" { // for ever, if no pod uses it
+			if busy == "FileSystemResizePending" { // has no limit, because it needs a pod
 				return verdict(Reconciling, busy, s.subject()+" is larger once a pod mounts it")
 			}
 			return pending(ctx, c.since, convergence, Unhealthy, busy, quote(s.subject()+" is being changed", c.message))
@@ -123,7 +126,7 @@ func (f *fields) quantity(path ...string) *resource.Quantity {
 	return &q
 }
 
-// volume judges a PersistentVolume by its phase.
+// persistentVolume assesses a PersistentVolume by its phase.
 //
 // Source: status.phase, status.message and status.lastPhaseTransitionTime of a PersistentVolume;
 // spec.persistentVolumeReclaimPolicy.
@@ -150,7 +153,7 @@ func persistentVolume(s *fields, ctx Context) Assessment {
 	return a
 }
 
-// attachment judges a VolumeAttachment.
+// volumeAttachment assesses a VolumeAttachment.
 //
 // Source: status.attached, status.attachError and status.detachError of a VolumeAttachment.
 func volumeAttachment(s *fields, ctx Context) Assessment {
@@ -169,7 +172,7 @@ func volumeAttachment(s *fields, ctx Context) Assessment {
 	return pending(ctx, s.created(), binding, Down, "Attaching", s.subject()+": the volume is not attached to the node yet")
 }
 
-// snapshot judges a snapshot of a volume, or of a group of them.
+// volumeSnapshot assesses a snapshot of a volume, or of a group of volumes.
 //
 // Source: status.readyToUse and status.error of a VolumeSnapshot; the driver tries again after an error, and removes it
 // when it succeeds.
@@ -185,7 +188,7 @@ func volumeSnapshot(s *fields, ctx Context) Assessment {
 	return pending(ctx, s.created(), convergence, Unhealthy, "NotReadyToUse", s.subject()+" is not ready to use yet")
 }
 
-// deviceClaim judges a ResourceClaim, which may wait for its first pod for ever.
+// resourceClaim assesses a ResourceClaim. It may wait for its first pod without a limit.
 //
 // Source: status.allocation and status.devices[].conditions of a ResourceClaim.
 func resourceClaim(s *fields, ctx Context) Assessment {

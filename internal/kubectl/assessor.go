@@ -22,7 +22,7 @@ type verdictLine struct {
 	Message    string        `json:"message"`
 }
 
-// mostHeld is how many objects are kept at a time because others may descend from them. In a longer input, objects
+// maxHeld is how many objects are kept at a time because others may descend from them. In a longer input, objects
 // that are further apart do not count for each other.
 const maxHeld = 50_000
 
@@ -47,7 +47,7 @@ func newAssessor(hc health.Context) *assessor {
 	return &assessor{base: hc, limit: maxHeld, statuses: map[health.Status]int{}, uids: map[types.UID]bool{}}
 }
 
-// take judges the object of a document, if it has one.
+// add judges the object of a document, if it has one.
 func (a *assessor) add(d manifest.Document) error {
 	if d.Object == nil {
 		return nil
@@ -137,7 +137,7 @@ func (a *assessor) contextOf(warnings map[types.UID]health.Warning) func(*unstru
 	}
 }
 
-// judgeTogether returns the joint verdicts on objects. Those that have no UID get one, by which their kin knows them.
+// assessTogether returns the joint verdicts on objects. Those that have no UID get one, by which their kin knows them.
 func assessTogether(objects []*unstructured.Unstructured, hc func(*unstructured.Unstructured) health.Context) []health.Assessment {
 	related := make([]*unstructured.Unstructured, 0, len(objects))
 	place := map[*unstructured.Unstructured]int{}

@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// found is an object of which only the metadata is known.
+// objectMetadata is an object of which only the metadata is known.
 type objectMetadata struct {
 	listScope
 	uid    types.UID

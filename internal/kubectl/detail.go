@@ -15,7 +15,7 @@ import (
 // fieldIndent is the width of the column of field names in the details of a workload.
 const fieldIndent = len("INSTANCE") + 2
 
-// detail writes one workload with the cause of its status. The cause is wrapped if a width is given.
+// writeDetails writes one workload with the cause of its status. The cause is wrapped if a width is given.
 func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o output, width int) error {
 	head := &table{}
 	field := func(name string, cells ...cell) { head.add(append([]cell{{name, bold}}, cells...)...) }

@@ -64,7 +64,7 @@ func (o *statusOptions) follow(ctx context.Context) error {
 	return exitWith(o.code(f.current))
 }
 
-// listen makes the informer, which says when something has changed.
+// newInformer makes the informer, which says when something has changed.
 func (f *follower) newInformer(client dynamic.Interface) error {
 	resource := client.Resource(workloads)
 	selected := func(options metav1.ListOptions) metav1.ListOptions {
@@ -91,7 +91,7 @@ func (f *follower) newInformer(client dynamic.Interface) error {
 	return err
 }
 
-// note keeps why the cluster could not be asked.
+// noteIncomplete keeps why the cluster could not be asked.
 func (f *follower) setClusterError(ctx context.Context, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +179,7 @@ func (f *follower) draw(redraw bool) error {
 	return f.printChanges()
 }
 
-// screen draws everything anew.
+// redraw draws everything anew.
 func (f *follower) redraw(trouble string) error {
 	var text bytes.Buffer
 	text.WriteString("\x1b[H\x1b[2J") // cursor to the corner, erase
@@ -196,7 +196,7 @@ func (f *follower) redraw(trouble string) error {
 	return err
 }
 
-// lines prints the workloads that have changed.
+// printChanges prints the workloads that have changed.
 func (f *follower) printChanges() error {
 	now := f.o.plugin.now()
 	there := map[string]bool{}

@@ -38,7 +38,7 @@ func (g *objectReader) mapping(kind schema.GroupKind, version string) (*meta.RES
 	return mapping, err
 }
 
-// places returns where to look for what descends from listed resources: in their namespaces, or everywhere if one of a
+// scopes returns where to look for what descends from listed resources: in their namespaces, or everywhere if one of a
 // kind of the cluster's may own something anywhere.
 func (g *objectReader) scopes(listed []listedResource) []listScope {
 	namespaces, groups := map[string]bool{}, map[string]bool{}

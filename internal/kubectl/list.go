@@ -21,7 +21,7 @@ var (
 	events  = resource("", "v1", "events")
 )
 
-// place is where objects of a resource are; the namespace is empty for all, and for those of the cluster.
+// listScope is where objects of a resource are; the namespace is empty for all, and for those of the cluster.
 type listScope struct {
 	schema.GroupVersionResource
 	namespace string

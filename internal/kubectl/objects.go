@@ -23,7 +23,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// sight is what is found of a listed resource.
+// listedResource is what is found of a listed resource.
 type listedResource struct {
 	listed v1alpha1.WorkloadResourceInstance // with its namespace
 	state  v1alpha1.ResourceState
@@ -32,7 +32,7 @@ type listedResource struct {
 	object  *unstructured.Unstructured // nil if it is not present
 }
 
-// gathered is what a workload consists of.
+// workloadObjects is what a workload consists of.
 type workloadObjects struct {
 	listed     []listedResource
 	derived    []*unstructured.Unstructured // by owners
@@ -41,7 +41,7 @@ type workloadObjects struct {
 	incomplete []string // what could not be read, so that something may be missing
 }
 
-// gatherer reads what a workload consists of. It only lists: what may be listed is what the agent sees.
+// objectReader reads what a workload consists of. It only lists: what may be listed is what the agent sees.
 type objectReader struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
@@ -71,7 +71,7 @@ func newObjectReader(c *connection, allKinds bool) (*objectReader, error) {
 	return g, nil
 }
 
-// gather reads everything.
+// readWorkload reads everything.
 func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (*workloadObjects, error) {
 	out := &workloadObjects{}
 	var err error
@@ -110,7 +110,7 @@ func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportW
 	return out, nil
 }
 
-// trouble notes what cannot be read, and returns the error if it makes everything pointless.
+// tolerate notes what cannot be read, and returns the error if it makes everything pointless.
 func (g *objectReader) tolerate(what string, err error) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err): // the kind is not installed: there is nothing of it
@@ -174,7 +174,7 @@ func (g *objectReader) readListed(ctx context.Context, wl *v1alpha1.ThreeportWor
 	return out, group.Wait()
 }
 
-// readSights reads the listed resources of one place.
+// readListedIn reads the listed resources of one place.
 func (g *objectReader) readListedIn(ctx context.Context, p listScope, names map[string][]int, out []listedResource) error {
 	objects, err := g.read(ctx, p, slices.Sorted(maps.Keys(names)))
 	state, message := v1alpha1.ResourceAbsent, ""

@@ -14,7 +14,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// standing is how a workload stands, by its ThreeportWorkload. It is also what -o json and -o yaml print.
+// workloadStatus is how a workload stands, by its ThreeportWorkload. It is also what -o json and -o yaml print.
 type workloadStatus struct {
 	Name    string                `json:"name"`
 	Status  health.Status         `json:"status"`
@@ -33,7 +33,7 @@ type workloadStatus struct {
 	Omitted    int64                     `json:"resourcesOmitted,omitempty"`
 }
 
-// stand reads how a workload stands. What its status does not tell is Unknown, and one that is about an earlier spec is
+// statusOf reads how a workload stands. What its status does not tell is Unknown, and one that is about an earlier spec is
 // not Healthy.
 func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	st := &wl.Status
@@ -67,7 +67,7 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	return s
 }
 
-// doubt replaces a verdict that is not one on what is there now.
+// override replaces a verdict that is not one on what is there now.
 func (s *workloadStatus) override(status health.Status, reason, message string) {
 	s.Status, s.Reason, s.Message, s.Since = status, reason, message, nil
 }
@@ -154,7 +154,7 @@ func worstFirst(all []workloadStatus) {
 	})
 }
 
-// board returns the table of all workloads.
+// statusTable returns the table of all workloads.
 func statusTable(all []workloadStatus, now time.Time, wide bool) *table {
 	t := &table{}
 	titles := []string{"NAME", "STATUS", "READY", "PODS", "DELIVERED", "SINCE", "AGE"}

@@ -19,7 +19,7 @@ import (
 // fieldManager owns the fields that track --apply writes.
 const fieldManager = "kubectl-threeport"
 
-// mostListed is how many resources the CRD lets a ThreeportWorkload list.
+// maxListed is how many resources the CRD lets a ThreeportWorkload list.
 const maxListed = 2000
 
 // trackOptions are the flags of track.

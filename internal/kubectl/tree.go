@@ -105,7 +105,7 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	return exitWith(o.accept.code(root.Status))
 }
 
-// branch is an object in the tree. It is also what -o json and -o yaml print.
+// treeNode is an object in the tree. It is also what -o json and -o yaml print.
 type treeNode struct {
 	APIVersion string        `json:"apiVersion,omitempty"`
 	Kind       string        `json:"kind"`
@@ -139,7 +139,7 @@ func (b *treeNode) setVerdict(a health.Assessment) {
 	}
 }
 
-// grow makes the tree of a workload, and judges what is in it.
+// buildTree makes the tree of a workload, and judges what is in it.
 func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.Context) *treeNode {
 	var objects []*unstructured.Unstructured
 	for _, s := range have.listed {
@@ -200,7 +200,7 @@ func uidOf(u *unstructured.Unstructured) types.UID {
 	return u.GetUID()
 }
 
-// plant makes the branch of an object, and of what descends from it.
+// newTreeNode makes the branch of an object, and of what descends from it.
 func newTreeNode(n *health.Node, have *workloadObjects, nodes map[types.UID]*treeNode) *treeNode {
 	u := n.Object
 	b := &treeNode{
@@ -263,7 +263,7 @@ func (o *treeOptions) show(root *treeNode, wl *v1alpha1.ThreeportWorkload) error
 	return err
 }
 
-// drawing puts a tree into a table.
+// treeWriter puts a tree into a table.
 type treeWriter struct {
 	table    *table
 	now      time.Time
@@ -324,7 +324,7 @@ func (d *treeWriter) add(b *treeNode, stem, trunk, around string) {
 	}
 }
 
-// thin leaves out objects that are like others, and says how many.
+// groupAlike leaves out objects that are like others, and says how many.
 func groupAlike(children []*treeNode) (shown []*treeNode, hidden []string) {
 	type likeness struct {
 		kind, reason, own string

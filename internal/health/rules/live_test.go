@@ -185,7 +185,7 @@ func TestBrokenRulesAreNotTaken(t *testing.T) {
 		t.Errorf("threeport_agent_health_rules_failing is %v", got)
 	}
 	m.project(t, map[string]string{"a.yaml": saying("One")})
-	r.logs(t, "again what they were")
+	r.logs(t, "valid again and unchanged")
 	if got := testutil.ToFloat64(r.metrics.broken); got != 0 {
 		t.Errorf("threeport_agent_health_rules_failing is %v for what was in use", got)
 	}
@@ -267,7 +267,7 @@ func TestOpenRefusesWhatIsWrong(t *testing.T) {
 	write(t, filepath.Join(dir, "empty", "a.txt"), "not read")
 	write(t, filepath.Join(dir, "folder", "a.yaml", "b.yaml"), "not: read")
 	for name, want := range map[string]string{
-		"wrong": "a.yaml:1:9: rule number 1", "long": "longer than", "none": "no such file", "empty": "", "folder": "", "wrong/a.yaml": "a.yaml:1:9",
+		"wrong": "a.yaml:1:9: rule number 1", "long": "exceed 4194304 bytes", "none": "no such file", "empty": "", "folder": "", "wrong/a.yaml": "a.yaml:1:9",
 	} {
 		_, err := Open(filepath.Join(dir, name), NewMetrics(prometheus.NewRegistry()), logr.Discard())
 		_, loadErr := Load(filepath.Join(dir, name))

@@ -14,25 +14,25 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// The reasons of what a rule could not judge, and of what it did not have to.
+// Reasons of verdicts that no check gives.
 const (
-	// RuleFailed is the reason of Unknown where an expression could not be evaluated.
+	// RuleFailed is the reason of Unknown if an expression fails.
 	RuleFailed = "RuleFailed"
-	// ruleTooExpensive is the reason of Unknown where the expressions cost too much.
+	// ruleTooExpensive is the reason of Unknown if the expressions cost too much.
 	ruleTooExpensive = "RuleTooExpensive"
 
 	specNotObserved = "SpecNotObserved"
 )
 
-// maxDetail bounds what a message says in the words of the object, in bytes.
+// maxDetail bounds the text that a message quotes from the object, in bytes.
 const maxDetail = 512
 
-// rule judges the objects of some kinds of a group.
+// rule assesses the objects of some kinds of a group.
 type rule struct {
 	name         string
 	file         string
 	line, column int
-	source       source // to find places in expressions again
+	source       source // for positions in expressions
 
 	group           string
 	kinds           []string
@@ -44,13 +44,13 @@ type rule struct {
 	errors Errors
 }
 
-// phrase is an expression as it stands in the file.
+// sourceExpression is an expression that is not compiled.
 type sourceExpression struct {
 	text string
 	node *yaml.Node // nil if there is none
 }
 
-// check says what an object is if it holds.
+// check gives a verdict if its condition holds.
 type check struct {
 	line          int
 	status        health.Status
@@ -90,7 +90,7 @@ func (r *rule) compile() Errors {
 				}
 			}
 		}
-		r.source = source{} // it is only for errors
+		r.source = source{} // errors of later checks need no position
 	})
 	return r.errors
 }
@@ -108,7 +108,7 @@ func (r *rule) expression(place string, p sourceExpression, want *cel.Type) *exp
 	return x
 }
 
-// subject is what a rule judges.
+// subject is an object that a rule assesses.
 type subject struct {
 	kind   schema.GroupKind
 	object map[string]any
@@ -116,7 +116,7 @@ type subject struct {
 	now    time.Time
 }
 
-// name says what it is, to begin a sentence with.
+// name returns the name of the object in a sentence.
 func (s subject) name() string {
 	if name, err := findText(s.object, []string{"metadata", "name"}); err == nil && name != "" {
 		return s.kind.Kind + " " + name
@@ -124,8 +124,8 @@ func (s subject) name() string {
 	return s.kind.Kind
 }
 
-// decide asks the checks in turn. The place is that of the check that decided, from 0; -1 if the object's generation or
-// an error did; false if none did.
+// decide evaluates the checks in turn. It returns the index of the check that decided; -1 if the object's generation or an
+// error did. It returns false if no check holds.
 func (r *rule) decide(s subject) (a health.Assessment, place int, decided bool) {
 	if errs := r.compile(); len(errs) > 0 {
 		return r.failed(s, "", errs[0]), -1, true
@@ -155,7 +155,7 @@ func (r *rule) decide(s subject) (a health.Assessment, place int, decided bool) 
 	return health.Assessment{}, -1, false
 }
 
-// failed is the verdict on what a rule cannot judge.
+// failed returns the verdict on an object for which a rule fails.
 func (r *rule) failed(s subject, where string, err error) health.Assessment {
 	reason := RuleFailed
 	if errors.Is(err, errTooExpensive) {
@@ -165,7 +165,7 @@ func (r *rule) failed(s subject, where string, err error) health.Assessment {
 		fmt.Sprintf("%s cannot be judged by the rule %s%s: %s", s.name(), ruleName(s.kind.Kind, r.group), where, concise(err.Error())))
 }
 
-// isBehind reports whether the object's controller has not seen its latest spec.
+// isBehind reports whether the controller of the object has not observed its latest spec.
 //
 // Source: metadata.generation and status.observedGeneration, API conventions, "Typical status properties".
 func isBehind(object map[string]any) (bool, error) {
@@ -177,7 +177,7 @@ func isBehind(object map[string]any) (bool, error) {
 	return observed < generation, err
 }
 
-// ask judges by a check, if it holds.
+// evaluate judges by a check, if it holds.
 func (c *check) evaluate(s subject) (a health.Assessment, holds bool, err error) {
 	if c.when != nil {
 		if holds, err = s.eval.bool(c.when); err != nil || !holds {
@@ -208,11 +208,11 @@ func (c *check) evaluate(s subject) (a health.Assessment, holds bool, err error)
 	return a, true, nil
 }
 
-// say returns reason and message. Where the object does not tell what it is asked for, the rule's own words are enough.
+// texts returns reason and message. Where the object does not tell what it is asked for, the rule's own words are enough.
 func (c *check) texts(s subject, over bool) (reason, message string) {
 	var told Condition
 	if c.condition != "" {
-		told, _ = findCondition(s.object, c.condition) // the status does not depend on it
+		told, _ = findCondition(s.object, c.condition) // an error affects only the texts
 	}
 	reason, detail := told.Reason, told.Message
 	if c.reasonFrom != nil {
@@ -255,7 +255,7 @@ func assess(status health.Status, reason, message string) health.Assessment {
 	return health.Assessment{Verdict: health.Verdict{Status: status, Reason: reason, Message: message}}
 }
 
-// concise makes one line of a text, and cuts it.
+// concise returns a text as one line of bounded length.
 func concise(text string) string {
 	if len(text) > 8*maxDetail {
 		text = text[:8*maxDetail]

@@ -13,7 +13,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// retries is how often the text of a document that cannot be read is looked through again for objects that it
+// maxRetries is how often the text of a document that cannot be read is looked through again for objects that it
 // swallowed, as the line after one that was cut off.
 const maxRetries = 8
 
@@ -42,7 +42,7 @@ func decode(c chunk, left int) []Document {
 	}
 }
 
-// swallowed returns where an object in JSON begins behind the first line of a text; -1 if none does.
+// nextObject returns where an object in JSON begins behind the first line of a text; -1 if none does.
 func nextObject(text []byte) int {
 	for at := 0; ; {
 		newline := bytes.Index(text[at:], []byte("\n{"))
@@ -83,7 +83,7 @@ func (c chunk) yaml() (any, error) {
 
 var lineOf = regexp.MustCompile(`^yaml: line (\d+):`)
 
-// absolute makes the line of an error that in the file.
+// withFileLine makes the line of an error that in the file.
 func withFileLine(message string, line int) string {
 	found := lineOf.FindStringSubmatch(message)
 	if found == nil {

@@ -42,7 +42,7 @@ type Flaw struct {
 
 func (f *Flaw) Error() string { return f.Message }
 
-// deepest is how many lists may be in each other.
+// maxListDepth is how many lists may be in each other.
 const maxListDepth = 4
 
 // expand returns the objects of a document: itself, or if it is a list those that it has.

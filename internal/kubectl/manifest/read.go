@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// large is how many bytes a document has that is decoded while no other one is kept, for the memory's sake.
+// largeDocument is how many bytes a document has that is decoded while no other one is kept, for the memory's sake.
 const largeDocument = 1 << 20
 
 // job is a document that is being decoded.

@@ -71,7 +71,7 @@ func (s *splitter) putBack(text []byte, fresh bool) {
 	}
 }
 
-// passed counts the line that a text ends.
+// countLine counts the line that a text ends.
 func (s *splitter) countLine(text []byte) {
 	if bytes.HasSuffix(text, []byte("\n")) {
 		s.line++
@@ -223,7 +223,7 @@ func (s *splitter) readJSON(c chunk) (chunk, error) {
 	}
 }
 
-// trail puts back what follows an object in its line. A newline goes with the object.
+// putBackRest puts back what follows an object in its line. A newline goes with the object.
 func (s *splitter) putBackRest(text []byte) {
 	if len(bytes.TrimRight(text, " \t\r\n")) == 0 && bytes.HasSuffix(text, []byte("\n")) {
 		s.line++
@@ -278,7 +278,7 @@ func (b *brackets) readString(c byte) {
 	}
 }
 
-// cannotGoOn reports whether an object cannot be a part of what is open.
+// mustEnd reports whether an object cannot be a part of what is open.
 func (b *brackets) mustEnd() bool {
 	return b.broken || b.last != '[' && b.last != ',' && b.last != ':'
 }
