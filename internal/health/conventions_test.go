@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestConventionsOnKindsThatTheCatalogueKnows judges the custom resources of the catalogue's tests as if there were no
+// TestConventions_CatalogueCases_RarelyFalseHealthy judges the custom resources of the catalogue's tests as if there were no
 // catalogue. What counts is how many of those that are not Healthy by their own rules are so by the conventions.
-func TestConventionsOnKindsThatTheCatalogueKnows(t *testing.T) {
+func TestConventions_CatalogueCases_RarelyFalseHealthy(t *testing.T) {
 	files, err := filepath.Glob("../../config/health/testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files: %v", err)

@@ -34,7 +34,7 @@ var (
 	failed   = Assessment{Verdict: Verdict{Down, "Error", "container web ended"}, Phase: Ended}
 )
 
-func TestCombine(t *testing.T) {
+func TestDependentsCombine(t *testing.T) {
 	onItsWay := Verdict{Reconciling, "ReplicasNotReady", "0 of 2"}
 	works := Verdict{Status: Healthy}
 	silent := Verdict{Unknown, "NoSignal", "no status"}
@@ -253,7 +253,7 @@ func podDependent(i int, a Assessment) Dependent {
 	return Dependent{UID: types.UID("uid-" + name), Kind: "Pod", Name: name, Via: pathOf("ReplicaSet web-1"), Assessment: a}
 }
 
-func TestAFailedTryOfAJobBelowSomethingElse(t *testing.T) {
+func TestDependentsCombine_FailedJobPodBelowAnotherKind(t *testing.T) {
 	var f Dependents
 	try := podDependent(0, failed)
 	try.Via = pathOf("Job backup-1")
@@ -283,9 +283,9 @@ func TestAFailedTryOfAJobBelowSomethingElse(t *testing.T) {
 	}
 }
 
-// TestAFamilyIsWhatItsMembersAre puts in, changes and takes out members in many orders: what is left counts, however it
+// TestDependents_AnyOrderOfChanges_SameResult puts in, changes and takes out members in many orders: what is left counts, however it
 // came to be.
-func TestAFamilyIsWhatItsMembersAre(t *testing.T) {
+func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 	states := []Assessment{serves, did, crash, pull, restarts, unready, starts, late, leaves, stays, evicted, failed}
 	var f Dependents
 	now := map[int]Assessment{}
@@ -329,7 +329,7 @@ func TestAFamilyIsWhatItsMembersAre(t *testing.T) {
 	}
 }
 
-func TestSinceWhen(t *testing.T) {
+func TestDependentsCombine_SinceIsTheEarliest(t *testing.T) {
 	var f Dependents
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 10, minute, 59, 0, time.UTC) }
 	for i, minute := range []int{5, 2, 9} {
@@ -345,7 +345,7 @@ func TestSinceWhen(t *testing.T) {
 	}
 }
 
-func TestAMessageHasALimit(t *testing.T) {
+func TestDependentsCombine_LongTexts_BoundedMessage(t *testing.T) {
 	long := strings.Repeat("ü", 100_000)
 	var f Dependents
 	for i := range 100 {
@@ -376,9 +376,9 @@ func changeOne(f *Dependents, i int) Aggregate {
 	return f.Combine(deploymentKind, rollingOut)
 }
 
-// TestOnePodOfManyCostsAsMuchAsOnePodOfFew compares what the change of one pod costs in families of 5 and of 5,000 pods:
+// TestDependentsSet_CostIsIndependentOfSize compares what the change of one pod costs in families of 5 and of 5,000 pods:
 // as many allocations, and about as much time.
-func TestOnePodOfManyCostsAsMuchAsOnePodOfFew(t *testing.T) {
+func TestDependentsSet_CostIsIndependentOfSize(t *testing.T) {
 	cost := func(pods int) (allocs float64, fastest time.Duration) {
 		f := bigDeployment(pods)
 		changeOne(f, 0)
@@ -405,7 +405,7 @@ func TestOnePodOfManyCostsAsMuchAsOnePodOfFew(t *testing.T) {
 	}
 }
 
-func BenchmarkOnePodOf500(b *testing.B) {
+func BenchmarkDependentsSet(b *testing.B) {
 	for _, pods := range []int{5, 500, 50_000} {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
 			f := bigDeployment(pods)

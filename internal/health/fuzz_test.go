@@ -55,7 +55,7 @@ func FuzzObject(f *testing.F) {
 		if other != got {
 			t.Errorf("with floats %+v, with whole numbers %+v", got, other)
 		}
-		if why := plainlyWrong(u.Object, kind); got.Status == Healthy && why != "" {
+		if why := obviousFault(u.Object, kind); got.Status == Healthy && why != "" {
 			t.Errorf("%s is Healthy: %s", kind, why)
 		}
 	})
@@ -130,8 +130,8 @@ func wellFormed(t *testing.T, a Assessment) {
 	}
 }
 
-// plainlyWrong tells why an object cannot be Healthy, as somebody would who reads only the most common fields.
-func plainlyWrong(object map[string]any, kind schema.GroupKind) string {
+// obviousFault tells why an object cannot be Healthy, as somebody would who reads only the most common fields.
+func obviousFault(object map[string]any, kind schema.GroupKind) string {
 	metadata, _ := object["metadata"].(map[string]any)
 	if metadata["deletionTimestamp"] != nil {
 		return "it is being deleted"
@@ -173,7 +173,7 @@ func plainlyWrong(object map[string]any, kind schema.GroupKind) string {
 	return ""
 }
 
-func TestReasonsAreOneWord(t *testing.T) {
+func TestCamelReason_IsOneWord(t *testing.T) {
 	for _, c := range allCases(t) {
 		u := &unstructured.Unstructured{Object: c.Object}
 		a := Object(u.GroupVersionKind().GroupKind(), u, Context{Now: caseTime})
@@ -184,7 +184,7 @@ func TestReasonsAreOneWord(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeToBeReadIsNotHealthy(t *testing.T) {
+func TestObject_TooLargeStatus_IsNotHealthy(t *testing.T) {
 	many := make([]any, 2*maxScanValues)
 	for i := range many {
 		many[i] = map[string]any{"name": "part", "ready": true}
@@ -211,7 +211,7 @@ func TestWhatIsTooLargeToBeReadIsNotHealthy(t *testing.T) {
 	}
 }
 
-func TestALongMessageIsCut(t *testing.T) {
+func TestObject_LongMessage_IsCut(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Thing", "status": map[string]any{"conditions": []any{
 			map[string]any{"type": "Ready", "status": "False", "reason": "Failed", "message": strings.Repeat("länger\n\t ", 10_000) + "."},

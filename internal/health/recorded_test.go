@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// otherwise are the recordings of which our verdict is not what a user would say, with the reason why.
-var otherwise = map[string]struct {
+// deviations are the recordings of which our verdict is not what a user would say, with the reason why.
+var deviations = map[string]struct {
 	got Status
 	why string
 }{}
@@ -68,8 +68,8 @@ func TestRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := readRecording(t, file)
 			got, all := r.judge()
-			want := cmp.Or(otherwise[name].got, r.user)
-			if _, odd := otherwise[name]; odd && want == r.user {
+			want := cmp.Or(deviations[name].got, r.user)
+			if _, odd := deviations[name]; odd && want == r.user {
 				t.Error("it stands in the table of those that differ, and does not")
 			}
 			if got.Status != want || recordedReasons[name] != "" && got.Reason != recordedReasons[name] {
@@ -82,7 +82,7 @@ func TestRecorded(t *testing.T) {
 			}
 		})
 	}
-	for name := range otherwise {
+	for name := range deviations {
 		if _, err := os.Stat("testdata/recorded/" + name + ".yaml"); err != nil {
 			t.Errorf("the table of those that differ has %s, of which there is no recording", name)
 		}
@@ -94,8 +94,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestRecordedPodsTellNoNames sees to it that equal causes of pods are equal: no verdict on a pod names it.
-func TestRecordedPodsTellNoNames(t *testing.T) {
+// TestRecorded_PodVerdicts_HaveNoNames sees to it that equal causes of pods are equal: no verdict on a pod names it.
+func TestRecorded_PodVerdicts_HaveNoNames(t *testing.T) {
 	files, _ := filepath.Glob("testdata/recorded/*.yaml")
 	for _, file := range files {
 		r := readRecording(t, file)

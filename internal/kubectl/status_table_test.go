@@ -26,7 +26,7 @@ func told(t *testing.T) []v1alpha1.ThreeportWorkload {
 	return all
 }
 
-func TestBoard(t *testing.T) {
+func TestStatusTable(t *testing.T) {
 	all := statusesOf(told(t))
 	for name, wide := range map[string]bool{"board.txt": false, "board-wide.txt": true} {
 		var out bytes.Buffer
@@ -37,7 +37,7 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-func TestBoardFitsATerminal(t *testing.T) {
+func TestStatusTable_FitsTheTerminal(t *testing.T) {
 	for _, width := range []int{20, 60, 100} {
 		var out bytes.Buffer
 		if err := statusTable(statusesOf(told(t)), goldenTime, false).write(&out, false, "", width); err != nil {
@@ -51,7 +51,7 @@ func TestBoardFitsATerminal(t *testing.T) {
 	}
 }
 
-func TestBoardWithColours(t *testing.T) {
+func TestStatusTable_Colours(t *testing.T) {
 	var with, without bytes.Buffer
 	for out, p := range map[*bytes.Buffer]palette{&with: true, &without: false} {
 		if err := statusTable(statusesOf(told(t)), goldenTime, false).write(out, p, "", 0); err != nil {
@@ -72,7 +72,7 @@ func TestBoardWithColours(t *testing.T) {
 	}
 }
 
-func TestDetail(t *testing.T) {
+func TestWriteDetails(t *testing.T) {
 	for _, s := range statusesOf(told(t)) {
 		switch s.Name {
 		case "web", "api", "old-agent":
@@ -107,7 +107,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func TestStatusOfAnotherVersionIsAnError(t *testing.T) {
+func TestStatus_UndecodableWorkload_IsAnError(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "odd"}, "status": map[string]any{"health": map[string]any{}},
 	}}

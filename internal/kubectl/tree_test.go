@@ -89,7 +89,7 @@ func grown(t *testing.T) (*treeNode, *v1alpha1.ThreeportWorkload) {
 	return buildTree(&in.Workload, have, health.Context{Now: goldenTime, Rules: byAnnotation{}}), &in.Workload
 }
 
-func TestTreeText(t *testing.T) {
+func TestTree_Text(t *testing.T) {
 	root, wl := grown(t)
 	for name, format := range map[string]string{"tree.txt": outputText, "tree-all.txt": outputWide} {
 		var out bytes.Buffer
@@ -102,7 +102,7 @@ func TestTreeText(t *testing.T) {
 	}
 }
 
-func TestTreeForPrograms(t *testing.T) {
+func TestTree_JSONAndYAML(t *testing.T) {
 	root, wl := grown(t)
 	for name, format := range map[string]string{"tree.json": outputJSON, "tree.yaml": outputYAML} {
 		var out bytes.Buffer
@@ -114,7 +114,7 @@ func TestTreeForPrograms(t *testing.T) {
 	}
 }
 
-func TestTreeOfNothing(t *testing.T) {
+func TestBuildTree_NothingListed(t *testing.T) {
 	root := buildTree(&v1alpha1.ThreeportWorkload{}, &workloadObjects{}, health.Context{Now: goldenTime})
 	if root.Status != health.Unknown || root.Reason != "NothingListed" {
 		t.Errorf("a workload that lists nothing is %s %s", root.Status, root.Reason)

@@ -142,7 +142,7 @@ func (r *running) logs(t *testing.T, want string) {
 	}
 }
 
-func TestFileIsReplaced(t *testing.T) {
+func TestLive_ReplacedFile_IsReloaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, saying("One"))
 	r := open(t, path, onlyNotified)
@@ -159,7 +159,7 @@ func TestFileIsReplaced(t *testing.T) {
 // onlyNotified makes a test depend on the file system's notice of a change.
 func onlyNotified(l *Live) { l.pollInterval = time.Hour }
 
-func TestConfigMapIsReplaced(t *testing.T) {
+func TestLive_ReplacedConfigMap_IsReloaded(t *testing.T) {
 	for _, name := range []string{"", "a.yaml"} {
 		t.Run("mounted at "+name, func(t *testing.T) {
 			m := &mount{dir: t.TempDir()}
@@ -174,7 +174,7 @@ func TestConfigMapIsReplaced(t *testing.T) {
 	}
 }
 
-func TestBrokenRulesAreNotTaken(t *testing.T) {
+func TestLive_InvalidRules_AreRejected(t *testing.T) {
 	m := &mount{dir: t.TempDir()}
 	m.project(t, map[string]string{"a.yaml": saying("One")})
 	r := open(t, m.dir, onlyNotified)
@@ -194,7 +194,7 @@ func TestBrokenRulesAreNotTaken(t *testing.T) {
 	m.project(t, map[string]string{"a.yaml": ""})
 	r.logs(t, "there are no rules in it")
 	m.project(t, nil)
-	r.logs(t, "there are no files of rules")
+	r.logs(t, "no files of rules")
 	r.says(t, "One")
 	m.project(t, map[string]string{"a.yaml": saying("Four"), "b.yaml": strings.ReplaceAll(saying("Five"), "Widget", "Gadget")})
 	r.says(t, "Four")
@@ -204,7 +204,7 @@ func TestBrokenRulesAreNotTaken(t *testing.T) {
 	}
 }
 
-func TestRulesThatAreGoneStayInUse(t *testing.T) {
+func TestLive_DeletedFiles_PreviousRulesStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rules")
 	write(t, filepath.Join(dir, "a.yaml"), saying("One"))
 	r := open(t, dir, func(l *Live) { l.pollInterval = 10 * time.Millisecond })
@@ -217,9 +217,9 @@ func TestRulesThatAreGoneStayInUse(t *testing.T) {
 	r.says(t, "Two")
 }
 
-// TestLooksWithoutNotice has a path through a link that leads elsewhere without anything happening in the directory
+// TestLive_WithoutNotification_Polls has a path through a link that leads elsewhere without anything happening in the directory
 // that is watched.
-func TestLooksWithoutNotice(t *testing.T) {
+func TestLive_WithoutNotification_Polls(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "one", "a.yaml"), saying("One"))
 	write(t, filepath.Join(root, "two", "a.yaml"), saying("Two"))
@@ -238,7 +238,7 @@ func TestLooksWithoutNotice(t *testing.T) {
 	r.says(t, "Two")
 }
 
-func TestChangedBeforeItRan(t *testing.T) {
+func TestLive_ChangeBeforeRun_IsReloaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, saying("One"))
 	r := open(t, path, func(l *Live) {
@@ -248,7 +248,7 @@ func TestChangedBeforeItRan(t *testing.T) {
 	r.says(t, "Two")
 }
 
-func TestFailuresAreCounted(t *testing.T) {
+func TestLive_FailedRules_AreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, widgetRule("  - {when: object.status.up, status: Healthy}"))
 	r := open(t, path, nil)
@@ -260,7 +260,7 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWhatIsWrong(t *testing.T) {
+func TestOpen_InvalidRules_IsAnError(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "wrong", "a.yaml"), "rules: [{}]")
 	write(t, filepath.Join(dir, "long", "a.yaml"), "# "+strings.Repeat("x", maxBytes))
