@@ -23,8 +23,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// sight is what is found of a listed resource.
-type sight struct {
+// listedResource is what is found of a listed resource.
+type listedResource struct {
 	listed v1alpha1.WorkloadResourceInstance // with its namespace
 	state  v1alpha1.ResourceState
 	// message says why, if it is not present.
@@ -32,29 +32,29 @@ type sight struct {
 	object  *unstructured.Unstructured // nil if it is not present
 }
 
-// gathered is what a workload consists of.
-type gathered struct {
-	listed   []sight
-	derived  []*unstructured.Unstructured // by owners
-	labelled []*unstructured.Unstructured // by a label, and what descends from them; in no order
-	warnings map[types.UID]health.Warning
-	troubles []string // what could not be read, so that something may be missing
+// workloadObjects is what a workload consists of.
+type workloadObjects struct {
+	listed     []listedResource
+	derived    []*unstructured.Unstructured // by owners
+	labelled   []*unstructured.Unstructured // by a label, and what descends from them; in no order
+	warnings   map[types.UID]health.Warning
+	incomplete []string // what could not be read, so that something may be missing
 }
 
-// gatherer reads what a workload consists of. It only lists: what may be listed is what the agent sees.
-type gatherer struct {
+// objectReader reads what a workload consists of. It only lists: what may be listed is what the agent sees.
+type objectReader struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	mapper    meta.RESTMapper
 	discovery discovery.CachedDiscoveryInterface
 	allKinds  bool
 
-	mu       sync.Mutex
-	troubles []string
+	mu         sync.Mutex
+	incomplete []string
 }
 
-func newGatherer(c *connection, allKinds bool) (*gatherer, error) {
-	g := &gatherer{allKinds: allKinds}
+func newObjectReader(c *connection, allKinds bool) (*objectReader, error) {
+	g := &objectReader{allKinds: allKinds}
 	var err error
 	if g.dynamic, err = c.dynamic(); err != nil {
 		return nil, err
@@ -71,14 +71,14 @@ func newGatherer(c *connection, allKinds bool) (*gatherer, error) {
 	return g, nil
 }
 
-// gather reads everything.
-func (g *gatherer) gather(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (*gathered, error) {
-	out := &gathered{}
+// readWorkload reads everything.
+func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (*workloadObjects, error) {
+	out := &workloadObjects{}
 	var err error
 	if out.listed, err = g.readListed(ctx, wl); err != nil {
 		return nil, err
 	}
-	known, err := g.scan(ctx, g.places(out.listed))
+	known, err := g.scan(ctx, g.scopes(out.listed))
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +96,8 @@ func (g *gatherer) gather(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (
 	if out.derived, err = g.readAll(ctx, byOwner); err != nil {
 		return nil, err
 	}
-	out.labelled, err = g.readAll(ctx, slices.DeleteFunc(labelled, func(f found) bool {
-		return roots[f.uid] || slices.ContainsFunc(byOwner, func(other found) bool { return other.uid == f.uid })
+	out.labelled, err = g.readAll(ctx, slices.DeleteFunc(labelled, func(f objectMetadata) bool {
+		return roots[f.uid] || slices.ContainsFunc(byOwner, func(other objectMetadata) bool { return other.uid == f.uid })
 	}))
 	if err != nil {
 		return nil, err
@@ -105,30 +105,30 @@ func (g *gatherer) gather(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (
 	if out.warnings, err = g.readWarnings(ctx, out); err != nil {
 		return nil, err
 	}
-	slices.Sort(g.troubles)
-	out.troubles = slices.Compact(g.troubles)
+	slices.Sort(g.incomplete)
+	out.incomplete = slices.Compact(g.incomplete)
 	return out, nil
 }
 
-// trouble notes what cannot be read, and returns the error if it makes everything pointless.
-func (g *gatherer) trouble(what string, err error) error {
+// tolerate notes what cannot be read, and returns the error if it makes everything pointless.
+func (g *objectReader) tolerate(what string, err error) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err): // the kind is not installed: there is nothing of it
 		return nil
 	case apierrors.IsForbidden(err):
-		g.note(what + " may not be listed, so some may be missing here")
+		g.noteIncomplete(what + " may not be listed, so some may be missing here")
 		return nil
 	case unavailable(err):
-		g.note(what + " cannot be listed, so some may be missing here: " + err.Error())
+		g.noteIncomplete(what + " cannot be listed, so some may be missing here: " + err.Error())
 		return nil
 	}
 	return clusterFailure("list "+what, err)
 }
 
-func (g *gatherer) note(trouble string) {
+func (g *objectReader) noteIncomplete(trouble string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.troubles = append(g.troubles, trouble)
+	g.incomplete = append(g.incomplete, trouble)
 }
 
 // unavailable reports whether the API server fails for a kind, as one does whose kinds another server serves.
@@ -137,10 +137,10 @@ func unavailable(err error) bool {
 }
 
 // readListed reads the listed resources, in their order.
-func (g *gatherer) readListed(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]sight, error) {
+func (g *objectReader) readListed(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]listedResource, error) {
 	fallback := defaultNamespace(wl.Spec.WorkloadResourceInstances)
-	out := make([]sight, len(wl.Spec.WorkloadResourceInstances))
-	at := map[place]map[string][]int{} // by name
+	out := make([]listedResource, len(wl.Spec.WorkloadResourceInstances))
+	at := map[listScope]map[string][]int{} // by name
 	for i, r := range wl.Spec.WorkloadResourceInstances {
 		out[i].listed = r
 		mapping, err := g.mapping(schema.GroupKind{Group: r.Group, Kind: r.Kind}, r.Version)
@@ -160,7 +160,7 @@ func (g *gatherer) readListed(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 		case r.Namespace == "":
 			out[i].listed.Namespace = fallback
 		}
-		p := place{mapping.Resource, out[i].listed.Namespace}
+		p := listScope{mapping.Resource, out[i].listed.Namespace}
 		if at[p] == nil {
 			at[p] = map[string][]int{}
 		}
@@ -169,13 +169,13 @@ func (g *gatherer) readListed(ctx context.Context, wl *v1alpha1.ThreeportWorkloa
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
 	for p, names := range at {
-		group.Go(func() error { return g.readSights(ctx, p, names, out) })
+		group.Go(func() error { return g.readListedIn(ctx, p, names, out) })
 	}
 	return out, group.Wait()
 }
 
-// readSights reads the listed resources of one place.
-func (g *gatherer) readSights(ctx context.Context, p place, names map[string][]int, out []sight) error {
+// readListedIn reads the listed resources of one place.
+func (g *objectReader) readListedIn(ctx context.Context, p listScope, names map[string][]int, out []listedResource) error {
 	objects, err := g.read(ctx, p, slices.Sorted(maps.Keys(names)))
 	state, message := v1alpha1.ResourceAbsent, ""
 	switch {
@@ -216,7 +216,7 @@ func defaultNamespace(listed []v1alpha1.WorkloadResourceInstance) string {
 	return cmp.Or(namespace, metav1.NamespaceDefault)
 }
 
-func (s *sight) verdict(judged health.Assessment) health.Assessment {
+func (s *listedResource) verdict(judged health.Assessment) health.Assessment {
 	name := subject(s.listed.Kind, s.listed.Namespace, s.listed.Name)
 	switch s.state {
 	case v1alpha1.ResourcePresent:

@@ -1,4 +1,6 @@
-package health_test
+// Package kstatus compares the verdicts of package health with those of kstatus. It is apart from package health so that
+// only tests depend on kstatus.
+package kstatus
 
 import (
 	"bytes"
@@ -30,75 +32,77 @@ import (
 var update = flag.Bool("update", false, "write docs/health-kstatus.md")
 
 const (
-	disagreements = "testdata/kstatus.yaml"
-	rendered      = "../../docs/health-kstatus.md"
+	testdata         = "../../health/testdata/"
+	catalogueCases   = "../../../config/health/testdata"
+	differencesFile  = testdata + "kstatus.yaml"
+	renderedDocument = "../../../docs/health-kstatus.md"
 )
 
-// sight is what is judged together: objects at a time, and the Warning Event about the first of them or about each.
-type sight struct {
+// snapshot holds objects that are assessed together at one time.
+type snapshot struct {
 	name    string
 	now     time.Time
 	objects []*unstructured.Unstructured
 	warning func(*unstructured.Unstructured) health.Warning
-	custom  bool // whether they are custom resources of which the catalogue knows
+	custom  bool // the objects are custom resources with rules in the catalogue
 }
 
-// finding is what kstatus and we say of objects of a kind.
+// finding is one disagreement between kstatus and package health about a kind.
 type finding struct{ kstatus, kind, ours string }
 
 func (f finding) String() string { return f.kstatus + ": " + f.kind + ": " + f.ours }
 
-// difference is in what we differ from kstatus, and why we are right.
+// difference is a group of findings with one reason.
 type difference struct {
-	// Rule is the difference in some words.
+	// Rule names the difference.
 	Rule string
-	// Why is the reason why ours is right.
+	// Why says why the verdict of package health is right.
 	Why string
-	// Kstatus is what kstatus says: one of its words, or Error.
+	// Kstatus is the status by kstatus, or Error.
 	Kstatus string
-	// Found is what we say then, by kind: a status with its reason, or the status only if the kind is a custom resource
-	// (and has its group in its name), where the reason is mostly what its operator has written.
+	// Found has the verdicts of package health by kind: a status with its reason. A custom resource has its group in its
+	// kind, and the status alone, because its operator writes the reason.
 	Found map[string][]string
 }
 
-// TestAgainstKstatus judges all objects of the table tests and all recorded ones as kstatus does. Where the two do not
-// agree, the reason stands in testdata/kstatus.yaml: each difference there is found, and each that is found is there.
+// TestAgainstKstatus assesses the objects of all cases and recordings with kstatus and with package health. The file of
+// differences has to explain each finding, and each of its entries has to be found.
 func TestAgainstKstatus(t *testing.T) {
 	seen, objects := map[finding]string{}, 0
-	for _, s := range slices.Concat(recordedSights(t), tableSights(t, "testdata/cases", false), tableSights(t, "../../config/health/testdata", true)) {
+	for _, s := range slices.Concat(readRecordings(t), readCases(t, testdata+"cases", false), readCases(t, catalogueCases, true)) {
 		synctest.Test(t, func(t *testing.T) {
-			time.Sleep(time.Until(s.now)) // kstatus asks the clock how long a pod has not been scheduled
+			time.Sleep(time.Until(s.now)) // kstatus reads the clock to decide how long a pod is unschedulable
 			if !time.Now().Equal(s.now) {
-				t.Fatalf("%s is at %s, when the clock has not begun", s.name, s.now)
+				t.Fatalf("%s: the time %s is before the start of the synthetic clock", s.name, s.now)
 			}
 			objects += s.compare(seen)
 		})
 	}
 	if objects < 300 {
-		t.Errorf("only %d objects were judged", objects)
+		t.Errorf("got %d objects, want at least 300", objects)
 	}
-	known := explained(t)
+	explained := explainedFindings(t)
 	for _, f := range sorted(maps.Keys(seen)) {
-		if !known[f] {
-			t.Errorf("not in %s: %q of %s", disagreements, f, seen[f])
+		if !explained[f] {
+			t.Errorf("%s does not explain %q in %s", differencesFile, f, seen[f])
 		}
 	}
-	for _, f := range sorted(maps.Keys(known)) {
+	for _, f := range sorted(maps.Keys(explained)) {
 		if _, ok := seen[f]; !ok {
-			t.Errorf("in %s, but not found: %q", disagreements, f)
+			t.Errorf("%s explains %q, which was not found", differencesFile, f)
 		}
 	}
 }
 
-// compare judges each object by both, and adds where they do not agree; it returns how many it has judged.
-func (s sight) compare(seen map[finding]string) int {
+// compare assesses each object with both, adds the disagreements to seen, and returns the number of objects.
+func (s snapshot) compare(seen map[finding]string) int {
 	objects := 0
 	var walk func(*health.Node)
 	walk = func(n *health.Node) {
 		objects++
-		theirs, word := byKstatus(n.Object)
-		if !slices.Contains(theirs, n.Aggregate.Status) {
-			f := finding{kstatus: word, kind: n.Object.GetKind(), ours: strings.TrimSpace(string(n.Aggregate.Status) + " " + n.Aggregate.Reason)}
+		matching, kstatus := computeKstatus(n.Object)
+		if !slices.Contains(matching, n.Aggregate.Status) {
+			f := finding{kstatus: kstatus, kind: n.Object.GetKind(), ours: strings.TrimSpace(string(n.Aggregate.Status) + " " + n.Aggregate.Reason)}
 			group := n.Object.GroupVersionKind().Group
 			if s.custom || strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") {
 				f.kind, f.ours = kindIn(group, f.kind), string(n.Aggregate.Status)
@@ -112,47 +116,47 @@ func (s sight) compare(seen map[finding]string) int {
 		}
 	}
 	for _, root := range health.Forest(s.objects, func(o *unstructured.Unstructured) health.Context {
-		scene := health.Context{Now: s.now, Warning: s.warning(o)}
+		hc := health.Context{Now: s.now, Warning: s.warning(o)}
 		if s.custom {
-			scene.Rules = catalogue.Rules()
+			hc.Rules = catalogue.Rules()
 		}
-		return scene
+		return hc
 	}) {
 		walk(root)
 	}
 	return objects
 }
 
-// byKstatus returns which of our words fit what kstatus says of an object, and what it says.
-func byKstatus(object *unstructured.Unstructured) (fits []health.Status, says string) {
+// computeKstatus returns the status of an object by kstatus, and the statuses of package health that match it.
+func computeKstatus(object *unstructured.Unstructured) (matching []health.Status, kstatus string) {
 	result, err := status.Compute(object)
 	if err != nil {
 		return []health.Status{health.Unknown}, "Error"
 	}
-	says = string(result.Status)
+	kstatus = string(result.Status)
 	switch result.Status {
 	case status.CurrentStatus:
-		return []health.Status{health.Healthy}, says
+		return []health.Status{health.Healthy}, kstatus
 	case status.InProgressStatus, status.TerminatingStatus:
-		return []health.Status{health.Reconciling}, says
+		return []health.Status{health.Reconciling}, kstatus
 	case status.FailedStatus:
-		return []health.Status{health.Unhealthy, health.Down}, says
+		return []health.Status{health.Unhealthy, health.Down}, kstatus
 	case status.NotFoundStatus, status.UnknownStatus:
 	}
-	return []health.Status{health.Unknown}, says
+	return []health.Status{health.Unknown}, kstatus
 }
 
-// kindIn names a kind: with its group if it is a custom resource.
+// kindIn returns the name of a kind, with its group if it has one.
 func kindIn(group, kind string) string { return strings.TrimSuffix(kind+"."+group, ".") }
 
-// tableSights reads the table tests of a folder.
-func tableSights(t *testing.T, dir string, custom bool) []sight {
+// readCases reads the cases of a folder.
+func readCases(t *testing.T, dir string, custom bool) []snapshot {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files in %s: %v", dir, err)
 	}
-	var out []sight
+	var out []snapshot
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -169,13 +173,13 @@ func tableSights(t *testing.T, dir string, custom bool) []sight {
 			t.Fatalf("%s: %v", file, err)
 		}
 		for _, c := range cases {
-			s := sight{name: filepath.Base(file) + ": " + c.Name, now: c.Now, custom: custom}
+			s := snapshot{name: filepath.Base(file) + ": " + c.Name, now: c.Now, custom: custom}
 			if s.now.IsZero() {
 				s.now = time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 			}
 			for _, raw := range append([]json.RawMessage{c.Object}, c.Derived...) {
 				o := &unstructured.Unstructured{}
-				if err := utiljson.Unmarshal(raw, &o.Object); err != nil { // whole numbers are int64
+				if err := utiljson.Unmarshal(raw, &o.Object); err != nil { // decodes whole numbers as int64
 					t.Fatalf("%s: %v", s.name, err)
 				}
 				s.objects = append(s.objects, o)
@@ -192,14 +196,14 @@ func tableSights(t *testing.T, dir string, custom bool) []sight {
 	return out
 }
 
-// recordedSights reads what was recorded of a real cluster.
-func recordedSights(t *testing.T) []sight {
+// readRecordings reads the recordings of a real cluster.
+func readRecordings(t *testing.T) []snapshot {
 	t.Helper()
-	files, err := filepath.Glob("testdata/recorded/*.yaml")
+	files, err := filepath.Glob(testdata + "recorded/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("nothing is recorded: %v", err)
+		t.Fatalf("no recordings in %s: %v", testdata, err)
 	}
-	var out []sight
+	var out []snapshot
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -220,7 +224,7 @@ func recordedSights(t *testing.T) []sight {
 			w.Message, _, _ = unstructured.NestedString(e.Object, "message")
 			warnings[types.UID(uid)] = w
 		}
-		out = append(out, sight{
+		out = append(out, snapshot{
 			name: "recorded " + strings.TrimSuffix(filepath.Base(file), ".yaml"), now: at.Taken, objects: at.Objects,
 			warning: func(o *unstructured.Unstructured) health.Warning { return warnings[o.GetUID()] },
 		})
@@ -232,19 +236,19 @@ func sorted(findings func(func(finding) bool)) []finding {
 	return slices.SortedFunc(findings, func(a, b finding) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// explained returns the findings that testdata/kstatus.yaml gives a reason for.
-func explained(t *testing.T) map[finding]bool {
+// explainedFindings returns the findings that the file of differences explains.
+func explainedFindings(t *testing.T) map[finding]bool {
 	t.Helper()
 	out := map[finding]bool{}
-	for _, d := range differences(t) {
+	for _, d := range readDifferences(t) {
 		if d.Rule == "" || d.Why == "" || len(d.Found) == 0 {
-			t.Errorf("%s: the difference %q has no reason, or nothing that was found", disagreements, d.Rule)
+			t.Errorf("%s: the difference %q needs rule, why and found", differencesFile, d.Rule)
 		}
 		for kind, verdicts := range d.Found {
 			for _, ours := range verdicts {
 				f := finding{d.Kstatus, kind, ours}
 				if out[f] {
-					t.Errorf("%s: %q stands there twice", disagreements, f)
+					t.Errorf("%s: duplicate finding %q", differencesFile, f)
 				}
 				out[f] = true
 			}
@@ -253,9 +257,9 @@ func explained(t *testing.T) map[finding]bool {
 	return out
 }
 
-func differences(t *testing.T) []difference {
+func readDifferences(t *testing.T) []difference {
 	t.Helper()
-	data, err := os.ReadFile(disagreements)
+	data, err := os.ReadFile(differencesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,20 +270,20 @@ func differences(t *testing.T) []difference {
 	return out
 }
 
-// TestKstatusDocs checks docs/health-kstatus.md, or writes it with -update.
-func TestKstatusDocs(t *testing.T) {
-	want := render(differences(t))
+// TestDocs_MatchTheDifferences checks docs/health-kstatus.md, or writes it with -update.
+func TestDocs_MatchTheDifferences(t *testing.T) {
+	want := render(readDifferences(t))
 	if *update {
-		if err := os.WriteFile(rendered, want, 0o644); err != nil {
+		if err := os.WriteFile(renderedDocument, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile(rendered)
+	got, err := os.ReadFile(renderedDocument)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what %s says: run go test ./internal/health -run TestKstatusDocs -update", rendered, disagreements)
+		t.Errorf("%s does not match %s: run go test ./internal/e2e/kstatus -run TestDocs -update", renderedDocument, differencesFile)
 	}
 }
 
@@ -287,17 +291,17 @@ func render(all []difference) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Where the verdicts differ from kstatus
 
-kstatus (github.com/fluxcd/cli-utils/pkg/kstatus) says in one word whether an object has been reconciled. Package health
-says whether it works. A test judges all objects of the table tests, and all recorded ones, by both at the same time:
-Current is taken for Healthy, InProgress and Terminating for Reconciling, Failed for Unhealthy or Down, and an error for
-Unknown. Below is every difference, and why ours is right; the test fails on any other. Ours is the verdict on an object
-with what descends from it, which kstatus does not see.
+kstatus (github.com/fluxcd/cli-utils/pkg/kstatus) computes whether an object has been reconciled. Package health assesses
+whether it works. A test assesses all objects of the test cases and recordings with both at the same time. These statuses
+match: Current and Healthy; InProgress or Terminating and Reconciling; Failed and Unhealthy or Down; an error and Unknown.
+This page lists every difference with the reason why the verdict of package health is right. The test fails on any other
+difference. Package health includes the descendants of an object, which kstatus does not read.
 
-Written from internal/health/testdata/kstatus.yaml: do not edit.
+Generated from internal/health/testdata/kstatus.yaml. Do not edit.
 `)
 	for _, d := range all {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| kind | kstatus | ours |\n|---|---|---|\n", d.Rule, strings.TrimSpace(d.Why))
-		rows := map[string][]string{} // of one group, and of which we say the same: the kinds
+		rows := map[string][]string{} // kinds by group and verdicts
 		for _, kind := range slices.Sorted(maps.Keys(d.Found)) {
 			kind, group, _ := strings.Cut(kind, ".")
 			row := strings.Join(d.Found[kindIn(group, kind)], ", ")

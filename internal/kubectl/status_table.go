@@ -14,8 +14,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// standing is how a workload stands, by its ThreeportWorkload. It is also what -o json and -o yaml print.
-type standing struct {
+// workloadStatus is how a workload stands, by its ThreeportWorkload. It is also what -o json and -o yaml print.
+type workloadStatus struct {
 	Name    string                `json:"name"`
 	Status  health.Status         `json:"status"`
 	Reason  string                `json:"reason"`
@@ -33,11 +33,11 @@ type standing struct {
 	Omitted    int64                     `json:"resourcesOmitted,omitempty"`
 }
 
-// stand reads how a workload stands. What its status does not tell is Unknown, and one that is about an earlier spec is
+// statusOf reads how a workload stands. What its status does not tell is Unknown, and one that is about an earlier spec is
 // not Healthy.
-func stand(wl *v1alpha1.ThreeportWorkload) standing {
+func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	st := &wl.Status
-	s := standing{
+	s := workloadStatus{
 		Name: wl.Name, Status: health.Status(st.Health), Reason: st.Reason, Message: st.Message, Since: st.HealthSince,
 		Ready: st.ResourceCount, Pods: st.PodCount, Type: wl.Spec.WorkloadType, ID: wl.Spec.WorkloadInstanceID,
 		Created: wl.CreationTimestamp, Conditions: st.Conditions, Delivery: st.Delivery, Resources: st.Resources,
@@ -52,23 +52,23 @@ func stand(wl *v1alpha1.ThreeportWorkload) standing {
 	judged := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionHealthy)
 	switch {
 	case wl.Status.Health == "" && len(st.Conditions) == 0:
-		s.doubt(health.Unknown, "NotSeen", "the agent has not said anything of it yet: is it running?")
+		s.override(health.Unknown, "NotSeen", "the agent has not said anything of it yet: is it running?")
 	case wl.Status.Health == "":
-		s.doubt(health.Unknown, "NotJudged", "the agent has not judged it yet")
+		s.override(health.Unknown, "NotJudged", "the agent has not judged it yet")
 	case !slices.Contains(statuses, s.Status):
-		s.doubt(health.Unknown, "NotUnderstood", fmt.Sprintf("the agent says %q, which this version of the plugin does not know", s.Status))
+		s.override(health.Unknown, "NotUnderstood", fmt.Sprintf("the agent says %q, which this version of the plugin does not know", s.Status))
 	case s.Status == health.Healthy && !wl.DeletionTimestamp.IsZero():
-		s.doubt(health.Reconciling, "Terminating", "the ThreeportWorkload is being deleted")
+		s.override(health.Reconciling, "Terminating", "the ThreeportWorkload is being deleted")
 	case s.Status == health.Healthy && st.ObservedGeneration < wl.Generation:
-		s.doubt(health.Reconciling, "SpecNotObserved", "the agent has not seen the latest spec yet")
+		s.override(health.Reconciling, "SpecNotObserved", "the agent has not seen the latest spec yet")
 	case s.Status == health.Healthy && judged != nil && judged.Status != metav1.ConditionTrue:
-		s.doubt(health.Unknown, cmp.Or(judged.Reason, "NotJudged"), cmp.Or(judged.Message, "the agent has not judged it yet"))
+		s.override(health.Unknown, cmp.Or(judged.Reason, "NotJudged"), cmp.Or(judged.Message, "the agent has not judged it yet"))
 	}
 	return s
 }
 
-// doubt replaces a verdict that is not one on what is there now.
-func (s *standing) doubt(status health.Status, reason, message string) {
+// override replaces a verdict that is not one on what is there now.
+func (s *workloadStatus) override(status health.Status, reason, message string) {
 	s.Status, s.Reason, s.Message, s.Since = status, reason, message, nil
 }
 
@@ -84,7 +84,7 @@ func count(resources []v1alpha1.ResourceStatus) *v1alpha1.Count {
 }
 
 // cause says in a line why a workload is not Healthy.
-func (s *standing) cause() string {
+func (s *workloadStatus) cause() string {
 	switch {
 	case s.Message == "":
 		return s.Reason
@@ -95,7 +95,7 @@ func (s *standing) cause() string {
 }
 
 // delivered says in a word or two what the control plane has.
-func (s *standing) delivered() cell {
+func (s *workloadStatus) delivered() cell {
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDelivered)
 	switch {
 	case c == nil:
@@ -113,7 +113,7 @@ func (s *standing) delivered() cell {
 }
 
 // condition returns the status of a condition in a word.
-func (s *standing) condition(name string) cell {
+func (s *workloadStatus) condition(name string) cell {
 	c := meta.FindStatusCondition(s.Conditions, name)
 	switch {
 	case c == nil:
@@ -136,7 +136,7 @@ func fraction(c *v1alpha1.Count) cell {
 }
 
 // since returns when a workload's status came to be; the zero time if that is not known.
-func (s *standing) since() time.Time {
+func (s *workloadStatus) since() time.Time {
 	if s.Since == nil {
 		return time.Time{}
 	}
@@ -144,8 +144,8 @@ func (s *standing) since() time.Time {
 }
 
 // worstFirst orders workloads: the worst first, of equals those that have been so for longest.
-func worstFirst(all []standing) {
-	slices.SortStableFunc(all, func(a, b standing) int {
+func worstFirst(all []workloadStatus) {
+	slices.SortStableFunc(all, func(a, b workloadStatus) int {
 		byTime := 0
 		if a.Since != nil && b.Since != nil && a.Status != health.Healthy {
 			byTime = a.Since.Compare(b.Since.Time)
@@ -154,8 +154,8 @@ func worstFirst(all []standing) {
 	})
 }
 
-// board returns the table of all workloads.
-func board(all []standing, now time.Time, wide bool) *table {
+// statusTable returns the table of all workloads.
+func statusTable(all []workloadStatus, now time.Time, wide bool) *table {
 	t := &table{}
 	titles := []string{"NAME", "STATUS", "READY", "PODS", "DELIVERED", "SINCE", "AGE"}
 	if wide {

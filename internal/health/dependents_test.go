@@ -22,19 +22,19 @@ var (
 var (
 	serves   = Assessment{Verdict: Verdict{Status: Healthy}, Phase: Serving}
 	did      = Assessment{Verdict: Verdict{Healthy, Completed, ""}, Phase: Ended}
-	crash    = Assessment{Verdict: Verdict{Down, "CrashLoopBackOff", "container web crashes"}, Phase: Trying}
+	crash    = Assessment{Verdict: Verdict{Down, "CrashLoopBackOff", "container web crashes"}, Phase: Restarting}
 	pull     = Assessment{Verdict: Verdict{Down, "ImagePullBackOff", "image web cannot be pulled"}}
 	restarts = Assessment{Verdict: Verdict{Unhealthy, "Restarting", "container web runs again"}, Phase: Serving}
 	unready  = Assessment{Verdict: Verdict{Unhealthy, "NotReady", "container web is not ready"}}
 	starts   = Assessment{Verdict: Verdict{Reconciling, "Starting", "the pod is starting"}}
-	late     = Assessment{Verdict: Verdict{Unhealthy, "StartingTooLong", "the pod is starting for long"}, Phase: Late}
-	leaves   = Assessment{Verdict: Verdict{Reconciling, "Terminating", "the pod is being deleted"}, Phase: Leaving}
+	late     = Assessment{Verdict: Verdict{Unhealthy, "StartingTooLong", "the pod is starting for long"}, Phase: Overdue}
+	leaves   = Assessment{Verdict: Verdict{Reconciling, "Terminating", "the pod is being deleted"}, Phase: Terminating}
 	stays    = Assessment{Verdict: Verdict{Unhealthy, terminatingTooLong, "the pod is kept"}}
 	evicted  = Assessment{Verdict: Verdict{Down, "Evicted", "the pod was evicted"}, Phase: Ended}
 	failed   = Assessment{Verdict: Verdict{Down, "Error", "container web ended"}, Phase: Ended}
 )
 
-func TestCombine(t *testing.T) {
+func TestDependentsCombine(t *testing.T) {
 	onItsWay := Verdict{Reconciling, "ReplicasNotReady", "0 of 2"}
 	works := Verdict{Status: Healthy}
 	silent := Verdict{Unknown, "NoSignal", "no status"}
@@ -227,7 +227,7 @@ func TestCombine(t *testing.T) {
 			for range 10 { // maps have no order
 				var f Dependents
 				for i, a := range tt.derived {
-					f.Set(member(i, a))
+					f.Set(podDependent(i, a))
 				}
 				if got := f.Combine(tt.kind, Assessment{Verdict: tt.own, Subject: "Deployment web"}); got.Verdict != tt.want {
 					t.Fatalf("got  %+v\nwant %+v", got.Verdict, tt.want)
@@ -237,35 +237,45 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// member is a pod of ReplicaSet web-1.
-func member(i int, a Assessment) Dependent {
-	name := "pod-" + strconv.Itoa(i)
-	return Dependent{UID: types.UID("uid-" + name), Kind: "Pod", Name: name, Via: "ReplicaSet web-1", Assessment: a}
+// pathOf returns the path of some owners, each given as "Kind name".
+func pathOf(owners ...string) OwnerPath {
+	var path OwnerPath
+	for _, owner := range owners {
+		kind, name, _ := strings.Cut(owner, " ")
+		path = path.Append(ObjectRef{kind, name})
+	}
+	return path
 }
 
-func TestAFailedTryOfAJobBelowSomethingElse(t *testing.T) {
+// podDependent is a pod of ReplicaSet web-1.
+func podDependent(i int, a Assessment) Dependent {
+	name := "pod-" + strconv.Itoa(i)
+	return Dependent{UID: types.UID("uid-" + name), Kind: "Pod", Name: name, Via: pathOf("ReplicaSet web-1"), Assessment: a}
+}
+
+func TestDependentsCombine_FailedJobPodBelowAnotherKind(t *testing.T) {
 	var f Dependents
-	try := member(0, failed)
-	try.Via = "Job backup-1"
+	try := podDependent(0, failed)
+	try.Via = pathOf("Job backup-1")
 	f.Set(try)
 	if got := f.Combine(customKind, serves); got.Status != Unhealthy {
 		t.Errorf("it failed: got %+v", got)
 	}
-	again := member(1, did)
-	again.Via = "Job backup-1"
+	again := podDependent(1, did)
+	again.Via = pathOf("Job backup-1")
 	f.Set(again)
 	if got := f.Combine(customKind, serves); got.Status != Healthy {
 		t.Errorf("the second try succeeded: got %+v", got)
 	}
 	f.Remove(again.UID)
-	other := member(2, did)
-	other.Via = "Job backup-2"
+	other := podDependent(2, did)
+	other.Via = pathOf("Job backup-2")
 	f.Set(other)
 	if got := f.Combine(customKind, serves); got.Status != Unhealthy {
 		t.Errorf("another Job succeeded: got %+v", got)
 	}
-	starting := member(3, starts)
-	starting.Via = "CronJob backup ← Job backup-3"
+	starting := podDependent(3, starts)
+	starting.Via = pathOf("CronJob backup", "Job backup-3")
 	f.Remove(try.UID)
 	f.Set(starting)
 	if got := f.Combine(customKind, serves); got.Status != Healthy {
@@ -273,9 +283,9 @@ func TestAFailedTryOfAJobBelowSomethingElse(t *testing.T) {
 	}
 }
 
-// TestAFamilyIsWhatItsMembersAre puts in, changes and takes out members in many orders: what is left counts, however it
+// TestDependents_AnyOrderOfChanges_SameResult puts in, changes and takes out members in many orders: what is left counts, however it
 // came to be.
-func TestAFamilyIsWhatItsMembersAre(t *testing.T) {
+func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 	states := []Assessment{serves, did, crash, pull, restarts, unready, starts, late, leaves, stays, evicted, failed}
 	var f Dependents
 	now := map[int]Assessment{}
@@ -285,12 +295,12 @@ func TestAFamilyIsWhatItsMembersAre(t *testing.T) {
 		i, state := int(seed>>33)%20, int(seed>>45)%(len(states)+1)
 		old, known := now[i]
 		if state == len(states) {
-			if f.Remove(member(i, Assessment{}).UID) != known {
+			if f.Remove(podDependent(i, Assessment{}).UID) != known {
 				t.Fatalf("step %d: Remove does not tell whether it was there", step)
 			}
 			delete(now, i)
 		} else {
-			if news := f.Set(member(i, states[state])); news != (!known || old != states[state]) {
+			if news := f.Set(podDependent(i, states[state])); news != (!known || old != states[state]) {
 				t.Fatalf("step %d: Set says %v of news", step, news)
 			}
 			now[i] = states[state]
@@ -303,7 +313,7 @@ func TestAFamilyIsWhatItsMembersAre(t *testing.T) {
 				}
 			}
 		}) {
-			fresh.Set(member(i, now[i]))
+			fresh.Set(podDependent(i, now[i]))
 		}
 		for _, kind := range []schema.GroupKind{deploymentKind, jobKind, cronJobKind, customKind, noKind} {
 			for _, own := range []Status{Healthy, Unknown, Reconciling, Unhealthy, Down} {
@@ -319,13 +329,13 @@ func TestAFamilyIsWhatItsMembersAre(t *testing.T) {
 	}
 }
 
-func TestSinceWhen(t *testing.T) {
+func TestDependentsCombine_SinceIsTheEarliest(t *testing.T) {
 	var f Dependents
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 10, minute, 59, 0, time.UTC) }
 	for i, minute := range []int{5, 2, 9} {
 		a := pull
 		a.Since = at(minute)
-		f.Set(member(i, a))
+		f.Set(podDependent(i, a))
 	}
 	got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Down, "ReplicasNotReady", "Deployment web has 0 of 3 replicas ready"}})
 	const want = "Deployment web has 0 of 3 replicas ready ← ReplicaSet web-1 ← 3 pods ImagePullBackOff: image web cannot be pulled, " +
@@ -335,12 +345,12 @@ func TestSinceWhen(t *testing.T) {
 	}
 }
 
-func TestAMessageHasALimit(t *testing.T) {
+func TestDependentsCombine_LongTexts_BoundedMessage(t *testing.T) {
 	long := strings.Repeat("ü", 100_000)
 	var f Dependents
 	for i := range 100 {
-		m := member(i, Assessment{Verdict: Verdict{Down, "Reason", long + strconv.Itoa(i)}})
-		m.Via = long
+		m := podDependent(i, Assessment{Verdict: Verdict{Down, "Reason", long + strconv.Itoa(i)}})
+		m.Via = pathOf("Thing " + long)
 		f.Set(m)
 	}
 	got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Reconciling, "Own", long}})
@@ -353,7 +363,7 @@ func TestAMessageHasALimit(t *testing.T) {
 func bigDeployment(pods int) *Dependents {
 	var f Dependents
 	for i := range pods {
-		f.Set(member(i, []Assessment{crash, pull, starts, serves, serves, serves, serves, serves, serves, serves}[i%10]))
+		f.Set(podDependent(i, []Assessment{crash, pull, starts, serves, serves, serves, serves, serves, serves, serves}[i%10]))
 	}
 	return &f
 }
@@ -361,14 +371,14 @@ func bigDeployment(pods int) *Dependents {
 var rollingOut = Assessment{Verdict: Verdict{Reconciling, "RollingOut", "Deployment web has 1 of 500 replicas updated"}, Subject: "Deployment web"}
 
 // changeOne changes a pod, and judges the Deployment again.
-func changeOne(f *Dependents, i int) Assessment {
-	f.Set(member(0, []Assessment{unready, crash}[i%2]))
+func changeOne(f *Dependents, i int) Aggregate {
+	f.Set(podDependent(0, []Assessment{unready, crash}[i%2]))
 	return f.Combine(deploymentKind, rollingOut)
 }
 
-// TestOnePodOfManyCostsAsMuchAsOnePodOfFew compares what the change of one pod costs in families of 5 and of 5,000 pods:
+// TestDependentsSet_CostIsIndependentOfSize compares what the change of one pod costs in families of 5 and of 5,000 pods:
 // as many allocations, and about as much time.
-func TestOnePodOfManyCostsAsMuchAsOnePodOfFew(t *testing.T) {
+func TestDependentsSet_CostIsIndependentOfSize(t *testing.T) {
 	cost := func(pods int) (allocs float64, fastest time.Duration) {
 		f := bigDeployment(pods)
 		changeOne(f, 0)
@@ -395,7 +405,7 @@ func TestOnePodOfManyCostsAsMuchAsOnePodOfFew(t *testing.T) {
 	}
 }
 
-func BenchmarkOnePodOf500(b *testing.B) {
+func BenchmarkDependentsSet(b *testing.B) {
 	for _, pods := range []int{5, 500, 50_000} {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
 			f := bigDeployment(pods)

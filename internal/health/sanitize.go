@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// How long what others wrote may be in a message, in bytes: words, and names.
+// Length limits for texts and names of other writers in a message, in bytes.
 const (
 	maxWords = 300
 	maxName  = 160
 )
 
-// What differs from pod to pod in the words of a kubelet or a runtime: verdicts on pods that fail for the same cause are
-// to be equal.
+// Parts of kubelet and runtime messages that differ from pod to pod. Without them, pods that fail for the same cause have
+// equal verdicts.
 var (
 	address   = regexp.MustCompile(`\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-fA-F]*:[0-9a-fA-F:.]+\]`)
 	identity  = regexp.MustCompile(`\b[0-9a-f]{64}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
@@ -23,30 +23,30 @@ var (
 	localPort = regexp.MustCompile(`IP:\d+->IP:`)
 )
 
-// wordsOf returns what somebody says of a pod, in one line of bounded length and without what names just this pod.
-func wordsOf(pod *corev1.Pod, words string) string {
-	words = bounded(words, 8*maxWords) // before it costs anything
+// sanitizeMessage returns a message about a pod as one line of bounded length, without parts that identify the pod.
+func sanitizeMessage(pod *corev1.Pod, words string) string {
+	words = truncate(words, 8*maxWords) // bounds the cost of the expressions
 	words = strings.Join(strings.Fields(words), " ")
-	words = anonymous(pod, words)
+	words = anonymize(pod, words)
 	words = identity.ReplaceAllString(words, "ID")
 	words = address.ReplaceAllString(words, "IP")
 	words = localPort.ReplaceAllString(words, "IP->IP:")
 	words = token.ReplaceAllString(words, "kube-api-access")
-	return bounded(words, maxWords)
+	return truncate(words, maxWords)
 }
 
-// uidLength is how long a UID is: what is shorter may be a part of a word.
+// uidLength is the length of a UID. A shorter one may be a part of a word.
 const uidLength = 36
 
 // randomLength is how many characters the API server adds to a generateName.
 const randomLength = 5
 
-// anonymous replaces a pod's name and UID. A name that ends by chance is nothing else's, and is replaced wherever it
-// stands, as in that of a claim that was made for the pod. Any other may be a part of another name, and one without a
-// hyphen an ordinary word: it is replaced where it stands whole, and is not said to be of something else.
+// anonymize replaces a pod's name and UID. A name with a random suffix is unique, so it is replaced everywhere, even in
+// the name of a claim for the pod. Any other name with a hyphen may be part of another name: it is replaced where it is
+// whole and not the name of another kind. A name without a hyphen may be an ordinary word and stays.
 //
 // Source: metadata.generateName, ObjectMeta; spec.volumes[].ephemeral, "the PVC name is <pod name>-<volume name>".
-func anonymous(pod *corev1.Pod, words string) string {
+func anonymize(pod *corev1.Pod, words string) string {
 	if len(pod.UID) == uidLength {
 		words = strings.ReplaceAll(words, string(pod.UID), "POD")
 	}
@@ -61,13 +61,13 @@ func anonymous(pod *corev1.Pod, words string) string {
 	return words
 }
 
-// ofOther is what stands before the name of something that is no pod: `secret "`.
-var ofOther = regexp.MustCompile(`(?i)\b(?:secrets?|configmaps?|serviceaccounts?|persistentvolumeclaims?|persistentvolumes?|claims?|volumes?|nodes?|images?|containers?|services?|class|classes) "$`)
+// otherKindBefore matches the text before the name of another kind: `secret "`.
+var otherKindBefore = regexp.MustCompile(`(?i)\b(?:secrets?|configmaps?|serviceaccounts?|persistentvolumeclaims?|persistentvolumes?|claims?|volumes?|nodes?|images?|containers?|services?|class|classes) "$`)
 
-// claimOf is what stands before the pod's name in that of a claim that a StatefulSet made for it.
-var claimOf = regexp.MustCompile(`(?i)\bpersistentvolumeclaim "[a-z0-9.-]+-$`)
+// claimBefore matches the text before the pod's name in the name of a claim of a StatefulSet.
+var claimBefore = regexp.MustCompile(`(?i)\bpersistentvolumeclaim "[a-z0-9.-]+-$`)
 
-// replaceWhole replaces a name where it is no part of a longer one, and not that of something else.
+// replaceWhole replaces a name where it is not part of a longer name, and not the name of another kind.
 func replaceWhole(text, name, with string) string {
 	var out strings.Builder
 	for {
@@ -75,8 +75,8 @@ func replaceWhole(text, name, with string) string {
 		if !found {
 			return out.String() + text
 		}
-		whole := !endsInName(out.String()+before) && !startsInName(after) && !ofOther.MatchString(before) ||
-			strings.HasPrefix(after, `"`) && claimOf.MatchString(before)
+		whole := !endsInName(out.String()+before) && !startsInName(after) && !otherKindBefore.MatchString(before) ||
+			strings.HasPrefix(after, `"`) && claimBefore.MatchString(before)
 		out.WriteString(before)
 		if whole {
 			out.WriteString(with)
@@ -95,24 +95,24 @@ func endsInName(text string) bool {
 	return text != "" && (isNameByte(text[len(text)-1]) || text[len(text)-1] == '.')
 }
 
-// startsInName reports whether a text goes on with a name. A full stop belongs to one if more follows.
+// startsInName reports whether a text continues a name. A full stop belongs to the name if more of it follows.
 func startsInName(text string) bool {
 	text = strings.TrimPrefix(text, ".")
 	return text != "" && isNameByte(text[0])
 }
 
-// triedPod is how a controller begins to tell of a pod that was not admitted.
+// triedPod matches the start of a controller's message about a pod that was not admitted.
 var triedPod = regexp.MustCompile(`^(?:Error creating: )?pods "[^"]*" is `)
 
-// wordsOfMany returns what a controller says of pods that it makes, in one line of bounded length. Names of pods that
-// it did not make differ from try to try.
-func wordsOfMany(words string) string {
-	words = strings.Join(strings.Fields(bounded(words, 8*maxWords)), " ")
-	return bounded(triedPod.ReplaceAllString(words, "pods are "), maxWords)
+// sanitizeControllerMessage returns a controller's message about its pods as one line of bounded length. It removes the
+// name of a pod that was not created, because that differs with each attempt.
+func sanitizeControllerMessage(words string) string {
+	words = strings.Join(strings.Fields(truncate(words, 8*maxWords)), " ")
+	return truncate(triedPod.ReplaceAllString(words, "pods are "), maxWords)
 }
 
-// bounded cuts a text to a length in bytes, at a character's end, and says so.
-func bounded(text string, length int) string {
+// truncate cuts a text to a length in bytes, at the end of a character, and marks the cut.
+func truncate(text string, length int) string {
 	if len(text) > length {
 		end := length - len("…")
 		for end > 0 && !utf8.RuneStart(text[end]) {
@@ -123,7 +123,7 @@ func bounded(text string, length int) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
-// colon puts a colon before words; nothing if there are none. They end without a full stop.
+// colon returns words behind a colon and without a full stop; empty if there are none.
 func colon(words string) string {
 	words = strings.TrimRight(words, ". ")
 	if words == "" {

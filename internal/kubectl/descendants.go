@@ -17,41 +17,41 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// found is an object of which only the metadata is known.
-type found struct {
-	place
+// objectMetadata is an object of which only the metadata is known.
+type objectMetadata struct {
+	listScope
 	uid    types.UID
 	name   string
 	owners []types.UID
 }
 
 // scan lists the metadata of everything in some places.
-func (g *gatherer) scan(ctx context.Context, places []place) ([]found, error) {
+func (g *objectReader) scan(ctx context.Context, places []listScope) ([]objectMetadata, error) {
 	return g.scanEach(ctx, places, metav1.ListOptions{})
 }
 
 // scanLabel lists what belongs to a workload by its label.
-func (g *gatherer) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]found, error) {
+func (g *objectReader) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]objectMetadata, error) {
 	label := v1alpha1.LabelWorkloadInstance
 	if wl.Spec.WorkloadType == v1alpha1.WorkloadTypeHelmInstance {
 		label = v1alpha1.LabelHelmWorkloadInstance
 	}
-	var places []place
+	var places []listScope
 	for _, r := range baseResources {
-		places = append(places, place{r, metav1.NamespaceAll})
+		places = append(places, listScope{r, metav1.NamespaceAll})
 	}
 	return g.scanEach(ctx, places, metav1.ListOptions{LabelSelector: label + "=" + strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10)})
 }
 
-func (g *gatherer) scanEach(ctx context.Context, places []place, options metav1.ListOptions) ([]found, error) {
+func (g *objectReader) scanEach(ctx context.Context, places []listScope, options metav1.ListOptions) ([]objectMetadata, error) {
 	var mu sync.Mutex
-	var out []found
+	var out []objectMetadata
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
 	for _, p := range places {
 		group.Go(func() error {
 			err := g.listMetadata(ctx, p, options, func(m *metav1.PartialObjectMetadata) {
-				f := found{place: place{p.GroupVersionResource, m.Namespace}, uid: m.UID, name: m.Name}
+				f := objectMetadata{listScope: listScope{p.GroupVersionResource, m.Namespace}, uid: m.UID, name: m.Name}
 				for _, ref := range m.OwnerReferences {
 					f.owners = append(f.owners, ref.UID)
 				}
@@ -59,21 +59,21 @@ func (g *gatherer) scanEach(ctx context.Context, places []place, options metav1.
 				defer mu.Unlock()
 				out = append(out, f)
 			})
-			return g.trouble(p.String(), err)
+			return g.tolerate(p.String(), err)
 		})
 	}
 	return out, group.Wait()
 }
 
 // descendants returns what descends from some objects, without these.
-func descendants(known []found, roots map[types.UID]bool) []found {
+func descendants(known []objectMetadata, roots map[types.UID]bool) []objectMetadata {
 	children := map[types.UID][]int{}
 	for i := range known {
 		for _, owner := range known[i].owners {
 			children[owner] = append(children[owner], i)
 		}
 	}
-	var out []found
+	var out []objectMetadata
 	seen := maps.Clone(roots)
 	for queue := slices.Collect(maps.Keys(roots)); len(queue) > 0; queue = queue[1:] {
 		for _, i := range children[queue[0]] {
@@ -88,11 +88,11 @@ func descendants(known []found, roots map[types.UID]bool) []found {
 }
 
 // readAll reads objects of which the metadata is known. What is gone meanwhile is left out.
-func (g *gatherer) readAll(ctx context.Context, wanted []found) ([]*unstructured.Unstructured, error) {
-	names := map[place][]string{}
+func (g *objectReader) readAll(ctx context.Context, wanted []objectMetadata) ([]*unstructured.Unstructured, error) {
+	names := map[listScope][]string{}
 	uids := map[types.UID]bool{}
 	for _, f := range wanted {
-		names[f.place] = append(names[f.place], f.name)
+		names[f.listScope] = append(names[f.listScope], f.name)
 		uids[f.uid] = true
 	}
 	var mu sync.Mutex
@@ -109,14 +109,14 @@ func (g *gatherer) readAll(ctx context.Context, wanted []found) ([]*unstructured
 					out = append(out, u)
 				}
 			}
-			return g.trouble(p.String(), err)
+			return g.tolerate(p.String(), err)
 		})
 	}
 	return out, group.Wait()
 }
 
 // readWarnings reads the latest Event of type Warning about each object.
-func (g *gatherer) readWarnings(ctx context.Context, have *gathered) (map[types.UID]health.Warning, error) {
+func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) (map[types.UID]health.Warning, error) {
 	namespaces := map[string]bool{}
 	uids := map[types.UID]bool{}
 	note := func(u *unstructured.Unstructured) {
@@ -133,14 +133,14 @@ func (g *gatherer) readWarnings(ctx context.Context, have *gathered) (map[types.
 	}
 	latest := map[types.UID]health.Warning{}
 	for namespace := range namespaces {
-		p := place{events, namespace}
+		p := listScope{events, namespace}
 		err := g.list(ctx, p, metav1.ListOptions{FieldSelector: "type=Warning"}, func(u *unstructured.Unstructured) {
 			uid, warning, ok := warningOf(u.Object)
 			if ok && uids[uid] && !warning.Time.Before(latest[uid].Time) {
 				latest[uid] = warning
 			}
 		})
-		if err := g.trouble(p.String(), err); err != nil {
+		if err := g.tolerate(p.String(), err); err != nil {
 			return nil, err
 		}
 	}

@@ -26,21 +26,21 @@ func told(t *testing.T) []v1alpha1.ThreeportWorkload {
 	return all
 }
 
-func TestBoard(t *testing.T) {
-	all := standings(told(t))
+func TestStatusTable(t *testing.T) {
+	all := statusesOf(told(t))
 	for name, wide := range map[string]bool{"board.txt": false, "board-wide.txt": true} {
 		var out bytes.Buffer
-		if err := board(all, goldenTime, wide).write(&out, false, "", 0); err != nil {
+		if err := statusTable(all, goldenTime, wide).write(&out, false, "", 0); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, out.String())
 	}
 }
 
-func TestBoardFitsATerminal(t *testing.T) {
+func TestStatusTable_FitsTheTerminal(t *testing.T) {
 	for _, width := range []int{20, 60, 100} {
 		var out bytes.Buffer
-		if err := board(standings(told(t)), goldenTime, false).write(&out, false, "", width); err != nil {
+		if err := statusTable(statusesOf(told(t)), goldenTime, false).write(&out, false, "", width); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {
@@ -51,10 +51,10 @@ func TestBoardFitsATerminal(t *testing.T) {
 	}
 }
 
-func TestBoardWithColours(t *testing.T) {
+func TestStatusTable_Colours(t *testing.T) {
 	var with, without bytes.Buffer
 	for out, p := range map[*bytes.Buffer]palette{&with: true, &without: false} {
-		if err := board(standings(told(t)), goldenTime, false).write(out, p, "", 0); err != nil {
+		if err := statusTable(statusesOf(told(t)), goldenTime, false).write(out, p, "", 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,8 +72,8 @@ func TestBoardWithColours(t *testing.T) {
 	}
 }
 
-func TestDetail(t *testing.T) {
-	for _, s := range standings(told(t)) {
+func TestWriteDetails(t *testing.T) {
+	for _, s := range statusesOf(told(t)) {
 		switch s.Name {
 		case "web", "api", "old-agent":
 		default:
@@ -81,7 +81,7 @@ func TestDetail(t *testing.T) {
 		}
 		for _, format := range []string{outputText, outputWide} {
 			var out bytes.Buffer
-			if err := s.detail(&out, false, goldenTime, output{value: format}, 0); err != nil {
+			if err := s.writeDetails(&out, false, goldenTime, output{value: format}, 0); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, strings.TrimSuffix("detail-"+s.Name+"-"+format, "-")+".txt", out.String())
@@ -95,7 +95,7 @@ func TestEncode(t *testing.T) {
 		"status.yaml":     {output: output{value: outputYAML}},
 		"status-web.json": {output: output{value: outputJSON}, name: "web"},
 	} {
-		all := standings(told(t))
+		all := statusesOf(told(t))
 		if o.name != "" {
 			all = all[:1]
 		}
@@ -107,7 +107,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func TestStatusOfAnotherVersionIsAnError(t *testing.T) {
+func TestStatus_UndecodableWorkload_IsAnError(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "odd"}, "status": map[string]any{"health": map[string]any{}},
 	}}
