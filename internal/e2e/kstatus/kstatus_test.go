@@ -289,30 +289,38 @@ func TestDocs_MatchTheDifferences(t *testing.T) {
 
 func render(all []difference) []byte {
 	var b bytes.Buffer
-	b.WriteString(`# Where the verdicts differ from kstatus
+	b.WriteString(`# Differences from kstatus
 
-kstatus (github.com/fluxcd/cli-utils/pkg/kstatus) computes whether an object has been reconciled. Package health assesses
-whether it works. A test assesses all objects of the test cases and recordings with both at the same time. These statuses
-match: Current and Healthy; InProgress or Terminating and Reconciling; Failed and Unhealthy or Down; an error and Unknown.
-This page lists every difference with the reason why the verdict of package health is right. The test fails on any other
-difference. Package health includes the descendants of an object, which kstatus does not read.
+[kstatus](https://github.com/fluxcd/cli-utils/tree/main/pkg/kstatus) decides whether an object is reconciled. Package health decides
+whether it works, and includes derived objects, which kstatus does not see. A test compares both for the objects of all table tests
+and recordings. It maps Current to Healthy, InProgress and Terminating to Reconciling, Failed to Unhealthy or Down, and an error to
+Unknown. This page lists every difference with its reason; the test fails on any other.
 
-Generated from internal/health/testdata/kstatus.yaml. Do not edit.
+Generated from [kstatus.yaml](../internal/health/testdata/kstatus.yaml), which also lists the custom resources. Do not edit.
 `)
 	for _, d := range all {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| kind | kstatus | ours |\n|---|---|---|\n", d.Rule, strings.TrimSpace(d.Why))
-		rows := map[string][]string{} // kinds by group and verdicts
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", d.Rule, strings.TrimSpace(d.Why))
+		custom := 0
+		builtIn := map[string][]string{} // kinds by their verdicts
 		for _, kind := range slices.Sorted(maps.Keys(d.Found)) {
-			kind, group, _ := strings.Cut(kind, ".")
-			row := strings.Join(d.Found[kindIn(group, kind)], ", ")
-			rows[group+"|"+row] = append(rows[group+"|"+row], kind)
-		}
-		for _, row := range slices.Sorted(maps.Keys(rows)) {
-			group, ours, _ := strings.Cut(row, "|")
-			if group != "" {
-				group += ": "
+			if strings.Contains(kind, ".") {
+				custom++
+				continue
 			}
-			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", group, strings.Join(rows[row], ", "), d.Kstatus, ours)
+			verdicts := "`" + strings.Join(d.Found[kind], "`, `") + "`"
+			builtIn[verdicts] = append(builtIn[verdicts], kind)
+		}
+		if custom > 0 {
+			fmt.Fprintf(&b, "Kinds of custom resources in the test data that kstatus calls %s: %d.\n", d.Kstatus, custom)
+		}
+		if custom > 0 && len(builtIn) > 0 {
+			b.WriteString("\n")
+		}
+		if len(builtIn) > 0 {
+			b.WriteString("| kind | kstatus | health |\n|---|---|---|\n")
+		}
+		for _, verdicts := range slices.Sorted(maps.Keys(builtIn)) {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(builtIn[verdicts], ", "), d.Kstatus, verdicts)
 		}
 	}
 	return b.Bytes()
