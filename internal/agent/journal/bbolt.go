@@ -16,9 +16,9 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// Up to version 0.4 the state file is a bbolt file. It is converted once, because it may have Events and deletions that
-// nobody else knows and that are not delivered. When no installation is upgraded from 0.4 or before any more, delete this
-// file, its test, and what uses errBbolt: such a file is quarantined then.
+// Agents from before the append-only log wrote a bbolt file. It is converted once, because it may have Events and deletions
+// that are in no other place and not delivered yet. Without this file and its test, such a file is quarantined: delete both
+// when no installation is upgraded from such an agent.
 
 // errBbolt means that the state file is a bbolt file.
 var errBbolt = errors.New("a bbolt file")
