@@ -65,20 +65,24 @@ func run(ctx context.Context, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	sender, link, client, err := newSender(o, clients)
+	client, err := newClient(o)
 	if err != nil {
 		return err
 	}
+	if o.sink == sinkStdout {
+		o.audit.Interval = 0
+	}
 
 	targets := target.NewRegistry()
+	o.outbox.Protocol, o.outbox.InitialSync = notify.ProtocolV0, client != nil
+	if client == nil {
+		o.outbox.Protocol = notify.ProtocolStdout
+	}
 	box := outbox.New(o.outbox, state)
-	o.watch.Delivery = box.DeliveryCounts
+	sender, negotiation := newSender(o, client, box, clients)
 	reconciler := controller.New(mgr.GetClient(), targets, accounts{box, state})
 	watcher := informers.New(o.watch, clients, targets, box, state, informers.NewMetrics(metrics.Registry), ctrl.Log.WithName("watch"), reconciler.Changed)
 	reconciler.Watch(watcher)
-	if link != nil {
-		link.Attach(box, watcher.Detail)
-	}
 	auditor := resync.New(o.audit, inventory{watcher, reconciler}, box, client, resync.NewMetrics(metrics.Registry), ctrl.Log.WithName("audit"))
 	notifier := notify.New(o.notify, box, sender, auditor, notify.NewMetrics(metrics.Registry, box), ctrl.Log.WithName("notify"))
 
@@ -88,7 +92,7 @@ func run(ctx context.Context, o *options) (err error) {
 	// The manager only logs the error of what ends after it was told to stop.
 	flushed := make(chan error, 1)
 	work := manager.RunnableFunc(func(leading context.Context) error {
-		err := pipeline(leading, ctx, ownRules, link, watcher, auditor, notifier)
+		err := pipeline(leading, ctx, ownRules, negotiation, watcher, auditor, notifier)
 		if state != nil && errors.Is(err, notify.ErrNotFlushed) {
 			ctrl.Log.Info("Reports were left; they are kept in --state-dir, or read anew", "left", box.Pending())
 			err = nil
@@ -146,33 +150,34 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, leads func()
 	return mgr, leads, nil
 }
 
-// newSender returns where reports go, and the link to the control plane and a client of it if they go there, and sets what
-// of them has a place there. Without a client there is nothing to adopt or to audit.
-func newSender(o *options, clients *informers.Clients) (notify.Sender, *notify.Link, *threeport.Client, error) {
+// newClient returns a client of the control plane; nil if reports are printed.
+func newClient(o *options) (*threeport.Client, error) {
 	if o.sink == sinkStdout {
-		o.audit.Interval = 0
-		return notify.OneByOne(notify.NewStdoutSender(os.Stdout)), nil, nil, nil
+		return nil, nil
 	}
-	client, err := threeport.New(o.api)
-	if err != nil {
-		return nil, nil, nil, err
+	return threeport.New(o.api)
+}
+
+// newSender returns the sender, and the same if it negotiates the protocol and so has to be run.
+func newSender(
+	o *options, client *threeport.Client, box *outbox.Outbox, clients *informers.Clients,
+) (notify.Sender, *notify.NegotiatingSender) {
+	switch {
+	case client == nil:
+		return notify.OneByOne(notify.NewStdoutSender(os.Stdout)), nil
+	case !o.reportSets:
+		return notify.OneByOne(notify.NewV0Sender(client)), nil
 	}
-	if !o.reportSets {
-		api := notify.NewV0Sender(client)
-		o.outbox.Supports, o.outbox.InitialSync = api.Supports, true
-		return notify.OneByOne(api), nil, client, nil
-	}
-	self := notify.AgentInfo{ClusterName: o.clusterName, Version: versionText(), ClusterUID: clients.ClusterUID}
-	link := notify.NewLink(client, self, notify.NewLinkMetrics(metrics.Registry), ctrl.Log.WithName("link"))
-	o.outbox.Supports, o.outbox.InitialSync = link.Supports, true
-	return link, link, client, nil
+	info := notify.AgentInfo{ClusterName: o.clusterName, Version: versionText(), ClusterUID: clients.ClusterUID}
+	sender := notify.NewNegotiatingSender(client, box, info, metrics.Registry, ctrl.Log.WithName("negotiation"))
+	return sender, sender
 }
 
 // pipeline runs watching, auditing and delivery while the agent leads. When it was told to stop, delivery ends last, and
 // flushes what is left. When it does not lead any more, nothing is sent any more either.
 func pipeline(
 	leading, untilStopped context.Context,
-	ownRules *rules.Live, link *notify.Link, watcher *informers.Watcher, auditor *resync.Resyncer, notifier *notify.Notifier,
+	ownRules *rules.Live, negotiation *notify.NegotiatingSender, watcher *informers.Watcher, auditor *resync.Resyncer, notifier *notify.Notifier,
 ) error {
 	delivery, stop := context.WithCancelCause(context.WithoutCancel(leading))
 	defer stop(nil)
@@ -184,8 +189,8 @@ func pipeline(
 	var work errgroup.Group
 	delivered := make(chan error, 1)
 	go func() { delivered <- notifier.Run(delivery) }()
-	if link != nil {
-		work.Go(func() error { return link.Run(leading) })
+	if negotiation != nil {
+		work.Go(func() error { return negotiation.Run(leading) })
 	}
 	work.Go(func() error { return auditor.Run(leading) })
 	work.Go(func() error { return watcher.Run(leading) })

@@ -189,7 +189,7 @@ func TestCarries(t *testing.T) {
 		{"an instance has a status", observe.Status{}, true},
 		{"a tree has no place", observe.Tree{}, false},
 	} {
-		if got := (*V0Sender)(nil).Supports(tt.report); got != tt.want {
+		if _, got := ProtocolV0.Version(tt.report); got != tt.want {
 			t.Errorf("%s: got %v", tt.reason, got)
 		}
 	}

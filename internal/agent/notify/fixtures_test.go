@@ -75,11 +75,11 @@ func newBench(config Config, sender Single) *bench {
 }
 
 func newBenchOf(config Config, box outbox.Config, sender Single) *bench {
-	return newBenchWith(config, box, OneByOne(sender))
+	return newBenchOn(config, outbox.New(box, nil), OneByOne(sender))
 }
 
-func newBenchWith(config Config, box outbox.Config, sender Sender) *bench {
-	b := &bench{box: outbox.New(box, nil), registry: prometheus.NewRegistry()}
+func newBenchOn(config Config, box *outbox.Outbox, sender Sender) *bench {
+	b := &bench{box: box, registry: prometheus.NewRegistry()}
 	log := funcr.New(func(_, line string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()

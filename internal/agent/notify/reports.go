@@ -109,14 +109,12 @@ func eventReport(ev observe.Event) *threeport.EventReport {
 func statusReport(s observe.Status) *threeport.StatusReport {
 	return &threeport.StatusReport{
 		Status: s.Status, Reason: s.Reason, Cause: s.Cause, Since: known(s.Since),
-		Pending: s.Pending, Rejected: s.Rejected, Dropped: s.Dropped,
 	}
 }
 
 func treeReport(t observe.Tree) *threeport.TreeReport {
-	objects := t.Objects()
-	out := &threeport.TreeReport{Objects: make([]threeport.TreeObject, len(objects))}
-	for i, o := range objects {
+	out := &threeport.TreeReport{Objects: make([]threeport.TreeObject, len(t.Objects))}
+	for i, o := range t.Objects {
 		out.Objects[i] = threeport.TreeObject{
 			Object: objectRef(o.Object, o.Version), Owner: string(o.Owner), Listed: o.Listed,
 			ResourceInstanceID: threeport.ID(o.ResourceID), State: string(o.State),

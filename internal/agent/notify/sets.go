@@ -20,12 +20,13 @@ const (
 	mostSetBytes = 1 << 20
 )
 
-// sets delivers reports in sets, to a control plane that takes these.
-type sets struct {
+// setSender delivers reports in sets, to a control plane that takes these.
+type setSender struct {
 	client  *threeport.Client
-	metrics *LinkMetrics
+	metrics *setMetrics
 	single  Single                 // writes a row whatever it has
-	agent   func() threeport.Agent // who tells, at this moment
+	agent   func() threeport.Agent // describes the agent at this moment
+	counts  *deliveryCounts
 	clock   clock
 
 	mu       sync.Mutex
@@ -37,8 +38,8 @@ type sets struct {
 	quiet    time.Time // until when there is no heartbeat
 }
 
-// offered takes over what the control plane offers.
-func (s *sets) offered(v threeport.ReportSetVersions) {
+// configure takes over the limits of the control plane.
+func (s *setSender) configure(v threeport.ReportSetVersions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limit, s.bytes, s.encoding = mostReports, mostSetBytes, v.Encoding()
@@ -52,7 +53,7 @@ func (s *sets) offered(v threeport.ReportSetVersions) {
 }
 
 // MaxBatch is how many reports are taken at a time.
-func (s *sets) MaxBatch() int {
+func (s *setSender) MaxBatch() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(s.most, 1)
@@ -67,13 +68,13 @@ type parcel struct {
 
 // delivery is one call of Send.
 type delivery struct {
-	*sets
+	*setSender
 	items   []outbox.Item
 	results []Result
 }
 
 // Send delivers reports in as few sets as the bounds allow. What has to be written over something is not part of a set.
-func (s *sets) Send(ctx context.Context, items []outbox.Item) []Result {
+func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 	d := delivery{s, items, make([]Result, len(items))}
 	var set []parcel
 	size := 0
@@ -86,6 +87,10 @@ func (s *sets) Send(ctx context.Context, items []outbox.Item) []Result {
 		if err != nil {
 			d.results[i].Err = err
 			continue
+		}
+		if status := report.Status; status != nil {
+			counts := s.counts.box.DeliveryCounts(item.Report.Instance())
+			status.Pending, status.Rejected, status.Dropped = counts.Pending, counts.Rejected, counts.Dropped
 		}
 		n := sizeOf(report)
 		if len(set) > 0 && size+n > s.room() {
@@ -117,7 +122,7 @@ func isWhole(r observe.Report) bool {
 }
 
 // room is how many bytes a set may have now: fewer while it may have but few reports.
-func (s *sets) room() int {
+func (s *setSender) room() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	const least = 64 << 10
@@ -136,7 +141,7 @@ func (d delivery) post(ctx context.Context, set []parcel, again bool) {
 		return
 	}
 	switch status := threeport.StatusOf(err); {
-	case isOtherWay(err):
+	case isUnsupported(err):
 		err = ErrProtocolChanged
 	case status == http.StatusRequestEntityTooLarge && len(set) > 1, threeport.KindOf(err) == threeport.KindPermanent && len(set) > 1:
 		// One of them is too much, or is more than a server of this version understands: the others are not to suffer.
@@ -151,7 +156,7 @@ func (d delivery) post(ctx context.Context, set []parcel, again bool) {
 }
 
 // exchange sends a set, once more without an encoding if that is not taken, and learns how large sets may be.
-func (s *sets) exchange(ctx context.Context, reports []threeport.Report) (threeport.ReportSetAnswer, error) {
+func (s *setSender) exchange(ctx context.Context, reports []threeport.Report) (threeport.ReportSetAnswer, error) {
 	s.mu.Lock()
 	encoding := s.encoding
 	s.mu.Unlock()
@@ -196,6 +201,9 @@ func (d delivery) file(ctx context.Context, set []parcel, answer threeport.Repor
 				result.Err = errStale
 			}
 		}
+		if sent := p.report.Status; sent != nil && result.Err == nil {
+			d.counts.delivered(item.Report.(observe.Status), outbox.DeliveryCounts{Pending: sent.Pending, Rejected: sent.Rejected, Dropped: sent.Dropped})
+		}
 		d.results[p.at] = result
 	}
 	if len(stale) > 0 && !again {
@@ -212,8 +220,8 @@ func receiptOf(item outbox.Item, got threeport.ReportAnswer) outbox.Receipt {
 	return receipt
 }
 
-// beat tells that the agent is there, if no set has told it for a while.
-func (s *sets) beat(ctx context.Context, every time.Duration) error {
+// heartbeat sends an empty set if none was sent for a while.
+func (s *setSender) heartbeat(ctx context.Context, every time.Duration) error {
 	now := time.Now()
 	s.mu.Lock()
 	due := now.Sub(s.sent) >= every && !now.Before(s.quiet)

@@ -38,7 +38,7 @@ func TestEachReportIsSettledByItsAnswer(t *testing.T) {
 		}
 		return threeport.ReportAnswer{}
 	}
-	b := newLinkBench(t, m, nil)
+	b := newNegotiationBench(t, m, nil)
 	b.run(func() {
 		b.untilChanged()
 		for _, uid := range []string{"fine", "stale", "unchanged", "gone", "bad", "another's"} {
@@ -66,10 +66,10 @@ func TestAClockThatIsBehindCatchesUp(t *testing.T) {
 	m := newModel(t)
 	ahead := threeport.ID(time.Now().Add(24 * time.Hour).UnixMicro())
 	m.versions["status1"], m.versions["tree1"] = ahead, ahead
-	b := newLinkBench(t, m, nil)
+	b := newNegotiationBench(t, m, nil)
 	b.run(func() {
 		b.untilChanged()
-		b.offer(observe.Status{Workload: shop, Status: "Down", Round: 1}, treeAt(1))
+		b.offer(observe.Status{Workload: shop, Status: "Down"}, treeAt(1))
 	})
 	if m.rows["status1"] != "Down " || m.versions["status1"] <= ahead || m.versions["tree1"] <= ahead {
 		t.Errorf("the status is %q, the versions are %v", m.rows["status1"], m.versions)
@@ -112,7 +112,7 @@ func TestSetsAreHalvedUntilTheyPass(t *testing.T) {
 				}
 				return tc.refused(set)
 			}
-			b := newLinkBench(t, m, nil)
+			b := newNegotiationBench(t, m, nil)
 			want := map[string]string{}
 			for i := range 100 {
 				uid := fmt.Sprint("e", i)
@@ -151,7 +151,7 @@ func TestAPoisonReportHoldsUpNoOther(t *testing.T) {
 		}
 		return false
 	}
-	b := newLinkBench(t, m, nil)
+	b := newNegotiationBench(t, m, nil)
 	want := map[string]string{"poison": "message 1"}
 	b.run(func() {
 		b.untilChanged()
@@ -181,7 +181,7 @@ func TestAnEncodingThatIsNotTakenIsLeftOut(t *testing.T) {
 		}
 		return encoding != ""
 	}
-	b := newLinkBench(t, m, nil)
+	b := newNegotiationBench(t, m, nil)
 	long := eventAt("a", "1")
 	long.Message = strings.Repeat("again ", 1000)
 	longer := long
@@ -201,7 +201,7 @@ func TestAnEncodingThatIsNotTakenIsLeftOut(t *testing.T) {
 // What gathers while a request is on its way goes together, and the first goes at once.
 func TestWhatGathersGoesTogether(t *testing.T) {
 	m := newModel(t)
-	b := newLinkBench(t, m, nil)
+	b := newNegotiationBench(t, m, nil)
 	want := map[string]string{}
 	b.run(func() {
 		b.untilChanged()
@@ -221,7 +221,7 @@ func TestWhatGathersGoesTogether(t *testing.T) {
 // row only.
 func TestRowsAreRepairedWhateverTheirVersion(t *testing.T) {
 	m := newModel(t)
-	b := newLinkBench(t, m, nil)
+	b := newNegotiationBench(t, m, nil)
 	op := operationAt(7, "conf", "5")
 	nameless := operationAt(8, "", "")
 	nameless.Deleted = true

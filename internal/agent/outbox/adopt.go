@@ -115,7 +115,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 	e.receipt = k.Receipt
 	if k.Version != "" {
 		e.version, e.settled, e.dropped, e.modified = k.Version, true, false, k.Modified
-		if e.report != nil && e.report.Version() == k.Version {
+		if e.report != nil && o.protocol.version(e.report) == k.Version {
 			o.note(e, e.report)
 			o.unqueue(e)
 			o.unpend(e)
@@ -132,7 +132,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 // precede puts a deletion before what waits in its lane.
 func (o *Outbox) precede(op observe.Operation) {
 	e := o.entryOf(op)
-	if e.report != nil || e.isOut() || e.settled && e.version == op.Version() {
+	if e.report != nil || e.isOut() || e.settled && e.version == o.protocol.version(op) {
 		return
 	}
 	e.since, e.forgets = time.Now(), true
@@ -170,7 +170,7 @@ const (
 // Snapshot is what is known of a key.
 type Snapshot struct {
 	Phase   Phase
-	Version string // of the last report that was settled
+	Version string // of the last report that was settled, see [Outbox.VersionOf]
 	Receipt Receipt
 }
 
@@ -201,7 +201,7 @@ func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.entries[r.Key()]
-	if o.closed || e == nil || !e.isIdle() || !e.settled || e.version != r.Version() || e.dead != nil || e.dropped {
+	if o.closed || e == nil || !e.isIdle() || !e.settled || e.version != o.protocol.version(r) || e.dead != nil || e.dropped {
 		return false
 	}
 	e.settled, e.receipt = false, receipt

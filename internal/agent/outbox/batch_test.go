@@ -159,8 +159,7 @@ func first(o *Outbox) *Outbox {
 }
 
 func TestWhatIsReturnedIsNextOrHasNoPlace(t *testing.T) {
-	carries := true
-	o := New(Config{Supports: func(r observe.Report) bool { return carries || r.Key() != "a" }}, nil)
+	o := New(Config{}, nil)
 	o.Offer(in("lane", "a", "1"))
 	o.Offer(in("lane", "b", "1"))
 	item := take(t, o)
@@ -170,11 +169,11 @@ func TestWhatIsReturnedIsNextOrHasNoPlace(t *testing.T) {
 		t.Errorf("it is attempt %d: what becomes of a first one is not known", item.Attempt)
 	}
 	expectPending(t, o, 2, 0)
-	carries = false
+	o.SetProtocol(without("a"))
 	o.Requeue(item)
 	expectPending(t, o, 1, 0)
 	o.Ack(expectTake(t, o, "b@1"), Receipt{})
-	carries = true
+	o.SetProtocol(everything{})
 	o.Offer(in("lane", "a", "1")) // it was never accepted: it is news
 	o.Ack(expectTake(t, o, "a@1"), Receipt{})
 }
@@ -220,14 +219,14 @@ func TestWhatIsOwed(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(event("a", "1"))
 		o.Offer(observe.Status{Workload: shop, Status: "Down"})
-		o.Offer(observe.Tree{Workload: shop, Edition: 1})
+		o.Offer(observe.Tree{Workload: shop, Revision: 1})
 		begin := time.Now()
-		if got := o.DeliveryCounts(shop); got != (observe.DeliveryCounts{}) {
+		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{}) {
 			t.Errorf("owed is %+v at once", got)
 		}
 		time.Sleep(usualWait + time.Second)
 		o.Offer(event("b", "1"))
-		if got := o.DeliveryCounts(shop); got != (observe.DeliveryCounts{Pending: 1}) {
+		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{Pending: 1}) {
 			t.Errorf("owed is %+v", got)
 		}
 		if got := o.Oldest(); !got.Equal(begin) {
@@ -240,10 +239,10 @@ func TestWhatIsOwed(t *testing.T) {
 				o.Ack(item, Receipt{})
 			}
 		}
-		if got := o.DeliveryCounts(shop); got != (observe.DeliveryCounts{Rejected: 1}) || !o.Oldest().IsZero() {
+		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{Rejected: 1}) || !o.Oldest().IsZero() {
 			t.Errorf("owed is %+v", got)
 		}
-		if got := o.DeliveryCounts(other); got != (observe.DeliveryCounts{}) {
+		if got := o.DeliveryCounts(other); got != (DeliveryCounts{}) {
 			t.Errorf("owed to another is %+v", got)
 		}
 	})

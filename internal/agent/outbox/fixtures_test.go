@@ -38,6 +38,16 @@ func at(key, version string) report { return report{key, key, version, shop} }
 // in is a report of a key in a lane.
 func in(lane, key, version string) report { return report{key, lane, version, shop} }
 
+// without is a protocol that has no place for a key. Of a status it takes the word.
+type without observe.Key
+
+func (w without) Version(r observe.Report) (string, bool) {
+	if s, ok := r.(observe.Status); ok {
+		return s.Status, true
+	}
+	return r.Version(), r.Key() != observe.Key(w)
+}
+
 var errSend = errors.New("no answer")
 
 // Retry is Fail with a wait that the test chooses.

@@ -199,7 +199,7 @@ func TestAReportWithoutAVersionIsSentOnce(t *testing.T) {
 }
 
 func TestWhatHasNoPlaceIsNotKept(t *testing.T) {
-	o := New(Config{Supports: func(r observe.Report) bool { return r.Key() != "a" }}, nil)
+	o := New(Config{Protocol: without("a")}, nil)
 	o.Offer(at("a", "1"))
 	o.Offer(at("b", "1"))
 	expectTake(t, o, "b@1")

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -39,13 +40,14 @@ type Item struct {
 	// Repair is true if the control plane accepted this version before and has something else by now: it is to be written
 	// over what is there, whatever version that has.
 	Repair bool
+
+	version string // under which it is settled, in the protocol of the moment at which it was taken
 }
 
 // Config sets what an outbox takes, how it paces it and how much it holds.
 type Config struct {
-	// Supports reports whether a report has a place in the control plane at hand; the others are not taken. If it is nil
-	// all are. The answer may change; it must not call the outbox.
-	Supports func(observe.Report) bool
+	// Protocol is the first protocol; nil for one that takes all reports.
+	Protocol Protocol
 	// InitialSync makes an [InitialSync] the first item of each workload, for which its operations and Events wait.
 	InitialSync bool
 	// MaxBytes bounds what is kept in memory and on disk, about; 0 does not. Only Events are dropped for it.
@@ -65,6 +67,7 @@ type Outbox struct {
 	memory Store // nil for none
 
 	mu        sync.Mutex
+	protocol  protocolState
 	entries   map[observe.Key]*entry
 	lanes     map[observe.OrderingKey]*lane
 	agendas   [classes]laneHeap
@@ -84,12 +87,10 @@ type Outbox struct {
 
 // New returns an outbox. What memory kept of an earlier one is there again; it may be nil.
 func New(config Config, memory Store) *Outbox {
-	if config.Supports == nil {
-		config.Supports = func(observe.Report) bool { return true }
-	}
 	o := &Outbox{
 		config:    config,
 		memory:    memory,
+		protocol:  newProtocolState(config.Protocol),
 		entries:   map[observe.Key]*entry{},
 		lanes:     map[observe.OrderingKey]*lane{},
 		instances: map[target.Instance]*instance{},
@@ -105,12 +106,9 @@ func New(config Config, memory Store) *Outbox {
 
 // Offer puts in a report, in place of one of the same key that waits. After [Outbox.Close] it does nothing.
 func (o *Outbox) Offer(r observe.Report) {
-	if !o.config.Supports(r) {
-		return
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed {
+	if o.closed || !o.protocol.takes(r) {
 		return
 	}
 	if in := o.instances[r.Instance()]; in != nil {
@@ -124,9 +122,9 @@ func (o *Outbox) Offer(r observe.Report) {
 func (o *Outbox) offer(r observe.Report) {
 	e := o.entryOf(r)
 	e.forgets, e.restored = false, false
-	switch version := r.Version(); {
+	switch version := o.protocol.version(r); {
 	case e.report != nil:
-		if e.report.Version() == version {
+		if o.protocol.version(e.report) == version {
 			return
 		}
 		if e.isOut() && e.renewed.IsZero() {
@@ -242,7 +240,7 @@ func (o *Outbox) takeFrom(l *lane) Item {
 	}
 	return Item{
 		Report: e.report, Receipt: e.receipt, Attempt: e.pace.attempts, Since: e.since, Probe: o.outage.on,
-		Settled: e.version, Repair: e.repair,
+		Settled: e.version, Repair: e.repair, version: o.protocol.version(e.report),
 	}
 }
 
@@ -293,7 +291,7 @@ func (o *Outbox) Requeue(item Item) {
 	defer o.mu.Unlock()
 	e := o.settle(item)
 	e.renewed = time.Time{}
-	if e.report != nil && !o.config.Supports(e.report) {
+	if e.report != nil && !o.protocol.takes(e.report) {
 		o.unpend(e)
 	}
 	if e.report != nil {
@@ -385,10 +383,11 @@ func (o *Outbox) settle(item Item) *entry {
 // its lane.
 func (o *Outbox) conclude(e *entry, item Item) {
 	o.answered(e, item.Probe)
-	e.version, e.settled, e.dropped = item.Report.Version(), true, false
+	e.version, e.settled, e.dropped = item.version, true, false
 	o.bury(e, nil)
-	if e.report != nil && e.report.Version() != e.version { // replaced while it was out: still first in its lane
-		e.since = e.renewed
+	// The report was replaced while it was out, or is a snapshot and the protocol has changed. It is still first in its lane.
+	if e.report != nil && o.protocol.version(e.report) != e.version {
+		e.since = cmp.Or(e.renewed, time.Now())
 		o.unfail(e)
 		e.lane.queue = slices.Insert(e.lane.queue, 0, e)
 	} else {

@@ -121,19 +121,23 @@ func (o *Outbox) Progress(id target.Instance) Progress {
 // usualWait is how long a report may wait until it counts as one that the control plane is behind on.
 const usualWait = 5 * time.Second
 
-// DeliveryCounts counts what the control plane has not got of a workload's operations and Events.
-func (o *Outbox) DeliveryCounts(id target.Instance) observe.DeliveryCounts {
+// DeliveryCounts counts the operations and Events of a workload that are not delivered. Pending are those that have waited
+// for more than 5 s, Rejected those that the control plane refused for good, Dropped are Events.
+type DeliveryCounts struct{ Pending, Rejected, Dropped int64 }
+
+// DeliveryCounts returns the counts of a workload.
+func (o *Outbox) DeliveryCounts(id target.Instance) DeliveryCounts {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	in := o.instances[id]
 	if in == nil {
-		return observe.DeliveryCounts{}
+		return DeliveryCounts{}
 	}
-	out := observe.DeliveryCounts{Rejected: int64(len(in.dead)), Dropped: o.events.dropped(id)}
+	out := DeliveryCounts{Rejected: int64(len(in.dead)), Dropped: o.events.dropped(id)}
 	usual := time.Now().Add(-usualWait)
 	for e := range in.pending {
 		switch e.report.(type) {
-		case observe.Status, observe.Tree, InitialSync: // what tells of them must not count itself
+		case observe.Status, observe.Tree, InitialSync: // a status has these counts and must not count itself
 		default:
 			if e.since.Before(usual) {
 				out.Pending++

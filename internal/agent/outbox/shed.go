@@ -188,7 +188,7 @@ func (o *Outbox) drop(e *entry) {
 	if report == nil {
 		report = e.dead.report
 	}
-	e.version, e.settled, e.dropped = report.Version(), true, true
+	e.version, e.settled, e.dropped = o.protocol.version(report), true, true
 	o.unqueue(e)
 	o.unpend(e)
 	o.bury(e, nil)

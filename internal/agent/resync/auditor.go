@@ -28,6 +28,7 @@ type Cluster interface {
 type Outbox interface {
 	Seed(instance target.Instance, known []outbox.Known, missed []observe.Operation, live []observe.Event)
 	State(key observe.Key) outbox.Snapshot
+	VersionOf(r observe.Report) string
 	Resend(r observe.Report, receipt outbox.Receipt) bool
 	Offer(r observe.Report)
 	Forget(key observe.Key)

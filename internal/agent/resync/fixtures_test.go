@@ -190,7 +190,7 @@ func newWorldWith(t *testing.T, handler http.Handler) *world {
 // restart gives the world an outbox that knows nothing.
 func (w *world) restart() {
 	config := outbox.DefaultConfig()
-	config.Supports, config.InitialSync = w.api.Supports, true
+	config.Protocol, config.InitialSync = notify.ProtocolV0, true
 	w.box = outbox.New(config, nil)
 	w.registry = prometheus.NewRegistry()
 	w.Resyncer = New(DefaultConfig(), w.cluster, w.box, w.client, NewMetrics(w.registry), w.logs.logger())

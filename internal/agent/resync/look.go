@@ -23,8 +23,8 @@ type finding struct {
 }
 
 // same reports whether two findings are about the same report.
-func (f finding) same(other finding) bool {
-	return f.report.Key() == other.report.Key() && f.report.Version() == other.report.Version()
+func (a *Resyncer) same(f, other finding) bool {
+	return f.report.Key() == other.report.Key() && a.outbox.VersionOf(f.report) == a.outbox.VersionOf(other.report)
 }
 
 // wholeRow is the name for a whole row in [finding.differs].
@@ -92,7 +92,7 @@ func (l *comparison) due(r observe.Report) (state outbox.Snapshot, due bool) {
 	case outbox.Unknown:
 		return state, true
 	case outbox.Settled:
-		return state, state.Version == r.Version()
+		return state, state.Version == l.auditor.outbox.VersionOf(r)
 	case outbox.Pending, outbox.Rejected:
 	}
 	return state, false
@@ -171,7 +171,7 @@ func (l *comparison) absent(ctx context.Context, claim target.Attribution) error
 	switch {
 	case state.Phase == outbox.Pending, state.Phase == outbox.Rejected:
 		return nil
-	case state.Version != op.Version():
+	case state.Version != l.auditor.outbox.VersionOf(op):
 		state.Phase = outbox.Unknown // of its deletion the outbox has not heard
 	}
 	l.find(op, state, outbox.Receipt{Accepted: true}, []string{"LastOperation"})

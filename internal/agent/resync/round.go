@@ -79,7 +79,7 @@ func (a *Resyncer) repairAgain(ctx context.Context, instance target.Instance, be
 		return err
 	}
 	for _, f := range found {
-		if slices.ContainsFunc(before, f.same) {
+		if slices.ContainsFunc(before, func(other finding) bool { return a.same(f, other) }) {
 			a.repair(f)
 		}
 	}

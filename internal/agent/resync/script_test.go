@@ -81,6 +81,8 @@ func (h *held) Seed(instance target.Instance, known []outbox.Known, _ []observe.
 	h.adopted, h.known = append(h.adopted, instance), append(h.known, known...)
 }
 
+func (h *held) VersionOf(r observe.Report) string { return r.Version() }
+
 func (h *held) Forget(observe.Key) {}
 
 func (h *held) State(key observe.Key) outbox.Snapshot {

@@ -2,16 +2,15 @@ package notify
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// LinkMetrics counts sets of reports.
-type LinkMetrics struct {
+// setMetrics counts report sets.
+type setMetrics struct {
 	sets    *prometheus.CounterVec
 	reports prometheus.Histogram
-	inSets  prometheus.Gauge
 }
 
-// NewLinkMetrics registers the metrics of a [Link].
-func NewLinkMetrics(registry prometheus.Registerer) *LinkMetrics {
-	m := &LinkMetrics{
+// newSetMetrics registers the metrics of a [NegotiatingSender].
+func newSetMetrics(registry prometheus.Registerer, inSets func() bool) *setMetrics {
+	m := &setMetrics{
 		sets: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_report_sets_total",
 			Help: "Sets of reports sent to the control plane, heartbeats included, by result (answered, failed).",
@@ -21,17 +20,21 @@ func NewLinkMetrics(registry prometheus.Registerer) *LinkMetrics {
 			Help:    "Reports in a set that was answered, heartbeats left out.",
 			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500},
 		}),
-		inSets: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "threeport_agent_report_sets",
-			Help: "1 while the control plane takes reports in sets, 0 while they are sent one by one.",
-		}),
 	}
-	registry.MustRegister(m.sets, m.reports, m.inSets)
+	registry.MustRegister(m.sets, m.reports, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "threeport_agent_report_sets",
+		Help: "1 while the control plane takes reports in sets, 0 while they are sent one by one.",
+	}, func() float64 {
+		if inSets() {
+			return 1
+		}
+		return 0
+	}))
 	return m
 }
 
 // set counts a set with so many reports.
-func (m *LinkMetrics) set(reports int, err error) {
+func (m *setMetrics) set(reports int, err error) {
 	if err != nil {
 		m.sets.WithLabelValues("failed").Inc()
 		return
@@ -39,12 +42,5 @@ func (m *LinkMetrics) set(reports int, err error) {
 	m.sets.WithLabelValues("answered").Inc()
 	if reports > 0 {
 		m.reports.Observe(float64(reports))
-	}
-}
-
-func (m *LinkMetrics) mode(sets bool) {
-	m.inSets.Set(0)
-	if sets {
-		m.inSets.Set(1)
 	}
 }

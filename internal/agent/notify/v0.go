@@ -16,18 +16,6 @@ type V0Sender struct{ client *threeport.Client }
 // NewV0Sender returns a sender to the control-plane API.
 func NewV0Sender(client *threeport.Client) *V0Sender { return &V0Sender{client} }
 
-// Supports reports whether v0 has a place for a report: it has rows for the operations of listed resources
-// of a WorkloadInstance only, which are those with an ID, and none for trees.
-func (*V0Sender) Supports(r observe.Report) bool {
-	switch r := r.(type) {
-	case observe.Operation:
-		return r.Attribution.Listed && r.Attribution.Resource.ID > 0
-	case observe.Tree:
-		return false
-	}
-	return true
-}
-
 // Send delivers one report. A status is what it says; an operation updates the resource's row; an Event
 // creates a row, and its repeats update that.
 func (a *V0Sender) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {

@@ -11,11 +11,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,29 +44,31 @@ func decode(t *testing.T, r *http.Request, body []byte) (set threeport.ReportSet
 	return set
 }
 
-// linkBench is a link with all that it works on.
-type linkBench struct {
+// negotiationBench is a NegotiatingSender with its outbox, a notifier and a control plane.
+type negotiationBench struct {
 	*bench
-	t     *testing.T
-	model *model
-	link  *Link
+	t      *testing.T
+	model  *model
+	sender *NegotiatingSender
+	signal chan struct{} // receives after each request to offer all reports again
 
 	mu      sync.Mutex
-	changes []bool
-	signal  chan struct{}
-	again   []observe.Report // what is offered anew when the way changes
+	changes []bool           // the changes of the protocol: true for one to report sets
+	again   []observe.Report // what is offered when all reports are asked for again
 }
 
-// quickRhythm is the default a thousand times as quick.
-func quickRhythm() rhythm {
-	r := defaultRhythm()
-	for _, d := range []*time.Duration{&r.tick, &r.look, &r.again, &r.slowest, &r.calm, &r.steady, &r.beat} {
+// quickIntervals are the defaults divided by 1000.
+func quickIntervals() intervals {
+	i := defaultIntervals()
+	for _, d := range []*time.Duration{
+		&i.tick, &i.reprobe, &i.retry, &i.maxRetry, &i.downgradeBackoff, &i.stable, &i.heartbeat, &i.recount,
+	} {
 		*d /= 1000
 	}
-	return r
+	return i
 }
 
-func newLinkBench(t *testing.T, m *model, identify func(context.Context) (string, error)) *linkBench {
+func newNegotiationBench(t *testing.T, m *model, identify func(context.Context) (string, error)) *negotiationBench {
 	t.Helper()
 	config := threeport.DefaultConfig()
 	config.Server, config.AuthEnabled = m.url, false
@@ -77,30 +80,51 @@ func newLinkBench(t *testing.T, m *model, identify func(context.Context) (string
 	if identify == nil {
 		identify = func(context.Context) (string, error) { return "cluster", nil }
 	}
-	link := NewLink(client, AgentInfo{ClusterName: "home", Version: "v9", ClusterUID: identify}, NewLinkMetrics(prometheus.NewRegistry()), logr.Discard())
-	link.rhythm = quickRhythm()
-	box := outbox.Config{Supports: link.Supports, Backoff: outbox.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}}
-	b := &linkBench{bench: newBenchWith(DefaultConfig(), box, link), t: t, model: m, link: link, signal: make(chan struct{}, 1000)}
-	link.Attach(b.box, func(sets bool) {
+	box := outbox.New(outbox.Config{Protocol: ProtocolV0, Backoff: outbox.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}}, nil)
+	b := &negotiationBench{t: t, model: m, signal: make(chan struct{}, 1000)}
+	info := AgentInfo{ClusterName: "home", Version: "v9", ClusterUID: identify}
+	b.sender = NewNegotiatingSender(client, box, info, prometheus.NewRegistry(), funcr.New(b.recordChange, funcr.Options{}))
+	b.sender.schedule.intervals = quickIntervals()
+	b.bench = newBenchOn(DefaultConfig(), box, b.sender)
+	return b
+}
+
+// recordChange reads the changes of the protocol from the log, in which each has a line.
+func (b *negotiationBench) recordChange(_, line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case strings.Contains(line, "does not take report sets any more"):
+		b.changes = append(b.changes, false)
+	case strings.Contains(line, "takes report sets"):
+		b.changes = append(b.changes, true)
+	}
+}
+
+// reoffer offers what a test wants to be offered again until the context ends.
+func (b *negotiationBench) reoffer(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.box.Reoffer():
+		}
 		b.mu.Lock()
-		b.changes = append(b.changes, sets)
 		again := slices.Clone(b.again)
 		b.mu.Unlock()
-		for _, r := range again {
-			b.box.Offer(r)
-		}
+		b.offer(again...)
 		b.signal <- struct{}{}
-	})
-	return b
+	}
 }
 
 // run delivers until the function has returned, flushes, and waits for the model: a request that was cancelled may still
 // be on its way through it.
-func (b *linkBench) run(during func()) {
+func (b *negotiationBench) run(during func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { _ = b.link.Run(ctx) })
+	work.Go(func() { _ = b.sender.Run(ctx) })
+	work.Go(func() { b.reoffer(ctx) })
 	stop := b.start(b.t)
 	during()
 	if err := stop(); err != nil {
@@ -111,24 +135,24 @@ func (b *linkBench) run(during func()) {
 	b.model.close()
 }
 
-// untilChanged waits for the way to change.
-func (b *linkBench) untilChanged() {
+// untilChanged waits for a change of the protocol.
+func (b *negotiationBench) untilChanged() {
 	b.t.Helper()
 	select {
 	case <-b.signal:
 	case <-time.After(10 * time.Second):
-		b.t.Fatal("the way does not change")
+		b.t.Fatal("the protocol does not change")
 	}
 }
 
-// changed returns how often the way changed.
-func (b *linkBench) changed() int {
+// changed returns how often the protocol has changed.
+func (b *negotiationBench) changed() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.changes)
 }
 
-func (b *linkBench) offer(reports ...observe.Report) {
+func (b *negotiationBench) offer(reports ...observe.Report) {
 	for _, r := range reports {
 		b.box.Offer(r)
 	}
@@ -149,15 +173,15 @@ func operationAt(resource int64, uid, version string) observe.Operation {
 	}
 }
 
-func treeAt(edition int64) observe.Tree {
-	return observe.Tree{Workload: shop, Edition: edition, Objects: func() []observe.TreeObject {
-		return []observe.TreeObject{{Object: target.Identity{Ref: target.Ref{Kind: "Pod", Name: "web-1"}, UID: "u"}, Health: "Healthy"}}
+func treeAt(revision int64) observe.Tree {
+	return observe.Tree{Workload: shop, Revision: revision, Objects: []observe.TreeObject{
+		{Object: target.Identity{Ref: target.Ref{Kind: "Pod", Name: "web-1"}, UID: "u"}, Health: "Healthy"},
 	}}
 }
 
 func TestSetsCarryAllThatIsOffered(t *testing.T) {
 	m := newModel(t)
-	b := newLinkBench(t, m, nil)
+	b := newNegotiationBench(t, m, nil)
 	b.run(func() {
 		b.untilChanged()
 		gone := operationAt(7, "gone", "")
@@ -165,7 +189,7 @@ func TestSetsCarryAllThatIsOffered(t *testing.T) {
 		gap := eventAt("gap", "3")
 		gap.Dropped = &observe.DroppedRange{Normal: 3, First: time.Unix(1, 0), Last: time.Unix(2, 0)}
 		b.offer(eventAt("a", "5"), gap, operationAt(0, "helm", "6"), gone, treeAt(1), observe.Event{UID: "u/app/3", Workload: shop, Time: time.Unix(1, 0)},
-			observe.Status{Workload: shop, Status: "Down", Round: 1, Reason: "Absent", Cause: "because", Since: time.Unix(3, 0), DeliveryCounts: observe.DeliveryCounts{Dropped: 4}})
+			observe.Status{Workload: shop, Status: "Down", Reason: "Absent", Cause: "because", Since: time.Unix(3, 0)})
 	})
 	versions := map[string]threeport.ID{}
 	for _, set := range m.sets {
@@ -189,7 +213,7 @@ func TestSetsCarryAllThatIsOffered(t *testing.T) {
 				versions[r.Operation.Object.UID] = r.Version
 			case r.Status != nil:
 				s := r.Status
-				if s.Status != "Down" || s.Reason != "Absent" || s.Cause != "because" || s.Since.Unix() != 3 || s.Dropped != 4 {
+				if s.Status != "Down" || s.Reason != "Absent" || s.Cause != "because" || s.Since.Unix() != 3 || s.Pending+s.Rejected+s.Dropped != 0 {
 					t.Errorf("the status is %+v", s)
 				}
 				versions["status"] = r.Version
@@ -222,7 +246,7 @@ func TestSetsCarryAllThatIsOffered(t *testing.T) {
 func TestAControlPlaneOfV0GetsWhatItHasAPlaceFor(t *testing.T) {
 	m := newModel(t)
 	m.takes = func() bool { return false }
-	b := newLinkBench(t, m, nil)
+	b := newNegotiationBench(t, m, nil)
 	b.run(func() { b.offer(eventAt("a", "1"), operationAt(0, "helm", "1"), treeAt(1), status(1, "Healthy")) })
 	m.expectEvents(map[string]string{"a": "Pod web-1: message 1"})
 	if want := []string{"PATCH /v0/workload-instances/1", "POST /v0/workload-events"}; !slices.Equal(slices.Sorted(slices.Values(m.sent())), want) {
@@ -237,8 +261,8 @@ func TestTheWayChanges(t *testing.T) {
 	takes := true
 	set := func(v bool) { mu.Lock(); defer mu.Unlock(); takes = v }
 	m.takes = func() bool { mu.Lock(); defer mu.Unlock(); return takes }
-	b := newLinkBench(t, m, nil)
-	b.link.rhythm.look = 20 * time.Millisecond
+	b := newNegotiationBench(t, m, nil)
+	b.sender.schedule.reprobe = 20 * time.Millisecond
 	b.run(func() {
 		b.untilChanged()
 		b.offer(eventAt("a", "1"), operationAt(0, "helm", "1"), operationAt(7, "conf", "1"))
@@ -273,7 +297,7 @@ func TestTheWayChanges(t *testing.T) {
 	}
 }
 
-func (b *linkBench) untilDelivered() {
+func (b *negotiationBench) untilDelivered() {
 	b.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); b.box.Pending() > 0; {
 		if time.Now().After(deadline) {
@@ -287,8 +311,8 @@ func (b *linkBench) untilDelivered() {
 func TestAMixedFleetIsNoStorm(t *testing.T) {
 	m := newModel(t)
 	m.takes = func() bool { return rand.IntN(2) == 0 }
-	b := newLinkBench(t, m, nil)
-	b.link.rhythm.steady, b.link.rhythm.calm, b.link.rhythm.look = time.Hour, 10*time.Millisecond, 40*time.Millisecond
+	b := newNegotiationBench(t, m, nil)
+	b.sender.schedule.stable, b.sender.schedule.downgradeBackoff, b.sender.schedule.reprobe = time.Hour, 10*time.Millisecond, 40*time.Millisecond
 	begin, n := time.Now(), 0
 	want := map[string]string{}
 	b.run(func() {
@@ -316,8 +340,8 @@ func TestWhateverIsLostNothingIsDoubled(t *testing.T) {
 			seed := rand.Uint64()
 			random := rand.New(rand.NewPCG(seed, 1))
 			m := newModel(t)
-			b := newLinkBench(t, m, nil)
-			b.link.rhythm.calm, b.link.rhythm.look = time.Millisecond, 5*time.Millisecond
+			b := newNegotiationBench(t, m, nil)
+			b.sender.schedule.downgradeBackoff, b.sender.schedule.reprobe = time.Millisecond, 5*time.Millisecond
 			// Both are called with the model's mutex held.
 			faulty := true
 			m.takes = func() bool { return !faulty || !mixed || random.IntN(6) > 0 }
@@ -345,7 +369,7 @@ func TestWhateverIsLostNothingIsDoubled(t *testing.T) {
 					for resource := range int64(5) {
 						b.offer(operationAt(resource+1, fmt.Sprint("o", resource), version))
 					}
-					b.offer(observe.Status{Workload: shop, Status: "Down", Round: 1, Cause: version})
+					b.offer(observe.Status{Workload: shop, Status: "Down", Cause: version})
 					<-time.After(10 * time.Millisecond)
 				}
 				m.mu.Lock()
@@ -381,7 +405,7 @@ func TestTheClusterHasToBeKnown(t *testing.T) {
 	m := newModel(t)
 	tries := make(chan struct{}, 100)
 	n := 0
-	b := newLinkBench(t, m, func(context.Context) (string, error) {
+	b := newNegotiationBench(t, m, func(context.Context) (string, error) {
 		tries <- struct{}{}
 		if n++; n < 3 {
 			return "", errors.New("forbidden")
@@ -409,7 +433,7 @@ func TestAnIdleAgentIsHeard(t *testing.T) {
 		}
 		return false
 	}
-	b := newLinkBench(t, m, nil)
+	b := newNegotiationBench(t, m, nil)
 	b.run(func() {
 		b.untilChanged()
 		for range 3 {
