@@ -81,7 +81,7 @@ func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := New(Config{Backoff: Backoff{Base: time.Second, Max: time.Second}}, nil)
 			o.Offer(at("poison", "1"))
-			for i := range slowFailures {
+			for i := range quarantineAfter {
 				time.Sleep(2 * time.Second)
 				o.Offer(at("good", strconv.Itoa(i)))
 				poison, good := take(t, o), take(t, o)
@@ -224,7 +224,7 @@ func TestWhatIsOwed(t *testing.T) {
 		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{}) {
 			t.Errorf("owed is %+v at once", got)
 		}
-		time.Sleep(usualWait + time.Second)
+		time.Sleep(overdueAfter + time.Second)
 		o.Offer(event("b", "1"))
 		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{Pending: 1}) {
 			t.Errorf("owed is %+v", got)

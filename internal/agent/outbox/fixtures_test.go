@@ -54,7 +54,7 @@ var errSend = errors.New("no answer")
 func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.putBack(o.settle(item), cause, after)
+	o.requeueFailed(o.settle(item), cause, after)
 }
 
 // take returns an item, or when to look again at the latest.
@@ -124,11 +124,11 @@ func expectPending(t *testing.T, o *Outbox, pending, failing int) {
 // expectEmpty finds what is left where nothing should be.
 func expectEmpty(t *testing.T, o *Outbox) {
 	t.Helper()
-	if len(o.entries) > 0 || len(o.lanes) > 0 || !o.nothingDue() || o.out > 0 || o.pending > 0 || o.failed > 0 {
+	if len(o.entries) > 0 || len(o.lanes) > 0 || !o.queues.isEmpty() || o.counts.out > 0 || o.counts.pending > 0 || o.counts.failed > 0 {
 		t.Errorf("left are %d entries, %d lanes, something to send: %t, %d out, %d pending, %d failed",
-			len(o.entries), len(o.lanes), !o.nothingDue(), o.out, o.pending, o.failed)
+			len(o.entries), len(o.lanes), !o.queues.isEmpty(), o.counts.out, o.counts.pending, o.counts.failed)
 	}
-	for id, account := range o.instances {
+	for id, account := range o.accounts {
 		if len(account.pending) > 0 {
 			t.Errorf("%d are pending of %s", len(account.pending), id)
 		}

@@ -83,8 +83,8 @@ func (o *Outbox) SetProtocol(p Protocol) (changed bool) {
 	for _, e := range o.entries {
 		if e.report != nil && !o.protocol.takes(e.report) {
 			o.unqueue(e)
-			o.unpend(e)
-			o.retire(e)
+			o.clearPending(e)
+			o.gc(e)
 		}
 	}
 	o.broadcast()

@@ -116,7 +116,7 @@ func (l *adoption) operation(ctx context.Context, op observe.Operation) error {
 	if err != nil || !found {
 		return err
 	}
-	k := outbox.Known{Key: op.Key(), Lane: op.OrderingKey(), Receipt: outbox.Receipt{Accepted: row.exists && row.uid == op.Object.UID}}
+	k := outbox.Known{Key: op.Key(), OrderingKey: op.OrderingKey(), Receipt: outbox.Receipt{Accepted: row.exists && row.uid == op.Object.UID}}
 	if changes, err := row.changes(op); err == nil && len(changes) == 0 {
 		k.Version, k.Modified = op.Version(), row.modified()
 	} else {

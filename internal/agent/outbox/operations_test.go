@@ -71,7 +71,7 @@ func TestOnlyOperationsOnListedResourcesAreTold(t *testing.T) {
 	o.Offer(operation("y", "1"))
 	o.ForgetInstance(shop)
 	o.Ack(take(t, o), Receipt{})
-	if len(o.instances) > 0 {
+	if len(o.accounts) > 0 {
 		t.Error("the account of a workload that is gone is there")
 	}
 }
@@ -171,7 +171,7 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 		op.Object.Name = fmt.Sprint(n)
 		return op
 	}
-	for n := range mostOperated + 100 { // deployed and deleted again and again, under ever new names
+	for n := range maxOperations + 100 { // deployed and deleted again and again, under ever new names
 		deliver(t, o, named(n, "1"))
 		o.Offer(named(n, ""))
 		o.Forget(named(n, "").Key())
@@ -179,7 +179,7 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 	}
 	deliver(t, o, named(-1, "1"))
 	got := o.Progress(shop).Operations
-	if len(got) > mostOperated || len(got) < 50 {
+	if len(got) > maxOperations || len(got) < 50 {
 		t.Errorf("%d are told", len(got))
 	}
 	latest := target.Resource{Ref: target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "-1"}, ID: 7}

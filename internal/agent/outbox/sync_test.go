@@ -55,7 +55,7 @@ func TestAWorkloadThatIsGoneIsAdoptedForWhatIsLeft(t *testing.T) {
 		t.Errorf("sent is %+v", item)
 	}
 	o.Ack(item, item.Receipt)
-	if len(o.instances) > 0 {
+	if len(o.accounts) > 0 {
 		t.Error("its account is still there")
 	}
 }
@@ -159,7 +159,7 @@ func TestADeletionThatTheControlPlaneIsBeyondIsDropped(t *testing.T) {
 			if offered {
 				o.Offer(next)
 			}
-			adopt(t, o, []Known{{Key: next.Key(), Lane: next.OrderingKey(), Receipt: Receipt{Accepted: true}, Version: "1"}}, nil)
+			adopt(t, o, []Known{{Key: next.Key(), OrderingKey: next.OrderingKey(), Receipt: Receipt{Accepted: true}, Version: "1"}}, nil)
 			o.Ack(take(t, o), Receipt{})
 			o.Offer(next)
 			expectNothing(t, o)
@@ -277,4 +277,36 @@ func TestADeclaredWorkloadKeepsItsDeadLetters(t *testing.T) {
 	o.Declare(shop)
 	o.Ack(take(t, o), Receipt{})
 	expectRefused(t, o, 1)
+}
+
+func TestInitialSync_HoldsReportsUntilFinished(t *testing.T) {
+	var s initialSync
+	for _, tt := range []struct {
+		report observe.Report
+		want   bool
+	}{
+		{event("a", "1"), true},
+		{operation("a", "1"), true},
+		{healthy(""), false},
+		{observe.Tree{Workload: shop}, false},
+		{InitialSync{shop}, false},
+	} {
+		if got := s.holds(tt.report); got != tt.want {
+			t.Errorf("%s before the end: held %t, want %t", tt.report, got, tt.want)
+		}
+	}
+	if _, ok := s.take("a"); ok {
+		t.Error("remote state is known before the end")
+	}
+	s.finish()
+	s.keep(Known{Key: "a", Version: "1"})
+	if s.holds(event("a", "1")) {
+		t.Error("an Event is held after the end")
+	}
+	if k, ok := s.take("a"); !ok || k.Version != "1" {
+		t.Errorf("remote state %+v, %t", k, ok)
+	}
+	if _, ok := s.take("a"); ok {
+		t.Error("remote state is returned twice")
+	}
 }

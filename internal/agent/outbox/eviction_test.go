@@ -57,7 +57,7 @@ func TestBeyondTheBoundTheOldestNormalEventsGoFirstAndAreCounted(t *testing.T) {
 				if i%10 == 0 {
 					o.Offer(typed(i, "Warning"))
 				}
-				if used := o.used(); used > 256<<10 {
+				if used := o.usedBytes(); used > 256<<10 {
 					t.Fatalf("%d bytes are used", used)
 				}
 			}
@@ -125,8 +125,8 @@ func TestAGapOutlivesARestart(t *testing.T) {
 		t.Errorf("the control plane is told %+v", gaps)
 	}
 	again.ForgetInstance(shop)
-	if len(kept[gapTable]) > 0 {
-		t.Errorf("kept are %v", kept[gapTable])
+	if len(kept[droppedTable]) > 0 {
+		t.Errorf("kept are %v", kept[droppedTable])
 	}
 }
 
@@ -144,7 +144,7 @@ func TestAGapEndsWhenNothingWasDroppedForLong(t *testing.T) {
 			if want := 1 + round/2; len(uids) != want {
 				t.Errorf("after round %d there were %d gaps, want %d", round, len(uids), want)
 			}
-			time.Sleep(time.Duration(1+round) * gapEnds * 2 / 3)
+			time.Sleep(time.Duration(1+round) * droppedRangeEnds * 2 / 3)
 		}
 	})
 }
@@ -186,7 +186,7 @@ func TestAGapThatBeginsWithTheSameEventGoesOn(t *testing.T) {
 		}
 		drain(t, o)
 		dropped := o.Dropped()
-		time.Sleep(2 * gapEnds)
+		time.Sleep(2 * droppedRangeEnds)
 		for i := range 30 { // the first of them again
 			ev := typed(i, "Normal")
 			ev.ResourceVersion = "2"
@@ -206,7 +206,41 @@ func TestEventsThatAreDeliveredInTimeAreNotDropped(t *testing.T) {
 		o.Offer(typed(i, "Normal"))
 		o.Ack(take(t, o), Receipt{RowID: int64(i)})
 	}
-	if o.used() <= 64<<10 || o.Dropped() > 0 {
-		t.Errorf("%d bytes are used, and %d were dropped", o.used(), o.Dropped())
+	if o.usedBytes() <= 64<<10 || o.Dropped() > 0 {
+		t.Errorf("%d bytes are used, and %d were dropped", o.usedBytes(), o.Dropped())
+	}
+}
+
+func TestEvictionQueue_Next(t *testing.T) {
+	q, x := newEvictionQueue(), newIndex()
+	add := func(uid types.UID, kind string) *entry {
+		ev := event(uid, "1")
+		ev.Type = kind
+		e := x.get(ev.Key(), ev.OrderingKey())
+		q.add(e, ev)
+		return e
+	}
+	warning, first, second := add("w", "Warning"), add("a", "Normal"), add("b", "Normal")
+	bytes := q.bytes
+	if q.next() != first {
+		t.Error("next is not the oldest Normal Event")
+	}
+	first.lane.out = first
+	if q.next() != second {
+		t.Error("next is an Event that is being sent")
+	}
+	add("b", "Normal") // a repeat replaces the earlier one
+	if q.bytes != bytes {
+		t.Errorf("%d bytes after a repeat, want %d", q.bytes, bytes)
+	}
+	q.remove(second)
+	q.remove(second)
+	if q.next() != warning {
+		t.Error("next is not the Warning, although no Normal Event is left")
+	}
+	q.remove(first)
+	q.remove(warning)
+	if q.next() != nil || q.bytes != 0 {
+		t.Errorf("an empty queue has %d bytes", q.bytes)
 	}
 }

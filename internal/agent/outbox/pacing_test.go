@@ -153,7 +153,7 @@ func TestWhatAloneKeepsFailingIsSlow(t *testing.T) {
 		o := New(paced, nil)
 		o.Offer(at("p", "1"))
 		o.Offer(at("q", "1"))
-		for round := range slowFailures {
+		for round := range quarantineAfter {
 			var items []Item
 			for range 2 { // p and q
 				item, _ := next(t, o)

@@ -9,7 +9,7 @@ import (
 func expectRefused(t *testing.T, o *Outbox, n int) {
 	t.Helper()
 	p := o.Progress(shop)
-	if o.DeadLetters() != n || p.Rejected != int64(n) || len(p.Rejections) != min(n, shownRejections) {
+	if o.DeadLetters() != n || p.Rejected != int64(n) || len(p.Rejections) != min(n, maxRejections) {
 		t.Errorf("%d dead letters, shown is %+v; want %d", o.DeadLetters(), p, n)
 	}
 }
@@ -143,7 +143,7 @@ func TestTheLastRefusalOfAForgottenWorkloadLeavesNothing(t *testing.T) {
 	o.ForgetInstance(shop)
 	o.Reject(take(t, o), errSend)
 	expectEmpty(t, o)
-	if len(o.instances) > 0 || o.DeadLetters() > 0 {
-		t.Errorf("left are %d accounts and %d dead letters", len(o.instances), o.DeadLetters())
+	if len(o.accounts) > 0 || o.DeadLetters() > 0 {
+		t.Errorf("left are %d accounts and %d dead letters", len(o.accounts), o.DeadLetters())
 	}
 }

@@ -177,3 +177,42 @@ func TestNoDefinitionIsKept(t *testing.T) {
 		}
 	}
 }
+
+func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
+	store := records{}
+	p := persistence{store}
+	if !p.savePending("event/a", event("a", "1")) || p.savePending("b", operation("b", "1")) || p.savePending("c", nil) {
+		t.Error("savePending: want true for the Event only")
+	}
+	if !p.savePending(operation("d", "").Key(), operation("d", "")) {
+		t.Error("savePending of a deletion: got false")
+	}
+	d := delivered{receipt: Receipt{Accepted: true, RowID: 7, Instance: shop}, version: "1", settled: true, modified: true}
+	p.saveReceipt("r", "lane", d)
+	p.saveDead("dead", "lane", "2", &deadLetter{instance: shop, report: event("x", "2")})
+	p.saveDead("deadOperation", "lane", "2", &deadLetter{instance: shop, report: operation("y", "2")})
+	store.Put(pendingTable, "broken", []byte("{"))
+	store.Put(pendingTable, "empty", []byte("{}"))
+
+	got := p.load()
+	if len(got.pending) != 2 || got.pending[0].Key() != operation("d", "").Key() || got.pending[1].Key() != "event/a" {
+		t.Errorf("pending are %v, want the deletion and then the Event", got.pending)
+	}
+	if r := got.receipts["r"]; r.delivered() != d || r.Lane != "lane" {
+		t.Errorf("the receipt is %+v, want %+v", r, d)
+	}
+	if got.dead["dead"].Content.report() == nil || got.dead["deadOperation"].Content.report() != nil {
+		t.Errorf("dead letters are %+v, want content of the Event only", got.dead)
+	}
+	if len(store[pendingTable]) != 2 {
+		t.Errorf("%d pending records are left, want those that can be read", len(store[pendingTable]))
+	}
+}
+
+func TestPersistence_WithoutAStoreDoesNothing(t *testing.T) {
+	var p persistence
+	if p.savePending("a", event("a", "1")) || p.bytes() != 0 || p.load().receipts != nil {
+		t.Error("something was saved")
+	}
+	p.deletePending("a")
+}

@@ -39,13 +39,13 @@ func TestProgressCountsPerWorkload(t *testing.T) {
 
 func TestRejectionsAreBoundedAndNewestFirst(t *testing.T) {
 	o := New(Config{}, nil)
-	const n = shownRejections + 5
+	const n = maxRejections + 5
 	for i := range n {
 		o.Offer(at(fmt.Sprint(i), "1"))
 		o.Reject(take(t, o), errSend)
 	}
 	got := o.Progress(shop)
-	if got.Rejected != n || len(got.Rejections) != shownRejections {
+	if got.Rejected != n || len(got.Rejections) != maxRejections {
 		t.Fatalf("%d are counted and %d shown", got.Rejected, len(got.Rejections))
 	}
 	for i, r := range got.Rejections {
@@ -170,8 +170,8 @@ func TestTheAccountOfAWorkloadIsDropped(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			o := New(Config{}, nil)
 			tt.do(t, o)
-			if len(o.instances) > 0 {
-				t.Errorf("%d accounts are left", len(o.instances))
+			if len(o.accounts) > 0 {
+				t.Errorf("%d accounts are left", len(o.accounts))
 			}
 		})
 	}
