@@ -41,10 +41,10 @@ func TestAdoptionComesBeforeEvents(t *testing.T) {
 		sender := fails()
 		b := newBenchOf(DefaultConfig(), outbox.Config{InitialSync: true, Backoff: outbox.DefaultConfig().Backoff}, sender)
 		busy := &threeport.Error{StatusCode: 429, RetryAfter: 7 * time.Second}
-		a := &adopter{box: b.box, errs: []error{ErrNotYet, ErrNotYet, busy}}
-		b.adopter = a
+		a := &adopter{box: b.box, errs: []error{ErrNotObserved, ErrNotObserved, busy}}
+		b.syncer = a
 		b.settle(t, observe.Event{Workload: shop, UID: "a"})
-		if want := []time.Duration{0, notYet, 3 * notYet, 3*notYet + 7*time.Second}; !slices.Equal(a.tries, want) {
+		if want := []time.Duration{0, notObservedDelay, 3 * notObservedDelay, 3*notObservedDelay + 7*time.Second}; !slices.Equal(a.tries, want) {
 			t.Errorf("it was tried at %v, want %v", a.tries, want)
 		}
 		if want := []int{1, 1, 1, 2}; !slices.Equal(a.counts, want) {

@@ -25,11 +25,11 @@ func (c *clock) next() threeport.ID {
 
 // latest bounds what is believed of a version: the year 2200. A clock that was raised to the end of its numbers could not
 // grow any more.
-const latest = threeport.ID(230 * 365 * 24 * 3600 * 1_000_000)
+const maxClock = threeport.ID(230 * 365 * 24 * 3600 * 1_000_000)
 
 // raise makes the next version newer than one that the control plane has.
-func (c *clock) raise(has threeport.ID) {
-	if has > latest {
+func (c *clock) advance(has threeport.ID) {
+	if has > maxClock {
 		return
 	}
 	c.mu.Lock()

@@ -225,7 +225,7 @@ func TestSetsCarryAllThatIsOffered(t *testing.T) {
 			}
 		}
 	}
-	for uid, want := range map[string]threeport.ID{"a": 5, "gap": 3, "helm": 6, "gone": leastVersion} {
+	for uid, want := range map[string]threeport.ID{"a": 5, "gap": 3, "helm": 6, "gone": minVersion} {
 		if versions[uid] != want {
 			t.Errorf("the version of %s is %d, want %d", uid, versions[uid], want)
 		}

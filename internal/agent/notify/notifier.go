@@ -21,17 +21,19 @@ type InitialSyncer interface {
 }
 
 // ErrNotYet says that a workload has to be seen whole before it can be adopted.
-var ErrNotYet = errors.New("not all of the workload has been seen yet")
+var ErrNotObserved = errors.New("not all of the workload has been seen yet")
 
 // notYet is how long it is waited for that at first.
-const notYet = 200 * time.Millisecond
+const notObservedDelay = 200 * time.Millisecond
 
 // Config sets how reports are delivered.
 type Config struct {
 	// Concurrency is the number of requests with reports that may be on their way at a time, 1 to 256.
 	Concurrency int
-	// ShutdownTimeout bounds the flush of what is pending when the agent stops.
+	// ShutdownTimeout bounds the flush when the agent stops.
 	ShutdownTimeout time.Duration
+	// Durable is true if pending reports outlive the process, so that an incomplete flush is no error.
+	Durable bool
 }
 
 // DefaultConfig returns the defaults.
@@ -58,7 +60,7 @@ type Notifier struct {
 	config  Config
 	outbox  *outbox.Outbox
 	sender  Sender
-	adopter InitialSyncer
+	syncer InitialSyncer
 	metrics *Metrics
 	log     logr.Logger
 
@@ -70,7 +72,7 @@ type Notifier struct {
 func New(
 	config Config, box *outbox.Outbox, sender Sender, adopter InitialSyncer, metrics *Metrics, log logr.Logger,
 ) *Notifier {
-	return &Notifier{config: config, outbox: box, sender: sender, adopter: adopter, metrics: metrics, log: log}
+	return &Notifier{config: config, outbox: box, sender: sender, syncer: adopter, metrics: metrics, log: log}
 }
 
 // ErrDeposed is the cause of a context with which [Notifier.Run] does not flush: another agent reports now.
@@ -110,7 +112,11 @@ func (n *Notifier) Run(ctx context.Context) error {
 		cancel()
 		<-done
 	}
-	if left := n.outbox.Pending(); left > 0 {
+	left := n.outbox.Pending()
+	switch {
+	case left > 0 && n.config.Durable:
+		n.log.Info("Unsent reports remain; they are in --state-dir or are recovered at the next start.", "pending", left)
+	case left > 0:
 		return fmt.Errorf("flush: %w within %s, %d are left", ErrNotFlushed, n.config.ShutdownTimeout, left)
 	}
 	return nil
@@ -125,7 +131,7 @@ func (n *Notifier) deliver(ctx context.Context) {
 			return
 		}
 		if adoption, ok := items[0].Report.(outbox.InitialSync); ok { // it comes alone
-			n.settle(ctx, items[0], Result{Err: n.adopter.InitialSync(ctx, adoption.Workload, items[0].Attempt)})
+			n.settle(ctx, items[0], Result{Err: n.syncer.InitialSync(ctx, adoption.Workload, items[0].Attempt)})
 			continue
 		}
 		for i, result := range n.sender.Send(ctx, items) {
@@ -144,8 +150,8 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 		return
 	}
 	switch {
-	case errors.Is(err, ErrNotYet):
-		n.outbox.Defer(item, notYet)
+	case errors.Is(err, ErrNotObserved):
+		n.outbox.Defer(item, notObservedDelay)
 		return
 	case errors.Is(err, ErrProtocolChanged):
 		n.outbox.Requeue(item)
@@ -158,11 +164,11 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	case threeport.KindNotFound:
 		n.outbox.AckNotFound(item)
 		n.metrics.count(item, resultGone)
-		n.tell("The control plane has no such row any more; the report is dropped", item, err)
+		n.logItem("The control plane has no such row any more; the report is dropped", item, err)
 	case threeport.KindPermanent:
 		n.outbox.Reject(item, err)
 		n.metrics.count(item, resultRejected)
-		n.tell("The control plane refused a report for good", item, err)
+		n.logItem("The control plane refused a report for good", item, err)
 	case threeport.KindRetryable, threeport.KindUnauthorized:
 		n.fail(item, err, kind)
 		return
@@ -183,12 +189,12 @@ func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
 	}
 	n.failing = true
 	if refused {
-		n.tell("The control plane refuses the agent's credentials; they are read again, and reports are kept", item, err)
+		n.logItem("The control plane refuses the agent's credentials; they are read again, and reports are kept", item, err)
 	} else {
-		n.tell("Delivery fails; reports are kept and sent again", item, err)
+		n.logItem("Delivery fails; reports are kept and sent again", item, err)
 	}
 }
 
-func (n *Notifier) tell(what string, item outbox.Item, err error) {
+func (n *Notifier) logItem(what string, item outbox.Item, err error) {
 	n.log.Info(what, "report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error())
 }

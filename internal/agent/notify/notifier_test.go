@@ -198,8 +198,22 @@ func TestStoppingFlushes(t *testing.T) {
 	}
 }
 
-// A send that ends with the run's context was cut off; it is neither a failure of delivery nor sent at once
-// for ever.
+func TestNotifier_Run_DurableReportsMayRemain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := DefaultConfig()
+		config.Durable = true
+		b := newBench(config, fails(errBusy, errBusy, errBusy, errBusy, errBusy, errBusy, errBusy, errBusy, errBusy, errBusy, errBusy))
+		b.box.Offer(status(1, "Healthy"))
+		if err := b.start(t)(); err != nil {
+			t.Errorf("got %v, want no error: the report is in the state", err)
+		}
+		if b.box.Pending() != 1 || b.logged("Unsent reports remain") != 1 {
+			t.Errorf("%d reports are pending, logs are %q; want one, and a line about it", b.box.Pending(), b.logs)
+		}
+	})
+}
+
+// A send that ends with the context of Run is neither a failure of the delivery nor tried again without end.
 func TestWhatIsCutOffIsNotSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sender := &script{answer: func(ctx context.Context, _ outbox.Item) (outbox.Receipt, error) {

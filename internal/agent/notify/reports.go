@@ -3,7 +3,6 @@ package notify
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
@@ -41,7 +40,7 @@ func reportOf(item outbox.Item, c *clock) (out threeport.Report, clocked bool, e
 
 // leastVersion is that of a deletion of which no resource version is known: older than any object, which does not matter
 // for the object itself, and right for what has its name by now.
-const leastVersion threeport.ID = 1
+const minVersion threeport.ID = 1
 
 // versionOf returns the version of the object or Event in the cluster, which is a decimal number that grows (KEP-5504: from
 // Kubernetes 1.35 on resource versions can be compared); 0 if the report is of nothing that has one.
@@ -52,11 +51,11 @@ func versionOf(item outbox.Item) threeport.ID {
 		if version = r.ResourceVersion; r.Deleted && version == "" {
 			version = item.Settled
 			if _, err := strconv.ParseInt(version, 10, 64); err != nil {
-				return leastVersion
+				return minVersion
 			}
 		}
 	case observe.Event:
-		if !strings.Contains(string(r.UID), "/") { // what the agent made has a digest for a version
+		if !r.Synthetic {
 			version = r.ResourceVersion
 		}
 	}
@@ -97,7 +96,7 @@ func eventReport(ev observe.Event) *threeport.EventReport {
 		Reason:             ev.Reason,
 		Message:            ev.Message,
 		Time:               ev.Time,
-		FirstTime:          known(ev.FirstTime),
+		FirstTime:          timeOrNil(ev.FirstTime),
 		Count:              ev.Count,
 	}
 	if g := ev.Dropped; g != nil {
@@ -108,7 +107,7 @@ func eventReport(ev observe.Event) *threeport.EventReport {
 
 func statusReport(s observe.Status) *threeport.StatusReport {
 	return &threeport.StatusReport{
-		Status: s.Status, Reason: s.Reason, Cause: s.Cause, Since: known(s.Since),
+		Status: s.Status, Reason: s.Reason, Cause: s.Cause, Since: timeOrNil(s.Since),
 	}
 }
 
@@ -125,7 +124,7 @@ func treeReport(t observe.Tree) *threeport.TreeReport {
 }
 
 // known returns a time, or nil if it is zero.
-func known(t time.Time) *time.Time {
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

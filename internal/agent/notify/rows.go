@@ -21,6 +21,17 @@ func OperationRow(op observe.Operation, known bool) (threeport.WorkloadResourceI
 	return threeport.WorkloadResourceInstance{LastOperation: &last, RuntimeDefinition: definition}, nil
 }
 
+// OperationName returns the control plane's word for an accepted operation.
+func OperationName(op outbox.LastOperation) string {
+	switch {
+	case op.Deleted:
+		return threeport.OperationDeleted
+	case op.Modified:
+		return threeport.OperationModified
+	}
+	return threeport.OperationAdded
+}
+
 // lastOperation is the word for an operation: the first report of an incarnation is ADDED.
 func lastOperation(op observe.Operation, known bool) string {
 	switch {

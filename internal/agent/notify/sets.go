@@ -15,9 +15,9 @@ import (
 // The bounds of a set. How many reports are in one is found out: half as many after each failure, twice as many after
 // each full one that arrived, so that a slow line or one report that makes the server fail does not stop all others.
 const (
-	firstSet     = 64
-	mostReports  = 500
-	mostSetBytes = 1 << 20
+	firstBatch     = 64
+	maxSetReports  = 500
+	maxSetBytes = 1 << 20
 )
 
 // setSender delivers reports in sets, to a control plane that takes these.
@@ -30,44 +30,44 @@ type setSender struct {
 	clock   clock
 
 	mu       sync.Mutex
-	most     int
-	limit    int // of reports
-	bytes    int // of a body
+	batch     int
+	maxReports    int // of reports
+	maxBytes    int // of a body
 	encoding string
-	sent     time.Time // when the last set arrived
-	quiet    time.Time // until when there is no heartbeat
+	lastSent     time.Time // when the last set arrived
+	quietUntil    time.Time // until when there is no heartbeat
 }
 
 // configure takes over the limits of the control plane.
 func (s *setSender) configure(v threeport.ReportSetVersions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limit, s.bytes, s.encoding = mostReports, mostSetBytes, v.Encoding()
+	s.maxReports, s.maxBytes, s.encoding = maxSetReports, maxSetBytes, v.Encoding()
 	if v.MaxReports > 0 {
-		s.limit = min(s.limit, v.MaxReports)
+		s.maxReports = min(s.maxReports, v.MaxReports)
 	}
 	if v.MaxBytes > 0 { // sizes are estimates
-		s.bytes = int(min(int64(s.bytes), v.MaxBytes/2))
+		s.maxBytes = int(min(int64(s.maxBytes), v.MaxBytes/2))
 	}
-	s.most = min(firstSet, s.limit)
+	s.batch = min(firstBatch, s.maxReports)
 }
 
 // MaxBatch is how many reports are taken at a time.
 func (s *setSender) MaxBatch() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.most, 1)
+	return max(s.batch, 1)
 }
 
 // parcel is a report with its place among the items. Clocked is true if its version is the clock's.
-type parcel struct {
-	at      int
+type pendingReport struct {
+	index      int
 	report  threeport.Report
-	clocked bool
+	localVersion bool
 }
 
 // delivery is one call of Send.
-type delivery struct {
+type setDelivery struct {
 	*setSender
 	items   []outbox.Item
 	results []Result
@@ -75,8 +75,8 @@ type delivery struct {
 
 // Send delivers reports in as few sets as the bounds allow. What has to be written over something is not part of a set.
 func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
-	d := delivery{s, items, make([]Result, len(items))}
-	var set []parcel
+	d := setDelivery{s, items, make([]Result, len(items))}
+	var set []pendingReport
 	size := 0
 	for i, item := range items {
 		if isForRow(item) {
@@ -93,11 +93,11 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 			status.Pending, status.Rejected, status.Dropped = counts.Pending, counts.Rejected, counts.Dropped
 		}
 		n := sizeOf(report)
-		if len(set) > 0 && size+n > s.room() {
+		if len(set) > 0 && size+n > s.byteLimit() {
 			d.post(ctx, set, false)
 			set, size = set[:0], 0
 		}
-		set, size = append(set, parcel{i, report, clocked}), size+n
+		set, size = append(set, pendingReport{i, report, clocked}), size+n
 	}
 	if len(set) > 0 {
 		d.post(ctx, set, false)
@@ -109,11 +109,11 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 // because it is about an object of which nothing but the row is known.
 func isForRow(item outbox.Item) bool {
 	op, isOperation := item.Report.(observe.Operation)
-	return item.Repair && !isWhole(item.Report) || isOperation && op.Object.UID == ""
+	return item.Repair && !isSnapshot(item.Report) || isOperation && op.Object.UID == ""
 }
 
 // isWhole reports whether a report replaces whatever is there of its key.
-func isWhole(r observe.Report) bool {
+func isSnapshot(r observe.Report) bool {
 	switch r.(type) {
 	case observe.Status, observe.Tree:
 		return true
@@ -122,15 +122,15 @@ func isWhole(r observe.Report) bool {
 }
 
 // room is how many bytes a set may have now: fewer while it may have but few reports.
-func (s *setSender) room() int {
+func (s *setSender) byteLimit() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	const least = 64 << 10
-	return max(s.bytes*s.most/max(s.limit, 1), min(least, s.bytes))
+	return max(s.maxBytes*s.batch/max(s.maxReports, 1), min(least, s.maxBytes))
 }
 
 // post sends a set and files the results. Again is true for one that was found to be stale before.
-func (d delivery) post(ctx context.Context, set []parcel, again bool) {
+func (d setDelivery) post(ctx context.Context, set []pendingReport, again bool) {
 	reports := make([]threeport.Report, len(set))
 	for i, p := range set {
 		reports[i] = p.report
@@ -151,7 +151,7 @@ func (d delivery) post(ctx context.Context, set []parcel, again bool) {
 		return
 	}
 	for _, p := range set {
-		d.results[p.at].Err = err
+		d.results[p.index].Err = err
 	}
 }
 
@@ -173,12 +173,12 @@ func (s *setSender) exchange(ctx context.Context, reports []threeport.Report) (t
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.sent = time.Now()
-		if len(reports) >= s.most {
-			s.most = min(2*s.most, s.limit)
+		s.lastSent = time.Now()
+		if len(reports) >= s.batch {
+			s.batch = min(2*s.batch, s.maxReports)
 		}
 	case ctx.Err() == nil && len(reports) > 1:
-		s.most = max(min(s.most, len(reports))/2, 1)
+		s.batch = max(min(s.batch, len(reports))/2, 1)
 	}
 	return answer, err
 }
@@ -188,23 +188,23 @@ var errStale = errors.New("the control plane has a newer version than this agent
 
 // file turns the answers into results. Where the control plane has a newer version of an object or Event, all is well. If it
 // was the clock that gave the version, it is behind: the report is sent once more, with one that is not.
-func (d delivery) file(ctx context.Context, set []parcel, answer threeport.ReportSetAnswer, again bool) {
-	var stale []parcel
+func (d setDelivery) file(ctx context.Context, set []pendingReport, answer threeport.ReportSetAnswer, again bool) {
+	var stale []pendingReport
 	for i, p := range set {
-		item, got := d.items[p.at], answer.Items[i]
+		item, got := d.items[p.index], answer.Items[i]
 		result := Result{receiptOf(item, got), got.Err()}
-		if got.Outcome == threeport.OutcomeStale && p.clocked {
-			d.clock.raise(got.Version)
+		if got.Outcome == threeport.OutcomeStale && p.localVersion {
+			d.clock.advance(got.Version)
 			p.report.Version = d.clock.next()
 			stale = append(stale, p)
-			if isWhole(item.Report) {
+			if isSnapshot(item.Report) {
 				result.Err = errStale
 			}
 		}
 		if sent := p.report.Status; sent != nil && result.Err == nil {
 			d.counts.delivered(item.Report.(observe.Status), outbox.DeliveryCounts{Pending: sent.Pending, Rejected: sent.Rejected, Dropped: sent.Dropped})
 		}
-		d.results[p.at] = result
+		d.results[p.index] = result
 	}
 	if len(stale) > 0 && !again {
 		d.post(ctx, stale, true)
@@ -224,9 +224,9 @@ func receiptOf(item outbox.Item, got threeport.ReportAnswer) outbox.Receipt {
 func (s *setSender) heartbeat(ctx context.Context, every time.Duration) error {
 	now := time.Now()
 	s.mu.Lock()
-	due := now.Sub(s.sent) >= every && !now.Before(s.quiet)
+	due := now.Sub(s.lastSent) >= every && !now.Before(s.quietUntil)
 	if due {
-		s.quiet = now.Add(every / 3) // for if it fails
+		s.quietUntil = now.Add(every / 3) // for if it fails
 	}
 	s.mu.Unlock()
 	if !due {
@@ -235,7 +235,7 @@ func (s *setSender) heartbeat(ctx context.Context, every time.Duration) error {
 	_, err := s.exchange(ctx, nil)
 	if wait := threeport.RetryAfter(err); wait > 0 {
 		s.mu.Lock()
-		s.quiet = now.Add(wait)
+		s.quietUntil = now.Add(wait)
 		s.mu.Unlock()
 	}
 	return err

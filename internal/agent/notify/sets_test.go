@@ -81,12 +81,12 @@ func TestAClockThatIsBehindCatchesUp(t *testing.T) {
 
 func TestAClockDoesNotBelieveEverything(t *testing.T) {
 	var c clock
-	c.raise(1<<63 - 1)
+	c.advance(1<<63 - 1)
 	if at := time.UnixMicro(int64(c.next())); time.Since(at) > time.Minute {
 		t.Errorf("it is %s", at)
 	}
 	last := c.next()
-	c.raise(last + 1e9)
+	c.advance(last + 1e9)
 	if a, b := c.next(), c.next(); a != last+1e9+1 || b != a+1 {
 		t.Errorf("after %d came %d and %d", last, a, b)
 	}
@@ -250,6 +250,8 @@ func TestVersions(t *testing.T) {
 	deleted.Deleted = true
 	deletedAt := deleted
 	deletedAt.ResourceVersion = "9"
+	synthetic := eventAt("pod/app/1", "7")
+	synthetic.Synthetic = true
 	for _, tc := range []struct {
 		reason string
 		item   outbox.Item
@@ -259,9 +261,9 @@ func TestVersions(t *testing.T) {
 		{"one that is no number", outbox.Item{Report: operationAt(1, "o", "a7")}, 0},
 		{"a deletion's own", outbox.Item{Report: deletedAt, Settled: "5"}, 9},
 		{"a deletion that was not seen has the last that was told", outbox.Item{Report: deleted, Settled: "5"}, 5},
-		{"if nothing was told it is older than anything", outbox.Item{Report: deleted, Settled: "deleted"}, leastVersion},
+		{"if nothing was told it is older than anything", outbox.Item{Report: deleted, Settled: "deleted"}, minVersion},
 		{"an Event's", outbox.Item{Report: eventAt("e", "7")}, 7},
-		{"what the agent made has none, whatever its digest looks like", outbox.Item{Report: eventAt("pod/app/1", "7")}, 0},
+		{"a synthetic Event has none, whatever its digest looks like", outbox.Item{Report: synthetic}, 0},
 		{"a status has none", outbox.Item{Report: status(1, "Down")}, 0},
 	} {
 		if got := versionOf(tc.item); got != tc.want {

@@ -39,8 +39,10 @@ type Event struct {
 	Count     int64     `json:",omitzero"`
 	// Dropped is set if it tells of Events that were lost.
 	Dropped *DroppedRange `json:",omitempty"`
-	// Preexisting is true if the Event was there before this process watched: another may have reported it.
+	// Preexisting is true if the Event existed before this process watched, so that another one may have reported it.
 	Preexisting bool
+	// Synthetic is true for an Event that the agent made. Its ResourceVersion is a digest, which has no order.
+	Synthetic bool `json:",omitempty"`
 }
 
 // DroppedRange counts Events that were dropped because no more may be kept, and says when the first and the last of them had

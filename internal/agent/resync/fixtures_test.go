@@ -193,7 +193,7 @@ func (w *world) restart() {
 	config.Protocol, config.InitialSync = notify.ProtocolV0, true
 	w.box = outbox.New(config, nil)
 	w.registry = prometheus.NewRegistry()
-	w.Resyncer = New(DefaultConfig(), w.cluster, w.box, w.client, NewMetrics(w.registry), w.logs.logger())
+	w.Resyncer = New(DefaultConfig(), w.cluster, untracked, w.box, w.client, NewMetrics(w.registry), w.logs.logger())
 }
 
 // call makes a request by hand, and returns the rows of the answer.
@@ -334,7 +334,7 @@ func (w *world) adoptNow() {
 		tries++
 		if err := w.InitialSync(w.t.Context(), adoption.Workload, tries); err == nil {
 			w.box.Ack(item, outbox.Receipt{})
-		} else if w.box.Defer(item, 0); tries > patience {
+		} else if w.box.Defer(item, 0); tries > maxAttempts {
 			w.t.Fatalf("it is not adopted: %v", err)
 		}
 	}
@@ -373,7 +373,7 @@ func (w *world) writes() []string {
 func (w *world) audit() float64 {
 	w.t.Helper()
 	before := w.repairs("operation") + w.repairs("event") + w.repairs("status")
-	found, err := w.look(w.t.Context(), w.instance)
+	found, err := w.diff(w.t.Context(), w.instance)
 	if err == nil {
 		err = w.repairAgain(w.t.Context(), w.instance, found)
 	}

@@ -16,9 +16,9 @@ import (
 const (
 	// secondLook is when a finding is looked at again. What a report on its way, or an object that just changes, makes
 	// look wrong is right by then.
-	secondLook = 5 * time.Second
+	recheckAfter = 5 * time.Second
 	// hopeless is how many instances in a row cannot be read when a round is given up.
-	hopeless = 3
+	maxFailures = 3
 )
 
 // round audits all instances once, spread over an interval, and then the watch.
@@ -33,10 +33,10 @@ func (a *Resyncer) round(ctx context.Context) {
 		if !sleep(ctx, time.Until(start.Add(length*time.Duration(i+1)/time.Duration(len(instances))))) {
 			return
 		}
-		if failed == hopeless {
+		if failed == maxFailures {
 			continue
 		}
-		found, err := a.look(ctx, instance)
+		found, err := a.diff(ctx, instance)
 		if err != nil {
 			a.log.V(1).Info("A workload cannot be audited", "instance", instance.String(), "error", err.Error())
 			ok = false
@@ -45,7 +45,7 @@ func (a *Resyncer) round(ctx context.Context) {
 		}
 		failed = 0
 		if len(found) > 0 {
-			looks.Go(func() { a.confirm(ctx, instance, found) })
+			looks.Go(func() { a.recheck(ctx, instance, found) })
 		}
 	}
 	if !sleep(ctx, time.Until(start.Add(length))) {
@@ -63,8 +63,8 @@ func (a *Resyncer) round(ctx context.Context) {
 }
 
 // confirm looks a second time, after a while.
-func (a *Resyncer) confirm(ctx context.Context, instance target.Instance, before []finding) {
-	if !sleep(ctx, secondLook) {
+func (a *Resyncer) recheck(ctx context.Context, instance target.Instance, before []drift) {
+	if !sleep(ctx, recheckAfter) {
 		return
 	}
 	if err := a.repairAgain(ctx, instance, before); err != nil {
@@ -73,13 +73,13 @@ func (a *Resyncer) confirm(ctx context.Context, instance target.Instance, before
 }
 
 // repairAgain repairs what was found before and is found again.
-func (a *Resyncer) repairAgain(ctx context.Context, instance target.Instance, before []finding) error {
-	found, err := a.look(ctx, instance)
+func (a *Resyncer) repairAgain(ctx context.Context, instance target.Instance, before []drift) error {
+	found, err := a.diff(ctx, instance)
 	if err != nil {
 		return err
 	}
 	for _, f := range found {
-		if slices.ContainsFunc(before, func(other finding) bool { return a.same(f, other) }) {
+		if slices.ContainsFunc(before, func(other drift) bool { return a.same(f, other) }) {
 			a.repair(f)
 		}
 	}
@@ -87,8 +87,8 @@ func (a *Resyncer) repairAgain(ctx context.Context, instance target.Instance, be
 }
 
 // repair puts in a report whose row is wrong, unless something newer is on its way by now.
-func (a *Resyncer) repair(f finding) {
-	if f.unheard {
+func (a *Resyncer) repair(f drift) {
+	if f.neverReported {
 		a.outbox.Offer(f.report)
 		if op, ok := f.report.(observe.Operation); ok && op.Deleted {
 			a.outbox.Forget(op.Key()) // nothing more will come
@@ -98,5 +98,5 @@ func (a *Resyncer) repair(f finding) {
 	}
 	a.metrics.repairs.WithLabelValues(kindOf(f.report)).Inc()
 	a.log.Info("The control plane has something else than the cluster: it is told again",
-		"instance", f.report.Instance().String(), "report", f.report.String(), "differs", strings.Join(f.differs, ", "))
+		"instance", f.report.Instance().String(), "report", f.report.String(), "differs", strings.Join(f.fields, ", "))
 }

@@ -103,7 +103,7 @@ func (a *Resyncer) readPages(
 ) (eventRows, error) {
 	rows := eventRows{}
 	// The first page has all rows of most workloads, and tells how many there are.
-	first, total, err := a.plane.ListWorkloadEvents(ctx, filter, 1, size)
+	first, total, err := a.api.ListWorkloadEvents(ctx, filter, 1, size)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (a *Resyncer) readPages(
 	}
 	size = min(size, len(first)) // the server may have a bound of its own
 	for page := int((total-1)/int64(size)) + 1; page > 0; page-- {
-		got, _, err := a.plane.ListWorkloadEvents(ctx, filter, page, size)
+		got, _, err := a.api.ListWorkloadEvents(ctx, filter, page, size)
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +130,7 @@ func (a *Resyncer) readPages(
 
 // readEvent adds the rows of one Event, whichever instances they belong to and however old they are.
 func (a *Resyncer) readEvent(ctx context.Context, uid types.UID, rows eventRows) error {
-	got, _, err := a.plane.ListWorkloadEvents(ctx, threeport.EventFilter{RuntimeEventUID: string(uid)}, 1, 50)
+	got, _, err := a.api.ListWorkloadEvents(ctx, threeport.EventFilter{RuntimeEventUID: string(uid)}, 1, 50)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ type resourceRow struct {
 
 // readResource reads a row; found is false if there is none.
 func (a *Resyncer) readResource(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
-	got, err := a.plane.GetWorkloadResourceInstance(ctx, id)
+	got, err := a.api.GetWorkloadResourceInstance(ctx, id)
 	switch {
 	case threeport.KindOf(err) == threeport.KindNotFound:
 		return resourceRow{}, false, nil

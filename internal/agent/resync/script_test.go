@@ -2,6 +2,7 @@ package resync
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -61,6 +62,14 @@ func (s *script) GetHelmWorkloadInstance(_ context.Context, id int64) (threeport
 func (*script) EventsKeptAfter(context.Context, threeport.Instance) (time.Time, error) {
 	return time.Time{}, nil
 }
+
+// declarations are ready unless they have an error.
+type declarations struct{ err error }
+
+func (d declarations) Ready(context.Context) error { return d.err }
+
+// untracked are declarations that never become ready.
+var untracked = declarations{errors.New("a workload is not tracked yet")}
 
 // held is an outbox that only has states.
 type held struct {

@@ -45,7 +45,7 @@ func newBench(interval time.Duration, instances ...target.Instance) *bench {
 	}
 	config := DefaultConfig()
 	config.Interval = interval
-	b.Resyncer = New(config, b.cluster, b.box, b.plane, NewMetrics(b.registry), b.logs.logger())
+	b.Resyncer = New(config, b.cluster, untracked, b.box, b.plane, NewMetrics(b.registry), b.logs.logger())
 	return b
 }
 
@@ -72,12 +72,12 @@ func (b *bench) rows(answer func(id int64) error) {
 
 func TestWhatIsNotSeenYetIsNotAdopted(t *testing.T) {
 	b := newBench(0)
-	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotYet) {
+	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotObserved) {
 		t.Errorf("got %v", err)
 	}
 	b.cluster.edit(shop, func(*observe.DesiredState) {})
 	b.cluster.failing = errors.New("no answer")
-	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotYet) {
+	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotObserved) {
 		t.Errorf("got %v", err)
 	}
 	b.cluster.failing = nil
@@ -99,7 +99,7 @@ func TestWhatWasSeenIsAdoptedWhenNothingIsWatchedAnyMore(t *testing.T) {
 		}
 		b.cluster.forget(shop)
 		b.rows(func(int64) error { return nil })
-		if err := b.InitialSync(t.Context(), shop, 2); !errors.Is(err, notify.ErrNotYet) {
+		if err := b.InitialSync(t.Context(), shop, 2); !errors.Is(err, notify.ErrNotObserved) {
 			t.Errorf("it is adopted as it was while it changes: %v", err)
 		}
 		cancel()
@@ -109,7 +109,7 @@ func TestWhatWasSeenIsAdoptedWhenNothingIsWatchedAnyMore(t *testing.T) {
 		if err := b.InitialSync(t.Context(), shop, 2); err != nil || b.box.count() != 1 {
 			t.Errorf("%d are adopted: %v", b.box.count(), err)
 		}
-		if err := b.InitialSync(t.Context(), instanceOf(2), 1); !errors.Is(err, notify.ErrNotYet) {
+		if err := b.InitialSync(t.Context(), instanceOf(2), 1); !errors.Is(err, notify.ErrNotObserved) {
 			t.Errorf("one that was never seen: %v", err)
 		}
 	})
@@ -186,7 +186,7 @@ func TestAFindingIsRepairedAfterTheSecondLook(t *testing.T) {
 		b.box.states[ev.Key()] = outbox.Snapshot{Phase: outbox.Settled, Version: ev.Version(), Receipt: outbox.Receipt{Accepted: true, RowID: 7}}
 		b.cluster.stalled = 2
 		b.start(t)
-		time.Sleep(54*time.Second + secondLook - time.Second) // no round is shorter than that
+		time.Sleep(54*time.Second + recheckAfter - time.Second) // no round is shorter than that
 		if len(b.box.sent()) > 0 {
 			t.Error("it was not looked at twice")
 		}
@@ -223,7 +223,7 @@ func TestAnAuditGivesUpQuietlyWhenTheControlPlaneFails(t *testing.T) {
 		}
 		b.start(t)
 		time.Sleep(12 * time.Minute)
-		if n := tries.Load(); n > 2*hopeless || n < hopeless || b.cluster.ended() != 1 {
+		if n := tries.Load(); n > 2*maxFailures || n < maxFailures || b.cluster.ended() != 1 {
 			t.Errorf("%d tries, %d audits of the watch", n, b.cluster.ended())
 		}
 		time.Sleep(time.Hour)

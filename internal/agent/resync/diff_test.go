@@ -256,7 +256,7 @@ func TestAnAuditLeavesAloneWhatIsOnItsWayOrWasRefused(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			s := newSettled(t)
 			tt.change(s)
-			if found, err := s.look(t.Context(), s.instance); err != nil || len(found) > 0 {
+			if found, err := s.diff(t.Context(), s.instance); err != nil || len(found) > 0 {
 				t.Errorf("found %+v, %v", found, err)
 			}
 		})
@@ -316,7 +316,7 @@ func TestTrafficDuringALookIsNotRepaired(t *testing.T) {
 		s.mu.Unlock()
 		return false
 	}
-	found, err := s.look(t.Context(), s.instance)
+	found, err := s.diff(t.Context(), s.instance)
 	if err != nil || version == 10 {
 		t.Fatal(err)
 	}
@@ -336,9 +336,9 @@ func TestOneLookRepairsNothing(t *testing.T) {
 	ev := event(shop, "a", "1", time.Now())
 	c, box := newCluster(), newHeld()
 	c.edit(shop, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
-	a := New(DefaultConfig(), c, box, newScript(), NewMetrics(newRegistry()), new(lines).logger())
-	found, err := a.look(t.Context(), shop)
-	if err != nil || len(found) != 1 || !found[0].unheard {
+	a := New(DefaultConfig(), c, untracked, box, newScript(), NewMetrics(newRegistry()), new(lines).logger())
+	found, err := a.diff(t.Context(), shop)
+	if err != nil || len(found) != 1 || !found[0].neverReported {
 		t.Fatalf("found %+v, %v", found, err)
 	}
 	box.states[ev.Key()] = outbox.Snapshot{Phase: outbox.Pending} // the watch offers it at last

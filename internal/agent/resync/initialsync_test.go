@@ -227,7 +227,7 @@ func TestARowThatCannotBeReadHoldsBackNothingElse(t *testing.T) {
 	if want := []string{fmt.Sprintf("PATCH /v0/workload-resource-instances/%d", bad.Resource.ID)}; !slices.Equal(w.deliver(), want) {
 		t.Errorf("sent %q", w.writes())
 	}
-	if tries != patience || w.logs.count("some of its rows cannot be read") != 1 {
+	if tries != maxAttempts || w.logs.count("some of its rows cannot be read") != 1 {
 		t.Errorf("tried %d times; logged %q", tries, w.logs.all)
 	}
 }
@@ -284,7 +284,7 @@ func TestOldRowsAreNotRead(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
-			a := New(DefaultConfig(), newCluster(), nil, tt.rows, nil, new(lines).logger())
+			a := New(DefaultConfig(), newCluster(), untracked, nil, tt.rows, nil, new(lines).logger())
 			rows, err := a.readEvents(t.Context(), target.Instance{}, tt.events, func(uid types.UID) bool { return uid == "uid-7" })
 			if err != nil || tt.rows.lists != tt.pages {
 				t.Errorf("%d pages were read, want %d; %v", tt.rows.lists, tt.pages, err)
@@ -317,7 +317,7 @@ func TestPagesFitTheServer(t *testing.T) {
 			}
 			return all.events(f, page, size)
 		}
-		a := New(DefaultConfig(), newCluster(), nil, s, nil, new(lines).logger())
+		a := New(DefaultConfig(), newCluster(), untracked, nil, s, nil, new(lines).logger())
 		rows, err := a.readEvents(t.Context(), target.Instance{}, nil, func(types.UID) bool { return true })
 		if err != nil || len(rows) != 1200 {
 			t.Errorf("%s: %d rows, %v", reason, len(rows), err)
@@ -327,7 +327,7 @@ func TestPagesFitTheServer(t *testing.T) {
 	s.events = func(threeport.EventFilter, int, int) ([]threeport.WorkloadEvent, int64, error) {
 		return nil, 0, tooLarge
 	}
-	a := New(DefaultConfig(), newCluster(), nil, s, nil, new(lines).logger())
+	a := New(DefaultConfig(), newCluster(), untracked, nil, s, nil, new(lines).logger())
 	if _, err := a.readEvents(t.Context(), target.Instance{}, nil, nil); err == nil || s.lists != 3 {
 		t.Errorf("a row that is too large by itself: %v after %d tries", err, s.lists)
 	}
@@ -353,7 +353,7 @@ func TestAnEventOfTheOutboxOnlyIsKnownToo(t *testing.T) {
 func TestOnlyEventsThatMatterAreKnown(t *testing.T) {
 	box := newHeld()
 	box.states[observe.EventKey("uid-1")] = outbox.Snapshot{Phase: outbox.Pending}
-	a := New(DefaultConfig(), newCluster(), box, fakeRows(5, func(int) time.Time { return time.Now() }), nil, new(lines).logger())
+	a := New(DefaultConfig(), newCluster(), untracked, box, fakeRows(5, func(int) time.Time { return time.Now() }), nil, new(lines).logger())
 	inventory := observe.DesiredState{Events: []observe.Event{event(shop, "uid-3", "1", time.Now())}}
 	found, err := a.readAll(t.Context(), shop, inventory)
 	if err != nil || len(found.known) != 2 {

@@ -3,6 +3,7 @@ package resync
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,12 @@ type Cluster interface {
 	DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error)
 	// DetectStalls compares the caches with the API server, and returns how many lagged and were restarted.
 	DetectStalls(ctx context.Context) (stalled int, err error)
+}
+
+// Declarations says when the declared workloads are known. *controller.Reconciler is one.
+type Declarations interface {
+	// Ready returns nil when all declared workloads are tracked.
+	Ready(ctx context.Context) error
 }
 
 // Outbox is what delivers. *outbox.Outbox is one.
@@ -62,23 +69,26 @@ func (c Config) Validate() error {
 
 // Resyncer adopts workloads and audits them. Its methods are safe for concurrent use.
 type Resyncer struct {
-	config  Config
-	cluster Cluster
-	outbox  Outbox
-	plane   API
-	metrics *Metrics
-	log     logr.Logger
+	config       Config
+	cluster      Cluster
+	declarations Declarations
+	outbox       Outbox
+	api        API
+	metrics      *Metrics
+	log          logr.Logger
 
 	mu    sync.Mutex
-	seen  map[target.Instance]observe.DesiredState // of those whose adoption failed
+	lastState  map[target.Instance]observe.DesiredState // of those whose adoption failed
 	ended bool                                     // nothing is watched any more
 }
 
 // New returns an auditor that does nothing until it is run, or asked to adopt.
-func New(config Config, cluster Cluster, box Outbox, plane API, metrics *Metrics, log logr.Logger) *Resyncer {
+func New(
+	config Config, cluster Cluster, declarations Declarations, box Outbox, api API, metrics *Metrics, log logr.Logger,
+) *Resyncer {
 	return &Resyncer{
-		config: config, cluster: cluster, outbox: box, plane: plane, metrics: metrics, log: log,
-		seen: map[target.Instance]observe.DesiredState{},
+		config: config, cluster: cluster, declarations: declarations, outbox: box, api: api, metrics: metrics, log: log,
+		lastState: map[target.Instance]observe.DesiredState{},
 	}
 }
 
@@ -93,6 +103,16 @@ func (a *Resyncer) Run(ctx context.Context) error {
 	defer a.mu.Unlock()
 	a.ended = true
 	return nil
+}
+
+// desiredState returns what the control plane is to have of an instance; false while that is not all seen yet. An instance
+// that is not declared, once all declared ones are tracked, is gone: nothing is desired of it beyond the pending reports.
+func (a *Resyncer) desiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
+	found, complete, err := a.cluster.DesiredState(ctx, instance)
+	if err == nil && !complete && !slices.Contains(a.cluster.Instances(), instance) && a.declarations.Ready(ctx) == nil {
+		return observe.DesiredState{}, true, nil
+	}
+	return found, complete, err
 }
 
 // sleep returns false if the context ended before the time was over.

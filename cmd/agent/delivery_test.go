@@ -10,7 +10,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-func TestTheControllerIsToldWhatWasAccepted(t *testing.T) {
+func TestDeliveryStatus_ProgressHasTheLastOperations(t *testing.T) {
 	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}
 	box := outbox.New(outbox.Config{}, nil)
 	want := map[target.Resource]controller.Operation{}
@@ -32,7 +32,7 @@ func TestTheControllerIsToldWhatWasAccepted(t *testing.T) {
 			Name: map[string]string{"added": "ADDED", "modified": "MODIFIED", "deleted": "DELETED"}[name], ResourceVersion: last,
 		}
 	}
-	if got := (accounts{Outbox: box}).Progress(instance).Operations; !maps.Equal(got, want) {
-		t.Errorf("told is %v, want %v", got, want)
+	if got := (deliveryStatus{Outbox: box}).Progress(instance).Operations; !maps.Equal(got, want) {
+		t.Errorf("operations: got %v, want %v", got, want)
 	}
 }

@@ -15,15 +15,15 @@ import (
 )
 
 // finding is a row of the control plane that is not as it was reported, or a report that was never made.
-type finding struct {
+type drift struct {
 	report  observe.Report
 	receipt outbox.Receipt // what the control plane has of the key
-	unheard bool           // the outbox has never heard of the key
-	differs []string       // names of fields, or what else is wrong; never contents
+	neverReported bool           // the outbox has never heard of the key
+	fields []string       // names of fields, or what else is wrong; never contents
 }
 
 // same reports whether two findings are about the same report.
-func (a *Resyncer) same(f, other finding) bool {
+func (a *Resyncer) same(f, other drift) bool {
 	return f.report.Key() == other.report.Key() && a.outbox.VersionOf(f.report) == a.outbox.VersionOf(other.report)
 }
 
@@ -38,12 +38,12 @@ const wholeRow = "row"
 // since; and that one makes [Outbox.Resend] do nothing. What is pending or was refused is left alone. Other races (a
 // report that is to be offered in the next moment, a deletion that is delivered and forgotten in between) do not outlast
 // a second look.
-func (a *Resyncer) look(ctx context.Context, instance target.Instance) ([]finding, error) {
-	inventory, complete, err := a.cluster.DesiredState(ctx, instance)
+func (a *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift, error) {
+	inventory, complete, err := a.desiredState(ctx, instance)
 	if err != nil || !complete {
 		return nil, err
 	}
-	l := &comparison{auditor: a, states: map[observe.Key]outbox.Snapshot{}}
+	l := &comparison{resyncer: a, states: map[observe.Key]outbox.Snapshot{}}
 	l.note(inventory.Status)
 	for _, op := range inventory.Operations {
 		l.note(op)
@@ -68,56 +68,56 @@ func (a *Resyncer) look(ctx context.Context, instance target.Instance) ([]findin
 	if err := l.events(ctx, instance, inventory.Events); err != nil {
 		return nil, err
 	}
-	return l.found, nil
+	return l.drifts, nil
 }
 
 // comparison is a look that is under way.
 type comparison struct {
-	auditor *Resyncer
+	resyncer *Resyncer
 	states  map[observe.Key]outbox.Snapshot
-	found   []finding
+	drifts   []drift
 	// keptAfter is up to when the control plane keeps no Events of the instance; nil until that was asked.
 	keptAfter *time.Time
 }
 
 func (l *comparison) note(r observe.Report) {
 	key := r.Key()
-	l.states[key] = l.auditor.outbox.State(key)
+	l.states[key] = l.resyncer.outbox.State(key)
 }
 
 // due tells whether a report's row is to be compared.
-func (l *comparison) due(r observe.Report) (state outbox.Snapshot, due bool) {
+func (l *comparison) isDue(r observe.Report) (state outbox.Snapshot, due bool) {
 	state = l.states[r.Key()]
 	switch state.Phase {
 	case outbox.Unknown:
 		return state, true
 	case outbox.Settled:
-		return state, state.Version == l.auditor.outbox.VersionOf(r)
+		return state, state.Version == l.resyncer.outbox.VersionOf(r)
 	case outbox.Pending, outbox.Rejected:
 	}
 	return state, false
 }
 
-func (l *comparison) find(r observe.Report, state outbox.Snapshot, receipt outbox.Receipt, differs []string) {
+func (l *comparison) add(r observe.Report, state outbox.Snapshot, receipt outbox.Receipt, differs []string) {
 	unheard := state.Phase == outbox.Unknown
 	if unheard {
 		differs = []string{"never reported"}
 	}
 	if len(differs) > 0 {
-		l.found = append(l.found, finding{report: r, receipt: receipt, unheard: unheard, differs: differs})
+		l.drifts = append(l.drifts, drift{report: r, receipt: receipt, neverReported: unheard, fields: differs})
 	}
 }
 
 // status compares the status. It returns false if there is no such instance.
 func (l *comparison) status(ctx context.Context, instance target.Instance, verdict observe.Status) (exists bool, err error) {
-	has, err := l.auditor.readStatus(ctx, instance)
+	has, err := l.resyncer.readStatus(ctx, instance)
 	switch {
 	case threeport.KindOf(err) == threeport.KindNotFound:
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	state, due := l.due(verdict)
+	state, due := l.isDue(verdict)
 	if !due || verdict.Status == "" {
 		return true, nil
 	}
@@ -125,26 +125,26 @@ func (l *comparison) status(ctx context.Context, instance target.Instance, verdi
 	if has == nil || *has != verdict.Status {
 		differs = []string{"Status"}
 	}
-	l.find(verdict, state, state.Receipt, differs)
+	l.add(verdict, state, state.Receipt, differs)
 	return true, nil
 }
 
 func (a *Resyncer) readStatus(ctx context.Context, instance target.Instance) (*string, error) {
 	if instance.Type == target.HelmWorkloadInstance {
-		row, err := a.plane.GetHelmWorkloadInstance(ctx, instance.ID)
+		row, err := a.api.GetHelmWorkloadInstance(ctx, instance.ID)
 		return row.Status, err
 	}
-	row, err := a.plane.GetWorkloadInstance(ctx, instance.ID)
+	row, err := a.api.GetWorkloadInstance(ctx, instance.ID)
 	return row.Status, err
 }
 
 // operation compares the row of an object that exists.
 func (l *comparison) operation(ctx context.Context, op observe.Operation) error {
-	state, due := l.due(op)
+	state, due := l.isDue(op)
 	if !due || op.Attribution.Resource.ID <= 0 {
 		return nil
 	}
-	row, found, err := l.auditor.readResource(ctx, op.Attribution.Resource.ID)
+	row, found, err := l.resyncer.readResource(ctx, op.Attribution.Resource.ID)
 	if err != nil || !found {
 		return err // a row that is gone does not come back
 	}
@@ -152,7 +152,7 @@ func (l *comparison) operation(ctx context.Context, op observe.Operation) error 
 	if err != nil {
 		return fmt.Errorf("audit %s: %w", op, err)
 	}
-	l.find(op, state, outbox.Receipt{Accepted: row.exists && row.uid == op.Object.UID}, differs)
+	l.add(op, state, outbox.Receipt{Accepted: row.exists && row.uid == op.Object.UID}, differs)
 	return nil
 }
 
@@ -162,19 +162,19 @@ func (l *comparison) absent(ctx context.Context, claim target.Attribution) error
 	if claim.Resource.ID <= 0 {
 		return nil
 	}
-	row, found, err := l.auditor.readResource(ctx, claim.Resource.ID)
+	row, found, err := l.resyncer.readResource(ctx, claim.Resource.ID)
 	if err != nil || !found || !row.exists {
 		return err
 	}
 	op := row.deletion(claim, claim.Resource.Ref)
-	state := l.auditor.outbox.State(op.Key())
+	state := l.resyncer.outbox.State(op.Key())
 	switch {
 	case state.Phase == outbox.Pending, state.Phase == outbox.Rejected:
 		return nil
-	case state.Version != l.auditor.outbox.VersionOf(op):
+	case state.Version != l.resyncer.outbox.VersionOf(op):
 		state.Phase = outbox.Unknown // of its deletion the outbox has not heard
 	}
-	l.find(op, state, outbox.Receipt{Accepted: true}, []string{"LastOperation"})
+	l.add(op, state, outbox.Receipt{Accepted: true}, []string{"LastOperation"})
 	return nil
 }
 
@@ -182,14 +182,14 @@ func (l *comparison) absent(ctx context.Context, claim target.Attribution) error
 func (l *comparison) events(ctx context.Context, instance target.Instance, events []observe.Event) error {
 	due := map[types.UID]observe.Event{}
 	for _, ev := range events {
-		if _, ok := l.due(ev); ok {
+		if _, ok := l.isDue(ev); ok {
 			due[ev.UID] = ev
 		}
 	}
 	if len(due) == 0 {
 		return nil
 	}
-	rows, err := l.auditor.readEvents(ctx, instance, events, func(uid types.UID) bool {
+	rows, err := l.resyncer.readEvents(ctx, instance, events, func(uid types.UID) bool {
 		_, ok := due[uid]
 		return ok
 	})
@@ -210,14 +210,14 @@ func (l *comparison) events(ctx context.Context, instance target.Instance, event
 // event compares the row that the receipt names. If it is not where rows of the instance are, it was pruned, or it may be
 // older than what was read, or another instance's.
 func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows) error {
-	state, _ := l.due(ev)
+	state, _ := l.isDue(ev)
 	receipt := state.Receipt
 	row, found := rows.row(ev.UID, receipt.RowID)
 	if !found {
 		if pruned, err := l.pruned(ctx, ev); pruned || err != nil {
 			return err
 		}
-		if err := l.auditor.readEvent(ctx, ev.UID, rows); err != nil {
+		if err := l.resyncer.readEvent(ctx, ev.UID, rows); err != nil {
 			return err
 		}
 		row, found = rows.row(ev.UID, receipt.RowID)
@@ -225,14 +225,14 @@ func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows
 	ev.Preexisting = true // there may be a row by the time that it is sent
 	if found {
 		receipt.RowID = *row.ID
-		l.find(ev, state, receipt, notify.EventChanges(ev, receipt, row))
+		l.add(ev, state, receipt, notify.EventChanges(ev, receipt, row))
 		return nil
 	}
 	receipt.RowID, receipt.Instance = 0, target.Instance{}
 	if row, found = rows.oldest(ev.UID); found { // somebody else made it
 		receipt.RowID = *row.ID
 	}
-	l.find(ev, state, receipt, []string{wholeRow})
+	l.add(ev, state, receipt, []string{wholeRow})
 	return nil
 }
 
@@ -242,7 +242,7 @@ func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows
 func (l *comparison) pruned(ctx context.Context, ev observe.Event) (bool, error) {
 	if l.keptAfter == nil {
 		of := threeport.Instance{Type: string(ev.Workload.Type), ID: threeport.ID(ev.Workload.ID)}
-		after, err := l.auditor.plane.EventsKeptAfter(ctx, of)
+		after, err := l.resyncer.api.EventsKeptAfter(ctx, of)
 		if err != nil {
 			return false, err
 		}
