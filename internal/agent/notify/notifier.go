@@ -9,26 +9,27 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// InitialSyncer reads what the control plane has of a workload, and tells the outbox ([outbox.Outbox.Seed]). Its errors are
-// like those of a [Sender], or [ErrNotYet]. Attempt counts from 1.
+// InitialSyncer reads the remote state of a workload and passes it to the outbox ([outbox.Outbox.Seed]). Its errors are
+// like those of a [Sender], or [ErrNotObserved]. Attempt counts from 1.
 type InitialSyncer interface {
 	InitialSync(ctx context.Context, workload target.Instance, attempt int) error
 }
 
-// ErrNotYet says that a workload has to be seen whole before it can be adopted.
-var ErrNotObserved = errors.New("not all of the workload has been seen yet")
+// ErrNotObserved is the error of an initial sync before all objects of the workload have been listed.
+var ErrNotObserved = errors.New("not all objects of the workload have been listed yet")
 
-// notYet is how long it is waited for that at first.
+// notObservedDelay is the first wait after that error.
 const notObservedDelay = 200 * time.Millisecond
 
 // Config sets how reports are delivered.
 type Config struct {
-	// Concurrency is the number of requests with reports that may be on their way at a time, 1 to 256.
+	// Concurrency is the number of concurrent requests with reports, 1 to 256.
 	Concurrency int
 	// ShutdownTimeout bounds the flush when the agent stops.
 	ShutdownTimeout time.Duration
@@ -44,7 +45,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names the field that is wrong and what it accepts.
+// Validate returns an error that names the wrong field and the accepted values.
 func (c Config) Validate() error {
 	switch {
 	case c.Concurrency < 1 || c.Concurrency > 256:
@@ -60,30 +61,30 @@ type Notifier struct {
 	config  Config
 	outbox  *outbox.Outbox
 	sender  Sender
-	syncer InitialSyncer
+	syncer  InitialSyncer
 	metrics *Metrics
 	log     logr.Logger
 
 	mu      sync.Mutex
-	failing bool // since a report failed, until none is left that did
+	failing bool // true from the first failure until no pending report has failed
 }
 
-// New returns a notifier that does nothing until it is run. The adopter is nil if the outbox does not adopt.
+// New returns a notifier that does nothing until it is run. The syncer is nil if the outbox has no initial sync.
 func New(
 	config Config, box *outbox.Outbox, sender Sender, adopter InitialSyncer, metrics *Metrics, log logr.Logger,
 ) *Notifier {
 	return &Notifier{config: config, outbox: box, sender: sender, syncer: adopter, metrics: metrics, log: log}
 }
 
-// ErrDeposed is the cause of a context with which [Notifier.Run] does not flush: another agent reports now.
-var ErrLeadershipLost = errors.New("another agent reports now")
+// ErrLeadershipLost is the cause of a context with which [Notifier.Run] does not flush, because another replica leads.
+var ErrLeadershipLost = errors.New("the leadership was lost to another replica")
 
-// ErrNotFlushed says that reports were left when the time for the flush was over.
+// ErrNotFlushed says that reports were still pending at the end of the flush.
 var ErrNotFlushed = errors.New("not all reports were delivered")
 
-// Run delivers until the context ends. Then it closes the outbox, flushes what is pending for at most the shutdown
-// timeout, and returns [ErrNotFlushed] if something was left. If the context ended because of [ErrLeadershipLost], it ends at
-// once, with what is on its way.
+// Run delivers until the context ends. Then it closes the outbox and delivers pending reports for at most the shutdown
+// timeout. If some remain, it returns [ErrNotFlushed], unless they are durable. If the cause of the context's end is
+// [ErrLeadershipLost], it cancels the requests and returns at once. All goroutines have ended when it returns.
 func (n *Notifier) Run(ctx context.Context) error {
 	flush, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -122,16 +123,16 @@ func (n *Notifier) Run(ctx context.Context) error {
 	return nil
 }
 
-// deliver sends what is ready until nothing more can come. It waits for nothing to gather: while a request is on its way,
-// what comes up meanwhile gathers by itself.
+// deliver sends reports until the outbox is closed and empty, or the context ends. It does not wait for batches to fill:
+// while a request is under way, reports gather in the outbox.
 func (n *Notifier) deliver(ctx context.Context) {
 	for {
 		items, err := n.outbox.NextBatch(ctx, n.sender.MaxBatch())
 		if err != nil {
 			return
 		}
-		if adoption, ok := items[0].Report.(outbox.InitialSync); ok { // it comes alone
-			n.settle(ctx, items[0], Result{Err: n.syncer.InitialSync(ctx, adoption.Workload, items[0].Attempt)})
+		if initial, ok := items[0].Report.(outbox.InitialSync); ok { // the only item of its batch
+			n.settle(ctx, items[0], Result{Err: n.syncer.InitialSync(ctx, initial.Workload, items[0].Attempt)})
 			continue
 		}
 		for i, result := range n.sender.Send(ctx, items) {
@@ -140,13 +141,13 @@ func (n *Notifier) deliver(ctx context.Context) {
 	}
 }
 
-// settle tells the outbox what became of an item. The mutex keeps that and the log in step.
+// settle settles an item by its result. The mutex keeps the order of log lines the same as that of settlements.
 func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	err := result.Err
 	if ctx.Err() != nil && err != nil {
-		n.outbox.Nack(item, outbox.Failure{Cause: err}) // it was cut off; what is left is counted in Run
+		n.outbox.Nack(item, outbox.Failure{Cause: err}) // cancelled; Run counts what remains
 		return
 	}
 	switch {
@@ -164,7 +165,7 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	case threeport.KindNotFound:
 		n.outbox.AckNotFound(item)
 		n.metrics.count(item, resultGone)
-		n.logItem("The control plane has no such row any more; the report is dropped", item, err)
+		n.logItem("report discarded: the control plane does not know "+rowOf(item.Report), item, err)
 	case threeport.KindPermanent:
 		n.outbox.Reject(item, err)
 		n.metrics.count(item, resultRejected)
@@ -179,7 +180,7 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	}
 }
 
-// fail puts an item back.
+// fail gives an item back to be sent again.
 func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
 	refused := kind == threeport.KindUnauthorized
 	n.outbox.Nack(item, outbox.Failure{Cause: err, RetryAfter: threeport.RetryAfter(err), General: refused})
@@ -189,12 +190,20 @@ func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
 	}
 	n.failing = true
 	if refused {
-		n.logItem("The control plane refuses the agent's credentials; they are read again, and reports are kept", item, err)
+		n.logItem("The control plane refuses the agent's credentials. They are read again, and reports are kept.", item, err)
 	} else {
-		n.logItem("Delivery fails; reports are kept and sent again", item, err)
+		n.logItem("Delivery fails. Reports are kept and sent again.", item, err)
 	}
 }
 
-func (n *Notifier) logItem(what string, item outbox.Item, err error) {
-	n.log.Info(what, "report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error())
+func (n *Notifier) logItem(message string, item outbox.Item, err error) {
+	n.log.Info(message, "report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error())
+}
+
+// rowOf names the row that a report is written to.
+func rowOf(r observe.Report) string {
+	if op, ok := r.(observe.Operation); ok && op.Attribution.Resource.ID > 0 {
+		return fmt.Sprintf("WorkloadResourceInstance %d", op.Attribution.Resource.ID)
+	}
+	return r.Instance().String()
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// V0Sender sends reports to the control-plane API, version v0.
+// V0Sender sends reports in version v0 of the control-plane API, one request per report.
 type V0Sender struct{ client *threeport.Client }
 
-// NewV0Sender returns a sender to the control-plane API.
+// NewV0Sender returns a sender that uses a client.
 func NewV0Sender(client *threeport.Client) *V0Sender { return &V0Sender{client} }
 
-// Send delivers one report. A status is what it says; an operation updates the resource's row; an Event
-// creates a row, and its repeats update that.
+// Send delivers one report. A status and an operation update a row. An Event creates a row, and its repeats update that.
 func (a *V0Sender) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {
 	switch r := item.Report.(type) {
 	case observe.Operation:
@@ -36,25 +35,24 @@ func (a *V0Sender) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, 
 
 func (a *V0Sender) operation(ctx context.Context, op observe.Operation, known bool) error {
 	row, err := OperationRow(op, known)
-	if err != nil { // it will not be JSON at the next try either
+	if err != nil { // a retry would not help
 		return &threeport.Error{Op: "update workload resource instance", Unsendable: true, Err: err}
 	}
 	return a.client.UpdateWorkloadResourceInstance(ctx, op.Attribution.Resource.ID, row)
 }
 
-// event returns the receipt of the Event's row. Creating one is not idempotent: when an earlier try, an earlier process, or
-// a set may have made a row, it is looked for first. A row that is there already is brought up to date, and one that
-// is gone is made anew.
+// event returns the receipt of the Event's row. Creating a row is not idempotent. If an earlier try, an earlier process or a
+// report set may have created it, it is looked for first. An existing row is updated, and a deleted one is created again.
 func (a *V0Sender) event(ctx context.Context, ev observe.Event, item outbox.Item) (outbox.Receipt, error) {
 	receipt := item.Receipt
-	// What was accepted as part of a set has a row, of which only the control plane knows the ID.
+	// An Event that was accepted in a set has a row, but its ID is not known.
 	unsure := item.Attempt > 1 || ev.Preexisting || receipt.Accepted
 	if receipt.RowID != 0 {
 		err := a.client.UpdateWorkloadEvent(ctx, receipt.RowID, EventUpdate(ev, receipt))
 		if threeport.KindOf(err) != threeport.KindNotFound {
 			return receipt, err
 		}
-		unsure = true // the try before this one may have found the same, and made another
+		unsure = true // an earlier try may have found the same, and created another row
 	}
 	if unsure {
 		row, found, err := a.client.FindWorkloadEvent(ctx, string(ev.UID))

@@ -14,36 +14,35 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// finding is a row of the control plane that is not as it was reported, or a report that was never made.
+// drift is a row of the control plane that differs from its report, or a report that was never made.
 type drift struct {
-	report  observe.Report
-	receipt outbox.Receipt // what the control plane has of the key
-	neverReported bool           // the outbox has never heard of the key
-	fields []string       // names of fields, or what else is wrong; never contents
+	report        observe.Report
+	receipt       outbox.Receipt // what the control plane has of the key
+	neverReported bool           // the outbox does not know the key
+	fields        []string       // their names or another difference; never their contents
 }
 
-// same reports whether two findings are about the same report.
-func (a *Resyncer) same(f, other drift) bool {
-	return f.report.Key() == other.report.Key() && a.outbox.VersionOf(f.report) == a.outbox.VersionOf(other.report)
+// same reports whether two drifts are of the same report.
+func (r *Resyncer) same(f, other drift) bool {
+	return f.report.Key() == other.report.Key() && r.outbox.VersionOf(f.report) == r.outbox.VersionOf(other.report)
 }
 
-// wholeRow is the name for a whole row in [finding.differs].
+// wholeRow stands for a whole row in [drift.fields].
 const wholeRow = "row"
 
-// look is one comparison of an instance with its rows.
+// diff compares an instance with its rows once.
 //
-// What it finds may be traffic that it meets on the way, so it takes three things in this order: the reports that are
-// due, how far the outbox is with each, and the rows. A row is compared only if its key was settled, at the version of
-// the report, before the row was read. Then a difference is somebody else's, or a newer report's that was accepted
-// since; and that one makes [Outbox.Resend] do nothing. What is pending or was refused is left alone. Other races (a
-// report that is to be offered in the next moment, a deletion that is delivered and forgotten in between) do not outlast
-// a second look.
-func (a *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift, error) {
-	inventory, complete, err := a.desiredState(ctx, instance)
+// Reports are delivered meanwhile, so it reads in this order: the reports that the cluster implies, the state of each in the
+// outbox, the rows. A row is compared only if its key was settled, at the version of the report, before the row was read.
+// Then either somebody else changed the row, or a newer report was accepted in between, and [Outbox.Resend] does nothing.
+// Keys with a pending or rejected report are skipped. Other races (a report that is about to be offered, a deletion that is
+// delivered and forgotten in between) are gone at the recheck.
+func (r *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift, error) {
+	inventory, complete, err := r.desiredState(ctx, instance)
 	if err != nil || !complete {
 		return nil, err
 	}
-	l := &comparison{resyncer: a, states: map[observe.Key]outbox.Snapshot{}}
+	l := &comparison{resyncer: r, states: map[observe.Key]outbox.Snapshot{}}
 	l.note(inventory.Status)
 	for _, op := range inventory.Operations {
 		l.note(op)
@@ -53,7 +52,7 @@ func (a *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift,
 	}
 	exists, err := l.status(ctx, instance, inventory.Status)
 	if err != nil || !exists {
-		return nil, err // nothing can be held for an instance that is gone
+		return nil, err // a deleted instance has no rows
 	}
 	for _, op := range inventory.Operations {
 		if err := l.operation(ctx, op); err != nil {
@@ -71,12 +70,12 @@ func (a *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift,
 	return l.drifts, nil
 }
 
-// comparison is a look that is under way.
+// comparison is a diff that is under way.
 type comparison struct {
 	resyncer *Resyncer
-	states  map[observe.Key]outbox.Snapshot
+	states   map[observe.Key]outbox.Snapshot
 	drifts   []drift
-	// keptAfter is up to when the control plane keeps no Events of the instance; nil until that was asked.
+	// keptAfter is the time up to which the control plane has pruned the instance's Events; nil until it was read.
 	keptAfter *time.Time
 }
 
@@ -85,7 +84,7 @@ func (l *comparison) note(r observe.Report) {
 	l.states[key] = l.resyncer.outbox.State(key)
 }
 
-// due tells whether a report's row is to be compared.
+// isDue reports whether the row of a report is to be compared.
 func (l *comparison) isDue(r observe.Report) (state outbox.Snapshot, due bool) {
 	state = l.states[r.Key()]
 	switch state.Phase {
@@ -108,7 +107,7 @@ func (l *comparison) add(r observe.Report, state outbox.Snapshot, receipt outbox
 	}
 }
 
-// status compares the status. It returns false if there is no such instance.
+// status compares the status. It returns false if the control plane does not have the instance.
 func (l *comparison) status(ctx context.Context, instance target.Instance, verdict observe.Status) (exists bool, err error) {
 	has, err := l.resyncer.readStatus(ctx, instance)
 	switch {
@@ -129,12 +128,12 @@ func (l *comparison) status(ctx context.Context, instance target.Instance, verdi
 	return true, nil
 }
 
-func (a *Resyncer) readStatus(ctx context.Context, instance target.Instance) (*string, error) {
+func (r *Resyncer) readStatus(ctx context.Context, instance target.Instance) (*string, error) {
 	if instance.Type == target.HelmWorkloadInstance {
-		row, err := a.api.GetHelmWorkloadInstance(ctx, instance.ID)
+		row, err := r.api.GetHelmWorkloadInstance(ctx, instance.ID)
 		return row.Status, err
 	}
-	row, err := a.api.GetWorkloadInstance(ctx, instance.ID)
+	row, err := r.api.GetWorkloadInstance(ctx, instance.ID)
 	return row.Status, err
 }
 
@@ -146,18 +145,18 @@ func (l *comparison) operation(ctx context.Context, op observe.Operation) error 
 	}
 	row, found, err := l.resyncer.readResource(ctx, op.Attribution.Resource.ID)
 	if err != nil || !found {
-		return err // a row that is gone does not come back
+		return err // a deleted row does not come back
 	}
 	differs, err := row.changes(op)
 	if err != nil {
-		return fmt.Errorf("audit %s: %w", op, err)
+		return fmt.Errorf("compare %s: %w", op, err)
 	}
 	l.add(op, state, outbox.Receipt{Accepted: row.exists && row.uid == op.Object.UID}, differs)
 	return nil
 }
 
-// absent compares the row of an object that does not exist. Which incarnation it speaks of only the row tells, so how
-// far the outbox is with that is asked for late: the second look makes up for it.
+// absent compares the row of an object that does not exist. Only the row has the UID of the object, so the state of the
+// outbox is read after the row; the recheck makes up for this.
 func (l *comparison) absent(ctx context.Context, claim target.Attribution) error {
 	if claim.Resource.ID <= 0 {
 		return nil
@@ -172,7 +171,7 @@ func (l *comparison) absent(ctx context.Context, claim target.Attribution) error
 	case state.Phase == outbox.Pending, state.Phase == outbox.Rejected:
 		return nil
 	case state.Version != l.resyncer.outbox.VersionOf(op):
-		state.Phase = outbox.Unknown // of its deletion the outbox has not heard
+		state.Phase = outbox.Unknown // the outbox does not know of the deletion
 	}
 	l.add(op, state, outbox.Receipt{Accepted: true}, []string{"LastOperation"})
 	return nil
@@ -207,8 +206,8 @@ func (l *comparison) events(ctx context.Context, instance target.Instance, event
 	return nil
 }
 
-// event compares the row that the receipt names. If it is not where rows of the instance are, it was pruned, or it may be
-// older than what was read, or another instance's.
+// event compares the row of the receipt. If it is not among the rows of the instance, it was pruned, or it is older than the
+// rows that were read, or it belongs to another instance.
 func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows) error {
 	state, _ := l.isDue(ev)
 	receipt := state.Receipt
@@ -222,23 +221,22 @@ func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows
 		}
 		row, found = rows.row(ev.UID, receipt.RowID)
 	}
-	ev.Preexisting = true // there may be a row by the time that it is sent
+	ev.Preexisting = true // a row may be created before the repair is sent
 	if found {
 		receipt.RowID = *row.ID
 		l.add(ev, state, receipt, notify.EventChanges(ev, receipt, row))
 		return nil
 	}
 	receipt.RowID, receipt.Instance = 0, target.Instance{}
-	if row, found = rows.oldest(ev.UID); found { // somebody else made it
+	if row, found = rows.oldest(ev.UID); found { // somebody else created it
 		receipt.RowID = *row.ID
 	}
 	l.add(ev, state, receipt, []string{wholeRow})
 	return nil
 }
 
-// pruned reports whether an Event without a row is one that the control plane does not keep, so that it would be sent in
-// each audit, and pruned after each, for as long as the cluster has it. It is asked only if there is such an Event: most
-// looks find none.
+// pruned reports whether the control plane has pruned the row of an Event, or would do so. A repair would be sent and pruned
+// in each round, as long as the cluster has the Event. The time is read only if such an Event is found.
 func (l *comparison) pruned(ctx context.Context, ev observe.Event) (bool, error) {
 	if l.keptAfter == nil {
 		of := threeport.Instance{Type: string(ev.Workload.Type), ID: threeport.ID(ev.Workload.ID)}
@@ -248,5 +246,5 @@ func (l *comparison) pruned(ctx context.Context, ev observe.Event) (bool, error)
 		}
 		l.keptAfter = &after
 	}
-	return !ev.Time.Truncate(time.Microsecond).After(*l.keptAfter), nil // rows have no more than microseconds
+	return !ev.Time.Truncate(time.Microsecond).After(*l.keptAfter), nil // the precision of rows
 }

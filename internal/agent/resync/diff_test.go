@@ -131,7 +131,7 @@ func TestWhatIsChangedByHandIsRepaired(t *testing.T) {
 			if got := s.audit(); got != 1 || s.repairs(tt.kind) != 1 {
 				t.Errorf("%v repairs, %v of the kind", got, s.repairs(tt.kind))
 			}
-			if s.logs.count("it is told again") != 1 || s.logs.count(`"differs"=`+tt.differs) != 1 || s.logs.count("hush") > 0 {
+			if s.logs.count("It is repaired.") != 1 || s.logs.count(`"differs"=`+tt.differs) != 1 || s.logs.count("hush") > 0 {
 				t.Errorf("logged %q", s.logs.all)
 			}
 			if got := s.deliver(); len(got) != 1 {

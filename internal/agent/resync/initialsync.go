@@ -14,74 +14,77 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Up to so many rows that cannot be read, so often, while others can, do not hold back an instance.
-const maxUnreadable, maxAttempts = 3, 3
+// A few rows that cannot be read, while others can, do not hold up a workload for ever.
+const (
+	maxUnreadable = 3 // rows
+	maxAttempts   = 3 // to read them
+)
 
-// inventoryTimeout bounds how long the API server may take for the objects of an instance: a sender waits meanwhile.
+// stateTimeout bounds the reading of an instance's objects from the API server. A sender waits for it.
 const stateTimeout = 5 * time.Second
 
-// InitialSync reads what the control plane has of an instance, and tells the outbox. Attempt counts from 1. It returns
-// [notify.ErrNotYet] while not all of the instance has been seen, and else the errors of the control plane.
-func (a *Resyncer) InitialSync(ctx context.Context, instance target.Instance, attempt int) error {
-	inventory, err := a.waitForState(ctx, instance)
+// InitialSync reads the remote state of an instance and passes it to the outbox. Attempt counts from 1. It returns
+// [notify.ErrNotObserved] while not all of the instance has been listed, and otherwise the errors of the control plane.
+func (r *Resyncer) InitialSync(ctx context.Context, instance target.Instance, attempt int) error {
+	inventory, err := r.stateOf(ctx, instance)
 	if err != nil {
 		return err
 	}
-	found, err := a.readAll(ctx, instance, inventory)
+	found, err := r.readAll(ctx, instance, inventory)
 	if err == nil && attempt < maxAttempts {
 		err = errors.Join(found.unread...)
 	}
-	a.mu.Lock()
+	r.mu.Lock()
 	if err != nil {
-		a.lastState[instance] = inventory
+		r.lastState[instance] = inventory
 	} else {
-		delete(a.lastState, instance)
+		delete(r.lastState, instance)
 	}
-	a.mu.Unlock()
+	r.mu.Unlock()
 	if err == nil {
 		found.apply(inventory)
 	}
 	return err
 }
 
-// inventory returns what the cluster has of an instance. When the agent stops, nothing is watched any more while the
-// last reports are delivered: then it is what it was when the control plane could not be read.
-func (a *Resyncer) waitForState(ctx context.Context, instance target.Instance) (observe.DesiredState, error) {
+// stateOf returns what the cluster has of an instance. When the agent stops, the informers end before the last reports
+// are delivered. Then it returns the state of the last attempt.
+func (r *Resyncer) stateOf(ctx context.Context, instance target.Instance) (observe.DesiredState, error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
-	inventory, complete, err := a.desiredState(ctx, instance)
+	inventory, complete, err := r.desiredState(ctx, instance)
 	switch {
 	case err != nil:
-		a.log.V(1).Info("A workload's objects cannot be read", "instance", instance.String(), "error", err.Error())
+		r.log.V(1).Info("Reading the objects of a workload failed", "instance", instance.String(), "error", err.Error())
 	case complete:
 		return inventory, nil
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if before, ok := a.lastState[instance]; ok && a.ended {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if before, ok := r.lastState[instance]; ok && r.ended {
 		return before, nil
 	}
 	return observe.DesiredState{}, notify.ErrNotObserved
 }
 
-// adoption is what was read of an instance.
+// remoteState is what the control plane has of an instance.
 type remoteState struct {
-	resyncer  *Resyncer
+	resyncer *Resyncer
 	instance target.Instance
 	known    []outbox.Known
 	missed   []observe.Operation
-	drifts    []drift // rows that are not as the cluster is, whatever the outbox believes
-	unread   []error   // of a few rows that could not be read, while others could
+	drifts   []drift // rows that differ from the cluster, whatever the outbox believes
+	unread   []error // of a few rows that could not be read
 }
 
-// readAll reads the rows of an instance. What the control plane refuses to tell, which does not pass by waiting, is not
-// known: Events that may have a row are then looked for one by one when they are sent.
-func (a *Resyncer) readAll(ctx context.Context, instance target.Instance, inventory observe.DesiredState) (*remoteState, error) {
-	known, err := a.knownEvents(ctx, instance, inventory.Events)
-	if err != nil && !a.refused(instance, err) {
+// readAll reads the rows of an instance. Rows that the control plane refuses to return, for good, are skipped: then each
+// Event looks for its row when it is sent.
+func (r *Resyncer) readAll(ctx context.Context, instance target.Instance, inventory observe.DesiredState) (*remoteState, error) {
+	known, err := r.knownEvents(ctx, instance, inventory.Events)
+	if err != nil && !r.refused(instance, err) {
 		return nil, err
 	}
-	l := &remoteState{resyncer: a, instance: instance, known: known}
+	l := &remoteState{resyncer: r, instance: instance, known: known}
 	for _, op := range inventory.Operations {
 		if err := l.operation(ctx, op); err != nil {
 			return nil, err
@@ -95,22 +98,22 @@ func (a *Resyncer) readAll(ctx context.Context, instance target.Instance, invent
 	return l, l.status(ctx, inventory.Status)
 }
 
-// tell tells the outbox.
+// apply passes the remote state to the outbox.
 func (l *remoteState) apply(inventory observe.DesiredState) {
 	box, log := l.resyncer.outbox, l.resyncer.log.WithValues("instance", l.instance.String())
 	if len(l.unread) > 0 {
-		log.Info("A workload is adopted though some of its rows cannot be read: what they say is not known",
+		log.Info("The initial sync skips rows that cannot be read",
 			"rows", len(l.unread), "error", l.unread[0].Error())
 	}
 	box.Seed(l.instance, l.known, l.missed, inventory.Events)
-	for _, f := range l.drifts { // nothing happens unless the memory says that it was accepted
+	for _, f := range l.drifts { // no effect unless the store says that the report was accepted
 		box.Resend(f.report, f.receipt)
 	}
-	log.V(1).Info("A workload is adopted", "known", len(l.known), "missedDeletions", len(l.missed))
+	log.V(1).Info("The initial sync is done", "known", len(l.known), "missedDeletions", len(l.missed))
 }
 
-// operation learns what the row of an object that exists says. An incarnation that was never reported, or as deleted,
-// is not known, and will be ADDED; and so is one of another UID, after the deletion of what the row tells of.
+// operation reads the row of an existing object. If the row has no object, or a deleted one, the object will be ADDED. If the
+// row has an object with another UID, that is deleted first.
 func (l *remoteState) operation(ctx context.Context, op observe.Operation) error {
 	row, found, err := l.read(ctx, op.Attribution.Resource.ID)
 	if err != nil || !found {
@@ -126,13 +129,13 @@ func (l *remoteState) operation(ctx context.Context, op observe.Operation) error
 	case !row.exists:
 	case row.uid == op.Object.UID:
 		l.known = append(l.known, k)
-	case row.uid != "": // without one it may be the same: no deletion is made up
+	case row.uid != "": // without a UID it may be the same object
 		l.missed = append(l.missed, row.deletion(op.Attribution, op.Object.Ref))
 	}
 	return nil
 }
 
-// status learns whether the control plane has another status.
+// status reads whether the control plane has another status.
 func (l *remoteState) status(ctx context.Context, verdict observe.Status) error {
 	if verdict.Status == "" {
 		return nil
@@ -147,7 +150,7 @@ func (l *remoteState) status(ctx context.Context, verdict observe.Status) error 
 	return err
 }
 
-// absent learns whether the deletion of an object was missed.
+// absent reads whether the control plane has missed the deletion of an object.
 func (l *remoteState) absent(ctx context.Context, claim target.Attribution) error {
 	row, found, err := l.read(ctx, claim.Resource.ID)
 	if err != nil || !found {
@@ -162,10 +165,10 @@ func (l *remoteState) absent(ctx context.Context, claim target.Attribution) erro
 	return nil
 }
 
-// read reads the row of a resource. A few that cannot be read are noted, and are not found.
+// read reads the row of a resource. A few rows that cannot be read count as not found.
 func (l *remoteState) read(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
 	if id <= 0 {
-		return resourceRow{}, false, nil // a resource of a chart has no row
+		return resourceRow{}, false, nil // the resources of a Helm chart have no rows
 	}
 	row, found, err = l.resyncer.readResource(ctx, id)
 	switch {
@@ -182,26 +185,26 @@ func (l *remoteState) read(ctx context.Context, id int64) (row resourceRow, foun
 	return resourceRow{}, false, nil
 }
 
-// refused reports whether the control plane would answer the same again.
-func (a *Resyncer) refused(instance target.Instance, err error) bool {
+// refused reports whether the control plane would return the same error again.
+func (r *Resyncer) refused(instance target.Instance, err error) bool {
 	switch threeport.KindOf(err) {
 	case threeport.KindPermanent, threeport.KindNotFound:
 	case threeport.KindNone, threeport.KindRetryable, threeport.KindUnauthorized:
 		return false
 	}
-	a.log.Info("The control plane does not tell what it has of a workload", "instance", instance.String(), "error", err.Error())
+	r.log.Info("The control plane refuses to return rows of a workload", "instance", instance.String(), "error", err.Error())
 	return true
 }
 
-// knownEvents returns what the control plane has of an instance's Events, and of others that the outbox has heard of.
-func (a *Resyncer) knownEvents(ctx context.Context, instance target.Instance, events []observe.Event) ([]outbox.Known, error) {
+// knownEvents returns the remote state of an instance's Events, and of other Events that the outbox knows.
+func (r *Resyncer) knownEvents(ctx context.Context, instance target.Instance, events []observe.Event) ([]outbox.Known, error) {
 	byUID := make(map[types.UID]observe.Event, len(events))
 	for _, ev := range events {
 		byUID[ev.UID] = ev
 	}
-	rows, err := a.readEvents(ctx, instance, events, func(uid types.UID) bool {
+	rows, err := r.readEvents(ctx, instance, events, func(uid types.UID) bool {
 		_, listed := byUID[uid]
-		return listed || a.outbox.State(observe.EventKey(uid)).Phase != outbox.Unknown
+		return listed || r.outbox.State(observe.EventKey(uid)).Phase != outbox.Unknown
 	})
 	if err != nil {
 		return nil, err
@@ -221,7 +224,7 @@ func (a *Resyncer) knownEvents(ctx context.Context, instance target.Instance, ev
 	return known, nil
 }
 
-// general reports whether the control plane would not answer anything now.
+// isGeneral reports whether the control plane would answer no request at all now.
 func isGeneral(err error) bool {
 	return threeport.KindOf(err) == threeport.KindUnauthorized || threeport.RetryAfter(err) > 0
 }

@@ -227,7 +227,7 @@ func TestARowThatCannotBeReadHoldsBackNothingElse(t *testing.T) {
 	if want := []string{fmt.Sprintf("PATCH /v0/workload-resource-instances/%d", bad.Resource.ID)}; !slices.Equal(w.deliver(), want) {
 		t.Errorf("sent %q", w.writes())
 	}
-	if tries != maxAttempts || w.logs.count("some of its rows cannot be read") != 1 {
+	if tries != maxAttempts || w.logs.count("skips rows that cannot be read") != 1 {
 		t.Errorf("tried %d times; logged %q", tries, w.logs.all)
 	}
 }

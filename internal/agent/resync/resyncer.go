@@ -15,13 +15,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Cluster is what the watch knows. *watch.Watcher is one.
+// Cluster is the state of the cluster. *informers.Watcher is one.
 type Cluster interface {
 	// Instances returns the instances that are declared.
 	Instances() []target.Instance
-	// DesiredState returns what the control plane is to hold of an instance; false while that is not all seen yet.
+	// DesiredState returns what the control plane should have of an instance; false while not all of it has been listed.
 	DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error)
-	// DetectStalls compares the caches with the API server, and returns how many lagged and were restarted.
+	// DetectStalls compares the informers' caches with the API server, and returns how many informers it restarted.
 	DetectStalls(ctx context.Context) (stalled int, err error)
 }
 
@@ -31,7 +31,7 @@ type Declarations interface {
 	Ready(ctx context.Context) error
 }
 
-// Outbox is what delivers. *outbox.Outbox is one.
+// Outbox delivers the repairs. *outbox.Outbox is one.
 type Outbox interface {
 	Seed(instance target.Instance, known []outbox.Known, missed []observe.Operation, live []observe.Event)
 	State(key observe.Key) outbox.Snapshot
@@ -41,7 +41,7 @@ type Outbox interface {
 	Forget(key observe.Key)
 }
 
-// API is what is read of the control-plane API. *controlplane.Client is one.
+// API reads the rows of the control plane. *threeport.Client is one.
 type API interface {
 	ListWorkloadEvents(ctx context.Context, filter threeport.EventFilter, page, size int) ([]threeport.WorkloadEvent, int64, error)
 	GetWorkloadResourceInstance(ctx context.Context, id int64) (threeport.WorkloadResourceInstance, error)
@@ -50,39 +50,40 @@ type API interface {
 	EventsKeptAfter(ctx context.Context, instance threeport.Instance) (time.Time, error)
 }
 
-// Config sets when the control plane is read.
+// Config sets how often rows are compared.
 type Config struct {
-	// Interval is the time from one audit of a workload to the next, about; 0 for no audits. Adoption is not concerned.
+	// Interval is the time between two comparisons of a workload, ±10 %; 0 for none. Initial syncs happen in any case.
 	Interval time.Duration
 }
 
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config { return Config{Interval: 10 * time.Minute} }
 
-// Validate names the field that is wrong and what it accepts.
+// Validate returns an error that names the wrong field and the accepted values.
 func (c Config) Validate() error {
 	if c.Interval < 0 {
-		return fmt.Errorf("resync interval is %s: give a duration above 0, such as 10m, or 0 for no audits", c.Interval)
+		return fmt.Errorf("resync interval is %s: give a duration above 0, such as 10m, or 0 for never", c.Interval)
 	}
 	return nil
 }
 
-// Resyncer adopts workloads and audits them. Its methods are safe for concurrent use.
+// Resyncer makes the initial sync of each workload, and later compares it with the cluster again and again. Its methods are
+// safe for concurrent use.
 type Resyncer struct {
 	config       Config
 	cluster      Cluster
 	declarations Declarations
 	outbox       Outbox
-	api        API
+	api          API
 	metrics      *Metrics
 	log          logr.Logger
 
-	mu    sync.Mutex
-	lastState  map[target.Instance]observe.DesiredState // of those whose adoption failed
-	ended bool                                     // nothing is watched any more
+	mu        sync.Mutex
+	lastState map[target.Instance]observe.DesiredState // of workloads whose initial sync failed
+	ended     bool                                     // the informers have ended
 }
 
-// New returns an auditor that does nothing until it is run, or asked to adopt.
+// New returns a resyncer. It compares workloads while it is run.
 func New(
 	config Config, cluster Cluster, declarations Declarations, box Outbox, api API, metrics *Metrics, log logr.Logger,
 ) *Resyncer {
@@ -92,24 +93,25 @@ func New(
 	}
 }
 
-// Run audits until the context ends, which is when watching ends too. It returns nil. What was seen by then can still
-// be adopted.
-func (a *Resyncer) Run(ctx context.Context) error {
-	for ctx.Err() == nil && a.config.Interval > 0 {
-		a.round(ctx)
+// Run compares workloads until the context ends, at the same time as the informers. It returns nil. Initial syncs that
+// failed before can still be repeated.
+func (r *Resyncer) Run(ctx context.Context) error {
+	for ctx.Err() == nil && r.config.Interval > 0 {
+		r.round(ctx)
 	}
 	<-ctx.Done()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ended = true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
 	return nil
 }
 
-// desiredState returns what the control plane is to have of an instance; false while that is not all seen yet. An instance
-// that is not declared, once all declared ones are tracked, is gone: nothing is desired of it beyond the pending reports.
-func (a *Resyncer) desiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
-	found, complete, err := a.cluster.DesiredState(ctx, instance)
-	if err == nil && !complete && !slices.Contains(a.cluster.Instances(), instance) && a.declarations.Ready(ctx) == nil {
+// desiredState returns what the control plane should have of an instance; false while not all of it has been listed. An
+// instance that is still not declared when all declared ones are tracked was deleted. Its pending reports are sent, and
+// nothing more.
+func (r *Resyncer) desiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
+	found, complete, err := r.cluster.DesiredState(ctx, instance)
+	if err == nil && !complete && !slices.Contains(r.cluster.Instances(), instance) && r.declarations.Ready(ctx) == nil {
 		return observe.DesiredState{}, true, nil
 	}
 	return found, complete, err

@@ -12,33 +12,33 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// The bounds of a set. How many reports are in one is found out: half as many after each failure, twice as many after
-// each full one that arrived, so that a slow line or one report that makes the server fail does not stop all others.
+// The bounds of a set. The number of reports adapts: it halves after each failure, and doubles after each full set that was
+// answered. So neither a slow connection nor one report that makes the server fail stops the others.
 const (
-	firstBatch     = 64
-	maxSetReports  = 500
-	maxSetBytes = 1 << 20
+	firstBatch    = 64
+	maxSetReports = 500
+	maxSetBytes   = 1 << 20
 )
 
-// setSender delivers reports in sets, to a control plane that takes these.
+// setSender delivers report sets.
 type setSender struct {
 	client  *threeport.Client
 	metrics *setMetrics
-	single  Single                 // writes a row whatever it has
+	single  Single                 // overwrites rows
 	agent   func() threeport.Agent // describes the agent at this moment
 	counts  *deliveryCounts
 	clock   clock
 
-	mu       sync.Mutex
-	batch     int
-	maxReports    int // of reports
-	maxBytes    int // of a body
-	encoding string
-	lastSent     time.Time // when the last set arrived
-	quietUntil    time.Time // until when there is no heartbeat
+	mu         sync.Mutex
+	batch      int
+	maxReports int // of reports in a set
+	maxBytes   int // of a set
+	encoding   string
+	lastSent   time.Time // when the last set was answered
+	quietUntil time.Time // no heartbeat before
 }
 
-// configure takes over the limits of the control plane.
+// configure sets the limits of the control plane.
 func (s *setSender) configure(v threeport.ReportSetVersions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,34 +46,34 @@ func (s *setSender) configure(v threeport.ReportSetVersions) {
 	if v.MaxReports > 0 {
 		s.maxReports = min(s.maxReports, v.MaxReports)
 	}
-	if v.MaxBytes > 0 { // sizes are estimates
+	if v.MaxBytes > 0 { // the sizes of reports are estimates
 		s.maxBytes = int(min(int64(s.maxBytes), v.MaxBytes/2))
 	}
 	s.batch = min(firstBatch, s.maxReports)
 }
 
-// MaxBatch is how many reports are taken at a time.
+// MaxBatch is how many reports Send takes at the moment.
 func (s *setSender) MaxBatch() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(s.batch, 1)
 }
 
-// parcel is a report with its place among the items. Clocked is true if its version is the clock's.
+// pendingReport is a report with the index of its item. The version is local if it comes from the agent's clock.
 type pendingReport struct {
-	index      int
-	report  threeport.Report
+	index        int
+	report       threeport.Report
 	localVersion bool
 }
 
-// delivery is one call of Send.
+// setDelivery is one call of Send.
 type setDelivery struct {
 	*setSender
 	items   []outbox.Item
 	results []Result
 }
 
-// Send delivers reports in as few sets as the bounds allow. What has to be written over something is not part of a set.
+// Send delivers reports in as few sets as the bounds allow. A report that has to overwrite its row is sent in v0.
 func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 	d := setDelivery{s, items, make([]Result, len(items))}
 	var set []pendingReport
@@ -105,14 +105,14 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 	return d.results
 }
 
-// isForRow reports whether a report is to be written to its row whatever that has: because somebody else changed it, or
-// because it is about an object of which nothing but the row is known.
+// isForRow reports whether a report has to overwrite its row, whatever version the row has. Either somebody else changed
+// the row, or nothing but the row is known of the object.
 func isForRow(item outbox.Item) bool {
 	op, isOperation := item.Report.(observe.Operation)
 	return item.Repair && !isSnapshot(item.Report) || isOperation && op.Object.UID == ""
 }
 
-// isWhole reports whether a report replaces whatever is there of its key.
+// isSnapshot reports whether a report replaces all earlier ones of its key.
 func isSnapshot(r observe.Report) bool {
 	switch r.(type) {
 	case observe.Status, observe.Tree:
@@ -121,7 +121,7 @@ func isSnapshot(r observe.Report) bool {
 	return false
 }
 
-// room is how many bytes a set may have now: fewer while it may have but few reports.
+// byteLimit is how many bytes a set may have at the moment, in proportion to the number of reports.
 func (s *setSender) byteLimit() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *setSender) byteLimit() int {
 	return max(s.maxBytes*s.batch/max(s.maxReports, 1), min(least, s.maxBytes))
 }
 
-// post sends a set and files the results. Again is true for one that was found to be stale before.
+// post sends a set and files the results. Again is true for reports that were stale in an earlier set.
 func (d setDelivery) post(ctx context.Context, set []pendingReport, again bool) {
 	reports := make([]threeport.Report, len(set))
 	for i, p := range set {
@@ -144,7 +144,7 @@ func (d setDelivery) post(ctx context.Context, set []pendingReport, again bool) 
 	case isUnsupported(err):
 		err = ErrProtocolChanged
 	case status == http.StatusRequestEntityTooLarge && len(set) > 1, threeport.KindOf(err) == threeport.KindPermanent && len(set) > 1:
-		// One of them is too much, or is more than a server of this version understands: the others are not to suffer.
+		// One of them is too large, or unknown to a server of this version. The halves isolate it from the others.
 		half := len(set) / 2
 		d.post(ctx, set[:half], again)
 		d.post(ctx, set[half:], again)
@@ -155,7 +155,7 @@ func (d setDelivery) post(ctx context.Context, set []pendingReport, again bool) 
 	}
 }
 
-// exchange sends a set, once more without an encoding if that is not taken, and learns how large sets may be.
+// exchange sends a set, again without an encoding if that is refused, and adapts the size of the next sets.
 func (s *setSender) exchange(ctx context.Context, reports []threeport.Report) (threeport.ReportSetAnswer, error) {
 	s.mu.Lock()
 	encoding := s.encoding
@@ -183,11 +183,11 @@ func (s *setSender) exchange(ctx context.Context, reports []threeport.Report) (t
 	return answer, err
 }
 
-// errStale says that the control plane calls a status or tree old, whatever its version.
+// errStale is the error of a status or tree that is older than the one of the control plane, even in a new version.
 var errStale = errors.New("the control plane has a newer version than this agent's clock can give")
 
-// file turns the answers into results. Where the control plane has a newer version of an object or Event, all is well. If it
-// was the clock that gave the version, it is behind: the report is sent once more, with one that is not.
+// file turns the answers into results. A stale object or Event is a success: the control plane has a newer version. If a
+// local version is stale, the clock is behind: it is advanced, and the report is sent once more.
 func (d setDelivery) file(ctx context.Context, set []pendingReport, answer threeport.ReportSetAnswer, again bool) {
 	var stale []pendingReport
 	for i, p := range set {
@@ -211,11 +211,11 @@ func (d setDelivery) file(ctx context.Context, set []pendingReport, answer three
 	}
 }
 
-// receiptOf returns the receipt of a report that was answered.
+// receiptOf returns the receipt for an answer.
 func receiptOf(item outbox.Item, got threeport.ReportAnswer) outbox.Receipt {
 	receipt := item.Receipt
 	if _, isEvent := item.Report.(observe.Event); isEvent && got.Outcome == threeport.OutcomeCreated {
-		receipt.RowID, receipt.Instance = 0, item.Report.Instance() // its row has an ID that sets do not tell
+		receipt.RowID, receipt.Instance = 0, item.Report.Instance() // answers to sets do not have the IDs of rows
 	}
 	return receipt
 }
@@ -226,7 +226,7 @@ func (s *setSender) heartbeat(ctx context.Context, every time.Duration) error {
 	s.mu.Lock()
 	due := now.Sub(s.lastSent) >= every && !now.Before(s.quietUntil)
 	if due {
-		s.quietUntil = now.Add(every / 3) // for if it fails
+		s.quietUntil = now.Add(every / 3) // in case it fails
 	}
 	s.mu.Unlock()
 	if !due {
