@@ -19,17 +19,17 @@ type Tree struct {
 
 // TreeObject is an object in a [Tree].
 type TreeObject struct {
-	// Object has no UID if it does not exist.
+	// Object has an empty UID if it does not exist.
 	Object target.Identity
-	// Version is that of its API; empty if that is not known.
+	// Version is that of the object's API; empty if it is not known.
 	Version string
-	// Owner is the object in the tree that it is below; empty at the top.
+	// Owner is the UID of the object above it in the tree; empty at the top.
 	Owner types.UID
-	// Listed is true for the workload's own resources. They have a state, and the ID of their row if there is one.
+	// Listed is true for the listed resources. They have a State, and the ResourceID of their row if there is one.
 	Listed     bool
 	ResourceID int64
 	State      target.State
-	// Health is a word, Reason another, Cause a sentence.
+	// Health and Reason are words, Cause is a sentence.
 	Health, Reason, Cause string
 }
 

@@ -15,30 +15,29 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// The reasons of Events that the agent makes, because Kubernetes writes none.
+// The reasons of synthetic Events: the agent makes those that Kubernetes does not write.
 const (
-	// ReasonOOMKilled is the kubelet's word in a container's status.
+	// ReasonOOMKilled is also the kubelet's reason in a container's status.
 	ReasonOOMKilled = "OOMKilled"
-	// ReasonContainerRestarted means that a container ended, in whatever other way, and was started again or will be.
+	// ReasonContainerRestarted means that a container terminated for another reason and is restarted.
 	ReasonContainerRestarted = "ContainerRestarted"
-	// ReasonWorkload begins the reasons of changes of a workload's status: WorkloadHealthy, WorkloadDown …
+	// ReasonWorkload is the prefix of the reasons of health transitions: WorkloadHealthy, WorkloadDown …
 	ReasonWorkload = "Workload"
 )
 
-// ContainerTermination is an end of a container of which Kubernetes writes no Event. It has a number, which is the restart count of the
-// container that follows it, or would.
+// ContainerTermination is a termination of a container, for which Kubernetes writes no Event. Restart is the restart count
+// of the container that follows it.
 type ContainerTermination struct {
 	Container  string
 	Restart    int32
 	Terminated *corev1.ContainerStateTerminated
-	// Time is when it ended; never zero.
+	// Time is never zero.
 	Time time.Time
 }
 
-// ContainerTerminations returns what a pod's status tells of the ends of its containers, of whatever sort: that of the run before the
-// present one, and that of the present one if the kernel killed it for its memory. Of a container the later comes last.
-// That another way to end is followed by a restart is not known before there is one: an init container just succeeds, and
-// a pod that is deleted is stopped.
+// ContainerTerminations returns the terminations in a pod's status, of containers of all sorts: that of the previous run,
+// and that of the current run if it was OOM-killed. A current run that terminated in another way may not be followed by a
+// restart: an init container succeeds, and a deleted pod is stopped. Those of one container are in the order of time.
 //
 // Source: ContainerStatus.restartCount, state and lastState. While a kubelet waits to restart a container, lastState is
 // the end of the latest run, and restartCount is still that of this run: see convertToAPIContainerStatuses in
@@ -49,28 +48,28 @@ func ContainerTerminations(pod *corev1.Pod) []ContainerTermination {
 		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
 	} {
 		for i := range statuses {
-			out = appendEnds(out, pod, &statuses[i])
+			out = appendTerminations(out, pod, &statuses[i])
 		}
 	}
 	return out
 }
 
-func appendEnds(out []ContainerTermination, pod *corev1.Pod, c *corev1.ContainerStatus) []ContainerTermination {
+func appendTerminations(out []ContainerTermination, pod *corev1.Pod, c *corev1.ContainerStatus) []ContainerTermination {
 	if last := c.LastTerminationState.Terminated; last != nil {
 		if restart := restartAfter(c, last); restart > 0 {
-			out = append(out, ContainerTermination{c.Name, restart, last, endTime(pod, c, last)})
+			out = append(out, ContainerTermination{c.Name, restart, last, terminatedAt(pod, c, last)})
 		}
 	}
 	if t := c.State.Terminated; t != nil && t.Reason == ReasonOOMKilled {
-		out = append(out, ContainerTermination{c.Name, c.RestartCount + 1, t, endTime(pod, c, t)})
+		out = append(out, ContainerTermination{c.Name, c.RestartCount + 1, t, terminatedAt(pod, c, t)})
 	}
 	return out
 }
 
-// restartAfter returns the number of the restart that follows the end in a container's lastState.
+// restartAfter returns the number of the restart that follows the termination in a container's lastState.
 func restartAfter(c *corev1.ContainerStatus, last *corev1.ContainerStateTerminated) int32 {
 	switch {
-	case c.State.Waiting == nil: // it runs, or has ended, once more
+	case c.State.Waiting == nil: // it runs or has terminated again
 		return c.RestartCount
 	case c.ContainerID != "" && last.ContainerID != "":
 		if c.ContainerID == last.ContainerID {
@@ -83,8 +82,8 @@ func restartAfter(c *corev1.ContainerStatus, last *corev1.ContainerStateTerminat
 	return c.RestartCount
 }
 
-// endTime returns when a container ended. A kubelet that lost it does not know.
-func endTime(pod *corev1.Pod, c *corev1.ContainerStatus, t *corev1.ContainerStateTerminated) time.Time {
+// terminatedAt returns when a container terminated, or an earlier time if the kubelet does not know.
+func terminatedAt(pod *corev1.Pod, c *corev1.ContainerStatus, t *corev1.ContainerStateTerminated) time.Time {
 	times := []time.Time{t.FinishedAt.Time}
 	if c.State.Running != nil {
 		times = append(times, c.State.Running.StartedAt.Time)
@@ -93,14 +92,14 @@ func endTime(pod *corev1.Pod, c *corev1.ContainerStatus, t *corev1.ContainerStat
 		times = append(times, pod.Status.StartTime.Time)
 	}
 	for _, at := range append(times, pod.CreationTimestamp.Time) {
-		if at.Unix() > 0 { // a container that never started has its epoch
+		if at.Unix() > 0 { // the epoch stands for a container that never started
 			return at.UTC()
 		}
 	}
 	return time.Unix(1, 0).UTC() // the API server sets creationTimestamp on everything it stores
 }
 
-// TerminationUID is the UID of the Event about an end: the same whoever tells of it.
+// TerminationUID is the UID of the Event about a termination. All agents make the same one.
 func TerminationUID(pod types.UID, container string, restart int32) types.UID {
 	return types.UID(fmt.Sprintf("%s/%s/%d", pod, container, restart))
 }
@@ -115,7 +114,7 @@ func ParseTerminationUID(uid types.UID) (pod types.UID, container string, restar
 	return types.UID(parts[0]), parts[1], int32(n), err == nil
 }
 
-// NewTermination returns the report of an end of a pod's container.
+// NewTermination returns the Event about a termination.
 func NewTermination(pod target.Identity, end ContainerTermination, claim target.Attribution) Event {
 	t := end.Terminated
 	reason := ReasonContainerRestarted
@@ -140,12 +139,12 @@ func NewTermination(pod target.Identity, end ContainerTermination, claim target.
 	})
 }
 
-// TransitionUID is the UID of the Event about a change of a workload's status: the same whoever tells of it.
+// TransitionUID is the UID of the Event about a health transition. All agents make the same one.
 func TransitionUID(c target.HealthTransition) types.UID {
 	return types.UID(fmt.Sprintf("%s/%s/%s", c.UID, c.At.UTC().Format(time.RFC3339), c.To))
 }
 
-// NewTransition returns the report of a change of the status of a workload, which a ThreeportWorkload declares.
+// NewTransition returns the Event about a health transition of a ThreeportWorkload.
 func NewTransition(workload target.Ref, instance target.Instance, c target.HealthTransition) Event {
 	message := "Workload " + workload.Name + " is " + c.To
 	if c.From != "" {
@@ -174,8 +173,8 @@ func NewTransition(workload target.Ref, instance target.Instance, c target.Healt
 	})
 }
 
-// syntheticEvent completes an Event that the agent makes. Its version is what it says; and another agent, or one that has lost its
-// memory, makes the same, so that whoever sends it has to look first.
+// syntheticEvent completes an Event that the agent makes. Its version is a digest of its contents. It counts as preexisting,
+// because another agent, or an earlier process, may have reported the same Event.
 func syntheticEvent(ev Event) Event {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s\n%s\n%s\n%d", ev.Type, ev.Reason, ev.Message, ev.Time.UnixNano())
