@@ -11,14 +11,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/journal"
 )
 
-func TestNoStateByDefault(t *testing.T) {
+func TestOpenState_Default(t *testing.T) {
 	state, err := openState(newOptions(flag.NewFlagSet("agent", flag.ContinueOnError)).stateDir)
 	if err != nil || state != nil {
 		t.Errorf("got %v, %v, want none", state, err)
 	}
 }
 
-func TestRunTakesTheStateFirst(t *testing.T) {
+func TestRun_LocksTheStateFirst(t *testing.T) {
 	dir := t.TempDir()
 	held, err := journal.Open(dir, logr.Discard())
 	if err != nil {

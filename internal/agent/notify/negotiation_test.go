@@ -179,7 +179,7 @@ func treeAt(revision int64) observe.Tree {
 	}}
 }
 
-func TestSetsCarryAllThatIsOffered(t *testing.T) {
+func TestNegotiatingSender_ReportSets_HaveAllReports(t *testing.T) {
 	m := newModel(t)
 	b := newNegotiationBench(t, m, nil)
 	b.run(func() {
@@ -243,7 +243,7 @@ func TestSetsCarryAllThatIsOffered(t *testing.T) {
 	}
 }
 
-func TestAControlPlaneOfV0GetsWhatItHasAPlaceFor(t *testing.T) {
+func TestNegotiatingSender_V0_DropsReportsWithoutPlace(t *testing.T) {
 	m := newModel(t)
 	m.takes = func() bool { return false }
 	b := newNegotiationBench(t, m, nil)
@@ -254,8 +254,7 @@ func TestAControlPlaneOfV0GetsWhatItHasAPlaceFor(t *testing.T) {
 	}
 }
 
-// A server that forgets sets, and learns them again: nothing is lost, and no Event gets a second row.
-func TestTheWayChanges(t *testing.T) {
+func TestNegotiatingSender_ProtocolChanges_LoseNothing(t *testing.T) {
 	m := newModel(t)
 	var mu sync.Mutex
 	takes := true
@@ -285,14 +284,14 @@ func TestTheWayChanges(t *testing.T) {
 	})
 	m.expectEvents(map[string]string{"a": "Pod web-1: message 2", "b": "message 2"})
 	if !slices.Equal(b.changes, []bool{true, false, true}) {
-		t.Errorf("the way changed to %v", b.changes)
+		t.Errorf("the protocol changed to sets: %v", b.changes)
 	}
 	if m.versions["object/helm"] != 2 || m.versions["tree1"] == 0 {
 		t.Errorf("the versions are %v", m.versions)
 	}
 	for _, path := range m.singles {
 		if path == "PATCH /v0/workload-resource-instances/7" {
-			t.Error("an operation that was settled is told again")
+			t.Error("a settled operation is sent again")
 		}
 	}
 }
@@ -307,8 +306,8 @@ func (b *negotiationBench) untilDelivered() {
 	}
 }
 
-// While replicas of both kinds answer in turns the way does not change with each.
-func TestAMixedFleetIsNoStorm(t *testing.T) {
+// Replicas with and without report sets answer in turn.
+func TestNegotiatingSender_MixedReplicas_DowngradesBackOff(t *testing.T) {
 	m := newModel(t)
 	m.takes = func() bool { return rand.IntN(2) == 0 }
 	b := newNegotiationBench(t, m, nil)
@@ -324,19 +323,19 @@ func TestAMixedFleetIsNoStorm(t *testing.T) {
 		}
 	})
 	for _, e := range m.events {
-		want[e.RuntimeEventUID] = e.Message // in which way it went does not matter
+		want[e.RuntimeEventUID] = e.Message // of either protocol
 	}
 	m.expectEvents(want)
 	// 10, 20, and then 40 ms at least are between two beginnings: 18 of them are within 700 ms, and each has an end.
 	if len(b.changes) < 3 || len(b.changes) > 40 {
-		t.Errorf("the way changed %d times while %d Events came", len(b.changes), n)
+		t.Errorf("the protocol changed %d times while %d Events came", len(b.changes), n)
 	}
 }
 
-// Requests and answers are lost, and the server changes its mind all the time.
-func TestWhateverIsLostNothingIsDoubled(t *testing.T) {
+// Requests and answers are lost, and report sets come and go.
+func TestNegotiatingSender_LostAnswers_CreateNoSecondRow(t *testing.T) {
 	for _, mixed := range []bool{false, true} {
-		t.Run(fmt.Sprintf("both ways %t", mixed), func(t *testing.T) {
+		t.Run(fmt.Sprintf("mixed protocols %t", mixed), func(t *testing.T) {
 			seed := rand.Uint64()
 			random := rand.New(rand.NewPCG(seed, 1))
 			m := newModel(t)
@@ -389,7 +388,7 @@ func TestWhateverIsLostNothingIsDoubled(t *testing.T) {
 			}
 			m.expectEvents(want)
 			if mixed && (len(b.changes) < 3 || len(m.singles) == 0) {
-				t.Errorf("the way changed %d times", len(b.changes))
+				t.Errorf("the protocol changed %d times", len(b.changes))
 			}
 			if !mixed && m.rows["status1"] != "Down "+strconv.Itoa(last) {
 				t.Errorf("the status is %q", m.rows["status1"])
@@ -401,7 +400,7 @@ func TestWhateverIsLostNothingIsDoubled(t *testing.T) {
 	}
 }
 
-func TestTheClusterHasToBeKnown(t *testing.T) {
+func TestNegotiatingSender_WithoutClusterUID_SendsV0(t *testing.T) {
 	m := newModel(t)
 	tries := make(chan struct{}, 100)
 	n := 0
@@ -424,7 +423,7 @@ func TestTheClusterHasToBeKnown(t *testing.T) {
 	}
 }
 
-func TestAnIdleAgentIsHeard(t *testing.T) {
+func TestNegotiatingSender_Idle_SendsHeartbeats(t *testing.T) {
 	m := newModel(t)
 	beats := make(chan threeport.Agent, 1000)
 	m.refuse = func(_ http.ResponseWriter, set threeport.ReportSet, _ string) bool {

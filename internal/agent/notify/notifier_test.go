@@ -12,7 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestTheOutcomeDecidesWhatBecomesOfAReport(t *testing.T) {
+func TestNotifier_SettlesByTheKindOfTheError(t *testing.T) {
 	tests := []struct {
 		reason             string
 		err                error
@@ -58,7 +58,7 @@ func TestTheOutcomeDecidesWhatBecomesOfAReport(t *testing.T) {
 	}
 }
 
-func TestRetriesKeepToTheBackoff(t *testing.T) {
+func TestNotifier_Retries_FollowTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := DefaultConfig()
 		config.ShutdownTimeout = time.Hour
@@ -77,7 +77,7 @@ func TestRetriesKeepToTheBackoff(t *testing.T) {
 	})
 }
 
-func TestRetryAfterIsHonouredExactly(t *testing.T) {
+func TestNotifier_RetryAfter_IsHonoured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := DefaultConfig()
 		config.ShutdownTimeout = 24 * time.Hour
@@ -96,7 +96,7 @@ func TestRetryAfterIsHonouredExactly(t *testing.T) {
 	})
 }
 
-func TestTheNewestIsSentAfterAFailure(t *testing.T) {
+func TestNotifier_Retry_SendsTheNewestReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b *bench
 		sender := fails(errBusy)
@@ -121,7 +121,7 @@ func TestTheNewestIsSentAfterAFailure(t *testing.T) {
 	})
 }
 
-func TestNoMoreThanTheLimitIsOnItsWay(t *testing.T) {
+func TestNotifier_Concurrency_IsBounded(t *testing.T) {
 	for _, limit := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			var now, most atomic.Int32
@@ -147,7 +147,7 @@ func TestNoMoreThanTheLimitIsOnItsWay(t *testing.T) {
 	}
 }
 
-func TestStoppingFlushes(t *testing.T) {
+func TestNotifier_Run_FlushesAtTheEnd(t *testing.T) {
 	slow := func(d time.Duration) *script {
 		return &script{answer: func(ctx context.Context, _ outbox.Item) (outbox.Receipt, error) {
 			select {
@@ -214,7 +214,7 @@ func TestNotifier_Run_DurableReportsMayRemain(t *testing.T) {
 }
 
 // A send that ends with the context of Run is neither a failure of the delivery nor tried again without end.
-func TestWhatIsCutOffIsNotSentAgain(t *testing.T) {
+func TestNotifier_Run_CancelledSendIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sender := &script{answer: func(ctx context.Context, _ outbox.Item) (outbox.Receipt, error) {
 			<-ctx.Done()
@@ -238,7 +238,7 @@ func TestWhatIsCutOffIsNotSentAgain(t *testing.T) {
 	})
 }
 
-func TestConfigValidation(t *testing.T) {
+func TestConfig_Validate(t *testing.T) {
 	tests := []struct {
 		reason string
 		change func(*Config)

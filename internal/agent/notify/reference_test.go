@@ -16,8 +16,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// What the agent sends in sets is what the reference server takes.
-func TestTheReferenceServerTakesSets(t *testing.T) {
+func TestNegotiatingSender_AgainstTheReferenceServer(t *testing.T) {
 	config := server.DefaultConfig()
 	config.Database, config.BindAddress, config.AuthEnabled = "sqlite::memory:", "127.0.0.1:0", false
 	s, err := server.New(t.Context(), config, slog.New(slog.DiscardHandler))

@@ -15,7 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestEachReportIsSettledByItsAnswer(t *testing.T) {
+func TestSetSender_EachAnswerSettlesItsReport(t *testing.T) {
 	m := newModel(t)
 	problem := func(code string) threeport.ReportAnswer {
 		return threeport.ReportAnswer{Outcome: threeport.OutcomeRejected, Problem: &threeport.ReportProblem{Code: code, Detail: "no"}}
@@ -61,8 +61,8 @@ func TestEachReportIsSettledByItsAnswer(t *testing.T) {
 	}
 }
 
-// An agent before this one had a clock that was ahead.
-func TestAClockThatIsBehindCatchesUp(t *testing.T) {
+// The clock of an earlier agent was ahead.
+func TestSetSender_StaleLocalVersion_AdvancesTheClock(t *testing.T) {
 	m := newModel(t)
 	ahead := threeport.ID(time.Now().Add(24 * time.Hour).UnixMicro())
 	m.versions["status1"], m.versions["tree1"] = ahead, ahead
@@ -79,7 +79,7 @@ func TestAClockThatIsBehindCatchesUp(t *testing.T) {
 	}
 }
 
-func TestAClockDoesNotBelieveEverything(t *testing.T) {
+func TestClock_Advance_IgnoresAbsurdVersions(t *testing.T) {
 	var c clock
 	c.advance(1<<63 - 1)
 	if at := time.UnixMicro(int64(c.next())); time.Since(at) > time.Minute {
@@ -92,8 +92,7 @@ func TestAClockDoesNotBelieveEverything(t *testing.T) {
 	}
 }
 
-// A set that is refused as a whole does not take the others with it.
-func TestSetsAreHalvedUntilTheyPass(t *testing.T) {
+func TestSetSender_RefusedSet_IsHalved(t *testing.T) {
 	for _, tc := range []struct {
 		reason   string
 		code     int
@@ -140,8 +139,8 @@ func poisoned(set threeport.ReportSet) bool {
 	return slices.ContainsFunc(set.Reports, func(r threeport.Report) bool { return r.Event != nil && r.Event.UID == "poison" })
 }
 
-// A server that fails at one report, and says nothing about which, gets all others.
-func TestAPoisonReportHoldsUpNoOther(t *testing.T) {
+// The server fails at one report, and does not say which.
+func TestSetSender_PoisonReport_HoldsUpNoOther(t *testing.T) {
 	m := newModel(t)
 	var cured atomic.Bool
 	m.refuse = func(w http.ResponseWriter, set threeport.ReportSet, _ string) bool {
@@ -171,7 +170,7 @@ func TestAPoisonReportHoldsUpNoOther(t *testing.T) {
 	m.expectEvents(want)
 }
 
-func TestAnEncodingThatIsNotTakenIsLeftOut(t *testing.T) {
+func TestSetSender_UnsupportedEncoding_IsOmitted(t *testing.T) {
 	m := newModel(t)
 	var encoded int
 	m.refuse = func(w http.ResponseWriter, _ threeport.ReportSet, encoding string) bool {
@@ -198,8 +197,8 @@ func TestAnEncodingThatIsNotTakenIsLeftOut(t *testing.T) {
 	}
 }
 
-// What gathers while a request is on its way goes together, and the first goes at once.
-func TestWhatGathersGoesTogether(t *testing.T) {
+// The first report is sent at once. Reports that gather meanwhile are sent together.
+func TestSetSender_GatheredReports_ShareASet(t *testing.T) {
 	m := newModel(t)
 	b := newNegotiationBench(t, m, nil)
 	want := map[string]string{}
@@ -217,9 +216,9 @@ func TestWhatGathersGoesTogether(t *testing.T) {
 	}
 }
 
-// What somebody changed in a row is written over, though the control plane has its version; and so is what is known by its
-// row only.
-func TestRowsAreRepairedWhateverTheirVersion(t *testing.T) {
+// A row that somebody changed is overwritten, although the control plane has its version. So is that of an object of which
+// only the row is known.
+func TestSetSender_Repair_OverwritesTheRow(t *testing.T) {
 	m := newModel(t)
 	b := newNegotiationBench(t, m, nil)
 	op := operationAt(7, "conf", "5")
@@ -245,7 +244,7 @@ func TestRowsAreRepairedWhateverTheirVersion(t *testing.T) {
 	}
 }
 
-func TestVersions(t *testing.T) {
+func TestVersionOf(t *testing.T) {
 	deleted := operationAt(1, "o", "")
 	deleted.Deleted = true
 	deletedAt := deleted
@@ -272,7 +271,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-func TestEventChangesKnowBothWays(t *testing.T) {
+func TestEventChanges_OfRowsOfBothProtocols(t *testing.T) {
 	ev := eventAt("a", "1")
 	at := ev.Time.UTC()
 	row := func(message string) threeport.WorkloadEvent {

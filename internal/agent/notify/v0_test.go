@@ -26,7 +26,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// plane is the reference control plane with one instance of each kind, and a wire that can be cut.
+// plane is the reference control plane with one instance of each type, behind a connection that can be cut.
 type plane struct {
 	t       *testing.T
 	handler http.Handler
@@ -67,7 +67,7 @@ func newPlane(t *testing.T) *plane {
 	return p
 }
 
-// serve records a request and loses it, or its answer, if the wire is cut.
+// serve records a request and loses it, or its answer, if the connection is cut.
 func (p *plane) serve(w http.ResponseWriter, req *http.Request) {
 	p.mu.Lock()
 	p.requests = append(p.requests, req.Method+" "+strings.Split(req.URL.Path, "/")[2])
@@ -91,7 +91,7 @@ func (p *plane) create(path, body string) int64 {
 	return p.call(http.MethodPost, "/v0/"+path, body)[0].ID
 }
 
-// row is whatever of any object.
+// row has fields of rows of all types.
 type row struct {
 	ID                         int64
 	RuntimeEventUID            string
@@ -104,7 +104,7 @@ type row struct {
 	WorkloadResourceInstanceID *int64
 }
 
-// call makes a request past the wire.
+// call makes a request that cannot be cut.
 func (p *plane) call(method, path, body string) []row {
 	p.t.Helper()
 	var content io.Reader
@@ -162,7 +162,7 @@ func (p *plane) expectRequests(want ...string) {
 	}
 }
 
-// event is one of the plane's workload, in a version.
+// event returns an Event of the workload, in a version.
 func (p *plane) event(uid types.UID, version string) observe.Event {
 	return observe.Event{
 		Workload: p.instance, UID: uid, ResourceVersion: version, Type: "Warning", Reason: "BackOff",

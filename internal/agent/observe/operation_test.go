@@ -16,7 +16,7 @@ var (
 	webRef = target.Ref{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "web"}
 )
 
-// operation is one of the listed Deployment, which has resource ID 7.
+// operation returns an operation of the listed Deployment with resource ID 7.
 func operation(instance target.Instance, uid types.UID, version string) Operation {
 	return Operation{
 		Attribution:     target.Attribution{Instance: instance, Listed: true, Resource: target.Resource{Ref: webRef, ID: 7}},
@@ -25,7 +25,7 @@ func operation(instance target.Instance, uid types.UID, version string) Operatio
 	}
 }
 
-func TestOperationsAreToldApart(t *testing.T) {
+func TestOperation_Keys(t *testing.T) {
 	base := operation(shop, "a", "1")
 	newer, deleted := base, base
 	newer.ResourceVersion = "2"
@@ -62,7 +62,7 @@ func TestOperationsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestADefinitionIsTrimmedAndLeavesTheSharedObjectAlone(t *testing.T) {
+func TestOperation_Definition_IsATrimmedCopy(t *testing.T) {
 	text := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"hush"},"managedFields":[{"manager":"hush"}],"name":"web"}}`
 	op := operation(shop, "a", "1")
 	body := object(t, text)
@@ -76,7 +76,7 @@ func TestADefinitionIsTrimmedAndLeavesTheSharedObjectAlone(t *testing.T) {
 	}
 }
 
-func TestADefinitionIsExact(t *testing.T) {
+func TestOperation_Definition_IsExact(t *testing.T) {
 	tests := []struct {
 		reason string
 		body   runtime.Object
@@ -106,7 +106,7 @@ func TestADefinitionIsExact(t *testing.T) {
 	}
 }
 
-func TestAStatusIsItsOwnVersion(t *testing.T) {
+func TestStatus_KeysAndVersions(t *testing.T) {
 	a, b := Status{Workload: shop, Status: "Healthy"}, Status{Workload: shop, Status: "Down"}
 	if a.Key() != b.Key() || a.OrderingKey() != b.OrderingKey() || a.Version() == b.Version() {
 		t.Error("a change of the status is a new version of one key")

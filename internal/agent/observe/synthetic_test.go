@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// podWith is a pod whose container app has a status in YAML.
+// podWith returns a pod with a status of the container app, in YAML.
 func podWith(t *testing.T, status string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "ns", UID: "u", CreationTimestamp: metav1.NewTime(created)}}
@@ -29,7 +29,7 @@ func podWith(t *testing.T, status string) *corev1.Pod {
 
 var created = time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)
 
-// endTexts names ends: "app 2 OOMKilled 10:00:40".
+// endTexts names terminations: "app 2 OOMKilled 10:00:40".
 func endTexts(ends []ContainerTermination) string {
 	var out []string
 	for _, e := range ends {
@@ -38,7 +38,7 @@ func endTexts(ends []ContainerTermination) string {
 	return strings.Join(out, ", ")
 }
 
-func TestEnds(t *testing.T) {
+func TestContainerTerminations(t *testing.T) {
 	const failed = `terminated: {exitCode: 1, reason: Error, finishedAt: "2026-01-01T10:00:40Z", containerID: one}`
 	const killed = `terminated: {exitCode: 137, reason: OOMKilled, finishedAt: "2026-01-01T10:00:50Z", containerID: two}`
 	const running = `running: {startedAt: "2026-01-01T10:01:00Z"}`
@@ -77,8 +77,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// The ends that pods of a real kubelet tell of. The numbers were checked against restartCount by hand.
-func TestEndsOfRecordedPods(t *testing.T) {
+// The pods are of a real kubelet. The numbers were checked against restartCount by hand.
+func TestContainerTerminations_OfRecordedPods(t *testing.T) {
 	for name, want := range map[string]string{
 		"bad-command":                "web 3 StartError",
 		"crash-at-once":              "web 2 Error",
@@ -116,7 +116,7 @@ func TestEndsOfRecordedPods(t *testing.T) {
 	}
 }
 
-func TestNewEnd(t *testing.T) {
+func TestNewTermination(t *testing.T) {
 	pod := target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "ns", Name: "web-1"}, UID: "u"}
 	claim := target.Attribution{Instance: target.Instance{Type: target.WorkloadInstance, ID: 7}, Resource: target.Resource{ID: 8}}
 	at := time.Date(2026, 1, 1, 10, 0, 40, 0, time.UTC)
@@ -169,7 +169,7 @@ func TestNewEnd(t *testing.T) {
 	}
 }
 
-func TestNewChange(t *testing.T) {
+func TestNewTransition(t *testing.T) {
 	ref := target.Ref{Group: "control-plane.threeport.io", Kind: "ThreeportWorkload", Name: "web"}
 	at := time.Date(2026, 1, 1, 11, 0, 40, 0, time.FixedZone("", 3600))
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestProgressCountsPerWorkload(t *testing.T) {
+func TestOutbox_Progress_CountsPerWorkload(t *testing.T) {
 	o := New(Config{}, nil)
 	for i := range 4 {
 		o.Offer(at(fmt.Sprint(i), "1"))
@@ -37,7 +37,7 @@ func TestProgressCountsPerWorkload(t *testing.T) {
 	}
 }
 
-func TestRejectionsAreBoundedAndNewestFirst(t *testing.T) {
+func TestOutbox_Progress_RejectionsAreBoundedAndNewestFirst(t *testing.T) {
 	o := New(Config{}, nil)
 	const n = maxRejections + 5
 	for i := range n {
@@ -59,7 +59,7 @@ func TestRejectionsAreBoundedAndNewestFirst(t *testing.T) {
 	}
 }
 
-func TestSinceIsWhenTheOldestBecamePending(t *testing.T) {
+func TestOutbox_Progress_SinceIsThatOfTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		o := New(Config{}, nil)
@@ -112,7 +112,7 @@ func TestSinceIsWhenTheOldestBecamePending(t *testing.T) {
 	})
 }
 
-func TestAReportThatMovesIsPendingWhereItBelongs(t *testing.T) {
+func TestOutbox_Offer_OfAnotherWorkload_MovesThePendingReport(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(report{"a", "a", "1", shop})
 	item := take(t, o)
@@ -127,7 +127,7 @@ func TestAReportThatMovesIsPendingWhereItBelongs(t *testing.T) {
 	}
 }
 
-func TestTheAccountOfAWorkloadIsDropped(t *testing.T) {
+func TestOutbox_ForgetInstance_DropsTheAccount(t *testing.T) {
 	tests := []struct {
 		reason string
 		do     func(t *testing.T, o *Outbox)
@@ -145,7 +145,7 @@ func TestTheAccountOfAWorkloadIsDropped(t *testing.T) {
 			o.ForgetInstance(shop)
 			o.Offer(at("a", "2"))
 			if o.Progress(shop).Pending != 1 {
-				t.Error("what is pending is not told")
+				t.Error("Progress has no pending reports")
 			}
 			o.Ack(take(t, o), Receipt{})
 		}},
@@ -171,7 +171,7 @@ func TestTheAccountOfAWorkloadIsDropped(t *testing.T) {
 			o := New(Config{}, nil)
 			tt.do(t, o)
 			if len(o.accounts) > 0 {
-				t.Errorf("%d accounts are left", len(o.accounts))
+				t.Errorf("%d accounts, want none", len(o.accounts))
 			}
 		})
 	}

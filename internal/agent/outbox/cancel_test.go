@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestWithdrawDropsWhatIsPending(t *testing.T) {
+func TestOutbox_Cancel_DropsThePendingReport(t *testing.T) {
 	t.Run("an unknown key", func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Cancel("a")
@@ -64,7 +64,7 @@ func TestWithdrawDropsWhatIsPending(t *testing.T) {
 	})
 }
 
-func TestWithdrawingWhatIsOut(t *testing.T) {
+func TestOutbox_Cancel_WhileOut(t *testing.T) {
 	accept := func(o *Outbox, item Item) { o.Ack(item, Receipt{RowID: 7}) }
 	fail := func(o *Outbox, item Item) { o.Retry(item, 0, errSend) }
 	reject := func(o *Outbox, item Item) { o.Reject(item, errSend) }
@@ -116,8 +116,8 @@ func TestWithdrawingWhatIsOut(t *testing.T) {
 	}
 }
 
-// An ambiguous failure may have made a row: whoever comes back after it has to look.
-func TestTheTriesBeforeAWithdrawalCount(t *testing.T) {
+// An ambiguous failure may have created a row, which the next attempt has to look for.
+func TestOutbox_CancelThenOffer_KeepsTheAttempts(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	o.Retry(expectTake(t, o, "a@1"), 0, errSend)
@@ -131,7 +131,7 @@ func TestTheTriesBeforeAWithdrawalCount(t *testing.T) {
 	}
 }
 
-func TestForgetLeavesNothing(t *testing.T) {
+func TestOutbox_Forget_LeavesNothing(t *testing.T) {
 	tests := []struct {
 		reason string
 		do     func(t *testing.T, o *Outbox)
@@ -228,7 +228,7 @@ func TestForgetLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAnOfferTakesAForgetBack(t *testing.T) {
+func TestOutbox_ForgetThenOffer_KeepsTheReceipt(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	item := take(t, o)

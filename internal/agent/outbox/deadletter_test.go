@@ -14,7 +14,7 @@ func expectRefused(t *testing.T, o *Outbox, n int) {
 	}
 }
 
-func TestADeadLetterIsTriedAgainWhenItChanges(t *testing.T) {
+func TestOutbox_RejectThenOfferNewer_SendsAgain(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(event("a", "1"))
 	o.Reject(take(t, o), errSend)
@@ -27,7 +27,7 @@ func TestADeadLetterIsTriedAgainWhenItChanges(t *testing.T) {
 	expectRefused(t, o, 0)
 }
 
-func TestADeadLetterIsTriedAgainOnDemand(t *testing.T) {
+func TestOutbox_RetryRejected_SendsAgain(t *testing.T) {
 	for name, r := range map[string]observe.Report{
 		"an Event": event("a", "1"), "a deletion": operation("conf", ""), "an operation": operation("conf", "1"),
 	} {
@@ -46,7 +46,7 @@ func TestADeadLetterIsTriedAgainOnDemand(t *testing.T) {
 	}
 }
 
-func TestDeadLettersOutliveARestart(t *testing.T) {
+func TestOutbox_Restart_KeepsDeadLetters(t *testing.T) {
 	kept := records{}
 	o := New(Config{}, kept)
 	for _, r := range []observe.Report{event("a", "1"), operation("conf", "1")} {
@@ -71,8 +71,7 @@ func TestDeadLettersOutliveARestart(t *testing.T) {
 	}
 }
 
-// An operation whose object was not seen since the restart is sent when it is.
-func TestADeadLetterWithoutContentWaitsForTheNextOffer(t *testing.T) {
+func TestOutbox_RetryRejected_WithoutContent_WaitsForOffer(t *testing.T) {
 	kept := records{}
 	o := New(Config{}, kept)
 	o.Offer(operation("conf", "1"))
@@ -84,7 +83,7 @@ func TestADeadLetterWithoutContentWaitsForTheNextOffer(t *testing.T) {
 	take(t, again)
 }
 
-func TestWhatIsWithdrawnIsNoDeadLetter(t *testing.T) {
+func TestOutbox_Cancel_LeavesNoDeadLetter(t *testing.T) {
 	o := New(Config{}, records{})
 	o.Offer(event("a", "1"))
 	item := take(t, o)
@@ -97,8 +96,8 @@ func TestWhatIsWithdrawnIsNoDeadLetter(t *testing.T) {
 	expectRefused(t, o, 0)
 }
 
-// A deletion that was refused must not be told after what bears the name now.
-func TestARefusedDeletionIsNotToldOverTheNextObject(t *testing.T) {
+// A rejected deletion must not be sent after the next object with the same name.
+func TestOutbox_RetryRejected_SkipsOutdatedDeletions(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(operation("old", ""))
 	o.Reject(take(t, o), errSend)
@@ -119,13 +118,13 @@ func TestARefusedDeletionIsNotToldOverTheNextObject(t *testing.T) {
 	expectRefused(t, o, 0)
 }
 
-func TestWhatWasRefusedAndWithdrawnIsNewsWhenItComesBack(t *testing.T) {
+func TestOutbox_RejectCancelThenOffer_SendsAgain(t *testing.T) {
 	o := New(Config{}, records{})
 	o.Offer(event("a", "1"))
 	o.Reject(take(t, o), errSend)
 	o.Cancel("event/a")
 	if got := o.State("event/a").Phase; got != Unknown {
-		t.Errorf("it counts as phase %d", got)
+		t.Errorf("phase %d, want Unknown", got)
 	}
 	o.Offer(event("a", "1"))
 	item := take(t, o)
@@ -135,15 +134,15 @@ func TestWhatWasRefusedAndWithdrawnIsNewsWhenItComesBack(t *testing.T) {
 	take(t, o)
 }
 
-func TestTheLastRefusalOfAForgottenWorkloadLeavesNothing(t *testing.T) {
+func TestOutbox_ForgetInstanceThenReject_LeavesNothing(t *testing.T) {
 	o := New(Config{InitialSync: true}, nil)
 	o.Offer(event("a", "1"))
-	adopt(t, o, nil, nil)
+	seed(t, o, nil, nil)
 	o.Forget("event/a")
 	o.ForgetInstance(shop)
 	o.Reject(take(t, o), errSend)
 	expectEmpty(t, o)
 	if len(o.accounts) > 0 || o.DeadLetters() > 0 {
-		t.Errorf("left are %d accounts and %d dead letters", len(o.accounts), o.DeadLetters())
+		t.Errorf("%d accounts and %d dead letters, want none", len(o.accounts), o.DeadLetters())
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// typed is an Event of a type, a minute after the one before.
+// typed returns an Event of a type at minute i.
 func typed(i int, typ string) observe.Event {
 	ev := event(types.UID(fmt.Sprint(typ, i)), "1")
 	ev.Type = typ
@@ -20,7 +20,7 @@ func typed(i int, typ string) observe.Event {
 	return ev
 }
 
-// drain accepts all that is pending, and returns the Events.
+// drain accepts all pending reports, and returns the Events.
 func drain(t *testing.T, o *Outbox) map[types.UID]observe.Event {
 	t.Helper()
 	out := map[types.UID]observe.Event{}
@@ -46,7 +46,7 @@ func gapsAmong(events map[types.UID]observe.Event) (gaps []observe.Event) {
 	return gaps
 }
 
-func TestBeyondTheBoundTheOldestNormalEventsGoFirstAndAreCounted(t *testing.T) {
+func TestOutbox_Eviction_OldestNormalEventsFirst(t *testing.T) {
 	for name, memory := range map[string]Store{"with a memory": records{}, "without": nil} {
 		t.Run(name, func(t *testing.T) {
 			o := New(Config{MaxBytes: 256 << 10}, memory)
@@ -73,7 +73,7 @@ func TestBeyondTheBoundTheOldestNormalEventsGoFirstAndAreCounted(t *testing.T) {
 			want := fmt.Sprintf("%d Events (%d Normal, 0 Warning) that happened between %s and %s were dropped", dropped, dropped,
 				typed(0, "").Time.Format(time.RFC3339), typed(int(dropped)-1, "").Time.Format(time.RFC3339))
 			if !strings.HasPrefix(gaps[0].Message, want) {
-				t.Errorf("the control plane is told %q, want %q", gaps[0].Message, want)
+				t.Errorf("the Events about dropped Events are %q, want %q", gaps[0].Message, want)
 			}
 			if int64(len(events)) != n+n/10-dropped {
 				t.Errorf("%d Events were sent and %d dropped, of %d", len(events), dropped, n+n/10)
@@ -87,18 +87,18 @@ func TestBeyondTheBoundTheOldestNormalEventsGoFirstAndAreCounted(t *testing.T) {
 	}
 }
 
-func TestWarningsGoWhenNoNormalEventIsLeft(t *testing.T) {
+func TestOutbox_Eviction_WarningsAfterNormalEvents(t *testing.T) {
 	o := New(Config{MaxBytes: 32 << 10}, nil)
 	for i := range 100 {
 		o.Offer(typed(i, "Warning"))
 	}
 	gaps := gapsAmong(drain(t, o))
 	if len(gaps) != 1 || !strings.Contains(gaps[0].Message, fmt.Sprintf("(0 Normal, %d Warning)", o.Dropped())) {
-		t.Errorf("the control plane is told %+v", gaps)
+		t.Errorf("the Events about dropped Events are %+v", gaps)
 	}
 }
 
-func TestStateIsNeverDropped(t *testing.T) {
+func TestOutbox_Eviction_SparesState(t *testing.T) {
 	o := New(Config{MaxBytes: 1}, records{})
 	o.Offer(operation("conf", "1"))
 	o.Offer(operation("gone", ""))
@@ -109,7 +109,7 @@ func TestStateIsNeverDropped(t *testing.T) {
 	expectNothing(t, o)
 }
 
-func TestAGapOutlivesARestart(t *testing.T) {
+func TestOutbox_Restart_KeepsDroppedRanges(t *testing.T) {
 	kept := records{}
 	o := New(Config{MaxBytes: 16 << 10}, kept)
 	for i := range 50 {
@@ -122,7 +122,7 @@ func TestAGapOutlivesARestart(t *testing.T) {
 	}
 	gaps := gapsAmong(drain(t, again))
 	if len(gaps) != 1 || gaps[0].ResourceVersion != fmt.Sprint(dropped) {
-		t.Errorf("the control plane is told %+v", gaps)
+		t.Errorf("the Events about dropped Events are %+v", gaps)
 	}
 	again.ForgetInstance(shop)
 	if len(kept[droppedTable]) > 0 {
@@ -130,7 +130,7 @@ func TestAGapOutlivesARestart(t *testing.T) {
 	}
 }
 
-func TestAGapEndsWhenNothingWasDroppedForLong(t *testing.T) {
+func TestOutbox_Eviction_BeginsANewRangeAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{MaxBytes: 8 << 10}, nil)
 		uids := map[types.UID]bool{}
@@ -149,7 +149,7 @@ func TestAGapEndsWhenNothingWasDroppedForLong(t *testing.T) {
 	})
 }
 
-func TestWhatIsOnItsWayIsNotDropped(t *testing.T) {
+func TestOutbox_Eviction_SparesEventsBeingSent(t *testing.T) {
 	o := New(Config{MaxBytes: 16 << 10}, nil)
 	o.Offer(typed(0, "Normal"))
 	out := take(t, o)
@@ -158,12 +158,11 @@ func TestWhatIsOnItsWayIsNotDropped(t *testing.T) {
 	}
 	o.Ack(out, Receipt{RowID: 1})
 	if got := o.State(out.Report.Key()).Phase; got != Settled {
-		t.Errorf("it is in phase %d", got)
+		t.Errorf("phase %d, want Settled", got)
 	}
 }
 
-// What was refused counts against the bound too, and is dropped with the rest.
-func TestDeadLettersOfEventsAreBounded(t *testing.T) {
+func TestOutbox_Eviction_IncludesDeadLetters(t *testing.T) {
 	o := New(Config{MaxBytes: 16 << 10}, records{})
 	for i := range 100 {
 		o.Offer(typed(i, "Normal"))
@@ -178,7 +177,7 @@ func TestDeadLettersOfEventsAreBounded(t *testing.T) {
 	}
 }
 
-func TestAGapThatBeginsWithTheSameEventGoesOn(t *testing.T) {
+func TestOutbox_Eviction_SameFirstEventContinuesTheRange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{MaxBytes: 8 << 10}, nil)
 		for i := range 30 {
@@ -194,13 +193,13 @@ func TestAGapThatBeginsWithTheSameEventGoesOn(t *testing.T) {
 		}
 		gaps := gapsAmong(drain(t, o))
 		if len(gaps) != 1 || gaps[0].ResourceVersion != fmt.Sprint(o.Dropped()) || o.Dropped() <= dropped {
-			t.Errorf("%d and then %d were dropped, and the control plane is told %+v", dropped, o.Dropped(), gaps)
+			t.Errorf("%d and then %d were dropped, and the Events about dropped Events are %+v", dropped, o.Dropped(), gaps)
 		}
 	})
 }
 
-// What is kept of delivered Events is not to be had back by dropping others.
-func TestEventsThatAreDeliveredInTimeAreNotDropped(t *testing.T) {
+// Evicting Events would not make the records of delivered Events smaller.
+func TestOutbox_Eviction_SparesDeliveredEvents(t *testing.T) {
 	o := New(Config{MaxBytes: 64 << 10}, records{})
 	for i := range 1000 {
 		o.Offer(typed(i, "Normal"))

@@ -38,7 +38,7 @@ func at(key, version string) report { return report{key, key, version, shop} }
 // in is a report of a key in a lane.
 func in(lane, key, version string) report { return report{key, lane, version, shop} }
 
-// without is a protocol that has no place for a key. Of a status it takes the word.
+// without is a protocol that has no place for a key. It takes the word of a status only.
 type without observe.Key
 
 func (w without) Version(r observe.Report) (string, bool) {
@@ -50,7 +50,7 @@ func (w without) Version(r observe.Report) (string, bool) {
 
 var errSend = errors.New("no answer")
 
-// Retry is Fail with a wait that the test chooses.
+// Retry is Nack with a wait that the test chooses.
 func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +66,7 @@ func (o *Outbox) take() (Item, time.Time, <-chan struct{}, error) {
 	return items[0], due, wake, err
 }
 
-// take takes what is ready.
+// take takes an item that is ready.
 func take(t *testing.T, o *Outbox) Item {
 	t.Helper()
 	item, ok := tryTake(t, o)
@@ -101,7 +101,7 @@ func expectNothing(t *testing.T, o *Outbox) {
 	}
 }
 
-// next waits for an item for a day at most, and tells how long it took: for use in a synctest bubble.
+// next waits for an item for a day at most, and returns how long it took. It is for use in a synctest bubble.
 func next(t *testing.T, o *Outbox) (Item, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -121,11 +121,11 @@ func expectPending(t *testing.T, o *Outbox, pending, failing int) {
 	}
 }
 
-// expectEmpty finds what is left where nothing should be.
+// expectEmpty checks that nothing is left in the outbox.
 func expectEmpty(t *testing.T, o *Outbox) {
 	t.Helper()
 	if len(o.entries) > 0 || len(o.lanes) > 0 || !o.queues.isEmpty() || o.counts.out > 0 || o.counts.pending > 0 || o.counts.failed > 0 {
-		t.Errorf("left are %d entries, %d lanes, something to send: %t, %d out, %d pending, %d failed",
+		t.Errorf("%d entries, %d lanes, something to send: %t, %d out, %d pending, %d failed; want none",
 			len(o.entries), len(o.lanes), !o.queues.isEmpty(), o.counts.out, o.counts.pending, o.counts.failed)
 	}
 	for id, account := range o.accounts {

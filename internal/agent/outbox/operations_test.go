@@ -9,7 +9,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// conf is the resource that operation tells of.
+// conf is the resource of operation.
 var conf = target.Resource{Ref: target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}, ID: 7}
 
 func expectOperations(t *testing.T, o *Outbox, why string, want map[target.Resource]LastOperation) {
@@ -31,7 +31,7 @@ func deliver(t *testing.T, o *Outbox, reports ...observe.Report) {
 	}
 }
 
-func TestTheLatestAcceptedOperationIsTold(t *testing.T) {
+func TestOutbox_Progress_OperationsAreTheLatestAccepted(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Declare(shop)
 	o.Offer(operation("x", "1"))
@@ -61,7 +61,7 @@ func TestTheLatestAcceptedOperationIsTold(t *testing.T) {
 	expectOperations(t, o, "it is not listed any more", nil)
 }
 
-func TestOnlyOperationsOnListedResourcesAreTold(t *testing.T) {
+func TestOutbox_Progress_OperationsAreOfListedResources(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Declare(shop)
 	derived := operation("x", "1")
@@ -76,7 +76,7 @@ func TestOnlyOperationsOnListedResourcesAreTold(t *testing.T) {
 	}
 }
 
-func TestAnOperationWhoseRowIsGoneIsNotAccepted(t *testing.T) {
+func TestOutbox_AckNotFound_RemovesTheOperation(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Declare(shop)
 	deliver(t, o, operation("x", "1"))
@@ -85,7 +85,7 @@ func TestAnOperationWhoseRowIsGoneIsNotAccepted(t *testing.T) {
 	expectOperations(t, o, "the row is gone", nil)
 }
 
-func TestOperationsOfAnEarlierProcessAreTold(t *testing.T) {
+func TestOutbox_Progress_OperationsOfAnEarlierProcess(t *testing.T) {
 	tests := []struct {
 		reason  string
 		before  []observe.Report // accepted by the earlier process
@@ -142,7 +142,7 @@ func TestOperationsOfAnEarlierProcessAreTold(t *testing.T) {
 				if tt.offer != nil && offerFirst {
 					o.Offer(tt.offer)
 				}
-				adopt(t, o, known, nil)
+				seed(t, o, known, nil)
 				if tt.offer != nil && !offerFirst {
 					o.Offer(tt.offer)
 				}
@@ -153,8 +153,7 @@ func TestOperationsOfAnEarlierProcessAreTold(t *testing.T) {
 	}
 }
 
-// A deletion that the control plane had when it was asked does not undo what was accepted since.
-func TestAKnownDeletionIsOlder(t *testing.T) {
+func TestOperations_AddDeletion_KeepsLaterOperations(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Declare(shop)
 	deliver(t, o, operation("y", "1"))
@@ -163,7 +162,7 @@ func TestAKnownDeletionIsOlder(t *testing.T) {
 	expectOperations(t, o, "it is there again", only(LastOperation{ResourceVersion: "1"}))
 }
 
-func TestWhatIsToldIsBounded(t *testing.T) {
+func TestOperations_AreBounded(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Declare(shop)
 	named := func(n int, version string) observe.Operation {
@@ -180,19 +179,19 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 	deliver(t, o, named(-1, "1"))
 	got := o.Progress(shop).Operations
 	if len(got) > maxOperations || len(got) < 50 {
-		t.Errorf("%d are told", len(got))
+		t.Errorf("%d operations", len(got))
 	}
 	latest := target.Resource{Ref: target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "-1"}, ID: 7}
 	if got[latest] != (LastOperation{ResourceVersion: "1"}) {
-		t.Errorf("of the latest is told %+v", got[latest])
+		t.Errorf("the latest operation is %+v", got[latest])
 	}
 	expectAccount(t, o, 1)
 }
 
-// expectAccount fails if entries of what is gone are left.
+// expectAccount checks the number of entries.
 func expectAccount(t *testing.T, o *Outbox, entries int) {
 	t.Helper()
 	if len(o.entries) != entries {
-		t.Errorf("%d entries are left, want %d", len(o.entries), entries)
+		t.Errorf("%d entries, want %d", len(o.entries), entries)
 	}
 }

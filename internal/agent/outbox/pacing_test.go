@@ -17,7 +17,7 @@ var (
 	refusal = Failure{Cause: errSend, General: true}
 )
 
-// offerAll offers reports in lanes of their own, and takes them.
+// takeAll offers reports in lanes of their own, and takes them.
 func takeAll(t *testing.T, o *Outbox, keys ...string) map[string]Item {
 	t.Helper()
 	out := map[string]Item{}
@@ -38,7 +38,7 @@ func expectSuspended(t *testing.T, o *Outbox, want bool) {
 	}
 }
 
-func TestOneThatFailsDoesNotStopTheOthers(t *testing.T) {
+func TestOutbox_Nack_OneKeyIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		o.Nack(takeAll(t, o, "a")["a"], failure)
@@ -48,7 +48,7 @@ func TestOneThatFailsDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
-func TestTwoThatFailAreAnOutage(t *testing.T) {
+func TestOutbox_Nack_TwoKeysAreAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		items := takeAll(t, o, "a", "b", "c")
@@ -67,7 +67,7 @@ func TestTwoThatFailAreAnOutage(t *testing.T) {
 				t.Errorf("probe %d came after %s, want at most %s", len(probes)+1, waited, limit)
 			}
 			if !probe.Probe {
-				t.Error("it is not called a probe")
+				t.Error("Probe is false in an outage")
 			}
 			expectNothing(t, o) // one at a time
 			probes = append(probes, string(probe.Report.Key()))
@@ -85,13 +85,13 @@ func TestTwoThatFailAreAnOutage(t *testing.T) {
 		takeAll(t, o) // nothing waits any more
 		for range 3 {
 			if take(t, o).Probe {
-				t.Error("it is called a probe after the end")
+				t.Error("Probe is true after the outage")
 			}
 		}
 	})
 }
 
-func TestARefusalOfAllIsAnOutageAtOnce(t *testing.T) {
+func TestOutbox_Nack_GeneralIsAnOutageAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		o.Nack(takeAll(t, o, "a")["a"], refusal)
@@ -99,7 +99,7 @@ func TestARefusalOfAllIsAnOutageAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnAnswerEndsAnOutage(t *testing.T) {
+func TestOutbox_Outage_EndsWithAnAnswer(t *testing.T) {
 	for name, answer := range map[string]func(*Outbox, Item){
 		"accepted": func(o *Outbox, item Item) { o.Ack(item, Receipt{}) },
 		"rejected": func(o *Outbox, item Item) { o.Reject(item, errSend) },
@@ -119,7 +119,7 @@ func TestAnAnswerEndsAnOutage(t *testing.T) {
 	}
 }
 
-func TestRetryAfterHoldsForAll(t *testing.T) {
+func TestOutbox_Nack_RetryAfterHoldsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		items := takeAll(t, o, "a", "b", "c")
@@ -137,7 +137,7 @@ func TestRetryAfterHoldsForAll(t *testing.T) {
 	})
 }
 
-// succeed offers something new and accepts it.
+// succeed offers a report of a key and accepts it.
 func succeed(t *testing.T, o *Outbox, key string) {
 	t.Helper()
 	o.Offer(at(key, "1"))
@@ -148,7 +148,7 @@ func succeed(t *testing.T, o *Outbox, key string) {
 	o.Ack(item, Receipt{})
 }
 
-func TestWhatAloneKeepsFailingIsSlow(t *testing.T) {
+func TestOutbox_Nack_WhileOthersSucceed_Quarantines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		o.Offer(at("p", "1"))
@@ -171,21 +171,21 @@ func TestWhatAloneKeepsFailingIsSlow(t *testing.T) {
 		succeed(t, o, "good")
 		o.Nack(first, failure)
 		if other, _ := next(t, o); other.Report.Key() == first.Report.Key() {
-			t.Error("they do not take turns")
+			t.Error("quarantined reports do not take turns")
 		} else {
 			o.Ack(other, Receipt{})
 		}
 		// Both fail, and no outage comes of it: they were at fault before.
 		again, waited := next(t, o)
 		if waited > time.Minute {
-			t.Errorf("it waited %s", waited)
+			t.Errorf("waited %s, want a minute at most", waited)
 		}
 		o.Nack(again, failure)
 		expectSuspended(t, o, false)
 	})
 }
 
-func TestClassesTakeTurns(t *testing.T) {
+func TestOutbox_Next_ClassesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		for i := range 3 { // a backlog: two of these fail, which begins an outage
@@ -211,7 +211,7 @@ func TestClassesTakeTurns(t *testing.T) {
 	})
 }
 
-func TestClosingTriesAtOnce(t *testing.T) {
+func TestOutbox_Close_EndsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		o.Nack(takeAll(t, o, "a")["a"], Failure{Cause: errSend, RetryAfter: time.Hour})
@@ -222,7 +222,7 @@ func TestClosingTriesAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatIsPostponedHasNotFailed(t *testing.T) {
+func TestOutbox_Defer_IsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		items := takeAll(t, o, "a", "b")
@@ -232,14 +232,14 @@ func TestWhatIsPostponedHasNotFailed(t *testing.T) {
 		expectPending(t, o, 2, 0)
 		for range 2 {
 			if item, _ := next(t, o); item.Attempt != 1 {
-				t.Errorf("it counts as try %d", item.Attempt)
+				t.Errorf("attempt %d, want 1", item.Attempt)
 			}
 		}
 	})
 }
 
-// What fails may be at fault though it looks like an outage, when there is nothing else to tell.
-func TestWhatWasNotTriedIsTheNextProbe(t *testing.T) {
+// Reports that are at fault look like an outage if no other report is pending.
+func TestOutbox_Outage_ProbesWithUntriedKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		for i := range 25 {

@@ -12,7 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// records are a memory.
+// records is a Store in memory.
 type records map[string]map[string][]byte
 
 func (r records) Take(table string) map[string][]byte { return maps.Clone(r[table]) }
@@ -57,7 +57,7 @@ func operation(uid types.UID, version string) observe.Operation {
 	}
 }
 
-func TestPendingEventIsSentAfterARestart(t *testing.T) {
+func TestOutbox_Restart_SendsPendingEvents(t *testing.T) {
 	kept := records{}
 	New(Config{}, kept).Offer(event("a", "1"))
 	expectRecords(t, kept, 0, 1)
@@ -67,13 +67,13 @@ func TestPendingEventIsSentAfterARestart(t *testing.T) {
 		t.Errorf("sent is %+v", item.Report)
 	}
 	if item.Attempt < 2 {
-		t.Errorf("it is try %d: that it was sent before is not known", item.Attempt)
+		t.Errorf("attempt %d, want 2: an earlier process may have sent it", item.Attempt)
 	}
 	again.Ack(item, Receipt{RowID: 5, Instance: shop})
 	expectRecords(t, kept, 1, 0)
 }
 
-func TestReceiptsOutliveARestart(t *testing.T) {
+func TestOutbox_Restart_KeepsReceipts(t *testing.T) {
 	kept := records{}
 	o := New(Config{}, kept)
 	o.Offer(event("a", "1"))
@@ -103,7 +103,7 @@ func TestReceiptsOutliveARestart(t *testing.T) {
 	expectEmpty(t, again)
 }
 
-func TestDeletionIsSentAfterARestart(t *testing.T) {
+func TestOutbox_Restart_SendsDeletions(t *testing.T) {
 	kept := records{}
 	o := New(Config{}, kept)
 	o.Offer(operation("x", ""))
@@ -118,8 +118,7 @@ func TestDeletionIsSentAfterARestart(t *testing.T) {
 	expectEmpty(t, again)
 }
 
-// State is read again after a start: what of it was pending is not kept.
-func TestStateIsNotKept(t *testing.T) {
+func TestOutbox_Restart_DropsState(t *testing.T) {
 	kept := records{}
 	o := New(Config{}, kept)
 	o.Offer(operation("x", "10"))
@@ -128,7 +127,7 @@ func TestStateIsNotKept(t *testing.T) {
 	expectNothing(t, New(Config{}, kept))
 }
 
-func TestWhatIsNotToBeSentIsNotKept(t *testing.T) {
+func TestOutbox_Store_KeepsPendingReportsOnly(t *testing.T) {
 	for reason, end := range map[string]func(*Outbox){
 		"withdrawn": func(o *Outbox) { o.Cancel(event("a", "").Key()) },
 		"rejected":  func(o *Outbox) { o.Reject(take(t, o), errSend) },
@@ -151,7 +150,7 @@ func TestWhatIsNotToBeSentIsNotKept(t *testing.T) {
 	}
 }
 
-func TestStrangeRecordsAreDropped(t *testing.T) {
+func TestOutbox_Restart_DropsUnreadableRecords(t *testing.T) {
 	kept := records{
 		receiptTable: {"event/a": []byte("no JSON"), "event/b": []byte(`{"RowID":"a word"}`)},
 		pendingTable: {"event/a": []byte("{}"), "event/b": []byte("no JSON")},
@@ -160,8 +159,8 @@ func TestStrangeRecordsAreDropped(t *testing.T) {
 	expectRecords(t, kept, 0, 0)
 }
 
-// A Secret's definition is never among what is kept: only deletions of objects are, which have none.
-func TestNoDefinitionIsKept(t *testing.T) {
+// Only deletions of objects are stored, and they have no definition, which could be that of a Secret.
+func TestOutbox_Store_HasNoDefinitions(t *testing.T) {
 	kept := records{}
 	o := New(Config{}, kept)
 	op := operation("x", "10")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestAWaitIsRandomUpToALimitThatDoubles(t *testing.T) {
+func TestBackoff_Delay_IsRandomUpToADoublingLimit(t *testing.T) {
 	tests := []struct {
 		reason  string
 		backoff Backoff

@@ -7,15 +7,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// adopt takes the adoption of a workload, which is next, and ends it.
-func adopt(t *testing.T, o *Outbox, known []Known, missed []observe.Operation) {
+// seed takes the initial sync of a workload, which is next, and ends it.
+func seed(t *testing.T, o *Outbox, known []Known, missed []observe.Operation) {
 	t.Helper()
 	item := expectTake(t, o, InitialSync{shop}.String())
 	o.Seed(shop, known, missed, nil)
 	o.Ack(item, Receipt{})
 }
 
-func TestReportsWaitForAdoptionAndStatusesDoNot(t *testing.T) {
+func TestOutbox_InitialSync_HoldsReportsExceptStatuses(t *testing.T) {
 	kept := records{}
 	o := New(Config{InitialSync: true}, kept)
 	o.Offer(event("a", "1"))
@@ -25,31 +25,31 @@ func TestReportsWaitForAdoptionAndStatusesDoNot(t *testing.T) {
 	o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
 	o.Ack(expectTake(t, o, observe.Status{Workload: shop}.String()), Receipt{})
 	o.Retry(item, 0, errSend)
-	adopt(t, o, nil, nil)
+	seed(t, o, nil, nil)
 	o.Ack(take(t, o), Receipt{})
 	o.Ack(take(t, o), Receipt{})
 	o.Offer(event("b", "1"))
 	o.Ack(take(t, o), Receipt{})
 	if o.State(InitialSync{shop}.Key()).Phase != Unknown || len(kept[receiptTable]) != 4 {
-		t.Errorf("the adoption is remembered: %v", kept[receiptTable])
+		t.Errorf("the initial sync is stored: %v", kept[receiptTable])
 	}
 }
 
-func TestAClosedOutboxDoesNotWaitForWhatCannotBeAdopted(t *testing.T) {
+func TestOutbox_Close_DropsDeferredInitialSyncs(t *testing.T) {
 	o := New(Config{InitialSync: true}, records{})
 	o.Offer(event("a", "1"))
 	o.Close()
 	o.Defer(expectTake(t, o, InitialSync{shop}.String()), 0)
 	if _, err := o.Next(t.Context()); !errors.Is(err, ErrClosed) || o.Pending() != 1 {
-		t.Errorf("%d are left: %v", o.Pending(), err)
+		t.Errorf("%d reports are pending: %v", o.Pending(), err)
 	}
 }
 
-func TestAWorkloadThatIsGoneIsAdoptedForWhatIsLeft(t *testing.T) {
+func TestOutbox_InitialSync_OfAForgottenWorkload(t *testing.T) {
 	kept := records{}
 	New(Config{InitialSync: true}, kept).Offer(event("a", "1"))
 	o := New(Config{InitialSync: true}, kept)
-	adopt(t, o, []Known{{Key: "event/a", Receipt: Receipt{RowID: 7}}}, nil)
+	seed(t, o, []Known{{Key: "event/a", Receipt: Receipt{RowID: 7}}}, nil)
 	item := take(t, o)
 	if item.Receipt.RowID != 7 {
 		t.Errorf("sent is %+v", item)
@@ -60,7 +60,7 @@ func TestAWorkloadThatIsGoneIsAdoptedForWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestWhatTheControlPlaneHasIsNotSent(t *testing.T) {
+func TestOutbox_Seed_SkipsReportsOfTheRemoteState(t *testing.T) {
 	row := Receipt{Accepted: true, RowID: 7, Instance: shop}
 	for name, offerFirst := range map[string]bool{"offered before": true, "offered after": false} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestWhatTheControlPlaneHasIsNotSent(t *testing.T) {
 			} else {
 				o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
 			}
-			adopt(t, o, []Known{
+			seed(t, o, []Known{
 				{Key: "event/same", Receipt: row, Version: event("same", "1").Version()},
 				{Key: "event/other", Receipt: row},
 			}, nil)
@@ -106,8 +106,8 @@ func TestWhatTheControlPlaneHasIsNotSent(t *testing.T) {
 	}
 }
 
-// What the memory kept may be older than what the control plane has: the version of the cluster takes its place.
-func TestWhatTheMemoryKeptIsRefreshed(t *testing.T) {
+// A restored Event may be older than the remote state, so that of the cluster replaces it.
+func TestOutbox_Seed_RefreshesRestoredEvents(t *testing.T) {
 	kept := records{}
 	New(Config{}, kept).Offer(event("a", "1"))
 	o := New(Config{InitialSync: true}, kept)
@@ -127,10 +127,10 @@ func TestWhatTheMemoryKeptIsRefreshed(t *testing.T) {
 	}
 }
 
-func TestAMissedDeletionComesFirst(t *testing.T) {
+func TestOutbox_Seed_SendsMissedDeletionsFirst(t *testing.T) {
 	o := New(Config{InitialSync: true}, records{})
 	o.Offer(operation("new", "1"))
-	adopt(t, o, nil, []observe.Operation{operation("old", "")})
+	seed(t, o, nil, []observe.Operation{operation("old", "")})
 	first := take(t, o)
 	if op := first.Report.(observe.Operation); !op.Deleted || op.Object.UID != "old" {
 		t.Fatalf("first came %+v", op)
@@ -141,12 +141,12 @@ func TestAMissedDeletionComesFirst(t *testing.T) {
 		t.Errorf("then came %+v", op)
 	}
 	if got := o.State(operation("old", "").Key()); got.Phase != Unknown {
-		t.Errorf("it is remembered: %+v", got)
+		t.Errorf("the state of the deletion is %+v, want none", got)
 	}
 }
 
-// A deletion that was delivered just before the end, or by another leader, must not undo what came after it.
-func TestADeletionThatTheControlPlaneIsBeyondIsDropped(t *testing.T) {
+// A deletion that was delivered just before the process ended, or by another leader, must not undo a later report.
+func TestOutbox_Seed_DropsOutdatedDeletions(t *testing.T) {
 	for name, offered := range map[string]bool{"the next is offered": true, "the next is still to be seen": false} {
 		t.Run(name, func(t *testing.T) {
 			kept := records{}
@@ -159,7 +159,7 @@ func TestADeletionThatTheControlPlaneIsBeyondIsDropped(t *testing.T) {
 			if offered {
 				o.Offer(next)
 			}
-			adopt(t, o, []Known{{Key: next.Key(), OrderingKey: next.OrderingKey(), Receipt: Receipt{Accepted: true}, Version: "1"}}, nil)
+			seed(t, o, []Known{{Key: next.Key(), OrderingKey: next.OrderingKey(), Receipt: Receipt{Accepted: true}, Version: "1"}}, nil)
 			o.Ack(take(t, o), Receipt{})
 			o.Offer(next)
 			expectNothing(t, o)
@@ -172,15 +172,15 @@ func TestADeletionThatTheControlPlaneIsBeyondIsDropped(t *testing.T) {
 	}
 }
 
-func TestAKnownDeletionIsNotToldTwice(t *testing.T) {
+func TestOutbox_Seed_KnownDeletionIsNotSentAgain(t *testing.T) {
 	o := New(Config{InitialSync: true}, nil)
 	o.Offer(operation("old", ""))
-	adopt(t, o, nil, []observe.Operation{operation("old", "")})
+	seed(t, o, nil, []observe.Operation{operation("old", "")})
 	o.Ack(take(t, o), Receipt{})
 	expectNothing(t, o)
 }
 
-func TestResend(t *testing.T) {
+func TestOutbox_Resend(t *testing.T) {
 	o := New(Config{}, nil)
 	if o.Resend(event("a", "1"), Receipt{}) {
 		t.Error("a report that was never offered is sent again")
@@ -191,17 +191,17 @@ func TestResend(t *testing.T) {
 	}
 	o.Ack(take(t, o), Receipt{RowID: 7})
 	if o.Resend(event("a", "2"), Receipt{}) {
-		t.Error("another version is sent as if it had been before")
+		t.Error("Resend of another version: got true")
 	}
 	if !o.Resend(event("a", "1"), Receipt{RowID: 8}) {
-		t.Error("it is not sent again")
+		t.Error("Resend: got false")
 	}
 	if item := take(t, o); item.Receipt.RowID != 8 {
 		t.Errorf("sent is %+v", item)
 	}
 }
 
-func TestPhases(t *testing.T) {
+func TestOutbox_State_Phases(t *testing.T) {
 	o := New(Config{}, nil)
 	expect := func(want Phase) {
 		t.Helper()
@@ -221,8 +221,7 @@ func TestPhases(t *testing.T) {
 	expect(Rejected)
 }
 
-// An Event that was held for one workload goes to another, and back.
-func TestAHeldEventThatMovesIsNotStuck(t *testing.T) {
+func TestOutbox_InitialSync_EventOfAnotherWorkloadIsReleased(t *testing.T) {
 	o := New(Config{InitialSync: true}, nil)
 	toOther := event("a", "1")
 	toOther.Workload = other
@@ -245,7 +244,7 @@ func TestAHeldEventThatMovesIsNotStuck(t *testing.T) {
 	o.Ack(held, Receipt{})
 }
 
-func TestADeclaredWorkloadIsAdoptedThoughAllIsSettled(t *testing.T) {
+func TestOutbox_Declare_BeginsTheInitialSync(t *testing.T) {
 	kept := records{}
 	before := New(Config{}, kept)
 	before.Offer(operation("conf", "1"))
@@ -254,23 +253,23 @@ func TestADeclaredWorkloadIsAdoptedThoughAllIsSettled(t *testing.T) {
 	o.Declare(shop)
 	o.Offer(operation("conf", "1"))
 	if o.Progress(shop).Synced {
-		t.Error("it is adopted")
+		t.Error("the initial sync is pending, want none")
 	}
-	adopt(t, o, nil, nil)
+	seed(t, o, nil, nil)
 	if !o.Progress(shop).Synced {
-		t.Error("it is not adopted")
+		t.Error("the initial sync is not pending")
 	}
 	expectNothing(t, o)
 }
 
-func TestADeclaredWorkloadKeepsItsDeadLetters(t *testing.T) {
+func TestOutbox_Declare_KeepsDeadLetters(t *testing.T) {
 	kept := records{}
 	before := New(Config{}, kept)
 	before.Offer(event("a", "1"))
 	before.Reject(take(t, before), errSend)
 	o := New(Config{InitialSync: true}, kept)
 	o.Declare(shop)
-	adopt(t, o, nil, nil)
+	seed(t, o, nil, nil)
 	expectRefused(t, o, 1)
 	o.Offer(event("b", "1"))
 	o.ForgetInstance(shop) // and is declared again, before that is delivered

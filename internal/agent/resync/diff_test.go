@@ -16,7 +16,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// settled is a world in which all was delivered: two resources, one that is absent, three Events and a status.
+// settled is a world in which everything was delivered: two resources, one that is absent, three Events and a status.
 type settled struct {
 	*world
 	first, second, absent target.Attribution
@@ -66,7 +66,7 @@ func (s *settled) patch(claim target.Attribution, body string) {
 	s.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", claim.Resource.ID), body)
 }
 
-func TestAnAuditOfWhatIsRightChangesNothing(t *testing.T) {
+func TestResyncer_Diff_OfEqualRowsChangesNothing(t *testing.T) {
 	s := newSettled(t)
 	s.requests = nil
 	if got := s.audit(); got != 0 || len(s.writes()) > 0 || len(s.deliver()) > 0 {
@@ -84,7 +84,7 @@ func TestAnAuditOfWhatIsRightChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsChangedByHandIsRepaired(t *testing.T) {
+func TestResyncer_RepairsRowsThatWereChanged(t *testing.T) {
 	tests := []struct {
 		reason  string
 		kind    string
@@ -144,13 +144,13 @@ func TestWhatIsChangedByHandIsRepaired(t *testing.T) {
 				t.Errorf("the rows are\n%s\nand were\n%s", got, before)
 			}
 			if got := s.audit(); got != 0 || len(s.deliver()) > 0 {
-				t.Errorf("a second audit repairs %v: %q", got, s.logs.all)
+				t.Errorf("a second diff repairs %v: %q", got, s.logs.all)
 			}
 		})
 	}
 }
 
-// state is all that the rows say: ADDED and MODIFIED are one.
+// state has the contents of all rows. ADDED and MODIFIED count as equal.
 func (s *settled) state() string {
 	s.t.Helper()
 	var lines []string
@@ -169,7 +169,7 @@ func (s *settled) state() string {
 	return strings.Join(append(lines, fmt.Sprint(s.call("GET", fmt.Sprintf("workload-instances/%d", s.instance.ID), "")[0]["Status"])), "\n")
 }
 
-func TestWhatWasNeverReportedIsOffered(t *testing.T) {
+func TestResyncer_OffersReportsThatWereNeverMade(t *testing.T) {
 	s := newSettled(t)
 	missed := event(s.instance, "missed", "1", time.Now())
 	claim := s.resource("late")
@@ -188,7 +188,7 @@ func TestWhatWasNeverReportedIsOffered(t *testing.T) {
 	}
 }
 
-func TestAMissedEventThatHasARowIsNotDoubled(t *testing.T) {
+func TestResyncer_MissedEventWithARow_GetsNoSecondRow(t *testing.T) {
 	s := newSettled(t)
 	missed := event(s.instance, "missed", "1", time.Now())
 	s.create("workload-events", eventBody(t, missed))
@@ -199,7 +199,7 @@ func TestAMissedEventThatHasARowIsNotDoubled(t *testing.T) {
 	}
 }
 
-func TestAnAuditLeavesAloneWhatIsOnItsWayOrWasRefused(t *testing.T) {
+func TestResyncer_SkipsPendingAndRejectedReports(t *testing.T) {
 	tests := []struct {
 		reason string
 		change func(s *settled)
@@ -263,7 +263,7 @@ func TestAnAuditLeavesAloneWhatIsOnItsWayOrWasRefused(t *testing.T) {
 	}
 }
 
-// refuse takes what is next and refuses it.
+// refuse takes the next item and rejects it.
 func (s *settled) refuse() {
 	s.t.Helper()
 	item, err := s.box.Next(s.t.Context())
@@ -273,7 +273,7 @@ func (s *settled) refuse() {
 	s.box.Reject(item, &threeport.Error{StatusCode: 400})
 }
 
-func TestAnEventWhoseRowIsAnotherInstancesIsRight(t *testing.T) {
+func TestResyncer_AcceptsAnEventRowOfAnotherInstance(t *testing.T) {
 	s := newSettled(t)
 	other := target.Instance{Type: target.WorkloadInstance, ID: s.create("workload-instances", `{"Name":"other"}`)}
 	moved := s.events[0]
@@ -289,10 +289,10 @@ func TestAnEventWhoseRowIsAnotherInstancesIsRight(t *testing.T) {
 	}
 }
 
-// A report that is accepted between any two steps of a look is no finding: here everything changes before each request
-// of the first look, in the cluster and in the control plane. (A status that is what it was before when the look ends
-// would be one, until the second look.)
-func TestTrafficDuringALookIsNotRepaired(t *testing.T) {
+// A report that is accepted between any two steps of a diff is no drift. Here everything changes before each request of the
+// first diff, in the cluster and in the control plane. (A status that changes back before the diff ends would be a drift,
+// until the recheck.)
+func TestResyncer_Diff_IgnoresConcurrentDeliveries(t *testing.T) {
 	s := newSettled(t)
 	version := 10
 	s.before = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -332,7 +332,7 @@ func TestTrafficDuringALookIsNotRepaired(t *testing.T) {
 	}
 }
 
-func TestOneLookRepairsNothing(t *testing.T) {
+func TestResyncer_RepairsAfterTheRecheckOnly(t *testing.T) {
 	ev := event(shop, "a", "1", time.Now())
 	c, box := newCluster(), newHeld()
 	c.edit(shop, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
@@ -350,7 +350,7 @@ func TestOneLookRepairsNothing(t *testing.T) {
 	newer.ResourceVersion = "2"
 	c.edit(shop, func(i *observe.DesiredState) { i.Events = []observe.Event{newer} })
 	if err := a.repairAgain(t.Context(), shop, found); err != nil || len(box.offered) > 0 {
-		t.Errorf("offered %v, which is newer than what was found first; %v", box.offered, err)
+		t.Errorf("offered %v, want nothing: it is newer than the first drift; %v", box.offered, err)
 	}
 	c.edit(shop, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
 	if err := a.repairAgain(t.Context(), shop, found); err != nil || len(box.offered) != 1 {

@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestAdoptionKnowsTheRowsOfEvents(t *testing.T) {
+func TestResyncer_InitialSync_FindsEventRows(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now()
 	same, repeated, fresh, doubled := event(w.instance, "same", "1", now), event(w.instance, "repeated", "1", now),
@@ -46,7 +46,7 @@ func TestAdoptionKnowsTheRowsOfEvents(t *testing.T) {
 	}
 }
 
-func TestAdoptionOfAChart(t *testing.T) {
+func TestResyncer_InitialSync_OfAHelmWorkload(t *testing.T) {
 	w := newWorld(t)
 	w.instance = target.Instance{Type: target.HelmWorkloadInstance, ID: w.create("helm-workload-instances", `{"Name":"chart"}`)}
 	ev := event(w.instance, "a", "1", time.Now())
@@ -62,7 +62,7 @@ func TestAdoptionOfAChart(t *testing.T) {
 	}
 }
 
-func TestAdoptionFindsAllRowsWhileTheyChange(t *testing.T) {
+func TestResyncer_InitialSync_FindsAllRowsWhileTheyChange(t *testing.T) {
 	w := newWorld(t)
 	const rows = 1200
 	now := time.Now()
@@ -101,7 +101,7 @@ func TestAdoptionFindsAllRowsWhileTheyChange(t *testing.T) {
 	}
 }
 
-func TestAdoptionOfResources(t *testing.T) {
+func TestResyncer_InitialSync_OfResources(t *testing.T) {
 	const (
 		deleted  = `DELETED`
 		added    = `ADDED`
@@ -169,7 +169,7 @@ func TestAdoptionOfResources(t *testing.T) {
 				t.Errorf("sent %q, want %q", got, tt.want)
 			}
 			if found := w.audit(); found != 0 {
-				t.Errorf("an audit repairs %v", found)
+				t.Errorf("a diff repairs %v", found)
 			}
 			has := map[target.Resource]outbox.LastOperation{} // in the end, as far as the outbox knows
 			if now := append([]string{tt.last}, got...); now[len(now)-1] != "" {
@@ -181,13 +181,13 @@ func TestAdoptionOfResources(t *testing.T) {
 				has[target.Resource{Ref: claim.Resource.Ref, ID: claim.Resource.ID}] = op
 			}
 			if told := w.box.Progress(w.instance).Operations; !maps.Equal(told, has) {
-				t.Errorf("the control plane has %v, told is %v", has, told)
+				t.Errorf("the control plane has %v, the outbox %v", has, told)
 			}
 		})
 	}
 }
 
-func TestAdoptionDoesWithoutARowThatIsGone(t *testing.T) {
+func TestResyncer_InitialSync_SkipsDeletedRows(t *testing.T) {
 	w := newWorld(t)
 	here, absent := w.resource("here"), w.resource("absent")
 	for _, claim := range []target.Attribution{here, absent} {
@@ -203,7 +203,7 @@ func TestAdoptionDoesWithoutARowThatIsGone(t *testing.T) {
 	}
 }
 
-func TestARowThatCannotBeReadHoldsBackNothingElse(t *testing.T) {
+func TestResyncer_InitialSync_SkipsUnreadableRows(t *testing.T) {
 	w := newWorld(t)
 	good, bad := w.resource("good"), w.resource("bad")
 	reported := operation(good, "uid", "1")
@@ -232,7 +232,7 @@ func TestARowThatCannotBeReadHoldsBackNothingElse(t *testing.T) {
 	}
 }
 
-func TestAControlPlaneThatDoesNotTellIsDoneWithout(t *testing.T) {
+func TestResyncer_InitialSync_WithoutAccessToEvents(t *testing.T) {
 	w := newWorld(t)
 	ev := event(w.instance, "a", "1", time.Now())
 	w.cluster.edit(w.instance, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
@@ -251,7 +251,7 @@ func TestAControlPlaneThatDoesNotTellIsDoneWithout(t *testing.T) {
 	}
 }
 
-// fakeRows is a control plane whose rows of Events are made up.
+// fakeRows is a control plane with scripted rows of Events.
 func fakeRows(count int, made func(i int) time.Time) *script {
 	s := newScript()
 	s.events = func(_ threeport.EventFilter, page, size int) ([]threeport.WorkloadEvent, int64, error) {
@@ -265,7 +265,7 @@ func fakeRows(count int, made func(i int) time.Time) *script {
 	return s
 }
 
-func TestOldRowsAreNotRead(t *testing.T) {
+func TestResyncer_ReadEvents_StopsAtOldRows(t *testing.T) {
 	now := time.Now()
 	all := func(i int) time.Time { return now.Add(-time.Duration(100_000-i) * time.Second) } // one a second
 	tests := []struct {
@@ -296,7 +296,7 @@ func TestOldRowsAreNotRead(t *testing.T) {
 	}
 }
 
-func TestPagesFitTheServer(t *testing.T) {
+func TestResyncer_ReadEvents_FitsThePagesOfTheServer(t *testing.T) {
 	now := time.Now()
 	all := fakeRows(1200, func(int) time.Time { return now })
 	tooLarge := &threeport.Error{StatusCode: 200, Err: fmt.Errorf("%w: more", threeport.ErrAnswerTooLarge)}
@@ -339,7 +339,7 @@ func TestPagesFitTheServer(t *testing.T) {
 	}
 }
 
-func TestAnEventOfTheOutboxOnlyIsKnownToo(t *testing.T) {
+func TestResyncer_InitialSync_FindsEventsOfTheOutbox(t *testing.T) {
 	w := newWorld(t)
 	ev := event(w.instance, "a", "1", time.Now())
 	w.create("workload-events", eventBody(t, ev))
@@ -350,7 +350,7 @@ func TestAnEventOfTheOutboxOnlyIsKnownToo(t *testing.T) {
 	}
 }
 
-func TestOnlyEventsThatMatterAreKnown(t *testing.T) {
+func TestResyncer_InitialSync_IgnoresOtherEvents(t *testing.T) {
 	box := newHeld()
 	box.states[observe.EventKey("uid-1")] = outbox.Snapshot{Phase: outbox.Pending}
 	a := New(DefaultConfig(), newCluster(), untracked, box, fakeRows(5, func(int) time.Time { return time.Now() }), nil, new(lines).logger())
@@ -366,8 +366,8 @@ func TestOnlyEventsThatMatterAreKnown(t *testing.T) {
 	}
 }
 
-// A disk may be older than what another leader has told since, or newer than a database that was restored.
-func TestTheRowIsBelievedAndNotTheDisk(t *testing.T) {
+// The store may be older than the reports of another leader, or newer than a restored database.
+func TestResyncer_InitialSync_TrustsTheRowsNotTheStore(t *testing.T) {
 	w := newWorld(t)
 	op := operation(w.resource("conf"), "uid", "1")
 	status := observe.Status{Workload: w.instance, Status: "Healthy"}

@@ -13,7 +13,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// script is a control plane whose answers are made up.
+// script is a control plane with scripted answers.
 type script struct {
 	events   func(filter threeport.EventFilter, page, size int) ([]threeport.WorkloadEvent, int64, error)
 	resource func(id int64) (threeport.WorkloadResourceInstance, error)
@@ -71,7 +71,7 @@ func (d declarations) Ready(context.Context) error { return d.err }
 // untracked are declarations that never become ready.
 var untracked = declarations{errors.New("a workload is not tracked yet")}
 
-// held is an outbox that only has states.
+// held is an Outbox that has states only.
 type held struct {
 	mu      sync.Mutex
 	adopted []target.Instance

@@ -13,7 +13,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// adopter answers with some errors first.
+// adopter is an InitialSyncer that returns some errors first.
 type adopter struct {
 	box    *outbox.Outbox
 	errs   []error
@@ -36,7 +36,7 @@ func (a *adopter) InitialSync(_ context.Context, workload target.Instance, attem
 	return nil
 }
 
-func TestAdoptionComesBeforeEvents(t *testing.T) {
+func TestNotifier_InitialSyncComesBeforeEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sender := fails()
 		b := newBenchOf(DefaultConfig(), outbox.Config{InitialSync: true, Backoff: outbox.DefaultConfig().Backoff}, sender)
