@@ -28,7 +28,7 @@ func (f *fakeLock) Update(context.Context, resourcelock.LeaderElectionRecord) er
 	return f.err
 }
 
-func TestLeaseIsHeldUntilItWasNotRenewedForTooLong(t *testing.T) {
+func TestLease_HeldUntilTheRenewDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lock := &fakeLock{}
 		l := &lease{Interface: lock}

@@ -20,7 +20,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/version"
 )
 
-// Where reports go.
+// The values of --sink.
 const (
 	sinkAPI    = "api"
 	sinkStdout = "stdout"
@@ -28,12 +28,12 @@ const (
 
 // options are the command line.
 type options struct {
-	api     threeport.Config
-	watch   informers.Config
-	outbox  outbox.Config
-	notify  notify.Config
-	audit   resync.Config
-	logging zap.Options
+	api       threeport.Config
+	informers informers.Config
+	outbox    outbox.Config
+	notify    notify.Config
+	resync    resync.Config
+	logging   zap.Options
 
 	sink                    string
 	clusterName             string
@@ -50,58 +50,58 @@ type options struct {
 	showVersion             bool
 }
 
-// leastState is the least that --state-max-bytes may be.
-const leastState = 1 << 20
+// minStateBytes is the least value of --state-max-bytes.
+const minStateBytes = 1 << 20
 
-// mostClusterName is the most that --cluster-name may have, in bytes: what the control plane takes.
-const mostClusterName = 253
+// maxClusterName is the longest --cluster-name that the control plane takes, in bytes.
+const maxClusterName = 253
 
 // newOptions declares the flags. --kubeconfig is declared by controller-runtime.
 func newOptions(flags *flag.FlagSet) *options {
 	o := &options{
-		api:    threeport.DefaultConfig(),
-		watch:  informers.DefaultConfig(),
-		outbox: outbox.DefaultConfig(),
-		notify: notify.DefaultConfig(),
-		audit:  resync.DefaultConfig(),
+		api:       threeport.DefaultConfig(),
+		informers: informers.DefaultConfig(),
+		outbox:    outbox.DefaultConfig(),
+		notify:    notify.DefaultConfig(),
+		resync:    resync.DefaultConfig(),
 	}
 	o.stateMax.Quantity = *resource.NewQuantity(o.outbox.MaxBytes, resource.BinarySI)
 	flags.StringVar(&o.api.Server, "threeport-api-server", "",
-		"control-plane API to report to: HOST[:PORT], or a URL")
+		"address of the control-plane API: HOST[:PORT], or a URL")
 	flags.BoolVar(&o.api.AuthEnabled, "auth-enabled", o.api.AuthEnabled,
 		"authenticate to the control-plane API with a client certificate")
 	flags.StringVar(&o.certDir, "cert-dir", filepath.Dir(o.api.CertFile),
 		"folder of the client certificate, tls.crt and tls.key; read again when they change")
 	flags.StringVar(&o.api.CAFile, "ca-file", o.api.CAFile,
-		"PEM file of the authorities that the control-plane API's certificate is checked against")
+		"PEM file of the certificate authorities that sign the control-plane API's certificate")
 	flags.StringVar(&o.api.TokenFile, "token-file", "",
 		"file with a bearer token for the control-plane API; read again when it changes")
 	flags.BoolVar(&o.reportSets, "report-sets", true,
-		"deliver in report sets where the control plane takes them; false for one by one, as v0 has it")
+		"use report sets if the control plane takes them; false forces v0: one request per report")
 	flags.StringVar(&o.clusterName, "cluster-name", "",
-		"name of this cluster for the people who look at the control plane; empty for none")
+		"name of this cluster for people who use the control plane; empty for none")
 	flags.StringVar(&o.sink, "sink", sinkAPI,
-		"where reports go: api, or stdout to print a line for each instead")
+		"destination of reports: api, or stdout to print one line per report")
 	flags.StringVar(&o.watchNamespaces, "watch-namespaces", "",
-		"comma-separated namespaces to watch; empty for the whole cluster where that is permitted, else the namespaces of listed resources")
+		"comma-separated namespaces to watch; empty for the whole cluster if that is permitted, or else the namespaces of listed resources")
 	flags.StringVar(&o.healthRules, "health-rules", "",
-		"file or folder of rules of your own for judging objects, read again when they change; empty for those that are built in")
+		"file or folder with health rules of your own, read again when they change; empty for the built-in rules only")
 	flags.IntVar(&o.notify.Concurrency, "send-concurrency", o.notify.Concurrency,
-		"requests with reports that may be on their way to the control-plane API at a time")
+		"number of concurrent requests with reports to the control-plane API")
 	flags.DurationVar(&o.notify.ShutdownTimeout, "shutdown-timeout", o.notify.ShutdownTimeout,
-		"how long pending reports are flushed for when the agent stops")
+		"how long the agent delivers pending reports when it stops")
 	flags.StringVar(&o.stateDir, "state-dir", "",
-		"folder for the agent's durable state, one for each agent; empty to keep nothing when the agent ends")
+		"folder for the agent's durable state, of this agent only; empty to keep no state after a restart")
 	flags.Var(&o.stateMax, "state-max-bytes",
-		"how much is kept, on disk and, of what waits, in memory, such as 256Mi; beyond it the oldest waiting Events are dropped, Normal ones first, and counted")
-	flags.DurationVar(&o.audit.Interval, "resync-interval", o.audit.Interval,
-		"how often what the control plane has is compared with the cluster, and repaired; 0 for never")
+		"bound of the state on disk and of pending reports in memory, such as 256Mi; beyond it the oldest pending Events are dropped and counted, Normal ones first")
+	flags.DurationVar(&o.resync.Interval, "resync-interval", o.resync.Interval,
+		"how often the rows of the control plane are compared with the cluster, and repaired; 0 for never")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080",
 		"address of /metrics; 0 for none")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"address of /healthz and /readyz")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false,
-		"let only one of several replicas report")
+		"elect a leader among several replicas; only the leader reports")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
 		"namespace of the leader's lease; empty for the namespace that the agent runs in")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
@@ -109,7 +109,7 @@ func newOptions(flags *flag.FlagSet) *options {
 	return o
 }
 
-// validate completes the options, and names the flag that is wrong and what it accepts.
+// validate completes the options. Its error names the wrong flag and the accepted values.
 func (o *options) validate(args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("unexpected argument %q: the agent takes flags only", args[0])
@@ -128,8 +128,8 @@ func (o *options) validate(args []string) error {
 	default:
 		return fmt.Errorf("--sink is %q: give api or stdout", o.sink)
 	}
-	if len(o.clusterName) > mostClusterName {
-		return fmt.Errorf("--cluster-name has %d bytes: give %d at most", len(o.clusterName), mostClusterName)
+	if len(o.clusterName) > maxClusterName {
+		return fmt.Errorf("--cluster-name has %d bytes: give %d at most", len(o.clusterName), maxClusterName)
 	}
 	for name := range strings.SplitSeq(o.watchNamespaces, ",") {
 		if name = strings.TrimSpace(name); name == "" {
@@ -138,18 +138,18 @@ func (o *options) validate(args []string) error {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 			return fmt.Errorf("--watch-namespaces: %q is not the name of a namespace: %s", name, problems[0])
 		}
-		o.watch.Namespaces = append(o.watch.Namespaces, name)
+		o.informers.Namespaces = append(o.informers.Namespaces, name)
 	}
-	if err := o.watch.Validate(); err != nil {
+	if err := o.informers.Validate(); err != nil {
 		return err
 	}
 	if err := o.notify.Validate(); err != nil {
 		return fmt.Errorf("delivery (--send-concurrency, --shutdown-timeout): %w", err)
 	}
-	if o.outbox.MaxBytes = o.stateMax.Value(); o.outbox.MaxBytes < leastState {
+	if o.outbox.MaxBytes = o.stateMax.Value(); o.outbox.MaxBytes < minStateBytes {
 		return fmt.Errorf("--state-max-bytes is %s: give 1Mi or more", &o.stateMax)
 	}
-	if err := o.audit.Validate(); err != nil {
+	if err := o.resync.Validate(); err != nil {
 		return fmt.Errorf("--resync-interval: %w", err)
 	}
 	return nil

@@ -22,7 +22,7 @@ var (
 	}
 )
 
-func TestCatalogueByDefault(t *testing.T) {
+func TestOpenRules_Default(t *testing.T) {
 	all, own, err := openRules(newOptions(flag.NewFlagSet("agent", flag.ContinueOnError)).healthRules, prometheus.NewRegistry())
 	if err != nil || own != nil {
 		t.Fatalf("got %v, %v, want no rules of the user's own", own, err)
@@ -32,7 +32,7 @@ func TestCatalogueByDefault(t *testing.T) {
 	}
 }
 
-func TestOwnRulesBeforeTheCatalogue(t *testing.T) {
+func TestOpenRules_OwnRulesComeFirst(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	const text = `rules: [{group: cert-manager.io, kinds: [Certificate], checks: [{when: "flag(object, 'mine')", status: Down, reason: Mine, message: is mine}]}]`
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -50,7 +50,7 @@ func TestOwnRulesBeforeTheCatalogue(t *testing.T) {
 	}
 }
 
-func TestWrongRulesEndTheAgent(t *testing.T) {
+func TestRun_WrongRulesAreAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(path, []byte("rules: [{}]"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,5 @@
-// Package scrub makes HTTP transports that leave as little as possible of what passes through them behind
-// in memory. What an answer contains beyond what the agent keeps, such as the data of a Secret, would
-// otherwise stay in buffers that are free but not overwritten, and show in a dump of the process.
+// Package scrub makes HTTP transports that scrub the buffers of answers. An answer may contain more than the agent keeps, such
+// as the data of a Secret. Free buffers are not overwritten, so that data would show in a dump of the process.
 package scrub
 
 import (
@@ -11,13 +10,14 @@ import (
 	"time"
 )
 
-// idleConnsPerHost is how many connections are kept for reuse: at least as many as there are concurrent
-// senders.
+// idleConnsPerHost is the number of connections that are kept for reuse. It exceeds the default number of concurrent senders.
 const idleConnsPerHost = 32
 
-// NewTransport returns a transport for HTTP/1.1, with TLS if a configuration is given. It has no HTTP/2 and no
-// decompression, whose buffers outlive an answer; its read buffer is too small to hold much, so that a body
-// goes straight into the buffer of whoever reads it; and its connections clear what TLS decrypted.
+// NewTransport returns a scrubbing transport, with TLS if a configuration is given:
+//
+//   - It has no HTTP/2 and no decompression, whose buffers outlive an answer.
+//   - Its read buffer is too small for a body, so a body is read straight into the buffer of the caller.
+//   - Its connections clear decrypted data.
 func NewTransport(config *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
@@ -41,9 +41,9 @@ func NewTransport(config *tls.Config) *http.Transport {
 	}
 }
 
-// conn clears the buffer that it is to read into before it reads. crypto/tls decrypts records in the buffer
-// that it read them into, and reads the next ones into the same place; and it asks for the next ones as soon
-// as a record is used up. So what was decrypted is gone when the connection waits.
+// conn clears the destination before each read. crypto/tls decrypts a record in the buffer that it was read into, and reads
+// the next record into the same buffer as soon as the first is used up. So decrypted data is cleared before the connection
+// waits.
 type conn struct{ net.Conn }
 
 func (c conn) Read(b []byte) (int, error) {

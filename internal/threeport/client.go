@@ -16,22 +16,22 @@ import (
 	"github.com/go-resty/resty/v2"
 )
 
-// maxAnswer bounds the answer that is read, in bytes. The largest one repeats a
-// RuntimeDefinition and a JSONDefinition, and Kubernetes has no objects above
-// 3 MiB.
+// maxAnswer bounds the answer that is read, in bytes. The largest one has a RuntimeDefinition and a JSONDefinition, and
+// Kubernetes has no objects above 3 MiB.
 const maxAnswer = 16 << 20
 
 // ErrAnswerTooLarge is in the chain of the error of an answer that was not read to its end.
 var ErrAnswerTooLarge = errors.New("the answer is too large")
 
-// Client makes requests of the control-plane API. It is safe for concurrent use.
-type Client struct {
-	http    *resty.Client
-	allowed func() error
-}
+// Client makes requests to the control-plane API. It is safe for concurrent use.
+//
+// resty has the base URL, the headers and the middleware that authorizes each request. It neither decodes answers nor
+// retries: its reader leaves copies of a growing buffer in memory, which may hold a Secret's data, and the outbox decides on
+// retries.
+type Client struct{ http *resty.Client }
 
-// New makes a client from a valid configuration. It reads the certificate and
-// token files, so that a missing one is found at the start, and sends nothing.
+// New makes a client from a valid configuration. It reads the certificate and token files, so that a missing one is found
+// at the start. It sends nothing.
 func New(config Config) (*Client, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("control-plane client: %w", err)
@@ -40,16 +40,18 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control-plane client: %w", err)
 	}
-	transport, err := newCredentials(config, base.Scheme == "https")
+	transport, err := newReloadingTransport(config, base.Scheme == "https")
 	if err != nil {
 		return nil, fmt.Errorf("control-plane client: %w", err)
 	}
-	// resty's own retries stay off (its default): repeating is the caller's.
+	token := tokenFile(config.TokenFile)
+	if _, err := token.read(); err != nil {
+		return nil, fmt.Errorf("control-plane client: %w", err)
+	}
 	client := resty.NewWithClient(&http.Client{
 		Transport: transport,
 		Timeout:   config.Timeout,
-		// A redirected POST or PATCH arrives as a GET, whose success would look
-		// like a delivery.
+		// A redirected POST or PATCH becomes a GET, whose success would look like a delivery.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}).
 		SetBaseURL(base.String()).
@@ -58,29 +60,32 @@ func New(config Config) (*Client, error) {
 		SetDoNotParseResponse(true).
 		SetDisableWarn(true).
 		SetLogger(discard{})
-	allowed := config.Allowed
-	if allowed == nil {
-		allowed = func() error { return nil }
+	if config.Allowed != nil {
+		client.OnBeforeRequest(func(*resty.Client, *resty.Request) error { return config.Allowed() })
 	}
-	return &Client{http: client, allowed: allowed}, nil
+	client.OnBeforeRequest(func(_ *resty.Client, req *resty.Request) error {
+		text, err := token.read()
+		req.SetAuthToken(text)
+		return err
+	})
+	return &Client{http: client}, nil
 }
 
-// Close ends the connections kept alive. Requests under way are not disturbed.
+// Close closes idle connections. Requests under way are not disturbed.
 func (c *Client) Close() {
 	c.http.GetClient().CloseIdleConnections()
 }
 
-// discard keeps resty from writing to standard error: every failure is
-// returned, and logged once by who handles it.
+// discard keeps resty from writing to standard error. Every failure is returned, and its handler logs it.
 type discard struct{}
 
 func (discard) Errorf(string, ...any) {}
 func (discard) Warnf(string, ...any)  {}
 func (discard) Debugf(string, ...any) {}
 
-// request is one call: what is asked, and how its failure is told.
+// request is one call.
 type request struct {
-	op     string // for the error, such as "create workload event"
+	op     string // the operation in errors, such as "create workload event"
 	method string
 	path   string
 	query  map[string]string
@@ -89,19 +94,16 @@ type request struct {
 	encoding string
 }
 
-// answer is what came of a request.
+// answer is the outcome of a request.
 type answer struct {
-	reached bool // it had a connection; without one it was not applied
+	reached bool // the request had a connection; without one it was not applied
 	status  int  // 0 if there was no answer
 	header  http.Header
-	body    []byte // to be cleared by who gets it
+	body    []byte // the caller clears it
 }
 
-// exchange makes one request. The error is that of the network.
+// exchange makes one request. The error is that of the middleware or the network.
 func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answer, err error) {
-	if err := c.allowed(); err != nil {
-		return answer{}, err
-	}
 	var reached atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }}
 	req := c.http.R().SetContext(httptrace.WithClientTrace(ctx, trace)).SetQueryParams(q.query)
@@ -120,12 +122,12 @@ func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answ
 	}
 	out.reached = reached.Load()
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		c.Close() // the connection may be half open, and others with it: the next request makes a new one
+		c.Close() // connections may be half open: the next request makes a new one
 	}
 	return out, err
 }
 
-// send makes one request and returns its answer, and the HTTP status.
+// send makes one request and returns its decoded answer, and the HTTP status.
 func send[T any](ctx context.Context, c *Client, q request) (Response[T], int, error) {
 	var none Response[T]
 	var body []byte
@@ -144,7 +146,7 @@ func send[T any](ctx context.Context, c *Client, q request) (Response[T], int, e
 	var envelope Response[T]
 	bad := json.Unmarshal(got.body, &envelope)
 	if got.status >= 200 && got.status < 300 {
-		// A success that calls itself something else is a proxy's, or cut together.
+		// The status in the body contradicts the HTTP status: the answer is a proxy's.
 		if code := envelope.Status.Code; bad != nil || code < 200 || code >= 300 {
 			return none, got.status, malformed(q, got.status)
 		}
@@ -160,10 +162,9 @@ func send[T any](ctx context.Context, c *Client, q request) (Response[T], int, e
 	}
 }
 
-// readAnswer reads the body of an answer, at most maxAnswer bytes, and closes it.
-// The caller clears what it gets once it is decoded: what a row repeats of a
-// Secret's manifest must not stay in memory. For the same reason no copy is left
-// behind when the buffer grows.
+// readAnswer reads the body of an answer, at most maxAnswer bytes, and closes it. The caller clears the bytes once they are
+// decoded: a row may have the manifest of a Secret, which must not stay in memory. For the same reason the buffer is
+// cleared when it is replaced by a larger one.
 func readAnswer(answer *http.Response) ([]byte, error) {
 	defer answer.Body.Close() //nolint:errcheck // what matters was read
 	body := make([]byte, 0, min(max(answer.ContentLength+1, 4<<10), maxAnswer+1))
@@ -187,8 +188,8 @@ func readAnswer(answer *http.Response) ([]byte, error) {
 	}
 }
 
-// malformed is the error of a success answer that is not the API's. Its text is
-// fixed: a parser's would quote the body.
+// malformed is the error of a successful answer that is not the API's. Its text is constant: that of a parser would quote
+// the body.
 func malformed(q request, status int) *Error {
 	return &Error{
 		Op:         q.op,
@@ -212,8 +213,7 @@ func sendOne[T any](ctx context.Context, c *Client, q request) (T, int, error) {
 	return answer.Data[0], status, nil
 }
 
-// encode marshals without HTML escapes, which would make the text of a
-// RuntimeDefinition longer for nothing.
+// encode marshals without HTML escapes, which would make a RuntimeDefinition longer.
 func encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	encoder := json.NewEncoder(&buf)

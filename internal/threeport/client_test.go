@@ -247,7 +247,7 @@ func TestEventsKeptAfter(t *testing.T) {
 	}
 }
 
-func TestUnreachableIsNotAmbiguous(t *testing.T) {
+func TestClient_Unreachable_IsNotAmbiguous(t *testing.T) {
 	// Nobody listens there, and no process is given that port.
 	_, _, err := clientOf(t, "http://127.0.0.1:1").CreateWorkloadEvent(t.Context(), WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
 	if KindOf(err) != KindRetryable || Ambiguous(err) {
@@ -345,7 +345,7 @@ func TestFindWorkloadEventOldestWins(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreReused(t *testing.T) {
+func TestClient_ReusesConnections(t *testing.T) {
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, 400, "null", "no")
@@ -368,7 +368,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-func TestNoRequestIsMadeThatIsNotAllowed(t *testing.T) {
+func TestClient_Allowed_IsCheckedBeforeEachRequest(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer server.Close()

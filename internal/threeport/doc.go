@@ -6,12 +6,12 @@
 // one is the caller's decision, taken from the error:
 //
 //	err := client.UpdateWorkloadResourceInstance(ctx, id, patch)
-//	switch controlplane.KindOf(err) {
-//	case controlplane.KindNone: // delivered
-//	case controlplane.KindRetryable: // again later, see [Error.RetryAfter]
-//	case controlplane.KindUnauthorized: // credentials; nothing else will pass either
-//	case controlplane.KindNotFound: // the row is gone
-//	case controlplane.KindPermanent: // this message will never be accepted
+//	switch threeport.KindOf(err) {
+//	case threeport.KindNone: // delivered
+//	case threeport.KindRetryable: // again later, see [Error.RetryAfter]
+//	case threeport.KindUnauthorized: // credentials; nothing else will pass either
+//	case threeport.KindNotFound: // the row is gone
+//	case threeport.KindPermanent: // this message will never be accepted
 //	}
 //
 // Creating an event is not idempotent in v0. When [Ambiguous] says that a

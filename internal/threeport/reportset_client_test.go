@@ -146,7 +146,7 @@ func TestSendReportSet(t *testing.T) {
 	}
 }
 
-func TestAHeartbeatHasAnEmptyList(t *testing.T) {
+func TestSendReportSet_HeartbeatHasAnEmptyList(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if !strings.Contains(string(body), `"reports":[]`) {
@@ -217,7 +217,7 @@ func TestReportAnswers(t *testing.T) {
 	}
 }
 
-func TestReportsAreMadeFit(t *testing.T) {
+func TestReport_Clean(t *testing.T) {
 	far := time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC)
 	long := strings.Repeat("ü", 40000)
 	r := eventOf(long)

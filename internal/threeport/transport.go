@@ -14,110 +14,95 @@ import (
 	"github.com/threeport/threeport-agent/internal/scrub"
 )
 
-// credentials is an [http.RoundTripper] over a transport that is replaced when
-// the certificate files change, and that adds the bearer token. A rotated
-// Secret thus takes effect with the next request: with a new certificate,
-// authorities and connections, without a restart.
+// reloadingTransport is an [http.RoundTripper] over a transport that is replaced when the certificate files change. So a
+// rotated Secret takes effect with the next request, on a new connection.
 //
-// It looks at the files (a stat each) on every request, which is far cheaper
-// than the request, and needs no goroutine.
-type credentials struct {
-	tlsFiles  tlsFiles
-	tokenFile string
+// It calls stat for the files on every request, which is cheap compared with the request, and needs no goroutine.
+type reloadingTransport struct {
+	tlsFiles tlsFiles
 
 	mu      sync.Mutex
 	current *http.Transport
 	seen    fingerprint // of the files that current was made from
 }
 
-func newCredentials(c Config, https bool) (*credentials, error) {
-	cr := &credentials{tokenFile: c.TokenFile}
+func newReloadingTransport(c Config, https bool) (*reloadingTransport, error) {
+	t := &reloadingTransport{}
 	if https {
-		cr.tlsFiles = tlsFiles{ca: c.CAFile, caOptional: !c.AuthEnabled && c.CAFile == DefaultCAFile}
+		t.tlsFiles = tlsFiles{ca: c.CAFile, caOptional: !c.AuthEnabled && c.CAFile == DefaultCAFile}
 		if c.AuthEnabled {
-			cr.tlsFiles.cert, cr.tlsFiles.key = c.CertFile, c.KeyFile
+			t.tlsFiles.cert, t.tlsFiles.key = c.CertFile, c.KeyFile
 		}
 	}
-	seen := cr.tlsFiles.fingerprint()
-	config, err := cr.tlsFiles.load()
+	seen := t.tlsFiles.fingerprint()
+	config, err := t.tlsFiles.load()
 	if err != nil {
 		return nil, err
 	}
-	cr.current, cr.seen = scrub.NewTransport(config), seen
-	if _, err := cr.token(); err != nil {
-		return nil, err
-	}
-	return cr, nil
+	t.current, t.seen = scrub.NewTransport(config), seen
+	return t, nil
 }
 
-// RoundTrip sends the request with the credentials of this moment.
-func (c *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
-	token, err := c.token()
-	if err != nil {
-		return nil, err
-	}
-	if token != "" {
-		req = req.Clone(req.Context())
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	return c.transport().RoundTrip(req)
+// RoundTrip sends a request with the current certificate.
+func (t *reloadingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return t.transport().RoundTrip(req)
 }
 
 // CloseIdleConnections makes [http.Client.CloseIdleConnections] reach the transport.
-func (c *credentials) CloseIdleConnections() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.current.CloseIdleConnections()
+func (t *reloadingTransport) CloseIdleConnections() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current.CloseIdleConnections()
 }
 
-// transport is the current transport, replaced first if the files changed.
-// Files caught in the middle of a change (a new certificate with the old key)
-// do not load: the old transport serves on, and the next request looks again.
-func (c *credentials) transport() *http.Transport {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	// Taken before loading: a change in between is seen by the next request.
-	now := c.tlsFiles.fingerprint()
-	if now == c.seen {
-		return c.current
+// transport returns the current transport, and first replaces it if the files have changed. Half-written files, such as a
+// new certificate with the old key, do not load. Then the old transport stays, and the next request tries again.
+func (t *reloadingTransport) transport() *http.Transport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.tlsFiles.fingerprint() // before loading, so that the next request finds a change in between
+	if now == t.seen {
+		return t.current
 	}
-	config, err := c.tlsFiles.load()
+	config, err := t.tlsFiles.load()
 	if err != nil {
-		return c.current
+		return t.current
 	}
-	c.current.CloseIdleConnections() // requests under way finish on it
-	c.current, c.seen = scrub.NewTransport(config), now
-	return c.current
+	t.current.CloseIdleConnections() // requests under way finish on it
+	t.current, t.seen = scrub.NewTransport(config), now
+	return t.current
 }
 
-// token is the bearer token, or "" if none is configured.
-func (c *credentials) token() (string, error) {
-	if c.tokenFile == "" {
+// tokenFile is the path of a file with a bearer token; empty for no token.
+type tokenFile string
+
+// read returns the token of the moment, which may be rotated at any time.
+func (f tokenFile) read() (string, error) {
+	if f == "" {
 		return "", nil
 	}
-	raw, err := os.ReadFile(c.tokenFile)
+	raw, err := os.ReadFile(string(f))
 	if err != nil {
 		return "", fmt.Errorf("read bearer token: %w", err)
 	}
 	token := strings.TrimSpace(string(raw))
 	if token == "" {
-		return "", fmt.Errorf("read bearer token: %s is empty", c.tokenFile)
+		return "", fmt.Errorf("read bearer token: %s is empty", f)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		// net/http would refuse the header with an error that quotes it.
-		return "", fmt.Errorf("read bearer token: %s holds more than one token", c.tokenFile)
+		// The error of net/http would quote the token.
+		return "", fmt.Errorf("read bearer token: %s holds more than one token", f)
 	}
 	return token, nil
 }
 
-// tlsFiles are the paths that a TLS configuration is loaded from; the zero
-// value is plain http.
+// tlsFiles are the paths of the files for a TLS configuration; empty for plain http.
 type tlsFiles struct {
 	cert, key, ca string
-	caOptional    bool // a missing ca means the system's authorities
+	caOptional    bool // without the file the system's authorities are used
 }
 
-// load reads the files anew. It returns nil for plain http.
+// load reads the files. It returns nil for plain http.
 func (f tlsFiles) load() (*tls.Config, error) {
 	if f == (tlsFiles{}) {
 		return nil, nil
@@ -147,14 +132,14 @@ func (f tlsFiles) load() (*tls.Config, error) {
 	return config, nil
 }
 
-// fingerprint tells one state of the files from another, comparable with ==.
+// fingerprint identifies a version of the files. Fingerprints are compared with ==.
 type fingerprint [3]struct {
 	modified int64 // Unix nanoseconds
 	size     int64 // bytes
 }
 
-// fingerprint follows symbolic links, so that it sees the swap by which the
-// kubelet updates a mounted Secret. A missing file is the zero state.
+// fingerprint follows symbolic links, because the kubelet updates a mounted Secret by replacing a link. The fingerprint of a
+// missing file is zero.
 func (f tlsFiles) fingerprint() fingerprint {
 	var fp fingerprint
 	for i, name := range []string{f.cert, f.key, f.ca} {

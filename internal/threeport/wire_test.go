@@ -302,7 +302,7 @@ func TestListWorkloadEvents(t *testing.T) {
 	}
 }
 
-func TestInstancesAreRead(t *testing.T) {
+func TestGetInstances(t *testing.T) {
 	var path string
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		path = r.Method + " " + r.URL.Path
@@ -326,7 +326,7 @@ func TestInstancesAreRead(t *testing.T) {
 	}
 }
 
-func TestAResourceIsReadWithoutWhatItWasAskedFor(t *testing.T) {
+func TestGetWorkloadResourceInstance_SkipsTheJSONDefinition(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, 200, `[{"ID":1,"JSONDefinition":{"data":"hush"},"jsondefinition":"hush","LastOperation":"ADDED","RuntimeDefinition":{"a":9223372036854775807}}]`, "")
 	})

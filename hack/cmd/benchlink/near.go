@@ -79,14 +79,14 @@ func deliver(ctx context.Context, client *threeport.Client, way string, events [
 	case waySerial:
 		return serially(ctx, client, events)
 	case wayV0:
-		api := notify.NewV0Sender(client)
-		return asAgent(ctx, notify.OneByOne(api), nil, api.Supports, events)
+		return asAgent(ctx, func(*outbox.Outbox) notify.Sender { return notify.OneByOne(notify.NewV0Sender(client)) }, events)
 	case waySets:
 		self := notify.AgentInfo{ClusterName: "near", Version: "benchlink", ClusterUID: func(context.Context) (string, error) {
 			return string(events[0].UID), nil // of each run another, as its workload is
 		}}
-		link := notify.NewLink(client, self, notify.NewLinkMetrics(prometheus.NewRegistry()), logr.Discard())
-		return asAgent(ctx, link, link, link.Supports, events)
+		return asAgent(ctx, func(box *outbox.Outbox) notify.Sender {
+			return notify.NewNegotiatingSender(client, box, self, prometheus.NewRegistry(), logr.Discard())
+		}, events)
 	}
 	return 0, fmt.Errorf("--way is %q: give %s, %s or %s", way, waySets, wayV0, waySerial)
 }
@@ -102,10 +102,9 @@ func serially(ctx context.Context, client *threeport.Client, events []observe.Ev
 	return time.Since(begin), nil
 }
 
-// asAgent offers all Events at once to what the agent delivers with: outbox, state on disk, notifier. Link is nil in the way
-// of v0.
+// asAgent offers all Events at once to the parts of the agent that deliver: outbox, state on disk, notifier and sender.
 func asAgent(
-	ctx context.Context, sender notify.Sender, link *notify.Link, carries func(observe.Report) bool, events []observe.Event,
+	ctx context.Context, newSender func(*outbox.Outbox) notify.Sender, events []observe.Event,
 ) (took time.Duration, err error) {
 	dir, err := os.MkdirTemp("", "benchlink-state-")
 	if err != nil {
@@ -118,8 +117,9 @@ func asAgent(
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
 	config := outbox.DefaultConfig()
-	config.Supports = carries
+	config.Protocol = notify.ProtocolV0
 	box := outbox.New(config, state)
+	sender := newSender(box)
 	notifier := notify.New(notify.DefaultConfig(), box, sender, nil, notify.NewMetrics(prometheus.NewRegistry(), box), logr.Discard())
 
 	running, stop := context.WithCancel(ctx)
@@ -129,9 +129,8 @@ func asAgent(
 	for _, ev := range events {
 		box.Offer(ev)
 	}
-	if link != nil {
-		link.Attach(box, func(bool) {})
-		parts.Go(func() error { return link.Run(running) })
+	if negotiation, ok := sender.(*notify.NegotiatingSender); ok {
+		parts.Go(func() error { return negotiation.Run(running) })
 	}
 	parts.Go(func() error { return notifier.Run(running) })
 	err = untilDelivered(ctx, box)

@@ -147,7 +147,7 @@ func (w *Watcher) RecordTransition(workload string, change target.HealthTransiti
 	}
 	w.announced[workload] = ev
 	w.sink.Offer(ev)
-	if last := w.posted[wl.Instance]; w.round.Load() != 0 && last.status == change.To && last.since.IsZero() {
+	if last := w.posted[wl.Instance]; last.status == change.To && last.since.IsZero() {
 		w.markStatus(workload) // since when is known now
 	}
 	if before.UID != "" && before.UID != ev.UID {

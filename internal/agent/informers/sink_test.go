@@ -19,7 +19,10 @@ type recorder struct {
 	versions map[observe.Key]string // what was offered last
 	withdrew []observe.Key
 	forgot   []observe.Key
+	reoffer  chan struct{} // nil unless a test sets it
 }
+
+func (r *recorder) Reoffer() <-chan struct{} { return r.reoffer }
 
 func (r *recorder) Offer(report observe.Report) {
 	r.mu.Lock()
@@ -37,6 +40,13 @@ func (r *recorder) Offer(report observe.Report) {
 		at = r.clock(report)
 	}
 	r.offered, r.times = append(r.offered, report), append(r.times, at)
+}
+
+// clear forgets what was offered, so that the same versions are recorded again.
+func (r *recorder) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.offered, r.times, r.versions = nil, nil, nil
 }
 
 func (r *recorder) Cancel(key observe.Key) {

@@ -158,9 +158,9 @@ func (w *Watcher) reconcileWorkloads() {
 // post is what was offered last of an instance's status, and when.
 type post struct {
 	status, version string
-	delivery        observe.DeliveryCounts
-	since           time.Time // when the status became what it is; zero if that is not known
+	since           time.Time // when the status last changed; zero if that is not known
 	at              time.Time
+	changedAt       time.Time // when a status with another word was offered last
 }
 
 // reconcileStatus reports the verdict on a workload's instance.
@@ -195,8 +195,9 @@ func (w *Watcher) noteVerdict(workload string) {
 	}
 }
 
-// postStatus offers the status of a workload's instance: the first at once, and another when enough time has passed. In
-// between it comes again for the one that it is by then.
+// postStatus offers the status of a workload's instance: the first at once, another when enough time has passed since the
+// last one. A new word only waits for the last new word, so that a change of the cause does not delay it. If it is too
+// early, the workload is reconciled again in time.
 func (w *Watcher) postStatus(workload string, status observe.Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,18 +207,20 @@ func (w *Watcher) postStatus(workload string, status observe.Status) {
 	}
 	now, last := w.now(), w.posted[status.Workload]
 	if last.version != status.Version() {
-		if wait := last.at.Add(w.config.StatusInterval).Sub(now); !last.at.IsZero() && wait > 0 {
+		next := post{status: status.Status, at: now, changedAt: last.changedAt}
+		before := last.at
+		if last.status != status.Status {
+			next.changedAt, before = now, last.changedAt
+		}
+		if wait := before.Add(w.config.StatusInterval).Sub(now); !before.IsZero() && wait > 0 {
 			w.statuses.AddAfter(workload, wait)
 			return
 		}
-		since := status.Since
 		if last.status != "" && last.status != status.Status {
-			since = now.UTC()
+			status.Since = now.UTC()
 		}
-		if status.Round != 0 {
-			status.Since = since
-		}
-		w.posted[status.Workload] = post{status.Status, status.Version(), status.DeliveryCounts, since, now}
+		next.since, next.version = status.Since, status.Version()
+		w.posted[status.Workload] = next
 	}
 	w.sink.Offer(status)
 }
@@ -246,14 +249,8 @@ func (w *Watcher) status(instance target.Instance) (observe.Status, bool) {
 		return out, false
 	}
 	worst := health.Worst(verdicts...)
-	out.Status = string(worst.Status)
-	if out.Round = w.round.Load(); out.Round == 0 {
-		return out, true
-	}
-	out.Reason, out.Cause, out.Since = worst.Reason, worst.Message, w.statusSince(out, parts)
-	if w.config.Delivery != nil {
-		out.DeliveryCounts = w.config.Delivery(instance)
-	}
+	out.Status, out.Reason, out.Cause = string(worst.Status), worst.Reason, worst.Message
+	out.Since = w.statusSince(out, parts)
 	return out, true
 }
 
@@ -276,14 +273,9 @@ func (w *Watcher) statusSince(s observe.Status, parts []string) time.Time {
 	return since
 }
 
-// Detail tells whether the control plane takes all that is true of workloads, with causes and trees, or words only. Either
-// way all is offered anew: it may be another control plane.
-func (w *Watcher) Detail(on bool) {
+// reofferAll offers all statuses, trees and objects again, because the sink may have dropped some of them.
+func (w *Watcher) reofferAll() {
 	w.mu.Lock()
-	if w.round.Store(0); on {
-		w.round.Store(max(w.now().UnixMicro(), w.rounds+1))
-		w.rounds = w.round.Load()
-	}
 	for _, t := range w.trees {
 		t.changed = true
 	}
@@ -291,24 +283,5 @@ func (w *Watcher) Detail(on bool) {
 		w.markStatus(name)
 	}
 	w.mu.Unlock()
-	if on {
-		w.ReassessAll()
-	}
-}
-
-// recountEvery is how often it is looked whether a workload's reports are delivered as its status says.
-const recountEvery = 15 * time.Second
-
-// recount has the statuses told again whose counts of reports are not right any more.
-func (w *Watcher) recount() {
-	if w.round.Load() == 0 || w.config.Delivery == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for name, wl := range w.tracked {
-		if last, ok := w.posted[wl.Instance]; ok && last.delivery != w.config.Delivery(wl.Instance) {
-			w.markStatus(name)
-		}
-	}
+	w.ReassessAll()
 }

@@ -15,10 +15,10 @@ import (
 
 // treePost is what was offered last of an instance's tree, and when.
 type treePost struct {
-	changed bool // since then
-	edition int64
-	at      time.Time
-	objects int // in the last one that was made
+	changed  bool // since then
+	revision int64
+	at       time.Time
+	objects  int // in the last one that was made
 }
 
 // objectsPerTree is how many objects a tree may have that is told as often as a status: a larger one is told as much more
@@ -37,9 +37,6 @@ func (w *Watcher) treeOfInstance(instance target.Instance) *treePost {
 
 // markTree tells that something in the tree of a workload's instance has changed.
 func (w *Watcher) markTree(workload string) {
-	if w.round.Load() == 0 {
-		return // all are told anew when that changes
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wl, ok := w.tracked[workload]
@@ -52,28 +49,43 @@ func (w *Watcher) markTree(workload string) {
 	}
 }
 
-// postTree offers the tree of a workload's instance if it has changed, and enough time has passed. In between it comes
-// again for what it is by then. What is not all seen is not told: what a tree does not have counts as gone.
+// postTree offers the tree of a workload's instance if it has changed and enough time has passed since the last one. If
+// it is too early, the workload is reconciled again in time. An object that is missing in a tree counts as deleted, so no
+// tree is offered before all kinds of the instance have been listed.
 func (w *Watcher) postTree(workload string, instance target.Instance) {
-	if w.round.Load() == 0 || !w.seen(w.targets.WorkloadsOf(instance)) {
+	if !w.seen(w.targets.WorkloadsOf(instance)) || !w.takeTreeChange(workload, instance) {
 		return
 	}
+	objects := w.tree(instance)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.trees[instance]
+	if w.tracked[workload].Instance != instance || t == nil {
+		return // its reports were withdrawn while the tree was built
+	}
+	t.objects, t.revision = len(objects), max(w.now().UnixMicro(), t.revision+1)
+	w.sink.Offer(observe.Tree{Workload: instance, Revision: t.revision, Objects: objects})
+}
+
+// takeTreeChange reports whether a tree is due. It clears the mark before the tree is built, so that a change during the
+// build marks it again.
+func (w *Watcher) takeTreeChange(workload string, instance target.Instance) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.tracked[workload].Instance != instance {
-		return
+		return false
 	}
 	t, now := w.treeOfInstance(instance), w.now()
 	if !t.changed {
-		return
+		return false
 	}
 	pause := w.config.StatusInterval * time.Duration(max(t.objects, objectsPerTree)) / objectsPerTree
 	if wait := t.at.Add(pause).Sub(now); !t.at.IsZero() && wait > 0 {
 		w.statuses.AddAfter(workload, wait)
-		return
+		return false
 	}
-	t.changed, t.at, t.edition = false, now, max(now.UnixMicro(), t.edition+1)
-	w.sink.Offer(observe.Tree{Workload: instance, Edition: t.edition, Objects: func() []observe.TreeObject { return w.tree(instance) }})
+	t.changed, t.at = false, now
+	return true
 }
 
 // tree returns all objects of an instance as they are now: those that its workloads list, in their order, and what descends
@@ -89,13 +101,7 @@ func (w *Watcher) tree(instance target.Instance) []observe.TreeObject {
 	g.derive()
 	g.own()
 	g.judge(members)
-	out := g.prune()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if t := w.trees[instance]; t != nil {
-		t.objects = len(out)
-	}
-	return out
+	return g.prune()
 }
 
 // growth is a tree that is being made.

@@ -55,7 +55,7 @@ func (w *world) expectTree(wl target.Workload, want string) {
 		if len(trees) == 0 {
 			return "none was offered"
 		}
-		if got := branches(trees[len(trees)-1].Objects()); got != want {
+		if got := branches(trees[len(trees)-1].Objects); got != want {
 			return fmt.Sprintf("it is %q, want %q", got, want)
 		}
 		return ""
@@ -68,14 +68,13 @@ func TestATreeHasWhatIsListedAndWhatDescends(t *testing.T) {
 	w, s := scripted(t, quick())
 	s.say("ConfigMap conf", health.Healthy)
 	s.say("Pod hook", health.Unhealthy)
-	w.watcher.Detail(true)
 	w.run()
 	conf := w.create(configMap("conf"))
 	hook := w.create(owned(pod("hook"), conf))
 	wl := w.track("web", "v1 ConfigMap conf", "v1 ConfigMap none", "example.com/v1 Nothing x")
 	w.expectTree(wl, "ConfigMap conf Unhealthy Present, ConfigMap none Down Absent, Nothing x Unknown KindNotInstalled, conf > Pod hook Unhealthy")
 	trees, _ := w.sink.trees(wl.Instance)
-	for _, o := range trees[len(trees)-1].Objects() {
+	for _, o := range trees[len(trees)-1].Objects {
 		if (o.Object.UID == "") != (o.State == target.Absent || o.State == target.KindNotInstalled) {
 			t.Errorf("%s has the UID %q", o.Object.Ref, o.Object.UID)
 		}
@@ -98,7 +97,6 @@ func TestWhatStandsBetweenIsJudgedByWhatIsBelow(t *testing.T) {
 	s.say("ConfigMap conf", health.Healthy)
 	s.say("Pod one", health.Healthy)
 	s.say("Pod two", health.Healthy)
-	w.watcher.Detail(true)
 	w.run()
 	conf := w.create(configMap("conf"))
 	now := w.create(owned(replicaSet("now"), conf))
@@ -118,7 +116,6 @@ func TestTreesAreSpacedAndOfferedOnChangeOnly(t *testing.T) {
 	config.StatusInterval = time.Second
 	w, s := scripted(t, config)
 	s.say("ConfigMap conf", health.Healthy)
-	w.watcher.Detail(true)
 	w.run()
 	w.create(configMap("conf"))
 	begin := time.Now()
@@ -146,59 +143,57 @@ func TestTreesAreSpacedAndOfferedOnChangeOnly(t *testing.T) {
 	})
 }
 
-// What is more than a word is told only where it is taken, and all anew when that begins and ends.
-func TestDetailIsToldWhereItIsTaken(t *testing.T) {
+// lastStatus returns the status that was offered last of an instance.
+func (r *recorder) lastStatus(instance target.Instance) observe.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, report := range slices.Backward(r.offered) {
+		if s, ok := report.(observe.Status); ok && s.Workload == instance {
+			return s
+		}
+	}
+	return observe.Status{}
+}
+
+func TestWatcher_StatusHasReasonCauseAndSince(t *testing.T) {
 	t.Parallel()
-	owed := observe.DeliveryCounts{Dropped: 4}
-	config := quick()
-	config.Delivery = func(target.Instance) observe.DeliveryCounts { return owed }
-	w, s := scripted(t, config)
+	w, s := scripted(t, quick())
 	s.say("ConfigMap conf", health.Unhealthy)
 	w.run()
 	w.create(configMap("conf"))
 	wl := w.track("web", "v1 ConfigMap conf")
 	w.expectStatus(wl, "Unhealthy")
-	last := func() observe.Status {
-		w.sink.mu.Lock()
-		defer w.sink.mu.Unlock()
-		for _, report := range slices.Backward(w.sink.offered) {
-			if s, ok := report.(observe.Status); ok && s.Workload == wl.Instance {
-				return s
-			}
-		}
-		return observe.Status{}
+	if got := w.sink.lastStatus(wl.Instance); got.Reason == "" || got.Cause == "" {
+		t.Errorf("status %+v has no reason or no cause", got)
 	}
-	if got := last(); got != (observe.Status{Workload: wl.Instance, Status: "Unhealthy"}) {
-		t.Errorf("the word is %+v", got)
-	}
-	if trees, _ := w.sink.trees(wl.Instance); len(trees) > 0 {
-		t.Error("a tree is offered")
-	}
-	w.watcher.Detail(true)
-	w.eventually("the cause", func() string {
-		got := last()
-		return complain(got.Round == 0 || got.Reason == "" || got.Cause == "" || got.DeliveryCounts != owed, fmt.Sprintf("it is %+v", got))
-	})
 	w.expectTree(wl, "ConfigMap conf Unhealthy Present")
-	first := last()
 	s.say("ConfigMap conf", health.Down)
 	w.watcher.ReassessAll()
 	w.eventually("since when", func() string {
-		got := last()
+		got := w.sink.lastStatus(wl.Instance)
 		return complain(got.Status != "Down" || time.Since(got.Since) > time.Minute || got.Since.IsZero(), fmt.Sprintf("it is %+v", got))
 	})
-	if inventory := w.inventory(wl.Instance); inventory.Status.Version() != last().Version() {
-		t.Errorf("the inventory has %+v, offered is %+v", inventory.Status, last())
+	if state, last := w.inventory(wl.Instance), w.sink.lastStatus(wl.Instance); state.Status.Version() != last.Version() {
+		t.Errorf("DesiredState has the status %+v, offered was %+v", state.Status, last)
 	}
-	w.watcher.Detail(true)
-	w.eventually("another round", func() string {
-		return complain(last().Round <= first.Round, "there is none")
-	})
-	w.watcher.Detail(false)
-	w.eventually("the word alone", func() string {
-		got := last()
-		return complain(got != observe.Status{Workload: wl.Instance, Status: "Down"}, fmt.Sprintf("it is %+v", got))
-	})
+}
+
+func TestWatcher_Reoffer_OffersStatusesTreesAndObjectsAgain(t *testing.T) {
+	t.Parallel()
+	w, s := scripted(t, quick())
+	s.say("ConfigMap conf", health.Healthy)
+	w.sink.reoffer = make(chan struct{})
+	w.run()
+	w.create(configMap("conf"))
+	wl := w.track("web", "v1 ConfigMap conf")
+	w.expectStatus(wl, "Healthy")
+	w.expectTree(wl, "ConfigMap conf Healthy Present")
+	w.expectLives(wl.Resources[0].Ref, "[1]")
+	w.sink.clear()
+	w.sink.reoffer <- struct{}{}
+	w.expectStatus(wl, "Healthy")
+	w.expectTree(wl, "ConfigMap conf Healthy Present")
+	w.expectLives(wl.Resources[0].Ref, "[1]")
 }
 
 func TestTheClusterHasAUID(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,6 +25,8 @@ type Sink interface {
 	Cancel(observe.Key)
 	// Forget drops what is known of a key after what is pending of it: nothing more will come.
 	Forget(observe.Key)
+	// Reoffer receives when all statuses, trees and objects have to be offered again.
+	Reoffer() <-chan struct{}
 }
 
 // Config sets how the cluster is watched.
@@ -45,8 +46,6 @@ type Config struct {
 	StatusInterval time.Duration
 	// Rules are the user's own for judging objects; nil for none.
 	Rules health.Rules
-	// Delivery tells what the control plane has not got of an instance's reports; nil for nothing.
-	Delivery func(target.Instance) observe.DeliveryCounts
 	// Patience is how long an informer that has synced may get nothing but errors before its kind is Unavailable.
 	Patience time.Duration
 	// AuditGrace is how far an informer's cache may be behind the API server.
@@ -105,10 +104,7 @@ type Watcher struct {
 	statuses workqueue.TypedRateLimitingInterface[string]
 	review   chan struct{} // capacity 1: look again at the Events about objects that are not known
 
-	round atomic.Int64 // of telling all that is true of workloads; 0 while the control plane takes words only
-
 	mu        sync.Mutex
-	rounds    int64 // the latest
 	kinds     map[schema.GroupVersionKind]*kind
 	tracked   map[string]target.Workload // those whose status is reported
 	flapping  map[string]*health.Flapping
@@ -176,8 +172,6 @@ func (w *Watcher) Run(ctx context.Context) error {
 
 	prune := time.NewTicker(time.Minute)
 	defer prune.Stop()
-	recount := time.NewTicker(recountEvery)
-	defer recount.Stop()
 	var declared uint64
 	for ctx.Err() == nil {
 		if g := w.targets.Generation(); g != declared || !w.started() {
@@ -192,8 +186,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.dispatch(w.targets.Drain())
 		case <-w.review:
 			w.reviewUnseen()
-		case <-recount.C:
-			w.recount()
+		case <-w.sink.Reoffer():
+			w.reofferAll()
 		case now := <-prune.C:
 			w.targets.Prune(now)
 			w.graves.prune()

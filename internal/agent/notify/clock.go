@@ -7,15 +7,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// clock gives versions to what has none of its own: times in microseconds that only grow, beyond whatever the control
-// plane turned out to have. So what is sent later is newer, also if the system's clock was put back, or an agent before
-// this one had one that was ahead. The zero value is ready.
+// clock gives versions to reports that have none in the cluster: times in microseconds that only grow, and that exceed those
+// of the control plane. So a later report is newer, even if the system's clock was set back or the clock of an earlier agent
+// was ahead. The zero value is ready.
 type clock struct {
 	mu   sync.Mutex
 	last int64
 }
 
-// next returns a version that is newer than all before.
+// next returns a version that is newer than all earlier ones.
 func (c *clock) next() threeport.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -23,13 +23,12 @@ func (c *clock) next() threeport.ID {
 	return threeport.ID(c.last)
 }
 
-// latest bounds what is believed of a version: the year 2200. A clock that was raised to the end of its numbers could not
-// grow any more.
-const latest = threeport.ID(230 * 365 * 24 * 3600 * 1_000_000)
+// maxClock is the latest version that the clock is advanced to, in the year 2200. At the end of its range it could not grow.
+const maxClock = threeport.ID(230 * 365 * 24 * 3600 * 1_000_000)
 
-// raise makes the next version newer than one that the control plane has.
-func (c *clock) raise(has threeport.ID) {
-	if has > latest {
+// advance makes the next version newer than one of the control plane.
+func (c *clock) advance(has threeport.ID) {
+	if has > maxClock {
 		return
 	}
 	c.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-func TestAnEventIsOneRowThatItsRepeatsUpdate(t *testing.T) {
+func TestV0Sender_EventRepeat_UpdatesTheRow(t *testing.T) {
 	p := newPlane(t)
 	ev := p.event("uid-1", "1")
 	ev.ResourceID = p.resource
@@ -34,7 +34,7 @@ func TestAnEventIsOneRowThatItsRepeatsUpdate(t *testing.T) {
 	}
 }
 
-func TestAHelmEventIsFiledUnderTheHelmInstance(t *testing.T) {
+func TestV0Sender_HelmEvent_HasTheHelmInstance(t *testing.T) {
 	p := newPlane(t)
 	ev := p.event("uid-1", "1")
 	ev.Workload = p.helm
@@ -45,7 +45,7 @@ func TestAHelmEventIsFiledUnderTheHelmInstance(t *testing.T) {
 	}
 }
 
-func TestAnAmbiguousPostEndsInOneRow(t *testing.T) {
+func TestV0Sender_AmbiguousPost_EndsInOneRow(t *testing.T) {
 	const post, get, patch = "POST workload-events", "GET workload-events", "PATCH workload-events"
 	tests := []struct {
 		reason string
@@ -92,8 +92,7 @@ func TestAnAmbiguousPostEndsInOneRow(t *testing.T) {
 	}
 }
 
-// A row that somebody removed is made anew, and that is not done twice either.
-func TestARowThatIsGoneIsMadeAnewOnce(t *testing.T) {
+func TestV0Sender_DeletedRow_IsCreatedAgainOnce(t *testing.T) {
 	p := newPlane(t)
 	p.cut = func(_ string, n int) (bool, bool) {
 		if n == 2 {
@@ -111,8 +110,7 @@ func TestARowThatIsGoneIsMadeAnewOnce(t *testing.T) {
 	}
 }
 
-// The version that follows an ambiguous try finds its row.
-func TestARepeatAfterAnAmbiguousPostUpdatesItsRow(t *testing.T) {
+func TestV0Sender_RepeatAfterAmbiguousPost_UpdatesTheRow(t *testing.T) {
 	p := newPlane(t)
 	p.cut = func(_ string, n int) (bool, bool) { return true, n > 1 }
 	p.deliver(p.event("uid-1", "1"), p.event("uid-1", "2"), p.event("uid-1", "3"))
@@ -122,7 +120,7 @@ func TestARepeatAfterAnAmbiguousPostUpdatesItsRow(t *testing.T) {
 	}
 }
 
-func TestOperationsUpdateTheResource(t *testing.T) {
+func TestV0Sender_Operation_UpdatesTheResource(t *testing.T) {
 	const body = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"managedFields":[{"manager":"kubectl"}],"name":"web"},"spec":{"big":9007199254740993}}`
 	p := newPlane(t)
 	expect := func(word, definition string) {
@@ -143,7 +141,7 @@ func TestOperationsUpdateTheResource(t *testing.T) {
 	expect("DELETED", definition)
 }
 
-func TestAStatusIsWrittenToItsInstance(t *testing.T) {
+func TestV0Sender_Status_UpdatesTheInstance(t *testing.T) {
 	p := newPlane(t)
 	p.deliver(observe.Status{Workload: p.instance, Status: "Healthy"})
 	p.deliver(observe.Status{Workload: p.helm, Status: "Down"})
@@ -156,7 +154,7 @@ func TestAStatusIsWrittenToItsInstance(t *testing.T) {
 	}
 }
 
-func TestWhatTheControlPlaneDoesNotHaveIsGivenUp(t *testing.T) {
+func TestNotifier_NotFound_DiscardsTheReport(t *testing.T) {
 	p := newPlane(t)
 	report := observe.Status{Workload: shop, Status: "Healthy"}
 	b := p.deliver(report)
@@ -172,7 +170,7 @@ func TestWhatTheControlPlaneDoesNotHaveIsGivenUp(t *testing.T) {
 	p.expectRequests("PATCH workload-instances")
 }
 
-func TestCarries(t *testing.T) {
+func TestProtocolV0_Version(t *testing.T) {
 	listed := observe.Operation{Attribution: target.Attribution{Listed: true, Resource: target.Resource{ID: 7}}}
 	derived, helm := listed, listed
 	derived.Attribution.Listed = false
@@ -189,7 +187,7 @@ func TestCarries(t *testing.T) {
 		{"an instance has a status", observe.Status{}, true},
 		{"a tree has no place", observe.Tree{}, false},
 	} {
-		if got := (*V0Sender)(nil).Supports(tt.report); got != tt.want {
+		if _, got := ProtocolV0.Version(tt.report); got != tt.want {
 			t.Errorf("%s: got %v", tt.reason, got)
 		}
 	}

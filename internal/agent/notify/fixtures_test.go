@@ -33,7 +33,7 @@ func status(id int64, word string) observe.Status {
 	return observe.Status{Workload: target.Instance{Type: target.WorkloadInstance, ID: id}, Status: word}
 }
 
-// script is a sender whose answers are made up.
+// script is a sender with scripted answers.
 type script struct {
 	answer func(ctx context.Context, item outbox.Item) (outbox.Receipt, error)
 
@@ -50,7 +50,7 @@ func (s *script) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, er
 	return s.answer(ctx, item)
 }
 
-// fails answers with some errors first, one for each try of a report, and then accepts.
+// fails returns some errors first, one for each attempt of a report, and then accepts.
 func fails(errs ...error) *script {
 	return &script{answer: func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
 		if item.Attempt <= len(errs) {
@@ -60,7 +60,7 @@ func fails(errs ...error) *script {
 	}}
 }
 
-// bench is a notifier with all that it works on.
+// bench is a notifier with its outbox.
 type bench struct {
 	*Notifier
 	box      *outbox.Outbox
@@ -75,11 +75,11 @@ func newBench(config Config, sender Single) *bench {
 }
 
 func newBenchOf(config Config, box outbox.Config, sender Single) *bench {
-	return newBenchWith(config, box, OneByOne(sender))
+	return newBenchOn(config, outbox.New(box, nil), OneByOne(sender))
 }
 
-func newBenchWith(config Config, box outbox.Config, sender Sender) *bench {
-	b := &bench{box: outbox.New(box, nil), registry: prometheus.NewRegistry()}
+func newBenchOn(config Config, box *outbox.Outbox, sender Sender) *bench {
+	b := &bench{box: box, registry: prometheus.NewRegistry()}
 	log := funcr.New(func(_, line string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -125,7 +125,7 @@ func (b *bench) flush(t *testing.T, reports ...observe.Report) {
 	}
 }
 
-// settle delivers reports as long as it takes, and stops then: for use in a synctest bubble.
+// settle delivers reports until none is pending. It is for use in a synctest bubble.
 func (b *bench) settle(t *testing.T, reports ...observe.Report) {
 	t.Helper()
 	for _, r := range reports {

@@ -16,7 +16,7 @@ func expectLogged(t *testing.T, b *bench, failed, recovered int) {
 	}
 }
 
-func TestAnOutageIsTwoLines(t *testing.T) {
+func TestNotifier_Log_OutageIsTwoLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		b := newBench(DefaultConfig(), &script{answer: func(context.Context, outbox.Item) (outbox.Receipt, error) {
@@ -44,7 +44,7 @@ func TestAnOutageIsTwoLines(t *testing.T) {
 	})
 }
 
-func TestAPoisonReportAmongGoodOnesIsOneLine(t *testing.T) {
+func TestNotifier_Log_FailingReportAmongOthersIsOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		healed := time.Now().Add(35 * time.Minute)
 		b := newBench(DefaultConfig(), &script{answer: func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
@@ -71,7 +71,7 @@ func TestAPoisonReportAmongGoodOnesIsOneLine(t *testing.T) {
 	})
 }
 
-func TestWhatIsWithdrawnIsNotWaitedForToRecover(t *testing.T) {
+func TestNotifier_Log_CancelledReportCountsAsRecovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(DefaultConfig(), &script{answer: func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
 			if item.Report.Instance() == shop {
@@ -92,7 +92,7 @@ func TestWhatIsWithdrawnIsNotWaitedForToRecover(t *testing.T) {
 	})
 }
 
-func TestAReportThatIsRefusedAfterAFailureEndsIt(t *testing.T) {
+func TestNotifier_Log_RejectionEndsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(DefaultConfig(), fails(errBusy, errBad))
 		b.flush(t, status(1, "Healthy"))

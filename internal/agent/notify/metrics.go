@@ -9,13 +9,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 )
 
-// Metrics counts deliveries.
+// Metrics has the metrics of deliveries.
 type Metrics struct {
 	reports *prometheus.CounterVec
 	delay   *prometheus.HistogramVec
 }
 
-// Outbox tells what is held.
+// Outbox has what the metrics show. *outbox.Outbox is one.
 type Outbox interface {
 	Pending() int
 	DeadLetters() int
@@ -31,7 +31,7 @@ const (
 	resultGone     = "gone"
 )
 
-// NewMetrics registers the metrics of delivery, and of what is held.
+// NewMetrics registers the metrics of deliveries and of an outbox.
 func NewMetrics(registry prometheus.Registerer, box Outbox) *Metrics {
 	m := &Metrics{
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -11,7 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestMetricsCountReportsByKind(t *testing.T) {
+func TestMetrics_CountReportsByKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(DefaultConfig(), &script{answer: func(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
 			time.Sleep(2 * time.Second)

@@ -16,8 +16,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// model is a control plane of both kinds: v0, on which an Event that is posted twice is two rows, and report sets, which are
-// put in if they are newer. It may answer as one that does not know sets, lose requests and answers, or be late with them.
+// model is a control plane with v0, on which an Event that is posted twice gets two rows, and with report sets, whose reports
+// are stored if they are newer. It can answer as a server without sets, and lose or delay requests and answers.
 type model struct {
 	t     *testing.T
 	url   string
@@ -151,7 +151,7 @@ func (m *model) takeSet(w *httptest.ResponseRecorder, r *http.Request, body []by
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// upsert puts in a report if it is newer.
+// upsert stores a report if it is newer.
 func (m *model) upsert(r threeport.Report) threeport.ReportAnswer {
 	switch {
 	case r.Event != nil:
@@ -205,7 +205,7 @@ func (m *model) upsertEvent(r threeport.Report) threeport.ReportAnswer {
 	}
 }
 
-// expectEvents compares the rows of Events with what each is to say; of each there is to be one.
+// expectEvents checks that each Event has one row, with the wanted message.
 func (m *model) expectEvents(want map[string]string) {
 	m.t.Helper()
 	m.mu.Lock()
@@ -224,7 +224,7 @@ func (m *model) expectEvents(want map[string]string) {
 	}
 }
 
-// sizes returns how many reports each set had, heartbeats left out.
+// sizes returns the number of reports of each set, without heartbeats.
 func (m *model) sizes() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,29 +9,32 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// InitialSyncer reads what the control plane has of a workload, and tells the outbox ([outbox.Outbox.Seed]). Its errors are
-// like those of a [Sender], or [ErrNotYet]. Attempt counts from 1.
+// InitialSyncer reads the remote state of a workload and passes it to the outbox ([outbox.Outbox.Seed]). Its errors are
+// like those of a [Sender], or [ErrNotObserved]. Attempt counts from 1.
 type InitialSyncer interface {
 	InitialSync(ctx context.Context, workload target.Instance, attempt int) error
 }
 
-// ErrNotYet says that a workload has to be seen whole before it can be adopted.
-var ErrNotYet = errors.New("not all of the workload has been seen yet")
+// ErrNotObserved is the error of an initial sync before all objects of the workload have been listed.
+var ErrNotObserved = errors.New("not all objects of the workload have been listed yet")
 
-// notYet is how long it is waited for that at first.
-const notYet = 200 * time.Millisecond
+// notObservedDelay is the first wait after that error.
+const notObservedDelay = 200 * time.Millisecond
 
 // Config sets how reports are delivered.
 type Config struct {
-	// Concurrency is the number of requests with reports that may be on their way at a time, 1 to 256.
+	// Concurrency is the number of concurrent requests with reports, 1 to 256.
 	Concurrency int
-	// ShutdownTimeout bounds the flush of what is pending when the agent stops.
+	// ShutdownTimeout bounds the flush when the agent stops.
 	ShutdownTimeout time.Duration
+	// Durable is true if pending reports outlive the process, so that an incomplete flush is no error.
+	Durable bool
 }
 
 // DefaultConfig returns the defaults.
@@ -42,7 +45,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names the field that is wrong and what it accepts.
+// Validate returns an error that names the wrong field and the accepted values.
 func (c Config) Validate() error {
 	switch {
 	case c.Concurrency < 1 || c.Concurrency > 256:
@@ -58,30 +61,30 @@ type Notifier struct {
 	config  Config
 	outbox  *outbox.Outbox
 	sender  Sender
-	adopter InitialSyncer
+	syncer  InitialSyncer
 	metrics *Metrics
 	log     logr.Logger
 
 	mu      sync.Mutex
-	failing bool // since a report failed, until none is left that did
+	failing bool // true from the first failure until no pending report has failed
 }
 
-// New returns a notifier that does nothing until it is run. The adopter is nil if the outbox does not adopt.
+// New returns a notifier that does nothing until it is run. The syncer is nil if the outbox has no initial sync.
 func New(
 	config Config, box *outbox.Outbox, sender Sender, adopter InitialSyncer, metrics *Metrics, log logr.Logger,
 ) *Notifier {
-	return &Notifier{config: config, outbox: box, sender: sender, adopter: adopter, metrics: metrics, log: log}
+	return &Notifier{config: config, outbox: box, sender: sender, syncer: adopter, metrics: metrics, log: log}
 }
 
-// ErrDeposed is the cause of a context with which [Notifier.Run] does not flush: another agent reports now.
-var ErrLeadershipLost = errors.New("another agent reports now")
+// ErrLeadershipLost is the cause of a context with which [Notifier.Run] does not flush, because another replica leads.
+var ErrLeadershipLost = errors.New("the leadership was lost to another replica")
 
-// ErrNotFlushed says that reports were left when the time for the flush was over.
+// ErrNotFlushed says that reports were still pending at the end of the flush.
 var ErrNotFlushed = errors.New("not all reports were delivered")
 
-// Run delivers until the context ends. Then it closes the outbox, flushes what is pending for at most the shutdown
-// timeout, and returns [ErrNotFlushed] if something was left. If the context ended because of [ErrLeadershipLost], it ends at
-// once, with what is on its way.
+// Run delivers until the context ends. Then it closes the outbox and delivers pending reports for at most the shutdown
+// timeout. If some remain, it returns [ErrNotFlushed], unless they are durable. If the cause of the context's end is
+// [ErrLeadershipLost], it cancels the requests and returns at once. All goroutines have ended when it returns.
 func (n *Notifier) Run(ctx context.Context) error {
 	flush, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -110,22 +113,26 @@ func (n *Notifier) Run(ctx context.Context) error {
 		cancel()
 		<-done
 	}
-	if left := n.outbox.Pending(); left > 0 {
+	left := n.outbox.Pending()
+	switch {
+	case left > 0 && n.config.Durable:
+		n.log.Info("Unsent reports remain; they are in --state-dir or are recovered at the next start.", "pending", left)
+	case left > 0:
 		return fmt.Errorf("flush: %w within %s, %d are left", ErrNotFlushed, n.config.ShutdownTimeout, left)
 	}
 	return nil
 }
 
-// deliver sends what is ready until nothing more can come. It waits for nothing to gather: while a request is on its way,
-// what comes up meanwhile gathers by itself.
+// deliver sends reports until the outbox is closed and empty, or the context ends. It does not wait for batches to fill:
+// while a request is under way, reports gather in the outbox.
 func (n *Notifier) deliver(ctx context.Context) {
 	for {
 		items, err := n.outbox.NextBatch(ctx, n.sender.MaxBatch())
 		if err != nil {
 			return
 		}
-		if adoption, ok := items[0].Report.(outbox.InitialSync); ok { // it comes alone
-			n.settle(ctx, items[0], Result{Err: n.adopter.InitialSync(ctx, adoption.Workload, items[0].Attempt)})
+		if initial, ok := items[0].Report.(outbox.InitialSync); ok { // the only item of its batch
+			n.settle(ctx, items[0], Result{Err: n.syncer.InitialSync(ctx, initial.Workload, items[0].Attempt)})
 			continue
 		}
 		for i, result := range n.sender.Send(ctx, items) {
@@ -134,18 +141,18 @@ func (n *Notifier) deliver(ctx context.Context) {
 	}
 }
 
-// settle tells the outbox what became of an item. The mutex keeps that and the log in step.
+// settle settles an item by its result. The mutex keeps the order of log lines the same as that of settlements.
 func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	err := result.Err
 	if ctx.Err() != nil && err != nil {
-		n.outbox.Nack(item, outbox.Failure{Cause: err}) // it was cut off; what is left is counted in Run
+		n.outbox.Nack(item, outbox.Failure{Cause: err}) // cancelled; Run counts what remains
 		return
 	}
 	switch {
-	case errors.Is(err, ErrNotYet):
-		n.outbox.Defer(item, notYet)
+	case errors.Is(err, ErrNotObserved):
+		n.outbox.Defer(item, notObservedDelay)
 		return
 	case errors.Is(err, ErrProtocolChanged):
 		n.outbox.Requeue(item)
@@ -158,11 +165,11 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	case threeport.KindNotFound:
 		n.outbox.AckNotFound(item)
 		n.metrics.count(item, resultGone)
-		n.tell("The control plane has no such row any more; the report is dropped", item, err)
+		n.logItem("report discarded: the control plane does not know "+rowOf(item.Report), item, err)
 	case threeport.KindPermanent:
 		n.outbox.Reject(item, err)
 		n.metrics.count(item, resultRejected)
-		n.tell("The control plane refused a report for good", item, err)
+		n.logItem("The control plane refused a report for good", item, err)
 	case threeport.KindRetryable, threeport.KindUnauthorized:
 		n.fail(item, err, kind)
 		return
@@ -173,7 +180,7 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	}
 }
 
-// fail puts an item back.
+// fail gives an item back to be sent again.
 func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
 	refused := kind == threeport.KindUnauthorized
 	n.outbox.Nack(item, outbox.Failure{Cause: err, RetryAfter: threeport.RetryAfter(err), General: refused})
@@ -183,12 +190,20 @@ func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
 	}
 	n.failing = true
 	if refused {
-		n.tell("The control plane refuses the agent's credentials; they are read again, and reports are kept", item, err)
+		n.logItem("The control plane refuses the agent's credentials. They are read again, and reports are kept.", item, err)
 	} else {
-		n.tell("Delivery fails; reports are kept and sent again", item, err)
+		n.logItem("Delivery fails. Reports are kept and sent again.", item, err)
 	}
 }
 
-func (n *Notifier) tell(what string, item outbox.Item, err error) {
-	n.log.Info(what, "report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error())
+func (n *Notifier) logItem(message string, item outbox.Item, err error) {
+	n.log.Info(message, "report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error())
+}
+
+// rowOf names the row that a report is written to.
+func rowOf(r observe.Report) string {
+	if op, ok := r.(observe.Operation); ok && op.Attribution.Resource.ID > 0 {
+		return fmt.Sprintf("WorkloadResourceInstance %d", op.Attribution.Resource.ID)
+	}
+	return r.Instance().String()
 }

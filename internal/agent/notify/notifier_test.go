@@ -12,7 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestTheOutcomeDecidesWhatBecomesOfAReport(t *testing.T) {
+func TestNotifier_SettlesByTheKindOfTheError(t *testing.T) {
 	tests := []struct {
 		reason             string
 		err                error
@@ -58,7 +58,7 @@ func TestTheOutcomeDecidesWhatBecomesOfAReport(t *testing.T) {
 	}
 }
 
-func TestRetriesKeepToTheBackoff(t *testing.T) {
+func TestNotifier_Retries_FollowTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := DefaultConfig()
 		config.ShutdownTimeout = time.Hour
@@ -77,7 +77,7 @@ func TestRetriesKeepToTheBackoff(t *testing.T) {
 	})
 }
 
-func TestRetryAfterIsHonouredExactly(t *testing.T) {
+func TestNotifier_RetryAfter_IsHonoured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := DefaultConfig()
 		config.ShutdownTimeout = 24 * time.Hour
@@ -96,7 +96,7 @@ func TestRetryAfterIsHonouredExactly(t *testing.T) {
 	})
 }
 
-func TestTheNewestIsSentAfterAFailure(t *testing.T) {
+func TestNotifier_Retry_SendsTheNewestReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b *bench
 		sender := fails(errBusy)
@@ -121,7 +121,7 @@ func TestTheNewestIsSentAfterAFailure(t *testing.T) {
 	})
 }
 
-func TestNoMoreThanTheLimitIsOnItsWay(t *testing.T) {
+func TestNotifier_Concurrency_IsBounded(t *testing.T) {
 	for _, limit := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			var now, most atomic.Int32
@@ -147,7 +147,7 @@ func TestNoMoreThanTheLimitIsOnItsWay(t *testing.T) {
 	}
 }
 
-func TestStoppingFlushes(t *testing.T) {
+func TestNotifier_Run_FlushesAtTheEnd(t *testing.T) {
 	slow := func(d time.Duration) *script {
 		return &script{answer: func(ctx context.Context, _ outbox.Item) (outbox.Receipt, error) {
 			select {
@@ -198,9 +198,23 @@ func TestStoppingFlushes(t *testing.T) {
 	}
 }
 
-// A send that ends with the run's context was cut off; it is neither a failure of delivery nor sent at once
-// for ever.
-func TestWhatIsCutOffIsNotSentAgain(t *testing.T) {
+func TestNotifier_Run_DurableReportsMayRemain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := DefaultConfig()
+		config.Durable = true
+		b := newBench(config, fails(errBusy, errBusy, errBusy, errBusy, errBusy, errBusy, errBusy, errBusy, errBusy, errBusy, errBusy))
+		b.box.Offer(status(1, "Healthy"))
+		if err := b.start(t)(); err != nil {
+			t.Errorf("got %v, want no error: the report is in the state", err)
+		}
+		if b.box.Pending() != 1 || b.logged("Unsent reports remain") != 1 {
+			t.Errorf("%d reports are pending, logs are %q; want one, and a line about it", b.box.Pending(), b.logs)
+		}
+	})
+}
+
+// A send that ends with the context of Run is neither a failure of the delivery nor tried again without end.
+func TestNotifier_Run_CancelledSendIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sender := &script{answer: func(ctx context.Context, _ outbox.Item) (outbox.Receipt, error) {
 			<-ctx.Done()
@@ -224,7 +238,7 @@ func TestWhatIsCutOffIsNotSentAgain(t *testing.T) {
 	})
 }
 
-func TestConfigValidation(t *testing.T) {
+func TestConfig_Validate(t *testing.T) {
 	tests := []struct {
 		reason string
 		change func(*Config)

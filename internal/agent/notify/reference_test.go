@@ -16,8 +16,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// What the agent sends in sets is what the reference server takes.
-func TestTheReferenceServerTakesSets(t *testing.T) {
+func TestNegotiatingSender_AgainstTheReferenceServer(t *testing.T) {
 	config := server.DefaultConfig()
 	config.Database, config.BindAddress, config.AuthEnabled = "sqlite::memory:", "127.0.0.1:0", false
 	s, err := server.New(t.Context(), config, slog.New(slog.DiscardHandler))
@@ -41,14 +40,14 @@ func TestTheReferenceServerTakesSets(t *testing.T) {
 	instance := target.Instance{Type: target.WorkloadInstance, ID: created("workload-instances", `{"Name":"shop"}`)}
 	resource := created("workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, instance.ID))
 
-	b := newLinkBench(t, &model{url: s.URL(), close: func() {}}, nil)
+	b := newNegotiationBench(t, &model{url: s.URL(), close: func() {}}, nil)
 	ev, again := eventAt("uid-1", "5"), eventAt("uid-1", "6")
 	op := (&plane{t: t, instance: instance, resource: resource}).operation("7", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`)
 	tree := treeAt(1)
 	ev.Workload, again.Workload, tree.Workload = instance, instance, instance
 	b.run(func() {
 		b.untilChanged()
-		b.offer(ev, op, tree, observe.Status{Workload: instance, Status: "Down", Round: 1, Reason: "Crash", Cause: "it crashes"})
+		b.offer(ev, op, tree, observe.Status{Workload: instance, Status: "Down", Reason: "Crash", Cause: "it crashes"})
 		b.untilDelivered()
 		b.offer(again)
 	})

@@ -3,7 +3,6 @@ package notify
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
@@ -12,7 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// reportOf returns an item as a report of a set. It has the clock's version if it has none of its own.
+// reportOf returns an item as a report of a set. Without a version in the cluster it gets a local one, from the clock.
 func reportOf(item outbox.Item, c *clock) (out threeport.Report, clocked bool, err error) {
 	at := item.Report.Instance()
 	out.Instance = threeport.Instance{Type: string(at.Type), ID: threeport.ID(at.ID)}
@@ -22,7 +21,7 @@ func reportOf(item outbox.Item, c *clock) (out threeport.Report, clocked bool, e
 	switch r := item.Report.(type) {
 	case observe.Operation:
 		definition, err := r.Definition()
-		if err != nil { // it will not be JSON at the next try either
+		if err != nil { // a retry would not help
 			return out, clocked, &threeport.Error{Op: "send report", Unsendable: true, Err: err}
 		}
 		out.Operation = operationReport(r, definition, item.Receipt.Accepted)
@@ -39,12 +38,12 @@ func reportOf(item outbox.Item, c *clock) (out threeport.Report, clocked bool, e
 	return out, clocked, err
 }
 
-// leastVersion is that of a deletion of which no resource version is known: older than any object, which does not matter
-// for the object itself, and right for what has its name by now.
-const leastVersion threeport.ID = 1
+// minVersion is that of a deletion without a known resource version. It is older than any object, so that it does not
+// replace a later object of the same name.
+const minVersion threeport.ID = 1
 
-// versionOf returns the version of the object or Event in the cluster, which is a decimal number that grows (KEP-5504: from
-// Kubernetes 1.35 on resource versions can be compared); 0 if the report is of nothing that has one.
+// versionOf returns the version of the object or Event in the cluster; 0 if it has none. Resource versions are growing
+// decimal numbers (KEP-5504: they can be compared from Kubernetes 1.35 on).
 func versionOf(item outbox.Item) threeport.ID {
 	version := ""
 	switch r := item.Report.(type) {
@@ -52,11 +51,11 @@ func versionOf(item outbox.Item) threeport.ID {
 		if version = r.ResourceVersion; r.Deleted && version == "" {
 			version = item.Settled
 			if _, err := strconv.ParseInt(version, 10, 64); err != nil {
-				return leastVersion
+				return minVersion
 			}
 		}
 	case observe.Event:
-		if !strings.Contains(string(r.UID), "/") { // what the agent made has a digest for a version
+		if !r.Synthetic {
 			version = r.ResourceVersion
 		}
 	}
@@ -97,7 +96,7 @@ func eventReport(ev observe.Event) *threeport.EventReport {
 		Reason:             ev.Reason,
 		Message:            ev.Message,
 		Time:               ev.Time,
-		FirstTime:          known(ev.FirstTime),
+		FirstTime:          timeOrNil(ev.FirstTime),
 		Count:              ev.Count,
 	}
 	if g := ev.Dropped; g != nil {
@@ -108,15 +107,13 @@ func eventReport(ev observe.Event) *threeport.EventReport {
 
 func statusReport(s observe.Status) *threeport.StatusReport {
 	return &threeport.StatusReport{
-		Status: s.Status, Reason: s.Reason, Cause: s.Cause, Since: known(s.Since),
-		Pending: s.Pending, Rejected: s.Rejected, Dropped: s.Dropped,
+		Status: s.Status, Reason: s.Reason, Cause: s.Cause, Since: timeOrNil(s.Since),
 	}
 }
 
 func treeReport(t observe.Tree) *threeport.TreeReport {
-	objects := t.Objects()
-	out := &threeport.TreeReport{Objects: make([]threeport.TreeObject, len(objects))}
-	for i, o := range objects {
+	out := &threeport.TreeReport{Objects: make([]threeport.TreeObject, len(t.Objects))}
+	for i, o := range t.Objects {
 		out.Objects[i] = threeport.TreeObject{
 			Object: objectRef(o.Object, o.Version), Owner: string(o.Owner), Listed: o.Listed,
 			ResourceInstanceID: threeport.ID(o.ResourceID), State: string(o.State),
@@ -126,15 +123,15 @@ func treeReport(t observe.Tree) *threeport.TreeReport {
 	return out
 }
 
-// known returns a time, or nil if it is zero.
-func known(t time.Time) *time.Time {
+// timeOrNil returns a time, or nil if it is zero.
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
 	return &t
 }
 
-// sizeOf returns about how many bytes a report takes in a set.
+// sizeOf estimates the bytes of a report in a set.
 func sizeOf(r threeport.Report) int {
 	const fixed = 512 // field names, IDs and references
 	switch {

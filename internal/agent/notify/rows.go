@@ -10,8 +10,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// OperationRow returns what an operation says in its resource's row. Known is whether the control plane has an earlier
-// report of the same incarnation.
+// OperationRow returns the fields that an operation sets in the row of its resource. Known is true if the control plane has
+// an earlier report of the same object.
 func OperationRow(op observe.Operation, known bool) (threeport.WorkloadResourceInstance, error) {
 	definition, err := op.Definition()
 	if err != nil {
@@ -21,7 +21,18 @@ func OperationRow(op observe.Operation, known bool) (threeport.WorkloadResourceI
 	return threeport.WorkloadResourceInstance{LastOperation: &last, RuntimeDefinition: definition}, nil
 }
 
-// lastOperation is the word for an operation: the first report of an incarnation is ADDED.
+// OperationName returns the control plane's word for an accepted operation.
+func OperationName(op outbox.LastOperation) string {
+	switch {
+	case op.Deleted:
+		return threeport.OperationDeleted
+	case op.Modified:
+		return threeport.OperationModified
+	}
+	return threeport.OperationAdded
+}
+
+// lastOperation is the word for an operation: the first report of an object is ADDED.
 func lastOperation(op observe.Operation, known bool) string {
 	switch {
 	case op.Deleted:
@@ -38,7 +49,7 @@ func EventRow(ev observe.Event) threeport.WorkloadEvent {
 	uid := string(ev.UID)
 	at := ev.Time.UTC().Truncate(time.Microsecond)
 	message := ev.Message
-	if ev.Derived { // v0 has no field for the involved object, and the row of a resource tells only of that
+	if ev.Derived { // v0 has no field for the involved object
 		message = fmt.Sprintf("%s %s: %s", ev.Involved.Kind, ev.Involved.Name, message)
 	}
 	out := threeport.WorkloadEvent{
@@ -59,8 +70,8 @@ func EventRow(ev observe.Event) threeport.WorkloadEvent {
 	return out
 }
 
-// EventUpdate returns what of an Event changes in a row that exists. The row stays with the instance that it was made
-// for: v0 cannot take it from one, so an Event whose object is claimed by another workload now would be both's.
+// EventUpdate returns the fields that an Event sets in an existing row. The row stays with the instance that it was created
+// for: v0 cannot clear a reference, so another instance would get the row in addition.
 func EventUpdate(ev observe.Event, receipt outbox.Receipt) threeport.WorkloadEvent {
 	out := EventRow(ev)
 	if receipt.Instance != ev.Workload {
@@ -69,8 +80,8 @@ func EventUpdate(ev observe.Event, receipt outbox.Receipt) threeport.WorkloadEve
 	return out
 }
 
-// EventChanges returns the names of the fields in which a row is not as an Event is reported: by itself, or as part of a
-// set, in which its message does not name the involved object.
+// EventChanges returns the names of the fields in which a row differs from an Event. The row may be from v0 or from a report
+// set, in which the message does not name the involved object.
 func EventChanges(ev observe.Event, receipt outbox.Receipt, row threeport.WorkloadEvent) []string {
 	differs := EventUpdate(ev, receipt).Changes(row)
 	if len(differs) == 0 || !ev.Derived {

@@ -7,24 +7,24 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 )
 
-// Sender delivers reports. It may be called from many goroutines at a time.
+// Sender delivers reports. It is safe for concurrent use.
 type Sender interface {
-	// MaxBatch is how many reports it takes at a time now.
+	// MaxBatch is how many reports Send takes at the moment.
 	MaxBatch() int
-	// Send delivers reports, of different lanes each, and returns what became of them, in their order.
+	// Send delivers reports of different lanes, and returns their results in the same order.
 	Send(ctx context.Context, items []outbox.Item) []Result
 }
 
-// Result is what became of a report. Its errors are those of package controlplane, which tells what to do about them, or
-// [ErrProtocolChanged]; of any other error nothing is known against the report, and it is sent again.
+// Result is the result of a report. The error is nil, [ErrProtocolChanged], or one that [threeport.KindOf] classifies. Any
+// other error counts as retryable.
 type Result struct {
 	Receipt outbox.Receipt
 	Err     error
 }
 
-// ErrOtherWay says that a report was not sent, because the control plane at hand takes it in another way than it did, or
-// not any more.
-var ErrProtocolChanged = errors.New("the control plane takes reports in another way by now")
+// ErrProtocolChanged says that a report was not sent, because the control plane does not support the protocol any more or
+// the protocol has no place for the report.
+var ErrProtocolChanged = errors.New("the protocol of the control plane has changed")
 
 // Single delivers one report.
 type Single interface {

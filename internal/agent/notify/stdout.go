@@ -12,7 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 )
 
-// StdoutSender writes one line per report, for looking at what would be sent:
+// StdoutSender writes one line per report, to show what would be sent:
 //
 //	Deployment created: web
 //	Event Warning BackOff of Pod app-0/web-7887448d46-2tsj5: Back-off restarting …
@@ -35,7 +35,7 @@ func (l *StdoutSender) Send(_ context.Context, item outbox.Item) (outbox.Receipt
 	return outbox.Receipt{}, nil
 }
 
-// printable keeps a report on one line, and control sequences out of a terminal.
+// printable replaces control characters, so that a report is one line and cannot control a terminal.
 func printable(r rune) rune {
 	if unicode.IsControl(r) {
 		return ' '

@@ -13,7 +13,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-func TestLines(t *testing.T) {
+func TestStdoutSender_Lines(t *testing.T) {
 	pod := target.Ref{Kind: "Pod", Namespace: "app", Name: "web-7887448d46-2tsj5"}
 	op := observe.Operation{Object: target.Identity{Ref: pod}}
 	deleted := op
@@ -51,7 +51,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestConcurrentLinesAreWhole(t *testing.T) {
+func TestStdoutSender_ConcurrentLinesAreWhole(t *testing.T) {
 	var out bytes.Buffer
 	b := newBench(DefaultConfig(), NewStdoutSender(&out))
 	for id := range int64(100) {
@@ -76,7 +76,7 @@ func (p *brokenPipe) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestALineThatCannotBeWrittenIsWrittenLater(t *testing.T) {
+func TestStdoutSender_FailedWrite_IsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(DefaultConfig(), NewStdoutSender(&brokenPipe{left: 3}))
 		b.flush(t, status(1, "Healthy"))
@@ -86,7 +86,7 @@ func TestALineThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	})
 }
 
-func TestAnUnknownReportIsAnError(t *testing.T) {
+func TestV0Sender_UnknownReport_IsAnError(t *testing.T) {
 	if _, err := NewV0Sender(nil).Send(context.Background(), outbox.Item{Report: odd{}}); err == nil {
 		t.Error("it passed")
 	}
@@ -95,5 +95,5 @@ func TestAnUnknownReportIsAnError(t *testing.T) {
 	}
 }
 
-// odd is a report of a type that no sender knows.
+// odd is a report of an unknown type.
 type odd struct{ observe.Status }

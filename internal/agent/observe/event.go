@@ -12,45 +12,44 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// Event is an Event of the cluster about an object of a workload, in its newest version: a repeat updates
-// what was reported.
+// Event is an Event about an object of a workload, in its newest version. A repeat has the same UID.
 type Event struct {
 	Workload target.Instance
-	// ResourceID is the WorkloadResourceInstance that the involved object is or descends from; 0 if there
-	// is none.
+	// ResourceID is the WorkloadResourceInstance that the involved object is or descends from; 0 if there is none.
 	ResourceID int64
 	UID        types.UID
 	// ResourceVersion changes with every repeat.
 	ResourceVersion string
-	// Involved is the object that the Event is about, with its UID and the version of its API, as far as the Event tells.
+	// Involved is the object that the Event is about. Its UID and API version are empty if the Event does not have them.
 	Involved        target.Ref
 	InvolvedUID     types.UID `json:",omitempty"`
 	InvolvedVersion string    `json:",omitempty"`
-	// Derived is true if that is not a listed object, but descends from one or bears a workload's label.
+	// Derived is true if the object is not listed, but descends from a listed one or matches a workload's label.
 	Derived bool `json:",omitempty"`
 	// Type is Normal or Warning.
 	Type    string
 	Reason  string
 	Message string
-	// Time is when it happened last; never zero.
+	// Time is when the Event happened last; never zero.
 	Time time.Time
-	// FirstTime is when it happened first, and Count how often it did; zero if the Event does not tell.
+	// FirstTime is when it happened first, and Count how often it did; zero if the Event does not have them.
 	FirstTime time.Time `json:",omitzero"`
 	Count     int64     `json:",omitzero"`
-	// Dropped is set if it tells of Events that were lost.
+	// Dropped is set in an Event about dropped Events.
 	Dropped *DroppedRange `json:",omitempty"`
-	// Preexisting is true if the Event was there before this process watched: another may have reported it.
+	// Preexisting is true if the Event existed before this process watched, so that another one may have reported it.
 	Preexisting bool
+	// Synthetic is true for an Event that the agent made. Its ResourceVersion is a digest, which has no order.
+	Synthetic bool `json:",omitempty"`
 }
 
-// DroppedRange counts Events that were dropped because no more may be kept, and says when the first and the last of them had
-// happened.
+// DroppedRange counts Events that were dropped to keep a bound, with the times of the first and the last of them.
 type DroppedRange struct {
 	Normal, Warning int64
 	First, Last     time.Time
 }
 
-// NewEvent returns the report of an Event about an object with a claim.
+// NewEvent returns the report of an Event about an object with an attribution.
 func NewEvent(ev *corev1.Event, claim target.Attribution) Event {
 	involved := InvolvedObject(ev)
 	return Event{
@@ -71,7 +70,7 @@ func NewEvent(ev *corev1.Event, claim target.Attribution) Event {
 	}
 }
 
-// countOf returns how often an Event happened. A series counts for those that were written through events.k8s.io/v1.
+// countOf returns how often an Event happened. Events of events.k8s.io/v1 have the count in a series.
 func countOf(ev *corev1.Event) int64 {
 	if ev.Series != nil {
 		return int64(max(ev.Series.Count, ev.Count))
@@ -95,10 +94,10 @@ func EventKey(uid types.UID) Key { return Key("event/" + uid) }
 // Key is the Event's UID.
 func (e Event) Key() Key { return EventKey(e.UID) }
 
-// OrderingKey is the Event's own: Events are ordered by their time, not by their delivery.
+// OrderingKey is the key: Events are ordered by their time, not by their delivery.
 func (e Event) OrderingKey() OrderingKey { return OrderingKey(e.Key()) }
 
-// Version changes with each repeat, and when the Event is found to belong elsewhere.
+// Version changes with each repeat, and with the attribution.
 func (e Event) Version() string {
 	return fmt.Sprintf("%s/%s/%d", e.ResourceVersion, instanceKey(e.Workload), e.ResourceID)
 }
@@ -108,8 +107,7 @@ func (e Event) Instance() target.Instance { return e.Workload }
 
 func (e Event) String() string { return fmt.Sprintf("event %s of %s", e.Reason, e.Involved) }
 
-// InvolvedObject returns the object that an Event is about. Some sources leave the API version or the UID
-// empty.
+// InvolvedObject returns the object that an Event is about. Some sources leave the API version or the UID empty.
 func InvolvedObject(ev *corev1.Event) target.Identity {
 	o := ev.InvolvedObject
 	group := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group
@@ -119,8 +117,8 @@ func InvolvedObject(ev *corev1.Event) target.Identity {
 	}
 }
 
-// EventTime returns when an Event happened last. lastTimestamp is null for Events that were written through
-// events.k8s.io/v1, whose repeats are counted in a series.
+// EventTime returns when an Event happened last. Events of events.k8s.io/v1 have no lastTimestamp; their repeats are in a
+// series.
 func EventTime(ev *corev1.Event) time.Time {
 	if ev.Series != nil && !ev.Series.LastObservedTime.IsZero() {
 		return ev.Series.LastObservedTime.UTC()

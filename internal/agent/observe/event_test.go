@@ -10,7 +10,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-func TestEventTimeIsWhenItHappenedLast(t *testing.T) {
+func TestEventTime_IsTheLast(t *testing.T) {
 	at := func(second int) time.Time {
 		return time.Date(2026, 1, 2, 3, 4, second, 123456000, time.FixedZone("", 3600))
 	}
@@ -57,7 +57,7 @@ func podEvent() *corev1.Event {
 	return ev
 }
 
-func TestNewEventSaysWhatItIsAbout(t *testing.T) {
+func TestNewEvent_HasTheInvolvedObject(t *testing.T) {
 	derived := target.Attribution{Instance: shop, Resource: target.Resource{Ref: webRef, ID: 7}}
 	listed, labelled := derived, target.Attribution{Instance: chart}
 	listed.Listed = true
@@ -85,7 +85,7 @@ func TestNewEventSaysWhatItIsAbout(t *testing.T) {
 	}
 }
 
-func TestNewEventCountsRepeats(t *testing.T) {
+func TestNewEvent_CountsRepeats(t *testing.T) {
 	first := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 	series := &corev1.EventSeries{Count: 9, LastObservedTime: metav1.NewMicroTime(first.Add(time.Hour))}
 	for _, tt := range []struct {
@@ -107,7 +107,7 @@ func TestNewEventCountsRepeats(t *testing.T) {
 	}
 }
 
-func TestAnEventWithoutATypeIsNormal(t *testing.T) {
+func TestNewEvent_WithoutATypeIsNormal(t *testing.T) {
 	ev := podEvent()
 	ev.Type = ""
 	if got := NewEvent(ev, target.Attribution{}).Type; got != "Normal" {
@@ -115,7 +115,7 @@ func TestAnEventWithoutATypeIsNormal(t *testing.T) {
 	}
 }
 
-func TestARepeatIsANewVersionOfTheSameKey(t *testing.T) {
+func TestEvent_Repeat_IsANewVersionOfTheKey(t *testing.T) {
 	claim := target.Attribution{Instance: shop, Resource: target.Resource{ID: 7}}
 	elsewhere, otherResource := claim, claim
 	elsewhere.Instance = chart

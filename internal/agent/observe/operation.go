@@ -9,30 +9,30 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// Operation is the newest state of an object: it exists in a version, or it is deleted.
+// Operation is the newest state of an object: its current version, or its deletion.
 type Operation struct {
 	Attribution target.Attribution
 	Object      target.Identity
 	// ResourceVersion is compared for equality only, and within one UID.
 	ResourceVersion string
 	Deleted         bool
-	// Body is the listed object, trimmed; nil for a derived or deleted one. It is shared with the watch's
-	// cache and must not be changed.
+	// Body is the listed object, trimmed; nil for a derived or deleted one. It is shared with the informer's cache and must
+	// not be changed.
 	Body runtime.Object
 }
 
-// Key tells incarnations apart: a resource is its UID, not its name.
+// Key has the UID: a resource that is deleted and created again is another object.
 func (o Operation) Key() Key { return Key(string(o.OrderingKey()) + "/" + string(o.Object.UID)) }
 
-// OrderingKey is the object's name within the workload, so that DELETED of one incarnation comes before ADDED of
-// the next.
+// OrderingKey is the object's name within the workload, so that DELETED of one object comes before ADDED of the next one
+// with the same name.
 func (o Operation) OrderingKey() OrderingKey {
 	r := o.Object.Ref
 	return OrderingKey(fmt.Sprintf("operation/%s/%d/%s/%s/%s/%s",
 		instanceKey(o.Attribution.Instance), o.Attribution.Resource.ID, r.Group, r.Kind, r.Namespace, r.Name))
 }
 
-// Version is the object's resource version, or that it is deleted.
+// Version is the object's resource version, or "deleted".
 func (o Operation) Version() string {
 	if o.Deleted {
 		return "deleted"
@@ -45,8 +45,8 @@ func (o Operation) Instance() target.Instance { return o.Attribution.Instance }
 
 func (o Operation) String() string { return "operation of " + o.Object.String() }
 
-// Definition returns the object as JSON, or nil if the report carries none. What [Trim] removes is removed
-// here too, so that nothing of it leaves the cluster whatever came in.
+// Definition returns the object as JSON, or nil without a body. It trims the object again, so that untrimmed input cannot
+// leave the cluster.
 func (o Operation) Definition() (json.RawMessage, error) {
 	if o.Body == nil {
 		return nil, nil

@@ -16,7 +16,7 @@ var (
 	webRef = target.Ref{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "web"}
 )
 
-// operation is one of the listed Deployment, which has resource ID 7.
+// operation returns an operation of the listed Deployment with resource ID 7.
 func operation(instance target.Instance, uid types.UID, version string) Operation {
 	return Operation{
 		Attribution:     target.Attribution{Instance: instance, Listed: true, Resource: target.Resource{Ref: webRef, ID: 7}},
@@ -25,7 +25,7 @@ func operation(instance target.Instance, uid types.UID, version string) Operatio
 	}
 }
 
-func TestOperationsAreToldApart(t *testing.T) {
+func TestOperation_Keys(t *testing.T) {
 	base := operation(shop, "a", "1")
 	newer, deleted := base, base
 	newer.ResourceVersion = "2"
@@ -62,7 +62,7 @@ func TestOperationsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestADefinitionIsTrimmedAndLeavesTheSharedObjectAlone(t *testing.T) {
+func TestOperation_Definition_IsATrimmedCopy(t *testing.T) {
 	text := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"hush"},"managedFields":[{"manager":"hush"}],"name":"web"}}`
 	op := operation(shop, "a", "1")
 	body := object(t, text)
@@ -76,7 +76,7 @@ func TestADefinitionIsTrimmedAndLeavesTheSharedObjectAlone(t *testing.T) {
 	}
 }
 
-func TestADefinitionIsExact(t *testing.T) {
+func TestOperation_Definition_IsExact(t *testing.T) {
 	tests := []struct {
 		reason string
 		body   runtime.Object
@@ -106,7 +106,7 @@ func TestADefinitionIsExact(t *testing.T) {
 	}
 }
 
-func TestAStatusIsItsOwnVersion(t *testing.T) {
+func TestStatus_KeysAndVersions(t *testing.T) {
 	a, b := Status{Workload: shop, Status: "Healthy"}, Status{Workload: shop, Status: "Down"}
 	if a.Key() != b.Key() || a.OrderingKey() != b.OrderingKey() || a.Version() == b.Version() {
 		t.Error("a change of the status is a new version of one key")
@@ -119,24 +119,19 @@ func TestAStatusIsItsOwnVersion(t *testing.T) {
 	}
 }
 
-// In a control plane that takes a word the word is all; in another any part of a status is news, and each round.
-func TestTheVersionOfAStatusTellsOfAllThatIsTaken(t *testing.T) {
-	word := Status{Workload: shop, Status: "Down", Reason: "Absent"}
+func TestStatus_VersionChangesWithEachField(t *testing.T) {
+	whole := Status{Workload: shop, Status: "Down", Reason: "Absent"}
+	word := Status{Workload: shop, Status: "Down"}
 	if word.Version() != "Down" {
-		t.Errorf("its version is %s", word.Version())
+		t.Errorf("version of a status without details: got %s, want Down", word.Version())
 	}
-	whole := word
-	whole.Round = 1
-	seen := map[string]string{"Down": "the word"}
+	seen := map[string]string{"Down": "without details"}
 	for reason, change := range map[string]func(*Status){
-		"as it is":         func(*Status) {},
-		"another word":     func(s *Status) { s.Status = "Unhealthy" },
-		"another reason":   func(s *Status) { s.Reason = "Crash" },
-		"another cause":    func(s *Status) { s.Cause = "x" },
-		"another time":     func(s *Status) { s.Since = time.Unix(9, 0) },
-		"more is dropped":  func(s *Status) { s.Dropped = 1 },
-		"more is rejected": func(s *Status) { s.Rejected = 1 },
-		"another round":    func(s *Status) { s.Round = 2 },
+		"as it is":       func(*Status) {},
+		"another word":   func(s *Status) { s.Status = "Unhealthy" },
+		"another reason": func(s *Status) { s.Reason = "Crash" },
+		"another cause":  func(s *Status) { s.Cause = "x" },
+		"another time":   func(s *Status) { s.Since = time.Unix(9, 0) },
 	} {
 		s := whole
 		change(&s)
@@ -147,8 +142,8 @@ func TestTheVersionOfAStatusTellsOfAllThatIsTaken(t *testing.T) {
 	}
 }
 
-func TestATreeIsNewsInAnotherEdition(t *testing.T) {
-	a, b := Tree{Workload: shop, Edition: 1}, Tree{Workload: shop, Edition: 2}
+func TestTree_VersionIsTheRevision(t *testing.T) {
+	a, b := Tree{Workload: shop, Revision: 1}, Tree{Workload: shop, Revision: 2}
 	if a.Key() != b.Key() || a.OrderingKey() != b.OrderingKey() || a.Version() == b.Version() || a.Key() == (Tree{Workload: chart}).Key() {
 		t.Errorf("keys %s, %s", a.Key(), b.Key())
 	}

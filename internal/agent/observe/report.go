@@ -1,6 +1,6 @@
-// Package observe turns what the watch sees into reports: an object into an [Operation], an Event of the
-// cluster into an [Event], the verdict on a workload into a [Status], and all its objects into a [Tree]. It
-// decides what of an object may leave the cluster ([Trim]). Everything here is pure: no I/O, no clock, no goroutine.
+// Package observe has the reports that the informers make: an [Operation] of an object, an [Event] of the cluster, the
+// [Status] of a workload, and the [Tree] of its objects. [Trim] decides which parts of an object may leave the cluster. The
+// package is pure: no I/O, no clock, no goroutine. Reports are values; their slices and objects must not be changed.
 package observe
 
 import (
@@ -9,22 +9,22 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// Key identifies what a report is about. Of two reports with one key the later one replaces the earlier.
+// Key identifies the subject of a report. A later report replaces an earlier one with the same key.
 type Key string
 
-// OrderingKey orders reports: those of one lane are delivered one after the other, in the order in which their
-// keys came up. A resource that is deleted and created again is two keys in one lane.
+// OrderingKey orders reports of different keys: those with one ordering key are delivered one after the other, in the order
+// in which their keys came up. A resource that is deleted and created again has two keys and one ordering key.
 type OrderingKey string
 
-// Report is something that the control plane is to be told: an [Operation], [Event], [Status] or [Tree].
+// Report is sent to the control plane: an [Operation], [Event], [Status] or [Tree].
 type Report interface {
 	Key() Key
 	OrderingKey() OrderingKey
-	// Version differs whenever there is something new to tell about the key.
+	// Version differs between any two reports of a key with different contents.
 	Version() string
 	// Instance is the workload that the report is about.
 	Instance() target.Instance
-	// String names the report for a person, without anything that an object contains.
+	// String names the report for logs, without contents of an object.
 	String() string
 }
 

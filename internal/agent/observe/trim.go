@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ManifestCopies are the annotations in which tools keep a copy of the manifest that they applied: of a Secret,
-// its values too.
+// ManifestCopies are the annotations in which tools keep a copy of the applied manifest. That of a Secret has its data.
 var ManifestCopies = []string{
 	corev1.LastAppliedConfigAnnotation, // kubectl apply
 	"kapp.k14s.io/original",
@@ -16,8 +15,8 @@ var ManifestCopies = []string{
 	"banzaicloud.com/last-applied",
 }
 
-// Trim removes, in place, what never leaves the cluster: managed fields, [ManifestCopies], and whatever a Secret
-// contains.
+// Trim removes, in place, the parts of an object that must not leave the cluster: managed fields, [ManifestCopies], and the
+// data of a Secret.
 func Trim(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *unstructured.Unstructured:
@@ -38,7 +37,7 @@ func Trim(obj runtime.Object) {
 	}
 }
 
-// trimUnstructured does not use the accessors: they give nothing of a map in which one value is malformed.
+// trimUnstructured does not use the accessors: they return nothing for a map with one malformed value.
 func trimUnstructured(u *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
 	for _, name := range ManifestCopies {

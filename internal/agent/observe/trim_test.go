@@ -30,7 +30,7 @@ func encoded(t *testing.T, v any) string {
 	return string(out)
 }
 
-func TestTrimRemovesWhatNeverLeavesTheCluster(t *testing.T) {
+func TestTrim(t *testing.T) {
 	const applied = `"kubectl.kubernetes.io/last-applied-configuration":"{\"data\":\"hush\"}"`
 	meta := metav1.ObjectMeta{
 		Name:          "x",

@@ -13,7 +13,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// batch takes what is ready, up to a number of reports.
+// batch takes a batch that is ready.
 func batch(t *testing.T, o *Outbox, most int) []Item {
 	t.Helper()
 	items, _, _, err := o.takeBatch(most)
@@ -36,7 +36,7 @@ func expectBatch(t *testing.T, o *Outbox, most int, want ...string) []Item {
 	return items
 }
 
-func TestABatchIsWhatIsReadyOneOfALane(t *testing.T) {
+func TestOutbox_NextBatch_TakesOneOfEachLane(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(in("lane", "a", "1"))
 	o.Offer(in("lane", "b", "1"))
@@ -51,7 +51,7 @@ func TestABatchIsWhatIsReadyOneOfALane(t *testing.T) {
 	expectBatch(t, o, 2, "b@1")
 }
 
-func TestNextBatchWaitsForTheFirstOnly(t *testing.T) {
+func TestOutbox_NextBatch_WaitsForTheFirstOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
 		go func() {
@@ -66,7 +66,7 @@ func TestNextBatchWaitsForTheFirstOnly(t *testing.T) {
 	})
 }
 
-func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
+func TestOutbox_NextBatch_SyncProbeAndQuarantineComeAlone(t *testing.T) {
 	t.Run("an adoption", func(t *testing.T) {
 		o := New(Config{InitialSync: true}, nil)
 		o.Offer(observe.Status{Workload: other, Status: "Healthy"})
@@ -81,7 +81,7 @@ func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := New(Config{Backoff: Backoff{Base: time.Second, Max: time.Second}}, nil)
 			o.Offer(at("poison", "1"))
-			for i := range slowFailures {
+			for i := range quarantineAfter {
 				time.Sleep(2 * time.Second)
 				o.Offer(at("good", strconv.Itoa(i)))
 				poison, good := take(t, o), take(t, o)
@@ -100,11 +100,11 @@ func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
 				if items[0].Report.Key() == "poison" {
 					sizes = append(sizes, len(items))
 				} else if slices.ContainsFunc(items, func(i Item) bool { return i.Report.Key() == "poison" }) {
-					t.Errorf("it comes with others: %v", items)
+					t.Errorf("the batch has other items: %v", items)
 				}
 			}
 			if !slices.Equal(sizes, []int{1}) {
-				t.Errorf("it comes in batches of %d", sizes)
+				t.Errorf("batches of %d items", sizes)
 			}
 		})
 	})
@@ -117,7 +117,7 @@ func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
 			o.Nack(item, Failure{Cause: errSend, General: true})
 		}
 		if !o.Suspended() {
-			t.Fatal("it is no outage")
+			t.Fatal("no outage")
 		}
 		probe := batch(t, o, 9)
 		if len(probe) != 1 || !probe[0].Probe {
@@ -130,10 +130,9 @@ func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
 	})
 }
 
-// However much else there is, an adoption is not passed over.
-func TestAnAdoptionKeepsItsTurn(t *testing.T) {
+func TestOutbox_NextBatch_InitialSyncKeepsItsTurn(t *testing.T) {
 	o := New(Config{InitialSync: true}, nil)
-	adopt(t, first(o), nil, nil)
+	seed(t, first(o), nil, nil)
 	for i := range 100 {
 		o.Offer(event("uid", strconv.Itoa(i)))
 		if i == 10 {
@@ -142,45 +141,43 @@ func TestAnAdoptionKeepsItsTurn(t *testing.T) {
 		for _, item := range batch(t, o, 9) {
 			if _, ok := item.Report.(InitialSync); ok {
 				if i > 12 {
-					t.Errorf("it came after %d", i)
+					t.Errorf("the initial sync came after %d items", i)
 				}
 				return
 			}
 			o.Ack(item, Receipt{})
 		}
 	}
-	t.Error("it did not come")
+	t.Error("the initial sync did not come")
 }
 
-// first makes the adoption of the shop come up.
+// first declares the workload shop.
 func first(o *Outbox) *Outbox {
 	o.Declare(shop)
 	return o
 }
 
-func TestWhatIsReturnedIsNextOrHasNoPlace(t *testing.T) {
-	carries := true
-	o := New(Config{Supports: func(r observe.Report) bool { return carries || r.Key() != "a" }}, nil)
+func TestOutbox_Requeue_IsNextOrHasNoPlace(t *testing.T) {
+	o := New(Config{}, nil)
 	o.Offer(in("lane", "a", "1"))
 	o.Offer(in("lane", "b", "1"))
 	item := take(t, o)
 	o.Requeue(item)
 	item = expectTake(t, o, "a@1")
 	if item.Attempt != 2 {
-		t.Errorf("it is attempt %d: what becomes of a first one is not known", item.Attempt)
+		t.Errorf("attempt %d, want 2: the outcome of the first is not known", item.Attempt)
 	}
 	expectPending(t, o, 2, 0)
-	carries = false
+	o.SetProtocol(without("a"))
 	o.Requeue(item)
 	expectPending(t, o, 1, 0)
 	o.Ack(expectTake(t, o, "b@1"), Receipt{})
-	carries = true
+	o.SetProtocol(everything{})
 	o.Offer(in("lane", "a", "1")) // it was never accepted: it is news
 	o.Ack(expectTake(t, o, "a@1"), Receipt{})
 }
 
-// What was withdrawn, replaced or forgotten while it was out is not sent again as it was.
-func TestWhatChangedMeanwhileIsReturnedAsItIs(t *testing.T) {
+func TestOutbox_Requeue_AfterOfferOrCancel(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	o.Offer(at("b", "1"))
@@ -194,7 +191,7 @@ func TestWhatChangedMeanwhileIsReturnedAsItIs(t *testing.T) {
 	expectPending(t, o, 0, 0)
 }
 
-func TestARepairIsOneUntilSomethingNewer(t *testing.T) {
+func TestOutbox_Resend_RepairEndsWithANewerReport(t *testing.T) {
 	o := New(DefaultConfig(), nil)
 	o.Offer(at("a", "1"))
 	item := take(t, o)
@@ -215,19 +212,19 @@ func TestARepairIsOneUntilSomethingNewer(t *testing.T) {
 	o.Ack(item, Receipt{})
 }
 
-func TestWhatIsOwed(t *testing.T) {
+func TestOutbox_DeliveryCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(event("a", "1"))
 		o.Offer(observe.Status{Workload: shop, Status: "Down"})
-		o.Offer(observe.Tree{Workload: shop, Edition: 1})
+		o.Offer(observe.Tree{Workload: shop, Revision: 1})
 		begin := time.Now()
-		if got := o.DeliveryCounts(shop); got != (observe.DeliveryCounts{}) {
+		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{}) {
 			t.Errorf("owed is %+v at once", got)
 		}
-		time.Sleep(usualWait + time.Second)
+		time.Sleep(overdueAfter + time.Second)
 		o.Offer(event("b", "1"))
-		if got := o.DeliveryCounts(shop); got != (observe.DeliveryCounts{Pending: 1}) {
+		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{Pending: 1}) {
 			t.Errorf("owed is %+v", got)
 		}
 		if got := o.Oldest(); !got.Equal(begin) {
@@ -240,25 +237,25 @@ func TestWhatIsOwed(t *testing.T) {
 				o.Ack(item, Receipt{})
 			}
 		}
-		if got := o.DeliveryCounts(shop); got != (observe.DeliveryCounts{Rejected: 1}) || !o.Oldest().IsZero() {
+		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{Rejected: 1}) || !o.Oldest().IsZero() {
 			t.Errorf("owed is %+v", got)
 		}
-		if got := o.DeliveryCounts(other); got != (observe.DeliveryCounts{}) {
+		if got := o.DeliveryCounts(other); got != (DeliveryCounts{}) {
 			t.Errorf("owed to another is %+v", got)
 		}
 	})
 }
 
-func TestAGapIsTold(t *testing.T) {
+func TestDroppedRange_ReportHasTheCounts(t *testing.T) {
 	o := New(Config{MaxBytes: 1}, nil)
 	o.Offer(event("a", "1"))
 	ev := take(t, o).Report.(observe.Event)
 	if ev.Dropped == nil || ev.Dropped.Warning != 1 || !ev.Dropped.First.Equal(event("a", "1").Time) {
-		t.Errorf("told is %+v", ev)
+		t.Errorf("the report of the range is %+v", ev)
 	}
 }
 
-func TestRandomBatchesLoseNothingAndKeepTheOrder(t *testing.T) {
+func TestOutbox_RandomBatches_LoseNothingAndKeepTheOrder(t *testing.T) {
 	seed := rand.Uint64()
 	for run := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) { randomBatches(t, seed+run) })
@@ -268,7 +265,7 @@ func TestRandomBatchesLoseNothingAndKeepTheOrder(t *testing.T) {
 	}
 }
 
-// randomBatches is randomUse with batches, of which some come back.
+// randomBatches is randomUse with batches. Some items are requeued.
 func randomBatches(t *testing.T, seed uint64) {
 	t.Helper()
 	largest := 0
@@ -298,7 +295,7 @@ func randomBatches(t *testing.T, seed uint64) {
 	}
 }
 
-// comeBack returns an item.
+// comeBack requeues an item.
 func (l *ledger) comeBack(o *Outbox, item Item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,31 +1,29 @@
-// Package outbox keeps what the control plane is still to be told, and decides what is told next: the newest report
-// of each key, so that a hundred changes of one object while the control plane is slow are one request.
+// Package outbox holds reports until the control plane has accepted them, and decides which is sent next. It keeps the
+// newest report of each key, so a hundred changes of an object while the control plane is slow are one request.
 //
-// The watch offers reports ([Outbox.Offer]); a report whose version was already accepted, or is already waiting,
-// changes nothing. The notifier takes them, one or many at a time ([Outbox.NextBatch]), and settles each item that it
-// took exactly once: [Outbox.Ack], [Outbox.Nack], [Outbox.Defer], [Outbox.Requeue], [Outbox.Reject] or [Outbox.AckNotFound].
-// A lane has at most one item out at a time, and its items come out in the order in which their keys came in; lanes are
-// independent of each other. Of an accepted report its receipt and version stay, until the key is forgotten: that is how
-// a repeat finds its row. What is withdrawn while it is out is not sent again if it fails.
+// Informers offer reports ([Outbox.Offer]). An offered version that is pending or accepted already changes nothing. The
+// notifier takes reports ([Outbox.NextBatch]) and settles each item exactly once: [Outbox.Ack], [Outbox.AckNotFound],
+// [Outbox.Reject], [Outbox.Nack], [Outbox.Defer] or [Outbox.Requeue]. Lanes are independent of each other. At most one item
+// of a lane is out, and items of a lane come out in the order in which their keys came up. The receipt and version of an
+// accepted report are kept until [Outbox.Forget], so that a repeat of an Event updates its row.
 //
-// # Pace
+// # Parts
 //
-// Operations and statuses, fresh Events, Events that had to wait for the end of an outage, and reports that alone keep
-// failing take turns, so that none of them starves another; of the last there is one out at a time. When reports of two
-// keys fail and nothing succeeds in between, or the control plane refuses whoever asks, it is an outage: nothing comes
-// out but a probe, one at a time, after waits that grow. The first that succeeds ends it.
+// Each part is a type in a file of its own, and works without the others; [Outbox] composes them.
 //
-// # What is known of the control plane
+//   - entry.go: a key, its lane, and the index of both.
+//   - protocol.go: [Protocol] decides whether a report is sent, and under which version.
+//   - queue.go: lanes that have something to send, by class. Classes take turns: state, fresh Events, the backlog, and
+//     reports in quarantine, of which one is out at a time.
+//   - retry.go: retryState is the history of a key's tries. A report that fails while others succeed is quarantined.
+//   - breaker.go: breaker is open during an outage. Then only probes are sent, one at a time, after growing waits. Two keys
+//     that fail without a success in between open it, and so does a refusal of the agent as a whole.
+//   - sync.go: initialSync holds a workload's operations and Events until the remote state is known ([Outbox.Seed]), so that
+//     no row is created twice, whatever the store has lost.
+//   - eviction.go, dropped.go: the oldest Normal Events, and then the oldest Warnings, are dropped when the bound is
+//     exceeded. An Event reports how many were dropped.
+//   - persistence.go: receipts, dead letters, and the pending reports that would be lost with the process.
+//   - account.go, operations.go, deadletter.go: the progress of each workload.
 //
-// If the configuration says so, the first item of a workload is its [InitialSync], and its operations and Events wait until
-// [Outbox.Seed] has told what the control plane has of it. Whatever became of the memory of an earlier process, nothing
-// is made twice.
-//
-// # Bounds
-//
-// What only the outbox remembers, Events above all, is in its [Store], which outlives the process. When that grows
-// beyond its bound the oldest Normal Events are dropped, then the oldest Warnings. What was dropped is counted, and the
-// control plane is told with an Event of its own.
-//
-// An Outbox is safe for concurrent use and starts no goroutine.
+// An Outbox is safe for concurrent use and starts no goroutine. It calls its [Store] and its [Protocol] with its mutex held.
 package outbox

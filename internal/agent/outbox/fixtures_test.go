@@ -38,13 +38,23 @@ func at(key, version string) report { return report{key, key, version, shop} }
 // in is a report of a key in a lane.
 func in(lane, key, version string) report { return report{key, lane, version, shop} }
 
+// without is a protocol that has no place for a key. It takes the word of a status only.
+type without observe.Key
+
+func (w without) Version(r observe.Report) (string, bool) {
+	if s, ok := r.(observe.Status); ok {
+		return s.Status, true
+	}
+	return r.Version(), r.Key() != observe.Key(w)
+}
+
 var errSend = errors.New("no answer")
 
-// Retry is Fail with a wait that the test chooses.
+// Retry is Nack with a wait that the test chooses.
 func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.putBack(o.settle(item), cause, after)
+	o.requeueFailed(o.settle(item), cause, after)
 }
 
 // take returns an item, or when to look again at the latest.
@@ -56,7 +66,7 @@ func (o *Outbox) take() (Item, time.Time, <-chan struct{}, error) {
 	return items[0], due, wake, err
 }
 
-// take takes what is ready.
+// take takes an item that is ready.
 func take(t *testing.T, o *Outbox) Item {
 	t.Helper()
 	item, ok := tryTake(t, o)
@@ -91,7 +101,7 @@ func expectNothing(t *testing.T, o *Outbox) {
 	}
 }
 
-// next waits for an item for a day at most, and tells how long it took: for use in a synctest bubble.
+// next waits for an item for a day at most, and returns how long it took. It is for use in a synctest bubble.
 func next(t *testing.T, o *Outbox) (Item, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -111,14 +121,14 @@ func expectPending(t *testing.T, o *Outbox, pending, failing int) {
 	}
 }
 
-// expectEmpty finds what is left where nothing should be.
+// expectEmpty checks that nothing is left in the outbox.
 func expectEmpty(t *testing.T, o *Outbox) {
 	t.Helper()
-	if len(o.entries) > 0 || len(o.lanes) > 0 || !o.nothingDue() || o.out > 0 || o.pending > 0 || o.failed > 0 {
-		t.Errorf("left are %d entries, %d lanes, something to send: %t, %d out, %d pending, %d failed",
-			len(o.entries), len(o.lanes), !o.nothingDue(), o.out, o.pending, o.failed)
+	if len(o.entries) > 0 || len(o.lanes) > 0 || !o.queues.isEmpty() || o.counts.out > 0 || o.counts.pending > 0 || o.counts.failed > 0 {
+		t.Errorf("%d entries, %d lanes, something to send: %t, %d out, %d pending, %d failed; want none",
+			len(o.entries), len(o.lanes), !o.queues.isEmpty(), o.counts.out, o.counts.pending, o.counts.failed)
 	}
-	for id, account := range o.instances {
+	for id, account := range o.accounts {
 		if len(account.pending) > 0 {
 			t.Errorf("%d are pending of %s", len(account.pending), id)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-func TestChangesThatWaitAreOneItemOfTheNewest(t *testing.T) {
+func TestOutbox_Offer_ReplacesThePendingReport(t *testing.T) {
 	o := New(Config{}, nil)
 	for _, version := range []string{"1", "2", "3"} {
 		o.Offer(at("a", version))
@@ -22,7 +22,7 @@ func TestChangesThatWaitAreOneItemOfTheNewest(t *testing.T) {
 	expectTake(t, o, "a@4")
 }
 
-func TestKeysComeOutInTheOrderInWhichTheyCameIn(t *testing.T) {
+func TestOutbox_Next_KeepsTheOrderOfKeys(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	o.Offer(at("b", "1"))
@@ -33,7 +33,7 @@ func TestKeysComeOutInTheOrderInWhichTheyCameIn(t *testing.T) {
 	}
 }
 
-func TestALaneHasOneItemOut(t *testing.T) {
+func TestOutbox_Next_OneItemOfALane(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(in("lane", "a", "1"))
 	o.Offer(in("lane", "b", "1"))
@@ -45,7 +45,7 @@ func TestALaneHasOneItemOut(t *testing.T) {
 	expectTake(t, o, "b@1")
 }
 
-func TestTheEndOfOneIncarnationComesBeforeTheNext(t *testing.T) {
+func TestOutbox_Next_DeletionBeforeTheNextObject(t *testing.T) {
 	op := func(uid types.UID, version string) observe.Operation {
 		return observe.Operation{
 			Attribution:     target.Attribution{Instance: shop, Listed: true},
@@ -116,7 +116,7 @@ func TestTheEndOfOneIncarnationComesBeforeTheNext(t *testing.T) {
 	}
 }
 
-func TestWhatIsOutAndReplacedIsFollowedByTheNewest(t *testing.T) {
+func TestOutbox_OfferWhileOut_SendsTheNewestNext(t *testing.T) {
 	tests := []struct {
 		reason  string
 		offered []string
@@ -157,7 +157,7 @@ func TestWhatIsOutAndReplacedIsFollowedByTheNewest(t *testing.T) {
 	}
 }
 
-func TestWhatWasRejectedIsTriedAgainInANewerVersionOnly(t *testing.T) {
+func TestOutbox_Reject_SendsNewerVersionsOnly(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	o.Reject(expectTake(t, o, "a@1"), errSend)
@@ -170,7 +170,7 @@ func TestWhatWasRejectedIsTriedAgainInANewerVersionOnly(t *testing.T) {
 	}
 }
 
-func TestTheReceiptComesBackWithTheKey(t *testing.T) {
+func TestOutbox_Next_HasTheReceipt(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	item := expectTake(t, o, "a@1")
@@ -190,7 +190,7 @@ func TestTheReceiptComesBackWithTheKey(t *testing.T) {
 	}
 }
 
-func TestAReportWithoutAVersionIsSentOnce(t *testing.T) {
+func TestOutbox_Offer_WithoutAVersion_IsSentOnce(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(at("a", ""))
 	o.Ack(expectTake(t, o, "a@"), Receipt{})
@@ -198,8 +198,8 @@ func TestAReportWithoutAVersionIsSentOnce(t *testing.T) {
 	expectNothing(t, o)
 }
 
-func TestWhatHasNoPlaceIsNotKept(t *testing.T) {
-	o := New(Config{Supports: func(r observe.Report) bool { return r.Key() != "a" }}, nil)
+func TestOutbox_Offer_WithoutAPlace_DoesNothing(t *testing.T) {
+	o := New(Config{Protocol: without("a")}, nil)
 	o.Offer(at("a", "1"))
 	o.Offer(at("b", "1"))
 	expectTake(t, o, "b@1")
@@ -207,14 +207,14 @@ func TestWhatHasNoPlaceIsNotKept(t *testing.T) {
 	expectPending(t, o, 1, 0)
 }
 
-func TestSettlingTwiceIsAMistakeOfTheCaller(t *testing.T) {
+func TestOutbox_SettleTwice_Panics(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	item := take(t, o)
 	o.Ack(item, Receipt{})
 	defer func() {
 		if recover() == nil {
-			t.Error("it passed")
+			t.Error("no panic")
 		}
 	}()
 	o.Ack(item, Receipt{})

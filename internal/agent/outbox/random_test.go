@@ -20,7 +20,7 @@ const (
 	randomVersions = 40 // the last one of each key
 )
 
-// ledger is what the control plane saw.
+// ledger is the control plane: it records what is sent.
 type ledger struct {
 	t *testing.T
 
@@ -73,7 +73,7 @@ func versionOf(r report) int {
 	return version
 }
 
-func TestRandomUseLosesNothingAndKeepsTheOrder(t *testing.T) {
+func TestOutbox_RandomUse_LosesNothingAndKeepsTheOrder(t *testing.T) {
 	seed := rand.Uint64()
 	for run := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) { randomUse(t, seed+run) })
@@ -97,8 +97,7 @@ func randomUse(t *testing.T, seed uint64) {
 	})
 }
 
-// useAtRandom lets six producers offer all versions, and so many consumers deliver what is next, each until that fails, which
-// it does once all is delivered.
+// useAtRandom has six producers, which offer all versions, and many consumers, which deliver until all is delivered.
 func useAtRandom(t *testing.T, seed uint64, many int, deliver func(context.Context, *Outbox, *ledger, *rand.Rand) error) {
 	t.Helper()
 	o := New(Config{}, nil)
@@ -135,7 +134,7 @@ func useAtRandom(t *testing.T, seed uint64, many int, deliver func(context.Conte
 	expectEmpty(t, o)
 }
 
-// produce offers the versions of every sixth key in their order, and withdraws some in between.
+// produce offers the versions of every sixth key in their order, and cancels some in between.
 func produce(o *Outbox, random *rand.Rand, first int) {
 	for version := 1; version <= randomVersions; version++ {
 		for key := first; key < randomKeys; key += 6 {
@@ -156,7 +155,7 @@ func produce(o *Outbox, random *rand.Rand, first int) {
 	}
 }
 
-// The cost of an item must not grow with the number of lanes that wait.
+// The cost of a take must not grow with the number of waiting lanes.
 func BenchmarkTakeWhileManyWait(b *testing.B) {
 	o := New(Config{}, nil)
 	for i := range 100_000 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestRetryWaitsAsLongAsItIsTold(t *testing.T) {
+func TestOutbox_Nack_WaitsBeforeTheRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(at("a", "1"))
@@ -26,7 +26,7 @@ func TestRetryWaitsAsLongAsItIsTold(t *testing.T) {
 	})
 }
 
-func TestTheLaneWaitsWithTheRetryAndOthersDoNot(t *testing.T) {
+func TestOutbox_Nack_HoldsItsLaneOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(in("lane", "a", "1"))
@@ -50,7 +50,7 @@ func TestTheLaneWaitsWithTheRetryAndOthersDoNot(t *testing.T) {
 	})
 }
 
-func TestTheNextInTheLaneDoesNotWaitForWhatWasWithdrawn(t *testing.T) {
+func TestOutbox_Cancel_ReleasesTheLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(in("lane", "a", "1"))
@@ -70,7 +70,7 @@ func TestTheNextInTheLaneDoesNotWaitForWhatWasWithdrawn(t *testing.T) {
 	})
 }
 
-func TestWhatIsReadyAndWhatBecomesDueTakeTurns(t *testing.T) {
+func TestOutbox_Next_ReadyAndDueTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
 		for i := range 3 {
@@ -93,7 +93,7 @@ func TestWhatIsReadyAndWhatBecomesDueTakeTurns(t *testing.T) {
 	})
 }
 
-func TestNextWaitsForAnOffer(t *testing.T) {
+func TestOutbox_Next_WaitsForAnOffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
 		time.AfterFunc(time.Hour, func() { o.Offer(at("a", "1")) })
@@ -107,8 +107,8 @@ func TestNextWaitsForAnOffer(t *testing.T) {
 	})
 }
 
-// All who wait are woken by what comes earlier than that for which they wait.
-func TestAllWaitersAreServed(t *testing.T) {
+// A report that is due earlier wakes all takers.
+func TestOutbox_Next_ServesAllWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(at("late", "1"))
@@ -133,7 +133,7 @@ func TestAllWaitersAreServed(t *testing.T) {
 	})
 }
 
-func TestNextEndsWithItsContext(t *testing.T) {
+func TestOutbox_Next_EndsWithItsContext(t *testing.T) {
 	errStop := errors.New("stop")
 	t.Run("while it waits", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAClosedOutboxEndsWhenAllIsSettled(t *testing.T) {
+func TestOutbox_Close_EndsNextWhenAllIsSettled(t *testing.T) {
 	tests := []struct {
 		reason string
 		do     func(t *testing.T, o *Outbox)
@@ -213,7 +213,7 @@ func TestAClosedOutboxEndsWhenAllIsSettled(t *testing.T) {
 					item, err := o.Next(t.Context())
 					if err != nil {
 						if !errors.Is(err, ErrClosed) || time.Since(start) != tt.want {
-							t.Errorf("%v after %s, want it after %s", err, time.Since(start), tt.want)
+							t.Errorf("Next returned %v after %s, want after %s", err, time.Since(start), tt.want)
 						}
 						break
 					}

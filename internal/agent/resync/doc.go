@@ -1,12 +1,12 @@
-// Package resync compares what the control plane has with what the cluster shows.
+// Package resync compares the rows of the control plane with the cluster.
 //
-// It does so once for each workload before the outbox delivers anything of it, which is adoption: the outbox then knows
-// the rows of Events, which must not be made twice, what need not be sent again, and the deletions that nobody saw. It
-// makes no difference to it why the outbox does not know: a first start, a lost disk, another leader's disk.
+// The initial sync of a workload comes before the outbox delivers its operations and Events. It reads the rows of Events,
+// which must not be created twice, the reports that need not be sent again, and the deletions that no informer has seen. So
+// a first start, a lost state and the state of another leader are one case.
 //
-// And it does so in every interval for all workloads, without holding anything back, and repairs what somebody changed
-// in the control plane, or what this agent missed.
+// Afterwards all workloads are compared once in each interval. Rows that somebody else changed, or that this agent missed,
+// are repaired. Deliveries go on meanwhile.
 //
-// The package knows neither cluster nor disk: it reads the [Cluster] and the [API], and tells the [Outbox].
-// When it adopts, and when again after a failure, is the outbox's to decide: see [Auditor.Seed].
+// The package knows neither the cluster nor the store: it reads the [Cluster] and the [API], and writes to the [Outbox]. The
+// outbox decides when the initial sync takes place and when it is repeated: see [outbox.InitialSync].
 package resync

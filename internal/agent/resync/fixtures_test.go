@@ -33,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cluster is a watch whose inventories are made up.
+// cluster is a Cluster with scripted states.
 type cluster struct {
 	mu          sync.Mutex
 	inventories map[target.Instance]observe.DesiredState // those that are complete
@@ -69,28 +69,28 @@ func (c *cluster) DetectStalls(context.Context) (int, error) {
 	return c.stalled, c.failing
 }
 
-// times returns when inventories were asked for.
+// times returns when states were read.
 func (c *cluster) times() []time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.at)
 }
 
-// ended returns how many audits there were.
+// ended returns the number of rounds.
 func (c *cluster) ended() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.audits
 }
 
-// forget makes an instance one that is not seen whole.
+// forget makes the state of an instance incomplete.
 func (c *cluster) forget(instance target.Instance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.inventories, instance)
 }
 
-// edit changes an instance's inventory.
+// edit changes the state of an instance.
 func (c *cluster) edit(instance target.Instance, change func(*observe.DesiredState)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (l *lines) count(text string) int {
 	return strings.Count(strings.Join(l.all, "\n"), text)
 }
 
-// world is an auditor between a made-up cluster, a real outbox, and the reference API.
+// world is a resyncer with a scripted cluster, a real outbox and the reference API.
 type world struct {
 	*Resyncer
 	t        *testing.T
@@ -187,13 +187,13 @@ func newWorldWith(t *testing.T, handler http.Handler) *world {
 	return w
 }
 
-// restart gives the world an outbox that knows nothing.
+// restart gives the world an empty outbox.
 func (w *world) restart() {
 	config := outbox.DefaultConfig()
-	config.Supports, config.InitialSync = w.api.Supports, true
+	config.Protocol, config.InitialSync = notify.ProtocolV0, true
 	w.box = outbox.New(config, nil)
 	w.registry = prometheus.NewRegistry()
-	w.Resyncer = New(DefaultConfig(), w.cluster, w.box, w.client, NewMetrics(w.registry), w.logs.logger())
+	w.Resyncer = New(DefaultConfig(), w.cluster, untracked, w.box, w.client, NewMetrics(w.registry), w.logs.logger())
 }
 
 // call makes a request by hand, and returns the rows of the answer.
@@ -233,7 +233,7 @@ func (w *world) create(path, body string) int64 {
 	return id
 }
 
-// resource makes the row of a listed ConfigMap, and returns the claim on it.
+// resource creates the row of a listed ConfigMap, and returns its attribution.
 func (w *world) resource(name string) target.Attribution {
 	w.t.Helper()
 	id := w.create("workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{"hush":"hush"},"WorkloadInstanceID":%d}`, w.instance.ID))
@@ -282,7 +282,7 @@ func eventBody(t *testing.T, ev observe.Event) string {
 	return string(body)
 }
 
-// offer puts in all that an inventory has.
+// offer offers all reports of the desired state.
 func (w *world) offer() {
 	inventory, _, _ := w.cluster.DesiredState(context.Background(), w.instance)
 	for _, op := range inventory.Operations {
@@ -296,8 +296,8 @@ func (w *world) offer() {
 	}
 }
 
-// dueNow is a context that lasts until it is asked for the second time: with it [outbox.Outbox.Next] returns what may be
-// sent, and waits for nothing.
+// dueNow is a context that ends at the second check: with it [outbox.Outbox.Next] returns a report that is ready, and does
+// not wait.
 type dueNow struct{ asked bool }
 
 func (*dueNow) Deadline() (time.Time, bool) { return time.Time{}, false }
@@ -317,7 +317,7 @@ func (n *dueNow) Err() error {
 	return nil
 }
 
-// adoptNow adopts until nothing is to be adopted any more, and leaves the rest.
+// adoptNow makes all pending initial syncs, and leaves other reports.
 func (w *world) adoptNow() {
 	w.t.Helper()
 	var rest []outbox.Item
@@ -334,8 +334,8 @@ func (w *world) adoptNow() {
 		tries++
 		if err := w.InitialSync(w.t.Context(), adoption.Workload, tries); err == nil {
 			w.box.Ack(item, outbox.Receipt{})
-		} else if w.box.Defer(item, 0); tries > patience {
-			w.t.Fatalf("it is not adopted: %v", err)
+		} else if w.box.Defer(item, 0); tries > maxAttempts {
+			w.t.Fatalf("the initial sync failed: %v", err)
 		}
 	}
 	for _, item := range rest {
@@ -343,7 +343,7 @@ func (w *world) adoptNow() {
 	}
 }
 
-// deliver sends all that may be sent. It returns the requests that changed something.
+// deliver sends all reports that are ready. It returns the requests that changed something.
 func (w *world) deliver() []string {
 	w.t.Helper()
 	w.mu.Lock()
@@ -369,11 +369,11 @@ func (w *world) writes() []string {
 	return slices.DeleteFunc(slices.Clone(w.requests), func(r string) bool { return strings.HasPrefix(r, "GET ") })
 }
 
-// audit looks twice without the wait in between, and returns what it repaired.
+// audit makes a diff and a recheck without the wait in between, and returns what was repaired.
 func (w *world) audit() float64 {
 	w.t.Helper()
 	before := w.repairs("operation") + w.repairs("event") + w.repairs("status")
-	found, err := w.look(w.t.Context(), w.instance)
+	found, err := w.diff(w.t.Context(), w.instance)
 	if err == nil {
 		err = w.repairAgain(w.t.Context(), w.instance, found)
 	}

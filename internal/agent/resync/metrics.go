@@ -8,17 +8,17 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// Metrics counts audits, and what they repaired.
+// Metrics counts rounds of comparisons and their repairs.
 type Metrics struct {
 	repairs *prometheus.CounterVec
 	audits  *prometheus.CounterVec
 	last    prometheus.Gauge
 }
 
-// watchKind is the kind of a repair of this agent's own caches.
+// watchKind is the kind of a restart of an informer.
 const watchKind = "watch"
 
-// NewMetrics registers the metrics of audits.
+// NewMetrics registers the metrics of a [Resyncer].
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -44,7 +44,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// ended counts an audit.
+// ended counts a round.
 func (m *Metrics) ended(ok bool) {
 	if !ok {
 		m.audits.WithLabelValues("failed").Inc()

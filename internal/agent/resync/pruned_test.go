@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// newPruningWorld is a world with all of the API, which keeps what it is told to, and prunes when the test says so.
+// newPruningWorld is a world with the whole API, which has a retention and prunes when the test says so.
 func newPruningWorld(t *testing.T, keep store.Retention) (w *world, prune func()) {
 	t.Helper()
 	config := server.DefaultConfig()
@@ -69,7 +69,7 @@ func (w *world) uids() []string {
 	return all
 }
 
-func TestPrunedEventsAreNotSentAgain(t *testing.T) {
+func TestResyncer_PrunedEvents_AreNotSentAgain(t *testing.T) {
 	for reason, keep := range map[string]store.Retention{
 		"too old":  {EventAge: 150 * time.Minute, EventCount: 100, TombstoneAge: time.Hour},
 		"too many": {EventAge: 100 * time.Hour, EventCount: 3, TombstoneAge: time.Hour},

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// pageSize is how many rows of Events are asked for at a time.
+	// pageSize is the number of rows of Events in a page.
 	pageSize = 500
-	// clockMargin is by how much the clocks of the cluster and of the control plane may differ.
+	// clockMargin is the largest difference between the clocks of the cluster and the control plane that is allowed for.
 	clockMargin = time.Hour
 )
 
 // eventRows are rows of Events by the Event's UID. v0 may hold several for one.
 type eventRows map[types.UID][]threeport.WorkloadEvent
 
-// add keeps the rows of the Events that are wanted.
+// add adds the rows of the wanted Events.
 func (r eventRows) add(rows []threeport.WorkloadEvent, wanted func(types.UID) bool) {
 	for _, row := range rows {
 		if row.RuntimeEventUID == nil {
@@ -41,8 +41,7 @@ func (r eventRows) add(rows []threeport.WorkloadEvent, wanted func(types.UID) bo
 	}
 }
 
-// oldest returns the row that counts if nothing is known of an Event's rows: the same as for
-// [threeport.Client.FindWorkloadEvent].
+// oldest returns the row of an Event without a receipt: the same as [threeport.Client.FindWorkloadEvent].
 func (r eventRows) oldest(uid types.UID) (threeport.WorkloadEvent, bool) {
 	rows := r[uid]
 	if len(rows) == 0 {
@@ -51,7 +50,7 @@ func (r eventRows) oldest(uid types.UID) (threeport.WorkloadEvent, bool) {
 	return slices.MinFunc(rows, func(a, b threeport.WorkloadEvent) int { return cmp.Compare(*a.ID, *b.ID) }), true
 }
 
-// row returns the row with an ID, or the oldest if that is 0.
+// row returns the row with an ID, or the oldest row if the ID is 0.
 func (r eventRows) row(uid types.UID, id int64) (threeport.WorkloadEvent, bool) {
 	if id == 0 {
 		return r.oldest(uid)
@@ -72,8 +71,8 @@ func filterOf(instance target.Instance) threeport.EventFilter {
 	return threeport.EventFilter{WorkloadInstanceID: instance.ID}
 }
 
-// readEvents reads the rows of an instance's Events that may be among some Events of the cluster.
-func (a *Resyncer) readEvents(
+// readEvents reads the rows of an instance, as far back as some Events of the cluster go.
+func (r *Resyncer) readEvents(
 	ctx context.Context, instance target.Instance, events []observe.Event, wanted func(types.UID) bool,
 ) (eventRows, error) {
 	since := time.Now()
@@ -84,26 +83,25 @@ func (a *Resyncer) readEvents(
 	}
 	since = since.Add(-clockMargin)
 	for size := pageSize; ; size /= 10 {
-		rows, err := a.readPages(ctx, filterOf(instance), since, size, wanted)
+		rows, err := r.readPages(ctx, filterOf(instance), since, size, wanted)
 		if size < 10 || !errors.Is(err, threeport.ErrAnswerTooLarge) {
 			return rows, err
 		}
 	}
 }
 
-// readPages reads the rows that were made since a time, and older ones.
+// readPages reads the rows that were created since a time, and some older ones.
 //
-// Rows are in the order in which they were made, and v0's never expire: a workload may have 100,000 of Events that are long
-// gone from the cluster. So pages are read from the last one backwards, until a row is too old. That misses no row
-// though others come and go meanwhile: a new one comes at the end, which moves none, and one that is removed moves those
-// after it to lower places, from where they are read again, if they were read already. The other way round a row that
-// moves from a page that is still to be read to one that was read would be missed.
-func (a *Resyncer) readPages(
+// Rows are in the order of their creation, and those of v0 never expire: a workload may have 100,000. So pages are read from
+// the last one backwards, until a row is too old. No row is missed although rows are created and deleted meanwhile. A new row
+// is the last one and moves no other. A deleted row moves later rows to earlier pages, which are read after it. Reading
+// forwards would miss those rows.
+func (r *Resyncer) readPages(
 	ctx context.Context, filter threeport.EventFilter, since time.Time, size int, wanted func(types.UID) bool,
 ) (eventRows, error) {
 	rows := eventRows{}
-	// The first page has all rows of most workloads, and tells how many there are.
-	first, total, err := a.plane.ListWorkloadEvents(ctx, filter, 1, size)
+	// The first page has all rows of most workloads, and their total number.
+	first, total, err := r.api.ListWorkloadEvents(ctx, filter, 1, size)
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +112,9 @@ func (a *Resyncer) readPages(
 	if len(first) == 0 {
 		return nil, fmt.Errorf("list workload events: the first page has none of %d rows", total)
 	}
-	size = min(size, len(first)) // the server may have a bound of its own
+	size = min(size, len(first)) // the server may have a lower limit
 	for page := int((total-1)/int64(size)) + 1; page > 0; page-- {
-		got, _, err := a.plane.ListWorkloadEvents(ctx, filter, page, size)
+		got, _, err := r.api.ListWorkloadEvents(ctx, filter, page, size)
 		if err != nil {
 			return nil, err
 		}
@@ -128,9 +126,9 @@ func (a *Resyncer) readPages(
 	return rows, nil
 }
 
-// readEvent adds the rows of one Event, whichever instances they belong to and however old they are.
-func (a *Resyncer) readEvent(ctx context.Context, uid types.UID, rows eventRows) error {
-	got, _, err := a.plane.ListWorkloadEvents(ctx, threeport.EventFilter{RuntimeEventUID: string(uid)}, 1, 50)
+// readEvent adds the rows of one Event, of all instances and of any age.
+func (r *Resyncer) readEvent(ctx context.Context, uid types.UID, rows eventRows) error {
+	got, _, err := r.api.ListWorkloadEvents(ctx, threeport.EventFilter{RuntimeEventUID: string(uid)}, 1, 50)
 	if err != nil {
 		return err
 	}
@@ -141,15 +139,15 @@ func (a *Resyncer) readEvent(ctx context.Context, uid types.UID, rows eventRows)
 // resourceRow is the row of a listed resource.
 type resourceRow struct {
 	threeport.WorkloadResourceInstance
-	// exists is true if the row says that the object is there: it was reported, and not as deleted.
+	// exists is true if the row has an object that was not deleted.
 	exists bool
-	// uid is that of the reported object; empty if the row does not tell.
+	// uid is that of the object in the row; empty if the row has none.
 	uid types.UID
 }
 
 // readResource reads a row; found is false if there is none.
-func (a *Resyncer) readResource(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
-	got, err := a.plane.GetWorkloadResourceInstance(ctx, id)
+func (r *Resyncer) readResource(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
+	got, err := r.api.GetWorkloadResourceInstance(ctx, id)
 	switch {
 	case threeport.KindOf(err) == threeport.KindNotFound:
 		return resourceRow{}, false, nil
@@ -173,13 +171,12 @@ func (a *Resyncer) readResource(ctx context.Context, id int64) (row resourceRow,
 	return row, true, nil
 }
 
-// modified reports whether a later report than the object's first is in the row.
+// modified reports whether the row has a later report than the first of the object.
 func (r resourceRow) modified() bool {
 	return r.LastOperation != nil && *r.LastOperation == threeport.OperationModified
 }
 
-// changes returns which fields of the row an operation's report would change. Whether an object that exists was added
-// or modified last is one.
+// changes returns the fields of the row that an operation would change. ADDED and MODIFIED count as equal.
 func (r resourceRow) changes(op observe.Operation) ([]string, error) {
 	patch, err := notify.OperationRow(op, r.modified())
 	if err != nil {
@@ -188,9 +185,8 @@ func (r resourceRow) changes(op observe.Operation) ([]string, error) {
 	return patch.Changes(r.WorkloadResourceInstance), nil
 }
 
-// deletion returns the report that an incarnation is gone. If the row does not tell which it was, its UID is empty,
-// which no object has: the report has a key of its own, in the lane of the resource, and so comes before what bears the
-// name now. The row then says DELETED, and is not taken for one that exists again.
+// deletion returns the report that the object in the row was deleted. If the row has no UID, the report has an empty one: it
+// has a key of its own in the lane of the resource, and so comes before the object that has the name now.
 func (r resourceRow) deletion(claim target.Attribution, ref target.Ref) observe.Operation {
 	return observe.Operation{Attribution: claim, Object: target.Identity{Ref: ref, UID: r.uid}, Deleted: true}
 }

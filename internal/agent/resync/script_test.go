@@ -2,6 +2,7 @@ package resync
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// script is a control plane whose answers are made up.
+// script is a control plane with scripted answers.
 type script struct {
 	events   func(filter threeport.EventFilter, page, size int) ([]threeport.WorkloadEvent, int64, error)
 	resource func(id int64) (threeport.WorkloadResourceInstance, error)
@@ -62,7 +63,15 @@ func (*script) EventsKeptAfter(context.Context, threeport.Instance) (time.Time, 
 	return time.Time{}, nil
 }
 
-// held is an outbox that only has states.
+// declarations are ready unless they have an error.
+type declarations struct{ err error }
+
+func (d declarations) Ready(context.Context) error { return d.err }
+
+// untracked are declarations that never become ready.
+var untracked = declarations{errors.New("a workload is not tracked yet")}
+
+// held is an Outbox that has states only.
 type held struct {
 	mu      sync.Mutex
 	adopted []target.Instance
@@ -80,6 +89,8 @@ func (h *held) Seed(instance target.Instance, known []outbox.Known, _ []observe.
 	defer h.mu.Unlock()
 	h.adopted, h.known = append(h.adopted, instance), append(h.known, known...)
 }
+
+func (h *held) VersionOf(r observe.Report) string { return r.Version() }
 
 func (h *held) Forget(observe.Key) {}
 

@@ -28,7 +28,7 @@ func instanceOf(id int64) target.Instance {
 
 func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
 
-// bench is an auditor between made-up neighbours, for use in a synctest bubble.
+// bench is a resyncer with scripted neighbours, for use in a synctest bubble.
 type bench struct {
 	*Resyncer
 	cluster  *cluster
@@ -45,11 +45,11 @@ func newBench(interval time.Duration, instances ...target.Instance) *bench {
 	}
 	config := DefaultConfig()
 	config.Interval = interval
-	b.Resyncer = New(config, b.cluster, b.box, b.plane, NewMetrics(b.registry), b.logs.logger())
+	b.Resyncer = New(config, b.cluster, untracked, b.box, b.plane, NewMetrics(b.registry), b.logs.logger())
 	return b
 }
 
-// start runs the auditor until the test ends.
+// start runs the resyncer until the test ends.
 func (b *bench) start(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -63,31 +63,31 @@ func (b *bench) start(t *testing.T) {
 	})
 }
 
-// rows makes the list of rows of Events answer with an error, if there is one, by instance.
+// rows makes the list of Event rows return an error for some instances.
 func (b *bench) rows(answer func(id int64) error) {
 	b.plane.events = func(f threeport.EventFilter, _, _ int) ([]threeport.WorkloadEvent, int64, error) {
 		return nil, 0, answer(f.WorkloadInstanceID)
 	}
 }
 
-func TestWhatIsNotSeenYetIsNotAdopted(t *testing.T) {
+func TestResyncer_InitialSync_WaitsUntilAllIsListed(t *testing.T) {
 	b := newBench(0)
-	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotYet) {
+	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotObserved) {
 		t.Errorf("got %v", err)
 	}
 	b.cluster.edit(shop, func(*observe.DesiredState) {})
 	b.cluster.failing = errors.New("no answer")
-	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotYet) {
+	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotObserved) {
 		t.Errorf("got %v", err)
 	}
 	b.cluster.failing = nil
 	if err := b.InitialSync(t.Context(), shop, 1); err != nil || b.box.count() != 1 {
-		t.Errorf("%d are adopted: %v", b.box.count(), err)
+		t.Errorf("%d initial syncs are done: %v", b.box.count(), err)
 	}
 }
 
-// When the agent stops, what could not be adopted in an outage still can.
-func TestWhatWasSeenIsAdoptedWhenNothingIsWatchedAnyMore(t *testing.T) {
+// When the agent stops after an outage, initial syncs are repeated with the last known state.
+func TestResyncer_InitialSync_AfterTheInformersHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(0, shop)
 		b.rows(func(int64) error { return errDown })
@@ -99,23 +99,23 @@ func TestWhatWasSeenIsAdoptedWhenNothingIsWatchedAnyMore(t *testing.T) {
 		}
 		b.cluster.forget(shop)
 		b.rows(func(int64) error { return nil })
-		if err := b.InitialSync(t.Context(), shop, 2); !errors.Is(err, notify.ErrNotYet) {
-			t.Errorf("it is adopted as it was while it changes: %v", err)
+		if err := b.InitialSync(t.Context(), shop, 2); !errors.Is(err, notify.ErrNotObserved) {
+			t.Errorf("the initial sync uses an incomplete state: %v", err)
 		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 		if err := b.InitialSync(t.Context(), shop, 2); err != nil || b.box.count() != 1 {
-			t.Errorf("%d are adopted: %v", b.box.count(), err)
+			t.Errorf("%d initial syncs are done: %v", b.box.count(), err)
 		}
-		if err := b.InitialSync(t.Context(), instanceOf(2), 1); !errors.Is(err, notify.ErrNotYet) {
+		if err := b.InitialSync(t.Context(), instanceOf(2), 1); !errors.Is(err, notify.ErrNotObserved) {
 			t.Errorf("one that was never seen: %v", err)
 		}
 	})
 }
 
-func TestAuditsAreSpreadOverTheInterval(t *testing.T) {
+func TestResyncer_Run_SpreadsDiffsOverTheInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 10
 		b := newBench(10 * time.Minute)
@@ -155,7 +155,7 @@ func TestAuditsAreSpreadOverTheInterval(t *testing.T) {
 	})
 }
 
-func TestNoAuditsWithoutAnInterval(t *testing.T) {
+func TestResyncer_Run_WithoutAnIntervalComparesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(0)
 		b.cluster.edit(shop, func(*observe.DesiredState) {})
@@ -167,7 +167,7 @@ func TestNoAuditsWithoutAnInterval(t *testing.T) {
 	})
 }
 
-func TestAnAuditOfNothingIsNotBusy(t *testing.T) {
+func TestResyncer_Run_WithoutWorkloadsIsNotBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(time.Minute)
 		b.start(t)
@@ -178,7 +178,7 @@ func TestAnAuditOfNothingIsNotBusy(t *testing.T) {
 	})
 }
 
-func TestAFindingIsRepairedAfterTheSecondLook(t *testing.T) {
+func TestResyncer_Run_RepairsAfterTheRecheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(time.Minute)
 		ev := event(shop, "a", "1", time.Now())
@@ -186,9 +186,9 @@ func TestAFindingIsRepairedAfterTheSecondLook(t *testing.T) {
 		b.box.states[ev.Key()] = outbox.Snapshot{Phase: outbox.Settled, Version: ev.Version(), Receipt: outbox.Receipt{Accepted: true, RowID: 7}}
 		b.cluster.stalled = 2
 		b.start(t)
-		time.Sleep(54*time.Second + secondLook - time.Second) // no round is shorter than that
+		time.Sleep(54*time.Second + recheckAfter - time.Second) // no round is shorter than that
 		if len(b.box.sent()) > 0 {
-			t.Error("it was not looked at twice")
+			t.Error("no recheck")
 		}
 		time.Sleep(12*time.Second + 2*time.Second)
 		if len(b.box.sent()) != 1 || metric(t, b.registry, "threeport_agent_audit_repairs_total", "event") != 1 {
@@ -205,7 +205,7 @@ func TestAFindingIsRepairedAfterTheSecondLook(t *testing.T) {
 	})
 }
 
-func TestAnAuditGivesUpQuietlyWhenTheControlPlaneFails(t *testing.T) {
+func TestResyncer_Run_SkipsTheRoundInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(10 * time.Minute)
 		for id := range int64(100) {
@@ -223,7 +223,7 @@ func TestAnAuditGivesUpQuietlyWhenTheControlPlaneFails(t *testing.T) {
 		}
 		b.start(t)
 		time.Sleep(12 * time.Minute)
-		if n := tries.Load(); n > 2*hopeless || n < hopeless || b.cluster.ended() != 1 {
+		if n := tries.Load(); n > 2*maxFailures || n < maxFailures || b.cluster.ended() != 1 {
 			t.Errorf("%d tries, %d audits of the watch", n, b.cluster.ended())
 		}
 		time.Sleep(time.Hour)
@@ -239,7 +239,7 @@ func TestAnAuditGivesUpQuietlyWhenTheControlPlaneFails(t *testing.T) {
 	})
 }
 
-func TestRunEndsAtOnce(t *testing.T) {
+func TestResyncer_Run_EndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(time.Minute, shop)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -249,12 +249,12 @@ func TestRunEndsAtOnce(t *testing.T) {
 		at := time.Now()
 		cancel()
 		if err := <-done; err != nil || time.Since(at) > 0 {
-			t.Errorf("it took %s: %v", time.Since(at), err)
+			t.Errorf("Run took %s: %v", time.Since(at), err)
 		}
 	})
 }
 
-func TestConfig(t *testing.T) {
+func TestConfig_Validate(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+)
+
+// stopMargin is the time for ending the informers, which comes before the flush.
+const stopMargin = 5 * time.Second
+
+// newManager returns the manager. The function isLeading returns an error if this replica may have lost the lease; it is
+// nil without an election.
+func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, isLeading func() error, err error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, nil, fmt.Errorf("register the ThreeportWorkload type: %w", err)
+	}
+	options := ctrl.Options{
+		Scheme:                  scheme,
+		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:  o.probeAddress,
+		GracefulShutdownTimeout: new(o.notify.ShutdownTimeout + stopMargin),
+	}
+	if o.leaderElect {
+		lease, err := newLease(config, o.leaderElectionNamespace)
+		if err != nil {
+			return nil, nil, err
+		}
+		isLeading = lease.held
+		options.LeaderElection = true
+		options.LeaderElectionResourceLockInterface = lease
+		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(leaseDuration), new(renewDeadline), new(renewPeriod)
+		// The process ends right after the manager, so the next leader need not wait for the lease to expire.
+		options.LeaderElectionReleaseOnCancel = true
+	}
+	if mgr, err = ctrl.NewManager(config, options); err != nil {
+		return nil, nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	return mgr, isLeading, nil
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/threeport/threeport-agent/internal/agent/informers"
+	"github.com/threeport/threeport-agent/internal/agent/notify"
+	"github.com/threeport/threeport-agent/internal/agent/resync"
+	"github.com/threeport/threeport-agent/internal/health/rules"
+)
+
+// pipeline has the stages with goroutines of their own, except for the reconciler, which the manager runs.
+type pipeline struct {
+	informers   *informers.Watcher
+	ownRules    *rules.Live               // nil without --health-rules
+	resyncer    *resync.Resyncer          // nil if reports are printed
+	negotiation *notify.NegotiatingSender // nil with one protocol only
+	notifier    *notify.Notifier
+}
+
+// runUnder runs the manager, and the pipeline while this replica leads, until the context ends. It returns the errors of
+// both: the manager only logs an error of the pipeline that comes after it was told to stop.
+func (p pipeline) runUnder(ctx context.Context, mgr manager.Manager) error {
+	flushed := make(chan error, 1)
+	err := mgr.Add(manager.RunnableFunc(func(leading context.Context) error {
+		err := p.run(leading, ctx)
+		if leading.Err() == nil {
+			return err
+		}
+		flushed <- err
+		return nil
+	}))
+	if err != nil {
+		return fmt.Errorf("set up the pipeline: %w", err)
+	}
+	err = mgr.Start(ctx)
+	select {
+	case flushErr := <-flushed:
+		return errors.Join(err, flushErr)
+	default:
+		return err
+	}
+}
+
+// run runs the pipeline until the context leading ends. The order of the end matters:
+//
+//  1. The informers end, after they have offered what they have seen. The resyncer and the negotiation end too.
+//  2. The notifier flushes what is in the outbox, and ends.
+//
+// If this replica lost the lease, which shows in the process not being told to stop (untilStopped), the notifier ends at
+// once instead: another replica may send already.
+func (p pipeline) run(leading, untilStopped context.Context) error {
+	delivery, stop := context.WithCancelCause(context.WithoutCancel(leading))
+	defer stop(nil)
+	defer context.AfterFunc(leading, func() {
+		if untilStopped.Err() == nil {
+			stop(notify.ErrLeadershipLost)
+		}
+	})()
+	delivered := make(chan error, 1)
+	go func() { delivered <- p.notifier.Run(delivery) }()
+
+	var others errgroup.Group
+	others.Go(func() error { return p.informers.Run(leading) })
+	if p.negotiation != nil {
+		others.Go(func() error { return p.negotiation.Run(leading) })
+	}
+	if p.resyncer != nil {
+		others.Go(func() error { return p.resyncer.Run(leading) })
+	}
+	if p.ownRules != nil {
+		others.Go(func() error { return p.ownRules.Run(leading, p.informers.ReassessAll) })
+	}
+	err := others.Wait()
+	stop(nil)
+	return errors.Join(err, <-delivered)
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/threeport/threeport-agent/internal/agent/journal"
+)
+
+// readiness is the check behind /readyz. A replica is ready while it waits to lead. A leader is ready when all declared
+// workloads are tracked and the informers for them have synced.
+type readiness struct {
+	leading      <-chan struct{} // closed when this replica leads, or without an election when it has started
+	leaderElect  bool
+	declarations interface {
+		Ready(ctx context.Context) error
+	}
+	informers interface{ Ready() bool }
+}
+
+func (r readiness) check(req *http.Request) error {
+	select {
+	case <-r.leading:
+	default:
+		if r.leaderElect {
+			return nil
+		}
+		return errors.New("the agent has not started yet")
+	}
+	if err := r.declarations.Ready(req.Context()); err != nil {
+		return err
+	}
+	if !r.informers.Ready() {
+		return errors.New("caches have not synced yet")
+	}
+	return nil
+}
+
+// addProbes adds /healthz and /readyz. The latter also fails while the state cannot be written.
+func addProbes(mgr ctrl.Manager, ready readiness, state *journal.Journal) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add /healthz: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", ready.check); err != nil {
+		return fmt.Errorf("add /readyz: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("state", func(*http.Request) error { return state.Err() }); err != nil {
+		return fmt.Errorf("add /readyz: %w", err)
+	}
+	return nil
+}

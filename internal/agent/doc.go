@@ -1,0 +1,32 @@
+// Package agent has the stages of the agent, one package each. It has no code of its own: cmd/agent wires the stages.
+//
+// The way of the data, and the queue or channel between two stages with its owner:
+//
+//	ThreeportWorkload (API server)
+//	   │  controller-runtime's queue of reconcile requests; owner: the manager
+//	controller   reconciles it: tracks the workload, and writes its status
+//	   │  target.Registry, with a channel of capacity 1 for changes; owner: the registry
+//	target       which object belongs to which workload; pure
+//	   │
+//	informers    watch the kinds that are needed; work queues of names; owner: the Watcher
+//	   │         each worker reads the newest object and judges it (package health)
+//	observe      the reports: operation, Event, status, tree; pure
+//	   │  Outbox.Offer; the outbox asks for all reports again through Outbox.Reoffer, a channel of capacity 1
+//	outbox       the newest report of each key, until it is delivered; decides on order, retry and eviction
+//	   │         journal: its records on disk
+//	   │  Outbox.NextBatch, which blocks; owner of the goroutines: the Notifier
+//	notify       sends the reports, in the protocol that the control plane takes
+//	   │
+//	control-plane API (package threeport)
+//
+// Besides that way, resync compares the rows of the control plane with the cluster: before the first report of a workload,
+// and again at an interval. Its repairs are reports in the outbox.
+//
+// The controller writes the progress of each delivery into the status of the ThreeportWorkload. It reads that from the
+// outbox through an interface of its own.
+//
+// Imports point one way: controller → target ← observe ← informers, outbox ← notify ← resync.
+//
+// On SIGTERM the informers end first, after they have offered what they have seen. Then the notifier delivers what is in
+// the outbox, for at most --shutdown-timeout. A replica that has lost the lease sends nothing more.
+package agent

@@ -1,0 +1,81 @@
+package notify
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// AgentInfo identifies this agent in report sets.
+type AgentInfo struct {
+	// ClusterName is for people; it may be empty.
+	ClusterName string
+	Version     string
+	// ClusterUID reads the UID of the namespace kube-system. It is called until it succeeds. Without the UID no report set
+	// can be sent.
+	ClusterUID func(context.Context) (string, error)
+}
+
+// agentState is the description of the agent in each report set.
+type agentState struct {
+	info AgentInfo
+	box  *outbox.Outbox
+
+	mu         sync.Mutex
+	clusterUID string    // empty until it is known
+	oldest     time.Time // since when the oldest report is pending
+	readAt     time.Time // when oldest was read
+}
+
+// identify reads the cluster's UID if it is not known yet.
+func (a *agentState) identify(ctx context.Context) error {
+	a.mu.Lock()
+	known := a.clusterUID != ""
+	a.mu.Unlock()
+	if known {
+		return nil
+	}
+	uid, err := a.info.ClusterUID(ctx)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.clusterUID = uid
+	return nil
+}
+
+// describe returns the agent's identity, and how far its deliveries are behind.
+func (a *agentState) describe() threeport.Agent {
+	now := time.Now()
+	out := threeport.Agent{
+		ClusterName: a.info.ClusterName, Version: a.info.Version, Time: now.UTC().Truncate(time.Microsecond),
+		Pending: int64(a.box.Pending()), DeadLetters: int64(a.box.DeadLetters()), Dropped: a.box.Dropped(),
+	}
+	a.mu.Lock()
+	out.ClusterUID = a.clusterUID
+	a.mu.Unlock()
+	if oldest := a.oldestPending(now); out.Pending > 0 && !oldest.IsZero() {
+		out.DelaySeconds = max(now.Sub(oldest).Seconds(), 0)
+	}
+	return out
+}
+
+// oldestPending returns since when the oldest report is pending. The answer may be a second old, because the outbox has to
+// scan all pending reports for it.
+func (a *agentState) oldestPending(now time.Time) time.Time {
+	a.mu.Lock()
+	oldest, isFresh := a.oldest, now.Sub(a.readAt) < time.Second
+	a.mu.Unlock()
+	if isFresh {
+		return oldest
+	}
+	oldest = a.box.Oldest()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.oldest, a.readAt = oldest, now
+	return oldest
+}

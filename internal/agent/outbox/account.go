@@ -1,0 +1,229 @@
+package outbox
+
+import (
+	"slices"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// maxRejections bounds the rejections in a [Progress].
+const maxRejections = 10
+
+// overdueAfter is the time after which a pending report counts as pending in [DeliveryCounts].
+const overdueAfter = 5 * time.Second
+
+// Rejection is a report that the control plane refused for good.
+type Rejection struct {
+	Report string
+	Reason string
+	Time   time.Time
+}
+
+// Progress is the state of the delivery of a workload's reports.
+type Progress struct {
+	// Pending is the number of keys with a report that is not settled.
+	Pending int
+	// Since is when the oldest of them became pending; zero if there is none.
+	Since time.Time
+	// Accepted counts reports since the outbox was made.
+	Accepted int64
+	// Rejected is the number of dead letters.
+	Rejected int64
+	// Dropped counts the Events that were dropped to keep the bound.
+	Dropped int64
+	// Synced is true if the initial sync is done.
+	Synced bool
+	// LastError is the latest failure since the last success.
+	LastError string
+	// Rejections are those of the latest dead letters, newest first.
+	Rejections []Rejection
+	// Operations are the latest accepted ones, by listed resource without its version. Those of an earlier process are
+	// known once their objects were offered again; deletions are not.
+	Operations map[target.Resource]LastOperation
+}
+
+// DeliveryCounts counts the operations and Events of a workload that are not delivered. Pending are those that have waited
+// for more than 5 s, Rejected those that the control plane refused for good, Dropped are Events.
+type DeliveryCounts struct{ Pending, Rejected, Dropped int64 }
+
+// account has the reports of one workload.
+type account struct {
+	pending    map[*entry]struct{}
+	dead       map[*entry]struct{}
+	accepted   int64
+	lastError  string
+	sync       initialSync
+	operations operations
+	forgets    bool // drop the account once nothing is pending
+	undeclared bool // only the store knows of the workload: the same
+}
+
+// deadLetters returns the entries with a dead letter, the newest first.
+func (a *account) deadLetters() []*entry {
+	out := make([]*entry, 0, len(a.dead))
+	for e := range a.dead {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(x, y *entry) int { return y.dead.Time.Compare(x.dead.Time) })
+	return out
+}
+
+// oldest returns since when the oldest report is pending; zero if none is.
+func (a *account) oldest() (oldest time.Time) {
+	for e := range a.pending {
+		if oldest.IsZero() || e.since.Before(oldest) {
+			oldest = e.since
+		}
+	}
+	return oldest
+}
+
+// account returns the account of a workload, a new one if there is none.
+func (o *Outbox) account(id target.Instance) *account {
+	a := o.accounts[id]
+	if a == nil {
+		a = &account{pending: map[*entry]struct{}{}, dead: map[*entry]struct{}{}, sync: initialSync{done: !o.config.InitialSync}}
+		o.accounts[id] = a
+		if !a.sync.done {
+			o.beginInitialSync(id)
+		}
+	}
+	return a
+}
+
+// unaccount removes a pending entry from its workload's account.
+func (o *Outbox) unaccount(e *entry) {
+	id := e.report.Instance()
+	a := o.accounts[id]
+	delete(a.pending, e)
+	o.gcAccount(id, a)
+}
+
+// gcAccount drops an account that is to be forgotten and has nothing pending.
+func (o *Outbox) gcAccount(id target.Instance, a *account) {
+	if !a.forgets && !a.undeclared || len(a.pending) > 0 {
+		return
+	}
+	for _, e := range a.deadLetters() {
+		o.setDead(e, nil)
+		e.forgets = true
+		o.gc(e)
+	}
+	o.forgetDropped(id)
+	delete(o.accounts, id)
+}
+
+func (o *Outbox) forgetDropped(id target.Instance) {
+	for _, key := range o.dropped.forget(id) {
+		o.persistence.deleteDropped(key)
+	}
+}
+
+// Declare creates the account of a declared workload, or keeps the existing one.
+func (o *Outbox) Declare(id target.Instance) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	a := o.account(id)
+	a.forgets, a.undeclared = false, false
+}
+
+// ForgetInstance drops the account of a workload that is gone, once nothing of it is pending.
+func (o *Outbox) ForgetInstance(id target.Instance) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.accounts[id]
+	if a == nil {
+		o.forgetDropped(id)
+		return
+	}
+	a.forgets = true
+	o.gcAccount(id, a)
+}
+
+// Progress returns the state of the delivery of a workload's reports.
+func (o *Outbox) Progress(id target.Instance) Progress {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.accounts[id]
+	if a == nil {
+		return Progress{Synced: !o.config.InitialSync}
+	}
+	p := Progress{
+		Pending: len(a.pending), Since: a.oldest(), Accepted: a.accepted,
+		Rejected: int64(len(a.dead)), Dropped: o.dropped.count(id),
+		Synced: a.sync.done, LastError: a.lastError, Operations: a.operations.list(),
+	}
+	for _, e := range a.deadLetters()[:min(len(a.dead), maxRejections)] {
+		p.Rejections = append(p.Rejections, e.dead.Rejection)
+	}
+	return p
+}
+
+// DeliveryCounts returns the counts of a workload.
+func (o *Outbox) DeliveryCounts(id target.Instance) DeliveryCounts {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.accounts[id]
+	if a == nil {
+		return DeliveryCounts{}
+	}
+	out := DeliveryCounts{Rejected: int64(len(a.dead)), Dropped: o.dropped.count(id)}
+	overdue := time.Now().Add(-overdueAfter)
+	for e := range a.pending {
+		switch e.report.(type) {
+		case observe.Status, observe.Tree, InitialSync: // a status has these counts and must not count itself
+		default:
+			if e.since.Before(overdue) {
+				out.Pending++
+			}
+		}
+	}
+	return out
+}
+
+// counts are totals over all workloads.
+type counts struct {
+	pending        int // entries with a report
+	failed         int // those of them whose last try failed
+	out            int // items taken and not settled
+	quarantinedOut int // those of them in quarantine
+	dead           int // entries with a dead letter
+}
+
+// Oldest returns since when the oldest report is pending; zero if none is.
+func (o *Outbox) Oldest() (oldest time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, a := range o.accounts {
+		if at := a.oldest(); oldest.IsZero() || !at.IsZero() && at.Before(oldest) {
+			oldest = at
+		}
+	}
+	return oldest
+}
+
+// Pending returns the number of keys with a report that is not settled.
+func (o *Outbox) Pending() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.counts.pending
+}
+
+// Failing returns how many of the pending keys failed at their last try.
+func (o *Outbox) Failing() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.counts.failed
+}
+
+// Suspended reports whether there is an outage, in which only probes are sent.
+func (o *Outbox) Suspended() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.breaker.open
+}

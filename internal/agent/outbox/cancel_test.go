@@ -1,0 +1,249 @@
+package outbox
+
+import (
+	"testing"
+)
+
+func TestOutbox_Cancel_DropsThePendingReport(t *testing.T) {
+	t.Run("an unknown key", func(t *testing.T) {
+		o := New(Config{}, nil)
+		o.Cancel("a")
+		expectEmpty(t, o)
+	})
+	t.Run("queued", func(t *testing.T) {
+		o := New(Config{}, nil)
+		o.Offer(at("a", "1"))
+		o.Cancel("a")
+		o.Cancel("a")
+		expectNothing(t, o)
+		expectPending(t, o, 0, 0)
+		o.Offer(at("a", "1"))
+		expectTake(t, o, "a@1")
+	})
+	t.Run("in its lane behind others", func(t *testing.T) {
+		o := New(Config{}, nil)
+		for _, key := range []string{"a", "b", "c"} {
+			o.Offer(in("lane", key, "1"))
+		}
+		o.Cancel("b")
+		o.Ack(expectTake(t, o, "a@1"), Receipt{})
+		o.Ack(expectTake(t, o, "c@1"), Receipt{})
+		expectPending(t, o, 0, 0)
+	})
+	t.Run("in its lane before others", func(t *testing.T) {
+		o := New(Config{}, nil)
+		o.Offer(in("lane", "a", "1"))
+		o.Offer(in("lane", "b", "1"))
+		o.Cancel("a")
+		o.Ack(expectTake(t, o, "b@1"), Receipt{})
+		expectNothing(t, o)
+	})
+	t.Run("while another one of the lane is out", func(t *testing.T) {
+		o := New(Config{}, nil)
+		o.Offer(in("lane", "a", "1"))
+		o.Offer(in("lane", "b", "1"))
+		a := expectTake(t, o, "a@1")
+		o.Cancel("b")
+		expectNothing(t, o)
+		o.Ack(a, Receipt{})
+		expectNothing(t, o)
+	})
+	t.Run("idle, and the receipt stays", func(t *testing.T) {
+		o := New(Config{}, nil)
+		o.Offer(at("a", "1"))
+		o.Ack(expectTake(t, o, "a@1"), Receipt{RowID: 7})
+		o.Cancel("a")
+		o.Offer(at("a", "1"))
+		expectNothing(t, o)
+		o.Offer(at("a", "2"))
+		o.Cancel("a")
+		o.Offer(at("a", "3"))
+		if item := expectTake(t, o, "a@3"); item.Receipt.RowID != 7 {
+			t.Errorf("got %+v", item)
+		}
+	})
+}
+
+func TestOutbox_Cancel_WhileOut(t *testing.T) {
+	accept := func(o *Outbox, item Item) { o.Ack(item, Receipt{RowID: 7}) }
+	fail := func(o *Outbox, item Item) { o.Retry(item, 0, errSend) }
+	reject := func(o *Outbox, item Item) { o.Reject(item, errSend) }
+	tests := []struct {
+		reason    string
+		meanwhile func(o *Outbox) // while it is out
+		settle    func(*Outbox, Item)
+		want      string // of the same lane, next
+		attempt   int
+	}{
+		{"it succeeds", nil, accept, "b@1", 1},
+		{"it fails, and is not sent again", nil, fail, "b@1", 1},
+		{"it is rejected", nil, reject, "b@1", 1},
+		{"it was replaced before, and succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "2")); o.Cancel("a") }, accept, "b@1", 1},
+		{"it was replaced before, and fails", func(o *Outbox) { o.Offer(in("lane", "a", "2")); o.Cancel("a") }, fail, "b@1", 1},
+		{"it comes back, and succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "1")) }, accept, "b@1", 1},
+		{"it comes back, and fails", func(o *Outbox) { o.Offer(in("lane", "a", "1")) }, fail, "a@1", 2},
+		{"another version comes back, and it succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "2")) }, accept, "a@2", 1},
+		{"another version comes back, and it fails", func(o *Outbox) { o.Offer(in("lane", "a", "2")) }, fail, "a@2", 2},
+		{"the version before comes back, and it succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "0")) }, accept, "a@0", 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			o := New(Config{}, nil)
+			o.Offer(in("lane", "a", "0"))
+			o.Ack(expectTake(t, o, "a@0"), Receipt{})
+			o.Offer(in("lane", "a", "1"))
+			o.Offer(in("lane", "b", "1"))
+			item := expectTake(t, o, "a@1")
+			o.Cancel("a")
+			expectPending(t, o, 1, 0)
+			if tt.meanwhile != nil {
+				tt.meanwhile(o)
+			}
+			tt.settle(o, item)
+			item = expectTake(t, o, tt.want)
+			if item.Attempt != tt.attempt {
+				t.Errorf("attempt %d, want %d", item.Attempt, tt.attempt)
+			}
+			o.Ack(item, Receipt{})
+			if tt.want != "b@1" {
+				o.Ack(expectTake(t, o, "b@1"), Receipt{})
+			}
+			expectPending(t, o, 0, 0)
+			o.Forget("a")
+			o.Forget("b")
+			expectEmpty(t, o)
+		})
+	}
+}
+
+// An ambiguous failure may have created a row, which the next attempt has to look for.
+func TestOutbox_CancelThenOffer_KeepsTheAttempts(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Offer(at("a", "1"))
+	o.Retry(expectTake(t, o, "a@1"), 0, errSend)
+	expectPending(t, o, 1, 1)
+	o.Cancel("a")
+	expectPending(t, o, 0, 0)
+	o.Offer(at("a", "2"))
+	expectPending(t, o, 1, 0)
+	if item := expectTake(t, o, "a@2"); item.Attempt != 2 {
+		t.Errorf("attempt %d, want 2", item.Attempt)
+	}
+}
+
+func TestOutbox_Forget_LeavesNothing(t *testing.T) {
+	tests := []struct {
+		reason string
+		do     func(t *testing.T, o *Outbox)
+	}{
+		{"an unknown key", func(_ *testing.T, o *Outbox) { o.Forget("a") }},
+		{"idle", func(t *testing.T, o *Outbox) {
+			t.Helper()
+			o.Offer(at("a", "1"))
+			o.Ack(take(t, o), Receipt{})
+			o.Forget("a")
+		}},
+		{"pending: it is delivered first", func(t *testing.T, o *Outbox) {
+			t.Helper()
+			o.Offer(at("a", "1"))
+			o.Forget("a")
+			o.Ack(expectTake(t, o, "a@1"), Receipt{})
+		}},
+		{"pending, rejected: it is a dead letter until the workload is forgotten", func(t *testing.T, o *Outbox) {
+			t.Helper()
+			o.Offer(at("a", "1"))
+			o.Forget("a")
+			o.Reject(expectTake(t, o, "a@1"), errSend)
+			if o.DeadLetters() != 1 {
+				t.Errorf("there are %d dead letters", o.DeadLetters())
+			}
+			o.ForgetInstance(shop)
+		}},
+		{"pending, failed at first", func(t *testing.T, o *Outbox) {
+			t.Helper()
+			o.Offer(at("a", "1"))
+			o.Forget("a")
+			o.Retry(expectTake(t, o, "a@1"), 0, errSend)
+			o.Ack(expectTake(t, o, "a@1"), Receipt{})
+		}},
+		{"pending, withdrawn before", func(_ *testing.T, o *Outbox) {
+			o.Offer(at("a", "1"))
+			o.Cancel("a")
+			o.Forget("a")
+		}},
+		{"pending, withdrawn after", func(_ *testing.T, o *Outbox) {
+			o.Offer(at("a", "1"))
+			o.Forget("a")
+			o.Cancel("a")
+		}},
+		{"out", func(t *testing.T, o *Outbox) {
+			t.Helper()
+			o.Offer(at("a", "1"))
+			item := take(t, o)
+			o.Forget("a")
+			o.Ack(item, Receipt{})
+		}},
+		{"out and withdrawn, failed", func(t *testing.T, o *Outbox) {
+			t.Helper()
+			o.Offer(at("a", "1"))
+			item := take(t, o)
+			o.Cancel("a")
+			o.Forget("a")
+			o.Retry(item, 0, errSend)
+		}},
+		{"out and withdrawn, accepted", func(t *testing.T, o *Outbox) {
+			t.Helper()
+			o.Offer(at("a", "1"))
+			item := take(t, o)
+			o.Forget("a")
+			o.Cancel("a")
+			o.Ack(item, Receipt{})
+		}},
+		{"out and replaced by the last report", func(t *testing.T, o *Outbox) {
+			t.Helper()
+			o.Offer(at("a", "1"))
+			item := take(t, o)
+			o.Offer(at("a", "deleted"))
+			o.Forget("a")
+			o.Ack(item, Receipt{})
+			o.Ack(expectTake(t, o, "a@deleted"), Receipt{})
+		}},
+		{"with others in the lane", func(t *testing.T, o *Outbox) {
+			t.Helper()
+			o.Offer(in("lane", "a", "1"))
+			o.Forget("a")
+			o.Offer(in("lane", "b", "1"))
+			o.Forget("b")
+			o.Ack(expectTake(t, o, "a@1"), Receipt{})
+			o.Ack(expectTake(t, o, "b@1"), Receipt{})
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			o := New(Config{}, nil)
+			tt.do(t, o)
+			expectNothing(t, o)
+			expectEmpty(t, o)
+		})
+	}
+}
+
+func TestOutbox_ForgetThenOffer_KeepsTheReceipt(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Offer(at("a", "1"))
+	item := take(t, o)
+	o.Forget("a")
+	o.Offer(at("a", "2"))
+	o.Ack(item, Receipt{RowID: 7})
+	item = expectTake(t, o, "a@2")
+	if item.Receipt.RowID != 7 {
+		t.Errorf("got %+v", item)
+	}
+	o.Ack(item, Receipt{RowID: 7})
+	o.Offer(at("a", "2"))
+	expectNothing(t, o)
+	o.Offer(at("a", "3"))
+	if item := expectTake(t, o, "a@3"); item.Receipt.RowID != 7 {
+		t.Errorf("got %+v", item)
+	}
+}

@@ -1,0 +1,103 @@
+package outbox
+
+import (
+	"slices"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// deadLetter is a report that the control plane refused for good.
+type deadLetter struct {
+	Rejection
+	instance target.Instance
+	report   observe.Report // nil if it has to be offered before it can be sent again
+}
+
+// Reject settles an item that the control plane will never take. The report becomes a dead letter until a newer version is
+// offered, [Outbox.RetryRejected] is called, or the workload is forgotten.
+func (o *Outbox) Reject(item Item, cause error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.settle(item)
+	cancelled := e.report == nil
+	o.conclude(e, item)
+	switch known := o.accounts[item.Report.Instance()] != nil; {
+	case e.report != nil: // a newer version is sent
+	case cancelled || !known: // nobody would see the dead letter; the next Offer is sent
+		e.version, e.settled = "", false
+	default:
+		o.setDead(e, &deadLetter{
+			Rejection: Rejection{Report: item.Report.String(), Reason: cause.Error(), Time: time.Now()},
+			instance:  item.Report.Instance(),
+			report:    item.Report,
+		})
+	}
+	o.persistence.saveReceipt(e.key, e.lane.name, e.delivered)
+	o.gc(e)
+}
+
+// setDead sets or replaces the dead letter of an entry. A nil letter removes it.
+func (o *Outbox) setDead(e *entry, letter *deadLetter) {
+	if e.dead == nil && letter == nil {
+		return
+	}
+	if before := e.dead; before != nil {
+		if a := o.accounts[before.instance]; a != nil {
+			delete(a.dead, e)
+		}
+		o.counts.dead--
+	}
+	if e.dead = letter; letter == nil {
+		if e.report == nil {
+			o.evictable.remove(e)
+		}
+		o.persistence.deleteDead(e.key)
+		return
+	}
+	o.account(letter.instance).dead[e] = struct{}{}
+	o.counts.dead++
+	if ev, isEvent := letter.report.(observe.Event); isEvent {
+		o.makeEvictable(e, ev)
+	}
+	o.persistence.saveDead(e.key, e.lane.name, e.version, letter)
+}
+
+// RetryRejected sends the dead letters of a workload again.
+func (o *Outbox) RetryRejected(id target.Instance) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a := o.accounts[id]
+	if a == nil || o.closed {
+		return
+	}
+	for _, e := range slices.Backward(a.deadLetters()) { // the oldest first
+		report := e.dead.report
+		o.setDead(e, nil)
+		if op, ok := report.(observe.Operation); ok && op.Deleted && e.isOutdated() {
+			o.gc(e)
+			continue
+		}
+		e.settled = false // an Offer of the same version is sent
+		if report != nil && e.isIdle() {
+			o.enqueue(e, report)
+		}
+	}
+}
+
+// isOutdated reports whether the control plane has a later object of the entry's lane. Deleting the earlier one would undo
+// that.
+func (e *entry) isOutdated() bool {
+	deleted := observe.Operation{Deleted: true}.Version()
+	return slices.ContainsFunc(e.lane.entries, func(other *entry) bool {
+		return other != e && other.receipt.Accepted && other.version != deleted
+	})
+}
+
+// DeadLetters returns the number of reports that the control plane refused for good.
+func (o *Outbox) DeadLetters() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.counts.dead
+}

@@ -1,0 +1,223 @@
+package outbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// Store keeps records when the process ends. *journal.Journal is one; a nil one remembers nothing.
+type Store interface {
+	// Load returns the records of a table as the last process left them. A second call returns nothing.
+	Load(table string) map[string][]byte
+	Put(table, key string, value []byte)
+	Delete(table, key string)
+	// Bytes is about what the records take.
+	Bytes() int64
+}
+
+// The tables of an outbox, by key.
+const (
+	receiptTable = "receipts" // what the control plane has
+	pendingTable = "pending"  // pending reports that only the outbox has
+	deadTable    = "dead"     // dead letters
+	droppedTable = "gaps"     // counts of Events that were dropped
+)
+
+// receiptRecord is what is known of a settled key at the control plane. Version may be that of a rejected report.
+type receiptRecord struct {
+	Lane     observe.OrderingKey
+	Version  string
+	Accepted bool            `json:",omitempty"`
+	RowID    int64           `json:",omitempty"`
+	Instance target.Instance `json:",omitzero"`
+	Modified bool            `json:",omitempty"`
+}
+
+func (r receiptRecord) delivered() delivered {
+	receipt := Receipt{Accepted: r.Accepted, RowID: r.RowID, Instance: r.Instance}
+	return delivered{receipt: receipt, version: r.Version, settled: true, modified: r.Modified}
+}
+
+// pendingRecord is a report. One of its fields is set.
+type pendingRecord struct {
+	Event     *observe.Event     `json:",omitempty"`
+	Operation *observe.Operation `json:",omitempty"`
+}
+
+func newPendingRecord(r observe.Report) (record pendingRecord) {
+	switch r := r.(type) {
+	case observe.Event:
+		record.Event = &r
+	case observe.Operation:
+		record.Operation = &r
+	}
+	return record
+}
+
+func (r pendingRecord) report() observe.Report {
+	switch {
+	case r.Event != nil:
+		return *r.Event
+	case r.Operation != nil:
+		return *r.Operation
+	}
+	return nil
+}
+
+// mustPersist reports whether a report would be lost with the process: Events expire, and a deleted object is not seen
+// again. All other reports are offered again after a restart.
+func mustPersist(r observe.Report) bool {
+	switch r := r.(type) {
+	case observe.Event:
+		return true
+	case observe.Operation:
+		return r.Deleted
+	}
+	return false
+}
+
+// deadRecord is a dead letter. Content is empty for a report that is offered again after a restart.
+type deadRecord struct {
+	Rejection
+	Lane     observe.OrderingKey
+	Version  string
+	Instance target.Instance
+	Content  pendingRecord
+}
+
+// persistence writes and reads the records of an outbox. Without a store it does nothing.
+type persistence struct{ store Store }
+
+// savePending saves a pending report if it would be lost otherwise, and returns whether it did.
+func (p persistence) savePending(key observe.Key, r observe.Report) bool {
+	if p.store == nil || r == nil || !mustPersist(r) {
+		return false
+	}
+	p.put(pendingTable, key, newPendingRecord(r))
+	return true
+}
+
+func (p persistence) deletePending(key observe.Key) { p.delete(pendingTable, key) }
+
+func (p persistence) saveReceipt(key observe.Key, lane observe.OrderingKey, d delivered) {
+	p.put(receiptTable, key, receiptRecord{lane, d.version, d.receipt.Accepted, d.receipt.RowID, d.receipt.Instance, d.modified})
+}
+
+func (p persistence) deleteReceipt(key observe.Key) { p.delete(receiptTable, key) }
+
+func (p persistence) saveDead(key observe.Key, lane observe.OrderingKey, version string, letter *deadLetter) {
+	record := deadRecord{Rejection: letter.Rejection, Lane: lane, Version: version, Instance: letter.instance}
+	if letter.report != nil && mustPersist(letter.report) {
+		record.Content = newPendingRecord(letter.report)
+	}
+	p.put(deadTable, key, record)
+}
+
+func (p persistence) deleteDead(key observe.Key) { p.delete(deadTable, key) }
+
+func (p persistence) saveDropped(key observe.Key, d droppedRange) { p.put(droppedTable, key, d) }
+
+func (p persistence) deleteDropped(key observe.Key) { p.delete(droppedTable, key) }
+
+// bytes estimates the size of all records.
+func (p persistence) bytes() int64 {
+	if p.store == nil {
+		return 0
+	}
+	return p.store.Bytes()
+}
+
+func (p persistence) put(table string, key observe.Key, record any) {
+	if p.store == nil {
+		return
+	}
+	value, err := json.Marshal(record)
+	if err != nil { // the records have only types that encode
+		panic(fmt.Sprintf("outbox: encode record of %s: %v", key, err))
+	}
+	p.store.Put(table, string(key), value)
+}
+
+func (p persistence) delete(table string, key observe.Key) {
+	if p.store != nil {
+		p.store.Delete(table, string(key))
+	}
+}
+
+// loadedRecords are those of an earlier process.
+type loadedRecords struct {
+	receipts map[observe.Key]receiptRecord
+	dropped  map[observe.Key]droppedRange
+	dead     map[observe.Key]deadRecord
+	pending  []observe.Report // deletions, and then Events by their time
+}
+
+// load reads all records. A record that cannot be decoded is deleted: the store has checksums, so the record is of another
+// version.
+func (p persistence) load() (out loadedRecords) {
+	if p.store == nil {
+		return out
+	}
+	out.receipts = loadTable[receiptRecord](p, receiptTable)
+	out.dropped = loadTable[droppedRange](p, droppedTable)
+	out.dead = loadTable[deadRecord](p, deadTable)
+	for key, r := range loadTable[pendingRecord](p, pendingTable) {
+		if report := r.report(); report != nil {
+			out.pending = append(out.pending, report)
+		} else {
+			p.deletePending(key)
+		}
+	}
+	slices.SortFunc(out.pending, func(a, b observe.Report) int { return timeOf(a).Compare(timeOf(b)) })
+	return out
+}
+
+func loadTable[R any](p persistence, table string) map[observe.Key]R {
+	out := map[observe.Key]R{}
+	for key, value := range p.store.Load(table) {
+		var r R
+		if err := json.Unmarshal(value, &r); err != nil {
+			p.store.Delete(table, key)
+			continue
+		}
+		out[observe.Key(key)] = r
+	}
+	return out
+}
+
+// timeOf is the time of an Event, and zero for deletions.
+func timeOf(r observe.Report) time.Time {
+	if ev, ok := r.(observe.Event); ok {
+		return ev.Time
+	}
+	return time.Time{}
+}
+
+// restore takes back the records of an earlier process. A pending report may have been sent: whether it was accepted is
+// not known.
+func (o *Outbox) restore(r loadedRecords) {
+	for key, record := range r.receipts {
+		o.get(key, record.Lane).delivered = record.delivered()
+	}
+	for key, dropped := range r.dropped {
+		o.dropped.restore(key, dropped)
+	}
+	for key, record := range r.dead {
+		e := o.get(key, record.Lane)
+		e.version, e.settled = record.Version, true
+		o.setDead(e, &deadLetter{Rejection: record.Rejection, instance: record.Instance, report: record.Content.report()})
+		o.accounts[record.Instance].undeclared = true
+	}
+	for _, report := range r.pending {
+		e := o.get(report.Key(), report.OrderingKey())
+		e.retry.attempts, e.persisted, e.backlog, e.restored = 1, true, true, true
+		_, e.forgets = report.(observe.Operation)
+		o.enqueue(e, report)
+		o.accounts[report.Instance()].undeclared = true
+	}
+}

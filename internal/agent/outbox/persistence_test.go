@@ -1,0 +1,217 @@
+package outbox
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// records is a Store in memory.
+type records map[string]map[string][]byte
+
+func (r records) Load(table string) map[string][]byte { return maps.Clone(r[table]) }
+
+func (r records) Put(table, key string, value []byte) {
+	if r[table] == nil {
+		r[table] = map[string][]byte{}
+	}
+	r[table][key] = value
+}
+
+func (r records) Delete(table, key string) { delete(r[table], key) }
+
+func (r records) Bytes() (sum int64) {
+	for _, table := range r {
+		for key, value := range table {
+			sum += int64(len(key) + len(value))
+		}
+	}
+	return sum
+}
+
+func expectRecords(t *testing.T, r records, receipts, pending int) {
+	t.Helper()
+	if len(r[receiptTable]) != receipts || len(r[pendingTable]) != pending {
+		t.Errorf("kept are the receipts %v and the pending %v, want %d and %d", r[receiptTable], r[pendingTable], receipts, pending)
+	}
+}
+
+func event(uid types.UID, version string) observe.Event {
+	return observe.Event{
+		Workload: shop, ResourceID: 7, UID: uid, ResourceVersion: version, Type: "Warning", Reason: "BackOff", Message: "again",
+		Involved: target.Ref{Kind: "Pod", Namespace: "ns", Name: "web"}, Time: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC),
+	}
+}
+
+func operation(uid types.UID, version string) observe.Operation {
+	ref := target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}
+	return observe.Operation{
+		Attribution: target.Attribution{Workload: "w", Instance: shop, Resource: target.Resource{Ref: ref, Version: "v1", ID: 7}, Listed: true},
+		Object:      target.Identity{Ref: ref, UID: uid}, ResourceVersion: version, Deleted: version == "",
+	}
+}
+
+func TestOutbox_Restart_SendsPendingEvents(t *testing.T) {
+	kept := records{}
+	New(Config{}, kept).Offer(event("a", "1"))
+	expectRecords(t, kept, 0, 1)
+	again := New(Config{}, kept)
+	item := take(t, again)
+	if item.Report != observe.Report(event("a", "1")) {
+		t.Errorf("sent is %+v", item.Report)
+	}
+	if item.Attempt < 2 {
+		t.Errorf("attempt %d, want 2: an earlier process may have sent it", item.Attempt)
+	}
+	again.Ack(item, Receipt{RowID: 5, Instance: shop})
+	expectRecords(t, kept, 1, 0)
+}
+
+func TestOutbox_Restart_KeepsReceipts(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	o.Offer(event("a", "1"))
+	o.Ack(take(t, o), Receipt{RowID: 5, Instance: shop})
+	o.Offer(operation("x", "10"))
+	o.Ack(take(t, o), Receipt{})
+
+	again := New(Config{}, kept)
+	again.Offer(event("a", "1"))
+	again.Offer(operation("x", "10"))
+	expectNothing(t, again) // the control plane has them
+	again.Offer(event("a", "2"))
+	item := take(t, again)
+	if want := (Receipt{Accepted: true, RowID: 5, Instance: shop}); item.Receipt != want {
+		t.Errorf("the receipt is %+v, want %+v", item.Receipt, want)
+	}
+	again.Ack(item, item.Receipt)
+	again.Forget(event("a", "").Key())
+	again.Offer(operation("x", ""))
+	again.Forget(operation("x", "").Key())
+	item = take(t, again)
+	if !item.Receipt.Accepted {
+		t.Error("that the object was reported is forgotten")
+	}
+	again.Ack(item, Receipt{})
+	expectRecords(t, kept, 0, 0)
+	expectEmpty(t, again)
+}
+
+func TestOutbox_Restart_SendsDeletions(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	o.Offer(operation("x", ""))
+	o.Forget(operation("x", "").Key())
+	again := New(Config{}, kept)
+	item := take(t, again)
+	if op, ok := item.Report.(observe.Operation); !ok || !op.Deleted || op.Object.UID != "x" {
+		t.Errorf("sent is %+v", item.Report)
+	}
+	again.Ack(item, Receipt{})
+	expectRecords(t, kept, 0, 0)
+	expectEmpty(t, again)
+}
+
+func TestOutbox_Restart_DropsState(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	o.Offer(operation("x", "10"))
+	o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
+	expectRecords(t, kept, 0, 0)
+	expectNothing(t, New(Config{}, kept))
+}
+
+func TestOutbox_Store_KeepsPendingReportsOnly(t *testing.T) {
+	for reason, end := range map[string]func(*Outbox){
+		"withdrawn": func(o *Outbox) { o.Cancel(event("a", "").Key()) },
+		"rejected":  func(o *Outbox) { o.Reject(take(t, o), errSend) },
+		"withdrawn while it was out": func(o *Outbox) {
+			item := take(t, o)
+			o.Cancel(event("a", "").Key())
+			o.Retry(item, 0, errSend)
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			kept := records{}
+			o := New(Config{}, kept)
+			o.Offer(event("a", "1"))
+			end(o)
+			expectNothing(t, New(Config{}, kept))
+			if len(kept[pendingTable]) > 0 {
+				t.Errorf("kept are %v", kept[pendingTable])
+			}
+		})
+	}
+}
+
+func TestOutbox_Restart_DropsUnreadableRecords(t *testing.T) {
+	kept := records{
+		receiptTable: {"event/a": []byte("no JSON"), "event/b": []byte(`{"RowID":"a word"}`)},
+		pendingTable: {"event/a": []byte("{}"), "event/b": []byte("no JSON")},
+	}
+	expectNothing(t, New(Config{}, kept))
+	expectRecords(t, kept, 0, 0)
+}
+
+// Only deletions of objects are stored, and they have no definition, which could be that of a Secret.
+func TestOutbox_Store_HasNoDefinitions(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	op := operation("x", "10")
+	o.Offer(op)
+	o.Ack(take(t, o), Receipt{})
+	op.ResourceVersion, op.Deleted = "11", true
+	o.Offer(op)
+	for _, table := range kept {
+		for key, value := range table {
+			if strings.Contains(string(value), "metadata") {
+				t.Errorf("%s is kept as %s", key, value)
+			}
+		}
+	}
+}
+
+func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
+	store := records{}
+	p := persistence{store}
+	if !p.savePending("event/a", event("a", "1")) || p.savePending("b", operation("b", "1")) || p.savePending("c", nil) {
+		t.Error("savePending: want true for the Event only")
+	}
+	if !p.savePending(operation("d", "").Key(), operation("d", "")) {
+		t.Error("savePending of a deletion: got false")
+	}
+	d := delivered{receipt: Receipt{Accepted: true, RowID: 7, Instance: shop}, version: "1", settled: true, modified: true}
+	p.saveReceipt("r", "lane", d)
+	p.saveDead("dead", "lane", "2", &deadLetter{instance: shop, report: event("x", "2")})
+	p.saveDead("deadOperation", "lane", "2", &deadLetter{instance: shop, report: operation("y", "2")})
+	store.Put(pendingTable, "broken", []byte("{"))
+	store.Put(pendingTable, "empty", []byte("{}"))
+
+	got := p.load()
+	if len(got.pending) != 2 || got.pending[0].Key() != operation("d", "").Key() || got.pending[1].Key() != "event/a" {
+		t.Errorf("pending are %v, want the deletion and then the Event", got.pending)
+	}
+	if r := got.receipts["r"]; r.delivered() != d || r.Lane != "lane" {
+		t.Errorf("the receipt is %+v, want %+v", r, d)
+	}
+	if got.dead["dead"].Content.report() == nil || got.dead["deadOperation"].Content.report() != nil {
+		t.Errorf("dead letters are %+v, want content of the Event only", got.dead)
+	}
+	if len(store[pendingTable]) != 2 {
+		t.Errorf("%d pending records are left, want those that can be read", len(store[pendingTable]))
+	}
+}
+
+func TestPersistence_WithoutAStoreDoesNothing(t *testing.T) {
+	var p persistence
+	if p.savePending("a", event("a", "1")) || p.bytes() != 0 || p.load().receipts != nil {
+		t.Error("something was saved")
+	}
+	p.deletePending("a")
+}

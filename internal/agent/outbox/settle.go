@@ -1,0 +1,141 @@
+package outbox
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// Receipt is what the control plane returned for a key when it accepted a report.
+type Receipt struct {
+	// Accepted is true once any report of the key was accepted.
+	Accepted bool
+	// RowID is the control plane's row for the key; 0 for reports that do not create rows.
+	RowID int64
+	// Instance is the workload that the row was created for; zero if the row is not this agent's.
+	Instance target.Instance
+}
+
+// Ack settles an item that the control plane accepted.
+func (o *Outbox) Ack(item Item, receipt Receipt) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.settle(item)
+	receipt.Accepted = true
+	e.receipt, e.modified = receipt, item.Receipt.Accepted
+	if a := o.accounts[item.Report.Instance()]; a != nil {
+		a.accepted++
+		a.lastError = ""
+	}
+	o.conclude(e, item)
+	o.recordOperation(e, item.Report)
+	e.retry.attempts = 0
+	o.persistence.saveReceipt(e.key, e.lane.name, e.delivered)
+	o.gc(e)
+}
+
+// AckNotFound settles an item whose row does not exist any more. The report and the receipt are dropped.
+func (o *Outbox) AckNotFound(item Item) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.settle(item)
+	e.receipt = Receipt{}
+	o.removeOperation(e)
+	o.conclude(e, item)
+	o.persistence.deleteReceipt(e.key)
+	o.gc(e)
+}
+
+// Nack settles an item that has to be sent again after a wait, or the report that replaced it meanwhile. Its lane waits
+// for it. If it was cancelled, it is dropped.
+func (o *Outbox) Nack(item Item, f Failure) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.settle(item)
+	o.requeueFailed(e, f.Cause, o.breaker.fail(e.key, &e.retry, item.Probe, f))
+}
+
+func (o *Outbox) requeueFailed(e *entry, cause error, after time.Duration) {
+	e.retry.retryAt = time.Now().Add(after)
+	if e.report != nil {
+		o.account(e.report.Instance()).lastError = cause.Error()
+		if !e.failed {
+			e.failed = true
+			o.counts.failed++
+		}
+	}
+	o.requeue(e)
+}
+
+// Defer settles an item that this side cannot send yet, as if it had not been taken. It comes again after a wait that
+// doubles each time, up to five seconds. After [Outbox.Close] it is dropped, because the reason does not pass any more.
+func (o *Outbox) Defer(item Item, after time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.settle(item)
+	e.retry.deferTo(time.Now(), after)
+	if o.closed {
+		o.clearPending(e)
+	}
+	o.requeue(e)
+}
+
+// Requeue settles an item that was not sent because the protocol has changed. It is the next one of its lane, and counts as
+// an attempt.
+func (o *Outbox) Requeue(item Item) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.settle(item)
+	if e.report != nil && !o.protocol.takes(e.report) {
+		o.clearPending(e)
+	}
+	o.requeue(e)
+}
+
+// requeue makes a settled entry the first of its lane, if it has a pending report.
+func (o *Outbox) requeue(e *entry) {
+	e.replaced = time.Time{}
+	if e.report != nil {
+		e.lane.putFirst(e)
+	}
+	o.gc(e)
+	o.schedule(e.lane)
+}
+
+// settle takes an item back.
+func (o *Outbox) settle(item Item) *entry {
+	e := o.entries[item.Report.Key()]
+	if e == nil || !e.isOut() {
+		panic("outbox: " + item.Report.String() + " is settled twice, or was never taken")
+	}
+	e.lane.out = nil
+	o.counts.out--
+	if e.retry.quarantined() {
+		o.counts.quarantinedOut--
+	}
+	o.broadcast() // takers may wait for the next probe, the next quarantined report, or the end
+	return e
+}
+
+// conclude ends the delivery of a report that the control plane accepted or refused. A report that replaced it is sent
+// next.
+func (o *Outbox) conclude(e *entry, item Item) {
+	if o.breaker.answer(&e.retry, item.Probe) {
+		for _, l := range o.queues.endOutage(time.Now()) {
+			o.schedule(l)
+		}
+	}
+	e.version, e.settled, e.dropped = item.version, true, false
+	o.setDead(e, nil)
+	// The versions of a snapshot also differ if the protocol has changed while it was out.
+	if e.report != nil && o.protocol.version(e.report) != e.version {
+		e.since = cmp.Or(e.replaced, time.Now())
+		o.clearFailed(e)
+		e.lane.putFirst(e)
+	} else {
+		o.clearPending(e)
+	}
+	e.replaced = time.Time{}
+	o.schedule(e.lane)
+}

@@ -1,0 +1,62 @@
+package outbox
+
+import "github.com/threeport/threeport-agent/internal/agent/observe"
+
+// Phase is the progress of a key's delivery.
+type Phase int
+
+// The phases of a key.
+const (
+	// Unknown is the phase of a key for which nothing was offered.
+	Unknown Phase = iota
+	// Pending means that a report has to be delivered.
+	Pending
+	// Settled means that the control plane has the newest report.
+	Settled
+	// Rejected means that the newest report was refused for good, or evicted.
+	Rejected
+)
+
+// Snapshot is the state of a key.
+type Snapshot struct {
+	Phase   Phase
+	Version string // of the last report that was settled, see [Outbox.VersionOf]
+	Receipt Receipt
+}
+
+// State returns the state of a key.
+func (o *Outbox) State(key observe.Key) Snapshot {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.entries[key]
+	if e == nil {
+		return Snapshot{}
+	}
+	s := Snapshot{Version: e.version, Receipt: e.receipt}
+	switch {
+	case !e.isIdle():
+		s.Phase = Pending
+	case e.dead != nil || e.dropped:
+		s.Phase = Rejected
+	case e.settled:
+		s.Phase = Settled
+	}
+	return s
+}
+
+// Resend puts in a report again although its version was accepted, because the control plane has something else, of which
+// the receipt is. It returns false and does nothing if the key is not settled at that version: then a newer report is
+// pending.
+func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.entries[r.Key()]
+	if o.closed || e == nil || !e.isIdle() || !e.settled || e.version != o.protocol.version(r) || e.dead != nil || e.dropped {
+		return false
+	}
+	e.settled, e.receipt = false, receipt
+	o.enqueue(e, r)
+	e.repair = true
+	o.enforceBound()
+	return true
+}

@@ -1,0 +1,167 @@
+package outbox
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// InitialSync is the first item of a workload: the remote state has to be read, and passed to [Outbox.Seed], before the
+// item is settled by [Outbox.Ack]. It is paced like a report.
+type InitialSync struct{ Workload target.Instance }
+
+// Key is the workload's own.
+func (s InitialSync) Key() observe.Key {
+	return observe.Key(fmt.Sprintf("adoption/%s/%d", s.Workload.Type, s.Workload.ID))
+}
+
+// OrderingKey is the key.
+func (s InitialSync) OrderingKey() observe.OrderingKey { return observe.OrderingKey(s.Key()) }
+
+// Version is constant: there is one initial sync of a workload.
+func (InitialSync) Version() string { return "" }
+
+// Instance returns the workload.
+func (s InitialSync) Instance() target.Instance { return s.Workload }
+
+func (s InitialSync) String() string { return "initial sync of " + s.Workload.String() }
+
+// Known is the remote state of a key.
+type Known struct {
+	Key observe.Key
+	// OrderingKey is that of the key. Deletions that wait there for other keys are older than the remote state, and are
+	// dropped. Empty if no other key can be there.
+	OrderingKey observe.OrderingKey
+	Receipt     Receipt
+	// Version is that of the report in the remote state; empty if it is of no known report.
+	Version string
+	// Modified is true if that report is not the first of the key.
+	Modified bool
+	// Deletion is set, and nothing else, if the remote state of a resource is that it was deleted.
+	Deletion *observe.Operation
+}
+
+// initialSync is the state of a workload's initial sync.
+type initialSync struct {
+	done bool
+	// known is the remote state of keys for which nothing was offered yet. It is kept until the first Offer.
+	known map[observe.Key]Known
+}
+
+// finish ends the sync. The remote state of keys that are not known is kept.
+func (s *initialSync) finish() { s.done, s.known = true, map[observe.Key]Known{} }
+
+func (s *initialSync) keep(k Known) { s.known[k.Key] = k }
+
+// take returns the remote state of a key for its first Offer, once.
+func (s *initialSync) take(key observe.Key) (Known, bool) {
+	k, ok := s.known[key]
+	delete(s.known, key)
+	return k, ok
+}
+
+// holds reports whether a report waits for the initial sync. Snapshots do not: they replace any remote state.
+func (s *initialSync) holds(r observe.Report) bool {
+	_, isSync := r.(InitialSync)
+	return !s.done && !isSync && !isSnapshot(r)
+}
+
+// beginInitialSync makes the initial sync of a workload pending.
+func (o *Outbox) beginInitialSync(id target.Instance) {
+	r := InitialSync{id}
+	e := o.get(r.Key(), r.OrderingKey())
+	e.forgets = true
+	o.enqueue(e, r)
+}
+
+// Seed takes the remote state of a workload, and releases its reports. Remote state for keys not offered yet is kept until
+// the first Offer. Missed are deletions that the control plane has not got and that no informer has seen: they are sent
+// before everything else in their lanes. Live are the Events that the cluster has: they replace those from the store for
+// which nothing was offered since.
+func (o *Outbox) Seed(id target.Instance, known []Known, missed []observe.Operation, live []observe.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, ev := range live {
+		if e := o.entries[ev.Key()]; e != nil && e.restored && e.report != nil && !e.isOut() {
+			o.setPending(e, ev)
+		}
+	}
+	a := o.account(id)
+	a.sync.finish()
+	for _, k := range known {
+		if k.Deletion != nil {
+			a.operations.addDeletion(*k.Deletion)
+			continue
+		}
+		o.dropOutdated(k)
+		if e := o.entries[k.Key]; e != nil {
+			o.learn(e, k)
+		} else {
+			a.sync.keep(k)
+		}
+	}
+	for _, op := range missed {
+		o.putBefore(op)
+	}
+	for _, e := range slices.SortedFunc(maps.Keys(a.pending), func(a, b *entry) int { return a.since.Compare(b.since) }) {
+		o.schedule(e.lane)
+	}
+	o.broadcast()
+}
+
+// dropOutdated drops deletions that wait in a lane before the key that the control plane has. They were delivered by a
+// process that did not record it. Sent again, they would undo the later report.
+func (o *Outbox) dropOutdated(k Known) {
+	l := o.lanes[k.OrderingKey]
+	if l == nil {
+		return
+	}
+	for _, e := range slices.Clone(l.queue) {
+		if e.key == k.Key {
+			return
+		}
+		if op, ok := e.report.(observe.Operation); ok && op.Deleted {
+			o.unqueue(e)
+			o.clearPending(e)
+			o.gc(e)
+		}
+	}
+}
+
+// learn sets what the control plane has of an entry that is not being sent.
+func (o *Outbox) learn(e *entry, k Known) {
+	if e.isOut() {
+		return
+	}
+	e.receipt = k.Receipt
+	if k.Version != "" {
+		e.version, e.settled, e.dropped, e.modified = k.Version, true, false, k.Modified
+		if e.report != nil && o.protocol.version(e.report) == k.Version {
+			o.recordOperation(e, e.report)
+			o.unqueue(e)
+			o.clearPending(e)
+		} else {
+			o.correctOperation(e)
+		}
+	}
+	if e.settled {
+		o.persistence.saveReceipt(e.key, e.lane.name, e.delivered)
+	}
+	o.gc(e)
+}
+
+// putBefore queues a deletion before everything else in its lane.
+func (o *Outbox) putBefore(op observe.Operation) {
+	e := o.entryOf(op)
+	if e.report != nil || e.isOut() || e.settled && e.version == o.protocol.version(op) {
+		return
+	}
+	e.since, e.forgets = time.Now(), true
+	o.setPending(e, op)
+	e.lane.dequeue()
+	e.lane.putFirst(e)
+}

@@ -1,0 +1,127 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+)
+
+// ErrClosed is returned by [Outbox.Next] when intake has ended and everything is settled.
+var ErrClosed = errors.New("outbox is closed and empty")
+
+// Item is a report that was taken to be sent. It has to be settled exactly once.
+type Item struct {
+	Report  observe.Report
+	Receipt Receipt
+	// Attempt counts the tries to send the key's reports since the last success, from 1.
+	Attempt int
+	// Since is when the key became pending.
+	Since time.Time
+	// Probe is true if it is sent in an outage.
+	Probe bool
+	// Settled is the version of the key's report that was settled last; empty if none was.
+	Settled string
+	// Repair is true if the control plane accepted this version before and has something else by now. It has to be written
+	// whatever version the control plane has.
+	Repair bool
+
+	version string // under which it is settled, in the protocol at the time of the take
+}
+
+// Next takes the report that is next to be sent. It blocks until there is one, the context ends, or the outbox is closed
+// and empty ([ErrClosed]).
+func (o *Outbox) Next(ctx context.Context) (Item, error) {
+	items, err := o.NextBatch(ctx, 1)
+	if err != nil {
+		return Item{}, err
+	}
+	return items[0], nil
+}
+
+// NextBatch is Next for up to a number of reports that are ready at the moment. They are of different lanes. A probe, an
+// [InitialSync] and a quarantined report are returned alone.
+func (o *Outbox) NextBatch(ctx context.Context, limit int) ([]Item, error) {
+	for {
+		// Checked even if reports are ready: the caller may give each of them back and never end otherwise.
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		items, due, wake, err := o.takeBatch(limit)
+		if err != nil || len(items) > 0 {
+			return items, err
+		}
+		wait(ctx, wake, due)
+	}
+}
+
+// wait returns when the context ends, the channel closes, or a time has come, if it is not zero.
+func wait(ctx context.Context, wake <-chan struct{}, due time.Time) {
+	var timeout <-chan time.Time
+	if !due.IsZero() {
+		timer := time.NewTimer(time.Until(due))
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-timeout:
+	}
+}
+
+// takeBatch returns items, or when to look again at the latest; zero means not before the wake channel closes.
+func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, wake <-chan struct{}, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	l, due := o.pick(now)
+	if l == nil {
+		if o.closed && o.counts.out == 0 && o.queues.isEmpty() {
+			err = ErrClosed
+		}
+		return nil, due, o.wake, err
+	}
+	more := !l.goesAlone()
+	for items = append(items, o.takeFrom(l)); more && len(items) < limit; items = append(items, o.takeFrom(l)) {
+		turn := o.queues.turn
+		if l, _ = o.pick(now); l == nil || l.goesAlone() {
+			o.queues.turn = turn // its class does not lose its turn
+			break
+		}
+	}
+	return items, time.Time{}, nil, nil
+}
+
+// pick returns the lane that is next, or when to look again at the latest; zero means not before something changes. In an
+// outage it returns one probe at a time.
+func (o *Outbox) pick(now time.Time) (*lane, time.Time) {
+	switch {
+	case !o.breaker.open:
+		return o.queues.next(now, o.counts.quarantinedOut == 0)
+	case o.counts.out > 0:
+		return nil, time.Time{}
+	case o.breaker.until.After(now):
+		return nil, o.breaker.until
+	}
+	return o.queues.nextProbe(now)
+}
+
+// takeFrom takes the first report of a queued lane.
+func (o *Outbox) takeFrom(l *lane) Item {
+	l.dequeue()
+	e := l.first()
+	l.queue = slices.Delete(l.queue, 0, 1)
+	l.out = e
+	e.retry.take(o.breaker.answers)
+	o.counts.out++
+	if e.retry.quarantined() {
+		o.counts.quarantinedOut++
+	}
+	return Item{
+		Report: e.report, Receipt: e.receipt, Attempt: e.retry.attempts, Since: e.since, Probe: o.breaker.open,
+		Settled: e.version, Repair: e.repair, version: o.protocol.version(e.report),
+	}
+}

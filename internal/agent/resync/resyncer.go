@@ -1,0 +1,130 @@
+package resync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// Cluster is the state of the cluster. *informers.Watcher is one.
+type Cluster interface {
+	// Instances returns the instances that are declared.
+	Instances() []target.Instance
+	// DesiredState returns what the control plane should have of an instance; false while not all of it has been listed.
+	DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error)
+	// DetectStalls compares the informers' caches with the API server, and returns how many informers it restarted.
+	DetectStalls(ctx context.Context) (stalled int, err error)
+}
+
+// Declarations says when the declared workloads are known. *controller.Reconciler is one.
+type Declarations interface {
+	// Ready returns nil when all declared workloads are tracked.
+	Ready(ctx context.Context) error
+}
+
+// Outbox delivers the repairs. *outbox.Outbox is one.
+type Outbox interface {
+	Seed(instance target.Instance, known []outbox.Known, missed []observe.Operation, live []observe.Event)
+	State(key observe.Key) outbox.Snapshot
+	VersionOf(r observe.Report) string
+	Resend(r observe.Report, receipt outbox.Receipt) bool
+	Offer(r observe.Report)
+	Forget(key observe.Key)
+}
+
+// API reads the rows of the control plane. *threeport.Client is one.
+type API interface {
+	ListWorkloadEvents(ctx context.Context, filter threeport.EventFilter, page, size int) ([]threeport.WorkloadEvent, int64, error)
+	GetWorkloadResourceInstance(ctx context.Context, id int64) (threeport.WorkloadResourceInstance, error)
+	GetWorkloadInstance(ctx context.Context, id int64) (threeport.WorkloadInstance, error)
+	GetHelmWorkloadInstance(ctx context.Context, id int64) (threeport.HelmWorkloadInstance, error)
+	EventsKeptAfter(ctx context.Context, instance threeport.Instance) (time.Time, error)
+}
+
+// Config sets how often rows are compared.
+type Config struct {
+	// Interval is the time between two comparisons of a workload, ±10 %; 0 for none. Initial syncs happen in any case.
+	Interval time.Duration
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config { return Config{Interval: 10 * time.Minute} }
+
+// Validate returns an error that names the wrong field and the accepted values.
+func (c Config) Validate() error {
+	if c.Interval < 0 {
+		return fmt.Errorf("resync interval is %s: give a duration above 0, such as 10m, or 0 for never", c.Interval)
+	}
+	return nil
+}
+
+// Resyncer makes the initial sync of each workload, and later compares it with the cluster again and again. Its methods are
+// safe for concurrent use.
+type Resyncer struct {
+	config       Config
+	cluster      Cluster
+	declarations Declarations
+	outbox       Outbox
+	api          API
+	metrics      *Metrics
+	log          logr.Logger
+
+	mu        sync.Mutex
+	lastState map[target.Instance]observe.DesiredState // of workloads whose initial sync failed
+	ended     bool                                     // the informers have ended
+}
+
+// New returns a resyncer. It compares workloads while it is run.
+func New(
+	config Config, cluster Cluster, declarations Declarations, box Outbox, api API, metrics *Metrics, log logr.Logger,
+) *Resyncer {
+	return &Resyncer{
+		config: config, cluster: cluster, declarations: declarations, outbox: box, api: api, metrics: metrics, log: log,
+		lastState: map[target.Instance]observe.DesiredState{},
+	}
+}
+
+// Run compares workloads until the context ends, at the same time as the informers. It returns nil. Initial syncs that
+// failed before can still be repeated.
+func (r *Resyncer) Run(ctx context.Context) error {
+	for ctx.Err() == nil && r.config.Interval > 0 {
+		r.round(ctx)
+	}
+	<-ctx.Done()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	return nil
+}
+
+// desiredState returns what the control plane should have of an instance; false while not all of it has been listed. An
+// instance that is still not declared when all declared ones are tracked was deleted. Its pending reports are sent, and
+// nothing more.
+func (r *Resyncer) desiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
+	found, complete, err := r.cluster.DesiredState(ctx, instance)
+	if err == nil && !complete && !slices.Contains(r.cluster.Instances(), instance) && r.declarations.Ready(ctx) == nil {
+		return observe.DesiredState{}, true, nil
+	}
+	return found, complete, err
+}
+
+// sleep returns false if the context ended before the time was over.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
