@@ -209,7 +209,7 @@ type inventory struct {
 	reconciler *controller.Reconciler
 }
 
-func (i inventory) Inventory(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
+func (i inventory) DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
 	found, complete, err := i.Watcher.DesiredState(ctx, instance)
 	if err == nil && !complete && !slices.Contains(i.Instances(), instance) && i.reconciler.Ready(ctx) == nil {
 		return observe.DesiredState{}, true, nil
