@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/reporter"
 	"github.com/threeport/threeport-agent/internal/agent/resync"
 	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/version"
@@ -29,7 +29,7 @@ const (
 // options are the command line.
 type options struct {
 	api     threeport.Config
-	watch   informers.Config
+	watch   reporter.Config
 	outbox  outbox.Config
 	notify  notify.Config
 	audit   resync.Config
@@ -60,7 +60,7 @@ const mostClusterName = 253
 func newOptions(flags *flag.FlagSet) *options {
 	o := &options{
 		api:    threeport.DefaultConfig(),
-		watch:  informers.DefaultConfig(),
+		watch:  reporter.DefaultConfig(),
 		outbox: outbox.DefaultConfig(),
 		notify: notify.DefaultConfig(),
 		audit:  resync.DefaultConfig(),

@@ -28,6 +28,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/reporter"
 	"github.com/threeport/threeport-agent/internal/agent/resync"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/health/rules"
@@ -81,7 +82,7 @@ func run(ctx context.Context, o *options) (err error) {
 	box := outbox.New(o.outbox, state)
 	sender, negotiation := newSender(o, client, box, clients)
 	reconciler := controller.New(mgr.GetClient(), targets, accounts{box, state})
-	watcher := informers.New(o.watch, clients, targets, box, state, informers.NewMetrics(metrics.Registry), ctrl.Log.WithName("watch"), reconciler.Changed)
+	watcher := reporter.New(o.watch, clients, targets, box, state, reporter.NewMetrics(metrics.Registry), ctrl.Log.WithName("watch"), reconciler.Changed)
 	reconciler.Watch(watcher)
 	auditor := resync.New(o.audit, inventory{watcher, reconciler}, box, client, resync.NewMetrics(metrics.Registry), ctrl.Log.WithName("audit"))
 	notifier := notify.New(o.notify, box, sender, auditor, notify.NewMetrics(metrics.Registry, box), ctrl.Log.WithName("notify"))
@@ -177,7 +178,7 @@ func newSender(
 // flushes what is left. When it does not lead any more, nothing is sent any more either.
 func pipeline(
 	leading, untilStopped context.Context,
-	ownRules *rules.Live, negotiation *notify.NegotiatingSender, watcher *informers.Watcher, auditor *resync.Resyncer, notifier *notify.Notifier,
+	ownRules *rules.Live, negotiation *notify.NegotiatingSender, watcher *reporter.Reporter, auditor *resync.Resyncer, notifier *notify.Notifier,
 ) error {
 	delivery, stop := context.WithCancelCause(context.WithoutCancel(leading))
 	defer stop(nil)
@@ -205,12 +206,12 @@ func pipeline(
 // inventory is what the auditor compares with. A workload that is not declared once all that are declared are tracked
 // is gone: the control plane is to hold nothing more of it than what is pending.
 type inventory struct {
-	*informers.Watcher
+	*reporter.Reporter
 	reconciler *controller.Reconciler
 }
 
 func (i inventory) DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
-	found, complete, err := i.Watcher.DesiredState(ctx, instance)
+	found, complete, err := i.Reporter.DesiredState(ctx, instance)
 	if err == nil && !complete && !slices.Contains(i.Instances(), instance) && i.reconciler.Ready(ctx) == nil {
 		return observe.DesiredState{}, true, nil
 	}
@@ -220,7 +221,7 @@ func (i inventory) DesiredState(ctx context.Context, instance target.Instance) (
 // addProbes adds /healthz and /readyz. A replica is ready when every declared workload is tracked and the caches
 // for it have synced, or when it waits to lead; and its state can be written.
 func addProbes(
-	mgr ctrl.Manager, leaderElect bool, reconciler *controller.Reconciler, watcher *informers.Watcher, state *journal.Journal,
+	mgr ctrl.Manager, leaderElect bool, reconciler *controller.Reconciler, watcher *reporter.Reporter, state *journal.Journal,
 ) error {
 	ready := func(req *http.Request) error {
 		select {
