@@ -45,14 +45,17 @@ func describe(in observe.DesiredState) string {
 	return fmt.Sprintf("%v absent %v events %v %s", operations, absent, events, in.Status.Status)
 }
 
-// latest returns the last reports that were offered of an instance, by key, without those of derived objects.
+// latest returns the versions of the last reports that were offered of an instance, by key, without trees and operations of
+// derived objects, which a DesiredState does not have.
 func (r *recorder) latest(instance target.Instance) map[observe.Key]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := map[observe.Key]string{}
 	for _, report := range r.offered {
 		op, isOperation := report.(observe.Operation)
+		_, isTree := report.(observe.Tree)
 		switch {
+		case isTree:
 		case report.Instance() != instance:
 			delete(out, report.Key()) // an Event that went elsewhere
 		case isOperation && op.Deleted:
