@@ -57,7 +57,7 @@ BROWSER_TESTS = ./internal/e2e/browser
 NODE_TESTS    = ./internal/e2e/node
 # The others, started by the shell of a recipe. Those that take longest begin first, so that none is left alone in the end.
 # They wait for API servers and databases in turns with others: one more at a time than there are cores.
-LONG_TESTS    = ./internal/agent/informers ./internal/server/store ./internal/agent/controller
+LONG_TESTS    = ./internal/agent/reporter ./internal/server/store ./internal/agent/controller
 UNIT_TESTS    = $(LONG_TESTS) $$($(GO) list ./... | grep -v -e /threeport-agent/hack/ -e /threeport-agent/internal/e2e)
 UNIT_AT_ONCE  = $$(($$(nproc 2>/dev/null || echo 4) + 1))
 
