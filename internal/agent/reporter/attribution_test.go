@@ -8,8 +8,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// A Pod that changes hands counts for the workload that it comes to, and no more for the one that it leaves.
-func TestPodChangesHands(t *testing.T) {
+// The health of a Pod counts for the workload that its label names, also after the label has changed.
+func TestReporter_PodChangesWorkload_HealthFollows(t *testing.T) {
 	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("conf"))
 	from, to := w.track("from", "v1 ConfigMap conf"), w.track("to", "v1 ConfigMap conf")
@@ -30,11 +30,11 @@ func TestPodChangesHands(t *testing.T) {
 	for _, wl := range []target.Workload{from, to} {
 		w.targets.Forget(wl.Name)
 	}
-	w.eventually("nothing to be left of the workloads", w.leftovers)
+	w.eventually("nothing is left of the workloads", w.leftovers)
 }
 
-// A Pod that is known by its label before its owner is known is judged once, under its owner's resource.
-func TestPodIsJudgedInOnePlace(t *testing.T) {
+// A Pod that is first attributed by its label is assessed once after its owner is known: under the owner's resource.
+func TestReporter_PodAttributedByLabelThenByOwner_AssessedOnce(t *testing.T) {
 	reader, name := user(t, `[{"apiGroups": ["", "apps", "batch"], "resources": ["pods", "events", "jobs", "deployments"], "verbs": ["list", "watch"]}]`)
 	w := newWorld(t, reader, quick())
 	d := w.create(deployment("web"))
@@ -44,17 +44,17 @@ func TestPodIsJudgedInOnePlace(t *testing.T) {
 	w.patch(p, fmt.Sprintf(`{"metadata": {"labels": {"control-plane.threeport.io/workload-instance": "%d"}}}`, wl.Instance.ID))
 	w.patchStatus(p, `{"status": {"phase": "Failed", "reason": "Evicted"}}`)
 	ref := target.Ref{Kind: "Pod", Namespace: w.namespace, Name: "web"}
-	w.eventually("the Pod to be claimed by its label", func() string {
+	w.eventually("the Pod is attributed by its label", func() string {
 		if ops := w.sink.operations(ref); len(ops) == 0 || ops[0].Attribution.Resource.Name != "" {
 			return fmt.Sprint(ops)
 		}
 		return ""
 	})
 	w.allow(name, readAll)
-	w.eventually("the Pod to be claimed through its owners, and judged there only", func() string {
+	w.eventually("the Pod is attributed by its owners, and assessed once", func() string {
 		// Health counts a verdict on the workload's label as another resource.
-		_, _, message := w.watcher.Health(wl.Name)
-		if pods := w.watcher.ResourceStatuses(wl.Name)[0].Pods; pods.Total != 1 || strings.Contains(message, "other resource") {
+		_, _, message := w.reporter.Health(wl.Name)
+		if pods := w.reporter.ResourceStatuses(wl.Name)[0].Pods; pods.Total != 1 || strings.Contains(message, "other resource") {
 			return fmt.Sprintf("%d pods are counted for the Deployment; %s", pods.Total, message)
 		}
 		ops := w.sink.operations(ref)
@@ -63,7 +63,7 @@ func TestPodIsJudgedInOnePlace(t *testing.T) {
 		}
 		return ""
 	})
-	w.eventually("what was offered because of the label to be withdrawn", func() string {
-		return complain(!w.sink.withdrawn(w.sink.operations(ref)[0].Key()), "it is not")
+	w.eventually("the operation that was offered because of the label is cancelled", func() string {
+		return complain(!w.sink.isCancelled(w.sink.operations(ref)[0].Key()), "it is not")
 	})
 }

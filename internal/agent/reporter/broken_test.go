@@ -14,23 +14,22 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// healthyBeside declares a workload with a ConfigMap, which is to be seen whatever is wrong with other kinds.
+// healthyBeside declares a workload with a ConfigMap, and expects it to be reported despite the faults of other kinds.
 func (w *world) healthyBeside() {
 	w.Helper()
 	w.create(configMap("beside"))
 	beside := w.track("beside", "v1 ConfigMap beside")
 	w.expectState(beside, 0, target.Present, "")
 	w.expectStatus(beside, "Healthy")
-	w.eventually("the watcher to be ready", func() string {
-		if !w.watcher.Ready() {
+	w.eventually("the reporter is ready", func() string {
+		if !w.reporter.Ready() {
 			return "it is not"
 		}
 		return ""
 	})
 }
 
-// expectNoHotLoop counts requests for a while, but for those about the owners of what other tests create beside this one.
-// So many may be within 2s.
+// expectNoHotLoop fails the test if there are more requests than most in 2s. It ignores those about objects of other tests.
 func (w *world) expectNoHotLoop(most int) {
 	w.Helper()
 	count := func() (n int) {
@@ -46,11 +45,11 @@ func (w *world) expectNoHotLoop(most int) {
 	w.during(2*time.Second, func() string { return "" })
 	got, took := count()-before, time.Since(begin)
 	if most := int(time.Duration(most) * took / (2 * time.Second)); got > most {
-		w.Errorf("%d requests in %s, expected no more than %d", got, took, most)
+		w.Errorf("%d requests in %s, want %d at most", got, took, most)
 	}
 }
 
-func TestBrokenAPIServiceConcernsItsKindsOnly(t *testing.T) {
+func TestInformers_BrokenAPIService_AffectsItsKindsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	service := w.create(`
@@ -69,13 +68,13 @@ spec: {group: NS.example.com, version: v1, groupPriorityMinimum: 100, versionPri
 	w.expectNoHotLoop(60)
 }
 
-// What the API server answers in each way that it may fail in, and how it shows.
-func TestFailuresAreStatesThatHeal(t *testing.T) {
+// Each kind of failure becomes a state of the kind, without a hot loop, and is recovered from.
+func TestInformers_APIFailure_IsAStateAndRecovers(t *testing.T) {
 	t.Parallel()
 	isWatch := func(r *http.Request) bool { return strings.Contains(r.URL.RawQuery, "watch=true") }
 	for _, c := range []struct {
 		reason string
-		// answer is the proxy's to a request about Deployments; it is asked about discovery of apps/v1 too.
+		// answer is the proxy's answer to requests about Deployments and to discovery of apps/v1.
 		answer func(*http.Request) int
 		state  target.State
 		most   int // requests in 2s
@@ -146,24 +145,23 @@ func TestFailuresAreStatesThatHeal(t *testing.T) {
 				w.expectStatus(wl, "Unknown")
 			}
 			if c.state != "" {
-				w.eventually("to be ready although the failure is known", func() string {
-					return complain(!w.watcher.Ready(), "it is not")
+				w.eventually("the reporter is ready despite the failure", func() string {
+					return complain(!w.reporter.Ready(), "it is not")
 				})
 			}
 			w.expectNoHotLoop(c.most)
 			w.proxy.failWith(nil)
 			w.expectState(wl, 0, target.Present, "")
 			w.expectLives(wl.Resources[0].Ref, "[1]")
-			w.eventually("a status to be offered", func() string {
-				return complain(w.sink.status(wl.Instance) == "", "none was")
+			w.eventually("a status is offered", func() string {
+				return complain(w.sink.status(wl.Instance) == "", "there is none")
 			})
 		})
 	}
 }
 
-// An informer that fails after it has synced is the start of what may become a hot loop: everything else is set
-// up already.
-func TestWatchThatBreaksWhileNothingCanBeAsked(t *testing.T) {
+// An informer that fails after it has synced does not start a hot loop while discovery and reviews fail too.
+func TestInformers_WatchAndDiscoveryFail_NoHotLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	w.create(deployment("web"))
@@ -186,7 +184,7 @@ func TestWatchThatBreaksWhileNothingCanBeAsked(t *testing.T) {
 	w.expectLives(wl.Resources[0].Ref, "[1]")
 }
 
-func TestKindThatCannotBeWatched(t *testing.T) {
+func TestInformers_UnwatchableKind_IsUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	wl := w.track("wl", "authorization.k8s.io/v1 SubjectAccessReview a", "v1 ComponentStatus b", "v1 Binding c")
@@ -197,9 +195,9 @@ func TestKindThatCannotBeWatched(t *testing.T) {
 	w.expectNoHotLoop(60)
 }
 
-// With permission in some namespaces only, each of them is watched in which something is listed, as long as
-// something is, and one more costs no review of the others.
-func TestNamespacesComeAndGo(t *testing.T) {
+// With permission in some namespaces only, a kind is watched in each namespace in which a resource is listed, and one more
+// namespace causes no reviews of the others.
+func TestInformers_PermissionPerNamespace_WatchesListedNamespaces(t *testing.T) {
 	t.Parallel()
 	reader, name := user(t, "[]")
 	w := newWorld(t, reader, quick())
@@ -218,7 +216,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ` + name + `}
 		w.create(strings.ReplaceAll(binding, "NAMESPACE", namespace))
 		w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: conf, namespace: " + namespace + "}}")
 	}
-	w.awaitPermission(reader, fmt.Sprintf("%s-%d", w.namespace, n-1)) // else it asks for it again and again
+	w.awaitPermission(reader, fmt.Sprintf("%s-%d", w.namespace, n-1)) // else the watcher repeats its reviews
 	for i := range n {
 		namespace := fmt.Sprintf("%s-%d", w.namespace, i)
 		before := len(w.proxy.sent("/selfsubjectaccessreviews"))
@@ -226,15 +224,15 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ` + name + `}
 		workloads = append(workloads, wl)
 		w.expectState(wl, 0, target.Present, "")
 		w.expectLives(wl.Resources[0].Ref, "[1]")
-		w.eventually("pods to be watched there", func() string {
+		w.eventually("Pods are watched in the namespace", func() string {
 			if w.proxy.watches("/namespaces/"+namespace+"/pods") == 0 {
 				return "they are not"
 			}
 			return ""
 		})
-		// Five kinds, each asked whether it may list everywhere, and list and watch in the namespace.
+		// Five kinds, with reviews of list in the cluster, and of list and watch in the namespace.
 		if got := len(w.proxy.sent("/selfsubjectaccessreviews")) - before; got > 5*(2+2)*2 {
-			t.Errorf("%d reviews for one namespace more after %d, expected about 15", got, i)
+			t.Errorf("%d reviews for one more namespace after %d, want about 15", got, i)
 		}
 	}
 	elsewhere := w.track("elsewhere", "v1 ConfigMap conf") // the test's own namespace, without permission
@@ -243,7 +241,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ` + name + `}
 		w.targets.Forget(wl.Name)
 	}
 	w.targets.Forget(elsewhere.Name)
-	w.eventually("one namespace to be watched still", func() string {
+	w.eventually("one namespace is still watched", func() string {
 		if got := w.proxy.watches("/configmaps"); got != 1 {
 			return fmt.Sprintf("%d watches of ConfigMaps", got)
 		}
@@ -265,7 +263,7 @@ func (w *world) awaitPermission(user *rest.Config, namespace string) {
 	})
 }
 
-func TestConfiguredNamespaces(t *testing.T) {
+func TestInformers_ConfiguredNamespaces_WatchesNoOthers(t *testing.T) {
 	config := quick()
 	config.Namespaces = []string{unique(t)}
 	w := newNamedWorld(t, config.Namespaces[0], shared.reader, config)

@@ -18,18 +18,18 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// The size of TestChurnLeavesNothingBehind.
+// The size of TestReporter_Churn_LeavesNothingBehind.
 var (
 	churnWorkloads = flag.Int("churn.workloads", 1000, "`number` of workloads that come and go")
 	churnKinds     = flag.Int("churn.kinds", 50, "`number` of kinds that come and go")
 )
 
-// heapSlack is how much more than before the heap may hold after the churn: what the discovery's answers, the metrics
-// and the HTTP client keep.
+// heapSlack is how much the heap may grow during the churn: discovery, the metrics and the HTTP client keep some
+// memory.
 const heapSlack = 3 << 20
 
-// After many workloads and kinds nothing is left of them: no watch, no goroutine, no memory.
-func TestChurnLeavesNothingBehind(t *testing.T) {
+// After many workloads and kinds have come and gone, no watch, goroutine or memory is left of them.
+func TestReporter_Churn_LeavesNothingBehind(t *testing.T) {
 	store := newMemoryStore()
 	w := newIdleWorld(t, shared.reader, quick())
 	w.again(store)
@@ -39,19 +39,19 @@ func TestChurnLeavesNothingBehind(t *testing.T) {
 	w.expectLives(keeper.Resources[0].Ref, "[1]")
 	w.expectState(keeper, 1, target.Absent, "")
 	w.awaitSync()
-	w.churn(20, 2) // what is made once
+	w.churn(20, 2) // allocates what is allocated once
 	w.rested()
 	before := w.holdings(store)
 	begin := time.Now()
 	w.churn(*churnWorkloads, *churnKinds)
 	took := time.Since(begin)
 	var after holdings
-	w.eventually("everything to be as before", func() string {
+	w.eventually("all sizes are as before", func() string {
 		w.rested()
 		after = w.holdings(store)
 		for what, n := range after.counts {
 			if n > before.counts[what] {
-				return fmt.Sprintf("%d %s, before it were %d", n, what, before.counts[what])
+				return fmt.Sprintf("%d %s, there were %d before", n, what, before.counts[what])
 			}
 		}
 		if after.heap > before.heap+heapSlack {
@@ -108,22 +108,22 @@ func (w *world) churn(workloads, kinds int) {
 		w.expectState(tracked[kind][0], 0, target.Present, "")
 		w.expectLives(target.Ref{Kind: "Pod", Namespace: w.namespace, Name: fmt.Sprintf("pod-%d", kind)}, "[1]")
 	}
-	w.eventually("every kind's Event to be offered", func() string {
+	w.eventually("the Event of every kind is offered", func() string {
 		n := len(w.sink.events("Churned"))
 		return complain(n < kinds, fmt.Sprintf("%d are", n))
 	})
 	for _, of := range tracked {
 		for _, wl := range of {
-			w.watcher.RecordTransition(wl.Name, target.HealthTransition{UID: types.UID(wl.Name), To: "Down", At: time.Now()})
+			w.reporter.RecordTransition(wl.Name, target.HealthTransition{UID: types.UID(wl.Name), To: "Down", At: time.Now()})
 		}
 	}
-	w.eventually("the ends of every kind's container to be offered", func() string {
+	w.eventually("the container termination of every kind is offered", func() string {
 		n := len(w.sink.events("ContainerRestarted"))
 		return complain(n < kinds, fmt.Sprintf("%d are", n))
 	})
 	w.atOnce(kinds, func(n int) error {
 		remove := func() error { return resourceOf(definitions[n]).Delete(w.ctx, definitions[n].GetName(), deleteNow) }
-		if n%2 == 0 { // the kind goes before its users, or after them
+		if n%2 == 0 { // before its workloads, or after them
 			if err := remove(); err != nil {
 				return err
 			}
@@ -145,7 +145,7 @@ func (w *world) churn(workloads, kinds int) {
 	})
 }
 
-// atOnce does something n times, some of them at a time.
+// atOnce calls do n times, up to 8 times concurrently.
 func (w *world) atOnce(n int, do func(int) error) {
 	w.Helper()
 	var all sync.WaitGroup
@@ -165,13 +165,13 @@ func (w *world) atOnce(n int, do func(int) error) {
 	}
 }
 
-// rested lets the time pass after which what was deleted is forgotten, and drops what only the test, and the HTTP client, keep.
+// rested prunes deleted objects, and drops the records of the test's sink and proxy and the idle connections.
 func (w *world) rested() {
 	w.targets.Prune(time.Now().Add(24 * time.Hour))
-	w.watcher.informers.Prune()
-	w.watcher.pruneReported()
+	w.reporter.informers.Prune()
+	w.reporter.pruneReported()
 	w.sink.mu.Lock()
-	w.sink.offered, w.sink.times, w.sink.versions, w.sink.withdrew, w.sink.forgot = nil, nil, nil, nil, nil
+	w.sink.offered, w.sink.times, w.sink.versions, w.sink.cancelled, w.sink.forgot = nil, nil, nil, nil, nil
 	w.sink.mu.Unlock()
 	w.proxy.mu.Lock()
 	w.proxy.requests = nil
@@ -179,7 +179,7 @@ func (w *world) rested() {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections() // which the clients use without TLS
 }
 
-// holdings are what a watcher holds, and keeps.
+// holdings are the sizes of a reporter's state and records.
 type holdings struct {
 	counts map[string]int
 	heap   uint64
@@ -197,7 +197,7 @@ func (w *world) holdings(store *memoryStore) holdings {
 		"kept Events":                        len(store.Take(eventTable)),
 		"kept ends of containers":            len(store.Take(terminationTable)),
 		"kept changes":                       len(store.Take(transitionTable)),
-		"queued":                             w.watcher.queues.len(),
+		"queued":                             w.reporter.queues.len(),
 	}}
 	live := 0
 	for gk := range maps.Keys(w.targets.Kinds()) {
@@ -207,7 +207,7 @@ func (w *world) holdings(store *memoryStore) holdings {
 		live += len(w.targets.Live(kind, w.namespace))
 	}
 	out.counts["objects in the registry"] = live
-	maps.Copy(out.counts, w.watcher.sizes())
+	maps.Copy(out.counts, w.reporter.sizes())
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats

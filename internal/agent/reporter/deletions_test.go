@@ -12,7 +12,7 @@ import (
 // fetchLimit is the number of objects that DeletionsObserved reads one by one.
 const fetchLimit = 5
 
-func TestCaughtUp(t *testing.T) {
+func TestReporter_DeletionsObserved(t *testing.T) {
 	for _, c := range []struct {
 		reason  string
 		objects int
@@ -37,15 +37,15 @@ func TestCaughtUp(t *testing.T) {
 			w.awaitSync()
 			expect := func(want bool, why string) {
 				t.Helper()
-				got, err := w.watcher.DeletionsObserved(w.ctx, wl.Name)
+				got, err := w.reporter.DeletionsObserved(w.ctx, wl.Name)
 				if got != want || err != nil {
-					t.Errorf("CaughtUp says %v, %v, expected %v because %s", got, err, want, why)
+					t.Errorf("DeletionsObserved returns %v, %v, want %v because %s", got, err, want, why)
 				}
 			}
-			w.eventuallyCaughtUp(wl, "everything is there and known")
+			w.eventuallyDeletionsObserved(wl, "everything is there and known")
 			asked := func() (n int) {
 				for _, r := range w.proxy.sent("/configmaps") {
-					if strings.Contains(r.accept, "PartialObjectMetadata") { // and not of an informer
+					if strings.Contains(r.accept, "PartialObjectMetadata") { // not an informer's
 						n++
 					}
 				}
@@ -54,40 +54,40 @@ func TestCaughtUp(t *testing.T) {
 			before := asked()
 			expect(true, "everything is there and known")
 			if got, most := asked()-before, fetchLimit; got > most || got == 0 {
-				t.Errorf("%d requests to know about %d objects, expected some, and no more than %d", got, c.objects, most)
+				t.Errorf("%d requests for %d objects, want some, and %d at most", got, c.objects, most)
 			}
 			obj := w.parse(configMap(fmt.Sprintf("c%d", last)))
 			w.must(resourceOf(obj).Delete(w.ctx, obj.GetName(), deleteNow))
-			expect(false, "one is on its way out")
+			expect(false, "one is being deleted")
 			w.patch(obj, `{"metadata": {"finalizers": null}}`)
 			w.expectLives(wl.Resources[last].Ref, "[1 1-deleted]")
-			w.eventuallyCaughtUp(wl, "the deletion was seen")
+			w.eventuallyDeletionsObserved(wl, "the deletion was seen")
 			w.proxy.failWith(func(r *http.Request) int {
 				if strings.HasSuffix(r.URL.Path, "/configmaps") {
 					return 500
 				}
 				return 0
 			})
-			if ok, err := w.watcher.DeletionsObserved(w.ctx, wl.Name); ok || err == nil {
-				t.Errorf("CaughtUp says %v, %v while the API server fails, expected an error", ok, err)
+			if ok, err := w.reporter.DeletionsObserved(w.ctx, wl.Name); ok || err == nil {
+				t.Errorf("DeletionsObserved returns %v, %v while the API server fails, want an error", ok, err)
 			}
 		})
 	}
 }
 
-// eventuallyCaughtUp waits until CaughtUp is true. It is false for a moment whenever an informer begins anew.
-func (w *world) eventuallyCaughtUp(wl target.Workload, why string) {
+// eventuallyDeletionsObserved waits until DeletionsObserved is true. It is false while an informer restarts.
+func (w *world) eventuallyDeletionsObserved(wl target.Workload, why string) {
 	w.Helper()
-	w.eventually("CaughtUp to be true because "+why, func() string {
-		if ok, err := w.watcher.DeletionsObserved(w.ctx, wl.Name); !ok || err != nil {
+	w.eventually("DeletionsObserved returns true because "+why, func() string {
+		if ok, err := w.reporter.DeletionsObserved(w.ctx, wl.Name); !ok || err != nil {
 			return fmt.Sprintf("%v, %v", ok, err)
 		}
 		return ""
 	})
 }
 
-// Of what may not be watched no last report can come, and nobody has to wait for one.
-func TestCaughtUpWithoutPermission(t *testing.T) {
+// DeletionsObserved does not wait for objects that the agent may not watch.
+func TestReporter_DeletionsObserved_WithoutPermission(t *testing.T) {
 	t.Parallel()
 	reader, name := user(t, readAll)
 	w := newWorld(t, reader, quick())
@@ -96,5 +96,5 @@ func TestCaughtUpWithoutPermission(t *testing.T) {
 	w.expectLives(wl.Resources[0].Ref, "[1]")
 	w.revoke(name)
 	w.expectState(wl, 0, target.Forbidden, "")
-	w.eventuallyCaughtUp(wl, "nothing of it may be watched")
+	w.eventuallyDeletionsObserved(wl, "nothing of it may be watched")
 }

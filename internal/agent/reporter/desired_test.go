@@ -12,14 +12,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// inventory returns an instance's, which has to be there.
-func (w *world) inventory(instance target.Instance) observe.DesiredState {
+// desiredState returns the complete desired state of an instance.
+func (w *world) desiredState(instance target.Instance) observe.DesiredState {
 	w.Helper()
 	var out observe.DesiredState
-	w.eventually("the inventory of "+instance.String(), func() string {
+	w.eventually("the desired state of "+instance.String(), func() string {
 		var ok bool
 		var err error
-		if out, ok, err = w.watcher.DesiredState(w.ctx, instance); err != nil || !ok {
+		if out, ok, err = w.reporter.DesiredState(w.ctx, instance); err != nil || !ok {
 			return fmt.Sprintf("%v, %v", ok, err)
 		}
 		return ""
@@ -27,7 +27,7 @@ func (w *world) inventory(instance target.Instance) observe.DesiredState {
 	return out
 }
 
-// describe tells of an inventory in words: names, reasons of Events, and the status.
+// describe summarizes a desired state: names, reasons of Events, and the status.
 func describe(in observe.DesiredState) string {
 	var operations, absent, events []string
 	for _, op := range in.Operations {
@@ -57,7 +57,7 @@ func (r *recorder) latest(instance target.Instance) map[observe.Key]string {
 		switch {
 		case isTree:
 		case report.Instance() != instance:
-			delete(out, report.Key()) // an Event that went elsewhere
+			delete(out, report.Key()) // an Event that was attributed to another instance
 		case isOperation && op.Deleted:
 			delete(out, report.Key())
 		case !isOperation || op.Attribution.Listed:
@@ -67,11 +67,11 @@ func (r *recorder) latest(instance target.Instance) map[observe.Key]string {
 	return out
 }
 
-// expectAsOffered waits until an inventory has what was offered last, in the same versions, and no more.
+// expectAsOffered waits until the desired state equals the last offered reports.
 func (w *world) expectAsOffered(instance target.Instance) {
 	w.Helper()
-	w.eventually("the inventory to have what was offered", func() string {
-		in := w.inventory(instance)
+	w.eventually("the desired state equals the offered reports", func() string {
+		in := w.desiredState(instance)
 		got := map[observe.Key]string{in.Status.Key(): in.Status.Version()}
 		for _, op := range in.Operations {
 			got[op.Key()] = op.Version()
@@ -83,13 +83,13 @@ func (w *world) expectAsOffered(instance target.Instance) {
 			got[ev.Key()] = ev.Version()
 		}
 		if want := w.sink.latest(instance); fmt.Sprint(got) != fmt.Sprint(want) {
-			return fmt.Sprintf("it has\n%v\noffered was\n%v", got, want)
+			return fmt.Sprintf("it is\n%v\noffered is\n%v", got, want)
 		}
 		return ""
 	})
 }
 
-func TestInventoryHasWhatWasOffered(t *testing.T) {
+func TestReporter_DesiredState_EqualsOfferedReports(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	first := w.track("first", "v1 ConfigMap shared")
@@ -132,8 +132,8 @@ func TestInventoryHasWhatWasOffered(t *testing.T) {
 		})))
 	expect := func(instance target.Instance, want string) {
 		t.Helper()
-		w.eventually("an inventory of "+want, func() string {
-			if got := describe(w.inventory(instance)); got != want {
+		w.eventually("the desired state is "+want, func() string {
+			if got := describe(w.desiredState(instance)); got != want {
 				return "it is " + got
 			}
 			return ""
@@ -143,22 +143,22 @@ func TestInventoryHasWhatWasOffered(t *testing.T) {
 	expect(web.Instance, want)
 	expect(first.Instance, fmt.Sprintf("[shared/%d] absent [] events [OfShared] Healthy", first.Resources[0].ID))
 
-	// The first gives the shared object up, and its Event goes to the other; a Pod that is gone keeps its Events.
+	// When the first workload is gone, the Event of the shared object belongs to the other. Deleted Pods keep their Events.
 	w.targets.Forget(first.Name)
 	w.remove(p)
 	w.remove(bare)
 	want = strings.NewReplacer("OfPod", "OfPod OfShared", fmt.Sprintf("bare/%d ", id(4)), "", "[never", "[bare never").Replace(want)
 	expect(web.Instance, want)
-	if _, ok, err := w.watcher.DesiredState(w.ctx, first.Instance); ok || err != nil {
-		t.Errorf("the inventory of an instance that is not declared is %v, %v, expected none", ok, err)
+	if _, ok, err := w.reporter.DesiredState(w.ctx, first.Instance); ok || err != nil {
+		t.Errorf("the desired state of an undeclared instance is %v, %v, want none", ok, err)
 	}
-	if got := w.watcher.Instances(); !slices.Equal(got, []target.Instance{web.Instance}) {
-		t.Errorf("declared are %v, expected %v", got, web.Instance)
+	if got := w.reporter.Instances(); !slices.Equal(got, []target.Instance{web.Instance}) {
+		t.Errorf("declared are %v, want %v", got, web.Instance)
 	}
 }
 
-// What has not been seen for the first time is waited for, in the listed kinds and in those that controllers make.
-func TestInventoryWaitsForTheFirstAnswer(t *testing.T) {
+// The desired state is incomplete until the listed kinds and the base kinds have been listed.
+func TestReporter_DesiredState_WaitsForTheFirstList(t *testing.T) {
 	for _, path := range []string{"/configmaps", "/api/v1/events", "/api/v1/pods", "/replicasets", "/jobs"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
@@ -169,13 +169,13 @@ func TestInventoryWaitsForTheFirstAnswer(t *testing.T) {
 			wl := w.track("wl", "v1 ConfigMap conf")
 			expectNone := func() {
 				t.Helper()
-				if in, ok, err := w.watcher.DesiredState(w.ctx, wl.Instance); ok || err != nil {
-					t.Errorf("the inventory is %s, %v, %v, expected none yet", describe(in), ok, err)
+				if in, ok, err := w.reporter.DesiredState(w.ctx, wl.Instance); ok || err != nil {
+					t.Errorf("the desired state is %s, %v, %v, want none yet", describe(in), ok, err)
 				}
 			}
 			expectNone()
 			w.run()
-			w.eventually("the list to be asked for, and the others to be there", func() string {
+			w.eventually("the list is requested, and all informers run", func() string {
 				if n := w.gauge(); len(w.proxy.sent(path)) == 0 || n != 5 {
 					return fmt.Sprintf("%v informers", n)
 				}
@@ -186,15 +186,15 @@ func TestInventoryWaitsForTheFirstAnswer(t *testing.T) {
 				return ""
 			})
 			close(hold)
-			if got, want := describe(w.inventory(wl.Instance)), fmt.Sprintf("[conf/%d]", wl.Resources[0].ID); !strings.HasPrefix(got, want) {
-				t.Errorf("the inventory is %s, expected %s", got, want)
+			if got, want := describe(w.desiredState(wl.Instance)), fmt.Sprintf("[conf/%d]", wl.Resources[0].ID); !strings.HasPrefix(got, want) {
+				t.Errorf("the desired state is %s, want %s", got, want)
 			}
 		})
 	}
 }
 
-// What cannot be seen is neither there nor absent, and holds nothing else up.
-func TestInventoryOfWhatCannotBeSeen(t *testing.T) {
+// Resources that the agent cannot see are neither present nor absent in the desired state, which is complete without them.
+func TestReporter_DesiredState_LeavesOutInvisibleResources(t *testing.T) {
 	t.Parallel()
 	reader, _ := user(t, `[{apiGroups: ["", apps, batch], resources: [pods, configmaps, jobs], verbs: [list, watch]}]`)
 	w := newWorld(t, reader, quick())
@@ -202,10 +202,10 @@ func TestInventoryOfWhatCannotBeSeen(t *testing.T) {
 	wl := w.track("wl", "v1 ConfigMap conf", "apps/v1 Deployment web", "v1 Secret none", "v1 ConfigMap none")
 	w.expectState(wl, 1, target.Forbidden, "")
 	w.expectState(wl, 2, target.Forbidden, "")
-	// What it may see, it may see as soon as the API server knows its role.
+	// The API server takes some time to learn the role.
 	want := fmt.Sprintf("[conf/%d] absent [none] events []", wl.Resources[0].ID)
-	w.eventually("an inventory of "+want, func() string {
-		got := describe(w.inventory(wl.Instance))
+	w.eventually("the desired state is "+want, func() string {
+		got := describe(w.desiredState(wl.Instance))
 		return complain(!strings.HasPrefix(got, want), "it is "+got)
 	})
 	other := w.track("other", "v1 ConfigMap conf") // cached as a whole by now; the Pod is not
@@ -218,11 +218,11 @@ func TestInventoryOfWhatCannotBeSeen(t *testing.T) {
 		}
 		return 0
 	})
-	w.inventory(other.Instance)
-	w.inventory(pods.Instance) // it was read, and has not changed
+	w.desiredState(other.Instance)
+	w.desiredState(pods.Instance) // it was read, and has not changed
 	w.patch(p, `{"metadata": {"annotations": {"some": "change"}}}`)
-	w.eventually("the error of reading an object of an inventory that has changed", func() string {
-		_, ok, err := w.watcher.DesiredState(w.ctx, pods.Instance)
+	w.eventually("DesiredState returns the error of reading a changed object", func() string {
+		_, ok, err := w.reporter.DesiredState(w.ctx, pods.Instance)
 		return complain(ok || err == nil, fmt.Sprintf("it is %v, %v", ok, err))
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// An Event that expires is forgotten, whether something watched it or not, and others are not.
-func TestExpiredEventsAreForgotten(t *testing.T) {
+// Expired Events are forgotten, also if they expired while Events were not watched. Others are not.
+func TestReporter_ExpiredEvents_AreForgotten(t *testing.T) {
 	reader, name := user(t, readAll)
 	w := newWorld(t, reader, quick())
 	conf := w.create(configMap("conf"))
@@ -24,7 +24,7 @@ func TestExpiredEventsAreForgotten(t *testing.T) {
 	}
 	forgotten := func(reason string) {
 		t.Helper()
-		w.eventually("the Event "+reason+" to be forgotten", func() string {
+		w.eventually("the Event "+reason+" is forgotten", func() string {
 			if !w.sink.forgotten(events[reason]) {
 				return "it is not"
 			}
@@ -39,6 +39,6 @@ func TestExpiredEventsAreForgotten(t *testing.T) {
 	w.allow(name, readAll)
 	forgotten("Unwatched")
 	if w.sink.forgotten(events["Stays"]) {
-		t.Error("an Event that is still there was forgotten, and would make a second row")
+		t.Error("an existing Event is forgotten, and would make a second row")
 	}
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 )
 
-// expectNoDeletions fails the test if something was told to be deleted.
+// expectNoDeletions fails the test if a deletion was offered.
 func (w *world) expectNoDeletions() {
 	w.Helper()
 	for _, ref := range w.sink.deletions() {
-		w.Errorf("%s was told to be deleted, and exists", ref)
+		w.Errorf("the deletion of %s is offered, but it exists", ref)
 	}
 }
 
-// expectNews changes a ConfigMap and waits until that is told.
+// expectNews changes a ConfigMap and waits until the change is offered.
 func (w *world) expectNews(name string) {
 	w.Helper()
 	ref := w.resource("v1 ConfigMap " + name).Ref
 	before := len(w.sink.operations(ref))
 	w.patch(w.parse(configMap(name)), fmt.Sprintf(`{"data": {"key": "news-%d"}}`, before))
-	w.eventually("the change of "+name+" to be told", func() string {
+	w.eventually("the change of "+name+" is offered", func() string {
 		return complain(len(w.sink.operations(ref)) == before, "it is not")
 	})
 }
 
-// An informer that has synced, and then gets nothing but errors, says so when its patience is over, and not before.
-// What is known is reported on, other kinds go on, and it heals.
-func TestErrorsAfterTheFirstSyncShow(t *testing.T) {
+// A kind whose informer has synced and then receives errors only is Unavailable after the stall timeout, and not before.
+// Its known objects are still reported, other kinds are not affected, and the kind recovers.
+func TestInformers_ErrorsAfterSync_UnavailableAfterStallTimeout(t *testing.T) {
 	for _, code := range []int{500, 503, 429} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			t.Parallel()
@@ -55,24 +55,24 @@ func TestErrorsAfterTheFirstSyncShow(t *testing.T) {
 			w.proxy.CloseClientConnections()
 			asked := len(w.proxy.sent("/configmaps"))
 			w.during(time.Second, func() string {
-				s := w.watcher.ResourceStatuses(wl.Name)[0]
+				s := w.reporter.ResourceStatuses(wl.Name)[0]
 				patient := time.Since(begin) < config.StallTimeout
 				return complain(patient && s.State != target.Present, fmt.Sprintf("it is %s: %s", s.State, s.Message))
 			})
 			w.expectState(wl, 0, target.Unavailable, "")
 			if took := time.Since(begin); took < config.StallTimeout {
-				t.Errorf("it was Unavailable after %s, before its patience was over", took)
+				t.Errorf("it is Unavailable after %s, before the stall timeout", took)
 			}
 			w.expectState(wl, 1, target.Present, "")
 			w.expectStatus(wl, "Unknown")
 			w.create(event("Meanwhile", conf))
 			w.expectEvent("Meanwhile", wl.Resources[0])
-			if in := w.inventory(wl.Instance); len(in.Operations) != 1 || len(in.Absent) != 0 {
-				t.Errorf("the inventory is %s, expected the Secret only", describe(in))
+			if in := w.desiredState(wl.Instance); len(in.Operations) != 1 || len(in.Absent) != 0 {
+				t.Errorf("the desired state is %s, want the Secret only", describe(in))
 			}
 			n, took := len(w.proxy.sent("/configmaps"))-asked, time.Since(begin)
-			if most := 10 + 4*int(took/time.Second); n > most { // one a second is what is asked for with 429
-				t.Errorf("%d requests while they fail for %s, expected no more than %d", n, took, most)
+			if most := 10 + 4*int(took/time.Second); n > most { // client-go retries once a second after a 429
+				t.Errorf("%d requests while they fail for %s, want %d at most", n, took, most)
 			}
 			w.proxy.failWith(nil)
 			w.expectState(wl, 0, target.Present, "")
@@ -82,8 +82,8 @@ func TestErrorsAfterTheFirstSyncShow(t *testing.T) {
 	}
 }
 
-// What a watch resumes from may be compacted by then: the informer lists again, and what happened in between is told.
-func TestCompactedWatchListsAgain(t *testing.T) {
+// A watch whose resource version is compacted is replaced by a list, and the changes in between are offered.
+func TestInformers_CompactedWatch_ListsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	for _, name := range []string{"stays", "goes"} {
@@ -112,15 +112,15 @@ func TestCompactedWatchListsAgain(t *testing.T) {
 	w.expectNews("stays")
 	w.proxy.failWith(nil)
 	if expired == 0 {
-		t.Error("no watch expired: the test shows nothing")
+		t.Error("no watch expired: the test proves nothing")
 	}
 	if n := len(w.sink.deletions()); n != 1 {
-		t.Errorf("%d deletions were told, expected 1", n)
+		t.Errorf("%d deletions are offered, want 1", n)
 	}
 }
 
-// The first list after a watch that broke fails, some times. Nothing is lost, and nothing is told to be deleted.
-func TestFirstRelistFails(t *testing.T) {
+// Failing lists after a broken watch lose no change, and cause no deletion.
+func TestInformers_RelistFails_LosesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("conf"))
@@ -144,8 +144,8 @@ func TestFirstRelistFails(t *testing.T) {
 	w.expectNoDeletions()
 }
 
-// The API server says for a moment that it does not serve a kind which it does.
-func TestKindThatIsUnservedForAMoment(t *testing.T) {
+// A single discovery answer without a kind that the API server serves causes no deletion.
+func TestInformers_KindNotServedOnce_NoDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	w.define("NS.example.com", "Blink")
@@ -158,9 +158,9 @@ func TestKindThatIsUnservedForAMoment(t *testing.T) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/blinks") && !asked:
 			return 404
-		case r.URL.Path == "/apis/"+w.namespace+".example.com": // the last question of a pass
+		case r.URL.Path == "/apis/"+w.namespace+".example.com": // the last request of a reconciliation
 			asked = true
-			w.proxy.hold, w.proxy.held = hold, r.URL.Path // nothing more is told until that has shown
+			w.proxy.hold, w.proxy.held = hold, r.URL.Path // no further answer until the state is published
 			return 404
 		case strings.HasPrefix(r.URL.Path, "/apis/"+w.namespace+".example.com") && !asked:
 			return 404
@@ -174,8 +174,8 @@ func TestKindThatIsUnservedForAMoment(t *testing.T) {
 	w.expectNoDeletions()
 }
 
-// One version of a kind is not served any more: who listed it is told of another, and who lists that sees no difference.
-func TestVersionThatIsNotServedAnyMore(t *testing.T) {
+// A workload that lists a version that is no longer served gets another version, which affects no other workload.
+func TestInformers_VersionNoLongerServed_UsesAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	const schema = `"schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}`
@@ -197,20 +197,20 @@ func TestVersionThatIsNotServedAnyMore(t *testing.T) {
 	w.patch(twin, `{"spec": {"news": true}}`)
 	for _, wl := range []target.Workload{one, two} {
 		w.expectAsOffered(wl.Instance)
-		w.eventually("version v2 to be told", func() string {
-			in := w.inventory(wl.Instance)
-			if len(in.Operations) != 1 { // the kind may be seen not to be served for a moment
-				return "told is " + describe(in)
+		w.eventually("version v2 is in the desired state", func() string {
+			in := w.desiredState(wl.Instance)
+			if len(in.Operations) != 1 { // the kind may be unavailable for a moment
+				return "it is " + describe(in)
 			}
 			got := in.Operations[0].Body.GetObjectKind().GroupVersionKind().Version
-			return complain(got != "v2", "told is version "+got)
+			return complain(got != "v2", "it is version "+got)
 		})
 	}
 	w.expectNoDeletions()
 }
 
-// The API server is killed, or ended, and comes back. Custom resources are the last that it serves again.
-func TestAPIServerRestarts(t *testing.T) {
+// The informers recover from a restart of the API server, which serves custom resources last.
+func TestInformers_APIServerRestart_Recovers(t *testing.T) {
 	for _, how := range []string{"killed", "ended"} {
 		t.Run(how, func(t *testing.T) {
 			w := newWorld(t, shared.reader, quick())
@@ -232,7 +232,7 @@ func TestAPIServerRestarts(t *testing.T) {
 			w.expectNews("conf")
 			w.create(event("After", conf))
 			w.expectEvent("After", wl.Resources[0])
-			t.Logf("what happens is seen again %s after the API server is back", time.Since(begin).Round(100*time.Millisecond))
+			t.Logf("changes are seen again %s after the API server is back", time.Since(begin).Round(100*time.Millisecond))
 			for i := range wl.Resources[:3] {
 				w.expectState(wl, i, target.Present, "")
 			}

@@ -48,7 +48,7 @@ func configMap(name string) string {
 	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: NS}, data: {key: value}}"
 }
 
-// owned returns a manifest with an owner.
+// owned adds a controlling owner to a manifest.
 func owned(manifest string, owner *unstructured.Unstructured) string {
 	return strings.Replace(manifest, "namespace: NS", fmt.Sprintf(
 		"namespace: NS, ownerReferences: [{apiVersion: %q, kind: %q, name: %q, uid: %q, controller: true}]",
@@ -87,16 +87,16 @@ type: Normal
 		about.GetNamespace(), about.GetName(), about.GetUID(), reason)
 }
 
-// expectState waits until what is seen of a workload's resource is as wanted.
+// expectState waits for the state of a workload's resource.
 func (w *world) expectState(wl target.Workload, resource int, want target.State, message string) target.ResourceStatus {
 	w.Helper()
 	var last target.ResourceStatus
-	w.eventually(fmt.Sprintf("%s to be %s %q", wl.Resources[resource].Ref, want, message), func() string {
-		sights := w.watcher.ResourceStatuses(wl.Name)
-		if len(sights) <= resource {
-			return "there are no sights"
+	w.eventually(fmt.Sprintf("%s is %s %q", wl.Resources[resource].Ref, want, message), func() string {
+		statuses := w.reporter.ResourceStatuses(wl.Name)
+		if len(statuses) <= resource {
+			return "there are no statuses"
 		}
-		if last = sights[resource]; last.State != want || !strings.Contains(last.Message, message) {
+		if last = statuses[resource]; last.State != want || !strings.Contains(last.Message, message) {
 			return fmt.Sprintf("it is %s: %s", last.State, last.Message)
 		}
 		return ""
@@ -104,7 +104,7 @@ func (w *world) expectState(wl target.Workload, resource int, want target.State,
 	return last
 }
 
-// expectLives waits until the operations of an object are as wanted, see lives.
+// expectLives waits for the operations of an object, as lives formats them.
 func (w *world) expectLives(ref target.Ref, want string) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("operations %s of %s", want, ref), func() string {
@@ -127,7 +127,7 @@ func (w *world) expectEvent(reason string, r target.Resource) {
 	})
 }
 
-// expectStatus waits until the last status of a workload is as wanted.
+// expectStatus waits for the last status of a workload.
 func (w *world) expectStatus(wl target.Workload, want string) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("status %s of %s", want, wl.Name), func() string {
@@ -154,12 +154,12 @@ func (w *world) gauge() float64 {
 	return total
 }
 
-// revoke takes all permissions from a user, and returns when nothing is watched.
+// revoke removes all permissions of a user, and returns when nothing is watched.
 func (w *world) revoke(name string) {
 	w.Helper()
 	w.allow(name, "[]")
-	w.must(allowed(w.ctx, name, false)) // else a watch that is closed may begin again
-	w.eventually("nothing to be watched without permission", func() string {
+	w.must(allowed(w.ctx, name, false)) // else a closed watch may start again
+	w.eventually("nothing is watched without permission", func() string {
 		if n := w.proxy.watches(""); n > 0 {
 			w.proxy.CloseClientConnections() // a running watch outlives its permission
 			return fmt.Sprintf("%d watches", n)

@@ -14,12 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// relay passes TCP connections on, until they are frozen: they stay open then, and nothing goes through them.
+// relay forwards TCP connections. Frozen connections stay open and forward nothing.
 type relay struct {
 	net.Listener
 	mu    sync.Mutex
 	conns []net.Conn
-	ice   chan struct{} // closed when the connections that are open are frozen
+	ice   chan struct{} // closed when the open connections are frozen
 	over  chan struct{} // closed when the test ends
 	ends  sync.WaitGroup
 }
@@ -69,7 +69,7 @@ func (r *relay) pass(to, from net.Conn, ice <-chan struct{}) {
 		n, err := from.Read(buffer)
 		select {
 		case <-ice:
-			<-r.over // not even its end passes
+			<-r.over // the end of the connection is not forwarded either
 			return
 		default:
 		}
@@ -81,7 +81,7 @@ func (r *relay) pass(to, from net.Conn, ice <-chan struct{}) {
 	}
 }
 
-// freeze freezes the connections that are open, and returns how many those are.
+// freeze freezes the open connections, and returns their number.
 func (r *relay) freeze() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,11 +90,11 @@ func (r *relay) freeze() int {
 	return len(r.conns) / 2
 }
 
-// A connection that is open on one side only: whatever happens after is seen within the time that NewClients states,
-// through each of the clients.
-func TestHalfOpenConnectionIsGivenUp(t *testing.T) {
+// Changes after a connection became half open are seen within the time that NewClients documents, through each of the
+// clients.
+func TestClients_HalfOpenConnection_IsClosed(t *testing.T) {
 	t.Parallel()
-	const bound, slack = 45 * time.Second, 15 * time.Second // client-go waits a little before it begins again
+	const bound, slack = 45 * time.Second, 15 * time.Second // client-go waits before it reconnects
 	w := newIdleWorld(t, shared.reader, quick())
 	address, err := url.Parse(shared.reader.Host)
 	w.must(err)
@@ -103,14 +103,14 @@ func TestHalfOpenConnectionIsGivenUp(t *testing.T) {
 	config.Host = "https://" + r.Addr().String()
 	clients, err := informers.NewClients(config)
 	w.must(err)
-	w.watcher.close()
-	w.watcher = New(quick(), clients, w.targets, w.sink, nil, NewMetrics(prometheus.NewRegistry()), logr.Discard(), func(string) {})
+	w.reporter.close()
+	w.reporter = New(quick(), clients, w.targets, w.sink, nil, NewMetrics(prometheus.NewRegistry()), logr.Discard(), func(string) {})
 	w.run()
 	objects := map[string]string{
 		"v1 ConfigMap a":       configMap("a"),                                                       // dynamic client
 		"v1 Pod a":             pod("a"),                                                             // typed client
 		"apps/v1 ReplicaSet a": replicaSet("a"),                                                      // metadata client
-		"v1 Secret a":          "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}}", // a transport of its own
+		"v1 Secret a":          "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}}", // transport for Secrets
 	}
 	var resources []string
 	for resource, manifest := range objects {
@@ -138,11 +138,11 @@ func TestHalfOpenConnectionIsGivenUp(t *testing.T) {
 		for _, res := range wl.Resources {
 			if _, ok := waiting[res.Kind]; ok && lives(w.sink.operations(res.Ref)) == "[1 1-deleted]" {
 				delete(waiting, res.Kind)
-				t.Logf("the end of the %s was seen %s after %d connections were frozen", res.Kind, time.Since(begin).Round(100*time.Millisecond), conns)
+				t.Logf("the deletion of the %s was seen %s after %d connections were frozen", res.Kind, time.Since(begin).Round(100*time.Millisecond), conns)
 			}
 		}
 		if time.Since(begin) > bound+slack {
-			t.Fatalf("%v were not seen within %s", waiting, bound+slack)
+			t.Fatalf("the deletions of %v were not seen within %s", waiting, bound+slack)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 const readAll = `[{"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}]`
 
-// What is deleted while a permission is missing is reported once, when it is back, and before what was created
-// in its place.
-func TestDeletionWhileNothingWatched(t *testing.T) {
+// A deletion without permission to watch is reported once, when the permission is back, and before an object that was
+// created under the same name.
+func TestReporter_DeletionWithoutPermission_ReportedOnce(t *testing.T) {
 	t.Parallel()
 	reader, name := user(t, readAll)
 	w := newWorld(t, reader, quick())
@@ -25,9 +25,9 @@ func TestDeletionWhileNothingWatched(t *testing.T) {
 	}
 	w.revoke(name)
 	w.expectState(wl, 0, target.Forbidden, "permission missing: list configmaps")
-	for i := range wl.Resources { // what was to be sent is so still
-		if op := w.sink.operations(wl.Resources[i].Ref)[0]; w.sink.withdrawn(op.Key()) {
-			t.Errorf("what was offered of %s was withdrawn when its permission was revoked", wl.Resources[i].Ref)
+	for i := range wl.Resources { // pending reports are not cancelled
+		if op := w.sink.operations(wl.Resources[i].Ref)[0]; w.sink.isCancelled(op.Key()) {
+			t.Errorf("the operation of %s was cancelled when its permission was revoked", wl.Resources[i].Ref)
 		}
 	}
 	w.remove(w.parse(configMap("deleted")))
@@ -42,7 +42,7 @@ func TestDeletionWhileNothingWatched(t *testing.T) {
 	w.expectStatus(wl, "Down")
 }
 
-func TestKindThatIsReinstalled(t *testing.T) {
+func TestInformers_KindReinstalled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	const manifest = "{apiVersion: NS.example.com/v1, kind: Gadget, metadata: {name: g, namespace: NS}}"
@@ -63,7 +63,7 @@ func TestKindThatIsReinstalled(t *testing.T) {
 		w.expectState(wl, 0, target.KindNotInstalled, "")
 		want += " "
 	}
-	w.eventually("the watch of the kind that is not installed to end", func() string {
+	w.eventually("the watch of the kind that is not installed ends", func() string {
 		if n := w.proxy.watches("/gadgets"); n > 0 {
 			return fmt.Sprintf("%d are open", n)
 		}
@@ -71,7 +71,7 @@ func TestKindThatIsReinstalled(t *testing.T) {
 	})
 }
 
-func TestRecreationUnderTheSameName(t *testing.T) {
+func TestReporter_RecreatedObject_DeletedBeforeAdded(t *testing.T) {
 	w := newWorld(t, shared.reader, quick())
 	wl := w.track("wl", "v1 ConfigMap conf")
 	w.expectState(wl, 0, target.Absent, "")
@@ -81,22 +81,22 @@ func TestRecreationUnderTheSameName(t *testing.T) {
 	}
 	last := w.create(configMap("conf"))
 	ref := wl.Resources[0].Ref
-	w.eventually("the last incarnation to be the last operation", func() string {
+	w.eventually("the last operation is of the last incarnation", func() string {
 		ops := w.sink.operations(ref)
 		if len(ops) == 0 || ops[len(ops)-1].Object.UID != last.GetUID() || ops[len(ops)-1].Deleted {
 			return "they are " + lives(ops)
 		}
 		return ""
 	})
-	// The status may be that of a workload that flaps: it depends on how many of the deletions were judged.
-	w.eventually("the resource to be Healthy", func() string {
-		sight := w.watcher.ResourceStatuses(wl.Name)[0]
-		return complain(sight.Health != "Healthy", fmt.Sprintf("it is %s: %s", sight.Health, sight.Cause))
+	// The status may be damped, depending on how many of the deletions were assessed.
+	w.eventually("the resource is Healthy", func() string {
+		status := w.reporter.ResourceStatuses(wl.Name)[0]
+		return complain(status.Health != "Healthy", fmt.Sprintf("it is %s: %s", status.Health, status.Cause))
 	})
 }
 
-// A missing permission is asked about again and again, but not often; when it is granted, the kind heals.
-func TestForbiddenKindHealsWithoutAHotLoop(t *testing.T) {
+// A missing permission is reviewed again with a backoff. The kind recovers when it is granted.
+func TestInformers_ForbiddenKind_RecoversWithoutHotLoop(t *testing.T) {
 	t.Parallel()
 	reader, name := user(t, "[]")
 	config := quick()
@@ -106,23 +106,23 @@ func TestForbiddenKindHealsWithoutAHotLoop(t *testing.T) {
 	wl := w.track("wl", "v1 ConfigMap conf")
 	w.expectState(wl, 0, target.Forbidden, "permission missing: list configmaps in namespace "+w.namespace)
 	w.expectStatus(wl, "Unknown")
-	w.eventually("readiness: that every kind is forbidden is a state and not a delay", func() string {
-		if !w.watcher.Ready() {
+	w.eventually("the reporter is ready although every kind is forbidden", func() string {
+		if !w.reporter.Ready() {
 			return "it is not ready"
 		}
 		return ""
 	})
 	before, begin := len(w.proxy.sent("")), time.Now()
 	w.during(3*time.Second, func() string {
-		if s := w.watcher.ResourceStatuses(wl.Name)[0]; s.State != target.Forbidden {
-			return fmt.Sprintf("the state changed to %s although nothing did", s.State)
+		if s := w.reporter.ResourceStatuses(wl.Name)[0]; s.State != target.Forbidden {
+			return fmt.Sprintf("the state changed to %s without a reason", s.State)
 		}
 		return ""
 	})
-	// Five kinds, two reviews at a pass, at most 3s/100ms passes if the wait did not grow, about 6 if it does.
+	// Five kinds with two reviews per reconciliation: about 6 reconciliations with a growing wait, 30 with a constant one.
 	got, took := len(w.proxy.sent(""))-before, time.Since(begin)
 	if most := int(120 * took / (3 * time.Second)); got == 0 || got > most {
-		t.Errorf("%d requests in %s, expected some, and no more than %d", got, took, most)
+		t.Errorf("%d requests in %s, want some, and %d at most", got, took, most)
 	}
 	w.allow(name, readAll)
 	w.expectState(wl, 0, target.Present, "")

@@ -15,7 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// script are rules that say what they are told to, by an object's kind and name.
+// script are health rules that return a given assessment for an object's kind and name.
 type script struct {
 	mu     sync.Mutex
 	says   map[string]func(now time.Time) health.Assessment
@@ -47,7 +47,7 @@ func (s *script) set(key string, say func(now time.Time) health.Assessment) {
 	s.says[key] = say
 }
 
-// say makes a verdict one that does not depend on the time.
+// say sets an assessment that does not depend on the time.
 func (s *script) say(key string, status health.Status) {
 	s.set(key, func(time.Time) health.Assessment { return assessment(status) })
 }
@@ -66,7 +66,7 @@ func assessment(status health.Status) health.Assessment {
 	return health.Assessment{Verdict: v}
 }
 
-// scripted is a world whose objects are judged by a script.
+// scripted returns a world whose objects are assessed by a script.
 func scripted(t *testing.T, config Config) (*world, *script) {
 	t.Helper()
 	s := newScript()
@@ -75,7 +75,7 @@ func scripted(t *testing.T, config Config) (*world, *script) {
 	return w, s
 }
 
-// counter returns one of the watcher's counters.
+// counter returns the value of a counter.
 func (w *world) counter(name string) float64 {
 	w.Helper()
 	families, err := w.registry.Gather()
@@ -96,12 +96,11 @@ func (w *world) getVersion(obj *unstructured.Unstructured) string {
 	return got.GetResourceVersion()
 }
 
-// expectHealth waits until a workload's health is as wanted: "STATUS REASON: MESSAGE", of which the message may be given
-// in part.
+// expectHealth waits for a workload's health, "STATUS REASON: MESSAGE". status is a prefix of it, says are parts.
 func (w *world) expectHealth(wl target.Workload, status string, says ...string) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("%s to be %s with %q", wl.Name, status, says), func() string {
-		is, reason, message := w.watcher.Health(wl.Name)
+	w.eventually(fmt.Sprintf("%s is %s with %q", wl.Name, status, says), func() string {
+		is, reason, message := w.reporter.Health(wl.Name)
 		text := is + " " + reason + ": " + message
 		for _, part := range says {
 			if !strings.Contains(text, part) {
@@ -112,8 +111,8 @@ func (w *world) expectHealth(wl target.Workload, status string, says ...string) 
 	})
 }
 
-// The cause is the chain from the listed resource to the pods at fault; pods are counted; and the other resources too.
-func TestCauseNamesTheChain(t *testing.T) {
+// The cause is the path from the listed resource to the failing pods. Pods, and other failing resources, are counted.
+func TestReporter_Health_CauseHasOwnerPath(t *testing.T) {
 	t.Parallel()
 	w, s := scripted(t, quick())
 	w.run()
@@ -138,9 +137,9 @@ func TestCauseNamesTheChain(t *testing.T) {
 	w.expectHealth(wl, "", " Said: Deployment web has 1 of 4 replicas ready ← ReplicaSet web-78 ← 3 pods Said: somebody said so")
 	expect := func(resource int, what string, good func(target.ResourceStatus) bool) {
 		t.Helper()
-		w.eventually(what, func() string { // each is judged by itself
-			sight := w.watcher.ResourceStatuses(wl.Name)[resource]
-			return complain(sight.State != target.Present || !good(sight), fmt.Sprintf("the sight is %+v", sight))
+		w.eventually(what, func() string { // each is assessed separately
+			status := w.reporter.ResourceStatuses(wl.Name)[resource]
+			return complain(status.State != target.Present || !good(status), fmt.Sprintf("the resource status is %+v", status))
 		})
 	}
 	expect(0, "1 of 4 pods Healthy, and the cause", func(s target.ResourceStatus) bool {
@@ -153,8 +152,8 @@ func TestCauseNamesTheChain(t *testing.T) {
 		return s.Health == "Healthy" && s.Pods == target.Count{}
 	})
 	w.remove(direct)
-	w.eventually("the pod that is gone not to be counted", func() string {
-		pods := w.watcher.ResourceStatuses(wl.Name)[0].Pods
+	w.eventually("the deleted pod is not counted", func() string {
+		pods := w.reporter.ResourceStatuses(wl.Name)[0].Pods
 		return complain(pods != target.Count{Total: 3}, fmt.Sprint(pods))
 	})
 }
@@ -163,14 +162,14 @@ const mounting = `{"status": {"phase": "Pending",
 	"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T10:00:00Z"}],
 	"containerStatuses": [{"name": "app", "image": "a", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}}]}}`
 
-// warning is an Event of type Warning that happens at a time.
+// warning is an Event of type Warning at a time.
 func warning(reason string, about *unstructured.Unstructured, at time.Time) string {
 	text := strings.Replace(event(reason, about), "type: Normal", "type: Warning", 1)
 	return strings.Replace(text, "2026-01-02T03:04:05Z", at.UTC().Format(time.RFC3339), 1)
 }
 
-// A Warning is heard when it comes, and when it is gone.
-func TestWarningsAreHeard(t *testing.T) {
+// A Warning counts until it expires.
+func TestReporter_Health_WarningCountsUntilItExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	p := w.create(pod("web"))
@@ -180,15 +179,15 @@ func TestWarningsAreHeard(t *testing.T) {
 	ev := w.create(warning("FailedMount", p, time.Now()))
 	w.expectHealth(wl, "Down FailedMount: ", "it happened")
 	w.remove(ev)
-	w.eventually("the Warning that has expired not to count", func() string {
-		_, reason, message := w.watcher.Health(wl.Name)
+	w.eventually("the expired Warning does not count", func() string {
+		_, reason, message := w.reporter.Health(wl.Name)
 		return complain(reason == "FailedMount", message)
 	})
 }
 
-// A flood of Warnings about an object costs a judgement now and then, and a listed object of which the cache keeps less
-// is not fetched for it.
-func TestFloodOfWarnings(t *testing.T) {
+// Many Warnings about an object cause few assessments, and do not make the agent fetch a listed object of which the cache
+// keeps a part only.
+func TestReporter_ManyWarnings_FewAssessments(t *testing.T) {
 	t.Parallel()
 	config := quick()
 	config.StatusDelay = 500 * time.Millisecond
@@ -196,7 +195,7 @@ func TestFloodOfWarnings(t *testing.T) {
 	rs := w.create(replicaSet("web"))
 	p := w.create(owned(pod("web-1"), rs))
 	wl := w.track("web", "apps/v1 ReplicaSet web")
-	w.expectLives(wl.Resources[0].Ref, "[1]") // so it was fetched
+	w.expectLives(wl.Resources[0].Ref, "[1]") // it was fetched
 	w.expectLives(target.Ref{Kind: "Pod", Namespace: w.namespace, Name: "web-1"}, "[1]")
 	w.awaitSync()
 	fetches, judged, begin := w.counter("threeport_agent_object_fetches_total"), w.counter("threeport_agent_assessments_total"), time.Now()
@@ -207,22 +206,22 @@ func TestFloodOfWarnings(t *testing.T) {
 			w.patch(ev, fmt.Sprintf(`{"count": %d, "lastTimestamp": %q}`, n+2, begin.Add(time.Duration(n)*time.Second).UTC().Format(time.RFC3339)))
 		}
 	}
-	w.eventually("the last repeat to be seen", func() string {
+	w.eventually("the last repeat is offered", func() string {
 		events := w.sink.events("Flood")
 		last := begin.Add((repeats - 1) * time.Second).UTC().Format(time.RFC3339)
 		return complain(len(events) == 0 || events[len(events)-1].Time.Format(time.RFC3339) != last, "it is not")
 	})
 	n := w.counter("threeport_agent_assessments_total") - judged
-	if most := 2 * (float64(time.Since(begin)/config.StatusDelay) + 2); n > most || n == 0 { // of two objects
-		t.Errorf("%d repeats cost %v judgements, want some, and %v at most", 2*repeats, n, most)
+	if most := 2 * (float64(time.Since(begin)/config.StatusDelay) + 2); n > most || n == 0 { // two objects
+		t.Errorf("%d repeats cost %v assessments, want some, and %v at most", 2*repeats, n, most)
 	}
 	if n := w.counter("threeport_agent_object_fetches_total") - fetches; n > 0 {
-		t.Errorf("the ReplicaSet was fetched %v times, and has not changed", n)
+		t.Errorf("the unchanged ReplicaSet was fetched %v times", n)
 	}
 }
 
-// What only the clock tells is seen in time, also when the time is pulled nearer.
-func TestRecheck(t *testing.T) {
+// An assessment that ends by itself is repeated in time, also if the object changes to an earlier end.
+func TestReporter_Recheck_InTime(t *testing.T) {
 	t.Parallel()
 	w, s := scripted(t, quick())
 	until := func(d time.Duration) func(time.Time) health.Assessment {
@@ -245,7 +244,7 @@ func TestRecheck(t *testing.T) {
 	w.create(configMap("soon"))
 	late := w.create(configMap("late"))
 	w.create(replicaSet("set"))
-	// Declared before anything is listed: of what is declared later the cache has less, and it is fetched.
+	// Objects that are declared after the first list are fetched, because the cache keeps a part of them only.
 	first, second, third := w.track("first", "v1 ConfigMap soon"), w.track("second", "v1 ConfigMap late"), w.track("third", "apps/v1 ReplicaSet set")
 	w.run()
 	w.expectStatus(first, "Down")
@@ -259,12 +258,12 @@ func TestRecheck(t *testing.T) {
 	w.expectStatus(second, "Down")
 	n := s.times("ConfigMap late")
 	w.during(300*time.Millisecond, func() string {
-		return complain(s.times("ConfigMap late") > n, "it is judged again without a reason")
+		return complain(s.times("ConfigMap late") > n, "it is assessed again without a reason")
 	})
 }
 
-// A rule that is never content with the time it is asked at does not keep the watcher busy.
-func TestRecheckInThePast(t *testing.T) {
+// An assessment that has always ended does not cause a busy loop.
+func TestReporter_RecheckInThePast_NoBusyLoop(t *testing.T) {
 	t.Parallel()
 	config := quick()
 	config.StatusDelay = 200 * time.Millisecond
@@ -281,12 +280,12 @@ func TestRecheckInThePast(t *testing.T) {
 	n, begin := s.times("ConfigMap hasty"), time.Now()
 	w.during(time.Second, func() string {
 		got := s.times("ConfigMap hasty") - n
-		return complain(got > int(time.Since(begin)/config.StatusDelay)+2, "it is judged all the time")
+		return complain(got > int(time.Since(begin)/config.StatusDelay)+2, "it is assessed in a busy loop")
 	})
 }
 
-// New rules hold for everything at once, and nothing is fetched for that.
-func TestRejudge(t *testing.T) {
+// ReassessAll applies new rules to all objects, and fetches none.
+func TestReporter_ReassessAll(t *testing.T) {
 	t.Parallel()
 	w, s := scripted(t, quick())
 	w.run()
@@ -301,26 +300,26 @@ func TestRejudge(t *testing.T) {
 	fetches := w.counter("threeport_agent_object_fetches_total")
 	s.say("ConfigMap conf", health.Unhealthy)
 	s.say("Pod set-1", health.Down)
-	w.watcher.ReassessAll()
+	w.reporter.ReassessAll()
 	w.expectStatus(conf, "Unhealthy")
-	w.eventually("the pod to be judged by the new rule", func() string {
+	w.eventually("the pod is assessed by the new rule", func() string {
 		got := w.sink.status(set.Instance)
 		return complain(got == "Healthy", "the status is "+got)
 	})
 	s.say("Pod set-1", health.Healthy)
 	s.say("ReplicaSet set", health.Down)
-	w.watcher.ReassessAll()
+	w.reporter.ReassessAll()
 	w.expectStatus(set, "Down")
 	if n := w.counter("threeport_agent_object_fetches_total") - fetches; n > 0 {
-		t.Errorf("%v objects were fetched, and none has changed", n)
+		t.Errorf("%v unchanged objects were fetched", n)
 	}
 }
 
 const slice = `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: NAME, namespace: NS}, addressType: IPv4,
 	endpoints: [{addresses: [10.0.0.1], nodeName: a, conditions: {ready: false}}]}`
 
-// EndpointSlices tell where a Service leads to, if they are watched.
-func TestEndpointSlicesCountForTheirService(t *testing.T) {
+// EndpointSlices count for the health of their Service if they are watched.
+func TestReporter_EndpointSlices_CountForTheirService(t *testing.T) {
 	config := quick()
 	config.now = func() time.Time { return time.Now().Add(time.Hour) }
 	w := newWorld(t, shared.reader, config)
@@ -332,17 +331,17 @@ func TestEndpointSlicesCountForTheirService(t *testing.T) {
 	w.expectState(w.track("other", "discovery.k8s.io/v1 EndpointSlice other"), 0, target.Present, "")
 	w.expectStatus(wl, "Down")
 	w.expectHealth(wl, "Down ", "EndpointSlice web-1")
-	if pods := w.watcher.ResourceStatuses(wl.Name)[0].Pods; pods != (target.Count{}) {
+	if pods := w.reporter.ResourceStatuses(wl.Name)[0].Pods; pods != (target.Count{}) {
 		t.Errorf("%v pods are counted, want none", pods)
 	}
 	for name, whole := range map[string]bool{"web-1": false, "other": true} {
 		id, _ := w.targets.Current(target.Ref{Group: "discovery.k8s.io", Kind: "EndpointSlice", Namespace: w.namespace, Name: name})
-		cached, ok := w.watcher.informers.Object(id, target.Attribution{})
+		cached, ok := w.reporter.informers.Object(id, target.Attribution{})
 		if !ok {
 			t.Fatalf("EndpointSlice %s is not in the cache", name)
 		}
 		if text := fmt.Sprint(cached.Object); strings.Contains(text, "10.0.0.1") != whole {
-			t.Errorf("the cache has of %s: %s; want its addresses: %t", name, text, whole)
+			t.Errorf("the cache has %s as %s; want its addresses: %t", name, text, whole)
 		}
 	}
 	_, err := resourceOf(owned).Patch(w.ctx, owned.GetName(), "application/merge-patch+json",
@@ -351,7 +350,7 @@ func TestEndpointSlicesCountForTheirService(t *testing.T) {
 	w.expectStatus(wl, "Healthy")
 }
 
-// partial are rules that tell which kinds they are for.
+// partial are rules that cover one kind.
 type partial struct {
 	*script
 	covers schema.GroupKind
@@ -359,8 +358,8 @@ type partial struct {
 
 func (p partial) Covers(kind schema.GroupKind) bool { return kind == p.covers }
 
-// Rules for pods see derived pods as the cache has them, listed ones as a whole, and those of other kinds see none.
-func TestRulesForPods(t *testing.T) {
+// Rules for pods get derived pods as cached, and listed pods whole. Rules for other kinds get no pods.
+func TestReporter_RulesForPods(t *testing.T) {
 	t.Parallel()
 	for reason, covers := range map[string]bool{"rules for pods": true, "rules for others": false} {
 		t.Run(reason, func(t *testing.T) {
@@ -387,7 +386,7 @@ func TestRulesForPods(t *testing.T) {
 			w.expectStatus(first, "Reconciling")
 			w.expectStatus(second, "Reconciling")
 			if n := rules.times("Pod single") + rules.times("Pod derived"); n > 0 {
-				t.Errorf("rules that are not for pods were asked %d times about one", n)
+				t.Errorf("rules for another kind were called %d times for a pod", n)
 			}
 		})
 	}

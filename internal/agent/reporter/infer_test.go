@@ -19,7 +19,7 @@ func identityOf(pod *unstructured.Unstructured) target.Identity {
 	return target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: pod.GetNamespace(), Name: pod.GetName()}, UID: pod.GetUID()}
 }
 
-// ghost returns an object that never existed, for Events to be about.
+// ghost returns an object that does not exist, for Events about it.
 func (w *world) ghost(manifest string) *unstructured.Unstructured {
 	w.Helper()
 	obj := w.parse(manifest)
@@ -27,9 +27,9 @@ func (w *world) ghost(manifest string) *unstructured.Unstructured {
 	return obj
 }
 
-// Events about objects that came and went before the watch began are reported for who made them, in whatever
-// order things become known.
-func TestEventsAboutWhatCameAndWent(t *testing.T) {
+// Events about objects that were deleted before the watch began are attributed to their inferred owners, in any order of
+// arrival.
+func TestReporter_InferOwner_EventsAboutDeletedObjects(t *testing.T) {
 	for _, tt := range []struct{ reason, order string }{
 		{"after a restart", "events workload run"},
 		{"declared before the informers have synced", "events run workload"},
@@ -44,7 +44,7 @@ func TestEventsAboutWhatCameAndWent(t *testing.T) {
 			other := w.create(deployment("other"))
 			w.create(owned(replicaSet("web-66c6ccd947"), web))
 			w.create(owned(replicaSet("web-77d7ddc958"), other))
-			w.create(pod("db-0")) // another incarnation than that of the Event
+			w.create(pod("db-0")) // not the incarnation of the Event
 			ghosts := map[string]*unstructured.Unstructured{
 				"Survived":  w.ghost(pod("web-66c6ccd947-bh2rs")),
 				"Recursive": w.ghost(pod("web-55b5bbc856-bh2rs")),
@@ -68,8 +68,8 @@ func TestEventsAboutWhatCameAndWent(t *testing.T) {
 					keeper := w.track("keeper", "apps/v1 Deployment none", "apps/v1 StatefulSet none")
 					w.expectState(keeper, 0, target.Absent, "")
 					w.expectState(keeper, 1, target.Absent, "")
-					w.eventually("the informers to have synced", func() string {
-						if !w.watcher.informers.BaseKindsSynced(w.namespace) {
+					w.eventually("the informers have synced", func() string {
+						if !w.reporter.informers.BaseKindsSynced(w.namespace) {
 							return "they have not"
 						}
 						return ""
@@ -87,18 +87,18 @@ func TestEventsAboutWhatCameAndWent(t *testing.T) {
 				w.expectEvent(reason, wl.Resources[resource])
 			}
 			if ev := w.sink.events("Survived")[0]; ev.Involved.Name != "web-66c6ccd947-bh2rs" || !ev.Derived {
-				t.Errorf("the Event is %+v, expected the Pod in it", ev)
+				t.Errorf("the Event is %+v, want the Pod in it", ev)
 			}
 			for _, reason := range []string{"Strange", "Nameless"} {
 				if got := w.sink.events(reason); len(got) > 0 {
-					t.Errorf("an Event of a Pod that is not the workload's was offered: %v", got)
+					t.Errorf("an Event of a Pod of no workload is offered: %v", got)
 				}
 			}
-			w.track("last", "v1 ConfigMap none") // else nothing is watched any more
+			w.track("last", "v1 ConfigMap none") // else all informers stop
 			w.targets.Forget(wl.Name)
 			for reason := range want {
-				w.eventually("the Event "+reason+" to be withdrawn with its workload", func() string {
-					if !w.sink.withdrawn(events[reason]) {
+				w.eventually("the Event "+reason+" is cancelled with its workload", func() string {
+					if !w.sink.isCancelled(events[reason]) {
 						return "it is not"
 					}
 					return ""
@@ -108,8 +108,8 @@ func TestEventsAboutWhatCameAndWent(t *testing.T) {
 	}
 }
 
-// Whether a Pod is gone is not known without permission to watch Pods, and found out when it is granted.
-func TestNoGuessWithoutPermission(t *testing.T) {
+// No owner is inferred while the agent may not watch Pods: the Pod may exist.
+func TestReporter_InferOwner_NotWithoutPermission(t *testing.T) {
 	t.Parallel()
 	const rule = `[{"apiGroups": ["", "apps", "batch"], "resources": ["events", "replicasets", "jobs", "deployments"], "verbs": ["list", "watch"]}]`
 	reader, name := user(t, rule)
@@ -121,7 +121,7 @@ func TestNoGuessWithoutPermission(t *testing.T) {
 	w.expectEvent("Known", wl.Resources[0])
 	w.during(inferAge+time.Second, func() string {
 		if got := w.sink.events("Guess"); len(got) > 0 {
-			return fmt.Sprintf("it was guessed whose an Event is: %v", got)
+			return fmt.Sprintf("an owner was inferred: %v", got)
 		}
 		return ""
 	})
@@ -129,8 +129,8 @@ func TestNoGuessWithoutPermission(t *testing.T) {
 	w.expectEvent("Guess", wl.Resources[0])
 }
 
-// Whose a surviving owner is may be known only when the owner's owner has been looked up.
-func TestOwnerThatIsLookedUpTellsOfUnseenPods(t *testing.T) {
+// The attribution of an existing owner may depend on the lookup of its own owner.
+func TestReporter_InferOwner_AfterLookup(t *testing.T) {
 	t.Parallel()
 	w := newIdleWorld(t, shared.reader, quick())
 	hold := make(chan struct{})
@@ -142,13 +142,13 @@ func TestOwnerThatIsLookedUpTellsOfUnseenPods(t *testing.T) {
 	wl := w.track("wl", "v1 ConfigMap top")
 	w.run()
 	w.expectLives(wl.Resources[0].Ref, "[1]")
-	w.eventually("the ReplicaSet's owner to be asked for", func() string {
-		if _, known := w.targets.Lookup(rs.GetUID()); !known || !w.watcher.informers.BaseKindsSynced(w.namespace) || len(w.proxy.sent("/betweens")) == 0 {
+	w.eventually("the owner of the ReplicaSet is looked up", func() string {
+		if _, known := w.targets.Lookup(rs.GetUID()); !known || !w.reporter.informers.BaseKindsSynced(w.namespace) || len(w.proxy.sent("/betweens")) == 0 {
 			return "it is not"
 		}
 		return ""
 	})
-	w.during(inferAge, func() string { // by then nothing else makes the watcher look again
+	w.during(inferAge, func() string { // after that only the lookup queues the Event again
 		if got := w.sink.events("Guess"); len(got) > 0 {
 			return fmt.Sprintf("the Event was offered: %v", got)
 		}
@@ -158,8 +158,8 @@ func TestOwnerThatIsLookedUpTellsOfUnseenPods(t *testing.T) {
 	w.expectEvent("Guess", wl.Resources[0])
 }
 
-// An Event may come before its object. What the object's owners say counts as soon as they are known.
-func TestEventThatComesBeforeItsObject(t *testing.T) {
+// An Event may arrive before its object, whose owner references then decide.
+func TestReporter_EventBeforeItsObject(t *testing.T) {
 	t.Parallel()
 	var clock atomic.Pointer[time.Time] // stopped, so that Events do not age
 	clock.Store(new(time.Now()))
@@ -177,13 +177,13 @@ func TestEventThatComesBeforeItsObject(t *testing.T) {
 	thaw := w.proxy.freeze("/events")
 	clock.Store(new(w.create(event("Strange", strange)).GetCreationTimestamp().Time))
 	thaw()
-	w.eventually("the Event to have arrived", func() string {
-		if len(w.watcher.informers.EventsAboutUnknownObjects()) == 0 {
+	w.eventually("the Event is in the cache", func() string {
+		if len(w.reporter.informers.EventsAboutUnknownObjects()) == 0 {
 			return "it has not"
 		}
 		return ""
 	})
-	w.during(100*time.Millisecond, func() string { // an object's informer may be that late
+	w.during(100*time.Millisecond, func() string { // an informer may lag that much
 		if got := w.sink.events("Strange"); len(got) > 0 {
 			return fmt.Sprintf("the Event was offered: %v", got)
 		}
@@ -195,7 +195,7 @@ func TestEventThatComesBeforeItsObject(t *testing.T) {
 	key := observe.EventKey(w.create(event("Changed", changed)).GetUID())
 	w.expectEvent("Changed", wl.Resources[0])
 	arrive(changed, target.Identity{Ref: wl.Resources[1].Ref, UID: "conf"})
-	w.eventually("the Event to be the ConfigMap's, under the same key", func() string {
+	w.eventually("the Event belongs to the ConfigMap, under the same key", func() string {
 		events := w.sink.events("Changed")
 		if last := events[len(events)-1]; len(events) != 2 || last.ResourceID != wl.Resources[1].ID || last.Key() != key || events[0].Key() != key {
 			return fmt.Sprintf("offered is %v", events)
@@ -203,6 +203,6 @@ func TestEventThatComesBeforeItsObject(t *testing.T) {
 		return ""
 	})
 	if got := w.sink.events("Strange"); len(got) > 0 {
-		t.Errorf("the Event of a Pod that is nobody's was offered before the Pod was known: %v", got)
+		t.Errorf("the Event of a Pod of no workload was offered before the Pod was known: %v", got)
 	}
 }

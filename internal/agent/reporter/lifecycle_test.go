@@ -13,14 +13,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// TestRunEndsAtAnyMoment cancels the watcher while it starts, syncs, fails or is idle.
-func TestRunEndsAtAnyMoment(t *testing.T) {
+// Run ends when it is cancelled while it starts, syncs, fails or is idle.
+func TestReporter_Run_EndsAtAnyTime(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for n := range 20 {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			// The watcher talks HTTP/1.1 to the proxy. HTTP/2 is the proxy's, to the API server.
+			// The informers use HTTP/1.1 to the proxy. The HTTP/2 connections are those of the proxy to the API server.
 			ignore := []goleak.Option{goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run")}
 			t.Run("run", func(t *testing.T) {
 				w := newIdleWorld(t, shared.reader, quick())
@@ -44,7 +44,7 @@ func TestRunEndsAtAnyMoment(t *testing.T) {
 				}
 				w.stop()
 				if got := w.gauge(); got != 0 {
-					t.Errorf("the metric says %v informers after the end, expected 0", got)
+					t.Errorf("the metric says %v informers after the end, want 0", got)
 				}
 			})
 			if err := leaks(ignore...); err != nil {
@@ -54,9 +54,9 @@ func TestRunEndsAtAnyMoment(t *testing.T) {
 	}
 }
 
-func TestReady(t *testing.T) {
+func TestReporter_Ready(t *testing.T) {
 	w := newIdleWorld(t, shared.reader, quick())
-	if w.watcher.Ready() {
+	if w.reporter.Ready() {
 		t.Error("ready before it runs")
 	}
 	hold := make(chan struct{})
@@ -64,23 +64,23 @@ func TestReady(t *testing.T) {
 	w.create(configMap("conf"))
 	wl := w.track("wl", "v1 ConfigMap conf")
 	w.run()
-	w.eventually("the list of ConfigMaps to be asked for", func() string {
+	w.eventually("the list of ConfigMaps is requested", func() string {
 		if len(w.proxy.sent("/configmaps")) == 0 {
 			return "it is not"
 		}
 		return ""
 	})
-	if w.watcher.Ready() {
-		t.Error("ready while the list of a kind is awaited")
+	if w.reporter.Ready() {
+		t.Error("ready before the list of a kind")
 	}
 	w.expectState(wl, 0, target.Pending, "")
 	if status := w.sink.status(wl.Instance); status != "" {
-		t.Errorf("status %s was offered before everything was seen", status)
+		t.Errorf("status %s is offered before all kinds are listed", status)
 	}
 	close(hold)
 	w.expectState(wl, 0, target.Present, "")
-	w.eventually("the watcher to be ready", func() string {
-		if !w.watcher.Ready() {
+	w.eventually("the reporter is ready", func() string {
+		if !w.reporter.Ready() {
 			return "it is not"
 		}
 		return ""
@@ -88,8 +88,8 @@ func TestReady(t *testing.T) {
 	w.expectStatus(wl, "Healthy")
 }
 
-// One kind whose list takes long delays no other, and not its own end.
-func TestSlowKindDelaysNoOther(t *testing.T) {
+// A kind whose list takes long delays no other, and stops at once.
+func TestInformers_SlowKind_DelaysNoOther(t *testing.T) {
 	w := newWorld(t, shared.reader, quick())
 	hold := make(chan struct{})
 	defer close(hold)
@@ -103,9 +103,9 @@ func TestSlowKindDelaysNoOther(t *testing.T) {
 	w.expectState(other, 0, target.Absent, "")
 }
 
-// leftovers complains of what the watcher still holds of workloads.
+// leftovers complains about state of workloads that is still held.
 func (w *world) leftovers() string {
-	sizes := w.watcher.sizes()
+	sizes := w.reporter.sizes()
 	left := map[string]int{}
 	for _, what := range []string{
 		"kinds", "informers", "tombstones", "names with offered operations", "transitions",
@@ -125,7 +125,7 @@ func (w *world) leftovers() string {
 	return ""
 }
 
-func TestConfigIsValidated(t *testing.T) {
+func TestConfig_Validate(t *testing.T) {
 	for _, c := range []struct {
 		reason, want string
 		change       func(*Config)
@@ -148,7 +148,7 @@ func TestConfigIsValidated(t *testing.T) {
 				got = err.Error()
 			}
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-				t.Errorf("Validate says %q, expected %q", got, c.want)
+				t.Errorf("Validate says %q, want %q", got, c.want)
 			}
 		})
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// A Pod may be owned by an object of a kind that nobody lists, which is owned by one that is listed.
-func TestOwnerOfAnUnlistedKindIsLookedUp(t *testing.T) {
+// A Pod may descend from a listed resource through an owner of an unlisted kind.
+func TestInformers_OwnerOfUnwatchedKind_IsLookedUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	w.define("NS.example.com", "Middle")
@@ -20,20 +20,20 @@ func TestOwnerOfAnUnlistedKindIsLookedUp(t *testing.T) {
 	p := w.create(owned(pod("bottom"), middle))
 	w.create(event("Bottom", p))
 	w.expectEvent("Bottom", wl2.Resources[0])
-	asked := len(w.proxy.sent("/middles")) // more than once if the API server was not ready to answer
+	asked := len(w.proxy.sent("/middles")) // more than one if the API server was not ready
 	w.create(owned(pod("bottom-2"), middle))
 	w.create(event("Between", middle))
 	w.expectEvent("Between", wl2.Resources[0])
 	w.expectLives(target.Ref{Kind: "Pod", Namespace: w.namespace, Name: "bottom"}, "[1]")
 	if n := w.proxy.watches("/middles"); n != 0 {
-		t.Errorf("%d watches of a kind that nobody lists, expected none", n)
+		t.Errorf("%d watches of an unlisted kind, want none", n)
 	}
 	if n := len(w.proxy.sent("/middles")); asked == 0 || n != asked {
-		t.Errorf("%d requests about the owner of an unlisted kind, and then %d more; expected some, and no more", asked, n-asked)
+		t.Errorf("%d requests for the owner of an unlisted kind, and then %d more; want some, and no more", asked, n-asked)
 	}
 }
 
-func TestOwnerThatCannotBeReadIsNotAskedForAgain(t *testing.T) {
+func TestInformers_UnreadableOwner_IsLookedUpOnce(t *testing.T) {
 	t.Parallel()
 	reader, _ := user(t, `[{apiGroups: ["", apps, batch], resources: [pods, events, configmaps, replicasets, jobs], verbs: [list, watch]}]`)
 	w := newWorld(t, reader, quick())
@@ -59,13 +59,13 @@ func TestOwnerThatCannotBeReadIsNotAskedForAgain(t *testing.T) {
 			}
 			p := inner.create(owned(pod(name), owner))
 			inner.create(event("Orphan", p))
-			inner.eventually("the owner to be asked for", func() string {
+			inner.eventually("the owner is looked up", func() string {
 				if len(w.proxy.sent(path)) == 0 {
 					return "it is not"
 				}
 				return ""
 			})
-			inner.eventually("the answer to be remembered", func() string {
+			inner.eventually("the answer is recorded", func() string {
 				if _, known := w.targets.Lookup(owner.GetUID()); !known {
 					return "it is not"
 				}
@@ -76,23 +76,23 @@ func TestOwnerThatCannotBeReadIsNotAskedForAgain(t *testing.T) {
 				inner.patch(p, `{"metadata": {"annotations": {"touched": "`+name+`"}}}`)
 			}
 			another := inner.create(owned(pod(name+"-2"), owner))
-			inner.eventually("another Pod of the owner to be known", func() string {
+			inner.eventually("another Pod of the owner is known", func() string {
 				if _, known := w.targets.Lookup(another.GetUID()); !known {
 					return "it is not"
 				}
 				return ""
 			})
 			if got := len(w.proxy.sent(path)); got != asked {
-				t.Errorf("%d more requests about an owner that cannot be read, expected none", got-asked)
+				t.Errorf("%d more requests for an unreadable owner, want none", got-asked)
 			}
 		})
 	}
 	if got := w.sink.events("Orphan"); len(got) > 0 {
-		t.Errorf("Events of Pods that nobody claims were offered: %v", got)
+		t.Errorf("Events of Pods of no workload are offered: %v", got)
 	}
 }
 
-func TestOwnerWhoseVersionIsNotServedAnyMoreIsFound(t *testing.T) {
+func TestInformers_OwnerInAnotherVersion_IsLookedUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	definition := w.define("NS.example.com", "Mover")

@@ -10,9 +10,9 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// The order in which things become known must not matter. Here each kind becomes known when the permission to
-// watch it is granted, and the Event of a Pod is to be reported for the Deployment that the Pod descends from.
-func TestOrderOfArrivalDoesNotMatter(t *testing.T) {
+// The outcome does not depend on the order in which kinds become visible. Here a kind becomes visible when the permission
+// to watch it is granted, and the Event of a Pod is reported for the Deployment from which the Pod descends.
+func TestReporter_AnyOrderOfArrival_SameReports(t *testing.T) {
 	orders := []string{
 		"events pods replicasets deployments workload",
 		"workload deployments replicasets pods events",
@@ -57,7 +57,7 @@ func TestOrderOfArrivalDoesNotMatter(t *testing.T) {
 			w.expectState(wl, 0, target.Present, "")
 			ev := w.sink.events("Arrived")[0]
 			if ev.Involved.Name != "web" || ev.InvolvedUID == "" || !ev.Derived || ev.Time.IsZero() {
-				t.Errorf("the Event is %+v, expected the Pod in it and a true time", ev)
+				t.Errorf("the Event is %+v, want the Pod in it, and its time", ev)
 			}
 		})
 	}

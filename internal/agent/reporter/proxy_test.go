@@ -13,20 +13,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// request is one that the watcher sent, as it was on the wire.
+// request is a request as it was on the wire.
 type request struct {
 	method, path, query, accept string
 }
 
-// proxy stands between the watcher and the API server. It records every request, and can answer in the API
-// server's place.
+// proxy forwards requests to the API server. It records every request, and can answer in the API server's place.
 type proxy struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	requests []request
 	open     map[string]int // watches, by path
-	ended    map[string]int // those that the API server ended
+	ended    map[string]int // watches that the API server ended
 	answer   func(*http.Request) int
 	hold     <-chan struct{} // requests for a path that contains held wait for it
 	held     string
@@ -132,7 +131,7 @@ func (p *proxy) uncount(r *http.Request) {
 	}
 }
 
-// cutOff returns how many watches the API server has ended of paths that end in a text.
+// cutOff returns the number of watches of paths with a suffix that the API server has ended.
 func (p *proxy) cutOff(suffix string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +164,7 @@ func (p *proxy) sent(path string) []request {
 	return out
 }
 
-// watches returns how many watches are open of paths that end in a text.
+// watches returns the number of open watches of paths with a suffix.
 func (p *proxy) watches(suffix string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,8 +193,8 @@ func (p *proxy) holds(r *http.Request) <-chan struct{} {
 	return nil
 }
 
-// freeze makes the open watches of paths that end in a text pass nothing on, until what it returns is called. They
-// stay open; later ones are not concerned.
+// freeze makes the open watches of paths with a suffix forward nothing until thaw is called. They stay open. Later watches
+// are not affected.
 func (p *proxy) freeze(suffix string) (thaw func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,7 +244,7 @@ func cut(r *http.Response, after int64) {
 	}{io.MultiReader(io.LimitReader(r.Body, after), broken{}), r.Body}
 }
 
-// broken is what is left of an answer that was cut.
+// broken is the end of an answer that was cut.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -16,7 +16,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// deletions returns what the sink was told is deleted.
+// deletions returns the objects whose deletion was offered.
 func (r *recorder) deletions() map[types.UID]target.Ref {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,9 +29,9 @@ func (r *recorder) deletions() map[types.UID]target.Ref {
 	return out
 }
 
-// However often informers begin again, and whatever of their lists and watches fails, is cut, or comes in part only:
-// nothing that exists is told to be deleted, and in the end everything is told as it is.
-func TestRestartsNeverDeleteWhatExists(t *testing.T) {
+// Restarts of informers, failing, cut or partial lists and watches cause no deletion of an existing object, and lose no
+// change.
+func TestInformers_RestartsAndFailures_NoFalseDeletion(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	w := newWorld(t, shared.reader, quick())
@@ -89,7 +89,7 @@ func TestRestartsNeverDeleteWhatExists(t *testing.T) {
 	}
 	w.proxy.mu.Unlock()
 	begin, restarts := time.Now(), 0
-	told := func() (n int) {
+	offeredDeletions := func() (n int) {
 		for uid := range w.sink.deletions() {
 			if gone[uid] != "" {
 				n++
@@ -97,13 +97,13 @@ func TestRestartsNeverDeleteWhatExists(t *testing.T) {
 		}
 		return n
 	}
-	// On a busy machine it may be a while before anything is told between all that fails.
-	for took := time.Duration(0); took < 5*time.Second || (told() == 0 || restarts == 0) && took < patience; took = time.Since(begin) {
+	// On a busy machine it may take long until an operation is offered despite the failures.
+	for took := time.Duration(0); took < 5*time.Second || (offeredDeletions() == 0 || restarts == 0) && took < patience; took = time.Since(begin) {
 		for kind, manifest := range kinds {
 			churns := w.create(strings.ReplaceAll(manifest, "NAME", "churns"))
 			w.patch(w.parse(strings.ReplaceAll(manifest, "NAME", fmt.Sprintf("stays-%d", rand.IntN(each)))),
 				fmt.Sprintf(`{"metadata": {"annotations": {"round": "%d"}}}`, restarts))
-			restarts += w.watcher.informers.Restart(func(schema.GroupVersionResource) bool { return rand.IntN(8) == 0 })
+			restarts += w.reporter.informers.Restart(func(schema.GroupVersionResource) bool { return rand.IntN(8) == 0 })
 			if rand.IntN(10) == 0 {
 				w.proxy.CloseClientConnections()
 			}
@@ -113,14 +113,14 @@ func TestRestartsNeverDeleteWhatExists(t *testing.T) {
 	}
 	for uid, ref := range w.sink.deletions() {
 		if what := exists[uid]; what != "" {
-			t.Errorf("%s was told to be deleted, and exists", ref)
+			t.Errorf("the deletion of %s is offered, but it exists", ref)
 		}
 	}
 	w.proxy.mu.Lock()
 	w.proxy.ask, w.proxy.spoil, w.proxy.answer = nil, nil, nil
 	w.proxy.mu.Unlock()
-	toldMeanwhile := told()
-	t.Logf("%d informers were restarted; %d of %d deletions were told while that lasted", restarts, toldMeanwhile, len(gone))
+	offeredMeanwhile := offeredDeletions()
+	t.Logf("%d informers were restarted; %d of %d deletions were offered meanwhile", restarts, offeredMeanwhile, len(gone))
 	for i, r := range wl.Resources {
 		if r.Name == "churns" {
 			w.expectState(wl, i, target.Absent, "")
@@ -129,7 +129,7 @@ func TestRestartsNeverDeleteWhatExists(t *testing.T) {
 		}
 	}
 	w.expectAsOffered(wl.Instance)
-	if toldMeanwhile == 0 || restarts == 0 {
-		t.Error("nothing was restarted, or no deletion was told: the test shows nothing")
+	if offeredMeanwhile == 0 || restarts == 0 {
+		t.Error("nothing was restarted, or no deletion was offered: the test proves nothing")
 	}
 }

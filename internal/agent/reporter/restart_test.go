@@ -47,16 +47,16 @@ func (r *memoryStore) has(table string, uid types.UID) bool {
 	return ok
 }
 
-// again makes the next watcher of a world, with what the first one kept.
+// again replaces the reporter, as a restart of the process does, with the records of the one before.
 func (w *world) again(store Store) {
-	w.watcher.close() // if it was never run
+	w.reporter.close() // in case it was never run
 	w.targets, w.sink, w.registry = target.NewRegistry(), &recorder{}, prometheus.NewRegistry()
-	w.watcher = New(quick(), w.clients, w.targets, w.sink, store, NewMetrics(w.registry), logr.Discard(), func(string) {})
+	w.reporter = New(quick(), w.clients, w.targets, w.sink, store, NewMetrics(w.registry), logr.Discard(), func(string) {})
 }
 
-// What was deleted, or created again, while nothing watched is told at the next start, also if the workload is
-// declared late; and an Event about it finds its workload.
-func TestDeletedWhileNothingWatched(t *testing.T) {
+// Deletions and recreations while no agent ran are reported at the next start, also if the workload is declared late, and
+// Events about the deleted objects are attributed.
+func TestReporter_Restart_ReportsDeletionsSince(t *testing.T) {
 	for reason, early := range map[string]bool{"declared before the start": true, "declared after the informers have synced": false} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +68,7 @@ func TestDeletedWhileNothingWatched(t *testing.T) {
 			w.run()
 			wl := w.track("web", "v1 ConfigMap gone", "v1 ConfigMap again", "v1 Pod single")
 			for _, obj := range []types.UID{gone.GetUID(), again.GetUID(), single.GetUID(), hook.GetUID()} {
-				w.eventually("the object to be kept", func() string {
+				w.eventually("the object is recorded", func() string {
 					if !store.has(objectTable, obj) {
 						return "it is not"
 					}
@@ -90,8 +90,8 @@ func TestDeletedWhileNothingWatched(t *testing.T) {
 			w.run()
 			if !early {
 				w.track("keeper", "v1 ConfigMap none")
-				w.eventually("the informers to have synced", func() string {
-					if !w.watcher.informers.BaseKindsSynced(w.namespace) {
+				w.eventually("the informers have synced", func() string {
+					if !w.reporter.informers.BaseKindsSynced(w.namespace) {
 						return "they have not"
 					}
 					return ""
@@ -133,8 +133,8 @@ func TestReporter_PruneReported_RemovesUnattributedObjects(t *testing.T) {
 	}
 }
 
-// An Event that was there before this process watched may have been reported by another.
-func TestEarlyEventsAreMarked(t *testing.T) {
+// Events that exist before the process watches them are marked: another process may have reported them.
+func TestReporter_PreexistingEvents_AreMarked(t *testing.T) {
 	t.Parallel()
 	w := newIdleWorld(t, shared.reader, quick())
 	conf := w.create(configMap("conf"))
@@ -142,8 +142,8 @@ func TestEarlyEventsAreMarked(t *testing.T) {
 	wl := w.track("web", "v1 ConfigMap conf")
 	w.run()
 	w.expectEvent("Before", wl.Resources[0])
-	w.eventually("the informers to have synced", func() string {
-		if !w.watcher.Ready() {
+	w.eventually("the informers have synced", func() string {
+		if !w.reporter.Ready() {
 			return "they have not"
 		}
 		return ""
@@ -152,13 +152,13 @@ func TestEarlyEventsAreMarked(t *testing.T) {
 	w.expectEvent("After", wl.Resources[0])
 	for reason, want := range map[string]bool{"Before": true, "After": false} {
 		if ev := w.sink.events(reason)[0]; ev.Preexisting != want {
-			t.Errorf("the Event %s is early: %t, want %t", reason, ev.Preexisting, want)
+			t.Errorf("the Event %s is preexisting: %t, want %t", reason, ev.Preexisting, want)
 		}
 	}
 }
 
-// The Events that expired while nothing watched are forgotten.
-func TestExpiredWhileNothingWatched(t *testing.T) {
+// Events that expired while no agent ran are forgotten.
+func TestReporter_Restart_ForgetsEventsExpiredSince(t *testing.T) {
 	t.Parallel()
 	store := newMemoryStore()
 	store.Put(eventTable, "expired", []byte("ns/expired"))
@@ -166,7 +166,7 @@ func TestExpiredWhileNothingWatched(t *testing.T) {
 	w.again(store)
 	w.track("web", "v1 ConfigMap none")
 	w.run()
-	w.eventually("the Event to be forgotten", func() string {
+	w.eventually("the Event is forgotten", func() string {
 		if !w.sink.forgotten(observe.EventKey("expired")) || store.has(eventTable, "expired") {
 			return "it is not"
 		}

@@ -10,16 +10,16 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// recorder is a Sink that keeps what it is given.
+// recorder is a Sink that records its calls.
 type recorder struct {
-	mu       sync.Mutex
-	offered  []observe.Report
-	times    []time.Time // when each was
-	clock    func(observe.Report) time.Time
-	versions map[observe.Key]string // what was offered last
-	withdrew []observe.Key
-	forgot   []observe.Key
-	reoffer  chan struct{} // nil unless a test sets it
+	mu        sync.Mutex
+	offered   []observe.Report
+	times     []time.Time // when each was
+	clock     func(observe.Report) time.Time
+	versions  map[observe.Key]string // what was offered last
+	cancelled []observe.Key
+	forgot    []observe.Key
+	reoffer   chan struct{} // nil unless a test sets it
 }
 
 func (r *recorder) Reoffer() <-chan struct{} { return r.reoffer }
@@ -30,7 +30,7 @@ func (r *recorder) Offer(report observe.Report) {
 	if r.versions == nil {
 		r.versions = map[observe.Key]string{}
 	}
-	// As an outbox does: a version that it has is no news.
+	// Like an outbox, it ignores a report of a known version.
 	if version, ok := r.versions[report.Key()]; ok && version == report.Version() {
 		return
 	}
@@ -52,7 +52,7 @@ func (r *recorder) clear() {
 func (r *recorder) Cancel(key observe.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.withdrew = append(r.withdrew, key)
+	r.cancelled = append(r.cancelled, key)
 }
 
 func (r *recorder) Forget(key observe.Key) {
@@ -61,7 +61,7 @@ func (r *recorder) Forget(key observe.Key) {
 	r.forgot = append(r.forgot, key)
 }
 
-// operations returns what was offered about a name, oldest first.
+// operations returns the offered operations of a name, oldest first.
 func (r *recorder) operations(ref target.Ref) []observe.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,13 +99,13 @@ func (r *recorder) status(instance target.Instance) string {
 	return ""
 }
 
-func (r *recorder) withdrawn(key observe.Key) bool {
+func (r *recorder) isCancelled(key observe.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Contains(r.withdrew, key)
+	return slices.Contains(r.cancelled, key)
 }
 
-// lives tells of operations which incarnation they are of, and whether it is deleted, with repeats left out:
+// lives formats operations as incarnation numbers, with a suffix for deletions, and without repeats:
 // "1 1-deleted 2" is an object that was deleted and created again.
 func lives(operations []observe.Operation) string {
 	incarnations := map[string]int{}

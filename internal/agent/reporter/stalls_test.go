@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// stalls returns how many informers of a resource were restarted, by the watcher's metrics.
+// stalls returns the number of restarted informers of a resource, by the metrics.
 func (w *world) stalls(resource string) float64 {
 	w.Helper()
 	families, err := w.registry.Gather()
@@ -33,32 +33,32 @@ func (w *world) stalls(resource string) float64 {
 	return total
 }
 
-// awaitSync waits until everything has been seen for the first time, and every informer works.
+// awaitSync waits until every informer has synced and waits for no answer.
 func (w *world) awaitSync() {
 	w.Helper()
-	w.eventually("every informer to work", func() string {
-		sizes := w.watcher.sizes()
+	w.eventually("every informer is current", func() string {
+		sizes := w.reporter.sizes()
 		current, all := sizes["current informers"], sizes["informers"]
-		return complain(current < all || !w.watcher.Ready(), fmt.Sprintf("%d of %d do", current, all))
+		return complain(current < all || !w.reporter.Ready(), fmt.Sprintf("%d of %d are", current, all))
 	})
 }
 
-// expectAudit audits once everything works.
-func (w *world) expectAudit(stalled int) {
+// expectStalls waits until all informers are current, and expects DetectStalls to restart that many.
+func (w *world) expectStalls(stalled int) {
 	w.Helper()
 	w.awaitSync()
-	if got, err := w.watcher.DetectStalls(w.ctx); got != stalled || err != nil {
-		w.Errorf("the audit says %d, %v, expected %d stalled informers", got, err, stalled)
+	if got, err := w.reporter.DetectStalls(w.ctx); got != stalled || err != nil {
+		w.Errorf("DetectStalls returns %d, %v, want %d stalled informers", got, err, stalled)
 	}
 }
 
-// A watch that is open, and tells nothing, is found out by what it does not tell of, whatever that is.
-func TestStalledWatchBeginsAgain(t *testing.T) {
+// A watch that is open and delivers nothing is detected by any kind of change.
+func TestInformers_DetectStalls_RestartsStalledWatch(t *testing.T) {
 	for reason, c := range map[string]struct {
 		change func(*world)
 		lives  []string // of the ConfigMaps changed, gone, again, fresh, same
 	}{
-		"an object is changed": {
+		"an object is updated": {
 			func(w *world) { w.patch(w.parse(configMap("changed")), `{"data": {"key": "news"}}`) },
 			[]string{"[1]", "[1]", "[1]", "[]", "[1]"},
 		},
@@ -87,20 +87,20 @@ func TestStalledWatchBeginsAgain(t *testing.T) {
 			wl := w.track("wl", "v1 ConfigMap changed", "v1 ConfigMap gone", "v1 ConfigMap again", "v1 ConfigMap fresh", "v1 ConfigMap same")
 			w.expectLives(wl.Resources[4].Ref, "[1]")
 			w.expectState(wl, 3, target.Absent, "")
-			w.expectAudit(0)
+			w.expectStalls(0)
 			thaw := w.proxy.freeze("/configmaps")
 			defer thaw()
 			before := len(w.sink.operations(wl.Resources[0].Ref))
 			c.change(w)
-			w.expectAudit(1)
+			w.expectStalls(1)
 			if got := w.stalls("configmaps"); got != 1 {
-				t.Errorf("the metric says %v, expected 1", got)
+				t.Errorf("the metric says %v, want 1", got)
 			}
 			for i, want := range c.lives {
 				w.expectLives(wl.Resources[i].Ref, want)
 			}
-			if reason == "an object is changed" {
-				w.eventually("the change to be offered", func() string {
+			if reason == "an object is updated" {
+				w.eventually("the change is offered", func() string {
 					return complain(len(w.sink.operations(wl.Resources[0].Ref)) != before+1, "it is not")
 				})
 			}
@@ -115,8 +115,8 @@ func complain(bad bool, complaint string) string {
 	return ""
 }
 
-// Two kinds that are served as one resource share its informer, and both go on.
-func TestStalledWatchOfTwoKinds(t *testing.T) {
+// Two listed versions that are served as one resource share an informer, which restarts for both.
+func TestInformers_DetectStalls_InformerOfTwoVersions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	wl := w.track("wl", "autoscaling/v2 HorizontalPodAutoscaler hpa", "autoscaling/v2beta2 HorizontalPodAutoscaler hpa2")
@@ -127,7 +127,7 @@ func TestStalledWatchOfTwoKinds(t *testing.T) {
 		w.create(`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: ` + name + `, namespace: NS},
 			spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`)
 	}
-	w.expectAudit(1)
+	w.expectStalls(1)
 	thaw()
 	for i := range wl.Resources {
 		w.expectState(wl, i, target.Present, "")
@@ -137,11 +137,11 @@ func TestStalledWatchOfTwoKinds(t *testing.T) {
 		n, gauge := w.proxy.watches("/horizontalpodautoscalers"), w.gauge()
 		return complain(n != 1 || gauge != 5, fmt.Sprintf("%d watches, the metric says %v", n, gauge))
 	})
-	w.expectAudit(0)
+	w.expectStalls(0)
 }
 
-// A watch that is slow, by less than the grace, has not stalled, nor has one that catches up when it is looked at.
-func TestSlowWatchHasNotStalled(t *testing.T) {
+// A watch that lags for less than the tolerance has not stalled.
+func TestInformers_DetectStalls_ToleratesLag(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("conf"))
@@ -152,11 +152,11 @@ func TestSlowWatchHasNotStalled(t *testing.T) {
 	w.patch(w.parse(configMap("conf")), `{"data": {"key": "news"}}`)
 	w.create(configMap("fresh"))
 	time.AfterFunc(500*time.Millisecond, thaw)
-	w.expectAudit(0)
+	w.expectStalls(0)
 }
 
-// An informer with an error is client-go's to mend, and one that cannot be compared is said to be so.
-func TestAuditOfWhatFails(t *testing.T) {
+// DetectStalls returns the errors of informers that it cannot compare, and does not restart them.
+func TestInformers_DetectStalls_ReturnsErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("conf"))
@@ -170,25 +170,25 @@ func TestAuditOfWhatFails(t *testing.T) {
 		}
 		return 0
 	})
-	if n, err := w.watcher.DetectStalls(w.ctx); n != 0 || err == nil || !strings.Contains(err.Error(), "configmaps") {
-		t.Errorf("the audit says %d, %v while a list fails, expected its error", n, err)
+	if n, err := w.reporter.DetectStalls(w.ctx); n != 0 || err == nil || !strings.Contains(err.Error(), "configmaps") {
+		t.Errorf("DetectStalls returns %d, %v while a list fails, want its error", n, err)
 	}
-	thaw := w.proxy.freeze("/deployments") // and that concerns no other
+	thaw := w.proxy.freeze("/deployments") // an independent watch
 	defer thaw()
 	w.create(deployment("none"))
-	if n, err := w.watcher.DetectStalls(w.ctx); n != 1 || err == nil {
-		t.Errorf("the audit says %d, %v, expected the stalled watch and the error of the other", n, err)
+	if n, err := w.reporter.DetectStalls(w.ctx); n != 1 || err == nil {
+		t.Errorf("DetectStalls returns %d, %v, want one stalled watch and the error of the other", n, err)
 	}
 	w.expectLives(wl.Resources[1].Ref, "[1]")
 	ctx, cancel := context.WithCancel(w.ctx)
 	cancel()
-	if n, err := w.watcher.DetectStalls(ctx); n != 0 || err == nil {
-		t.Errorf("the audit says %d, %v after its context's end, expected the error", n, err)
+	if n, err := w.reporter.DetectStalls(ctx); n != 0 || err == nil {
+		t.Errorf("DetectStalls returns %d, %v after the end of its context, want its error", n, err)
 	}
 }
 
-// While thousands of Events and ConfigMaps are created, repeated and deleted no watch has stalled.
-func TestNothingHasStalledUnderChurn(t *testing.T) {
+// DetectStalls finds no stall while thousands of Events are created, updated and deleted.
+func TestInformers_DetectStalls_NoFalseStallUnderLoad(t *testing.T) {
 	w := newWorld(t, shared.reader, quick())
 	conf := w.create(configMap("conf"))
 	wl := w.track("wl", "v1 ConfigMap conf")
@@ -227,16 +227,16 @@ func TestNothingHasStalledUnderChurn(t *testing.T) {
 	}
 	begin, audits := time.Now(), 0
 	for ; time.Since(begin) < 6*time.Second; audits++ {
-		w.expectAudit(0)
+		w.expectStalls(0)
 	}
-	t.Logf("%d audits while %.0f requests a second changed Events", audits, float64(requests.Load())/time.Since(begin).Seconds())
-	// A check that cannot fail is none: the same with a watch that is frozen.
+	t.Logf("%d calls while %.0f requests a second changed Events", audits, float64(requests.Load())/time.Since(begin).Seconds())
+	// To show that the check can fail: a frozen watch is detected.
 	thaw := w.proxy.freeze("/events")
 	defer thaw()
-	w.eventually("the frozen watch to be found", func() string {
-		n, err := w.watcher.DetectStalls(w.ctx)
+	w.eventually("the frozen watch is detected", func() string {
+		n, err := w.reporter.DetectStalls(w.ctx)
 		w.must(err)
-		return complain(n != 1, fmt.Sprintf("the audit says %d", n))
+		return complain(n != 1, fmt.Sprintf("DetectStalls returns %d", n))
 	})
 	cancel()
 	writers.Wait()

@@ -22,7 +22,7 @@ func restarted(n int, reason string) string {
 		n, reason, endedAt(n).Format(time.RFC3339), n-1)
 }
 
-// killedNow is the status of a pod whose container was killed for its memory just after its nth restart.
+// killedNow is the status of a pod whose container was OOM killed after its nth restart.
 func killedNow(n int) string {
 	return strings.Replace(restarted(n, "OOMKilled"), `"state": {"running": {"startedAt": "`+endedAt(n).Format(time.RFC3339)+`"}}`,
 		`"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "`+endedAt(n+1).Format(time.RFC3339)+`"}}`, 1)
@@ -30,11 +30,11 @@ func killedNow(n int) string {
 
 var firstEnd = time.Now().UTC().Truncate(time.Second).Add(-10 * time.Minute)
 
-// endedAt is when a container ended for the nth time.
+// endedAt is the time of a container's nth termination.
 func endedAt(n int) time.Time { return firstEnd.Add(time.Duration(n) * time.Second) }
 
-// own returns what follows the first slash in the UIDs of the Events of the watcher's own that were offered, in their order.
-func (r *recorder) own() []string {
+// synthetic returns the part after the first slash of the UIDs of the offered synthetic Events, in order.
+func (r *recorder) synthetic() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []string
@@ -48,23 +48,23 @@ func (r *recorder) own() []string {
 	return out
 }
 
-func (w *world) expectOwn(want ...string) {
+func (w *world) expectSynthetic(want ...string) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("the Events %q of the watcher's own", want), func() string {
-		return complain(!slices.Equal(w.sink.own(), want), fmt.Sprintf("they are %q", w.sink.own()))
+	w.eventually(fmt.Sprintf("the synthetic Events are %q", want), func() string {
+		return complain(!slices.Equal(w.sink.synthetic(), want), fmt.Sprintf("they are %q", w.sink.synthetic()))
 	})
 }
 
 func (w *world) expectForgotten(uid types.UID) {
 	w.Helper()
-	w.eventually("the Event "+string(uid)+" to be forgotten", func() string {
+	w.eventually("the Event "+string(uid)+" is forgotten", func() string {
 		return complain(!w.sink.forgotten(observe.EventKey(uid)), "it is not")
 	})
 }
 
-// Each end of a container is offered under a UID of its own, however often the pod changes and the watcher starts, and is
-// forgotten when the next one takes its place, and with the pod.
-func TestEndsOfContainers(t *testing.T) {
+// Each container termination is offered under its own UID, independent of changes of the pod and of restarts of the agent,
+// and is forgotten after the next termination, and with the pod.
+func TestReporter_ContainerTerminations_OfferedOnce(t *testing.T) {
 	t.Parallel()
 	store := newMemoryStore()
 	w := newIdleWorld(t, shared.reader, quick())
@@ -76,7 +76,7 @@ func TestEndsOfContainers(t *testing.T) {
 	uid := func(n int) types.UID { return observe.TerminationUID(p.GetUID(), "app", int32(n)) }
 
 	w.patchStatus(p, restarted(1, "OOMKilled"))
-	w.expectOwn("app/1")
+	w.expectSynthetic("app/1")
 	got := w.sink.events("OOMKilled")[0]
 	want := observe.Event{
 		Workload: wl.Instance, ResourceID: wl.Resources[0].ID, UID: uid(1), ResourceVersion: got.ResourceVersion,
@@ -90,45 +90,45 @@ func TestEndsOfContainers(t *testing.T) {
 	}
 	w.patch(p, `{"metadata": {"annotations": {"some": "change"}}}`)
 	w.patchStatus(p, restarted(2, "OOMKilled"))
-	w.expectOwn("app/1", "app/2")
+	w.expectSynthetic("app/1", "app/2")
 	w.expectForgotten(uid(1))
 	w.patchStatus(p, killedNow(2))
-	w.expectOwn("app/1", "app/2", "app/3")
+	w.expectSynthetic("app/1", "app/2", "app/3")
 	w.expectForgotten(uid(2))
 	w.patchStatus(p, restarted(3, "OOMKilled"))
 	w.patch(p, `{"metadata": {"annotations": {"some": "other"}}}`)
 	version := w.getVersion(p)
-	w.eventually("the last change to be seen", func() string {
+	w.eventually("the last change is offered", func() string {
 		ops := w.sink.operations(target.Ref{Kind: "Pod", Namespace: w.namespace, Name: "web-1"})
 		return complain(ops[len(ops)-1].ResourceVersion != version, "it is not")
 	})
-	w.expectOwn("app/1", "app/2", "app/3")
+	w.expectSynthetic("app/1", "app/2", "app/3")
 	if kept := slices.Collect(maps.Keys(store.Take(terminationTable))); !slices.Equal(kept, []string{string(uid(3))}) {
-		t.Errorf("kept are %q, want the latest end", kept)
+		t.Errorf("the records are %q, want the latest termination", kept)
 	}
-	w.expectInInventory(wl.Instance, uid(3), true)
+	w.expectDesiredEvent(wl.Instance, uid(3), true)
 	w.stop()
 
-	// A watcher that begins with a pod of which two ends show offers both, with its memory or without it: the earlier in
-	// the version that it had, which is no news for whoever remembers it.
+	// A new process offers both terminations in the pod's status, with the records and without them: the earlier one in the
+	// same version as before.
 	w.patchStatus(p, killedNow(3))
 	before := w.sink.versions[observe.EventKey(uid(3))]
 	for _, memory := range []*memoryStore{newMemoryStore(), store} {
 		w.again(memory)
 		w.targets.Track(wl)
 		w.run()
-		w.expectOwn("app/3", "app/4")
+		w.expectSynthetic("app/3", "app/4")
 		w.expectForgotten(uid(3))
 		w.stop()
 		if again := w.sink.versions[observe.EventKey(uid(3))]; again != before {
-			t.Errorf("the end was offered in version %q, and then in %q", before, again)
+			t.Errorf("the termination was offered in version %q, and then in %q", before, again)
 		}
 	}
-	// It remembers that the earlier one is done.
+	// With the records it offers the later one only.
 	w.again(store)
 	w.targets.Track(wl)
 	w.run()
-	w.expectOwn("app/4")
+	w.expectSynthetic("app/4")
 	w.stop()
 
 	w.remove(p)
@@ -136,14 +136,14 @@ func TestEndsOfContainers(t *testing.T) {
 	w.targets.Track(wl)
 	w.run()
 	w.expectForgotten(uid(4))
-	w.expectOwn()
-	w.eventually("nothing to be kept of the pod's ends", func() string {
+	w.expectSynthetic()
+	w.eventually("no record is left of the pod's terminations", func() string {
 		return complain(len(store.Take(terminationTable)) > 0, fmt.Sprint(store.Take(terminationTable)))
 	})
 }
 
-// What a pod tells of its containers is not offered before the pod is claimed, and withdrawn when it is not any more.
-func TestEndsOfUnclaimedPods(t *testing.T) {
+// Terminations are offered while their pod belongs to a workload, and cancelled afterwards.
+func TestReporter_ContainerTerminations_OfUnattributedPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	p := w.create(pod("single"))
@@ -151,24 +151,24 @@ func TestEndsOfUnclaimedPods(t *testing.T) {
 	keeper := w.track("keeper", "v1 Pod none")
 	w.expectState(keeper, 0, target.Absent, "")
 	w.awaitSync()
-	w.expectOwn()
+	w.expectSynthetic()
 	wl := w.track("web", "v1 Pod single")
-	w.expectOwn("app/1")
+	w.expectSynthetic("app/1")
 	if ev := w.sink.events("ContainerRestarted")[0]; ev.ResourceID != wl.Resources[0].ID {
 		t.Errorf("it was offered for %d, want %d", ev.ResourceID, wl.Resources[0].ID)
 	}
-	w.expectInInventory(wl.Instance, observe.TerminationUID(p.GetUID(), "app", 1), true)
+	w.expectDesiredEvent(wl.Instance, observe.TerminationUID(p.GetUID(), "app", 1), true)
 	w.targets.Forget(wl.Name)
 	key := observe.EventKey(observe.TerminationUID(p.GetUID(), "app", 1))
-	w.eventually("it to be withdrawn", func() string { return complain(!w.sink.withdrawn(key), "it is not") })
-	w.eventually("it to be forgotten", func() string {
-		w.watcher.pruneReported()
+	w.eventually("it is cancelled", func() string { return complain(!w.sink.isCancelled(key), "it is not") })
+	w.eventually("it is forgotten", func() string {
+		w.reporter.pruneReported()
 		return complain(!w.sink.forgotten(key), "it is not")
 	})
 }
 
-// What ended longer ago than the API server keeps Events is as little looked for as they are.
-func TestOldEndsAreNotInTheInventory(t *testing.T) {
+// Synthetic Events that are older than the API server's retention of Events are not part of the desired state.
+func TestReporter_DesiredState_LeavesOutOldSyntheticEvents(t *testing.T) {
 	t.Parallel()
 	config := quick()
 	config.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
@@ -176,14 +176,14 @@ func TestOldEndsAreNotInTheInventory(t *testing.T) {
 	p := w.create(pod("single"))
 	w.patchStatus(p, restarted(1, "Error"))
 	wl := w.track("web", "v1 Pod single")
-	w.expectOwn("app/1")
+	w.expectSynthetic("app/1")
 	change := target.HealthTransition{UID: "cr", To: "Down", At: time.Now()}
-	w.watcher.RecordTransition(wl.Name, change)
-	w.expectInInventory(wl.Instance, observe.TransitionUID(change), false)
-	w.expectInInventory(wl.Instance, observe.TerminationUID(p.GetUID(), "app", 1), false)
+	w.reporter.RecordTransition(wl.Name, change)
+	w.expectDesiredEvent(wl.Instance, observe.TransitionUID(change), false)
+	w.expectDesiredEvent(wl.Instance, observe.TerminationUID(p.GetUID(), "app", 1), false)
 }
 
-func TestAnnounce(t *testing.T) {
+func TestReporter_RecordTransition(t *testing.T) {
 	t.Parallel()
 	store := newMemoryStore()
 	w := newIdleWorld(t, shared.reader, quick())
@@ -192,68 +192,68 @@ func TestAnnounce(t *testing.T) {
 	at := time.Now().UTC().Truncate(time.Second)
 	down := target.HealthTransition{UID: "cr", From: "Healthy", To: "Down", Reason: "Crash", Message: "it crashes", At: at}
 	well := target.HealthTransition{UID: "cr", From: "Down", To: "Healthy", At: at.Add(time.Minute)}
-	w.watcher.RecordTransition("nobody", down)
+	w.reporter.RecordTransition("nobody", down)
 	wl := w.track("web", "v1 ConfigMap conf")
 	for _, c := range []target.HealthTransition{{}, {UID: "cr", At: at}, {UID: "cr", To: "Down"}, {To: "Down", At: at}} {
-		w.watcher.RecordTransition(wl.Name, c) // what is not whole
+		w.reporter.RecordTransition(wl.Name, c) // incomplete
 	}
 	for range 3 {
-		w.watcher.RecordTransition(wl.Name, down)
+		w.reporter.RecordTransition(wl.Name, down)
 	}
 	stamp := func(c target.HealthTransition) string { return c.At.Format(time.RFC3339) + "/" + c.To }
-	w.expectOwn(stamp(down))
+	w.expectSynthetic(stamp(down))
 	ev := w.sink.events("WorkloadDown")[0]
 	if want := "Workload " + wl.Name + " is Down, it was Healthy: it crashes"; ev.Message != want || ev.Type != "Warning" || ev.Workload != wl.Instance {
 		t.Errorf("offered is %+v, want the message %q", ev, want)
 	}
-	w.expectInInventory(wl.Instance, ev.UID, true)
+	w.expectDesiredEvent(wl.Instance, ev.UID, true)
 	w.stop()
 
 	w.again(store)
 	w.targets.Track(wl)
-	w.watcher.RecordTransition(wl.Name, well)
-	w.expectOwn(stamp(well))
+	w.reporter.RecordTransition(wl.Name, well)
+	w.expectSynthetic(stamp(well))
 	w.expectForgotten(observe.TransitionUID(down))
 	if kept := string(store.Take(transitionTable)[wl.Name]); kept != string(observe.TransitionUID(well)) {
-		t.Errorf("kept is %q, want the latest change", kept)
+		t.Errorf("the record is %q, want the last transition", kept)
 	}
 	w.run()
-	w.eventually("the workload to be tracked", func() string {
-		return complain(w.watcher.sizes()["damped workloads"] == 0, "it is not")
+	w.eventually("the workload is assessed", func() string {
+		return complain(w.reporter.sizes()["damped workloads"] == 0, "it is not")
 	})
 	w.targets.Forget(wl.Name)
 	w.expectForgotten(observe.TransitionUID(well))
 	w.stop()
 
-	// A workload that was deleted while nothing watched.
+	// A workload that was deleted while no agent ran.
 	store.Put(transitionTable, "gone", []byte("cr/gone"))
 	w.again(store)
-	w.watcher.pruneReported()
+	w.reporter.pruneReported()
 	if w.sink.forgotten(observe.EventKey("cr/gone")) {
-		t.Error("a change is forgotten before any workload is declared")
+		t.Error("a transition is forgotten before a workload is declared")
 	}
 	w.targets.Track(wl)
-	w.watcher.pruneReported()
+	w.reporter.pruneReported()
 	w.expectForgotten("cr/gone")
 	if left := store.Take(transitionTable); len(left) > 0 {
-		t.Errorf("kept are %v", left)
+		t.Errorf("the records are %v", left)
 	}
-	w.watcher.close()
+	w.reporter.close()
 }
 
-func (w *world) expectInInventory(instance target.Instance, uid types.UID, want bool) {
+func (w *world) expectDesiredEvent(instance target.Instance, uid types.UID, want bool) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("the Event %s to be in the inventory: %t", uid, want), func() string {
-		inventory, complete, err := w.watcher.DesiredState(w.ctx, instance)
+	w.eventually(fmt.Sprintf("the Event %s is in the desired state: %t", uid, want), func() string {
+		state, complete, err := w.reporter.DesiredState(w.ctx, instance)
 		if err != nil || !complete {
 			return fmt.Sprintf("it is not complete: %v", err)
 		}
 		n := 0
-		for _, ev := range inventory.Events {
+		for _, ev := range state.Events {
 			if ev.UID == uid {
 				n++
 			}
 		}
-		return complain(n > 1 || (n == 1) != want, fmt.Sprintf("it is there %d times", n))
+		return complain(n > 1 || (n == 1) != want, fmt.Sprintf("it is in it %d times", n))
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// trees returns the trees that were offered of an instance, and when.
+// trees returns the trees that were offered of an instance, with their times.
 func (r *recorder) trees(instance target.Instance) (trees []observe.Tree, times []time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -27,7 +27,7 @@ func (r *recorder) trees(instance target.Instance) (trees []observe.Tree, times 
 	return trees, times
 }
 
-// branches tells of a tree in words: each object below another with that one's name, and its health.
+// branches formats a tree: each object with its owner's name and its health.
 func branches(objects []observe.TreeObject) string {
 	names := map[types.UID]string{}
 	for _, o := range objects {
@@ -63,8 +63,8 @@ func (w *world) expectTree(wl target.Workload, want string) {
 	})
 }
 
-// A tree has all that is listed, also what does not exist, and what descends from it, below what owns it.
-func TestATreeHasWhatIsListedAndWhatDescends(t *testing.T) {
+// A tree has all listed resources, also absent ones, and their descendants with their owners.
+func TestReporter_Tree_HasListedResourcesAndDescendants(t *testing.T) {
 	t.Parallel()
 	w, s := scripted(t, quick())
 	s.say("ConfigMap conf", health.Healthy)
@@ -80,19 +80,19 @@ func TestATreeHasWhatIsListedAndWhatDescends(t *testing.T) {
 			t.Errorf("%s has the UID %q", o.Object.Ref, o.Object.UID)
 		}
 		if o.Health != "Healthy" && (o.Reason == "" || o.Cause == "") {
-			t.Errorf("of %s is not said why: %+v", o.Object.Ref, o)
+			t.Errorf("%s has no reason or cause: %+v", o.Object.Ref, o)
 		}
 	}
 	w.remove(hook)
 	w.expectTree(wl, "ConfigMap conf Healthy Present, ConfigMap none Down Absent, Nothing x Unknown KindNotInstalled")
 	w.targets.Forget(wl.Name)
-	w.eventually("the tree to be forgotten", func() string {
+	w.eventually("the tree is forgotten", func() string {
 		return complain(!w.sink.forgotten(observe.Tree{Workload: wl.Instance}.Key()), "it is not")
 	})
 }
 
-// What is between a resource and its pods comes to what these come to; what is left of earlier revisions is not shown.
-func TestWhatStandsBetweenIsJudgedByWhatIsBelow(t *testing.T) {
+// An object between a resource and its pods has the combined health of the pods. ReplicaSets of earlier revisions are left out.
+func TestReporter_Tree_CombinesHealthOfDescendants(t *testing.T) {
 	t.Parallel()
 	w, s := scripted(t, quick())
 	s.say("ConfigMap conf", health.Healthy)
@@ -107,11 +107,11 @@ func TestWhatStandsBetweenIsJudgedByWhatIsBelow(t *testing.T) {
 	wl := w.track("web", "v1 ConfigMap conf")
 	w.expectTree(wl, "ConfigMap conf Healthy Present, now > Pod one Healthy, now > Pod two Healthy, conf > ReplicaSet now Healthy")
 	s.say("Pod two", health.Down)
-	w.watcher.ReassessAll()
+	w.reporter.ReassessAll()
 	w.expectTree(wl, "ConfigMap conf Unhealthy Present, now > Pod one Healthy, now > Pod two Down, conf > ReplicaSet now Unhealthy")
 }
 
-func TestTreesAreSpacedAndOfferedOnChangeOnly(t *testing.T) {
+func TestReporter_Trees_SpacedAndOnChangeOnly(t *testing.T) {
 	t.Parallel()
 	config := quick()
 	config.StatusInterval = time.Second
@@ -126,12 +126,12 @@ func TestTreesAreSpacedAndOfferedOnChangeOnly(t *testing.T) {
 	turn := 0
 	w.during(3500*time.Millisecond, func() string {
 		s.say("ConfigMap conf", statuses[turn%2])
-		w.watcher.ReassessAll()
+		w.reporter.ReassessAll()
 		turn++
 		return ""
 	})
 	s.say("ConfigMap conf", health.Unhealthy)
-	w.watcher.ReassessAll()
+	w.reporter.ReassessAll()
 	w.expectTree(wl, "ConfigMap conf Unhealthy Present")
 	_, times := w.sink.trees(wl.Instance)
 	took := time.Since(begin)
@@ -156,7 +156,7 @@ func (r *recorder) lastStatus(instance target.Instance) observe.Status {
 	return observe.Status{}
 }
 
-func TestWatcher_StatusHasReasonCauseAndSince(t *testing.T) {
+func TestReporter_Status_HasReasonCauseAndSince(t *testing.T) {
 	t.Parallel()
 	w, s := scripted(t, quick())
 	s.say("ConfigMap conf", health.Unhealthy)
@@ -169,17 +169,17 @@ func TestWatcher_StatusHasReasonCauseAndSince(t *testing.T) {
 	}
 	w.expectTree(wl, "ConfigMap conf Unhealthy Present")
 	s.say("ConfigMap conf", health.Down)
-	w.watcher.ReassessAll()
-	w.eventually("since when", func() string {
+	w.reporter.ReassessAll()
+	w.eventually("the status has the time of its change", func() string {
 		got := w.sink.lastStatus(wl.Instance)
 		return complain(got.Status != "Down" || time.Since(got.Since) > time.Minute || got.Since.IsZero(), fmt.Sprintf("it is %+v", got))
 	})
-	if state, last := w.inventory(wl.Instance), w.sink.lastStatus(wl.Instance); state.Status.Version() != last.Version() {
+	if state, last := w.desiredState(wl.Instance), w.sink.lastStatus(wl.Instance); state.Status.Version() != last.Version() {
 		t.Errorf("DesiredState has the status %+v, offered was %+v", state.Status, last)
 	}
 }
 
-func TestWatcher_Reoffer_OffersStatusesTreesAndObjectsAgain(t *testing.T) {
+func TestReporter_Reoffer_OffersStatusesTreesAndObjectsAgain(t *testing.T) {
 	t.Parallel()
 	w, s := scripted(t, quick())
 	s.say("ConfigMap conf", health.Healthy)
@@ -197,7 +197,7 @@ func TestWatcher_Reoffer_OffersStatusesTreesAndObjectsAgain(t *testing.T) {
 	w.expectLives(wl.Resources[0].Ref, "[1]")
 }
 
-func TestTheClusterHasAUID(t *testing.T) {
+func TestClients_ClusterUID(t *testing.T) {
 	t.Parallel()
 	clients, err := informers.NewClients(shared.reader)
 	if err != nil {

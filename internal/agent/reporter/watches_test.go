@@ -15,7 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// serverWatches returns how many watches the API server serves of a resource, by its own metrics.
+// serverWatches returns the number of watches of a resource, by the API server's metrics.
 func (w *world) serverWatches(resource string) int {
 	w.Helper()
 	client, err := kubernetes.NewForConfig(shared.cluster.Config())
@@ -34,12 +34,12 @@ func (w *world) serverWatches(resource string) int {
 	return n
 }
 
-func TestOneWatchPerResourceHoweverManyWorkloads(t *testing.T) {
+func TestInformers_ManyWorkloads_OneWatchPerResource(t *testing.T) {
 	w := newWorld(t, shared.reader, quick())
 	resources := []string{"events", "pods", "replicasets", "jobs", "deployments", "configmaps"}
-	// Those of the tests before this one end when the API server has noticed that their clients are gone.
+	// The watches of earlier tests end when the API server notices that their clients are gone.
 	var before map[string]int
-	w.eventually("the API server's watches to be as many as a while ago", func() string {
+	w.eventually("the number of the API server's watches is stable", func() string {
 		earlier := before
 		before = map[string]int{}
 		for _, r := range resources {
@@ -67,30 +67,30 @@ func TestOneWatchPerResourceHoweverManyWorkloads(t *testing.T) {
 		w.expectLives(target.Ref{Kind: "Pod", Namespace: w.namespace, Name: name}, "[1]")
 		w.awaitSync()
 		for _, r := range resources {
-			w.eventually(fmt.Sprintf("the API server to have 1 more watch of %s with %d workloads", r, n+1), func() string {
+			w.eventually(fmt.Sprintf("the API server has 1 more watch of %s with %d workloads", r, n+1), func() string {
 				got := w.serverWatches(r) - before[r]
 				return complain(got != 1, fmt.Sprintf("it has %d", got))
 			})
 		}
 		if got := w.gauge(); got != 6 {
-			t.Errorf("the metric says %v informers with %d workloads, expected 6", got, n+1)
+			t.Errorf("the metric says %v informers with %d workloads, want 6", got, n+1)
 		}
 	}
 	for _, wl := range workloads[1:] {
 		w.targets.Forget(wl.Name)
 	}
-	w.eventually("the released ConfigMap to be withdrawn", func() string {
-		if op := w.sink.operations(workloads[1].Resources[0].Ref); !w.sink.withdrawn(op[0].Key()) {
+	w.eventually("the operation of the released ConfigMap is cancelled", func() string {
+		if op := w.sink.operations(workloads[1].Resources[0].Ref); !w.sink.isCancelled(op[0].Key()) {
 			return "it is not"
 		}
 		return ""
 	})
-	w.eventually("one watch of ConfigMaps while one workload still lists one", func() string {
+	w.eventually("one watch of ConfigMaps is left with one workload", func() string {
 		got := w.proxy.watches("/configmaps")
 		return complain(got != 1, fmt.Sprintf("there are %d", got))
 	})
 	w.targets.Forget(workloads[0].Name)
-	w.eventually("every watch to end with the last workload", func() string {
+	w.eventually("every watch ends with the last workload", func() string {
 		if n, gauge := w.proxy.watches(""), w.gauge(); n > 0 || gauge > 0 {
 			return fmt.Sprintf("%d are open, and the metric says %v", n, gauge)
 		}
@@ -98,7 +98,7 @@ func TestOneWatchPerResourceHoweverManyWorkloads(t *testing.T) {
 	})
 }
 
-func TestRepeatedDeclarationAsksForNothing(t *testing.T) {
+func TestInformers_RepeatedDeclaration_NoRequests(t *testing.T) {
 	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("conf"))
 	wl := w.track("wl", "v1 ConfigMap conf", "example.org/v1 Absent none")
@@ -110,23 +110,23 @@ func TestRepeatedDeclarationAsksForNothing(t *testing.T) {
 		before, cut := len(w.proxy.sent("/configmaps")), w.proxy.cutOff("/configmaps")
 		for range 50 {
 			if w.targets.Track(wl) {
-				t.Fatal("declaring the same again counted as a change")
+				t.Fatal("a repeated declaration counted as a change")
 			}
 		}
-		other := w.track(fmt.Sprintf("other-%d", n), "v1 ConfigMap other") // what is declared after is seen after
+		other := w.track(fmt.Sprintf("other-%d", n), "v1 ConfigMap other") // it is visible after the earlier declarations
 		w.expectState(other, 0, target.Absent, "")
 		got := len(w.proxy.sent("/configmaps")) - before
 		if w.proxy.cutOff("/configmaps") > cut {
-			continue // the API server ended a watch meanwhile, and the informer began another
+			continue // the API server ended a watch meanwhile
 		}
 		if got > 0 {
-			t.Errorf("%d requests about ConfigMaps for what was watched already, expected none", got)
+			t.Errorf("%d requests for ConfigMaps that are watched already, want none", got)
 		}
 		return
 	}
 }
 
-func TestTwoVersionsOfAKindAreWatchedEachForItself(t *testing.T) {
+func TestInformers_TwoVersionsOfAKind(t *testing.T) {
 	w := newWorld(t, shared.reader, quick())
 	const scaler = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: NAME, namespace: NS},
 		spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`
@@ -136,9 +136,9 @@ func TestTwoVersionsOfAKindAreWatchedEachForItself(t *testing.T) {
 	old := w.track("old", "autoscaling/v2beta2 HorizontalPodAutoscaler hpa")
 	w.expectState(one, 0, target.Present, "")
 	w.expectState(two, 0, target.Present, "")
-	sight := w.expectState(old, 0, target.Present, "version v2beta2 is not served; watched as v2")
-	if sight.Version != "v2" {
-		t.Errorf("the sight's version is %s, expected v2", sight.Version)
+	status := w.expectState(old, 0, target.Present, "version v2beta2 is not served; watched as v2")
+	if status.Version != "v2" {
+		t.Errorf("the version is %s, want v2", status.Version)
 	}
 	for path, want := range map[string]int{"/v1/horizontalpodautoscalers": 1, "/v2/horizontalpodautoscalers": 1} {
 		w.eventually(fmt.Sprintf("%d watches of %s", want, path), func() string {
@@ -146,7 +146,7 @@ func TestTwoVersionsOfAKindAreWatchedEachForItself(t *testing.T) {
 			return complain(got != want, fmt.Sprintf("there are %d", got))
 		})
 	}
-	// Each incarnation is reported to each workload in its own version, and deleted once.
+	// Each incarnation is reported to each workload in the listed version, and its deletion once.
 	ref := one.Resources[0].Ref
 	for range 5 {
 		w.patch(hpa, `{"spec": {"maxReplicas": 4}}`)
@@ -154,7 +154,7 @@ func TestTwoVersionsOfAKindAreWatchedEachForItself(t *testing.T) {
 		hpa = w.create(strings.ReplaceAll(scaler, "NAME", "hpa"))
 	}
 	versions := map[target.Instance]string{one.Instance: "autoscaling/v1", two.Instance: "autoscaling/v2", old.Instance: "autoscaling/v2"}
-	w.eventually("three workloads to have the last incarnation as their last operation", func() string {
+	w.eventually("the last operation of three workloads is of the last incarnation", func() string {
 		for instance, version := range versions {
 			deleted := map[string]int{}
 			last := ""
@@ -169,7 +169,7 @@ func TestTwoVersionsOfAKindAreWatchedEachForItself(t *testing.T) {
 					continue
 				}
 				if got := op.Body.GetObjectKind().GroupVersionKind().GroupVersion().String(); got != version {
-					return fmt.Sprintf("%s was told of version %s, expected %s", instance, got, version)
+					return fmt.Sprintf("%s gets version %s, want %s", instance, got, version)
 				}
 			}
 			if last != string(hpa.GetUID()) {
@@ -177,7 +177,7 @@ func TestTwoVersionsOfAKindAreWatchedEachForItself(t *testing.T) {
 			}
 			for uid, n := range deleted {
 				if n != 1 {
-					return fmt.Sprintf("%s was told %d times that %s is deleted", instance, n, uid)
+					return fmt.Sprintf("%s gets %d deletions of %s", instance, n, uid)
 				}
 			}
 		}
@@ -188,7 +188,7 @@ func TestTwoVersionsOfAKindAreWatchedEachForItself(t *testing.T) {
 	}
 }
 
-func TestObjectThatIsListedLaterIsFetchedAsAWhole(t *testing.T) {
+func TestReporter_ObjectListedLater_IsFetched(t *testing.T) {
 	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("early"))
 	w.create(configMap("late"))
@@ -199,12 +199,12 @@ func TestObjectThatIsListedLaterIsFetchedAsAWhole(t *testing.T) {
 	body, err := w.sink.operations(late.Resources[0].Ref)[0].Definition()
 	w.must(err)
 	if !strings.Contains(string(body), `"data":{"key":"value"}`) || !strings.Contains(string(body), `"kind":"ConfigMap"`) {
-		t.Errorf("reported is %s, expected the whole ConfigMap", body)
+		t.Errorf("reported is %s, want the whole ConfigMap", body)
 	}
 	w.expectStatus(late, "Healthy")
 }
 
-func TestListChanges(t *testing.T) {
+func TestReporter_ListChanges(t *testing.T) {
 	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("a"))
 	w.create(configMap("b"))
@@ -216,9 +216,9 @@ func TestListChanges(t *testing.T) {
 	w.targets.Track(wl)
 	w.expectLives(wl.Resources[0].Ref, "[1]")
 	w.expectStatus(wl, "Healthy")
-	w.eventually("what was dropped from the list to be withdrawn, and its kind not to be watched", func() string {
-		if !w.sink.withdrawn(first) || w.proxy.watches("/deployments") > 0 {
-			return fmt.Sprintf("withdrawn %v, %d watches", w.sink.withdrawn(first), w.proxy.watches("/deployments"))
+	w.eventually("the unlisted object is cancelled, and its kind not watched", func() string {
+		if !w.sink.isCancelled(first) || w.proxy.watches("/deployments") > 0 {
+			return fmt.Sprintf("cancelled: %v, %d watches", w.sink.isCancelled(first), w.proxy.watches("/deployments"))
 		}
 		return ""
 	})

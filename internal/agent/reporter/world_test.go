@@ -26,8 +26,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// world is what one test has for itself: a namespace, a watcher with its registry and sink, and a proxy
-// between it and the API server.
+// world is the environment of one test: a namespace, a reporter with its registry and sink, and a proxy between it and the
+// API server.
 type world struct {
 	*testing.T
 	ctx       context.Context //nolint:containedctx // the test's own, which ends with it
@@ -36,21 +36,21 @@ type world struct {
 	targets   *target.Registry
 	sink      *recorder
 	clients   *informers.Clients
-	watcher   *Reporter
+	reporter  *Reporter
 	registry  *prometheus.Registry
-	changes   *atomic.Int64 // calls of the watcher's changed
-	stop      func()        // ends the watcher, and waits for it
+	changes   *atomic.Int64 // calls of changed
+	stop      func()        // ends the reporter, and waits for it
 }
 
 func quick() Config {
 	c := DefaultConfig()
 	c.RetryMin, c.RetryMax, c.StatusDelay = 50*time.Millisecond, 400*time.Millisecond, 20*time.Millisecond
 	c.StatusInterval = 20 * time.Millisecond
-	c.CacheLagTolerance = 5 * time.Second // a cache that is behind because the machine is busy has not stalled
+	c.CacheLagTolerance = 5 * time.Second // a cache may lag because the machine is busy
 	return c
 }
 
-// newWorld starts a watcher for a user.
+// newWorld starts a reporter with the permissions of a user.
 func newWorld(t *testing.T, user *rest.Config, config Config) *world {
 	t.Helper()
 	w := newIdleWorld(t, user, config)
@@ -75,7 +75,7 @@ func newNamedWorld(t *testing.T, namespace string, user *rest.Config, config Con
 	w.clients, err = informers.NewClients(&rest.Config{Host: w.proxy.URL})
 	w.must(err)
 	changed := func(string) { w.changes.Add(1) }
-	w.watcher = New(config, w.clients, w.targets, w.sink, nil, NewMetrics(w.registry), logr.Discard(), changed)
+	w.reporter = New(config, w.clients, w.targets, w.sink, nil, NewMetrics(w.registry), logr.Discard(), changed)
 	return w
 }
 
@@ -85,11 +85,11 @@ func (r *Reporter) close() {
 	r.queues.shutDown()
 }
 
-// run starts the watcher.
+// run starts the reporter.
 func (w *world) run() {
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- w.watcher.Run(ctx) }()
+	go func() { ended <- w.reporter.Run(ctx) }()
 	w.stop = func() {
 		cancel()
 		select {
@@ -98,7 +98,7 @@ func (w *world) run() {
 				w.Errorf("Run returned %v", err)
 			}
 			ended <- nil
-		case <-time.After(40 * time.Second): // client-go may wait for a minute
+		case <-time.After(40 * time.Second): // client-go may wait for up to a minute
 			w.Error("Run did not return within 40s of its context's end")
 		}
 	}
@@ -107,7 +107,7 @@ func (w *world) run() {
 
 var worlds atomic.Int64
 
-// unique returns a name that no other test has, nor a repetition of this one.
+// unique returns a name that no other test has, and no repetition of this test.
 func unique(t *testing.T) string {
 	t.Helper()
 	h := fnv.New32a()
@@ -122,8 +122,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// patience is more than anything here takes on a busy machine: client-go waits for up to half a minute by itself before it
-// tries again what fails.
+// patience is the limit of each wait. client-go itself waits for up to half a minute before a retry, and the machine may be
+// busy.
 const patience = 90 * time.Second
 
 // eventually checks until there is no complaint.
@@ -173,25 +173,25 @@ func parse(manifest string) *unstructured.Unstructured {
 	return obj
 }
 
-// parse parses a manifest in which NS stands for the test's namespace, which serves as a name of its own in
-// API groups too.
+// parse parses a manifest in which NS stands for the test's namespace. Its name is unique, and so serves in API groups
+// too.
 func (w *world) parse(manifest string) *unstructured.Unstructured {
 	return parse(strings.ReplaceAll(manifest, "NS", w.namespace))
 }
 
-// resourceOf is where the administrator finds an object.
+// resourceOf returns the administrator's client for an object.
 func resourceOf(obj *unstructured.Unstructured) dynamic.ResourceInterface {
 	gvr, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 	return shared.dynamic.Resource(gvr).Namespace(obj.GetNamespace())
 }
 
-// create creates an object of a manifest, see parse, which is deleted when the test ends.
+// create creates an object of a manifest, see parse. It is deleted when the test ends.
 func (w *world) create(manifest string) *unstructured.Unstructured {
 	w.Helper()
 	obj := w.parse(manifest)
 	created, err := resourceOf(obj).Create(w.ctx, obj, metav1.CreateOptions{})
 	w.must(err)
-	// The next test's watcher would see it, and ask for its owners.
+	// Otherwise the next test's informers would see it, and look up its owners.
 	w.Cleanup(func() {
 		err := resourceOf(obj).Delete(context.WithoutCancel(w.ctx), obj.GetName(), deleteNow)
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -208,7 +208,7 @@ func (w *world) patch(obj *unstructured.Unstructured, patch string) {
 	w.must(err)
 }
 
-// deleteNow deletes Pods too, which no kubelet lets go.
+// deleteNow also deletes Pods, for which there is no kubelet.
 var deleteNow = metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 
 // remove deletes an object, and returns when it is gone.
@@ -218,7 +218,7 @@ func (w *world) remove(obj *unstructured.Unstructured) {
 	if !apierrors.IsNotFound(err) {
 		w.must(err)
 	}
-	w.eventually(obj.GetKind()+" "+obj.GetName()+" to be gone", func() string {
+	w.eventually(obj.GetKind()+" "+obj.GetName()+" is gone", func() string {
 		found, err := resourceOf(obj).Get(w.ctx, obj.GetName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && found.GetUID() != obj.GetUID() {
 			return ""
@@ -227,7 +227,7 @@ func (w *world) remove(obj *unstructured.Unstructured) {
 	})
 }
 
-// user returns a user with a ClusterRole of its own, of rules in YAML.
+// user returns a new user with a ClusterRole of the given rules in YAML.
 func user(t *testing.T, rules string) (config *rest.Config, name string) {
 	t.Helper()
 	name = unique(t)
@@ -247,7 +247,7 @@ func user(t *testing.T, rules string) (config *rest.Config, name string) {
 	return config, name
 }
 
-// allow replaces the rules of the role that a user was given.
+// allow replaces the rules of a user's role.
 func (w *world) allow(name, rules string) {
 	w.Helper()
 	w.patch(parse("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "+name+"}}"), `{"rules": `+rules+`}`)
@@ -277,7 +277,7 @@ func (w *world) define(group, kind string) *unstructured.Unstructured {
 	return definition
 }
 
-// discovered complains as long as discovery does not tell of a kind: that may be some time after it is served.
+// discovered complains while discovery does not show a kind, which may be some time after the kind is served.
 func (w *world) discovered(gvk schema.GroupVersionKind) string {
 	client, err := kubernetes.NewForConfig(shared.cluster.Config())
 	w.must(err)
@@ -293,10 +293,10 @@ func (w *world) discovered(gvk schema.GroupVersionKind) string {
 	return "discovery does not tell of it"
 }
 
-// awaitServed returns when the API server serves an object's kind, and says so.
+// awaitServed returns when the API server serves an object's kind, and discovery shows it.
 func (w *world) awaitServed(example *unstructured.Unstructured) {
 	w.Helper()
-	w.eventually(example.GetKind()+" to be served", func() string {
+	w.eventually(example.GetKind()+" is served", func() string {
 		if _, err := resourceOf(example).List(w.ctx, metav1.ListOptions{}); err != nil {
 			return err.Error()
 		}
@@ -309,7 +309,7 @@ func (w *world) awaitNotServed(path string) {
 	w.Helper()
 	client, err := kubernetes.NewForConfig(shared.cluster.Config())
 	w.must(err)
-	w.eventually(path+" not to be served", func() string {
+	w.eventually(path+" is not served", func() string {
 		if _, err := client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(w.ctx); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("it is: %v", err)
 		}
