@@ -40,12 +40,12 @@ func newAssessments() *assessments {
 
 // set stores the assessment of an object, and reports whether it has changed. via is the owner path between the object
 // and the resource from which it descends.
-func (s *assessments) set(claim target.Attribution, id target.Identity, via string, a health.Assessment) bool {
+func (s *assessments) set(attribution target.Attribution, id target.Identity, via string, a health.Assessment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.resource(claim)
+	r := s.resource(attribution)
 	changed := false
-	if claim.Listed {
+	if attribution.Listed {
 		changed = !r.assessed || r.self.Verdict != a.Verdict || r.self.Phase != a.Phase || r.uid != id.UID
 		r.self, r.uid, r.assessed = a, id.UID, true
 	} else {
@@ -58,15 +58,15 @@ func (s *assessments) set(claim target.Attribution, id target.Identity, via stri
 }
 
 // remove removes an object that is deleted, or that no longer belongs to the workload.
-func (s *assessments) remove(claim target.Attribution, id target.Identity) {
+func (s *assessments) remove(attribution target.Attribution, id target.Identity) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	resources := s.workloads[claim.Workload]
-	r := resources[claim.Resource.Ref]
+	resources := s.workloads[attribution.Workload]
+	r := resources[attribution.Resource.Ref]
 	switch {
 	case r == nil:
 		return
-	case claim.Listed:
+	case attribution.Listed:
 		if r.uid == id.UID {
 			r.assessed = false
 		}
@@ -77,22 +77,22 @@ func (s *assessments) remove(claim target.Attribution, id target.Identity) {
 	if r.assessed || r.descendants.Len() > 0 {
 		return
 	}
-	delete(resources, claim.Resource.Ref)
+	delete(resources, attribution.Resource.Ref)
 	if len(resources) == 0 {
-		delete(s.workloads, claim.Workload)
+		delete(s.workloads, attribution.Workload)
 	}
 }
 
-func (s *assessments) resource(claim target.Attribution) *resourceHealth {
-	resources := s.workloads[claim.Workload]
+func (s *assessments) resource(attribution target.Attribution) *resourceHealth {
+	resources := s.workloads[attribution.Workload]
 	if resources == nil {
 		resources = map[target.Ref]*resourceHealth{}
-		s.workloads[claim.Workload] = resources
+		s.workloads[attribution.Workload] = resources
 	}
-	r := resources[claim.Resource.Ref]
+	r := resources[attribution.Resource.Ref]
 	if r == nil {
 		r = &resourceHealth{}
-		resources[claim.Resource.Ref] = r
+		resources[attribution.Resource.Ref] = r
 	}
 	return r
 }

@@ -54,9 +54,9 @@ func TestAssessments_ChangeOfOnePod_DoesNotReadTheOthers(t *testing.T) {
 func deploymentOf(pods int) (*assessments, func(i int)) {
 	cache := newAssessments()
 	web := target.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web"}
-	claim := target.Attribution{Workload: "web", Resource: target.Resource{Ref: web}, Listed: true}
-	cache.set(claim, target.Identity{Ref: web, UID: "web"}, "", assessment(health.Reconciling))
-	claim.Listed = false
+	attribution := target.Attribution{Workload: "web", Resource: target.Resource{Ref: web}, Listed: true}
+	cache.set(attribution, target.Identity{Ref: web, UID: "web"}, "", assessment(health.Reconciling))
+	attribution.Listed = false
 	id := func(i int) target.Identity {
 		return target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "ns", Name: fmt.Sprint("web-", i)}, UID: types.UID(fmt.Sprint("pod-", i))}
 	}
@@ -65,9 +65,9 @@ func deploymentOf(pods int) (*assessments, func(i int)) {
 		if i%3 == 0 {
 			status = health.Down
 		}
-		cache.set(claim, id(i), "ReplicaSet web-1", assessment(status))
+		cache.set(attribution, id(i), "ReplicaSet web-1", assessment(status))
 	}
 	turns := []health.Assessment{assessment(health.Unhealthy), assessment(health.Healthy)}
 	one := id(1)
-	return cache, func(i int) { cache.set(claim, one, "ReplicaSet web-1", turns[i%2]) }
+	return cache, func(i int) { cache.set(attribution, one, "ReplicaSet web-1", turns[i%2]) }
 }

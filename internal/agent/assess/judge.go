@@ -32,22 +32,22 @@ type Result struct {
 
 // Assess judges an object and keeps the assessment. It ignores derived objects of kinds that health judges by their own
 // dependents, such as ReplicaSets.
-func (a *Assessor) Assess(claim target.Attribution, o Object) Result {
-	if !claim.Listed && !health.CountsAsDependent(o.GroupKind()) {
+func (a *Assessor) Assess(attribution target.Attribution, o Object) Result {
+	if !attribution.Listed && !health.CountsAsDependent(o.GroupKind()) {
 		return Result{}
 	}
 	assessment := judge(o, health.Context{Now: a.config.Now(), Warning: o.Warning, Rules: a.config.Rules})
 	a.count.Inc()
 	via := ""
-	if !claim.Listed {
-		via = a.ownerPath(o.Identity, claim)
+	if !attribution.Listed {
+		via = a.ownerPath(o.Identity, attribution)
 	}
-	return Result{Changed: a.assessments.set(claim, o.Identity, via, assessment), Recheck: assessment.Recheck}
+	return Result{Changed: a.assessments.set(attribution, o.Identity, via, assessment), Recheck: assessment.Recheck}
 }
 
 // Remove drops the assessment of an object that is deleted, or that no longer belongs to the workload.
-func (a *Assessor) Remove(claim target.Attribution, id target.Identity) {
-	a.assessments.remove(claim, id)
+func (a *Assessor) Remove(attribution target.Attribution, id target.Identity) {
+	a.assessments.remove(attribution, id)
 }
 
 func judge(o Object, context health.Context) health.Assessment {
@@ -82,9 +82,9 @@ func judgePodByRules(pod *corev1.Pod, whole runtime.Object, context health.Conte
 }
 
 // ownerPath names the owners between an object and the resource of an attribution.
-func (a *Assessor) ownerPath(id target.Identity, claim target.Attribution) string {
+func (a *Assessor) ownerPath(id target.Identity, attribution target.Attribution) string {
 	var names []string
-	for _, owner := range a.targets.OwnerPath(id.UID, claim.Resource.Ref) {
+	for _, owner := range a.targets.OwnerPath(id.UID, attribution.Resource.Ref) {
 		names = append(names, owner.Kind+" "+owner.Name)
 	}
 	return strings.Join(names, " ← ")

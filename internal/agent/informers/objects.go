@@ -27,10 +27,10 @@ type CachedObject struct {
 
 // Object returns an object from a cache: in the version that the attribution lists, or in any version for a derived
 // object. It returns false if no cache has this incarnation of the object yet, or any more.
-func (s *Informers) Object(id target.Identity, claim target.Attribution) (CachedObject, bool) {
+func (s *Informers) Object(id target.Identity, attribution target.Attribution) (CachedObject, bool) {
 	var gvr *schema.GroupVersionResource
-	if claim.Listed {
-		state, ok := s.kinds.stateOf(claim.Resource.GroupVersionKind())
+	if attribution.Listed {
+		state, ok := s.kinds.stateOf(attribution.Resource.GroupVersionKind())
 		if !ok || state.gvr.Empty() {
 			return CachedObject{}, false
 		}

@@ -59,8 +59,8 @@ func (r *Reporter) addDesired(ctx context.Context, instance target.Instance, res
 		if !exists {
 			return false, nil
 		}
-		for _, claim := range r.listings(instance, current) {
-			op, cached, err := r.objects.operation(ctx, current, claim)
+		for _, attribution := range r.listings(instance, current) {
+			op, cached, err := r.objects.operation(ctx, current, attribution)
 			if cached == nil {
 				return false, err
 			}
@@ -75,10 +75,10 @@ func (r *Reporter) addDesired(ctx context.Context, instance target.Instance, res
 func (r *Reporter) listings(instance target.Instance, id target.Identity) []target.Attribution {
 	var out []target.Attribution
 	rows := map[int64]struct{}{}
-	for _, claim := range r.targets.Attributions(id) {
-		if _, done := rows[claim.Resource.ID]; claim.Instance == instance && claim.Listed && !done {
-			rows[claim.Resource.ID] = struct{}{}
-			out = append(out, claim)
+	for _, attribution := range r.targets.Attributions(id) {
+		if _, done := rows[attribution.Resource.ID]; attribution.Instance == instance && attribution.Listed && !done {
+			rows[attribution.Resource.ID] = struct{}{}
+			out = append(out, attribution)
 		}
 	}
 	return out
@@ -102,8 +102,8 @@ func (r *eventReporter) desired(instance target.Instance, related []target.Ident
 		if ev == nil {
 			continue
 		}
-		if claim, ok := r.attribution(name, ev); ok && claim.Instance == instance {
-			out = append(out, r.report(ev, initial, claim))
+		if attribution, ok := r.attribution(name, ev); ok && attribution.Instance == instance {
+			out = append(out, r.report(ev, initial, attribution))
 		}
 	}
 	return out
@@ -127,12 +127,12 @@ func (r *objectReporter) desiredTerminations(instance target.Instance, related [
 		if len(latest) == 0 {
 			continue
 		}
-		claims := r.targets.Attributions(id)
-		if len(claims) == 0 || claims[0].Instance != instance {
+		attributions := r.targets.Attributions(id)
+		if len(attributions) == 0 || attributions[0].Instance != instance {
 			continue
 		}
 		for _, termination := range latest {
-			out = append(out, observe.NewTermination(id, termination, claims[0]))
+			out = append(out, observe.NewTermination(id, termination, attributions[0]))
 		}
 	}
 	return out

@@ -33,8 +33,8 @@ func describe(in observe.DesiredState) string {
 	for _, op := range in.Operations {
 		operations = append(operations, fmt.Sprintf("%s/%d", op.Object.Name, op.Attribution.Resource.ID))
 	}
-	for _, claim := range in.Absent {
-		absent = append(absent, claim.Resource.Name)
+	for _, attribution := range in.Absent {
+		absent = append(absent, attribution.Resource.Name)
 	}
 	for _, ev := range in.Events {
 		events = append(events, ev.Reason)

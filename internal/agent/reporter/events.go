@@ -30,23 +30,23 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 	if ev == nil {
 		return nil
 	}
-	claim, ok := r.attribution(name, ev)
+	attribution, ok := r.attribution(name, ev)
 	if !ok {
 		r.sink.Cancel(observe.EventKey(ev.UID))
 		return nil
 	}
-	r.offered.add(ev.UID, name, claim.Instance)
-	r.sink.Offer(r.report(ev, initial, claim))
+	r.offered.add(ev.UID, name, attribution.Instance)
+	r.sink.Offer(r.report(ev, initial, attribution))
 	r.reassessWarned(ev)
 	return nil
 }
 
 // report returns the report of an Event. initial is true for an Event in an informer's first list.
-func (r *eventReporter) report(ev *corev1.Event, initial bool, claim target.Attribution) observe.Event {
+func (r *eventReporter) report(ev *corev1.Event, initial bool, attribution target.Attribution) observe.Event {
 	if initial {
 		r.offered.setPreexisting(ev.UID)
 	}
-	report := observe.NewEvent(ev, claim)
+	report := observe.NewEvent(ev, attribution)
 	report.Preexisting = r.offered.isPreexisting(ev.UID)
 	return report
 }
@@ -78,10 +78,10 @@ func (r *eventReporter) attribution(name types.NamespacedName, ev *corev1.Event)
 	if known, ok := r.targets.Lookup(involved.UID); ok {
 		return r.attributionOfKnown(known)
 	}
-	for _, claim := range r.targets.AttributionsByName(involved, ev.CreationTimestamp.Time) {
+	for _, attribution := range r.targets.AttributionsByName(involved, ev.CreationTimestamp.Time) {
 		// Another object may have the name until the kind has synced.
-		if r.informers.ResourceStatus(claim.Resource).State != target.Pending {
-			return claim, true
+		if r.informers.ResourceStatus(attribution.Resource).State != target.Pending {
+			return attribution, true
 		}
 	}
 	if involved.UID == "" {
@@ -92,8 +92,8 @@ func (r *eventReporter) attribution(name types.NamespacedName, ev *corev1.Event)
 }
 
 func (r *eventReporter) attributionOfKnown(id target.Identity) (target.Attribution, bool) {
-	for _, claim := range r.targets.Attributions(id) {
-		return claim, true
+	for _, attribution := range r.targets.Attributions(id) {
+		return attribution, true
 	}
 	r.informers.LookUpOwners(r.targets.UnresolvedOwners(id))
 	return target.Attribution{}, false
@@ -109,7 +109,7 @@ func (r *eventReporter) inferOwner(name types.NamespacedName, ev *corev1.Event) 
 	if _, known := r.targets.Lookup(involved.UID); known || !r.informers.BaseKindsSynced(involved.Namespace) {
 		return target.Attribution{}, false
 	}
-	claim, ok := r.targets.InferOwner(involved.Ref)
+	attribution, ok := r.targets.InferOwner(involved.Ref)
 	if !ok {
 		return target.Attribution{}, false
 	}
@@ -118,5 +118,5 @@ func (r *eventReporter) inferOwner(name types.NamespacedName, ev *corev1.Event) 
 		r.queues.events.AddAfter(name, inferAge)
 		return target.Attribution{}, false
 	}
-	return claim, true
+	return attribution, true
 }

@@ -33,21 +33,21 @@ type objectReporter struct {
 // reconcile reports the objects of a name: first the deleted ones, then the existing one.
 func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
 	r.reportDeletions(ref)
-	var claims []target.Attribution
+	var attributions []target.Attribution
 	var failed error
 	current, exists := r.targets.Current(ref)
 	if exists {
 		r.informers.LookUpOwners(r.targets.UnresolvedOwners(current))
-		claims = r.targets.Attributions(current)
+		attributions = r.targets.Attributions(current)
 	}
-	for _, claim := range claims {
-		if err := r.report(ctx, current, claim); err != nil {
+	for _, attribution := range attributions {
+		if err := r.report(ctx, current, attribution); err != nil {
 			failed = err
 		}
 	}
-	r.withdrawOthers(current, ref, claims)
+	r.withdrawOthers(current, ref, attributions)
 	if pod, ok := r.pod(current); ok {
-		r.reportTerminations(pod, current, claims)
+		r.reportTerminations(pod, current, attributions)
 	}
 	return failed
 }
@@ -56,17 +56,17 @@ func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
 // a restart, stays.
 func (r *objectReporter) reportDeletions(ref target.Ref) {
 	for _, tombstone := range r.informers.Tombstones(ref) {
-		claims := r.targets.Attributions(tombstone.Identity)
-		if len(claims) == 0 && r.reported.objects.has(tombstone.UID) {
+		attributions := r.targets.Attributions(tombstone.Identity)
+		if len(attributions) == 0 && r.reported.objects.has(tombstone.UID) {
 			continue
 		}
-		r.reportDeletion(tombstone, claims)
+		r.reportDeletion(tombstone, attributions)
 		r.informers.DeletionReported(tombstone.Identity)
 	}
 }
 
 // reportDeletion reports a deletion to every workload that the object belonged to.
-func (r *objectReporter) reportDeletion(deleted informers.Tombstone, claims []target.Attribution) {
+func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attributions []target.Attribution) {
 	for _, known := range r.targets.Known(deleted.UID) {
 		if known.UID == deleted.UID {
 			r.reported.objects.markDeleted(known, time.Now())
@@ -74,55 +74,55 @@ func (r *objectReporter) reportDeletion(deleted informers.Tombstone, claims []ta
 	}
 	r.forgetTerminations(deleted.UID)
 	r.informers.ForgetObject(deleted.UID)
-	for _, claim := range claims {
-		op := observe.Operation{Attribution: claim, Object: deleted.Identity, ResourceVersion: deleted.ResourceVersion, Deleted: true}
+	for _, attribution := range attributions {
+		op := observe.Operation{Attribution: attribution, Object: deleted.Identity, ResourceVersion: deleted.ResourceVersion, Deleted: true}
 		r.sink.Offer(op)
 		r.sink.Forget(op.Key())
-		r.reported.operations.remove(offeredOperation{claim, deleted.Identity})
-		r.assessor.Remove(claim, deleted.Identity)
-		r.healthChanged(claim)
-		if claim.Listed {
-			r.statuses.changed(claim.Workload)
+		r.reported.operations.remove(offeredOperation{attribution, deleted.Identity})
+		r.assessor.Remove(attribution, deleted.Identity)
+		r.healthChanged(attribution)
+		if attribution.Listed {
+			r.statuses.changed(attribution.Workload)
 		}
 	}
 }
 
 // report offers the newest version of an object to one workload, and has it assessed.
-func (r *objectReporter) report(ctx context.Context, current target.Identity, claim target.Attribution) error {
-	op, cached, err := r.operation(ctx, current, claim)
+func (r *objectReporter) report(ctx context.Context, current target.Identity, attribution target.Attribution) error {
+	op, cached, err := r.operation(ctx, current, attribution)
 	if cached == nil {
 		return err
 	}
-	if r.reported.operations.add(offeredOperation{claim, current}) {
-		r.statuses.treeChanged(claim.Workload, claim.Instance)
+	if r.reported.operations.add(offeredOperation{attribution, current}) {
+		r.statuses.treeChanged(attribution.Workload, attribution.Instance)
 		for _, known := range r.targets.Known(current.UID) {
 			r.reported.objects.add(known)
 		}
 	}
 	r.sink.Offer(op)
-	r.assess(claim, op, cached)
-	if claim.Listed {
-		r.statuses.changed(claim.Workload)
+	r.assess(attribution, op, cached)
+	if attribution.Listed {
+		r.statuses.changed(attribution.Workload)
 	}
 	return nil
 }
 
 // assess judges an object. An assessment that ends by itself is repeated then.
-func (r *objectReporter) assess(claim target.Attribution, op observe.Operation, cached metav1.Object) {
-	result := r.assessor.Assess(claim, assess.Object{
+func (r *objectReporter) assess(attribution target.Attribution, op observe.Operation, cached metav1.Object) {
+	result := r.assessor.Assess(attribution, assess.Object{
 		Identity: op.Object, Cached: cached, Whole: op.Body, Warning: r.latestWarning(op.Object),
 	})
 	if !result.Recheck.IsZero() {
 		r.queues.objects.AddAfter(op.Object.Ref, max(result.Recheck.Sub(r.now()), r.queues.statusDelay))
 	}
 	if result.Changed {
-		r.healthChanged(claim)
+		r.healthChanged(attribution)
 	}
 }
 
-func (r *objectReporter) healthChanged(claim target.Attribution) {
-	r.queues.statusLater(claim.Workload)
-	r.statuses.treeChanged(claim.Workload, claim.Instance)
+func (r *objectReporter) healthChanged(attribution target.Attribution) {
+	r.queues.statusLater(attribution.Workload)
+	r.statuses.treeChanged(attribution.Workload, attribution.Instance)
 }
 
 // latestWarning returns the latest Event of type Warning about an object.
@@ -139,15 +139,15 @@ func (r *objectReporter) latestWarning(id target.Identity) health.Warning {
 // operation returns the report of the newest version of an object to one workload, and the cached object; nil if the
 // object is not visible yet, or no longer.
 func (r *objectReporter) operation(
-	ctx context.Context, current target.Identity, claim target.Attribution,
+	ctx context.Context, current target.Identity, attribution target.Attribution,
 ) (op observe.Operation, cached metav1.Object, err error) {
-	op = observe.Operation{Attribution: claim, Object: current}
-	object, ok := r.informers.Object(current, claim)
+	op = observe.Operation{Attribution: attribution, Object: current}
+	object, ok := r.informers.Object(current, attribution)
 	if !ok {
 		return op, nil, nil
 	}
 	op.ResourceVersion = object.GetResourceVersion()
-	if claim.Listed {
+	if attribution.Listed {
 		whole, err := r.informers.WholeObject(ctx, current, object)
 		if whole == nil {
 			return op, nil, err
@@ -159,17 +159,17 @@ func (r *objectReporter) operation(
 
 // withdrawOthers withdraws the offered operations of a name whose attributions no longer hold. An attributed object that
 // could not be read keeps its operation.
-func (r *objectReporter) withdrawOthers(current target.Identity, ref target.Ref, claims []target.Attribution) {
-	if !slices.ContainsFunc(claims, func(c target.Attribution) bool { return c.Listed }) {
+func (r *objectReporter) withdrawOthers(current target.Identity, ref target.Ref, attributions []target.Attribution) {
+	if !slices.ContainsFunc(attributions, func(c target.Attribution) bool { return c.Listed }) {
 		r.informers.ForgetObject(current.UID)
 	}
 	kept, dropped := r.reported.operations.split(ref, func(o offeredOperation) bool {
-		return o.object == current && slices.Contains(claims, o.claim)
+		return o.object == current && slices.Contains(attributions, o.attribution)
 	})
 	for _, old := range dropped {
 		if !slices.ContainsFunc(kept, old.sameResource) {
-			r.assessor.Remove(old.claim, old.object)
-			r.healthChanged(old.claim)
+			r.assessor.Remove(old.attribution, old.object)
+			r.healthChanged(old.attribution)
 		}
 		if !slices.ContainsFunc(kept, func(o offeredOperation) bool { return o.key() == old.key() }) {
 			r.sink.Cancel(old.key())

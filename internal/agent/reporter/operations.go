@@ -11,17 +11,17 @@ import (
 
 // offeredOperation is an operation of an object that was offered because of an attribution.
 type offeredOperation struct {
-	claim  target.Attribution
-	object target.Identity
+	attribution target.Attribution
+	object      target.Identity
 }
 
 func (o offeredOperation) key() observe.Key {
-	return observe.Operation{Attribution: o.claim, Object: o.object}.Key()
+	return observe.Operation{Attribution: o.attribution, Object: o.object}.Key()
 }
 
 // sameResource reports whether two operations count for the health of the same resource.
 func (o offeredOperation) sameResource(other offeredOperation) bool {
-	return o.claim.Workload == other.claim.Workload && o.claim.Resource.Ref == other.claim.Resource.Ref
+	return o.attribution.Workload == other.attribution.Workload && o.attribution.Resource.Ref == other.attribution.Resource.Ref
 }
 
 // offeredOperations records the offered operations of each name, so that they can be withdrawn.

@@ -12,8 +12,8 @@ import (
 
 // reportTerminations offers the terminations of a pod's containers as Events. An Event has one row, so the first of
 // several workloads gets it. The reports of a pod that belongs to no workload are cancelled.
-func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity, claims []target.Attribution) {
-	if len(claims) == 0 {
+func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity, attributions []target.Attribution) {
+	if len(attributions) == 0 {
 		r.cancelTerminations(id.UID)
 		return
 	}
@@ -22,7 +22,7 @@ func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity,
 		if !isLatest {
 			continue
 		}
-		ev := observe.NewTermination(id, termination, claims[0])
+		ev := observe.NewTermination(id, termination, attributions[0])
 		r.sink.Offer(ev)
 		if before != "" && before != ev.UID {
 			r.forgetTermination(before)
