@@ -21,6 +21,15 @@ type Handler interface {
 	// ObjectChanged reports that an object that is attributed to a workload was created or updated, or that an object was
 	// deleted and has a [Tombstone].
 	ObjectChanged(target.Ref)
+	// KindChanged reports that the state of a watched kind has changed.
+	KindChanged(schema.GroupKind)
+	// OwnersResolved reports that the requested owners were looked up.
+	OwnersResolved()
+	EventHandler
+}
+
+// EventHandler receives changes of Events.
+type EventHandler interface {
 	// EventChanged reports a created or updated Event. initial is true for an Event in an informer's first list.
 	EventChanged(ev *corev1.Event, initial bool)
 	// EventDeleted reports a deleted Event: most expire. ev is its last known state; nil if there is none.
@@ -28,10 +37,6 @@ type Handler interface {
 	// EventsListed reports that all Events in a namespace, or ("") in the cluster, are known. uidOf returns the UID of the
 	// Event of a name; empty if there is none.
 	EventsListed(namespace string, uidOf func(types.NamespacedName) types.UID)
-	// KindChanged reports that the state of a watched kind has changed.
-	KindChanged(schema.GroupKind)
-	// OwnersResolved reports that the requested owners were looked up.
-	OwnersResolved()
 }
 
 // Config sets how the cluster is watched.

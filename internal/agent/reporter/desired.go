@@ -47,7 +47,9 @@ func (r *Reporter) DesiredState(ctx context.Context, instance target.Instance) (
 
 // addDesired adds a listed resource to a desired state: as an operation if it exists, as absent if it does not, and not at
 // all if the agent cannot see it. It returns false while a change of the object arrives.
-func (r *Reporter) addDesired(ctx context.Context, instance target.Instance, resource target.Resource, out *observe.DesiredState) (bool, error) {
+func (r *Reporter) addDesired(
+	ctx context.Context, instance target.Instance, resource target.Resource, out *observe.DesiredState,
+) (bool, error) {
 	switch r.informers.ResourceStatus(resource).State {
 	case target.Absent, target.KindNotInstalled:
 		if _, exists := r.targets.Current(resource.Ref); exists {
