@@ -78,8 +78,8 @@ func (r *statusReporter) reconcile(_ context.Context, workload string) error {
 	return nil
 }
 
-// moveTo records the instance of a workload; zero for none. It withdraws the reports of the instance before if no other
-// workload declares a part of it.
+// moveTo records the instance of a workload; zero for none. It withdraws the reports of the workload's former instance if
+// no other workload declares a part of it.
 func (r *statusReporter) moveTo(workload string, instance target.Instance) {
 	before, known := r.instances[workload]
 	if instance == (target.Instance{}) {
@@ -87,7 +87,15 @@ func (r *statusReporter) moveTo(workload string, instance target.Instance) {
 	} else {
 		r.instances[workload] = instance
 	}
-	if !known || before == instance || len(r.targets.WorkloadsOf(before)) > 0 {
+	if !known || before == instance {
+		return
+	}
+	parts := r.targets.WorkloadsOf(before)
+	for _, part := range parts { // one of them withdraws the reports when it is gone, too
+		r.instances[part.Name] = before
+		r.queues.statusLater(part.Name)
+	}
+	if len(parts) > 0 {
 		return
 	}
 	for _, key := range []observe.Key{observe.Status{Workload: before}.Key(), observe.Tree{Workload: before}.Key()} {
