@@ -57,7 +57,7 @@ FAULT_TESTS   = TestControlPlane_ReplicasKilled TestAgent_KilledFiftyTimes TestP
 	TestLeader_Takeover TestControlPlane_BackupRestored
 # The unit tests that take longest begin first, so that none is left alone in the end. They wait for API servers and
 # databases in turns: one more package at a time than there are cores.
-LONG_TESTS    = ./internal/agent/informers ./internal/server/store ./internal/agent/controller
+LONG_TESTS    = ./internal/agent/reporter ./internal/server/store ./internal/agent/controller
 UNIT_TESTS    = $(LONG_TESTS) ./...
 UNIT_AT_ONCE  = $$(($$(nproc 2>/dev/null || echo 4) + 1))
 

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/reporter"
 	"github.com/threeport/threeport-agent/internal/agent/resync"
 	"github.com/threeport/threeport-agent/internal/threeport"
 	"github.com/threeport/threeport-agent/internal/version"
@@ -28,12 +28,12 @@ const (
 
 // options are the command line.
 type options struct {
-	api       threeport.Config
-	informers informers.Config
-	outbox    outbox.Config
-	notify    notify.Config
-	resync    resync.Config
-	logging   zap.Options
+	api      threeport.Config
+	reporter reporter.Config
+	outbox   outbox.Config
+	notify   notify.Config
+	resync   resync.Config
+	logging  zap.Options
 
 	sink                    string
 	clusterName             string
@@ -59,11 +59,11 @@ const maxClusterName = 253
 // newOptions declares the flags. --kubeconfig is declared by controller-runtime.
 func newOptions(flags *flag.FlagSet) *options {
 	o := &options{
-		api:       threeport.DefaultConfig(),
-		informers: informers.DefaultConfig(),
-		outbox:    outbox.DefaultConfig(),
-		notify:    notify.DefaultConfig(),
-		resync:    resync.DefaultConfig(),
+		api:      threeport.DefaultConfig(),
+		reporter: reporter.DefaultConfig(),
+		outbox:   outbox.DefaultConfig(),
+		notify:   notify.DefaultConfig(),
+		resync:   resync.DefaultConfig(),
 	}
 	o.stateMax.Quantity = *resource.NewQuantity(o.outbox.MaxBytes, resource.BinarySI)
 	flags.StringVar(&o.api.Server, "threeport-api-server", "",
@@ -138,9 +138,9 @@ func (o *options) validate(args []string) error {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 			return fmt.Errorf("--watch-namespaces: %q is not the name of a namespace: %s", name, problems[0])
 		}
-		o.informers.Namespaces = append(o.informers.Namespaces, name)
+		o.reporter.Namespaces = append(o.reporter.Namespaces, name)
 	}
-	if err := o.informers.Validate(); err != nil {
+	if err := o.reporter.Validate(); err != nil {
 		return err
 	}
 	if err := o.notify.Validate(); err != nil {

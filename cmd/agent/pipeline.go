@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"github.com/threeport/threeport-agent/internal/agent/notify"
+	"github.com/threeport/threeport-agent/internal/agent/reporter"
 	"github.com/threeport/threeport-agent/internal/agent/resync"
 	"github.com/threeport/threeport-agent/internal/health/rules"
 )
 
 // pipeline has the stages with goroutines of their own, except for the reconciler, which the manager runs.
 type pipeline struct {
-	informers   *informers.Watcher
+	reporter    *reporter.Reporter
 	ownRules    *rules.Live               // nil without --health-rules
 	resyncer    *resync.Resyncer          // nil if reports are printed
 	negotiation *notify.NegotiatingSender // nil with one protocol only
@@ -66,7 +66,7 @@ func (p pipeline) run(leading, untilStopped context.Context) error {
 	go func() { delivered <- p.notifier.Run(delivery) }()
 
 	var others errgroup.Group
-	others.Go(func() error { return p.informers.Run(leading) })
+	others.Go(func() error { return p.reporter.Run(leading) })
 	if p.negotiation != nil {
 		others.Go(func() error { return p.negotiation.Run(leading) })
 	}
@@ -74,7 +74,7 @@ func (p pipeline) run(leading, untilStopped context.Context) error {
 		others.Go(func() error { return p.resyncer.Run(leading) })
 	}
 	if p.ownRules != nil {
-		others.Go(func() error { return p.ownRules.Run(leading, p.informers.ReassessAll) })
+		others.Go(func() error { return p.ownRules.Run(leading, p.reporter.ReassessAll) })
 	}
 	err := others.Wait()
 	stop(nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/reporter"
 	"github.com/threeport/threeport-agent/internal/agent/resync"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -31,7 +32,7 @@ func run(ctx context.Context, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	o.informers.Rules = rules
+	o.reporter.Rules = rules
 	state, err := openState(o.stateDir)
 	if err != nil {
 		return err
@@ -65,11 +66,11 @@ func run(ctx context.Context, o *options) (err error) {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	// Targets → objects and Events → reports in the outbox.
-	watcher := informers.New(
-		o.informers, clients, targets, box, state, informers.NewMetrics(metrics.Registry), log("watch"), reconciler.Changed)
+	watcher := reporter.New(
+		o.reporter, clients, targets, box, state, reporter.NewMetrics(metrics.Registry), log("watch"), reconciler.Changed)
 	reconciler.Watch(watcher)
 	// Reports in the outbox → the control plane.
-	p := pipeline{informers: watcher, ownRules: ownRules}
+	p := pipeline{reporter: watcher, ownRules: ownRules}
 	var sender notify.Sender
 	switch {
 	case api == nil:

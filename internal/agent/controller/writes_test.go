@@ -23,6 +23,7 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/agent/reporter"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
@@ -65,8 +66,8 @@ func (w *world) run() {
 	w.must(err)
 	box := outbox.New(outbox.DefaultConfig(), nil)
 	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, delivering{box})
-	watcher := informers.New(informers.DefaultConfig(), clients, w.targets, box, nil,
-		informers.NewMetrics(prometheus.NewRegistry()), logr.Discard(), w.reconciler.Changed)
+	watcher := reporter.New(reporter.DefaultConfig(), clients, w.targets, box, nil,
+		reporter.NewMetrics(prometheus.NewRegistry()), logr.Discard(), w.reconciler.Changed)
 	w.reconciler.Watch(watcher)
 	w.must(w.reconciler.SetupWithManager(mgr))
 	for name, run := range map[string]func(context.Context) error{

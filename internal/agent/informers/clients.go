@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,23 +21,22 @@ import (
 )
 
 var (
-	// errNotInstalled means that the API server answered, and serves no such kind.
+	// errNotInstalled means that the API server does not serve a kind.
 	errNotInstalled = errors.New("not installed")
-	// errNoObject means that it serves the kind, and holds no such object. HTTP 404 does not say that, but that
-	// the resource is not served any more as it was.
+	// errNoObject means that the API server serves a kind, and has no object of the name. HTTP 404 means something else:
+	// the API server no longer serves the resource.
 	errNoObject = errors.New("no such object")
 )
 
-// Requests to the API server beside the watches: reviews, discovery, and objects that are fetched one by
-// one. The bound keeps a burst of new workloads from flooding a small API server.
+// Limits of the requests to the API server other than watches: reviews, discovery, and reads of single objects. They keep
+// a burst of new workloads from flooding a small API server.
 const (
 	clientQPS   = 100
 	clientBurst = 200
 )
 
-// Clients are the ways to ask the API server. Built-in kinds go through the typed client and protobuf,
-// listed kinds through the dynamic one, and kinds of which only the identity and the owners matter, or only
-// those may be seen, through the metadata client.
+// Clients are the clients of the API server: the typed client with protobuf for Events and Pods, the metadata client for
+// kinds of which the agent needs, or may read, the metadata only, and the dynamic client for other kinds.
 type Clients struct {
 	typed    kubernetes.Interface
 	dynamic  dynamic.Interface
@@ -47,19 +44,19 @@ type Clients struct {
 	secrets  metadata.Interface
 
 	mu       sync.Mutex
-	mappings map[schema.GroupVersionKind]mapping // answers of discovery
+	mappings map[schema.GroupVersionKind]mapping // cached answers of discovery
 }
 
-// mapping is how a kind is served.
+// mapping is the resource of a kind.
 type mapping struct {
 	gvr        schema.GroupVersionResource
 	namespaced bool
-	watchable  bool // it has list and watch
+	watchable  bool // it supports list and watch
 }
 
-// NewClients returns clients that share one connection pool and one rate limit. A connection that is open, and over
-// which nothing comes any more, is given up within 45 seconds: client-go pings one of HTTP/2 after 30 seconds of
-// silence, and waits 15 for the answer. Secrets have connections of their own, see [secretsAnswer].
+// NewClients returns clients that share one connection pool and one rate limit. A half-open connection is closed within 45
+// seconds: client-go pings an HTTP/2 connection after 30 seconds of silence, and waits 15 seconds for the answer. Secrets
+// use connections of their own, see [secretsTimeout].
 func NewClients(config *rest.Config) (*Clients, error) {
 	config = rest.CopyConfig(config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(clientQPS, clientBurst)
@@ -92,7 +89,7 @@ func NewClients(config *rest.Config) (*Clients, error) {
 	}, nil
 }
 
-// metadataOf returns the client that a resource's metadata is read with.
+// metadataOf returns the metadata client for a resource.
 func (c *Clients) metadataOf(gvr schema.GroupVersionResource) metadata.Interface {
 	if gvr.Group == "" && gvr.Resource == "secrets" {
 		return c.secrets
@@ -100,104 +97,8 @@ func (c *Clients) metadataOf(gvr schema.GroupVersionResource) metadata.Interface
 	return c.metadata
 }
 
-// resolve finds the resource of a kind: in the version asked for if it is served, else in the group's
-// preferred version that has it. It returns errNotInstalled if the API server serves no such kind, and
-// other errors if it does not tell. An earlier answer is good enough if cached is true.
-func (c *Clients) resolve(ctx context.Context, gvk schema.GroupVersionKind, cached bool) (mapping, error) {
-	c.mu.Lock()
-	known, ok := c.mappings[gvk]
-	if !cached {
-		delete(c.mappings, gvk)
-	}
-	c.mu.Unlock()
-	if ok && cached {
-		return known, nil
-	}
-	found, err := c.discover(ctx, gvk)
-	if err != nil {
-		return mapping{}, err
-	}
-	c.mu.Lock()
-	c.mappings[gvk] = found
-	c.mu.Unlock()
-	return found, nil
-}
-
-func (c *Clients) discover(ctx context.Context, gvk schema.GroupVersionKind) (mapping, error) {
-	if gvk.Version != "" {
-		found, err := c.discoverIn(ctx, gvk.GroupVersion(), gvk.Kind)
-		if !errors.Is(err, errNotInstalled) {
-			return found, err
-		}
-	}
-	versions, err := c.versions(ctx, gvk.Group)
-	if err != nil {
-		return mapping{}, err
-	}
-	for _, version := range versions {
-		if version == gvk.Version {
-			continue
-		}
-		found, err := c.discoverIn(ctx, schema.GroupVersion{Group: gvk.Group, Version: version}, gvk.Kind)
-		if !errors.Is(err, errNotInstalled) {
-			return found, err
-		}
-	}
-	return mapping{}, fmt.Errorf("kind %s is %w", gvk.GroupKind(), errNotInstalled)
-}
-
-// discoverIn asks for one group and version only, so that another that fails does not matter.
-func (c *Clients) discoverIn(ctx context.Context, gv schema.GroupVersion, kind string) (mapping, error) {
-	list := &metav1.APIResourceList{}
-	err := c.typed.Discovery().RESTClient().Get().AbsPath(groupPath(gv.Group), gv.Version).Do(ctx).Into(list)
-	if apierrors.IsNotFound(err) {
-		return mapping{}, errNotInstalled
-	}
-	if err != nil {
-		return mapping{}, fmt.Errorf("discover %s: %w", gv, err)
-	}
-	for _, r := range list.APIResources {
-		if r.Kind == kind && !isSubresource(r.Name) {
-			watchable := slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch")
-			return mapping{gv.WithResource(r.Name), r.Namespaced, watchable}, nil
-		}
-	}
-	return mapping{}, errNotInstalled
-}
-
-// versions returns the served versions of a group, the preferred one first; none if the group is not served.
-func (c *Clients) versions(ctx context.Context, group string) ([]string, error) {
-	if group == "" {
-		return []string{"v1"}, nil
-	}
-	g := &metav1.APIGroup{}
-	err := c.typed.Discovery().RESTClient().Get().AbsPath(groupPath(group)).Do(ctx).Into(g)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("discover group %s: %w", group, err)
-	}
-	versions := []string{g.PreferredVersion.Version}
-	for _, v := range g.Versions {
-		if !slices.Contains(versions, v.Version) {
-			versions = append(versions, v.Version)
-		}
-	}
-	return versions, nil
-}
-
-func groupPath(group string) string {
-	if group == "" {
-		return "/api"
-	}
-	return "/apis/" + group
-}
-
-func isSubresource(name string) bool { return slices.Contains([]byte(name), '/') }
-
-// missingVerb asks the API server which permission to watch a resource the agent lacks, in a namespace or
-// ("") in all; empty if none.
+// missingVerb returns the permission that the agent lacks to watch a resource in a namespace or ("") in the cluster; empty
+// if none is missing.
 func (c *Clients) missingVerb(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (string, error) {
 	for _, verb := range []string{"list", "watch"} {
 		review, err := c.typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
@@ -220,14 +121,13 @@ func (c *Clients) missingVerb(ctx context.Context, gvr schema.GroupVersionResour
 	return "", nil
 }
 
-// Objects are read one by one with a list that selects a name, not with a get: a role that may get every
-// resource of every kind may also get pods/exec and nodes/proxy, which is to take the cluster over.
+// named selects one object in a list. The agent never uses get: a role that may get all resources may also get pods/exec
+// and nodes/proxy, and so control the cluster.
 func named(name string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
 }
 
-// fetch reads the newest version of one object: as a whole, or, of a Secret, its metadata only. It returns
-// errNoObject if there is none.
+// fetch reads the newest version of one object, but of a Secret the metadata only. It returns errNoObject if there is none.
 func (c *Clients) fetch(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (runtime.Object, error) {
 	if ref.GroupKind() == secretKind.GroupKind() {
 		return c.fetchMetadata(ctx, gvr, ref)

@@ -11,11 +11,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// clusterNamespace is in every cluster from its start on to its end.
+// clusterNamespace exists in every cluster during its whole life.
 const clusterNamespace = metav1.NamespaceSystem
 
-// ClusterUID returns what a cluster is known by: the UID of its namespace kube-system. It takes permission to list this
-// one namespace.
+// ClusterUID returns the UID of the namespace kube-system, which identifies the cluster. It requires the permission to list
+// this namespace.
 func (c *Clients) ClusterUID(ctx context.Context) (string, error) {
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	obj, err := c.fetchMetadata(ctx, gvr, target.Ref{Kind: "Namespace", Name: clusterNamespace})

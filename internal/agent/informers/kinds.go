@@ -2,13 +2,13 @@ package informers
 
 import (
 	"context"
-	"maps"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The kinds that are watched whenever there is a workload: Events, and what the built-in controllers derive.
+// The base kinds are watched whenever a workload is declared: Events, and the kinds that built-in controllers create.
 var (
 	eventKind  = schema.GroupVersionKind{Version: "v1", Kind: "Event"}
 	podKind    = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
@@ -21,65 +21,137 @@ var (
 	}
 )
 
-// reconcileKinds starts and stops the goroutines of kinds, so that the kinds watched are those wanted.
-func (w *Watcher) reconcileKinds(ctx context.Context) {
-	wanted := w.targets.Kinds()
-	if !w.targets.Empty() {
+// IsBaseKind reports whether a kind is watched for every workload.
+func IsBaseKind(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(baseKinds, func(gvk schema.GroupVersionKind) bool { return gvk.GroupKind() == kind })
+}
+
+// kinds holds a kind watcher for each wanted kind. Its methods start, stop and dropStopped are called by one goroutine.
+type kinds struct {
+	env     *kindEnv
+	running sync.WaitGroup
+	// ended has capacity 1 and signals that stopped is not empty.
+	ended chan struct{}
+
+	mu       sync.Mutex
+	started  bool
+	watchers map[schema.GroupVersionKind]*kindWatcher
+	stopped  []schema.GroupKind // of watchers that have ended since the last dropStopped
+}
+
+func newKinds(env *kindEnv) *kinds {
+	return &kinds{env: env, ended: make(chan struct{}, 1), watchers: map[schema.GroupVersionKind]*kindWatcher{}}
+}
+
+// reconcile starts and stops kind watchers so that exactly the wanted kinds are watched. It does not wait for stopped
+// watchers: their informers may take long to stop.
+func (s *kinds) reconcile(ctx context.Context) {
+	wanted := s.env.targets.Kinds()
+	if !s.env.targets.Empty() {
 		for _, gvk := range baseKinds {
 			wanted[gvk] = struct{}{}
 		}
 	}
-	stopped := w.stopKinds(func(gvk schema.GroupVersionKind) bool {
+	s.stop(func(gvk schema.GroupVersionKind) bool {
 		_, ok := wanted[gvk]
 		return !ok
 	})
-	for _, k := range stopped {
-		<-k.done
-		// A kind that is listed in another version now goes on: what was seen of it stays known, so that what
-		// is deleted before that version is watched is told.
-		gk := k.gvk.GroupKind()
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(wanted)), func(gvk schema.GroupVersionKind) bool { return gvk.GroupKind() == gk }) {
-			w.targets.DropKind(gk)
-		}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for gvk := range wanted {
-		if k := w.kinds[gvk]; k != nil {
-			k.wake() // the namespaces that it is wanted in may have changed
+		if k := s.watchers[gvk]; k != nil {
+			k.wake() // the namespaces in which it is listed may have changed
 			continue
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		k := newKind(w, gvk, cancel)
-		w.kinds[gvk] = k
-		go k.run(ctx)
+		s.watchers[gvk] = s.startLocked(ctx, gvk)
 	}
-	w.running = true
+	s.started = true
 }
 
-// stopKinds cancels the goroutines of the kinds that match, and returns them.
-func (w *Watcher) stopKinds(match func(schema.GroupVersionKind) bool) []*kind {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var stopped []*kind
-	for gvk, k := range w.kinds {
+func (s *kinds) startLocked(ctx context.Context, gvk schema.GroupVersionKind) *kindWatcher {
+	ctx, cancel := context.WithCancel(ctx)
+	k := newKindWatcher(s.env, gvk, cancel)
+	s.running.Go(func() {
+		k.run(ctx)
+		s.watcherEnded(k)
+	})
+	return k
+}
+
+// stop cancels the watchers that match.
+func (s *kinds) stop(match func(schema.GroupVersionKind) bool) {
+	for _, k := range s.remove(match) {
+		k.cancel()
+	}
+}
+
+func (s *kinds) remove(match func(schema.GroupVersionKind) bool) []*kindWatcher {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var removed []*kindWatcher
+	for gvk, k := range s.watchers {
 		if match(gvk) {
-			delete(w.kinds, gvk)
-			k.cancel()
-			stopped = append(stopped, k)
+			delete(s.watchers, gvk)
+			removed = append(removed, k)
 		}
 	}
-	return stopped
+	return removed
 }
 
-// follows reports whether objects of a kind are told of by an informer, in whatever version.
-func (w *Watcher) follows(gk schema.GroupKind) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for gvk := range w.kinds {
-		if gvk.GroupKind() == gk {
+func (s *kinds) watcherEnded(k *kindWatcher) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = append(s.stopped, k.gvk.GroupKind())
+	select {
+	case s.ended <- struct{}{}:
+	default:
+	}
+}
+
+// dropStopped removes the objects of kinds that are not watched any more from the registry. A kind that is watched again,
+// perhaps in another version, keeps its objects, so that the deletions in between are reported.
+func (s *kinds) dropStopped() {
+	s.mu.Lock()
+	stopped := s.stopped
+	s.stopped = nil
+	s.mu.Unlock()
+	for _, kind := range stopped {
+		if !s.follows(kind) {
+			s.env.targets.DropKind(kind)
+		}
+	}
+}
+
+// follows reports whether a kind is watched, in any version.
+func (s *kinds) follows(kind schema.GroupKind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for gvk := range s.watchers {
+		if gvk.GroupKind() == kind {
 			return true
 		}
 	}
 	return false
+}
+
+// stateOf returns the state of a listed kind.
+func (s *kinds) stateOf(gvk schema.GroupVersionKind) (kindState, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.watchers[gvk]; k != nil {
+		return *k.state.Load(), true
+	}
+	return kindState{}, false
+}
+
+// ready reports whether every kind that is wanted, installed and permitted has synced.
+func (s *kinds) ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.watchers {
+		if k.state.Load().pending() {
+			return false
+		}
+	}
+	return s.started
 }

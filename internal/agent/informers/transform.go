@@ -2,7 +2,6 @@ package informers
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,13 +11,16 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// stub is what the cache keeps of an object that nobody lists: identity, owners, and the labels that name a
-// workload.
-type stub struct{ metav1.ObjectMeta }
+// objectStub is what the cache keeps of an object that no workload lists: its identity, its owners, and the labels that
+// name a workload.
+type objectStub struct{ metav1.ObjectMeta }
 
-// transform cuts every object down to what is used before it enters the cache. It is given some objects
-// twice.
-func (w *Watcher) transform(gvk schema.GroupVersionKind) cache.TransformFunc {
+// lists reports whether a workload lists an object.
+type lists func(target.Ref) bool
+
+// transform returns a function that removes unused parts of an object before it enters the cache. client-go calls it
+// more than once for some objects.
+func transform(gvk schema.GroupVersionKind, listed lists) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		switch o := obj.(type) {
 		case *corev1.Event:
@@ -27,7 +29,7 @@ func (w *Watcher) transform(gvk schema.GroupVersionKind) cache.TransformFunc {
 			return trimPod(o), nil
 		case *unstructured.Unstructured:
 			observe.Trim(o)
-			if w.targets.Lists(refOf(gvk.GroupKind(), o)) {
+			if listed(refOf(gvk.GroupKind(), o)) {
 				return o, nil
 			}
 			if gvk.GroupKind() == sliceKind {
@@ -36,7 +38,7 @@ func (w *Watcher) transform(gvk schema.GroupVersionKind) cache.TransformFunc {
 			return newStub(o), nil
 		case *metav1.PartialObjectMetadata:
 			observe.Trim(o)
-			if gvk == secretKind && w.targets.Lists(refOf(gvk.GroupKind(), o)) {
+			if gvk == secretKind && listed(refOf(gvk.GroupKind(), o)) {
 				o.SetGroupVersionKind(gvk)
 				return o, nil
 			}
@@ -47,13 +49,7 @@ func (w *Watcher) transform(gvk schema.GroupVersionKind) cache.TransformFunc {
 	}
 }
 
-func refOf(kind schema.GroupKind, o metav1.Object) target.Ref {
-	return target.Ref{Group: kind.Group, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-func newStub(o metav1.Object) *stub {
-	return &stub{trimMeta(o)}
-}
+func newStub(o metav1.Object) *objectStub { return &objectStub{trimMeta(o)} }
 
 func trimMeta(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
@@ -68,10 +64,10 @@ func trimMeta(o metav1.Object) metav1.ObjectMeta {
 	}
 }
 
-// sliceKind is the kind of what tells where a Service leads to. It is watched where somebody lists one.
+// sliceKind is the kind of the endpoints of a Service. It is watched where a workload lists it.
 var sliceKind = schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}
 
-// trimSlice keeps what health reads of an EndpointSlice, and what a stub has.
+// trimSlice keeps the conditions of the endpoints, which health reads, and the fields of an objectStub.
 func trimSlice(o *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind()}}
 	kept := map[string]any{}
@@ -130,7 +126,7 @@ func trimEvent(ev *corev1.Event) *corev1.Event {
 	return out
 }
 
-// trimPod keeps what health reads, and what tells of the ends of containers.
+// trimPod keeps the fields that health reads and that report terminated containers.
 func trimPod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: trimMeta(pod)}
 	out.CreationTimestamp, out.DeletionGracePeriodSeconds = pod.CreationTimestamp, pod.DeletionGracePeriodSeconds
@@ -147,7 +143,7 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// trimPolicies keeps the containers that have a restart policy of their own: sidecars.
+// trimPolicies keeps the containers with their own restart policy: sidecars.
 func trimPolicies(in []corev1.Container) []corev1.Container {
 	var out []corev1.Container
 	for i := range in {
@@ -171,29 +167,4 @@ func trimContainers(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 		}
 	}
 	return out
-}
-
-// eventIndexers find the Events about an object.
-var eventIndexers = cache.Indexers{
-	indexByUID: func(obj any) ([]string, error) {
-		if ev, ok := obj.(*corev1.Event); ok && ev.InvolvedObject.UID != "" {
-			return []string{string(ev.InvolvedObject.UID)}, nil
-		}
-		return nil, nil
-	},
-	indexByName: func(obj any) ([]string, error) {
-		if ev, ok := obj.(*corev1.Event); ok {
-			return []string{observe.InvolvedObject(ev).String()}, nil
-		}
-		return nil, nil
-	},
-}
-
-// unwrap returns the object of a delete notification: itself, or the last state that was known of it when
-// its deletion was missed.
-func unwrap(obj any) (metav1.Object, error) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	return meta.Accessor(obj)
 }

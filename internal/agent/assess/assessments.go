@@ -1,0 +1,155 @@
+package assess
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+var podKind = schema.GroupKind{Kind: "Pod"}
+
+// assessments caches the assessments of listed resources and of their descendants, by workload and resource. The zero
+// reference holds the objects that belong to a workload by their label only.
+type assessments struct {
+	mu        sync.Mutex
+	workloads map[string]map[target.Ref]*resourceHealth
+}
+
+// resourceHealth holds the assessments of one listed resource and of its descendants.
+type resourceHealth struct {
+	uid         types.UID
+	self        health.Assessment
+	assessed    bool // self is set
+	descendants health.Dependents
+	verdict     *resourceVerdict // nil if an assessment has changed since it was computed
+}
+
+// resourceVerdict is the health of a resource together with its descendants.
+type resourceVerdict struct {
+	health.Verdict
+	pods target.Count
+}
+
+func newAssessments() *assessments {
+	return &assessments{workloads: map[string]map[target.Ref]*resourceHealth{}}
+}
+
+// set stores the assessment of an object, and reports whether it has changed. via is the owner path between the object
+// and the resource from which it descends.
+func (s *assessments) set(attribution target.Attribution, id target.Identity, via health.OwnerPath, a health.Assessment) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.resource(attribution)
+	changed := false
+	if attribution.Listed {
+		changed = !r.assessed || r.self.Verdict != a.Verdict || r.self.Phase != a.Phase || r.uid != id.UID
+		r.self, r.uid, r.assessed = a, id.UID, true
+	} else {
+		changed = r.descendants.Set(health.Dependent{UID: id.UID, Kind: id.Kind, Name: id.Name, Via: via, Assessment: a})
+	}
+	if changed {
+		r.verdict = nil
+	}
+	return changed
+}
+
+// remove removes an object that is deleted, or that no longer belongs to the workload.
+func (s *assessments) remove(attribution target.Attribution, id target.Identity) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resources := s.workloads[attribution.Workload]
+	r := resources[attribution.Resource.Ref]
+	switch {
+	case r == nil:
+		return
+	case attribution.Listed:
+		if r.uid == id.UID {
+			r.assessed = false
+		}
+	default:
+		r.descendants.Remove(id.UID)
+	}
+	r.verdict = nil
+	if r.assessed || r.descendants.Len() > 0 {
+		return
+	}
+	delete(resources, attribution.Resource.Ref)
+	if len(resources) == 0 {
+		delete(s.workloads, attribution.Workload)
+	}
+}
+
+func (s *assessments) resource(attribution target.Attribution) *resourceHealth {
+	resources := s.workloads[attribution.Workload]
+	if resources == nil {
+		resources = map[target.Ref]*resourceHealth{}
+		s.workloads[attribution.Workload] = resources
+	}
+	r := resources[attribution.Resource.Ref]
+	if r == nil {
+		r = &resourceHealth{}
+		resources[attribution.Resource.Ref] = r
+	}
+	return r
+}
+
+func (s *assessments) forget(workload string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.workloads, workload)
+}
+
+// verdicts returns the verdicts on the resources of a workload.
+func (s *assessments) verdicts(workload string) map[target.Ref]resourceVerdict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[target.Ref]resourceVerdict, len(s.workloads[workload]))
+	for ref, r := range s.workloads[workload] {
+		if r.verdict == nil {
+			r.verdict = r.combine(ref)
+		}
+		out[ref] = *r.verdict
+	}
+	return out
+}
+
+// descendants returns the assessed objects that descend from a workload's resources.
+func (s *assessments) descendants(workload string) map[types.UID]health.Dependent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[types.UID]health.Dependent{}
+	for _, r := range s.workloads[workload] {
+		r.descendants.Each(func(d health.Dependent) { out[d.UID] = d })
+	}
+	return out
+}
+
+// size returns the number of workloads.
+func (s *assessments) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.workloads)
+}
+
+// combine computes the verdict on a resource. A resource that is not assessed yet has no status.
+func (r *resourceHealth) combine(ref target.Ref) *resourceVerdict {
+	out := &resourceVerdict{pods: target.Count(r.descendants.Count(podKind.Kind))}
+	self := r.self
+	switch {
+	case ref == (target.Ref{}):
+		self = health.Assessment{Verdict: health.Verdict{Status: health.Healthy}}
+	case !r.assessed:
+		return out
+	case ref.GroupKind() == podKind:
+		out.pods.Total++
+		if self.Status == health.Healthy {
+			out.pods.Healthy++
+		}
+	}
+	out.Verdict = r.descendants.Combine(ref.GroupKind(), self).Verdict
+	return out
+}

@@ -1,0 +1,74 @@
+package assess
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+func assessment(status health.Status) health.Assessment {
+	v := health.Verdict{Status: status}
+	if status != health.Healthy {
+		v.Reason, v.Message = "Said", "somebody said so"
+	}
+	return health.Assessment{Verdict: v}
+}
+
+// The cost of a change of one pod does not grow with the number of pods.
+func BenchmarkAssessments_ChangeOfOnePod(b *testing.B) {
+	for _, pods := range []int{5, 500, 50_000} {
+		b.Run(fmt.Sprint(pods), func(b *testing.B) {
+			cache, change := deploymentOf(pods)
+			b.ReportAllocs()
+			for i := range b.N {
+				change(i)
+				if len(cache.verdicts("web")) != 1 {
+					b.Fatal("there is no verdict")
+				}
+			}
+		})
+	}
+}
+
+func TestAssessments_ChangeOfOnePod_DoesNotReadTheOthers(t *testing.T) {
+	cost := func(pods int) float64 {
+		cache, change := deploymentOf(pods)
+		i := 0
+		return testing.AllocsPerRun(1000, func() {
+			change(i)
+			cache.verdicts("web")
+			i++
+		})
+	}
+	if few, many := cost(5), cost(5000); many > few+5 {
+		t.Errorf("a change of one pod makes %v allocations with 5,000 pods, and %v with 5", many, few)
+	}
+}
+
+// deploymentOf returns the assessments of a Deployment with many pods, some of which fail, and a function that changes a
+// pod that does not.
+func deploymentOf(pods int) (*assessments, func(i int)) {
+	cache := newAssessments()
+	web := target.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web"}
+	attribution := target.Attribution{Workload: "web", Resource: target.Resource{Ref: web}, Listed: true}
+	cache.set(attribution, target.Identity{Ref: web, UID: "web"}, health.OwnerPath{}, assessment(health.Reconciling))
+	attribution.Listed = false
+	path := health.OwnerPath{}.Append(health.ObjectRef{Kind: "ReplicaSet", Name: "web-1"})
+	id := func(i int) target.Identity {
+		return target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "ns", Name: fmt.Sprint("web-", i)}, UID: types.UID(fmt.Sprint("pod-", i))}
+	}
+	for i := range pods {
+		status := health.Healthy
+		if i%3 == 0 {
+			status = health.Down
+		}
+		cache.set(attribution, id(i), path, assessment(status))
+	}
+	turns := []health.Assessment{assessment(health.Unhealthy), assessment(health.Healthy)}
+	one := id(1)
+	return cache, func(i int) { cache.set(attribution, one, path, turns[i%2]) }
+}

@@ -1,0 +1,17 @@
+// Package assess judges the objects of workloads and derives the reports about their health: the verdict on each
+// resource, the damped status of a workload, and the tree of an instance's objects.
+//
+// [Assessor.Assess] puts the assessment of one object into a cache. The health of a resource combines its own assessment
+// with those of the pods and other dependents below it; it is computed when a caller asks for it, so a change of one pod
+// does not read the other pods.
+//
+// A status that changes back and forth is damped ([health.Flapping]). Statuses and trees are spaced: [Assessor.StatusDue]
+// and [Assessor.TreeDue] return how long the caller has to wait with the next one.
+//
+// # Concurrency
+//
+// The package starts no goroutine. An [Assessor] is safe for concurrent use, except that one goroutine at a time may call
+// [Assessor.Note], [Assessor.StatusDue], [Assessor.TreeDue], [Assessor.BuildTree], [Assessor.ForgetWorkload] and
+// [Assessor.ForgetInstance] for a workload. The package holds none of its mutexes while it calls its [Cluster] or
+// [Transitions].
+package assess

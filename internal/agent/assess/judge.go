@@ -1,0 +1,90 @@
+package assess
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// Object is the newest version of an object.
+type Object struct {
+	target.Identity
+	// Cached is the object as the cache has it. Health judges Pods, and derived objects, by this version.
+	Cached any
+	// Whole is a listed object with all its fields; nil for a derived object.
+	Whole runtime.Object
+	// Warning is the latest Event of type Warning about the object.
+	Warning health.Warning
+}
+
+// Result is the outcome of an assessment.
+type Result struct {
+	// Changed is true if the assessment differs from the one before.
+	Changed bool
+	// Recheck is when the assessment ends without a change of the object; zero if it does not.
+	Recheck time.Time
+}
+
+// Assess judges an object and keeps the assessment. It ignores derived objects of kinds that health judges by their own
+// dependents, such as ReplicaSets.
+func (a *Assessor) Assess(attribution target.Attribution, o Object) Result {
+	if !attribution.Listed && !health.CountsAsDependent(o.GroupKind()) {
+		return Result{}
+	}
+	assessment := judge(o, health.Context{Now: a.config.Now(), Warning: o.Warning, Rules: a.config.Rules})
+	a.count.Inc()
+	var via health.OwnerPath
+	if !attribution.Listed {
+		via = a.ownerPath(o.Identity, attribution)
+	}
+	return Result{Changed: a.assessments.set(attribution, o.Identity, via, assessment), Recheck: assessment.Recheck}
+}
+
+// Remove drops the assessment of an object that is deleted, or that no longer belongs to the workload.
+func (a *Assessor) Remove(attribution target.Attribution, id target.Identity) {
+	a.assessments.remove(attribution, id)
+}
+
+func judge(o Object, context health.Context) health.Assessment {
+	pod, isPod := o.Cached.(*corev1.Pod)
+	if isPod {
+		if out, ok := judgePodByRules(pod, o.Whole, context); ok {
+			return out
+		}
+		return health.Pod(pod, context)
+	}
+	body := o.Whole
+	if cached, ok := o.Cached.(runtime.Object); ok && body == nil {
+		body = cached
+	}
+	return health.Object(o.GroupKind(), body, context)
+}
+
+// judgePodByRules judges a Pod by the user's rules. They see a derived Pod as the cache keeps it.
+func judgePodByRules(pod *corev1.Pod, whole runtime.Object, context health.Context) (health.Assessment, bool) {
+	if context.Rules == nil || pod.DeletionTimestamp != nil || !context.Rules.Covers(podKind) {
+		return health.Assessment{}, false
+	}
+	if whole == nil {
+		whole = pod
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(whole)
+	if err != nil {
+		return health.Assessment{}, false
+	}
+	object["apiVersion"], object["kind"] = "v1", podKind.Kind
+	return context.Rules.Judge(podKind, object, context.Now)
+}
+
+// ownerPath returns the owners between an object and the resource of an attribution.
+func (a *Assessor) ownerPath(id target.Identity, attribution target.Attribution) health.OwnerPath {
+	var path health.OwnerPath
+	for _, owner := range a.targets.OwnerPath(id.UID, attribution.Resource.Ref) {
+		path = path.Append(health.ObjectRef{Kind: owner.Kind, Name: owner.Name})
+	}
+	return path
+}

@@ -1,0 +1,125 @@
+package assess
+
+import (
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// lastStatus is the last status of an instance that was due.
+type lastStatus struct {
+	status, version string
+	since           time.Time // when status last changed; zero if that is not known
+	at              time.Time
+	changedAt       time.Time // when a status with another word was last due
+}
+
+// Note records the verdict on a workload for damping. It returns after how long the damping may end; zero if the verdict
+// is not damped.
+func (a *Assessor) Note(workload string) (recheck time.Duration) {
+	v, ok := a.undamped(workload)
+	if !ok {
+		return 0
+	}
+	now := a.config.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := a.flapping[workload]
+	if f == nil {
+		f = &health.Flapping{}
+		a.flapping[workload] = f
+	}
+	f.Note(v, now)
+	if _, until := f.Damp(v, now); !until.IsZero() {
+		return max(until.Sub(now), 1)
+	}
+	return 0
+}
+
+// Status returns the status of an instance: the worst verdict on the workloads that declare parts of it. It returns false
+// while the verdict on one of them is not known.
+func (a *Assessor) Status(instance target.Instance) (observe.Status, bool) {
+	out := observe.Status{Workload: instance}
+	parts := a.targets.WorkloadsOf(instance)
+	verdicts := make([]health.Verdict, len(parts))
+	for i, part := range parts {
+		v, ok := a.Verdict(part.Name)
+		if !ok {
+			return out, false
+		}
+		verdicts[i] = v
+	}
+	if len(parts) == 0 {
+		return out, false
+	}
+	worst := health.Worst(verdicts...)
+	out.Status, out.Reason, out.Cause = string(worst.Status), worst.Reason, worst.Message
+	out.Since = a.since(out, parts)
+	return out, true
+}
+
+// since returns when the status of an instance last changed: as the assessor saw it, or as a transition of one of its
+// workloads recorded it; else zero.
+func (a *Assessor) since(s observe.Status, parts []target.Workload) time.Time {
+	a.mu.Lock()
+	last := a.statuses[s.Workload]
+	a.mu.Unlock()
+	if last.status != "" && last.status != s.Status {
+		return time.Time{} // StatusDue sets it
+	}
+	since := last.since
+	for _, part := range parts {
+		if !last.since.IsZero() {
+			break
+		}
+		if at := a.transitions.Since(part.Name, s.Status); !at.IsZero() && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+	return since
+}
+
+// StatusDue reports whether a status may be reported now; if not, wait is when to ask again. The first status of an
+// instance does not wait, and another waits until the interval since the last one is over. A new word waits for the last
+// new word only, so that a change of the cause does not delay it. A status that was due before is due again. The returned
+// status has the time of its last change.
+func (a *Assessor) StatusDue(status observe.Status) (out observe.Status, wait time.Duration) {
+	now := a.config.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.statuses[status.Workload]
+	if last.version == status.Version() {
+		return status, 0
+	}
+	next := lastStatus{status: status.Status, at: now, changedAt: last.changedAt}
+	before := last.at
+	if last.status != status.Status {
+		next.changedAt, before = now, last.changedAt
+	}
+	if wait := before.Add(a.config.StatusInterval).Sub(now); !before.IsZero() && wait > 0 {
+		return status, wait
+	}
+	if last.status != "" && last.status != status.Status {
+		status.Since = now.UTC()
+	}
+	next.since, next.version = status.Since, status.Version()
+	a.statuses[status.Workload] = next
+	return status, 0
+}
+
+// SinceUnknown reports whether the last status of an instance has the given word, and the time of its change is not known.
+func (a *Assessor) SinceUnknown(instance target.Instance, status string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.statuses[instance]
+	return last.status == status && last.since.IsZero()
+}
+
+// LastStatusTime returns when a status of an instance was last due, for tests.
+func (a *Assessor) LastStatusTime(instance target.Instance) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.statuses[instance].at
+}

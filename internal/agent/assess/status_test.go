@@ -1,0 +1,92 @@
+package assess
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// fakeCluster has every resource, and watches every kind.
+type fakeCluster struct{}
+
+func (fakeCluster) ResourceStatus(r target.Resource) target.ResourceStatus {
+	return target.ResourceStatus{Resource: r, State: target.Present}
+}
+
+func (fakeCluster) Follows(schema.GroupKind) bool { return true }
+
+// noTransitions has recorded no transition.
+type noTransitions struct{}
+
+func (noTransitions) Since(string, string) time.Time { return time.Time{} }
+
+// newAssessor returns an assessor with a clock that stands still until it is changed.
+func newAssessor() (a *Assessor, clock *time.Time) {
+	clock = new(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))
+	config := Config{StatusInterval: 5 * time.Second, Now: func() time.Time { return *clock }}
+	return New(config, target.NewRegistry(), fakeCluster{}, noTransitions{}, prometheus.NewCounter(prometheus.CounterOpts{})), clock
+}
+
+func TestAssessor_StatusDue_SpacesStatuses(t *testing.T) {
+	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}
+	a, clock := newAssessor()
+	for _, c := range []struct {
+		reason        string
+		after         time.Duration
+		status, cause string
+		wait          time.Duration
+		since         bool // since now
+	}{
+		{"the first status does not wait", 0, "Healthy", "", 0, false},
+		{"a repeat does not wait", time.Second, "Healthy", "", 0, false},
+		{"another word waits for the interval", time.Second, "Down", "crash", 3 * time.Second, false},
+		{"another word after the interval", 3 * time.Second, "Down", "crash", 0, true},
+		{"another cause waits for the interval", time.Second, "Down", "no memory", 4 * time.Second, false},
+		{"another cause after the interval", 4 * time.Second, "Down", "no memory", 0, false},
+		{"another word waits for the last new word only", time.Second, "Healthy", "", 0, true},
+	} {
+		*clock = clock.Add(c.after)
+		status, wait := a.StatusDue(observe.Status{Workload: instance, Status: c.status, Cause: c.cause})
+		if wait != c.wait || status.Since.Equal(*clock) != c.since {
+			t.Errorf("%s: wait is %s, since %s at %s; want %s, since now: %t", c.reason, wait, status.Since, *clock, c.wait, c.since)
+		}
+	}
+	a.ForgetInstance(instance)
+	if _, wait := a.StatusDue(observe.Status{Workload: instance, Status: "Down"}); wait != 0 {
+		t.Errorf("the first status after ForgetInstance waits for %s", wait)
+	}
+}
+
+func TestAssessor_TreeDue_SpacesTreesBySize(t *testing.T) {
+	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}
+	a, clock := newAssessor()
+	if due, wait := a.TreeDue(instance); !due || wait != 0 {
+		t.Errorf("the first tree: due is %t, wait %s", due, wait)
+	}
+	first := a.nextRevision(instance, 10)
+	if due, wait := a.TreeDue(instance); due || wait != 0 {
+		t.Errorf("an unchanged tree: due is %t, wait %s", due, wait)
+	}
+	if !a.TreeChanged(instance) || a.TreeChanged(instance) {
+		t.Error("TreeChanged reports the first change only")
+	}
+	if due, wait := a.TreeDue(instance); due || wait != 5*time.Second {
+		t.Errorf("a change within the interval: due is %t, wait %s", due, wait)
+	}
+	*clock = clock.Add(5 * time.Second)
+	if due, _ := a.TreeDue(instance); !due {
+		t.Error("a change after the interval is not due")
+	}
+	if second := a.nextRevision(instance, 4*objectsPerTree); second <= first {
+		t.Errorf("revision %d follows %d", second, first)
+	}
+	a.TreeChanged(instance)
+	if due, wait := a.TreeDue(instance); due || wait != 20*time.Second {
+		t.Errorf("a change of a tree of four times the size: due is %t, wait %s", due, wait)
+	}
+}

@@ -1,0 +1,172 @@
+package assess
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// BuildTree returns all objects of an instance: those that its workloads list, in their order, and then their descendants,
+// by kind and name.
+func (a *Assessor) BuildTree(instance target.Instance) observe.Tree {
+	b := treeBuilder{
+		targets: a.targets, follows: a.cluster.Follows, instance: instance,
+		index: map[types.UID]int{}, listed: map[target.Ref]bool{}, dependents: map[types.UID]*health.Dependents{},
+	}
+	assessed := map[types.UID]health.Dependent{}
+	for _, part := range a.targets.WorkloadsOf(instance) {
+		b.addListed(a.ResourceStatuses(part.Name))
+		maps.Copy(assessed, a.assessments.descendants(part.Name))
+	}
+	b.addDescendants()
+	b.setOwners()
+	b.setHealth(assessed)
+	objects := b.withoutUnused()
+	return observe.Tree{Workload: instance, Revision: a.nextRevision(instance, len(objects)), Objects: objects}
+}
+
+// treeBuilder builds one tree. Its methods are called in the order of their declaration.
+type treeBuilder struct {
+	targets  *target.Registry
+	follows  func(schema.GroupKind) bool
+	instance target.Instance
+
+	objects []observe.TreeObject
+	index   map[types.UID]int // of an object among objects
+	listed  map[target.Ref]bool
+	// dependents are the assessed objects below an object that is not assessed itself.
+	dependents map[types.UID]*health.Dependents
+}
+
+// addListed adds the resources that a workload lists.
+func (b *treeBuilder) addListed(resources []target.ResourceStatus) {
+	for _, s := range resources {
+		if b.listed[s.Ref] {
+			continue
+		}
+		b.listed[s.Ref] = true
+		id := target.Identity{Ref: s.Ref}
+		if current, ok := b.targets.Current(s.Ref); ok && s.State == target.Present {
+			id = current
+			b.index[id.UID] = len(b.objects)
+		}
+		b.objects = append(b.objects, observe.TreeObject{
+			Object: id, Version: s.Version, Listed: true, ResourceID: s.ID, State: s.State,
+			Health: s.Health, Reason: s.Reason, Cause: s.Cause,
+		})
+	}
+}
+
+// addDescendants adds the other existing objects that belong to the instance.
+func (b *treeBuilder) addDescendants() {
+	first := len(b.objects)
+	for _, id := range b.targets.ObjectsOf(b.instance) {
+		current, ok := b.targets.Current(id.Ref)
+		if id.UID == "" || !ok || current.UID != id.UID || b.listed[id.Ref] {
+			continue
+		}
+		belongs := func(c target.Attribution) bool { return c.Instance == b.instance }
+		if slices.ContainsFunc(b.targets.Attributions(id), belongs) {
+			b.objects = append(b.objects, observe.TreeObject{Object: id, Health: string(health.Unknown), Reason: "NotJudged"})
+		}
+	}
+	slices.SortFunc(b.objects[first:], func(a, b observe.TreeObject) int {
+		x, y := a.Object, b.Object
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Group, y.Group))
+	})
+	for i := first; i < len(b.objects); i++ {
+		b.index[b.objects[i].Object.UID] = i
+	}
+}
+
+// setOwners puts each object below its first owner in the tree, its controller if there is one. It leaves out owners that
+// would close a cycle.
+func (b *treeBuilder) setOwners() {
+	for i := range b.objects {
+		known := b.targets.Known(b.objects[i].Object.UID)
+		if len(known) == 0 || known[0].UID != b.objects[i].Object.UID {
+			continue
+		}
+		for _, owner := range known[0].Owners {
+			if at, ok := b.index[owner.UID]; ok && !b.isBelow(at, i) {
+				b.objects[i].Owner = owner.UID
+				break
+			}
+		}
+	}
+}
+
+// isBelow reports whether an object is another object, or below it by the owners set so far.
+func (b *treeBuilder) isBelow(at, other int) bool {
+	for {
+		if at == other {
+			return true
+		}
+		owner, ok := b.index[b.objects[at].Owner]
+		if !ok {
+			return false
+		}
+		at = owner
+	}
+}
+
+// setHealth sets the health of the descendants: their own assessment, or the combined health of the objects below them.
+func (b *treeBuilder) setHealth(assessed map[types.UID]health.Dependent) {
+	for i := range b.objects {
+		o := &b.objects[i]
+		d, ok := assessed[o.Object.UID]
+		if !ok || o.Listed {
+			continue
+		}
+		o.Health, o.Reason, o.Cause = string(d.Status), d.Reason, d.Message
+		d.Via = health.OwnerPath{}
+		for at, ok := b.index[o.Owner]; ok && !b.objects[at].Listed; at, ok = b.index[b.objects[at].Owner] {
+			uid := b.objects[at].Object.UID
+			if _, isAssessed := assessed[uid]; isAssessed {
+				continue
+			}
+			if b.dependents[uid] == nil {
+				b.dependents[uid] = &health.Dependents{}
+			}
+			b.dependents[uid].Set(d)
+		}
+	}
+	for uid, dependents := range b.dependents {
+		o := &b.objects[b.index[uid]]
+		v := combined(o.Object, dependents)
+		o.Health, o.Reason, o.Cause = string(v.Status), v.Reason, v.Message
+	}
+}
+
+// combined returns the health of an object that is not assessed itself: Healthy if all its dependents are.
+func combined(id target.Identity, dependents *health.Dependents) health.Verdict {
+	healthy := true
+	dependents.Each(func(d health.Dependent) { healthy = healthy && d.Status == health.Healthy })
+	if healthy {
+		return health.Verdict{Status: health.Healthy}
+	}
+	self := health.Assessment{Verdict: health.Verdict{Status: health.Unknown}, Subject: id.Kind + " " + id.Name}
+	return dependents.Combine(id.GroupKind(), self).Verdict
+}
+
+// withoutUnused returns the objects without those that own nothing in the tree and are either a ReplicaSet of an earlier
+// revision, or of a kind that is not watched: nothing reports when such an object is deleted.
+func (b *treeBuilder) withoutUnused() []observe.TreeObject {
+	owners := map[types.UID]bool{}
+	for _, o := range b.objects {
+		owners[o.Owner] = true
+	}
+	return slices.DeleteFunc(b.objects, func(o observe.TreeObject) bool {
+		if o.Listed || owners[o.Object.UID] {
+			return false
+		}
+		return o.Object.Group == "apps" && o.Object.Kind == "ReplicaSet" || !b.follows(o.Object.GroupKind())
+	})
+}

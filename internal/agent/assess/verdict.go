@@ -1,0 +1,103 @@
+package assess
+
+import (
+	"fmt"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// verdictOf combines the state of a resource with the verdict on its objects.
+func verdictOf(s target.ResourceStatus, judged health.Verdict) health.Verdict {
+	switch s.State {
+	case target.Present:
+		if judged.Status != "" {
+			return judged
+		}
+		return health.Verdict{Status: health.Unknown, Reason: "NotJudged"}
+	case target.Absent:
+		return health.Verdict{Status: health.Down, Reason: "Absent", Message: s.String() + " does not exist"}
+	case target.Pending, target.KindNotInstalled, target.Forbidden, target.Unavailable:
+	}
+	return health.Verdict{Status: health.Unknown, Reason: string(s.State), Message: s.Message}
+}
+
+// ResourceStatuses returns the state and the health of each resource of a workload, in the order in which they are listed.
+func (a *Assessor) ResourceStatuses(workload string) []target.ResourceStatus {
+	wl, ok := a.targets.Workload(workload)
+	if !ok {
+		return nil
+	}
+	judged := a.assessments.verdicts(workload)
+	out := make([]target.ResourceStatus, 0, len(wl.Resources))
+	for _, r := range wl.Resources {
+		s, verdict := a.cluster.ResourceStatus(r), judged[r.Ref]
+		v := verdictOf(s, verdict.Verdict)
+		s.Health, s.Reason, s.Cause, s.Pods = string(v.Status), v.Reason, v.Message, verdict.pods
+		out = append(out, s)
+	}
+	return out
+}
+
+// Health returns the verdict on a workload in words; empty while it is not known.
+func (a *Assessor) Health(workload string) (status, reason, message string) {
+	v, ok := a.Verdict(workload)
+	if !ok {
+		return "", "", ""
+	}
+	return string(v.Status), v.Reason, v.Message
+}
+
+// Verdict returns the worst verdict on a workload's resources, damped if it flaps. It returns false while the state of a
+// resource is not known.
+func (a *Assessor) Verdict(workload string) (health.Verdict, bool) {
+	v, ok := a.undamped(workload)
+	if !ok {
+		return v, false
+	}
+	now := a.config.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if f := a.flapping[workload]; f != nil {
+		v, _ = f.Damp(v, now)
+	}
+	return v, true
+}
+
+// undamped returns the worst verdict on a workload's resources. Its message counts the other resources that are not
+// Healthy.
+func (a *Assessor) undamped(workload string) (health.Verdict, bool) {
+	wl, ok := a.targets.Workload(workload)
+	if !ok {
+		return health.Verdict{}, false
+	}
+	judged := a.assessments.verdicts(workload)
+	all := make([]health.Verdict, 0, len(wl.Resources)+1)
+	for _, r := range wl.Resources {
+		s, verdict := a.cluster.ResourceStatus(r), judged[r.Ref]
+		if s.State == target.Pending || s.State == target.Present && verdict.Status == "" {
+			return health.Verdict{}, false
+		}
+		all = append(all, verdictOf(s, verdict.Verdict))
+	}
+	if labelled, ok := judged[target.Ref{}]; ok {
+		all = append(all, labelled.Verdict)
+	}
+	if len(all) == 0 {
+		return health.NothingListed, true
+	}
+	worst := health.Worst(all...)
+	others := -1
+	for _, v := range all {
+		if v.Status != health.Healthy {
+			others++
+		}
+	}
+	switch {
+	case others == 1:
+		worst.Message += "; 1 other resource is not Healthy"
+	case others > 1:
+		worst.Message += fmt.Sprintf("; %d other resources are not Healthy", others)
+	}
+	return worst, true
+}

@@ -1,0 +1,107 @@
+package informers
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// informerFactory creates shared informers. lists reports whether a workload lists an object; the cache keeps such
+// objects whole.
+type informerFactory struct {
+	clients *Clients
+	lists   lists
+}
+
+// requestHooks are called around each list and watch request. client-go itself reports some errors only, and no success.
+type requestHooks struct {
+	started   func()
+	succeeded func()
+	failed    func(error)
+}
+
+// create returns an informer in the form that suffices for its kind: typed, metadata only, or dynamic.
+func (f informerFactory) create(id informerID, gvk schema.GroupVersionKind, hooks requestHooks) cache.SharedIndexInformer {
+	options := cache.SharedIndexInformerOptions{ObjectDescription: id.gvr.String(), Indexers: cache.Indexers{}}
+	var source *cache.ListWatch
+	var example runtime.Object
+	switch {
+	case gvk == eventKind:
+		source, example = listWatch(f.clients.typed.CoreV1().Events(id.namespace), hooks), &corev1.Event{}
+		options.Indexers = eventIndexers
+	case gvk == podKind:
+		source, example = listWatch(f.clients.typed.CoreV1().Pods(id.namespace), hooks), &corev1.Pod{}
+	case gvk == secretKind:
+		source = listWatch(shortWatch{f.clients.secrets.Resource(id.gvr).Namespace(id.namespace)}, hooks)
+		example = &metav1.PartialObjectMetadata{}
+	case metadataOnly(gvk):
+		source = listWatch(f.clients.metadata.Resource(id.gvr).Namespace(id.namespace), hooks)
+		example = &metav1.PartialObjectMetadata{}
+	default:
+		source = listWatch(f.clients.dynamic.Resource(id.gvr).Namespace(id.namespace), hooks)
+		example = &unstructured.Unstructured{}
+	}
+	shared := cache.NewSharedIndexInformerWithOptions(source, example, options)
+	// SetTransform refuses only an informer that runs.
+	_ = shared.SetTransform(transform(gvk, f.lists))
+	return shared
+}
+
+// metadataOnly reports whether only the metadata of a kind is watched, because the agent needs nothing but its owners.
+// Listed objects of these kinds are fetched when they change.
+func metadataOnly(gvk schema.GroupVersionKind) bool {
+	return gvk.GroupKind() == schema.GroupKind{Group: "apps", Kind: "ReplicaSet"} ||
+		gvk.GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
+}
+
+// resource is the part of a client that lists and watches one resource.
+type resource[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// listWatch returns how an informer reads a resource. The hooks are called before each request, and when its answer
+// begins.
+func listWatch[L runtime.Object](r resource[L], hooks requestHooks) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if options.ResourceVersion == "0" {
+				// "0" accepts any version, also one that is older than the cache. An object that is missing from it would
+				// look deleted.
+				options.ResourceVersion = ""
+			}
+			hooks.started()
+			list, err := r.List(ctx, options)
+			hooks.finished(ctx, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			hooks.started()
+			stream, err := r.Watch(ctx, options)
+			hooks.finished(ctx, err)
+			if options.SendInitialEvents != nil && (apierrors.IsTooManyRequests(err) || utilnet.IsConnectionRefused(err)) {
+				// client-go waits up to a minute after these errors, and ignores its context meanwhile, so the informer could
+				// not stop. After any other error it falls back to a list.
+				err = errors.New(err.Error())
+			}
+			return stream, err
+		},
+	}
+}
+
+func (h requestHooks) finished(ctx context.Context, err error) {
+	if err == nil {
+		h.succeeded()
+	} else if ctx.Err() == nil {
+		h.failed(err)
+	}
+}

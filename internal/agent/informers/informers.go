@@ -1,0 +1,187 @@
+package informers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// Handler receives changes. The informers call its methods from many goroutines and hold no mutex meanwhile. The methods
+// must not block.
+type Handler interface {
+	// ObjectChanged reports that an object that is attributed to a workload was created or updated, or that an object was
+	// deleted and has a [Tombstone].
+	ObjectChanged(target.Ref)
+	// KindChanged reports that the state of a watched kind has changed.
+	KindChanged(schema.GroupKind)
+	// OwnersResolved reports that the requested owners were looked up.
+	OwnersResolved()
+	EventHandler
+}
+
+// EventHandler receives changes of Events.
+type EventHandler interface {
+	// EventChanged reports a created or updated Event. initial is true for an Event in an informer's first list.
+	EventChanged(ev *corev1.Event, initial bool)
+	// EventDeleted reports a deleted Event: most expire. ev is its last known state; nil if there is none.
+	EventDeleted(uid types.UID, ev *corev1.Event)
+	// EventsListed reports that all Events in a namespace, or ("") in the cluster, are known. uidOf returns the UID of the
+	// Event of a name; empty if there is none.
+	EventsListed(namespace string, uidOf func(types.NamespacedName) types.UID)
+}
+
+// Config sets how the cluster is watched.
+type Config struct {
+	// Namespaces restricts the watches of namespaced kinds. If it is empty, the agent watches the whole cluster where
+	// permission allows it, else the namespaces of listed resources.
+	Namespaces []string
+	// LookupWorkers is the number of goroutines that look up owners.
+	LookupWorkers int
+	// RetryMin and RetryMax bound the wait before a retry for a kind that is missing, forbidden or failing.
+	RetryMin, RetryMax time.Duration
+	// StallTimeout is how long an informer that has synced may receive errors only before its kind is Unavailable.
+	StallTimeout time.Duration
+	// CacheLagTolerance is how long an informer's cache may lag behind the API server.
+	CacheLagTolerance time.Duration
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config {
+	return Config{
+		LookupWorkers: 4, RetryMin: 2 * time.Second, RetryMax: 30 * time.Second,
+		StallTimeout: 30 * time.Second, CacheLagTolerance: 10 * time.Second,
+	}
+}
+
+// Validate returns an error that names the wrong field and the accepted values.
+func (c Config) Validate() error {
+	switch {
+	case c.LookupWorkers < 1:
+		return fmt.Errorf("lookup workers is %d: give a number above 0", c.LookupWorkers)
+	case c.RetryMin <= 0 || c.RetryMax < c.RetryMin:
+		return fmt.Errorf("watch retry is %s to %s: give two durations above 0, the larger last", c.RetryMin, c.RetryMax)
+	case c.StallTimeout <= 0 || c.CacheLagTolerance <= 0:
+		return fmt.Errorf("stall timeout is %s and cache lag tolerance %s: give durations above 0", c.StallTimeout, c.CacheLagTolerance)
+	}
+	return nil
+}
+
+// Informers watches the kinds that the registry's workloads list. Its methods are safe for concurrent use.
+type Informers struct {
+	config  Config
+	clients *Clients
+	targets *target.Registry
+
+	kinds      *kinds
+	pool       *informerPool
+	tombstones *tombstones
+	lookups    *lookups
+	fetched    *objectCache
+	stalls     stallDetector
+	wakeup     chan struct{} // capacity 1: workloads were declared or removed
+}
+
+// New returns informers that start with [Informers.Run].
+func New(config Config, clients *Clients, targets *target.Registry, handler Handler, metrics *Metrics, log logr.Logger) *Informers {
+	s := &Informers{
+		config: config, clients: clients, targets: targets,
+		tombstones: newTombstones(targets),
+		fetched:    &objectCache{fetch: clients.fetch, count: metrics.fetches, objects: map[types.UID]fetchedObject{}},
+		wakeup:     make(chan struct{}, 1),
+	}
+	s.lookups = &lookups{
+		targets: targets, reader: clients, follows: s.Follows, done: handler.OwnersResolved,
+		count: metrics.lookups, log: log, queue: newQueue[target.Identity]("lookups"),
+	}
+	changes := &registrar{targets: targets, tombstones: s.tombstones, lookups: s.lookups, handler: handler}
+	s.pool = newInformerPool(informerFactory{clients, targets.Lists}, changes, config.StallTimeout, metrics, log)
+	s.kinds = newKinds(&kindEnv{
+		config: config, targets: targets, log: log, discovery: clients, informers: s.pool,
+		kindRemoved: changes.deleteKind, changed: handler.KindChanged,
+	})
+	s.stalls = stallDetector{clients, s.pool, config.CacheLagTolerance, metrics, log}
+	return s
+}
+
+// Run watches until the context ends. It returns when all goroutines that it started have ended.
+func (s *Informers) Run(ctx context.Context) {
+	var lookups sync.WaitGroup
+	lookups.Go(func() { s.lookups.run(ctx, s.config.LookupWorkers) })
+	s.kinds.reconcile(ctx)
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-s.wakeup:
+			s.kinds.reconcile(ctx)
+		case <-s.kinds.ended:
+			s.kinds.dropStopped()
+		}
+	}
+	s.kinds.stop(func(schema.GroupVersionKind) bool { return true })
+	s.kinds.running.Wait()
+	s.Close()
+	lookups.Wait()
+}
+
+// Close releases the resources of informers that are never run.
+func (s *Informers) Close() { s.lookups.queue.ShutDown() }
+
+// Reconcile makes Run watch the kinds that workloads list now. It does not block.
+func (s *Informers) Reconcile() {
+	select {
+	case s.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// LookUpOwners requests owners whose kinds are not watched. The Handler is notified when they are in the registry.
+func (s *Informers) LookUpOwners(ids []target.Identity) { s.lookups.add(ids) }
+
+// Tombstones returns the deleted objects of a name whose deletion is not reported yet, oldest first.
+func (s *Informers) Tombstones(ref target.Ref) []Tombstone { return s.tombstones.of(ref) }
+
+// DeletionReported removes a tombstone.
+func (s *Informers) DeletionReported(id target.Identity) { s.tombstones.remove(id) }
+
+// Prune drops the deleted objects that the registry no longer knows.
+func (s *Informers) Prune() { s.tombstones.prune() }
+
+// DetectStalls restarts the informers whose caches lag behind the API server without an error, and returns their number.
+// The error joins those of informers that could not be compared.
+func (s *Informers) DetectStalls(ctx context.Context) (int, error) { return s.stalls.detect(ctx) }
+
+// Restart restarts the synced informers that match, for tests. It returns their number.
+func (s *Informers) Restart(match func(schema.GroupVersionResource) bool) int {
+	n := 0
+	for _, i := range s.pool.all((*informer).hasSynced) {
+		if match(i.id.gvr) {
+			s.pool.fail(i, errStalled)
+			n++
+		}
+	}
+	return n
+}
+
+// Sizes returns how much the informers hold, for tests that look for leaks.
+func (s *Informers) Sizes() map[string]int {
+	out := s.tombstones.sizes()
+	s.kinds.mu.Lock()
+	out["kinds"] = len(s.kinds.watchers)
+	s.kinds.mu.Unlock()
+	maps.Copy(out, map[string]int{
+		"current informers": len(s.pool.all((*informer).isCurrent)),
+		"informers":         len(s.pool.all(func(*informer) bool { return true })),
+		"queued lookups":    s.lookups.queue.Len(),
+		"fetched objects":   s.fetched.size(),
+	})
+	return out
+}

@@ -1,0 +1,148 @@
+package informers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// lookups reads the metadata of owners whose kinds are not watched, such as a custom controller's intermediate kinds, and
+// records them in the registry. Each owner is read once: owners seldom change after creation, and a watch for each kind
+// that owns something anywhere in the cluster would cost more than all other watches.
+type lookups struct {
+	targets *target.Registry
+	reader  metadataReader
+	follows func(schema.GroupKind) bool // whether a kind is watched
+	// done is called when the queue is empty. It must not block.
+	done  func()
+	count prometheus.Counter
+	log   logr.Logger
+	queue workqueue.TypedRateLimitingInterface[target.Identity]
+}
+
+// metadataReader reads the metadata of single objects.
+type metadataReader interface {
+	resolve(ctx context.Context, gvk schema.GroupVersionKind, cached bool) (mapping, error)
+	fetchMetadata(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (*metav1.PartialObjectMetadata, error)
+}
+
+// discoveryRetries is how often the kind of an owner is resolved that is not installed: discovery shows a new group some
+// time after the API server serves its first objects.
+const discoveryRetries = 5
+
+func newQueue[T comparable](name string) workqueue.TypedRateLimitingInterface[T] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[T](50*time.Millisecond, 30*time.Second)
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{Name: name})
+}
+
+// add queues objects. It skips watched kinds, and Nodes, which have no owners.
+func (l *lookups) add(ids []target.Identity) {
+	for _, id := range ids {
+		if id.UID == "" || id.GroupKind() == (schema.GroupKind{Kind: "Node"}) || l.follows(id.GroupKind()) {
+			continue
+		}
+		if _, known := l.targets.Lookup(id.UID); !known {
+			l.queue.Add(id)
+		}
+	}
+}
+
+// run looks up queued objects until the queue is shut down and empty.
+func (l *lookups) run(ctx context.Context, workers int) {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for l.next(ctx) {
+			}
+		})
+	}
+	running.Wait()
+}
+
+// next looks up one object. It reports false when the queue is shut down and empty.
+func (l *lookups) next(ctx context.Context) bool {
+	id, shutdown := l.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer l.queue.Done(id)
+	if err := l.lookUp(ctx, id); err != nil && ctx.Err() == nil {
+		if l.queue.NumRequeues(id) == 0 && !errors.Is(err, errNotInstalled) {
+			l.log.Info("owner lookup failed; it is retried", "object", id.Ref.String(), "error", err.Error())
+		}
+		l.queue.AddRateLimited(id)
+	} else {
+		l.queue.Forget(id)
+	}
+	return true
+}
+
+// lookUp reads one object. An object that does not exist, or that the agent may not read, is recorded as deleted and
+// without owners, so that it is not read again soon.
+func (l *lookups) lookUp(ctx context.Context, id target.Identity) error {
+	defer func() {
+		if l.queue.Len() == 0 {
+			l.done()
+		}
+	}()
+	if _, known := l.targets.Lookup(id.UID); known {
+		return nil
+	}
+	l.count.Inc()
+	found, err := l.read(ctx, id)
+	switch {
+	case err == nil:
+		l.targets.Upsert(found)
+		l.add(l.targets.UnresolvedOwners(found.Identity))
+		return nil
+	case errors.Is(err, errNotInstalled) && l.queue.NumRequeues(id) < discoveryRetries:
+		return err
+	case errors.Is(err, errNotInstalled), errors.Is(err, errNoObject),
+		apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
+		l.targets.Upsert(target.Object{Identity: id, LookedUp: time.Now()})
+		l.targets.Delete(id.UID, time.Now())
+		return nil
+	default:
+		return fmt.Errorf("look up owner %s: %w", id.Ref, err)
+	}
+}
+
+// read reads one object. It resolves the kind again if the API server no longer serves the resource.
+func (l *lookups) read(ctx context.Context, id target.Identity) (target.Object, error) {
+	found, err := l.readAs(ctx, id, true)
+	if apierrors.IsNotFound(err) {
+		found, err = l.readAs(ctx, id, false)
+	}
+	return found, err
+}
+
+func (l *lookups) readAs(ctx context.Context, id target.Identity, cached bool) (target.Object, error) {
+	served, err := l.reader.resolve(ctx, schema.GroupVersionKind{Group: id.Group, Kind: id.Kind}, cached)
+	if err != nil {
+		return target.Object{}, err
+	}
+	if !served.namespaced {
+		id.Namespace = ""
+	}
+	o, err := l.reader.fetchMetadata(ctx, served.gvr, id.Ref)
+	if err != nil {
+		return target.Object{}, err
+	}
+	if o.UID != id.UID {
+		return target.Object{}, errNoObject
+	}
+	found := objectOf(id.GroupKind(), o)
+	found.LookedUp = time.Now()
+	return found, nil
+}

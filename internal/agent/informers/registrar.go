@@ -1,0 +1,183 @@
+package informers
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// registrar records in the registry which objects exist, and passes changes of attributed objects and of Events on.
+type registrar struct {
+	targets    *target.Registry
+	tombstones *tombstones
+	lookups    *lookups
+	handler    Handler
+}
+
+// handlerFor returns the event handler of an informer. It runs in client-go's goroutine and does not block.
+func (r *registrar) handlerFor(i *informer) cache.ResourceEventHandler {
+	if i.gvk == eventKind {
+		return r.eventHandler()
+	}
+	kind := i.gvk.GroupKind()
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { r.upsert(kind, obj) },
+		UpdateFunc: func(before, obj any) {
+			old, err := meta.Accessor(before)
+			current, err2 := meta.Accessor(obj)
+			if err != nil || err2 != nil || old.GetResourceVersion() == current.GetResourceVersion() {
+				return
+			}
+			if old.GetUID() != current.GetUID() { // the informer missed the deletion in between
+				r.delete(identityOf(kind, old), old.GetResourceVersion(), true)
+			}
+			r.upsert(kind, obj)
+		},
+		DeleteFunc: func(obj any) {
+			if o, err := unwrap(obj); err == nil {
+				r.delete(identityOf(kind, o), o.GetResourceVersion(), true)
+			}
+		},
+	}
+}
+
+func (r *registrar) eventHandler() cache.ResourceEventHandler {
+	changed := func(obj any, initial bool) {
+		if ev, ok := obj.(*corev1.Event); ok {
+			r.handler.EventChanged(ev, initial)
+		}
+	}
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    changed,
+		UpdateFunc: func(_, obj any) { changed(obj, false) },
+		DeleteFunc: func(obj any) {
+			if o, err := unwrap(obj); err == nil {
+				ev, _ := o.(*corev1.Event)
+				r.handler.EventDeleted(o.GetUID(), ev)
+			}
+		},
+	}
+}
+
+// upsert records an object, and passes it on if it is attributed to a workload.
+func (r *registrar) upsert(kind schema.GroupKind, obj any) {
+	o, err := meta.Accessor(obj)
+	if err != nil {
+		return // every object in the informers' stores has metadata
+	}
+	found := objectOf(kind, o)
+	if !r.tombstones.upsert(found) {
+		return
+	}
+	if len(r.targets.Attributions(found.Identity)) > 0 {
+		r.handler.ObjectChanged(found.Ref)
+	}
+	r.lookups.add(r.targets.UnresolvedOwners(found.Identity))
+}
+
+// delete keeps a tombstone, and passes it on. version is the last known version; empty if none is known.
+func (r *registrar) delete(id target.Identity, version string, certain bool) {
+	if r.tombstones.add(id, version, certain) {
+		r.handler.ObjectChanged(id.Ref)
+	}
+}
+
+// listed deletes the known objects that are missing from the first list of an informer, and from the caches of the other
+// informers of the kind, which may be ahead of it: they were deleted while no informer watched them.
+func (r *registrar) listed(i *informer, running []*informer) {
+	if i.gvk == eventKind {
+		r.handler.EventsListed(i.id.namespace, func(name types.NamespacedName) types.UID { return cachedVersion(i, name).uid })
+		return
+	}
+	caches := slices.DeleteFunc(running, func(other *informer) bool {
+		synced := other.gvk.GroupKind() == i.gvk.GroupKind() && other.hasSynced() && other.err() == nil
+		return other != i && !synced
+	})
+	for _, id := range r.targets.Live(i.gvk.GroupKind(), i.id.namespace) {
+		exists := slices.ContainsFunc(caches, func(inf *informer) bool {
+			obj, ok := inf.object(id.Ref)
+			o, err := meta.Accessor(obj)
+			return ok && err == nil && o.GetUID() == id.UID
+		})
+		if !exists {
+			r.delete(id, "", false)
+		}
+	}
+}
+
+// deleteKind deletes all known objects of a kind that the API server does not serve any more.
+func (r *registrar) deleteKind(kind schema.GroupKind) {
+	for _, id := range r.targets.Live(kind, metav1.NamespaceAll) {
+		r.delete(id, "", false)
+	}
+}
+
+func identityOf(kind schema.GroupKind, o metav1.Object) target.Identity {
+	return target.Identity{Ref: refOf(kind, o), UID: o.GetUID()}
+}
+
+func refOf(kind schema.GroupKind, o metav1.Object) target.Ref {
+	return target.Ref{Group: kind.Group, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// objectOf returns what the registry keeps of an object. The controlling owner comes first.
+func objectOf(kind schema.GroupKind, o metav1.Object) target.Object {
+	out := target.Object{Identity: identityOf(kind, o)}
+	for _, ref := range o.GetOwnerReferences() {
+		owner := target.Identity{
+			Ref: target.Ref{
+				Group: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, Kind: ref.Kind,
+				Namespace: o.GetNamespace(), Name: ref.Name,
+			},
+			UID: ref.UID,
+		}
+		if ref.Controller != nil && *ref.Controller {
+			out.Owners = append([]target.Identity{owner}, out.Owners...)
+		} else {
+			out.Owners = append(out.Owners, owner)
+		}
+	}
+	for label, typ := range instanceTypes {
+		if id, err := strconv.ParseInt(o.GetLabels()[label], 10, 64); err == nil && id > 0 {
+			out.Instances = append(out.Instances, target.Instance{Type: typ, ID: id})
+		}
+	}
+	return out
+}
+
+var instanceTypes = map[string]target.Type{
+	v1alpha1.LabelWorkloadInstance:     target.WorkloadInstance,
+	v1alpha1.LabelHelmWorkloadInstance: target.HelmWorkloadInstance,
+}
+
+// instanceLabels returns the labels that name a workload instance; nil if there are none.
+func instanceLabels(labels map[string]string) map[string]string {
+	var out map[string]string
+	for label := range instanceTypes {
+		if value, ok := labels[label]; ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[label] = value
+		}
+	}
+	return out
+}
+
+// unwrap returns the object of a delete notification: the object itself, or the last known state of an object whose
+// deletion the informer missed.
+func unwrap(obj any) (metav1.Object, error) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	return meta.Accessor(obj)
+}

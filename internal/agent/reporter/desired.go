@@ -1,0 +1,141 @@
+package reporter
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// syntheticRetention is how long the synthetic Events about terminations and transitions belong to the desired state: as
+// long as an API server keeps Events by default.
+const syntheticRetention = time.Hour
+
+// Instances returns the declared instances.
+func (r *Reporter) Instances() []target.Instance { return r.targets.Instances() }
+
+// DesiredState returns the state that the control plane is to hold of an instance. It returns false if the instance is not
+// declared, while its kinds have not been listed, and while a change of one of its objects arrives. An error means that
+// an object could not be read of which the cache keeps a part only.
+func (r *Reporter) DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
+	parts := r.targets.WorkloadsOf(instance)
+	if len(parts) == 0 || !r.informers.Complete(parts) {
+		return observe.DesiredState{}, false, nil
+	}
+	var out observe.DesiredState
+	done := map[target.Ref]struct{}{}
+	for _, part := range parts {
+		for _, resource := range part.Resources {
+			if _, ok := done[resource.Ref]; ok {
+				continue
+			}
+			done[resource.Ref] = struct{}{}
+			if ok, err := r.addDesired(ctx, instance, resource, &out); err != nil || !ok {
+				return observe.DesiredState{}, false, err
+			}
+		}
+	}
+	related := r.targets.ObjectsOf(instance)
+	out.Events = append(r.events.desired(instance, related), r.objects.desiredTerminations(instance, related)...)
+	out.Events = append(out.Events, r.reported.transitions.after(r.config.now().Add(-syntheticRetention), instance)...)
+	out.Status, _ = r.assessor.Status(instance)
+	return out, true, nil
+}
+
+// addDesired adds a listed resource to a desired state: as an operation if it exists, as absent if it does not, and not at
+// all if the agent cannot see it. It returns false while a change of the object arrives.
+func (r *Reporter) addDesired(
+	ctx context.Context, instance target.Instance, resource target.Resource, out *observe.DesiredState,
+) (bool, error) {
+	switch r.informers.ResourceStatus(resource).State {
+	case target.Absent, target.KindNotInstalled:
+		if _, exists := r.targets.Current(resource.Ref); exists {
+			return false, nil
+		}
+		out.Absent = append(out.Absent, r.listings(instance, target.Identity{Ref: resource.Ref})...)
+	case target.Present:
+		current, exists := r.targets.Current(resource.Ref)
+		if !exists {
+			return false, nil
+		}
+		for _, attribution := range r.listings(instance, current) {
+			op, cached, err := r.objects.operation(ctx, current, attribution)
+			if cached == nil {
+				return false, err
+			}
+			out.Operations = append(out.Operations, op)
+		}
+	case target.Pending, target.Forbidden, target.Unavailable:
+	}
+	return true, nil
+}
+
+// listings returns the attributions by which an instance lists an object, one for each row of the control plane.
+func (r *Reporter) listings(instance target.Instance, id target.Identity) []target.Attribution {
+	var out []target.Attribution
+	rows := map[int64]struct{}{}
+	for _, attribution := range r.targets.Attributions(id) {
+		if _, done := rows[attribution.Resource.ID]; attribution.Instance == instance && attribution.Listed && !done {
+			rows[attribution.Resource.ID] = struct{}{}
+			out = append(out, attribution)
+		}
+	}
+	return out
+}
+
+// desired returns the reports of the cached Events of an instance: those about the related objects, and those that were
+// offered because their owner was inferred.
+func (r *eventReporter) desired(instance target.Instance, related []target.Identity) []observe.Event {
+	names := r.offered.offeredTo(instance)
+	for _, id := range related {
+		names = append(names, r.informers.EventsAbout(id)...)
+	}
+	var out []observe.Event
+	done := make(map[types.NamespacedName]struct{}, len(names))
+	for _, name := range names {
+		if _, again := done[name]; again {
+			continue
+		}
+		done[name] = struct{}{}
+		ev, initial := r.informers.Event(name)
+		if ev == nil {
+			continue
+		}
+		if attribution, ok := r.attribution(name, ev); ok && attribution.Instance == instance {
+			out = append(out, r.report(ev, initial, attribution))
+		}
+	}
+	return out
+}
+
+// desiredTerminations returns the reports of the latest termination of each container of an instance's pods.
+func (r *objectReporter) desiredTerminations(instance target.Instance, related []target.Identity) []observe.Event {
+	var out []observe.Event
+	since := r.now().Add(-syntheticRetention)
+	for _, id := range related {
+		pod, ok := r.pod(id)
+		if !ok {
+			continue
+		}
+		latest := map[string]observe.ContainerTermination{}
+		for _, termination := range observe.ContainerTerminations(pod) {
+			if termination.Time.After(since) {
+				latest[termination.Container] = termination
+			}
+		}
+		if len(latest) == 0 {
+			continue
+		}
+		attributions := r.targets.Attributions(id)
+		if len(attributions) == 0 || attributions[0].Instance != instance {
+			continue
+		}
+		for _, termination := range latest {
+			out = append(out, observe.NewTermination(id, termination, attributions[0]))
+		}
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+package reporter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/threeport/threeport-agent/internal/agent/informers"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// object is the JSON of an object.
+type object = map[string]any
+
+// staticAPI serves lists that do not change, by path. Its watches deliver nothing.
+type staticAPI map[string]object
+
+func (s staticAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch body, ok := s[r.URL.Path]; {
+	case r.Method == http.MethodPost:
+		_ = json.NewEncoder(w).Encode(object{
+			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": object{"allowed": true},
+		})
+	case !ok:
+		http.NotFound(w, r)
+	case r.URL.Query().Get("sendInitialEvents") != "":
+		w.WriteHeader(http.StatusBadRequest) // the informer lists instead
+	case r.URL.Query().Get("watch") != "":
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	default:
+		_ = json.NewEncoder(w).Encode(body)
+	}
+}
+
+// add adds a kind to discovery, and its objects.
+func (s staticAPI) add(root, apiVersion, kind, resource, listKind string, items []object) {
+	if s[root] == nil {
+		s[root] = object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": []object{}}
+	}
+	s[root]["resources"] = append(s[root]["resources"].([]object), object{
+		"name": resource, "kind": kind, "namespaced": true, "verbs": []string{"list", "watch"},
+	})
+	s[root+"/"+resource] = object{"kind": listKind, "apiVersion": apiVersion, "metadata": object{"resourceVersion": "1"}, "items": items}
+}
+
+// metadata is the metadata of an object with its owner, if it has one.
+func metadata(name string, owner ...object) object {
+	return object{"namespace": "ns", "name": name, "uid": "uid-" + name, "resourceVersion": "1", "ownerReferences": owner}
+}
+
+// BenchmarkReporter_DesiredState computes the desired states of 1,000 workloads with 60 Events each.
+func BenchmarkReporter_DesiredState(b *testing.B) {
+	const workloads, pods, events = 1000, 6, 10
+	var daemonSets, podItems, eventItems []object
+	targets := target.NewRegistry()
+	var instances []target.Instance
+	for n := range workloads {
+		web := fmt.Sprintf("web-%d", n)
+		daemonSets = append(daemonSets, object{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata(web)})
+		owner := object{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": web, "uid": "uid-" + web, "controller": true}
+		for p := range pods {
+			pod := fmt.Sprintf("%s-%d", web, p)
+			podItems = append(podItems, object{"metadata": metadata(pod, owner)})
+			for e := range events {
+				eventItems = append(eventItems, object{
+					"metadata":       metadata(fmt.Sprintf("%s.%d", pod, e)),
+					"involvedObject": object{"apiVersion": "v1", "kind": "Pod", "namespace": "ns", "name": pod, "uid": "uid-" + pod},
+				})
+			}
+		}
+		instances = append(instances, target.Instance{Type: target.WorkloadInstance, ID: int64(n + 1)})
+		ref := target.Ref{Group: "apps", Kind: "DaemonSet", Namespace: "ns", Name: web}
+		targets.Track(target.Workload{Name: web, Instance: instances[n], Resources: []target.Resource{{Ref: ref, Version: "v1", ID: int64(n + 1)}}})
+	}
+	api := staticAPI{}
+	api.add("/api/v1", "v1", "Pod", "pods", "PodList", podItems)
+	api.add("/api/v1", "v1", "Event", "events", "EventList", eventItems)
+	api.add("/apis/apps/v1", "apps/v1", "DaemonSet", "daemonsets", "DaemonSetList", daemonSets)
+	api.add("/apis/apps/v1", "apps/v1", "ReplicaSet", "replicasets", "ReplicaSetList", nil)
+	api.add("/apis/batch/v1", "batch/v1", "Job", "jobs", "JobList", nil)
+	r := runOn(b, api, targets)
+	desired := func() bool {
+		for _, instance := range instances {
+			state, ok, err := r.DesiredState(b.Context(), instance)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if !ok || len(state.Events) != pods*events || len(state.Operations) != 1 {
+				return false
+			}
+		}
+		return true
+	}
+	for begin := time.Now(); !desired(); {
+		if time.Since(begin) > patience {
+			b.Fatal("the desired states are not complete")
+		}
+	}
+	for b.Loop() {
+		if !desired() {
+			b.Fatal("a desired state is not complete")
+		}
+	}
+}
+
+// runOn runs a reporter on an API server until the benchmark ends.
+func runOn(b *testing.B, api http.Handler, targets *target.Registry) *Reporter {
+	b.Helper()
+	server := httptest.NewServer(api)
+	clients, err := informers.NewClients(&rest.Config{Host: server.URL})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := New(DefaultConfig(), clients, targets, &recorder{}, nil, NewMetrics(prometheus.NewRegistry()), logr.Discard(), func(string) {})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = r.Run(ctx) // it returns no error
+	}()
+	b.Cleanup(func() {
+		cancel()
+		<-ended
+		server.Close()
+	})
+	return r
+}

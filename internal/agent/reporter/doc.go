@@ -1,0 +1,43 @@
+// Package reporter turns the changes that the informers see into reports for a [Sink]: operations for objects, Events,
+// statuses, and trees.
+//
+// # The path of a change
+//
+// The informers call the handler, which adds a key to a queue. A worker takes the key, reads the newest object from the
+// cache, asks the registry to which workloads it belongs, offers reports, and has the object assessed. A change of the
+// registry (a declared workload, a resolved owner) queues the affected objects and Events in the same way. The outcome
+// therefore does not depend on the order in which objects, owners and declarations arrive.
+//
+// # Synthetic Events
+//
+// Kubernetes writes no Event when a container terminates or when the health of a workload changes. The reporter offers
+// Events of its own for both. Their UIDs are derived from their subject, POD/CONTAINER/RESTARTS and
+// THREEPORTWORKLOAD/TIME/STATUS, so that every process derives the same Event from the same Pod or ThreeportWorkload.
+//
+// # Records
+//
+// The type reported groups the records of what was offered: operations by object, Events, container terminations,
+// transitions, and the attributed objects. They serve to withdraw reports whose subject no longer belongs to a workload,
+// and to forget reports whose subject is gone. A [Store] keeps them across restarts, except the operations.
+//
+// # Goroutines
+//
+// [Reporter.Run] starts, and waits for, the informers, and the workers: Config.Workers for objects, as many for Events, and
+// one for statuses and trees. The single status worker orders the reports of an instance before their withdrawal. Run
+// itself passes changes of the registry on. When the context ends, the informers stop first, and the workers process the
+// keys that are queued.
+//
+// # Locks
+//
+// Each record has a mutex, which is held for its maps only; attributedObjects holds its mutex during calls of the store
+// and the registry, so that both stay consistent. No mutex is held while the Sink, the informers or the assessor are
+// called. A test in package agent derives this from the source.
+//
+// The order of all mutexes of informers, assess and reporter:
+//
+//	informers.informerPool.mu > informers.informer.mu
+//	informers.tombstones.mu > target.Registry
+//	reporter.attributedObjects.mu > target.Registry, Store
+//
+// The registry and the store are leaves: they call none of these packages.
+package reporter

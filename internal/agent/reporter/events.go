@@ -1,0 +1,122 @@
+package reporter
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/informers"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// eventReporter reports the cluster's Events.
+type eventReporter struct {
+	targets   *target.Registry
+	informers *informers.Informers
+	sink      Sink
+	offered   *offeredEvents
+	queues    *queues
+	now       func() time.Time
+}
+
+// reconcile reports the newest version of an Event if it is attributed to a workload. Other Events stay in the cache, and
+// are queued again when their attribution may have changed.
+func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) error {
+	ev, initial := r.informers.Event(name)
+	if ev == nil {
+		return nil
+	}
+	attribution, ok := r.attribution(name, ev)
+	if !ok {
+		r.sink.Cancel(observe.EventKey(ev.UID))
+		return nil
+	}
+	r.offered.add(ev.UID, name, attribution.Instance)
+	r.sink.Offer(r.report(ev, initial, attribution))
+	r.reassessWarned(ev)
+	return nil
+}
+
+// report returns the report of an Event. initial is true for an Event in an informer's first list.
+func (r *eventReporter) report(ev *corev1.Event, initial bool, attribution target.Attribution) observe.Event {
+	if initial {
+		r.offered.setPreexisting(ev.UID)
+	}
+	report := observe.NewEvent(ev, attribution)
+	report.Preexisting = r.offered.isPreexisting(ev.UID)
+	return report
+}
+
+// forget forgets an Event that is deleted. Its row in the control plane stays.
+func (r *eventReporter) forget(uid types.UID) {
+	r.offered.remove(uid)
+	r.sink.Forget(observe.EventKey(uid))
+}
+
+// reassessWarned queues the object of a Warning after the status delay, in which further Warnings may come.
+func (r *eventReporter) reassessWarned(ev *corev1.Event) {
+	if ev.Type != corev1.EventTypeWarning {
+		return
+	}
+	known, ok := r.targets.Lookup(ev.InvolvedObject.UID)
+	if !ok {
+		return
+	}
+	if r.targets.Lists(known.Ref) || health.CountsAsDependent(known.GroupKind()) && len(r.targets.Attributions(known)) > 0 {
+		r.queues.objects.AddAfter(known.Ref, r.queues.statusDelay)
+	}
+}
+
+// attribution returns the workload that an Event is reported to, if it is known yet. An Event has one row, so the first of
+// several workloads gets it.
+func (r *eventReporter) attribution(name types.NamespacedName, ev *corev1.Event) (target.Attribution, bool) {
+	involved := observe.InvolvedObject(ev)
+	if known, ok := r.targets.Lookup(involved.UID); ok {
+		return r.attributionOfKnown(known)
+	}
+	for _, attribution := range r.targets.AttributionsByName(involved, ev.CreationTimestamp.Time) {
+		// Another object may have the name until the kind has synced.
+		if r.informers.ResourceStatus(attribution.Resource).State != target.Pending {
+			return attribution, true
+		}
+	}
+	if involved.UID == "" {
+		return target.Attribution{}, false
+	}
+	r.informers.LookUpOwners([]target.Identity{involved})
+	return r.inferOwner(name, ev)
+}
+
+func (r *eventReporter) attributionOfKnown(id target.Identity) (target.Attribution, bool) {
+	for _, attribution := range r.targets.Attributions(id) {
+		return attribution, true
+	}
+	r.informers.LookUpOwners(r.targets.UnresolvedOwners(id))
+	return target.Attribution{}, false
+}
+
+// inferAge is the minimum age of an Event whose owner is inferred. A younger Event may have come before its object, whose
+// owner references are better evidence than its name.
+const inferAge = 2 * time.Second
+
+// inferOwner attributes an Event by the name of its object, if the object was deleted before any informer saw it.
+func (r *eventReporter) inferOwner(name types.NamespacedName, ev *corev1.Event) (target.Attribution, bool) {
+	involved := observe.InvolvedObject(ev)
+	if _, known := r.targets.Lookup(involved.UID); known || !r.informers.BaseKindsSynced(involved.Namespace) {
+		return target.Attribution{}, false
+	}
+	attribution, ok := r.targets.InferOwner(involved.Ref)
+	if !ok {
+		return target.Attribution{}, false
+	}
+	// The clocks differ if the age is far below zero: then it is no evidence.
+	if r.now().Sub(ev.CreationTimestamp.Time).Abs() < inferAge {
+		r.queues.events.AddAfter(name, inferAge)
+		return target.Attribution{}, false
+	}
+	return attribution, true
+}

@@ -1,0 +1,60 @@
+package reporter
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/informers"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// handler receives the changes that the informers see. It mostly fills the queues.
+type handler struct{ r *Reporter }
+
+var _ informers.Handler = handler{}
+
+func (h handler) ObjectChanged(ref target.Ref) { h.r.queues.objects.Add(ref) }
+
+func (h handler) EventChanged(ev *corev1.Event, initial bool) {
+	if initial {
+		h.r.reported.events.setPreexisting(ev.UID)
+	}
+	h.r.queues.events.Add(types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name})
+}
+
+func (h handler) EventDeleted(uid types.UID, ev *corev1.Event) {
+	h.r.events.forget(uid)
+	if ev != nil {
+		h.r.events.reassessWarned(ev)
+	}
+}
+
+// EventsListed forgets the offered Events that expired while no informer watched them.
+func (h handler) EventsListed(namespace string, uidOf func(types.NamespacedName) types.UID) {
+	for uid, name := range h.r.reported.events.in(namespace) {
+		if uidOf(name) != uid {
+			h.r.events.forget(uid)
+		}
+	}
+}
+
+// KindChanged queues all workloads, objects and Events whose reports depend on the state of a kind.
+func (h handler) KindChanged(kind schema.GroupKind) {
+	workloads := h.r.targets.WorkloadsListing(kind)
+	if informers.IsBaseKind(kind) {
+		workloads = h.r.targets.Workloads()
+	}
+	for _, name := range workloads {
+		h.r.statuses.changed(name)
+		h.r.queues.statusLater(name)
+		if wl, ok := h.r.targets.Workload(name); ok {
+			h.r.statuses.treeChanged(name, wl.Instance)
+		}
+	}
+	// Events that name their object without its UID wait for the kind.
+	h.r.queueAffected(h.r.targets.Listed(kind))
+	h.r.queues.requeueUnattributed()
+}
+
+func (h handler) OwnersResolved() { h.r.queues.requeueUnattributed() }

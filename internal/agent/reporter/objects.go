@@ -1,0 +1,192 @@
+package reporter
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/threeport/threeport-agent/internal/agent/assess"
+	"github.com/threeport/threeport-agent/internal/agent/informers"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+var podKind = schema.GroupKind{Kind: "Pod"}
+
+// objectReporter reports objects as operations, and has them assessed.
+type objectReporter struct {
+	targets   *target.Registry
+	informers *informers.Informers
+	assessor  *assess.Assessor
+	sink      Sink
+	reported  *reported
+	queues    *queues
+	statuses  *statusReporter
+	now       func() time.Time
+}
+
+// reconcile reports the objects of a name: first the deleted ones, then the existing one.
+func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
+	r.reportDeletions(ref)
+	var attributions []target.Attribution
+	var failed error
+	current, exists := r.targets.Current(ref)
+	if exists {
+		r.informers.LookUpOwners(r.targets.UnresolvedOwners(current))
+		attributions = r.targets.Attributions(current)
+	}
+	for _, attribution := range attributions {
+		if err := r.report(ctx, current, attribution); err != nil {
+			failed = err
+		}
+	}
+	r.withdrawOthers(current, ref, attributions)
+	if pod, ok := r.pod(current); ok {
+		r.reportTerminations(pod, current, attributions)
+	}
+	return failed
+}
+
+// reportDeletions reports the tombstones of a name. A tombstone of an object whose workload may not be declared yet, after
+// a restart, stays.
+func (r *objectReporter) reportDeletions(ref target.Ref) {
+	for _, tombstone := range r.informers.Tombstones(ref) {
+		attributions := r.targets.Attributions(tombstone.Identity)
+		if len(attributions) == 0 && r.reported.objects.has(tombstone.UID) {
+			continue
+		}
+		r.reportDeletion(tombstone, attributions)
+		r.informers.DeletionReported(tombstone.Identity)
+	}
+}
+
+// reportDeletion reports a deletion to every workload that the object belonged to.
+func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attributions []target.Attribution) {
+	for _, known := range r.targets.Known(deleted.UID) {
+		if known.UID == deleted.UID {
+			r.reported.objects.markDeleted(known, time.Now())
+		}
+	}
+	r.forgetTerminations(deleted.UID)
+	r.informers.ForgetObject(deleted.UID)
+	for _, attribution := range attributions {
+		op := observe.Operation{Attribution: attribution, Object: deleted.Identity, ResourceVersion: deleted.ResourceVersion, Deleted: true}
+		r.sink.Offer(op)
+		r.sink.Forget(op.Key())
+		r.reported.operations.remove(offeredOperation{attribution, deleted.Identity})
+		r.assessor.Remove(attribution, deleted.Identity)
+		r.healthChanged(attribution)
+		if attribution.Listed {
+			r.statuses.changed(attribution.Workload)
+		}
+	}
+}
+
+// report offers the newest version of an object to one workload, and has it assessed.
+func (r *objectReporter) report(ctx context.Context, current target.Identity, attribution target.Attribution) error {
+	op, cached, err := r.operation(ctx, current, attribution)
+	if cached == nil {
+		return err
+	}
+	if r.reported.operations.add(offeredOperation{attribution, current}) {
+		r.statuses.treeChanged(attribution.Workload, attribution.Instance)
+		for _, known := range r.targets.Known(current.UID) {
+			r.reported.objects.add(known)
+		}
+	}
+	r.sink.Offer(op)
+	r.assess(attribution, op, cached)
+	if attribution.Listed {
+		r.statuses.changed(attribution.Workload)
+	}
+	return nil
+}
+
+// assess judges an object. An assessment that ends by itself is repeated then.
+func (r *objectReporter) assess(attribution target.Attribution, op observe.Operation, cached metav1.Object) {
+	result := r.assessor.Assess(attribution, assess.Object{
+		Identity: op.Object, Cached: cached, Whole: op.Body, Warning: r.latestWarning(op.Object),
+	})
+	if !result.Recheck.IsZero() {
+		r.queues.objects.AddAfter(op.Object.Ref, max(result.Recheck.Sub(r.now()), r.queues.statusDelay))
+	}
+	if result.Changed {
+		r.healthChanged(attribution)
+	}
+}
+
+func (r *objectReporter) healthChanged(attribution target.Attribution) {
+	r.queues.statusLater(attribution.Workload)
+	r.statuses.treeChanged(attribution.Workload, attribution.Instance)
+}
+
+// latestWarning returns the latest Event of type Warning about an object.
+func (r *objectReporter) latestWarning(id target.Identity) health.Warning {
+	var latest health.Warning
+	r.informers.EachEvent(id.UID, func(ev *corev1.Event) {
+		if at := observe.EventTime(ev); ev.Type == corev1.EventTypeWarning && at.After(latest.Time) {
+			latest = health.Warning{Reason: ev.Reason, Message: ev.Message, Time: at}
+		}
+	})
+	return latest
+}
+
+// operation returns the report of the newest version of an object to one workload, and the cached object; nil if the
+// object is not visible yet, or no longer.
+func (r *objectReporter) operation(
+	ctx context.Context, current target.Identity, attribution target.Attribution,
+) (op observe.Operation, cached metav1.Object, err error) {
+	op = observe.Operation{Attribution: attribution, Object: current}
+	object, ok := r.informers.Object(current, attribution)
+	if !ok {
+		return op, nil, nil
+	}
+	op.ResourceVersion = object.GetResourceVersion()
+	if attribution.Listed {
+		whole, err := r.informers.WholeObject(ctx, current, object)
+		if whole == nil {
+			return op, nil, err
+		}
+		op.Body, op.ResourceVersion = whole, whole.(metav1.Object).GetResourceVersion()
+	}
+	return op, object.Object, nil
+}
+
+// withdrawOthers withdraws the offered operations of a name whose attributions no longer hold. An attributed object that
+// could not be read keeps its operation.
+func (r *objectReporter) withdrawOthers(current target.Identity, ref target.Ref, attributions []target.Attribution) {
+	if !slices.ContainsFunc(attributions, func(c target.Attribution) bool { return c.Listed }) {
+		r.informers.ForgetObject(current.UID)
+	}
+	kept, dropped := r.reported.operations.split(ref, func(o offeredOperation) bool {
+		return o.object == current && slices.Contains(attributions, o.attribution)
+	})
+	for _, old := range dropped {
+		if !slices.ContainsFunc(kept, old.sameResource) {
+			r.assessor.Remove(old.attribution, old.object)
+			r.healthChanged(old.attribution)
+		}
+		if !slices.ContainsFunc(kept, func(o offeredOperation) bool { return o.key() == old.key() }) {
+			r.sink.Cancel(old.key())
+			r.sink.Forget(old.key())
+		}
+	}
+}
+
+// pod returns a Pod from the cache.
+func (r *objectReporter) pod(id target.Identity) (*corev1.Pod, bool) {
+	if id.UID == "" || id.GroupKind() != podKind {
+		return nil, false
+	}
+	object, ok := r.informers.Object(id, target.Attribution{})
+	if !ok {
+		return nil, false
+	}
+	pod, ok := object.Object.(*corev1.Pod)
+	return pod, ok
+}

@@ -1,0 +1,192 @@
+package reporter
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/threeport/threeport-agent/internal/agent/assess"
+	"github.com/threeport/threeport-agent/internal/agent/informers"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// Sink takes reports. Its methods are called from many goroutines and must not block.
+type Sink interface {
+	// Offer adds a report. A report of a version that the sink already has changes nothing.
+	Offer(observe.Report)
+	// Cancel drops the pending report of a key.
+	Cancel(observe.Key)
+	// Forget drops the state of a key after its pending report is delivered. No further report follows.
+	Forget(observe.Key)
+	// Reoffer receives when all statuses, trees and objects have to be offered again.
+	Reoffer() <-chan struct{}
+}
+
+// Reporter reports the objects, Events and health of the registry's workloads. Its methods are safe for concurrent use.
+type Reporter struct {
+	config    Config
+	targets   *target.Registry
+	informers *informers.Informers
+	assessor  *assess.Assessor
+	sink      Sink
+	reported  *reported
+	queues    *queues
+	log       logr.Logger
+
+	objects  *objectReporter
+	events   *eventReporter
+	statuses *statusReporter
+}
+
+// New returns a reporter that starts with [Reporter.Run]. It resumes from the records of an earlier process in store,
+// which may be nil. changed is called with the name of a workload whose resource statuses may have changed, and must not
+// block.
+func New(
+	config Config, clients *informers.Clients, targets *target.Registry, sink Sink, store Store,
+	metrics *Metrics, log logr.Logger, changed func(workload string),
+) *Reporter {
+	r := &Reporter{
+		config: config, targets: targets, sink: sink, log: log,
+		reported: newReported(store), queues: newQueues(config.StatusDelay),
+	}
+	r.informers = informers.New(config.Config, clients, targets, handler{r}, metrics.informers, log)
+	r.assessor = assess.New(
+		assess.Config{StatusInterval: config.StatusInterval, Rules: config.Rules, Now: config.now},
+		targets, r.informers, r.reported.transitions, metrics.assessments,
+	)
+	r.statuses = &statusReporter{
+		targets: targets, cluster: r.informers, assessor: r.assessor, sink: sink, transitions: r.reported.transitions,
+		queues: r.queues, changed: changed, instances: map[string]target.Instance{},
+	}
+	r.objects = &objectReporter{
+		targets: targets, informers: r.informers, assessor: r.assessor, sink: sink, reported: r.reported,
+		queues: r.queues, statuses: r.statuses, now: config.now,
+	}
+	r.events = &eventReporter{
+		targets: targets, informers: r.informers, sink: sink, offered: r.reported.events, queues: r.queues, now: config.now,
+	}
+	r.reported.objects.restore(targets, time.Now())
+	return r
+}
+
+// Run reports until the context ends. It returns when all goroutines that it started have ended.
+func (r *Reporter) Run(ctx context.Context) error {
+	var watching, workers sync.WaitGroup
+	watching.Go(func() { r.informers.Run(ctx) })
+	for range r.config.Workers {
+		workers.Go(func() { work(ctx, r.queues.objects, r.objects.reconcile, r.log) })
+		workers.Go(func() { work(ctx, r.queues.events, r.events.reconcile, r.log) })
+	}
+	workers.Go(func() { work(ctx, r.queues.statuses, r.statuses.reconcile, r.log) })
+	r.loop(ctx)
+	watching.Wait()
+	r.queues.shutDown() // the workers process the queued keys before they end
+	workers.Wait()
+	return nil
+}
+
+// loop passes changes of declarations and attributions on to the informers and the queues.
+func (r *Reporter) loop(ctx context.Context) {
+	prune := time.NewTicker(time.Minute)
+	defer prune.Stop()
+	var declared uint64
+	var workloads map[string]target.Workload
+	for first := true; ctx.Err() == nil; first = false {
+		if g := r.targets.Generation(); g != declared || first {
+			declared = g
+			r.informers.Reconcile()
+			workloads = r.statuses.workloadsDeclared(workloads)
+			r.queueUnattributedEvents()
+		}
+		select {
+		case <-ctx.Done():
+		case <-r.targets.Changed():
+			r.queueAffected(r.targets.Drain())
+		case <-r.queues.unattributed:
+			r.queueUnattributedEvents()
+		case <-r.sink.Reoffer():
+			r.reofferAll()
+		case now := <-prune.C:
+			r.targets.Prune(now)
+			r.informers.Prune()
+			r.pruneReported()
+			r.queueUnattributedEvents() // for owners that became known meanwhile
+		}
+	}
+}
+
+// queueAffected queues the objects, and the Events about them, whose attributions may have changed.
+func (r *Reporter) queueAffected(affected []target.Identity) {
+	for _, id := range affected {
+		r.queues.objects.Add(id.Ref)
+		for _, name := range r.informers.EventsAbout(id) {
+			r.queues.events.Add(name)
+		}
+	}
+}
+
+func (r *Reporter) queueUnattributedEvents() {
+	for _, name := range r.informers.EventsAboutUnknownObjects() {
+		r.queues.events.Add(name)
+	}
+}
+
+// reofferAll offers all statuses, trees and objects again, because the sink may have dropped some of them.
+func (r *Reporter) reofferAll() {
+	r.assessor.AllTreesChanged()
+	for _, workload := range r.targets.Workloads() {
+		r.queues.statusLater(workload)
+	}
+	r.ReassessAll()
+}
+
+// ReassessAll judges all objects again, because the health rules have changed.
+func (r *Reporter) ReassessAll() {
+	for _, ref := range r.reported.operations.names() {
+		r.queues.objects.Add(ref)
+	}
+}
+
+// Ready reports whether every kind that is wanted, installed and permitted has synced.
+func (r *Reporter) Ready() bool { return r.informers.Ready() }
+
+// BaseKindErrors returns why the kinds that are watched for every workload are not watched.
+func (r *Reporter) BaseKindErrors() []string { return r.informers.BaseKindErrors() }
+
+// DetectStalls restarts informers whose caches lag behind the API server, and returns their number.
+func (r *Reporter) DetectStalls(ctx context.Context) (int, error) {
+	return r.informers.DetectStalls(ctx)
+}
+
+// DeletionsObserved reports whether the deletion of every listed object of a workload that is gone has been seen.
+func (r *Reporter) DeletionsObserved(ctx context.Context, workload string) (bool, error) {
+	return r.informers.DeletionsObserved(ctx, workload)
+}
+
+// ResourceStatuses returns the state and the health of each resource of a workload, in the order in which they are listed.
+func (r *Reporter) ResourceStatuses(workload string) []target.ResourceStatus {
+	return r.assessor.ResourceStatuses(workload)
+}
+
+// Health returns the verdict on a workload in words; empty while it is not known.
+func (r *Reporter) Health(workload string) (status, reason, message string) {
+	return r.assessor.Health(workload)
+}
+
+// RecordTransition reports the last transition of a workload's health as an Event. It ignores an incomplete transition,
+// and a repeat changes nothing. No two calls for one workload may overlap.
+func (r *Reporter) RecordTransition(workload string, transition target.HealthTransition) {
+	r.statuses.recordTransition(workload, transition)
+}
+
+// sizes returns how much the reporter holds, for tests that look for leaks.
+func (r *Reporter) sizes() map[string]int {
+	out := r.reported.sizes()
+	maps.Copy(out, r.informers.Sizes())
+	maps.Copy(out, r.assessor.Sizes())
+	return out
+}

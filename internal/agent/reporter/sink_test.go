@@ -1,0 +1,133 @@
+package reporter
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// recorder is a Sink that records its calls.
+type recorder struct {
+	mu        sync.Mutex
+	offered   []observe.Report
+	times     []time.Time // when each was
+	clock     func(observe.Report) time.Time
+	versions  map[observe.Key]string // what was offered last
+	cancelled []observe.Key
+	forgot    []observe.Key
+	reoffer   chan struct{} // nil unless a test sets it
+}
+
+func (r *recorder) Reoffer() <-chan struct{} { return r.reoffer }
+
+func (r *recorder) Offer(report observe.Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.versions == nil {
+		r.versions = map[observe.Key]string{}
+	}
+	// Like an outbox, it ignores a report of a known version.
+	if version, ok := r.versions[report.Key()]; ok && version == report.Version() {
+		return
+	}
+	r.versions[report.Key()] = report.Version()
+	at := time.Now()
+	if r.clock != nil {
+		at = r.clock(report)
+	}
+	r.offered, r.times = append(r.offered, report), append(r.times, at)
+}
+
+// clear forgets what was offered, so that the same versions are recorded again.
+func (r *recorder) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.offered, r.times, r.versions = nil, nil, nil
+}
+
+func (r *recorder) Cancel(key observe.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cancelled = append(r.cancelled, key)
+}
+
+func (r *recorder) Forget(key observe.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forgot = append(r.forgot, key)
+}
+
+// operations returns the offered operations of a name, oldest first.
+func (r *recorder) operations(ref target.Ref) []observe.Operation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []observe.Operation
+	for _, report := range r.offered {
+		if op, ok := report.(observe.Operation); ok && op.Object.Ref == ref {
+			out = append(out, op)
+		}
+	}
+	return out
+}
+
+// events returns the Events that were offered with a reason.
+func (r *recorder) events(reason string) []observe.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []observe.Event
+	for _, report := range r.offered {
+		if ev, ok := report.(observe.Event); ok && ev.Reason == reason {
+			out = append(out, ev)
+		}
+	}
+	return out
+}
+
+// status returns the last status of a workload.
+func (r *recorder) status(instance target.Instance) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, report := range slices.Backward(r.offered) {
+		if s, ok := report.(observe.Status); ok && s.Workload == instance {
+			return s.Status
+		}
+	}
+	return ""
+}
+
+func (r *recorder) isCancelled(key observe.Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.cancelled, key)
+}
+
+// lives formats operations as incarnation numbers, with a suffix for deletions, and without repeats:
+// "1 1-deleted 2" is an object that was deleted and created again.
+func lives(operations []observe.Operation) string {
+	incarnations := map[string]int{}
+	var out []string
+	for _, op := range operations {
+		uid := string(op.Object.UID)
+		if incarnations[uid] == 0 {
+			incarnations[uid] = len(incarnations) + 1
+		}
+		word := fmt.Sprint(incarnations[uid])
+		if op.Deleted {
+			word += "-deleted"
+		}
+		if len(out) == 0 || out[len(out)-1] != word {
+			out = append(out, word)
+		}
+	}
+	return fmt.Sprint(out)
+}
+
+func (r *recorder) forgotten(key observe.Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.forgot, key)
+}

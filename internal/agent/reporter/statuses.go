@@ -1,0 +1,177 @@
+package reporter
+
+import (
+	"context"
+	"slices"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/assess"
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// completeness reports whether the API server has answered for all that workloads list.
+type completeness interface {
+	Complete([]target.Workload) bool
+}
+
+// statusReporter reports the statuses and trees of instances, and the transitions of workloads. One worker calls
+// reconcile, so that no report follows the withdrawal of an instance's reports.
+type statusReporter struct {
+	targets     *target.Registry
+	cluster     completeness
+	assessor    *assess.Assessor
+	sink        Sink
+	transitions *transitions
+	queues      *queues
+	changed     func(workload string)
+
+	// instances are those of the reconciled workloads. They belong to the worker.
+	instances map[string]target.Instance
+}
+
+// workloadsDeclared queues the workloads that are new, changed or gone since an earlier call, which returned before.
+func (r *statusReporter) workloadsDeclared(before map[string]target.Workload) map[string]target.Workload {
+	declared := map[string]target.Workload{}
+	for _, name := range r.targets.Workloads() {
+		wl, ok := r.targets.Workload(name)
+		if !ok {
+			continue
+		}
+		declared[name] = wl
+		if old, ok := before[name]; !ok || old.Instance != wl.Instance || !slices.Equal(old.Resources, wl.Resources) {
+			r.assessor.TreeChanged(wl.Instance)
+			r.queues.statusLater(name)
+		}
+	}
+	for _, name := range r.assessor.Workloads() {
+		if _, ok := declared[name]; !ok {
+			r.queues.statuses.Add(name)
+		}
+	}
+	for name, old := range before {
+		if _, ok := declared[name]; ok {
+			continue
+		}
+		r.queues.statuses.Add(name)
+		r.assessor.TreeChanged(old.Instance)
+		for _, other := range r.targets.WorkloadsOf(old.Instance) { // its other parts
+			r.queues.statusLater(other.Name)
+		}
+	}
+	return declared
+}
+
+// reconcile reports the status and the tree of a workload's instance, or withdraws them if the workload is gone.
+func (r *statusReporter) reconcile(_ context.Context, workload string) error {
+	if wl, ok := r.targets.Workload(workload); ok {
+		r.moveTo(workload, wl.Instance)
+		r.report(workload, wl.Instance)
+	}
+	if _, ok := r.targets.Workload(workload); ok {
+		r.changed(workload)
+		return nil
+	}
+	r.moveTo(workload, target.Instance{})
+	r.assessor.ForgetWorkload(workload)
+	r.forgetTransition(workload)
+	return nil
+}
+
+// moveTo records the instance of a workload; zero for none. It withdraws the reports of the workload's former instance if
+// no other workload declares a part of it.
+func (r *statusReporter) moveTo(workload string, instance target.Instance) {
+	before, known := r.instances[workload]
+	if instance == (target.Instance{}) {
+		delete(r.instances, workload)
+	} else {
+		r.instances[workload] = instance
+	}
+	if !known || before == instance {
+		return
+	}
+	parts := r.targets.WorkloadsOf(before)
+	for _, part := range parts { // one of them withdraws the reports when it is gone, too
+		r.instances[part.Name] = before
+		r.queues.statusLater(part.Name)
+	}
+	if len(parts) > 0 {
+		return
+	}
+	for _, key := range []observe.Key{observe.Status{Workload: before}.Key(), observe.Tree{Workload: before}.Key()} {
+		r.sink.Cancel(key)
+		r.sink.Forget(key)
+	}
+	r.assessor.ForgetInstance(before)
+}
+
+func (r *statusReporter) report(workload string, instance target.Instance) {
+	if recheck := r.assessor.Note(workload); recheck > 0 {
+		r.queues.statuses.AddAfter(workload, recheck)
+	}
+	status, known := r.assessor.Status(instance)
+	if !known {
+		return
+	}
+	if due, wait := r.assessor.StatusDue(status); wait > 0 {
+		r.queues.statuses.AddAfter(workload, wait)
+	} else {
+		r.sink.Offer(due)
+	}
+	r.reportTree(workload, instance)
+}
+
+// reportTree offers the tree of an instance if it has changed and is due. An object that is missing from a tree counts as
+// deleted, so no tree is offered before all its kinds are listed.
+func (r *statusReporter) reportTree(workload string, instance target.Instance) {
+	if !r.cluster.Complete(r.targets.WorkloadsOf(instance)) {
+		return
+	}
+	due, wait := r.assessor.TreeDue(instance)
+	switch {
+	case due:
+		r.sink.Offer(r.assessor.BuildTree(instance))
+	case wait > 0:
+		r.queues.statuses.AddAfter(workload, wait)
+	}
+}
+
+// treeChanged queues a workload whose instance's tree has changed.
+func (r *statusReporter) treeChanged(workload string, instance target.Instance) {
+	if r.assessor.TreeChanged(instance) {
+		r.queues.statusLater(workload)
+	}
+}
+
+// recordTransition offers the Event about a transition, and forgets the Event about the one before.
+func (r *statusReporter) recordTransition(workload string, transition target.HealthTransition) {
+	wl, ok := r.targets.Workload(workload)
+	if !ok || transition.UID == "" || transition.To == "" || transition.At.IsZero() {
+		return
+	}
+	ref := target.Ref{Group: v1alpha1.GroupVersion.Group, Kind: "ThreeportWorkload", Name: workload}
+	ev := observe.NewTransition(ref, wl.Instance, transition)
+	before := r.transitions.set(workload, ev)
+	r.sink.Offer(ev)
+	if r.assessor.SinceUnknown(wl.Instance, transition.To) {
+		r.queues.statusLater(workload)
+	}
+	if before.UID != "" && before.UID != ev.UID {
+		r.sink.Forget(before.Key())
+	}
+}
+
+func (r *statusReporter) forgetTransition(workload string) {
+	if before, ok := r.transitions.remove(workload); ok {
+		r.sink.Forget(before.Key())
+	}
+}
+
+// pruneTransitions forgets the transitions of workloads that were deleted while no agent was running.
+func (r *statusReporter) pruneTransitions() {
+	for _, workload := range r.transitions.workloads() {
+		if _, ok := r.targets.Workload(workload); !ok {
+			r.forgetTransition(workload)
+		}
+	}
+}
