@@ -41,7 +41,7 @@ func (d *deliveryCounts) refresh() {
 	sent := maps.Clone(d.sent)
 	d.mu.Unlock()
 	for instance, last := range sent {
-		state := d.box.State(last.status.Key())
+		state := d.box.State(last.status)
 		switch {
 		case state.Phase == outbox.Unknown:
 			d.forget(instance, last)

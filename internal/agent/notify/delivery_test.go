@@ -164,7 +164,7 @@ func TestNotifier_NotFound_DiscardsTheReport(t *testing.T) {
 	if got := b.metric(t, "threeport_agent_reports_total", "status", "gone"); got != 1 {
 		t.Errorf("%v are counted as gone", got)
 	}
-	if got := b.box.State(report.Key()); got.Receipt != (outbox.Receipt{}) {
+	if got := b.box.State(report); got.Receipt != (outbox.Receipt{}) {
 		t.Errorf("remembered is %+v", got)
 	}
 	p.expectRequests("PATCH workload-instances")

@@ -123,7 +123,7 @@ func TestOutbox_RejectCancelThenOffer_SendsAgain(t *testing.T) {
 	o.Offer(event("a", "1"))
 	o.Reject(take(t, o), errSend)
 	o.Cancel("event/a")
-	if got := o.State("event/a").Phase; got != Unknown {
+	if got := o.State(event("a", "1")).Phase; got != Unknown {
 		t.Errorf("phase %d, want Unknown", got)
 	}
 	o.Offer(event("a", "1"))

@@ -157,7 +157,7 @@ func TestOutbox_Eviction_SparesEventsBeingSent(t *testing.T) {
 		o.Offer(typed(i+1, "Normal"))
 	}
 	o.Ack(out, Receipt{RowID: 1})
-	if got := o.State(out.Report.Key()).Phase; got != Settled {
+	if got := o.State(out.Report).Phase; got != Settled {
 		t.Errorf("phase %d, want Settled", got)
 	}
 }

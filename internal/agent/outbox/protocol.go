@@ -97,10 +97,3 @@ func (o *Outbox) SetProtocol(p Protocol) (changed bool) {
 
 // Reoffer receives when all reports have to be offered again. It is for one receiver.
 func (o *Outbox) Reoffer() <-chan struct{} { return o.protocol.reoffer }
-
-// VersionOf returns the version under which the outbox settles a report; see [Snapshot].
-func (o *Outbox) VersionOf(r observe.Report) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.protocol.version(r)
-}

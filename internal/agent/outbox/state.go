@@ -17,22 +17,24 @@ const (
 	Rejected
 )
 
-// Snapshot is the state of a key.
+// Snapshot is the state of a report's key.
 type Snapshot struct {
 	Phase   Phase
-	Version string // of the last report that was settled, see [Outbox.VersionOf]
+	Version string // of the last report that was settled, in the protocol in which it was sent
 	Receipt Receipt
+	// Current is true if the last report that was settled has the version of the report in question.
+	Current bool
 }
 
-// State returns the state of a key.
-func (o *Outbox) State(key observe.Key) Snapshot {
+// State returns the state of a report's key.
+func (o *Outbox) State(r observe.Report) Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.entries[key]
+	e := o.entries[r.Key()]
 	if e == nil {
 		return Snapshot{}
 	}
-	s := Snapshot{Version: e.version, Receipt: e.receipt}
+	s := Snapshot{Version: e.version, Receipt: e.receipt, Current: e.settled && e.version == o.protocol.version(r)}
 	switch {
 	case !e.isIdle():
 		s.Phase = Pending

@@ -30,7 +30,7 @@ func TestOutbox_InitialSync_HoldsReportsExceptStatuses(t *testing.T) {
 	o.Ack(take(t, o), Receipt{})
 	o.Offer(event("b", "1"))
 	o.Ack(take(t, o), Receipt{})
-	if o.State(InitialSync{shop}.Key()).Phase != Unknown || len(kept[receiptTable]) != 4 {
+	if o.State(InitialSync{shop}).Phase != Unknown || len(kept[receiptTable]) != 4 {
 		t.Errorf("the initial sync is stored: %v", kept[receiptTable])
 	}
 }
@@ -96,7 +96,7 @@ func TestOutbox_Seed_SkipsReportsOfTheRemoteState(t *testing.T) {
 			if rows["event/other"] != 7 || rows["event/new"] != 0 || len(rows) != 2 {
 				t.Errorf("sent are %v", rows)
 			}
-			if got := o.State("event/same"); got != (Snapshot{Settled, event("same", "1").Version(), row}) {
+			if got := o.State(event("same", "1")); got != (Snapshot{Settled, event("same", "1").Version(), row, true}) {
 				t.Errorf("the one that is the same is %+v", got)
 			}
 			if len(kept[pendingTable]) > 0 {
@@ -140,7 +140,7 @@ func TestOutbox_Seed_SendsMissedDeletionsFirst(t *testing.T) {
 	if op := take(t, o).Report.(observe.Operation); op.Deleted || op.Object.UID != "new" {
 		t.Errorf("then came %+v", op)
 	}
-	if got := o.State(operation("old", "").Key()); got.Phase != Unknown {
+	if got := o.State(operation("old", "")); got.Phase != Unknown {
 		t.Errorf("the state of the deletion is %+v, want none", got)
 	}
 }
@@ -205,7 +205,7 @@ func TestOutbox_State_Phases(t *testing.T) {
 	o := New(Config{}, nil)
 	expect := func(want Phase) {
 		t.Helper()
-		if got := o.State("a").Phase; got != want {
+		if got := o.State(at("a", "")).Phase; got != want {
 			t.Errorf("the phase is %d, want %d", got, want)
 		}
 	}

@@ -17,14 +17,15 @@ import (
 // drift is a row of the control plane that differs from its report, or a report that was never made.
 type drift struct {
 	report        observe.Report
+	version       string         // of the report, in the protocol in which it was sent
 	receipt       outbox.Receipt // what the control plane has of the key
 	neverReported bool           // the outbox does not know the key
 	fields        []string       // their names or another difference; never their contents
 }
 
 // same reports whether two drifts are of the same report.
-func (r *Resyncer) same(f, other drift) bool {
-	return f.report.Key() == other.report.Key() && r.outbox.VersionOf(f.report) == r.outbox.VersionOf(other.report)
+func (d drift) same(other drift) bool {
+	return d.report.Key() == other.report.Key() && d.version == other.version
 }
 
 // wholeRow stands for a whole row in [drift.fields].
@@ -81,7 +82,7 @@ type comparison struct {
 
 func (l *comparison) note(r observe.Report) {
 	key := r.Key()
-	l.states[key] = l.resyncer.outbox.State(key)
+	l.states[key] = l.resyncer.outbox.State(r)
 }
 
 // isDue reports whether the row of a report is to be compared.
@@ -91,19 +92,23 @@ func (l *comparison) isDue(r observe.Report) (state outbox.Snapshot, due bool) {
 	case outbox.Unknown:
 		return state, true
 	case outbox.Settled:
-		return state, state.Version == l.resyncer.outbox.VersionOf(r)
+		return state, state.Current
 	case outbox.Pending, outbox.Rejected:
 	}
 	return state, false
 }
 
-func (l *comparison) add(r observe.Report, state outbox.Snapshot, receipt outbox.Receipt, differs []string) {
-	unheard := state.Phase == outbox.Unknown
-	if unheard {
-		differs = []string{"never reported"}
+// add adds a drift if there is one.
+func (l *comparison) add(r observe.Report, state outbox.Snapshot, receipt outbox.Receipt, fields []string) {
+	d := drift{report: r, version: r.Version(), receipt: receipt, fields: fields}
+	if state.Current {
+		d.version = state.Version
 	}
-	if len(differs) > 0 {
-		l.drifts = append(l.drifts, drift{report: r, receipt: receipt, neverReported: unheard, fields: differs})
+	if state.Phase == outbox.Unknown {
+		d.neverReported, d.fields = true, []string{"never reported"}
+	}
+	if len(d.fields) > 0 {
+		l.drifts = append(l.drifts, d)
 	}
 }
 
@@ -166,11 +171,11 @@ func (l *comparison) absent(ctx context.Context, claim target.Attribution) error
 		return err
 	}
 	op := row.deletion(claim, claim.Resource.Ref)
-	state := l.resyncer.outbox.State(op.Key())
+	state := l.resyncer.outbox.State(op)
 	switch {
 	case state.Phase == outbox.Pending, state.Phase == outbox.Rejected:
 		return nil
-	case state.Version != l.resyncer.outbox.VersionOf(op):
+	case !state.Current:
 		state.Phase = outbox.Unknown // the outbox does not know of the deletion
 	}
 	l.add(op, state, outbox.Receipt{Accepted: true}, []string{"LastOperation"})

@@ -204,7 +204,7 @@ func (r *Resyncer) knownEvents(ctx context.Context, instance target.Instance, ev
 	}
 	rows, err := r.readEvents(ctx, instance, events, func(uid types.UID) bool {
 		_, listed := byUID[uid]
-		return listed || r.outbox.State(observe.EventKey(uid)).Phase != outbox.Unknown
+		return listed || r.outbox.State(observe.Event{UID: uid}).Phase != outbox.Unknown
 	})
 	if err != nil {
 		return nil, err

@@ -34,8 +34,7 @@ type Declarations interface {
 // Outbox delivers the repairs. *outbox.Outbox is one.
 type Outbox interface {
 	Seed(instance target.Instance, known []outbox.Known, missed []observe.Operation, live []observe.Event)
-	State(key observe.Key) outbox.Snapshot
-	VersionOf(r observe.Report) string
+	State(r observe.Report) outbox.Snapshot
 	Resend(r observe.Report, receipt outbox.Receipt) bool
 	Offer(r observe.Report)
 	Forget(key observe.Key)

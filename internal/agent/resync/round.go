@@ -78,7 +78,7 @@ func (r *Resyncer) repairAgain(ctx context.Context, instance target.Instance, be
 		return err
 	}
 	for _, f := range found {
-		if slices.ContainsFunc(before, func(other drift) bool { return r.same(f, other) }) {
+		if slices.ContainsFunc(before, f.same) {
 			r.repair(f)
 		}
 	}

@@ -90,14 +90,14 @@ func (h *held) Seed(instance target.Instance, known []outbox.Known, _ []observe.
 	h.adopted, h.known = append(h.adopted, instance), append(h.known, known...)
 }
 
-func (h *held) VersionOf(r observe.Report) string { return r.Version() }
-
 func (h *held) Forget(observe.Key) {}
 
-func (h *held) State(key observe.Key) outbox.Snapshot {
+func (h *held) State(r observe.Report) outbox.Snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.states[key]
+	s := h.states[r.Key()]
+	s.Current = s.Phase == outbox.Settled && s.Version == r.Version()
+	return s
 }
 
 func (h *held) Resend(r observe.Report, _ outbox.Receipt) bool {
