@@ -26,7 +26,7 @@ type caseFile struct {
 	Name   string
 	Now    time.Time // caseTime if not given
 	Object map[string]any
-	// Kinds are others that are judged the same; where they are of another group or version they say so:
+	// Kinds are further kinds with the same verdict, with their group and version if these differ:
 	// "Kind.version.group".
 	Kinds []string
 	Want  struct {
