@@ -1,4 +1,4 @@
-// Command kubectl-threeport is a kubectl plugin: what runs of a control plane's workloads, and if not, why.
+// Command kubectl-threeport is a kubectl plugin that shows whether the workloads of a control plane run and, if not, why.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	klog.SetLogger(logr.Discard()) // what client-go has to say of its retries; errors are told by us
+	klog.SetLogger(logr.Discard()) // client-go logs its retries; the plugin prints errors itself
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	code := kubectl.Run(ctx, os.Args[1:], streams, version.String())

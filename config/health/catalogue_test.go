@@ -18,15 +18,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/health/rules"
 )
 
-// caseTime is the time of a case that gives none.
+// caseTime is the default time of a case.
 var caseTime = time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 
-// caseFile is one case of a file in testdata: an object, and the verdict.
+// caseFile is a case in testdata: an object and the verdict.
 type caseFile struct {
 	Name   string
 	Now    time.Time // caseTime if not given
 	Object map[string]any
-	// Kinds are others that are judged the same; where they are of another group or version they say so:
+	// Kinds are further kinds with the same verdict, with their group and version if these differ:
 	// "Kind.version.group".
 	Kinds []string
 	Want  struct {
@@ -39,15 +39,15 @@ type caseFile struct {
 	}
 }
 
-// TestRules_AreValid checks the rules as those of a user are.
+// TestRules_AreValid checks the rules as strictly as those of a user.
 func TestRules_AreValid(t *testing.T) {
 	if _, err := rules.Parse(files()...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestCases judges what stands in testdata, one file for each file of rules. Every kind that there is a rule for has
-// a case, and so has every branch of every rule.
+// TestCases assesses the cases in testdata, which has one file for each file of rules. Every kind with a rule has a case,
+// and so has every branch of every rule.
 func TestCases(t *testing.T) {
 	set := Rules()
 	branches, kinds := map[rules.Branch]bool{}, map[schema.GroupKind]bool{}
@@ -88,8 +88,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestRules_ObjectWithoutStatus_IsNotHealthy judges an object of each kind that only has a spec, and one of which the
-// controller has not seen the latest spec. Kinds that have no status are named here.
+// TestRules_ObjectWithoutStatus_IsNotHealthy assesses an object of each kind with a spec only, and one whose latest spec
+// is not observed. Kinds without a status are listed here.
 func TestRules_ObjectWithoutStatus_IsNotHealthy(t *testing.T) {
 	exists := map[schema.GroupKind]bool{}
 	data, err := os.ReadFile("testdata/existing/kinds.yaml")
@@ -126,7 +126,7 @@ func TestRules_ObjectWithoutStatus_IsNotHealthy(t *testing.T) {
 	}
 }
 
-// covers reports whether a kind is what a rule is for, which may be all kinds of a group, or of similar groups.
+// covers reports whether a rule applies to a kind, by name or by a pattern of its group.
 func covers(rule, kind schema.GroupKind) bool {
 	suffix, some := strings.CutPrefix(rule.Group, "*")
 	return (rule.Kind == "*" || rule.Kind == kind.Kind) && (rule.Group == kind.Group || some && strings.HasSuffix(kind.Group, suffix))
@@ -155,7 +155,7 @@ func (c caseFile) now() time.Time {
 	return c.Now
 }
 
-// objects returns the object, and it again as each of the other kinds.
+// objects returns the object, and copies of it for the other kinds.
 func (c caseFile) objects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.Marshal(c.Object)

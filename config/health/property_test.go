@@ -13,11 +13,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// summaries are the types of conditions that tell of the whole.
+// summaries has the types of conditions that are about the whole object.
 var summaries = []string{"Ready", "Available", "Healthy", "Synced", "Programmed", "Accepted", "Succeeded"}
 
-// exceptions are the cases, by their kind, in which a rule says Healthy and the conventions see something wrong or on
-// its way, each with the reason why the rule is right.
+// exceptions has the cases by kind that are Healthy by their rule and not by the conventions, with the reason.
 var exceptions = map[string]string{
 	"flink runs: FlinkSessionJob.flink.apache.org":                     "most of its jobs are streams, which run and never end",
 	"stopped by its own strategy: CronWorkflow.argoproj.io":            "it has done all that stopStrategy asks for",
@@ -33,7 +32,7 @@ var exceptions = map[string]string{
 	"being renewed, in time: Certificate.cert-manager.io":              "what was issued before is valid meanwhile",
 }
 
-// mayChange are the conditions that may become anything while their object stays Healthy, each with the reason.
+// mayChange has the conditions that do not affect a Healthy object, with the reason.
 var mayChange = map[string]string{
 	"Running: kubeflow.org":             "what has Succeeded has ended, whatever is left over of its run",
 	"NoWarnings: rabbitmq.com":          "it is about the spec, such as a limit that is not the request",
@@ -64,7 +63,7 @@ func healthyCases(t *testing.T, each func(caseFile, schema.GroupKind, *unstructu
 	}
 }
 
-// listed returns the key of a list that a name begins with, and takes it for used.
+// listed returns the key of a list that a name starts with, and marks it as used.
 func listed(list, unused map[string]string, name string) bool {
 	for key := range list {
 		if strings.HasPrefix(name, key) {
@@ -75,8 +74,8 @@ func listed(list, unused map[string]string, name string) bool {
 	return false
 }
 
-// TestRules_HealthyCases_AgreeWithConventions asks the conventions about all that a rule calls Healthy: they may not know it, but where
-// they see that something is wrong or on its way, the rule passes something over, or has a reason.
+// TestRules_HealthyCases_AgreeWithConventions assesses each Healthy case by the conventions. They may give Unknown. If they
+// find a fault, the rule ignores one, or exceptions has a reason.
 func TestRules_HealthyCases_AgreeWithConventions(t *testing.T) {
 	unused := maps.Clone(exceptions)
 	healthyCases(t, func(c caseFile, kind schema.GroupKind, object *unstructured.Unstructured) {
@@ -91,8 +90,8 @@ func TestRules_HealthyCases_AgreeWithConventions(t *testing.T) {
 	}
 }
 
-// TestRules_EveryConditionCounts changes one condition of all that is Healthy. Without the condition that tells of the whole
-// it is so no more; nor is it if the conventions see that something is wrong now.
+// TestRules_EveryConditionCounts changes one condition of each Healthy case. The object must not stay Healthy if the
+// condition is about the whole object, or if the conventions find a fault.
 func TestRules_EveryConditionCounts(t *testing.T) {
 	unused, changed := maps.Clone(mayChange), 0
 	healthyCases(t, func(c caseFile, kind schema.GroupKind, object *unstructured.Unstructured) {
@@ -130,7 +129,7 @@ func TestRules_EveryConditionCounts(t *testing.T) {
 	}
 }
 
-// withCondition returns an object with another status in one of its conditions.
+// withCondition returns an object with a changed status of one condition.
 func withCondition(t *testing.T, object *unstructured.Unstructured, i int, status string) *unstructured.Unstructured {
 	t.Helper()
 	other := object.DeepCopy()
@@ -162,8 +161,7 @@ func TestRules_TerminatingObject_IsNotHealthy(t *testing.T) {
 	}
 }
 
-// TestRules_BuiltInKinds_HaveNone keeps the catalogue from taking the place of the rules for Kubernetes' own kinds, also by
-// a rule for all kinds of similar groups.
+// TestRules_BuiltInKinds_HaveNone checks that no rule of the catalogue replaces a built-in one, not even by a pattern.
 func TestRules_BuiltInKinds_HaveNone(t *testing.T) {
 	groups := []string{
 		"", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps",

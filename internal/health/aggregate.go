@@ -46,7 +46,7 @@ func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
 	if e.group == nil || out.Status == Healthy {
 		return out
 	}
-	// The reason is that of the cause, unless the resource has a more precise one for a status as bad.
+	// The reason is that of the cause, unless the resource itself has a reason for an equally bad status.
 	if worse(e.severity, Reconciling) && (self.Status != Down || replacesPods[kind]) || worse(e.severity, self.Status) {
 		out.Reason, out.Since = e.key.Reason, e.group.since
 	}

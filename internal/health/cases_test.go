@@ -11,27 +11,27 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// caseTime is the time of a case that gives none.
+// caseTime is the default time of a case.
 var caseTime = time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 
-// caseFile is one case of a file in testdata/cases: an object with what descends from it, and the verdict.
+// caseFile is a case in testdata/cases: an object with its descendants, and the verdict.
 type caseFile struct {
 	Name    string
 	Now     time.Time        // caseTime if not given
-	Object  map[string]any   // what is judged
-	Derived []map[string]any // what descends from it, by owner references
+	Object  map[string]any   // the assessed object
+	Derived []map[string]any // its descendants by owner references
 	Warning *Warning         // the latest Warning Event about the object
 	Want    struct {
 		Status Status
 		Reason string
 		// Message is a part of the verdict's message.
 		Message string
-		// Recheck is when the verdict has to be looked at again; "" for any time, "never" for none.
+		// Recheck is the time of the next assessment; "" for any, "never" for none.
 		Recheck string
 	}
 }
 
-// TestCases judges what stands in testdata/cases: one file a kind, YAML in, verdict out.
+// TestCases assesses the cases in testdata/cases, which has one file for each kind.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -85,6 +85,6 @@ func (c caseFile) check(t *testing.T) {
 		recheck = got.Recheck.UTC().Format(time.RFC3339)
 	}
 	if c.Want.Recheck != "" && recheck != c.Want.Recheck {
-		t.Errorf("to be judged again at %s, want %s", recheck, c.Want.Recheck)
+		t.Errorf("recheck at %s, want %s", recheck, c.Want.Recheck)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // ObjectRef names an object in a verdict.
 type ObjectRef struct{ Kind, Name string }
 
-// String returns the reference as a message has it: "ReplicaSet web-78".
+// String returns the reference in the form of messages: "ReplicaSet web-78".
 func (r ObjectRef) String() string { return r.Kind + " " + r.Name }
 
 // OwnerPath lists the owners between a resource and one of its dependents, the resource's own child first. Paths with
@@ -49,7 +49,7 @@ func (p OwnerPath) Includes(kind string) bool {
 	return slices.ContainsFunc(p.Owners(), func(owner ObjectRef) bool { return owner.Kind == kind })
 }
 
-// String returns the path as a message has it: "CronJob backup ← Job backup-3".
+// String returns the path in the form of messages: "CronJob backup ← Job backup-3".
 func (p OwnerPath) String() string {
 	var names []string
 	for _, owner := range p.Owners() {
@@ -79,7 +79,7 @@ type CauseGroup struct {
 	Since time.Time
 }
 
-// causeSeparator stands between an effect and its cause in a message.
+// causeSeparator separates an effect from its cause in a message.
 const causeSeparator = " ← "
 
 // Length limits for the parts of a cause in a message, in bytes.

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestConventions_CatalogueCases_RarelyFalseHealthy judges the custom resources of the catalogue's tests as if there were no
-// catalogue. What counts is how many of those that are not Healthy by their own rules are so by the conventions.
+// TestConventions_CatalogueCases_RarelyFalseHealthy assesses the cases of the catalogue without its rules. It bounds how
+// many objects that are not Healthy by their rule are Healthy by the conventions.
 func TestConventions_CatalogueCases_RarelyFalseHealthy(t *testing.T) {
 	files, err := filepath.Glob("../../config/health/testdata/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -49,12 +49,12 @@ func TestConventions_CatalogueCases_RarelyFalseHealthy(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d that are not Healthy are called so; %d of %d that are Healthy are not called so", falseHealthy, bad, missed, good)
+	t.Logf("false Healthy: %d of %d; Healthy objects that are missed: %d of %d", falseHealthy, bad, missed, good)
 	if falseHealthy*20 >= bad {
-		t.Errorf("%d of %d are falsely called Healthy: 5 %% or more", falseHealthy, bad)
+		t.Errorf("false Healthy: %d of %d, want less than 5 %%", falseHealthy, bad)
 	}
 	if missed*2 >= good {
-		t.Errorf("%d of %d that are Healthy are not called so: half or more", missed, good)
+		t.Errorf("%d of %d Healthy objects are missed, want less than half", missed, good)
 	}
 }
 

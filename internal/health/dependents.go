@@ -48,7 +48,7 @@ type Dependents struct {
 	works  map[OwnerPath]int // Pods that serve or have completed, by owners
 }
 
-// groupKey is what the dependents of a group have in common.
+// groupKey is the common state of the dependents of a group.
 type groupKey struct {
 	kind  string
 	via   OwnerPath

@@ -18,7 +18,7 @@ var (
 	noKind         = schema.GroupKind{}
 )
 
-// What pods may be like.
+// Assessments of pods.
 var (
 	serves   = Assessment{Verdict: Verdict{Status: Healthy}, Phase: Serving}
 	did      = Assessment{Verdict: Verdict{Healthy, Completed, ""}, Phase: Ended}
@@ -283,8 +283,8 @@ func TestDependentsCombine_FailedJobPodBelowAnotherKind(t *testing.T) {
 	}
 }
 
-// TestDependents_AnyOrderOfChanges_SameResult puts in, changes and takes out members in many orders: what is left counts, however it
-// came to be.
+// TestDependents_AnyOrderOfChanges_SameResult adds, changes and removes dependents in many orders. The result depends only
+// on the dependents that are left.
 func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 	states := []Assessment{serves, did, crash, pull, restarts, unready, starts, late, leaves, stays, evicted, failed}
 	var f Dependents
@@ -359,7 +359,7 @@ func TestDependentsCombine_LongTexts_BoundedMessage(t *testing.T) {
 	}
 }
 
-// bigDeployment returns a Deployment's family of some pods, three of ten of which fail for three causes.
+// bigDeployment returns the dependents of a Deployment. Three of ten pods fail, for three causes.
 func bigDeployment(pods int) *Dependents {
 	var f Dependents
 	for i := range pods {
@@ -370,14 +370,14 @@ func bigDeployment(pods int) *Dependents {
 
 var rollingOut = Assessment{Verdict: Verdict{Reconciling, "RollingOut", "Deployment web has 1 of 500 replicas updated"}, Subject: "Deployment web"}
 
-// changeOne changes a pod, and judges the Deployment again.
+// changeOne changes a pod and assesses the Deployment again.
 func changeOne(f *Dependents, i int) Aggregate {
 	f.Set(podDependent(0, []Assessment{unready, crash}[i%2]))
 	return f.Combine(deploymentKind, rollingOut)
 }
 
-// TestDependentsSet_CostIsIndependentOfSize compares what the change of one pod costs in families of 5 and of 5,000 pods:
-// as many allocations, and about as much time.
+// TestDependentsSet_CostIsIndependentOfSize compares the cost of a change of one pod among 10 and among 5,000: equal
+// allocations, and a similar time.
 func TestDependentsSet_CostIsIndependentOfSize(t *testing.T) {
 	cost := func(pods int) (allocs float64, fastest time.Duration) {
 		f := bigDeployment(pods)
@@ -385,7 +385,7 @@ func TestDependentsSet_CostIsIndependentOfSize(t *testing.T) {
 		i := 0
 		allocs = testing.AllocsPerRun(100, func() { i++; changeOne(f, i) })
 		fastest = time.Hour
-		for range 200 { // the fastest of many: what else the machine does only adds
+		for range 200 { // the fastest of many, because other processes only add time
 			start := time.Now()
 			for range 20 {
 				i++

@@ -1,6 +1,6 @@
 package health
 
-// evidence is what a status scan has found for and against Healthy.
+// evidence has the statements for and against Healthy that a status scan has found.
 type evidence struct {
 	whole Assessment // the worst statement about the whole object
 	parts Assessment // the worst statement about a part of it

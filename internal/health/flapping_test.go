@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// moments plays a history: "0s Healthy, 30s Down" is two moments, each told as of its time.
+// moments parses a history: "0s Healthy, 30s Down" are two verdicts with their times.
 func moments(t *testing.T, f *Flapping, history string) {
 	t.Helper()
 	for moment := range strings.SplitSeq(history, ", ") {
@@ -97,7 +97,7 @@ func TestFlapping(t *testing.T) {
 	}
 }
 
-// However long it flaps, no more is remembered, and it is damped all the time.
+// TestFlapping_LongHistory_BoundedMemory flaps for a long time. The status stays damped, and the memory bounded.
 func TestFlapping_LongHistory_BoundedMemory(t *testing.T) {
 	var f Flapping
 	for i := range 10_000 {

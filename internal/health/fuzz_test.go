@@ -20,8 +20,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/health/cputime"
 )
 
-// FuzzObject judges arbitrary objects, as any kind: nothing panics, takes long, depends on chance or on how numbers are
-// decoded, and nothing that is plainly wrong is Healthy.
+// FuzzObject assesses arbitrary objects of any kind. No object makes the assessment panic or take long. The verdict does
+// not depend on chance or on the decoding of numbers. An object with an obvious fault is not Healthy.
 func FuzzObject(f *testing.F) {
 	kinds := kindsOfRules()
 	for _, c := range allCases(f) {
@@ -61,7 +61,7 @@ func FuzzObject(f *testing.F) {
 	})
 }
 
-// kindsOfRules are one that has no rule, and those that have, in order.
+// kindsOfRules returns two kinds without a rule, and those with one in order.
 func kindsOfRules() []schema.GroupKind {
 	known := slices.SortedFunc(maps.Keys(builtin), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 	return append([]schema.GroupKind{{Group: "example.com", Kind: "Thing"}, {Group: "example.com", Kind: "TestRun"}}, known...)
@@ -88,7 +88,7 @@ func allCases(tb testing.TB) []caseFile {
 	return all
 }
 
-// asClient makes int64 of whole numbers, as the dynamic client does.
+// asClient converts whole numbers to int64, as the dynamic client does.
 func asClient(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -113,7 +113,7 @@ func asClient(v any) any {
 
 var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
-// wellFormed checks what holds for each verdict.
+// wellFormed checks the properties of every verdict.
 func wellFormed(t *testing.T, a Assessment) {
 	t.Helper()
 	if !slices.Contains(statusOrder, a.Status) {
@@ -130,7 +130,7 @@ func wellFormed(t *testing.T, a Assessment) {
 	}
 }
 
-// obviousFault tells why an object cannot be Healthy, as somebody would who reads only the most common fields.
+// obviousFault returns why the most common fields show that an object is not Healthy; empty if they do not.
 func obviousFault(object map[string]any, kind schema.GroupKind) string {
 	metadata, _ := object["metadata"].(map[string]any)
 	if metadata["deletionTimestamp"] != nil {
@@ -223,7 +223,7 @@ func TestObject_LongMessage_IsCut(t *testing.T) {
 	}
 }
 
-// BenchmarkConventions judges a large object of a kind that has no rule: a workflow of 2,000 steps.
+// BenchmarkConventions assesses a large object of a kind without a rule: a workflow of 2,000 steps.
 func BenchmarkConventions(b *testing.B) {
 	nodes := map[string]any{}
 	for i := range 2_000 {

@@ -138,7 +138,7 @@ var (
 		crashed dead faulted faulty corrupted corrupt offline unreachable disconnected unavailable`})
 	// runningWords say only that something runs, and not that it will succeed.
 	runningWords = newLexicon(wordGroup{"a run is under way", "running active working live streaming alive"})
-	// firstSteps tell that the object has been in this state since its creation.
+	// firstSteps are states that an object has had since its creation.
 	firstSteps = newLexicon(wordGroup{"the setup of a new object", `creating provisioning pending initializing initialising
 		bootstrapping installing new preparing starting`})
 	// suspensionFillers may stand beside a word for rest without changing it: PausedByUser.
@@ -165,7 +165,7 @@ var (
 		wordGroup{"a declaration", "policy template config definition class location repository"},
 		wordGroup{"a service", "storage pool queue controller operator cluster provider gateway service server deployment set store health"},
 	)
-	// wholeWords in a key tell that it is about the whole object.
+	// wholeWords in a key mean that its value is about the whole object.
 	wholeWords = newLexicon(wordGroup{"the state of everything", "current overall printable lifecycle health cluster aggregate summary total"})
 	// fillerWords in the name of a condition do not restrict it to a part.
 	fillerWords = newLexicon(wordGroup{"no part is named", "condition resource resources all is fully everything"})
@@ -181,11 +181,11 @@ var (
 	)
 	// partFlags are good words that count in the parts of a status too.
 	partFlags = newLexicon(wordGroup{"the part is meant to have it", "ready healthy available synced valid"})
-	// overallTypes are types of conditions that tell of the whole, even with the severity Info.
+	// overallTypes are types of conditions that are about the whole object, even with the severity Info.
 	overallTypes = newLexicon(wordGroup{"the object's summary", "Ready Available Healthy Succeeded"})
-	// temporaryStates at the end of the name of a condition may be so or not at any time.
+	// temporaryStates at the end of the name of a condition come and go without a fault.
 	temporaryStates = newLexicon(wordGroup{"a state that comes and goes", "active running live streaming enabled"})
-	// attainedStates at the end of an unclassified type tell that it is meant to be True.
+	// attainedStates at the end of an unclassified type mean that the condition should be True.
 	attainedStates = newLexicon(wordGroup{"a goal", "formed reached achieved attained agreed converged replicated quorum balanced secured met"})
 	// unwantedStates end in -ed like a goal, but are none.
 	unwantedStates = newLexicon(

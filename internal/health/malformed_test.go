@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// complete are healthy objects of which every field that is given counts.
+// complete has Healthy objects. Every field in them counts.
 var complete = map[string]string{
 	"Deployment": `
 apiVersion: apps/v1
@@ -80,7 +80,7 @@ metadata: {generation: 3}
 status: {observedGeneration: 3, conditions: [{type: Ready, status: "True", observedGeneration: 3}]}`,
 }
 
-// oddValues are values of every type that JSON has, none of which is in its place anywhere.
+// oddValues has values of every JSON type, none of which is valid in any field.
 var oddValues = []any{
 	"three", "-1", "", int64(-1), -1.0, 2.5, 1e300, math.NaN(), true,
 	[]any{},
@@ -130,7 +130,7 @@ func TestObject_MalformedValue_IsNeverHealthy(t *testing.T) {
 	}
 }
 
-// replaceEach calls try for everything below an object, and puts back what was there.
+// replaceEach calls try with a replaced value for each field of an object, and restores the field.
 func replaceEach(in map[string]any, path []string, try func(path []string, put func(any))) {
 	for key, old := range in {
 		at := append(slices.Clone(path), key)
@@ -156,7 +156,7 @@ func replaceIn(v any, path []string, try func(path []string, put func(any))) {
 	}
 }
 
-// isValidAt tells whether a value is well-formed in a place.
+// isValidAt reports whether a value is valid in a field.
 func isValidAt(path []string, value any) bool {
 	text := strings.Join(path, ".")
 	if value == true && slices.Contains(mayBeTrue, text) ||

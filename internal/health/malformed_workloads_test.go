@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestObject_RecordedObjectsWithOddValues_ValidVerdict puts odd values everywhere into real objects: what comes of it is a proper verdict.
+// TestObject_RecordedObjectsWithOddValues_ValidVerdict puts odd values into all fields of recorded objects.
 func TestObject_RecordedObjectsWithOddValues_ValidVerdict(t *testing.T) {
 	next := 0
 	for _, name := range []string{"sidecar-failing", "statefulset", "daemonset", "job-backoff-limit-retrying", "cronjob-done"} {
@@ -35,7 +35,7 @@ func TestObject_RecordedObjectsWithOddValues_ValidVerdict(t *testing.T) {
 	}
 }
 
-// checkVerdict sees to it that a verdict is made as all are.
+// checkVerdict checks the properties of every verdict.
 func checkVerdict(t *testing.T, where string, got Assessment) {
 	t.Helper()
 	switch {
@@ -52,7 +52,7 @@ func checkVerdict(t *testing.T, where string, got Assessment) {
 	}
 }
 
-// TestObject_OddValueInReadField_IsNotHealthy replaces each field that a rule reads of a healthy object: none may be odd.
+// TestObject_OddValueInReadField_IsNotHealthy puts odd values into the fields of a Healthy object that its rule reads.
 func TestObject_OddValueInReadField_IsNotHealthy(t *testing.T) {
 	tests := []struct {
 		object string

@@ -167,7 +167,7 @@ func unlessBehind(judge rule) rule {
 	}
 }
 
-// isBlank reports whether a status is as the API server defaults it: required counts are 0, and nothing else is there.
+// isBlank reports whether a status is as the API server defaults it: required counts are 0, and other fields are absent.
 func isBlank(status any) bool {
 	table, ok := status.(map[string]any)
 	for _, v := range table {

@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// deviations are the recordings of which our verdict is not what a user would say, with the reason why.
+// deviations has the recordings whose verdict differs from the one of a user, with the reason.
 var deviations = map[string]struct {
 	got Status
 	why string
 }{}
 
-// recordedReasons are words that the reason of a recording's verdict has to be.
+// recordedReasons has the expected reasons of recordings.
 var recordedReasons = map[string]string{
 	"bad-command":                "RunContainerError",
 	"config-map-key":             "CreateContainerConfigError",
@@ -57,7 +57,7 @@ var recordedReasons = map[string]string{
 	"unschedulable":              "Unschedulable",
 }
 
-// TestRecorded judges what a real cluster held, at its moment, and compares it with what a user would call it.
+// TestRecorded assesses recordings of a real cluster and compares the status with the one that a user would give.
 func TestRecorded(t *testing.T) {
 	files, err := filepath.Glob("testdata/recorded/*.yaml")
 	if err != nil || len(files) < 40 {
@@ -70,7 +70,7 @@ func TestRecorded(t *testing.T) {
 			got, all := r.judge()
 			want := cmp.Or(deviations[name].got, r.user)
 			if _, odd := deviations[name]; odd && want == r.user {
-				t.Error("it stands in the table of those that differ, and does not")
+				t.Error("deviations lists it, but the status is the expected one")
 			}
 			if got.Status != want || recordedReasons[name] != "" && got.Reason != recordedReasons[name] {
 				t.Errorf("got %s %s: %s; want %s %s", got.Status, got.Reason, got.Message, want, recordedReasons[name])
@@ -84,17 +84,17 @@ func TestRecorded(t *testing.T) {
 	}
 	for name := range deviations {
 		if _, err := os.Stat("testdata/recorded/" + name + ".yaml"); err != nil {
-			t.Errorf("the table of those that differ has %s, of which there is no recording", name)
+			t.Errorf("deviations lists %s, which has no recording", name)
 		}
 	}
 	for name := range recordedReasons {
 		if _, err := os.Stat("testdata/recorded/" + name + ".yaml"); err != nil {
-			t.Errorf("a reason is expected of %s, of which there is no recording", name)
+			t.Errorf("recordedReasons lists %s, which has no recording", name)
 		}
 	}
 }
 
-// TestRecorded_PodVerdicts_HaveNoNames sees to it that equal causes of pods are equal: no verdict on a pod names it.
+// TestRecorded_PodVerdicts_HaveNoNames checks that no verdict on a pod has its name, so that equal causes are equal.
 func TestRecorded_PodVerdicts_HaveNoNames(t *testing.T) {
 	files, _ := filepath.Glob("testdata/recorded/*.yaml")
 	for _, file := range files {
@@ -112,9 +112,9 @@ func TestRecorded_PodVerdicts_HaveNoNames(t *testing.T) {
 	}
 }
 
-// recordedState is a recording: what an API server held of a workload in a moment.
+// recordedState is a recording: the objects of a workload at one time.
 type recordedState struct {
-	user     Status // what a user would call it
+	user     Status // the status that a user would give
 	at       time.Time
 	objects  []*unstructured.Unstructured
 	warnings map[types.UID]Warning // the latest about each object
@@ -156,7 +156,7 @@ func readRecording(t *testing.T, file string) recordedState {
 	}
 }
 
-// addEvent puts in an Event, if it is a later Warning about its object than those before.
+// addEvent adds an Event if it is the latest Warning about its object.
 func (r *recordedState) addEvent(event *unstructured.Unstructured) {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(event.Object, path...)
@@ -177,7 +177,7 @@ func (r *recordedState) ctx(o *unstructured.Unstructured) Context {
 	return Context{Now: r.at, Warning: r.warnings[o.GetUID()]}
 }
 
-// assess returns the worst of the verdicts on the resources of the workload, and all of them.
+// assess returns the worst verdict on the resources of the workload, and all verdicts.
 func (r *recordedState) judge() (Verdict, []Verdict) {
 	var all []Verdict
 	for _, root := range Forest(r.objects, r.ctx) {

@@ -28,7 +28,7 @@ type statusScan struct {
 	budget scanBudget
 }
 
-// Limits of what a scan reads. An object in etcd has up to some 1.5 MB.
+// Limits of a scan. An object in etcd has up to some 1.5 MB.
 const (
 	maxScanValues = 50_000
 	maxScanDepth  = 24
@@ -72,7 +72,7 @@ type statusField struct {
 
 func (f statusField) ofWhole() bool { return len(f.path) == 0 }
 
-// inside returns the path of what is in the field.
+// inside returns the path of the values in the field.
 func (f statusField) inside() []string { return append(slices.Clip(f.path), f.key) }
 
 // scanStatus scans the status of an object.
@@ -203,8 +203,8 @@ func (v *statusScan) readList(path []string, key string, list []any) {
 	}
 }
 
-// readByName reads a table or a list that is not empty, and reports whether its name alone tells what it means that
-// there is something in it: errors, unreadyMembers, pauseConditions.
+// readByName reads a table or a list that is not empty by its name, and reports whether that decides: errors,
+// unreadyMembers and pauseConditions are faults or pauses whatever they contain.
 func (v *statusScan) readByName(f statusField, value any) bool {
 	if len(f.words) == 0 || isStateKey(f.words) {
 		return false

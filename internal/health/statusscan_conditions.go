@@ -124,7 +124,7 @@ func (v *statusScan) conditionList(path []string, standard bool, list []any) []t
 }
 
 // conditionType returns the type of a condition, which some kinds call its name; false if the item is no condition. Such
-// an item of a part is read as a part. A phase with its time is an entry of a log, which tells nothing.
+// an item of a part is read as a part. A phase with its time is an entry of a log, which says nothing about the present.
 func (v *statusScan) conditionType(path []string, i int, in map[string]any) (string, bool) {
 	if name, ok := in["type"].(string); ok {
 		return name, true

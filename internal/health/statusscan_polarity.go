@@ -68,8 +68,8 @@ func (v *statusScan) metCondition(path []string, c typedCondition, words []strin
 	}
 }
 
-// isOptionalCondition reports whether a normal condition that is not True says little of the whole: it is a step, it tells
-// that the end is not reached, or it may be so or not at any time.
+// isOptionalCondition reports whether a normal condition that is not True says little of the whole. It is a step, or the
+// end of a run, or a state that comes and goes.
 func (v *statusScan) isOptionalCondition(c typedCondition, words []string, means meaning) bool {
 	alone := len(words) == 1
 	switch {

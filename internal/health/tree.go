@@ -81,7 +81,7 @@ func breakCycles(owners []int) {
 	}
 }
 
-// combine assesses a node with what descends from it.
+// combine assesses a node together with its descendants.
 func (n *Node) combine() {
 	var dependents Dependents
 	for _, child := range n.Children {

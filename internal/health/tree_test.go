@@ -100,7 +100,8 @@ func TestForest_PodsWithoutUID_AreDistinct(t *testing.T) {
 	}
 }
 
-// TestForest_LongChain_LinearTime judges a chain of owners that no cluster has: its time is not the square of its length.
+// TestForest_LongChain_LinearTime assesses an invented chain of owners. The time must not grow with the square of its
+// length.
 func TestForest_LongChain_LinearTime(t *testing.T) {
 	const links = 5_000
 	objects := make([]*unstructured.Unstructured, links)

@@ -34,24 +34,24 @@ func (p *plugin) assessCommand() *cobra.Command {
 	o := &assessOptions{plugin: p}
 	cmd := &cobra.Command{
 		Use:   "assess -f FILE|DIR|-",
-		Short: "Judge the objects in files, without a cluster",
-		Long: "Judges objects as the agent would, and prints a line for each, in their order. It needs no cluster, and asks none. " +
-			"What an object says of itself is joined with what descends from it, if that is in the input too: a Deployment, its " +
-			"ReplicaSets and its Pods are found by their owner references, and Events of type Warning by what they are about.\n\n" +
-			"Input is YAML with any number of documents, JSON, JSON lines, arrays, and List objects. What cannot be read is " +
-			"told on stderr with its file and document, and the other documents are judged all the same. An object without kind " +
-			"or apiVersion is Unknown, and an error too. Objects may be in other files than what they descend from.\n\n" +
-			"A folder stands for its files that end in .yaml, .yml, .json, .jsonl or .ndjson.\n\n" + exitHelp,
+		Short: "Assess the objects in files, without a cluster",
+		Long: "Assesses objects as the agent does, and prints a line for each, in their order. It does not use a cluster. " +
+			"The status of an object includes its descendants in the input: a Deployment has its ReplicaSets and Pods, found by " +
+			"owner references. Events of type Warning count for the objects that they are about.\n\n" +
+			"Input is YAML with any number of documents, JSON, JSON lines, arrays, and List objects. An unreadable document is " +
+			"reported on stderr with its file and number, and the other documents are assessed. An object without kind " +
+			"or apiVersion is Unknown, and an error too. An object and its owner may be in different files.\n\n" +
+			"A folder means its files that end in .yaml, .yml, .json, .jsonl or .ndjson.\n\n" + exitHelp,
 		Example: `  # What a cluster runs now
   kubectl get deployments,replicasets,pods -A -o yaml | kubectl threeport assess -f -
 
-  # Files, one JSON object a line
+  # Files; the output is one JSON object a line
   kubectl threeport assess -f manifests/ -R -f more.yaml -o json
 
-  # With rules of one's own, as at a given time
+  # With your own rules, at a given time
   kubectl threeport assess -f backup.json --rules rules.yaml --now 2026-01-31T12:00:00Z
 
-  # What is not Healthy, in a script
+  # Objects that are not Healthy, in a script
   kubectl threeport assess -f dump.json -o json | jq -c 'select(.status != "Healthy")'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -63,8 +63,8 @@ func (p *plugin) assessCommand() *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "file or folder with objects, - for standard input; may be repeated")
-	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "take folders with the folders in them")
-	cmd.Flags().StringVar(&o.now, "now", "", "time of the judgement, such as 2026-01-31T12:00:00Z; now if not given")
+	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "read folders recursively")
+	cmd.Flags().StringVar(&o.now, "now", "", "time of the assessment, such as 2026-01-31T12:00:00Z; now if not given")
 	o.rules.addFlag(cmd)
 	o.output.addFlag(cmd, "json, one object a line", outputJSON)
 	o.accept.addFlag(cmd)
@@ -99,7 +99,7 @@ func (o *assessOptions) run(ctx context.Context) error {
 	return exitWith(o.accept.code(assessor.worst(o.accept)))
 }
 
-// assessor returns what judges by the flags.
+// assessor returns an assessor for the flags.
 func (o *assessOptions) assessor() (*assessor, error) {
 	if err := o.output.validate(); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (o *assessOptions) assessor() (*assessor, error) {
 	return newAssessor(hc), nil
 }
 
-// assess judges what is in a file. That a document cannot be read is told, and is no error.
+// assess assesses the objects in a file. It prints and counts the errors of documents, and returns only other errors.
 func (o *assessOptions) assess(ctx context.Context, a *assessor, name string) error {
 	source := name
 	if name == "-" {
@@ -136,7 +136,7 @@ func (o *assessOptions) assess(ctx context.Context, a *assessor, name string) er
 		o.plugin.complain(err)
 		return nil
 	}
-	defer in.Close() //nolint:errcheck // it is only read
+	defer in.Close() //nolint:errcheck // the file is only read
 	for d := range manifest.Documents(ctx, source, in) {
 		if ctx.Err() != nil {
 			return usage("%s: interrupted", d.Place())
@@ -171,10 +171,10 @@ func (o *assessOptions) print(out io.Writer, v verdictLine) error {
 	return err
 }
 
-// extensions are those of the files that a folder stands for.
+// extensions are the extensions of the files that are read from a folder.
 var extensions = []string{".yaml", ".yml", ".json", ".jsonl", ".ndjson"}
 
-// expand returns the files that are meant, a folder's sorted by name.
+// expand returns the files of the flags, those of a folder sorted by name.
 func (o *assessOptions) expand() ([]string, error) {
 	var files []string
 	for _, name := range o.files {
@@ -191,7 +191,7 @@ func (o *assessOptions) expand() ([]string, error) {
 			return nil, usage("-f: %w", err)
 		}
 		if len(found) == 0 {
-			return nil, usage("-f: there are no files that end in %s in the folder %s: -R takes those in its folders too",
+			return nil, usage("-f: there are no files that end in %s in the folder %s: use -R to read it recursively",
 				strings.Join(extensions, ", "), name)
 		}
 		files = append(files, found...)

@@ -241,8 +241,8 @@ func TestAssessor_LongInput_BoundedMemory(t *testing.T) {
 	}
 }
 
-// TestAssess_LongOwnerChain judges owners that are owners of owners, in a chain, a circle and a bush: in time that does not
-// explode, with a verdict for each.
+// TestAssess_LongOwnerChain assesses long chains, cycles and wide trees of owners. The time must not grow with the square
+// of their size.
 func TestAssess_LongOwnerChain(t *testing.T) {
 	const n = 20_000
 	owned := func(i int, owners ...int) *unstructured.Unstructured {
@@ -331,7 +331,7 @@ func BenchmarkAssess(b *testing.B) {
 	}
 }
 
-// FuzzAssess judges whatever comes: there is a line for each object, and none of it looks like anything else.
+// FuzzAssess assesses arbitrary input. Each object has one line, and no line has control characters.
 func FuzzAssess(f *testing.F) {
 	f.Add([]byte(configMap + "---\n" + badWidget))
 	f.Add([]byte(crashing))

@@ -22,13 +22,13 @@ type verdictLine struct {
 	Message    string        `json:"message"`
 }
 
-// maxHeld is how many objects are kept at a time because others may descend from them. In a longer input, objects
-// that are further apart do not count for each other.
+// maxHeld bounds the number of objects that wait for related ones. Related objects that are further apart in the input do
+// not count for each other.
 const maxHeld = 50_000
 
-// assessor judges objects one after the other, and emits the verdicts in that order. What has neither a UID nor an
-// owner, and is no Event, is judged at once; the others wait for those that may be related. An object that comes again is one of another
-// moment: what was before it is judged without what comes after it.
+// assessor assesses a stream of objects and emits the verdicts in the same order. An object without a UID and an owner is
+// assessed at once, unless it is an Event. Others wait for related objects. A second object with a UID starts a new
+// snapshot: the objects before it are assessed without those after it.
 type assessor struct {
 	base     health.Context
 	emit     func(verdictLine) error
@@ -37,17 +37,17 @@ type assessor struct {
 	errors   int
 	statuses map[health.Status]int
 
-	lines   []verdictLine                // of the objects that wait, and of those behind them
-	held    []*unstructured.Unstructured // by place in lines; nil if it is judged
-	waiting int                          // how many are not
-	uids    map[types.UID]bool           // of those
+	lines   []verdictLine                // the lines that are not emitted yet
+	held    []*unstructured.Unstructured // the objects of lines; nil for a line that has its verdict
+	waiting int                          // the number of objects in held that are not nil
+	uids    map[types.UID]bool           // the UIDs of the waiting objects
 }
 
 func newAssessor(hc health.Context) *assessor {
 	return &assessor{base: hc, limit: maxHeld, statuses: map[health.Status]int{}, uids: map[types.UID]bool{}}
 }
 
-// add judges the object of a document, if it has one.
+// add adds the object of a document, if it has one.
 func (a *assessor) add(d manifest.Document) error {
 	if d.Object == nil {
 		return nil
@@ -77,7 +77,7 @@ func (v *verdictLine) setVerdict(a health.Assessment) {
 	v.Status, v.Reason, v.Message = a.Status, a.Reason, a.Message
 }
 
-// append puts in a line, with the object if that is to be judged later.
+// append adds a line, with the object if that has to wait.
 func (a *assessor) append(line verdictLine, wait *unstructured.Unstructured) error {
 	if wait == nil && a.waiting == 0 {
 		return a.emitLine(line)
@@ -97,7 +97,7 @@ func (a *assessor) emitLine(line verdictLine) error {
 	return a.emit(line)
 }
 
-// finish judges what waits.
+// finish assesses the waiting objects and emits their lines.
 func (a *assessor) finish() error {
 	var waiting []*unstructured.Unstructured
 	var places []int
@@ -119,7 +119,7 @@ func (a *assessor) finish() error {
 	return nil
 }
 
-// worst returns the status that decides about the exit code: the worst that is not accepted.
+// worst returns the worst status that is not accepted, which decides the exit code.
 func (a *assessor) worst(accept acceptance) health.Status {
 	for _, status := range statuses {
 		if a.statuses[status] > 0 && accept.code(status) != exitHealthy {
@@ -137,7 +137,8 @@ func (a *assessor) contextOf(warnings map[types.UID]health.Warning) func(*unstru
 	}
 }
 
-// assessTogether returns the joint verdicts on objects. Those that have no UID get one, by which their kin knows them.
+// assessTogether returns the assessments of objects with their descendants. Objects without a UID get one, because Forest
+// finds nodes by UID.
 func assessTogether(objects []*unstructured.Unstructured, hc func(*unstructured.Unstructured) health.Context) []health.Assessment {
 	related := make([]*unstructured.Unstructured, 0, len(objects))
 	place := map[*unstructured.Unstructured]int{}
@@ -159,7 +160,7 @@ func assessTogether(objects []*unstructured.Unstructured, hc func(*unstructured.
 	return verdicts
 }
 
-// warnings returns the latest Event of type Warning about each object, among some objects.
+// warnings returns the latest Warning about each object by UID, from the Events among some objects.
 func warnings(objects []*unstructured.Unstructured) map[types.UID]health.Warning {
 	latest := map[types.UID]health.Warning{}
 	for _, u := range objects {
@@ -174,7 +175,7 @@ func warnings(objects []*unstructured.Unstructured) map[types.UID]health.Warning
 	return latest
 }
 
-// warningOf reads an Event of core/v1 or of events.k8s.io/v1; false if it is none of type Warning.
+// warningOf reads an Event of core/v1 or events.k8s.io/v1; false if it is not of type Warning.
 func warningOf(event map[string]any) (types.UID, health.Warning, bool) {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(event, path...)

@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/kubectl/manifest"
 )
 
-// selectable are the resources that a selector chooses among, in the order in which they are listed.
+// selectable are the resources that a selector applies to, in the order of the list.
 var selectable = []schema.GroupVersionResource{
 	resource("", "v1", "serviceaccounts"),
 	resource("rbac.authorization.k8s.io", "v1", "roles"),
@@ -38,10 +38,10 @@ var selectable = []schema.GroupVersionResource{
 	resource("policy", "v1", "poddisruptionbudgets"),
 }
 
-// object names one object of the cluster, whatever version it is asked for in.
+// object identifies an object of the cluster in any API version.
 type object struct{ group, kind, namespace, name string }
 
-// chooser collects the objects that a workload is to list.
+// chooser collects the objects for the list of a workload.
 type chooser struct {
 	*objectReader
 	o         *trackOptions
@@ -50,7 +50,7 @@ type chooser struct {
 	order    []object
 	chosen   map[object]v1alpha1.WorkloadResourceInstance
 	named    map[object]bool // named on the command line
-	existing map[object]bool // known to be there
+	existing map[object]bool // known to exist
 }
 
 func newChooser(o *trackOptions) (*chooser, error) {
@@ -66,7 +66,7 @@ func newChooser(o *trackOptions) (*chooser, error) {
 	return c, err
 }
 
-// choose collects what the arguments name, what is in the files, and what the selector matches.
+// choose adds the named objects, those in the files, and those that the selector matches.
 func (c *chooser) choose(ctx context.Context, args []string) error {
 	for _, arg := range args {
 		if err := c.chooseNamed(ctx, arg); err != nil {
@@ -84,7 +84,7 @@ func (c *chooser) choose(ctx context.Context, args []string) error {
 	return nil
 }
 
-// chooseNamed puts in KIND/NAME or KIND/NAME=ID.
+// chooseNamed adds an object given as KIND/NAME or KIND/NAME=ID.
 func (c *chooser) chooseNamed(ctx context.Context, arg string) error {
 	text, idText, hasID := strings.Cut(arg, "=")
 	kind, name, ok := strings.Cut(text, "/")
@@ -117,7 +117,7 @@ func (c *chooser) chooseNamed(ctx context.Context, arg string) error {
 	return c.check(ctx, mapping, o)
 }
 
-// resolve returns the kind that a word means.
+// resolve returns the kind for a word of the command line.
 func (c *chooser) resolve(word string) (*meta.RESTMapping, error) {
 	full, short := schema.ParseResourceArg(strings.ToLower(word))
 	if full != nil {
@@ -139,7 +139,7 @@ func (c *chooser) resolve(word string) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-// put lists an object. If it is listed already, it only gets its ID.
+// put adds an object, or sets the ID of one that was added before.
 func (c *chooser) put(mapping *meta.RESTMapping, namespace, name string, id int64) (object, error) {
 	kind := mapping.GroupVersionKind
 	o := object{kind.Group, kind.Kind, namespace, name}
@@ -161,7 +161,7 @@ func (c *chooser) put(mapping *meta.RESTMapping, namespace, name string, id int6
 	return o, nil
 }
 
-// check makes sure that an object exists.
+// check returns an error if an object does not exist.
 func (c *chooser) check(ctx context.Context, mapping *meta.RESTMapping, o object) error {
 	if c.o.allowMissing || c.existing[o] {
 		return nil
@@ -183,13 +183,13 @@ func (c *chooser) check(ctx context.Context, mapping *meta.RESTMapping, o object
 	return nil
 }
 
-// chooseFile puts in the objects of a file.
+// chooseFile adds the objects of a file.
 func (c *chooser) chooseFile(ctx context.Context, file string) error {
 	in, err := c.o.plugin.open(file)
 	if err != nil {
 		return usage("-f: %w", err)
 	}
-	defer in.Close() //nolint:errcheck // it is only read
+	defer in.Close() //nolint:errcheck // the file is only read
 	source := file
 	if file == "-" {
 		source = "standard input"
@@ -233,7 +233,7 @@ func (c *chooser) chooseFile(ctx context.Context, file string) error {
 	return nil
 }
 
-// chooseSelected puts in what the selector matches, unless it descends from something.
+// chooseSelected adds the objects that the selector matches and that have no controller.
 func (c *chooser) chooseSelected(ctx context.Context) error {
 	mappings, err := c.selectable()
 	if err != nil {
@@ -275,7 +275,7 @@ func (c *chooser) chooseSelected(ctx context.Context) error {
 	return nil
 }
 
-// selectable returns the kinds that the selector chooses among.
+// selectable returns the kinds that the selector applies to.
 func (c *chooser) selectable() ([]*meta.RESTMapping, error) {
 	resources := selectable
 	switch {
@@ -315,7 +315,7 @@ func (c *chooser) selectable() ([]*meta.RESTMapping, error) {
 	return out, nil
 }
 
-// listed returns the resources of the workload, as the CRD accepts them.
+// listed returns the list of resources for the ThreeportWorkload.
 func (c *chooser) listed() ([]v1alpha1.WorkloadResourceInstance, error) {
 	if len(c.order) > maxListed {
 		return nil, usage("these are %d objects, and a ThreeportWorkload lists up to %d: make several with the same --id", len(c.order), maxListed)

@@ -351,7 +351,7 @@ func TestTrack(t *testing.T) {
 		"a selector that matches nothing": {[]string{"-l", "app=none"}, "matches nothing in the namespace tracked"},
 		"a selector that is none":         {[]string{"-l", "a in"}, "--selector"},
 		"kinds without a selector":        {[]string{"--kinds", "pods", "cm/conf"}, "give one with -l"},
-		"force without apply":             {[]string{"--force-conflicts", "cm/conf"}, "goes with --apply"},
+		"force without apply":             {[]string{"--force-conflicts", "cm/conf"}, "needs --apply"},
 		"a file that is not there":        {[]string{"-f", "nowhere.yaml"}, "nowhere.yaml"},
 		"another type":                    {[]string{"--type", "Pod", "cm/conf"}, `--type: "Pod" is not a workload type: use WorkloadInstance or HelmWorkloadInstance`},
 		"no ID":                           {[]string{"--id", "0", "cm/conf"}, "--id is required: the ID of the WorkloadInstance"},

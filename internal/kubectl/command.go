@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// plugin is what the commands share.
+// plugin has the streams and settings that the commands share.
 type plugin struct {
 	genericiooptions.IOStreams
 	version string
@@ -27,7 +27,7 @@ type plugin struct {
 	palette palette
 }
 
-// Run runs the plugin, and returns its exit code. The version is what the command of that name prints.
+// Run runs the plugin and returns its exit code. The command version prints the given version.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams, version string) int {
 	p := &plugin{IOStreams: streams, version: version, now: time.Now}
 	return p.run(ctx, args)
@@ -37,7 +37,7 @@ func (p *plugin) run(ctx context.Context, args []string) int {
 	root := p.command() //nolint:contextcheck // the commands have theirs from ExecuteContext
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if errors.Is(err, syscall.EPIPE) { // the reader has seen enough, as head(1)
+	if errors.Is(err, syscall.EPIPE) { // a reader such as head(1) has closed the pipe
 		return exitHealthy
 	}
 	if err != nil && err.Error() != "" {
@@ -46,19 +46,19 @@ func (p *plugin) run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
-// complain writes an error; one that is many has a line for each.
+// complain prints an error, with one line for each joined error.
 func (p *plugin) complain(err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		_, _ = fmt.Fprintln(p.ErrOut, "kubectl-threeport:", oneLine(line))
 	}
 }
 
-// command returns the tree of commands.
+// command returns the root command.
 func (p *plugin) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-threeport",
-		Short: "What runs of the workloads of a control plane, and if not, why",
-		Long: "kubectl threeport shows what runs of the workloads that a control plane has deployed to a cluster, and if not, why.\n\n" +
+		Short: "Show whether the workloads of a control plane run and, if not, why",
+		Long: "kubectl threeport shows whether the workloads that a control plane has deployed to a cluster run and, if not, why.\n\n" +
 			exitHelp,
 		Example: `  # The workloads of this cluster, the worst first
   kubectl threeport status
@@ -66,7 +66,7 @@ func (p *plugin) command() *cobra.Command {
   # Why one does not run
   kubectl threeport tree web
 
-  # Judge objects without a cluster
+  # Assess objects without a cluster
   kubectl get deployments,pods -o yaml | kubectl threeport assess -f -`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl threeport"},
 		SilenceErrors: true,
@@ -105,10 +105,10 @@ func (p *plugin) versionCommand() *cobra.Command {
 	}
 }
 
-// statuses are the words, from worst to best.
+// statuses has the statuses from worst to best.
 var statuses = []health.Status{health.Down, health.Unhealthy, health.Reconciling, health.Unknown, health.Healthy}
 
-// rank orders statuses from worst to best. What is none of them counts as Unknown.
+// rank returns the position of a status from worst to best. A status that is not known counts as Unknown.
 func rank(status health.Status) int {
 	if at := slices.Index(statuses, status); at >= 0 {
 		return at
@@ -116,7 +116,7 @@ func rank(status health.Status) int {
 	return slices.Index(statuses, health.Unknown)
 }
 
-// acceptance is which statuses a script takes for good.
+// acceptance is the value of --accept: statuses that count as Healthy for the exit code.
 type acceptance []string
 
 func (a *acceptance) addFlag(cmd *cobra.Command) {
@@ -128,13 +128,13 @@ func (a *acceptance) addFlag(cmd *cobra.Command) {
 func (a acceptance) validate() error {
 	for _, word := range a {
 		if !slices.Contains(statuses, health.Status(word)) {
-			return usage("--accept: %q is no status: give some of Reconciling, Unhealthy, Down, Unknown", word)
+			return usage("--accept: %q is not a status: use Reconciling, Unhealthy, Down or Unknown", word)
 		}
 	}
 	return nil
 }
 
-// code is the exit code for a status.
+// code returns the exit code for a status.
 func (a acceptance) code(status health.Status) int {
 	if status == health.Healthy || slices.Contains(a, string(status)) {
 		return exitHealthy
@@ -164,7 +164,7 @@ func (o *output) addFlag(cmd *cobra.Command, what string, known ...string) {
 
 func (o *output) validate() error {
 	if o.value != outputText && !slices.Contains(o.known, o.value) {
-		return usage("--output is %q: give %s", o.value, strings.Join(o.known, ", "))
+		return usage("--output: %q is not a format: use %s", o.value, strings.Join(o.known, ", "))
 	}
 	return nil
 }
@@ -172,11 +172,11 @@ func (o *output) validate() error {
 // complete offers values for a flag.
 func complete(cmd *cobra.Command, flag string, values ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // a flag that does not exist
+		panic(err) // the flag does not exist, which is a programming error
 	}
 }
 
-// width returns how long a line of the text may be; 0 for any length.
+// width returns the maximum length of a line; 0 for no limit.
 func (p *plugin) width(o output) int {
 	if o.value == outputWide {
 		return 0
@@ -190,5 +190,5 @@ func (p *plugin) open(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(p.In), nil
 	}
-	return os.Open(name) //nolint:gosec // which file is the user's choice
+	return os.Open(name) //nolint:gosec // the user chooses the file
 }

@@ -21,23 +21,23 @@ import (
 // workloads is the resource of ThreeportWorkloads.
 var workloads = v1alpha1.GroupVersion.WithResource("threeportworkloads")
 
-// Requests a second: a tree is read with some for each kind and namespace.
+// Limits of requests per second. A tree needs several for each kind and namespace.
 const (
 	clientQPS   = 50
 	clientBurst = 300
 )
 
-// connection is how a command reaches the cluster.
+// connection creates clients for the cluster from flags.
 type connection struct {
 	flags *genericclioptions.ConfigFlags
 }
 
-// newConnection gives a command kubectl's flags for connections. Those that are seldom used are not in its help.
+// newConnection adds kubectl's connection flags to a command. The help hides rare ones.
 func newConnection(cmd *cobra.Command) *connection {
 	c := &connection{flags: genericclioptions.NewConfigFlags(true)}
 	c.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.QPS, config.Burst = clientQPS, clientBurst
-		config.WarningHandler = rest.NoWarnings{} // about versions of other people's kinds
+		config.WarningHandler = rest.NoWarnings{} // they are about API versions that the user cannot change here
 		return config
 	}
 	c.flags.AddFlags(cmd.Flags())
@@ -64,13 +64,13 @@ func newConnection(cmd *cobra.Command) *connection {
 			return values(cmd), cobra.ShellCompDirectiveNoFileComp
 		})
 		if err != nil {
-			panic(err) // a flag that does not exist
+			panic(err) // the flag does not exist, which is a programming error
 		}
 	}
 	return c
 }
 
-// connectionHelp ends the help of commands that ask the cluster.
+// connectionHelp ends the help of commands that use the cluster.
 const connectionHelp = "\n\nThe other flags of kubectl for connections work too; `kubectl options` lists them."
 
 func (c *connection) dynamic() (dynamic.Interface, error) {
@@ -97,7 +97,7 @@ func (c *connection) metadata() (metadata.Interface, error) {
 	return client, nil
 }
 
-// namespace is that of what is named without one.
+// namespace returns the namespace for objects that are named without one.
 func (c *connection) namespace() (string, error) {
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *connection) namespace() (string, error) {
 	return namespace, nil
 }
 
-// workloads returns the ThreeportWorkloads, or the one of a name.
+// workloads returns all ThreeportWorkloads, or the one with a name.
 func (c *connection) workloads(ctx context.Context, name string) ([]v1alpha1.ThreeportWorkload, error) {
 	client, err := c.dynamic()
 	if err != nil {
@@ -132,7 +132,7 @@ func noSuchWorkload(name string) error {
 	return usage("there is no ThreeportWorkload %q: `kubectl threeport status` lists those that are", name)
 }
 
-// workloadsFailure is why ThreeportWorkloads cannot be listed.
+// workloadsFailure returns the error for a failed list of ThreeportWorkloads.
 func workloadsFailure(err error) error {
 	if apierrors.IsNotFound(err) {
 		return &failure{exitCluster, fmt.Errorf("the cluster does not serve ThreeportWorkloads: install the agent, or choose another cluster with --context")}
@@ -148,7 +148,7 @@ func decodeWorkload(u *unstructured.Unstructured) (v1alpha1.ThreeportWorkload, e
 	return wl, nil
 }
 
-// selectName makes a list be that of one object. A list tells an object that is not there from a kind that is not.
+// selectName restricts a list to one object. Unlike a get, a list distinguishes a missing object from a missing kind.
 func selectName(name string) metav1.ListOptions {
 	if name == "" {
 		return metav1.ListOptions{}

@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// objectMetadata is an object of which only the metadata is known.
+// objectMetadata is the metadata of an object.
 type objectMetadata struct {
 	listScope
 	uid    types.UID
@@ -25,12 +25,12 @@ type objectMetadata struct {
 	owners []types.UID
 }
 
-// scan lists the metadata of everything in some places.
+// scan lists the metadata of all objects in some scopes.
 func (g *objectReader) scan(ctx context.Context, places []listScope) ([]objectMetadata, error) {
 	return g.scanEach(ctx, places, metav1.ListOptions{})
 }
 
-// scanLabel lists what belongs to a workload by its label.
+// scanLabel lists the objects that belong to a workload by its label.
 func (g *objectReader) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]objectMetadata, error) {
 	label := v1alpha1.LabelWorkloadInstance
 	if wl.Spec.WorkloadType == v1alpha1.WorkloadTypeHelmInstance {
@@ -65,7 +65,7 @@ func (g *objectReader) scanEach(ctx context.Context, places []listScope, options
 	return out, group.Wait()
 }
 
-// descendants returns what descends from some objects, without these.
+// descendants returns the descendants of some objects, without the objects themselves.
 func descendants(known []objectMetadata, roots map[types.UID]bool) []objectMetadata {
 	children := map[types.UID][]int{}
 	for i := range known {
@@ -87,7 +87,7 @@ func descendants(known []objectMetadata, roots map[types.UID]bool) []objectMetad
 	return out
 }
 
-// readAll reads objects of which the metadata is known. What is gone meanwhile is left out.
+// readAll reads objects by their metadata. Deleted objects are left out.
 func (g *objectReader) readAll(ctx context.Context, wanted []objectMetadata) ([]*unstructured.Unstructured, error) {
 	names := map[listScope][]string{}
 	uids := map[types.UID]bool{}
@@ -121,7 +121,7 @@ func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) 
 	uids := map[types.UID]bool{}
 	note := func(u *unstructured.Unstructured) {
 		uids[u.GetUID()] = true
-		namespaces[cmp.Or(u.GetNamespace(), metav1.NamespaceDefault)] = true // where Events about objects of the cluster are
+		namespaces[cmp.Or(u.GetNamespace(), metav1.NamespaceDefault)] = true // Events about cluster-scoped objects are in default
 	}
 	for _, s := range have.listed {
 		if s.object != nil {

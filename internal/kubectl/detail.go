@@ -37,7 +37,7 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 	field("PODS", fraction(s.Pods))
 	field("INSTANCE", cell{text: fmt.Sprintf("%s %d", s.Type, s.ID)})
 	field("AGE", cell{text: ago(s.Created.Time, now)})
-	for i := range head.rows { // fields are no columns
+	for i := range head.rows { // the values of fields are not aligned
 		head.rows[i] = joined(head.rows[i])
 	}
 	if err := head.write(out, p, "", 0); err != nil {
@@ -64,7 +64,7 @@ func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o
 	return nil
 }
 
-// joined makes one text of all cells but the first.
+// joined joins all cells but the first.
 func joined(cells []cell) []cell {
 	all := cell{style: cells[1].style}
 	for i, c := range cells[1:] {
@@ -102,7 +102,7 @@ func isHealthy(r *v1alpha1.ResourceStatus) bool {
 	return r.Health == string(health.Healthy) && r.State == v1alpha1.ResourcePresent
 }
 
-// resources returns the table of the listed resources, the worst first; all of them if it is to be wide.
+// resources returns the table of the listed resources, the worst first. Only the wide table has Healthy ones.
 func (s *workloadStatus) resources(o output) *table {
 	t := &table{}
 	all := slices.Clone(s.Resources)
@@ -130,12 +130,12 @@ func (s *workloadStatus) resources(o output) *table {
 		t.add(append(row, cell{r.Reason, plain}, cell{cause, plain})...)
 	}
 	if s.Omitted > 0 && o.value == outputWide {
-		t.add(cell{"…", dim}, cell{fmt.Sprintf("and %d Healthy ones, which the status has no room for", s.Omitted), dim})
+		t.add(cell{"…", dim}, cell{fmt.Sprintf("and %d Healthy ones, which are omitted from the status", s.Omitted), dim})
 	}
 	return t
 }
 
-// subject names an object: "Deployment app-0/web".
+// subject returns the name of an object: "Deployment app-0/web".
 func subject(kind, namespace, name string) string {
 	if namespace != "" {
 		name = namespace + "/" + name
@@ -143,7 +143,7 @@ func subject(kind, namespace, name string) string {
 	return strings.TrimSpace(kind + " " + name)
 }
 
-// deliveries tells what the control plane does not have; nothing if it has all.
+// deliveries returns the table of undelivered reports; empty if all are delivered.
 func (s *workloadStatus) deliveries(now time.Time) *table {
 	t := &table{}
 	d := s.Delivery

@@ -1,16 +1,19 @@
-// Package kubectl is the plugin kubectl-threeport: what runs, and if not, why, on the command line.
+// Package kubectl is the plugin kubectl-threeport. It shows whether workloads run and, if not, why.
 //
-// status shows what the agent says in the status of ThreeportWorkloads. tree and assess judge for themselves, with the
-// rules of package health: tree what a workload lists and what descends from it in the cluster, assess objects in
-// files. track writes a ThreeportWorkload. Nothing but track --apply changes anything.
+// status shows the status that the agent writes to ThreeportWorkloads. tree and assess use package health directly: tree
+// for the objects of a workload in the cluster, assess for objects in files. track writes a ThreeportWorkload. Only track
+// --apply changes the cluster.
 //
 // # Exit codes
 //
-// Commands that judge end with 0 if everything is Healthy and with 1 if something is Reconciling, Unhealthy, Down or
-// Unknown. What cannot be done ends with 2 if the command line or the input is to blame, with 3 if the cluster is.
+// status, tree and assess exit with 0 if everything is Healthy, and with 1 if an object is Reconciling, Unhealthy, Down or
+// Unknown. A wrong command line or input exits with 2, and a failure of the cluster with 3.
 //
 // # Concurrency
 //
-// [Run] returns when its context ends, and leaves no goroutine behind. Text from the cluster and from files is written
-// without control characters.
+// [Run] returns when its context ends, and leaves no goroutine behind.
+//
+// # Output
+//
+// Control characters in text from the cluster and from files are replaced.
 package kubectl

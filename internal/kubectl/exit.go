@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// The exit codes, as --help tells of them.
+// Exit codes, as --help documents them.
 const (
 	exitHealthy    = 0
 	exitNotHealthy = 1
@@ -18,15 +18,15 @@ const (
 )
 
 const exitHelp = `Exit codes:
-  0  everything is Healthy, or of a status that --accept names
-  1  something is not: Reconciling, Unhealthy, Down or Unknown
-  2  the command line or the input is wrong, or what is named does not exist
-  3  the cluster cannot be reached, or refuses`
+  0  everything is Healthy, or has a status in --accept
+  1  an object is Reconciling, Unhealthy, Down or Unknown
+  2  the command line or the input is wrong, or a named object does not exist
+  3  the cluster cannot be reached, or refuses the request`
 
-// failure ends the plugin with a code.
+// failure is an error with an exit code.
 type failure struct {
 	code int
-	err  error // nil if everything has been said
+	err  error // nil if there is nothing to print
 }
 
 func (f *failure) Error() string {
@@ -38,12 +38,12 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// usage is a failure that the command line or the input is to blame for.
+// usage returns a failure caused by the command line or the input.
 func usage(format string, args ...any) error {
 	return &failure{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// said ends the plugin with a code, and without a word.
+// exitWith returns a failure with a code and nothing to print; nil for exitHealthy.
 func exitWith(code int) error {
 	if code == exitHealthy {
 		return nil
@@ -51,7 +51,7 @@ func exitWith(code int) error {
 	return &failure{code: code}
 }
 
-// clusterFailure is a failure of a request to the cluster, with what to do about it.
+// clusterFailure returns the failure of a request to the cluster, with a hint for the user.
 func clusterFailure(doing string, err error) error {
 	if _, ok := errors.AsType[*failure](err); ok {
 		return err
@@ -73,7 +73,7 @@ func clusterFailure(doing string, err error) error {
 	return &failure{exitCluster, fmt.Errorf("%s: %w%s", doing, err, advice)}
 }
 
-// exitCode returns what an error ends the plugin with. What nobody has put a code on is cobra's, about arguments.
+// exitCode returns the exit code for an error. An error without a code comes from cobra and is about arguments.
 func exitCode(err error) int {
 	if err == nil {
 		return exitHealthy

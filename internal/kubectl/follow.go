@@ -17,29 +17,28 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
-// How often what is followed is drawn: not more often than redrawPause, which a burst of changes ends in, and as ages
-// go on, every redrawInterval.
+// Intervals of drawing. redrawPause collects a burst of changes, and redrawInterval updates the ages.
 const (
 	redrawPause    = 200 * time.Millisecond
 	redrawInterval = 10 * time.Second
 )
 
-// follower shows workloads as they change. One goroutine feeds it, which [statusOptions.follow] waits for.
+// follower shows workloads as they change. Its informer is the only goroutine; [statusOptions.follow] waits for it.
 type follower struct {
 	o        *statusOptions
 	informer cache.SharedIndexInformer
 	changed  chan struct{} // of capacity 1
 
 	mu           sync.Mutex
-	clusterError string // why the cluster cannot be asked now
+	clusterError string // the latest request's error; empty if it succeeded
 
-	shown        map[string][]byte // by workload, what was last printed of it
+	shown        map[string][]byte // the last printed line by workload
 	drawn        bool
-	printedError string // the trouble that was last told
+	printedError string // the last printed clusterError
 	current      []workloadStatus
 }
 
-// follow shows workloads until ctx ends, and returns the code for how they stood then.
+// follow shows workloads until ctx ends, and exits with the code for their last status.
 func (o *statusOptions) follow(ctx context.Context) error {
 	client, err := o.cluster.dynamic()
 	if err != nil {
@@ -64,7 +63,7 @@ func (o *statusOptions) follow(ctx context.Context) error {
 	return exitWith(o.code(f.current))
 }
 
-// newInformer makes the informer, which says when something has changed.
+// newInformer creates the informer, which signals changes.
 func (f *follower) newInformer(client dynamic.Interface) error {
 	resource := client.Resource(workloads)
 	selected := func(options metav1.ListOptions) metav1.ListOptions {
@@ -91,7 +90,7 @@ func (f *follower) newInformer(client dynamic.Interface) error {
 	return err
 }
 
-// noteIncomplete keeps why the cluster could not be asked.
+// setClusterError records the result of a request to the cluster.
 func (f *follower) setClusterError(ctx context.Context, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +138,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// pause waits, and reports whether ctx goes on.
+// pause waits, and reports whether ctx has not ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -151,7 +150,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// draw shows how workloads stand now: all of them on a terminal, else those that have changed.
+// draw shows the current status: of all workloads on a terminal, else of those that have changed.
 func (f *follower) draw(redraw bool) error {
 	var list []v1alpha1.ThreeportWorkload
 	for _, item := range f.informer.GetStore().List() {
@@ -179,10 +178,10 @@ func (f *follower) draw(redraw bool) error {
 	return f.printChanges()
 }
 
-// redraw draws everything anew.
+// redraw clears the screen and draws all workloads.
 func (f *follower) redraw(trouble string) error {
 	var text bytes.Buffer
-	text.WriteString("\x1b[H\x1b[2J") // cursor to the corner, erase
+	text.WriteString("\x1b[H\x1b[2J") // moves the cursor to the corner and clears the screen
 	if err := f.o.show(&text, f.current); err != nil {
 		return err
 	}

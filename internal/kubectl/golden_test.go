@@ -13,9 +13,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-var update = flag.Bool("update", false, "write testdata/golden anew")
+var update = flag.Bool("update", false, "write testdata/golden")
 
-// goldenTime is now for what is compared with a file.
+// goldenTime is the current time in golden files.
 var goldenTime = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 // golden compares a text with that of a file.
@@ -36,7 +36,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// result is what came of a command.
+// result is the result of a command.
 type result struct {
 	code     int
 	out, err string

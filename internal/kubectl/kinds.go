@@ -13,7 +13,7 @@ func resource(group, version, name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
 }
 
-// baseResources are looked through for what descends from a listed resource, whatever that is.
+// baseResources are searched for descendants of every listed resource.
 var baseResources = []schema.GroupVersionResource{
 	resource("apps", "v1", "deployments"),
 	resource("apps", "v1", "statefulsets"),
@@ -29,7 +29,7 @@ var baseResources = []schema.GroupVersionResource{
 	resource("", "v1", "persistentvolumeclaims"),
 }
 
-// mapping returns how a kind is served: in the version that is wanted, or else in another one.
+// mapping returns the mapping of a kind in the wanted version, or else in another one.
 func (g *objectReader) mapping(kind schema.GroupKind, version string) (*meta.RESTMapping, error) {
 	mapping, err := g.mapper.RESTMapping(kind, version)
 	if meta.IsNoMatchError(err) {
@@ -38,8 +38,8 @@ func (g *objectReader) mapping(kind schema.GroupKind, version string) (*meta.RES
 	return mapping, err
 }
 
-// scopes returns where to look for what descends from listed resources: in their namespaces, or everywhere if one of a
-// kind of the cluster's may own something anywhere.
+// scopes returns where to search for descendants of listed resources: in their namespaces, or in all if a cluster-scoped
+// custom resource is listed.
 func (g *objectReader) scopes(listed []listedResource) []listScope {
 	namespaces, groups := map[string]bool{}, map[string]bool{}
 	everywhere := false
@@ -72,7 +72,7 @@ func (g *objectReader) scopes(listed []listedResource) []listScope {
 	return out
 }
 
-// searched returns the resources to look through, if some listed ones are of these groups of custom resources.
+// searched returns the resources to search, given the groups of the listed custom resources.
 func (g *objectReader) searched(groups map[string]bool) []servedResource {
 	var out []servedResource
 	base := map[schema.GroupResource]bool{}
@@ -91,8 +91,8 @@ func (g *objectReader) searched(groups map[string]bool) []servedResource {
 	return out
 }
 
-// isCustom reports whether a group is one of custom resources: those of Kubernetes itself have no dot, or end in
-// .k8s.io, which some custom ones do too.
+// isCustom reports whether a group has custom resources. Groups of Kubernetes itself have no dot or end in .k8s.io, but so
+// do some groups of custom resources.
 func isCustom(group string) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".authorization.k8s.io") && !slices.Contains([]string{
 		"networking.k8s.io", "storage.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "admissionregistration.k8s.io",
@@ -101,8 +101,8 @@ func isCustom(group string) bool {
 	}, group)
 }
 
-// related reports whether a group belongs together with one of some others, as infrastructure.cluster.x-k8s.io does
-// with cluster.x-k8s.io.
+// related reports whether a group is a subdomain or a parent domain of another one, such as infrastructure.cluster.x-k8s.io
+// of cluster.x-k8s.io.
 func related(group string, others map[string]bool) bool {
 	for other := range others {
 		if group == other || strings.HasSuffix(group, "."+other) || strings.HasSuffix(other, "."+group) {
@@ -112,17 +112,17 @@ func related(group string, others map[string]bool) bool {
 	return false
 }
 
-// servedResource is one that can be listed.
+// servedResource is a resource that can be listed.
 type servedResource struct {
 	schema.GroupVersionResource
 	namespaced bool
 }
 
-// served returns what the cluster serves, as far as it says so, in the preferred versions.
+// served returns the resources that the cluster serves, in their preferred versions.
 func (g *objectReader) served() []servedResource {
 	lists, err := g.discovery.ServerPreferredResources()
 	if err != nil {
-		g.noteIncomplete("not all kinds are known: " + err.Error())
+		g.noteIncomplete("some kinds could not be discovered: " + err.Error())
 	}
 	return listable(lists)
 }

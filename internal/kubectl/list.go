@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	pageSize    = 500 // objects in an answer
-	concurrency = 8   // requests at a time
-	fewNames    = 10  // objects of a kind and namespace that are asked for by their names
+	pageSize    = 500 // objects in a page
+	concurrency = 8   // concurrent requests
+	fewNames    = 10  // most objects of a kind and namespace that are requested one by one
 )
 
 var (
@@ -21,7 +21,7 @@ var (
 	events  = resource("", "v1", "events")
 )
 
-// listScope is where objects of a resource are; the namespace is empty for all, and for those of the cluster.
+// listScope is a resource in a namespace. The namespace is empty for all namespaces and for cluster-scoped resources.
 type listScope struct {
 	schema.GroupVersionResource
 	namespace string
@@ -51,7 +51,7 @@ func (g *objectReader) listMetadata(ctx context.Context, p listScope, options me
 	}
 }
 
-// read reads the objects of some names in a place. Of Secrets it reads the metadata only.
+// read reads objects of a scope by name. It reads only the metadata of Secrets.
 func (g *objectReader) read(ctx context.Context, p listScope, names []string) ([]*unstructured.Unstructured, error) {
 	wanted := map[string]bool{}
 	selectors := []string{""}

@@ -31,7 +31,7 @@ var shared struct {
 	api        *apiserver.Server
 	dynamic    dynamic.Interface
 	kubeconfig string // of the administrator
-	nobody     string // of a user who may do nothing
+	nobody     string // the kubeconfig of a user without permissions
 	uninstall  result // of status, before the CRD was there
 }
 

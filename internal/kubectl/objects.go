@@ -23,25 +23,25 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// listedResource is what is found of a listed resource.
+// listedResource is a listed resource with its object.
 type listedResource struct {
 	listed v1alpha1.WorkloadResourceInstance // with its namespace
 	state  v1alpha1.ResourceState
-	// message says why, if it is not present.
+	// message says why the object is not present.
 	message string
-	object  *unstructured.Unstructured // nil if it is not present
+	object  *unstructured.Unstructured // nil if the object is not present
 }
 
-// workloadObjects is what a workload consists of.
+// workloadObjects has the objects of a workload.
 type workloadObjects struct {
 	listed     []listedResource
 	derived    []*unstructured.Unstructured // by owners
-	labelled   []*unstructured.Unstructured // by a label, and what descends from them; in no order
+	labelled   []*unstructured.Unstructured // by the workload's label, in no order
 	warnings   map[types.UID]health.Warning
-	incomplete []string // what could not be read, so that something may be missing
+	incomplete []string // messages about kinds that could not be read
 }
 
-// objectReader reads what a workload consists of. It only lists: what may be listed is what the agent sees.
+// objectReader reads the objects of a workload. It only uses lists, so that it sees the same objects as the agent.
 type objectReader struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
@@ -71,7 +71,7 @@ func newObjectReader(c *connection, allKinds bool) (*objectReader, error) {
 	return g, nil
 }
 
-// readWorkload reads everything.
+// readWorkload reads all objects of a workload.
 func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (*workloadObjects, error) {
 	out := &workloadObjects{}
 	var err error
@@ -110,10 +110,10 @@ func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportW
 	return out, nil
 }
 
-// tolerate notes what cannot be read, and returns the error if it makes everything pointless.
+// tolerate records that a scope cannot be read. It returns only errors after which the result would be useless.
 func (g *objectReader) tolerate(what string, err error) error {
 	switch {
-	case err == nil, apierrors.IsNotFound(err): // the kind is not installed: there is nothing of it
+	case err == nil, apierrors.IsNotFound(err): // a kind that is not installed has no objects
 		return nil
 	case apierrors.IsForbidden(err):
 		g.noteIncomplete(what + " may not be listed, so some may be missing here")
@@ -131,7 +131,7 @@ func (g *objectReader) noteIncomplete(trouble string) {
 	g.incomplete = append(g.incomplete, trouble)
 }
 
-// unavailable reports whether the API server fails for a kind, as one does whose kinds another server serves.
+// unavailable reports whether the API server fails for a kind, such as one of an aggregated API.
 func unavailable(err error) bool {
 	return apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
 }
@@ -174,7 +174,7 @@ func (g *objectReader) readListed(ctx context.Context, wl *v1alpha1.ThreeportWor
 	return out, group.Wait()
 }
 
-// readListedIn reads the listed resources of one place.
+// readListedIn reads the listed resources of one scope.
 func (g *objectReader) readListedIn(ctx context.Context, p listScope, names map[string][]int, out []listedResource) error {
 	objects, err := g.read(ctx, p, slices.Sorted(maps.Keys(names)))
 	state, message := v1alpha1.ResourceAbsent, ""
@@ -201,7 +201,7 @@ func (g *objectReader) readListedIn(ctx context.Context, p listScope, names map[
 	return nil
 }
 
-// defaultNamespace is where a namespaced resource is that is listed without a namespace, as the agent looks for it.
+// defaultNamespace returns the namespace of resources that are listed without one, by the same rule as the agent.
 func defaultNamespace(listed []v1alpha1.WorkloadResourceInstance) string {
 	namespace := ""
 	for _, r := range listed {

@@ -10,7 +10,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// style is how a text looks on a terminal: the parameters of the control sequence SGR; empty for plain.
+// style has the parameters of the terminal control sequence SGR; empty for plain text.
 type style string
 
 // The styles in use.
@@ -41,7 +41,7 @@ func styleOf(status health.Status) style {
 	return purple
 }
 
-// palette is whether there are colours.
+// palette paints text if it is true.
 type palette bool
 
 func (p palette) paint(s style, text string) string {
@@ -63,7 +63,7 @@ func addColorFlag(cmd *cobra.Command, value *string) {
 	complete(cmd, "color", colorAuto, colorAlways, colorNever)
 }
 
-// newPalette decides whether there are colours on an output.
+// newPalette decides whether to use colours on an output.
 //
 // Source: https://no-color.org: any value of NO_COLOR but the empty one means none.
 func newPalette(choice string, out io.Writer) (palette, error) {
@@ -76,10 +76,10 @@ func newPalette(choice string, out io.Writer) (palette, error) {
 		_, isTerminal := terminal(out)
 		return palette(isTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"), nil
 	}
-	return false, usage("--color is %q: give auto, always or never", choice)
+	return false, usage("--color: %q is not a choice: use auto, always or never", choice)
 }
 
-// terminal reports whether an output is one, and how wide it is; 0 if that is not known.
+// terminal reports whether an output is a terminal, and its width; 0 if that is unknown.
 func terminal(out io.Writer) (width int, ok bool) {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {

@@ -13,10 +13,10 @@ type ruleFiles []string
 
 func (r *ruleFiles) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar((*[]string)(r), "rules", nil,
-		"file or folder of rules for health, which are asked before those that are built in; may be repeated")
+		"file or folder of health rules, which take precedence over the built-in ones; may be repeated")
 }
 
-// load returns the rules that are asked before those for the built-in kinds: the files', then the catalogue's.
+// load returns the rules that take precedence over the built-in ones: those of the files, then the catalogue.
 func (r ruleFiles) load() (health.Rules, error) {
 	var all rules.Layers
 	for _, path := range r {

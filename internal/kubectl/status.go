@@ -17,26 +17,26 @@ type statusOptions struct {
 	output  output
 	accept  acceptance
 	watch   bool
-	name    string // of the only workload that is asked for
+	name    string // of the requested workload; empty for all
 }
 
 func (p *plugin) statusCommand() *cobra.Command {
 	o := &statusOptions{plugin: p}
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
-		Short: "Show how the workloads of the cluster stand, or why one does",
-		Long: "Shows what the agent says of each ThreeportWorkload, the worst first: its status, how many of its listed resources " +
-			"and of its pods are Healthy, whether the control plane has been told of everything, and the cause if it is not Healthy. " +
-			"With a name, it shows that one with its conditions, the resources that are not Healthy, and what the control plane does not have." +
+		Short: "Show the status of the workloads of the cluster, or the details of one",
+		Long: "Shows the status that the agent reports for each ThreeportWorkload, the worst first: its health, how many of its listed " +
+			"resources and pods are Healthy, whether all reports are delivered, and the cause if it is not Healthy. " +
+			"With a name, it shows the details of one: its conditions, the resources that are not Healthy, and undelivered reports." +
 			connectionHelp + "\n\n" + exitHelp,
 		Example: `  # All workloads, the worst first
   kubectl threeport status
 
-  # One, with the cause of its status; all its resources
+  # One with the cause of its status, and with all its resources
   kubectl threeport status web
   kubectl threeport status web -o wide
 
-  # See it change; in a file or a pipe, a line for each change
+  # Follow changes; in a file or a pipe, a line for each change
   kubectl threeport status --watch
 
   # In a script: wait until it is Healthy
@@ -55,7 +55,7 @@ func (p *plugin) statusCommand() *cobra.Command {
 	o.cluster = newConnection(cmd)
 	o.output.addFlag(cmd, "wide, json (one object a line) or yaml", outputWide, outputJSON, outputYAML)
 	o.accept.addFlag(cmd)
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on until interrupted, and show what changes")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show changes until interrupted")
 	cmd.ValidArgsFunction = o.cluster.completeWorkload
 	return cmd
 }
@@ -94,7 +94,7 @@ func statusesOf(list []v1alpha1.ThreeportWorkload) []workloadStatus {
 	return all
 }
 
-// code is the exit code for how some workloads stand.
+// code returns the exit code for the status of some workloads.
 func (o *statusOptions) code(all []workloadStatus) int {
 	code := exitHealthy
 	for i := range all {
@@ -103,7 +103,7 @@ func (o *statusOptions) code(all []workloadStatus) int {
 	return code
 }
 
-// show writes all workloads, or the only one with its cause.
+// show writes the table of all workloads, or the details of the requested one.
 func (o *statusOptions) show(out io.Writer, all []workloadStatus) error {
 	now := o.plugin.now()
 	switch {
@@ -115,7 +115,7 @@ func (o *statusOptions) show(out io.Writer, all []workloadStatus) error {
 	return statusTable(all, now, o.output.value == outputWide).write(out, o.plugin.palette, "", o.plugin.width(o.output))
 }
 
-// encode writes workloads for programs. The resources are a part of one that was asked for only.
+// encode writes workloads as JSON or YAML. Only the requested one has its resources.
 func (o *statusOptions) encode(out io.Writer, all []workloadStatus) error {
 	for _, s := range all {
 		if o.name == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// workloadStatus is how a workload stands, by its ThreeportWorkload. It is also what -o json and -o yaml print.
+// workloadStatus is the status of a ThreeportWorkload, as -o json and -o yaml print it.
 type workloadStatus struct {
 	Name    string                `json:"name"`
 	Status  health.Status         `json:"status"`
@@ -33,8 +33,8 @@ type workloadStatus struct {
 	Omitted    int64                     `json:"resourcesOmitted,omitempty"`
 }
 
-// statusOf reads how a workload stands. What its status does not tell is Unknown, and one that is about an earlier spec is
-// not Healthy.
+// statusOf returns the status of a ThreeportWorkload. A missing status is Unknown, and one about an earlier spec is not
+// Healthy.
 func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	st := &wl.Status
 	s := workloadStatus{
@@ -43,18 +43,18 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 		Created: wl.CreationTimestamp, Conditions: st.Conditions, Delivery: st.Delivery, Resources: st.Resources,
 		Omitted: st.ResourcesOmitted,
 	}
-	if s.Ready == nil && len(st.Resources) > 0 { // an agent that does not count yet
+	if s.Ready == nil && len(st.Resources) > 0 { // written by an agent of an earlier version
 		s.Ready = count(st.Resources)
 	}
-	if s.Message == "" { // one that puts both into one field
+	if s.Message == "" { // an earlier version of the agent wrote both into one field
 		s.Reason, s.Message, _ = strings.Cut(s.Reason, ": ")
 	}
 	judged := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionHealthy)
 	switch {
 	case wl.Status.Health == "" && len(st.Conditions) == 0:
-		s.override(health.Unknown, "NotSeen", "the agent has not said anything of it yet: is it running?")
+		s.override(health.Unknown, "NotSeen", "the agent has not reported on it yet: is the agent running?")
 	case wl.Status.Health == "":
-		s.override(health.Unknown, "NotJudged", "the agent has not judged it yet")
+		s.override(health.Unknown, "NotJudged", "the agent has not assessed it yet")
 	case !slices.Contains(statuses, s.Status):
 		s.override(health.Unknown, "NotUnderstood", fmt.Sprintf("the agent says %q, which this version of the plugin does not know", s.Status))
 	case s.Status == health.Healthy && !wl.DeletionTimestamp.IsZero():
@@ -62,12 +62,12 @@ func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
 	case s.Status == health.Healthy && st.ObservedGeneration < wl.Generation:
 		s.override(health.Reconciling, "SpecNotObserved", "the agent has not seen the latest spec yet")
 	case s.Status == health.Healthy && judged != nil && judged.Status != metav1.ConditionTrue:
-		s.override(health.Unknown, cmp.Or(judged.Reason, "NotJudged"), cmp.Or(judged.Message, "the agent has not judged it yet"))
+		s.override(health.Unknown, cmp.Or(judged.Reason, "NotJudged"), cmp.Or(judged.Message, "the agent has not assessed it yet"))
 	}
 	return s
 }
 
-// override replaces a verdict that is not one on what is there now.
+// override replaces a verdict that is not about the current workload.
 func (s *workloadStatus) override(status health.Status, reason, message string) {
 	s.Status, s.Reason, s.Message, s.Since = status, reason, message, nil
 }
@@ -83,7 +83,7 @@ func count(resources []v1alpha1.ResourceStatus) *v1alpha1.Count {
 	return c
 }
 
-// cause says in a line why a workload is not Healthy.
+// cause returns in one line why a workload is not Healthy.
 func (s *workloadStatus) cause() string {
 	switch {
 	case s.Message == "":
@@ -94,7 +94,7 @@ func (s *workloadStatus) cause() string {
 	return s.Reason + ": " + s.Message
 }
 
-// delivered says in a word or two what the control plane has.
+// delivered summarizes the delivery of reports in a word or two.
 func (s *workloadStatus) delivered() cell {
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDelivered)
 	switch {
@@ -135,7 +135,7 @@ func fraction(c *v1alpha1.Count) cell {
 	return cell{fmt.Sprintf("%d/%d", c.Healthy, c.Total), plain}
 }
 
-// since returns when a workload's status came to be; the zero time if that is not known.
+// since returns the start of the status; zero if unknown.
 func (s *workloadStatus) since() time.Time {
 	if s.Since == nil {
 		return time.Time{}
@@ -143,7 +143,7 @@ func (s *workloadStatus) since() time.Time {
 	return s.Since.Time
 }
 
-// worstFirst orders workloads: the worst first, of equals those that have been so for longest.
+// worstFirst sorts workloads by status, the worst first, and those with an equal status by its start.
 func worstFirst(all []workloadStatus) {
 	slices.SortStableFunc(all, func(a, b workloadStatus) int {
 		byTime := 0

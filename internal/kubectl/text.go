@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// oneLine makes a text fit a line, and keeps it from steering a terminal.
+// oneLine makes a text one line, and replaces control characters that could steer a terminal.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -27,10 +27,10 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// none stands for what is not known.
+// none is shown for an unknown value.
 const none = "-"
 
-// ago tells how long ago something was, as kubectl does.
+// ago formats the time since t as kubectl does.
 func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return none
@@ -46,13 +46,13 @@ func many(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// cell is a text in a table.
+// cell is a text of a table with its style.
 type cell struct {
 	text  string
 	style style
 }
 
-// table is written with its columns aligned.
+// table is a table with aligned columns.
 type table struct {
 	rows [][]cell
 }
@@ -73,7 +73,7 @@ func (t *table) header(titles ...string) {
 	t.add(cells...)
 }
 
-// write writes the rows, each behind an indentation; none is longer than width, unless that is 0.
+// write writes the rows behind an indentation, cut to a width unless that is 0.
 func (t *table) write(out io.Writer, p palette, indent string, width int) error {
 	var widths []int
 	for _, row := range t.rows {
@@ -116,7 +116,7 @@ func blank(cells []cell) bool {
 	return true
 }
 
-// shorten cuts a text to a number of characters.
+// shorten cuts a text to a number of characters, and marks the cut.
 func shorten(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {

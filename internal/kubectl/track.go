@@ -19,7 +19,7 @@ import (
 // fieldManager owns the fields that track --apply writes.
 const fieldManager = "kubectl-threeport"
 
-// maxListed is how many resources the CRD lets a ThreeportWorkload list.
+// maxListed is the CRD's limit of resources in a ThreeportWorkload.
 const maxListed = 2000
 
 // trackOptions are the flags of track.
@@ -42,24 +42,24 @@ func (p *plugin) trackCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "track NAME --type TYPE --id ID [-l SELECTOR] [-f FILE] [KIND/NAME[=ID]...]",
 		Short: "Write a ThreeportWorkload for objects of the cluster",
-		Long: "Writes a ThreeportWorkload that lists objects of the cluster, so that the agent watches and reports them: objects that are " +
-			"named, those in files, and those that a label selector matches. It is written to stdout, or with --apply to the cluster.\n\n" +
-			"KIND is whatever kubectl takes: deployment, deploy, deployments.apps, Deployment.v1.apps. =ID is the ID of the object's " +
-			"WorkloadResourceInstance in the control plane, to which its operations are reported; without one only its Events and its part " +
-			"in the workload's status are. KIND/NAME=ID gives an object that a selector or a file has chosen its ID too.\n\n" +
-			"A selector chooses among Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, Pods, Services, Ingresses, ConfigMaps, Secrets, " +
+		Long: "Writes a ThreeportWorkload that lists objects of the cluster, so that the agent watches and reports them. It lists named " +
+			"objects, objects in files, and those that a label selector matches. It is written to stdout, or with --apply to the cluster.\n\n" +
+			"KIND has any form that kubectl accepts: deployment, deploy, deployments.apps, Deployment.v1.apps. =ID is the ID of the object's " +
+			"WorkloadResourceInstance in the control plane, for the reports of its operations. Without an ID the agent reports only its Events " +
+			"and its part in the workload's status. KIND/NAME=ID also sets the ID of an object from a selector or a file.\n\n" +
+			"A selector applies to Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, Pods, Services, Ingresses, ConfigMaps, Secrets, " +
 			"PersistentVolumeClaims, ServiceAccounts, Roles, RoleBindings, HorizontalPodAutoscalers, PodDisruptionBudgets and NetworkPolicies, " +
-			"or among --kinds. What descends from another object is left out: the agent finds it by its owner." + connectionHelp + "\n\n" +
-			"Exit codes:\n  0  written\n  2  the command line or the input is wrong, or what is named does not exist\n  3  the cluster cannot be reached, or refuses",
+			"or to --kinds. Objects with a controller are left out: the agent finds them by their owner." + connectionHelp + "\n\n" +
+			"Exit codes:\n  0  written\n  2  the command line or the input is wrong, or a named object does not exist\n  3  the cluster cannot be reached, or refuses the request",
 		Example: `  # A Deployment and its configuration, with their IDs in the control plane
   kubectl threeport track web --type WorkloadInstance --id 877588458330128385 -n app-0 \
     deployment/web=877588462010892289 configmap/conf=877588461973536769
 
-  # What a Helm release has deployed, written to the cluster
+  # The objects of a Helm release, written to the cluster
   kubectl threeport track shop --type HelmWorkloadInstance --id 877588458330128386 -n shop \
     -l app.kubernetes.io/instance=shop --apply
 
-  # What is in manifests, and kinds of one's own choice
+  # The objects in manifests, and a selector for other kinds
   kubectl threeport track web --type WorkloadInstance --id 5 -f manifests.yaml
   kubectl threeport track db --type WorkloadInstance --id 6 -l app=db --kinds clusters.postgresql.cnpg.io,secrets`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -74,12 +74,12 @@ func (p *plugin) trackCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.workloadType, "type", "", "WorkloadInstance or HelmWorkloadInstance")
 	cmd.Flags().Int64Var(&o.id, "id", 0, "ID of the workload instance in the control plane")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "label selector, such as app=web,tier!=test")
-	cmd.Flags().StringSliceVar(&o.kinds, "kinds", nil, "kinds that the selector chooses among, or all")
+	cmd.Flags().StringSliceVar(&o.kinds, "kinds", nil, "kinds that the selector applies to, or all")
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "file with manifests of objects, - for standard input; may be repeated")
-	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "let the selector choose in all namespaces")
-	cmd.Flags().BoolVar(&o.allowMissing, "allow-missing", false, "list objects that do not exist yet too")
-	cmd.Flags().BoolVar(&o.apply, "apply", false, "write it to the cluster, by server-side apply")
-	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, "with --apply, take fields over that somebody else has written")
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "apply the selector to all namespaces")
+	cmd.Flags().BoolVar(&o.allowMissing, "allow-missing", false, "also list objects that do not exist yet")
+	cmd.Flags().BoolVar(&o.apply, "apply", false, "write the ThreeportWorkload to the cluster by server-side apply")
+	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, "with --apply, take over fields of other managers")
 	complete(cmd, "type", string(v1alpha1.WorkloadTypeInstance), string(v1alpha1.WorkloadTypeHelmInstance))
 	cmd.ValidArgsFunction = o.completeObject
 	return cmd
@@ -131,13 +131,13 @@ func (o *trackOptions) validate(name string, args []string) error {
 		return usage("nothing to track: give objects as KIND/NAME, files with -f, or a label selector with -l")
 	}
 	if o.selector == "" && (len(o.kinds) > 0 || o.allNamespaces) {
-		return usage("--kinds and --all-namespaces are about a selector: give one with -l")
+		return usage("--kinds and --all-namespaces need a selector: give one with -l")
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
 		return usage("--selector: %w", err)
 	}
 	if o.force && !o.apply {
-		return usage("--force-conflicts goes with --apply")
+		return usage("--force-conflicts needs --apply")
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (o *trackOptions) write(ctx context.Context, wl *v1alpha1.ThreeportWorkload
 	return err
 }
 
-// completeObject offers KIND/NAME for what follows the name of the workload, and names of ThreeportWorkloads for that.
+// completeObject offers the names of ThreeportWorkloads for the first argument, and KIND/NAME for the others.
 func (o *trackOptions) completeObject(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return o.cluster.completeWorkload(cmd, args, word)

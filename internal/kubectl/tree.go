@@ -32,19 +32,19 @@ func (p *plugin) treeCommand() *cobra.Command {
 	o := &treeOptions{plugin: p}
 	cmd := &cobra.Command{
 		Use:   "tree NAME",
-		Short: "Show what a workload consists of, each object with its health",
-		Long: "Reads the objects that a ThreeportWorkload lists and what descends from them by owner references or belongs to it by its " +
-			"label, and judges all of them as they are now; it does not need the agent for that. It looks for Deployments, StatefulSets, " +
+		Short: "Show the objects of a workload, each with its health",
+		Long: "Reads the objects that a ThreeportWorkload lists, their descendants by owner references, and the objects with its label. It " +
+			"assesses their current state without the agent. It searches for Deployments, StatefulSets, " +
 			"DaemonSets, ReplicaSets, ReplicationControllers, Jobs, CronJobs, Pods, Services, EndpointSlices, Ingresses and " +
-			"PersistentVolumeClaims in the namespaces of the listed objects, and if there are custom resources among these for all kinds of " +
-			"their API groups; --all-kinds looks for everything that the cluster serves.\n\n" +
-			"An object has its status joined with that of what descends from it, and what it says of itself beside it. One that does not " +
-			"exist or may not be read is shown as such. Of objects that are alike, the first few are shown, unless --all is given." +
+			"PersistentVolumeClaims in the namespaces of the listed objects. If custom resources are listed, it also searches all kinds of " +
+			"their API groups. --all-kinds searches all kinds that the cluster serves.\n\n" +
+			"STATUS and REASON of an object include its descendants; CAUSE is about the object itself. An object that does not " +
+			"exist or may not be read is shown as such. Only the first few of many similar objects are shown, unless --all is given." +
 			connectionHelp + "\n\n" + exitHelp,
-		Example: `  # What web consists of, and what is wrong with it
+		Example: `  # The objects of web, and their faults
   kubectl threeport tree web
 
-  # Everything, whatever kinds of custom controllers there are
+  # All objects of all kinds
   kubectl threeport tree web --all --all-kinds
 
   # For a program
@@ -53,8 +53,8 @@ func (p *plugin) treeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	o.cluster = newConnection(cmd)
-	cmd.Flags().BoolVar(&o.all, "all", false, "show all objects, however many are alike, and ReplicaSets of earlier revisions")
-	cmd.Flags().BoolVar(&o.allKinds, "all-kinds", false, "look for what descends among all kinds that the cluster serves")
+	cmd.Flags().BoolVar(&o.all, "all", false, "show all similar objects, and ReplicaSets of earlier revisions")
+	cmd.Flags().BoolVar(&o.allKinds, "all-kinds", false, "search all kinds that the cluster serves for descendants")
 	o.rules.addFlag(cmd)
 	o.output.addFlag(cmd, "wide, json or yaml", outputWide, outputJSON, outputYAML)
 	o.accept.addFlag(cmd)
@@ -105,7 +105,7 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	return exitWith(o.accept.code(root.Status))
 }
 
-// treeNode is an object in the tree. It is also what -o json and -o yaml print.
+// treeNode is an object in the tree, as -o json and -o yaml print it.
 type treeNode struct {
 	APIVersion string        `json:"apiVersion,omitempty"`
 	Kind       string        `json:"kind"`
@@ -116,12 +116,12 @@ type treeNode struct {
 	Message    string        `json:"message"`
 	Since      *metav1.Time  `json:"since,omitempty"`
 	Created    metav1.Time   `json:"created,omitzero"`
-	// State is that of a listed resource; empty for what descends from one.
+	// State is the state of a listed resource; empty for a descendant.
 	State    v1alpha1.ResourceState `json:"state,omitempty"`
 	Warning  *warning               `json:"warning,omitempty"`
 	Children []*treeNode            `json:"children,omitempty"`
 
-	selfMessage string // what the object says of itself
+	selfMessage string // the message of the object without its descendants
 	oldRevision bool   // a ReplicaSet of an earlier revision
 }
 
@@ -139,7 +139,7 @@ func (b *treeNode) setVerdict(a health.Assessment) {
 	}
 }
 
-// buildTree makes the tree of a workload, and judges what is in it.
+// buildTree returns the tree of a workload with the verdicts on its objects.
 func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.Context) *treeNode {
 	var objects []*unstructured.Unstructured
 	for _, s := range have.listed {
@@ -155,14 +155,14 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 		hc.Warning = have.warnings[u.GetUID()]
 		return hc
 	})
-	var loose []*treeNode // roots that no listing and no owner explains
+	var roots []*treeNode // nodes without an owner, listed or not
 	for _, n := range forest {
-		loose = append(loose, newTreeNode(n, have, nodes))
+		roots = append(roots, newTreeNode(n, have, nodes))
 	}
 	placed := map[*treeNode]bool{}
 	for _, b := range nodes {
 		for _, child := range b.Children {
-			placed[child] = true // a listed resource below another one
+			placed[child] = true // a listed resource may be below another one
 		}
 	}
 	for i := range have.listed {
@@ -180,7 +180,7 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 			placed[b] = true
 		}
 	}
-	for _, b := range loose {
+	for _, b := range roots {
 		if !placed[b] {
 			top.Children = append(top.Children, b)
 			verdicts = append(verdicts, health.Verdict{Status: b.Status, Reason: b.Reason, Message: b.Message})
@@ -200,7 +200,7 @@ func uidOf(u *unstructured.Unstructured) types.UID {
 	return u.GetUID()
 }
 
-// newTreeNode makes the branch of an object, and of what descends from it.
+// newTreeNode returns the node of an object with its descendants.
 func newTreeNode(n *health.Node, have *workloadObjects, nodes map[types.UID]*treeNode) *treeNode {
 	u := n.Object
 	b := &treeNode{
@@ -248,22 +248,22 @@ func (o *treeOptions) show(root *treeNode, wl *v1alpha1.ThreeportWorkload) error
 	if err := t.write(o.plugin.Out, o.plugin.palette, "", o.plugin.width(o.output)); err != nil {
 		return err
 	}
-	told := statusOf(wl)
-	if told.Status == root.Status {
+	reported := statusOf(wl)
+	if reported.Status == root.Status {
 		return nil
 	}
-	text := fmt.Sprintf("The agent says %s", told.Status)
-	if since := told.since(); !since.IsZero() {
+	text := fmt.Sprintf("The agent reports %s", reported.Status)
+	if since := reported.since(); !since.IsZero() {
 		text += " since " + since.UTC().Format(time.RFC3339)
 	}
-	if cause := told.cause(); cause != "" {
+	if cause := reported.cause(); cause != "" {
 		text += ": " + cause
 	}
 	_, err := fmt.Fprintln(o.plugin.Out, "\n"+oneLine(text))
 	return err
 }
 
-// treeWriter puts a tree into a table.
+// treeWriter writes a tree to a table.
 type treeWriter struct {
 	table    *table
 	now      time.Time
@@ -271,21 +271,21 @@ type treeWriter struct {
 	warnings bool // show the latest Events of type Warning
 }
 
-// How many objects of a kind, with one owner and one verdict, are shown: all if there are not more than alike, else
-// the first few.
+// Limits of similar objects, which have the same owner, kind and verdict. If there are more than maxAlike, only the first
+// shownAlike are shown.
 const (
 	maxAlike   = 10
 	shownAlike = 3
 )
 
-// add draws a branch: its own line behind stem, the lines below it behind trunk.
+// add draws a node behind stem, and its children behind trunk.
 func (d *treeWriter) add(b *treeNode, stem, trunk, around string) {
 	name := b.Name
 	if b.Namespace != around && b.Namespace != "" {
 		name = b.Namespace + "/" + name
 	}
 	cause := b.selfMessage
-	if stem == "" { // the root says what the worst of its objects says
+	if stem == "" { // the root has the cause of its worst object
 		cause = b.Message
 	}
 	since := none
@@ -324,7 +324,7 @@ func (d *treeWriter) add(b *treeNode, stem, trunk, around string) {
 	}
 }
 
-// groupAlike leaves out objects that are like others, and says how many.
+// groupAlike removes similar objects beyond the limits, and returns a line for each removed group.
 func groupAlike(children []*treeNode) (shown []*treeNode, hidden []string) {
 	type likeness struct {
 		kind, reason, own string
@@ -346,7 +346,7 @@ func groupAlike(children []*treeNode) (shown []*treeNode, hidden []string) {
 		case total[l] > maxAlike:
 			room = shownAlike
 		}
-		if b.State != "" || taken[l] < room { // what is listed is always shown
+		if b.State != "" || taken[l] < room { // listed objects are always shown
 			taken[l]++
 			shown = append(shown, b)
 			continue

@@ -19,7 +19,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// byAnnotation judges an object by its annotation verdict: STATUS/REASON/MESSAGE.
+// byAnnotation assesses an object by its annotation verdict: STATUS/REASON/MESSAGE.
 type byAnnotation struct{}
 
 func (byAnnotation) Covers(schema.GroupKind) bool { return true }

@@ -41,7 +41,7 @@ func TestSet_ExpensiveExpression_IsUnknown(t *testing.T) {
 	}
 }
 
-// TestSet_CostIsSummedOverChecks has checks that are cheap enough by themselves.
+// TestSet_CostIsSummedOverChecks has checks that are cheap enough one by one.
 func TestSet_CostIsSummedOverChecks(t *testing.T) {
 	const one = "  - {when: \"list(object, 'status.list').all(a, a == 'b') || list(object, 'status.list').exists(a, a == 'b')\", status: Healthy}\n"
 	cheap := "  else: {status: Down, reason: Left, message: is left}"
@@ -53,7 +53,7 @@ func TestSet_CostIsSummedOverChecks(t *testing.T) {
 	}
 }
 
-// TestSet_ExpensiveTexts_AreLeftOut: what an object is does not depend on what is said of it.
+// TestSet_ExpensiveTexts_AreLeftOut checks that the status does not depend on the texts.
 func TestSet_ExpensiveTexts_AreLeftOut(t *testing.T) {
 	s := parse(t, widgetRule("  - {when: 'true', status: Down, reason: Broken, message: is broken, detail: \"join(list(object, 'status.list').map(a, a + a), ',')\"}"))
 	if a, _ := s.Judge(widget, large(30_000), now); a.Status != health.Down || a.Message != "Widget w is broken" {

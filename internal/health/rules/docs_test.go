@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestParse_DocumentedRules takes the rules that are shown to users.
+// TestParse_DocumentedRules parses the rules in the user documentation.
 func TestParse_DocumentedRules(t *testing.T) {
 	if _, err := Load("../../../config/components/health-rules/rules.yaml"); err != nil {
 		t.Error(err)
@@ -28,7 +28,7 @@ func TestParse_DocumentedRules(t *testing.T) {
 	}
 }
 
-// TestParse_DocumentedVerdict is what the first example is said to do.
+// TestParse_DocumentedVerdict checks the documented verdict of the first example.
 func TestParse_DocumentedVerdict(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/health-rules.md")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// FuzzParse reads any text as rules, and judges by what is right of it. Errors name a place in the file.
+// FuzzParse parses any text as rules and assesses objects by the valid ones. Errors have a position in the file.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(widgetRule("  - {when: 'true', status: Healthy}")))
 	f.Add([]byte(widgetRule("  - when: |\n      isTrue(object,\n        'Ready')\n    status: Reconciling\n    until: created(object) + duration('5m')\n    then: Down\n    reason: A\n    message: is b\n    condition: Ready\n", "  versions: [v1]")))

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// saying returns the rules that call each Widget by a reason.
+// saying returns rules that give each Widget a reason.
 func saying(reason string) string {
 	return widgetRule("  - {when: 'true', status: Down, reason: " + reason + ", message: is down}")
 }
@@ -70,7 +70,7 @@ func (m *mount) project(t *testing.T, files map[string]string) {
 	}
 }
 
-// running are rules that are taken live.
+// running is a Live whose Run is active.
 type running struct {
 	*Live
 	changed chan struct{}
@@ -99,7 +99,7 @@ func open(t *testing.T, path string, set func(*Live)) *running {
 	return r
 }
 
-// says waits until the rules call a Widget by a reason, which they announce.
+// says waits until the rules give a Widget a reason and announce the change.
 func (r *running) says(t *testing.T, want string) {
 	t.Helper()
 	for deadline := time.After(30 * time.Second); ; {
@@ -115,7 +115,7 @@ func (r *running) says(t *testing.T, want string) {
 	}
 }
 
-// counts waits until the metric says how many rules are in use, which they announce.
+// counts waits until the metric has a number of rules.
 func (r *running) counts(t *testing.T, want float64) {
 	t.Helper()
 	for deadline := time.After(30 * time.Second); testutil.ToFloat64(r.metrics.rules) != want; {
@@ -127,7 +127,7 @@ func (r *running) counts(t *testing.T, want float64) {
 	}
 }
 
-// logs waits for a line of the log with a text.
+// logs waits for a log line with a text.
 func (r *running) logs(t *testing.T, want string) {
 	t.Helper()
 	for deadline := time.After(30 * time.Second); ; {
@@ -156,7 +156,7 @@ func TestLive_ReplacedFile_IsReloaded(t *testing.T) {
 	r.says(t, "Three")
 }
 
-// onlyNotified makes a test depend on the file system's notice of a change.
+// onlyNotified disables polling, so that a test depends on notifications.
 func onlyNotified(l *Live) { l.pollInterval = time.Hour }
 
 func TestLive_ReplacedConfigMap_IsReloaded(t *testing.T) {
@@ -217,8 +217,8 @@ func TestLive_DeletedFiles_PreviousRulesStay(t *testing.T) {
 	r.says(t, "Two")
 }
 
-// TestLive_WithoutNotification_Polls has a path through a link that leads elsewhere without anything happening in the directory
-// that is watched.
+// TestLive_WithoutNotification_Polls replaces the target of a link, which causes no notification in the watched
+// directory.
 func TestLive_WithoutNotification_Polls(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "one", "a.yaml"), saying("One"))

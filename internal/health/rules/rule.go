@@ -56,8 +56,8 @@ type check struct {
 	status        health.Status
 	reason        string
 	message       string
-	condition     string        // the type of that which tells reason, detail and since
-	then          health.Status // what it is once until has come; empty to ask the next check
+	condition     string        // the type of the condition for reason, detail and since
+	then          health.Status // the status after until; empty to continue with the next check
 	source        struct{ when, reasonFrom, detail, since, until sourceExpression }
 	when          *expression // nil for else
 	reasonFrom    *expression // nil for none, like those that follow
@@ -177,7 +177,7 @@ func isBehind(object map[string]any) (bool, error) {
 	return observed < generation, err
 }
 
-// evaluate judges by a check, if it holds.
+// evaluate assesses an object by a check, if it holds.
 func (c *check) evaluate(s subject) (a health.Assessment, holds bool, err error) {
 	if c.when != nil {
 		if holds, err = s.eval.bool(c.when); err != nil || !holds {
@@ -208,7 +208,7 @@ func (c *check) evaluate(s subject) (a health.Assessment, holds bool, err error)
 	return a, true, nil
 }
 
-// texts returns reason and message. Where the object does not tell what it is asked for, the rule's own words are enough.
+// texts returns reason and message. The rule's own texts replace those that the object lacks.
 func (c *check) texts(s subject, over bool) (reason, message string) {
 	var told Condition
 	if c.condition != "" {

@@ -19,7 +19,7 @@ var (
 	widget = schema.GroupKind{Group: "example.org", Kind: "Widget"}
 )
 
-// widgetRule returns a rule for Widgets with checks, and what else belongs to the rule, as lines of YAML.
+// widgetRule returns a rule for Widgets with checks and further lines of YAML.
 func widgetRule(checks string, more ...string) string {
 	return "rules:\n- group: example.org\n  kinds: [Widget]\n" + strings.Join(more, "\n") + "\n  checks:\n" + checks + "\n"
 }
@@ -42,7 +42,7 @@ func object(t *testing.T, text string) map[string]any {
 	return u.Object
 }
 
-// with returns a Widget with some fields beside the usual ones.
+// with returns a Widget with additional fields.
 func with(t *testing.T, fields string) map[string]any {
 	t.Helper()
 	o := object(t, `{"apiVersion":"example.org/v1","kind":"Widget","metadata":{"name":"w","generation":3,"creationTimestamp":"2026-01-01T09:00:00Z"}}`)
@@ -284,7 +284,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// everything is a layer that may have a rule for any kind.
+// everything is a layer that covers any kind.
 type everything struct{}
 
 func (everything) Judge(schema.GroupKind, map[string]any, time.Time) (health.Assessment, bool) {
@@ -356,7 +356,7 @@ func TestSet_ConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// TestDefine_InvalidExpression_IsUnknown are Unknown, not Healthy.
+// TestDefine_InvalidExpression_IsUnknown checks that an invalid rule does not make an object Healthy.
 func TestDefine_InvalidExpression_IsUnknown(t *testing.T) {
 	s, err := Define(File{"rules.yaml", []byte(widgetRule("  - {when: 'tru', status: Healthy}"))})
 	if err != nil {

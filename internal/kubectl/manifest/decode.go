@@ -13,14 +13,14 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// maxRetries is how often the text of a document that cannot be read is looked through again for objects that it
-// swallowed, as the line after one that was cut off.
+// maxRetries bounds how often an invalid document is searched for further objects. A truncated line may have swallowed the
+// objects after it.
 const maxRetries = 8
 
-// decode reads what is in a document: usually one object.
+// decode decodes a document, which usually has one object.
 func decode(c chunk, left int) []Document {
 	if c.limit > 0 {
-		return []Document{{Line: c.line, Err: fmt.Errorf("the document is larger than %d MiB: give its objects as documents of their own", c.limit>>20)}}
+		return []Document{{Line: c.line, Err: fmt.Errorf("the document is larger than %d MiB: give its objects as separate documents", c.limit>>20)}}
 	}
 	value, err := c.value()
 	if err == nil {
@@ -42,7 +42,7 @@ func decode(c chunk, left int) []Document {
 	}
 }
 
-// nextObject returns where an object in JSON begins behind the first line of a text; -1 if none does.
+// nextObject returns the offset of the next JSON object after the first line of a text; -1 if there is none.
 func nextObject(text []byte) int {
 	for at := 0; ; {
 		newline := bytes.Index(text[at:], []byte("\n{"))
@@ -55,7 +55,7 @@ func nextObject(text []byte) int {
 	}
 }
 
-// value decodes a document. What looks like JSON may be YAML in flow style.
+// value decodes a document. A text that looks like JSON may be YAML in flow style.
 func (c chunk) value() (any, error) {
 	var value any
 	if !c.json {
@@ -83,7 +83,7 @@ func (c chunk) yaml() (any, error) {
 
 var lineOf = regexp.MustCompile(`^yaml: line (\d+):`)
 
-// withFileLine makes the line of an error that in the file.
+// withFileLine replaces the line of an error, which counts from the start of the document, by the line in the file.
 func withFileLine(message string, line int) string {
 	found := lineOf.FindStringSubmatch(message)
 	if found == nil {
@@ -96,7 +96,7 @@ func withFileLine(message string, line int) string {
 	return fmt.Sprintf("not YAML: line %d:%s", n+line-1, message[len(found[0]):])
 }
 
-// plain makes of what YAML decodes to what the JSON of an API server would: keys are strings, whole numbers int64.
+// plain converts decoded YAML to the types of decoded JSON: keys are strings, and whole numbers are int64.
 func plain(value any) any {
 	switch v := value.(type) {
 	case map[any]any:
@@ -113,7 +113,7 @@ func plain(value any) any {
 	case int:
 		return int64(v)
 	case uint64:
-		return float64(v) // beyond int64, as in JSON
+		return float64(v) // it exceeds int64, as in JSON
 	case float64:
 		return number(v)
 	}
@@ -123,7 +123,7 @@ func plain(value any) any {
 func number(v float64) any {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		return fmt.Sprint(v) // there is no such number in JSON
+		return fmt.Sprint(v) // JSON has no such number
 	case v == math.Trunc(v) && math.Abs(v) < 1<<53:
 		return int64(v)
 	}

@@ -8,19 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Document is an object of an input, or what is wrong where one was expected.
+// Document is an object of an input, or the error in its place.
 type Document struct {
 	Source string // the name of the input
 	Number int    // of the document in its source, from 1
 	Item   int    // of the object in its document, from 1, if that is a list; else 0
-	Line   int    // where the document begins
-	// Object is what was read; nil if it cannot be. Whole numbers are int64, and exact. It has no managedFields.
+	Line   int    // the first line of the document
+	// Object is the object without managedFields; nil if it could not be read. Whole numbers are exact and int64.
 	Object map[string]any
-	// Err says what is wrong. A [Flaw] is wrong with an object that was read.
+	// Err is the error in the document. A [Flaw] is an error in an object that could be read.
 	Err error
 }
 
-// Place names the document for a person.
+// Place returns the position of the document for a message.
 func (d Document) Place() string {
 	item := ""
 	if d.Item > 0 {
@@ -32,7 +32,7 @@ func (d Document) Place() string {
 	return fmt.Sprintf("%s: document %d%s (line %d)", d.Source, d.Number, item, d.Line)
 }
 
-// Flaw is why an object that was read is none of any kind.
+// Flaw is the error in an object without a valid kind or apiVersion.
 type Flaw struct {
 	// Reason is one CamelCase word.
 	Reason string
@@ -42,10 +42,10 @@ type Flaw struct {
 
 func (f *Flaw) Error() string { return f.Message }
 
-// maxListDepth is how many lists may be in each other.
+// maxListDepth bounds the nesting of lists.
 const maxListDepth = 4
 
-// expand returns the objects of a document: itself, or if it is a list those that it has.
+// expand returns the objects of a document: the document itself, or the items of a list.
 func expand(line int, value any) []Document {
 	switch v := value.(type) {
 	case nil: // an empty document
@@ -66,7 +66,7 @@ func expand(line int, value any) []Document {
 	}
 }
 
-// itemsOf returns the objects of a list. Unlike an object that has a field "items", a list has no name.
+// itemsOf returns the items of a list. Unlike other objects with a field items, a list has no name.
 //
 // Source: API conventions, "Types (Kinds)": a list's kind ends with List, and its metadata is a ListMeta.
 func itemsOf(object map[string]any) ([]any, bool) {
@@ -91,7 +91,7 @@ func expandItems(docs []Document, line int, items []any, list map[string]any, de
 			docs = expandItems(docs, line, inner, o, depth+1)
 			continue
 		case isList:
-			d.Err = fmt.Errorf("lists are in each other more than %d deep", maxListDepth)
+			d.Err = fmt.Errorf("lists are nested more than %d deep", maxListDepth)
 		default:
 			inherit(o, list)
 			d = object(o)
@@ -102,7 +102,7 @@ func expandItems(docs []Document, line int, items []any, list map[string]any, de
 	return docs
 }
 
-// inherit gives an item of a list of one kind, such as a PodList, its kind, which API servers leave out.
+// inherit sets the kind of an item in a list of one kind, such as a PodList. API servers leave it out.
 func inherit(item, list map[string]any) {
 	kind, _ := list["kind"].(string)
 	if kind = strings.TrimSuffix(kind, "List"); kind == "" || item["kind"] != nil || item["apiVersion"] != nil {
@@ -111,7 +111,7 @@ func inherit(item, list map[string]any) {
 	item["kind"], item["apiVersion"] = kind, list["apiVersion"]
 }
 
-// object makes a document of an object, and says what is wrong with it.
+// object returns the document of an object, with its flaw if it has one.
 func object(o map[string]any) Document {
 	if meta, ok := o["metadata"].(map[string]any); ok {
 		delete(meta, "managedFields")
@@ -144,7 +144,7 @@ func flawOf(o map[string]any) *Flaw {
 	return nil
 }
 
-// excerpt shows a value in an error.
+// excerpt returns a value as an error shows it.
 func excerpt(value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// outline tells in a line for each document what was read.
+// outline returns one line for each document.
 func outline(t *testing.T, in io.Reader) []string {
 	t.Helper()
 	var out []string

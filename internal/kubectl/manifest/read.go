@@ -9,19 +9,19 @@ import (
 	"runtime"
 )
 
-// largeDocument is how many bytes a document has that is decoded while no other one is kept, for the memory's sake.
+// largeDocument is the size from which a document is decoded alone, to bound the memory.
 const largeDocument = 1 << 20
 
-// job is a document that is being decoded.
+// job is the decoding of one document.
 type job struct {
 	docs chan []Document // of capacity 1
-	err  error           // why there are no more documents; io.EOF at the end of the input
+	err  error           // ends the documents; io.EOF at the end of the input
 }
 
-// Documents returns what is in an input, in its order. If it cannot be read to its end, the last document says why.
+// Documents returns the documents of an input, in order. A read error is the last document.
 //
-// Documents are decoded side by side, a few ahead of the one that is asked for. When ctx ends there are no more of
-// them, and the goroutine that reads ends after the Read that it is in.
+// Documents are decoded concurrently, a few ahead of the consumer. The sequence ends when ctx ends. The goroutine that
+// reads ends after its current Read.
 func Documents(ctx context.Context, source string, in io.Reader) iter.Seq[Document] {
 	return func(yield func(Document) bool) {
 		ctx, stop := context.WithCancel(ctx)
@@ -58,7 +58,7 @@ func Documents(ctx context.Context, source string, in io.Reader) iter.Seq[Docume
 	}
 }
 
-// split cuts an input into documents, and has them decoded.
+// split cuts an input into documents and starts their decoding.
 func split(ctx context.Context, s *splitter, jobs chan<- *job) {
 	for {
 		j := &job{docs: make(chan []Document, 1)}

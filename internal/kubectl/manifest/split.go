@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// How large a document may be, in bytes. A document in JSON may be a List of all Pods of a large cluster; YAML takes
-// much more memory and time for the same.
+// Size limits of a document, in bytes. JSON may be a List of all Pods of a large cluster. YAML takes much more memory and
+// time for the same content.
 const (
 	maxYAML = 64 << 20
 	maxJSON = 256 << 20
@@ -17,9 +17,9 @@ const (
 // chunk is the text of one document.
 type chunk struct {
 	text  []byte
-	line  int // where it begins, from 1
+	line  int // its first line, from 1
 	json  bool
-	limit int // what it is larger than; 0 if it is not
+	limit int // the limit that the text exceeds; 0 if it exceeds none
 }
 
 // splitter cuts an input into documents without decoding them.
@@ -39,7 +39,7 @@ func newSplitter(in io.Reader) *splitter {
 	return &splitter{in: bufio.NewReaderSize(in, 64<<10), maxYAML: maxYAML, maxJSON: maxJSON, line: 1}
 }
 
-// fragment returns the next line, or a piece of it if it is long, and whether it begins the line.
+// fragment returns the next line, or a part of a long line, and whether it starts the line.
 func (s *splitter) fragment() (text []byte, fresh bool, err error) {
 	if s.rest != nil {
 		text, fresh = s.rest, s.startsLine
@@ -64,14 +64,14 @@ func (s *splitter) fragment() (text []byte, fresh bool, err error) {
 	return text, fresh, err
 }
 
-// putBack makes a text that was read come again.
+// putBack makes fragment return a text again.
 func (s *splitter) putBack(text []byte, fresh bool) {
 	if len(text) > 0 {
 		s.rest, s.startsLine = text, fresh
 	}
 }
 
-// countLine counts the line that a text ends.
+// countLine counts a line if the text ends it.
 func (s *splitter) countLine(text []byte) {
 	if bytes.HasSuffix(text, []byte("\n")) {
 		s.line++
@@ -90,7 +90,7 @@ func (s *splitter) next() (chunk, error) {
 	return s.readYAML(c)
 }
 
-// begin passes over what stands between documents, to the first text of one, and tells how it is written.
+// begin skips to the start of the next document and detects its format.
 func (s *splitter) begin() (chunk, error) {
 	for {
 		text, fresh, err := s.fragment()
@@ -127,7 +127,7 @@ func (s *splitter) begin() (chunk, error) {
 	}
 }
 
-// skipLine passes over the rest of a line of which text is a piece.
+// skipLine skips the rest of the line that a text is part of.
 func (s *splitter) skipLine(text []byte) error {
 	for !bytes.HasSuffix(text, []byte("\n")) {
 		var fresh bool
@@ -144,7 +144,7 @@ func (s *splitter) skipLine(text []byte) error {
 	return nil
 }
 
-// separator reports whether a line ends a document, and returns what follows in the line.
+// separator reports whether a line ends a document, and returns the rest of the line.
 func separator(line []byte) ([]byte, bool) {
 	for _, mark := range []string{"---", "..."} {
 		rest, ok := bytes.CutPrefix(line, []byte(mark))
@@ -158,7 +158,8 @@ func separator(line []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// readYAML reads to the next separator, or to a line that begins an object in JSON: content of a block is indented.
+// readYAML reads to the next separator, or to a line that starts a JSON object. Such a line is not part of a block,
+// because blocks are indented.
 func (s *splitter) readYAML(c chunk) (chunk, error) {
 	for first := true; ; first = false {
 		text, fresh, err := s.fragment()
@@ -179,7 +180,7 @@ func (s *splitter) readYAML(c chunk) (chunk, error) {
 	}
 }
 
-// beginsObject reports whether a line is the first one of an object in JSON. Two braces are a template's.
+// beginsObject reports whether a line starts a JSON object. Two braces start a template.
 func beginsObject(line []byte) bool {
 	return len(line) > 1 && line[0] == '{' && line[1] != '{'
 }
@@ -193,8 +194,8 @@ func (c *chunk) add(text []byte, limit int) {
 	}
 }
 
-// readJSON reads to the end of an object or array. If its brackets are not closed it ends with a separator, or where
-// only another object can begin.
+// readJSON reads to the end of an object or array. If its brackets are not closed, it ends at a separator, or where only
+// another object can start.
 func (s *splitter) readJSON(c chunk) (chunk, error) {
 	var b brackets
 	for {
@@ -223,7 +224,7 @@ func (s *splitter) readJSON(c chunk) (chunk, error) {
 	}
 }
 
-// putBackRest puts back what follows an object in its line. A newline goes with the object.
+// putBackRest puts back the rest of the line after an object. A newline belongs to the object.
 func (s *splitter) putBackRest(text []byte) {
 	if len(bytes.TrimRight(text, " \t\r\n")) == 0 && bytes.HasSuffix(text, []byte("\n")) {
 		s.line++
@@ -232,16 +233,16 @@ func (s *splitter) putBackRest(text []byte) {
 	s.putBack(text, false)
 }
 
-// brackets follows the nesting of a text in JSON.
+// brackets tracks the nesting of brackets in JSON.
 type brackets struct {
 	depth    int
 	inString bool
 	escaped  bool
-	broken   bool // a string goes on in the next line, which none does
-	last     byte // the last one that is not a space, and not in a string
+	broken   bool // a string continues on the next line, which is invalid
+	last     byte // the last byte that is neither white space nor in a string
 }
 
-// read follows a piece of text, and returns where the outermost bracket is closed; -1 if it is not.
+// read reads a part of the text, and returns the offset behind the outermost closing bracket; -1 if it is still open.
 func (b *brackets) read(text []byte) int {
 	for i, c := range text {
 		switch {
@@ -278,7 +279,7 @@ func (b *brackets) readString(c byte) {
 	}
 }
 
-// mustEnd reports whether an object cannot be a part of what is open.
+// mustEnd reports whether an object cannot be part of the open brackets.
 func (b *brackets) mustEnd() bool {
 	return b.broken || b.last != '[' && b.last != ',' && b.last != ':'
 }
