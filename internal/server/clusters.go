@@ -11,29 +11,53 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// clusterReleaser makes a cluster's workloads nobody's: see [store.Store.ReleaseCluster].
-type clusterReleaser interface {
+// clusterStore reads clusters and their objects.
+type clusterStore interface {
+	Clusters(ctx context.Context) ([]threeport.Cluster, error)
+	Definition(ctx context.Context, clusterUID, uid string) (threeport.Definition, error)
+	// ReleaseCluster forgets a cluster and releases its workloads to other clusters: see [store.Store.ReleaseCluster].
 	ReleaseCluster(ctx context.Context, uid string) (workloads int64, err error)
 }
 
-// retirement is the operation by which an administrator says that a cluster is no more.
-type retirement struct{ clusters clusterReleaser }
+// clusters are the endpoints of clusters.
+type clusters struct{ store clusterStore }
 
-func (r *retirement) register(api huma.API) {
-	huma.Register(api, huma.Operation{
-		OperationID: "release-cluster", Method: http.MethodDelete, Path: "/v0/clusters/{uid}",
-		Tags: []string{tagBoard}, Summary: "Forget a cluster",
+var (
+	listClustersOperation = readOperation("list-clusters", tagBoard, "List clusters",
+		"Those whose agent has been heard, and how far behind it is.")
+	getObjectOperation = readItemOperation("get-object", tagBoard, "Read an object's definition",
+		"A listed object as its cluster has it, and as it was before its latest change.")
+	releaseClusterOperation = huma.Operation{
+		OperationID: "release-cluster",
+		Tags:        []string{tagBoard}, Summary: "Forget a cluster",
 		Description: "For one that is no more, or was built anew and has another UID. Its workloads are nobody's then: the next " +
 			"cluster that reports of them has them. If it still reports, it is back with its next report set.",
 		Errors: append([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}, commonErrors...),
-	}, r.release)
+	}
+)
+
+func (c *clusters) list(ctx context.Context, _ *struct{}) (*Body[threeport.List[threeport.Cluster]], error) {
+	found, err := c.store.Clusters(ctx)
+	return listAnswer(ctx, threeport.List[threeport.Cluster]{Items: found, Total: int64(len(found))}, err)
 }
 
-func (r *retirement) release(ctx context.Context, request *struct {
+func (c *clusters) getObject(ctx context.Context, request *struct {
+	ClusterUID string `path:"uid" minLength:"1" maxLength:"128" doc:"The cluster's UID."`
+	ObjectUID  string `path:"objectUID" minLength:"1" maxLength:"128" doc:"The object's UID."`
+},
+) (*Body[threeport.Definition], error) {
+	definition, err := c.store.Definition(ctx, request.ClusterUID, request.ObjectUID)
+	if err != nil {
+		return nil, storeProblem(ctx, err)
+	}
+	return &Body[threeport.Definition]{definition}, nil
+}
+
+func (c *clusters) release(ctx context.Context, request *struct {
 	UID string `path:"uid" minLength:"1" maxLength:"128" doc:"The cluster's UID."`
 },
 ) (*Body[threeport.ReleasedCluster], error) {
-	workloads, err := r.clusters.ReleaseCluster(ctx, request.UID)
+	workloads, err := c.store.ReleaseCluster(ctx, request.UID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, problem(http.StatusNotFound, "there is no such cluster")

@@ -13,22 +13,41 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// The tags of operations, by what they are for.
-const (
-	tagReports = "reports"
-	tagBoard   = "board"
-	tagAccess  = "access"
-	tagV0      = "v0"
-)
-
-// commonErrors are what every operation may answer; 422 and 500 huma adds itself.
-var commonErrors = []int{
-	http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable,
+// openAPI serves the OpenAPI document. Its text is complete once all operations are registered.
+type openAPI struct {
+	limits Limits
+	text   []byte
 }
 
-// newAPI is an API without operations. With secured, the document says how to prove who one is.
+// write makes the document of an API's operations, and of v0.
+func (o *openAPI) write(api huma.API) error {
+	document, schemas := api.OpenAPI(), api.OpenAPI().Components.Schemas
+	documentReportSet(document, o.limits)
+	documentEventStream(document)
+	for _, schema := range schemas.Map() {
+		withoutNullLists(schema)
+	}
+	if err := describeTypes(schemas); err != nil {
+		return err
+	}
+	documentV0(document) // after withoutNullLists: v0 has null lists
+	text, err := json.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	o.text = text
+	return nil
+}
+
+func (o *openAPI) serve(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/openapi+json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(o.text)))
+	_, _ = w.Write(o.text) // fails only if the client has gone
+}
+
+// newAPI is an API without operations. With secured, its document has the ways to authenticate.
 func newAPI(adapter huma.Adapter, version string, secured bool) huma.API {
-	format := huma.Format{Marshal: writeAnswer, Unmarshal: readBody}
+	format := huma.Format{Marshal: marshalAnswer, Unmarshal: unmarshalBody}
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	registry.RegisterTypeAlias(reflect.TypeFor[threeport.ID](), reflect.TypeFor[idSchema]())
 	document := &huma.OpenAPI{
@@ -72,17 +91,17 @@ func securitySchemes() map[string]*huma.SecurityScheme {
 	}
 }
 
-// writeAnswer writes JSON. If the client has gone there is no one to tell.
-func writeAnswer(w io.Writer, answer any) error {
+// marshalAnswer writes an answer as JSON.
+func marshalAnswer(w io.Writer, answer any) error {
 	body, err := json.Marshal(answer)
 	if err != nil {
 		return fmt.Errorf("write answer: %w", err)
 	}
-	_, _ = w.Write(append(body, '\n'))
+	_, _ = w.Write(append(body, '\n')) // fails only if the client has gone
 	return nil
 }
 
-// documentRetryAfter adds the header that these answers have.
+// documentRetryAfter documents the Retry-After of temporary failures.
 func documentRetryAfter(_ *huma.OpenAPI, op *huma.Operation) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		if answer := op.Responses[strconv.Itoa(code)]; answer != nil {
@@ -97,7 +116,7 @@ func documentRetryAfter(_ *huma.OpenAPI, op *huma.Operation) {
 // idSchema is the schema of [threeport.ID].
 type idSchema struct{}
 
-// Schema is huma's question for it.
+// Schema is called by huma.
 func (idSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Type: huma.TypeString, Pattern: "^-?[0-9]{1,19}$", PatternDescription: "a decimal of 64 bits",
@@ -105,10 +124,10 @@ func (idSchema) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// documentReportSet adds the body that [reports] reads itself.
-func documentReportSet(api huma.API, path string, limits Limits) {
-	schemas := api.OpenAPI().Components.Schemas
-	op := api.OpenAPI().Paths[path].Post
+// documentReportSet documents the body of report sets, which huma does not know because [reportSets] reads it.
+func documentReportSet(document *huma.OpenAPI, limits Limits) {
+	schemas := document.Components.Schemas
+	op := document.Paths["/v0/workload-report-sets"].Post
 	op.RequestBody = &huma.RequestBody{
 		Required: true,
 		Description: fmt.Sprintf("At most %d bytes as sent, and %d before compression; at most %d objects in all trees; "+
@@ -125,9 +144,9 @@ func documentReportSet(api huma.API, path string, limits Limits) {
 	})
 }
 
-// eventStreamResponse describes server-sent events: each item of the list is one event.
-func eventStreamResponse(api huma.API) *huma.Response {
-	schemas := api.OpenAPI().Components.Schemas
+// documentEventStream documents the server-sent events of a watch as a list, each item one event.
+func documentEventStream(document *huma.OpenAPI) {
+	schemas := document.Components.Schemas
 	event := func(name, description string, id *huma.Schema, data *huma.Schema) *huma.Schema {
 		s := &huma.Schema{
 			Type: huma.TypeObject, Title: name, Description: description,
@@ -143,7 +162,7 @@ func eventStreamResponse(api huma.API) *huma.Response {
 		return s
 	}
 	empty := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false}
-	return &huma.Response{
+	document.Paths["/v0/workloads/watch"].Get.Responses["200"] = &huma.Response{
 		Description: "A stream of server-sent events.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{
 			Type: huma.TypeArray, Description: "Each item is one event of the stream.",
@@ -158,37 +177,12 @@ func eventStreamResponse(api huma.API) *huma.Response {
 	}
 }
 
-// document is the OpenAPI document of all operations, and of v0, as JSON.
-func document(api huma.API) ([]byte, error) {
-	for _, schema := range api.OpenAPI().Components.Schemas.Map() {
-		withoutNullLists(schema)
-	}
-	if err := describeTypes(api.OpenAPI().Components.Schemas); err != nil {
-		return nil, err
-	}
-	documentV0(api.OpenAPI()) // which has null lists
-	body, err := json.Marshal(api.OpenAPI())
-	if err != nil {
-		return nil, fmt.Errorf("write the document of the API: %w", err)
-	}
-	return body, nil
-}
-
-// withoutNullLists corrects what huma supposes of Go's slices: this API answers an empty list for none, and takes no
-// null for one.
+// withoutNullLists corrects huma's schemas of Go slices: this API answers with an empty list instead of null, and accepts no
+// null.
 func withoutNullLists(schema *huma.Schema) {
 	for _, property := range schema.Properties {
 		if property.Type == huma.TypeArray {
 			property.Nullable = false
 		}
-	}
-}
-
-// serveDocument answers with the document.
-func serveDocument(body []byte) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/openapi+json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		_, _ = w.Write(body) // the client has gone: there is no one to tell
 	}
 }

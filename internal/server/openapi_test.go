@@ -214,7 +214,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		`{"name":"t","name":"u","role":"viewer"}`, `{"name":"t","role":"admin","role":"viewer"}`, `{"Name":"t","role":"viewer"}`,
 		`{"name":"t","ROLE":"viewer"}`, `{"name":"t","role":"viewer","Role":"admin"}`,
 	} {
-		if said := d.ask(url, "POST", "/v0/tokens", "", body, 422); !strings.Contains(said, "is no field of this object, or is there twice") {
+		if said := d.ask(url, "POST", "/v0/tokens", "", body, 422); !strings.Contains(said, "unknown or duplicate field") {
 			t.Errorf("%s: %s", body, said)
 		}
 	}

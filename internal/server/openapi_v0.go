@@ -11,7 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// documentV0 describes v0, which is served without huma, from the table of its resources.
+// documentV0 documents v0, which is served without huma, from the table of its resources.
 func documentV0(document *huma.OpenAPI) {
 	for _, r := range store.Resources {
 		d := v0Document{document, r}
@@ -27,13 +27,13 @@ func documentV0(document *huma.OpenAPI) {
 	}
 }
 
-// v0Document describes one resource.
+// v0Document documents one resource.
 type v0Document struct {
 	document *huma.OpenAPI
 	r        *store.Resource
 }
 
-// schemas are the object as it is answered, its fields as they are sent, and the envelope.
+// schemas adds the object as answered, its fields as sent, and the envelope.
 func (d v0Document) schemas() {
 	sent := map[string]*huma.Schema{}
 	for _, f := range d.r.Fields {
@@ -69,7 +69,7 @@ func (d v0Document) schemas() {
 	}, "Meta", "Type", "Data", "Status")
 }
 
-// object is a schema of just these properties.
+// object is a schema that allows only these properties.
 func object(properties map[string]*huma.Schema, required ...string) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, Properties: properties, Required: required, AdditionalProperties: false}
 }
@@ -103,7 +103,7 @@ func (d v0Document) listParameters() []*huma.Param {
 	return parameters
 }
 
-// addVersions describes how a client finds whether there is such an object.
+// addVersions documents how a client discovers the object.
 func (d v0Document) addVersions(id string) {
 	versions := object(map[string]*huma.Schema{
 		"API":      {Type: huma.TypeString, Enum: []any{d.r.Object}},
@@ -120,7 +120,7 @@ func (d v0Document) addVersions(id string) {
 	})
 }
 
-// add describes an operation.
+// add documents an operation.
 func (d v0Document) add(method, path, id, summary string, parameters []*huma.Param, body bool, codes ...int) {
 	envelope := map[string]*huma.MediaType{
 		"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/V0" + d.r.Object + "Answer"}},

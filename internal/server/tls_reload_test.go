@@ -19,7 +19,7 @@ import (
 // clock is a time that a test sets.
 type clock struct{ at time.Time }
 
-func (c *clock) later() { c.at = c.at.Add(lookEvery) }
+func (c *clock) later() { c.at = c.at.Add(reloadInterval) }
 
 // serverName makes a handshake and returns the common name of the server's certificate.
 func serverName(t *testing.T, config, client *tls.Config) (string, error) {
@@ -60,7 +60,7 @@ func TestReloader(t *testing.T) {
 	authority := tlstest.NewAuthority(t)
 	files := authority.IssueFiles("first")
 	var log bytes.Buffer
-	r, err := newReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.NewTextHandler(&log, nil)))
+	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestReloader(t *testing.T) {
 func TestReloaderChangesAuthorities(t *testing.T) {
 	authority, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
 	files := authority.IssueFiles("server")
-	r, err := newReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.DiscardHandler))
+	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestConnectionsOutliveNoAuthority(t *testing.T) {
 		{"its connection was closed", authority.PEM(), [2]int{200, 0}, 6},
 	} {
 		write(t, own.CA, step.authorities)
-		later.Add(int64(lookEvery / time.Second))
+		later.Add(int64(reloadInterval / time.Second))
 		for protocol, each := range clients {
 			if got := [2]int{ask(each[0]), ask(each[1])}; got != step.want {
 				t.Errorf("%s, %s: %d, want %d", step.reason, protocol, got, step.want)

@@ -54,14 +54,13 @@ func scriptedServer(t *testing.T, ping time.Duration) (url string, subscribed <-
 			scripts <- s
 			return s, nil
 		},
-		pingEvery: ping, metrics: newMetrics(),
+		pingInterval: ping, metrics: newMetrics(),
 		onStop: func(end func()) func() bool { return context.AfterFunc(ctx, end) },
 	}
-	r := routes{}
-	ws.register(newAPI(r, "test", false))
-	mux := http.NewServeMux()
-	r.mount(mux)
-	server := httptest.NewUnstartedServer(observe(routed(mux), ws.metrics, slog.New(slog.DiscardHandler)))
+	router := newRouter()
+	router.api = newAPI(router, "test", false)
+	served := recordRoute(router.serve([]route{{"GET", "/v0/workloads/watch", anyone, noBody, operation(watchWorkloadsOperation, ws.watch)}}))
+	server := httptest.NewUnstartedServer(instrument(served, ws.metrics, slog.New(slog.DiscardHandler)))
 	server.EnableHTTP2 = true
 	server.Start()
 	t.Cleanup(func() {
@@ -244,7 +243,7 @@ func TestEventStreamGivesUp(t *testing.T) {
 	defer func() { _ = near.Close(); _ = far.Close() }()
 	stream := newEventStream(&stuck{httptest.NewRecorder(), near})
 	stream.timeout = time.Millisecond
-	err := stream.workloads(make([]threeport.Workload, eventsAtOnce+1))
+	err := stream.workloads(make([]threeport.Workload, eventsPerFlush+1))
 	gone, ok := errors.AsType[*streamError](err)
 	if !ok {
 		t.Fatalf("got %v", err)

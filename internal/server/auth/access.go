@@ -107,20 +107,26 @@ func (a *Access) Close() {
 	}
 }
 
-// Register adds the log-in page to a mux, which has to be behind [Access.Authenticate].
-func (a *Access) Register(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+loginPath, a.showLogin)
-	mux.HandleFunc("POST "+loginPath, a.login)
-	mux.HandleFunc("GET "+stylePath, serveStyle)
-	mux.HandleFunc("POST "+logoutPath, a.logout)
-	if a.signOn != nil {
-		mux.HandleFunc("GET "+signOnPath, a.beginSignOn)
-		mux.HandleFunc("GET "+CallbackPath, a.finishSignOn)
-	}
+// LoginHandlers are the handlers of the log-in page, which need no principal. BeginSignOn and FinishSignOn are nil without an
+// identity provider.
+type LoginHandlers struct {
+	Form, Submit, Style, Logout http.HandlerFunc
+	BeginSignOn, FinishSignOn   http.HandlerFunc
 }
 
-// Authenticate serves a request if it may be served, with its principal in its context.
-func (a *Access) Authenticate(next http.Handler) http.Handler {
+// LoginHandlers are to be served at /login (GET and POST), /login/style.css, /logout (POST), /login/sso and [CallbackPath],
+// behind [Access.Authenticate].
+func (a *Access) LoginHandlers() LoginHandlers {
+	h := LoginHandlers{Form: a.showLogin, Submit: a.login, Style: serveStyle, Logout: a.logout}
+	if a.signOn != nil {
+		h.BeginSignOn, h.FinishSignOn = a.beginSignOn, a.finishSignOn
+	}
+	return h
+}
+
+// Authenticate serves a request if the rules grant it, with its principal in its context.
+func (a *Access) Authenticate(rules []Rule, next http.Handler) http.Handler {
+	table := newRuleTable(rules)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := cmp.Or(a.checkHost(r), a.checkOrigin(r)); err != nil {
 			a.refuse(w, r, err)
@@ -135,7 +141,7 @@ func (a *Access) Authenticate(next http.Handler) http.Handler {
 			a.refuse(w, r, err)
 			return
 		}
-		granted := ruleOf(r)
+		granted := table.find(r)
 		serve := func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, p, granted, next) }
 		if isAudited(p, granted, r.Method) {
 			a.serveAudited(w, r, p, serve)
@@ -158,7 +164,7 @@ func (a *Access) checkOrigin(r *http.Request) error {
 }
 
 // serve serves the request of a principal, if it may make it now.
-func (a *Access) serve(w http.ResponseWriter, r *http.Request, p Principal, granted rule, next http.Handler) {
+func (a *Access) serve(w http.ResponseWriter, r *http.Request, p Principal, granted Rule, next http.Handler) {
 	if !granted.grants(p.Role) {
 		a.refuse(w, r, forbidden("this is not for the role "+string(p.Role)))
 		return
@@ -168,7 +174,7 @@ func (a *Access) serve(w http.ResponseWriter, r *http.Request, p Principal, gran
 		return
 	}
 	r = r.WithContext(With(r.Context(), p))
-	if granted.kind == endless {
+	if granted.Class == Stream {
 		a.serveEndless(w, r, next)
 		return
 	}

@@ -18,14 +18,14 @@ const (
 // Two cases are left out. What an agent writes is not recorded if the principal is an administrator only for want of a
 // group in its certificate: it is an agent of v0, and every Event would have a record. And while authentication is
 // disabled there is nobody to tell of, so only changes of tokens are recorded.
-func isAudited(p Principal, granted rule, method string) bool {
+func isAudited(p Principal, granted Rule, method string) bool {
 	switch {
-	case isSafe(method) || p.Role != RoleAdmin || granted.kind == reportSet:
+	case isSafe(method) || p.Role != RoleAdmin || granted.Class == ReportSet:
 		return false
 	case p.Credential == CredentialNone:
-		return granted.kind == tokens
+		return granted.Class == TokenChange
 	default:
-		return granted.kind != report || !p.assumed
+		return granted.Class != V0Write || !p.assumed
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package auth decides who may do what with the control-plane API.
 //
 // [Access.Authenticate] stands before every handler. It finds the [Principal] of a request by its bearer token, its
-// browser session or its client certificate, refuses what the table in rules.go does not grant, paces agents and
+// browser session or its client certificate, refuses what the server's [Rule]s do not grant, paces agents and
 // viewers, and records what administrators do. A handler asks [From] who it is that asks; what the table cannot know,
 // because it depends on the row, it asks [Principal.May].
 //

@@ -111,9 +111,17 @@ func start(t *testing.T, s setting) *world {
 		t.Fatal(err)
 	}
 	pages := http.NewServeMux()
-	w.Register(pages)
+	login := w.LoginHandlers()
+	pages.HandleFunc("GET "+loginPath, login.Form)
+	pages.HandleFunc("POST "+loginPath, login.Submit)
+	pages.HandleFunc("GET "+stylePath, login.Style)
+	pages.HandleFunc("POST "+logoutPath, login.Logout)
+	if login.BeginSignOn != nil {
+		pages.HandleFunc("GET "+signOnPath, login.BeginSignOn)
+		pages.HandleFunc("GET "+CallbackPath, login.FinishSignOn)
+	}
 	pages.Handle("/", w.through(s.handler))
-	w.server = httptest.NewUnstartedServer(w.Authenticate(pages))
+	w.server = httptest.NewUnstartedServer(w.Authenticate(testRules(), pages))
 	t.Cleanup(w.server.Close)
 	if s.plain {
 		w.server.Start()

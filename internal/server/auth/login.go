@@ -20,8 +20,8 @@ const (
 	logoutPath = "/logout"
 )
 
-// maxForm bounds the log-in form, in bytes.
-const maxForm = 8 << 10
+// MaxForm bounds the log-in form, in bytes.
+const MaxForm = 8 << 10
 
 // loginRate bounds the log-ins of an address that fail.
 var loginRate = Rate{PerSecond: 1.0 / 6, Burst: 10}
@@ -42,7 +42,7 @@ func (a *Access) login(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
 	if err := r.ParseForm(); err != nil {
 		a.renderLogin(w, http.StatusBadRequest, loginForm{Next: "/", Message: "The form could not be read."})
 		return

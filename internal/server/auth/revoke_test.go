@@ -111,7 +111,7 @@ func (h watching) open(t *testing.T) (a *Access, kept *memory, tokenID int64) {
 	ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v0/workloads/watch", http.NoBody)
 	bearer(secret)(req)
-	go a.Authenticate(h).ServeHTTP(httptest.NewRecorder(), req)
+	go a.Authenticate(testRules(), h).ServeHTTP(httptest.NewRecorder(), req)
 	<-h.begun
 	return a, kept, token.ID
 }
@@ -180,7 +180,7 @@ func TestWatchEndsWithAuthority(t *testing.T) {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workloads/watch", http.NoBody)
 		req.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}}
 		h := newWatching()
-		go a.Authenticate(h).ServeHTTP(httptest.NewRecorder(), req)
+		go a.Authenticate(testRules(), h).ServeHTTP(httptest.NewRecorder(), req)
 		<-h.begun
 		time.Sleep(time.Hour)
 		distrusted.Store(true)

@@ -24,10 +24,15 @@ func newPage(t *testing.T) *Page {
 
 func get(t *testing.T, p *Page, target string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
+	mux := http.NewServeMux() // with the patterns of the server's table of routes
+	mux.HandleFunc("GET /{$}", p.Index)
+	mux.HandleFunc("GET /workloads/{type}/{id}", p.Workload)
+	mux.HandleFunc("GET /page/{version}/{name}", p.Asset)
+	mux.HandleFunc("GET /", p.NotFound)
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 	maps.Copy(req.Header, header)
 	w := httptest.NewRecorder()
-	p.ServeHTTP(w, req)
+	mux.ServeHTTP(w, req)
 	return w
 }
 
@@ -122,7 +127,7 @@ func TestCompressionAndTags(t *testing.T) {
 func TestDocumentIsComplete(t *testing.T) {
 	p := newPage(t)
 	body := string(p.index.body)
-	if strings.Contains(body, openFolder) || strings.Contains(body, openModules) {
+	if strings.Contains(body, folderPlaceholder) || strings.Contains(body, modulesPlaceholder) {
 		t.Error("the document was not completed")
 	}
 	for _, found := range regexp.MustCompile(`(?:src|href)="(/page/[^"]+)"`).FindAllStringSubmatch(body, -1) {
