@@ -1,17 +1,17 @@
-// Where the board is, with the filters that it was left with: whatever leads back to it leads there.
+// The address of the board with its last filters: all links to the board lead there.
 
 const KEY = 'board';
 
 let address = '/';
-try { address = sessionStorage.getItem(KEY) ?? '/'; } catch { /* forbidden: it is known until the page is loaded anew */ }
+try { address = sessionStorage.getItem(KEY) ?? '/'; } catch { /* storage is forbidden: the address is kept until the page is reloaded */ }
 
-/** boardAddress is where the board was last. */
+/** boardAddress is the last address of the board. */
 export function boardAddress() {
   return address;
 }
 
-/** boardIsAt notes where it is. */
-export function boardIsAt(now) {
+/** setBoardAddress remembers the address of the board. */
+export function setBoardAddress(now) {
   address = now;
   try { sessionStorage.setItem(KEY, now); } catch { /* see above */ }
   document.querySelector('.brand').href = now;

@@ -1,11 +1,11 @@
-// A text that the reader takes along: into the clipboard, or as a file.
+// Copying a text to the clipboard, and saving it as a file.
 
 import { h } from './dom.js';
 
-/** copyText puts a text into the clipboard; it says whether it could. */
+/** copyText copies a text to the clipboard, and returns whether it succeeded. */
 export async function copyText(text) {
   try {
-    await navigator.clipboard.writeText(text); // there is no such thing where there is no TLS
+    await navigator.clipboard.writeText(text); // undefined without TLS
     return true;
   } catch {
     return copySelected(text);
@@ -27,9 +27,9 @@ function copySelected(text) {
   }
 }
 
-/** saveText offers a text as a file. Its name is made of what any system allows. */
+/** saveText saves a text as a file, under a name that every system allows. */
 export function saveText(name, text) {
   const url = URL.createObjectURL(new Blob([text], { type: 'application/yaml' }));
   h('a', { href: url, download: name.replace(/[^\w.-]+/g, '-').slice(-200) }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser may ask the reader where to
+  setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser may ask the user for a folder
 }
