@@ -18,13 +18,13 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/server"
 	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRunRefuses(t *testing.T) {
-	own := tlstest.NewAuthority(t).IssueFiles("server")
+	own := certs.ForTest(t).IssueFiles("server")
 	signOn := []string{
 		"--database=sqlite::memory:", "--bind-address=127.0.0.1:0", "--cert-file=" + own.Cert, "--key-file=" + own.Key, "--ca-file=",
 		"--oidc-issuer=https://id.example", "--oidc-client-id=threeport", "--oidc-admin-group=root",
@@ -69,7 +69,7 @@ func TestRunRefuses(t *testing.T) {
 		{"group without a name", []string{
 			"--oidc-issuer=https://id.example", "--oidc-client-id=threeport", "--oidc-scopes=openid groups",
 			"--oidc-redirect-url=https://threeport.example/login/sso/callback", "--oidc-admin-group=cn=root,ou=groups", "--oidc-viewer-group=",
-		}, 2, "with the name of a group"},
+		}, 2, "must not be empty"},
 		{"no certificate", []string{"--cert-file=/nowhere/tls.crt", "--database=sqlite::memory:"}, 1, "--auth-enabled=false"},
 		// The line ends there: other certificates would be no help.
 		{"no secret of the provider's", slices.Concat(signOn, []string{"--oidc-client-secret-file=/nowhere/secret"}), 1, "open /nowhere/secret: no such file or directory\n"},
@@ -79,8 +79,8 @@ func TestRunRefuses(t *testing.T) {
 		{"backup of nothing", []string{"backup", "--database=sqlite:/nowhere/rows.db"}, 1, "there is no such file"},
 		{"help of backup", []string{"backup", "--help"}, 0, "usage: controlplane backup"},
 		{"backup to a file", []string{"backup", "rows.db"}, 2, "is written to stdout"},
-		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, `open database "sqlite:/nowhere/rows.db": there is no folder "/nowhere"`},
-		{"no directory but a file", []string{"--auth-enabled=false", "--database=sqlite:" + own.Cert + "/rows.db"}, 1, "there is no folder"},
+		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, `open database "sqlite:/nowhere/rows.db": directory "/nowhere" does not exist`},
+		{"no directory but a file", []string{"--auth-enabled=false", "--database=sqlite:" + own.Cert + "/rows.db"}, 1, "does not exist"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			var out bytes.Buffer

@@ -15,7 +15,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -284,7 +284,7 @@ func TestReportSetFailures(t *testing.T) {
 // secured is an API with TLS, a client that trusts it, and a maker of tokens.
 func secured(t *testing.T) (url string, client *http.Client, token func(role, cluster string) string) {
 	t.Helper()
-	ca := tlstest.NewAuthority(t)
+	ca := certs.ForTest(t)
 	files := ca.IssueFiles("server")
 	config := onFile(t)
 	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, files.Cert, files.Key, files.CA

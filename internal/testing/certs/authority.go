@@ -1,6 +1,6 @@
-// Package pki issues the certificates of a local installation: those of a control plane's components and users, and
-// those with which the agent and the control-plane API know each other.
-package pki
+// Package certs issues the certificates of tests and local installations: those of the components and users of a control plane,
+// and those of the agent and the control-plane API. [ForTest] is for tests.
+package certs
 
 import (
 	"crypto/ecdsa"
@@ -17,27 +17,34 @@ import (
 	"time"
 )
 
-// certValidity is longer than any local cluster lives.
-const certValidity = 365 * 24 * time.Hour
+// validity exceeds the lifetime of any local cluster.
+const validity = 365 * 24 * time.Hour
 
-// Authority signs certificates with a key of its own, which it never tells.
+// Authority is a certificate authority with its own key. It is safe for concurrent use.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// KeyPair is a certificate and its private key, both in PEM.
+// KeyPair is a certificate and its private key in PEM.
 type KeyPair struct {
 	Cert, Key []byte
 }
 
-// NewAuthority makes an authority.
+// NewAuthority creates an authority with a new key.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate key of %s: %w", name, err)
 	}
-	template, err := certTemplate(pkix.Name{CommonName: name})
+	return selfSigned(name, key)
+}
+
+// Renew returns an authority with the same name and key, and a new certificate.
+func (a *Authority) Renew() (*Authority, error) { return selfSigned(a.cert.Subject.CommonName, a.key) }
+
+func selfSigned(name string, key *ecdsa.PrivateKey) (*Authority, error) {
+	template, err := newTemplate(pkix.Name{CommonName: name})
 	if err != nil {
 		return nil, err
 	}
@@ -55,23 +62,18 @@ func NewAuthority(name string) (*Authority, error) {
 	return &Authority{cert: cert, key: key}, nil
 }
 
-// CertPEM is the authority's own certificate, which others trust.
-func (a *Authority) CertPEM() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
-}
+// CertPEM returns the authority's certificate in PEM.
+func (a *Authority) CertPEM() []byte { return certPEM(a.cert.Raw) }
 
-// Serving issues a certificate for a server on the loopback interface, which may have other names and addresses
-// besides.
-func (a *Authority) Serving(name string, more ...string) (KeyPair, error) {
-	template, err := certTemplate(pkix.Name{CommonName: name})
+// Serving issues a server certificate for loopback, and for the given host names and addresses.
+func (a *Authority) Serving(name string, hosts ...string) (KeyPair, error) {
+	template, err := leafTemplate(pkix.Name{CommonName: name}, x509.ExtKeyUsageServerAuth)
 	if err != nil {
 		return KeyPair{}, err
 	}
-	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	template.DNSNames = []string{"localhost"}
-	for _, host := range more {
+	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
 		} else {
@@ -81,15 +83,23 @@ func (a *Authority) Serving(name string, more ...string) (KeyPair, error) {
 	return a.issue(template)
 }
 
-// Client issues the certificate of a user: to Kubernetes, the common name is the user and the organizations are
-// the groups.
+// Client issues the client certificate of a user. Kubernetes takes the common name for the user and the organizations for the
+// groups.
 func (a *Authority) Client(user string, groups ...string) (KeyPair, error) {
-	template, err := certTemplate(pkix.Name{CommonName: user, Organization: groups})
+	template, err := leafTemplate(pkix.Name{CommonName: user, Organization: groups}, x509.ExtKeyUsageClientAuth)
 	if err != nil {
 		return KeyPair{}, err
 	}
-	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	return a.issue(template)
+}
+
+// peer issues a certificate that is valid as client and as server at 127.0.0.1.
+func (a *Authority) peer(name string) (KeyPair, error) {
+	template, err := leafTemplate(pkix.Name{CommonName: name}, x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	return a.issue(template)
 }
 
@@ -107,10 +117,10 @@ func (a *Authority) issue(template *x509.Certificate) (KeyPair, error) {
 	if err != nil {
 		return KeyPair{}, err
 	}
-	return KeyPair{Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: keyPEM}, nil
+	return KeyPair{Cert: certPEM(der), Key: keyPEM}, nil
 }
 
-// Write puts the pair into dir as NAME.crt and NAME.key.
+// Write writes the pair to NAME.crt and NAME.key in dir.
 func (k KeyPair) Write(dir, name string) error {
 	if err := os.WriteFile(filepath.Join(dir, name+".crt"), k.Cert, 0o600); err != nil {
 		return fmt.Errorf("write certificate: %w", err)
@@ -121,7 +131,7 @@ func (k KeyPair) Write(dir, name string) error {
 	return nil
 }
 
-// NewSigningKey makes the key of ServiceAccount tokens: the private one signs, the public one verifies.
+// NewSigningKey generates the key pair of ServiceAccount tokens in PEM.
 func NewSigningKey() (private, public []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -146,16 +156,29 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-func certTemplate(subject pkix.Name) (*x509.Certificate, error) {
+func certPEM(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func leafTemplate(subject pkix.Name, usages ...x509.ExtKeyUsage) (*x509.Certificate, error) {
+	template, err := newTemplate(subject)
+	if err != nil {
+		return nil, err
+	}
+	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, usages
+	return template, nil
+}
+
+func newTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return nil, fmt.Errorf("make serial number: %w", err)
+		return nil, fmt.Errorf("generate serial number: %w", err)
 	}
 	now := time.Now()
 	return &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      subject,
 		NotBefore:    now.Add(-time.Minute),
-		NotAfter:     now.Add(certValidity),
+		NotAfter:     now.Add(validity),
 	}, nil
 }
