@@ -14,7 +14,7 @@ import (
 )
 
 func TestPostgres_Failures(t *testing.T) {
-	databases.OnOwnPostgres(t, func(t *testing.T, server *postgres.Server) {
+	databases.OnPrivatePostgres(t, func(t *testing.T, server *postgres.Server) {
 		t.Helper()
 		s := open(t, Config{Address: server.Address("postgres")})
 		t.Run("a committed write survives a kill", func(t *testing.T) { committedWriteSurvivesKill(t, s, server) })
