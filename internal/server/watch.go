@@ -139,7 +139,7 @@ func placeOf(s subscription) string { return strconv.FormatInt(int64(s.Position(
 
 // query is what the store is asked.
 func (r *watchRequest) query() (store.WatchQuery, error) {
-	q := store.WatchQuery{Board: r.BoardFilter.query()}
+	q := store.WatchQuery{Filter: r.BoardFilter.query()}
 	last := r.LastEvent
 	if r.LastEventID != "" {
 		last = r.LastEventID
@@ -159,6 +159,6 @@ func (r *watchRequest) query() (store.WatchQuery, error) {
 	}
 	id, err := parseID("query.id", r.ID)
 	q.Instance = &threeport.Instance{Type: r.Type[0], ID: id}
-	q.Board = store.WorkloadQuery{}
+	q.Filter = store.WorkloadQuery{}
 	return q, err
 }

@@ -131,7 +131,7 @@ func TestStream_EndsWithCredential(t *testing.T) {
 			_, err := kept.RevokeToken(t.Context(), token)
 			return err
 		}, 2 * cacheTime},
-		{"expired, after the store was away", func(t *testing.T, _ *Authenticator, kept *fakeStore, _ int64) error {
+		{"expired, after the store was unavailable", func(t *testing.T, _ *Authenticator, kept *fakeStore, _ int64) error {
 			t.Helper()
 			kept.fail(errors.New("connection refused"))
 			time.Sleep(time.Hour - time.Minute)

@@ -72,14 +72,14 @@ func TestSignOn_Groups_DefineRole(t *testing.T) {
 		{"a viewer", []string{"staff", "ops"}, RoleViewer},
 		{"an administrator", []string{"cn=root,ou=groups"}, RoleAdmin},
 		{"both", []string{"ops", "cn=root,ou=groups"}, RoleAdmin},
-		{"one group as a text", "ops", RoleViewer},
+		{"a group as a string", "ops", RoleViewer},
 		{"others", []string{"staff"}, ""},
 		{"another case", []string{"OPS"}, ""},
 		{"a part of a name", []string{"op", "ops2", ""}, ""},
-		{"a text that is a list", "staff,ops", ""},
+		{"a string with several groups", "staff,ops", ""},
 		{"no groups", []string{}, ""},
 		{"no claim", nil, ""},
-		{"no texts", []any{1, true, nil, []string{"ops"}, map[string]any{"ops": "ops"}}, ""},
+		{"groups that are not strings", []any{1, true, nil, []string{"ops"}, map[string]any{"ops": "ops"}}, ""},
 		{"an object", map[string]any{"ops": true}, ""},
 	} {
 		provider.change(func() { provider.claims["groups"] = tc.groups })
@@ -123,7 +123,7 @@ func TestSignOn_InvalidCallback_IsRefused(t *testing.T) {
 		{"the cookie for loopback", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = flowCookie }},
 		{"no flow", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = "x" }},
 		{"another flow", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + flow.Value[43:] }},
-		{"a flow that is no number long", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + ".x." }},
+		{"a flow with an invalid expiry", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + ".x." }},
 		{"too late", http.StatusBadRequest, func(w *world, _ url.Values, _ *http.Cookie) { w.clock.advance(flowLifetime) }},
 		{"the provider refuses", http.StatusUnauthorized, func(_ *world, back url.Values, _ *http.Cookie) {
 			back.Del("code")
@@ -186,7 +186,7 @@ func TestSignOn_InvalidIDToken_IsRefused(t *testing.T) {
 		{"no nonce", func(i *fakeIssuer, _ int64) { i.claims["nonce"] = nil }},
 		{"another audience", func(i *fakeIssuer, _ int64) { i.claims["aud"] = "other" }},
 		{"no audience", func(i *fakeIssuer, _ int64) { i.claims["aud"] = nil }},
-		{"several audiences, for nobody", func(i *fakeIssuer, _ int64) { i.claims["aud"] = []string{clientID, "other"} }},
+		{"several audiences without azp", func(i *fakeIssuer, _ int64) { i.claims["aud"] = []string{clientID, "other"} }},
 		{"for another client", func(i *fakeIssuer, _ int64) { i.claims["azp"] = "other" }},
 		{"another issuer", func(i *fakeIssuer, _ int64) { i.claims["iss"] = "https://evil.example" }},
 		{"expired", func(i *fakeIssuer, now int64) { i.claims["exp"] = now - 2*minutes }},
@@ -198,7 +198,7 @@ func TestSignOn_InvalidIDToken_IsRefused(t *testing.T) {
 		{"another key", func(i *fakeIssuer, _ int64) {
 			i.sign = func(claims string) string { return oidctest.SignIDToken(another, "key", oidc.ES256, claims) }
 		}},
-		{"a key that is no secret", func(i *fakeIssuer, _ int64) {
+		{"signed with the public key", func(i *fakeIssuer, _ int64) {
 			i.sign = func(claims string) string {
 				return oidctest.SignIDToken([]byte(strings.Repeat(clientID, 8)), "key", "HS256", claims)
 			}
@@ -239,7 +239,7 @@ func TestSignOn_ValidIDTokens(t *testing.T) {
 		{"a clock before ours", map[string]any{"nbf": now + 120, "iat": now + 120}, "248289761001 jane@example.com"},
 		{"one audience of several", map[string]any{"aud": []string{"other", clientID}, "azp": clientID}, "248289761001 jane@example.com"},
 		{"no name", map[string]any{"email": nil}, "248289761001"},
-		{"a name that is no text", map[string]any{"email": 7}, "248289761001"},
+		{"a name that is not a string", map[string]any{"email": 7}, "248289761001"},
 		{"a strange name", map[string]any{"email": "Jané\r\n<b> Doe"}, "248289761001 Jan???<b>_Doe"},
 	} {
 		provider.change(func() {
@@ -293,7 +293,7 @@ func TestSignOn_CallbackAtOtherReplica(t *testing.T) {
 
 func TestSignOn_Session_CanBeEnded(t *testing.T) {
 	for reason, end := range map[string]func(t *testing.T, w *world, opened *http.Cookie){
-		"by themselves": func(t *testing.T, w *world, opened *http.Cookie) {
+		"by log-out": func(t *testing.T, w *world, opened *http.Cookie) {
 			t.Helper()
 			w.post(t, "/logout", nil, cookie(opened))
 		},
@@ -368,7 +368,7 @@ func TestSignOn_ProviderFailsAtCallback(t *testing.T) {
 		logged string
 	}{
 		{"away", answers(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "hunter2", http.StatusBadGateway) }), "502 Bad Gateway"},
-		{"away, and blames the code", answers(refusal(http.StatusServiceUnavailable, "invalid_grant")), "503 Service Unavailable"},
+		{"unavailable with invalid_grant", answers(refusal(http.StatusServiceUnavailable, "invalid_grant")), "503 Service Unavailable"},
 		{"another secret", answers(refusal(http.StatusUnauthorized, "invalid_client")), "invalid_client"},
 		{"elsewhere", answers(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://evil.example/", http.StatusTemporaryRedirect)
@@ -377,7 +377,7 @@ func TestSignOn_ProviderFailsAtCallback(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"id_token": "` + strings.Repeat("hunter2", 1<<19) + `"}`))
 		}), "redeem code"},
-		{"away before it tells its keys", func(i *fakeIssuer) {
+		{"keys unavailable", func(i *fakeIssuer) {
 			sign := i.sign
 			i.sign = func(claims string) string {
 				i.unavailable = true

@@ -25,7 +25,7 @@ func Backup(ctx context.Context, address string) (copied io.ReadCloser, err erro
 	if err != nil {
 		return nil, fmt.Errorf("back up %q: %w", address, err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what is left has nothing that is needed
+	defer os.RemoveAll(dir) //nolint:errcheck // the directory is empty or useless
 	backup := filepath.Join(dir, "rows.db")
 	if err := vacuumInto(ctx, file, backup); err != nil {
 		return nil, fmt.Errorf("back up %q: %w", address, err)

@@ -180,10 +180,10 @@ func (p *preparedStatements) lookup(text string) *sql.Stmt {
 // prepare prepares the requested statements; the database closes them. The caller must not have an open transaction.
 func (p *preparedStatements) prepare(ctx context.Context, db *sql.DB) error {
 	p.mu.Lock()
-	wanted := p.missing
+	missing := p.missing
 	p.missing = nil
 	p.mu.Unlock()
-	for _, text := range wanted {
+	for _, text := range missing {
 		statement, err := db.PrepareContext(ctx, text)
 		if err != nil {
 			return fmt.Errorf("prepare statement: %w", err)

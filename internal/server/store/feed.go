@@ -136,8 +136,8 @@ func (s *Store) readFeed(ctx context.Context) error {
 
 // WatchQuery selects the changes of a subscription.
 type WatchQuery struct {
-	// Board is the filter. Its sort, cursor and size are ignored.
-	Board WorkloadQuery
+	// Filter selects workloads. Its sort, cursor and size are ignored.
+	Filter WorkloadQuery
 	// Instance, if set, restricts the changes to one workload.
 	Instance *threeport.Instance
 	// After is the Changed of the last row that the caller has, or a [Subscription.Position]; nil starts now.
@@ -148,7 +148,7 @@ type WatchQuery struct {
 // Changes of about the last minute before After may be repeated. The caller must close the subscription. The error is
 // that of [WorkloadQuery.Validate] for an invalid filter.
 func (s *Store) Watch(ctx context.Context, q WatchQuery) (*Subscription, error) {
-	if err := q.Board.validateFilter(); err != nil {
+	if err := q.Filter.validateFilter(); err != nil {
 		return nil, err
 	}
 	now, err := s.databaseTime(ctx)

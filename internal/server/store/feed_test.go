@@ -67,7 +67,7 @@ func TestFeed_Writes_ReachSubscribers(t *testing.T) {
 	forEachFeed(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		all := watch(t, s, WatchQuery{})
-		down := watch(t, s, WatchQuery{Board: WorkloadQuery{Statuses: []string{"Down"}}})
+		down := watch(t, s, WatchQuery{Filter: WorkloadQuery{Statuses: []string{"Down"}}})
 		row := create(t, s, "WorkloadInstance", "shop", "Down")
 		for _, sub := range []*Subscription{all, down} {
 			if got := next(t, sub); len(got) != 1 || got[0].Name != "shop" || int64(got[0].ID) != row.ID || got[0].Gone {
@@ -227,7 +227,7 @@ func TestWatch_After_ReplaysChanges(t *testing.T) {
 		for reason, after := range map[string]int64{
 			"older than the tombstones": ago(DefaultTombstones),
 			"negative":                  -1,
-			"none of any database":      0,
+			"a position of no database":      0,
 			"in the future":             ago(-time.Hour),
 		} {
 			sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
@@ -235,7 +235,7 @@ func TestWatch_After_ReplaysChanges(t *testing.T) {
 				t.Errorf("%s: got %s, %v", reason, names(got), err)
 			}
 		}
-		if _, err := s.Watch(t.Context(), WatchQuery{Board: WorkloadQuery{Types: []string{"x"}}}); err == nil {
+		if _, err := s.Watch(t.Context(), WatchQuery{Filter: WorkloadQuery{Types: []string{"x"}}}); err == nil {
 			t.Error("an invalid filter was accepted")
 		}
 	})

@@ -60,7 +60,7 @@ func (p *pruner) pruneEvents(ctx context.Context) error {
 func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int64) error {
 	found, err := p.findExcess(ctx, reference, ids)
 	if err != nil {
-		return fmt.Errorf("look for events to prune: %w", err)
+		return fmt.Errorf("find events to prune: %w", err)
 	}
 	for _, one := range found {
 		if one.hasExpired {
@@ -99,7 +99,7 @@ func (p *pruner) pruneExcess(ctx context.Context, reference string, instance, id
 	case errors.Is(err, ErrNotFound): // it had also expired
 		return nil
 	case err != nil:
-		return fmt.Errorf("look for events to prune: %w", err)
+		return fmt.Errorf("find events to prune: %w", err)
 	case at > p.maxEventTime():
 		return p.delete(ctx, p.aheadEventsUpTo(reference, instance, at, id))
 	}

@@ -80,10 +80,10 @@ func TestSubscription_DeletedOrNoLongerMatching_IsGone(t *testing.T) {
 		query  WatchQuery
 		want   string
 	}{
-		{"only what is deleted, without a filter", WatchQuery{}, "1@1, 2@2, 4@4 gone, 5@5, 6@6, "},
-		{"what does not match any more, perhaps", WatchQuery{Board: WorkloadQuery{Statuses: []string{"Down"}}}, "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, "},
-		{"not what can never have matched", WatchQuery{Board: WorkloadQuery{Types: []string{helm}}}, "5@5, "},
-		{"nor what is another cluster's", WatchQuery{Board: WorkloadQuery{Cluster: "uid-b"}}, "6@6, "},
+		{"only deleted rows, without a filter", WatchQuery{}, "1@1, 2@2, 4@4 gone, 5@5, 6@6, "},
+		{"rows that may no longer match", WatchQuery{Filter: WorkloadQuery{Statuses: []string{"Down"}}}, "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, "},
+		{"not rows of another type", WatchQuery{Filter: WorkloadQuery{Types: []string{helm}}}, "5@5, "},
+		{"not rows of another cluster", WatchQuery{Filter: WorkloadQuery{Cluster: "uid-b"}}, "6@6, "},
 		{"one workload", WatchQuery{Instance: &threeport.Instance{Type: workload, ID: 4}}, "4@4 gone, "},
 	}
 	for _, test := range tests {

@@ -36,12 +36,12 @@ func (s *Store) Workload(ctx context.Context, instance threeport.Instance) (thre
 	if err != nil {
 		return detail, fmt.Errorf("list objects of workload: %w", err)
 	}
-	gone, err := collect(ctx, s, deletedQuery, append(key, maxDeletedObjects), scanObject)
+	deleted, err := collect(ctx, s, deletedQuery, append(key, maxDeletedObjects), scanObject)
 	if err != nil {
 		return detail, fmt.Errorf("list deleted objects of workload: %w", err)
 	}
 	detail.Workload = row.Workload
-	detail.Objects = append(append([]threeport.Object{}, present...), gone...)
+	detail.Objects = append(append([]threeport.Object{}, present...), deleted...)
 	return detail, nil
 }
 
