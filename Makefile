@@ -35,8 +35,7 @@ DEEPCOPY_FILE = zz_generated.deepcopy.go
 # The comments of the API's types, for its document.
 DESCRIPTIONS      = internal/server/zz_generated.descriptions.json
 MAKE_DESCRIPTIONS = $(GO) run ./hack/cmd/describe internal/threeport/reportset.go internal/threeport/board.go \
-	internal/server/auth/issue.go internal/server/auth/tokens.go \
-	internal/server/auth/records.go
+	internal/server/auth/token_api.go internal/server/auth/audit_log.go
 
 # Tests in these packages start whole control planes: one package at a time, and never from the cache, which does not know
 # the binaries that they run.
@@ -197,7 +196,7 @@ browser-packages: ## Install what they need: chromium from Debian's packages, ax
 
 .PHONY: postgres-packages
 postgres-packages: ## Install PostgreSQL for the tests on it, from Debian's packages
-	internal/testing/postgres-packages.sh
+	hack/postgres-packages.sh
 
 .PHONY: node-packages
 node-packages: ## Install what a real node needs: containerd, runc and network plugins, from Debian's packages

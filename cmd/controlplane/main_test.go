@@ -18,13 +18,13 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/server"
 	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRunRefuses(t *testing.T) {
-	own := tlstest.NewAuthority(t).IssueFiles("server")
+	own := certs.ForTest(t).IssueFiles("server")
 	signOn := []string{
 		"--database=sqlite::memory:", "--bind-address=127.0.0.1:0", "--cert-file=" + own.Cert, "--key-file=" + own.Key, "--ca-file=",
 		"--oidc-issuer=https://id.example", "--oidc-client-id=threeport", "--oidc-admin-group=root",
@@ -43,14 +43,14 @@ func TestRunRefuses(t *testing.T) {
 		{"bad address", []string{"--bind-address=1323"}, 2, "accepted is HOST:PORT"},
 		{"bad port", []string{"--bind-address=:99999"}, 2, `bind address ":99999": accepted is HOST:PORT`},
 		{"no port", []string{"--bind-address=127.0.0.1:"}, 2, "with a port of 0 to 65535"},
-		{"bad database", []string{"--database=mysql://user:hunter2@host/db"}, 2, "accepted are sqlite:FILE, sqlite::memory: and postgres://"},
+		{"bad database", []string{"--database=mysql://user:hunter2@host/db"}, 2, "must be sqlite:FILE, sqlite::memory: or postgres://"},
 		{"two databases", []string{"--database=sqlite::memory:", "--database-file=hunter2"}, 2, "accepted is one of them"},
 		{"no file with the database", []string{"--database-file=/nowhere/database"}, 2, "/nowhere/database"},
-		{"bad timeout", []string{"--agent-timeout=1ms"}, 2, "agent timeout 1ms: accepted is"},
+		{"bad timeout", []string{"--agent-timeout=1ms"}, 2, "agent timeout 1ms: must be at least"},
 		{"no duration", []string{"--event-retention=30"}, 2, "-event-retention"},
-		{"bad retention", []string{"--event-retention=1s"}, 2, "accepted is a minute or more"},
-		{"bad count", []string{"--events-per-workload=0"}, 2, "accepted is 1 or more"},
-		{"bad age of tombstones", []string{"--tombstone-retention=-1h"}, 2, "accepted is a minute or more"},
+		{"bad retention", []string{"--event-retention=1s"}, 2, "must be at least a minute"},
+		{"bad count", []string{"--events-per-workload=0"}, 2, "must be at least 1"},
+		{"bad age of tombstones", []string{"--tombstone-retention=-1h"}, 2, "must be at least a minute"},
 		{"bad size", []string{"--max-body=8MB"}, 2, "accepted is a number of bytes, such as"},
 		{"small body", []string{"--max-body=1KiB"}, 2, "a body of 1024 bytes: accepted are 65536 to"},
 		{"decoded smaller than sent", []string{"--max-decoded-body=1MiB"}, 2, "before compression: accepted are"},
@@ -61,15 +61,15 @@ func TestRunRefuses(t *testing.T) {
 		{"rate beyond numbers", []string{"--rate-limit=1e999"}, 2, "0 for no limit"},
 		{"certificate without authentication", []string{"--auth-enabled=false", "--cert-file=/nowhere", "--certificate-role=viewer"}, 2, "--cert-file, --certificate-role without authentication"},
 		{"rate without authentication", []string{"--viewer-rate-limit=1", "--auth-enabled=false"}, 2, "--viewer-rate-limit without authentication"},
-		{"bad role", []string{"--certificate-role=owner"}, 2, "accepted are agent, viewer and admin"},
-		{"role of nobody", []string{"--certificate-role=agent"}, 2, "accepted are viewer and admin"},
-		{"no provider", []string{"--oidc-client-id=threeport"}, 2, "give --oidc-issuer too"},
-		{"provider without authentication", []string{"--auth-enabled=false", "--oidc-issuer=https://id.example"}, 2, "leave out --auth-enabled=false"},
+		{"bad role", []string{"--certificate-role=owner"}, 2, `"owner" is not a role: use admin, viewer or agent`},
+		{"role of nobody", []string{"--certificate-role=agent"}, 2, "must be viewer or admin"},
+		{"no provider", []string{"--oidc-client-id=threeport"}, 2, "--oidc-issuer is required"},
+		{"provider without authentication", []string{"--auth-enabled=false", "--oidc-issuer=https://id.example"}, 2, "remove --auth-enabled=false"},
 		{"provider without a page", []string{"--strict-v0", "--oidc-issuer=https://id.example"}, 2, "under strict v0"},
 		{"group without a name", []string{
 			"--oidc-issuer=https://id.example", "--oidc-client-id=threeport", "--oidc-scopes=openid groups",
 			"--oidc-redirect-url=https://threeport.example/login/sso/callback", "--oidc-admin-group=cn=root,ou=groups", "--oidc-viewer-group=",
-		}, 2, "with the name of a group"},
+		}, 2, "must not be empty"},
 		{"no certificate", []string{"--cert-file=/nowhere/tls.crt", "--database=sqlite::memory:"}, 1, "--auth-enabled=false"},
 		// The line ends there: other certificates would be no help.
 		{"no secret of the provider's", slices.Concat(signOn, []string{"--oidc-client-secret-file=/nowhere/secret"}), 1, "open /nowhere/secret: no such file or directory\n"},
@@ -79,8 +79,8 @@ func TestRunRefuses(t *testing.T) {
 		{"backup of nothing", []string{"backup", "--database=sqlite:/nowhere/rows.db"}, 1, "there is no such file"},
 		{"help of backup", []string{"backup", "--help"}, 0, "usage: controlplane backup"},
 		{"backup to a file", []string{"backup", "rows.db"}, 2, "is written to stdout"},
-		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, `open database "sqlite:/nowhere/rows.db": there is no folder "/nowhere"`},
-		{"no directory but a file", []string{"--auth-enabled=false", "--database=sqlite:" + own.Cert + "/rows.db"}, 1, "there is no folder"},
+		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, `open database "sqlite:/nowhere/rows.db": directory "/nowhere" does not exist`},
+		{"no directory but a file", []string{"--auth-enabled=false", "--database=sqlite:" + own.Cert + "/rows.db"}, 1, "does not exist"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			var out bytes.Buffer

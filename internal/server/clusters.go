@@ -15,8 +15,8 @@ import (
 type clusterStore interface {
 	Clusters(ctx context.Context) ([]threeport.Cluster, error)
 	Definition(ctx context.Context, clusterUID, uid string) (threeport.Definition, error)
-	// ReleaseCluster forgets a cluster and releases its workloads to other clusters: see [store.Store.ReleaseCluster].
-	ReleaseCluster(ctx context.Context, uid string) (workloads int64, err error)
+	// ReleaseCluster forgets a cluster and releases its workloads to other clusters: see [store.Store.DeleteCluster].
+	DeleteCluster(ctx context.Context, uid string) (workloads int64, err error)
 }
 
 // clusters are the endpoints of clusters.
@@ -57,7 +57,7 @@ func (c *clusters) release(ctx context.Context, request *struct {
 	UID string `path:"uid" minLength:"1" maxLength:"128" doc:"The cluster's UID."`
 },
 ) (*Body[threeport.ReleasedCluster], error) {
-	workloads, err := c.store.ReleaseCluster(ctx, request.UID)
+	workloads, err := c.store.DeleteCluster(ctx, request.UID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, problem(http.StatusNotFound, "there is no such cluster")

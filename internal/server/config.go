@@ -152,7 +152,7 @@ func (c Config) validateFiles() error {
 }
 
 // clientAuth is what a TLS handshake requires of a client. Strict v0 requires a certificate. Otherwise a token will do, and
-// [auth.Access] refuses clients with neither.
+// [auth.Authenticator] refuses clients with neither.
 func (c Config) clientAuth() tls.ClientAuthType {
 	switch {
 	case c.StrictV0:

@@ -64,8 +64,8 @@ func writeProblem(w http.ResponseWriter, err error) {
 
 // storeProblem is the problem of a failed read from the store.
 func storeProblem(ctx context.Context, err error) error {
-	if invalid, ok := errors.AsType[*store.ParameterError](err); ok {
-		return parameterProblem("query."+invalid.Parameter, invalid.Accepted)
+	if invalid, ok := errors.AsType[*store.FieldError](err); ok {
+		return parameterProblem("query."+invalid.Field, invalid.Accepted)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return problem(http.StatusNotFound, "record not found")

@@ -88,7 +88,7 @@ func (r *reportSets) apply(ctx context.Context, request *reportSetRequest) (*Bod
 		return nil, err
 	}
 	defer set.memory.release()
-	if !auth.From(ctx).SpeaksFor(set.Agent.ClusterUID) {
+	if !auth.PrincipalFrom(ctx).MayReportFor(set.Agent.ClusterUID) {
 		return nil, problem(http.StatusForbidden, "agent.clusterUID is not the cluster that you may report of")
 	}
 	answer, err := r.store.Apply(ctx, set.ReportSet)

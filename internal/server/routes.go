@@ -22,12 +22,12 @@ type route struct {
 type access struct {
 	public bool        // a request needs no principal: see [auth.Config]
 	roles  []auth.Role // besides the administrator, who may use every route
-	class  auth.Class
+	kind   auth.RuleKind
 }
 
-// as is the access with another class.
-func (a access) as(class auth.Class) access {
-	a.class = class
+// as is the access with another kind.
+func (a access) as(kind auth.RuleKind) access {
+	a.kind = kind
 	return a
 }
 
@@ -57,8 +57,8 @@ type handlers struct {
 	workloads  *workloads
 	clusters   *clusters
 	watches    *watches
-	tokens     *auth.Tokens
-	audit      *auth.AuditLog
+	tokens     *auth.TokenAPI
+	audit      *auth.AuditAPI
 	login      auth.LoginHandlers
 	page       *ui.Page
 }
@@ -73,10 +73,10 @@ func (h *handlers) routes() []route {
 		{"GET", "/openapi.json", readers, noBody, handle(h.openAPI.serve)},
 
 		{"GET", "/workload-report-sets/versions", readers, noBody, operation(reportSetVersionsOperation, h.reportSets.versions)},
-		{"POST", "/v0/workload-report-sets", agents.as(auth.ReportSet), reportSetBody, operation(applyReportSetOperation, h.reportSets.apply)},
+		{"POST", "/v0/workload-report-sets", agents.as(auth.KindReportSet), reportSetBody, operation(applyReportSetOperation, h.reportSets.apply)},
 
 		{"GET", "/v0/workloads", viewers, noBody, operation(listWorkloadsOperation, h.workloads.list)},
-		{"GET", "/v0/workloads/watch", viewers.as(auth.Stream), noBody, operation(watchWorkloadsOperation, h.watches.watch)},
+		{"GET", "/v0/workloads/watch", viewers.as(auth.KindStream), noBody, operation(watchWorkloadsOperation, h.watches.watch)},
 		{"GET", "/v0/workloads/{type}/{id}", viewers, noBody, operation(getWorkloadOperation, h.workloads.get)},
 		{"GET", "/v0/workloads/{type}/{id}/events", viewers, noBody, operation(listWorkloadEventsOperation, h.workloads.listEvents)},
 		{"GET", "/v0/workloads/{type}/{id}/event-retention", readers, noBody, operation(getEventRetentionOperation, h.workloads.getEventRetention)},
@@ -85,8 +85,8 @@ func (h *handlers) routes() []route {
 
 		{"DELETE", "/v0/clusters/{uid}", admins, noBody, operation(releaseClusterOperation, h.clusters.release)},
 		{"GET", "/v0/tokens", admins, noBody, operation(listTokensOperation, h.tokens.List)},
-		{"POST", "/v0/tokens", admins.as(auth.TokenChange), tokenBody, operation(createTokenOperation, h.tokens.Create)},
-		{"DELETE", "/v0/tokens/{id}", admins.as(auth.TokenChange), noBody, operation(revokeTokenOperation, h.tokens.Revoke)},
+		{"POST", "/v0/tokens", admins.as(auth.KindTokens), tokenBody, operation(createTokenOperation, h.tokens.Create)},
+		{"DELETE", "/v0/tokens/{id}", admins.as(auth.KindTokens), noBody, operation(revokeTokenOperation, h.tokens.Revoke)},
 		{"GET", "/v0/audit-records", admins, noBody, operation(listAuditRecordsOperation, h.audit.List)},
 
 		{"GET", "/{$}", viewers, noBody, page(h.page.Index)},
@@ -94,17 +94,17 @@ func (h *handlers) routes() []route {
 		{"GET", "/page/{version}/{name}", anyone, noBody, page(h.page.Asset)},
 		{"GET", "/page/", anyone, noBody, page(h.page.NotFound)},
 		{"GET", "/login", anyone, noBody, page(h.login.Form)},
-		{"POST", "/login", anyone, loginBody, page(h.login.Submit)},
+		{"POST", "/login", anyone, loginBody, page(h.login.Login)},
 		{"GET", "/login/style.css", anyone, noBody, page(h.login.Style)},
 		{"POST", "/logout", anyone, logoutBody, page(h.login.Logout)},
 
 		// An agent asks for versions to learn what the server has, and has to get 404 for what it does not have.
 		{"GET", "/{objects}/versions", readers, noBody, notFound},
 	}
-	if h.login.BeginSignOn != nil {
+	if h.login.SignOn != nil {
 		rows = append(rows,
-			route{"GET", "/login/sso", anyone, noBody, page(h.login.BeginSignOn)},
-			route{"GET", auth.CallbackPath, anyone, noBody, page(h.login.FinishSignOn)})
+			route{"GET", "/login/sso", anyone, noBody, page(h.login.SignOn)},
+			route{"GET", auth.CallbackPath, anyone, noBody, page(h.login.Callback)})
 	}
 	return append(rows, h.v0.routes()...)
 }
@@ -119,13 +119,13 @@ func (v *v0API) routes() (rows []route) {
 	for _, r := range store.Resources {
 		list, create := viewers, admins
 		if r.Object == objectEvent {
-			list, create = readers, agents.as(auth.V0Write)
+			list, create = readers, agents.as(auth.KindV0Report)
 		}
 		rows = append(rows,
 			route{"GET", "/v0/" + r.Path, list, noBody, v.rows(r, v.list)},
 			route{"POST", "/v0/" + r.Path, create, v0Body, v.rows(r, v.create)},
 			route{"GET", "/v0/" + r.Path + "/{id}", readers, noBody, v.rows(r, v.get)},
-			route{"PATCH", "/v0/" + r.Path + "/{id}", agents.as(auth.V0Write), v0Body, v.rows(r, v.update)},
+			route{"PATCH", "/v0/" + r.Path + "/{id}", agents.as(auth.KindV0Report), v0Body, v.rows(r, v.update)},
 			route{"DELETE", "/v0/" + r.Path + "/{id}", admins, noBody, v.rows(r, v.remove)},
 			route{"GET", "/" + r.Path + "/versions", readers, noBody, v.plain(versions(r))})
 	}
@@ -136,7 +136,7 @@ func (v *v0API) routes() (rows []route) {
 func rules(rows []route) (out []auth.Rule) {
 	for _, r := range rows {
 		if !r.access.public {
-			out = append(out, auth.Rule{Pattern: r.method + " " + r.path, Roles: r.access.roles, Class: r.access.class})
+			out = append(out, auth.Rule{Pattern: r.method + " " + r.path, Roles: r.access.roles, Kind: r.access.kind})
 		}
 	}
 	return out
@@ -179,5 +179,5 @@ func (s *Server) handler() (http.Handler, error) {
 	if err := h.openAPI.write(router.api); err != nil {
 		return nil, err
 	}
-	return instrument(s.access.Authenticate(rules(rows), recordRoute(served)), h.metrics, s.log), nil
+	return instrument(s.access.Middleware(rules(rows), recordRoute(served)), h.metrics, s.log), nil
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -249,8 +249,8 @@ func granted(a access) string {
 	for i, role := range a.roles {
 		text[i] = string(role)
 	}
-	class := map[auth.Class]string{auth.V0Write: ", v0 write", auth.ReportSet: ", report set", auth.TokenChange: ", token change", auth.Stream: ", stream"}
-	return strings.Join(text, " ") + class[a.class]
+	class := map[auth.RuleKind]string{auth.KindV0Report: ", v0 write", auth.KindReportSet: ", report set", auth.KindTokens: ", token change", auth.KindStream: ", stream"}
+	return strings.Join(text, " ") + class[a.kind]
 }
 
 func TestRoutes_Access(t *testing.T) {
@@ -259,7 +259,7 @@ func TestRoutes_Access(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.login.BeginSignOn, h.login.FinishSignOn = http.NotFound, http.NotFound // as with an identity provider
+	h.login.SignOn, h.login.Callback = http.NotFound, http.NotFound // as with an identity provider
 	rows := h.routes()
 	for _, row := range rows {
 		pattern := row.method + " " + row.path
@@ -358,7 +358,7 @@ func reportsAlone(t *testing.T, s reportStore, memory *reportSetMemory, log *slo
 		{"POST", "/v0/workload-report-sets", anyone, r.bodyLimit(), operation(applyReportSetOperation, r.apply)},
 	}))
 	asAdmin := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		served.ServeHTTP(w, req.WithContext(auth.With(req.Context(), auth.Principal{Role: auth.RoleAdmin})))
+		served.ServeHTTP(w, req.WithContext(auth.WithPrincipal(req.Context(), auth.Principal{Role: auth.RoleAdmin})))
 	})
 	server := httptest.NewServer(instrument(asAdmin, counted, log))
 	t.Cleanup(server.Close)
@@ -400,7 +400,7 @@ func TestReportSetFailures(t *testing.T) {
 // secured is an API with TLS, a client that trusts it, and a maker of tokens.
 func secured(t *testing.T) (url string, client *http.Client, token func(role, cluster string) string) {
 	t.Helper()
-	ca := tlstest.NewAuthority(t)
+	ca := certs.ForTest(t)
 	files := ca.IssueFiles("server")
 	config := onFile(t)
 	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, files.Cert, files.Key, files.CA

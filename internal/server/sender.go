@@ -11,7 +11,7 @@ import (
 // its address, because several agents may share a certificate or have none. An IPv6 network of 64 bits counts as one
 // address, because its owner controls every address in it.
 func senderOf(req *http.Request) string {
-	principal := auth.From(req.Context())
+	principal := auth.PrincipalFrom(req.Context())
 	if principal.ClusterUID != "" {
 		return "cluster:" + principal.ClusterUID
 	}

@@ -12,7 +12,7 @@ import (
 // requestOf is a request of a principal at an address, with a body of known length.
 func requestOf(t *testing.T, who auth.Principal, address string, body []byte) *http.Request {
 	t.Helper()
-	req := httptest.NewRequestWithContext(auth.With(t.Context(), who), http.MethodPost, "/", bytes.NewReader(body))
+	req := httptest.NewRequestWithContext(auth.WithPrincipal(t.Context(), who), http.MethodPost, "/", bytes.NewReader(body))
 	req.RemoteAddr = address
 	return req
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -153,7 +153,7 @@ func TestClientRoundTrip(t *testing.T) {
 }
 
 func TestMutualTLS(t *testing.T) {
-	ca := tlstest.NewAuthority(t)
+	ca := certs.ForTest(t)
 	files := ca.IssueFiles("server")
 	config := plain()
 	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, files.Cert, files.Key, files.CA
@@ -169,7 +169,7 @@ func TestMutualTLS(t *testing.T) {
 	if _, _, err := none.FindWorkloadEvent(t.Context(), "uid"); err == nil {
 		t.Error("a client without a certificate was served")
 	}
-	stranger := tlstest.NewAuthority(t).IssueFiles("agent")
+	stranger := certs.ForTest(t).IssueFiles("agent")
 	foreign := connect(t, threeport.Config{Server: url, AuthEnabled: true, CertFile: stranger.Cert, KeyFile: stranger.Key, CAFile: own.CA})
 	if _, _, err := foreign.FindWorkloadEvent(t.Context(), "uid"); err == nil {
 		t.Error("a client with another authority's certificate was served")

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 // clock is a time that a test sets.
@@ -57,7 +57,7 @@ func trust(ca []byte) *tls.Config {
 }
 
 func TestReloader(t *testing.T) {
-	authority := tlstest.NewAuthority(t)
+	authority := certs.ForTest(t)
 	files := authority.IssueFiles("first")
 	var log bytes.Buffer
 	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.NewTextHandler(&log, nil)))
@@ -112,7 +112,7 @@ func TestReloader(t *testing.T) {
 
 // A client is known by the authorities of today, and not by those when it came first.
 func TestReloaderChangesAuthorities(t *testing.T) {
-	authority, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	authority, other := certs.ForTest(t), certs.ForTest(t)
 	files := authority.IssueFiles("server")
 	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -146,7 +146,7 @@ func TestReloaderChangesAuthorities(t *testing.T) {
 // An authority that is removed is so for the connections that are there, too. One that has a new certificate for the same
 // key is not removed.
 func TestConnectionsOutliveNoAuthority(t *testing.T) {
-	authority, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	authority, other := certs.ForTest(t), certs.ForTest(t)
 	own := authority.IssueFiles("server")
 	both := append(authority.PEM(), other.PEM()...)
 	write(t, own.CA, both)
@@ -173,7 +173,7 @@ func TestConnectionsOutliveNoAuthority(t *testing.T) {
 		return resp.StatusCode
 	}
 	var made atomic.Int64
-	as := func(a *tlstest.Authority, http2 bool) *http.Client {
+	as := func(a *certs.TestAuthority, http2 bool) *http.Client {
 		t.Helper()
 		pair, err := tls.X509KeyPair(a.Issue("somebody"))
 		if err != nil {

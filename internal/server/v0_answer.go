@@ -33,7 +33,7 @@ func toHTTPError(err error) *httpError {
 	if e, ok := errors.AsType[*httpError](err); ok {
 		return e
 	}
-	invalid, isInvalid := errors.AsType[*store.ValueError](err)
+	invalid, isInvalid := errors.AsType[*store.FieldError](err)
 	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case errors.Is(err, errNoMemory):
@@ -50,7 +50,7 @@ func toHTTPError(err error) *httpError {
 		return &httpError{http.StatusInternalServerError, store.ErrRefused.Error()}
 	case isTooLarge:
 		return &httpError{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
-	case store.IsPassing(err):
+	case store.IsTransient(err):
 		return errDatabaseUnavailable
 	default: // Threeport's API quotes the database's driver, whose words are for the log
 		return &httpError{http.StatusInternalServerError, "the server could not do this: its log says why"}

@@ -40,7 +40,7 @@ func TestFailureOfDatabase(t *testing.T) {
 }
 
 func TestV0WithoutDatabase(t *testing.T) {
-	databases.OnOwnPostgres(t, func(t *testing.T, server *postgres.Server) {
+	databases.OnPrivatePostgres(t, func(t *testing.T, server *postgres.Server) {
 		t.Helper()
 		opened, err := store.Open(t.Context(), store.Config{Address: server.Address("postgres")})
 		if err != nil {

@@ -13,11 +13,11 @@ import (
 // authorize refuses rows, and values to set in them, that the principal may not access: agents access rows of their own
 // cluster's workloads, and of workloads without a cluster. set is nil if the rows are only read.
 func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, rows ...store.Row) error {
-	principal := auth.From(ctx)
+	principal := auth.PrincipalFrom(ctx)
 	if principal.Role != auth.RoleAgent { // the route alone decides for the others
 		return nil
 	}
-	access := auth.Touch{Object: r.Object}
+	access := auth.RowAccess{Object: r.Object}
 	for i, f := range r.Fields {
 		if set != nil && set[i] != nil {
 			access.Fields = append(access.Fields, f.Name)
@@ -40,7 +40,7 @@ func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, row
 		}
 		access.Instances = append(access.Instances, owners...)
 	}
-	err := principal.May(ctx, v.store, access)
+	err := principal.Authorize(ctx, v.store, access)
 	if problem, ok := errors.AsType[*auth.Problem](err); ok {
 		return &httpError{problem.Status, problem.Detail}
 	}
@@ -50,7 +50,7 @@ func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, row
 // authorizeList refuses a list before it is read, unless the agent may access every row of it: the total and the rows of
 // other pages would reveal them. So an agent lists by an instance or a resource, or asks for one Event by its UID.
 func (v *v0API) authorizeList(ctx context.Context, r *store.Resource, selection store.Selection) error {
-	if auth.From(ctx).Role != auth.RoleAgent {
+	if auth.PrincipalFrom(ctx).Role != auth.RoleAgent {
 		return nil
 	}
 	filtered := store.Row{Values: make([]any, len(r.Fields))}

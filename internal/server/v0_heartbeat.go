@@ -19,7 +19,7 @@ func (v *v0API) recordHeartbeat(req *v0Request, set []any, row store.Row) {
 	}
 	owners, err := v.ownersOf(req.Context(), req.resource, row)
 	if err == nil {
-		err = v.store.HearV0(req.Context(), owners)
+		err = v.store.RecordV0Report(req.Context(), owners)
 	}
 	if err != nil && req.Context().Err() == nil {
 		v.log.Warn("Heartbeat not recorded", "method", req.Method, "path", req.URL.Path, "error", err)

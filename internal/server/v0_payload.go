@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/server/store/canonicaljson"
 )
 
 // readValues reads a body into the values of the resource's fields, in their order; nil for a field that is absent or null.
@@ -103,7 +104,7 @@ func readValue(f store.Field, raw json.RawMessage) (any, error) {
 	case store.Text:
 		s, err := decode[string](raw)
 		if err == nil && strings.ContainsRune(s, 0) {
-			err = store.ErrNUL
+			err = canonicaljson.ErrNUL
 		}
 		return s, err
 	case store.Integer:
@@ -117,7 +118,7 @@ func readValue(f store.Field, raw json.RawMessage) (any, error) {
 		}
 		return storedTime(t)
 	case store.Document:
-		return store.Normalise(raw)
+		return canonicaljson.Canonicalize(raw)
 	default:
 		return nil, fmt.Errorf("field %s has kind %d", f.Name, f.Kind)
 	}
@@ -149,8 +150,8 @@ func describe(err error) string {
 		jsonType, _, _ := strings.Cut(e.Value, " ") // as in "number 1.5"
 		return "a JSON value of the wrong type, " + jsonType
 	}
-	if errors.Is(err, store.ErrNUL) {
-		return store.ErrNUL.Error()
+	if errors.Is(err, canonicaljson.ErrNUL) {
+		return canonicaljson.ErrNUL.Error()
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return e.Error()

@@ -28,7 +28,7 @@ const (
 // the rows that Next returned.
 type subscription interface {
 	Next(ctx context.Context) ([]threeport.Workload, error)
-	Place() threeport.ID
+	Position() threeport.ID
 	Close()
 }
 
@@ -137,11 +137,11 @@ func (ws *watches) step(ctx context.Context, events *eventStream, s subscription
 }
 
 // placeOf is the ID of an event that has no row.
-func placeOf(s subscription) string { return strconv.FormatInt(int64(s.Place()), 10) }
+func placeOf(s subscription) string { return strconv.FormatInt(int64(s.Position()), 10) }
 
 // query is the request as a query to the store.
 func (r *watchRequest) query() (store.WatchQuery, error) {
-	q := store.WatchQuery{Board: r.WorkloadFilter.query()}
+	q := store.WatchQuery{Filter: r.WorkloadFilter.query()}
 	last := r.LastEvent
 	if r.LastEventID != "" {
 		last = r.LastEventID
@@ -161,6 +161,6 @@ func (r *watchRequest) query() (store.WatchQuery, error) {
 	}
 	id, err := parseID("query.id", r.ID)
 	q.Instance = &threeport.Instance{Type: r.Type[0], ID: id}
-	q.Board = store.BoardQuery{}
+	q.Filter = store.WorkloadQuery{}
 	return q, err
 }

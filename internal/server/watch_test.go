@@ -36,7 +36,7 @@ func (s *scripted) Next(ctx context.Context) ([]threeport.Workload, error) {
 	}
 }
 
-func (s *scripted) Place() threeport.ID { return 1 << 61 }
+func (s *scripted) Position() threeport.ID { return 1 << 61 }
 
 func (s *scripted) Close() { close(s.closed) }
 
@@ -47,7 +47,7 @@ func scriptedServer(t *testing.T, ping time.Duration) (url string, subscribed <-
 	ctx, stop := context.WithCancel(t.Context())
 	ws := &watches{
 		subscribe: func(_ context.Context, q store.WatchQuery) (subscription, error) {
-			if q.Board.Text == "broken" {
+			if q.Filter.Text == "broken" {
 				return nil, errors.New("hunter2")
 			}
 			s := &scripted{q, make(chan []threeport.Workload), make(chan error), make(chan struct{})}
@@ -121,8 +121,8 @@ func TestWatchSends(t *testing.T) {
 	url, subscribed, _ := scriptedServer(t, time.Minute)
 	stream := open(t, url+"/v0/workloads/watch?status=Down,Error&type=WorkloadInstance&cluster=c&text=x&lastEventID=5", http.Header{})
 	script := <-subscribed
-	if q := script.query; *q.After != 5 || len(q.Board.Statuses) != 2 || q.Board.Types[0] != "WorkloadInstance" ||
-		q.Board.Cluster != "c" || q.Board.Text != "x" || q.Instance != nil {
+	if q := script.query; *q.After != 5 || len(q.Filter.Statuses) != 2 || q.Filter.Types[0] != "WorkloadInstance" ||
+		q.Filter.Cluster != "c" || q.Filter.Text != "x" || q.Instance != nil {
 		t.Errorf("asked for %+v", q)
 	}
 	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store"} {

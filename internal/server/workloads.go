@@ -12,8 +12,8 @@ import (
 
 // workloadStore reads workloads, their objects and their Events.
 type workloadStore interface {
-	auth.Owner
-	Workloads(ctx context.Context, q store.BoardQuery) (threeport.List[threeport.Workload], error)
+	auth.InstanceClusters
+	Workloads(ctx context.Context, q store.WorkloadQuery) (threeport.List[threeport.Workload], error)
 	Workload(ctx context.Context, instance threeport.Instance) (threeport.WorkloadDetail, error)
 	Timeline(ctx context.Context, instance threeport.Instance, q store.TimelineQuery) (threeport.List[threeport.TimelineEvent], error)
 	EventsKeptAfter(ctx context.Context, instance threeport.Instance, keep store.Retention) (time.Time, error)
@@ -33,8 +33,8 @@ type WorkloadFilter struct {
 	Text    string   `query:"text" maxLength:"256" doc:"What is to be in the workload's name, reason or cause, or in its cluster's name. ASCII letters match in either case."`
 }
 
-func (f WorkloadFilter) query() store.BoardQuery {
-	return store.BoardQuery{Statuses: f.Status, Types: f.Type, Cluster: f.Cluster, Text: f.Text}
+func (f WorkloadFilter) query() store.WorkloadQuery {
+	return store.WorkloadQuery{Statuses: f.Status, Types: f.Type, Cluster: f.Cluster, Text: f.Text}
 }
 
 // Pagination is the parameters that select a page of a list.
@@ -134,7 +134,7 @@ func (w *workloads) getEventRetention(ctx context.Context, request *struct{ Inst
 	if err != nil {
 		return nil, err
 	}
-	if err := auth.From(ctx).May(ctx, w.store, auth.Touch{Instances: []threeport.Instance{instance}}); err != nil {
+	if err := auth.PrincipalFrom(ctx).Authorize(ctx, w.store, auth.RowAccess{Instances: []threeport.Instance{instance}}); err != nil {
 		return nil, err
 	}
 	after, err := w.store.EventsKeptAfter(ctx, instance, w.retention)

@@ -7,66 +7,67 @@ import (
 	"strings"
 )
 
-// Rule grants the requests of a pattern to roles. The administrator may make every request. A request without a rule is the
-// administrator's alone.
+// Rule grants requests that match a pattern to roles. Administrators are granted everything. A request without a rule is for
+// administrators only. The server's table of routes has the rules.
 //
-// Rules know paths only. Which rows an agent may read and write depends on the row: handlers of v0 ask [Principal.May], and
-// the handler of report sets asks [Principal.SpeaksFor].
+// A rule does not depend on rows. Handlers that serve agents also check the rows with [Principal.Authorize], and that
+// of report sets the cluster with [Principal.MayReportFor].
 type Rule struct {
-	Pattern string // as of [http.ServeMux]
-	Roles   []Role // besides the administrator
-	Class   Class
+	Pattern string // of [http.ServeMux]
+	Roles   []Role // besides administrators
+	Kind    RuleKind
 }
 
-// Class is how requests are audited, and how long they last.
-type Class int
+// RuleKind classifies requests for the audit log and for timeouts.
+type RuleKind int
 
-// The classes of requests.
+// The kinds of rules.
 const (
-	Ordinary    Class = iota
-	V0Write           // what an agent writes through v0
-	ReportSet         // what an agent writes otherwise
-	TokenChange       // changes who may do what
-	Stream            // goes on until somebody ends it
+	KindPlain RuleKind = iota
+	// KindV0Report is a write of a v0 agent, and KindReportSet a report set.
+	KindV0Report
+	KindReportSet
+	// KindTokens changes permissions.
+	KindTokens
+	// KindStream is an answer without an end.
+	KindStream
 )
 
-// ServeHTTP makes a rule a handler, so that a mux finds it. It is never called.
+// ServeHTTP makes a rule an [http.Handler] for rulesMux. It is never called.
 func (Rule) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// ruleTable finds the rule of a request. It is a mux, so it reads paths exactly as the router behind it does.
-type ruleTable struct{ mux *http.ServeMux }
-
-func newRuleTable(rules []Rule) ruleTable {
+// rulesMux returns a mux whose handlers are the rules, so that it matches paths exactly as the router does.
+func rulesMux(rules []Rule) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, r := range rules {
 		mux.Handle(r.Pattern, r)
 	}
-	return ruleTable{mux}
+	return mux
 }
 
-// find returns the rule of a request; the zero rule, which grants nothing, if there is none.
-func (t ruleTable) find(r *http.Request) Rule {
-	found, _ := t.mux.Handler(r)
+// ruleFor returns the rule of a request. Without one it is the zero rule, which allows administrators only.
+func ruleFor(mux *http.ServeMux, r *http.Request) Rule {
+	found, _ := mux.Handler(r)
 	matched, _ := found.(Rule)
 	return matched
 }
 
-// grants reports whether a role may make the rule's requests.
-func (r Rule) grants(role Role) bool {
+// allows reports whether the rule allows a role.
+func (r Rule) allows(role Role) bool {
 	return role == RoleAdmin || slices.Contains(r.Roles, role)
 }
 
-// ownPaths need no principal, whatever the configuration says.
-var ownPaths = []string{"/healthz", "/readyz", loginPath, stylePath, logoutPath, signOnPath, CallbackPath}
+// alwaysPublicPaths need no credential, whatever the configuration.
+var alwaysPublicPaths = []string{"/healthz", "/readyz", loginPath, stylePath, logoutPath, signOnPath, CallbackPath}
 
-// isPublic tells whether a request needs no principal. A path that is written in an unusual way is not public, since
-// whatever serves it may read it differently.
-func (a *Access) isPublic(r *http.Request) bool {
+// isPublic reports whether a request needs no credential. Unclean paths are not public, since handlers may read them
+// differently.
+func (a *Authenticator) isPublic(r *http.Request) bool {
 	given := r.URL.Path
 	if r.URL.RawPath != "" || given == "" || path.Clean(given) != strings.TrimSuffix(given, "/") {
 		return false
 	}
-	if slices.Contains(ownPaths, given) {
+	if slices.Contains(alwaysPublicPaths, given) {
 		return true
 	}
 	return slices.ContainsFunc(a.config.PublicPaths, func(public string) bool {
@@ -74,7 +75,7 @@ func (a *Access) isPublic(r *http.Request) bool {
 	})
 }
 
-// isSafe tells whether a method only reads (RFC 9110, section 9.2.1).
+// isSafe reports whether a method only reads (RFC 9110, section 9.2.1).
 func isSafe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions || method == http.MethodTrace
 }
