@@ -24,14 +24,14 @@ type clusters struct{ store clusterStore }
 
 var (
 	listClustersOperation = readOperation("list-clusters", tagBoard, "List clusters",
-		"Those whose agent has been heard, and how far behind it is.")
+		"All clusters with an agent that has reported, with the delay of its reports.")
 	getObjectOperation = readItemOperation("get-object", tagBoard, "Read an object's definition",
-		"A listed object as its cluster has it, and as it was before its latest change.")
+		"The current and the previous version of a listed object.")
 	releaseClusterOperation = huma.Operation{
 		OperationID: "release-cluster",
-		Tags:        []string{tagBoard}, Summary: "Forget a cluster",
-		Description: "For one that is no more, or was built anew and has another UID. Its workloads are nobody's then: the next " +
-			"cluster that reports of them has them. If it still reports, it is back with its next report set.",
+		Tags:        []string{tagBoard}, Summary: "Delete a cluster",
+		Description: "For a cluster that is gone, or was rebuilt with another UID. The next cluster that reports its workloads takes them " +
+			"over. A cluster that still reports is created again with its next report set.",
 		Errors: append([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}, commonErrors...),
 	}
 )
@@ -60,7 +60,7 @@ func (c *clusters) release(ctx context.Context, request *struct {
 	workloads, err := c.store.DeleteCluster(ctx, request.UID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, problem(http.StatusNotFound, "there is no such cluster")
+		return nil, problem(http.StatusNotFound, "cluster not found")
 	case err != nil:
 		return nil, unavailable(ctx, "the database failed: ask again", err)
 	}

@@ -54,15 +54,15 @@ func newAPI(adapter huma.Adapter, version string, secured bool) huma.API {
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title: "Threeport control-plane API", Version: version,
-			Description: "What runs in the clusters of a control plane, and how it is. Errors are problems as of RFC 9457, but " +
-				"those of v0 are in its envelope. IDs are decimals of 64 bits in strings, but numbers in v0. Unknown " +
-				"parameters and fields are refused, but v0 ignores unknown parameters.",
+			Description: "The workloads in the clusters of a control plane, with their status. Errors are problems of RFC 9457, except in v0, " +
+				"whose errors are in its envelope. IDs are decimals of 64 bits in strings, in v0 numbers. Unknown parameters and " +
+				"fields are refused; v0 ignores unknown parameters.",
 		},
 		Components: &huma.Components{Schemas: registry},
 		Tags: []*huma.Tag{
-			{Name: tagReports, Description: "What agents tell, many reports at a time."},
-			{Name: tagBoard, Description: "What people read."},
-			{Name: tagAccess, Description: "Tokens, and records of who did what. For administrators."},
+			{Name: tagReports, Description: "Reports of agents, many in one request."},
+			{Name: tagBoard, Description: "Workloads and clusters, for people."},
+			{Name: tagAccess, Description: "Tokens and audit records. For administrators."},
 			{Name: tagV0, Description: "Threeport's REST API, version v0, row by row."},
 		},
 	}
@@ -85,9 +85,9 @@ func newAPI(adapter huma.Adapter, version string, secured bool) huma.API {
 
 func securitySchemes() map[string]*huma.SecurityScheme {
 	return map[string]*huma.SecurityScheme{
-		"certificate": {Type: "mutualTLS", Description: "A client certificate. Its subject's organization says its role; v0's have none."},
+		"certificate": {Type: "mutualTLS", Description: "A client certificate. The organization of its subject names its role; certificates of v0 have none."},
 		"bearer":      {Type: "http", Scheme: "bearer", Description: "A token of /v0/tokens."},
-		"session":     {Type: "apiKey", In: "cookie", Name: "__Host-threeport-session", Description: "A browser's session, which /login opens with a token or by single sign-on."},
+		"session":     {Type: "apiKey", In: "cookie", Name: "__Host-threeport-session", Description: "A browser's session. /login opens it with a token or by single sign-on."},
 	}
 }
 
@@ -106,7 +106,7 @@ func documentRetryAfter(_ *huma.OpenAPI, op *huma.Operation) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		if answer := op.Responses[strconv.Itoa(code)]; answer != nil {
 			answer.Headers = map[string]*huma.Param{"Retry-After": {
-				Description: "How many seconds to wait before the request is sent again.",
+				Description: "The number of seconds to wait before a repeat.",
 				Schema:      &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0)},
 			}}
 		}
@@ -130,7 +130,7 @@ func documentReportSet(document *huma.OpenAPI, limits Limits) {
 	op := document.Paths["/v0/workload-report-sets"].Post
 	op.RequestBody = &huma.RequestBody{
 		Required: true,
-		Description: fmt.Sprintf("At most %d bytes as sent, and %d before compression; at most %d objects in all trees; "+
+		Description: fmt.Sprintf("At most %d bytes as sent and %d before compression; at most %d objects in all trees; "+
 			"at most %d bytes for one operation, Event, status, or object of a tree.",
 			limits.BodyBytes, limits.DecodedBytes, maxObjects, maxValue),
 		Content: map[string]*huma.MediaType{"application/json": {
@@ -167,9 +167,9 @@ func documentEventStream(document *huma.OpenAPI) {
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{
 			Type: huma.TypeArray, Description: "Each item is one event of the stream.",
 			Items: &huma.Schema{OneOf: []*huma.Schema{
-				event(eventWorkload, "A row that has changed.", idSchema{}.Schema(schemas),
+				event(eventWorkload, "A changed row.", idSchema{}.Schema(schemas),
 					schemas.Schema(reflect.TypeFor[threeport.Workload](), true, "")),
-				event(eventReset, "Events were missed: load everything anew.",
+				event(eventReset, "Events were missed: reload everything.",
 					&huma.Schema{Type: huma.TypeString, Enum: []any{""}}, empty),
 				event(eventPing, "The connection is alive.", nil, empty),
 			}},

@@ -37,17 +37,17 @@ func readItemOperation(id, tag, summary, description string) huma.Operation {
 // The operations of administrators, which package auth serves.
 var (
 	listTokensOperation = readOperation("list-tokens", tagAccess, "List tokens",
-		"All of them, those that have ended too, without their secrets.")
+		"All tokens without their secrets, including revoked and expired ones.")
 	createTokenOperation = huma.Operation{
 		OperationID: "create-token", DefaultStatus: http.StatusCreated,
-		Tags: []string{tagAccess}, Summary: "Make a token", Description: "Its secret is in this answer, and nowhere else.",
+		Tags: []string{tagAccess}, Summary: "Create a token", Description: "Only this answer has its secret.",
 		Errors: append([]int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}, badParameters...),
 	}
 	revokeTokenOperation = huma.Operation{
 		OperationID: "revoke-token",
-		Tags:        []string{tagAccess}, Summary: "End a token", Description: "And all sessions that were opened with it.",
+		Tags:        []string{tagAccess}, Summary: "Revoke a token", Description: "Also ends all sessions that were opened with it.",
 		Errors: append([]int{http.StatusNotFound}, badParameters...),
 	}
 	listAuditRecordsOperation = readOperation("list-audit-records", tagAccess, "List audit records",
-		"Who changed what, or tried to: the newest first.")
+		"Changes and refused attempts, with their principals. The newest first.")
 )

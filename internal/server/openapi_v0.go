@@ -17,11 +17,11 @@ func documentV0(document *huma.OpenAPI) {
 		d := v0Document{document, r}
 		d.schemas()
 		path, name := "/v0/"+r.Path, strings.TrimSuffix(r.Path, "s")
-		d.add(http.MethodGet, path, "v0-list-"+r.Path, "List, by ID", d.listParameters(), false, http.StatusOK)
+		d.add(http.MethodGet, path, "v0-list-"+r.Path, "List, ordered by ID", d.listParameters(), false, http.StatusOK)
 		d.add(http.MethodPost, path, "v0-create-"+name, "Create", nil, true, http.StatusOK, http.StatusCreated)
 		id := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeInteger, Format: "int64"}}}
 		d.add(http.MethodGet, path+"/{id}", "v0-get-"+name, "Read", id, false, http.StatusOK)
-		d.add(http.MethodPatch, path+"/{id}", "v0-update-"+name, "Change the fields that are given", id, true, http.StatusOK)
+		d.add(http.MethodPatch, path+"/{id}", "v0-update-"+name, "Change the given fields", id, true, http.StatusOK)
 		d.add(http.MethodDelete, path+"/{id}", "v0-delete-"+name, "Delete", id, false, http.StatusOK)
 		d.addVersions("v0-versions-of-" + name)
 	}
@@ -93,7 +93,7 @@ func fieldSchema(kind store.Kind) *huma.Schema {
 func (d v0Document) listParameters() []*huma.Param {
 	parameters := []*huma.Param{
 		{Name: "page", In: "query", Description: "From 1.", Schema: &huma.Schema{Type: huma.TypeInteger, Default: 1}},
-		{Name: "size", In: "query", Description: "-1 is all, 0 none.", Schema: &huma.Schema{Type: huma.TypeInteger, Default: 50}},
+		{Name: "size", In: "query", Description: "-1 for all, 0 for none.", Schema: &huma.Schema{Type: huma.TypeInteger, Default: 50}},
 	}
 	for _, f := range d.r.Fields {
 		if f.Filterable {
@@ -111,8 +111,8 @@ func (d v0Document) addVersions(id string) {
 	}, "API", "Versions")
 	d.document.AddOperation(&huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: "/" + d.r.Path + "/versions", Tags: []string{tagV0},
-		Summary:     "Find out which versions there are: " + d.r.Object,
-		Description: "A server that answers 404 has no such object.",
+		Summary:     "List the versions: " + d.r.Object,
+		Description: "A server without the object answers 404.",
 		Responses: map[string]*huma.Response{
 			"200":     {Description: http.StatusText(http.StatusOK), Content: map[string]*huma.MediaType{"application/json": {Schema: versions}}},
 			"default": {Description: "An error."},

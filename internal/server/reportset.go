@@ -57,8 +57,8 @@ func (r *reportSetRequest) Resolve(ctx huma.Context) []error {
 
 var reportSetVersionsOperation = huma.Operation{
 	OperationID: "report-set-versions",
-	Tags:        []string{tagReports}, Summary: "Find out what report sets this server takes",
-	Description: "A server that answers 404 knows v0 only.",
+	Tags:        []string{tagReports}, Summary: "List the versions of report sets",
+	Description: "A server that answers 404 supports v0 only.",
 	Errors:      commonErrors,
 }
 
@@ -71,11 +71,10 @@ func (r *reportSets) versions(context.Context, *struct{}) (*Body[threeport.Repor
 
 var applyReportSetOperation = huma.Operation{
 	OperationID: "apply-report-set",
-	Tags:        []string{tagReports}, Summary: "Report what a cluster has to tell",
-	Description: "Takes a set as a whole, and answers each report in its order. A report that is not newer than what " +
-		"is there changes nothing, so that a set may be sent again in whole or in part. A report that is wrong is " +
-		"rejected for itself; 4xx is for a set that is. After 413 send it in parts, after 408, 429 and 503 send it again. " +
-		"An agent may report of its own cluster only.",
+	Tags:        []string{tagReports}, Summary: "Apply a report set of a cluster",
+	Description: "Applies the set and answers each report, in the order of the set. A report that is not newer than the stored " +
+		"version changes nothing, so a set may be repeated in whole or in part. An invalid report is rejected alone; 4xx is for " +
+		"an invalid set. After 413 split the set; after 408, 429 and 503 repeat it. An agent may report its own cluster only.",
 	Errors: append([]int{
 		http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
 		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
@@ -89,7 +88,7 @@ func (r *reportSets) apply(ctx context.Context, request *reportSetRequest) (*Bod
 	}
 	defer set.memory.release()
 	if !auth.PrincipalFrom(ctx).MayReportFor(set.Agent.ClusterUID) {
-		return nil, problem(http.StatusForbidden, "agent.clusterUID is not the cluster that you may report of")
+		return nil, problem(http.StatusForbidden, "agent.clusterUID is another cluster: report the cluster of your credential")
 	}
 	answer, err := r.store.Apply(ctx, set.ReportSet)
 	if invalid, ok := errors.AsType[*store.SetError](err); ok {

@@ -14,12 +14,12 @@ const (
 	someTree  = `{"object":{"kind":"Pod","name":"a"},"health":"Healthy"}`
 )
 
-// reportOf is a set of one report with these fields besides its key.
+// reportOf is a set of one report with additional fields.
 func reportOf(fields string) string {
 	return `{` + someAgent + `,"reports":[{"instance":{"type":"WorkloadInstance","id":"1"},"version":"2"` + fields + `}]}`
 }
 
-// wantProblem checks an error's code, and that one of its faults is at a place.
+// wantProblem checks the code of an error, and the location of one of its faults.
 func wantProblem(t *testing.T, err error, code int, at string) {
 	t.Helper()
 	found, ok := errors.AsType[*huma.ErrorModel](err)
@@ -40,7 +40,7 @@ func wantProblem(t *testing.T, err error, code int, at string) {
 	t.Errorf("no fault at %s: %s", at, found.Detail)
 }
 
-func TestDecodeReportSetRefuses(t *testing.T) {
+func TestDecodeReportSet_InvalidSet_IsRefused(t *testing.T) {
 	for _, tc := range []struct {
 		reason, body string
 		code         int
@@ -105,7 +105,7 @@ func TestDecodeReportSetRefuses(t *testing.T) {
 	}
 }
 
-func TestDecodeReportSetReads(t *testing.T) {
+func TestDecodeReportSet_ValidSet(t *testing.T) {
 	set, err := decodeReportSet(strings.NewReader(`
 		{"reports":[
 			{"version":"-7","instance":{"id":"9223372036854775807","type":"HelmWorkloadInstance"},
@@ -125,8 +125,8 @@ func TestDecodeReportSetReads(t *testing.T) {
 	}
 }
 
-// A body of tiny objects must not become a hundred times as much memory, and one of faults not as many words.
-func TestDecodeReportSetBoundsWhatItKeeps(t *testing.T) {
+// Tiny objects take a hundred times their text in memory, and faults take more text than the body.
+func TestDecodeReportSet_Limits(t *testing.T) {
 	tree := func(objects int) string {
 		return `{"tree":{"objects":[` + someTree + strings.Repeat(`,`+someTree, objects-1) + `]}}`
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// encoded is a text in a content coding.
+// encoded is a text in a content encoding.
 func encoded(tb testing.TB, coding, text string) []byte {
 	tb.Helper()
 	var out bytes.Buffer
@@ -37,7 +37,7 @@ func encoded(tb testing.TB, coding, text string) []byte {
 	return out.Bytes()
 }
 
-func TestDecoded(t *testing.T) {
+func TestDecoded_Encodings(t *testing.T) {
 	text := strings.Repeat("control plane ", 1000)
 	for _, coding := range []string{"", "gzip", "zstd"} {
 		t.Run("coding "+coding, func(t *testing.T) {
@@ -76,8 +76,8 @@ func readDecoded(t *testing.T, body []byte, coding string, limit int64) (string,
 	return string(got), err
 }
 
-// Blanks are a thousandth of gzip, and less of zstd: no more of them than the limit may be decoded.
-func TestDecodedStopsBombs(t *testing.T) {
+// gzip compresses spaces a thousandfold, and zstd more.
+func TestDecoded_Bomb_StopsAtLimit(t *testing.T) {
 	const limit = 1 << 18
 	blanks := strings.Repeat(" ", 8<<20)
 	for _, coding := range encodings {
@@ -101,13 +101,13 @@ func TestDecodedStopsBombs(t *testing.T) {
 	}
 }
 
-func TestDecodedBoundsTheWindow(t *testing.T) {
+func TestDecoded_ZstdWindow_IsLimited(t *testing.T) {
 	var out bytes.Buffer
 	w, err := zstd.NewWriter(&out, zstd.WithWindowSize(64<<20))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In pieces: a frame that is written at once has the window of its content.
+	// Several writes: a frame that is written at once has a window of its content's size.
 	for range 3 {
 		if _, err := io.WriteString(w, strings.Repeat("control plane ", 1<<16)); err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestDecodedBoundsTheWindow(t *testing.T) {
 	wantProblem(t, err, http.StatusRequestEntityTooLarge, "")
 }
 
-func TestContentCoding(t *testing.T) {
+func TestContentEncoding(t *testing.T) {
 	for given, want := range map[string]string{"": "", "identity": "", "GZIP": "gzip", "zstd": "zstd"} {
 		if got, err := contentEncoding(http.Header{"Content-Encoding": {given}}); got != want || err != nil {
 			t.Errorf("%q: got %q, %v", given, got, err)
@@ -132,7 +132,7 @@ func TestContentCoding(t *testing.T) {
 	}
 }
 
-func TestCheckMedia(t *testing.T) {
+func TestCheckContentType(t *testing.T) {
 	for _, given := range []string{"application/json", "application/json; charset=UTF-8", "Application/JSON"} {
 		if err := checkContentType(http.Header{"Content-Type": {given}}); err != nil {
 			t.Errorf("%q: %v", given, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// leastSet is a set of all sorts of reports, with what is required and all values zero.
+// leastSet is a set with every type of report, with the required fields only and zero values.
 func leastSet(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(threeport.ReportSet{Reports: []threeport.Report{
@@ -33,9 +33,8 @@ func leastSet(t *testing.T) map[string]any {
 	return set
 }
 
-// TestWhatTheDocumentRequiresIsRequired leaves out what the document says is required, field by field, and has it null.
-// What the agent's own types write has all of it.
-func TestWhatTheDocumentRequiresIsRequired(t *testing.T) {
+// Each field that the document requires is left out, and then set to null. The wire types themselves write all of them.
+func TestDecodeReportSet_RequiredFields_MatchDocument(t *testing.T) {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	schemas.RegisterTypeAlias(reflect.TypeFor[threeport.ID](), reflect.TypeFor[idSchema]())
 	set := leastSet(t)

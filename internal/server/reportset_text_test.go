@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// countedReads counts how often and how much is read.
+// countedReads counts reads and bytes.
 type countedReads struct {
 	r            io.Reader
 	reads, bytes int
@@ -25,8 +25,8 @@ func (c *countedReads) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestWhiteSpaceIsNotScannedAgain has white space arrive in pieces: the JSON decoder scans all that it has with each of them.
-func TestWhiteSpaceIsNotScannedAgain(t *testing.T) {
+// TestSetText_WhiteSpace_IsShortened has white space arrive in pieces: the JSON decoder scans all that it has with each of them.
+func TestSetText_WhiteSpace_IsShortened(t *testing.T) {
 	blanks := strings.Repeat(" \n\t\r", 1<<16)
 	for reason, body := range map[string]string{
 		"leading":  blanks + `{` + someAgent + `,"reports":[]}`,
@@ -47,7 +47,7 @@ func TestWhiteSpaceIsNotScannedAgain(t *testing.T) {
 	}
 }
 
-func TestSetTextLeavesTheRest(t *testing.T) {
+func TestSetText_OtherText_IsUnchanged(t *testing.T) {
 	few, many := strings.Repeat(" ", maxSpace), strings.Repeat("\n", 3*maxSpace)
 	for text, want := range map[string]string{
 		`{"a": [1,	"b"]}`:                     `{"a": [1,	"b"]}`,
@@ -66,8 +66,8 @@ func TestSetTextLeavesTheRest(t *testing.T) {
 	}
 }
 
-// TestDecodeReportSetTakesLittleMemory counts all that is allocated, so that it does not depend on when there is garbage.
-func TestDecodeReportSetTakesLittleMemory(t *testing.T) {
+// TestDecodeReportSet_Memory_IsLimited counts all that is allocated, so that it does not depend on when there is garbage.
+func TestDecodeReportSet_Memory_IsLimited(t *testing.T) {
 	const size = 1 << 20
 	report := func(fields string) string { return `{` + someAgent + `,"reports":[{` + fields + `}]}` }
 	var unknown strings.Builder
@@ -95,7 +95,7 @@ func TestDecodeReportSetTakesLittleMemory(t *testing.T) {
 	}
 }
 
-func TestDecodeReportSetBoundsAValue(t *testing.T) {
+func TestDecodeReportSet_ValueSize_IsLimited(t *testing.T) {
 	const most = 1 << 16
 	decode := func(r io.Reader) error {
 		d := setDecoder{text: newSetText(r), maxReports: 1, maxTree: maxTree, maxObjects: maxObjects}
@@ -123,7 +123,7 @@ func TestDecodeReportSetBoundsAValue(t *testing.T) {
 	}
 }
 
-// neverEnding is the rest of a string that does not end.
+// neverEnding is a string without an end.
 type neverEnding struct{}
 
 func (neverEnding) Read(p []byte) (int, error) {
@@ -133,8 +133,7 @@ func (neverEnding) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A client that has gone does not wait for the answer, and nobody should work for it.
-func TestDecodingEndsWithItsClient(t *testing.T) {
+func TestReportSets_ClientGone_StopsDecoding(t *testing.T) {
 	for _, coding := range []string{"", "gzip", "zstd"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		body := encoded(t, coding, strings.Repeat(" ", 1<<20)+`{`+someAgent+`,"reports":[]}`)

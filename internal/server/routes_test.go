@@ -2,10 +2,7 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -16,10 +13,9 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/testing/certs"
-	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// reply is an answer that was read to its end.
+// reply is a complete answer.
 type reply struct {
 	code     int
 	header   http.Header
@@ -28,7 +24,7 @@ type reply struct {
 	tls      *tls.ConnectionState
 }
 
-// send makes a request with headers, and returns what it is answered.
+// send sends a request and returns the answer.
 func send(t *testing.T, client *http.Client, method, url string, header http.Header, body []byte) reply {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
@@ -56,8 +52,8 @@ func asJSON(more ...string) http.Header {
 	return header
 }
 
-// Under strict v0 there is nothing beside v0: every other path is what the router says of any that it does not know.
-func TestStrictV0IsPlain(t *testing.T) {
+// Every path outside v0 is unknown to the router.
+func TestStrictV0_ServesV0Only(t *testing.T) {
 	config := plain()
 	config.StrictV0 = true
 	url := run(t, config)
@@ -78,7 +74,7 @@ func TestStrictV0IsPlain(t *testing.T) {
 	}
 }
 
-func TestRoutes(t *testing.T) {
+func TestRoutes_Answers(t *testing.T) {
 	url := run(t, plain())
 	for _, tc := range []struct {
 		method, path string
@@ -106,7 +102,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-func TestAliveAndReadyWithoutDatabase(t *testing.T) {
+func TestProbes_WithoutDatabase(t *testing.T) {
 	s, err := New(t.Context(), plain(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -136,9 +132,8 @@ func TestAliveAndReadyWithoutDatabase(t *testing.T) {
 	}
 }
 
-// HEAD is answered as GET is, without the body. A stream ends with its headers: on one connection, the next request would
-// wait for it.
-func TestHeadIsGetWithoutBody(t *testing.T) {
+// The stream must end after its headers: on one connection, the next request would wait for it.
+func TestRoutes_Head_IsGetWithoutBody(t *testing.T) {
 	url := run(t, onFile(t))
 	transport := &http.Transport{MaxConnsPerHost: 1}
 	defer transport.CloseIdleConnections()
@@ -240,7 +235,7 @@ var grants = map[string]string{
 	"GET /login/sso/callback":    "anyone",
 }
 
-// granted describes an access as grants does.
+// granted describes an access in the form of grants.
 func granted(a access) string {
 	if a.public {
 		return "anyone"
@@ -305,99 +300,7 @@ func TestRoutes_WithoutCredential(t *testing.T) {
 	}
 }
 
-func TestReportSetBodies(t *testing.T) {
-	config := onFile(t)
-	config.Limits = Limits{Reports: 5, BodyBytes: minBytes, DecodedBytes: 4 * minBytes}
-	url := run(t, config) + "/v0/workload-report-sets"
-	set := func(padding int) string {
-		return `{` + someAgent + strings.Repeat(" ", padding) + `,"reports":[]}`
-	}
-	for _, tc := range []struct {
-		reason string
-		header http.Header
-		body   []byte
-		code   int
-		has    string
-	}{
-		{"plain", asJSON(), []byte(set(0)), 200, `{"items":[]}`},
-		{"gzip", asJSON("Content-Encoding", "gzip"), encoded(t, "gzip", set(3*minBytes)), 200, `{"items":[]}`},
-		{"zstd", asJSON("Content-Encoding", "zstd"), encoded(t, "zstd", set(3*minBytes)), 200, `{"items":[]}`},
-		{"gzip bomb", asJSON("Content-Encoding", "gzip"), encoded(t, "gzip", set(64*minBytes)), 413, "accepted are 262144 bytes before compression"},
-		{"zstd bomb", asJSON("Content-Encoding", "zstd"), encoded(t, "zstd", set(64*minBytes)), 413, "accepted are 262144 bytes before compression"},
-		{"large", asJSON(), []byte(set(minBytes)), 413, "accepted are 65536 bytes as sent"},
-		{"too many reports", asJSON(), []byte(`{` + someAgent + `,"reports":[{},{},{},{},{},{}]}`), 413, "accepted are at most 5 items"},
-		{"unknown coding", asJSON("Content-Encoding", "br"), []byte(set(0)), 415, "accepted are identity, gzip and zstd"},
-		{"not gzip", asJSON("Content-Encoding", "gzip"), []byte(set(0)), 400, "not gzip"},
-		{"another type", http.Header{"Content-Type": {"text/plain"}}, []byte(set(0)), 415, "accepted is application/json"},
-		{"no type", http.Header{}, []byte(set(0)), 415, "accepted is application/json"},
-		{"nothing", asJSON(), nil, 400, "ends before"},
-	} {
-		got := send(t, http.DefaultClient, http.MethodPost, url, tc.header, tc.body)
-		if got.code != tc.code || !strings.Contains(got.body, tc.has) {
-			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
-		}
-	}
-}
-
-// failing is a store whose database is away.
-type failing struct{ err error }
-
-func (f failing) Apply(context.Context, threeport.ReportSet) (threeport.ReportSetAnswer, error) {
-	return threeport.ReportSetAnswer{}, f.err
-}
-
-// reportsAlone serves report sets of an administrator.
-func reportsAlone(t *testing.T, s reportStore, memory *reportSetMemory, log *slog.Logger) string {
-	t.Helper()
-	counted := newMetrics()
-	r := newReportSets(s, DefaultLimits(), counted)
-	r.memory = memory
-	router := newRouter()
-	router.api = newAPI(router, "test", false)
-	served := recordRoute(router.serve([]route{
-		{"POST", "/v0/workload-report-sets", anyone, r.bodyLimit(), operation(applyReportSetOperation, r.apply)},
-	}))
-	asAdmin := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		served.ServeHTTP(w, req.WithContext(auth.WithPrincipal(req.Context(), auth.Principal{Role: auth.RoleAdmin})))
-	})
-	server := httptest.NewServer(instrument(asAdmin, counted, log))
-	t.Cleanup(server.Close)
-	return server.URL + "/v0/workload-report-sets"
-}
-
-func TestReportSetFailures(t *testing.T) {
-	body := []byte(`{` + someAgent + `,"reports":[]}`)
-	var log bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&log, nil))
-	url := reportsAlone(t, failing{errors.New("connection refused")}, newReportSetMemory(DefaultLimits()), logger)
-	got := send(t, http.DefaultClient, http.MethodPost, url, asJSON(), body)
-	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || strings.Contains(got.body, "refused") {
-		t.Errorf("the database is away: %d %v %s", got.code, got.header, got.body)
-	}
-	if !strings.Contains(log.String(), "connection refused") || strings.Contains(log.String(), "clusterUID") {
-		t.Errorf("logged %s", log.String())
-	}
-
-	full := newReportSetMemory(DefaultLimits())
-	full.decoded.wait = time.Millisecond
-	all := largestDecoded * largestSetMemory(DefaultLimits())
-	if !full.decoded.total.TryAcquire(all) {
-		t.Fatal("memory is not free")
-	}
-	url = reportsAlone(t, failing{}, full, slog.New(slog.DiscardHandler))
-	got = send(t, http.DefaultClient, http.MethodPost, url, asJSON(), body)
-	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
-		t.Errorf("no memory: %d %s", got.code, got.body)
-	}
-	full.decoded.total.Release(all)
-	for _, body := range []string{string(body), "hunter2", `{"x":1}`} {
-		send(t, http.DefaultClient, http.MethodPost, url, asJSON(), []byte(body))
-	}
-	expectAllFree(t, "decoded", full.decoded, all)
-	expectAllFree(t, "received", full.received, largestReceived*DefaultLimits().BodyBytes)
-}
-
-// secured is an API with TLS, a client that trusts it, and a maker of tokens.
+// secured is an API with TLS, a client that trusts it, and a function that creates tokens.
 func secured(t *testing.T) (url string, client *http.Client, token func(role, cluster string) string) {
 	t.Helper()
 	ca := certs.ForTest(t)
@@ -423,7 +326,7 @@ func secured(t *testing.T) (url string, client *http.Client, token func(role, cl
 	}
 }
 
-func TestRoles(t *testing.T) {
+func TestServer_Roles(t *testing.T) {
 	url, client, token := secured(t)
 	agent, viewer, admin := token("agent", "c"), token("viewer", ""), token("admin", "")
 	set := []byte(`{` + someAgent + `,"reports":[]}`)
@@ -461,82 +364,5 @@ func TestRoles(t *testing.T) {
 		if tc.code > 400 && got.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %s", tc.reason, got.header)
 		}
-	}
-}
-
-// A watcher who is cut off before the first event misses nothing: the opening says where to go on from. The other watcher keeps
-// the feed at work, which looks back ten seconds for the first.
-func TestWatchThatHeardNothingGoesOn(t *testing.T) {
-	url := run(t, onFile(t))
-	steady := open(t, url+"/v0/workloads/watch", http.Header{})
-	steady.next(t)
-	cut := open(t, url+"/v0/workloads/watch", http.Header{})
-	_, last, ok := strings.Cut(cut.next(t), "\nid: ")
-	if !ok {
-		t.Fatal("the opening has no ID")
-	}
-	cut.close()
-	create(t, url+"/v0/workload-instances", `{"Name":"meanwhile"}`)
-	if event := steady.next(t); !strings.Contains(event, `"name":"meanwhile"`) {
-		t.Fatalf("got %s", event)
-	}
-	again := open(t, url+"/v0/workloads/watch", http.Header{"Last-Event-Id": {last}})
-	again.next(t)
-	if event := again.next(t); !strings.Contains(event, `"name":"meanwhile"`) {
-		t.Errorf("got %s", event)
-	}
-}
-
-// A change comes to a watcher, one who was away gets it later, and a server that stops keeps nobody waiting.
-func TestWatchGoesOn(t *testing.T) {
-	s, err := New(t.Context(), onFile(t), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	url := s.URL()
-	stream := open(t, url+"/v0/workloads/watch", http.Header{})
-	stream.next(t)
-	first := create(t, url+"/v0/workload-instances", `{"Name":"first"}`)
-	event := stream.next(t)
-	if !strings.Contains(event, `"name":"first"`) {
-		t.Errorf("got %s", event)
-	}
-	stream.close()
-	second := create(t, url+"/v0/workload-instances", `{"Name":"second"}`)
-
-	last, _, _ := strings.Cut(strings.TrimPrefix(event, "id: "), "\n")
-	again := open(t, url+"/v0/workloads/watch", http.Header{"Last-Event-Id": {last}})
-	again.next(t)
-	for event := ""; !strings.Contains(event, fmt.Sprintf(`"id":"%d"`, second)); {
-		event = again.next(t)
-	}
-	only := open(t, fmt.Sprintf("%s/v0/workloads/watch?type=WorkloadInstance&id=%d", url, first), http.Header{})
-	only.next(t)
-	call(t, exchange{method: http.MethodPatch, path: fmt.Sprintf("%s/v0/workload-instances/%d", url, second), body: `{"Status":"Down"}`})
-	call(t, exchange{method: http.MethodDelete, path: fmt.Sprintf("%s/v0/workload-instances/%d", url, first)})
-	for event := ""; !strings.Contains(event, `"gone":true`); {
-		if event = only.next(t); !strings.Contains(event, `"name":"first"`) {
-			t.Errorf("another workload's: %s", event)
-		}
-	}
-	for _, id := range []string{"0", "1"} {
-		forgotten := open(t, url+"/v0/workloads/watch?lastEventID="+id, http.Header{})
-		forgotten.next(t)
-		if event := forgotten.next(t); !strings.Contains(event, "event: reset") {
-			t.Errorf("after %s: got %s", id, event)
-		}
-	}
-
-	begin := time.Now()
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(begin); took > drainTimeout/2 {
-		t.Errorf("took %v to stop", took)
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
-// clock is a time that a test sets.
+// clock is a settable time.
 type clock struct{ at time.Time }
 
 func (c *clock) later() { c.at = c.at.Add(reloadInterval) }
 
-// serverName makes a handshake and returns the common name of the server's certificate.
+// serverName returns the common name of the server's certificate in a handshake.
 func serverName(t *testing.T, config, client *tls.Config) (string, error) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -56,7 +56,7 @@ func trust(ca []byte) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: "127.0.0.1"}
 }
 
-func TestReloader(t *testing.T) {
+func TestCertReloader_ChangedFiles(t *testing.T) {
 	authority := certs.ForTest(t)
 	files := authority.IssueFiles("first")
 	var log bytes.Buffer
@@ -110,8 +110,8 @@ func TestReloader(t *testing.T) {
 	want("all is well again", "third")
 }
 
-// A client is known by the authorities of today, and not by those when it came first.
-func TestReloaderChangesAuthorities(t *testing.T) {
+// A client is verified against the current authorities, not those of its first connection.
+func TestCertReloader_ChangedAuthorities(t *testing.T) {
 	authority, other := certs.ForTest(t), certs.ForTest(t)
 	files := authority.IssueFiles("server")
 	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.DiscardHandler))
@@ -125,7 +125,7 @@ func TestReloaderChangesAuthorities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not Certificates: of these a client sends only what the server's authorities signed.
+	// With Certificates a client would send only certificates of the server's authorities.
 	client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	client.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	if _, err := serverName(t, config, client); err == nil {
@@ -143,9 +143,8 @@ func TestReloaderChangesAuthorities(t *testing.T) {
 	}
 }
 
-// An authority that is removed is so for the connections that are there, too. One that has a new certificate for the same
-// key is not removed.
-func TestConnectionsOutliveNoAuthority(t *testing.T) {
+// Removing an authority also ends existing connections. An authority with a new certificate for the same key is not removed.
+func TestCertReloader_RemovedAuthority_EndsConnections(t *testing.T) {
 	authority, other := certs.ForTest(t), certs.ForTest(t)
 	own := authority.IssueFiles("server")
 	both := append(authority.PEM(), other.PEM()...)

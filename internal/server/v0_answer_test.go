@@ -17,8 +17,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/postgres"
 )
 
-// What a database says of itself is no client's business, and what passes is not answered as what never will be taken.
-func TestFailureOfDatabase(t *testing.T) {
+// Answers quote nothing of the database, and temporary failures differ from permanent ones.
+func TestToHTTPError_Database(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		code int
@@ -39,7 +39,7 @@ func TestFailureOfDatabase(t *testing.T) {
 	}
 }
 
-func TestV0WithoutDatabase(t *testing.T) {
+func TestV0_WithoutDatabase_IsAnsweredWith503(t *testing.T) {
 	databases.OnPrivatePostgres(t, func(t *testing.T, server *postgres.Server) {
 		t.Helper()
 		opened, err := store.Open(t.Context(), store.Config{Address: server.Address("postgres")})

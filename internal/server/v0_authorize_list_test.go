@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A list tells an agent nothing of what it may not read: not by its total, and not by the page that has no row.
-func TestListsTellAgentsOfTheirOwn(t *testing.T) {
+// Neither the total nor an empty page reveals rows that the agent may not read.
+func TestV0_AgentLists_OwnRowsOnly(t *testing.T) {
 	n := newTenants(t)
 	owned, free := n.makeEstate("owned"), n.makeEstate("free")
 	n.claim(owned)

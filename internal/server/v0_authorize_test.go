@@ -10,10 +10,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// estate is rows of v0 that belong to a workload.
+// estate is the rows of v0 of one workload.
 type estate struct{ instance, resource, event int64 }
 
-// tenants are two clusters' agents, and the administrator of both, by their bearer tokens.
+// tenants are the tokens of the agents of two clusters and of an administrator.
 type tenants struct {
 	t                 *testing.T
 	url               string
@@ -27,7 +27,7 @@ func newTenants(t *testing.T) *tenants {
 	return &tenants{t, url, client, token("admin", ""), token("agent", "c"), token("agent", "other")}
 }
 
-// ask makes a request, and returns the code of its answer and the ID of the row in it.
+// ask sends a request, and returns the code and the ID of the row in the answer.
 func (n *tenants) ask(bearer, method, path, body string) (int, int64) {
 	n.t.Helper()
 	got := send(n.t, n.client, method, n.url+"/v0/"+path, asJSON("Authorization", bearer), []byte(body))
@@ -38,7 +38,7 @@ func (n *tenants) ask(bearer, method, path, body string) (int, int64) {
 	return got.code, 0
 }
 
-// must makes a request that has to be answered with a code.
+// must sends a request and checks the code of the answer.
 func (n *tenants) must(want int, bearer, method, path, body string) {
 	n.t.Helper()
 	if code, _ := n.ask(bearer, method, path, body); code != want {
@@ -57,7 +57,7 @@ func (n *tenants) makeEstate(name string) (e estate) {
 	return e
 }
 
-// claim lets the agent report of a workload, which is its cluster's from then on.
+// claim reports a workload as the agent, to whose cluster it belongs from then on.
 func (n *tenants) claim(e estate) {
 	n.t.Helper()
 	n.must(http.StatusOK, n.own, http.MethodPost, "workload-report-sets", fmt.Sprintf(
@@ -65,13 +65,13 @@ func (n *tenants) claim(e estate) {
 		"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"1","status":{"status":"Healthy"}}]}`, e.instance))
 }
 
-// attempt is a request of an agent, and what two clusters' agents are answered: the one that has claimed, and another.
+// attempt is a request, with the codes for the agent of the workload's cluster and for another agent.
 type attempt struct {
 	reason, method, path, body string
 	own, other                 int
 }
 
-// expect makes each attempt as the other cluster's agent, then as the own one's.
+// expect sends each attempt as the other agent, then as the own one.
 func (n *tenants) expect(all []attempt) {
 	n.t.Helper()
 	for _, a := range all {
@@ -84,8 +84,8 @@ func (n *tenants) expect(all []attempt) {
 	}
 }
 
-// An agent may touch rows of its own cluster's workloads, and of those that are nobody's yet, through v0 too.
-func TestAgentsKeepToTheirCluster(t *testing.T) {
+// Agents access rows of their own cluster's workloads and of workloads without a cluster.
+func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
 	n := newTenants(t)
 	owned, free := n.makeEstate("owned"), n.makeEstate("free")
 	n.claim(owned)
@@ -107,8 +107,8 @@ func TestAgentsKeepToTheirCluster(t *testing.T) {
 	})
 }
 
-// Rows outlive the instance that they belong to: they stay its cluster's.
-func TestADeletedInstanceStaysItsClusters(t *testing.T) {
+// Rows outlive their instance and still belong to its cluster.
+func TestV0_DeletedInstance_KeepsItsCluster(t *testing.T) {
 	n := newTenants(t)
 	owned, free := n.makeEstate("owned"), n.makeEstate("free")
 	n.claim(owned)
@@ -132,8 +132,8 @@ func TestADeletedInstanceStaysItsClusters(t *testing.T) {
 	})
 }
 
-// An Event that is there is answered to whoever sends its UID: not to another cluster's agent.
-func TestAnotherClustersEventIsNotAnswered(t *testing.T) {
+// A POST of an existing UID answers with the Event's row, which may belong to another cluster.
+func TestV0_ExistingEvent_OfOtherCluster_IsForbidden(t *testing.T) {
 	n := newTenants(t)
 	owned, free := n.makeEstate("owned"), n.makeEstate("free")
 	n.claim(owned)

@@ -25,7 +25,7 @@ func start(t *testing.T, database string) string {
 	return url
 }
 
-// startStore serves an empty database, which the test may look into, and returns its URL.
+// startStore serves an empty database, and returns its store and its URL.
 func startStore(t *testing.T, database string) (opened *store.Store, url string) {
 	t.Helper()
 	opened, err := store.Open(t.Context(), store.Config{Address: database})
@@ -48,8 +48,8 @@ func serve(t *testing.T, opened *store.Store, log slog.Handler) (url string) {
 	return server.URL
 }
 
-// What a client gets wrong is no error of the server's, whatever code v0 has for it.
-func TestContractLogsNoErrors(t *testing.T) {
+// A bad request is not logged as an error of the server, although v0 answers some with 500.
+func TestV0_Contract_LogsNoErrors(t *testing.T) {
 	databases.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
 		opened, err := store.Open(t.Context(), store.Config{Address: address})
@@ -68,7 +68,7 @@ func TestContractLogsNoErrors(t *testing.T) {
 	})
 }
 
-// exchange is one row of the contract: a request and what its answer must have.
+// exchange is one row of the contract: a request and the required parts of its answer.
 // {wi}, {hwi}, {wri}, {event} and {gone} stand for IDs of rows that exist, or of
 // one that was deleted.
 type exchange struct {
@@ -134,7 +134,7 @@ var contract = []exchange{
 	{reason: "an empty list", method: "POST", path: "/v0/workload-events", body: `[]`, code: 400, has: []string{"JSON payload is empty"}},
 	{reason: "null", method: "PATCH", path: "/v0/workload-events/{event}", body: `null`, code: 400, has: []string{"JSON payload is empty"}},
 
-	// What v0 answers with 500 although the request is at fault.
+	// Bad requests that v0 answers with 500.
 	{reason: "malformed JSON", method: "POST", path: "/v0/workload-events", body: `{"Type":`, code: 500, has: []string{badEnvelope + `500,"message":"Internal Server Error"`}},
 	{reason: "no body", method: "POST", path: "/v0/workload-events", code: 500},
 	{reason: "a list with an object", method: "POST", path: "/v0/workload-events", body: `[{"Type":"Normal"}]`, code: 500},
@@ -154,7 +154,7 @@ var contract = []exchange{
 	{reason: "NUL in a document", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"RuntimeDefinition":{"a":["\\\u0000"]}}`, code: 500},
 	{reason: "the letters u0000 in a document", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"RuntimeDefinition":{"a":["\\u0000"]}}`, code: 200},
 
-	// Rows that are not there.
+	// Missing rows.
 	{reason: "an unknown ID", method: "GET", path: "/v0/workload-events/1", code: 404, has: []string{badEnvelope + `404,"message":"Not Found","error":"record not found"`}},
 	{reason: "an unknown ID, before the body is looked at", method: "PATCH", path: "/v0/workload-events/1", body: `{`, code: 404, has: []string{"record not found"}},
 	{reason: "a deleted ID read", method: "GET", path: "/v0/workload-events/{gone}", code: 404, has: []string{"record not found"}},
@@ -180,7 +180,7 @@ var contract = []exchange{
 	{reason: "a filter that is no UTF-8", method: "GET", path: "/v0/workload-instances?name=%ff", code: 200, has: []string{`"TotalCount":0}`, `"Data":[]`}},
 	{reason: "a filter of the wrong type", method: "GET", path: "/v0/workload-events?workloadinstanceid=x", code: 500},
 
-	// The router's own.
+	// Answers of the router.
 	{reason: "no such path", method: "GET", path: "/v0/nothing", code: 404, has: []string{`{"message":"Not Found"}`}, hasNot: []string{"Meta"}},
 	{reason: "no such version", method: "GET", path: "/v9/workload-events", code: 404, has: []string{`{"message":"Not Found"}`}},
 	{reason: "no such method", method: "PATCH", path: "/v0/workload-events", body: `{}`, code: 405, has: []string{`{"message":"Method Not Allowed"}`}, hasNot: []string{"Meta"}},
@@ -192,7 +192,7 @@ var contract = []exchange{
 	{reason: "an instance with rows that refer to it is deleted", method: "DELETE", path: "/v0/workload-instances/{wi}", code: 200},
 }
 
-func TestContract(t *testing.T) {
+func TestV0_Contract(t *testing.T) {
 	databases.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
 		url := start(t, address)
@@ -203,7 +203,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// seed makes the rows that the contract's placeholders stand for.
+// seed creates the rows of the contract's placeholders.
 func seed(t *testing.T, url string) *strings.Replacer {
 	t.Helper()
 	create := func(path, body string) string {
@@ -227,7 +227,7 @@ func seed(t *testing.T, url string) *strings.Replacer {
 	return strings.NewReplacer("{wi}", wi, "{hwi}", hwi, "{wri}", wri, "{event}", event, "{gone}", gone)
 }
 
-// replay makes one exchange with the server at url.
+// replay runs one exchange with the server at url.
 func replay(t *testing.T, url string, ids *strings.Replacer, x exchange) {
 	t.Helper()
 	x.path, x.body = url+ids.Replace(x.path), ids.Replace(x.body)

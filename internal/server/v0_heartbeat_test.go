@@ -9,8 +9,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// What only agents write through v0 says that the agent is there.
-func TestWritesOfV0EndSilence(t *testing.T) {
+// Writes that only agents make end the silence of their cluster.
+func TestV0_Writes_AreHeartbeats(t *testing.T) {
 	opened, url := startStore(t, onFile(t).Database)
 	n := &tenants{t: t, url: url, client: http.DefaultClient}
 	e := n.makeEstate("web")

@@ -51,19 +51,19 @@ func newWatches(s *store.Store, m *metrics, onStop func(func()) func() bool) *wa
 
 type watchRequest struct {
 	WorkloadFilter
-	ID          string `query:"id" pattern:"^[0-9]{1,19}$" patternDescription:"a decimal of 64 bits" doc:"The ID of the only workload to watch. It needs one type, and nothing else."`
-	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"The last event that the client has: the stream goes on from there, with changes of about a minute before it once more. Browsers send it by themselves."`
+	ID          string `query:"id" pattern:"^[0-9]{1,19}$" patternDescription:"a decimal of 64 bits" doc:"The ID of the only workload to watch, together with one type and no other filter."`
+	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"The client's last event. The stream resumes there, and repeats changes of about a minute before. Browsers send it automatically."`
 	// huma identifies a parameter by its name and its place.
-	LastEvent string `query:"lastEventID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"As Last-Event-ID, which counts more, for a client that cannot send headers."`
+	LastEvent string `query:"lastEventID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"Like Last-Event-ID, which takes precedence, for clients that cannot send headers."`
 }
 
 var watchWorkloadsOperation = huma.Operation{
 	OperationID: "watch-workloads",
 	Tags:        []string{tagBoard}, Summary: "Watch workloads",
-	Description: "Server-sent events, from now on or from the event that the client has last. workload has a row that has " +
-		"changed, in its newest version, or that is gone or does not match any more; reset says that events were missed " +
-		"and that everything has to be loaded anew; ping only says that the connection is alive. Each has an ID, and so has " +
-		"the opening, which is no event. To miss nothing, watch first and list then.",
+	Description: "Server-sent events from now on, or from the client's last event. workload has the newest version of a row that " +
+		"has changed, was deleted, or does not match any more. reset reports that events were missed: reload everything. ping " +
+		"keeps the connection alive. Each event has an ID, and so has the opening of the stream. To miss nothing, start the " +
+		"watch before the list.",
 	Errors: badParameters,
 }
 
@@ -157,7 +157,7 @@ func (r *watchRequest) query() (store.WatchQuery, error) {
 		return q, nil
 	}
 	if len(r.Type) != 1 || len(r.Status) > 0 || r.Cluster != "" || r.Text != "" {
-		return q, parameterProblem("query.id", "one type beside it, and no status, cluster or text")
+		return q, parameterProblem("query.id", "one type with it, and no status, cluster or text")
 	}
 	id, err := parseID("query.id", r.ID)
 	q.Instance = &threeport.Instance{Type: r.Type[0], ID: id}

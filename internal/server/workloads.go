@@ -27,10 +27,10 @@ type workloads struct {
 
 // WorkloadFilter is the parameters that select workloads. It is exported because huma reads exported fields only.
 type WorkloadFilter struct {
-	Status  []string `query:"status" enum:"Down,Error,Unhealthy,Unknown,Reconciling,Healthy" maxItems:"6" doc:"Statuses to show, separated by commas. All if it is left out."`
-	Type    []string `query:"type" enum:"WorkloadInstance,HelmWorkloadInstance" maxItems:"2" doc:"Types to show, separated by commas. Both if it is left out."`
-	Cluster string   `query:"cluster" maxLength:"256" doc:"The UID of the cluster to show. All if it is left out."`
-	Text    string   `query:"text" maxLength:"256" doc:"What is to be in the workload's name, reason or cause, or in its cluster's name. ASCII letters match in either case."`
+	Status  []string `query:"status" enum:"Down,Error,Unhealthy,Unknown,Reconciling,Healthy" maxItems:"6" doc:"Statuses to include, separated by commas. Default: all."`
+	Type    []string `query:"type" enum:"WorkloadInstance,HelmWorkloadInstance" maxItems:"2" doc:"Types to include, separated by commas. Default: both."`
+	Cluster string   `query:"cluster" maxLength:"256" doc:"The UID of the cluster. Default: all clusters."`
+	Text    string   `query:"text" maxLength:"256" doc:"A text in the name, reason or cause of the workload, or in the name of its cluster. ASCII letters match in either case."`
 }
 
 func (f WorkloadFilter) query() store.WorkloadQuery {
@@ -39,8 +39,8 @@ func (f WorkloadFilter) query() store.WorkloadQuery {
 
 // Pagination is the parameters that select a page of a list.
 type Pagination struct {
-	Cursor string `query:"cursor" maxLength:"8192" doc:"What the page before gave as next, for the same list with the same sort. The first page if it is left out."`
-	Size   int    `query:"size" minimum:"1" maximum:"1000" default:"100" doc:"How many a page has at most."`
+	Cursor string `query:"cursor" maxLength:"8192" doc:"The field next of the previous page, with the same filters and order. Default: the first page."`
+	Size   int    `query:"size" minimum:"1" maximum:"1000" default:"100" doc:"The maximum number of items on a page."`
 }
 
 // InstancePath is the workload that a path names by its instance.
@@ -70,15 +70,15 @@ type Body[T any] struct {
 
 var (
 	listWorkloadsOperation = readOperation("list-workloads", tagBoard, "List workloads",
-		"The board: every workload with its status and its cause. The order is worst (the worst status first, of these the "+
-			"longest broken), name, cluster (by its name) or since (the latest change first).")
+		"Every workload with its status and its cause. The order is worst (the worst status first, then the longest broken), "+
+			"name, cluster (by its name) or since (the latest change first).")
 	getWorkloadOperation = readItemOperation("get-workload", tagBoard, "Read a workload with its objects",
-		"The workload's row of the board, and the tree of its objects, listed and derived.")
+		"The workload as in the list, with the tree of its listed and derived objects.")
 	listWorkloadEventsOperation = readItemOperation("list-workload-events", tagBoard, "List a workload's Events",
-		"The timeline: the newest first, with gaps where Events were lost.")
-	getEventRetentionOperation = readItemOperation("get-event-retention", tagReports, "Find out which Events of a workload are kept",
-		"An Event that happened last at this time or before it, and has no row, was pruned or would be: it is not to be sent again. "+
-			"An agent may ask of its own cluster's workloads, and of those that are nobody's.")
+		"The newest first, with gaps where the agent dropped Events.")
+	getEventRetentionOperation = readItemOperation("get-event-retention", tagReports, "Read the retention of a workload's Events",
+		"An Event without a row that last happened at this time or earlier was pruned or would be pruned: do not send it again. "+
+			"An agent may ask for workloads of its own cluster, and for workloads without a cluster.")
 )
 
 func (w *workloads) list(ctx context.Context, request *struct {
@@ -108,11 +108,11 @@ func (w *workloads) get(ctx context.Context, request *struct{ InstancePath }) (*
 
 func (w *workloads) listEvents(ctx context.Context, request *struct {
 	InstancePath
-	Level string    `query:"level" enum:"Normal,Warning" doc:"The Events' type. Both if it is left out."`
-	Kind  string    `query:"kind" maxLength:"256" doc:"The kind of the object that the Events are about."`
-	Text  string    `query:"text" maxLength:"256" doc:"What is to be in the reason, the message or the object's name."`
-	From  time.Time `query:"from" doc:"The earliest time that an Event may have."`
-	To    time.Time `query:"to" doc:"The time before which an Event has to be."`
+	Level string    `query:"level" enum:"Normal,Warning" doc:"The type of the Events. Default: both."`
+	Kind  string    `query:"kind" maxLength:"256" doc:"The kind of the involved object."`
+	Text  string    `query:"text" maxLength:"256" doc:"A text in the reason, the message or the name of the involved object."`
+	From  time.Time `query:"from" doc:"The earliest time of an Event."`
+	To    time.Time `query:"to" doc:"The time before which the Events happened."`
 	Pagination
 },
 ) (*Body[threeport.List[threeport.TimelineEvent]], error) {
