@@ -20,19 +20,19 @@ var migrations embed.FS
 
 // migrate updates the schema to the newest version that this program knows. Replicas that start together wait for each
 // other.
-func (s *Store) migrate(ctx context.Context) error {
-	db := s.write
-	if s.dialect == postgresDialect {
-		config := s.postgres.Copy()
+func (db *database) migrate(ctx context.Context) error {
+	pool := db.write
+	if db.dialect == postgresDialect {
+		config := db.postgres.Copy()
 		config.RuntimeParams["statement_timeout"] = "0" // a migration of a large table may take long
-		db = stdlib.OpenDB(*config)
-		defer db.Close() //nolint:errcheck // nothing is under way any more
+		pool = stdlib.OpenDB(*config)
+		defer pool.Close() //nolint:errcheck // nothing is under way any more
 	}
-	return s.dialect.withMigrationLock(ctx, db, func() error {
-		if err := s.dialect.runMigrations(ctx, db); err != nil {
+	return db.dialect.withMigrationLock(ctx, pool, func() error {
+		if err := db.dialect.runMigrations(ctx, pool); err != nil {
 			return err
 		}
-		return s.dialect.setEventUniqueness(ctx, db, s.config.StrictV0)
+		return db.dialect.setEventUniqueness(ctx, pool, db.config.StrictV0)
 	})
 }
 
