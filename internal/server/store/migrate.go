@@ -26,7 +26,7 @@ func (db *database) migrate(ctx context.Context) error {
 		config := db.postgres.Copy()
 		config.RuntimeParams["statement_timeout"] = "0" // a migration of a large table may take long
 		pool = stdlib.OpenDB(*config)
-		defer pool.Close() //nolint:errcheck // nothing is under way any more
+		defer pool.Close() //nolint:errcheck // no statement is running
 	}
 	return db.dialect.withMigrationLock(ctx, pool, func() error {
 		if err := db.dialect.runMigrations(ctx, pool); err != nil {
@@ -45,7 +45,7 @@ func (d dialect) withMigrationLock(ctx context.Context, db *sql.DB, change func(
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // with it ends the session, and its lock
+	defer conn.Close() //nolint:errcheck // the lock ends with the session
 	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(lockMigration)); err != nil {
 		return fmt.Errorf("wait for other replicas to migrate: %w", err)
 	}

@@ -49,7 +49,7 @@ func (db *database) writing(ctx context.Context, write func(context.Context) err
 			return err
 		}
 		// A random delay keeps two transactions from conflicting again.
-		if !sleep(ctx, rand.N(5*time.Millisecond<<attempt)) { //nolint:gosec // no secret
+		if !sleep(ctx, rand.N(5*time.Millisecond<<attempt)) { //nolint:gosec // need not be secret
 			return err
 		}
 	}
