@@ -23,11 +23,11 @@ var (
 // a larger one the first scan only finds out whether keys must be sorted, so that no large output is discarded.
 const maxSinglePass = 1 << 20
 
-// Canonicalize returns the canonical form of a JSON document, as a database with a JSON type stores it: no white space,
-// the keys of each object sorted, and the last value of duplicate keys. Strings are written as encoding/json writes
-// them; numbers keep their digits. Text after the document is ignored. Errors quote at most one character.
+// Canonicalize returns the canonical form of a JSON document, as a database with a JSON type stores it. The form has no
+// white space, the keys of each object sorted, and the last value of duplicate keys. Strings are written as encoding/json writes
+// them. Numbers keep their digits. Text after the document is ignored. Errors quote at most one character.
 //
-// It decodes no values. Besides the result it uses at most two bytes of memory per byte of the document.
+// The function decodes no values. Besides the result it uses at most two bytes of memory per byte of the document.
 func Canonicalize(raw json.RawMessage) (string, error) {
 	if len(raw) > math.MaxInt32 {
 		return "", errTooLong
