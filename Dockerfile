@@ -1,6 +1,5 @@
-# The images of the agent and, with --target=controlplane, of the control-plane API. `make docker-build` builds them;
-# VERSION is what --version prints. `make image` builds them without Docker, from what is copied here: package internal/e2e/image
-# understands little more than what is there.
+# The images of the agent and, with --target=controlplane, of the control-plane API. `make docker-build` builds them.
+# --version prints VERSION. `make image` builds the same images without Docker (package internal/e2e/image).
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH
@@ -21,7 +20,7 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certifica
 USER 65532:65532
 ENTRYPOINT ["/controlplane"]
 
-# The last one is what is built without a target.
+# Without a target, Docker builds the last stage.
 FROM scratch AS agent
 COPY --from=build /out/agent /agent
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -7,18 +7,17 @@ import (
 // Finalizer keeps a ThreeportWorkload until its last reports are delivered.
 const Finalizer = "control-plane.threeport.io/threeport-workload-finalizer"
 
-// AnnotationRetryRejected makes the agent send again what the control plane refused for good, whenever its value
-// changes.
+// AnnotationRetryRejected makes the agent send rejected reports again whenever its value changes.
 const AnnotationRetryRejected = "control-plane.threeport.io/retry-rejected"
 
-// Labels that attribute an object to a workload where no chain of owner references does. The value is
-// the instance's ID in decimal.
+// Labels that attribute an object to a workload if none of its owners is listed. The value is the instance's ID in
+// decimal.
 const (
 	LabelWorkloadInstance     = "control-plane.threeport.io/workload-instance"
 	LabelHelmWorkloadInstance = "control-plane.threeport.io/helm-workload-instance"
 )
 
-// WorkloadType names the control-plane object that a workload is an instance of.
+// WorkloadType is the type of a workload instance in the control plane.
 //
 // +kubebuilder:validation:Enum=WorkloadInstance;HelmWorkloadInstance
 type WorkloadType string
@@ -31,14 +30,14 @@ const (
 
 // Condition types of a ThreeportWorkload.
 const (
-	// ConditionWatching is true when every listed resource is being watched, whether it exists or not.
+	// ConditionWatching is true if every listed resource is watched, whether it exists or not.
 	ConditionWatching = "Watching"
-	// ConditionDelivered is true when the control plane has accepted everything that was seen.
+	// ConditionDelivered is true if the control plane has accepted all reports.
 	ConditionDelivered = "Delivered"
-	// ConditionDurable is true when what only the agent remembers is on disk, so that its end loses nothing.
+	// ConditionDurable is true if undelivered reports are on disk and survive a restart of the agent.
 	ConditionDurable = "Durable"
-	// ConditionHealthy is true when the workload is Healthy, Unknown when there is no signal to judge it by or it is not
-	// judged yet, and false else.
+	// ConditionHealthy is true if the workload is Healthy, Unknown if its health is Unknown or has not been assessed yet, and
+	// false otherwise.
 	ConditionHealthy = "Healthy"
 )
 
@@ -50,8 +49,8 @@ type WorkloadResourceInstance struct {
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
 
-	// version is the API version of the object's kind, such as v1. If the API server serves the kind in
-	// other versions only, one of those is watched, and the status says which.
+	// version is the API version of the object's kind, such as v1. If the API server does not serve this version, the agent
+	// watches another one, and the status shows which.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -69,24 +68,24 @@ type WorkloadResourceInstance struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// namespace is the object's namespace; empty for a cluster-scoped kind. For a namespaced kind that is
-	// listed without one it is the only namespace that the workload's other resources name, else "default".
+	// namespace is the object's namespace; empty for a cluster-scoped kind. For a namespaced kind it defaults to the namespace
+	// of the workload's other resources if they all have the same one, else to "default".
 	// +optional
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
-	// threeportID is the ID of the WorkloadResourceInstance in the control plane that the object's
-	// operations are reported to. Without one (resources of a Helm workload have none) only its Events and
-	// its part in the workload's status are reported.
+	// threeportID is the ID of the object's WorkloadResourceInstance in the control plane. The agent reports operations on the
+	// object to it. Resources of a Helm workload have no ID: the agent reports their Events and their share of the workload's
+	// status, and no operations.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ThreeportID int64 `json:"threeportID,omitempty"`
 }
 
-// ThreeportWorkloadSpec lists what to report about, and where.
+// ThreeportWorkloadSpec lists the resources of a workload instance.
 type ThreeportWorkloadSpec struct {
-	// workloadType tells which kind of control-plane object workloadInstanceId is the ID of.
+	// workloadType is the type of the workload instance in the control plane.
 	// +required
 	WorkloadType WorkloadType `json:"workloadType"`
 
@@ -95,13 +94,13 @@ type ThreeportWorkloadSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	WorkloadInstanceID int64 `json:"workloadInstanceId"`
 
-	// The rules of the next field find a threeportID that is listed twice. If none is, each is first found at its
-	// own place, and the places add up to 0+1+…+(n-1). The API server allows a rule a cost of 1,000,000, and this
-	// one costs about n²; so there are seven, each for the IDs of one remainder. With IDs as the control plane's
-	// database makes them, 2,000 resources cost each rule a fifth of that. However they are distributed, 900 are
-	// within it. What the API server estimates for all rules and messages is 85% of what it allows a CRD.
+	// The rules of the next field reject a threeportID that is listed twice. In a list of n different IDs the index of each
+	// is its position, so the indexes add up to 0+1+…+(n-1). The API server limits the cost of a rule to 1,000,000, and the
+	// cost is about n². So there are seven rules, one for each remainder of the ID. With IDs of the control plane's database,
+	// 2,000 resources take a fifth of the limit; 900 resources stay within it for any IDs. The estimated cost of all rules
+	// and messages is 85% of the limit of a CRD.
 
-	// workloadResourceInstances are the workload's objects, each listed once; no two with the same threeportID.
+	// workloadResourceInstances are the workload's objects. Each object and each threeportID is listed at most once.
 	// +optional
 	// +listType=map
 	// +listMapKey=group
@@ -119,32 +118,32 @@ type ThreeportWorkloadSpec struct {
 	WorkloadResourceInstances []WorkloadResourceInstance `json:"workloadResourceInstances,omitempty"`
 }
 
-// ResourceState tells what the agent sees of a listed resource.
+// ResourceState is what the agent knows about a listed resource.
 type ResourceState string
 
 // States of a listed resource.
 const (
-	// ResourcePending means that the first answer of the API server is awaited.
+	// ResourcePending means that the API server has not answered yet.
 	ResourcePending ResourceState = "Pending"
 	// ResourcePresent means that the object exists and is watched.
 	ResourcePresent ResourceState = "Present"
-	// ResourceAbsent means that the kind is watched and no such object exists.
+	// ResourceAbsent means that the kind is watched and the object does not exist.
 	ResourceAbsent ResourceState = "Absent"
 	// ResourceKindNotInstalled means that the API server does not serve the kind.
 	ResourceKindNotInstalled ResourceState = "KindNotInstalled"
-	// ResourceForbidden means that the agent is not permitted to watch the kind there.
+	// ResourceForbidden means that the agent lacks the permission to watch the kind in the namespace.
 	ResourceForbidden ResourceState = "Forbidden"
-	// ResourceUnavailable means that the API server fails to answer for the kind.
+	// ResourceUnavailable means that the API server fails requests for the kind.
 	ResourceUnavailable ResourceState = "Unavailable"
 )
 
-// ResourceStatus tells what the agent sees of one listed resource.
+// ResourceStatus is the observed status of one listed resource.
 type ResourceStatus struct {
-	// group, version, kind, namespace and name identify the resource as it is watched: in a version that
-	// the API server serves, and with its namespace defaulted.
+	// group, version, kind, namespace and name identify the watched resource: the version is one that the API server serves,
+	// and the namespace is defaulted.
 	// +optional
 	Group string `json:"group,omitempty"`
-	// version is the API version in which the resource is watched.
+	// version is the watched API version.
 	// +required
 	Version string `json:"version"`
 	// kind is the resource's kind.
@@ -156,106 +155,106 @@ type ResourceStatus struct {
 	// name is the resource's name.
 	// +required
 	Name string `json:"name"`
-	// state tells whether the resource is watched and exists.
+	// state says whether the resource is watched and exists.
 	// +required
 	State ResourceState `json:"state"`
-	// message says why, for a person: the missing verb, the version watched instead of the listed one; or the cause why
-	// the resource is not Healthy, down to the object at fault.
+	// message explains state and health to a person: the missing permission, the version that is watched instead of the listed
+	// one, or the cause why the resource is not Healthy, down to the object at fault.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// health is Healthy, Reconciling, Unhealthy, Down or Unknown.
 	// +optional
 	Health string `json:"health,omitempty"`
-	// reason says in a word why the resource is not Healthy.
+	// reason is the CamelCase reason why the resource is not Healthy.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// pods counts the pods that descend from the resource, or that it is; absent if there are none.
+	// pods counts the pods of the resource; absent if there are none.
 	// +optional
 	Pods *Count `json:"pods,omitempty"`
-	// lastOperation is the latest operation on the resource that the control plane has accepted: ADDED, MODIFIED or
-	// DELETED. Absent while it has accepted none, and for a resource without threeportID.
+	// lastOperation is the latest operation on the resource that the control plane has accepted: ADDED, MODIFIED or DELETED.
+	// Absent before the first one, and for a resource without threeportID.
 	// +optional
 	LastOperation string `json:"lastOperation,omitempty"`
-	// reportedResourceVersion is the metadata.resourceVersion of the object that was accepted with it.
+	// reportedResourceVersion is the metadata.resourceVersion of the object in that operation.
 	// +optional
 	ReportedResourceVersion string `json:"reportedResourceVersion,omitempty"`
 }
 
-// Count tells how many objects there are, and how many of them are Healthy. A pod is Healthy if it is Ready, or has
+// Count is a number of objects, and the number of Healthy ones among them. A pod is Healthy if it is Ready or has
 // completed.
 type Count struct {
-	// total is how many there are.
+	// total is the number of objects.
 	// +required
 	Total int32 `json:"total"`
-	// healthy is how many of them are Healthy.
+	// healthy is the number of Healthy objects.
 	// +required
 	Healthy int32 `json:"healthy"`
 }
 
-// HealthChange tells how a workload's health came to be what it is.
+// HealthChange is the latest change of a workload's health.
 type HealthChange struct {
-	// from is the health before; absent for the first.
+	// from is the previous health; absent for the first one.
 	// +optional
 	From string `json:"from,omitempty"`
-	// to is the health since.
+	// to is the new health.
 	// +required
 	To string `json:"to"`
-	// reason and message are those of the workload when its health changed.
+	// reason is the reason of the new health at that time.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message is for a person.
+	// message is the message of the new health at that time.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// Rejection is a report that the control plane refused for good.
+// Rejection is a report that the control plane rejected permanently.
 type Rejection struct {
-	// report names what was refused, such as "operation of Deployment app-0/web".
+	// report names the report, such as "operation of Deployment app-0/web".
 	// +required
 	Report string `json:"report"`
 	// reason is the control plane's answer.
 	// +required
 	Reason string `json:"reason"`
-	// time is when it was refused.
+	// time is the time of the rejection.
 	// +required
 	Time metav1.Time `json:"time"`
 }
 
-// DeliveryStatus tells how far the control plane is behind what was seen.
+// DeliveryStatus is the progress of delivery to the control plane.
 type DeliveryStatus struct {
-	// pending is the number of reports that are not accepted yet.
+	// pending is the number of reports that the control plane has not accepted yet.
 	// +optional
 	Pending int64 `json:"pending,omitempty"`
-	// pendingSince is when the oldest of them was seen.
+	// pendingSince is the time of the oldest pending report.
 	// +optional
 	PendingSince *metav1.Time `json:"pendingSince,omitempty"`
-	// delaySeconds is how long the oldest of them has waited, at least: 5, 10, 30, 60, 120, 300, 600, 1800, or hours in
-	// seconds, so that it does not change all the time.
+	// delaySeconds is the age of the oldest pending report, rounded down to 5, 10, 30, 60, 120, 300, 600, 1800 or full hours,
+	// so that it does not change all the time.
 	// +optional
 	DelaySeconds int64 `json:"delaySeconds,omitempty"`
-	// lastError is the latest failure to deliver one of them.
+	// lastError is the latest error of a delivery.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
-	// rejected is the number of reports that the control plane refused for good. They are sent again when what they
-	// report changes, or when the annotation control-plane.threeport.io/retry-rejected does.
+	// rejected is the number of reports that the control plane rejected permanently. They are sent again if the reported
+	// object or the annotation control-plane.threeport.io/retry-rejected changes.
 	// +optional
 	Rejected int64 `json:"rejected,omitempty"`
-	// rejections are the latest of those, newest first.
+	// rejections are the latest rejected reports, newest first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Rejections []Rejection `json:"rejections,omitempty"`
-	// retried is the value of the annotation control-plane.threeport.io/retry-rejected when the agent sent them again.
+	// retried is the value of the annotation control-plane.threeport.io/retry-rejected at the last retry.
 	// +optional
 	Retried string `json:"retried,omitempty"`
-	// dropped is the number of Events that were dropped because the agent may keep no more.
+	// dropped is the number of Events that were dropped because the agent's queue was full.
 	// +optional
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
-// ThreeportWorkloadStatus tells what is watched, what is reported and what was given up.
+// ThreeportWorkloadStatus is the health of a workload and the progress of its reports.
 type ThreeportWorkloadStatus struct {
-	// observedGeneration is the generation of the spec that the status is about.
+	// observedGeneration is the generation of the spec that the status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions are Watching, Delivered, Durable and Healthy.
@@ -263,50 +262,49 @@ type ThreeportWorkloadStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// health is the workload's status as it is reported: the worst of its resources'. While the workload is not judged,
-	// as after a change of the spec, it is the latest that was reported, and the condition Healthy is Unknown.
+	// health is the reported health of the workload: the worst of its resources. While the workload has not been assessed, as
+	// after a change of the spec, it is the latest one, and the condition Healthy is Unknown.
 	// +optional
 	Health string `json:"health,omitempty"`
-	// reason says in a word why the workload is not Healthy.
+	// reason is the CamelCase reason why the workload is not Healthy.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message says why the workload is not Healthy, for a person: the cause, down to the object at fault.
+	// message explains to a person why the workload is not Healthy: the cause, down to the object at fault.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// healthSince is when health last changed.
+	// healthSince is the time of the latest change of health.
 	// +optional
 	HealthSince *metav1.Time `json:"healthSince,omitempty"`
-	// healthChange tells of that change.
+	// healthChange is the latest change of health.
 	// +optional
 	HealthChange *HealthChange `json:"healthChange,omitempty"`
-	// ready is how many of the listed resources are Healthy, and how many are listed, such as 3/4.
+	// ready is the number of Healthy resources and of listed resources, such as 3/4.
 	// +optional
 	Ready string `json:"ready,omitempty"`
-	// podsReady is how many of the workload's pods are Healthy, and how many there are, such as 5/5.
+	// podsReady is the number of the workload's Healthy pods and of all its pods, such as 5/5.
 	// +optional
 	PodsReady string `json:"podsReady,omitempty"`
-	// resourceCount is ready in numbers.
+	// resourceCount contains the numbers of ready.
 	// +optional
 	ResourceCount *Count `json:"resourceCount,omitempty"`
-	// podCount is podsReady in numbers.
+	// podCount contains the numbers of podsReady.
 	// +optional
 	PodCount *Count `json:"podCount,omitempty"`
-	// resources are the listed resources, in the order of the spec. If all of them would make the object too large to be
-	// stored, Healthy ones are left out, and resourcesOmitted counts them.
+	// resources are the listed resources, in the order of the spec. If the object would be too large to be stored, resources
+	// are omitted, Healthy ones first.
 	// +optional
 	// +listType=atomic
 	Resources []ResourceStatus `json:"resources,omitempty"`
-	// resourcesOmitted is how many of the listed resources are not among resources, because the object would become too
-	// large.
+	// resourcesOmitted is the number of listed resources that were omitted from resources.
 	// +optional
 	ResourcesOmitted int64 `json:"resourcesOmitted,omitempty"`
-	// delivery tells how far the control plane is behind.
+	// delivery is the progress of delivery to the control plane.
 	// +optional
 	Delivery DeliveryStatus `json:"delivery,omitzero"`
 }
 
-// ThreeportWorkload lists the resources of a deployed workload, for the agent to watch them and to
-// report their status to the control plane.
+// ThreeportWorkload lists the resources of a deployed workload. The agent watches them and reports their status to the
+// control plane.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster

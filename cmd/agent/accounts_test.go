@@ -18,14 +18,14 @@ func TestTheControllerIsToldWhatWasAccepted(t *testing.T) {
 		resource := target.Resource{Ref: target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: name}, ID: 7}
 		for _, version := range versions {
 			box.Offer(observe.Operation{
-				Claim:  target.Claim{Instance: instance, Resource: resource, Listed: true},
-				Object: target.Identity{Ref: resource.Ref, UID: "u"}, ResourceVersion: version, Deleted: version == "",
+				Attribution: target.Attribution{Instance: instance, Resource: resource, Listed: true},
+				Object:      target.Identity{Ref: resource.Ref, UID: "u"}, ResourceVersion: version, Deleted: version == "",
 			})
 			item, err := box.Next(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			box.Accept(item, outbox.Receipt{})
+			box.Ack(item, outbox.Receipt{})
 		}
 		last := versions[len(versions)-1]
 		want[resource] = controller.Operation{

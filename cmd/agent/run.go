@@ -72,7 +72,7 @@ func run(ctx context.Context, o *options) (err error) {
 
 	targets := target.NewRegistry()
 	box := outbox.New(o.outbox, state)
-	o.watch.Delivery = box.Owed
+	o.watch.Delivery = box.DeliveryCounts
 	reconciler := controller.New(mgr.GetClient(), targets, accounts{box, state})
 	watcher := informers.New(o.watch, clients, targets, box, state, informers.NewMetrics(metrics.Registry), ctrl.Log.WithName("watch"), reconciler.Changed)
 	reconciler.Watch(watcher)
@@ -151,20 +151,20 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, leads func()
 func newSender(o *options, clients *informers.Clients) (notify.Sender, *notify.Link, *threeport.Client, error) {
 	if o.sink == sinkStdout {
 		o.audit.Interval = 0
-		return notify.OneByOne(notify.NewLines(os.Stdout)), nil, nil, nil
+		return notify.OneByOne(notify.NewStdoutSender(os.Stdout)), nil, nil, nil
 	}
 	client, err := threeport.New(o.api)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	if !o.reportSets {
-		api := notify.NewAPI(client)
-		o.outbox.Carries, o.outbox.Adopts = api.Carries, true
+		api := notify.NewV0Sender(client)
+		o.outbox.Supports, o.outbox.InitialSync = api.Supports, true
 		return notify.OneByOne(api), nil, client, nil
 	}
-	self := notify.Self{ClusterName: o.clusterName, Version: versionText(), ClusterUID: clients.ClusterUID}
+	self := notify.AgentInfo{ClusterName: o.clusterName, Version: versionText(), ClusterUID: clients.ClusterUID}
 	link := notify.NewLink(client, self, notify.NewLinkMetrics(metrics.Registry), ctrl.Log.WithName("link"))
-	o.outbox.Carries, o.outbox.Adopts = link.Carries, true
+	o.outbox.Supports, o.outbox.InitialSync = link.Supports, true
 	return link, link, client, nil
 }
 
@@ -172,13 +172,13 @@ func newSender(o *options, clients *informers.Clients) (notify.Sender, *notify.L
 // flushes what is left. When it does not lead any more, nothing is sent any more either.
 func pipeline(
 	leading, untilStopped context.Context,
-	ownRules *rules.Live, link *notify.Link, watcher *informers.Watcher, auditor *resync.Auditor, notifier *notify.Notifier,
+	ownRules *rules.Live, link *notify.Link, watcher *informers.Watcher, auditor *resync.Resyncer, notifier *notify.Notifier,
 ) error {
 	delivery, stop := context.WithCancelCause(context.WithoutCancel(leading))
 	defer stop(nil)
 	defer context.AfterFunc(leading, func() {
 		if untilStopped.Err() == nil {
-			stop(notify.ErrDeposed)
+			stop(notify.ErrLeadershipLost)
 		}
 	})()
 	var work errgroup.Group
@@ -190,7 +190,7 @@ func pipeline(
 	work.Go(func() error { return auditor.Run(leading) })
 	work.Go(func() error { return watcher.Run(leading) })
 	if ownRules != nil {
-		work.Go(func() error { return ownRules.Run(leading, watcher.Rejudge) })
+		work.Go(func() error { return ownRules.Run(leading, watcher.ReassessAll) })
 	}
 	err := work.Wait()
 	stop(nil)
@@ -204,10 +204,10 @@ type inventory struct {
 	reconciler *controller.Reconciler
 }
 
-func (i inventory) Inventory(ctx context.Context, instance target.Instance) (observe.Inventory, bool, error) {
-	found, complete, err := i.Watcher.Inventory(ctx, instance)
+func (i inventory) Inventory(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
+	found, complete, err := i.Watcher.DesiredState(ctx, instance)
 	if err == nil && !complete && !slices.Contains(i.Instances(), instance) && i.reconciler.Ready(ctx) == nil {
-		return observe.Inventory{}, true, nil
+		return observe.DesiredState{}, true, nil
 	}
 	return found, complete, err
 }
@@ -256,7 +256,7 @@ func (a accounts) Durable() (bool, error) { return a.state != nil, a.state.Err()
 
 func (a accounts) Progress(instance target.Instance) controller.Progress {
 	p := a.Outbox.Progress(instance)
-	out := controller.Progress{Pending: p.Pending, Since: p.Since, LastError: p.LastError, Rejected: p.Rejected, Dropped: p.Dropped, Adopted: p.Adopted}
+	out := controller.Progress{Pending: p.Pending, Since: p.Since, LastError: p.LastError, Rejected: p.Rejected, Dropped: p.Dropped, Synced: p.Synced}
 	for _, r := range p.Rejections {
 		out.Rejections = append(out.Rejections, v1alpha1.Rejection{Report: r.Report, Reason: r.Reason, Time: metav1.NewTime(r.Time)})
 	}
@@ -268,7 +268,7 @@ func (a accounts) Progress(instance target.Instance) controller.Progress {
 }
 
 // nameOf returns the control plane's word for an operation.
-func nameOf(op outbox.Operated) string {
+func nameOf(op outbox.LastOperation) string {
 	switch {
 	case op.Deleted:
 		return threeport.OperationDeleted

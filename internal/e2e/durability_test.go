@@ -20,7 +20,7 @@ func (w *world) restart(state string) {
 	w.startAgent("--state-dir=" + state)
 }
 
-func TestDeletedWhileDownIsReportedAtStart(t *testing.T) {
+func TestAgent_ObjectDeletedWhileDown_ReportsAtStart(t *testing.T) {
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("web", configMap("kept"), configMap("deleted"), configMap("again"), deployment("web", 2))
@@ -52,7 +52,7 @@ func TestDeletedWhileDownIsReportedAtStart(t *testing.T) {
 }
 
 // An object that was deleted and created again is the one that exists, however often the agent starts.
-func TestRecreatedObjectOutlivesRestarts(t *testing.T) {
+func TestAgent_ObjectRecreated_SurvivesRestarts(t *testing.T) {
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("web", configMap("again"), deployment("web", 2))
@@ -83,7 +83,7 @@ func TestRecreatedObjectOutlivesRestarts(t *testing.T) {
 	w.agree(tracked(d)...)
 }
 
-func TestKilledAgentLosesAndDoublesNothing(t *testing.T) {
+func TestAgent_Killed_LosesAndRepeatsNothing(t *testing.T) {
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("web", deployment("web", 3))
@@ -102,7 +102,7 @@ func TestKilledAgentLosesAndDoublesNothing(t *testing.T) {
 	w.agree(tracked(d)...)
 }
 
-func TestLostStateDoublesNothing(t *testing.T) {
+func TestAgent_StateLost_RepeatsNothing(t *testing.T) {
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("web", configMap("conf"), deployment("web", 3))
@@ -130,7 +130,7 @@ func (w *world) byHand(method, path, body string) {
 	}
 }
 
-func TestWhatIsChangedBehindTheAgentsBackIsRestored(t *testing.T) {
+func TestResync_RowsChangedByOthers_AreRestored(t *testing.T) {
 	w := newWorld(t, "--resync-interval=5s")
 	d := w.deploy("web", configMap("conf"), deployment("web", 1))
 	w.expectStatus(d, "Healthy")
@@ -145,7 +145,7 @@ func TestWhatIsChangedBehindTheAgentsBackIsRestored(t *testing.T) {
 	changes := w.expectStatusRepaired(d)
 	w.agree(tracked(d)...)
 	for kind, repairs := range map[string]struct{ least, most int }{
-		"operation": {2, 2}, "event": {2, 2}, "status": {1, changes}, "watch": {0, 0},
+		"operation": {least: 2, most: 2}, "event": {least: 2, most: 2}, "status": {least: 1, most: changes}, "watch": {},
 	} {
 		got := w.sum(fmt.Sprintf("threeport_agent_audit_repairs_total{kind=%q", kind))
 		if got < repairs.least || got > repairs.most {

@@ -113,7 +113,7 @@ func installRefusal(err error, want []string) error {
 	return nil
 }
 
-func TestInstallationIsAccepted(t *testing.T) {
+func TestInstallation_IsAccepted(t *testing.T) {
 	target := newInstallTarget(t)
 	// What the rest needs to be there, even in a dry run.
 	target.run("apply", "--server-side", "-f", "config/manager/namespace.yaml", "-f", "config/controlplane/namespace.yaml")
@@ -130,7 +130,7 @@ func TestInstallationIsAccepted(t *testing.T) {
 	}
 }
 
-func TestInstallationPermitsReadingAndNoMore(t *testing.T) {
+func TestInstallation_PermitsOnlyReading(t *testing.T) {
 	target := newInstallTarget(t)
 	target.run("apply", "--server-side", "-k", "config/default")
 
@@ -144,32 +144,196 @@ func TestInstallationPermitsReadingAndNoMore(t *testing.T) {
 		namespace   string
 		wantAllowed bool
 	}{
-		{"workloads list objects of any kind", "list watch", "", "pods secrets nodes events namespaces", anyName, "", true},
-		{"workloads list objects of any kind", "list watch", "apps", "deployments replicasets", anyName, elsewhere, true},
-		{"kinds may be installed later", "list watch", "widgets.example.com", "widgets", anyName, "", true},
-		{"the controller writes statuses", "patch", agentGroup, "threeportworkloads/status", "any", "", true},
-		{"the controller adds and removes its finalizer", "patch", agentGroup, "threeportworkloads", "any", "", true},
-		{"it asks which permission is missing", "create", "authorization.k8s.io", "selfsubjectaccessreviews", anyName, "", true},
-		{"it elects a leader", "create", "coordination.k8s.io", "leases", anyName, installNamespace, true},
-		{"it elects a leader", "get update", "coordination.k8s.io", "leases", installLease, installNamespace, true},
-		{"it tells who leads", "create patch", "", "events", anyName, installNamespace, true},
+		{
+			reason:      "workloads list objects of any kind",
+			verbs:       "list watch",
+			resources:   "pods secrets nodes events namespaces",
+			name:        anyName,
+			wantAllowed: true,
+		},
+		{
+			reason:      "workloads list objects of any kind",
+			verbs:       "list watch",
+			group:       "apps",
+			resources:   "deployments replicasets",
+			name:        anyName,
+			namespace:   elsewhere,
+			wantAllowed: true,
+		},
+		{
+			reason:      "kinds may be installed later",
+			verbs:       "list watch",
+			group:       "widgets.example.com",
+			resources:   "widgets",
+			name:        anyName,
+			wantAllowed: true,
+		},
+		{
+			reason:      "the controller writes statuses",
+			verbs:       "patch",
+			group:       agentGroup,
+			resources:   "threeportworkloads/status",
+			name:        "any",
+			wantAllowed: true,
+		},
+		{
+			reason:      "the controller adds and removes its finalizer",
+			verbs:       "patch",
+			group:       agentGroup,
+			resources:   "threeportworkloads",
+			name:        "any",
+			wantAllowed: true,
+		},
+		{
+			reason:      "it asks which permission is missing",
+			verbs:       "create",
+			group:       "authorization.k8s.io",
+			resources:   "selfsubjectaccessreviews",
+			name:        anyName,
+			wantAllowed: true,
+		},
+		{
+			reason:      "it elects a leader",
+			verbs:       "create",
+			group:       "coordination.k8s.io",
+			resources:   "leases",
+			name:        anyName,
+			namespace:   installNamespace,
+			wantAllowed: true,
+		},
+		{
+			reason:      "it elects a leader",
+			verbs:       "get update",
+			group:       "coordination.k8s.io",
+			resources:   "leases",
+			name:        installLease,
+			namespace:   installNamespace,
+			wantAllowed: true,
+		},
+		{
+			reason:      "it tells who leads",
+			verbs:       "create patch",
+			resources:   "events",
+			name:        anyName,
+			namespace:   installNamespace,
+			wantAllowed: true,
+		},
 
-		{"it never changes a workload", "create update patch delete deletecollection", "", "pods secrets configmaps services namespaces nodes serviceaccounts", anyName, elsewhere, false},
-		{"it never changes a workload", "create update patch delete deletecollection", "apps", "deployments statefulsets deployments/scale deployments/status", anyName, elsewhere, false},
-		{"nor what it reads in its own namespace", "create update patch delete deletecollection", "", "pods secrets configmaps", anyName, installNamespace, false},
-		{"upstream owns the list", "create update delete deletecollection", agentGroup, "threeportworkloads", anyName, "", false},
-		{"patching a status is enough", "create update delete", agentGroup, "threeportworkloads/status", "any", "", false},
-		{"it writes no Event about a workload", "create update patch delete", "", "events", anyName, elsewhere, false},
-		{"it writes no Event about a workload", "create update patch delete", "events.k8s.io", "events", anyName, elsewhere, false},
-		{"leases of others keep leaders and nodes alive", "create update patch delete", "coordination.k8s.io", "leases", anyName, elsewhere, false},
-		{"leases of others keep leaders and nodes alive", "update patch delete", "coordination.k8s.io", "leases", "other", installNamespace, false},
-		{"it may not run commands", "create", "", "pods/exec pods/attach pods/portforward pods/ephemeralcontainers", anyName, elsewhere, false},
-		{"to get them is to run commands too", "get", "", "pods/exec pods/attach pods/portforward pods/proxy services/proxy nodes/proxy", "any", elsewhere, false},
-		{"lists are enough to read objects", "get", "", "secrets configmaps pods", "any", elsewhere, false},
-		{"it may not become somebody else", "create", "", "serviceaccounts/token", "default", elsewhere, false},
-		{"it may not become somebody else", "impersonate", "", "users groups serviceaccounts", anyName, "", false},
-		{"it may not widen its role", "create update patch bind escalate", "rbac.authorization.k8s.io", "clusterroles clusterrolebindings roles rolebindings", anyName, "", false},
-		{"it installs no kinds", "create update patch delete", "apiextensions.k8s.io", "customresourcedefinitions", anyName, "", false},
+		{
+			reason:    "it never changes a workload",
+			verbs:     "create update patch delete deletecollection",
+			resources: "pods secrets configmaps services namespaces nodes serviceaccounts",
+			name:      anyName,
+			namespace: elsewhere,
+		},
+		{
+			reason:    "it never changes a workload",
+			verbs:     "create update patch delete deletecollection",
+			group:     "apps",
+			resources: "deployments statefulsets deployments/scale deployments/status",
+			name:      anyName,
+			namespace: elsewhere,
+		},
+		{
+			reason:    "nor what it reads in its own namespace",
+			verbs:     "create update patch delete deletecollection",
+			resources: "pods secrets configmaps",
+			name:      anyName,
+			namespace: installNamespace,
+		},
+		{
+			reason:    "upstream owns the list",
+			verbs:     "create update delete deletecollection",
+			group:     agentGroup,
+			resources: "threeportworkloads",
+			name:      anyName,
+		},
+		{
+			reason:    "patching a status is enough",
+			verbs:     "create update delete",
+			group:     agentGroup,
+			resources: "threeportworkloads/status",
+			name:      "any",
+		},
+		{
+			reason:    "it writes no Event about a workload",
+			verbs:     "create update patch delete",
+			resources: "events",
+			name:      anyName,
+			namespace: elsewhere,
+		},
+		{
+			reason:    "it writes no Event about a workload",
+			verbs:     "create update patch delete",
+			group:     "events.k8s.io",
+			resources: "events",
+			name:      anyName,
+			namespace: elsewhere,
+		},
+		{
+			reason:    "leases of others keep leaders and nodes alive",
+			verbs:     "create update patch delete",
+			group:     "coordination.k8s.io",
+			resources: "leases",
+			name:      anyName,
+			namespace: elsewhere,
+		},
+		{
+			reason:    "leases of others keep leaders and nodes alive",
+			verbs:     "update patch delete",
+			group:     "coordination.k8s.io",
+			resources: "leases",
+			name:      "other",
+			namespace: installNamespace,
+		},
+		{
+			reason:    "it may not run commands",
+			verbs:     "create",
+			resources: "pods/exec pods/attach pods/portforward pods/ephemeralcontainers",
+			name:      anyName,
+			namespace: elsewhere,
+		},
+		{
+			reason:    "to get them is to run commands too",
+			verbs:     "get",
+			resources: "pods/exec pods/attach pods/portforward pods/proxy services/proxy nodes/proxy",
+			name:      "any",
+			namespace: elsewhere,
+		},
+		{
+			reason:    "lists are enough to read objects",
+			verbs:     "get",
+			resources: "secrets configmaps pods",
+			name:      "any",
+			namespace: elsewhere,
+		},
+		{
+			reason:    "it may not become somebody else",
+			verbs:     "create",
+			resources: "serviceaccounts/token",
+			name:      "default",
+			namespace: elsewhere,
+		},
+		{
+			reason:    "it may not become somebody else",
+			verbs:     "impersonate",
+			resources: "users groups serviceaccounts",
+			name:      anyName,
+		},
+		{
+			reason:    "it may not widen its role",
+			verbs:     "create update patch bind escalate",
+			group:     "rbac.authorization.k8s.io",
+			resources: "clusterroles clusterrolebindings roles rolebindings",
+			name:      anyName,
+		},
+		{
+			reason:    "it installs no kinds",
+			verbs:     "create update patch delete",
+			group:     "apiextensions.k8s.io",
+			resources: "customresourcedefinitions",
+			name:      anyName,
+		},
 	}
 	for _, tt := range tests {
 		for verb := range strings.FieldsSeq(tt.verbs) {
@@ -201,7 +365,7 @@ func installManifest(name, spec string) string {
 	return fmt.Sprintf("apiVersion: %s\nkind: ThreeportWorkload\nmetadata: {name: %s}\nspec: %s\n", v1alpha1.GroupVersion, name, spec)
 }
 
-func TestInstalledSchemaRefusesMistakes(t *testing.T) {
+func TestCRD_RejectsInvalidSpecs(t *testing.T) {
 	target := newInstallTarget(t)
 	target.installCRD()
 
@@ -219,49 +383,127 @@ func TestInstalledSchemaRefusesMistakes(t *testing.T) {
 		spec   string
 		want   []string // texts of the refusal; none: accepted
 	}{
-		{"what upstream writes", with(conf, web), nil},
-		{"a Helm workload's resources have no ID, and some no namespace", "{workloadType: HelmWorkloadInstance, workloadInstanceId: 1, workloadResourceInstances: [" +
-			"{group: apps, version: v1, kind: Deployment, name: web, namespace: app-0}, {version: v1, kind: Service, name: web}]}", nil},
-		{"0 is no ID, so it may repeat", with("{version: v1, kind: Secret, name: a, threeportID: 0}", "{version: v1, kind: Secret, name: b, threeportID: 0}"), nil},
-		{"the list may come later", "{workloadType: WorkloadInstance, workloadInstanceId: 1}", nil},
-		{"clients send null for what they leave out", with("{group: null, version: v1, kind: Node, name: a, namespace: null, threeportID: null}"), nil},
-		{"the greatest ID", "{workloadType: WorkloadInstance, workloadInstanceId: 9223372036854775807}", nil},
-		{"same name, other kind", with(web, "{group: apps, version: v1, kind: StatefulSet, name: web, namespace: app-0, threeportID: 2}"), nil},
-		{"same name, other group", with(web, "{group: example.com, version: v1, kind: Deployment, name: web, namespace: app-0, threeportID: 2}"), nil},
-		{"same name, other namespace", with(web, "{group: apps, version: v1, kind: Deployment, name: web, namespace: app-1, threeportID: 2}"), nil},
-
-		{"an unknown type", "{workloadType: Workload, workloadInstanceId: 1}", []string{"spec.workloadType", `supported values: "WorkloadInstance", "HelmWorkloadInstance"`}},
-		{"no type", "{workloadInstanceId: 1}", []string{"spec.workloadType: Required value"}},
-		{"no instance", "{workloadType: WorkloadInstance}", []string{"spec.workloadInstanceId: Required value"}},
-		{"an instance that cannot be", "{workloadType: WorkloadInstance, workloadInstanceId: 0}", []string{"spec.workloadInstanceId", "greater than or equal to 1"}},
-		{"an instance that cannot be", "{workloadType: WorkloadInstance, workloadInstanceId: -1}", []string{"spec.workloadInstanceId", "greater than or equal to 1"}},
-		{"an ID in quotes", `{workloadType: WorkloadInstance, workloadInstanceId: "1"}`, []string{"spec.workloadInstanceId", "must be of type integer"}},
-		{"an ID beyond int64 would be rounded", "{workloadType: WorkloadInstance, workloadInstanceId: 9223372036854775808}", []string{"spec.workloadInstanceId", "must be of type int64"}},
-		{"an ID with a fraction", "{workloadType: WorkloadInstance, workloadInstanceId: 1.5}", []string{"spec.workloadInstanceId", "must be of type int64"}},
-
-		{"no version", with("{kind: ConfigMap, name: conf}"), []string{"spec.workloadResourceInstances[0].version: Required value"}},
-		{"an empty version", with(`{version: "", kind: ConfigMap, name: conf}`), []string{"spec.workloadResourceInstances[0].version", "at least 1 chars"}},
-		{"no kind", with(conf, "{version: v1, name: conf}"), []string{"spec.workloadResourceInstances[1].kind: Required value"}},
-		{"an empty kind", with(conf, `{version: v1, kind: "", name: conf}`), []string{"spec.workloadResourceInstances[1].kind", "at least 1 chars"}},
-		{"no name", with("{version: v1, kind: ConfigMap}"), []string{"spec.workloadResourceInstances[0].name: Required value"}},
-		{"an empty name", with(`{version: v1, kind: ConfigMap, name: ""}`), []string{"spec.workloadResourceInstances[0].name", "at least 1 chars"}},
-		{"an ID that cannot be", with("{version: v1, kind: ConfigMap, name: conf, threeportID: -1}"), []string{"spec.workloadResourceInstances[0].threeportID", "greater than or equal to 0"}},
-
+		{reason: "what upstream writes", spec: with(conf, web)},
 		{
-			"the same resource twice", with(conf, web, "{version: v1, kind: ConfigMap, name: conf, namespace: app-0, threeportID: 2}"),
-			[]string{"spec.workloadResourceInstances[2]: Duplicate value", `"kind":"ConfigMap","name":"conf","namespace":"app-0"`},
+			reason: "a Helm workload's resources have no ID, and some no namespace",
+			spec: "{workloadType: HelmWorkloadInstance, workloadInstanceId: 1, workloadResourceInstances: [" +
+				"{group: apps, version: v1, kind: Deployment, name: web, namespace: app-0}, {version: v1, kind: Service, name: web}]}",
 		},
 		{
-			"another version is the same object", with(web, "{group: apps, version: v1beta1, kind: Deployment, name: web, namespace: app-0, threeportID: 2}"),
-			[]string{"spec.workloadResourceInstances[1]: Duplicate value", `"name":"web"`},
+			reason: "0 is no ID, so it may repeat",
+			spec:   with("{version: v1, kind: Secret, name: a, threeportID: 0}", "{version: v1, kind: Secret, name: b, threeportID: 0}"),
+		},
+		{reason: "the list may come later", spec: "{workloadType: WorkloadInstance, workloadInstanceId: 1}"},
+		{
+			reason: "clients send null for what they leave out",
+			spec:   with("{group: null, version: v1, kind: Node, name: a, namespace: null, threeportID: null}"),
+		},
+		{reason: "the greatest ID", spec: "{workloadType: WorkloadInstance, workloadInstanceId: 9223372036854775807}"},
+		{
+			reason: "same name, other kind",
+			spec:   with(web, "{group: apps, version: v1, kind: StatefulSet, name: web, namespace: app-0, threeportID: 2}"),
 		},
 		{
-			"an empty group is the core group", with("{version: v1, kind: Node, name: a}", `{group: "", version: v1, kind: Node, name: a, namespace: ""}`),
-			[]string{"spec.workloadResourceInstances[1]: Duplicate value"},
+			reason: "same name, other group",
+			spec:   with(web, "{group: example.com, version: v1, kind: Deployment, name: web, namespace: app-0, threeportID: 2}"),
 		},
 		{
-			"the same ID twice", with(conf, web, "{version: v1, kind: Secret, name: key, namespace: app-0, threeportID: 877588461973536769}"),
-			[]string{"spec.workloadResourceInstances", "threeportID 877588461973536769 is listed twice: give each resource the ID of its own WorkloadResourceInstance"},
+			reason: "same name, other namespace",
+			spec:   with(web, "{group: apps, version: v1, kind: Deployment, name: web, namespace: app-1, threeportID: 2}"),
+		},
+
+		{
+			reason: "an unknown type",
+			spec:   "{workloadType: Workload, workloadInstanceId: 1}",
+			want:   []string{"spec.workloadType", `supported values: "WorkloadInstance", "HelmWorkloadInstance"`},
+		},
+		{reason: "no type", spec: "{workloadInstanceId: 1}", want: []string{"spec.workloadType: Required value"}},
+		{
+			reason: "no instance",
+			spec:   "{workloadType: WorkloadInstance}",
+			want:   []string{"spec.workloadInstanceId: Required value"},
+		},
+		{
+			reason: "an instance that cannot be",
+			spec:   "{workloadType: WorkloadInstance, workloadInstanceId: 0}",
+			want:   []string{"spec.workloadInstanceId", "greater than or equal to 1"},
+		},
+		{
+			reason: "an instance that cannot be",
+			spec:   "{workloadType: WorkloadInstance, workloadInstanceId: -1}",
+			want:   []string{"spec.workloadInstanceId", "greater than or equal to 1"},
+		},
+		{
+			reason: "an ID in quotes",
+			spec:   `{workloadType: WorkloadInstance, workloadInstanceId: "1"}`,
+			want:   []string{"spec.workloadInstanceId", "must be of type integer"},
+		},
+		{
+			reason: "an ID beyond int64 would be rounded",
+			spec:   "{workloadType: WorkloadInstance, workloadInstanceId: 9223372036854775808}",
+			want:   []string{"spec.workloadInstanceId", "must be of type int64"},
+		},
+		{
+			reason: "an ID with a fraction",
+			spec:   "{workloadType: WorkloadInstance, workloadInstanceId: 1.5}",
+			want:   []string{"spec.workloadInstanceId", "must be of type int64"},
+		},
+
+		{
+			reason: "no version",
+			spec:   with("{kind: ConfigMap, name: conf}"),
+			want:   []string{"spec.workloadResourceInstances[0].version: Required value"},
+		},
+		{
+			reason: "an empty version",
+			spec:   with(`{version: "", kind: ConfigMap, name: conf}`),
+			want:   []string{"spec.workloadResourceInstances[0].version", "at least 1 chars"},
+		},
+		{
+			reason: "no kind",
+			spec:   with(conf, "{version: v1, name: conf}"),
+			want:   []string{"spec.workloadResourceInstances[1].kind: Required value"},
+		},
+		{
+			reason: "an empty kind",
+			spec:   with(conf, `{version: v1, kind: "", name: conf}`),
+			want:   []string{"spec.workloadResourceInstances[1].kind", "at least 1 chars"},
+		},
+		{
+			reason: "no name",
+			spec:   with("{version: v1, kind: ConfigMap}"),
+			want:   []string{"spec.workloadResourceInstances[0].name: Required value"},
+		},
+		{
+			reason: "an empty name",
+			spec:   with(`{version: v1, kind: ConfigMap, name: ""}`),
+			want:   []string{"spec.workloadResourceInstances[0].name", "at least 1 chars"},
+		},
+		{
+			reason: "an ID that cannot be",
+			spec:   with("{version: v1, kind: ConfigMap, name: conf, threeportID: -1}"),
+			want:   []string{"spec.workloadResourceInstances[0].threeportID", "greater than or equal to 0"},
+		},
+
+		{
+			reason: "the same resource twice",
+			spec:   with(conf, web, "{version: v1, kind: ConfigMap, name: conf, namespace: app-0, threeportID: 2}"),
+			want:   []string{"spec.workloadResourceInstances[2]: Duplicate value", `"kind":"ConfigMap","name":"conf","namespace":"app-0"`},
+		},
+		{
+			reason: "another version is the same object",
+			spec:   with(web, "{group: apps, version: v1beta1, kind: Deployment, name: web, namespace: app-0, threeportID: 2}"),
+			want:   []string{"spec.workloadResourceInstances[1]: Duplicate value", `"name":"web"`},
+		},
+		{
+			reason: "an empty group is the core group",
+			spec:   with("{version: v1, kind: Node, name: a}", `{group: "", version: v1, kind: Node, name: a, namespace: ""}`),
+			want:   []string{"spec.workloadResourceInstances[1]: Duplicate value"},
+		},
+		{
+			reason: "the same ID twice",
+			spec:   with(conf, web, "{version: v1, kind: Secret, name: key, namespace: app-0, threeportID: 877588461973536769}"),
+			want:   []string{"spec.workloadResourceInstances", "threeportID 877588461973536769 is listed twice: give each resource the ID of its own WorkloadResourceInstance"},
 		},
 	}
 	for _, tt := range tests {
@@ -317,7 +559,7 @@ func installWorkload(name string, resources int, id func(int) int64) *v1alpha1.T
 
 // The limit of the API server on the cost of a rule is what makes the number of resources a question: see the
 // type's comment.
-func TestInstalledSchemaHoldsManyResources(t *testing.T) {
+func TestCRD_AcceptsLargeSpecs(t *testing.T) {
 	target := newInstallTarget(t)
 	target.installCRD()
 
@@ -329,14 +571,21 @@ func TestInstalledSchemaHoldsManyResources(t *testing.T) {
 		id        func(int) int64
 		want      []string
 	}{
-		{"as many as there may be", installResources, unlike, nil},
-		{"consecutive IDs", installResources, func(n int) int64 { return first + int64(n) }, nil},
-		{"no IDs, as a Helm workload has it", installResources, func(int) int64 { return 0 }, nil},
-		{"IDs that fall into one rule of several", 900, func(n int) int64 { return 7 * (1 + int64(n)) }, nil},
-		{"one too many", installResources + 1, unlike, []string{"spec.workloadResourceInstances", "must have at most 2000 items"}},
+		{reason: "as many as there may be", resources: installResources, id: unlike},
+		{reason: "consecutive IDs", resources: installResources, id: func(n int) int64 { return first + int64(n) }},
+		{reason: "no IDs, as a Helm workload has it", resources: installResources, id: func(int) int64 { return 0 }},
+		{reason: "IDs that fall into one rule of several", resources: 900, id: func(n int) int64 { return 7 * (1 + int64(n)) }},
 		{
-			"the last ID is the first once more", installResources, func(n int) int64 { return unlike(n % (installResources - 1)) },
-			[]string{"threeportID 877588461973536769 is listed twice"},
+			reason:    "one too many",
+			resources: installResources + 1,
+			id:        unlike,
+			want:      []string{"spec.workloadResourceInstances", "must have at most 2000 items"},
+		},
+		{
+			reason:    "the last ID is the first once more",
+			resources: installResources,
+			id:        func(n int) int64 { return unlike(n % (installResources - 1)) },
+			want:      []string{"threeportID 877588461973536769 is listed twice"},
 		},
 	}
 	for _, tt := range tests {

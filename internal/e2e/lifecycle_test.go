@@ -22,7 +22,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestTouchingAWorkloadChangesNothing(t *testing.T) {
+func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", configMap("conf"), deployment("web", 2))
 	w.expectStatus(d, "Healthy")
@@ -82,7 +82,7 @@ func (w *world) awaitSilence() {
 	})
 }
 
-func TestChangedListIsFollowed(t *testing.T) {
+func TestWorkload_ChangedSpec_ChangesReports(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("list", configMap("kept"), configMap("dropped"))
 	w.agree(tracked(d)...)
@@ -105,7 +105,7 @@ func TestChangedListIsFollowed(t *testing.T) {
 	}
 }
 
-func TestDeletedWorkloadIsReportedAndReleased(t *testing.T) {
+func TestWorkload_Deleted_ReportsAndReleases(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", configMap("conf"), deployment("web", 2))
 	w.expectStatus(d, "Healthy")
@@ -126,13 +126,13 @@ func TestDeletedWorkloadIsReportedAndReleased(t *testing.T) {
 	})
 }
 
-func TestReleasedWorkloadIsSilent(t *testing.T) {
+func TestWorkload_Released_SendsNothing(t *testing.T) {
 	w := newWorld(t)
 	d, other := w.deploy("gone", configMap("conf")), w.deploy("other", configMap("other"))
 	w.agree(tracked(d, other)...)
 	w.must(w.upstream.DeleteObject(w.ctx, w.cr(d)))
 	w.expectGone(d)
-	_, err := w.agent.WaitFor(w.ctx, "Workload is released") // it lets go just after
+	_, err := w.agent.WaitFor(w.ctx, "Released workload") // The log line follows just after.
 	w.must(err)
 	sent := len(w.proxy.told(rowPath(d, 0)))
 	w.patch(d.Objects[0], `{"data":{"key":"changed"}}`)
@@ -143,7 +143,7 @@ func TestReleasedWorkloadIsSilent(t *testing.T) {
 	}
 }
 
-func TestOutageLosesAndDoublesNothing(t *testing.T) {
+func TestDelivery_Outage_LosesAndRepeatsNothing(t *testing.T) {
 	w := newWorld(t)
 	before := w.deploy("before", deployment("before", 2))
 	w.expectStatus(before, "Healthy")
@@ -162,7 +162,7 @@ func TestOutageLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-func TestRefusedReportIsGivenUpAndShown(t *testing.T) {
+func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 	w := newWorld(t)
 	d, err := w.upstream.Register(w.ctx, w.workload("refused", v1alpha1.WorkloadTypeInstance, configMap("good"), configMap("bad")))
 	w.must(err)
@@ -213,7 +213,7 @@ func TestRefusedReportIsGivenUpAndShown(t *testing.T) {
 	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
 }
 
-func TestRefusedReportIsSentAgainWhenItsObjectChanges(t *testing.T) {
+func TestDelivery_RejectedReportObjectChanges_SendsAgain(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("refused", configMap("conf"))
 	w.agree(tracked(d)...)
@@ -236,7 +236,7 @@ func TestRefusedReportIsSentAgainWhenItsObjectChanges(t *testing.T) {
 	w.agree(tracked(d)...)
 }
 
-func TestRetryAfterIsHonoured(t *testing.T) {
+func TestDelivery_RetryAfter_Waits(t *testing.T) {
 	w := newWorld(t)
 	var refused []time.Time
 	w.proxy.failWith(func(r request) (int, http.Header) {
@@ -253,7 +253,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-func TestStopFlushesWhatIsPending(t *testing.T) {
+func TestAgent_SIGTERM_FlushesPendingReports(t *testing.T) {
 	w := newWorld(t)
 	first := w.deploy("first", configMap("first"))
 	w.agree(tracked(first)...)
@@ -272,7 +272,7 @@ func TestStopFlushesWhatIsPending(t *testing.T) {
 	w.agree(tracked(first, d)...)
 }
 
-func TestRestartedAgentBringsRowsUpToDate(t *testing.T) {
+func TestAgent_Restart_UpdatesRows(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("conf", configMap("conf"))
 	event := w.create(fmt.Sprintf(`
@@ -294,7 +294,7 @@ lastTimestamp: "2026-01-02T03:04:05Z"
 	w.agree(tracked(d)...)
 }
 
-func TestEventsStayWithTheInstanceTheyWereReportedTo(t *testing.T) {
+func TestEvents_ObjectMoves_RowKeepsInstance(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", deployment("web", 1))
 	w.expectStatus(d, "Healthy")
@@ -332,7 +332,7 @@ func TestEventsStayWithTheInstanceTheyWereReportedTo(t *testing.T) {
 	})
 }
 
-func TestStandardOutputShowsWhatWouldBeSent(t *testing.T) {
+func TestAgent_Stdout_PrintsReports(t *testing.T) {
 	w := newWorldWithoutAgent(t)
 	w.startAgent("--sink=stdout")
 	d := w.deploy("web", deployment("web", 1))
@@ -352,7 +352,7 @@ func TestStandardOutputShowsWhatWouldBeSent(t *testing.T) {
 	}
 }
 
-func TestProbesAndMetrics(t *testing.T) {
+func TestAgent_ProbesAndMetrics(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", deployment("web", 1))
 	w.expectStatus(d, "Healthy")
@@ -374,17 +374,25 @@ func TestProbesAndMetrics(t *testing.T) {
 	}
 }
 
-func TestWrongFlagsAreRefusedWithWhatToDo(t *testing.T) {
+func TestAgent_InvalidFlags_ExplainTheFix(t *testing.T) {
 	for _, c := range []struct {
 		reason, want string
 		args         []string
 	}{
-		{"no control plane", "--threeport-api-server is missing", nil},
-		{"an unknown sink", `--sink is "kafka": give api or stdout`, []string{"--sink=kafka"}},
-		{"a name that no namespace has", `--watch-namespaces: "A_B"`, []string{"--sink=stdout", "--watch-namespaces=A_B"}},
-		{"no concurrency", "give a number from 1 to 256", []string{"--sink=stdout", "--send-concurrency=0"}},
-		{"an argument", `unexpected argument "now"`, []string{"--sink=stdout", "now"}},
-		{"a server that is no host", "--threeport-api-server", []string{"--threeport-api-server=ftp://example"}},
+		{reason: "no control plane", want: "--threeport-api-server is missing"},
+		{reason: "an unknown sink", want: `--sink is "kafka": give api or stdout`, args: []string{"--sink=kafka"}},
+		{
+			reason: "a name that no namespace has",
+			want:   `--watch-namespaces: "A_B"`,
+			args:   []string{"--sink=stdout", "--watch-namespaces=A_B"},
+		},
+		{reason: "no concurrency", want: "give a number from 1 to 256", args: []string{"--sink=stdout", "--send-concurrency=0"}},
+		{reason: "an argument", want: `unexpected argument "now"`, args: []string{"--sink=stdout", "now"}},
+		{
+			reason: "a server that is no host",
+			want:   "--threeport-api-server",
+			args:   []string{"--threeport-api-server=ftp://example"},
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), shared.agent, c.args...).CombinedOutput()
@@ -402,7 +410,7 @@ func TestWrongFlagsAreRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestReplicasElectALeader(t *testing.T) {
+func TestAgent_TwoReplicas_ElectLeader(t *testing.T) {
 	w := newWorldWithoutAgent(t)
 	flags := []string{"--leader-elect", "--leader-election-namespace=" + w.namespace}
 	w.user = shared.cluster.Kubeconfig()

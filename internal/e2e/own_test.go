@@ -82,7 +82,7 @@ func (w *world) lose(state string) {
 }
 
 // What Kubernetes writes no Event for is a row all the same: one, whatever becomes of the agent and its state.
-func TestEndsOfContainersAreReportedOnce(t *testing.T) {
+func TestSyntheticEvents_ContainerTerminations(t *testing.T) {
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("single", pod("single"))
@@ -136,7 +136,7 @@ func (w *world) expectEachOnce() {
 }
 
 // A crash loop is told end by end, and each change of the workload's health, while the agent is killed again and again.
-func TestCrashLoopIsToldOnce(t *testing.T) {
+func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("web", failingDeployment("web", 2, "oom"))
@@ -167,7 +167,7 @@ func TestCrashLoopIsToldOnce(t *testing.T) {
 }
 
 // A row that the agent made is restored like those of the cluster's Events.
-func TestOwnRowsAreRestored(t *testing.T) {
+func TestSyntheticEvents_DeletedRows_AreRestored(t *testing.T) {
 	w := newWorld(t, "--resync-interval=5s")
 	d := w.deploy("single", pod("single"))
 	w.expectStatus(d, "Healthy")

@@ -22,7 +22,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestWorkloadIsReported(t *testing.T) {
+func TestReports_Workload(t *testing.T) {
 	w := newWorld(t)
 	web := w.deploy("web", configMap("conf"), deployment("web", 3),
 		`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`)
@@ -40,7 +40,7 @@ func TestWorkloadIsReported(t *testing.T) {
 	w.expectCondition(web.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
 }
 
-func TestChangesAreFollowed(t *testing.T) {
+func TestReports_Changes(t *testing.T) {
 	w := newWorld(t)
 	web := w.deploy("web", deployment("web", 3))
 	w.expectStatus(web, "Healthy")
@@ -54,7 +54,7 @@ func TestChangesAreFollowed(t *testing.T) {
 	w.agree(tracked(web)...)
 }
 
-func TestRecreatedObjectIsDeletedThenAdded(t *testing.T) {
+func TestReports_RecreatedObject_DeletedThenAdded(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("conf", configMap("conf"), deployment("web", 2))
 	w.expectStatus(d, "Healthy")
@@ -78,7 +78,7 @@ func TestRecreatedObjectIsDeletedThenAdded(t *testing.T) {
 	}
 }
 
-func TestCustomResourcesAreReportedThroughAnyChain(t *testing.T) {
+func TestReports_CustomResources_AnyOwnerChain(t *testing.T) {
 	w := newWorld(t)
 	for _, kind := range []string{"App", "Widget"} {
 		w.removeLater(w.create(crd(w.namespace+".example.com", kind, strings.ToLower(kind)+"s")))
@@ -108,7 +108,7 @@ func TestCustomResourcesAreReportedThroughAnyChain(t *testing.T) {
 	w.agree(tracked(app)...)
 }
 
-func TestHelmWorkloadReportsEventsAndStatus(t *testing.T) {
+func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
 	w := newWorld(t)
 	chart := w.workload("chart", v1alpha1.WorkloadTypeHelmInstance, deployment("chart", 2), configMap("chart"),
 		`{apiVersion: v1, kind: Service, metadata: {name: chart}, spec: {selector: {app: chart}, ports: [{port: 80}]}}`)
@@ -166,7 +166,7 @@ func TestHelmWorkloadReportsEventsAndStatus(t *testing.T) {
 	}
 }
 
-func TestRepeatedEventsUpdateTheirRow(t *testing.T) {
+func TestReports_RepeatedEvent_UpdatesRow(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("conf", configMap("conf"))
 	uid := w.getObject(d.Objects[0]).GetUID()
@@ -205,7 +205,7 @@ regarding: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}
 	}
 }
 
-func TestSecretsStayInTheCluster(t *testing.T) {
+func TestSecrets_StayInCluster(t *testing.T) {
 	w := newWorldWithoutAgent(t)
 	const value = "correct-horse-battery-staple-4711"
 	encoded := base64.StdEncoding.EncodeToString([]byte(value))

@@ -16,7 +16,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-func TestAbsentObjectHealsWhenItIsCreated(t *testing.T) {
+func TestState_AbsentObjectCreated_BecomesPresent(t *testing.T) {
 	w := newWorld(t)
 	wl := w.workload("late", v1alpha1.WorkloadTypeInstance, configMap("there"), configMap("late"))
 	d, err := w.upstream.Register(w.ctx, wl)
@@ -34,7 +34,7 @@ func TestAbsentObjectHealsWhenItIsCreated(t *testing.T) {
 	w.agree(tracked(d)...)
 }
 
-func TestKindThatIsNotInstalledHealsAndDelaysNoOther(t *testing.T) {
+func TestState_KindInstalled_BecomesPresent(t *testing.T) {
 	w := newWorld(t)
 	group := w.namespace + ".example.com"
 	wl := w.workload("kinds", v1alpha1.WorkloadTypeInstance, configMap("conf"),
@@ -89,7 +89,7 @@ rules:
 	w.removeLater(role)
 }
 
-func TestForbiddenKindHealsAndDelaysNoOther(t *testing.T) {
+func TestState_PermissionGranted_BecomesPresent(t *testing.T) {
 	w := newWorldWithoutAgent(t)
 	w.restricted("pods, events, replicasets, jobs, configmaps")
 	w.startAgent()
@@ -123,7 +123,7 @@ rules: [{apiGroups: [apps], resources: [deployments], verbs: [get, list, watch]}
 	}
 }
 
-func TestPermissionInOneNamespaceIsEnough(t *testing.T) {
+func TestState_PermissionInOneNamespace_Suffices(t *testing.T) {
 	w := newWorldWithoutAgent(t)
 	name := w.namespace + "-agent"
 	var err error
@@ -157,7 +157,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
 	w.expectCondition(d.Name, v1alpha1.ConditionWatching, metav1.ConditionTrue)
 }
 
-func TestWatchedNamespacesAreTheConfiguredOnes(t *testing.T) {
+func TestWatchNamespaces_LimitsWatches(t *testing.T) {
 	w := newWorldWithoutAgent(t)
 	w.startAgent("--watch-namespaces=" + w.namespace)
 	d := w.deploy("web", deployment("web", 1), `{apiVersion: v1, kind: ConfigMap, metadata: {name: elsewhere, namespace: default}}`)
@@ -174,7 +174,7 @@ func TestWatchedNamespacesAreTheConfiguredOnes(t *testing.T) {
 	w.expectOperation(d, 0, threeport.OperationModified)
 }
 
-func TestVersionThatIsNotServedIsMapped(t *testing.T) {
+func TestState_VersionNotServed_WatchesAnother(t *testing.T) {
 	w := newWorld(t)
 	wl := w.workload("cron", v1alpha1.WorkloadTypeInstance, `
 apiVersion: batch/v1
@@ -195,7 +195,7 @@ spec:
 	w.agree(tracked(d)...)
 }
 
-func TestInstanceInTwoPartsHasTheWorstStatus(t *testing.T) {
+func TestInstance_TwoWorkloads_HasWorstStatus(t *testing.T) {
 	w := newWorld(t)
 	good := w.deploy("good", configMap("good"))
 	w.expectStatus(good, "Healthy")
@@ -212,7 +212,7 @@ func TestInstanceInTwoPartsHasTheWorstStatus(t *testing.T) {
 	w.expectStatus(good, "Healthy")
 }
 
-func TestClusterScopedResourceIsReported(t *testing.T) {
+func TestReports_ClusterScopedResource(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("class", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: `+w.namespace+`}, value: 7}`)
 	w.expectOperation(d, 0, threeport.OperationAdded)

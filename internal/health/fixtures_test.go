@@ -50,7 +50,7 @@ func runObjectCases(t *testing.T, tests []objectCase) {
 			for name, u := range map[string]*unstructured.Unstructured{
 				"whole numbers": parse(t, tt.object), "floats": parseFloats(t, tt.object),
 			} {
-				got := Object(kindOf(u), u, Scene{})
+				got := Object(kindOf(u), u, Context{})
 				if got.Status != tt.want || got.Reason != tt.why {
 					t.Errorf("%s: got %+v, want %s %s", name, got, tt.want, tt.why)
 				}

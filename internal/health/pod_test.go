@@ -61,7 +61,7 @@ func TestPod(t *testing.T) {
 			if err := yaml.UnmarshalStrict([]byte(tt.pod), &pod); err != nil {
 				t.Fatal(err)
 			}
-			got := Pod(&pod, Scene{})
+			got := Pod(&pod, Context{})
 			if got.Status != tt.want || got.Reason != tt.why || tt.message != "" && got.Message != tt.message {
 				t.Errorf("got %+v, want %s %s %q", got, tt.want, tt.why, tt.message)
 			}

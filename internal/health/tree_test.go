@@ -11,8 +11,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/health/cputime"
 )
 
-func atTime(now time.Time) func(*unstructured.Unstructured) Scene {
-	return func(*unstructured.Unstructured) Scene { return Scene{Now: now} }
+func atTime(now time.Time) func(*unstructured.Unstructured) Context {
+	return func(*unstructured.Unstructured) Context { return Context{Now: now} }
 }
 
 // shape writes trees as "a(b c(d))".
@@ -64,7 +64,7 @@ func TestForest(t *testing.T) {
 	}
 }
 
-func TestEachOfAChainIsJudgedWithWhatIsBelowIt(t *testing.T) {
+func TestForest_EachOwner_IncludesItsDescendants(t *testing.T) {
 	deployment := parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, uid: d, generation: 1}, spec: {replicas: 1},
   status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1}}`)
 	set := parse(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-78, uid: r, generation: 1, ownerReferences: [{uid: d}]},
@@ -78,30 +78,30 @@ func TestEachOfAChainIsJudgedWithWhatIsBelowIt(t *testing.T) {
 		"ReplicaSet web-78 has 0 of 1 replicas ready ← " + cause,
 		"image example/app:9 cannot be pulled",
 	} {
-		if got := root.Joint; got.Status != Down || got.Reason != "ImagePullBackOff" || got.Message != want {
+		if got := root.Aggregate; got.Status != Down || got.Reason != "ImagePullBackOff" || got.Message != want {
 			t.Errorf("got %+v, want %s", got, want)
 		}
 		if len(root.Children) > 0 {
-			if root.Own.Status != Reconciling {
-				t.Errorf("by itself: got %+v", root.Own)
+			if root.Self.Status != Reconciling {
+				t.Errorf("by itself: got %+v", root.Self)
 			}
 			root = root.Children[0]
 		}
 	}
 }
 
-func TestPodsOfAManifestWithoutUIDsAreNotOne(t *testing.T) {
+func TestForest_PodsWithoutUID_AreDistinct(t *testing.T) {
 	owner := parse(t, `{apiVersion: example.com/v1, kind: Thing, metadata: {name: t, uid: t}}`)
 	a := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{uid: t}]}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`)
 	b := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: b, ownerReferences: [{uid: t}]}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`)
-	got := Forest([]*unstructured.Unstructured{owner, a, b}, atTime(caseTime))[0].Joint
+	got := Forest([]*unstructured.Unstructured{owner, a, b}, atTime(caseTime))[0].Aggregate
 	if got.Status != Unknown || !strings.HasSuffix(got.Message, "; 2 of 2 pods ready") {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// TestALongChainTakesNoLongTime judges a chain of owners that no cluster has: its time is not the square of its length.
-func TestALongChainTakesNoLongTime(t *testing.T) {
+// TestForest_LongChain_LinearTime judges a chain of owners that no cluster has: its time is not the square of its length.
+func TestForest_LongChain_LinearTime(t *testing.T) {
 	const links = 5_000
 	objects := make([]*unstructured.Unstructured, links)
 	for i := range objects {
@@ -113,8 +113,8 @@ func TestALongChainTakesNoLongTime(t *testing.T) {
 	}
 	began := cputime.Used(t)
 	roots := Forest(objects, atTime(caseTime))
-	if len(roots) != 1 || len(roots[0].Joint.Message) > 2000 {
-		t.Errorf("%d roots, and a message of %d bytes", len(roots), len(roots[0].Joint.Message))
+	if len(roots) != 1 || len(roots[0].Aggregate.Message) > 2000 {
+		t.Errorf("%d roots, and a message of %d bytes", len(roots), len(roots[0].Aggregate.Message))
 	}
 	if took := cputime.Used(t) - began; took > 20*time.Second { // by the square it would take minutes
 		t.Errorf("it took %s", took)

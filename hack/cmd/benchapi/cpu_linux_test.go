@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCPUTimeGrowsWithWork(t *testing.T) {
+func TestCPUTime_GrowsWithWork(t *testing.T) {
 	before, err := cpuTime(os.Getpid())
 	if err != nil {
 		t.Fatal(err)

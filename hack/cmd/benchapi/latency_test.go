@@ -15,11 +15,11 @@ func TestPercentile(t *testing.T) {
 		part float64
 		want float64
 	}{
-		{&none, 99, 0},
-		{&some, 0, 1},
-		{&some, 50, 101},
-		{&some, 99, 199},
-		{&some, 100, 200},
+		{of: &none, part: 99},
+		{of: &some, want: 1},
+		{of: &some, part: 50, want: 101},
+		{of: &some, part: 99, want: 199},
+		{of: &some, part: 100, want: 200},
 	} {
 		if got := c.of.percentile(c.part); got != c.want {
 			t.Errorf("percentile %v is %v ms, should be %v ms", c.part, got, c.want)

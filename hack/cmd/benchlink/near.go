@@ -79,14 +79,14 @@ func deliver(ctx context.Context, client *threeport.Client, way string, events [
 	case waySerial:
 		return serially(ctx, client, events)
 	case wayV0:
-		api := notify.NewAPI(client)
-		return asAgent(ctx, notify.OneByOne(api), nil, api.Carries, events)
+		api := notify.NewV0Sender(client)
+		return asAgent(ctx, notify.OneByOne(api), nil, api.Supports, events)
 	case waySets:
-		self := notify.Self{ClusterName: "near", Version: "benchlink", ClusterUID: func(context.Context) (string, error) {
+		self := notify.AgentInfo{ClusterName: "near", Version: "benchlink", ClusterUID: func(context.Context) (string, error) {
 			return string(events[0].UID), nil // of each run another, as its workload is
 		}}
 		link := notify.NewLink(client, self, notify.NewLinkMetrics(prometheus.NewRegistry()), logr.Discard())
-		return asAgent(ctx, link, link, link.Carries, events)
+		return asAgent(ctx, link, link, link.Supports, events)
 	}
 	return 0, fmt.Errorf("--way is %q: give %s, %s or %s", way, waySets, wayV0, waySerial)
 }
@@ -118,7 +118,7 @@ func asAgent(
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
 	config := outbox.DefaultConfig()
-	config.Carries = carries
+	config.Supports = carries
 	box := outbox.New(config, state)
 	notifier := notify.New(notify.DefaultConfig(), box, sender, nil, notify.NewMetrics(prometheus.NewRegistry(), box), logr.Discard())
 

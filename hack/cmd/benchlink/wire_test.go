@@ -41,7 +41,7 @@ func (r *receiver) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestAWireDelaysEachPacketAndKeepsTheirOrder(t *testing.T) {
+func TestWire_DelaysPacketsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval, delay = 10 * time.Millisecond, 50 * time.Millisecond
 		w, got, begin := &wire{delay: delay}, &receiver{}, time.Now()
@@ -62,7 +62,7 @@ func TestAWireDelaysEachPacketAndKeepsTheirOrder(t *testing.T) {
 	})
 }
 
-func TestAWireLosesAsManyAsItSays(t *testing.T) {
+func TestWire_LossRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const packets, loss = 200_000, 0.01
 		w, got := &wire{delay: 50 * time.Millisecond, loss: loss}, &receiver{}
@@ -80,7 +80,7 @@ func TestAWireLosesAsManyAsItSays(t *testing.T) {
 	})
 }
 
-func TestAWireLosesWhatItHasNoPlaceFor(t *testing.T) {
+func TestWire_QueueFull_DropsPackets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, got := &wire{delay: time.Second}, &receiver{}
 		if err := w.carry(t.Context(), &sender{left: 2 * onWire, interval: time.Microsecond}, got); err != nil {
@@ -93,7 +93,7 @@ func TestAWireLosesWhatItHasNoPlaceFor(t *testing.T) {
 	})
 }
 
-func TestAWireEndsWithItsContext(t *testing.T) {
+func TestWire_ContextEnds_Stops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

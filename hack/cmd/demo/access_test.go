@@ -22,7 +22,7 @@ func mutual(t *testing.T) (access, string) {
 	return a, filepath.Join(dir, "tls")
 }
 
-func TestCurlNamesFilesThatAreThere(t *testing.T) {
+func TestCurl_NamesExistingFiles(t *testing.T) {
 	a, dir := mutual(t)
 	variable, value, _ := strings.Cut(strings.TrimPrefix(a.setup, "export "), "=")
 	if value != dir {
@@ -42,7 +42,7 @@ func TestCurlNamesFilesThatAreThere(t *testing.T) {
 	}
 }
 
-func TestCurlIsWhoTheDemoIs(t *testing.T) {
+func TestCurl_HasDemoIdentity(t *testing.T) {
 	a, dir := mutual(t)
 	fromFiles, err := tls.LoadX509KeyPair(filepath.Join(dir, curlPair+".crt"), filepath.Join(dir, curlPair+".key"))
 	if err != nil {
@@ -64,7 +64,7 @@ func TestCurlIsWhoTheDemoIs(t *testing.T) {
 	}
 }
 
-func TestClientWithoutCertificate(t *testing.T) {
+func TestClient_WithoutCertificate(t *testing.T) {
 	if _, err := keyPairOf(&http.Client{}); err == nil {
 		t.Error("expected an error")
 	}

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	root, err := sourceTree()
 	if err == nil {
-		binary, err = process.Build(context.Background(), root, "./hack/cmd/demo", dir)
+		binary, err = process.Build(context.Background(), filepath.Join(root, "hack"), "./cmd/demo", dir)
 	}
 	code := 1
 	if err != nil {
@@ -114,7 +114,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-func TestOnceFails(t *testing.T) {
+func TestOnce_Fails(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--once", "--timeout=1ns")
 	expectExit(t, p, startLimit, exitFailed)
@@ -130,7 +130,7 @@ func TestOnceFails(t *testing.T) {
 	}
 }
 
-func TestInterruptWhileUp(t *testing.T) {
+func TestInterrupt_WhileUp(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	waitFor(t, p, "Ctrl-C stops everything.")
@@ -166,7 +166,7 @@ func TestInterruptWhileUp(t *testing.T) {
 	}
 }
 
-func TestInterruptWhileStarting(t *testing.T) {
+func TestInterrupt_WhileStarting(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []string{"Starting a Kubernetes control plane", "Building ./cmd/agent"} {
 		t.Run(phase, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestInterruptWhileStarting(t *testing.T) {
 	}
 }
 
-func TestDeathOfAPart(t *testing.T) {
+func TestComponentDies_Ends(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	waitFor(t, p, "Ctrl-C stops everything.")
@@ -201,7 +201,7 @@ func TestDeathOfAPart(t *testing.T) {
 	}
 }
 
-func TestWrongFlags(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--no-such-flag"}, {"--timeout=-1s"}, {"--node=other"}, {"argument"}} {
 		expectExit(t, start(t, args...), stopLimit, exitUsage)

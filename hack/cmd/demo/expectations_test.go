@@ -28,12 +28,12 @@ var (
 func asExpected() ([]deployed, history) {
 	workloads := []deployed{
 		{
-			workload{"web", v1alpha1.WorkloadTypeInstance, "Healthy", []string{"Scheduled"}},
-			upstream.Deployed{InstanceID: webID, Resources: []v1alpha1.WorkloadResourceInstance{{ThreeportID: resourceID}}},
+			workload: workload{name: "web", typ: v1alpha1.WorkloadTypeInstance, status: "Healthy", reasons: []string{"Scheduled"}},
+			Deployed: upstream.Deployed{InstanceID: webID, Resources: []v1alpha1.WorkloadResourceInstance{{ThreeportID: resourceID}}},
 		},
 		{
-			workload{"chart", v1alpha1.WorkloadTypeHelmInstance, "Healthy", []string{"Started"}},
-			upstream.Deployed{InstanceID: chartID},
+			workload: workload{name: "chart", typ: v1alpha1.WorkloadTypeHelmInstance, status: "Healthy", reasons: []string{"Started"}},
+			Deployed: upstream.Deployed{InstanceID: chartID},
 		},
 	}
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -69,27 +69,31 @@ func TestCheck(t *testing.T) {
 		change func(*history)
 		want   string // all sentences
 	}{
-		{"all is as expected", func(*history) {}, ""},
+		{reason: "all is as expected", change: func(*history) {}},
 		{
-			"another status", func(said *history) { said.statuses["web"] = "Reconciling" },
-			`web: expected the agent to report the status Healthy, the API has "Reconciling"`,
+			reason: "another status",
+			change: func(said *history) { said.statuses["web"] = "Reconciling" },
+			want:   `web: expected the agent to report the status Healthy, the API has "Reconciling"`,
 		},
 		{
-			"a Helm workload without a status", func(said *history) { delete(said.statuses, "chart") },
-			`chart: expected the agent to report the status Healthy, the API has ""`,
+			reason: "a Helm workload without a status",
+			change: func(said *history) { delete(said.statuses, "chart") },
+			want:   `chart: expected the agent to report the status Healthy, the API has ""`,
 		},
 		{
-			"a workload that the page does not show", func(said *history) { delete(said.board, chartRow) },
-			`chart: expected the page to show that it is Healthy, and why if not Healthy; it shows "" with the cause ""`,
+			reason: "a workload that the page does not show",
+			change: func(said *history) { delete(said.board, chartRow) },
+			want:   `chart: expected the page to show that it is Healthy, and why if not Healthy; it shows "" with the cause ""`,
 		},
 		{
-			"a cause of nothing",
-			func(said *history) { said.board[webRow] = threeport.Workload{Status: "Healthy", Cause: "Pod web"} },
-			`web: expected the page to show that it is Healthy, and why if not Healthy; it shows "Healthy" with the cause "Pod web"`,
+			reason: "a cause of nothing",
+			change: func(said *history) { said.board[webRow] = threeport.Workload{Status: "Healthy", Cause: "Pod web"} },
+			want:   `web: expected the page to show that it is Healthy, and why if not Healthy; it shows "Healthy" with the cause "Pod web"`,
 		},
 		{
-			"a missing reason", func(said *history) { said.Events = said.Events[:2] },
-			"chart: expected the agent to report an Event with the reason Started, the API has none",
+			reason: "a missing reason",
+			change: func(said *history) { said.Events = said.Events[:2] },
+			want:   "chart: expected the agent to report an Event with the reason Started, the API has none",
 		},
 	} {
 		workloads, said := asExpected()

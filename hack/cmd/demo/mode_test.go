@@ -7,15 +7,19 @@ import (
 	"testing"
 )
 
-func TestRealNodeIfThereCanBeOne(t *testing.T) {
+func TestMode_RealNodeIfPossible(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
 		obstacle error
 		real     bool
 		says     []string
 	}{
-		{"nothing is in its way", nil, true, nil},
-		{"root is missing", errors.New("a real node needs root: run this with sudo"), false, []string{"cannot run a real node", "run this with sudo", "3 fake nodes"}},
+		{reason: "nothing is in its way", real: true},
+		{
+			reason:   "root is missing",
+			obstacle: errors.New("a real node needs root: run this with sudo"),
+			says:     []string{"cannot run a real node", "run this with sudo", "3 fake nodes"},
+		},
 	} {
 		var said strings.Builder
 		got := realNodeOr(fakeNodes(), c.obstacle, func(format string, args ...any) { _, _ = fmt.Fprintf(&said, format, args...) })

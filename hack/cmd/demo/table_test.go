@@ -20,7 +20,7 @@ chart     HelmWorkload  -        -               1/0     Started: Pod hook: abou
 	}
 }
 
-func TestTableBeforeReports(t *testing.T) {
+func TestTable_BeforeReports(t *testing.T) {
 	workloads, _ := asExpected()
 	said := history{}
 	if got := table(workloads, said, 160); !strings.Contains(got, "web       Workload      -       0/1        0/0     -\n") {
@@ -28,7 +28,7 @@ func TestTableBeforeReports(t *testing.T) {
 	}
 }
 
-func TestTableFitsTerminal(t *testing.T) {
+func TestTable_FitsTerminal(t *testing.T) {
 	workloads, said := asExpected()
 	said.Events[2].Message = new(strings.Repeat("é", 200))
 	for line := range strings.Lines(table(workloads, said, 80)) {
@@ -38,7 +38,7 @@ func TestTableFitsTerminal(t *testing.T) {
 	}
 }
 
-func TestScreenShowsOnlyNews(t *testing.T) {
+func TestScreen_PrintsOnlyChanges(t *testing.T) {
 	var plain bytes.Buffer
 	s := newScreen(&plain)
 	for _, text := range []string{"a\n", "a\n", "b\n"} {

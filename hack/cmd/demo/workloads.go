@@ -13,7 +13,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// The manifests are for all nodes. On a real one containers are the program hack/cmd/behave, and fail as its flags say;
+// The manifests are for all nodes. On a real one containers are the program internal/e2e/behave, and fail as its flags say;
 // on fake ones pods fail as an annotation says, see internal/e2e/cluster/stages. Both say the same.
 //
 //go:embed manifests

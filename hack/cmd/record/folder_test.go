@@ -58,7 +58,7 @@ func TestWriteAndCompare(t *testing.T) {
 	}
 }
 
-func TestOneScenarioLeavesTheOthersFiles(t *testing.T) {
+func TestWrite_OneScenario_KeepsOtherFiles(t *testing.T) {
 	f := folder{path: t.TempDir()}
 	if err := os.WriteFile(f.file("other"), []byte("other\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestOneScenarioLeavesTheOthersFiles(t *testing.T) {
 	}
 }
 
-func TestOnlyNamesAScenario(t *testing.T) {
+func TestOnly_UnknownScenario_Fails(t *testing.T) {
 	if all, err := (options{}).scenarios(); err != nil || len(all) < 30 {
 		t.Errorf("%d scenarios, %v", len(all), err)
 	}

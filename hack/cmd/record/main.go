@@ -1,5 +1,5 @@
 // Command record runs the scenarios of package internal/e2e/scenario on a real node, and writes down what the API
-// server holds in each of their moments, into internal/health/testdata/recorded. "make record" runs it; the README
+// server holds in each of their moments, into internal/health/testdata/recorded. "make record-fixtures" runs it; the README
 // there says what the files are. It needs Linux and root, see package internal/e2e/cluster.
 //
 //	record                       all of them

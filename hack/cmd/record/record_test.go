@@ -39,15 +39,15 @@ func event(message string) *corev1.Event {
 	}
 }
 
-func TestSettledWaitsUntilNothingChanges(t *testing.T) {
+func TestSettled_WaitsForLastChange(t *testing.T) {
 	tests := []struct {
 		reason string
 		busy   int // looks at which the moment is not there, or shows something new
 		gone   bool
 		want   time.Duration
 	}{
-		{"nothing changes", 0, false, settleFor},
-		{"the moment is gone for a while", 4, true, 4*settleEvery + settleFor},
+		{reason: "nothing changes", want: settleFor},
+		{reason: "the moment is gone for a while", busy: 4, gone: true, want: 4*settleEvery + settleFor},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestSettledWaitsUntilNothingChanges(t *testing.T) {
 	}
 }
 
-func TestSettledGivesUp(t *testing.T) {
+func TestSettled_TimesOut(t *testing.T) {
 	never := func(recording.Snapshot) error { return errors.New("it is gone") }
 	there := func(recording.Snapshot) error { return nil }
 	tests := []struct {
@@ -79,8 +79,18 @@ func TestSettledGivesUp(t *testing.T) {
 		reached scenario.Check
 		want    string
 	}{
-		{"the moment is over", []runtime.Object{pod()}, never, "it does not settle: context deadline exceeded\nit is gone"},
-		{"the machine is busy", []runtime.Object{pod(), event("Error: failed to sync secret cache: timed out")}, there, "the machine is busy"},
+		{
+			reason:  "the moment is over",
+			objects: []runtime.Object{pod()},
+			reached: never,
+			want:    "it does not settle: context deadline exceeded\nit is gone",
+		},
+		{
+			reason:  "the machine is busy",
+			objects: []runtime.Object{pod(), event("Error: failed to sync secret cache: timed out")},
+			reached: there,
+			want:    "the machine is busy",
+		},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
@@ -93,7 +103,7 @@ func TestSettledGivesUp(t *testing.T) {
 	}
 }
 
-func TestSettledEndsWithItsContext(t *testing.T) {
+func TestSettled_ContextEnds_Stops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := settled(ctx, scenario.Scenario{}, scenario.Step{Reached: func(recording.Snapshot) error { return nil }},

@@ -16,10 +16,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// table asks the API server for a workload as kubectl does.
+// table reads a workload as a table, as kubectl get does.
 func (w *world) table(name string) (columns []metav1.TableColumnDefinition, cells []string) {
 	w.Helper()
-	config := rest.CopyConfig(shared.cluster.Config())
+	config := rest.CopyConfig(shared.api.Config())
 	config.GroupVersion, config.APIPath = &v1alpha1.GroupVersion, "/apis"
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	c, err := rest.RESTClientFor(config)
@@ -38,7 +38,7 @@ func (w *world) table(name string) (columns []metav1.TableColumnDefinition, cell
 	return got.ColumnDefinitions, cells
 }
 
-func TestTheColumnsAreAnAnswer(t *testing.T) {
+func TestCRD_PrinterColumns(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("columns", "a", "b", "c", "d")
 	w.create(wl)
@@ -52,36 +52,36 @@ func TestTheColumnsAreAnAnswer(t *testing.T) {
 		}
 	}
 	if want := []string{"Name", "Status", "Ready", "Pods", "Delivered", "Age"}; !slices.Equal(narrow, want) {
-		t.Errorf("the columns are %v, expected %v", narrow, want)
+		t.Errorf("the columns are %v, want %v", narrow, want)
 	}
 	if want := []string{"Reason"}; !slices.Equal(wide, want) {
-		t.Errorf("with -o wide there are %v, expected %v", wide, want)
+		t.Errorf("the additional columns of -o wide are %v, want %v", wide, want)
 	}
 	if len(cells) != len(columns) {
 		t.Fatalf("%d cells in %d columns", len(cells), len(columns))
 	}
 
 	cause := "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-78 ← 5 pods ImagePullBackOff: image example/app:9 cannot be pulled"
-	sights := sightsOf(wl, "Healthy", "")
-	sights[0].Health, sights[0].Cause, sights[0].Pods = "Down", cause, target.Count{Total: 5}
-	sights[1].Pods = target.Count{Total: 3, Healthy: 3}
-	sights[2].Pods, sights[3].Pods = target.Count{}, target.Count{}
-	w.watcher.set(func(f *fakeWatcher) { f.sights = sights })
+	statuses := observedStatuses(wl, "Healthy", "")
+	statuses[0].Health, statuses[0].Cause, statuses[0].Pods = "Down", cause, target.Count{Total: 5}
+	statuses[1].Pods = target.Count{Total: 3, Healthy: 3}
+	statuses[2].Pods, statuses[3].Pods = target.Count{}, target.Count{}
+	w.watcher.set(func(f *fakeWatcher) { f.statuses = statuses })
 	w.verdict("Down", "ImagePullBackOff", cause)
 	w.delivery.set(Progress{Pending: 3, Since: w.clock.Add(-time.Minute)})
 	w.reconcile(wl.Name)
 	_, cells = w.table(wl.Name)
 	if want := []string{"columns", "Down", "3/4", "3/8", "False"}; !slices.Equal(cells[:5], want) || cells[6] != cause {
-		t.Errorf("the row is %q, expected %q and %q", cells, want, cause)
+		t.Errorf("the row is %q, want %q and %q", cells, want, cause)
 	}
 
-	w.watcher.set(func(f *fakeWatcher) { f.sights = sightsOf(wl, "Healthy", "") })
+	w.watcher.set(func(f *fakeWatcher) { f.statuses = observedStatuses(wl, "Healthy", "") })
 	w.verdict("Healthy", "", "")
 	w.delivery.set(Progress{})
 	w.clock = w.clock.Add(statusInterval)
 	w.reconcile(wl.Name)
 	_, cells = w.table(wl.Name)
 	if want := []string{"columns", "Healthy", "4/4", "1996/2000", "True"}; !slices.Equal(cells[:5], want) || strings.Trim(cells[6], "<nil>") != "" {
-		t.Errorf("the row is %q, expected %q", cells, want)
+		t.Errorf("the row is %q, want %q", cells, want)
 	}
 }

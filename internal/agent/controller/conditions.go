@@ -9,80 +9,81 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// watching tells whether every listed resource is watched, and what comes of them.
-func watching(generation int64, sights []target.Sight, troubles []string) metav1.Condition {
+// watchingCondition is true if every listed resource and every base kind is watched.
+func watchingCondition(generation int64, resources []target.ResourceStatus, baseKindErrors []string) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionWatching, Status: metav1.ConditionTrue, ObservedGeneration: generation,
-		Reason: "Watching", Message: fmt.Sprintf("%d resources are watched", len(sights)),
+		Reason: "Watching", Message: sentence(int64(len(resources)), "resource", "is", "are", "watched"),
 	}
-	var unseen []string
-	for _, s := range sights {
-		if s.State != target.Present && s.State != target.Absent {
-			unseen = append(unseen, fmt.Sprintf("%s is %s", s.Ref, s.State))
+	var unwatched []string
+	for _, r := range resources {
+		if r.State != target.Present && r.State != target.Absent {
+			unwatched = append(unwatched, fmt.Sprintf("%s is %s", r.Ref, r.State))
 		}
 	}
-	unseen = append(unseen, troubles...)
-	if len(unseen) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotAllWatched", summary(unseen)
+	unwatched = append(unwatched, baseKindErrors...)
+	if len(unwatched) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotAllWatched", summarize(unwatched)
 	}
 	return c
 }
 
-func delivered(generation int64, d v1alpha1.DeliveryStatus) metav1.Condition {
+// deliveredCondition is true if no report is pending or rejected.
+func deliveredCondition(generation int64, d v1alpha1.DeliveryStatus) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionDelivered, Status: metav1.ConditionTrue, ObservedGeneration: generation,
-		Reason: "Delivered", Message: "the control plane has what was seen",
+		Reason: "Delivered", Message: "all reports are delivered",
 	}
 	switch {
 	case d.Pending > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "Pending"
-		c.Message = fmt.Sprintf("%d reports are not accepted yet", d.Pending)
+		c.Message = sentence(d.Pending, "report", "is", "are", "not delivered yet")
 		if d.LastError != "" {
 			c.Message += ": " + d.LastError
 		}
 	case d.Rejected > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "Rejected"
-		c.Message = fmt.Sprintf("%d reports were refused for good; see delivery.rejections", d.Rejected)
+		c.Message = sentence(d.Rejected, "report", "was", "were", "rejected; see delivery.rejections")
 	}
 	if d.Dropped > 0 {
-		c.Message += fmt.Sprintf("; %d Events were dropped, because no more may be kept", d.Dropped)
+		c.Message += "; " + sentence(d.Dropped, "Event", "was", "were", "dropped, because the agent's queue was full")
 	}
 	return c
 }
 
-// durable tells whether what is pending outlives the agent.
-func durable(generation int64, kept bool, err error) metav1.Condition {
+// durableCondition is true if undelivered reports survive the end of the process.
+func durableCondition(generation int64, durable bool, err error) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionDurable, Status: metav1.ConditionTrue, ObservedGeneration: generation,
-		Reason: "Kept", Message: "what is not delivered yet outlives the agent",
+		Reason: "Kept", Message: "undelivered reports survive a restart",
 	}
 	switch {
 	case err != nil:
 		c.Status, c.Reason = metav1.ConditionFalse, "StateFailing"
-		c.Message = shorten("what is not delivered yet is in memory only: "+err.Error(), 1)
-	case !kept:
+		c.Message = truncateMessage("undelivered reports are lost on restart: "+err.Error(), 1)
+	case !durable:
 		c.Status, c.Reason = metav1.ConditionFalse, "NoStateDir"
-		c.Message = "what is not delivered yet is in memory only: the agent runs without --state-dir"
+		c.Message = "undelivered reports are lost on restart; set --state-dir"
 	}
 	return c
 }
 
-// healthy tells how the workload is. There is no False without a verdict, and no True without a good one.
-func healthy(generation int64, v verdict) metav1.Condition {
+// healthyCondition is the verdict on the workload. It is Unknown without a verdict, and for the verdict Unknown.
+func healthyCondition(generation int64, v verdict) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, ObservedGeneration: generation,
-		Reason: word(v.reason, word(v.status, "NoReason")), Message: v.message,
+		Reason: conditionReason(v.reason, conditionReason(v.status, "NoReason")), Message: v.message,
 	}
 	switch v.status {
 	case "":
 		c.Status, c.Reason = metav1.ConditionUnknown, "NotJudged"
-		c.Message = "not every listed resource has been seen yet"
+		c.Message = "not every listed resource has been observed yet"
 	case statusUnknown:
 		c.Status = metav1.ConditionUnknown
 	case statusHealthy:
 		c.Status = metav1.ConditionTrue
 		if c.Message == "" {
-			c.Message = "the workload is as it is declared"
+			c.Message = "every listed resource is Healthy"
 		}
 	}
 	return c

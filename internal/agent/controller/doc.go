@@ -1,4 +1,4 @@
-// Package controller follows ThreeportWorkloads: what they list goes into the registry of targets, what the
-// watch and the delivery say of it goes into their status, and a finalizer keeps each until its last reports
-// are delivered. It declares intent only; it neither watches nor sends.
+// Package controller reconciles ThreeportWorkloads. It declares their resources to the registry of targets, writes the
+// observed health and the progress of delivery to their status, and keeps each deleted one by a finalizer until its last
+// reports are delivered. It neither watches the listed resources nor sends reports.
 package controller

@@ -19,23 +19,23 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// fakeWatcher is a Watcher that says what it is told to.
+// fakeWatcher is a Watcher with settable answers.
 type fakeWatcher struct {
 	targets *target.Registry
 
-	mu                      sync.Mutex
-	state                   target.State // of every resource
-	message                 string
-	reason                  string
-	troubles                []string
-	health, healthReason    string
-	healthMessage           string
-	caughtUp                bool
-	caughtUpErr             error
-	asked                   int
-	sights                  []target.Sight // instead of what state and the others say
-	announced               []target.Change
-	blockUntilContextIsOver bool
+	mu                   sync.Mutex
+	state                target.State // of every resource
+	message              string
+	reason               string
+	baseKindErrors       []string
+	health, healthReason string
+	healthMessage        string
+	deletionsObserved    bool
+	deletionsErr         error
+	deletionChecks       int
+	statuses             []target.ResourceStatus // replaces state, message and reason
+	transitions          []target.HealthTransition
+	blockDeletionChecks  bool
 }
 
 func (f *fakeWatcher) set(change func(*fakeWatcher)) {
@@ -44,24 +44,24 @@ func (f *fakeWatcher) set(change func(*fakeWatcher)) {
 	change(f)
 }
 
-func (f *fakeWatcher) Sights(workload string) []target.Sight {
+func (f *fakeWatcher) ResourceStatuses(workload string) []target.ResourceStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.sights != nil {
-		return slices.Clone(f.sights)
+	if f.statuses != nil {
+		return slices.Clone(f.statuses)
 	}
 	wl, _ := f.targets.Workload(workload)
-	var out []target.Sight
+	var out []target.ResourceStatus
 	for _, r := range wl.Resources {
-		out = append(out, target.Sight{Resource: r, State: f.state, Message: f.message, Health: "Healthy", Reason: f.reason})
+		out = append(out, target.ResourceStatus{Resource: r, State: f.state, Message: f.message, Health: "Healthy", Reason: f.reason})
 	}
 	return out
 }
 
-func (f *fakeWatcher) Troubles() []string {
+func (f *fakeWatcher) BaseKindErrors() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.troubles)
+	return slices.Clone(f.baseKindErrors)
 }
 
 func (f *fakeWatcher) Health(string) (status, reason, message string) {
@@ -70,32 +70,32 @@ func (f *fakeWatcher) Health(string) (status, reason, message string) {
 	return f.health, f.healthReason, f.healthMessage
 }
 
-func (f *fakeWatcher) Announce(_ string, change target.Change) {
+func (f *fakeWatcher) RecordTransition(_ string, transition target.HealthTransition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.announced = append(f.announced, change)
+	f.transitions = append(f.transitions, transition)
 }
 
-func (f *fakeWatcher) CaughtUp(ctx context.Context, _ string) (bool, error) {
+func (f *fakeWatcher) DeletionsObserved(ctx context.Context, _ string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked++
-	if f.blockUntilContextIsOver {
+	f.deletionChecks++
+	if f.blockDeletionChecks {
 		<-ctx.Done()
 		return false, ctx.Err()
 	}
-	return f.caughtUp, f.caughtUpErr
+	return f.deletionsObserved, f.deletionsErr
 }
 
-// fakeDelivery is a Delivery that says what it is told to.
+// fakeDelivery is a Delivery with settable answers.
 type fakeDelivery struct {
-	mu       sync.Mutex
-	progress Progress
-	forgot   []target.Instance
-	retried  []target.Instance
-	declared []target.Instance
-	lost     error // why nothing is durable
-	stranger bool  // what the control plane has is not known
+	mu         sync.Mutex
+	progress   Progress
+	forgot     []target.Instance
+	retried    []target.Instance
+	declared   []target.Instance
+	durableErr error
+	notSynced  bool
 }
 
 func (f *fakeDelivery) set(p Progress) {
@@ -108,7 +108,7 @@ func (f *fakeDelivery) Progress(target.Instance) Progress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.progress
-	p.Adopted = !f.stranger
+	p.Synced = !f.notSynced
 	return p
 }
 
@@ -133,7 +133,7 @@ func (f *fakeDelivery) RetryRejected(i target.Instance) {
 func (f *fakeDelivery) Durable() (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return true, f.lost
+	return true, f.durableErr
 }
 
 func (f *fakeDelivery) forgotten() []target.Instance {
@@ -142,7 +142,7 @@ func (f *fakeDelivery) forgotten() []target.Instance {
 	return slices.Clone(f.forgot)
 }
 
-// world is a reconciler with fakes for what it does not do itself, and a clock that stands still.
+// world is a reconciler with a fake watcher, a fake delivery and a clock that a test moves.
 type world struct {
 	*testing.T
 	reconciler *Reconciler
@@ -150,31 +150,31 @@ type world struct {
 	watcher    *fakeWatcher
 	delivery   *fakeDelivery
 	clock      time.Time
-	writes     *atomic.Int64 // of statuses, that the API server took or still has to answer
-	failPatch  *atomic.Bool  // of the main resource
+	writes     *atomic.Int64 // of statuses: accepted by the API server, or still without an answer
+	failPatch  *atomic.Bool  // fails patches of the main resource
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		T: t, targets: target.NewRegistry(), delivery: &fakeDelivery{}, writes: &atomic.Int64{}, failPatch: &atomic.Bool{},
-		// Far from the API server's clock, which must not matter.
+		// The clocks of the API server and of the agent may differ.
 		clock: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC),
 	}
-	w.watcher = &fakeWatcher{targets: w.targets, state: target.Present, health: "Healthy", caughtUp: true}
+	w.watcher = &fakeWatcher{targets: w.targets, state: target.Present, health: "Healthy", deletionsObserved: true}
 	w.reconciler = New(w.counting(shared.client), w.targets, w.delivery)
 	w.reconciler.Watch(w.watcher)
 	w.reconciler.now = func() time.Time { return w.clock }
 	return w
 }
 
-// counting counts what is written through a client.
+// counting counts the status writes through a client.
 func (w *world) counting(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			w.writes.Add(1)
 			err := c.SubResource(sub).Patch(ctx, obj, p, opts...)
-			if err != nil { // nothing was written: the cache was behind
+			if err != nil { // nothing was written
 				w.writes.Add(-1)
 			}
 			return err
@@ -197,7 +197,7 @@ func (w *world) must(err error) {
 
 var lastID atomic.Int64
 
-// workload is a ThreeportWorkload that lists ConfigMaps.
+// workload returns a ThreeportWorkload that lists ConfigMaps.
 func workload(name string, configMaps ...string) *v1alpha1.ThreeportWorkload {
 	wl := &v1alpha1.ThreeportWorkload{}
 	wl.Name = name
@@ -211,11 +211,11 @@ func workload(name string, configMaps ...string) *v1alpha1.ThreeportWorkload {
 	return wl
 }
 
-// create stores a workload, which is removed when the test ends.
+// create stores a workload, and removes it at the end of the test.
 func (w *world) create(wl *v1alpha1.ThreeportWorkload) {
 	w.Helper()
 	timedOut := false
-	w.must(patiently(func() error {
+	w.must(retryTimeouts(func() error {
 		err := shared.client.Create(w.Context(), wl)
 		if timedOut && apierrors.IsAlreadyExists(err) {
 			return shared.client.Get(w.Context(), client.ObjectKeyFromObject(wl), wl)
@@ -231,23 +231,23 @@ func (w *world) create(wl *v1alpha1.ThreeportWorkload) {
 			func() error { return shared.client.Patch(ctx, stored, strip) },
 			func() error { return shared.client.Delete(ctx, stored) },
 		} {
-			if err := client.IgnoreNotFound(patiently(remove)); err != nil {
+			if err := client.IgnoreNotFound(retryTimeouts(remove)); err != nil {
 				w.Error(err)
 			}
 		}
 	})
 }
 
-// patiently asks the API server again when a request took too long: on a busy machine one of a large workload may.
-func patiently(ask func() error) error {
+// retryTimeouts repeats a request while it times out, as one with a large workload may on a busy machine.
+func retryTimeouts(request func() error) error {
 	for {
-		if err := ask(); !apierrors.IsTimeout(err) {
+		if err := request(); !apierrors.IsTimeout(err) {
 			return err
 		}
 	}
 }
 
-// stored returns a workload as the API server has it; nil if it has none.
+// stored reads a workload from the API server; nil if there is none.
 func (w *world) stored(name string) *v1alpha1.ThreeportWorkload {
 	w.Helper()
 	wl := &v1alpha1.ThreeportWorkload{}
@@ -262,17 +262,17 @@ func (w *world) stored(name string) *v1alpha1.ThreeportWorkload {
 func (w *world) reconcile(name string) ctrl.Result {
 	w.Helper()
 	var result ctrl.Result
-	w.must(patiently(func() (err error) {
+	w.must(retryTimeouts(func() (err error) {
 		result, err = w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
 		return err
 	}))
 	return result
 }
 
-// leftovers fails the test if the reconciler still holds something of workloads.
-func (w *world) leftovers() {
+// expectEmpty fails the test if the reconciler still has state of a workload.
+func (w *world) expectEmpty() {
 	w.Helper()
-	if !w.targets.Empty() || len(w.reconciler.written) > 0 || len(w.reconciler.deleted) > 0 {
-		w.Errorf("left are workloads %v, %v written, %v deleted; expected nothing", w.targets.Workloads(), w.reconciler.written, w.reconciler.deleted)
+	if !w.targets.Empty() || len(w.reconciler.writes) > 0 || len(w.reconciler.deleted) > 0 {
+		w.Errorf("the reconciler still has workloads %v, writes %v, deletions %v; want none", w.targets.Workloads(), w.reconciler.writes, w.reconciler.deleted)
 	}
 }

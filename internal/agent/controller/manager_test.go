@@ -16,10 +16,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// patience is more than anything here takes on a busy machine.
-const patience = 90 * time.Second
+// eventuallyTimeout is longer than any wait on a busy machine.
+const eventuallyTimeout = 90 * time.Second
 
-// eventually waits until there is no complaint.
+// eventually waits until a check returns no complaint.
 func (w *world) eventually(within time.Duration, expected string, check func() string) {
 	w.Helper()
 	complaint := ""
@@ -28,23 +28,22 @@ func (w *world) eventually(within time.Duration, expected string, check func() s
 		return complaint == "", nil
 	})
 	if err != nil {
-		w.Fatalf("expected within %s: %s; at last: %s", within, expected, complaint)
+		w.Fatalf("expected within %s: %s; last check: %s", within, expected, complaint)
 	}
 }
 
-// The reconciler as the manager runs it: with a cache, a queue and workers.
-func TestReconcilerInAManager(t *testing.T) {
+// The reconciler runs with a cache, a queue and workers.
+func TestReconciler_InManager(t *testing.T) {
 	w := newWorld(t)
-	mgr, err := ctrl.NewManager(shared.cluster.Config(), ctrl.Options{
+	mgr, err := ctrl.NewManager(shared.api.Config(), ctrl.Options{
 		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)}, // the test may be repeated
+		Controller: config.Controller{SkipNameValidation: new(true)}, // for -count
 	})
 	w.must(err)
-	// What is read comes from the cache, what is written is counted.
 	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, w.delivery)
 	w.reconciler.Watch(w.watcher)
-	w.reconciler.now = func() time.Time { return w.clock } // it stands still: what is not urgent is never written
-	w.reconciler.Changed("too-early")                      // must not panic, nor block
+	w.reconciler.now = func() time.Time { return w.clock } // The clock stands still, so only immediate changes are written.
+	w.reconciler.Changed("too-early")                      // must neither panic nor block
 	w.must(w.reconciler.SetupWithManager(mgr))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -58,60 +57,60 @@ func TestReconcilerInAManager(t *testing.T) {
 
 	wl := workload("managed", "a")
 	w.create(wl)
-	w.eventually(patience, "a status", func() string {
+	w.eventually(eventuallyTimeout, "a status", func() string {
 		if got := w.stored(wl.Name).Status.Health; got != "Healthy" {
 			return "health is " + got
 		}
 		return ""
 	})
 
-	// Touching it is no change of what is declared, and nothing to write.
+	// Another annotation changes neither the declaration nor the status.
 	writes, generation := w.writes.Load(), w.targets.Generation()
 	for n := range 50 {
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{"touched":"%d"}}}`, n)
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"other":"%d"}}}`, n)
 		w.must(shared.client.Patch(t.Context(), w.stored(wl.Name), client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
 	w.watcher.set(func(f *fakeWatcher) { f.state = target.Absent })
 	for range 100 {
 		w.reconciler.Changed(wl.Name)
 	}
-	w.eventually(resyncInterval-5*time.Second, "the new state in the status, which waits for no resync", func() string {
+	w.eventually(resyncInterval-5*time.Second, "the new state in the status before the next resync", func() string {
 		if got := w.stored(wl.Name).Status.Resources[0].State; got != "Absent" {
 			return "it is " + string(got)
 		}
 		return ""
 	})
-	w.eventually(patience, "one write for one change and 50 touches", func() string {
-		if got := w.writes.Load() - writes; got != 1 { // one more while the API server refuses what comes of an old state
+	w.eventually(eventuallyTimeout, "one write for one change of a state and 50 of an annotation", func() string {
+		if got := w.writes.Load() - writes; got != 1 { // A write of a stale object counts until the API server rejects it.
 			return fmt.Sprintf("there are %d", got)
 		}
 		return ""
 	})
 	if got := w.targets.Generation(); got != generation {
-		t.Error("touching the workload changed what is declared")
+		t.Error("an annotation changed the declaration")
 	}
 
 	w.delivery.set(Progress{Pending: 1})
 	w.must(shared.client.Delete(t.Context(), wl))
-	w.eventually(patience, "the deletion to wait for delivery", func() string {
+	w.eventually(eventuallyTimeout, "the deletion to wait for delivery", func() string {
 		w.watcher.mu.Lock()
 		defer w.watcher.mu.Unlock()
-		if w.watcher.asked == 0 {
-			return "it was not asked"
+		if w.watcher.deletionChecks == 0 {
+			return "there was no check"
 		}
 		return ""
 	})
 	if w.stored(wl.Name) == nil {
-		t.Fatal("the workload is gone before its last report")
+		t.Fatal("the workload was deleted before its last report was delivered")
 	}
 	w.delivery.set(Progress{})
-	w.eventually(patience, "the workload to be gone", func() string {
+	w.eventually(eventuallyTimeout, "the workload to be deleted", func() string {
 		if w.stored(wl.Name) != nil {
-			return "it is there"
+			return "it exists"
 		}
 		return ""
 	})
-	w.eventually(patience, "the workload to be forgotten", func() string {
+	w.eventually(eventuallyTimeout, "the workload to be forgotten", func() string {
 		if !w.targets.Empty() {
 			return "it is tracked"
 		}

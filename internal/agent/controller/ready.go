@@ -7,7 +7,7 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
-// Ready returns an error while a declared workload is not tracked yet, as after a start.
+// Ready returns an error until every declared workload is tracked.
 func (r *Reconciler) Ready(ctx context.Context) error {
 	var declared v1alpha1.ThreeportWorkloadList
 	if err := r.client.List(ctx, &declared); err != nil {

@@ -22,73 +22,66 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// The agent reads every kind, because workloads may list any, and changes nothing but its own resources. It
-// lists and watches, and never gets: to get whatever there is includes pods/exec and nodes/proxy.
+// A workload may list any kind, so the agent may list and watch every kind. It may change only ThreeportWorkloads. It has
+// no permission to get every kind, because that includes pods/exec and nodes/proxy.
 //
 // +kubebuilder:rbac:groups=control-plane.threeport.io,resources=threeportworkloads,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=control-plane.threeport.io,resources=threeportworkloads/status,verbs=get;patch
 // +kubebuilder:rbac:groups=*,resources=*,verbs=list;watch
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=selfsubjectaccessreviews,verbs=create
 
-// Watcher tells what is seen of the registry's workloads.
+// Watcher observes the resources of the registry's workloads.
 type Watcher interface {
-	// Sights returns what is seen of each resource of a workload, in the order in which they are listed.
-	Sights(workload string) []target.Sight
-	// Troubles returns what is wrong with the kinds that are watched for every workload.
-	Troubles() []string
-	// Health returns the verdict on a workload; an empty status while it is not known.
+	// ResourceStatuses returns the status of each resource of a workload, in the order of the list.
+	ResourceStatuses(workload string) []target.ResourceStatus
+	// BaseKindErrors returns the errors of the kinds that are watched for every workload.
+	BaseKindErrors() []string
+	// Health returns the verdict on a workload; an empty status while it has not been assessed.
 	Health(workload string) (status, reason, message string)
-	// CaughtUp reports whether the deletion of every object of a workload that is gone has been seen.
-	CaughtUp(ctx context.Context, workload string) (bool, error)
-	// Announce tells of the latest change of a workload's health. The same again is no news.
-	Announce(workload string, change target.Change)
+	// DeletionsObserved reports whether all deletions of a workload's objects that happened have been observed.
+	DeletionsObserved(ctx context.Context, workload string) (bool, error)
+	// RecordTransition reports the latest transition of a workload's health. A repeated transition has no effect.
+	RecordTransition(workload string, transition target.HealthTransition)
 }
 
-// Delivery tells how far the control plane is behind.
+// Delivery sends reports to the control plane.
 type Delivery interface {
 	Progress(target.Instance) Progress
-	// Declare keeps the account of a workload, until it is forgotten.
+	// Declare begins to count the reports of an instance.
 	Declare(target.Instance)
-	// ForgetInstance drops the account of a workload that is gone.
+	// ForgetInstance drops the counts of an instance.
 	ForgetInstance(target.Instance)
-	// RetryRejected sends again what the control plane refused for good.
+	// RetryRejected sends the rejected reports of an instance again.
 	RetryRejected(target.Instance)
-	// Durable reports whether what is pending outlives the process. The error is why it does not although it should.
+	// Durable reports whether pending reports survive the end of the process. The error is the reason if a state directory
+	// is configured but they do not.
 	Durable() (bool, error)
 }
 
-// Progress tells how far the control plane is behind on a workload.
+// Progress is the progress of delivery for an instance.
 type Progress struct {
 	Pending    int
 	Since      time.Time // of the oldest pending report
 	LastError  string
 	Rejected   int64
 	Rejections []v1alpha1.Rejection
-	Dropped    int64 // Events, because no more may be kept
-	Adopted    bool  // what the control plane has of it is known
-	// Operations are the latest that were accepted, as far as it is known, by resource without its version.
+	Dropped    int64 // Events, because the queue was full
+	Synced     bool  // the reports that the control plane already has are known
+	// Operations are the latest known operations that the control plane accepted. The keys have no version.
 	Operations map[target.Resource]Operation
 }
 
-// Operation is what the control plane has accepted of a resource.
+// Operation is an accepted operation on a resource.
 type Operation struct {
 	Name            string // ADDED, MODIFIED or DELETED
-	ResourceVersion string // of the object; empty if it is deleted
+	ResourceVersion string // of the object; empty after its deletion
 }
 
 // Timing of the controller.
 const (
-	// resyncInterval is how often a status is compared with what delivery says.
+	// resyncInterval is the longest time between two updates of a status from the progress of delivery.
 	resyncInterval = 30 * time.Second
-	// deletionGrace bounds how long a deleted ThreeportWorkload waits for its last reports.
-	deletionGrace = 30 * time.Second
-	// deletionPoll is how soon it looks again whether they are delivered. The wait grows with the time that it
-	// has waited already, up to deletionPollMost.
-	deletionPoll     = 100 * time.Millisecond
-	deletionPollMost = 2 * time.Second
-	// askTimeout bounds how long one look may take, so that a slow API server does not keep others waiting.
-	askTimeout = 5 * time.Second
-	// changeDelay gathers changes of one workload into one reconcile.
+	// changeDelay coalesces changes of a workload into one reconcile.
 	changeDelay = 200 * time.Millisecond
 )
 
@@ -102,23 +95,22 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	written map[string]*written
-	deleted map[string]time.Time // when a workload that waits for its last reports was first seen deleted
+	writes  map[string]*writeState
+	deleted map[string]time.Time // when this process first saw the deletion of a workload with a finalizer
 }
 
-// New returns a reconciler. [Reconciler.Watch] must be called before it is set up.
+// New returns a reconciler. Call [Reconciler.Watch] before [Reconciler.SetupWithManager].
 func New(c client.Client, targets *target.Registry, delivery Delivery) *Reconciler {
 	return &Reconciler{
 		client: c, targets: targets, delivery: delivery, now: time.Now,
-		written: map[string]*written{}, deleted: map[string]time.Time{},
+		writes: map[string]*writeState{}, deleted: map[string]time.Time{},
 	}
 }
 
-// Watch sets where the reconciler learns what is seen. The watcher, in turn, is told to call
-// [Reconciler.Changed], which is why it comes second.
+// Watch sets the watcher. It is not an argument of New, because the watcher needs [Reconciler.Changed].
 func (r *Reconciler) Watch(w Watcher) { r.watcher = w }
 
-// SetupWithManager makes the manager run the reconciler.
+// SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changes := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.mu.Lock()
@@ -134,7 +126,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Changed makes a workload's status be looked at soon. It does not block.
+// Changed schedules an update of a workload's status. It does not block.
 func (r *Reconciler) Changed(workload string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,14 +135,14 @@ func (r *Reconciler) Changed(workload string) {
 	}
 }
 
-// Reconcile declares a workload to the registry, and writes what is known of it into its status.
+// Reconcile declares a workload to the registry and updates its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var wl v1alpha1.ThreeportWorkload
 	if err := r.client.Get(ctx, req.NamespacedName, &wl); err != nil {
 		if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, fmt.Errorf("get ThreeportWorkload %s: %w", req.Name, err)
 		}
-		r.release(req.Name)
+		r.forget(req.Name)
 		return ctrl.Result{}, nil
 	}
 	if !wl.DeletionTimestamp.IsZero() {
@@ -161,97 +153,50 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("add finalizer to ThreeportWorkload %s: %w", wl.Name, err)
 		}
 	}
-	r.delivery.Declare(instanceOf(&wl))
-	before, known := r.targets.Workload(wl.Name)
-	if r.targets.Track(workloadOf(&wl)) {
-		if known && before.Instance != instanceOf(&wl) {
-			r.forgetInstance(before.Instance)
-		}
-		ctrl.LoggerFrom(ctx).Info("Workload is tracked", "instance", instanceOf(&wl).String(),
-			"resources", len(wl.Spec.WorkloadResourceInstances))
-	}
-	if retryWanted(&wl) != wl.Status.Delivery.Retried {
+	r.declare(ctx, &wl)
+	if retryAnnotation(&wl) != wl.Status.Delivery.Retried {
 		r.delivery.RetryRejected(instanceOf(&wl))
 	}
 	return r.reconcileStatus(ctx, &wl)
 }
 
-// finalize lets a workload go once its last reports are delivered, or the time for that is over.
-func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(wl, v1alpha1.Finalizer) {
-		r.release(wl.Name)
-		return ctrl.Result{}, nil
+// declare declares a workload to delivery and to the registry.
+func (r *Reconciler) declare(ctx context.Context, wl *v1alpha1.ThreeportWorkload) {
+	instance := instanceOf(wl)
+	r.delivery.Declare(instance)
+	before, tracked := r.targets.Workload(wl.Name)
+	if !r.targets.Track(workloadOf(wl)) {
+		return
 	}
-	if _, known := r.targets.Workload(wl.Name); !known { // it was deleted while nothing watched
-		r.delivery.Declare(instanceOf(wl))
-		r.targets.Track(workloadOf(wl))
+	if tracked && before.Instance != instance {
+		r.forgetUnusedInstance(before.Instance)
 	}
-	if waited := r.waited(wl.Name); waited < deletionGrace && !r.settled(ctx, wl, deletionGrace-waited) {
-		return ctrl.Result{RequeueAfter: min(max(waited/10, deletionPoll), deletionPollMost, deletionGrace-waited)}, nil
-	}
-	before := wl.DeepCopy()
-	controllerutil.RemoveFinalizer(wl, v1alpha1.Finalizer)
-	if err := r.client.Patch(ctx, wl, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("remove finalizer of ThreeportWorkload %s: %w", wl.Name, err)
-	}
-	r.release(wl.Name)
-	r.forgetInstance(instanceOf(wl)) // of one that was deleted before this process began, too
-	ctrl.LoggerFrom(ctx).Info("Workload is released", "instance", instanceOf(wl).String())
-	return ctrl.Result{}, nil
+	ctrl.LoggerFrom(ctx).Info("Tracking workload", "instance", instance.String(), "resources", len(wl.Spec.WorkloadResourceInstances))
 }
 
-// waited returns for how long a workload has been seen to be deleted. It is measured by one clock: that of the
-// API server, which says when it was deleted, may be minutes ahead or behind.
-func (r *Reconciler) waited(name string) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	since, ok := r.deleted[name]
-	if !ok {
-		since = r.now()
-		r.deleted[name] = since
-	}
-	return r.now().Sub(since)
-}
-
-// settled reports whether nothing of a deleted workload is still to be reported. That it cannot be known is
-// no reason to keep it for longer than others.
-func (r *Reconciler) settled(ctx context.Context, wl *v1alpha1.ThreeportWorkload, left time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, min(left, askTimeout))
-	defer cancel()
-	caughtUp, err := r.watcher.CaughtUp(ctx, wl.Name)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).V(1).Info("Whether resources are gone cannot be known yet", "error", err.Error())
-	}
-	progress := r.delivery.Progress(instanceOf(wl))
-	return err == nil && caughtUp && progress.Adopted && progress.Pending == 0
-}
-
-// release lets go of all that is known of a workload.
-func (r *Reconciler) release(name string) {
-	before, known := r.targets.Workload(name)
+// forget drops all state of a workload.
+func (r *Reconciler) forget(name string) {
+	before, tracked := r.targets.Workload(name)
 	r.targets.Forget(name)
-	if known {
-		r.forgetInstance(before.Instance)
+	if tracked {
+		r.forgetUnusedInstance(before.Instance)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.written, name)
+	delete(r.writes, name)
 	delete(r.deleted, name)
 }
 
-// forgetInstance drops the account of an instance that no workload is of any more.
-func (r *Reconciler) forgetInstance(instance target.Instance) {
-	for _, name := range r.targets.Workloads() {
-		if wl, ok := r.targets.Workload(name); ok && wl.Instance == instance {
-			return
-		}
+// forgetUnusedInstance drops the counts of an instance without workloads.
+func (r *Reconciler) forgetUnusedInstance(instance target.Instance) {
+	if len(r.targets.WorkloadsOf(instance)) == 0 {
+		r.delivery.ForgetInstance(instance)
 	}
-	r.delivery.ForgetInstance(instance)
 }
 
-// retryWanted is the value of the annotation that asks for rejected reports to be sent again.
-func retryWanted(wl *v1alpha1.ThreeportWorkload) string {
-	return shorten(wl.Annotations[v1alpha1.AnnotationRetryRejected], 1)
+// retryAnnotation returns the value of the annotation that requests another attempt for rejected reports.
+func retryAnnotation(wl *v1alpha1.ThreeportWorkload) string {
+	return truncateMessage(wl.Annotations[v1alpha1.AnnotationRetryRejected], 1)
 }
 
 func instanceOf(wl *v1alpha1.ThreeportWorkload) target.Instance {

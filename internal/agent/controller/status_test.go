@@ -16,29 +16,29 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-func TestStatusIsWrittenOnChangeAndNotTooOften(t *testing.T) {
+func TestReconcile_WritesStatusWithinBudget(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("status", "a")
 	w.create(wl)
 	expect := func(writes int64, health, why string) {
 		t.Helper()
 		if got := w.writes.Load(); got != writes {
-			t.Errorf("%d writes, expected %d: %s", got, writes, why)
+			t.Errorf("%d writes, want %d: %s", got, writes, why)
 		}
 		if got := w.stored(wl.Name).Status.Health; got != health {
-			t.Errorf("health is %s, expected %s: %s", got, health, why)
+			t.Errorf("health is %s, want %s: %s", got, health, why)
 		}
 	}
 	w.reconcile(wl.Name)
 	expect(1, "Healthy", "the first status is written at once")
 	w.clock = w.clock.Add(time.Second)
 	if got := w.reconcile(wl.Name).RequeueAfter; got != resyncInterval {
-		t.Errorf("it is looked at again in %s, expected %s", got, resyncInterval)
+		t.Errorf("the requeue is after %s, want %s", got, resyncInterval)
 	}
 	expect(1, "Healthy", "nothing changed")
 	w.watcher.health = "Unhealthy"
 	if got := w.reconcile(wl.Name).RequeueAfter; got != statusInterval-time.Second {
-		t.Errorf("it is looked at again in %s, expected the rest of %s", got, statusInterval)
+		t.Errorf("the requeue is after %s, want the rest of %s", got, statusInterval)
 	}
 	expect(1, "Healthy", "the last write was a second ago")
 	w.clock = w.clock.Add(statusInterval)
@@ -46,21 +46,21 @@ func TestStatusIsWrittenOnChangeAndNotTooOften(t *testing.T) {
 	expect(2, "Unhealthy", "the last write was long ago")
 	w.watcher.health, w.watcher.state = "Down", target.Absent
 	w.reconcile(wl.Name)
-	expect(3, "Down", "a resource's state changed, which is not delayed")
+	expect(3, "Down", "a change of a resource's state is written at once")
 	w.delivery.set(Progress{Pending: 3, Since: w.clock.Add(-time.Second)})
 	if got := w.reconcile(wl.Name).RequeueAfter; got != statusInterval {
-		t.Errorf("it is looked at again in %s while reports are pending, expected %s", got, statusInterval)
+		t.Errorf("the requeue is after %s while reports are pending, want %s", got, statusInterval)
 	}
-	expect(3, "Down", "a report that is just on its way is not worth a write")
+	expect(3, "Down", "a young pending report does not change the status")
 	w.clock = w.clock.Add(time.Minute)
 	w.reconcile(wl.Name)
-	expect(4, "Down", "delivery is behind")
+	expect(4, "Down", "the pending reports are late")
 	if d := w.stored(wl.Name).Status.Delivery; d.Pending != 3 || d.PendingSince == nil {
-		t.Errorf("delivery is %+v, expected 3 pending since then", d)
+		t.Errorf("delivery is %+v, want 3 pending with their time", d)
 	}
 }
 
-func TestStatusTellsOfTheSpecThatItIsAbout(t *testing.T) {
+func TestReconcile_SpecChanges_SetsObservedGeneration(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("generation", "a")
 	w.create(wl)
@@ -71,39 +71,102 @@ func TestStatusTellsOfTheSpecThatItIsAbout(t *testing.T) {
 	w.reconcile(wl.Name)
 	stored = w.stored(wl.Name)
 	if got := stored.Status.ObservedGeneration; got != stored.Generation || len(stored.Status.Resources) != 2 {
-		t.Errorf("the status is about generation %d with %d resources, expected %d with 2", got, len(stored.Status.Resources), stored.Generation)
+		t.Errorf("the status has generation %d and %d resources, want %d and 2", got, len(stored.Status.Resources), stored.Generation)
 	}
 	for _, c := range stored.Status.Conditions {
 		if c.ObservedGeneration != stored.Generation {
-			t.Errorf("condition %s is about generation %d, expected %d", c.Type, c.ObservedGeneration, stored.Generation)
+			t.Errorf("condition %s has generation %d, want %d", c.Type, c.ObservedGeneration, stored.Generation)
 		}
 	}
 }
 
-func TestConditions(t *testing.T) {
+func TestReconcile_Conditions(t *testing.T) {
 	for _, c := range []struct {
 		reason             string
 		state              target.State
-		troubles           []string
+		baseKindErrors     []string
 		progress           Progress
 		watching, delivery string // status and reason
 		message            string
 	}{
-		{"all is well", target.Present, nil, Progress{}, "True Watching", "True Delivered", "1 resources are watched"},
-		{"an absent object is watched", target.Absent, nil, Progress{}, "True Watching", "True Delivered", ""},
-		{"a forbidden one is not", target.Forbidden, nil, Progress{}, "False NotAllWatched", "True Delivered", "ConfigMap default/a is Forbidden"},
-		{"one that is awaited is not yet", target.Pending, nil, Progress{}, "False NotAllWatched", "True Delivered", "is Pending"},
-		{"one of a kind that is not installed is not", target.KindNotInstalled, nil, Progress{}, "False NotAllWatched", "True Delivered", "is KindNotInstalled"},
-		{"one of a kind without answers is not", target.Unavailable, nil, Progress{}, "False NotAllWatched", "True Delivered", "is Unavailable"},
-		{"Pods are not watched", target.Present, []string{"Pod: permission missing"}, Progress{}, "False NotAllWatched", "True Delivered", "Pod: permission missing"},
-		{"reports are pending for long", target.Present, nil, Progress{Pending: 2, LastError: "no route"}, "True Watching", "False Pending", "2 reports are not accepted yet: no route"},
-		{"reports were rejected", target.Present, nil, Progress{Rejected: 1, Rejections: []v1alpha1.Rejection{{Report: "r", Reason: "no", Time: metav1.Now()}}}, "True Watching", "False Rejected", "1 reports were refused"},
+		{
+			reason:   "everything is present and delivered",
+			state:    target.Present,
+			progress: Progress{},
+			watching: "True Watching",
+			delivery: "True Delivered",
+			message:  "1 resource is watched",
+		},
+		{
+			reason:   "an absent object is watched",
+			state:    target.Absent,
+			progress: Progress{},
+			watching: "True Watching",
+			delivery: "True Delivered",
+		},
+		{
+			reason:   "a forbidden resource is not watched",
+			state:    target.Forbidden,
+			progress: Progress{},
+			watching: "False NotAllWatched",
+			delivery: "True Delivered",
+			message:  "ConfigMap default/a is Forbidden",
+		},
+		{
+			reason:   "a pending resource is not watched yet",
+			state:    target.Pending,
+			progress: Progress{},
+			watching: "False NotAllWatched",
+			delivery: "True Delivered",
+			message:  "is Pending",
+		},
+		{
+			reason:   "a resource of a kind that is not installed is not watched",
+			state:    target.KindNotInstalled,
+			progress: Progress{},
+			watching: "False NotAllWatched",
+			delivery: "True Delivered",
+			message:  "is KindNotInstalled",
+		},
+		{
+			reason:   "a resource of an unavailable kind is not watched",
+			state:    target.Unavailable,
+			progress: Progress{},
+			watching: "False NotAllWatched",
+			delivery: "True Delivered",
+			message:  "is Unavailable",
+		},
+		{
+			reason:         "Pods are not watched",
+			state:          target.Present,
+			baseKindErrors: []string{"Pod: permission missing"},
+			progress:       Progress{},
+			watching:       "False NotAllWatched",
+			delivery:       "True Delivered",
+			message:        "Pod: permission missing",
+		},
+		{
+			reason:   "late reports are pending",
+			state:    target.Present,
+			progress: Progress{Pending: 2, LastError: "no route"},
+			watching: "True Watching",
+			delivery: "False Pending",
+			message:  "2 reports are not delivered yet: no route",
+		},
+		{
+			reason:   "reports were rejected",
+			state:    target.Present,
+			progress: Progress{Rejected: 1, Rejections: []v1alpha1.Rejection{{Report: "r", Reason: "no", Time: metav1.Now()}}},
+			watching: "True Watching",
+			delivery: "False Rejected",
+			message:  "1 report was rejected",
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			w := newWorld(t)
 			wl := workload("conditions", "a")
 			w.create(wl)
-			w.watcher.state, w.watcher.troubles = c.state, c.troubles
+			w.watcher.state, w.watcher.baseKindErrors = c.state, c.baseKindErrors
 			w.delivery.set(c.progress)
 			w.reconcile(wl.Name)
 			status := w.stored(wl.Name).Status
@@ -111,51 +174,57 @@ func TestConditions(t *testing.T) {
 			for typ, want := range map[string]string{v1alpha1.ConditionWatching: c.watching, v1alpha1.ConditionDelivered: c.delivery} {
 				got := meta.FindStatusCondition(status.Conditions, typ)
 				if got == nil || string(got.Status)+" "+got.Reason != want {
-					t.Errorf("condition %s is %v, expected %s", typ, got, want)
+					t.Errorf("condition %s is %v, want %s", typ, got, want)
 					continue
 				}
 				messages = append(messages, got.Message)
 			}
 			if all := strings.Join(messages, "\n"); !strings.Contains(all, c.message) {
-				t.Errorf("the conditions say %q, expected %q", all, c.message)
+				t.Errorf("the messages are %q, want %q among them", all, c.message)
 			}
 		})
 	}
 }
 
-func TestConditionDurable(t *testing.T) {
+func TestDurableCondition(t *testing.T) {
 	for _, c := range []struct {
-		reason string
-		kept   bool
-		err    error
-		want   string
-		says   string
+		reason  string
+		durable bool
+		err     error
+		want    string
+		message string
 	}{
-		{"the state is on disk", true, nil, "True Kept", "outlives"},
-		{"the disk is full", true, errors.New("no space left"), "False StateFailing", "no space left"},
-		{"there is no folder", false, nil, "False NoStateDir", "--state-dir"},
+		{reason: "the state is on disk", durable: true, want: "True Kept", message: "survive a restart"},
+		{
+			reason:  "the disk is full",
+			durable: true,
+			err:     errors.New("no space left"),
+			want:    "False StateFailing",
+			message: "no space left",
+		},
+		{reason: "there is no state directory", want: "False NoStateDir", message: "lost on restart; set --state-dir"},
 	} {
-		got := durable(7, c.kept, c.err)
-		if string(got.Status)+" "+got.Reason != c.want || !strings.Contains(got.Message, c.says) || got.ObservedGeneration != 7 {
-			t.Errorf("%s: the condition is %+v, expected %s", c.reason, got, c.want)
+		got := durableCondition(7, c.durable, c.err)
+		if string(got.Status)+" "+got.Reason != c.want || !strings.Contains(got.Message, c.message) || got.ObservedGeneration != 7 {
+			t.Errorf("%s: the condition is %+v, want %s", c.reason, got, c.want)
 		}
 	}
 	w := newWorld(t)
 	wl := workload("durable", "a")
 	w.create(wl)
-	w.delivery.lost = errors.New("no space left")
+	w.delivery.durableErr = errors.New("no space left")
 	w.delivery.set(Progress{Dropped: 5})
 	w.reconcile(wl.Name)
 	status := w.stored(wl.Name).Status
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDurable); c == nil || c.Reason != "StateFailing" {
-		t.Errorf("the condition is %+v", c)
+		t.Errorf("the condition is %+v, want StateFailing", c)
 	}
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDelivered); status.Delivery.Dropped != 5 || !strings.Contains(c.Message, "5 Events") {
-		t.Errorf("%d were dropped, and the condition is %+v", status.Delivery.Dropped, c)
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDelivered); status.Delivery.Dropped != 5 || !strings.Contains(c.Message, "5 Events were dropped") {
+		t.Errorf("%d Events were dropped and the condition is %+v; want 5 in both", status.Delivery.Dropped, c)
 	}
 }
 
-func TestRejectedReportsAreSentAgainOnDemand(t *testing.T) {
+func TestReconcile_RetryAnnotation_SendsRejectedAgain(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("retry", "a")
 	w.create(wl)
@@ -163,10 +232,10 @@ func TestRejectedReportsAreSentAgainOnDemand(t *testing.T) {
 		t.Helper()
 		w.reconcile(wl.Name)
 		if got := len(w.delivery.retried); got != retried {
-			t.Errorf("sent again %d times, expected %d: %s", got, retried, why)
+			t.Errorf("RetryRejected was called %d times, want %d: %s", got, retried, why)
 		}
 		if got := w.stored(wl.Name).Status.Delivery.Retried; got != shown {
-			t.Errorf("shown is %q, expected %q: %s", got, shown, why)
+			t.Errorf("retried is %q, want %q: %s", got, shown, why)
 		}
 	}
 	annotate := func(value string) {
@@ -176,82 +245,81 @@ func TestRejectedReportsAreSentAgainOnDemand(t *testing.T) {
 	}
 	expect(0, "", "there is no annotation")
 	annotate("1")
-	expect(1, "1", "it is new")
-	expect(1, "1", "it is the same")
+	expect(1, "1", "the annotation is new")
+	expect(1, "1", "the annotation is unchanged")
 	annotate("2")
-	expect(2, "2", "it changed, which is not delayed")
+	expect(2, "2", "a changed annotation takes effect at once")
 	long := strings.Repeat("x", 5000)
 	annotate(long)
 	w.reconcile(wl.Name)
 	if got := w.stored(wl.Name).Status.Delivery.Retried; len(got) == 0 || len(got) > 600 {
-		t.Errorf("shown are %d bytes", len(got))
+		t.Errorf("retried has %d bytes, want 1 to 600", len(got))
 	}
-	expect(3, w.stored(wl.Name).Status.Delivery.Retried, "a long value is one change")
+	expect(3, w.stored(wl.Name).Status.Delivery.Retried, "a truncated value is one change")
 }
 
 func TestResourceStatuses(t *testing.T) {
 	resource := target.Resource{Ref: target.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web"}, Version: "v1", ID: 7}
 	key := target.Resource{Ref: resource.Ref, ID: 7}
 	for _, c := range []struct {
-		reason      string
-		sight       target.Sight
-		now, before map[target.Resource]Operation
-		want        v1alpha1.ResourceStatus
+		reason           string
+		observed         target.ResourceStatus
+		accepted, stored map[target.Resource]Operation
+		want             v1alpha1.ResourceStatus
 	}{
-		{"well", target.Sight{State: target.Present, Health: "Healthy"}, nil, nil, v1alpha1.ResourceStatus{State: "Present", Health: "Healthy"}},
 		{
-			"with pods and a cause",
-			target.Sight{State: target.Present, Health: "Down", Reason: "Crash", Cause: "why", Pods: target.Count{Total: 3, Healthy: 1}},
-			nil, nil,
-			v1alpha1.ResourceStatus{State: "Present", Health: "Down", Reason: "Crash", Message: "why", Pods: &v1alpha1.Count{Total: 3, Healthy: 1}},
+			reason:   "Healthy",
+			observed: target.ResourceStatus{State: target.Present, Health: "Healthy"},
+			want:     v1alpha1.ResourceStatus{State: "Present", Health: "Healthy"},
 		},
 		{
-			"watched in another version, with a cause",
-			target.Sight{State: target.Present, Health: "Down", Message: "watched as v2", Cause: "why"},
-			nil, nil,
-			v1alpha1.ResourceStatus{State: "Present", Health: "Down", Message: "watched as v2; why"},
+			reason:   "with pods and a cause",
+			observed: target.ResourceStatus{State: target.Present, Health: "Down", Reason: "Crash", Cause: "why", Pods: target.Count{Total: 3, Healthy: 1}},
+			want:     v1alpha1.ResourceStatus{State: "Present", Health: "Down", Reason: "Crash", Message: "why", Pods: &v1alpha1.Count{Total: 3, Healthy: 1}},
 		},
 		{
-			"the cause is the state",
-			target.Sight{State: target.Forbidden, Health: "Unknown", Message: "list is missing", Cause: "list is missing"},
-			nil, nil,
-			v1alpha1.ResourceStatus{State: "Forbidden", Health: "Unknown", Message: "list is missing"},
+			reason:   "watched in another version, with a cause",
+			observed: target.ResourceStatus{State: target.Present, Health: "Down", Message: "watched as v2", Cause: "why"},
+			want:     v1alpha1.ResourceStatus{State: "Present", Health: "Down", Message: "watched as v2; why"},
 		},
 		{
-			"accepted",
-			target.Sight{State: target.Present},
-			map[target.Resource]Operation{key: {"ADDED", "5"}},
-			map[target.Resource]Operation{{Ref: resource.Ref}: {"MODIFIED", "4"}},
-			v1alpha1.ResourceStatus{State: "Present", LastOperation: "ADDED", ReportedResourceVersion: "5"},
+			reason:   "cause and message are equal",
+			observed: target.ResourceStatus{State: target.Forbidden, Health: "Unknown", Message: "list is missing", Cause: "list is missing"},
+			want:     v1alpha1.ResourceStatus{State: "Forbidden", Health: "Unknown", Message: "list is missing"},
 		},
 		{
-			"accepted in an earlier process",
-			target.Sight{State: target.Absent},
-			nil,
-			map[target.Resource]Operation{{Ref: resource.Ref}: {"DELETED", ""}},
-			v1alpha1.ResourceStatus{State: "Absent", LastOperation: "DELETED"},
+			reason:   "accepted",
+			observed: target.ResourceStatus{State: target.Present},
+			accepted: map[target.Resource]Operation{key: {Name: "ADDED", ResourceVersion: "5"}},
+			stored:   map[target.Resource]Operation{{Ref: resource.Ref}: {Name: "MODIFIED", ResourceVersion: "4"}},
+			want:     v1alpha1.ResourceStatus{State: "Present", LastOperation: "ADDED", ReportedResourceVersion: "5"},
 		},
 		{
-			"another row's",
-			target.Sight{State: target.Present},
-			map[target.Resource]Operation{{Ref: resource.Ref, ID: 8}: {"ADDED", "5"}},
-			nil,
-			v1alpha1.ResourceStatus{State: "Present"},
+			reason:   "accepted in an earlier process",
+			observed: target.ResourceStatus{State: target.Absent},
+			stored:   map[target.Resource]Operation{{Ref: resource.Ref}: {Name: "DELETED"}},
+			want:     v1alpha1.ResourceStatus{State: "Absent", LastOperation: "DELETED"},
+		},
+		{
+			reason:   "accepted for another row",
+			observed: target.ResourceStatus{State: target.Present},
+			accepted: map[target.Resource]Operation{{Ref: resource.Ref, ID: 8}: {Name: "ADDED", ResourceVersion: "5"}},
+			want:     v1alpha1.ResourceStatus{State: "Present"},
 		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			c.sight.Resource = resource
+			c.observed.Resource = resource
 			c.want.Group, c.want.Version, c.want.Kind, c.want.Namespace, c.want.Name = "apps", "v1", "Deployment", "ns", "web"
-			got := resourceStatuses([]target.Sight{c.sight}, c.now, c.before)
-			if len(got) != 1 || weigh(v1alpha1.ThreeportWorkloadStatus{Resources: got}, v1alpha1.ThreeportWorkloadStatus{Resources: []v1alpha1.ResourceStatus{c.want}}) != none {
+			got := resourceStatuses([]target.ResourceStatus{c.observed}, c.accepted, c.stored)
+			if len(got) != 1 || urgencyOf(v1alpha1.ThreeportWorkloadStatus{Resources: got}, v1alpha1.ThreeportWorkloadStatus{Resources: []v1alpha1.ResourceStatus{c.want}}) != unchanged {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
 	}
 }
 
-// What the control plane has accepted stands in the status, also where this process was not told.
-func TestReportedVersionsOutliveAProcess(t *testing.T) {
+// The stored status keeps the accepted operations of earlier processes.
+func TestReconcile_Restart_KeepsReportedVersions(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("reported", "a", "b")
 	w.create(wl)
@@ -264,21 +332,21 @@ func TestReportedVersionsOutliveAProcess(t *testing.T) {
 	w.reconcile(wl.Name)
 	for _, r := range w.stored(wl.Name).Status.Resources {
 		if r.LastOperation != "MODIFIED" || r.ReportedResourceVersion != "1234567890" {
-			t.Errorf("after a restart the status says %+v", r)
+			t.Errorf("after a restart the status is %+v", r)
 		}
 	}
 	stored := w.stored(wl.Name)
-	stored.Spec.WorkloadInstanceID++ // another row has accepted nothing yet
+	stored.Spec.WorkloadInstanceID++ // The new instance has accepted nothing yet.
 	w.must(shared.client.Update(t.Context(), stored))
 	w.reconcile(wl.Name)
 	for _, r := range w.stored(wl.Name).Status.Resources {
 		if r.LastOperation != "" || r.ReportedResourceVersion != "" {
-			t.Errorf("of another instance the status says %+v", r)
+			t.Errorf("after a change of the instance the status is %+v", r)
 		}
 	}
 }
 
-func TestDelayOfDelivery(t *testing.T) {
+func TestDeliveryStatus_DelaySteps(t *testing.T) {
 	for delay, want := range map[time.Duration]int64{
 		0: 0, 5 * time.Second: 0, 6 * time.Second: 5, 29 * time.Second: 10, 30 * time.Second: 30, 119 * time.Second: 60,
 		10 * time.Minute: 600, 59 * time.Minute: 1800, time.Hour: 3600, 9*time.Hour + 59*time.Minute: 9 * 3600,
@@ -286,13 +354,13 @@ func TestDelayOfDelivery(t *testing.T) {
 		w := newWorld(t)
 		d := w.reconciler.deliveryStatus(Progress{Pending: 2, Since: w.clock.Add(-delay)})
 		if d.DelaySeconds != want || (d.Pending == 2) != (want > 0) || (d.PendingSince != nil) != (want > 0) {
-			t.Errorf("behind by %s, delivery is %+v; expected a delay of %d s", delay, d, want)
+			t.Errorf("with a delay of %s delivery is %+v, want a delay of %d s", delay, d, want)
 		}
 	}
 }
 
-// A rejection has a time that is stored in seconds: it must not look like a change each time.
-func TestARejectionIsWrittenOnce(t *testing.T) {
+// The time of a rejection loses its fractions of a second when it is stored. That must not count as a change.
+func TestReconcile_Rejection_WritesOnce(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("rejection", "a")
 	w.create(wl)
@@ -302,6 +370,6 @@ func TestARejectionIsWrittenOnce(t *testing.T) {
 		w.clock = w.clock.Add(time.Minute)
 	}
 	if got := w.writes.Load(); got != 1 {
-		t.Errorf("it was written %d times", got)
+		t.Errorf("the status was written %d times, want 1", got)
 	}
 }

@@ -8,26 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// How long texts may be, in bytes as they are stored.
+// Lengths of texts in bytes, as they are stored.
 const (
-	mostWord    = 64
-	mostRead    = 1024 // of what is to become a word: metav1.Condition allows no longer reason
-	mostReport  = 256  // what names a refused report
-	mostMessage = 1024 // of the workload
+	maxReasonBytes      = 64
+	maxReasonInputBytes = 1024 // of a text that becomes a reason: metav1.Condition allows no longer reason
+	maxReportBytes      = 256  // of the name of a rejected report
+	maxMessageBytes     = 1024 // of a workload
 )
 
-// word makes a reason one that the API server takes: a CamelCase word. What is in it instead may be anything, if it is
-// from a custom resource; of what has no letter the fallback is left.
+// conditionReason turns a text into a reason that the API server accepts: a CamelCase word. The text may come from a
+// custom resource, so it may contain anything. If it contains no letter, the result is the fallback.
 //
-// Source: metav1.Condition, whose reason has to match ^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$.
-func word(reason, fallback string) string {
+// Source: the pattern of metav1.Condition.Reason, ^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$.
+func conditionReason(text, fallback string) string {
 	var out strings.Builder
 	upper := false
-	for _, r := range reason[:min(len(reason), mostRead)] {
+	for _, r := range text[:min(len(text), maxReasonInputBytes)] {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		digit := r >= '0' && r <= '9' || r == '_'
 		switch {
-		case out.Len() == mostWord:
+		case out.Len() == maxReasonBytes:
 			return out.String()
 		case letter && upper:
 			out.WriteRune(unicode.ToUpper(r))
@@ -42,16 +42,17 @@ func word(reason, fallback string) string {
 	return out.String()
 }
 
-// shorten cuts a message so that those of all resources together stay far below what the API server stores
-// of one object (1.5 MiB by default), whatever the API server and admission webhooks put into their errors.
-func shorten(message string, resources int) string {
-	const all, most = 200_000, 512 // bytes
-	return cut(message, min(max(all/max(resources, 1), leastMessage), most))
+// truncateMessage shortens one of several messages. Errors of the API server and of admission webhooks have no limit of
+// their own; this one keeps the messages of all resources together far below the size limit of an object.
+func truncateMessage(message string, resources int) string {
+	const maxTotal, maxEach = 200_000, 512 // bytes
+	return truncate(message, min(max(maxTotal/max(resources, 1), minMessageBytes), maxEach))
 }
 
-// cut returns the beginning of a text on one line, without what is not UTF-8 and what would move a terminal's cursor.
-// The limit is for what it takes in JSON, where a character may take six times its bytes, without the dots at the end.
-func cut(text string, limit int) string {
+// truncate returns the beginning of a text on one line. It removes invalid UTF-8, and replaces control characters, which
+// could move a terminal's cursor. The limit counts bytes of JSON, where a character takes up to six times its size, and
+// excludes the ellipsis.
+func truncate(text string, limit int) string {
 	var out strings.Builder
 	taken := 0
 	for i, r := range text {
@@ -61,7 +62,7 @@ func cut(text string, limit int) string {
 		if unicode.IsControl(r) {
 			r = ' '
 		}
-		if taken += encoded(r); taken > limit {
+		if taken += jsonRuneBytes(r); taken > limit {
 			return out.String() + "…"
 		}
 		out.WriteRune(r)
@@ -69,8 +70,8 @@ func cut(text string, limit int) string {
 	return out.String()
 }
 
-// encoded is how many bytes a character takes in JSON.
-func encoded(r rune) int {
+// jsonRuneBytes returns the size of a character in JSON.
+func jsonRuneBytes(r rune) int {
 	switch r {
 	case '<', '>', '&', '\u2028', '\u2029':
 		return len(`\u003c`)
@@ -80,10 +81,10 @@ func encoded(r rune) int {
 	return utf8.RuneLen(r)
 }
 
-// sentences joins those that are not empty, each once.
-func sentences(all ...string) string {
+// joinUnique joins texts, without empty ones and repetitions.
+func joinUnique(texts ...string) string {
 	var out []string
-	for _, s := range all {
+	for _, s := range texts {
 		if s != "" && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
@@ -91,11 +92,19 @@ func sentences(all ...string) string {
 	return strings.Join(out, "; ")
 }
 
-// summary joins sentences, as many as fit a condition's message.
-func summary(all []string) string {
+// summarize joins texts to one message of a condition, and counts those that do not fit.
+func summarize(texts []string) string {
 	const shown = 5
-	if more := len(all) - shown; more > 0 {
-		all = append(slices.Clone(all[:shown]), fmt.Sprintf("and %d more", more))
+	if more := len(texts) - shown; more > 0 {
+		texts = append(slices.Clone(texts[:shown]), fmt.Sprintf("and %d more", more))
 	}
-	return shorten(strings.Join(all, "; "), 1)
+	return truncateMessage(strings.Join(texts, "; "), 1)
+}
+
+// sentence returns a subject with its number and its verb: "1 report was rejected", "2 reports were rejected".
+func sentence(n int64, noun, singular, plural, rest string) string {
+	if n == 1 {
+		return fmt.Sprintf("1 %s %s %s", noun, singular, rest)
+	}
+	return fmt.Sprintf("%d %ss %s %s", n, noun, plural, rest)
 }

@@ -26,14 +26,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// delivering is a Delivery by an outbox, from which everything is accepted at once.
+// delivering is a Delivery whose outbox accepts every report at once.
 type delivering struct{ *outbox.Outbox }
 
 func (d delivering) Durable() (bool, error) { return true, nil }
 
 func (d delivering) Progress(instance target.Instance) Progress {
 	p := d.Outbox.Progress(instance)
-	out := Progress{Pending: p.Pending, Since: p.Since, Adopted: p.Adopted, Operations: map[target.Resource]Operation{}}
+	out := Progress{Pending: p.Pending, Since: p.Since, Synced: p.Synced, Operations: map[target.Resource]Operation{}}
 	for resource, op := range p.Operations {
 		out.Operations[resource] = Operation{Name: fmt.Sprint("MODIFIED ", op.Modified), ResourceVersion: op.ResourceVersion}
 	}
@@ -46,22 +46,22 @@ func (d delivering) run(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		d.Accept(item, outbox.Receipt{RowID: 1})
+		d.Ack(item, outbox.Receipt{RowID: 1})
 	}
 }
 
-// run runs watching, delivery and the reconciler until the test ends.
+// run runs the watcher, the delivery and the reconciler until the test ends.
 func (w *world) run() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	var all sync.WaitGroup
 	w.Cleanup(func() { cancel(); all.Wait() })
-	mgr, err := ctrl.NewManager(shared.cluster.Config(), ctrl.Options{
+	mgr, err := ctrl.NewManager(shared.api.Config(), ctrl.Options{
 		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.must(err)
-	clients, err := informers.NewClients(shared.cluster.Config())
+	clients, err := informers.NewClients(shared.api.Config())
 	w.must(err)
 	box := outbox.New(outbox.DefaultConfig(), nil)
 	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, delivering{box})
@@ -80,7 +80,7 @@ func (w *world) run() {
 	}
 }
 
-// rollout is a Deployment of which all is made by hand: there is no controller.
+// rollout is a Deployment with its ReplicaSet and Pods. The test creates them, because no controller manager runs.
 type rollout struct {
 	core       kubernetes.Interface
 	deployment *appsv1.Deployment
@@ -89,7 +89,7 @@ type rollout struct {
 
 func (w *world) rollout(pods int) *rollout {
 	w.Helper()
-	core, err := kubernetes.NewForConfig(shared.cluster.Config())
+	core, err := kubernetes.NewForConfig(shared.api.Config())
 	w.must(err)
 	ctx := w.Context()
 	labels := map[string]string{"app": "busy"}
@@ -123,7 +123,7 @@ func (w *world) rollout(pods int) *rollout {
 	return out
 }
 
-// remove removes what was made.
+// remove deletes all objects of the rollout.
 func (r *rollout) remove(w *world) {
 	ctx, now := context.WithoutCancel(w.Context()), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 	errs := []error{
@@ -137,8 +137,8 @@ func (r *rollout) remove(w *world) {
 	w.must(errors.Join(errs...))
 }
 
-// turn makes every pod ready, or has one container of it wait, and tells so in the Deployment's status.
-func (r *rollout) turn(ctx context.Context, ready bool) error {
+// setReady makes every pod ready, or crash-looping, and updates the status of the Deployment accordingly.
+func (r *rollout) setReady(ctx context.Context, ready bool) error {
 	status, count, waits := corev1.ConditionTrue, int32(len(r.pods)), corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	if !ready {
 		status, count, waits = corev1.ConditionFalse, 0, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
@@ -174,33 +174,33 @@ func (r *rollout) turn(ctx context.Context, ready bool) error {
 	return err
 }
 
-// A Deployment and its pods change as fast as the API server lets them, a listed ConfigMap comes and goes: how often the
-// agent writes the status is counted at the API server, by the versions that the ThreeportWorkload has.
-func TestABusyWorkloadDoesNotMakeTheAgentWriteInALoop(t *testing.T) {
+// A Deployment and its pods change as fast as the API server permits, and a listed ConfigMap is created and deleted. The
+// test counts the status writes by the versions of the ThreeportWorkload.
+func TestReconcile_BusyWorkload_BoundsStatusWrites(t *testing.T) {
 	const busy = 12 * time.Second
 	w := newWorld(t)
 	r := w.rollout(5)
 	w.Cleanup(func() { r.remove(w) })
-	w.must(r.turn(t.Context(), true))
+	w.must(r.setReady(t.Context(), true))
 	w.run()
 	wl := workload("busy", "busy-conf")
 	wl.Spec.WorkloadResourceInstances = append(wl.Spec.WorkloadResourceInstances, v1alpha1.WorkloadResourceInstance{
 		Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "default", Name: "busy", ThreeportID: 7,
 	})
-	versions, seen := w.versions(wl.Name)
+	versions, caughtUp := w.versions(wl.Name)
 	w.create(wl)
 
-	w.eventually(patience, "a verdict", func() string {
+	w.eventually(eventuallyTimeout, "a verdict", func() string {
 		if s := w.stored(wl.Name).Status; s.Health == "" || s.PodsReady != "5/5" {
 			return fmt.Sprintf("health is %s, pods are %s", s.Health, s.PodsReady)
 		}
 		return ""
 	})
-	seen()
+	caughtUp()
 	before := versions.Load()
 	began, changes := time.Now(), 0
-	for ready := false; time.Since(began) < busy || changes < 200; ready = !ready { // less is not busy
-		w.must(r.turn(t.Context(), ready))
+	for ready := false; time.Since(began) < busy || changes < 200; ready = !ready { // fewer changes are no load
+		w.must(r.setReady(t.Context(), ready))
 		conf := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "busy-conf", Namespace: "default"}}
 		if ready {
 			w.must(r.core.CoreV1().ConfigMaps("default").Delete(t.Context(), conf.Name, metav1.DeleteOptions{}))
@@ -210,30 +210,30 @@ func TestABusyWorkloadDoesNotMakeTheAgentWriteInALoop(t *testing.T) {
 		}
 		changes += len(r.pods) + 2
 	}
-	seen()
+	caughtUp()
 	took := time.Since(began)
-	written := int(versions.Load() - before)
+	writes := int(versions.Load() - before)
 	most := writeBurst + int(took/statusInterval)
-	t.Logf("%d changes in %s: %d writes, %d are allowed; %d before", changes, took.Round(time.Millisecond), written, most, before)
-	if written > most || written < 2 {
-		t.Errorf("the status was written %d times in %s for %d changes, expected 2 to %d", written, took, changes, most)
+	t.Logf("%d changes in %s: %d writes, limit %d; %d before", changes, took.Round(time.Millisecond), writes, most, before)
+	if writes > most || writes < 2 {
+		t.Errorf("the status was written %d times in %s for %d changes, want 2 to %d", writes, took, changes, most)
 	}
 
-	// What was put off comes by itself.
-	w.must(r.turn(t.Context(), true))
-	w.eventually(patience, "the last state", func() string {
+	// Delayed writes need no further trigger.
+	w.must(r.setReady(t.Context(), true))
+	w.eventually(eventuallyTimeout, "the last state", func() string {
 		s := w.stored(wl.Name).Status
 		deployment := s.Resources[1]
 		if s.PodsReady != "5/5" || deployment.ReportedResourceVersion != r.deployment.ResourceVersion || deployment.LastOperation != "MODIFIED true" {
-			return fmt.Sprintf("pods are %s, the Deployment is %+v, expected at %s", s.PodsReady, deployment, r.deployment.ResourceVersion)
+			return fmt.Sprintf("pods are %s, the Deployment is %+v, want version %s", s.PodsReady, deployment, r.deployment.ResourceVersion)
 		}
 		return ""
 	})
 }
 
-// versions counts the versions of a workload that the API server has, from now on. What it returns besides waits until
-// the one that it has by then is counted.
-func (w *world) versions(name string) (versions *atomic.Int64, seen func()) {
+// versions counts the versions of a workload at the API server, from now on. The returned function waits until the current
+// version is counted.
+func (w *world) versions(name string) (versions *atomic.Int64, caughtUp func()) {
 	w.Helper()
 	changes, err := shared.client.Watch(w.Context(), &v1alpha1.ThreeportWorkloadList{}, client.MatchingFields{"metadata.name": name})
 	w.must(err)
@@ -252,10 +252,10 @@ func (w *world) versions(name string) (versions *atomic.Int64, seen func()) {
 	w.Cleanup(func() { changes.Stop(); <-ended })
 	return &count, func() {
 		w.Helper()
-		w.eventually(patience, "the version that the API server has to be counted", func() string {
+		w.eventually(eventuallyTimeout, "the current version to be counted", func() string {
 			stored, last := w.stored(name).ResourceVersion, latest.Load()
 			if last == nil || *last != stored {
-				return "it is not"
+				return fmt.Sprintf("the version is %s", stored)
 			}
 			return ""
 		})

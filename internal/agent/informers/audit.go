@@ -23,11 +23,11 @@ type version struct {
 // lag is a name under which an informer's cache had something else than the API server, asked later, answered.
 type lag struct{ cached, answered version }
 
-// Audit compares the cache of every informer that has synced with what the API server has, and restarts the informers
+// DetectStalls compares the cache of every informer that has synced with what the API server has, and restarts the informers
 // that have stalled: those whose caches have not moved although the API server's answer is older than the grace. What
 // an informer missed is reported when it has begun again. Audit returns how many it restarted; the error is that of the
 // informers that could not be compared.
-func (w *Watcher) Audit(ctx context.Context) (stalled int, err error) {
+func (w *Watcher) DetectStalls(ctx context.Context) (stalled int, err error) {
 	var failed []error
 	lags := map[*informer]map[types.NamespacedName]lag{}
 	for _, i := range w.pool.all((*informer).works) {

@@ -47,7 +47,7 @@ func (w *world) awaitSync() {
 func (w *world) expectAudit(stalled int) {
 	w.Helper()
 	w.awaitSync()
-	if got, err := w.watcher.Audit(w.ctx); got != stalled || err != nil {
+	if got, err := w.watcher.DetectStalls(w.ctx); got != stalled || err != nil {
 		w.Errorf("the audit says %d, %v, expected %d stalled informers", got, err, stalled)
 	}
 }
@@ -170,19 +170,19 @@ func TestAuditOfWhatFails(t *testing.T) {
 		}
 		return 0
 	})
-	if n, err := w.watcher.Audit(w.ctx); n != 0 || err == nil || !strings.Contains(err.Error(), "configmaps") {
+	if n, err := w.watcher.DetectStalls(w.ctx); n != 0 || err == nil || !strings.Contains(err.Error(), "configmaps") {
 		t.Errorf("the audit says %d, %v while a list fails, expected its error", n, err)
 	}
 	thaw := w.proxy.freeze("/deployments") // and that concerns no other
 	defer thaw()
 	w.create(deployment("none"))
-	if n, err := w.watcher.Audit(w.ctx); n != 1 || err == nil {
+	if n, err := w.watcher.DetectStalls(w.ctx); n != 1 || err == nil {
 		t.Errorf("the audit says %d, %v, expected the stalled watch and the error of the other", n, err)
 	}
 	w.expectLives(wl.Resources[1].Ref, "[1]")
 	ctx, cancel := context.WithCancel(w.ctx)
 	cancel()
-	if n, err := w.watcher.Audit(ctx); n != 0 || err == nil {
+	if n, err := w.watcher.DetectStalls(ctx); n != 0 || err == nil {
 		t.Errorf("the audit says %d, %v after its context's end, expected the error", n, err)
 	}
 }
@@ -193,7 +193,7 @@ func TestNothingHasStalledUnderChurn(t *testing.T) {
 	conf := w.create(configMap("conf"))
 	wl := w.track("wl", "v1 ConfigMap conf")
 	w.expectLives(wl.Resources[0].Ref, "[1]")
-	config := shared.cluster.Config()
+	config := shared.api.Config()
 	config.QPS, config.ContentType = -1, "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(config)
 	w.must(err)
@@ -234,7 +234,7 @@ func TestNothingHasStalledUnderChurn(t *testing.T) {
 	thaw := w.proxy.freeze("/events")
 	defer thaw()
 	w.eventually("the frozen watch to be found", func() string {
-		n, err := w.watcher.Audit(w.ctx)
+		n, err := w.watcher.DetectStalls(w.ctx)
 		w.must(err)
 		return complain(n != 1, fmt.Sprintf("the audit says %d", n))
 	})

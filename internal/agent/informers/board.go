@@ -21,8 +21,8 @@ type standing struct {
 	uid    types.UID
 	own    health.Assessment
 	judged bool
-	family health.Family // what descends from it
-	joint  *judgement    // nil if something has changed since
+	family health.Dependents // what descends from it
+	joint  *judgement        // nil if something has changed since
 }
 
 // judgement is what is known of the health of a resource together with what descends from it.
@@ -35,16 +35,16 @@ func newBoard() *board { return &board{workloads: map[string]map[target.Ref]*sta
 
 // assess puts in the verdict on an object, and reports whether it is news. Via is what stands between the object and the
 // resource that it descends from.
-func (b *board) assess(claim target.Claim, id target.Identity, via string, a health.Assessment) bool {
+func (b *board) assess(claim target.Attribution, id target.Identity, via health.OwnerPath, a health.Assessment) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.standing(claim)
 	news := false
 	if claim.Listed {
-		news = !s.judged || s.own.Verdict != a.Verdict || s.own.Part != a.Part || s.uid != id.UID
+		news = !s.judged || s.own.Verdict != a.Verdict || s.own.Phase != a.Phase || s.uid != id.UID
 		s.own, s.uid, s.judged = a, id.UID, true
 	} else {
-		news = s.family.Set(health.Member{UID: id.UID, Kind: id.Kind, Name: id.Name, Via: via, Assessment: a})
+		news = s.family.Set(health.Dependent{UID: id.UID, Kind: id.Kind, Name: id.Name, Via: via, Assessment: a})
 	}
 	if news {
 		s.joint = nil
@@ -53,7 +53,7 @@ func (b *board) assess(claim target.Claim, id target.Identity, via string, a hea
 }
 
 // drop removes an object that is gone, or that is the workload's no more.
-func (b *board) drop(claim target.Claim, id target.Identity) {
+func (b *board) drop(claim target.Attribution, id target.Identity) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	resources := b.workloads[claim.Workload]
@@ -78,7 +78,7 @@ func (b *board) drop(claim target.Claim, id target.Identity) {
 	}
 }
 
-func (b *board) standing(claim target.Claim) *standing {
+func (b *board) standing(claim target.Attribution) *standing {
 	resources := b.workloads[claim.Workload]
 	if resources == nil {
 		resources = map[target.Ref]*standing{}
@@ -113,12 +113,12 @@ func (b *board) judgements(workload string) map[target.Ref]judgement {
 }
 
 // members returns what is judged of the objects that descend from a workload's resources.
-func (b *board) members(workload string) map[types.UID]health.Member {
+func (b *board) members(workload string) map[types.UID]health.Dependent {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := map[types.UID]health.Member{}
+	out := map[types.UID]health.Dependent{}
 	for _, s := range b.workloads[workload] {
-		s.family.Each(func(m health.Member) { out[m.UID] = m })
+		s.family.Each(func(m health.Dependent) { out[m.UID] = m })
 	}
 	return out
 }

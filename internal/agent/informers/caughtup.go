@@ -16,10 +16,10 @@ import (
 // work, for both sides, to list them all.
 const oneByOne = 5
 
-// CaughtUp reports whether the watch has seen the end of every listed object of a workload that does not
+// DeletionsObserved reports whether the watch has seen the end of every listed object of a workload that does not
 // exist in the API server any more, or is on its way out: whether no last report is still to come. Of what
 // the agent is not permitted or not able to watch none will.
-func (w *Watcher) CaughtUp(ctx context.Context, workload string) (bool, error) {
+func (w *Watcher) DeletionsObserved(ctx context.Context, workload string) (bool, error) {
 	wl, ok := w.targets.Workload(workload)
 	if !ok {
 		return true, nil

@@ -34,7 +34,7 @@ func TestCaughtUp(t *testing.T) {
 			w.awaitSync()
 			expect := func(want bool, why string) {
 				t.Helper()
-				got, err := w.watcher.CaughtUp(w.ctx, wl.Name)
+				got, err := w.watcher.DeletionsObserved(w.ctx, wl.Name)
 				if got != want || err != nil {
 					t.Errorf("CaughtUp says %v, %v, expected %v because %s", got, err, want, why)
 				}
@@ -65,7 +65,7 @@ func TestCaughtUp(t *testing.T) {
 				}
 				return 0
 			})
-			if ok, err := w.watcher.CaughtUp(w.ctx, wl.Name); ok || err == nil {
+			if ok, err := w.watcher.DeletionsObserved(w.ctx, wl.Name); ok || err == nil {
 				t.Errorf("CaughtUp says %v, %v while the API server fails, expected an error", ok, err)
 			}
 		})
@@ -76,7 +76,7 @@ func TestCaughtUp(t *testing.T) {
 func (w *world) eventuallyCaughtUp(wl target.Workload, why string) {
 	w.Helper()
 	w.eventually("CaughtUp to be true because "+why, func() string {
-		if ok, err := w.watcher.CaughtUp(w.ctx, wl.Name); !ok || err != nil {
+		if ok, err := w.watcher.DeletionsObserved(w.ctx, wl.Name); !ok || err != nil {
 			return fmt.Sprintf("%v, %v", ok, err)
 		}
 		return ""

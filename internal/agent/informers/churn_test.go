@@ -113,7 +113,7 @@ func (w *world) churn(workloads, kinds int) {
 	})
 	for _, of := range tracked {
 		for _, wl := range of {
-			w.watcher.Announce(wl.Name, target.Change{UID: types.UID(wl.Name), To: "Down", At: time.Now()})
+			w.watcher.RecordTransition(wl.Name, target.HealthTransition{UID: types.UID(wl.Name), To: "Down", At: time.Now()})
 		}
 	}
 	w.eventually("the ends of every kind's container to be offered", func() string {
@@ -192,10 +192,10 @@ func (w *world) holdings(store *records) holdings {
 		"informers, by the metric":           int(w.gauge()),
 		"goroutines":                         runtime.NumGoroutine(),
 		"workloads":                          len(w.targets.Workloads()),
-		"kept objects":                       len(store.Take(objectTable)),
-		"kept Events":                        len(store.Take(eventTable)),
-		"kept ends of containers":            len(store.Take(endTable)),
-		"kept changes":                       len(store.Take(changeTable)),
+		"kept objects":                       len(store.Load(objectTable)),
+		"kept Events":                        len(store.Load(eventTable)),
+		"kept ends of containers":            len(store.Load(endTable)),
+		"kept changes":                       len(store.Load(changeTable)),
 		"queued":                             w.watcher.objects.Len() + w.watcher.events.Len() + w.watcher.statuses.Len() + w.watcher.lookups.queue.Len(),
 	}}
 	live := 0

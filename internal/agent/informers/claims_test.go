@@ -44,7 +44,7 @@ func TestPodIsJudgedInOnePlace(t *testing.T) {
 	w.patchStatus(p, `{"status": {"phase": "Failed", "reason": "Evicted"}}`)
 	ref := target.Ref{Kind: "Pod", Namespace: w.namespace, Name: "web"}
 	w.eventually("the Pod to be claimed by its label", func() string {
-		if ops := w.sink.operations(ref); len(ops) == 0 || ops[0].Claim.Resource.Name != "" {
+		if ops := w.sink.operations(ref); len(ops) == 0 || ops[0].Attribution.Resource.Name != "" {
 			return fmt.Sprint(ops)
 		}
 		return ""
@@ -56,7 +56,7 @@ func TestPodIsJudgedInOnePlace(t *testing.T) {
 			return fmt.Sprintf("the verdicts are %v", verdicts)
 		}
 		ops := w.sink.operations(ref)
-		if ops[len(ops)-1].Claim.Resource.Name != "web" {
+		if ops[len(ops)-1].Attribution.Resource.Name != "web" {
 			return "it is not"
 		}
 		return ""

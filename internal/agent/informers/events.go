@@ -49,7 +49,7 @@ func (w *Watcher) reconcileEvent(_ context.Context, key types.NamespacedName) er
 	}
 	claim, ok := w.claimOn(key, ev)
 	if !ok {
-		w.sink.Withdraw(observe.EventKey(ev.UID))
+		w.sink.Cancel(observe.EventKey(ev.UID))
 		return nil
 	}
 	if w.told.add(ev.UID, key, claim.Instance) {
@@ -73,14 +73,14 @@ func (w *Watcher) cachedEvent(key types.NamespacedName) (*corev1.Event, *informe
 }
 
 // eventReport returns the report of an Event because of a claim.
-func (w *Watcher) eventReport(ev *corev1.Event, inf *informer, claim target.Claim) observe.Event {
+func (w *Watcher) eventReport(ev *corev1.Event, inf *informer, claim target.Attribution) observe.Event {
 	report := observe.NewEvent(ev, claim)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !inf.hasSynced() { // it is in the first list, of which the handler has still to tell
 		w.early[ev.UID] = struct{}{}
 	}
-	_, report.Early = w.early[ev.UID]
+	_, report.Preexisting = w.early[ev.UID]
 	return report
 }
 
@@ -105,7 +105,7 @@ func (w *Watcher) forgetExpired(i *informer) {
 }
 
 // claimOn returns to which workload an Event goes, if to any yet.
-func (w *Watcher) claimOn(key types.NamespacedName, ev *corev1.Event) (target.Claim, bool) {
+func (w *Watcher) claimOn(key types.NamespacedName, ev *corev1.Event) (target.Attribution, bool) {
 	if claim, ok := w.claimOnEvent(observe.InvolvedObject(ev), ev.CreationTimestamp.Time); ok {
 		return claim, true
 	}
@@ -114,15 +114,15 @@ func (w *Watcher) claimOn(key types.NamespacedName, ev *corev1.Event) (target.Cl
 
 // claimOnEvent returns to which workload an Event about an object goes that was made at a time. An Event has one row, so
 // if several workloads claim the object, the first gets it.
-func (w *Watcher) claimOnEvent(involved target.Identity, at time.Time) (target.Claim, bool) {
+func (w *Watcher) claimOnEvent(involved target.Identity, at time.Time) (target.Attribution, bool) {
 	if known, ok := w.targets.Lookup(involved.UID); ok {
-		for _, claim := range w.targets.Claims(known) {
+		for _, claim := range w.targets.Attributions(known) {
 			return claim, true
 		}
-		w.lookups.want(w.targets.Missing(known))
-		return target.Claim{}, false
+		w.lookups.want(w.targets.UnresolvedOwners(known))
+		return target.Attribution{}, false
 	}
-	for _, claim := range w.targets.ClaimsOfName(involved, at) {
+	for _, claim := range w.targets.AttributionsByName(involved, at) {
 		// Whether another object bears the name is not known before the kind has synced.
 		if w.sight(claim.Resource).State != target.Pending {
 			return claim, true
@@ -131,5 +131,5 @@ func (w *Watcher) claimOnEvent(involved target.Identity, at time.Time) (target.C
 	if involved.UID != "" {
 		w.lookups.want([]target.Identity{involved})
 	}
-	return target.Claim{}, false
+	return target.Attribution{}, false
 }

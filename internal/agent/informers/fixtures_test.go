@@ -88,11 +88,11 @@ type: Normal
 }
 
 // expectState waits until what is seen of a workload's resource is as wanted.
-func (w *world) expectState(wl target.Workload, resource int, want target.State, message string) target.Sight {
+func (w *world) expectState(wl target.Workload, resource int, want target.State, message string) target.ResourceStatus {
 	w.Helper()
-	var last target.Sight
+	var last target.ResourceStatus
 	w.eventually(fmt.Sprintf("%s to be %s %q", wl.Resources[resource].Ref, want, message), func() string {
-		sights := w.watcher.Sights(wl.Name)
+		sights := w.watcher.ResourceStatuses(wl.Name)
 		if len(sights) <= resource {
 			return "there are no sights"
 		}

@@ -90,7 +90,7 @@ func TestRecreationUnderTheSameName(t *testing.T) {
 	})
 	// The status may be that of a workload that flaps: it depends on how many of the deletions were judged.
 	w.eventually("the resource to be Healthy", func() string {
-		sight := w.watcher.Sights(wl.Name)[0]
+		sight := w.watcher.ResourceStatuses(wl.Name)[0]
 		return complain(sight.Health != "Healthy", fmt.Sprintf("it is %s: %s", sight.Health, sight.Cause))
 	})
 }
@@ -114,7 +114,7 @@ func TestForbiddenKindHealsWithoutAHotLoop(t *testing.T) {
 	})
 	before, begin := len(w.proxy.sent("")), time.Now()
 	w.during(3*time.Second, func() string {
-		if s := w.watcher.Sights(wl.Name)[0]; s.State != target.Forbidden {
+		if s := w.watcher.ResourceStatuses(wl.Name)[0]; s.State != target.Forbidden {
 			return fmt.Sprintf("the state changed to %s although nothing did", s.State)
 		}
 		return ""

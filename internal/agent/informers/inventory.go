@@ -13,15 +13,15 @@ import (
 // Instances returns the instances that are declared.
 func (w *Watcher) Instances() []target.Instance { return w.targets.Instances() }
 
-// Inventory returns what the control plane is to hold of an instance; false while not all of it has been seen for the
+// DesiredState returns what the control plane is to hold of an instance; false while not all of it has been seen for the
 // first time, while a change of one of its objects is just coming in, and if the instance is not declared. The error is
 // that of reading an object of which the cache keeps less than is reported.
-func (w *Watcher) Inventory(ctx context.Context, instance target.Instance) (observe.Inventory, bool, error) {
-	parts := w.targets.Parts(instance)
+func (w *Watcher) DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
+	parts := w.targets.WorkloadsOf(instance)
 	if len(parts) == 0 || !w.seen(parts) {
-		return observe.Inventory{}, false, nil
+		return observe.DesiredState{}, false, nil
 	}
-	var out observe.Inventory
+	var out observe.DesiredState
 	listed := map[target.Ref]struct{}{}
 	for _, part := range parts {
 		for _, r := range part.Resources {
@@ -30,7 +30,7 @@ func (w *Watcher) Inventory(ctx context.Context, instance target.Instance) (obse
 			}
 			listed[r.Ref] = struct{}{}
 			if ok, err := w.take(ctx, instance, r, &out); err != nil || !ok {
-				return observe.Inventory{}, false, err
+				return observe.DesiredState{}, false, err
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (w *Watcher) awaits(kind schema.GroupVersionKind, namespace string) bool {
 
 // take puts a listed resource into an inventory: as an operation, or as absent; in neither way if it cannot be seen.
 // It returns false if a change of the object is just coming in.
-func (w *Watcher) take(ctx context.Context, instance target.Instance, r target.Resource, out *observe.Inventory) (bool, error) {
+func (w *Watcher) take(ctx context.Context, instance target.Instance, r target.Resource, out *observe.DesiredState) (bool, error) {
 	switch w.sight(r).State {
 	case target.Absent, target.KindNotInstalled:
 		if _, exists := w.targets.Current(r.Ref); exists {
@@ -109,10 +109,10 @@ func (w *Watcher) take(ctx context.Context, instance target.Instance, r target.R
 }
 
 // claimsOf returns an instance's listings of an object, one for each row of the control plane.
-func (w *Watcher) claimsOf(instance target.Instance, id target.Identity) []target.Claim {
-	var out []target.Claim
+func (w *Watcher) claimsOf(instance target.Instance, id target.Identity) []target.Attribution {
+	var out []target.Attribution
 	rows := map[int64]struct{}{}
-	for _, claim := range w.targets.Claims(id) {
+	for _, claim := range w.targets.Attributions(id) {
 		if _, done := rows[claim.Resource.ID]; claim.Instance == instance && claim.Listed && !done {
 			rows[claim.Resource.ID] = struct{}{}
 			out = append(out, claim)
@@ -125,7 +125,7 @@ func (w *Watcher) claimsOf(instance target.Instance, id target.Identity) []targe
 // objects that came and went while nobody watched, which only their names tie to it; and of those that the watcher makes.
 func (w *Watcher) eventsOf(instance target.Instance) []observe.Event {
 	var out []observe.Event
-	names, concerned := w.told.to(instance), w.targets.Concerned(instance)
+	names, concerned := w.told.to(instance), w.targets.ObjectsOf(instance)
 	for _, id := range concerned {
 		names = append(names, w.pool.eventsAbout(id)...)
 	}

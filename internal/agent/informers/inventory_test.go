@@ -21,13 +21,13 @@ import (
 )
 
 // inventory returns an instance's, which has to be there.
-func (w *world) inventory(instance target.Instance) observe.Inventory {
+func (w *world) inventory(instance target.Instance) observe.DesiredState {
 	w.Helper()
-	var out observe.Inventory
+	var out observe.DesiredState
 	w.eventually("the inventory of "+instance.String(), func() string {
 		var ok bool
 		var err error
-		if out, ok, err = w.watcher.Inventory(w.ctx, instance); err != nil || !ok {
+		if out, ok, err = w.watcher.DesiredState(w.ctx, instance); err != nil || !ok {
 			return fmt.Sprintf("%v, %v", ok, err)
 		}
 		return ""
@@ -36,10 +36,10 @@ func (w *world) inventory(instance target.Instance) observe.Inventory {
 }
 
 // describe tells of an inventory in words: names, reasons of Events, and the status.
-func describe(in observe.Inventory) string {
+func describe(in observe.DesiredState) string {
 	var operations, absent, events []string
 	for _, op := range in.Operations {
-		operations = append(operations, fmt.Sprintf("%s/%d", op.Object.Name, op.Claim.Resource.ID))
+		operations = append(operations, fmt.Sprintf("%s/%d", op.Object.Name, op.Attribution.Resource.ID))
 	}
 	for _, claim := range in.Absent {
 		absent = append(absent, claim.Resource.Name)
@@ -65,7 +65,7 @@ func (r *recorder) latest(instance target.Instance) map[observe.Key]string {
 			delete(out, report.Key()) // an Event that went elsewhere
 		case isOperation && op.Deleted:
 			delete(out, report.Key())
-		case !isOperation || op.Claim.Listed:
+		case !isOperation || op.Attribution.Listed:
 			out[report.Key()] = report.Version()
 		}
 	}
@@ -154,7 +154,7 @@ func TestInventoryHasWhatWasOffered(t *testing.T) {
 	w.remove(bare)
 	want = strings.NewReplacer("OfPod", "OfPod OfShared", fmt.Sprintf("bare/%d ", id(4)), "", "[never", "[bare never").Replace(want)
 	expect(web.Instance, want)
-	if _, ok, err := w.watcher.Inventory(w.ctx, first.Instance); ok || err != nil {
+	if _, ok, err := w.watcher.DesiredState(w.ctx, first.Instance); ok || err != nil {
 		t.Errorf("the inventory of an instance that is not declared is %v, %v, expected none", ok, err)
 	}
 	if got := w.watcher.Instances(); !slices.Equal(got, []target.Instance{web.Instance}) {
@@ -174,7 +174,7 @@ func TestInventoryWaitsForTheFirstAnswer(t *testing.T) {
 			wl := w.track("wl", "v1 ConfigMap conf")
 			expectNone := func() {
 				t.Helper()
-				if in, ok, err := w.watcher.Inventory(w.ctx, wl.Instance); ok || err != nil {
+				if in, ok, err := w.watcher.DesiredState(w.ctx, wl.Instance); ok || err != nil {
 					t.Errorf("the inventory is %s, %v, %v, expected none yet", describe(in), ok, err)
 				}
 			}
@@ -227,7 +227,7 @@ func TestInventoryOfWhatCannotBeSeen(t *testing.T) {
 	w.inventory(pods.Instance) // it was read, and has not changed
 	w.patch(p, `{"metadata": {"annotations": {"some": "change"}}}`)
 	w.eventually("the error of reading an object of an inventory that has changed", func() string {
-		_, ok, err := w.watcher.Inventory(w.ctx, pods.Instance)
+		_, ok, err := w.watcher.DesiredState(w.ctx, pods.Instance)
 		return complain(ok || err == nil, fmt.Sprintf("it is %v, %v", ok, err))
 	})
 }
@@ -281,7 +281,7 @@ func BenchmarkInventory(b *testing.B) {
 	}
 	for b.Loop() {
 		for _, instance := range instances {
-			in, ok, err := w.Inventory(b.Context(), instance)
+			in, ok, err := w.DesiredState(b.Context(), instance)
 			if err != nil || !ok || len(in.Events) != pods*events || len(in.Operations) != 1 {
 				b.Fatal(describe(in), ok, err)
 			}

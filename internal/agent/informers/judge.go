@@ -1,7 +1,6 @@
 package informers
 
 import (
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,17 +15,17 @@ import (
 
 // judge puts the verdict on an object on the board. The body is that of a listed object. If there is something that only
 // the clock tells, the object is looked at again in time; so is what was told of it last, which is no news to the sink.
-func (w *Watcher) judge(claim target.Claim, id target.Identity, body runtime.Object, cached any) {
-	if !claim.Listed && !health.Counts(id.GroupKind()) {
+func (w *Watcher) judge(claim target.Attribution, id target.Identity, body runtime.Object, cached any) {
+	if !claim.Listed && !health.CountsAsDependent(id.GroupKind()) {
 		return // what stands between a resource and its pods is judged by them
 	}
 	now := w.now()
-	a := w.assess(id, body, cached, health.Scene{Now: now, Warning: w.pool.warningAbout(id.UID), Rules: w.config.Rules})
+	a := w.assess(id, body, cached, health.Context{Now: now, Warning: w.pool.warningAbout(id.UID), Rules: w.config.Rules})
 	w.metrics.assessments.Inc()
 	if !a.Recheck.IsZero() { // the earliest counts; whoever comes too early is told when to come again
 		w.objects.AddAfter(id.Ref, max(a.Recheck.Sub(now), w.config.StatusDelay))
 	}
-	via := ""
+	var via health.OwnerPath
 	if !claim.Listed {
 		via = w.via(id, claim)
 	}
@@ -37,7 +36,7 @@ func (w *Watcher) judge(claim target.Claim, id target.Identity, body runtime.Obj
 }
 
 // assess judges an object by what the cache has of it, or by its body.
-func (w *Watcher) assess(id target.Identity, body runtime.Object, cached any, scene health.Scene) health.Assessment {
+func (w *Watcher) assess(id target.Identity, body runtime.Object, cached any, scene health.Context) health.Assessment {
 	pod, isPod := cached.(*corev1.Pod)
 	if !isPod {
 		if obj, ok := cached.(runtime.Object); ok && body == nil {
@@ -52,7 +51,7 @@ func (w *Watcher) assess(id target.Identity, body runtime.Object, cached any, sc
 }
 
 // assessByRules judges a pod by a user's rules. Those of derived pods see what the cache keeps of them.
-func (w *Watcher) assessByRules(pod *corev1.Pod, body runtime.Object, scene health.Scene) (health.Assessment, bool) {
+func (w *Watcher) assessByRules(pod *corev1.Pod, body runtime.Object, scene health.Context) (health.Assessment, bool) {
 	if scene.Rules == nil || pod.DeletionTimestamp != nil || !scene.Rules.Covers(podKind.GroupKind()) {
 		return health.Assessment{}, false
 	}
@@ -67,13 +66,13 @@ func (w *Watcher) assessByRules(pod *corev1.Pod, body runtime.Object, scene heal
 	return scene.Rules.Judge(podKind.GroupKind(), object, scene.Now)
 }
 
-// via names the owners between an object and the resource of a claim on it.
-func (w *Watcher) via(id target.Identity, claim target.Claim) string {
-	var names []string
-	for _, owner := range w.targets.Between(id.UID, claim.Resource.Ref) {
-		names = append(names, owner.Kind+" "+owner.Name)
+// via returns the owners between an object and the resource of a claim on it.
+func (w *Watcher) via(id target.Identity, claim target.Attribution) health.OwnerPath {
+	var path health.OwnerPath
+	for _, owner := range w.targets.OwnerPath(id.UID, claim.Resource.Ref) {
+		path = path.Append(health.ObjectRef{Kind: owner.Kind, Name: owner.Name})
 	}
-	return strings.Join(names, " ← ")
+	return path
 }
 
 // warningAbout returns the latest Event of type Warning about an object.
@@ -96,13 +95,13 @@ func (w *Watcher) warned(ev *corev1.Event) {
 		return
 	}
 	known, ok := w.targets.Lookup(ev.InvolvedObject.UID)
-	if ok && (w.targets.Lists(known.Ref) || health.Counts(known.GroupKind()) && len(w.targets.Claims(known)) > 0) {
+	if ok && (w.targets.Lists(known.Ref) || health.CountsAsDependent(known.GroupKind()) && len(w.targets.Attributions(known)) > 0) {
 		w.objects.AddAfter(known.Ref, w.config.StatusDelay)
 	}
 }
 
-// Rejudge judges everything again, because the rules have changed.
-func (w *Watcher) Rejudge() {
+// ReassessAll judges everything again, because the rules have changed.
+func (w *Watcher) ReassessAll() {
 	for _, ref := range w.offers.names() {
 		w.objects.Add(ref)
 	}

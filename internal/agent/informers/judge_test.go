@@ -136,25 +136,25 @@ func TestCauseNamesTheChain(t *testing.T) {
 	single := w.create(pod("none"))
 	s.say("Pod none", health.Healthy)
 	w.expectHealth(wl, "", " Said: Deployment web has 1 of 4 replicas ready ← ReplicaSet web-78 ← 3 pods Said: somebody said so")
-	expect := func(resource int, what string, good func(target.Sight) bool) {
+	expect := func(resource int, what string, good func(target.ResourceStatus) bool) {
 		t.Helper()
 		w.eventually(what, func() string { // each is judged by itself
-			sight := w.watcher.Sights(wl.Name)[resource]
+			sight := w.watcher.ResourceStatuses(wl.Name)[resource]
 			return complain(sight.State != target.Present || !good(sight), fmt.Sprintf("the sight is %+v", sight))
 		})
 	}
-	expect(0, "1 of 4 pods Healthy, and the cause", func(s target.Sight) bool {
+	expect(0, "1 of 4 pods Healthy, and the cause", func(s target.ResourceStatus) bool {
 		return s.Pods == target.Count{Total: 4, Healthy: 1} && s.Reason == "Said" && strings.Contains(s.Cause, "← 3 pods Said")
 	})
-	expect(2, "the pod "+single.GetName()+" counted itself, and no cause", func(s target.Sight) bool {
+	expect(2, "the pod "+single.GetName()+" counted itself, and no cause", func(s target.ResourceStatus) bool {
 		return s.Pods == target.Count{Total: 1, Healthy: 1} && s.Cause == ""
 	})
-	expect(3, "the ConfigMap Healthy, without pods", func(s target.Sight) bool {
+	expect(3, "the ConfigMap Healthy, without pods", func(s target.ResourceStatus) bool {
 		return s.Health == "Healthy" && s.Pods == target.Count{}
 	})
 	w.remove(direct)
 	w.eventually("the pod that is gone not to be counted", func() string {
-		pods := w.watcher.Sights(wl.Name)[0].Pods
+		pods := w.watcher.ResourceStatuses(wl.Name)[0].Pods
 		return complain(pods != target.Count{Total: 3}, fmt.Sprint(pods))
 	})
 }
@@ -301,7 +301,7 @@ func TestRejudge(t *testing.T) {
 	fetches := w.counter("threeport_agent_object_fetches_total")
 	s.say("ConfigMap conf", health.Unhealthy)
 	s.say("Pod set-1", health.Down)
-	w.watcher.Rejudge()
+	w.watcher.ReassessAll()
 	w.expectStatus(conf, "Unhealthy")
 	w.eventually("the pod to be judged by the new rule", func() string {
 		got := w.sink.status(set.Instance)
@@ -309,7 +309,7 @@ func TestRejudge(t *testing.T) {
 	})
 	s.say("Pod set-1", health.Healthy)
 	s.say("ReplicaSet set", health.Down)
-	w.watcher.Rejudge()
+	w.watcher.ReassessAll()
 	w.expectStatus(set, "Down")
 	if n := w.counter("threeport_agent_object_fetches_total") - fetches; n > 0 {
 		t.Errorf("%v objects were fetched, and none has changed", n)
@@ -332,7 +332,7 @@ func TestEndpointSlicesCountForTheirService(t *testing.T) {
 	w.expectState(w.track("other", "discovery.k8s.io/v1 EndpointSlice other"), 0, target.Present, "")
 	w.expectStatus(wl, "Down")
 	w.expectHealth(wl, "Down ", "EndpointSlice web-1")
-	if pods := w.watcher.Sights(wl.Name)[0].Pods; pods != (target.Count{}) {
+	if pods := w.watcher.ResourceStatuses(wl.Name)[0].Pods; pods != (target.Count{}) {
 		t.Errorf("%v pods are counted, want none", pods)
 	}
 	inf, ok := w.watcher.pool.find(nil, target.Ref{Group: "discovery.k8s.io", Kind: "EndpointSlice", Namespace: w.namespace, Name: "web-1"})

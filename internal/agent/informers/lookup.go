@@ -58,7 +58,7 @@ func (l *lookups) reconcile(ctx context.Context, id target.Identity) error {
 	switch {
 	case err == nil:
 		l.w.targets.Upsert(found)
-		l.want(l.w.targets.Missing(found.Identity))
+		l.want(l.w.targets.UnresolvedOwners(found.Identity))
 		return nil
 	case errors.Is(err, errNotInstalled) && l.queue.NumRequeues(id) < discoveryLag:
 		return err

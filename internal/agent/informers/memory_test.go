@@ -21,7 +21,7 @@ type records struct {
 
 func newRecords() *records { return &records{tables: map[string]map[string][]byte{}} }
 
-func (r *records) Take(table string) map[string][]byte {
+func (r *records) Load(table string) map[string][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.tables[table])
@@ -43,7 +43,7 @@ func (r *records) Delete(table, key string) {
 }
 
 func (r *records) has(table string, uid types.UID) bool {
-	_, ok := r.Take(table)[string(uid)]
+	_, ok := r.Load(table)[string(uid)]
 	return ok
 }
 
@@ -150,8 +150,8 @@ func TestEarlyEventsAreMarked(t *testing.T) {
 	w.create(event("After", conf))
 	w.expectEvent("After", wl.Resources[0])
 	for reason, want := range map[string]bool{"Before": true, "After": false} {
-		if ev := w.sink.events(reason)[0]; ev.Early != want {
-			t.Errorf("the Event %s is early: %t, want %t", reason, ev.Early, want)
+		if ev := w.sink.events(reason)[0]; ev.Preexisting != want {
+			t.Errorf("the Event %s is early: %t, want %t", reason, ev.Preexisting, want)
 		}
 	}
 }

@@ -56,10 +56,10 @@ func (w *Watcher) sawObject(kind schema.GroupKind, obj any) {
 	if !w.graves.file(found) {
 		return
 	}
-	if len(w.targets.Claims(found.Identity)) > 0 {
+	if len(w.targets.Attributions(found.Identity)) > 0 {
 		w.objects.Add(found.Ref)
 	}
-	w.lookups.want(w.targets.Missing(found.Identity))
+	w.lookups.want(w.targets.UnresolvedOwners(found.Identity))
 }
 
 // sawDeleted keeps a tombstone for a worker to report, with the last version that is known; empty if none is.
@@ -73,7 +73,7 @@ func (w *Watcher) sawDeleted(id target.Identity, version string, certain bool) {
 // reconcileObject reports what bears a name: first what is gone, then what is there.
 func (w *Watcher) reconcileObject(ctx context.Context, ref target.Ref) error {
 	for _, id := range w.graves.of(ref) {
-		claims := w.targets.Claims(id)
+		claims := w.targets.Attributions(id)
 		if len(claims) == 0 && w.memory.keeps(id.UID) {
 			continue // it did belong to a workload, which is not declared yet
 		}
@@ -81,12 +81,12 @@ func (w *Watcher) reconcileObject(ctx context.Context, ref target.Ref) error {
 		w.graves.reported(id)
 	}
 
-	var claims []target.Claim
+	var claims []target.Attribution
 	var failed error
 	current, ok := w.targets.Current(ref)
 	if ok {
-		w.lookups.want(w.targets.Missing(current))
-		claims = w.targets.Claims(current)
+		w.lookups.want(w.targets.UnresolvedOwners(current))
+		claims = w.targets.Attributions(current)
 	}
 	for _, claim := range claims {
 		if err := w.report(ctx, current, claim); err != nil {
@@ -105,7 +105,7 @@ func (w *Watcher) reconcileObject(ctx context.Context, ref target.Ref) error {
 }
 
 // reportGone tells every workload that an incarnation belonged to that it is deleted.
-func (w *Watcher) reportGone(gone target.Identity, claims []target.Claim) {
+func (w *Watcher) reportGone(gone target.Identity, claims []target.Attribution) {
 	for _, known := range w.targets.Known(gone.UID) {
 		if known.UID == gone.UID {
 			w.memory.deleted(known, time.Now())
@@ -114,7 +114,7 @@ func (w *Watcher) reportGone(gone target.Identity, claims []target.Claim) {
 	w.forgetEnds(gone.UID)
 	w.bodies.drop(gone.UID)
 	for _, claim := range claims {
-		op := observe.Operation{Claim: claim, Object: gone, ResourceVersion: w.graves.version(gone.UID), Deleted: true}
+		op := observe.Operation{Attribution: claim, Object: gone, ResourceVersion: w.graves.version(gone.UID), Deleted: true}
 		w.sink.Offer(op)
 		w.sink.Forget(op.Key())
 		w.offers.remove(offer{claim, gone})
@@ -128,7 +128,7 @@ func (w *Watcher) reportGone(gone target.Identity, claims []target.Claim) {
 }
 
 // report offers the newest version of an object to one workload, if there is something to be seen of it yet.
-func (w *Watcher) report(ctx context.Context, current target.Identity, claim target.Claim) error {
+func (w *Watcher) report(ctx context.Context, current target.Identity, claim target.Attribution) error {
 	op, cached, err := w.operation(ctx, current, claim)
 	if cached == nil {
 		return err
@@ -149,8 +149,8 @@ func (w *Watcher) report(ctx context.Context, current target.Identity, claim tar
 
 // operation returns the newest version of an object as one workload is to be told of it, and what the cache has of
 // it; nil if there is nothing to be seen of the object yet, or no more.
-func (w *Watcher) operation(ctx context.Context, current target.Identity, claim target.Claim) (op observe.Operation, cached any, err error) {
-	op = observe.Operation{Claim: claim, Object: current}
+func (w *Watcher) operation(ctx context.Context, current target.Identity, claim target.Attribution) (op observe.Operation, cached any, err error) {
+	op = observe.Operation{Attribution: claim, Object: current}
 	var gvr *schema.GroupVersionResource
 	if claim.Listed {
 		state, ok := w.kindOf(claim.Resource.GroupVersionKind())
@@ -221,8 +221,8 @@ func (w *Watcher) body(ctx context.Context, i *informer, current target.Identity
 
 // withdrawOthers drops what was offered of a name before and is not to be any more, because nobody claims it.
 // What is claimed and could not be read this time stays.
-func (w *Watcher) withdrawOthers(current target.Identity, ref target.Ref, claims []target.Claim) {
-	if !slices.ContainsFunc(claims, func(c target.Claim) bool { return c.Listed }) {
+func (w *Watcher) withdrawOthers(current target.Identity, ref target.Ref, claims []target.Attribution) {
+	if !slices.ContainsFunc(claims, func(c target.Attribution) bool { return c.Listed }) {
 		w.bodies.drop(current.UID)
 	}
 	kept, dropped := w.offers.split(ref, func(o offer) bool { return o.object == current && slices.Contains(claims, o.claim) })
@@ -233,7 +233,7 @@ func (w *Watcher) withdrawOthers(current target.Identity, ref target.Ref, claims
 			w.markTree(old.claim.Workload)
 		}
 		if !slices.ContainsFunc(kept, func(o offer) bool { return o.key() == old.key() }) {
-			w.sink.Withdraw(old.key())
+			w.sink.Cancel(old.key())
 			w.sink.Forget(old.key())
 		}
 	}

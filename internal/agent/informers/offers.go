@@ -11,11 +11,13 @@ import (
 
 // offer is an operation of an incarnation of an object that was offered to the sink because of a claim.
 type offer struct {
-	claim  target.Claim
+	claim  target.Attribution
 	object target.Identity
 }
 
-func (o offer) key() observe.Key { return observe.Operation{Claim: o.claim, Object: o.object}.Key() }
+func (o offer) key() observe.Key {
+	return observe.Operation{Attribution: o.claim, Object: o.object}.Key()
+}
 
 // place is where on the board a claim's objects are judged.
 type place struct {

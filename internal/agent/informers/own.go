@@ -29,7 +29,7 @@ type ends struct {
 func newEnds(uids []types.UID) *ends {
 	e := &ends{of: map[types.UID]map[string]int32{}}
 	for _, uid := range uids {
-		if pod, container, restart, ok := observe.ParseEndUID(uid); ok {
+		if pod, container, restart, ok := observe.ParseTerminationUID(uid); ok {
 			e.add(pod, container, restart)
 		}
 	}
@@ -50,7 +50,7 @@ func (e *ends) add(pod types.UID, container string, restart int32) (before types
 	}
 	e.of[pod][container] = restart
 	if known {
-		before = observe.EndUID(pod, container, last)
+		before = observe.TerminationUID(pod, container, last)
 	}
 	return before, true
 }
@@ -61,7 +61,7 @@ func (e *ends) uids(pod types.UID) []types.UID {
 	defer e.mu.Unlock()
 	var out []types.UID
 	for container, restart := range e.of[pod] {
-		out = append(out, observe.EndUID(pod, container, restart))
+		out = append(out, observe.TerminationUID(pod, container, restart))
 	}
 	return out
 }
@@ -84,13 +84,13 @@ func (e *ends) remove(pod types.UID) {
 
 // reportEnds offers the ends of a pod's containers. An Event has one row, so if several workloads claim the pod, the
 // first gets it.
-func (w *Watcher) reportEnds(pod *corev1.Pod, id target.Identity, claim target.Claim) {
-	for _, end := range observe.Ends(pod) {
+func (w *Watcher) reportEnds(pod *corev1.Pod, id target.Identity, claim target.Attribution) {
+	for _, end := range observe.ContainerTerminations(pod) {
 		before, isLatest := w.ends.add(id.UID, end.Container, end.Restart)
 		if !isLatest {
 			continue
 		}
-		ev := observe.NewEnd(id, end, claim)
+		ev := observe.NewTermination(id, end, claim)
 		if before != ev.UID {
 			w.memory.end(ev.UID, id.Ref)
 		}
@@ -104,7 +104,7 @@ func (w *Watcher) reportEnds(pod *corev1.Pod, id target.Identity, claim target.C
 // withdrawEnds drops what is pending of the ends of a pod that nobody claims any more.
 func (w *Watcher) withdrawEnds(pod types.UID) {
 	for _, uid := range w.ends.uids(pod) {
-		w.sink.Withdraw(observe.EventKey(uid))
+		w.sink.Cancel(observe.EventKey(uid))
 	}
 }
 
@@ -131,14 +131,14 @@ func (w *Watcher) tidyEnds(keep func(types.UID) bool) {
 	}
 }
 
-// Announce tells of the latest change of a workload's status. The same again is no news.
-func (w *Watcher) Announce(workload string, change target.Change) {
+// RecordTransition tells of the latest change of a workload's status. The same again is no news.
+func (w *Watcher) RecordTransition(workload string, change target.HealthTransition) {
 	wl, ok := w.targets.Workload(workload)
 	if !ok || change.UID == "" || change.To == "" || change.At.IsZero() {
 		return
 	}
 	ref := target.Ref{Group: v1alpha1.GroupVersion.Group, Kind: "ThreeportWorkload", Name: workload}
-	ev := observe.NewChange(ref, wl.Instance, change)
+	ev := observe.NewTransition(ref, wl.Instance, change)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.announced[workload]
@@ -188,8 +188,8 @@ func (w *Watcher) ownEvents(instance target.Instance, concerned []target.Identit
 		if !ok {
 			continue
 		}
-		latest := map[string]observe.End{}
-		for _, end := range observe.Ends(pod) {
+		latest := map[string]observe.ContainerTermination{}
+		for _, end := range observe.ContainerTerminations(pod) {
 			if end.Time.After(since) {
 				latest[end.Container] = end
 			}
@@ -197,12 +197,12 @@ func (w *Watcher) ownEvents(instance target.Instance, concerned []target.Identit
 		if len(latest) == 0 {
 			continue
 		}
-		claims := w.targets.Claims(id)
+		claims := w.targets.Attributions(id)
 		if len(claims) == 0 || claims[0].Instance != instance {
 			continue
 		}
 		for _, end := range latest {
-			out = append(out, observe.NewEnd(id, end, claims[0]))
+			out = append(out, observe.NewTermination(id, end, claims[0]))
 		}
 	}
 	w.mu.Lock()

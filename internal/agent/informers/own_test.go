@@ -73,7 +73,7 @@ func TestEndsOfContainers(t *testing.T) {
 	p := w.create(owned(pod("web-1"), d))
 	w.run()
 	wl := w.track("web", "apps/v1 Deployment web")
-	uid := func(n int) types.UID { return observe.EndUID(p.GetUID(), "app", int32(n)) }
+	uid := func(n int) types.UID { return observe.TerminationUID(p.GetUID(), "app", int32(n)) }
 
 	w.patchStatus(p, restarted(1, "OOMKilled"))
 	w.expectOwn("app/1")
@@ -83,7 +83,7 @@ func TestEndsOfContainers(t *testing.T) {
 		Involved: target.Ref{Kind: "Pod", Namespace: w.namespace, Name: "web-1"}, Type: "Warning", Reason: "OOMKilled",
 		InvolvedUID: p.GetUID(), InvolvedVersion: "v1",
 		Message: "Pod web-1: container app ended with exit code 137 (OOMKilled): it needed more memory than it may have",
-		Time:    endedAt(1), Early: true,
+		Time:    endedAt(1), Preexisting: true,
 	}
 	if got != want {
 		t.Errorf("offered is\n%+v, want\n%+v", got, want)
@@ -103,7 +103,7 @@ func TestEndsOfContainers(t *testing.T) {
 		return complain(ops[len(ops)-1].ResourceVersion != version, "it is not")
 	})
 	w.expectOwn("app/1", "app/2", "app/3")
-	if kept := slices.Collect(maps.Keys(store.Take(endTable))); !slices.Equal(kept, []string{string(uid(3))}) {
+	if kept := slices.Collect(maps.Keys(store.Load(endTable))); !slices.Equal(kept, []string{string(uid(3))}) {
 		t.Errorf("kept are %q, want the latest end", kept)
 	}
 	w.expectInInventory(wl.Instance, uid(3), true)
@@ -138,7 +138,7 @@ func TestEndsOfContainers(t *testing.T) {
 	w.expectForgotten(uid(4))
 	w.expectOwn()
 	w.eventually("nothing to be kept of the pod's ends", func() string {
-		return complain(len(store.Take(endTable)) > 0, fmt.Sprint(store.Take(endTable)))
+		return complain(len(store.Load(endTable)) > 0, fmt.Sprint(store.Load(endTable)))
 	})
 }
 
@@ -157,9 +157,9 @@ func TestEndsOfUnclaimedPods(t *testing.T) {
 	if ev := w.sink.events("ContainerRestarted")[0]; ev.ResourceID != wl.Resources[0].ID {
 		t.Errorf("it was offered for %d, want %d", ev.ResourceID, wl.Resources[0].ID)
 	}
-	w.expectInInventory(wl.Instance, observe.EndUID(p.GetUID(), "app", 1), true)
+	w.expectInInventory(wl.Instance, observe.TerminationUID(p.GetUID(), "app", 1), true)
 	w.targets.Forget(wl.Name)
-	key := observe.EventKey(observe.EndUID(p.GetUID(), "app", 1))
+	key := observe.EventKey(observe.TerminationUID(p.GetUID(), "app", 1))
 	w.eventually("it to be withdrawn", func() string { return complain(!w.sink.withdrawn(key), "it is not") })
 	w.eventually("it to be forgotten", func() string {
 		w.watcher.tidyMemory()
@@ -177,10 +177,10 @@ func TestOldEndsAreNotInTheInventory(t *testing.T) {
 	w.patchStatus(p, restarted(1, "Error"))
 	wl := w.track("web", "v1 Pod single")
 	w.expectOwn("app/1")
-	change := target.Change{UID: "cr", To: "Down", At: time.Now()}
-	w.watcher.Announce(wl.Name, change)
-	w.expectInInventory(wl.Instance, observe.ChangeUID(change), false)
-	w.expectInInventory(wl.Instance, observe.EndUID(p.GetUID(), "app", 1), false)
+	change := target.HealthTransition{UID: "cr", To: "Down", At: time.Now()}
+	w.watcher.RecordTransition(wl.Name, change)
+	w.expectInInventory(wl.Instance, observe.TransitionUID(change), false)
+	w.expectInInventory(wl.Instance, observe.TerminationUID(p.GetUID(), "app", 1), false)
 }
 
 func TestAnnounce(t *testing.T) {
@@ -190,17 +190,17 @@ func TestAnnounce(t *testing.T) {
 	w.again(store)
 	w.run()
 	at := time.Now().UTC().Truncate(time.Second)
-	down := target.Change{UID: "cr", From: "Healthy", To: "Down", Reason: "Crash", Message: "it crashes", At: at}
-	well := target.Change{UID: "cr", From: "Down", To: "Healthy", At: at.Add(time.Minute)}
-	w.watcher.Announce("nobody", down)
+	down := target.HealthTransition{UID: "cr", From: "Healthy", To: "Down", Reason: "Crash", Message: "it crashes", At: at}
+	well := target.HealthTransition{UID: "cr", From: "Down", To: "Healthy", At: at.Add(time.Minute)}
+	w.watcher.RecordTransition("nobody", down)
 	wl := w.track("web", "v1 ConfigMap conf")
-	for _, c := range []target.Change{{}, {UID: "cr", At: at}, {UID: "cr", To: "Down"}, {To: "Down", At: at}} {
-		w.watcher.Announce(wl.Name, c) // what is not whole
+	for _, c := range []target.HealthTransition{{}, {UID: "cr", At: at}, {UID: "cr", To: "Down"}, {To: "Down", At: at}} {
+		w.watcher.RecordTransition(wl.Name, c) // what is not whole
 	}
 	for range 3 {
-		w.watcher.Announce(wl.Name, down)
+		w.watcher.RecordTransition(wl.Name, down)
 	}
-	stamp := func(c target.Change) string { return c.At.Format(time.RFC3339) + "/" + c.To }
+	stamp := func(c target.HealthTransition) string { return c.At.Format(time.RFC3339) + "/" + c.To }
 	w.expectOwn(stamp(down))
 	ev := w.sink.events("WorkloadDown")[0]
 	if want := "Workload " + wl.Name + " is Down, it was Healthy: it crashes"; ev.Message != want || ev.Type != "Warning" || ev.Workload != wl.Instance {
@@ -211,10 +211,10 @@ func TestAnnounce(t *testing.T) {
 
 	w.again(store)
 	w.targets.Track(wl)
-	w.watcher.Announce(wl.Name, well)
+	w.watcher.RecordTransition(wl.Name, well)
 	w.expectOwn(stamp(well))
-	w.expectForgotten(observe.ChangeUID(down))
-	if kept := string(store.Take(changeTable)[wl.Name]); kept != string(observe.ChangeUID(well)) {
+	w.expectForgotten(observe.TransitionUID(down))
+	if kept := string(store.Load(changeTable)[wl.Name]); kept != string(observe.TransitionUID(well)) {
 		t.Errorf("kept is %q, want the latest change", kept)
 	}
 	w.run()
@@ -224,7 +224,7 @@ func TestAnnounce(t *testing.T) {
 		return complain(len(w.watcher.tracked) == 0, "it is not")
 	})
 	w.targets.Forget(wl.Name)
-	w.expectForgotten(observe.ChangeUID(well))
+	w.expectForgotten(observe.TransitionUID(well))
 	w.stop()
 
 	// A workload that was deleted while nothing watched.
@@ -237,7 +237,7 @@ func TestAnnounce(t *testing.T) {
 	w.targets.Track(wl)
 	w.watcher.tidyMemory()
 	w.expectForgotten("cr/gone")
-	if left := store.Take(changeTable); len(left) > 0 {
+	if left := store.Load(changeTable); len(left) > 0 {
 		t.Errorf("kept are %v", left)
 	}
 	w.watcher.shutDown()
@@ -246,7 +246,7 @@ func TestAnnounce(t *testing.T) {
 func (w *world) expectInInventory(instance target.Instance, uid types.UID, want bool) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("the Event %s to be in the inventory: %t", uid, want), func() string {
-		inventory, complete, err := w.watcher.Inventory(w.ctx, instance)
+		inventory, complete, err := w.watcher.DesiredState(w.ctx, instance)
 		if err != nil || !complete {
 			return fmt.Sprintf("it is not complete: %v", err)
 		}

@@ -39,7 +39,7 @@ func (r *recorder) Offer(report observe.Report) {
 	r.offered, r.times = append(r.offered, report), append(r.times, at)
 }
 
-func (r *recorder) Withdraw(key observe.Key) {
+func (r *recorder) Cancel(key observe.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.withdrew = append(r.withdrew, key)

@@ -72,7 +72,7 @@ func (k *kind) publish() {
 		return
 	}
 	k.logNews(old, next)
-	workloads := k.w.targets.WorkloadsOf(k.gvk.GroupKind())
+	workloads := k.w.targets.WorkloadsListing(k.gvk.GroupKind())
 	if slices.Contains(baseKinds, k.gvk) {
 		workloads = k.w.targets.Workloads()
 	}
@@ -112,8 +112,8 @@ func (w *Watcher) kindOf(gvk schema.GroupVersionKind) (kindState, bool) {
 	return k.current(), true
 }
 
-// Troubles returns what is wrong with the kinds that are watched for every workload, a sentence each.
-func (w *Watcher) Troubles() []string {
+// BaseKindErrors returns what is wrong with the kinds that are watched for every workload, a sentence each.
+func (w *Watcher) BaseKindErrors() []string {
 	var out []string
 	for _, gvk := range baseKinds {
 		state, _ := w.kindOf(gvk)
@@ -127,8 +127,8 @@ func (w *Watcher) Troubles() []string {
 }
 
 // sight tells what is seen of a resource; its verdict is left out.
-func (w *Watcher) sight(r target.Resource) target.Sight {
-	s := target.Sight{Resource: r, State: target.Pending}
+func (w *Watcher) sight(r target.Resource) target.ResourceStatus {
+	s := target.ResourceStatus{Resource: r, State: target.Pending}
 	state, ok := w.kindOf(r.GroupVersionKind())
 	if !ok {
 		return s

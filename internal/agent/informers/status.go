@@ -12,7 +12,7 @@ import (
 )
 
 // verdict judges a resource by what is seen of it.
-func verdict(s target.Sight, judged health.Verdict) health.Verdict {
+func verdict(s target.ResourceStatus, judged health.Verdict) health.Verdict {
 	switch s.State {
 	case target.Present:
 		if judged.Status != "" {
@@ -26,14 +26,14 @@ func verdict(s target.Sight, judged health.Verdict) health.Verdict {
 	return health.Verdict{Status: health.Unknown, Reason: string(s.State), Message: s.Message}
 }
 
-// Sights returns what is seen of each resource of a workload, in the order in which they are listed.
-func (w *Watcher) Sights(workload string) []target.Sight {
+// ResourceStatuses returns what is seen of each resource of a workload, in the order in which they are listed.
+func (w *Watcher) ResourceStatuses(workload string) []target.ResourceStatus {
 	wl, ok := w.targets.Workload(workload)
 	if !ok {
 		return nil
 	}
 	judged := w.board.judgements(workload)
-	out := make([]target.Sight, 0, len(wl.Resources))
+	out := make([]target.ResourceStatus, 0, len(wl.Resources))
 	for _, r := range wl.Resources {
 		s := w.sight(r)
 		j := judged[r.Ref]
@@ -79,7 +79,7 @@ func (w *Watcher) undamped(workload string) (health.Verdict, bool) {
 		all = append(all, labelled.Verdict)
 	}
 	if len(all) == 0 {
-		return health.Verdict{Status: health.Unknown, Reason: "NothingListed"}, true
+		return health.NothingListed, true
 	}
 	worst := health.Worst(all...)
 	others := -1
@@ -136,7 +136,7 @@ func (w *Watcher) reconcileWorkloads() {
 			for _, key := range []observe.Key{
 				observe.Status{Workload: old.Instance}.Key(), observe.Tree{Workload: old.Instance}.Key(),
 			} {
-				w.sink.Withdraw(key)
+				w.sink.Cancel(key)
 				w.sink.Forget(key)
 			}
 			delete(w.posted, old.Instance)
@@ -158,7 +158,7 @@ func (w *Watcher) reconcileWorkloads() {
 // post is what was offered last of an instance's status, and when.
 type post struct {
 	status, version string
-	delivery        observe.Delivery
+	delivery        observe.DeliveryCounts
 	since           time.Time // when the status became what it is; zero if that is not known
 	at              time.Time
 }
@@ -217,7 +217,7 @@ func (w *Watcher) postStatus(workload string, status observe.Status) {
 		if status.Round != 0 {
 			status.Since = since
 		}
-		w.posted[status.Workload] = post{status.Status, status.Version(), status.Delivery, since, now}
+		w.posted[status.Workload] = post{status.Status, status.Version(), status.DeliveryCounts, since, now}
 	}
 	w.sink.Offer(status)
 }
@@ -252,7 +252,7 @@ func (w *Watcher) status(instance target.Instance) (observe.Status, bool) {
 	}
 	out.Reason, out.Cause, out.Since = worst.Reason, worst.Message, w.statusSince(out, parts)
 	if w.config.Delivery != nil {
-		out.Delivery = w.config.Delivery(instance)
+		out.DeliveryCounts = w.config.Delivery(instance)
 	}
 	return out, true
 }
@@ -292,7 +292,7 @@ func (w *Watcher) Detail(on bool) {
 	}
 	w.mu.Unlock()
 	if on {
-		w.Rejudge()
+		w.ReassessAll()
 	}
 }
 

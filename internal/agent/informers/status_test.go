@@ -51,13 +51,13 @@ func TestStatusesAreSpaced(t *testing.T) {
 	turn := 0
 	w.eventually("statuses that change for a while to be posted some times", func() string {
 		s.say("ConfigMap conf", statuses[turn%2])
-		w.watcher.Rejudge()
+		w.watcher.ReassessAll()
 		turn++
 		posted, _ := w.sink.posts(wl.Instance)
 		return complain(len(posted) < 3 || time.Since(begin) < 3500*time.Millisecond, fmt.Sprintf("they were %q", posted))
 	})
 	s.say("ConfigMap conf", health.Unhealthy)
-	w.watcher.Rejudge()
+	w.watcher.ReassessAll()
 	w.expectStatus(wl, "Unhealthy")
 	posted, times := w.sink.posts(wl.Instance)
 	for i := 1; i < len(times); i++ {
@@ -103,7 +103,7 @@ func TestFlappingIsDamped(t *testing.T) {
 	turn := func(status health.Status, seen string, says ...string) {
 		t.Helper()
 		s.say("ConfigMap conf", status)
-		w.watcher.Rejudge()
+		w.watcher.ReassessAll()
 		w.expectHealth(wl, seen+" ", says...)
 		w.expectStatus(wl, seen)
 	}
@@ -115,7 +115,7 @@ func TestFlappingIsDamped(t *testing.T) {
 	turn(health.Healthy, "Healthy")
 	turn(health.Unhealthy, "Unhealthy")
 	turn(health.Healthy, "Unhealthy", "Said: somebody said so, 4 changes in 10 min")
-	sight := w.watcher.Sights(wl.Name)[0]
+	sight := w.watcher.ResourceStatuses(wl.Name)[0]
 	if sight.Health != "Healthy" {
 		t.Errorf("the resource is %s, want it as it is", sight.Health)
 	}
@@ -164,8 +164,8 @@ func TestChangeOfOnePodDoesNotReadTheOthers(t *testing.T) {
 func crowd(pods int) (*board, func(i int)) {
 	b := newBoard()
 	web := target.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web"}
-	claim := target.Claim{Workload: "web", Resource: target.Resource{Ref: web}, Listed: true}
-	b.assess(claim, target.Identity{Ref: web, UID: "web"}, "", assessment(health.Reconciling))
+	claim := target.Attribution{Workload: "web", Resource: target.Resource{Ref: web}, Listed: true}
+	b.assess(claim, target.Identity{Ref: web, UID: "web"}, health.OwnerPath{}, assessment(health.Reconciling))
 	claim.Listed = false
 	id := func(i int) target.Identity {
 		return target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "ns", Name: fmt.Sprint("web-", i)}, UID: types.UID(fmt.Sprint("pod-", i))}
@@ -175,9 +175,11 @@ func crowd(pods int) (*board, func(i int)) {
 		if i%3 == 0 {
 			status = health.Down
 		}
-		b.assess(claim, id(i), "ReplicaSet web-1", assessment(status))
+		b.assess(claim, id(i), health.OwnerPath{}.Append(health.ObjectRef{Kind: "ReplicaSet", Name: "web-1"}), assessment(status))
 	}
 	turns := []health.Assessment{assessment(health.Unhealthy), assessment(health.Healthy)}
 	one := id(1)
-	return b, func(i int) { b.assess(claim, one, "ReplicaSet web-1", turns[i%2]) }
+	return b, func(i int) {
+		b.assess(claim, one, health.OwnerPath{}.Append(health.ObjectRef{Kind: "ReplicaSet", Name: "web-1"}), turns[i%2])
+	}
 }

@@ -55,7 +55,7 @@ func (w *Watcher) markTree(workload string) {
 // postTree offers the tree of a workload's instance if it has changed, and enough time has passed. In between it comes
 // again for what it is by then. What is not all seen is not told: what a tree does not have counts as gone.
 func (w *Watcher) postTree(workload string, instance target.Instance) {
-	if w.round.Load() == 0 || !w.seen(w.targets.Parts(instance)) {
+	if w.round.Load() == 0 || !w.seen(w.targets.WorkloadsOf(instance)) {
 		return
 	}
 	w.mu.Lock()
@@ -79,9 +79,9 @@ func (w *Watcher) postTree(workload string, instance target.Instance) {
 // tree returns all objects of an instance as they are now: those that its workloads list, in their order, and what descends
 // from them, by name.
 func (w *Watcher) tree(instance target.Instance) []observe.TreeObject {
-	g := growth{w: w, instance: instance, at: map[types.UID]int{}, listed: map[target.Ref]bool{}, families: map[types.UID]*health.Family{}}
-	parts := w.targets.Parts(instance)
-	members := map[types.UID]health.Member{}
+	g := growth{w: w, instance: instance, at: map[types.UID]int{}, listed: map[target.Ref]bool{}, families: map[types.UID]*health.Dependents{}}
+	parts := w.targets.WorkloadsOf(instance)
+	members := map[types.UID]health.Dependent{}
 	for _, part := range parts {
 		g.list(part)
 		maps.Copy(members, w.board.members(part.Name))
@@ -105,12 +105,12 @@ type growth struct {
 	objects  []observe.TreeObject
 	at       map[types.UID]int // where an object is among them
 	listed   map[target.Ref]bool
-	families map[types.UID]*health.Family // what is judged below an object that is not judged itself
+	families map[types.UID]*health.Dependents // what is judged below an object that is not judged itself
 }
 
 // list adds what a workload lists.
 func (g *growth) list(part target.Workload) {
-	for _, s := range g.w.Sights(part.Name) {
+	for _, s := range g.w.ResourceStatuses(part.Name) {
 		if g.listed[s.Ref] {
 			continue
 		}
@@ -130,13 +130,13 @@ func (g *growth) list(part target.Workload) {
 // derive adds what exists besides and belongs to the instance.
 func (g *growth) derive() {
 	first := len(g.objects)
-	for _, id := range g.w.targets.Concerned(g.instance) {
+	for _, id := range g.w.targets.ObjectsOf(g.instance) {
 		current, ok := g.w.targets.Current(id.Ref)
 		if id.UID == "" || !ok || current.UID != id.UID || g.listed[id.Ref] {
 			continue
 		}
-		isOurs := func(c target.Claim) bool { return c.Instance == g.instance }
-		if slices.ContainsFunc(g.w.targets.Claims(id), isOurs) {
+		isOurs := func(c target.Attribution) bool { return c.Instance == g.instance }
+		if slices.ContainsFunc(g.w.targets.Attributions(id), isOurs) {
 			g.objects = append(g.objects, observe.TreeObject{Object: id, Health: string(health.Unknown), Reason: "NotJudged"})
 		}
 	}
@@ -180,7 +180,7 @@ func (g *growth) isBelow(at, other int) bool {
 }
 
 // judge puts in the verdicts: of what is judged its own, and of what stands above that what it comes to.
-func (g *growth) judge(members map[types.UID]health.Member) {
+func (g *growth) judge(members map[types.UID]health.Dependent) {
 	for i := range g.objects {
 		o := &g.objects[i]
 		m, ok := members[o.Object.UID]
@@ -188,14 +188,14 @@ func (g *growth) judge(members map[types.UID]health.Member) {
 			continue
 		}
 		o.Health, o.Reason, o.Cause = string(m.Status), m.Reason, m.Message
-		m.Via = ""
+		m.Via = health.OwnerPath{}
 		for at, ok := g.at[o.Owner]; ok && !g.objects[at].Listed; at, ok = g.at[g.objects[at].Owner] {
 			uid := g.objects[at].Object.UID
 			if _, judged := members[uid]; judged {
 				continue
 			}
 			if g.families[uid] == nil {
-				g.families[uid] = &health.Family{}
+				g.families[uid] = &health.Dependents{}
 			}
 			g.families[uid].Set(m)
 		}
@@ -204,7 +204,7 @@ func (g *growth) judge(members map[types.UID]health.Member) {
 		o := &g.objects[g.at[uid]]
 		// Of itself nothing is known; if all below it is well, so is it.
 		joint := health.Verdict{Status: health.Healthy}
-		family.Each(func(m health.Member) {
+		family.Each(func(m health.Dependent) {
 			if m.Status != health.Healthy {
 				joint.Status = m.Status
 			}

@@ -108,7 +108,7 @@ func TestWhatStandsBetweenIsJudgedByWhatIsBelow(t *testing.T) {
 	wl := w.track("web", "v1 ConfigMap conf")
 	w.expectTree(wl, "ConfigMap conf Healthy Present, now > Pod one Healthy, now > Pod two Healthy, conf > ReplicaSet now Healthy")
 	s.say("Pod two", health.Down)
-	w.watcher.Rejudge()
+	w.watcher.ReassessAll()
 	w.expectTree(wl, "ConfigMap conf Unhealthy Present, now > Pod one Healthy, now > Pod two Down, conf > ReplicaSet now Unhealthy")
 }
 
@@ -128,12 +128,12 @@ func TestTreesAreSpacedAndOfferedOnChangeOnly(t *testing.T) {
 	turn := 0
 	w.during(3500*time.Millisecond, func() string {
 		s.say("ConfigMap conf", statuses[turn%2])
-		w.watcher.Rejudge()
+		w.watcher.ReassessAll()
 		turn++
 		return ""
 	})
 	s.say("ConfigMap conf", health.Unhealthy)
-	w.watcher.Rejudge()
+	w.watcher.ReassessAll()
 	w.expectTree(wl, "ConfigMap conf Unhealthy Present")
 	_, times := w.sink.trees(wl.Instance)
 	took := time.Since(begin)
@@ -149,9 +149,9 @@ func TestTreesAreSpacedAndOfferedOnChangeOnly(t *testing.T) {
 // What is more than a word is told only where it is taken, and all anew when that begins and ends.
 func TestDetailIsToldWhereItIsTaken(t *testing.T) {
 	t.Parallel()
-	owed := observe.Delivery{Dropped: 4}
+	owed := observe.DeliveryCounts{Dropped: 4}
 	config := quick()
-	config.Delivery = func(target.Instance) observe.Delivery { return owed }
+	config.Delivery = func(target.Instance) observe.DeliveryCounts { return owed }
 	w, s := scripted(t, config)
 	s.say("ConfigMap conf", health.Unhealthy)
 	w.run()
@@ -177,12 +177,12 @@ func TestDetailIsToldWhereItIsTaken(t *testing.T) {
 	w.watcher.Detail(true)
 	w.eventually("the cause", func() string {
 		got := last()
-		return complain(got.Round == 0 || got.Reason == "" || got.Cause == "" || got.Delivery != owed, fmt.Sprintf("it is %+v", got))
+		return complain(got.Round == 0 || got.Reason == "" || got.Cause == "" || got.DeliveryCounts != owed, fmt.Sprintf("it is %+v", got))
 	})
 	w.expectTree(wl, "ConfigMap conf Unhealthy Present")
 	first := last()
 	s.say("ConfigMap conf", health.Down)
-	w.watcher.Rejudge()
+	w.watcher.ReassessAll()
 	w.eventually("since when", func() string {
 		got := last()
 		return complain(got.Status != "Down" || time.Since(got.Since) > time.Minute || got.Since.IsZero(), fmt.Sprintf("it is %+v", got))

@@ -40,11 +40,11 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 		{Reason: "Unhealthy", Message: "Liveness probe failed: 500", Time: now},
 	}
 	for _, whole := range pods {
-		if want, got := observe.Ends(whole), observe.Ends(trimPod(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
+		if want, got := observe.ContainerTerminations(whole), observe.ContainerTerminations(trimPod(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
 			t.Errorf("pod %s tells of the ends\n     %+v, as a whole\n     %+v", whole.Name, got, want)
 		}
 		for _, w := range warnings {
-			scene := health.Scene{Now: now, Warning: w}
+			scene := health.Context{Now: now, Warning: w}
 			want, got := health.Pod(whole, scene), health.Pod(trimPod(whole.DeepCopy()), scene)
 			if got != want {
 				t.Errorf("pod %s with Warning %q is judged\n     %+v, as a whole\n     %+v", whole.Name, w.Reason, got, want)

@@ -19,19 +19,19 @@ const unseenAge = 2 * time.Second
 
 // claimOnUnseen returns to which workload an Event goes whose object came and went while nobody watched. The
 // Event of an object that is listed, or was told of, has no claim here.
-func (w *Watcher) claimOnUnseen(key types.NamespacedName, ev *corev1.Event) (target.Claim, bool) {
+func (w *Watcher) claimOnUnseen(key types.NamespacedName, ev *corev1.Event) (target.Attribution, bool) {
 	involved := observe.InvolvedObject(ev)
 	if _, known := w.targets.Lookup(involved.UID); known || involved.UID == "" || !w.settled(involved.Namespace) {
-		return target.Claim{}, false
+		return target.Attribution{}, false
 	}
-	claim, ok := w.targets.ClaimOfUnseen(involved.Ref)
+	claim, ok := w.targets.InferOwner(involved.Ref)
 	if !ok {
-		return target.Claim{}, false
+		return target.Attribution{}, false
 	}
 	// An age that is far below zero is the clocks', and tells nothing.
 	if w.now().Sub(ev.CreationTimestamp.Time).Abs() < unseenAge {
 		w.events.AddAfter(key, unseenAge)
-		return target.Claim{}, false
+		return target.Attribution{}, false
 	}
 	return claim, true
 }

@@ -22,8 +22,8 @@ import (
 type Sink interface {
 	// Offer puts in a report. One of a version that the sink has already changes nothing.
 	Offer(observe.Report)
-	// Withdraw drops what is pending of a key that is not to be reported about any more.
-	Withdraw(observe.Key)
+	// Cancel drops what is pending of a key that is not to be reported about any more.
+	Cancel(observe.Key)
 	// Forget drops what is known of a key after what is pending of it: nothing more will come.
 	Forget(observe.Key)
 }
@@ -46,7 +46,7 @@ type Config struct {
 	// Rules are the user's own for judging objects; nil for none.
 	Rules health.Rules
 	// Delivery tells what the control plane has not got of an instance's reports; nil for nothing.
-	Delivery func(target.Instance) observe.Delivery
+	Delivery func(target.Instance) observe.DeliveryCounts
 	// Patience is how long an informer that has synced may get nothing but errors before its kind is Unavailable.
 	Patience time.Duration
 	// AuditGrace is how far an informer's cache may be behind the API server.

@@ -45,7 +45,7 @@ func TestSecretsAreNeverAskedForAsAWhole(t *testing.T) {
 		}
 		return ""
 	})
-	if _, err := w.watcher.CaughtUp(w.ctx, other.Name); err != nil {
+	if _, err := w.watcher.DeletionsObserved(w.ctx, other.Name); err != nil {
 		t.Error(err)
 	}
 	for _, r := range w.proxy.sent("/secrets") {

@@ -22,7 +22,7 @@ type adopter struct {
 	start  time.Time
 }
 
-func (a *adopter) Adopt(_ context.Context, workload target.Instance, attempt int) error {
+func (a *adopter) InitialSync(_ context.Context, workload target.Instance, attempt int) error {
 	if a.start.IsZero() {
 		a.start = time.Now()
 	}
@@ -32,14 +32,14 @@ func (a *adopter) Adopt(_ context.Context, workload target.Instance, attempt int
 		a.errs = a.errs[1:]
 		return err
 	}
-	a.box.Adopt(workload, nil, nil, nil)
+	a.box.Seed(workload, nil, nil, nil)
 	return nil
 }
 
 func TestAdoptionComesBeforeEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sender := fails()
-		b := newBenchOf(DefaultConfig(), outbox.Config{Adopts: true, Backoff: outbox.DefaultConfig().Backoff}, sender)
+		b := newBenchOf(DefaultConfig(), outbox.Config{InitialSync: true, Backoff: outbox.DefaultConfig().Backoff}, sender)
 		busy := &threeport.Error{StatusCode: 429, RetryAfter: 7 * time.Second}
 		a := &adopter{box: b.box, errs: []error{ErrNotYet, ErrNotYet, busy}}
 		b.adopter = a

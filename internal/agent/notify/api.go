@@ -10,18 +10,18 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// API sends reports to the control-plane API, version v0.
-type API struct{ client *threeport.Client }
+// V0Sender sends reports to the control-plane API, version v0.
+type V0Sender struct{ client *threeport.Client }
 
-// NewAPI returns a sender to the control-plane API.
-func NewAPI(client *threeport.Client) *API { return &API{client} }
+// NewV0Sender returns a sender to the control-plane API.
+func NewV0Sender(client *threeport.Client) *V0Sender { return &V0Sender{client} }
 
-// Carries reports whether v0 has a place for a report: it has rows for the operations of listed resources
+// Supports reports whether v0 has a place for a report: it has rows for the operations of listed resources
 // of a WorkloadInstance only, which are those with an ID, and none for trees.
-func (*API) Carries(r observe.Report) bool {
+func (*V0Sender) Supports(r observe.Report) bool {
 	switch r := r.(type) {
 	case observe.Operation:
-		return r.Claim.Listed && r.Claim.Resource.ID > 0
+		return r.Attribution.Listed && r.Attribution.Resource.ID > 0
 	case observe.Tree:
 		return false
 	}
@@ -30,7 +30,7 @@ func (*API) Carries(r observe.Report) bool {
 
 // Send delivers one report. A status is what it says; an operation updates the resource's row; an Event
 // creates a row, and its repeats update that.
-func (a *API) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {
+func (a *V0Sender) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {
 	switch r := item.Report.(type) {
 	case observe.Operation:
 		return outbox.Receipt{}, a.operation(ctx, r, item.Receipt.Accepted)
@@ -46,21 +46,21 @@ func (a *API) Send(ctx context.Context, item outbox.Item) (outbox.Receipt, error
 	}
 }
 
-func (a *API) operation(ctx context.Context, op observe.Operation, known bool) error {
+func (a *V0Sender) operation(ctx context.Context, op observe.Operation, known bool) error {
 	row, err := OperationRow(op, known)
 	if err != nil { // it will not be JSON at the next try either
 		return &threeport.Error{Op: "update workload resource instance", Unsendable: true, Err: err}
 	}
-	return a.client.UpdateWorkloadResourceInstance(ctx, op.Claim.Resource.ID, row)
+	return a.client.UpdateWorkloadResourceInstance(ctx, op.Attribution.Resource.ID, row)
 }
 
 // event returns the receipt of the Event's row. Creating one is not idempotent: when an earlier try, an earlier process, or
 // a set may have made a row, it is looked for first. A row that is there already is brought up to date, and one that
 // is gone is made anew.
-func (a *API) event(ctx context.Context, ev observe.Event, item outbox.Item) (outbox.Receipt, error) {
+func (a *V0Sender) event(ctx context.Context, ev observe.Event, item outbox.Item) (outbox.Receipt, error) {
 	receipt := item.Receipt
 	// What was accepted as part of a set has a row, of which only the control plane knows the ID.
-	unsure := item.Attempt > 1 || ev.Early || receipt.Accepted
+	unsure := item.Attempt > 1 || ev.Preexisting || receipt.Accepted
 	if receipt.RowID != 0 {
 		err := a.client.UpdateWorkloadEvent(ctx, receipt.RowID, EventUpdate(ev, receipt))
 		if threeport.KindOf(err) != threeport.KindNotFound {

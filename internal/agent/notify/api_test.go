@@ -30,7 +30,7 @@ import (
 type plane struct {
 	t       *testing.T
 	handler http.Handler
-	api     *API
+	api     *V0Sender
 
 	instance, helm target.Instance
 	resource       int64
@@ -59,7 +59,7 @@ func newPlane(t *testing.T) *plane {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	p.api = NewAPI(client)
+	p.api = NewV0Sender(client)
 	p.instance = target.Instance{Type: target.WorkloadInstance, ID: p.create("workload-instances", `{"Name":"shop"}`)}
 	p.helm = target.Instance{Type: target.HelmWorkloadInstance, ID: p.create("helm-workload-instances", `{"Name":"chart"}`)}
 	p.resource = p.create("workload-resource-instances",
@@ -178,7 +178,7 @@ func (p *plane) operation(version string, body string) observe.Operation {
 		p.t.Fatal(err)
 	}
 	return observe.Operation{
-		Claim:  target.Claim{Instance: p.instance, Listed: true, Resource: target.Resource{Ref: ref, ID: p.resource}},
-		Object: target.Identity{Ref: ref, UID: "uid-web"}, ResourceVersion: version, Body: u,
+		Attribution: target.Attribution{Instance: p.instance, Listed: true, Resource: target.Resource{Ref: ref, ID: p.resource}},
+		Object:      target.Identity{Ref: ref, UID: "uid-web"}, ResourceVersion: version, Body: u,
 	}
 }

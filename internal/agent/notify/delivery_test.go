@@ -173,10 +173,10 @@ func TestWhatTheControlPlaneDoesNotHaveIsGivenUp(t *testing.T) {
 }
 
 func TestCarries(t *testing.T) {
-	listed := observe.Operation{Claim: target.Claim{Listed: true, Resource: target.Resource{ID: 7}}}
+	listed := observe.Operation{Attribution: target.Attribution{Listed: true, Resource: target.Resource{ID: 7}}}
 	derived, helm := listed, listed
-	derived.Claim.Listed = false
-	helm.Claim.Resource.ID = 0
+	derived.Attribution.Listed = false
+	helm.Attribution.Resource.ID = 0
 	for _, tt := range []struct {
 		reason string
 		report observe.Report
@@ -189,7 +189,7 @@ func TestCarries(t *testing.T) {
 		{"an instance has a status", observe.Status{}, true},
 		{"a tree has no place", observe.Tree{}, false},
 	} {
-		if got := (*API)(nil).Carries(tt.report); got != tt.want {
+		if got := (*V0Sender)(nil).Supports(tt.report); got != tt.want {
 			t.Errorf("%s: got %v", tt.reason, got)
 		}
 	}

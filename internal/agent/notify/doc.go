@@ -7,7 +7,7 @@
 //
 // A [Link] is the sender to a control plane. It asks whether report sets are taken ([controlplane.ReportSet]), and sends
 // in these then: many reports in a request, each put in only if it is newer than what is there. Else it sends one
-// report in a request, as version v0 has it ([API]). It asks again from time to time, and when a server turns out not to
+// report in a request, as version v0 has it ([V0Sender]). It asks again from time to time, and when a server turns out not to
 // take sets any more. Either way loses nothing and makes nothing twice, and so does a change from one to the other:
 //
 //   - A report that was on its way in a set is pending until it is answered. It goes back to the outbox, and comes again.

@@ -38,8 +38,8 @@ func defaultRhythm() rhythm {
 	}
 }
 
-// Self is who this agent is.
-type Self struct {
+// AgentInfo is who this agent is.
+type AgentInfo struct {
 	// ClusterName is for people; it may be empty.
 	ClusterName string
 	Version     string
@@ -56,9 +56,9 @@ type Backlog interface {
 
 // Link is the sender to a control plane: in sets, or in requests of version v0, as it takes them.
 type Link struct {
-	self    Self
+	self    AgentInfo
 	client  *threeport.Client
-	v0      *API
+	v0      *V0Sender
 	sets    *sets
 	metrics *LinkMetrics
 	log     logr.Logger
@@ -82,9 +82,9 @@ type Link struct {
 }
 
 // NewLink returns a link that does not send before it is run. See [Link.Attach].
-func NewLink(client *threeport.Client, self Self, metrics *LinkMetrics, log logr.Logger) *Link {
+func NewLink(client *threeport.Client, self AgentInfo, metrics *LinkMetrics, log logr.Logger) *Link {
 	l := &Link{
-		self: self, client: client, v0: NewAPI(client), metrics: metrics, log: log,
+		self: self, client: client, v0: NewV0Sender(client), metrics: metrics, log: log,
 		changed: func(bool) {}, rhythm: defaultRhythm(), looked: make(chan struct{}),
 	}
 	l.sets = &sets{client: client, metrics: metrics, single: l.v0, agent: l.agent}
@@ -98,25 +98,25 @@ func (l *Link) Attach(backlog Backlog, changed func(sets bool)) {
 	l.backlog, l.changed = backlog, changed
 }
 
-// Carries reports whether the control plane has a place for a report, as it takes them now.
-func (l *Link) Carries(r observe.Report) bool {
+// Supports reports whether the control plane has a place for a report, as it takes them now.
+func (l *Link) Supports(r observe.Report) bool {
 	if !l.inSets.Load() {
-		return l.v0.Carries(r)
+		return l.v0.Supports(r)
 	}
 	op, isOperation := r.(observe.Operation)
-	return !isOperation || op.Claim.Listed
+	return !isOperation || op.Attribution.Listed
 }
 
-// Most is how many reports are taken at a time.
-func (l *Link) Most() int {
+// MaxBatch is how many reports are taken at a time.
+func (l *Link) MaxBatch() int {
 	if l.inSets.Load() {
-		return l.sets.Most()
+		return l.sets.MaxBatch()
 	}
 	return 1
 }
 
 // Send delivers reports in the way in which the control plane takes them. What it turns out not to take in this way comes
-// back with [ErrOtherWay].
+// back with [ErrProtocolChanged].
 func (l *Link) Send(ctx context.Context, items []outbox.Item) []Result {
 	select {
 	case <-l.looked:
@@ -127,7 +127,7 @@ func (l *Link) Send(ctx context.Context, items []outbox.Item) []Result {
 	}
 	results := l.sets.Send(ctx, items)
 	for _, r := range results {
-		if errors.Is(r.Err, ErrOtherWay) {
+		if errors.Is(r.Err, ErrProtocolChanged) {
 			l.lose()
 			break
 		}
@@ -139,10 +139,10 @@ func (l *Link) Send(ctx context.Context, items []outbox.Item) []Result {
 func (l *Link) one(ctx context.Context, items []outbox.Item) []Result {
 	out := make([]Result, len(items))
 	for i, item := range items {
-		if l.v0.Carries(item.Report) {
+		if l.v0.Supports(item.Report) {
 			out[i].Receipt, out[i].Err = l.v0.Send(ctx, item)
 		} else {
-			out[i].Err = ErrOtherWay
+			out[i].Err = ErrProtocolChanged
 		}
 	}
 	return out

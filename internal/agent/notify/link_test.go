@@ -77,9 +77,9 @@ func newLinkBench(t *testing.T, m *model, identify func(context.Context) (string
 	if identify == nil {
 		identify = func(context.Context) (string, error) { return "cluster", nil }
 	}
-	link := NewLink(client, Self{ClusterName: "home", Version: "v9", ClusterUID: identify}, NewLinkMetrics(prometheus.NewRegistry()), logr.Discard())
+	link := NewLink(client, AgentInfo{ClusterName: "home", Version: "v9", ClusterUID: identify}, NewLinkMetrics(prometheus.NewRegistry()), logr.Discard())
 	link.rhythm = quickRhythm()
-	box := outbox.Config{Carries: link.Carries, Backoff: outbox.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}}
+	box := outbox.Config{Supports: link.Supports, Backoff: outbox.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}}
 	b := &linkBench{bench: newBenchWith(DefaultConfig(), box, link), t: t, model: m, link: link, signal: make(chan struct{}, 1000)}
 	link.Attach(b.box, func(sets bool) {
 		b.mu.Lock()
@@ -144,8 +144,8 @@ func eventAt(uid, version string) observe.Event {
 func operationAt(resource int64, uid, version string) observe.Operation {
 	ref := target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}
 	return observe.Operation{
-		Claim:  target.Claim{Instance: shop, Listed: true, Resource: target.Resource{Ref: ref, Version: "v1", ID: resource}},
-		Object: target.Identity{Ref: ref, UID: types.UID(uid)}, ResourceVersion: version,
+		Attribution: target.Attribution{Instance: shop, Listed: true, Resource: target.Resource{Ref: ref, Version: "v1", ID: resource}},
+		Object:      target.Identity{Ref: ref, UID: types.UID(uid)}, ResourceVersion: version,
 	}
 }
 
@@ -163,9 +163,9 @@ func TestSetsCarryAllThatIsOffered(t *testing.T) {
 		gone := operationAt(7, "gone", "")
 		gone.Deleted = true
 		gap := eventAt("gap", "3")
-		gap.Gap = &observe.Gap{Normal: 3, First: time.Unix(1, 0), Last: time.Unix(2, 0)}
+		gap.Dropped = &observe.DroppedRange{Normal: 3, First: time.Unix(1, 0), Last: time.Unix(2, 0)}
 		b.offer(eventAt("a", "5"), gap, operationAt(0, "helm", "6"), gone, treeAt(1), observe.Event{UID: "u/app/3", Workload: shop, Time: time.Unix(1, 0)},
-			observe.Status{Workload: shop, Status: "Down", Round: 1, Reason: "Absent", Cause: "because", Since: time.Unix(3, 0), Delivery: observe.Delivery{Dropped: 4}})
+			observe.Status{Workload: shop, Status: "Down", Round: 1, Reason: "Absent", Cause: "because", Since: time.Unix(3, 0), DeliveryCounts: observe.DeliveryCounts{Dropped: 4}})
 	})
 	versions := map[string]threeport.ID{}
 	for _, set := range m.sets {

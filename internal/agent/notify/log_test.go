@@ -82,7 +82,7 @@ func TestWhatIsWithdrawnIsNotWaitedForToRecover(t *testing.T) {
 		stop := b.start(t)
 		b.box.Offer(status(1, "Healthy"))
 		time.Sleep(time.Minute)
-		b.box.Withdraw(status(1, "").Key())
+		b.box.Cancel(status(1, "").Key())
 		b.box.Offer(status(2, "Healthy"))
 		time.Sleep(time.Minute)
 		expectLogged(t, b, 1, 1)

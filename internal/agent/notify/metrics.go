@@ -87,7 +87,7 @@ func kindOf(r observe.Report) string {
 		return "event"
 	case observe.Tree:
 		return "tree"
-	case outbox.Adoption:
+	case outbox.InitialSync:
 		return "adoption"
 	default:
 		return "status"

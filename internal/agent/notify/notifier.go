@@ -14,10 +14,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Adopter reads what the control plane has of a workload, and tells the outbox ([outbox.Outbox.Adopt]). Its errors are
+// InitialSyncer reads what the control plane has of a workload, and tells the outbox ([outbox.Outbox.Seed]). Its errors are
 // like those of a [Sender], or [ErrNotYet]. Attempt counts from 1.
-type Adopter interface {
-	Adopt(ctx context.Context, workload target.Instance, attempt int) error
+type InitialSyncer interface {
+	InitialSync(ctx context.Context, workload target.Instance, attempt int) error
 }
 
 // ErrNotYet says that a workload has to be seen whole before it can be adopted.
@@ -58,7 +58,7 @@ type Notifier struct {
 	config  Config
 	outbox  *outbox.Outbox
 	sender  Sender
-	adopter Adopter
+	adopter InitialSyncer
 	metrics *Metrics
 	log     logr.Logger
 
@@ -68,19 +68,19 @@ type Notifier struct {
 
 // New returns a notifier that does nothing until it is run. The adopter is nil if the outbox does not adopt.
 func New(
-	config Config, box *outbox.Outbox, sender Sender, adopter Adopter, metrics *Metrics, log logr.Logger,
+	config Config, box *outbox.Outbox, sender Sender, adopter InitialSyncer, metrics *Metrics, log logr.Logger,
 ) *Notifier {
 	return &Notifier{config: config, outbox: box, sender: sender, adopter: adopter, metrics: metrics, log: log}
 }
 
 // ErrDeposed is the cause of a context with which [Notifier.Run] does not flush: another agent reports now.
-var ErrDeposed = errors.New("another agent reports now")
+var ErrLeadershipLost = errors.New("another agent reports now")
 
 // ErrNotFlushed says that reports were left when the time for the flush was over.
 var ErrNotFlushed = errors.New("not all reports were delivered")
 
 // Run delivers until the context ends. Then it closes the outbox, flushes what is pending for at most the shutdown
-// timeout, and returns [ErrNotFlushed] if something was left. If the context ended because of [ErrDeposed], it ends at
+// timeout, and returns [ErrNotFlushed] if something was left. If the context ended because of [ErrLeadershipLost], it ends at
 // once, with what is on its way.
 func (n *Notifier) Run(ctx context.Context) error {
 	flush, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -96,7 +96,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}()
 
 	<-ctx.Done()
-	if errors.Is(context.Cause(ctx), ErrDeposed) {
+	if errors.Is(context.Cause(ctx), ErrLeadershipLost) {
 		cancel()
 		<-done
 		return nil
@@ -120,12 +120,12 @@ func (n *Notifier) Run(ctx context.Context) error {
 // what comes up meanwhile gathers by itself.
 func (n *Notifier) deliver(ctx context.Context) {
 	for {
-		items, err := n.outbox.NextBatch(ctx, n.sender.Most())
+		items, err := n.outbox.NextBatch(ctx, n.sender.MaxBatch())
 		if err != nil {
 			return
 		}
-		if adoption, ok := items[0].Report.(outbox.Adoption); ok { // it comes alone
-			n.settle(ctx, items[0], Result{Err: n.adopter.Adopt(ctx, adoption.Workload, items[0].Attempt)})
+		if adoption, ok := items[0].Report.(outbox.InitialSync); ok { // it comes alone
+			n.settle(ctx, items[0], Result{Err: n.adopter.InitialSync(ctx, adoption.Workload, items[0].Attempt)})
 			continue
 		}
 		for i, result := range n.sender.Send(ctx, items) {
@@ -140,23 +140,23 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	defer n.mu.Unlock()
 	err := result.Err
 	if ctx.Err() != nil && err != nil {
-		n.outbox.Fail(item, outbox.Failure{Cause: err}) // it was cut off; what is left is counted in Run
+		n.outbox.Nack(item, outbox.Failure{Cause: err}) // it was cut off; what is left is counted in Run
 		return
 	}
 	switch {
 	case errors.Is(err, ErrNotYet):
-		n.outbox.Postpone(item, notYet)
+		n.outbox.Defer(item, notYet)
 		return
-	case errors.Is(err, ErrOtherWay):
-		n.outbox.Return(item)
+	case errors.Is(err, ErrProtocolChanged):
+		n.outbox.Requeue(item)
 		return
 	}
 	switch kind := threeport.KindOf(err); kind {
 	case threeport.KindNone:
-		n.outbox.Accept(item, result.Receipt)
+		n.outbox.Ack(item, result.Receipt)
 		n.metrics.accepted(item)
 	case threeport.KindNotFound:
-		n.outbox.Gone(item)
+		n.outbox.AckNotFound(item)
 		n.metrics.count(item, resultGone)
 		n.tell("The control plane has no such row any more; the report is dropped", item, err)
 	case threeport.KindPermanent:
@@ -176,7 +176,7 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 // fail puts an item back.
 func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
 	refused := kind == threeport.KindUnauthorized
-	n.outbox.Fail(item, outbox.Failure{Cause: err, RetryAfter: threeport.RetryAfter(err), General: refused})
+	n.outbox.Nack(item, outbox.Failure{Cause: err, RetryAfter: threeport.RetryAfter(err), General: refused})
 	n.metrics.count(item, resultRetried)
 	if n.failing {
 		return

@@ -67,14 +67,14 @@ func versionOf(item outbox.Item) threeport.ID {
 }
 
 func operationReport(op observe.Operation, definition []byte, known bool) *threeport.OperationReport {
-	object := objectRef(op.Object, op.Claim.Resource.Version)
+	object := objectRef(op.Object, op.Attribution.Resource.Version)
 	if op.Body != nil {
 		if version := op.Body.GetObjectKind().GroupVersionKind().Version; version != "" {
 			object.Version = version
 		}
 	}
 	return &threeport.OperationReport{
-		ResourceInstanceID: threeport.ID(op.Claim.Resource.ID),
+		ResourceInstanceID: threeport.ID(op.Attribution.Resource.ID),
 		Object:             object,
 		Operation:          lastOperation(op, known),
 		Definition:         definition,
@@ -100,7 +100,7 @@ func eventReport(ev observe.Event) *threeport.EventReport {
 		FirstTime:          known(ev.FirstTime),
 		Count:              ev.Count,
 	}
-	if g := ev.Gap; g != nil {
+	if g := ev.Dropped; g != nil {
 		out.Gap = &threeport.Gap{Normal: g.Normal, Warning: g.Warning, First: g.First, Last: g.Last}
 	}
 	return out

@@ -9,14 +9,14 @@ import (
 
 // Sender delivers reports. It may be called from many goroutines at a time.
 type Sender interface {
-	// Most is how many reports it takes at a time now.
-	Most() int
+	// MaxBatch is how many reports it takes at a time now.
+	MaxBatch() int
 	// Send delivers reports, of different lanes each, and returns what became of them, in their order.
 	Send(ctx context.Context, items []outbox.Item) []Result
 }
 
 // Result is what became of a report. Its errors are those of package controlplane, which tells what to do about them, or
-// [ErrOtherWay]; of any other error nothing is known against the report, and it is sent again.
+// [ErrProtocolChanged]; of any other error nothing is known against the report, and it is sent again.
 type Result struct {
 	Receipt outbox.Receipt
 	Err     error
@@ -24,7 +24,7 @@ type Result struct {
 
 // ErrOtherWay says that a report was not sent, because the control plane at hand takes it in another way than it did, or
 // not any more.
-var ErrOtherWay = errors.New("the control plane takes reports in another way by now")
+var ErrProtocolChanged = errors.New("the control plane takes reports in another way by now")
 
 // Single delivers one report.
 type Single interface {
@@ -36,7 +36,7 @@ func OneByOne(s Single) Sender { return oneByOne{s} }
 
 type oneByOne struct{ single Single }
 
-func (oneByOne) Most() int { return 1 }
+func (oneByOne) MaxBatch() int { return 1 }
 
 func (o oneByOne) Send(ctx context.Context, items []outbox.Item) []Result {
 	out := make([]Result, len(items))

@@ -51,8 +51,8 @@ func (s *sets) offered(v threeport.ReportSetVersions) {
 	s.most = min(firstSet, s.limit)
 }
 
-// Most is how many reports are taken at a time.
-func (s *sets) Most() int {
+// MaxBatch is how many reports are taken at a time.
+func (s *sets) MaxBatch() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(s.most, 1)
@@ -137,7 +137,7 @@ func (d delivery) post(ctx context.Context, set []parcel, again bool) {
 	}
 	switch status := threeport.StatusOf(err); {
 	case isOtherWay(err):
-		err = ErrOtherWay
+		err = ErrProtocolChanged
 	case status == http.StatusRequestEntityTooLarge && len(set) > 1, threeport.KindOf(err) == threeport.KindPermanent && len(set) > 1:
 		// One of them is too much, or is more than a server of this version understands: the others are not to suffer.
 		half := len(set) / 2

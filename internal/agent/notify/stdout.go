@@ -12,21 +12,21 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 )
 
-// Lines writes one line per report, for looking at what would be sent:
+// StdoutSender writes one line per report, for looking at what would be sent:
 //
 //	Deployment created: web
 //	Event Warning BackOff of Pod app-0/web-7887448d46-2tsj5: Back-off restarting …
 //	WorkloadInstance 877588458330128385: Healthy
-type Lines struct {
+type StdoutSender struct {
 	mu  sync.Mutex
 	out io.Writer
 }
 
-// NewLines returns a sender that writes to out.
-func NewLines(out io.Writer) *Lines { return &Lines{out: out} }
+// NewStdoutSender returns a sender that writes to out.
+func NewStdoutSender(out io.Writer) *StdoutSender { return &StdoutSender{out: out} }
 
 // Send writes the report's line.
-func (l *Lines) Send(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
+func (l *StdoutSender) Send(_ context.Context, item outbox.Item) (outbox.Receipt, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, err := fmt.Fprintln(l.out, strings.Map(printable, line(item))); err != nil {

@@ -42,7 +42,7 @@ func TestLines(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var out bytes.Buffer
-		if receipt, err := NewLines(&out).Send(t.Context(), tt.item); err != nil || receipt != (outbox.Receipt{}) {
+		if receipt, err := NewStdoutSender(&out).Send(t.Context(), tt.item); err != nil || receipt != (outbox.Receipt{}) {
 			t.Errorf("%s: %v, %v", tt.reason, receipt, err)
 		}
 		if got := out.String(); got != tt.want+"\n" {
@@ -53,7 +53,7 @@ func TestLines(t *testing.T) {
 
 func TestConcurrentLinesAreWhole(t *testing.T) {
 	var out bytes.Buffer
-	b := newBench(DefaultConfig(), NewLines(&out))
+	b := newBench(DefaultConfig(), NewStdoutSender(&out))
 	for id := range int64(100) {
 		b.box.Offer(status(id, "Healthy"))
 	}
@@ -78,7 +78,7 @@ func (p *brokenPipe) Write(b []byte) (int, error) {
 
 func TestALineThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(DefaultConfig(), NewLines(&brokenPipe{left: 3}))
+		b := newBench(DefaultConfig(), NewStdoutSender(&brokenPipe{left: 3}))
 		b.flush(t, status(1, "Healthy"))
 		if got := b.metric(t, "threeport_agent_reports_total", "status", "retried"); got != 3 {
 			t.Errorf("%v were retried", got)
@@ -87,7 +87,7 @@ func TestALineThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 }
 
 func TestAnUnknownReportIsAnError(t *testing.T) {
-	if _, err := NewAPI(nil).Send(context.Background(), outbox.Item{Report: odd{}}); err == nil {
+	if _, err := NewV0Sender(nil).Send(context.Background(), outbox.Item{Report: odd{}}); err == nil {
 		t.Error("it passed")
 	}
 	if got := line(outbox.Item{Report: odd{}}); got != "status of  0" {

@@ -37,21 +37,21 @@ type Event struct {
 	// FirstTime is when it happened first, and Count how often it did; zero if the Event does not tell.
 	FirstTime time.Time `json:",omitzero"`
 	Count     int64     `json:",omitzero"`
-	// Gap is set if it tells of Events that were lost.
-	Gap *Gap `json:",omitempty"`
-	// Early is true if the Event was there before this process watched: another may have reported it.
-	Early bool
+	// Dropped is set if it tells of Events that were lost.
+	Dropped *DroppedRange `json:",omitempty"`
+	// Preexisting is true if the Event was there before this process watched: another may have reported it.
+	Preexisting bool
 }
 
-// Gap counts Events that were dropped because no more may be kept, and says when the first and the last of them had
+// DroppedRange counts Events that were dropped because no more may be kept, and says when the first and the last of them had
 // happened.
-type Gap struct {
+type DroppedRange struct {
 	Normal, Warning int64
 	First, Last     time.Time
 }
 
 // NewEvent returns the report of an Event about an object with a claim.
-func NewEvent(ev *corev1.Event, claim target.Claim) Event {
+func NewEvent(ev *corev1.Event, claim target.Attribution) Event {
 	involved := InvolvedObject(ev)
 	return Event{
 		Workload:        claim.Instance,
@@ -95,8 +95,8 @@ func EventKey(uid types.UID) Key { return Key("event/" + uid) }
 // Key is the Event's UID.
 func (e Event) Key() Key { return EventKey(e.UID) }
 
-// Lane is the Event's own: Events are ordered by their time, not by their delivery.
-func (e Event) Lane() Lane { return Lane(e.Key()) }
+// OrderingKey is the Event's own: Events are ordered by their time, not by their delivery.
+func (e Event) OrderingKey() OrderingKey { return OrderingKey(e.Key()) }
 
 // Version changes with each repeat, and when the Event is found to belong elsewhere.
 func (e Event) Version() string {

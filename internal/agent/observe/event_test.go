@@ -40,7 +40,7 @@ func TestEventTimeIsWhenItHappenedLast(t *testing.T) {
 		if !got.Equal(tt.want) || got.Location() != time.UTC {
 			t.Errorf("%s: got %s, want %s", tt.reason, got, tt.want.UTC())
 		}
-		if reported := NewEvent(ev, target.Claim{}).Time; !reported.Equal(got) {
+		if reported := NewEvent(ev, target.Attribution{}).Time; !reported.Equal(got) {
 			t.Errorf("%s: %s is reported", tt.reason, reported)
 		}
 	}
@@ -58,12 +58,12 @@ func podEvent() *corev1.Event {
 }
 
 func TestNewEventSaysWhatItIsAbout(t *testing.T) {
-	derived := target.Claim{Instance: shop, Resource: target.Resource{Ref: webRef, ID: 7}}
-	listed, labelled := derived, target.Claim{Instance: chart}
+	derived := target.Attribution{Instance: shop, Resource: target.Resource{Ref: webRef, ID: 7}}
+	listed, labelled := derived, target.Attribution{Instance: chart}
 	listed.Listed = true
 	tests := []struct {
 		reason   string
-		claim    target.Claim
+		claim    target.Attribution
 		derived  bool
 		resource int64
 	}{
@@ -101,7 +101,7 @@ func TestNewEventCountsRepeats(t *testing.T) {
 	} {
 		ev := podEvent()
 		tt.change(ev)
-		if got := NewEvent(ev, target.Claim{}); got.Count != tt.count || !got.FirstTime.Equal(tt.first) {
+		if got := NewEvent(ev, target.Attribution{}); got.Count != tt.count || !got.FirstTime.Equal(tt.first) {
 			t.Errorf("%s: got %d times since %s", tt.reason, got.Count, got.FirstTime)
 		}
 	}
@@ -110,13 +110,13 @@ func TestNewEventCountsRepeats(t *testing.T) {
 func TestAnEventWithoutATypeIsNormal(t *testing.T) {
 	ev := podEvent()
 	ev.Type = ""
-	if got := NewEvent(ev, target.Claim{}).Type; got != "Normal" {
+	if got := NewEvent(ev, target.Attribution{}).Type; got != "Normal" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestARepeatIsANewVersionOfTheSameKey(t *testing.T) {
-	claim := target.Claim{Instance: shop, Resource: target.Resource{ID: 7}}
+	claim := target.Attribution{Instance: shop, Resource: target.Resource{ID: 7}}
 	elsewhere, otherResource := claim, claim
 	elsewhere.Instance = chart
 	otherResource.Resource.ID = 8
@@ -128,7 +128,7 @@ func TestARepeatIsANewVersionOfTheSameKey(t *testing.T) {
 		"found to belong elsewhere":    NewEvent(podEvent(), elsewhere),
 		"found to be another resource": NewEvent(podEvent(), otherResource),
 	} {
-		if base.Key() != other.Key() || base.Lane() != other.Lane() || base.Version() == other.Version() {
+		if base.Key() != other.Key() || base.OrderingKey() != other.OrderingKey() || base.Version() == other.Version() {
 			t.Errorf("%s: keys %s and %s, versions %s and %s", reason, base.Key(), other.Key(), base.Version(), other.Version())
 		}
 	}
@@ -137,7 +137,7 @@ func TestARepeatIsANewVersionOfTheSameKey(t *testing.T) {
 	}
 	second := podEvent()
 	second.UID = "uid-event-2"
-	if other := NewEvent(second, claim); other.Key() == base.Key() || other.Lane() == base.Lane() {
+	if other := NewEvent(second, claim); other.Key() == base.Key() || other.OrderingKey() == base.OrderingKey() {
 		t.Error("another Event shares the key or the lane")
 	}
 	if EventKey("uid-event") != base.Key() {

@@ -11,8 +11,8 @@ import (
 
 // Operation is the newest state of an object: it exists in a version, or it is deleted.
 type Operation struct {
-	Claim  target.Claim
-	Object target.Identity
+	Attribution target.Attribution
+	Object      target.Identity
 	// ResourceVersion is compared for equality only, and within one UID.
 	ResourceVersion string
 	Deleted         bool
@@ -22,14 +22,14 @@ type Operation struct {
 }
 
 // Key tells incarnations apart: a resource is its UID, not its name.
-func (o Operation) Key() Key { return Key(string(o.Lane()) + "/" + string(o.Object.UID)) }
+func (o Operation) Key() Key { return Key(string(o.OrderingKey()) + "/" + string(o.Object.UID)) }
 
-// Lane is the object's name within the workload, so that DELETED of one incarnation comes before ADDED of
+// OrderingKey is the object's name within the workload, so that DELETED of one incarnation comes before ADDED of
 // the next.
-func (o Operation) Lane() Lane {
+func (o Operation) OrderingKey() OrderingKey {
 	r := o.Object.Ref
-	return Lane(fmt.Sprintf("operation/%s/%d/%s/%s/%s/%s",
-		instanceKey(o.Claim.Instance), o.Claim.Resource.ID, r.Group, r.Kind, r.Namespace, r.Name))
+	return OrderingKey(fmt.Sprintf("operation/%s/%d/%s/%s/%s/%s",
+		instanceKey(o.Attribution.Instance), o.Attribution.Resource.ID, r.Group, r.Kind, r.Namespace, r.Name))
 }
 
 // Version is the object's resource version, or that it is deleted.
@@ -41,7 +41,7 @@ func (o Operation) Version() string {
 }
 
 // Instance returns the workload.
-func (o Operation) Instance() target.Instance { return o.Claim.Instance }
+func (o Operation) Instance() target.Instance { return o.Attribution.Instance }
 
 func (o Operation) String() string { return "operation of " + o.Object.String() }
 

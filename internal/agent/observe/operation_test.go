@@ -19,7 +19,7 @@ var (
 // operation is one of the listed Deployment, which has resource ID 7.
 func operation(instance target.Instance, uid types.UID, version string) Operation {
 	return Operation{
-		Claim:           target.Claim{Instance: instance, Listed: true, Resource: target.Resource{Ref: webRef, ID: 7}},
+		Attribution:     target.Attribution{Instance: instance, Listed: true, Resource: target.Resource{Ref: webRef, ID: 7}},
 		Object:          target.Identity{Ref: webRef, UID: uid},
 		ResourceVersion: version,
 	}
@@ -31,7 +31,7 @@ func TestOperationsAreToldApart(t *testing.T) {
 	newer.ResourceVersion = "2"
 	deleted.Deleted = true
 	otherResource, otherName := base, base
-	otherResource.Claim.Resource.ID = 8
+	otherResource.Attribution.Resource.ID = 8
 	otherName.Object.Name = "api"
 	tests := []struct {
 		reason             string
@@ -50,7 +50,7 @@ func TestOperationsAreToldApart(t *testing.T) {
 		if got := base.Key() == tt.other.Key(); got != tt.key {
 			t.Errorf("%s: the keys are equal: %v", tt.reason, got)
 		}
-		if got := base.Lane() == tt.other.Lane(); got != tt.lane {
+		if got := base.OrderingKey() == tt.other.OrderingKey(); got != tt.lane {
 			t.Errorf("%s: the lanes are equal: %v", tt.reason, got)
 		}
 		if got := base.Version() == tt.other.Version(); got != tt.version {
@@ -108,7 +108,7 @@ func TestADefinitionIsExact(t *testing.T) {
 
 func TestAStatusIsItsOwnVersion(t *testing.T) {
 	a, b := Status{Workload: shop, Status: "Healthy"}, Status{Workload: shop, Status: "Down"}
-	if a.Key() != b.Key() || a.Lane() != b.Lane() || a.Version() == b.Version() {
+	if a.Key() != b.Key() || a.OrderingKey() != b.OrderingKey() || a.Version() == b.Version() {
 		t.Error("a change of the status is a new version of one key")
 	}
 	if a.Key() == (Status{Workload: chart, Status: "Healthy"}).Key() {
@@ -149,7 +149,7 @@ func TestTheVersionOfAStatusTellsOfAllThatIsTaken(t *testing.T) {
 
 func TestATreeIsNewsInAnotherEdition(t *testing.T) {
 	a, b := Tree{Workload: shop, Edition: 1}, Tree{Workload: shop, Edition: 2}
-	if a.Key() != b.Key() || a.Lane() != b.Lane() || a.Version() == b.Version() || a.Key() == (Tree{Workload: chart}).Key() {
+	if a.Key() != b.Key() || a.OrderingKey() != b.OrderingKey() || a.Version() == b.Version() || a.Key() == (Tree{Workload: chart}).Key() {
 		t.Errorf("keys %s, %s", a.Key(), b.Key())
 	}
 	if a.Instance() != shop || a.String() != "tree of WorkloadInstance 1" {

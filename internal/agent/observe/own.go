@@ -25,9 +25,9 @@ const (
 	ReasonWorkload = "Workload"
 )
 
-// End is an end of a container of which Kubernetes writes no Event. It has a number, which is the restart count of the
+// ContainerTermination is an end of a container of which Kubernetes writes no Event. It has a number, which is the restart count of the
 // container that follows it, or would.
-type End struct {
+type ContainerTermination struct {
 	Container  string
 	Restart    int32
 	Terminated *corev1.ContainerStateTerminated
@@ -35,7 +35,7 @@ type End struct {
 	Time time.Time
 }
 
-// Ends returns what a pod's status tells of the ends of its containers, of whatever sort: that of the run before the
+// ContainerTerminations returns what a pod's status tells of the ends of its containers, of whatever sort: that of the run before the
 // present one, and that of the present one if the kernel killed it for its memory. Of a container the later comes last.
 // That another way to end is followed by a restart is not known before there is one: an init container just succeeds, and
 // a pod that is deleted is stopped.
@@ -43,8 +43,8 @@ type End struct {
 // Source: ContainerStatus.restartCount, state and lastState. While a kubelet waits to restart a container, lastState is
 // the end of the latest run, and restartCount is still that of this run: see convertToAPIContainerStatuses in
 // k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go.
-func Ends(pod *corev1.Pod) []End {
-	var out []End
+func ContainerTerminations(pod *corev1.Pod) []ContainerTermination {
+	var out []ContainerTermination
 	for _, statuses := range [][]corev1.ContainerStatus{
 		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
 	} {
@@ -55,14 +55,14 @@ func Ends(pod *corev1.Pod) []End {
 	return out
 }
 
-func appendEnds(out []End, pod *corev1.Pod, c *corev1.ContainerStatus) []End {
+func appendEnds(out []ContainerTermination, pod *corev1.Pod, c *corev1.ContainerStatus) []ContainerTermination {
 	if last := c.LastTerminationState.Terminated; last != nil {
 		if restart := restartAfter(c, last); restart > 0 {
-			out = append(out, End{c.Name, restart, last, endTime(pod, c, last)})
+			out = append(out, ContainerTermination{c.Name, restart, last, endTime(pod, c, last)})
 		}
 	}
 	if t := c.State.Terminated; t != nil && t.Reason == ReasonOOMKilled {
-		out = append(out, End{c.Name, c.RestartCount + 1, t, endTime(pod, c, t)})
+		out = append(out, ContainerTermination{c.Name, c.RestartCount + 1, t, endTime(pod, c, t)})
 	}
 	return out
 }
@@ -100,13 +100,13 @@ func endTime(pod *corev1.Pod, c *corev1.ContainerStatus, t *corev1.ContainerStat
 	return time.Unix(1, 0).UTC() // the API server sets creationTimestamp on everything it stores
 }
 
-// EndUID is the UID of the Event about an end: the same whoever tells of it.
-func EndUID(pod types.UID, container string, restart int32) types.UID {
+// TerminationUID is the UID of the Event about an end: the same whoever tells of it.
+func TerminationUID(pod types.UID, container string, restart int32) types.UID {
 	return types.UID(fmt.Sprintf("%s/%s/%d", pod, container, restart))
 }
 
-// ParseEndUID is the reverse of [EndUID].
-func ParseEndUID(uid types.UID) (pod types.UID, container string, restart int32, ok bool) {
+// ParseTerminationUID is the reverse of [TerminationUID].
+func ParseTerminationUID(uid types.UID) (pod types.UID, container string, restart int32, ok bool) {
 	parts := strings.Split(string(uid), "/")
 	if len(parts) != 3 {
 		return "", "", 0, false
@@ -115,8 +115,8 @@ func ParseEndUID(uid types.UID) (pod types.UID, container string, restart int32,
 	return types.UID(parts[0]), parts[1], int32(n), err == nil
 }
 
-// NewEnd returns the report of an end of a pod's container.
-func NewEnd(pod target.Identity, end End, claim target.Claim) Event {
+// NewTermination returns the report of an end of a pod's container.
+func NewTermination(pod target.Identity, end ContainerTermination, claim target.Attribution) Event {
 	t := end.Terminated
 	reason := ReasonContainerRestarted
 	message := fmt.Sprintf("Pod %s: container %s ended with exit code %d (%s), restart %d",
@@ -126,10 +126,10 @@ func NewEnd(pod target.Identity, end End, claim target.Claim) Event {
 		message = fmt.Sprintf("Pod %s: container %s ended with exit code %d (%s): it needed more memory than it may have",
 			pod.Name, end.Container, t.ExitCode, t.Reason)
 	}
-	return own(Event{
+	return syntheticEvent(Event{
 		Workload:        claim.Instance,
 		ResourceID:      claim.Resource.ID,
-		UID:             EndUID(pod.UID, end.Container, end.Restart),
+		UID:             TerminationUID(pod.UID, end.Container, end.Restart),
 		Involved:        pod.Ref,
 		InvolvedUID:     pod.UID,
 		InvolvedVersion: "v1",
@@ -140,13 +140,13 @@ func NewEnd(pod target.Identity, end End, claim target.Claim) Event {
 	})
 }
 
-// ChangeUID is the UID of the Event about a change of a workload's status: the same whoever tells of it.
-func ChangeUID(c target.Change) types.UID {
+// TransitionUID is the UID of the Event about a change of a workload's status: the same whoever tells of it.
+func TransitionUID(c target.HealthTransition) types.UID {
 	return types.UID(fmt.Sprintf("%s/%s/%s", c.UID, c.At.UTC().Format(time.RFC3339), c.To))
 }
 
-// NewChange returns the report of a change of the status of a workload, which a ThreeportWorkload declares.
-func NewChange(workload target.Ref, instance target.Instance, c target.Change) Event {
+// NewTransition returns the report of a change of the status of a workload, which a ThreeportWorkload declares.
+func NewTransition(workload target.Ref, instance target.Instance, c target.HealthTransition) Event {
 	message := "Workload " + workload.Name + " is " + c.To
 	if c.From != "" {
 		message += ", it was " + c.From
@@ -162,9 +162,9 @@ func NewChange(workload target.Ref, instance target.Instance, c target.Change) E
 		eventType = corev1.EventTypeWarning
 	case health.Healthy, health.Reconciling, health.Unknown:
 	}
-	return own(Event{
+	return syntheticEvent(Event{
 		Workload:    instance,
-		UID:         ChangeUID(c),
+		UID:         TransitionUID(c),
 		Involved:    workload,
 		InvolvedUID: c.UID,
 		Type:        eventType,
@@ -174,12 +174,12 @@ func NewChange(workload target.Ref, instance target.Instance, c target.Change) E
 	})
 }
 
-// own completes an Event that the agent makes. Its version is what it says; and another agent, or one that has lost its
+// syntheticEvent completes an Event that the agent makes. Its version is what it says; and another agent, or one that has lost its
 // memory, makes the same, so that whoever sends it has to look first.
-func own(ev Event) Event {
+func syntheticEvent(ev Event) Event {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s\n%s\n%s\n%d", ev.Type, ev.Reason, ev.Message, ev.Time.UnixNano())
 	ev.ResourceVersion = strconv.FormatUint(h.Sum64(), 36)
-	ev.Early = true
+	ev.Preexisting = true
 	return ev
 }

@@ -30,7 +30,7 @@ func podWith(t *testing.T, status string) *corev1.Pod {
 var created = time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)
 
 // endTexts names ends: "app 2 OOMKilled 10:00:40".
-func endTexts(ends []End) string {
+func endTexts(ends []ContainerTermination) string {
 	var out []string
 	for _, e := range ends {
 		out = append(out, fmt.Sprintf("%s %d %s %s", e.Container, e.Restart, e.Terminated.Reason, e.Time.Format("15:04:05")))
@@ -70,7 +70,7 @@ func TestEnds(t *testing.T) {
 		{"and not even a start", `{containerStatuses: [{name: app, restartCount: 1, state: {waiting: {}}, lastState: {terminated: {exitCode: 137, reason: Error, finishedAt: null}}}]}`, "app 1 Error 09:00:00"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			if got := endTexts(Ends(podWith(t, c.status))); got != c.want {
+			if got := endTexts(ContainerTerminations(podWith(t, c.status))); got != c.want {
 				t.Errorf("ends are %q, want %q", got, c.want)
 			}
 		})
@@ -105,7 +105,7 @@ func TestEndsOfRecordedPods(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(doc), pod); err != nil || pod.Kind != "Pod" {
 				continue
 			}
-			for _, e := range Ends(pod) {
+			for _, e := range ContainerTerminations(pod) {
 				got = append(got, fmt.Sprintf("%s %d %s", e.Container, e.Restart, e.Terminated.Reason))
 			}
 		}
@@ -118,52 +118,52 @@ func TestEndsOfRecordedPods(t *testing.T) {
 
 func TestNewEnd(t *testing.T) {
 	pod := target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "ns", Name: "web-1"}, UID: "u"}
-	claim := target.Claim{Instance: target.Instance{Type: target.WorkloadInstance, ID: 7}, Resource: target.Resource{ID: 8}}
+	claim := target.Attribution{Instance: target.Instance{Type: target.WorkloadInstance, ID: 7}, Resource: target.Resource{ID: 8}}
 	at := time.Date(2026, 1, 1, 10, 0, 40, 0, time.UTC)
 	for _, c := range []struct {
 		reason string
-		end    End
+		end    ContainerTermination
 		want   Event
 	}{
 		{
 			"killed for its memory",
-			End{"app", 2, &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", Message: "secret"}, at},
+			ContainerTermination{"app", 2, &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", Message: "secret"}, at},
 			Event{UID: "u/app/2", Reason: "OOMKilled", Message: "Pod web-1: container app ended with exit code 137 (OOMKilled): it needed more memory than it may have"},
 		},
 		{
 			"restarted",
-			End{"app", 3, &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "secret"}, at},
+			ContainerTermination{"app", 3, &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "secret"}, at},
 			Event{UID: "u/app/3", Reason: "ContainerRestarted", Message: "Pod web-1: container app ended with exit code 1 (Error), restart 3"},
 		},
 		{
 			"restarted, and nobody says why",
-			End{"app", 3, &corev1.ContainerStateTerminated{ExitCode: 2}, at},
+			ContainerTermination{"app", 3, &corev1.ContainerStateTerminated{ExitCode: 2}, at},
 			Event{UID: "u/app/3", Reason: "ContainerRestarted", Message: "Pod web-1: container app ended with exit code 2 (Error), restart 3"},
 		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			got := NewEnd(pod, c.end, claim)
+			got := NewTermination(pod, c.end, claim)
 			c.want.Workload, c.want.ResourceID, c.want.Involved = claim.Instance, 8, pod.Ref
 			c.want.InvolvedUID, c.want.InvolvedVersion = "u", "v1"
-			c.want.Type, c.want.Time, c.want.Early, c.want.ResourceVersion = "Warning", at, true, got.ResourceVersion
+			c.want.Type, c.want.Time, c.want.Preexisting, c.want.ResourceVersion = "Warning", at, true, got.ResourceVersion
 			if got != c.want {
 				t.Errorf("it is\n%+v, want\n%+v", got, c.want)
 			}
-			if again := NewEnd(pod, c.end, claim); again.Version() != got.Version() || got.ResourceVersion == "" {
+			if again := NewTermination(pod, c.end, claim); again.Version() != got.Version() || got.ResourceVersion == "" {
 				t.Errorf("versions %q and %q of the same", got.Version(), again.Version())
 			}
 			later := c.end
 			later.Time = at.Add(time.Second)
-			if NewEnd(pod, later, claim).Version() == got.Version() {
+			if NewTermination(pod, later, claim).Version() == got.Version() {
 				t.Error("another time makes no version")
 			}
-			if p, container, n, ok := ParseEndUID(got.UID); !ok || p != "u" || container != "app" || n != c.end.Restart {
+			if p, container, n, ok := ParseTerminationUID(got.UID); !ok || p != "u" || container != "app" || n != c.end.Restart {
 				t.Errorf("the UID %s is read as %s %s %d %t", got.UID, p, container, n, ok)
 			}
 		})
 	}
 	for _, uid := range []string{"", "u", "u/app", "u/app/", "u/app/x", "u/app/1/2", "u/app/99999999999"} {
-		if _, _, _, ok := ParseEndUID(types.UID(uid)); ok {
+		if _, _, _, ok := ParseTerminationUID(types.UID(uid)); ok {
 			t.Errorf("%q is taken for the UID of an end", uid)
 		}
 	}
@@ -174,40 +174,40 @@ func TestNewChange(t *testing.T) {
 	at := time.Date(2026, 1, 1, 11, 0, 40, 0, time.FixedZone("", 3600))
 	for _, c := range []struct {
 		reason string
-		change target.Change
+		change target.HealthTransition
 		want   Event
 	}{
 		{
 			"down",
-			target.Change{UID: "cr", From: "Healthy", To: "Down", Reason: "Crash", Message: "5 pods crash", At: at},
+			target.HealthTransition{UID: "cr", From: "Healthy", To: "Down", Reason: "Crash", Message: "5 pods crash", At: at},
 			Event{UID: "cr/2026-01-01T10:00:40Z/Down", Type: "Warning", Reason: "WorkloadDown", Message: "Workload web is Down, it was Healthy: 5 pods crash"},
 		},
 		{
 			"unhealthy, with its reason only",
-			target.Change{UID: "cr", From: "Healthy", To: "Unhealthy", Reason: "Crash", At: at},
+			target.HealthTransition{UID: "cr", From: "Healthy", To: "Unhealthy", Reason: "Crash", At: at},
 			Event{UID: "cr/2026-01-01T10:00:40Z/Unhealthy", Type: "Warning", Reason: "WorkloadUnhealthy", Message: "Workload web is Unhealthy, it was Healthy: Crash"},
 		},
 		{
 			"the first",
-			target.Change{UID: "cr", To: "Healthy", At: at},
+			target.HealthTransition{UID: "cr", To: "Healthy", At: at},
 			Event{UID: "cr/2026-01-01T10:00:40Z/Healthy", Type: "Normal", Reason: "WorkloadHealthy", Message: "Workload web is Healthy"},
 		},
 		{
 			"on its way",
-			target.Change{UID: "cr", From: "Healthy", To: "Reconciling", Message: "it rolls out", At: at},
+			target.HealthTransition{UID: "cr", From: "Healthy", To: "Reconciling", Message: "it rolls out", At: at},
 			Event{UID: "cr/2026-01-01T10:00:40Z/Reconciling", Type: "Normal", Reason: "WorkloadReconciling", Message: "Workload web is Reconciling, it was Healthy: it rolls out"},
 		},
 		{
 			"not seen",
-			target.Change{UID: "cr", From: "Down", To: "Unknown", Message: "forbidden", At: at},
+			target.HealthTransition{UID: "cr", From: "Down", To: "Unknown", Message: "forbidden", At: at},
 			Event{UID: "cr/2026-01-01T10:00:40Z/Unknown", Type: "Normal", Reason: "WorkloadUnknown", Message: "Workload web is Unknown, it was Down: forbidden"},
 		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			instance := target.Instance{Type: target.HelmWorkloadInstance, ID: 7}
-			got := NewChange(ref, instance, c.change)
+			got := NewTransition(ref, instance, c.change)
 			c.want.InvolvedUID = "cr"
-			c.want.Workload, c.want.Involved, c.want.Time, c.want.Early, c.want.ResourceVersion = instance, ref, at.UTC(), true, got.ResourceVersion
+			c.want.Workload, c.want.Involved, c.want.Time, c.want.Preexisting, c.want.ResourceVersion = instance, ref, at.UTC(), true, got.ResourceVersion
 			if got != c.want {
 				t.Errorf("it is\n%+v, want\n%+v", got, c.want)
 			}

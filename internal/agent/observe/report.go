@@ -12,14 +12,14 @@ import (
 // Key identifies what a report is about. Of two reports with one key the later one replaces the earlier.
 type Key string
 
-// Lane orders reports: those of one lane are delivered one after the other, in the order in which their
+// OrderingKey orders reports: those of one lane are delivered one after the other, in the order in which their
 // keys came up. A resource that is deleted and created again is two keys in one lane.
-type Lane string
+type OrderingKey string
 
 // Report is something that the control plane is to be told: an [Operation], [Event], [Status] or [Tree].
 type Report interface {
 	Key() Key
-	Lane() Lane
+	OrderingKey() OrderingKey
 	// Version differs whenever there is something new to tell about the key.
 	Version() string
 	// Instance is the workload that the report is about.

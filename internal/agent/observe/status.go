@@ -20,18 +20,18 @@ type Status struct {
 	Reason, Cause string
 	// Since is when the status became what it is; zero if that is not known.
 	Since time.Time
-	Delivery
+	DeliveryCounts
 }
 
-// Delivery counts the reports of a workload that the control plane has not got: those that wait for longer than is usual,
+// DeliveryCounts counts the reports of a workload that the control plane has not got: those that wait for longer than is usual,
 // those that it refused for good, and Events that were lost.
-type Delivery struct{ Pending, Rejected, Dropped int64 }
+type DeliveryCounts struct{ Pending, Rejected, Dropped int64 }
 
 // Key returns the same for every status of a workload.
 func (s Status) Key() Key { return Key("status/" + instanceKey(s.Workload)) }
 
-// Lane returns the workload's own lane.
-func (s Status) Lane() Lane { return Lane(s.Key()) }
+// OrderingKey returns the workload's own lane.
+func (s Status) OrderingKey() OrderingKey { return OrderingKey(s.Key()) }
 
 // Version is the word itself where the control plane takes no more: only a change of it is news. Else it is the word with
 // a digest of the rest.
@@ -40,7 +40,7 @@ func (s Status) Version() string {
 		return s.Status
 	}
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d\n%s\n%s\n%d\n%+v", s.Round, s.Reason, s.Cause, s.Since.UnixNano(), s.Delivery)
+	_, _ = fmt.Fprintf(h, "%d\n%s\n%s\n%d\n%+v", s.Round, s.Reason, s.Cause, s.Since.UnixNano(), s.DeliveryCounts)
 	return fmt.Sprintf("%s/%x", s.Status, h.Sum64())
 }
 

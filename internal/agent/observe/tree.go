@@ -37,8 +37,8 @@ type TreeObject struct {
 // Key returns the same for every tree of a workload.
 func (t Tree) Key() Key { return Key("tree/" + instanceKey(t.Workload)) }
 
-// Lane returns the tree's own lane.
-func (t Tree) Lane() Lane { return Lane(t.Key()) }
+// OrderingKey returns the tree's own lane.
+func (t Tree) OrderingKey() OrderingKey { return OrderingKey(t.Key()) }
 
 // Version is the edition.
 func (t Tree) Version() string { return strconv.FormatInt(t.Edition, 10) }

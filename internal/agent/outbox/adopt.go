@@ -15,7 +15,7 @@ type Known struct {
 	Key observe.Key
 	// Lane is that of the key. What waits in it for other keys is older than what the control plane has, and is
 	// dropped. Empty for a lane that has no other keys.
-	Lane    observe.Lane
+	Lane    observe.OrderingKey
 	Receipt Receipt
 	// Version is that of the report which the control plane has; empty if it has another, or it is not known.
 	Version string
@@ -25,39 +25,39 @@ type Known struct {
 	Deletion *observe.Operation
 }
 
-// Adoption is the first item of a workload: what the control plane has of it is to be read, and told with
-// [Outbox.Adopt] before the item is accepted. It is sent like a report, and waits and fails like one.
-type Adoption struct{ Workload target.Instance }
+// InitialSync is the first item of a workload: what the control plane has of it is to be read, and told with
+// [Outbox.Seed] before the item is accepted. It is sent like a report, and waits and fails like one.
+type InitialSync struct{ Workload target.Instance }
 
 // Key is the workload's own.
-func (a Adoption) Key() observe.Key {
+func (a InitialSync) Key() observe.Key {
 	return observe.Key(fmt.Sprintf("adoption/%s/%d", a.Workload.Type, a.Workload.ID))
 }
 
-// Lane is the workload's own.
-func (a Adoption) Lane() observe.Lane { return observe.Lane(a.Key()) }
+// OrderingKey is the workload's own.
+func (a InitialSync) OrderingKey() observe.OrderingKey { return observe.OrderingKey(a.Key()) }
 
 // Version is always the same: there is one adoption of a workload.
-func (Adoption) Version() string { return "" }
+func (InitialSync) Version() string { return "" }
 
 // Instance returns the workload.
-func (a Adoption) Instance() target.Instance { return a.Workload }
+func (a InitialSync) Instance() target.Instance { return a.Workload }
 
-func (a Adoption) String() string { return "adoption of " + a.Workload.String() }
+func (a InitialSync) String() string { return "adoption of " + a.Workload.String() }
 
 // beginAdoption makes the adoption of a workload pending.
 func (o *Outbox) beginAdoption(id target.Instance) {
-	adoption := Adoption{id}
-	e := o.entry(adoption.Key(), adoption.Lane())
+	adoption := InitialSync{id}
+	e := o.entry(adoption.Key(), adoption.OrderingKey())
 	e.forgets = true
 	o.enqueue(e, adoption)
 }
 
-// Adopt tells what the control plane has of a workload, and ends the hold of its reports. Missed are the deletions that
+// Seed tells what the control plane has of a workload, and ends the hold of its reports. Missed are the deletions that
 // nobody has seen: they come before all else in their lanes. Live are the Events as the cluster has them: they take the
 // place of what the memory kept and was not offered since. Of what is known and was not offered yet only what will be
 // is worth naming: it is kept until then.
-func (o *Outbox) Adopt(id target.Instance, known []Known, missed []observe.Operation, live []observe.Event) {
+func (o *Outbox) Seed(id target.Instance, known []Known, missed []observe.Operation, live []observe.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, ev := range live {
@@ -145,7 +145,7 @@ func (o *Outbox) precede(op observe.Operation) {
 // itself.
 func (o *Outbox) held(r observe.Report) bool {
 	switch r.(type) {
-	case observe.Status, observe.Tree, Adoption:
+	case observe.Status, observe.Tree, InitialSync:
 		return false
 	}
 	in := o.instances[r.Instance()]
@@ -167,22 +167,22 @@ const (
 	Rejected
 )
 
-// State is what is known of a key.
-type State struct {
+// Snapshot is what is known of a key.
+type Snapshot struct {
 	Phase   Phase
 	Version string // of the last report that was settled
 	Receipt Receipt
 }
 
 // State tells how far a key is.
-func (o *Outbox) State(key observe.Key) State {
+func (o *Outbox) State(key observe.Key) Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.entries[key]
 	if e == nil {
-		return State{}
+		return Snapshot{}
 	}
-	s := State{Version: e.version, Receipt: e.receipt}
+	s := Snapshot{Version: e.version, Receipt: e.receipt}
 	switch {
 	case !e.isIdle():
 		s.Phase = Pending

@@ -10,36 +10,36 @@ import (
 // adopt takes the adoption of a workload, which is next, and ends it.
 func adopt(t *testing.T, o *Outbox, known []Known, missed []observe.Operation) {
 	t.Helper()
-	item := expectTake(t, o, Adoption{shop}.String())
-	o.Adopt(shop, known, missed, nil)
-	o.Accept(item, Receipt{})
+	item := expectTake(t, o, InitialSync{shop}.String())
+	o.Seed(shop, known, missed, nil)
+	o.Ack(item, Receipt{})
 }
 
 func TestReportsWaitForAdoptionAndStatusesDoNot(t *testing.T) {
 	kept := records{}
-	o := New(Config{Adopts: true}, kept)
+	o := New(Config{InitialSync: true}, kept)
 	o.Offer(event("a", "1"))
 	o.Offer(operation("conf", "1"))
-	item := expectTake(t, o, Adoption{shop}.String())
+	item := expectTake(t, o, InitialSync{shop}.String())
 	expectNothing(t, o)
 	o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
-	o.Accept(expectTake(t, o, observe.Status{Workload: shop}.String()), Receipt{})
+	o.Ack(expectTake(t, o, observe.Status{Workload: shop}.String()), Receipt{})
 	o.Retry(item, 0, errSend)
 	adopt(t, o, nil, nil)
-	o.Accept(take(t, o), Receipt{})
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
 	o.Offer(event("b", "1"))
-	o.Accept(take(t, o), Receipt{})
-	if o.State(Adoption{shop}.Key()).Phase != Unknown || len(kept[receiptTable]) != 4 {
+	o.Ack(take(t, o), Receipt{})
+	if o.State(InitialSync{shop}.Key()).Phase != Unknown || len(kept[receiptTable]) != 4 {
 		t.Errorf("the adoption is remembered: %v", kept[receiptTable])
 	}
 }
 
 func TestAClosedOutboxDoesNotWaitForWhatCannotBeAdopted(t *testing.T) {
-	o := New(Config{Adopts: true}, records{})
+	o := New(Config{InitialSync: true}, records{})
 	o.Offer(event("a", "1"))
 	o.Close()
-	o.Postpone(expectTake(t, o, Adoption{shop}.String()), 0)
+	o.Defer(expectTake(t, o, InitialSync{shop}.String()), 0)
 	if _, err := o.Next(t.Context()); !errors.Is(err, ErrClosed) || o.Pending() != 1 {
 		t.Errorf("%d are left: %v", o.Pending(), err)
 	}
@@ -47,14 +47,14 @@ func TestAClosedOutboxDoesNotWaitForWhatCannotBeAdopted(t *testing.T) {
 
 func TestAWorkloadThatIsGoneIsAdoptedForWhatIsLeft(t *testing.T) {
 	kept := records{}
-	New(Config{Adopts: true}, kept).Offer(event("a", "1"))
-	o := New(Config{Adopts: true}, kept)
+	New(Config{InitialSync: true}, kept).Offer(event("a", "1"))
+	o := New(Config{InitialSync: true}, kept)
 	adopt(t, o, []Known{{Key: "event/a", Receipt: Receipt{RowID: 7}}}, nil)
 	item := take(t, o)
 	if item.Receipt.RowID != 7 {
 		t.Errorf("sent is %+v", item)
 	}
-	o.Accept(item, item.Receipt)
+	o.Ack(item, item.Receipt)
 	if len(o.instances) > 0 {
 		t.Error("its account is still there")
 	}
@@ -65,7 +65,7 @@ func TestWhatTheControlPlaneHasIsNotSent(t *testing.T) {
 	for name, offerFirst := range map[string]bool{"offered before": true, "offered after": false} {
 		t.Run(name, func(t *testing.T) {
 			kept := records{}
-			o := New(Config{Adopts: true}, kept)
+			o := New(Config{InitialSync: true}, kept)
 			offer := func() {
 				o.Offer(event("same", "1"))
 				o.Offer(event("other", "2"))
@@ -81,7 +81,7 @@ func TestWhatTheControlPlaneHasIsNotSent(t *testing.T) {
 				{Key: "event/other", Receipt: row},
 			}, nil)
 			if !offerFirst {
-				o.Accept(take(t, o), Receipt{})
+				o.Ack(take(t, o), Receipt{})
 			}
 			if !offerFirst {
 				offer()
@@ -90,13 +90,13 @@ func TestWhatTheControlPlaneHasIsNotSent(t *testing.T) {
 			for range 2 {
 				item := take(t, o)
 				rows[item.Report.Key()] = item.Receipt.RowID
-				o.Accept(item, item.Receipt)
+				o.Ack(item, item.Receipt)
 			}
 			expectNothing(t, o)
 			if rows["event/other"] != 7 || rows["event/new"] != 0 || len(rows) != 2 {
 				t.Errorf("sent are %v", rows)
 			}
-			if got := o.State("event/same"); got != (State{Settled, event("same", "1").Version(), row}) {
+			if got := o.State("event/same"); got != (Snapshot{Settled, event("same", "1").Version(), row}) {
 				t.Errorf("the one that is the same is %+v", got)
 			}
 			if len(kept[pendingTable]) > 0 {
@@ -110,25 +110,25 @@ func TestWhatTheControlPlaneHasIsNotSent(t *testing.T) {
 func TestWhatTheMemoryKeptIsRefreshed(t *testing.T) {
 	kept := records{}
 	New(Config{}, kept).Offer(event("a", "1"))
-	o := New(Config{Adopts: true}, kept)
+	o := New(Config{InitialSync: true}, kept)
 	adoption := take(t, o)
 	row := Known{Key: "event/a", Receipt: Receipt{RowID: 7}, Version: event("a", "2").Version()}
-	o.Adopt(shop, []Known{row}, nil, []observe.Event{event("a", "2"), event("b", "1")})
-	o.Accept(adoption, Receipt{})
+	o.Seed(shop, []Known{row}, nil, []observe.Event{event("a", "2"), event("b", "1")})
+	o.Ack(adoption, Receipt{})
 	expectNothing(t, o)
 
-	o = New(Config{Adopts: true}, kept)
+	o = New(Config{InitialSync: true}, kept)
 	o.Offer(event("a", "3")) // since the restart
 	adoption = take(t, o)
-	o.Adopt(shop, nil, nil, []observe.Event{event("a", "2")})
-	o.Accept(adoption, Receipt{})
+	o.Seed(shop, nil, nil, []observe.Event{event("a", "2")})
+	o.Ack(adoption, Receipt{})
 	if ev := take(t, o).Report.(observe.Event); ev.ResourceVersion != "3" {
 		t.Errorf("sent is %+v", ev)
 	}
 }
 
 func TestAMissedDeletionComesFirst(t *testing.T) {
-	o := New(Config{Adopts: true}, records{})
+	o := New(Config{InitialSync: true}, records{})
 	o.Offer(operation("new", "1"))
 	adopt(t, o, nil, []observe.Operation{operation("old", "")})
 	first := take(t, o)
@@ -136,7 +136,7 @@ func TestAMissedDeletionComesFirst(t *testing.T) {
 		t.Fatalf("first came %+v", op)
 	}
 	expectNothing(t, o)
-	o.Accept(first, Receipt{})
+	o.Ack(first, Receipt{})
 	if op := take(t, o).Report.(observe.Operation); op.Deleted || op.Object.UID != "new" {
 		t.Errorf("then came %+v", op)
 	}
@@ -150,17 +150,17 @@ func TestADeletionThatTheControlPlaneIsBeyondIsDropped(t *testing.T) {
 	for name, offered := range map[string]bool{"the next is offered": true, "the next is still to be seen": false} {
 		t.Run(name, func(t *testing.T) {
 			kept := records{}
-			before := New(Config{Adopts: true}, kept)
+			before := New(Config{InitialSync: true}, kept)
 			before.Offer(operation("old", ""))
 			before.Forget(operation("old", "").Key())
-			o := New(Config{Adopts: true}, kept)
+			o := New(Config{InitialSync: true}, kept)
 			next := operation("new", "1")
 			o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
 			if offered {
 				o.Offer(next)
 			}
-			adopt(t, o, []Known{{Key: next.Key(), Lane: next.Lane(), Receipt: Receipt{Accepted: true}, Version: "1"}}, nil)
-			o.Accept(take(t, o), Receipt{})
+			adopt(t, o, []Known{{Key: next.Key(), Lane: next.OrderingKey(), Receipt: Receipt{Accepted: true}, Version: "1"}}, nil)
+			o.Ack(take(t, o), Receipt{})
 			o.Offer(next)
 			expectNothing(t, o)
 			if len(kept[pendingTable]) > 0 {
@@ -173,10 +173,10 @@ func TestADeletionThatTheControlPlaneIsBeyondIsDropped(t *testing.T) {
 }
 
 func TestAKnownDeletionIsNotToldTwice(t *testing.T) {
-	o := New(Config{Adopts: true}, nil)
+	o := New(Config{InitialSync: true}, nil)
 	o.Offer(operation("old", ""))
 	adopt(t, o, nil, []observe.Operation{operation("old", "")})
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
 	expectNothing(t, o)
 }
 
@@ -189,7 +189,7 @@ func TestResend(t *testing.T) {
 	if o.Resend(event("a", "1"), Receipt{}) {
 		t.Error("a report that is pending is sent again")
 	}
-	o.Accept(take(t, o), Receipt{RowID: 7})
+	o.Ack(take(t, o), Receipt{RowID: 7})
 	if o.Resend(event("a", "2"), Receipt{}) {
 		t.Error("another version is sent as if it had been before")
 	}
@@ -214,7 +214,7 @@ func TestPhases(t *testing.T) {
 	expect(Pending)
 	item := take(t, o)
 	expect(Pending)
-	o.Accept(item, Receipt{})
+	o.Ack(item, Receipt{})
 	expect(Settled)
 	o.Offer(at("a", "2"))
 	o.Reject(take(t, o), errSend)
@@ -223,16 +223,16 @@ func TestPhases(t *testing.T) {
 
 // An Event that was held for one workload goes to another, and back.
 func TestAHeldEventThatMovesIsNotStuck(t *testing.T) {
-	o := New(Config{Adopts: true}, nil)
+	o := New(Config{InitialSync: true}, nil)
 	toOther := event("a", "1")
 	toOther.Workload = other
 	o.Offer(observe.Status{Workload: other, Status: "Healthy"})
 	o.Offer(event("a", "1"))
-	adoption := expectTake(t, o, Adoption{other}.String())
-	o.Adopt(other, nil, nil, nil)
-	o.Accept(adoption, Receipt{})
-	o.Accept(take(t, o), Receipt{}) // the status
-	held := expectTake(t, o, Adoption{shop}.String())
+	adoption := expectTake(t, o, InitialSync{other}.String())
+	o.Seed(other, nil, nil, nil)
+	o.Ack(adoption, Receipt{})
+	o.Ack(take(t, o), Receipt{}) // the status
+	held := expectTake(t, o, InitialSync{shop}.String())
 	expectNothing(t, o)
 	o.Offer(toOther)
 	item := take(t, o)
@@ -242,22 +242,22 @@ func TestAHeldEventThatMovesIsNotStuck(t *testing.T) {
 	o.Retry(item, 0, errSend)
 	o.Offer(event("a", "2"))
 	expectNothing(t, o)
-	o.Accept(held, Receipt{})
+	o.Ack(held, Receipt{})
 }
 
 func TestADeclaredWorkloadIsAdoptedThoughAllIsSettled(t *testing.T) {
 	kept := records{}
 	before := New(Config{}, kept)
 	before.Offer(operation("conf", "1"))
-	before.Accept(take(t, before), Receipt{})
-	o := New(Config{Adopts: true}, kept)
+	before.Ack(take(t, before), Receipt{})
+	o := New(Config{InitialSync: true}, kept)
 	o.Declare(shop)
 	o.Offer(operation("conf", "1"))
-	if o.Progress(shop).Adopted {
+	if o.Progress(shop).Synced {
 		t.Error("it is adopted")
 	}
 	adopt(t, o, nil, nil)
-	if !o.Progress(shop).Adopted {
+	if !o.Progress(shop).Synced {
 		t.Error("it is not adopted")
 	}
 	expectNothing(t, o)
@@ -268,13 +268,13 @@ func TestADeclaredWorkloadKeepsItsDeadLetters(t *testing.T) {
 	before := New(Config{}, kept)
 	before.Offer(event("a", "1"))
 	before.Reject(take(t, before), errSend)
-	o := New(Config{Adopts: true}, kept)
+	o := New(Config{InitialSync: true}, kept)
 	o.Declare(shop)
 	adopt(t, o, nil, nil)
 	expectRefused(t, o, 1)
 	o.Offer(event("b", "1"))
 	o.ForgetInstance(shop) // and is declared again, before that is delivered
 	o.Declare(shop)
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
 	expectRefused(t, o, 1)
 }

@@ -47,7 +47,7 @@ func TestABatchIsWhatIsReadyOneOfALane(t *testing.T) {
 	if got := batch(t, o, 2); len(got) > 0 {
 		t.Errorf("took %v", got)
 	}
-	o.Accept(first[0], Receipt{})
+	o.Ack(first[0], Receipt{})
 	expectBatch(t, o, 2, "b@1")
 }
 
@@ -68,13 +68,13 @@ func TestNextBatchWaitsForTheFirstOnly(t *testing.T) {
 
 func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
 	t.Run("an adoption", func(t *testing.T) {
-		o := New(Config{Adopts: true}, nil)
+		o := New(Config{InitialSync: true}, nil)
 		o.Offer(observe.Status{Workload: other, Status: "Healthy"})
 		o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
 		// Of what is of one class the first comes first; an adoption ends the batch before it, and is next.
-		expectBatch(t, o, 9, Adoption{other}.String())
+		expectBatch(t, o, 9, InitialSync{other}.String())
 		expectBatch(t, o, 9, "status of "+other.String())
-		expectBatch(t, o, 9, Adoption{shop}.String())
+		expectBatch(t, o, 9, InitialSync{shop}.String())
 		expectBatch(t, o, 9, "status of "+shop.String())
 	})
 	t.Run("a report that alone keeps failing", func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
 				if poison.Report.Key() != "poison" {
 					poison, good = good, poison
 				}
-				o.Accept(good, Receipt{})
-				o.Fail(poison, Failure{Cause: errSend})
+				o.Ack(good, Receipt{})
+				o.Nack(poison, Failure{Cause: errSend})
 			}
 			time.Sleep(2 * time.Second)
 			for _, key := range []string{"a", "b", "c", "d"} {
@@ -114,7 +114,7 @@ func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
 			o.Offer(at(key, "1"))
 		}
 		for _, item := range expectBatch(t, o, 9, "a@1", "b@1", "c@1") {
-			o.Fail(item, Failure{Cause: errSend, General: true})
+			o.Nack(item, Failure{Cause: errSend, General: true})
 		}
 		if !o.Suspended() {
 			t.Fatal("it is no outage")
@@ -123,7 +123,7 @@ func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
 		if len(probe) != 1 || !probe[0].Probe {
 			t.Fatalf("took %v", probe)
 		}
-		o.Accept(probe[0], Receipt{})
+		o.Ack(probe[0], Receipt{})
 		if rest := batch(t, o, 9); len(rest) != 2 {
 			t.Errorf("then came %v", rest)
 		}
@@ -132,7 +132,7 @@ func TestAdoptionsProbesAndTheSlowComeAlone(t *testing.T) {
 
 // However much else there is, an adoption is not passed over.
 func TestAnAdoptionKeepsItsTurn(t *testing.T) {
-	o := New(Config{Adopts: true}, nil)
+	o := New(Config{InitialSync: true}, nil)
 	adopt(t, first(o), nil, nil)
 	for i := range 100 {
 		o.Offer(event("uid", strconv.Itoa(i)))
@@ -140,13 +140,13 @@ func TestAnAdoptionKeepsItsTurn(t *testing.T) {
 			o.Declare(other)
 		}
 		for _, item := range batch(t, o, 9) {
-			if _, ok := item.Report.(Adoption); ok {
+			if _, ok := item.Report.(InitialSync); ok {
 				if i > 12 {
 					t.Errorf("it came after %d", i)
 				}
 				return
 			}
-			o.Accept(item, Receipt{})
+			o.Ack(item, Receipt{})
 		}
 	}
 	t.Error("it did not come")
@@ -160,23 +160,23 @@ func first(o *Outbox) *Outbox {
 
 func TestWhatIsReturnedIsNextOrHasNoPlace(t *testing.T) {
 	carries := true
-	o := New(Config{Carries: func(r observe.Report) bool { return carries || r.Key() != "a" }}, nil)
+	o := New(Config{Supports: func(r observe.Report) bool { return carries || r.Key() != "a" }}, nil)
 	o.Offer(in("lane", "a", "1"))
 	o.Offer(in("lane", "b", "1"))
 	item := take(t, o)
-	o.Return(item)
+	o.Requeue(item)
 	item = expectTake(t, o, "a@1")
 	if item.Attempt != 2 {
 		t.Errorf("it is attempt %d: what becomes of a first one is not known", item.Attempt)
 	}
 	expectPending(t, o, 2, 0)
 	carries = false
-	o.Return(item)
+	o.Requeue(item)
 	expectPending(t, o, 1, 0)
-	o.Accept(expectTake(t, o, "b@1"), Receipt{})
+	o.Ack(expectTake(t, o, "b@1"), Receipt{})
 	carries = true
 	o.Offer(in("lane", "a", "1")) // it was never accepted: it is news
-	o.Accept(expectTake(t, o, "a@1"), Receipt{})
+	o.Ack(expectTake(t, o, "a@1"), Receipt{})
 }
 
 // What was withdrawn, replaced or forgotten while it was out is not sent again as it was.
@@ -186,10 +186,10 @@ func TestWhatChangedMeanwhileIsReturnedAsItIs(t *testing.T) {
 	o.Offer(at("b", "1"))
 	a, b := expectTake(t, o, "a@1"), expectTake(t, o, "b@1")
 	o.Offer(at("a", "2"))
-	o.Withdraw("b")
-	o.Return(a)
-	o.Return(b)
-	o.Accept(expectTake(t, o, "a@2"), Receipt{})
+	o.Cancel("b")
+	o.Requeue(a)
+	o.Requeue(b)
+	o.Ack(expectTake(t, o, "a@2"), Receipt{})
 	expectNothing(t, o)
 	expectPending(t, o, 0, 0)
 }
@@ -201,18 +201,18 @@ func TestARepairIsOneUntilSomethingNewer(t *testing.T) {
 	if item.Repair || item.Settled != "" {
 		t.Errorf("took %+v", item)
 	}
-	o.Accept(item, Receipt{})
+	o.Ack(item, Receipt{})
 	o.Resend(at("a", "1"), Receipt{})
 	if item = take(t, o); !item.Repair || item.Settled != "1" {
 		t.Errorf("took %+v", item)
 	}
-	o.Fail(item, Failure{Cause: errSend, General: true})
+	o.Nack(item, Failure{Cause: errSend, General: true})
 	o.Offer(at("a", "2"))
 	o.Close()
 	if item = take(t, o); item.Repair || item.Settled != "1" {
 		t.Errorf("took %+v", item)
 	}
-	o.Accept(item, Receipt{})
+	o.Ack(item, Receipt{})
 }
 
 func TestWhatIsOwed(t *testing.T) {
@@ -222,12 +222,12 @@ func TestWhatIsOwed(t *testing.T) {
 		o.Offer(observe.Status{Workload: shop, Status: "Down"})
 		o.Offer(observe.Tree{Workload: shop, Edition: 1})
 		begin := time.Now()
-		if got := o.Owed(shop); got != (observe.Delivery{}) {
+		if got := o.DeliveryCounts(shop); got != (observe.DeliveryCounts{}) {
 			t.Errorf("owed is %+v at once", got)
 		}
 		time.Sleep(usualWait + time.Second)
 		o.Offer(event("b", "1"))
-		if got := o.Owed(shop); got != (observe.Delivery{Pending: 1}) {
+		if got := o.DeliveryCounts(shop); got != (observe.DeliveryCounts{Pending: 1}) {
 			t.Errorf("owed is %+v", got)
 		}
 		if got := o.Oldest(); !got.Equal(begin) {
@@ -237,13 +237,13 @@ func TestWhatIsOwed(t *testing.T) {
 			if item.Report.Key() == "event/b" {
 				o.Reject(item, errSend)
 			} else {
-				o.Accept(item, Receipt{})
+				o.Ack(item, Receipt{})
 			}
 		}
-		if got := o.Owed(shop); got != (observe.Delivery{Rejected: 1}) || !o.Oldest().IsZero() {
+		if got := o.DeliveryCounts(shop); got != (observe.DeliveryCounts{Rejected: 1}) || !o.Oldest().IsZero() {
 			t.Errorf("owed is %+v", got)
 		}
-		if got := o.Owed(other); got != (observe.Delivery{}) {
+		if got := o.DeliveryCounts(other); got != (observe.DeliveryCounts{}) {
 			t.Errorf("owed to another is %+v", got)
 		}
 	})
@@ -253,7 +253,7 @@ func TestAGapIsTold(t *testing.T) {
 	o := New(Config{MaxBytes: 1}, nil)
 	o.Offer(event("a", "1"))
 	ev := take(t, o).Report.(observe.Event)
-	if ev.Gap == nil || ev.Gap.Warning != 1 || !ev.Gap.First.Equal(event("a", "1").Time) {
+	if ev.Dropped == nil || ev.Dropped.Warning != 1 || !ev.Dropped.First.Equal(event("a", "1").Time) {
 		t.Errorf("told is %+v", ev)
 	}
 }
@@ -302,6 +302,6 @@ func randomBatches(t *testing.T, seed uint64) {
 func (l *ledger) comeBack(o *Outbox, item Item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.out, item.Report.Lane())
-	o.Return(item)
+	delete(l.out, item.Report.OrderingKey())
+	o.Requeue(item)
 }

@@ -23,7 +23,7 @@ func TestADeadLetterIsTriedAgainWhenItChanges(t *testing.T) {
 	expectNothing(t, o)
 	o.Offer(event("a", "2"))
 	expectRefused(t, o, 0)
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
 	expectRefused(t, o, 0)
 }
 
@@ -40,7 +40,7 @@ func TestADeadLetterIsTriedAgainOnDemand(t *testing.T) {
 			expectNothing(t, o)
 			o.RetryRejected(shop)
 			expectRefused(t, o, 0)
-			o.Accept(expectTake(t, o, r.String()), Receipt{})
+			o.Ack(expectTake(t, o, r.String()), Receipt{})
 			expectNothing(t, o)
 		})
 	}
@@ -63,7 +63,7 @@ func TestDeadLettersOutliveARestart(t *testing.T) {
 	expectNothing(t, again)
 	again.RetryRejected(shop)
 	for range 2 {
-		again.Accept(take(t, again), Receipt{})
+		again.Ack(take(t, again), Receipt{})
 	}
 	expectRefused(t, again, 0)
 	if len(kept[deadTable]) > 0 {
@@ -88,12 +88,12 @@ func TestWhatIsWithdrawnIsNoDeadLetter(t *testing.T) {
 	o := New(Config{}, records{})
 	o.Offer(event("a", "1"))
 	item := take(t, o)
-	o.Withdraw("event/a")
+	o.Cancel("event/a")
 	o.Reject(item, errSend)
 	expectRefused(t, o, 0)
 	o.Offer(event("b", "1"))
 	o.Reject(take(t, o), errSend)
-	o.Withdraw("event/b")
+	o.Cancel("event/b")
 	expectRefused(t, o, 0)
 }
 
@@ -112,7 +112,7 @@ func TestARefusedDeletionIsNotToldOverTheNextObject(t *testing.T) {
 		t.Errorf("first came %+v", first.Report)
 	}
 	o.Reject(first, errSend)
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
 
 	o.RetryRejected(shop)
 	expectNothing(t, o)
@@ -123,20 +123,20 @@ func TestWhatWasRefusedAndWithdrawnIsNewsWhenItComesBack(t *testing.T) {
 	o := New(Config{}, records{})
 	o.Offer(event("a", "1"))
 	o.Reject(take(t, o), errSend)
-	o.Withdraw("event/a")
+	o.Cancel("event/a")
 	if got := o.State("event/a").Phase; got != Unknown {
 		t.Errorf("it counts as phase %d", got)
 	}
 	o.Offer(event("a", "1"))
 	item := take(t, o)
-	o.Withdraw("event/a")
+	o.Cancel("event/a")
 	o.Reject(item, errSend)
 	o.Offer(event("a", "1"))
 	take(t, o)
 }
 
 func TestTheLastRefusalOfAForgottenWorkloadLeavesNothing(t *testing.T) {
-	o := New(Config{Adopts: true}, nil)
+	o := New(Config{InitialSync: true}, nil)
 	o.Offer(event("a", "1"))
 	adopt(t, o, nil, nil)
 	o.Forget("event/a")

@@ -3,7 +3,7 @@
 //
 // The watch offers reports ([Outbox.Offer]); a report whose version was already accepted, or is already waiting,
 // changes nothing. The notifier takes them, one or many at a time ([Outbox.NextBatch]), and settles each item that it
-// took exactly once: [Outbox.Accept], [Outbox.Fail], [Outbox.Postpone], [Outbox.Return], [Outbox.Reject] or [Outbox.Gone].
+// took exactly once: [Outbox.Ack], [Outbox.Nack], [Outbox.Defer], [Outbox.Requeue], [Outbox.Reject] or [Outbox.AckNotFound].
 // A lane has at most one item out at a time, and its items come out in the order in which their keys came in; lanes are
 // independent of each other. Of an accepted report its receipt and version stay, until the key is forgotten: that is how
 // a repeat finds its row. What is withdrawn while it is out is not sent again if it fails.
@@ -17,13 +17,13 @@
 //
 // # What is known of the control plane
 //
-// If the configuration says so, the first item of a workload is its [Adoption], and its operations and Events wait until
-// [Outbox.Adopt] has told what the control plane has of it. Whatever became of the memory of an earlier process, nothing
+// If the configuration says so, the first item of a workload is its [InitialSync], and its operations and Events wait until
+// [Outbox.Seed] has told what the control plane has of it. Whatever became of the memory of an earlier process, nothing
 // is made twice.
 //
 // # Bounds
 //
-// What only the outbox remembers, Events above all, is in its [Memory], which outlives the process. When that grows
+// What only the outbox remembers, Events above all, is in its [Store], which outlives the process. When that grows
 // beyond its bound the oldest Normal Events are dropped, then the oldest Warnings. What was dropped is counted, and the
 // control plane is told with an Event of its own.
 //

@@ -26,11 +26,11 @@ type report struct {
 	instance           target.Instance
 }
 
-func (r report) Key() observe.Key          { return observe.Key(r.key) }
-func (r report) Lane() observe.Lane        { return observe.Lane(r.lane) }
-func (r report) Version() string           { return r.version }
-func (r report) Instance() target.Instance { return r.instance }
-func (r report) String() string            { return r.key + "@" + r.version }
+func (r report) Key() observe.Key                 { return observe.Key(r.key) }
+func (r report) OrderingKey() observe.OrderingKey { return observe.OrderingKey(r.lane) }
+func (r report) Version() string                  { return r.version }
+func (r report) Instance() target.Instance        { return r.instance }
+func (r report) String() string                   { return r.key + "@" + r.version }
 
 // at is a report of a key in a lane of its own.
 func at(key, version string) report { return report{key, key, version, shop} }

@@ -45,26 +45,26 @@ func (e *entry) isIdle() bool { return e.report == nil && !e.isOut() }
 
 // lane is the order among the entries that share one.
 type lane struct {
-	name    observe.Lane
+	name    observe.OrderingKey
 	entries []*entry // of this lane, idle ones too, in the order in which they came up
 	queue   []*entry // those with something to send, without the one that is out
 	out     *entry   // being sent
 	due     time.Time
 	turn    uint64
-	in      *agenda // nil if it is in none
-	index   int     // there
+	in      *laneHeap // nil if it is in none
+	index   int       // there
 }
 
-func newLane(name observe.Lane) *lane { return &lane{name: name} }
+func newLane(name observe.OrderingKey) *lane { return &lane{name: name} }
 
-// agenda is a heap of lanes that have something to send, by when they may, first come first served.
-type agenda struct {
+// laneHeap is a heap of lanes that have something to send, by when they may, first come first served.
+type laneHeap struct {
 	lanes []*lane
 	turns uint64
 }
 
 // add puts in a lane that is due at a time.
-func (a *agenda) add(l *lane, due time.Time) {
+func (a *laneHeap) add(l *lane, due time.Time) {
 	a.turns++
 	l.due, l.turn, l.in = due, a.turns, a
 	heap.Push(a, l)
@@ -79,9 +79,9 @@ func (l *lane) remove() {
 }
 
 // Len, Less, Swap, Push and Pop are for package heap.
-func (a *agenda) Len() int { return len(a.lanes) }
+func (a *laneHeap) Len() int { return len(a.lanes) }
 
-func (a *agenda) Less(i, j int) bool {
+func (a *laneHeap) Less(i, j int) bool {
 	x, y := a.lanes[i], a.lanes[j]
 	if x.due.Equal(y.due) {
 		return x.turn < y.turn
@@ -89,20 +89,20 @@ func (a *agenda) Less(i, j int) bool {
 	return x.due.Before(y.due)
 }
 
-func (a *agenda) Swap(i, j int) {
+func (a *laneHeap) Swap(i, j int) {
 	a.lanes[i], a.lanes[j] = a.lanes[j], a.lanes[i]
 	a.lanes[i].index, a.lanes[j].index = i, j
 }
 
 // Push appends a lane.
-func (a *agenda) Push(x any) {
+func (a *laneHeap) Push(x any) {
 	l := x.(*lane)
 	l.index = len(a.lanes)
 	a.lanes = append(a.lanes, l)
 }
 
 // Pop takes the last lane.
-func (a *agenda) Pop() any {
+func (a *laneHeap) Pop() any {
 	last := len(a.lanes) - 1
 	l := a.lanes[last]
 	a.lanes[last] = nil

@@ -10,10 +10,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// Memory keeps records when the process ends. *journal.Journal is one; a nil one remembers nothing.
-type Memory interface {
-	// Take returns what was kept of a table, once.
-	Take(table string) map[string][]byte
+// Store keeps records when the process ends. *journal.Journal is one; a nil one remembers nothing.
+type Store interface {
+	// Load returns the records of a table as the last process left them. A second call returns nothing.
+	Load(table string) map[string][]byte
 	Put(table, key string, value []byte)
 	Delete(table, key string)
 	// Bytes is about what the records take.
@@ -30,7 +30,7 @@ const (
 
 // receiptRecord is a settled entry. The version says up to where; a rejected one has it too.
 type receiptRecord struct {
-	Lane     observe.Lane
+	Lane     observe.OrderingKey
 	Version  string
 	Accepted bool            `json:",omitempty"`
 	RowID    int64           `json:",omitempty"`
@@ -69,7 +69,7 @@ func forgettable(r observe.Report) (pendingRecord, bool) {
 // deadRecord is a dead letter. Of a report that is offered again after a restart only the version is kept.
 type deadRecord struct {
 	Rejection
-	Lane     observe.Lane
+	Lane     observe.OrderingKey
 	Version  string
 	Instance target.Instance
 	Content  pendingRecord
@@ -173,7 +173,7 @@ func (o *Outbox) restore() {
 	})
 	slices.SortFunc(pending, func(a, b observe.Report) int { return timeOf(a).Compare(timeOf(b)) })
 	for _, report := range pending {
-		e := o.entry(report.Key(), report.Lane())
+		e := o.entry(report.Key(), report.OrderingKey())
 		e.pace.attempts, e.stored.kept, e.backlog, e.restored = 1, true, true, true
 		_, e.forgets = report.(observe.Operation)
 		o.enqueue(e, report)
@@ -191,7 +191,7 @@ func timeOf(r observe.Report) time.Time {
 
 // restoreTable takes back a table: records that cannot be read or are refused are dropped.
 func restoreTable[R any](o *Outbox, table string, take func(observe.Key, R) bool) {
-	for key, value := range o.memory.Take(table) {
+	for key, value := range o.memory.Load(table) {
 		var r R
 		if err := json.Unmarshal(value, &r); err != nil || !take(observe.Key(key), r) {
 			o.memory.Delete(table, key)

@@ -15,7 +15,7 @@ import (
 // records are a memory.
 type records map[string]map[string][]byte
 
-func (r records) Take(table string) map[string][]byte { return maps.Clone(r[table]) }
+func (r records) Load(table string) map[string][]byte { return maps.Clone(r[table]) }
 
 func (r records) Put(table, key string, value []byte) {
 	if r[table] == nil {
@@ -52,8 +52,8 @@ func event(uid types.UID, version string) observe.Event {
 func operation(uid types.UID, version string) observe.Operation {
 	ref := target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}
 	return observe.Operation{
-		Claim:  target.Claim{Workload: "w", Instance: shop, Resource: target.Resource{Ref: ref, Version: "v1", ID: 7}, Listed: true},
-		Object: target.Identity{Ref: ref, UID: uid}, ResourceVersion: version, Deleted: version == "",
+		Attribution: target.Attribution{Workload: "w", Instance: shop, Resource: target.Resource{Ref: ref, Version: "v1", ID: 7}, Listed: true},
+		Object:      target.Identity{Ref: ref, UID: uid}, ResourceVersion: version, Deleted: version == "",
 	}
 }
 
@@ -69,7 +69,7 @@ func TestPendingEventIsSentAfterARestart(t *testing.T) {
 	if item.Attempt < 2 {
 		t.Errorf("it is try %d: that it was sent before is not known", item.Attempt)
 	}
-	again.Accept(item, Receipt{RowID: 5, Instance: shop})
+	again.Ack(item, Receipt{RowID: 5, Instance: shop})
 	expectRecords(t, kept, 1, 0)
 }
 
@@ -77,9 +77,9 @@ func TestReceiptsOutliveARestart(t *testing.T) {
 	kept := records{}
 	o := New(Config{}, kept)
 	o.Offer(event("a", "1"))
-	o.Accept(take(t, o), Receipt{RowID: 5, Instance: shop})
+	o.Ack(take(t, o), Receipt{RowID: 5, Instance: shop})
 	o.Offer(operation("x", "10"))
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
 
 	again := New(Config{}, kept)
 	again.Offer(event("a", "1"))
@@ -90,7 +90,7 @@ func TestReceiptsOutliveARestart(t *testing.T) {
 	if want := (Receipt{Accepted: true, RowID: 5, Instance: shop}); item.Receipt != want {
 		t.Errorf("the receipt is %+v, want %+v", item.Receipt, want)
 	}
-	again.Accept(item, item.Receipt)
+	again.Ack(item, item.Receipt)
 	again.Forget(event("a", "").Key())
 	again.Offer(operation("x", ""))
 	again.Forget(operation("x", "").Key())
@@ -98,7 +98,7 @@ func TestReceiptsOutliveARestart(t *testing.T) {
 	if !item.Receipt.Accepted {
 		t.Error("that the object was reported is forgotten")
 	}
-	again.Accept(item, Receipt{})
+	again.Ack(item, Receipt{})
 	expectRecords(t, kept, 0, 0)
 	expectEmpty(t, again)
 }
@@ -113,7 +113,7 @@ func TestDeletionIsSentAfterARestart(t *testing.T) {
 	if op, ok := item.Report.(observe.Operation); !ok || !op.Deleted || op.Object.UID != "x" {
 		t.Errorf("sent is %+v", item.Report)
 	}
-	again.Accept(item, Receipt{})
+	again.Ack(item, Receipt{})
 	expectRecords(t, kept, 0, 0)
 	expectEmpty(t, again)
 }
@@ -130,11 +130,11 @@ func TestStateIsNotKept(t *testing.T) {
 
 func TestWhatIsNotToBeSentIsNotKept(t *testing.T) {
 	for reason, end := range map[string]func(*Outbox){
-		"withdrawn": func(o *Outbox) { o.Withdraw(event("a", "").Key()) },
+		"withdrawn": func(o *Outbox) { o.Cancel(event("a", "").Key()) },
 		"rejected":  func(o *Outbox) { o.Reject(take(t, o), errSend) },
 		"withdrawn while it was out": func(o *Outbox) {
 			item := take(t, o)
-			o.Withdraw(event("a", "").Key())
+			o.Cancel(event("a", "").Key())
 			o.Retry(item, 0, errSend)
 		},
 	} {
@@ -166,7 +166,7 @@ func TestNoDefinitionIsKept(t *testing.T) {
 	o := New(Config{}, kept)
 	op := operation("x", "10")
 	o.Offer(op)
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
 	op.ResourceVersion, op.Deleted = "11", true
 	o.Offer(op)
 	for _, table := range kept {

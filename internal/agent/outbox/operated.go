@@ -7,8 +7,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// Operated is the latest operation on a listed resource that the control plane has accepted.
-type Operated struct {
+// LastOperation is the latest operation on a listed resource that the control plane has accepted.
+type LastOperation struct {
 	// ResourceVersion is that of the object; empty if it is deleted.
 	ResourceVersion string
 	Deleted         bool
@@ -22,7 +22,7 @@ const mostOperated = 4096
 
 // operated is Operated in a workload's account.
 type operated struct {
-	Operated
+	LastOperation
 	key observe.Key // of the incarnation
 }
 
@@ -35,10 +35,10 @@ type operand struct {
 // operandOf returns where to tell of a report; false if it is not an operation on a listed resource.
 func operandOf(r observe.Report) (operand, observe.Operation, bool) {
 	op, ok := r.(observe.Operation)
-	if !ok || !op.Claim.Listed {
+	if !ok || !op.Attribution.Listed {
 		return operand{}, op, false
 	}
-	return operand{op.Instance(), target.Resource{Ref: op.Object.Ref, ID: op.Claim.Resource.ID}}, op, true
+	return operand{op.Instance(), target.Resource{Ref: op.Object.Ref, ID: op.Attribution.Resource.ID}}, op, true
 }
 
 // note tells a workload's account that the control plane has a report; with mu held.
@@ -48,9 +48,9 @@ func (o *Outbox) note(e *entry, r observe.Report) {
 	if !ok || in == nil || !e.receipt.Accepted {
 		return
 	}
-	known := Operated{ResourceVersion: op.ResourceVersion, Modified: e.modified}
+	known := LastOperation{ResourceVersion: op.ResourceVersion, Modified: e.modified}
 	if op.Deleted {
-		known = Operated{Deleted: true}
+		known = LastOperation{Deleted: true}
 	}
 	in.know(at.resource, operated{known, e.key})
 	e.operand = &at
@@ -71,7 +71,7 @@ func (in *instance) know(resource target.Resource, known operated) {
 func (in *instance) deleted(op observe.Operation) {
 	at, _, ok := operandOf(op)
 	if _, known := in.operated[at.resource]; ok && !known {
-		in.know(at.resource, operated{Operated{Deleted: true}, op.Key()})
+		in.know(at.resource, operated{LastOperation{Deleted: true}, op.Key()})
 	}
 }
 
@@ -81,7 +81,7 @@ func (o *Outbox) correct(e *entry) {
 		return
 	}
 	if in := o.instances[e.operand.instance]; in != nil && in.operated[e.operand.resource].key == e.key {
-		in.know(e.operand.resource, operated{Operated{ResourceVersion: e.version, Modified: e.modified}, e.key})
+		in.know(e.operand.resource, operated{LastOperation{ResourceVersion: e.version, Modified: e.modified}, e.key})
 	}
 }
 
@@ -101,13 +101,13 @@ func (o *Outbox) unnote(e *entry) {
 }
 
 // operations returns what was accepted of each resource.
-func (in *instance) operations() map[target.Resource]Operated {
+func (in *instance) operations() map[target.Resource]LastOperation {
 	if len(in.operated) == 0 {
 		return nil
 	}
-	out := make(map[target.Resource]Operated, len(in.operated))
+	out := make(map[target.Resource]LastOperation, len(in.operated))
 	for resource, known := range in.operated {
-		out[resource] = known.Operated
+		out[resource] = known.LastOperation
 	}
 	return out
 }

@@ -12,20 +12,22 @@ import (
 // conf is the resource that operation tells of.
 var conf = target.Resource{Ref: target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}, ID: 7}
 
-func expectOperations(t *testing.T, o *Outbox, why string, want map[target.Resource]Operated) {
+func expectOperations(t *testing.T, o *Outbox, why string, want map[target.Resource]LastOperation) {
 	t.Helper()
 	if got := o.Progress(shop).Operations; !maps.Equal(got, want) {
 		t.Errorf("%s: the operations are %v, want %v", why, got, want)
 	}
 }
 
-func only(op Operated) map[target.Resource]Operated { return map[target.Resource]Operated{conf: op} }
+func only(op LastOperation) map[target.Resource]LastOperation {
+	return map[target.Resource]LastOperation{conf: op}
+}
 
 func deliver(t *testing.T, o *Outbox, reports ...observe.Report) {
 	t.Helper()
 	for _, r := range reports {
 		o.Offer(r)
-		o.Accept(take(t, o), Receipt{})
+		o.Ack(take(t, o), Receipt{})
 	}
 }
 
@@ -34,27 +36,27 @@ func TestTheLatestAcceptedOperationIsTold(t *testing.T) {
 	o.Declare(shop)
 	o.Offer(operation("x", "1"))
 	expectOperations(t, o, "nothing is accepted", nil)
-	o.Accept(take(t, o), Receipt{})
-	expectOperations(t, o, "the first", only(Operated{ResourceVersion: "1"}))
+	o.Ack(take(t, o), Receipt{})
+	expectOperations(t, o, "the first", only(LastOperation{ResourceVersion: "1"}))
 	deliver(t, o, operation("x", "2"))
-	expectOperations(t, o, "the second", only(Operated{ResourceVersion: "2", Modified: true}))
+	expectOperations(t, o, "the second", only(LastOperation{ResourceVersion: "2", Modified: true}))
 	o.Offer(operation("x", "3"))
 	item := take(t, o)
 	o.Offer(operation("x", "4"))
-	expectOperations(t, o, "out is not accepted", only(Operated{ResourceVersion: "2", Modified: true}))
-	o.Accept(item, Receipt{})
-	expectOperations(t, o, "a newer one waits", only(Operated{ResourceVersion: "3", Modified: true}))
+	expectOperations(t, o, "out is not accepted", only(LastOperation{ResourceVersion: "2", Modified: true}))
+	o.Ack(item, Receipt{})
+	expectOperations(t, o, "a newer one waits", only(LastOperation{ResourceVersion: "3", Modified: true}))
 	o.Reject(take(t, o), errSend)
-	expectOperations(t, o, "what is refused is not accepted", only(Operated{ResourceVersion: "3", Modified: true}))
+	expectOperations(t, o, "what is refused is not accepted", only(LastOperation{ResourceVersion: "3", Modified: true}))
 	o.Offer(operation("x", "4"))
-	expectOperations(t, o, "nor when it is offered again", only(Operated{ResourceVersion: "3", Modified: true}))
+	expectOperations(t, o, "nor when it is offered again", only(LastOperation{ResourceVersion: "3", Modified: true}))
 	o.Offer(operation("x", ""))
 	o.Forget(operation("x", "").Key())
-	o.Accept(take(t, o), Receipt{})
-	expectOperations(t, o, "a deletion stays", only(Operated{Deleted: true}))
+	o.Ack(take(t, o), Receipt{})
+	expectOperations(t, o, "a deletion stays", only(LastOperation{Deleted: true}))
 	deliver(t, o, operation("y", "9"))
-	expectOperations(t, o, "the next incarnation", only(Operated{ResourceVersion: "9"}))
-	o.Withdraw(operation("y", "").Key())
+	expectOperations(t, o, "the next incarnation", only(LastOperation{ResourceVersion: "9"}))
+	o.Cancel(operation("y", "").Key())
 	o.Forget(operation("y", "").Key())
 	expectOperations(t, o, "it is not listed any more", nil)
 }
@@ -63,12 +65,12 @@ func TestOnlyOperationsOnListedResourcesAreTold(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Declare(shop)
 	derived := operation("x", "1")
-	derived.Claim.Listed = false
+	derived.Attribution.Listed = false
 	deliver(t, o, derived, event("a", "1"), observe.Status{Workload: shop, Status: "Healthy"})
 	expectOperations(t, o, "none is of a listed resource", nil)
 	o.Offer(operation("y", "1"))
 	o.ForgetInstance(shop)
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
 	if len(o.instances) > 0 {
 		t.Error("the account of a workload that is gone is there")
 	}
@@ -79,7 +81,7 @@ func TestAnOperationWhoseRowIsGoneIsNotAccepted(t *testing.T) {
 	o.Declare(shop)
 	deliver(t, o, operation("x", "1"))
 	o.Offer(operation("x", "2"))
-	o.Gone(take(t, o))
+	o.AckNotFound(take(t, o))
 	expectOperations(t, o, "the row is gone", nil)
 }
 
@@ -91,22 +93,22 @@ func TestOperationsOfAnEarlierProcessAreTold(t *testing.T) {
 		known   Known // what the adoption finds; of nothing if it has no key
 		deleted bool
 		offer   observe.Report
-		want    map[target.Resource]Operated
+		want    map[target.Resource]LastOperation
 	}{
-		{"added before", []observe.Report{operation("x", "1")}, true, Known{}, false, operation("x", "1"), only(Operated{ResourceVersion: "1"})},
+		{"added before", []observe.Report{operation("x", "1")}, true, Known{}, false, operation("x", "1"), only(LastOperation{ResourceVersion: "1"})},
 		{
 			"modified before",
 			[]observe.Report{operation("x", "1"), operation("x", "2")},
 			true,
 			Known{},
 			false,
-			operation("x", "2"), only(Operated{ResourceVersion: "2", Modified: true}),
+			operation("x", "2"), only(LastOperation{ResourceVersion: "2", Modified: true}),
 		},
 		{
 			"the disk is lost, the control plane knows", nil, false,
 			Known{Key: operation("x", "").Key(), Receipt: Receipt{Accepted: true}, Version: "2", Modified: true},
 			false,
-			operation("x", "2"), only(Operated{ResourceVersion: "2", Modified: true}),
+			operation("x", "2"), only(LastOperation{ResourceVersion: "2", Modified: true}),
 		},
 		{
 			"the control plane knows better",
@@ -114,9 +116,9 @@ func TestOperationsOfAnEarlierProcessAreTold(t *testing.T) {
 			true,
 			Known{Key: operation("x", "").Key(), Receipt: Receipt{Accepted: true}, Version: "1", Modified: true},
 			false,
-			operation("x", "1"), only(Operated{ResourceVersion: "1", Modified: true}),
+			operation("x", "1"), only(LastOperation{ResourceVersion: "1", Modified: true}),
 		},
-		{"deleted before, the control plane knows", nil, true, Known{}, true, nil, only(Operated{Deleted: true})},
+		{"deleted before, the control plane knows", nil, true, Known{}, true, nil, only(LastOperation{Deleted: true})},
 		{"nothing was accepted", nil, true, Known{}, false, nil, nil},
 	}
 	for _, tt := range tests {
@@ -127,7 +129,7 @@ func TestOperationsOfAnEarlierProcessAreTold(t *testing.T) {
 				if !tt.kept {
 					kept = records{}
 				}
-				o := New(Config{Adopts: true}, kept)
+				o := New(Config{InitialSync: true}, kept)
 				o.Declare(shop)
 				var known []Known
 				if tt.known.Key != "" {
@@ -157,8 +159,8 @@ func TestAKnownDeletionIsOlder(t *testing.T) {
 	o.Declare(shop)
 	deliver(t, o, operation("y", "1"))
 	op := operation("x", "")
-	o.Adopt(shop, []Known{{Deletion: &op}}, nil, nil)
-	expectOperations(t, o, "it is there again", only(Operated{ResourceVersion: "1"}))
+	o.Seed(shop, []Known{{Deletion: &op}}, nil, nil)
+	expectOperations(t, o, "it is there again", only(LastOperation{ResourceVersion: "1"}))
 }
 
 func TestWhatIsToldIsBounded(t *testing.T) {
@@ -173,7 +175,7 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 		deliver(t, o, named(n, "1"))
 		o.Offer(named(n, ""))
 		o.Forget(named(n, "").Key())
-		o.Accept(take(t, o), Receipt{})
+		o.Ack(take(t, o), Receipt{})
 	}
 	deliver(t, o, named(-1, "1"))
 	got := o.Progress(shop).Operations
@@ -181,7 +183,7 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 		t.Errorf("%d are told", len(got))
 	}
 	latest := target.Resource{Ref: target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "-1"}, ID: 7}
-	if got[latest] != (Operated{ResourceVersion: "1"}) {
+	if got[latest] != (LastOperation{ResourceVersion: "1"}) {
 		t.Errorf("of the latest is told %+v", got[latest])
 	}
 	expectAccount(t, o, 1)

@@ -14,7 +14,7 @@ func TestChangesThatWaitAreOneItemOfTheNewest(t *testing.T) {
 	for _, version := range []string{"1", "2", "3"} {
 		o.Offer(at("a", version))
 	}
-	o.Accept(expectTake(t, o, "a@3"), Receipt{})
+	o.Ack(expectTake(t, o, "a@3"), Receipt{})
 	expectNothing(t, o)
 	o.Offer(at("a", "3"))
 	expectNothing(t, o)
@@ -41,14 +41,14 @@ func TestALaneHasOneItemOut(t *testing.T) {
 	a := expectTake(t, o, "a@1")
 	expectTake(t, o, "c@1")
 	expectNothing(t, o)
-	o.Accept(a, Receipt{})
+	o.Ack(a, Receipt{})
 	expectTake(t, o, "b@1")
 }
 
 func TestTheEndOfOneIncarnationComesBeforeTheNext(t *testing.T) {
 	op := func(uid types.UID, version string) observe.Operation {
 		return observe.Operation{
-			Claim:           target.Claim{Instance: shop, Listed: true},
+			Attribution:     target.Attribution{Instance: shop, Listed: true},
 			Object:          target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "app", Name: "web"}, UID: uid},
 			ResourceVersion: version,
 		}
@@ -76,12 +76,12 @@ func TestTheEndOfOneIncarnationComesBeforeTheNext(t *testing.T) {
 		},
 		{
 			"the old one was accepted",
-			func(t *testing.T, o *Outbox) { t.Helper(); o.Offer(added); o.Accept(expect(t, o, added), Receipt{}) }, nil,
+			func(t *testing.T, o *Outbox) { t.Helper(); o.Offer(added); o.Ack(expect(t, o, added), Receipt{}) }, nil,
 		},
 		{
 			"the old one is out, and is accepted",
 			func(_ *testing.T, o *Outbox) { o.Offer(added) },
-			func(o *Outbox, item Item) { o.Accept(item, Receipt{}) },
+			func(o *Outbox, item Item) { o.Ack(item, Receipt{}) },
 		},
 		{
 			"the old one is out, and fails",
@@ -108,8 +108,8 @@ func TestTheEndOfOneIncarnationComesBeforeTheNext(t *testing.T) {
 			if tt.settle != nil {
 				tt.settle(o, out)
 			}
-			o.Accept(expect(t, o, deleted), Receipt{})
-			o.Accept(expect(t, o, again), Receipt{})
+			o.Ack(expect(t, o, deleted), Receipt{})
+			o.Ack(expect(t, o, again), Receipt{})
 			o.Forget(again.Key())
 			expectEmpty(t, o)
 		})
@@ -124,11 +124,11 @@ func TestWhatIsOutAndReplacedIsFollowedByTheNewest(t *testing.T) {
 		attempt int
 		settle  func(o *Outbox, item Item)
 	}{
-		{"accepted", []string{"2", "3"}, "a@3", 1, func(o *Outbox, item Item) { o.Accept(item, Receipt{RowID: 7}) }},
+		{"accepted", []string{"2", "3"}, "a@3", 1, func(o *Outbox, item Item) { o.Ack(item, Receipt{RowID: 7}) }},
 		{"failed", []string{"2", "3"}, "a@3", 2, func(o *Outbox, item Item) { o.Retry(item, 0, errSend) }},
 		{"rejected", []string{"2", "3"}, "a@3", 2, func(o *Outbox, item Item) { o.Reject(item, errSend) }},
-		{"accepted, and the same again", []string{"1"}, "", 0, func(o *Outbox, item Item) { o.Accept(item, Receipt{}) }},
-		{"accepted, and back to the same", []string{"2", "1"}, "", 0, func(o *Outbox, item Item) { o.Accept(item, Receipt{}) }},
+		{"accepted, and the same again", []string{"1"}, "", 0, func(o *Outbox, item Item) { o.Ack(item, Receipt{}) }},
+		{"accepted, and back to the same", []string{"2", "1"}, "", 0, func(o *Outbox, item Item) { o.Ack(item, Receipt{}) }},
 		{"rejected, and the same again", []string{"1"}, "", 0, func(o *Outbox, item Item) { o.Reject(item, errSend) }},
 		{"failed, and back to the same", []string{"2", "1"}, "a@1", 2, func(o *Outbox, item Item) { o.Retry(item, 0, errSend) }},
 	}
@@ -149,9 +149,9 @@ func TestWhatIsOutAndReplacedIsFollowedByTheNewest(t *testing.T) {
 					t.Errorf("attempt %d, want %d", item.Attempt, tt.attempt)
 				}
 				expectNothing(t, o)
-				o.Accept(item, Receipt{})
+				o.Ack(item, Receipt{})
 			}
-			o.Accept(expectTake(t, o, "b@1"), Receipt{})
+			o.Ack(expectTake(t, o, "b@1"), Receipt{})
 			expectPending(t, o, 0, 0)
 		})
 	}
@@ -177,7 +177,7 @@ func TestTheReceiptComesBackWithTheKey(t *testing.T) {
 	if item.Receipt != (Receipt{}) || item.Attempt != 1 {
 		t.Errorf("got %+v", item)
 	}
-	o.Accept(item, Receipt{RowID: 7})
+	o.Ack(item, Receipt{RowID: 7})
 	o.Offer(at("a", "2"))
 	item = expectTake(t, o, "a@2")
 	if want := (Receipt{Accepted: true, RowID: 7}); item.Receipt != want || item.Attempt != 1 {
@@ -193,13 +193,13 @@ func TestTheReceiptComesBackWithTheKey(t *testing.T) {
 func TestAReportWithoutAVersionIsSentOnce(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(at("a", ""))
-	o.Accept(expectTake(t, o, "a@"), Receipt{})
+	o.Ack(expectTake(t, o, "a@"), Receipt{})
 	o.Offer(at("a", ""))
 	expectNothing(t, o)
 }
 
 func TestWhatHasNoPlaceIsNotKept(t *testing.T) {
-	o := New(Config{Carries: func(r observe.Report) bool { return r.Key() != "a" }}, nil)
+	o := New(Config{Supports: func(r observe.Report) bool { return r.Key() != "a" }}, nil)
 	o.Offer(at("a", "1"))
 	o.Offer(at("b", "1"))
 	expectTake(t, o, "b@1")
@@ -211,11 +211,11 @@ func TestSettlingTwiceIsAMistakeOfTheCaller(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(at("a", "1"))
 	item := take(t, o)
-	o.Accept(item, Receipt{})
+	o.Ack(item, Receipt{})
 	defer func() {
 		if recover() == nil {
 			t.Error("it passed")
 		}
 	}()
-	o.Accept(item, Receipt{})
+	o.Ack(item, Receipt{})
 }

@@ -43,11 +43,11 @@ type Item struct {
 
 // Config sets what an outbox takes, how it paces it and how much it holds.
 type Config struct {
-	// Carries reports whether a report has a place in the control plane at hand; the others are not taken. If it is nil
+	// Supports reports whether a report has a place in the control plane at hand; the others are not taken. If it is nil
 	// all are. The answer may change; it must not call the outbox.
-	Carries func(observe.Report) bool
-	// Adopts makes an [Adoption] the first item of each workload, for which its operations and Events wait.
-	Adopts bool
+	Supports func(observe.Report) bool
+	// InitialSync makes an [InitialSync] the first item of each workload, for which its operations and Events wait.
+	InitialSync bool
 	// MaxBytes bounds what is kept in memory and on disk, about; 0 does not. Only Events are dropped for it.
 	MaxBytes int64
 	// Backoff bounds the wait before a report is sent again.
@@ -62,16 +62,16 @@ func DefaultConfig() Config {
 // Outbox holds reports.
 type Outbox struct {
 	config Config
-	memory Memory // nil for none
+	memory Store // nil for none
 
 	mu        sync.Mutex
 	entries   map[observe.Key]*entry
-	lanes     map[observe.Lane]*lane
-	agendas   [classes]agenda
+	lanes     map[observe.OrderingKey]*lane
+	agendas   [classes]laneHeap
 	turn      int // the class that was served last
 	instances map[target.Instance]*instance
 	events    events
-	outage    outage
+	outage    breaker
 	answers   uint64 // counts what the control plane took or refused
 	pending   int    // entries with a report
 	failed    int    // those of them whose last try failed
@@ -83,18 +83,18 @@ type Outbox struct {
 }
 
 // New returns an outbox. What memory kept of an earlier one is there again; it may be nil.
-func New(config Config, memory Memory) *Outbox {
-	if config.Carries == nil {
-		config.Carries = func(observe.Report) bool { return true }
+func New(config Config, memory Store) *Outbox {
+	if config.Supports == nil {
+		config.Supports = func(observe.Report) bool { return true }
 	}
 	o := &Outbox{
 		config:    config,
 		memory:    memory,
 		entries:   map[observe.Key]*entry{},
-		lanes:     map[observe.Lane]*lane{},
+		lanes:     map[observe.OrderingKey]*lane{},
 		instances: map[target.Instance]*instance{},
 		events:    newEvents(),
-		outage:    outage{failing: map[observe.Key]struct{}{}},
+		outage:    breaker{failing: map[observe.Key]struct{}{}},
 		wake:      make(chan struct{}),
 	}
 	if memory != nil {
@@ -105,7 +105,7 @@ func New(config Config, memory Memory) *Outbox {
 
 // Offer puts in a report, in place of one of the same key that waits. After [Outbox.Close] it does nothing.
 func (o *Outbox) Offer(r observe.Report) {
-	if !o.config.Carries(r) {
+	if !o.config.Supports(r) {
 		return
 	}
 	o.mu.Lock()
@@ -167,7 +167,7 @@ func (o *Outbox) Next(ctx context.Context) (Item, error) {
 }
 
 // NextBatch is Next for one report, and for whatever else is ready to be sent with it, up to a number of reports. It does
-// not wait for more. Each is of another lane, and is to be settled by itself. A probe, an [Adoption], and a report that
+// not wait for more. Each is of another lane, and is to be settled by itself. A probe, an [InitialSync], and a report that
 // alone keeps failing come alone.
 func (o *Outbox) NextBatch(ctx context.Context, most int) ([]Item, error) {
 	for {
@@ -224,7 +224,7 @@ func (o *Outbox) takeBatch(most int) (items []Item, due time.Time, wake <-chan s
 // goesAlone reports whether what is first in a lane is not sent together with others.
 func (l *lane) goesAlone() bool {
 	e := l.queue[0]
-	_, adopts := e.report.(Adoption)
+	_, adopts := e.report.(InitialSync)
 	return adopts || e.pace.slow()
 }
 
@@ -256,8 +256,8 @@ func (o *Outbox) nothingDue() bool {
 	return true
 }
 
-// Accept settles an item: the control plane has it.
-func (o *Outbox) Accept(item Item, receipt Receipt) {
+// Ack settles an item: the control plane has it.
+func (o *Outbox) Ack(item Item, receipt Receipt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.settle(item)
@@ -274,8 +274,8 @@ func (o *Outbox) Accept(item Item, receipt Receipt) {
 	o.retire(e)
 }
 
-// Gone settles an item: the row that it was for does not exist any more. It is dropped, and its receipt forgotten.
-func (o *Outbox) Gone(item Item) {
+// AckNotFound settles an item: the row that it was for does not exist any more. It is dropped, and its receipt forgotten.
+func (o *Outbox) AckNotFound(item Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.settle(item)
@@ -286,14 +286,14 @@ func (o *Outbox) Gone(item Item) {
 	o.retire(e)
 }
 
-// Return settles an item that was not delivered, and that is nobody's fault: the control plane at hand takes reports in
+// Requeue settles an item that was not delivered, and that is nobody's fault: the control plane at hand takes reports in
 // another way than it did. It is next again, as after a failed try, or dropped if it has no place there.
-func (o *Outbox) Return(item Item) {
+func (o *Outbox) Requeue(item Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.settle(item)
 	e.renewed = time.Time{}
-	if e.report != nil && !o.config.Carries(e.report) {
+	if e.report != nil && !o.config.Supports(e.report) {
 		o.unpend(e)
 	}
 	if e.report != nil {
@@ -303,10 +303,10 @@ func (o *Outbox) Return(item Item) {
 	o.schedule(e.lane)
 }
 
-// Withdraw drops what is pending or was refused of a key, which is not to be reported about any more. What is out
+// Cancel drops what is pending or was refused of a key, which is not to be reported about any more. What is out
 // cannot be stopped, but is not sent again if it fails. The receipt stays, so that what comes back does not make a
 // second row.
-func (o *Outbox) Withdraw(key observe.Key) {
+func (o *Outbox) Cancel(key observe.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.entries[key]
@@ -459,7 +459,7 @@ func (o *Outbox) retire(e *entry) {
 
 // entryOf returns the entry of a report's key, a new one if need be.
 func (o *Outbox) entryOf(r observe.Report) *entry {
-	e := o.entry(r.Key(), r.Lane())
+	e := o.entry(r.Key(), r.OrderingKey())
 	if in := o.instances[r.Instance()]; in != nil && in.known != nil {
 		if known, ok := in.known[e.key]; ok {
 			delete(in.known, e.key)
@@ -469,7 +469,7 @@ func (o *Outbox) entryOf(r observe.Report) *entry {
 	return e
 }
 
-func (o *Outbox) entry(key observe.Key, name observe.Lane) *entry {
+func (o *Outbox) entry(key observe.Key, name observe.OrderingKey) *entry {
 	if e := o.entries[key]; e != nil {
 		return e
 	}

@@ -68,8 +68,8 @@ type pace struct {
 
 func (p *pace) slow() bool { return p.alone >= slowFailures }
 
-// outage is a time in which nothing is sent but probes.
-type outage struct {
+// breaker is a time in which nothing is sent but probes.
+type breaker struct {
 	on    bool
 	tries int
 	until time.Time // no probe before
@@ -78,9 +78,9 @@ type outage struct {
 	failing map[observe.Key]struct{}
 }
 
-// Fail settles an item: it is to be sent again, or what has replaced it by then, after a while. Its lane waits for it.
+// Nack settles an item: it is to be sent again, or what has replaced it by then, after a while. Its lane waits for it.
 // If it was withdrawn meanwhile, it is dropped.
-func (o *Outbox) Fail(item Item, f Failure) {
+func (o *Outbox) Nack(item Item, f Failure) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.settle(item)
@@ -90,10 +90,10 @@ func (o *Outbox) Fail(item Item, f Failure) {
 // postponeMost bounds the wait of what is postponed again and again.
 const postponeMost = 5 * time.Second
 
-// Postpone settles an item that cannot be sent yet, for a reason of this side: it comes again after a while, which
+// Defer settles an item that cannot be sent yet, for a reason of this side: it comes again after a while, which
 // doubles each time up to five seconds, as if it had not been taken. After [Outbox.Close], when that reason does not
 // pass any more, it is dropped.
-func (o *Outbox) Postpone(item Item, after time.Duration) {
+func (o *Outbox) Defer(item Item, after time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.settle(item)
@@ -188,7 +188,7 @@ func (o *Outbox) answered(e *entry, probe bool) {
 	if !o.outage.on || o.outage.asked && !probe {
 		return
 	}
-	o.outage = outage{failing: o.outage.failing}
+	o.outage = breaker{failing: o.outage.failing}
 	var waiting []*lane
 	now := time.Now()
 	for class := range classSlow { // what is slow stays so

@@ -41,7 +41,7 @@ func expectSuspended(t *testing.T, o *Outbox, want bool) {
 func TestOneThatFailsDoesNotStopTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
-		o.Fail(takeAll(t, o, "a")["a"], failure)
+		o.Nack(takeAll(t, o, "a")["a"], failure)
 		expectSuspended(t, o, false)
 		o.Offer(at("b", "1"))
 		expectTake(t, o, "b@1")
@@ -52,12 +52,12 @@ func TestTwoThatFailAreAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		items := takeAll(t, o, "a", "b", "c")
-		o.Fail(items["a"], failure)
+		o.Nack(items["a"], failure)
 		expectSuspended(t, o, false)
-		o.Fail(items["b"], failure)
+		o.Nack(items["b"], failure)
 		expectSuspended(t, o, true)
 		o.Offer(at("d", "1"))
-		o.Fail(items["c"], failure) // it was on its way
+		o.Nack(items["c"], failure) // it was on its way
 		expectNothing(t, o)
 
 		var probes []string
@@ -71,7 +71,7 @@ func TestTwoThatFailAreAnOutage(t *testing.T) {
 			}
 			expectNothing(t, o) // one at a time
 			probes = append(probes, string(probe.Report.Key()))
-			o.Fail(probe, failure)
+			o.Nack(probe, failure)
 		}
 		for _, key := range []string{"a", "b", "c", "d"} {
 			if !slices.Contains(probes, key) {
@@ -80,7 +80,7 @@ func TestTwoThatFailAreAnOutage(t *testing.T) {
 		}
 
 		probe, _ := next(t, o)
-		o.Accept(probe, Receipt{})
+		o.Ack(probe, Receipt{})
 		expectSuspended(t, o, false)
 		takeAll(t, o) // nothing waits any more
 		for range 3 {
@@ -94,23 +94,23 @@ func TestTwoThatFailAreAnOutage(t *testing.T) {
 func TestARefusalOfAllIsAnOutageAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
-		o.Fail(takeAll(t, o, "a")["a"], refusal)
+		o.Nack(takeAll(t, o, "a")["a"], refusal)
 		expectSuspended(t, o, true)
 	})
 }
 
 func TestAnAnswerEndsAnOutage(t *testing.T) {
 	for name, answer := range map[string]func(*Outbox, Item){
-		"accepted": func(o *Outbox, item Item) { o.Accept(item, Receipt{}) },
+		"accepted": func(o *Outbox, item Item) { o.Ack(item, Receipt{}) },
 		"rejected": func(o *Outbox, item Item) { o.Reject(item, errSend) },
-		"gone":     func(o *Outbox, item Item) { o.Gone(item) },
+		"gone":     func(o *Outbox, item Item) { o.AckNotFound(item) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := New(paced, nil)
 				items := takeAll(t, o, "a", "b")
-				o.Fail(items["a"], failure)
-				o.Fail(items["b"], failure)
+				o.Nack(items["a"], failure)
+				o.Nack(items["b"], failure)
 				probe, _ := next(t, o)
 				answer(o, probe)
 				expectSuspended(t, o, false)
@@ -124,15 +124,15 @@ func TestRetryAfterHoldsForAll(t *testing.T) {
 		o := New(paced, nil)
 		items := takeAll(t, o, "a", "b", "c")
 		start := time.Now()
-		o.Fail(items["a"], Failure{Cause: errSend, RetryAfter: 30 * time.Second})
-		o.Fail(items["b"], Failure{Cause: errSend, RetryAfter: 90 * time.Second})
-		o.Accept(items["c"], Receipt{}) // it was on its way
+		o.Nack(items["a"], Failure{Cause: errSend, RetryAfter: 30 * time.Second})
+		o.Nack(items["b"], Failure{Cause: errSend, RetryAfter: 90 * time.Second})
+		o.Ack(items["c"], Receipt{}) // it was on its way
 		o.Offer(at("d", "1"))
 		probe, _ := next(t, o)
 		if waited := time.Since(start); waited != 90*time.Second {
 			t.Errorf("waited %s, want 90 s", waited)
 		}
-		o.Accept(probe, Receipt{})
+		o.Ack(probe, Receipt{})
 		expectSuspended(t, o, false)
 	})
 }
@@ -145,7 +145,7 @@ func succeed(t *testing.T, o *Outbox, key string) {
 	if string(item.Report.Key()) != key {
 		t.Fatalf("took %s, want %s", item.Report, key)
 	}
-	o.Accept(item, Receipt{})
+	o.Ack(item, Receipt{})
 }
 
 func TestWhatAloneKeepsFailingIsSlow(t *testing.T) {
@@ -161,7 +161,7 @@ func TestWhatAloneKeepsFailingIsSlow(t *testing.T) {
 			}
 			succeed(t, o, fmt.Sprint("good ", round))
 			for _, item := range items {
-				o.Fail(item, failure)
+				o.Nack(item, failure)
 			}
 			expectSuspended(t, o, false)
 		}
@@ -169,18 +169,18 @@ func TestWhatAloneKeepsFailingIsSlow(t *testing.T) {
 		time.Sleep(time.Hour)
 		expectNothing(t, o) // the other is due, and waits until the first is settled
 		succeed(t, o, "good")
-		o.Fail(first, failure)
+		o.Nack(first, failure)
 		if other, _ := next(t, o); other.Report.Key() == first.Report.Key() {
 			t.Error("they do not take turns")
 		} else {
-			o.Accept(other, Receipt{})
+			o.Ack(other, Receipt{})
 		}
 		// Both fail, and no outage comes of it: they were at fault before.
 		again, waited := next(t, o)
 		if waited > time.Minute {
 			t.Errorf("it waited %s", waited)
 		}
-		o.Fail(again, failure)
+		o.Nack(again, failure)
 		expectSuspended(t, o, false)
 	})
 }
@@ -192,10 +192,10 @@ func TestClassesTakeTurns(t *testing.T) {
 			o.Offer(event(types.UID(fmt.Sprint("old ", i)), "1"))
 		}
 		a, b := take(t, o), take(t, o)
-		o.Fail(a, failure)
-		o.Fail(b, failure)
+		o.Nack(a, failure)
+		o.Nack(b, failure)
 		probe, _ := next(t, o)
-		o.Accept(probe, Receipt{})
+		o.Ack(probe, Receipt{})
 		for i := range 3 {
 			o.Offer(event(types.UID(fmt.Sprint("new ", i)), "1"))
 			o.Offer(at(fmt.Sprint("state ", i), "1"))
@@ -214,7 +214,7 @@ func TestClassesTakeTurns(t *testing.T) {
 func TestClosingTriesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
-		o.Fail(takeAll(t, o, "a")["a"], Failure{Cause: errSend, RetryAfter: time.Hour})
+		o.Nack(takeAll(t, o, "a")["a"], Failure{Cause: errSend, RetryAfter: time.Hour})
 		o.Close()
 		if _, waited := next(t, o); waited != 0 {
 			t.Errorf("waited %s", waited)
@@ -226,8 +226,8 @@ func TestWhatIsPostponedHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(paced, nil)
 		items := takeAll(t, o, "a", "b")
-		o.Postpone(items["a"], time.Minute)
-		o.Postpone(items["b"], time.Minute)
+		o.Defer(items["a"], time.Minute)
+		o.Defer(items["b"], time.Minute)
 		expectSuspended(t, o, false)
 		expectPending(t, o, 2, 0)
 		for range 2 {
@@ -247,7 +247,7 @@ func TestWhatWasNotTriedIsTheNextProbe(t *testing.T) {
 		}
 		for range 30 {
 			item, _ := next(t, o)
-			o.Fail(item, failure)
+			o.Nack(item, failure)
 		}
 		expectSuspended(t, o, true)
 		o.Offer(event("fresh", "1"))
@@ -255,7 +255,7 @@ func TestWhatWasNotTriedIsTheNextProbe(t *testing.T) {
 		if probe.Report.Key() != "event/fresh" || waited > time.Minute {
 			t.Errorf("the next probe was %s, after %s", probe.Report.Key(), waited)
 		}
-		o.Accept(probe, Receipt{})
+		o.Ack(probe, Receipt{})
 		expectSuspended(t, o, false)
 	})
 }

@@ -29,15 +29,15 @@ type Progress struct {
 	Rejected int64
 	// Dropped counts the Events that were dropped to keep the bound on what is held.
 	Dropped int64
-	// Adopted is true if what the control plane has of the workload is known.
-	Adopted bool
+	// Synced is true if what the control plane has of the workload is known.
+	Synced bool
 	// LastError is the latest failure since the last success.
 	LastError string
 	// Rejections are the latest of those that were refused, newest first.
 	Rejections []Rejection
 	// Operations are the latest that were accepted, by listed resource without its version. Those of an earlier process
 	// are known once their objects were offered again; deletions are not.
-	Operations map[target.Resource]Operated
+	Operations map[target.Resource]LastOperation
 }
 
 // instance is the account of one workload.
@@ -58,7 +58,7 @@ type instance struct {
 func (o *Outbox) account(id target.Instance) *instance {
 	in := o.instances[id]
 	if in == nil {
-		in = &instance{pending: map[*entry]struct{}{}, dead: map[*entry]struct{}{}, adopted: !o.config.Adopts}
+		in = &instance{pending: map[*entry]struct{}{}, dead: map[*entry]struct{}{}, adopted: !o.config.InitialSync}
 		o.instances[id] = in
 		if !in.adopted {
 			o.beginAdoption(id)
@@ -95,14 +95,14 @@ func (o *Outbox) Progress(id target.Instance) Progress {
 	defer o.mu.Unlock()
 	in := o.instances[id]
 	if in == nil {
-		return Progress{Adopted: !o.config.Adopts}
+		return Progress{Synced: !o.config.InitialSync}
 	}
 	p := Progress{
 		Pending:   len(in.pending),
 		Accepted:  in.accepted,
 		Rejected:  int64(len(in.dead)),
 		Dropped:   o.events.dropped(id),
-		Adopted:   in.adopted,
+		Synced:    in.adopted,
 		LastError: in.lastError,
 
 		Operations: in.operations(),
@@ -121,19 +121,19 @@ func (o *Outbox) Progress(id target.Instance) Progress {
 // usualWait is how long a report may wait until it counts as one that the control plane is behind on.
 const usualWait = 5 * time.Second
 
-// Owed counts what the control plane has not got of a workload's operations and Events.
-func (o *Outbox) Owed(id target.Instance) observe.Delivery {
+// DeliveryCounts counts what the control plane has not got of a workload's operations and Events.
+func (o *Outbox) DeliveryCounts(id target.Instance) observe.DeliveryCounts {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	in := o.instances[id]
 	if in == nil {
-		return observe.Delivery{}
+		return observe.DeliveryCounts{}
 	}
-	out := observe.Delivery{Rejected: int64(len(in.dead)), Dropped: o.events.dropped(id)}
+	out := observe.DeliveryCounts{Rejected: int64(len(in.dead)), Dropped: o.events.dropped(id)}
 	usual := time.Now().Add(-usualWait)
 	for e := range in.pending {
 		switch e.report.(type) {
-		case observe.Status, observe.Tree, Adoption: // what tells of them must not count itself
+		case observe.Status, observe.Tree, InitialSync: // what tells of them must not count itself
 		default:
 			if e.since.Before(usual) {
 				out.Pending++

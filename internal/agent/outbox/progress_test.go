@@ -14,7 +14,7 @@ func TestProgressCountsPerWorkload(t *testing.T) {
 		o.Offer(at(fmt.Sprint(i), "1"))
 	}
 	o.Offer(report{"x", "x", "1", other})
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
 	o.Reject(take(t, o), errors.New("bad"))
 	o.Retry(take(t, o), time.Hour, errSend)
 	got := o.Progress(shop)
@@ -28,7 +28,7 @@ func TestProgressCountsPerWorkload(t *testing.T) {
 		t.Errorf("of the other one: %+v", got)
 	}
 	expectPending(t, o, 3, 1)
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(take(t, o), Receipt{})
 	if got := o.Progress(shop); got.LastError != "" || got.Pending != 1 {
 		t.Errorf("after a success: %+v", got)
 	}
@@ -82,10 +82,10 @@ func TestSinceIsWhenTheOldestBecamePending(t *testing.T) {
 		o.Offer(at("a", "3"))
 		time.Sleep(time.Second)
 		o.Offer(at("a", "4"))
-		o.Accept(expectTake(t, o, "b@1"), Receipt{})
+		o.Ack(expectTake(t, o, "b@1"), Receipt{})
 		expect(0)
 		time.Sleep(time.Second)
-		o.Accept(a, Receipt{})
+		o.Ack(a, Receipt{})
 		expect(2 * time.Second) // when what was out was replaced
 		a = expectTake(t, o, "a@4")
 		if a.Since != start.Add(2*time.Second) {
@@ -97,15 +97,15 @@ func TestSinceIsWhenTheOldestBecamePending(t *testing.T) {
 		time.Sleep(time.Second)
 		a = expectTake(t, o, "a@5")
 		o.Offer(at("a", "6"))
-		o.Accept(a, Receipt{})
+		o.Ack(a, Receipt{})
 		expect(5 * time.Second)
-		o.Accept(expectTake(t, o, "a@6"), Receipt{})
+		o.Ack(expectTake(t, o, "a@6"), Receipt{})
 		if got := o.Progress(shop); !got.Since.IsZero() || got.Pending != 0 {
 			t.Errorf("got %+v", got)
 		}
 		o.Offer(at("a", "7"))
 		a = take(t, o)
-		o.Withdraw("a")
+		o.Cancel("a")
 		time.Sleep(time.Second)
 		o.Offer(at("a", "8"))
 		expect(6 * time.Second)
@@ -120,8 +120,8 @@ func TestAReportThatMovesIsPendingWhereItBelongs(t *testing.T) {
 	if a, b := o.Progress(shop).Pending, o.Progress(other).Pending; a != 0 || b != 1 {
 		t.Errorf("pending are %d and %d", a, b)
 	}
-	o.Accept(item, Receipt{})
-	o.Accept(take(t, o), Receipt{})
+	o.Ack(item, Receipt{})
+	o.Ack(take(t, o), Receipt{})
 	if a, b := o.Progress(shop), o.Progress(other); a.Accepted != 1 || b.Accepted != 1 || a.Pending+b.Pending > 0 {
 		t.Errorf("got %+v and %+v", a, b)
 	}
@@ -136,7 +136,7 @@ func TestTheAccountOfAWorkloadIsDropped(t *testing.T) {
 		{"nothing is pending", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
-			o.Accept(take(t, o), Receipt{})
+			o.Ack(take(t, o), Receipt{})
 			o.ForgetInstance(shop)
 		}},
 		{"something is, until it is accepted", func(t *testing.T, o *Outbox) {
@@ -147,22 +147,22 @@ func TestTheAccountOfAWorkloadIsDropped(t *testing.T) {
 			if o.Progress(shop).Pending != 1 {
 				t.Error("what is pending is not told")
 			}
-			o.Accept(take(t, o), Receipt{})
+			o.Ack(take(t, o), Receipt{})
 		}},
 		{"something is, until it is withdrawn", func(_ *testing.T, o *Outbox) {
 			o.Offer(at("a", "1"))
 			o.ForgetInstance(shop)
-			o.Withdraw("a")
+			o.Cancel("a")
 		}},
 		{"something is out that was withdrawn", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
-			o.Withdraw("a")
+			o.Cancel("a")
 			o.ForgetInstance(shop)
 			o.Retry(item, 0, errSend)
 			o.Offer(report{"a", "a", "1", other})
-			o.Accept(take(t, o), Receipt{})
+			o.Ack(take(t, o), Receipt{})
 			o.ForgetInstance(other)
 		}},
 	}

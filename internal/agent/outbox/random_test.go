@@ -25,9 +25,9 @@ type ledger struct {
 	t *testing.T
 
 	mu    sync.Mutex
-	out   map[observe.Lane]string // what is being sent, by lane
-	sent  map[string]int          // the newest version that was sent, by key
-	final map[string]bool         // keys of which the last version was accepted
+	out   map[observe.OrderingKey]string // what is being sent, by lane
+	sent  map[string]int                 // the newest version that was sent, by key
+	final map[string]bool                // keys of which the last version was accepted
 	rows  map[string]int64
 }
 
@@ -35,10 +35,10 @@ func (l *ledger) begin(item Item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := item.Report.(report)
-	if busy, ok := l.out[r.Lane()]; ok {
+	if busy, ok := l.out[r.OrderingKey()]; ok {
 		l.t.Errorf("%s comes out while %s of its lane is", r, busy)
 	}
-	l.out[r.Lane()] = r.String()
+	l.out[r.OrderingKey()] = r.String()
 	version := versionOf(r)
 	if version < l.sent[r.key] {
 		l.t.Errorf("%s comes out after version %d", r, l.sent[r.key])
@@ -54,7 +54,7 @@ func (l *ledger) end(o *Outbox, item Item, outcome int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := item.Report.(report)
-	delete(l.out, r.Lane())
+	delete(l.out, r.OrderingKey())
 	version := versionOf(r)
 	switch {
 	case outcome < 3:
@@ -64,7 +64,7 @@ func (l *ledger) end(o *Outbox, item Item, outcome int) {
 	default:
 		l.rows[r.key]++
 		l.final[r.key] = version == randomVersions
-		o.Accept(item, Receipt{RowID: l.rows[r.key]})
+		o.Ack(item, Receipt{RowID: l.rows[r.key]})
 	}
 }
 
@@ -102,7 +102,7 @@ func randomUse(t *testing.T, seed uint64) {
 func useAtRandom(t *testing.T, seed uint64, many int, deliver func(context.Context, *Outbox, *ledger, *rand.Rand) error) {
 	t.Helper()
 	o := New(Config{}, nil)
-	l := &ledger{t: t, out: map[observe.Lane]string{}, sent: map[string]int{}, final: map[string]bool{}, rows: map[string]int64{}}
+	l := &ledger{t: t, out: map[observe.OrderingKey]string{}, sent: map[string]int{}, final: map[string]bool{}, rows: map[string]int64{}}
 	ctx, stop := context.WithTimeout(t.Context(), 24*time.Hour)
 	defer stop()
 	var producers, consumers sync.WaitGroup
@@ -145,7 +145,7 @@ func produce(o *Outbox, random *rand.Rand, first int) {
 			r := in(fmt.Sprint("lane", key%randomLanes), strconv.Itoa(key), strconv.Itoa(version))
 			o.Offer(r)
 			if random.IntN(10) == 0 {
-				o.Withdraw(r.Key())
+				o.Cancel(r.Key())
 				time.Sleep(time.Duration(random.IntN(30)) * time.Millisecond)
 				o.Offer(r)
 			}
@@ -167,6 +167,6 @@ func BenchmarkTakeWhileManyWait(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		o.Offer(at("busy", strconv.Itoa(i)))
 		item, _, _, _ := o.take()
-		o.Accept(item, Receipt{})
+		o.Ack(item, Receipt{})
 	}
 }

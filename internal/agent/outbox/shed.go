@@ -42,9 +42,9 @@ func (g gap) report() observe.Event {
 		Message: fmt.Sprintf("%d Events (%d Normal, %d Warning) that happened between %s and %s were dropped, because the "+
 			"agent could not deliver them and may keep no more: see --state-max-bytes",
 			g.total(), g.Normal, g.Warning, g.First.UTC().Format(time.RFC3339), g.Last.UTC().Format(time.RFC3339)),
-		Time:  g.Dropped,
-		Gap:   &observe.Gap{Normal: g.Normal, Warning: g.Warning, First: g.First, Last: g.Last},
-		Early: true, // without a memory the same Event begins the same gap again
+		Time:        g.Dropped,
+		Dropped:     &observe.DroppedRange{Normal: g.Normal, Warning: g.Warning, First: g.First, Last: g.Last},
+		Preexisting: true, // without a memory the same Event begins the same gap again
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *events) dropped(id target.Instance) (n int64) {
 }
 
 // forget drops the gaps of a workload.
-func (s *events) forget(id target.Instance, memory Memory) {
+func (s *events) forget(id target.Instance, memory Store) {
 	delete(s.open, id)
 	for key, g := range s.gaps {
 		if g.Instance != id {

@@ -32,7 +32,7 @@ func drain(t *testing.T, o *Outbox) map[types.UID]observe.Event {
 		if ev, isEvent := item.Report.(observe.Event); isEvent {
 			out[ev.UID] = ev
 		}
-		o.Accept(item, Receipt{RowID: 1})
+		o.Ack(item, Receipt{RowID: 1})
 	}
 }
 
@@ -47,7 +47,7 @@ func gapsAmong(events map[types.UID]observe.Event) (gaps []observe.Event) {
 }
 
 func TestBeyondTheBoundTheOldestNormalEventsGoFirstAndAreCounted(t *testing.T) {
-	for name, memory := range map[string]Memory{"with a memory": records{}, "without": nil} {
+	for name, memory := range map[string]Store{"with a memory": records{}, "without": nil} {
 		t.Run(name, func(t *testing.T) {
 			o := New(Config{MaxBytes: 256 << 10}, memory)
 			o.Offer(operation("conf", "1"))
@@ -104,7 +104,7 @@ func TestStateIsNeverDropped(t *testing.T) {
 	o.Offer(operation("gone", ""))
 	o.Offer(event("a", "1"))
 	for range 3 { // both operations, and what tells of the Event
-		o.Accept(take(t, o), Receipt{})
+		o.Ack(take(t, o), Receipt{})
 	}
 	expectNothing(t, o)
 }
@@ -156,7 +156,7 @@ func TestWhatIsOnItsWayIsNotDropped(t *testing.T) {
 	for i := range 30 {
 		o.Offer(typed(i+1, "Normal"))
 	}
-	o.Accept(out, Receipt{RowID: 1})
+	o.Ack(out, Receipt{RowID: 1})
 	if got := o.State(out.Report.Key()).Phase; got != Settled {
 		t.Errorf("it is in phase %d", got)
 	}
@@ -170,7 +170,7 @@ func TestDeadLettersOfEventsAreBounded(t *testing.T) {
 		if item := take(t, o); item.Report.(observe.Event).Reason != ReasonEventsDropped {
 			o.Reject(item, errSend)
 		} else {
-			o.Accept(item, Receipt{RowID: 1})
+			o.Ack(item, Receipt{RowID: 1})
 		}
 	}
 	if o.DeadLetters() == 0 || o.DeadLetters() > 50 || o.Dropped() == 0 {
@@ -204,7 +204,7 @@ func TestEventsThatAreDeliveredInTimeAreNotDropped(t *testing.T) {
 	o := New(Config{MaxBytes: 64 << 10}, records{})
 	for i := range 1000 {
 		o.Offer(typed(i, "Normal"))
-		o.Accept(take(t, o), Receipt{RowID: int64(i)})
+		o.Ack(take(t, o), Receipt{RowID: int64(i)})
 	}
 	if o.used() <= 64<<10 || o.Dropped() > 0 {
 		t.Errorf("%d bytes are used, and %d were dropped", o.used(), o.Dropped())

@@ -43,7 +43,7 @@ func TestTheLaneWaitsWithTheRetryAndOthersDoNot(t *testing.T) {
 		if fmt.Sprint(item.Report) != "a@2" || waited != 40*time.Second || item.Attempt != 2 {
 			t.Errorf("took %s after %s, attempt %d", item.Report, waited, item.Attempt)
 		}
-		o.Accept(item, Receipt{})
+		o.Ack(item, Receipt{})
 		if item, waited := next(t, o); fmt.Sprint(item.Report) != "b@1" || waited != 0 {
 			t.Errorf("took %s after %s", item.Report, waited)
 		}
@@ -57,12 +57,12 @@ func TestTheNextInTheLaneDoesNotWaitForWhatWasWithdrawn(t *testing.T) {
 		item, _ := next(t, o)
 		o.Retry(item, time.Minute, errSend)
 		o.Offer(in("lane", "b", "1"))
-		o.Withdraw("a")
+		o.Cancel("a")
 		item, waited := next(t, o)
 		if fmt.Sprint(item.Report) != "b@1" || waited != 0 {
 			t.Errorf("took %s after %s", item.Report, waited)
 		}
-		o.Accept(item, Receipt{})
+		o.Ack(item, Receipt{})
 		o.Offer(in("lane", "a", "2")) // is left alone as long as the control plane asked for
 		if item, waited := next(t, o); fmt.Sprint(item.Report) != "a@2" || waited != time.Minute {
 			t.Errorf("took %s after %s", item.Report, waited)
@@ -119,7 +119,7 @@ func TestAllWaitersAreServed(t *testing.T) {
 		for range 3 {
 			waiters.Go(func() {
 				item, _ := next(t, o)
-				o.Accept(item, Receipt{})
+				o.Ack(item, Receipt{})
 			})
 		}
 		synctest.Wait()
@@ -167,7 +167,7 @@ func TestAClosedOutboxEndsWhenAllIsSettled(t *testing.T) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
-			time.AfterFunc(time.Minute, func() { o.Accept(item, Receipt{}) })
+			time.AfterFunc(time.Minute, func() { o.Ack(item, Receipt{}) })
 		}, time.Minute},
 		{"one is out and rejected later", func(t *testing.T, o *Outbox) {
 			t.Helper()
@@ -192,13 +192,13 @@ func TestAClosedOutboxEndsWhenAllIsSettled(t *testing.T) {
 			o.Offer(at("a", "1"))
 			item := take(t, o)
 			time.AfterFunc(time.Second, func() { o.Retry(item, time.Hour, errSend) })
-			time.AfterFunc(time.Minute, func() { o.Withdraw("a") })
+			time.AfterFunc(time.Minute, func() { o.Cancel("a") })
 		}, time.Minute},
 		{"one is out, is withdrawn and fails", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
-			o.Withdraw("a")
+			o.Cancel("a")
 			time.AfterFunc(time.Minute, func() { o.Retry(item, time.Hour, errSend) })
 		}, time.Minute},
 	}
@@ -217,7 +217,7 @@ func TestAClosedOutboxEndsWhenAllIsSettled(t *testing.T) {
 						}
 						break
 					}
-					o.Accept(item, Receipt{})
+					o.Ack(item, Receipt{})
 				}
 				o.Offer(at("c", "1"))
 				if _, err := o.Next(t.Context()); !errors.Is(err, ErrClosed) {

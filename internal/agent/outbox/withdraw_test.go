@@ -7,14 +7,14 @@ import (
 func TestWithdrawDropsWhatIsPending(t *testing.T) {
 	t.Run("an unknown key", func(t *testing.T) {
 		o := New(Config{}, nil)
-		o.Withdraw("a")
+		o.Cancel("a")
 		expectEmpty(t, o)
 	})
 	t.Run("queued", func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(at("a", "1"))
-		o.Withdraw("a")
-		o.Withdraw("a")
+		o.Cancel("a")
+		o.Cancel("a")
 		expectNothing(t, o)
 		expectPending(t, o, 0, 0)
 		o.Offer(at("a", "1"))
@@ -25,17 +25,17 @@ func TestWithdrawDropsWhatIsPending(t *testing.T) {
 		for _, key := range []string{"a", "b", "c"} {
 			o.Offer(in("lane", key, "1"))
 		}
-		o.Withdraw("b")
-		o.Accept(expectTake(t, o, "a@1"), Receipt{})
-		o.Accept(expectTake(t, o, "c@1"), Receipt{})
+		o.Cancel("b")
+		o.Ack(expectTake(t, o, "a@1"), Receipt{})
+		o.Ack(expectTake(t, o, "c@1"), Receipt{})
 		expectPending(t, o, 0, 0)
 	})
 	t.Run("in its lane before others", func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(in("lane", "a", "1"))
 		o.Offer(in("lane", "b", "1"))
-		o.Withdraw("a")
-		o.Accept(expectTake(t, o, "b@1"), Receipt{})
+		o.Cancel("a")
+		o.Ack(expectTake(t, o, "b@1"), Receipt{})
 		expectNothing(t, o)
 	})
 	t.Run("while another one of the lane is out", func(t *testing.T) {
@@ -43,20 +43,20 @@ func TestWithdrawDropsWhatIsPending(t *testing.T) {
 		o.Offer(in("lane", "a", "1"))
 		o.Offer(in("lane", "b", "1"))
 		a := expectTake(t, o, "a@1")
-		o.Withdraw("b")
+		o.Cancel("b")
 		expectNothing(t, o)
-		o.Accept(a, Receipt{})
+		o.Ack(a, Receipt{})
 		expectNothing(t, o)
 	})
 	t.Run("idle, and the receipt stays", func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(at("a", "1"))
-		o.Accept(expectTake(t, o, "a@1"), Receipt{RowID: 7})
-		o.Withdraw("a")
+		o.Ack(expectTake(t, o, "a@1"), Receipt{RowID: 7})
+		o.Cancel("a")
 		o.Offer(at("a", "1"))
 		expectNothing(t, o)
 		o.Offer(at("a", "2"))
-		o.Withdraw("a")
+		o.Cancel("a")
 		o.Offer(at("a", "3"))
 		if item := expectTake(t, o, "a@3"); item.Receipt.RowID != 7 {
 			t.Errorf("got %+v", item)
@@ -65,7 +65,7 @@ func TestWithdrawDropsWhatIsPending(t *testing.T) {
 }
 
 func TestWithdrawingWhatIsOut(t *testing.T) {
-	accept := func(o *Outbox, item Item) { o.Accept(item, Receipt{RowID: 7}) }
+	accept := func(o *Outbox, item Item) { o.Ack(item, Receipt{RowID: 7}) }
 	fail := func(o *Outbox, item Item) { o.Retry(item, 0, errSend) }
 	reject := func(o *Outbox, item Item) { o.Reject(item, errSend) }
 	tests := []struct {
@@ -78,8 +78,8 @@ func TestWithdrawingWhatIsOut(t *testing.T) {
 		{"it succeeds", nil, accept, "b@1", 1},
 		{"it fails, and is not sent again", nil, fail, "b@1", 1},
 		{"it is rejected", nil, reject, "b@1", 1},
-		{"it was replaced before, and succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "2")); o.Withdraw("a") }, accept, "b@1", 1},
-		{"it was replaced before, and fails", func(o *Outbox) { o.Offer(in("lane", "a", "2")); o.Withdraw("a") }, fail, "b@1", 1},
+		{"it was replaced before, and succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "2")); o.Cancel("a") }, accept, "b@1", 1},
+		{"it was replaced before, and fails", func(o *Outbox) { o.Offer(in("lane", "a", "2")); o.Cancel("a") }, fail, "b@1", 1},
 		{"it comes back, and succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "1")) }, accept, "b@1", 1},
 		{"it comes back, and fails", func(o *Outbox) { o.Offer(in("lane", "a", "1")) }, fail, "a@1", 2},
 		{"another version comes back, and it succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "2")) }, accept, "a@2", 1},
@@ -90,11 +90,11 @@ func TestWithdrawingWhatIsOut(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			o := New(Config{}, nil)
 			o.Offer(in("lane", "a", "0"))
-			o.Accept(expectTake(t, o, "a@0"), Receipt{})
+			o.Ack(expectTake(t, o, "a@0"), Receipt{})
 			o.Offer(in("lane", "a", "1"))
 			o.Offer(in("lane", "b", "1"))
 			item := expectTake(t, o, "a@1")
-			o.Withdraw("a")
+			o.Cancel("a")
 			expectPending(t, o, 1, 0)
 			if tt.meanwhile != nil {
 				tt.meanwhile(o)
@@ -104,9 +104,9 @@ func TestWithdrawingWhatIsOut(t *testing.T) {
 			if item.Attempt != tt.attempt {
 				t.Errorf("attempt %d, want %d", item.Attempt, tt.attempt)
 			}
-			o.Accept(item, Receipt{})
+			o.Ack(item, Receipt{})
 			if tt.want != "b@1" {
-				o.Accept(expectTake(t, o, "b@1"), Receipt{})
+				o.Ack(expectTake(t, o, "b@1"), Receipt{})
 			}
 			expectPending(t, o, 0, 0)
 			o.Forget("a")
@@ -122,7 +122,7 @@ func TestTheTriesBeforeAWithdrawalCount(t *testing.T) {
 	o.Offer(at("a", "1"))
 	o.Retry(expectTake(t, o, "a@1"), 0, errSend)
 	expectPending(t, o, 1, 1)
-	o.Withdraw("a")
+	o.Cancel("a")
 	expectPending(t, o, 0, 0)
 	o.Offer(at("a", "2"))
 	expectPending(t, o, 1, 0)
@@ -140,14 +140,14 @@ func TestForgetLeavesNothing(t *testing.T) {
 		{"idle", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
-			o.Accept(take(t, o), Receipt{})
+			o.Ack(take(t, o), Receipt{})
 			o.Forget("a")
 		}},
 		{"pending: it is delivered first", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			o.Forget("a")
-			o.Accept(expectTake(t, o, "a@1"), Receipt{})
+			o.Ack(expectTake(t, o, "a@1"), Receipt{})
 		}},
 		{"pending, rejected: it is a dead letter until the workload is forgotten", func(t *testing.T, o *Outbox) {
 			t.Helper()
@@ -164,30 +164,30 @@ func TestForgetLeavesNothing(t *testing.T) {
 			o.Offer(at("a", "1"))
 			o.Forget("a")
 			o.Retry(expectTake(t, o, "a@1"), 0, errSend)
-			o.Accept(expectTake(t, o, "a@1"), Receipt{})
+			o.Ack(expectTake(t, o, "a@1"), Receipt{})
 		}},
 		{"pending, withdrawn before", func(_ *testing.T, o *Outbox) {
 			o.Offer(at("a", "1"))
-			o.Withdraw("a")
+			o.Cancel("a")
 			o.Forget("a")
 		}},
 		{"pending, withdrawn after", func(_ *testing.T, o *Outbox) {
 			o.Offer(at("a", "1"))
 			o.Forget("a")
-			o.Withdraw("a")
+			o.Cancel("a")
 		}},
 		{"out", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
 			o.Forget("a")
-			o.Accept(item, Receipt{})
+			o.Ack(item, Receipt{})
 		}},
 		{"out and withdrawn, failed", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
-			o.Withdraw("a")
+			o.Cancel("a")
 			o.Forget("a")
 			o.Retry(item, 0, errSend)
 		}},
@@ -196,8 +196,8 @@ func TestForgetLeavesNothing(t *testing.T) {
 			o.Offer(at("a", "1"))
 			item := take(t, o)
 			o.Forget("a")
-			o.Withdraw("a")
-			o.Accept(item, Receipt{})
+			o.Cancel("a")
+			o.Ack(item, Receipt{})
 		}},
 		{"out and replaced by the last report", func(t *testing.T, o *Outbox) {
 			t.Helper()
@@ -205,8 +205,8 @@ func TestForgetLeavesNothing(t *testing.T) {
 			item := take(t, o)
 			o.Offer(at("a", "deleted"))
 			o.Forget("a")
-			o.Accept(item, Receipt{})
-			o.Accept(expectTake(t, o, "a@deleted"), Receipt{})
+			o.Ack(item, Receipt{})
+			o.Ack(expectTake(t, o, "a@deleted"), Receipt{})
 		}},
 		{"with others in the lane", func(t *testing.T, o *Outbox) {
 			t.Helper()
@@ -214,8 +214,8 @@ func TestForgetLeavesNothing(t *testing.T) {
 			o.Forget("a")
 			o.Offer(in("lane", "b", "1"))
 			o.Forget("b")
-			o.Accept(expectTake(t, o, "a@1"), Receipt{})
-			o.Accept(expectTake(t, o, "b@1"), Receipt{})
+			o.Ack(expectTake(t, o, "a@1"), Receipt{})
+			o.Ack(expectTake(t, o, "b@1"), Receipt{})
 		}},
 	}
 	for _, tt := range tests {
@@ -234,12 +234,12 @@ func TestAnOfferTakesAForgetBack(t *testing.T) {
 	item := take(t, o)
 	o.Forget("a")
 	o.Offer(at("a", "2"))
-	o.Accept(item, Receipt{RowID: 7})
+	o.Ack(item, Receipt{RowID: 7})
 	item = expectTake(t, o, "a@2")
 	if item.Receipt.RowID != 7 {
 		t.Errorf("got %+v", item)
 	}
-	o.Accept(item, Receipt{RowID: 7})
+	o.Ack(item, Receipt{RowID: 7})
 	o.Offer(at("a", "2"))
 	expectNothing(t, o)
 	o.Offer(at("a", "3"))

@@ -20,9 +20,9 @@ const unreadableRows, patience = 3, 3
 // inventoryTimeout bounds how long the API server may take for the objects of an instance: a sender waits meanwhile.
 const inventoryTimeout = 5 * time.Second
 
-// Adopt reads what the control plane has of an instance, and tells the outbox. Attempt counts from 1. It returns
+// InitialSync reads what the control plane has of an instance, and tells the outbox. Attempt counts from 1. It returns
 // [notify.ErrNotYet] while not all of the instance has been seen, and else the errors of the control plane.
-func (a *Auditor) Adopt(ctx context.Context, instance target.Instance, attempt int) error {
+func (a *Resyncer) InitialSync(ctx context.Context, instance target.Instance, attempt int) error {
 	inventory, err := a.inventory(ctx, instance)
 	if err != nil {
 		return err
@@ -46,10 +46,10 @@ func (a *Auditor) Adopt(ctx context.Context, instance target.Instance, attempt i
 
 // inventory returns what the cluster has of an instance. When the agent stops, nothing is watched any more while the
 // last reports are delivered: then it is what it was when the control plane could not be read.
-func (a *Auditor) inventory(ctx context.Context, instance target.Instance) (observe.Inventory, error) {
+func (a *Resyncer) inventory(ctx context.Context, instance target.Instance) (observe.DesiredState, error) {
 	ctx, cancel := context.WithTimeout(ctx, inventoryTimeout)
 	defer cancel()
-	inventory, complete, err := a.cluster.Inventory(ctx, instance)
+	inventory, complete, err := a.cluster.DesiredState(ctx, instance)
 	switch {
 	case err != nil:
 		a.log.V(1).Info("A workload's objects cannot be read", "instance", instance.String(), "error", err.Error())
@@ -61,12 +61,12 @@ func (a *Auditor) inventory(ctx context.Context, instance target.Instance) (obse
 	if before, ok := a.seen[instance]; ok && a.ended {
 		return before, nil
 	}
-	return observe.Inventory{}, notify.ErrNotYet
+	return observe.DesiredState{}, notify.ErrNotYet
 }
 
 // adoption is what was read of an instance.
 type adoption struct {
-	auditor  *Auditor
+	auditor  *Resyncer
 	instance target.Instance
 	known    []outbox.Known
 	missed   []observe.Operation
@@ -76,7 +76,7 @@ type adoption struct {
 
 // readAll reads the rows of an instance. What the control plane refuses to tell, which does not pass by waiting, is not
 // known: Events that may have a row are then looked for one by one when they are sent.
-func (a *Auditor) readAll(ctx context.Context, instance target.Instance, inventory observe.Inventory) (*adoption, error) {
+func (a *Resyncer) readAll(ctx context.Context, instance target.Instance, inventory observe.DesiredState) (*adoption, error) {
 	known, err := a.knownEvents(ctx, instance, inventory.Events)
 	if err != nil && !a.refused(instance, err) {
 		return nil, err
@@ -96,13 +96,13 @@ func (a *Auditor) readAll(ctx context.Context, instance target.Instance, invento
 }
 
 // tell tells the outbox.
-func (l *adoption) tell(inventory observe.Inventory) {
+func (l *adoption) tell(inventory observe.DesiredState) {
 	box, log := l.auditor.outbox, l.auditor.log.WithValues("instance", l.instance.String())
 	if len(l.unread) > 0 {
 		log.Info("A workload is adopted though some of its rows cannot be read: what they say is not known",
 			"rows", len(l.unread), "error", l.unread[0].Error())
 	}
-	box.Adopt(l.instance, l.known, l.missed, inventory.Events)
+	box.Seed(l.instance, l.known, l.missed, inventory.Events)
 	for _, f := range l.wrong { // nothing happens unless the memory says that it was accepted
 		box.Resend(f.report, f.receipt)
 	}
@@ -112,11 +112,11 @@ func (l *adoption) tell(inventory observe.Inventory) {
 // operation learns what the row of an object that exists says. An incarnation that was never reported, or as deleted,
 // is not known, and will be ADDED; and so is one of another UID, after the deletion of what the row tells of.
 func (l *adoption) operation(ctx context.Context, op observe.Operation) error {
-	row, found, err := l.read(ctx, op.Claim.Resource.ID)
+	row, found, err := l.read(ctx, op.Attribution.Resource.ID)
 	if err != nil || !found {
 		return err
 	}
-	k := outbox.Known{Key: op.Key(), Lane: op.Lane(), Receipt: outbox.Receipt{Accepted: row.exists && row.uid == op.Object.UID}}
+	k := outbox.Known{Key: op.Key(), Lane: op.OrderingKey(), Receipt: outbox.Receipt{Accepted: row.exists && row.uid == op.Object.UID}}
 	if changes, err := row.changes(op); err == nil && len(changes) == 0 {
 		k.Version, k.Modified = op.Version(), row.modified()
 	} else {
@@ -127,7 +127,7 @@ func (l *adoption) operation(ctx context.Context, op observe.Operation) error {
 	case row.uid == op.Object.UID:
 		l.known = append(l.known, k)
 	case row.uid != "": // without one it may be the same: no deletion is made up
-		l.missed = append(l.missed, row.deletion(op.Claim, op.Object.Ref))
+		l.missed = append(l.missed, row.deletion(op.Attribution, op.Object.Ref))
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (l *adoption) status(ctx context.Context, verdict observe.Status) error {
 }
 
 // absent learns whether the deletion of an object was missed.
-func (l *adoption) absent(ctx context.Context, claim target.Claim) error {
+func (l *adoption) absent(ctx context.Context, claim target.Attribution) error {
 	row, found, err := l.read(ctx, claim.Resource.ID)
 	if err != nil || !found {
 		return err
@@ -183,7 +183,7 @@ func (l *adoption) read(ctx context.Context, id int64) (row resourceRow, found b
 }
 
 // refused reports whether the control plane would answer the same again.
-func (a *Auditor) refused(instance target.Instance, err error) bool {
+func (a *Resyncer) refused(instance target.Instance, err error) bool {
 	switch threeport.KindOf(err) {
 	case threeport.KindPermanent, threeport.KindNotFound:
 	case threeport.KindNone, threeport.KindRetryable, threeport.KindUnauthorized:
@@ -194,7 +194,7 @@ func (a *Auditor) refused(instance target.Instance, err error) bool {
 }
 
 // knownEvents returns what the control plane has of an instance's Events, and of others that the outbox has heard of.
-func (a *Auditor) knownEvents(ctx context.Context, instance target.Instance, events []observe.Event) ([]outbox.Known, error) {
+func (a *Resyncer) knownEvents(ctx context.Context, instance target.Instance, events []observe.Event) ([]outbox.Known, error) {
 	byUID := make(map[types.UID]observe.Event, len(events))
 	for _, ev := range events {
 		byUID[ev.UID] = ev

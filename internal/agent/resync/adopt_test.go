@@ -28,7 +28,7 @@ func TestAdoptionKnowsTheRowsOfEvents(t *testing.T) {
 	doubled.ResourceVersion, doubled.Message = "2", "again"
 	double := w.create("workload-events", eventBody(t, doubled)) // would be up to date, but is not the row that counts
 	repeated.ResourceVersion, repeated.Message = "2", "again"
-	w.cluster.edit(w.instance, func(i *observe.Inventory) {
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) {
 		i.Events = []observe.Event{same, repeated, fresh, doubled}
 	})
 	w.offer()
@@ -51,9 +51,9 @@ func TestAdoptionOfAChart(t *testing.T) {
 	w.instance = target.Instance{Type: target.HelmWorkloadInstance, ID: w.create("helm-workload-instances", `{"Name":"chart"}`)}
 	ev := event(w.instance, "a", "1", time.Now())
 	w.create("workload-events", eventBody(t, ev))
-	claim := target.Claim{Instance: w.instance, Listed: true, Resource: target.Resource{Ref: target.Ref{Kind: "ConfigMap", Name: "x"}}}
-	w.cluster.edit(w.instance, func(i *observe.Inventory) {
-		i.Events, i.Operations, i.Absent = []observe.Event{ev}, []observe.Operation{operation(claim, "uid", "1")}, []target.Claim{claim}
+	claim := target.Attribution{Instance: w.instance, Listed: true, Resource: target.Resource{Ref: target.Ref{Kind: "ConfigMap", Name: "x"}}}
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) {
+		i.Events, i.Operations, i.Absent = []observe.Event{ev}, []observe.Operation{operation(claim, "uid", "1")}, []target.Attribution{claim}
 	})
 	w.offer()
 	w.adoptNow()
@@ -74,7 +74,7 @@ func TestAdoptionFindsAllRowsWhileTheyChange(t *testing.T) {
 		events = append(events, ev)
 	}
 	events = events[3:] // the first ones will be removed
-	w.cluster.edit(w.instance, func(i *observe.Inventory) { i.Events = events })
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) { i.Events = events })
 	w.offer()
 	pages := 0
 	w.before = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -146,9 +146,9 @@ func TestAdoptionOfResources(t *testing.T) {
 				w.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", claim.Resource.ID),
 					fmt.Sprintf(`{"LastOperation":%q,"RuntimeDefinition":%s}`, tt.last, body))
 			}
-			w.cluster.edit(w.instance, func(i *observe.Inventory) {
+			w.cluster.edit(w.instance, func(i *observe.DesiredState) {
 				if tt.absent {
-					i.Absent = []target.Claim{claim}
+					i.Absent = []target.Attribution{claim}
 				} else {
 					i.Operations = []observe.Operation{op}
 				}
@@ -171,12 +171,12 @@ func TestAdoptionOfResources(t *testing.T) {
 			if found := w.audit(); found != 0 {
 				t.Errorf("an audit repairs %v", found)
 			}
-			has := map[target.Resource]outbox.Operated{} // in the end, as far as the outbox knows
+			has := map[target.Resource]outbox.LastOperation{} // in the end, as far as the outbox knows
 			if now := append([]string{tt.last}, got...); now[len(now)-1] != "" {
 				last := now[len(now)-1]
-				op := outbox.Operated{ResourceVersion: "5", Modified: last == modified}
+				op := outbox.LastOperation{ResourceVersion: "5", Modified: last == modified}
 				if last == deleted {
-					op = outbox.Operated{Deleted: true}
+					op = outbox.LastOperation{Deleted: true}
 				}
 				has[target.Resource{Ref: claim.Resource.Ref, ID: claim.Resource.ID}] = op
 			}
@@ -190,11 +190,11 @@ func TestAdoptionOfResources(t *testing.T) {
 func TestAdoptionDoesWithoutARowThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	here, absent := w.resource("here"), w.resource("absent")
-	for _, claim := range []target.Claim{here, absent} {
+	for _, claim := range []target.Attribution{here, absent} {
 		w.call("DELETE", fmt.Sprintf("workload-resource-instances/%d", claim.Resource.ID), "")
 	}
-	w.cluster.edit(w.instance, func(i *observe.Inventory) {
-		i.Operations, i.Absent = []observe.Operation{operation(here, "uid", "1")}, []target.Claim{absent}
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) {
+		i.Operations, i.Absent = []observe.Operation{operation(here, "uid", "1")}, []target.Attribution{absent}
 	})
 	w.offer()
 	w.adoptNow()
@@ -209,7 +209,7 @@ func TestARowThatCannotBeReadHoldsBackNothingElse(t *testing.T) {
 	reported := operation(good, "uid", "1")
 	w.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", good.Resource.ID),
 		fmt.Sprintf(`{"LastOperation":"ADDED","RuntimeDefinition":%s}`, definition(t, reported)))
-	w.cluster.edit(w.instance, func(i *observe.Inventory) {
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) {
 		i.Operations = []observe.Operation{operation(bad, "uid", "1"), reported}
 	})
 	w.offer()
@@ -235,7 +235,7 @@ func TestARowThatCannotBeReadHoldsBackNothingElse(t *testing.T) {
 func TestAControlPlaneThatDoesNotTellIsDoneWithout(t *testing.T) {
 	w := newWorld(t)
 	ev := event(w.instance, "a", "1", time.Now())
-	w.cluster.edit(w.instance, func(i *observe.Inventory) { i.Events = []observe.Event{ev} })
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
 	w.offer()
 	w.before = func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet {
@@ -352,9 +352,9 @@ func TestAnEventOfTheOutboxOnlyIsKnownToo(t *testing.T) {
 
 func TestOnlyEventsThatMatterAreKnown(t *testing.T) {
 	box := newHeld()
-	box.states[observe.EventKey("uid-1")] = outbox.State{Phase: outbox.Pending}
+	box.states[observe.EventKey("uid-1")] = outbox.Snapshot{Phase: outbox.Pending}
 	a := New(DefaultConfig(), newCluster(), box, fakeRows(5, func(int) time.Time { return time.Now() }), nil, new(lines).logger())
-	inventory := observe.Inventory{Events: []observe.Event{event(shop, "uid-3", "1", time.Now())}}
+	inventory := observe.DesiredState{Events: []observe.Event{event(shop, "uid-3", "1", time.Now())}}
 	found, err := a.readAll(t.Context(), shop, inventory)
 	if err != nil || len(found.known) != 2 {
 		t.Fatalf("known are %+v, %v", found, err)
@@ -371,7 +371,7 @@ func TestTheRowIsBelievedAndNotTheDisk(t *testing.T) {
 	w := newWorld(t)
 	op := operation(w.resource("conf"), "uid", "1")
 	status := observe.Status{Workload: w.instance, Status: "Healthy"}
-	w.cluster.edit(w.instance, func(i *observe.Inventory) {
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) {
 		i.Operations, i.Status = []observe.Operation{op}, status
 	})
 	w.offer()
@@ -379,15 +379,15 @@ func TestTheRowIsBelievedAndNotTheDisk(t *testing.T) {
 	if got := w.deliver(); len(got) != 2 {
 		t.Fatalf("sent %q", got)
 	}
-	w.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", op.Claim.Resource.ID), `{"LastOperation":"DELETED"}`)
+	w.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", op.Attribution.Resource.ID), `{"LastOperation":"DELETED"}`)
 	w.call("PATCH", fmt.Sprintf("workload-instances/%d", w.instance.ID), `{"Status":"Down"}`)
-	if err := w.Adopt(t.Context(), w.instance, 1); err != nil { // as after a restart
+	if err := w.InitialSync(t.Context(), w.instance, 1); err != nil { // as after a restart
 		t.Fatal(err)
 	}
 	if got := w.deliver(); len(got) != 2 {
 		t.Errorf("sent %q", got)
 	}
-	if got := w.row(op.Claim)["LastOperation"]; got != "ADDED" {
+	if got := w.row(op.Attribution)["LastOperation"]; got != "ADDED" {
 		t.Errorf("the row says %v", got)
 	}
 }

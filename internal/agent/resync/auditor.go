@@ -18,23 +18,23 @@ import (
 type Cluster interface {
 	// Instances returns the instances that are declared.
 	Instances() []target.Instance
-	// Inventory returns what the control plane is to hold of an instance; false while that is not all seen yet.
-	Inventory(ctx context.Context, instance target.Instance) (observe.Inventory, bool, error)
-	// Audit compares the caches with the API server, and returns how many lagged and were restarted.
-	Audit(ctx context.Context) (stalled int, err error)
+	// DesiredState returns what the control plane is to hold of an instance; false while that is not all seen yet.
+	DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error)
+	// DetectStalls compares the caches with the API server, and returns how many lagged and were restarted.
+	DetectStalls(ctx context.Context) (stalled int, err error)
 }
 
 // Outbox is what delivers. *outbox.Outbox is one.
 type Outbox interface {
-	Adopt(instance target.Instance, known []outbox.Known, missed []observe.Operation, live []observe.Event)
-	State(key observe.Key) outbox.State
+	Seed(instance target.Instance, known []outbox.Known, missed []observe.Operation, live []observe.Event)
+	State(key observe.Key) outbox.Snapshot
 	Resend(r observe.Report, receipt outbox.Receipt) bool
 	Offer(r observe.Report)
 	Forget(key observe.Key)
 }
 
-// ControlPlane is what is read of the control-plane API. *controlplane.Client is one.
-type ControlPlane interface {
+// API is what is read of the control-plane API. *controlplane.Client is one.
+type API interface {
 	ListWorkloadEvents(ctx context.Context, filter threeport.EventFilter, page, size int) ([]threeport.WorkloadEvent, int64, error)
 	GetWorkloadResourceInstance(ctx context.Context, id int64) (threeport.WorkloadResourceInstance, error)
 	GetWorkloadInstance(ctx context.Context, id int64) (threeport.WorkloadInstance, error)
@@ -59,31 +59,31 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Auditor adopts workloads and audits them. Its methods are safe for concurrent use.
-type Auditor struct {
+// Resyncer adopts workloads and audits them. Its methods are safe for concurrent use.
+type Resyncer struct {
 	config  Config
 	cluster Cluster
 	outbox  Outbox
-	plane   ControlPlane
+	plane   API
 	metrics *Metrics
 	log     logr.Logger
 
 	mu    sync.Mutex
-	seen  map[target.Instance]observe.Inventory // of those whose adoption failed
-	ended bool                                  // nothing is watched any more
+	seen  map[target.Instance]observe.DesiredState // of those whose adoption failed
+	ended bool                                     // nothing is watched any more
 }
 
 // New returns an auditor that does nothing until it is run, or asked to adopt.
-func New(config Config, cluster Cluster, box Outbox, plane ControlPlane, metrics *Metrics, log logr.Logger) *Auditor {
-	return &Auditor{
+func New(config Config, cluster Cluster, box Outbox, plane API, metrics *Metrics, log logr.Logger) *Resyncer {
+	return &Resyncer{
 		config: config, cluster: cluster, outbox: box, plane: plane, metrics: metrics, log: log,
-		seen: map[target.Instance]observe.Inventory{},
+		seen: map[target.Instance]observe.DesiredState{},
 	}
 }
 
 // Run audits until the context ends, which is when watching ends too. It returns nil. What was seen by then can still
 // be adopted.
-func (a *Auditor) Run(ctx context.Context) error {
+func (a *Resyncer) Run(ctx context.Context) error {
 	for ctx.Err() == nil && a.config.Interval > 0 {
 		a.round(ctx)
 	}

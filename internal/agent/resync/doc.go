@@ -7,6 +7,6 @@
 // And it does so in every interval for all workloads, without holding anything back, and repairs what somebody changed
 // in the control plane, or what this agent missed.
 //
-// The package knows neither cluster nor disk: it reads the [Cluster] and the [ControlPlane], and tells the [Outbox].
-// When it adopts, and when again after a failure, is the outbox's to decide: see [Auditor.Adopt].
+// The package knows neither cluster nor disk: it reads the [Cluster] and the [API], and tells the [Outbox].
+// When it adopts, and when again after a failure, is the outbox's to decide: see [Auditor.Seed].
 package resync

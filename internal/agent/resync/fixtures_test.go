@@ -36,15 +36,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // cluster is a watch whose inventories are made up.
 type cluster struct {
 	mu          sync.Mutex
-	inventories map[target.Instance]observe.Inventory // those that are complete
-	declared    []target.Instance                     // in addition
+	inventories map[target.Instance]observe.DesiredState // those that are complete
+	declared    []target.Instance                        // in addition
 	failing     error
 	at          []time.Time // when inventories were asked for
 	stalled     int
 	audits      int
 }
 
-func newCluster() *cluster { return &cluster{inventories: map[target.Instance]observe.Inventory{}} }
+func newCluster() *cluster { return &cluster{inventories: map[target.Instance]observe.DesiredState{}} }
 
 func (c *cluster) Instances() []target.Instance {
 	c.mu.Lock()
@@ -54,7 +54,7 @@ func (c *cluster) Instances() []target.Instance {
 	return out
 }
 
-func (c *cluster) Inventory(_ context.Context, instance target.Instance) (observe.Inventory, bool, error) {
+func (c *cluster) DesiredState(_ context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = append(c.at, time.Now())
@@ -62,7 +62,7 @@ func (c *cluster) Inventory(_ context.Context, instance target.Instance) (observ
 	return inventory, ok && c.failing == nil, c.failing
 }
 
-func (c *cluster) Audit(context.Context) (int, error) {
+func (c *cluster) DetectStalls(context.Context) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.audits++
@@ -91,7 +91,7 @@ func (c *cluster) forget(instance target.Instance) {
 }
 
 // edit changes an instance's inventory.
-func (c *cluster) edit(instance target.Instance, change func(*observe.Inventory)) {
+func (c *cluster) edit(instance target.Instance, change func(*observe.DesiredState)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	inventory := c.inventories[instance]
@@ -127,12 +127,12 @@ func (l *lines) count(text string) int {
 
 // world is an auditor between a made-up cluster, a real outbox, and the reference API.
 type world struct {
-	*Auditor
+	*Resyncer
 	t        *testing.T
 	box      *outbox.Outbox
 	cluster  *cluster
 	client   *threeport.Client
-	api      *notify.API
+	api      *notify.V0Sender
 	registry *prometheus.Registry
 	logs     lines
 	url      string
@@ -180,20 +180,20 @@ func newWorldWith(t *testing.T, handler http.Handler) *world {
 		w.client.Close()
 		api.Close()
 	})
-	w.api = notify.NewAPI(w.client)
+	w.api = notify.NewV0Sender(w.client)
 	w.restart()
 	w.instance = target.Instance{Type: target.WorkloadInstance, ID: w.create("workload-instances", `{"Name":"shop"}`)}
-	w.cluster.edit(w.instance, func(*observe.Inventory) {})
+	w.cluster.edit(w.instance, func(*observe.DesiredState) {})
 	return w
 }
 
 // restart gives the world an outbox that knows nothing.
 func (w *world) restart() {
 	config := outbox.DefaultConfig()
-	config.Carries, config.Adopts = w.api.Carries, true
+	config.Supports, config.InitialSync = w.api.Supports, true
 	w.box = outbox.New(config, nil)
 	w.registry = prometheus.NewRegistry()
-	w.Auditor = New(DefaultConfig(), w.cluster, w.box, w.client, NewMetrics(w.registry), w.logs.logger())
+	w.Resyncer = New(DefaultConfig(), w.cluster, w.box, w.client, NewMetrics(w.registry), w.logs.logger())
 }
 
 // call makes a request by hand, and returns the rows of the answer.
@@ -234,15 +234,15 @@ func (w *world) create(path, body string) int64 {
 }
 
 // resource makes the row of a listed ConfigMap, and returns the claim on it.
-func (w *world) resource(name string) target.Claim {
+func (w *world) resource(name string) target.Attribution {
 	w.t.Helper()
 	id := w.create("workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{"hush":"hush"},"WorkloadInstanceID":%d}`, w.instance.ID))
 	ref := target.Ref{Kind: "ConfigMap", Namespace: "app", Name: name}
-	return target.Claim{Workload: "shop", Instance: w.instance, Listed: true, Resource: target.Resource{Ref: ref, Version: "v1", ID: id}}
+	return target.Attribution{Workload: "shop", Instance: w.instance, Listed: true, Resource: target.Resource{Ref: ref, Version: "v1", ID: id}}
 }
 
 // operation is one of a ConfigMap.
-func operation(claim target.Claim, uid types.UID, version string) observe.Operation {
+func operation(claim target.Attribution, uid types.UID, version string) observe.Operation {
 	body := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{
@@ -251,7 +251,7 @@ func operation(claim target.Claim, uid types.UID, version string) observe.Operat
 		"data": map[string]any{"word": "hush\x00", "number": int64(1)<<53 + 1, "half": 1e21},
 	}}
 	return observe.Operation{
-		Claim: claim, Object: target.Identity{Ref: claim.Resource.Ref, UID: uid}, ResourceVersion: version, Body: body,
+		Attribution: claim, Object: target.Identity{Ref: claim.Resource.Ref, UID: uid}, ResourceVersion: version, Body: body,
 	}
 }
 
@@ -284,7 +284,7 @@ func eventBody(t *testing.T, ev observe.Event) string {
 
 // offer puts in all that an inventory has.
 func (w *world) offer() {
-	inventory, _, _ := w.cluster.Inventory(context.Background(), w.instance)
+	inventory, _, _ := w.cluster.DesiredState(context.Background(), w.instance)
 	for _, op := range inventory.Operations {
 		w.box.Offer(op)
 	}
@@ -326,20 +326,20 @@ func (w *world) adoptNow() {
 		if err != nil {
 			break
 		}
-		adoption, ok := item.Report.(outbox.Adoption)
+		adoption, ok := item.Report.(outbox.InitialSync)
 		if !ok {
 			rest = append(rest, item)
 			continue
 		}
 		tries++
-		if err := w.Adopt(w.t.Context(), adoption.Workload, tries); err == nil {
-			w.box.Accept(item, outbox.Receipt{})
-		} else if w.box.Postpone(item, 0); tries > patience {
+		if err := w.InitialSync(w.t.Context(), adoption.Workload, tries); err == nil {
+			w.box.Ack(item, outbox.Receipt{})
+		} else if w.box.Defer(item, 0); tries > patience {
 			w.t.Fatalf("it is not adopted: %v", err)
 		}
 	}
 	for _, item := range rest {
-		w.box.Postpone(item, 0)
+		w.box.Defer(item, 0)
 	}
 }
 
@@ -358,7 +358,7 @@ func (w *world) deliver() []string {
 		if err != nil {
 			w.t.Fatalf("send %s: %v", item.Report, err)
 		}
-		w.box.Accept(item, receipt)
+		w.box.Ack(item, receipt)
 	}
 }
 
@@ -392,7 +392,7 @@ func (w *world) rows() []map[string]any {
 	return w.call("GET", fmt.Sprintf("workload-events?workloadinstanceid=%d&size=-1", w.instance.ID), "")
 }
 
-func (w *world) row(claim target.Claim) map[string]any {
+func (w *world) row(claim target.Attribution) map[string]any {
 	w.t.Helper()
 	return w.call("GET", fmt.Sprintf("workload-resource-instances/%d", claim.Resource.ID), "")[0]
 }

@@ -38,12 +38,12 @@ const wholeRow = "row"
 // since; and that one makes [Outbox.Resend] do nothing. What is pending or was refused is left alone. Other races (a
 // report that is to be offered in the next moment, a deletion that is delivered and forgotten in between) do not outlast
 // a second look.
-func (a *Auditor) look(ctx context.Context, instance target.Instance) ([]finding, error) {
-	inventory, complete, err := a.cluster.Inventory(ctx, instance)
+func (a *Resyncer) look(ctx context.Context, instance target.Instance) ([]finding, error) {
+	inventory, complete, err := a.cluster.DesiredState(ctx, instance)
 	if err != nil || !complete {
 		return nil, err
 	}
-	l := &comparison{auditor: a, states: map[observe.Key]outbox.State{}}
+	l := &comparison{auditor: a, states: map[observe.Key]outbox.Snapshot{}}
 	l.note(inventory.Status)
 	for _, op := range inventory.Operations {
 		l.note(op)
@@ -73,8 +73,8 @@ func (a *Auditor) look(ctx context.Context, instance target.Instance) ([]finding
 
 // comparison is a look that is under way.
 type comparison struct {
-	auditor *Auditor
-	states  map[observe.Key]outbox.State
+	auditor *Resyncer
+	states  map[observe.Key]outbox.Snapshot
 	found   []finding
 	// keptAfter is up to when the control plane keeps no Events of the instance; nil until that was asked.
 	keptAfter *time.Time
@@ -86,7 +86,7 @@ func (l *comparison) note(r observe.Report) {
 }
 
 // due tells whether a report's row is to be compared.
-func (l *comparison) due(r observe.Report) (state outbox.State, due bool) {
+func (l *comparison) due(r observe.Report) (state outbox.Snapshot, due bool) {
 	state = l.states[r.Key()]
 	switch state.Phase {
 	case outbox.Unknown:
@@ -98,7 +98,7 @@ func (l *comparison) due(r observe.Report) (state outbox.State, due bool) {
 	return state, false
 }
 
-func (l *comparison) find(r observe.Report, state outbox.State, receipt outbox.Receipt, differs []string) {
+func (l *comparison) find(r observe.Report, state outbox.Snapshot, receipt outbox.Receipt, differs []string) {
 	unheard := state.Phase == outbox.Unknown
 	if unheard {
 		differs = []string{"never reported"}
@@ -129,7 +129,7 @@ func (l *comparison) status(ctx context.Context, instance target.Instance, verdi
 	return true, nil
 }
 
-func (a *Auditor) readStatus(ctx context.Context, instance target.Instance) (*string, error) {
+func (a *Resyncer) readStatus(ctx context.Context, instance target.Instance) (*string, error) {
 	if instance.Type == target.HelmWorkloadInstance {
 		row, err := a.plane.GetHelmWorkloadInstance(ctx, instance.ID)
 		return row.Status, err
@@ -141,10 +141,10 @@ func (a *Auditor) readStatus(ctx context.Context, instance target.Instance) (*st
 // operation compares the row of an object that exists.
 func (l *comparison) operation(ctx context.Context, op observe.Operation) error {
 	state, due := l.due(op)
-	if !due || op.Claim.Resource.ID <= 0 {
+	if !due || op.Attribution.Resource.ID <= 0 {
 		return nil
 	}
-	row, found, err := l.auditor.readResource(ctx, op.Claim.Resource.ID)
+	row, found, err := l.auditor.readResource(ctx, op.Attribution.Resource.ID)
 	if err != nil || !found {
 		return err // a row that is gone does not come back
 	}
@@ -158,7 +158,7 @@ func (l *comparison) operation(ctx context.Context, op observe.Operation) error 
 
 // absent compares the row of an object that does not exist. Which incarnation it speaks of only the row tells, so how
 // far the outbox is with that is asked for late: the second look makes up for it.
-func (l *comparison) absent(ctx context.Context, claim target.Claim) error {
+func (l *comparison) absent(ctx context.Context, claim target.Attribution) error {
 	if claim.Resource.ID <= 0 {
 		return nil
 	}
@@ -222,7 +222,7 @@ func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows
 		}
 		row, found = rows.row(ev.UID, receipt.RowID)
 	}
-	ev.Early = true // there may be a row by the time that it is sent
+	ev.Preexisting = true // there may be a row by the time that it is sent
 	if found {
 		receipt.RowID = *row.ID
 		l.find(ev, state, receipt, notify.EventChanges(ev, receipt, row))

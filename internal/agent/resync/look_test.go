@@ -19,7 +19,7 @@ import (
 // settled is a world in which all was delivered: two resources, one that is absent, three Events and a status.
 type settled struct {
 	*world
-	first, second, absent target.Claim
+	first, second, absent target.Attribution
 	old                   observe.Operation // of the absent one
 	events                []observe.Event
 }
@@ -32,7 +32,7 @@ func newSettled(t *testing.T) *settled {
 		s.events = append(s.events, event(w.instance, fmt.Sprintf("uid-%d", i), "1", time.Now()))
 	}
 	s.old = operation(s.absent, "uid-old", "3")
-	w.cluster.edit(w.instance, func(i *observe.Inventory) {
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) {
 		i.Operations = []observe.Operation{operation(s.first, "uid-1", "1"), operation(s.second, "uid-2", "2"), s.old}
 		i.Events = slices.Clone(s.events)
 		i.Status = observe.Status{Workload: w.instance, Status: "Healthy"}
@@ -40,8 +40,8 @@ func newSettled(t *testing.T) *settled {
 	w.offer()
 	w.adoptNow()
 	w.deliver()
-	w.cluster.edit(w.instance, func(i *observe.Inventory) {
-		i.Operations, i.Absent = i.Operations[:2:2], []target.Claim{s.absent}
+	w.cluster.edit(w.instance, func(i *observe.DesiredState) {
+		i.Operations, i.Absent = i.Operations[:2:2], []target.Attribution{s.absent}
 	})
 	s.old.Deleted, s.old.Body = true, nil
 	w.box.Offer(s.old)
@@ -61,7 +61,7 @@ func (s *settled) eventID(uid types.UID) string {
 	return fmt.Sprint(rows[0]["ID"])
 }
 
-func (s *settled) patch(claim target.Claim, body string) {
+func (s *settled) patch(claim target.Attribution, body string) {
 	s.t.Helper()
 	s.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", claim.Resource.ID), body)
 }
@@ -158,7 +158,7 @@ func (s *settled) state() string {
 		lines = append(lines, fmt.Sprint(row["RuntimeEventUID"], row["Type"], row["Reason"], row["Message"], row["Timestamp"]))
 	}
 	slices.Sort(lines)
-	for _, claim := range []target.Claim{s.first, s.second, s.absent} {
+	for _, claim := range []target.Attribution{s.first, s.second, s.absent} {
 		row := s.row(claim)
 		if row["LastOperation"] == threeport.OperationDeleted {
 			lines = append(lines, "deleted")
@@ -173,7 +173,7 @@ func TestWhatWasNeverReportedIsOffered(t *testing.T) {
 	s := newSettled(t)
 	missed := event(s.instance, "missed", "1", time.Now())
 	claim := s.resource("late")
-	s.cluster.edit(s.instance, func(i *observe.Inventory) {
+	s.cluster.edit(s.instance, func(i *observe.DesiredState) {
 		i.Events = append(i.Events, missed)
 		i.Operations = append(i.Operations, operation(claim, "uid-late", "1"))
 	})
@@ -192,7 +192,7 @@ func TestAMissedEventThatHasARowIsNotDoubled(t *testing.T) {
 	s := newSettled(t)
 	missed := event(s.instance, "missed", "1", time.Now())
 	s.create("workload-events", eventBody(t, missed))
-	s.cluster.edit(s.instance, func(i *observe.Inventory) { i.Events = append(i.Events, missed) })
+	s.cluster.edit(s.instance, func(i *observe.DesiredState) { i.Events = append(i.Events, missed) })
 	s.audit()
 	if s.deliver(); len(s.rows()) != 4 {
 		t.Errorf("there are %d rows", len(s.rows()))
@@ -225,13 +225,13 @@ func TestAnAuditLeavesAloneWhatIsOnItsWayOrWasRefused(t *testing.T) {
 			s.box.Offer(newer)
 			s.refuse()
 			s.call("PATCH", "workload-events/"+s.eventID("uid-0"), `{"Message":"other"}`)
-			s.cluster.edit(s.instance, func(i *observe.Inventory) { i.Events[0] = newer })
+			s.cluster.edit(s.instance, func(i *observe.DesiredState) { i.Events[0] = newer })
 		}},
 		{"a deletion is pending", func(s *settled) {
 			gone := operation(s.first, "uid-1", "")
 			gone.Deleted, gone.Body = true, nil
 			s.box.Offer(gone)
-			s.cluster.edit(s.instance, func(i *observe.Inventory) {
+			s.cluster.edit(s.instance, func(i *observe.DesiredState) {
 				i.Operations, i.Absent = i.Operations[1:], append(i.Absent, s.first)
 			})
 		}},
@@ -245,11 +245,11 @@ func TestAnAuditLeavesAloneWhatIsOnItsWayOrWasRefused(t *testing.T) {
 		}},
 		{"a resource cannot be seen", func(s *settled) {
 			s.patch(s.first, `{"LastOperation":"DELETED"}`)
-			s.cluster.edit(s.instance, func(i *observe.Inventory) { i.Operations = i.Operations[1:] })
+			s.cluster.edit(s.instance, func(i *observe.DesiredState) { i.Operations = i.Operations[1:] })
 		}},
 		{"there is no verdict", func(s *settled) {
 			s.call("PATCH", fmt.Sprintf("workload-instances/%d", s.instance.ID), `{"Status":"Down"}`)
-			s.cluster.edit(s.instance, func(i *observe.Inventory) { i.Status = observe.Status{} })
+			s.cluster.edit(s.instance, func(i *observe.DesiredState) { i.Status = observe.Status{} })
 		}},
 	}
 	for _, tt := range tests {
@@ -278,8 +278,8 @@ func TestAnEventWhoseRowIsAnotherInstancesIsRight(t *testing.T) {
 	other := target.Instance{Type: target.WorkloadInstance, ID: s.create("workload-instances", `{"Name":"other"}`)}
 	moved := s.events[0]
 	moved.Workload, moved.ResourceID = other, s.first.Resource.ID
-	s.cluster.edit(other, func(i *observe.Inventory) { i.Events = []observe.Event{moved} })
-	s.cluster.edit(s.instance, func(i *observe.Inventory) { i.Events = i.Events[1:] })
+	s.cluster.edit(other, func(i *observe.DesiredState) { i.Events = []observe.Event{moved} })
+	s.cluster.edit(s.instance, func(i *observe.DesiredState) { i.Events = i.Events[1:] })
 	s.box.Offer(moved)
 	s.adoptNow()
 	s.deliver()
@@ -308,7 +308,7 @@ func TestTrafficDuringALookIsNotRepaired(t *testing.T) {
 		newer.ResourceVersion, newer.Message = fmt.Sprint(version), fmt.Sprint("version ", version)
 		op := operation(s.first, "uid-1", fmt.Sprint(version))
 		status := observe.Status{Workload: s.instance, Status: fmt.Sprint("Status ", version)}
-		s.cluster.edit(s.instance, func(i *observe.Inventory) { i.Events[0], i.Operations[0], i.Status = newer, op, status })
+		s.cluster.edit(s.instance, func(i *observe.DesiredState) { i.Events[0], i.Operations[0], i.Status = newer, op, status })
 		s.offer()
 		s.deliver()
 		s.mu.Lock()
@@ -335,24 +335,24 @@ func TestTrafficDuringALookIsNotRepaired(t *testing.T) {
 func TestOneLookRepairsNothing(t *testing.T) {
 	ev := event(shop, "a", "1", time.Now())
 	c, box := newCluster(), newHeld()
-	c.edit(shop, func(i *observe.Inventory) { i.Events = []observe.Event{ev} })
+	c.edit(shop, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
 	a := New(DefaultConfig(), c, box, newScript(), NewMetrics(newRegistry()), new(lines).logger())
 	found, err := a.look(t.Context(), shop)
 	if err != nil || len(found) != 1 || !found[0].unheard {
 		t.Fatalf("found %+v, %v", found, err)
 	}
-	box.states[ev.Key()] = outbox.State{Phase: outbox.Pending} // the watch offers it at last
+	box.states[ev.Key()] = outbox.Snapshot{Phase: outbox.Pending} // the watch offers it at last
 	if err := a.repairAgain(t.Context(), shop, found); err != nil || len(box.offered) > 0 {
 		t.Errorf("offered %v, %v", box.offered, err)
 	}
 	delete(box.states, ev.Key())
 	newer := ev
 	newer.ResourceVersion = "2"
-	c.edit(shop, func(i *observe.Inventory) { i.Events = []observe.Event{newer} })
+	c.edit(shop, func(i *observe.DesiredState) { i.Events = []observe.Event{newer} })
 	if err := a.repairAgain(t.Context(), shop, found); err != nil || len(box.offered) > 0 {
 		t.Errorf("offered %v, which is newer than what was found first; %v", box.offered, err)
 	}
-	c.edit(shop, func(i *observe.Inventory) { i.Events = []observe.Event{ev} })
+	c.edit(shop, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
 	if err := a.repairAgain(t.Context(), shop, found); err != nil || len(box.offered) != 1 {
 		t.Errorf("offered %v, %v", box.offered, err)
 	}

@@ -80,7 +80,7 @@ func TestPrunedEventsAreNotSentAgain(t *testing.T) {
 			for hours := range 5 {
 				events = append(events, event(w.instance, fmt.Sprint(hours), "1", time.Now().Add(-time.Duration(hours)*time.Hour)))
 			}
-			w.cluster.edit(w.instance, func(i *observe.Inventory) { i.Events = events })
+			w.cluster.edit(w.instance, func(i *observe.DesiredState) { i.Events = events })
 			w.offer()
 			w.adoptNow()
 			if got := w.deliver(); len(got) != 5 {

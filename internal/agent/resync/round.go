@@ -22,7 +22,7 @@ const (
 )
 
 // round audits all instances once, spread over an interval, and then the watch.
-func (a *Auditor) round(ctx context.Context) {
+func (a *Resyncer) round(ctx context.Context) {
 	// ±10 %, so that a fleet does not come all at once.
 	length := time.Duration(float64(a.config.Interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // jitter is no secret
 	start, ok, failed := time.Now(), true, 0
@@ -51,7 +51,7 @@ func (a *Auditor) round(ctx context.Context) {
 	if !sleep(ctx, time.Until(start.Add(length))) {
 		return
 	}
-	stalled, err := a.cluster.Audit(ctx)
+	stalled, err := a.cluster.DetectStalls(ctx)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		a.log.V(1).Info("The watch cannot be audited", "error", err.Error())
 		ok = false
@@ -63,7 +63,7 @@ func (a *Auditor) round(ctx context.Context) {
 }
 
 // confirm looks a second time, after a while.
-func (a *Auditor) confirm(ctx context.Context, instance target.Instance, before []finding) {
+func (a *Resyncer) confirm(ctx context.Context, instance target.Instance, before []finding) {
 	if !sleep(ctx, secondLook) {
 		return
 	}
@@ -73,7 +73,7 @@ func (a *Auditor) confirm(ctx context.Context, instance target.Instance, before 
 }
 
 // repairAgain repairs what was found before and is found again.
-func (a *Auditor) repairAgain(ctx context.Context, instance target.Instance, before []finding) error {
+func (a *Resyncer) repairAgain(ctx context.Context, instance target.Instance, before []finding) error {
 	found, err := a.look(ctx, instance)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (a *Auditor) repairAgain(ctx context.Context, instance target.Instance, bef
 }
 
 // repair puts in a report whose row is wrong, unless something newer is on its way by now.
-func (a *Auditor) repair(f finding) {
+func (a *Resyncer) repair(f finding) {
 	if f.unheard {
 		a.outbox.Offer(f.report)
 		if op, ok := f.report.(observe.Operation); ok && op.Deleted {

@@ -73,7 +73,7 @@ func filterOf(instance target.Instance) threeport.EventFilter {
 }
 
 // readEvents reads the rows of an instance's Events that may be among some Events of the cluster.
-func (a *Auditor) readEvents(
+func (a *Resyncer) readEvents(
 	ctx context.Context, instance target.Instance, events []observe.Event, wanted func(types.UID) bool,
 ) (eventRows, error) {
 	since := time.Now()
@@ -98,7 +98,7 @@ func (a *Auditor) readEvents(
 // though others come and go meanwhile: a new one comes at the end, which moves none, and one that is removed moves those
 // after it to lower places, from where they are read again, if they were read already. The other way round a row that
 // moves from a page that is still to be read to one that was read would be missed.
-func (a *Auditor) readPages(
+func (a *Resyncer) readPages(
 	ctx context.Context, filter threeport.EventFilter, since time.Time, size int, wanted func(types.UID) bool,
 ) (eventRows, error) {
 	rows := eventRows{}
@@ -129,7 +129,7 @@ func (a *Auditor) readPages(
 }
 
 // readEvent adds the rows of one Event, whichever instances they belong to and however old they are.
-func (a *Auditor) readEvent(ctx context.Context, uid types.UID, rows eventRows) error {
+func (a *Resyncer) readEvent(ctx context.Context, uid types.UID, rows eventRows) error {
 	got, _, err := a.plane.ListWorkloadEvents(ctx, threeport.EventFilter{RuntimeEventUID: string(uid)}, 1, 50)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ type resourceRow struct {
 }
 
 // readResource reads a row; found is false if there is none.
-func (a *Auditor) readResource(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
+func (a *Resyncer) readResource(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
 	got, err := a.plane.GetWorkloadResourceInstance(ctx, id)
 	switch {
 	case threeport.KindOf(err) == threeport.KindNotFound:
@@ -191,6 +191,6 @@ func (r resourceRow) changes(op observe.Operation) ([]string, error) {
 // deletion returns the report that an incarnation is gone. If the row does not tell which it was, its UID is empty,
 // which no object has: the report has a key of its own, in the lane of the resource, and so comes before what bears the
 // name now. The row then says DELETED, and is not taken for one that exists again.
-func (r resourceRow) deletion(claim target.Claim, ref target.Ref) observe.Operation {
-	return observe.Operation{Claim: claim, Object: target.Identity{Ref: ref, UID: r.uid}, Deleted: true}
+func (r resourceRow) deletion(claim target.Attribution, ref target.Ref) observe.Operation {
+	return observe.Operation{Attribution: claim, Object: target.Identity{Ref: ref, UID: r.uid}, Deleted: true}
 }

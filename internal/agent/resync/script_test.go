@@ -67,15 +67,15 @@ type held struct {
 	mu      sync.Mutex
 	adopted []target.Instance
 	known   []outbox.Known // of all of them
-	states  map[observe.Key]outbox.State
+	states  map[observe.Key]outbox.Snapshot
 	offered []observe.Report
 	resent  []observe.Report
 	refuses bool // Resend
 }
 
-func newHeld() *held { return &held{states: map[observe.Key]outbox.State{}} }
+func newHeld() *held { return &held{states: map[observe.Key]outbox.Snapshot{}} }
 
-func (h *held) Adopt(instance target.Instance, known []outbox.Known, _ []observe.Operation, _ []observe.Event) {
+func (h *held) Seed(instance target.Instance, known []outbox.Known, _ []observe.Operation, _ []observe.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.adopted, h.known = append(h.adopted, instance), append(h.known, known...)
@@ -83,7 +83,7 @@ func (h *held) Adopt(instance target.Instance, known []outbox.Known, _ []observe
 
 func (h *held) Forget(observe.Key) {}
 
-func (h *held) State(key observe.Key) outbox.State {
+func (h *held) State(key observe.Key) outbox.Snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.states[key]

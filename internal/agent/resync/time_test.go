@@ -30,7 +30,7 @@ func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
 
 // bench is an auditor between made-up neighbours, for use in a synctest bubble.
 type bench struct {
-	*Auditor
+	*Resyncer
 	cluster  *cluster
 	box      *held
 	plane    *script
@@ -41,11 +41,11 @@ type bench struct {
 func newBench(interval time.Duration, instances ...target.Instance) *bench {
 	b := &bench{cluster: newCluster(), box: newHeld(), plane: newScript(), registry: newRegistry()}
 	for _, instance := range instances {
-		b.cluster.edit(instance, func(*observe.Inventory) {})
+		b.cluster.edit(instance, func(*observe.DesiredState) {})
 	}
 	config := DefaultConfig()
 	config.Interval = interval
-	b.Auditor = New(config, b.cluster, b.box, b.plane, NewMetrics(b.registry), b.logs.logger())
+	b.Resyncer = New(config, b.cluster, b.box, b.plane, NewMetrics(b.registry), b.logs.logger())
 	return b
 }
 
@@ -72,16 +72,16 @@ func (b *bench) rows(answer func(id int64) error) {
 
 func TestWhatIsNotSeenYetIsNotAdopted(t *testing.T) {
 	b := newBench(0)
-	if err := b.Adopt(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotYet) {
+	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotYet) {
 		t.Errorf("got %v", err)
 	}
-	b.cluster.edit(shop, func(*observe.Inventory) {})
+	b.cluster.edit(shop, func(*observe.DesiredState) {})
 	b.cluster.failing = errors.New("no answer")
-	if err := b.Adopt(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotYet) {
+	if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, notify.ErrNotYet) {
 		t.Errorf("got %v", err)
 	}
 	b.cluster.failing = nil
-	if err := b.Adopt(t.Context(), shop, 1); err != nil || b.box.count() != 1 {
+	if err := b.InitialSync(t.Context(), shop, 1); err != nil || b.box.count() != 1 {
 		t.Errorf("%d are adopted: %v", b.box.count(), err)
 	}
 }
@@ -94,22 +94,22 @@ func TestWhatWasSeenIsAdoptedWhenNothingIsWatchedAnyMore(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- b.Run(ctx) }()
-		if err := b.Adopt(t.Context(), shop, 1); !errors.Is(err, errDown) {
+		if err := b.InitialSync(t.Context(), shop, 1); !errors.Is(err, errDown) {
 			t.Errorf("got %v", err)
 		}
 		b.cluster.forget(shop)
 		b.rows(func(int64) error { return nil })
-		if err := b.Adopt(t.Context(), shop, 2); !errors.Is(err, notify.ErrNotYet) {
+		if err := b.InitialSync(t.Context(), shop, 2); !errors.Is(err, notify.ErrNotYet) {
 			t.Errorf("it is adopted as it was while it changes: %v", err)
 		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if err := b.Adopt(t.Context(), shop, 2); err != nil || b.box.count() != 1 {
+		if err := b.InitialSync(t.Context(), shop, 2); err != nil || b.box.count() != 1 {
 			t.Errorf("%d are adopted: %v", b.box.count(), err)
 		}
-		if err := b.Adopt(t.Context(), instanceOf(2), 1); !errors.Is(err, notify.ErrNotYet) {
+		if err := b.InitialSync(t.Context(), instanceOf(2), 1); !errors.Is(err, notify.ErrNotYet) {
 			t.Errorf("one that was never seen: %v", err)
 		}
 	})
@@ -120,7 +120,7 @@ func TestAuditsAreSpreadOverTheInterval(t *testing.T) {
 		const n = 10
 		b := newBench(10 * time.Minute)
 		for id := range int64(n) {
-			b.cluster.edit(instanceOf(id+1), func(*observe.Inventory) {})
+			b.cluster.edit(instanceOf(id+1), func(*observe.DesiredState) {})
 		}
 		start := time.Now()
 		b.start(t)
@@ -158,7 +158,7 @@ func TestAuditsAreSpreadOverTheInterval(t *testing.T) {
 func TestNoAuditsWithoutAnInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(0)
-		b.cluster.edit(shop, func(*observe.Inventory) {})
+		b.cluster.edit(shop, func(*observe.DesiredState) {})
 		b.start(t)
 		time.Sleep(24 * time.Hour)
 		if len(b.cluster.times()) > 0 || b.cluster.ended() > 0 {
@@ -182,8 +182,8 @@ func TestAFindingIsRepairedAfterTheSecondLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(time.Minute)
 		ev := event(shop, "a", "1", time.Now())
-		b.cluster.edit(shop, func(i *observe.Inventory) { i.Events = []observe.Event{ev} })
-		b.box.states[ev.Key()] = outbox.State{Phase: outbox.Settled, Version: ev.Version(), Receipt: outbox.Receipt{Accepted: true, RowID: 7}}
+		b.cluster.edit(shop, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
+		b.box.states[ev.Key()] = outbox.Snapshot{Phase: outbox.Settled, Version: ev.Version(), Receipt: outbox.Receipt{Accepted: true, RowID: 7}}
 		b.cluster.stalled = 2
 		b.start(t)
 		time.Sleep(54*time.Second + secondLook - time.Second) // no round is shorter than that
@@ -209,7 +209,7 @@ func TestAnAuditGivesUpQuietlyWhenTheControlPlaneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(10 * time.Minute)
 		for id := range int64(100) {
-			b.cluster.edit(instanceOf(id+1), func(*observe.Inventory) {})
+			b.cluster.edit(instanceOf(id+1), func(*observe.DesiredState) {})
 		}
 		var tries atomic.Int64
 		var down atomic.Bool

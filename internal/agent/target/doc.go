@@ -1,12 +1,11 @@
-// Package target is the registry of what the agent reports about: which object, by name, by its chain
-// of owners or by label, belongs to which workload.
+// Package target is the registry that attributes objects to workloads: by name, by the chain of owners, or by label.
 //
-// Two kinds of facts meet here, in any order. The controller declares workloads ([Registry.Track],
-// [Registry.Forget]); the watch tells of objects that exist ([Registry.Upsert], [Registry.Delete]).
-// [Registry.Claims] answers from both. Whenever an answer may have changed, the objects concerned are
-// handed out once by [Registry.Drain], and [Registry.Changed] signals that there are some: so an Event
-// before its Pod, a Pod before its ReplicaSet, and all of them before their ThreeportWorkload find their
-// way in the end.
+// The registry combines two inputs, which may arrive in any order. The controller declares workloads ([Registry.Track],
+// [Registry.Forget]); the informers record objects ([Registry.Upsert], [Registry.Delete]). [Registry.Attributions]
+// answers from both and lists the rules. Whenever an answer may have changed, [Registry.Changed] signals, and
+// [Registry.Drain] returns each affected object once. So the order in which an Event, its Pod, the Pod's ReplicaSet and
+// their ThreeportWorkload arrive does not matter.
 //
-// The package does no I/O and starts no goroutine. A Registry is safe for concurrent use.
+// The package does no I/O and starts no goroutine. A Registry is safe for concurrent use; its mutex is a leaf: no other
+// package is called while it is held.
 package target

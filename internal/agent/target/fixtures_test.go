@@ -15,12 +15,12 @@ var (
 	nodeKind       = schema.GroupKind{Kind: "Node"}
 )
 
-// ident names an object of namespace app.
+// ident returns the identity of an object in namespace app.
 func ident(kind schema.GroupKind, name string, uid types.UID) Identity {
-	return Identity{Ref{kind.Group, kind.Kind, "app", name}, uid}
+	return Identity{Ref: Ref{Group: kind.Group, Kind: kind.Kind, Namespace: "app", Name: name}, UID: uid}
 }
 
-func clusterWide(id Identity) Identity {
+func clusterScoped(id Identity) Identity {
 	id.Namespace = ""
 	return id
 }
@@ -40,9 +40,9 @@ func labelled(o Object, ids ...int64) Object {
 	return o
 }
 
-func instanceOf(id int64) Instance { return Instance{WorkloadInstance, id} }
+func instanceOf(id int64) Instance { return Instance{Type: WorkloadInstance, ID: id} }
 
-// workload declares objects under the instance's ID; their resource IDs count from 100 times that.
+// workload returns a workload that lists objects. The resource IDs start at 100 times the instance's ID.
 func workload(name string, id int64, listed ...Identity) Workload {
 	w := Workload{Name: name, Instance: instanceOf(id)}
 	for i, o := range listed {
@@ -51,34 +51,34 @@ func workload(name string, id int64, listed ...Identity) Workload {
 	return w
 }
 
-// claimText names a claim: "shop: Deployment app/web" or "shop: Deployment app/web itself" or "shop".
-func claimText(c Claim) string {
-	text := c.Workload
-	if c.Resource != (Resource{}) {
-		text += ": " + c.Resource.String()
+// attributionText returns an attribution as text: "shop: Deployment app/web" or "shop: Deployment app/web itself" or "shop".
+func attributionText(a Attribution) string {
+	text := a.Workload
+	if a.Resource != (Resource{}) {
+		text += ": " + a.Resource.String()
 	}
-	if c.Listed {
+	if a.Listed {
 		text += " itself"
 	}
 	return text
 }
 
-func claimTexts(claims []Claim) []string {
+func attributionTexts(attributions []Attribution) []string {
 	var out []string
-	for _, c := range claims {
-		out = append(out, claimText(c))
+	for _, a := range attributions {
+		out = append(out, attributionText(a))
 	}
 	return out
 }
 
-func expectClaims(t *testing.T, r *Registry, id Identity, want ...string) {
+func expectAttributions(t *testing.T, r *Registry, id Identity, want ...string) {
 	t.Helper()
-	if got := claimTexts(r.Claims(id)); !slices.Equal(got, want) {
-		t.Errorf("claims on %s (%s) are %q, want %q", id.Ref, id.UID, got, want)
+	if got := attributionTexts(r.Attributions(id)); !slices.Equal(got, want) {
+		t.Errorf("attributions of %s (%s) are %q, want %q", id.Ref, id.UID, got, want)
 	}
 }
 
-// drained tells whether the last Drain handed out an object, by its UID or by its name alone.
+// drained reports whether the result of a Drain contains an object, by its UID or by its name alone.
 func drained(out []Identity, id Identity) bool {
 	return slices.Contains(out, id) || slices.Contains(out, Identity{Ref: id.Ref})
 }
@@ -88,11 +88,11 @@ func expectDrained(t *testing.T, r *Registry, want ...Identity) {
 	out := r.Drain()
 	for _, id := range want {
 		if !drained(out, id) {
-			t.Errorf("%s is not handed out in %v", id.Ref, out)
+			t.Errorf("%s is not in the result of Drain: %v", id.Ref, out)
 		}
 	}
 	if again := r.Drain(); again != nil {
-		t.Errorf("handed out a second time: %v", again)
+		t.Errorf("the second Drain returned %v, want nothing", again)
 	}
 }
 

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// graph is what is known of objects and their owners. The registry's mutex guards it.
+// graph indexes the known objects and their owners. The registry's mutex guards it.
 type graph struct {
 	nodes    map[types.UID]*node
 	children map[types.UID]map[types.UID]struct{} // by the owner's UID, whether the owner is known or not
-	// names holds the UIDs that a name was seen with, on an object or on a reference to an owner, and how
-	// often. An owner reference has no namespace: it is filed under its object's and under none.
-	names     map[Ref]map[types.UID]int
-	labelled  map[Instance]map[types.UID]struct{}
-	currently map[Ref]types.UID
+	// uids counts, for each name, the known objects and owner references that carry a UID. An owner reference has no
+	// namespace, so it counts for two names; see ownerRefs.
+	uids     map[Ref]map[types.UID]int
+	labelled map[Instance]map[types.UID]struct{}
+	current  map[Ref]types.UID // the existing object of a name
 }
 
 type node struct {
@@ -26,74 +26,75 @@ type node struct {
 
 func newGraph() graph {
 	return graph{
-		nodes:     map[types.UID]*node{},
-		children:  map[types.UID]map[types.UID]struct{}{},
-		names:     map[Ref]map[types.UID]int{},
-		labelled:  map[Instance]map[types.UID]struct{}{},
-		currently: map[Ref]types.UID{},
+		nodes:    map[types.UID]*node{},
+		children: map[types.UID]map[types.UID]struct{}{},
+		uids:     map[Ref]map[types.UID]int{},
+		labelled: map[Instance]map[types.UID]struct{}{},
+		current:  map[Ref]types.UID{},
 	}
 }
 
-// upsert files an object and reports whether its claims, or its descendants', may have changed.
+// upsert adds or replaces an object. It reports whether the attributions of the object or of its descendants may have
+// changed.
 func (g *graph) upsert(o Object) bool {
 	old := g.nodes[o.UID]
 	if old != nil {
 		if old.LookedUp.IsZero() && old.deletedAt.IsZero() {
-			o.LookedUp = time.Time{} // a watch tells of it: that outweighs the answer to a question asked before
+			o.LookedUp = time.Time{} // A watch covers the object, so a late answer to a look-up must not make it expire.
 		}
 		if slices.Equal(old.Owners, o.Owners) && slices.Equal(old.Instances, o.Instances) {
-			// It exists, whatever was believed: that it was deleted, or that another had its name.
+			// The object exists, even if it was marked as deleted or another object had taken its name.
 			old.LookedUp, old.deletedAt = o.LookedUp, time.Time{}
-			g.currently[o.Ref] = o.UID
+			g.current[o.Ref] = o.UID
 			return false
 		}
 		g.unlink(old)
 	}
 	g.nodes[o.UID] = &node{Object: o}
-	g.currently[o.Ref] = o.UID
-	g.name(o.Ref, o.UID, 1)
+	g.current[o.Ref] = o.UID
+	g.countUID(o.Ref, o.UID, 1)
 	for _, instance := range o.Instances {
 		add(g.labelled, instance, o.UID)
 	}
 	for _, owner := range o.Owners {
 		add(g.children, owner.UID, o.UID)
 		for _, ref := range ownerRefs(owner) {
-			g.name(ref, owner.UID, 1)
+			g.countUID(ref, owner.UID, 1)
 		}
 	}
 	return true
 }
 
-// unlink removes an object from the indexes: the reverse of what upsert adds.
+// unlink removes an object from the indexes: the reverse of upsert.
 func (g *graph) unlink(n *node) {
-	if g.currently[n.Ref] == n.UID {
-		delete(g.currently, n.Ref)
+	if g.current[n.Ref] == n.UID {
+		delete(g.current, n.Ref)
 	}
-	g.name(n.Ref, n.UID, -1)
+	g.countUID(n.Ref, n.UID, -1)
 	for _, instance := range n.Instances {
 		remove(g.labelled, instance, n.UID)
 	}
 	for _, owner := range n.Owners {
 		remove(g.children, owner.UID, n.UID)
 		for _, ref := range ownerRefs(owner) {
-			g.name(ref, owner.UID, -1)
+			g.countUID(ref, owner.UID, -1)
 		}
 	}
 }
 
-// name counts, up or down, how often a UID was seen under a name.
-func (g *graph) name(ref Ref, uid types.UID, n int) {
-	uids := g.names[ref]
-	if uids == nil {
-		uids = map[types.UID]int{}
-		g.names[ref] = uids
+// countUID adds n to the count of a UID under a name.
+func (g *graph) countUID(ref Ref, uid types.UID, n int) {
+	counts := g.uids[ref]
+	if counts == nil {
+		counts = map[types.UID]int{}
+		g.uids[ref] = counts
 	}
-	uids[uid] += n
-	if uids[uid] == 0 {
-		delete(uids, uid)
+	counts[uid] += n
+	if counts[uid] == 0 {
+		delete(counts, uid)
 	}
-	if len(uids) == 0 {
-		delete(g.names, ref)
+	if len(counts) == 0 {
+		delete(g.uids, ref)
 	}
 }
 
@@ -110,21 +111,22 @@ func (g *graph) markDeleted(uid types.UID, now time.Time) {
 		return
 	}
 	n.deletedAt = now
-	if g.currently[n.Ref] == uid {
-		delete(g.currently, n.Ref)
+	if g.current[n.Ref] == uid {
+		delete(g.current, n.Ref)
 	}
 }
 
-func (g *graph) current(ref Ref) (Identity, bool) {
-	uid, ok := g.currently[ref]
+// existing returns the existing object of a name.
+func (g *graph) existing(ref Ref) (Identity, bool) {
+	uid, ok := g.current[ref]
 	return Identity{Ref: ref, UID: uid}, ok
 }
 
-// named returns the UIDs that a name was seen with.
-func (g *graph) named(ref Ref) []types.UID { return slices.Collect(maps.Keys(g.names[ref])) }
+// uidsOf returns all known UIDs of a name.
+func (g *graph) uidsOf(ref Ref) []types.UID { return slices.Collect(maps.Keys(g.uids[ref])) }
 
-// family returns an object, if it is known, and all that is known to descend from it.
-func (g *graph) family(uid types.UID) []Identity {
+// descendants returns an object, if it is known, and its known descendants.
+func (g *graph) descendants(uid types.UID) []Identity {
 	var out []Identity
 	seen := map[types.UID]struct{}{uid: {}}
 	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
@@ -141,15 +143,61 @@ func (g *graph) family(uid types.UID) []Identity {
 	return out
 }
 
-// ownerRefs returns the names that a reference to an owner may stand for: the owner is in its object's
-// namespace or cluster-scoped, and the reference does not say which.
+// ancestors returns the owners of an object and their owners, nearest first. A known object may name owners that are
+// unknown; these are included, and end their chain.
+func (g *graph) ancestors(uid types.UID) []Identity {
+	var out []Identity
+	seen := map[types.UID]struct{}{uid: {}}
+	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
+		n := g.nodes[queue[0]]
+		if n == nil {
+			continue
+		}
+		for _, owner := range n.Owners {
+			if _, ok := seen[owner.UID]; !ok {
+				seen[owner.UID] = struct{}{}
+				out = append(out, owner)
+				queue = append(queue, owner.UID)
+			}
+		}
+	}
+	return out
+}
+
+// controllers returns the chain of first owners of an object, as far as it is known, the furthest first.
+func (g *graph) controllers(uid types.UID) []Identity {
+	var out []Identity
+	seen := map[types.UID]struct{}{uid: {}}
+	for n := g.nodes[uid]; n != nil && len(n.Owners) > 0; {
+		owner := n.Owners[0]
+		if _, cycle := seen[owner.UID]; cycle {
+			break
+		}
+		seen[owner.UID] = struct{}{}
+		out = append(out, owner)
+		n = g.nodes[owner.UID]
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// matches reports whether an owner may have a name. For an unknown owner the reference to it decides.
+func (g *graph) matches(owner Identity, ref Ref) bool {
+	if n := g.nodes[owner.UID]; n != nil {
+		return n.Ref == ref
+	}
+	return slices.Contains(ownerRefs(owner), ref)
+}
+
+// ownerRefs returns the possible names of an owner. An owner is in the namespace of its object or cluster-scoped, and
+// the owner reference does not say which.
 func ownerRefs(owner Identity) []Ref {
 	if owner.Namespace == "" {
 		return []Ref{owner.Ref}
 	}
-	cluster := owner.Ref
-	cluster.Namespace = ""
-	return []Ref{owner.Ref, cluster}
+	clusterScoped := owner.Ref
+	clusterScoped.Namespace = ""
+	return []Ref{owner.Ref, clusterScoped}
 }
 
 func add[K, V comparable](m map[K]map[V]struct{}, key K, value V) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestInstancesAndTheirParts(t *testing.T) {
+func TestInstances_WorkloadsAndObjects(t *testing.T) {
 	registry := NewRegistry()
 	one, two := Instance{WorkloadInstance, 2}, Instance{HelmWorkloadInstance, 3}
 	ref := func(kind, name string) Ref { return Ref{Kind: kind, Namespace: "ns", Name: name} }
@@ -18,37 +18,37 @@ func TestInstancesAndTheirParts(t *testing.T) {
 		registry.Track(w)
 	}
 	if got := registry.Instances(); !slices.Equal(got, []Instance{two, one}) {
-		t.Errorf("instances are %v", got)
+		t.Errorf("instances are %v, want %v and %v", got, two, one)
 	}
 	owner := Identity{ref("ConfigMap", "a"), "owner"}
 	child := Identity{ref("Pod", "child"), "child"}
 	labelled := Identity{ref("Pod", "labelled"), "labelled"}
-	gone := Identity{ref("ConfigMap", "b"), "gone"}
+	deleted := Identity{ref("ConfigMap", "b"), "deleted"}
 	for _, o := range []Object{
 		{Identity: owner},
-		{Identity: child, Owners: []Identity{owner}, Instances: []Instance{one}}, // by both, and once
+		{Identity: child, Owners: []Identity{owner}, Instances: []Instance{one}}, // by owner and by label
 		{Identity: labelled, Instances: []Instance{two}},
-		{Identity: gone},
-		{Identity: Identity{ref("Pod", "strange"), "strange"}},
+		{Identity: deleted},
+		{Identity: Identity{ref("Pod", "other"), "other"}},
 	} {
 		registry.Upsert(o)
 	}
-	registry.Delete("gone", start)
+	registry.Delete("deleted", start)
 	for instance, want := range map[Instance]string{
-		one:                      "parts [a b] concerned [ConfigMap ns/a  ConfigMap ns/a owner ConfigMap ns/b  ConfigMap ns/b gone Pod ns/child child]",
-		two:                      "parts [c] concerned [Pod ns/labelled labelled]",
-		{WorkloadInstance, 1000}: "parts [] concerned []",
+		one:                                "workloads [a b] objects [ConfigMap ns/a  ConfigMap ns/a owner ConfigMap ns/b  ConfigMap ns/b deleted Pod ns/child child]",
+		two:                                "workloads [c] objects [Pod ns/labelled labelled]",
+		{Type: WorkloadInstance, ID: 1000}: "workloads [] objects []",
 	} {
-		var parts, concerned []string
-		for _, w := range registry.Parts(instance) {
-			parts = append(parts, w.Name)
+		var workloads, objects []string
+		for _, w := range registry.WorkloadsOf(instance) {
+			workloads = append(workloads, w.Name)
 		}
-		for _, id := range registry.Concerned(instance) {
-			concerned = append(concerned, fmt.Sprintf("%s %s", id.Ref, id.UID))
+		for _, id := range registry.ObjectsOf(instance) {
+			objects = append(objects, fmt.Sprintf("%s %s", id.Ref, id.UID))
 		}
-		slices.Sort(concerned)
-		if got := fmt.Sprintf("parts %v concerned %v", parts, concerned); got != want {
-			t.Errorf("%s has %s, expected %s", instance, got, want)
+		slices.Sort(objects)
+		if got := fmt.Sprintf("workloads %v objects %v", workloads, objects); got != want {
+			t.Errorf("%s has %s, want %s", instance, got, want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// shop tracks one Deployment, whose objects exist.
+// shop returns a registry with one workload, whose Deployment, ReplicaSet and Pod exist.
 func shop(t *testing.T) *Registry {
 	t.Helper()
 	r := NewRegistry()
@@ -21,144 +21,181 @@ func shop(t *testing.T) *Registry {
 	return r
 }
 
-func TestAnObjectThatIsSeenAgainUnchangedIsNoNews(t *testing.T) {
+func TestUpsert_UnchangedObject_AffectsNothing(t *testing.T) {
 	r := shop(t)
 	r.Upsert(owned(webRS, web))
 	if signalled(r) || r.Drain() != nil {
-		t.Error("nothing changed")
+		t.Error("an unchanged object was signalled or returned by Drain")
 	}
 	r.Upsert(labelled(owned(webRS, web), 5))
 	expectDrained(t, r, webRS, webPod)
 	r.Upsert(owned(webRS))
 	expectDrained(t, r, webRS, webPod)
-	expectClaims(t, r, webPod)
+	expectAttributions(t, r, webPod)
 }
 
-func TestADeletedObjectKeepsItsClaims(t *testing.T) {
+func TestDelete_KeepsAttributions(t *testing.T) {
 	r := shop(t)
 	again := web
 	again.UID = "uid-web-2"
 	r.Delete(web.UID, start)
 	if _, ok := r.Current(web.Ref); ok {
-		t.Error("it exists no more")
+		t.Error("Current returned a deleted object")
 	}
 	r.Upsert(owned(again))
 	if current, ok := r.Current(web.Ref); !ok || current != again {
-		t.Errorf("%v bears the name", current)
+		t.Errorf("Current returned %v (%t), want the existing object", current, ok)
 	}
 	for _, id := range []Identity{web, again} {
-		expectClaims(t, r, id, "shop: Deployment app/web itself")
+		expectAttributions(t, r, id, "shop: Deployment app/web itself")
 	}
-	expectClaims(t, r, webPod, "shop: Deployment app/web")
-	r.Delete(web.UID, start.Add(time.Hour)) // told twice, and of the old one: the new one stays
+	expectAttributions(t, r, webPod, "shop: Deployment app/web")
+	r.Delete(web.UID, start.Add(time.Hour)) // The deletion of the old incarnation is repeated.
 	if current, ok := r.Current(web.Ref); !ok || current != again {
-		t.Errorf("%v bears the name", current)
+		t.Errorf("Current returned %v (%t), want the existing object", current, ok)
 	}
 	if live := r.Live(deploymentKind, "app"); !slices.Equal(live, []Identity{again}) {
-		t.Errorf("live are %v", live)
+		t.Errorf("Live returned %v, want only %v", live, again)
 	}
 	if live := r.Live(deploymentKind, "elsewhere"); live != nil {
-		t.Errorf("live elsewhere are %v", live)
+		t.Errorf("Live returned %v for another namespace", live)
 	}
 }
 
-func TestTheLateDeletionOfAnIncarnationLeavesTheNextOne(t *testing.T) {
+func TestDelete_LateDeletionOfOldIncarnation_KeepsNewOne(t *testing.T) {
 	r := shop(t)
 	again := web
 	again.UID = "uid-web-2"
 	r.Upsert(owned(again))
 	r.Delete(web.UID, start)
 	if current, ok := r.Current(web.Ref); !ok || current != again {
-		t.Errorf("%v bears the name", current)
+		t.Errorf("Current returned %v (%t), want the existing object", current, ok)
 	}
 }
 
-func TestAnObjectThatWasMistakenForDeletedIsBack(t *testing.T) {
+func TestUpsert_DeletedObject_ExistsAgain(t *testing.T) {
 	r := shop(t)
 	r.Delete(webRS.UID, start)
 	r.Upsert(owned(webRS, web))
 	if current, ok := r.Current(webRS.Ref); !ok || current != webRS {
-		t.Errorf("%v bears the name", current)
+		t.Errorf("Current returned %v (%t), want the existing object", current, ok)
 	}
 	r.Prune(start.Add(24 * time.Hour))
 	if _, ok := r.Lookup(webRS.UID); !ok {
-		t.Error("an object that exists was pruned")
+		t.Error("an existing object was pruned")
 	}
 }
 
-func TestPruneForgetsWhatIsGoneForLong(t *testing.T) {
+func TestPrune_Retention(t *testing.T) {
 	tests := []struct {
-		reason string
-		claims bool
-		object Object
-		gone   bool // deleted at start
-		after  time.Duration
-		want   bool
+		reason     string
+		attributed bool
+		object     Object
+		deleted    bool // at start
+		after      time.Duration
+		want       bool
 	}{
-		{"it exists", true, owned(webPod, web), false, 100 * time.Hour, true},
-		{"claimed, and Events may come", true, owned(webPod, web), true, retainClaimed, true},
-		{"claimed, for long", true, owned(webPod, web), true, retainClaimed + 1, false},
-		{"not claimed, and its owner may come", false, owned(webPod), true, retainUnclaimed, true},
-		{"not claimed, for long", false, owned(webPod), true, retainUnclaimed + 1, false},
-		{"looked up, claimed", true, Object{Identity: webPod, Owners: []Identity{web}, LookedUp: start}, false, retainClaimed, true},
-		{"looked up, and nobody tells when it is gone", true, Object{Identity: webPod, Owners: []Identity{web}, LookedUp: start}, false, retainClaimed + 1, false},
-		{"looked up, not claimed", false, Object{Identity: webPod, LookedUp: start}, false, retainUnclaimed + 1, false},
+		{reason: "the object exists", attributed: true, object: owned(webPod, web), after: 100 * time.Hour, want: true},
+		{
+			reason:     "attributed, within its retention",
+			attributed: true,
+			object:     owned(webPod, web),
+			deleted:    true,
+			after:      retainAttributed,
+			want:       true,
+		},
+		{
+			reason:     "attributed, after its retention",
+			attributed: true,
+			object:     owned(webPod, web),
+			deleted:    true,
+			after:      retainAttributed + 1,
+		},
+		{
+			reason:  "not attributed, within its retention",
+			object:  owned(webPod),
+			deleted: true,
+			after:   retainUnattributed,
+			want:    true,
+		},
+		{reason: "not attributed, after its retention", object: owned(webPod), deleted: true, after: retainUnattributed + 1},
+		{
+			reason:     "looked up, attributed, within its retention",
+			attributed: true,
+			object:     Object{Identity: webPod, Owners: []Identity{web}, LookedUp: start},
+			after:      retainAttributed,
+			want:       true,
+		},
+		{
+			reason:     "looked up, attributed, after its retention",
+			attributed: true,
+			object:     Object{Identity: webPod, Owners: []Identity{web}, LookedUp: start},
+			after:      retainAttributed + 1,
+		},
+		{
+			reason: "looked up, not attributed, after its retention",
+			object: Object{Identity: webPod, LookedUp: start},
+			after:  retainUnattributed + 1,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
 			r := NewRegistry()
 			r.Track(workload("shop", 1, web))
 			r.Upsert(tt.object)
-			if claimed := len(r.Claims(webPod)) > 0; claimed != tt.claims {
-				t.Fatalf("claimed is %v", claimed)
+			if attributed := len(r.Attributions(webPod)) > 0; attributed != tt.attributed {
+				t.Fatalf("attributed is %t, want %t", attributed, tt.attributed)
 			}
-			if tt.gone {
+			if tt.deleted {
 				r.Delete(webPod.UID, start)
 			}
 			r.Prune(start.Add(tt.after))
 			if _, known := r.Lookup(webPod.UID); known != tt.want {
-				t.Errorf("known is %v", known)
+				t.Errorf("known is %t, want %t", known, tt.want)
 			}
 		})
 	}
 }
 
-func TestAnOwnerThatWasLookedUpStaysForItsChildren(t *testing.T) {
+func TestPrune_LookedUpOwnerOfKnownObject_IsKept(t *testing.T) {
 	r := NewRegistry()
 	r.Track(workload("shop", 1, web))
 	r.Upsert(Object{Identity: webRS, Owners: []Identity{web}, LookedUp: start})
 	r.Upsert(owned(webPod, webRS))
 	r.Prune(start.Add(100 * time.Hour))
-	expectClaims(t, r, webPod, "shop: Deployment app/web")
+	expectAttributions(t, r, webPod, "shop: Deployment app/web")
 }
 
-// A kind may become listed, and so be watched, after one of its objects was looked up.
-func TestAnObjectThatAWatchTellsOfIsNotPruned(t *testing.T) {
-	asked := Object{Identity: webRS, Owners: []Identity{web}, LookedUp: start}
+// The watch of a kind may start after one of its objects was looked up.
+func TestPrune_LookedUpObjectWithWatch_IsKept(t *testing.T) {
+	lookedUp := Object{Identity: webRS, Owners: []Identity{web}, LookedUp: start}
 	tests := []struct {
 		reason string
-		seen   []Object
+		order  []Object
 	}{
-		{"looked up first", []Object{asked, owned(webRS, web)}},
-		{"the answer came late", []Object{owned(webRS, web), asked}},
-		{"the answer came late, and differs", []Object{owned(webRS, web), {Identity: webRS, LookedUp: start}}},
+		{reason: "the look-up answers before the watch", order: []Object{lookedUp, owned(webRS, web)}},
+		{reason: "the look-up answers after the watch", order: []Object{owned(webRS, web), lookedUp}},
+		{
+			reason: "the look-up answers after the watch, and differs",
+			order:  []Object{owned(webRS, web), {Identity: webRS, LookedUp: start}},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
 			r := NewRegistry()
-			for _, o := range tt.seen {
+			for _, o := range tt.order {
 				r.Upsert(o)
 			}
 			r.Prune(start.Add(100 * time.Hour))
 			if _, ok := r.Current(webRS.Ref); !ok {
-				t.Error("an object that exists was pruned")
+				t.Error("an existing object was pruned")
 			}
 		})
 	}
 }
 
-// What could not be read is filed as gone. When that is pruned its children look for it again.
-func TestPruneHandsOutTheChildrenThatAreLeft(t *testing.T) {
+// An owner that cannot be looked up is recorded as deleted. After Prune has removed it, its children look it up again.
+func TestPrune_RemovedOwner_AffectsChildren(t *testing.T) {
 	r := NewRegistry()
 	r.Upsert(Object{Identity: webRS, LookedUp: start})
 	r.Delete(webRS.UID, start)
@@ -166,33 +203,33 @@ func TestPruneHandsOutTheChildrenThatAreLeft(t *testing.T) {
 	r.Drain()
 	r.Prune(start.Add(time.Hour))
 	expectDrained(t, r, webPod)
-	if missing := r.Missing(webPod); len(missing) != 1 {
-		t.Errorf("missing are %v", missing)
+	if unresolved := r.UnresolvedOwners(webPod); len(unresolved) != 1 {
+		t.Errorf("unresolved owners are %v, want one", unresolved)
 	}
 	r.Prune(start.Add(2 * time.Hour))
 	expectDrained(t, r)
 }
 
-func TestDropKindHandsOutDescendants(t *testing.T) {
+func TestDropKind_AffectsDescendants(t *testing.T) {
 	r := shop(t)
 	other := ident(replicaSetKind, "other", "uid-other")
 	r.Upsert(owned(other, web))
 	r.Drain()
 	r.DropKind(replicaSetKind)
 	if !signalled(r) {
-		t.Error("nothing is signalled")
+		t.Error("DropKind did not signal")
 	}
 	expectDrained(t, r, webRS, other, webPod)
 	if _, known := r.Lookup(webRS.UID); known || len(r.Live(replicaSetKind, "")) > 0 {
-		t.Error("a ReplicaSet is still known")
+		t.Error("a ReplicaSet is still known after DropKind")
 	}
-	if missing := r.Missing(webPod); !slices.Equal(missing, []Identity{webRS}) {
-		t.Errorf("missing are %v", missing)
+	if unresolved := r.UnresolvedOwners(webPod); !slices.Equal(unresolved, []Identity{webRS}) {
+		t.Errorf("unresolved owners are %v, want %v", unresolved, webRS)
 	}
-	expectClaims(t, r, webPod)
+	expectAttributions(t, r, webPod)
 	r.DropKind(replicaSetKind)
 	expectDrained(t, r)
 	r.Upsert(owned(webRS, web))
 	expectDrained(t, r, webRS, webPod)
-	expectClaims(t, r, webPod, "shop: Deployment app/web")
+	expectAttributions(t, r, webPod, "shop: Deployment app/web")
 }

@@ -11,34 +11,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// model answers as a Registry does, from lists that it searches as a whole each time.
+// model is a naive Registry: it keeps lists, and searches them completely for each answer.
 type model struct {
 	workloads []Workload
 	objects   map[types.UID]Object
-	namespace map[string]bool // kinds whose scope is known
-	gone      map[types.UID]time.Time
+	scopes    map[string]bool // by kind: whether it is namespaced
+	deleted   map[types.UID]time.Time
 }
 
-func (m *model) listings(ref Ref, itself bool) []string {
+func (m *model) attributionsByListing(ref Ref, itself bool) []string {
 	var out []string
 	for _, w := range m.workloads {
 		for _, res := range w.Resources {
 			at := res.Ref
-			if namespaced, known := m.namespace[at.Kind]; known && !namespaced {
+			if namespaced, known := m.scopes[at.Kind]; known && !namespaced {
 				at.Namespace = ""
 			} else if known && at.Namespace == "" {
 				at.Namespace = w.defaultNamespace()
 			}
 			if at == ref {
 				res.Ref = at
-				out = append(out, fmt.Sprint(Claim{w.Name, w.Instance, res, itself}))
+				out = append(out, fmt.Sprint(Attribution{Workload: w.Name, Instance: w.Instance, Resource: res, Listed: itself}))
 			}
 		}
 	}
 	return out
 }
 
-func (m *model) claims(id Identity) []string {
+func (m *model) attributions(id Identity) []string {
 	level, seen := []Identity{id}, map[types.UID]bool{id.UID: true}
 	var labels []Instance
 	for itself := true; len(level) > 0; itself = false {
@@ -52,11 +52,11 @@ func (m *model) claims(id Identity) []string {
 				if !itself {
 					ref = o.Ref
 				}
-				found = append(found, m.listings(ref, itself)...)
+				found = append(found, m.attributionsByListing(ref, itself)...)
 			default:
-				found = append(found, m.listings(at.Ref, false)...)
+				found = append(found, m.attributionsByListing(at.Ref, false)...)
 				if at.Namespace != "" {
-					found = append(found, m.listings(clusterWide(at).Ref, false)...)
+					found = append(found, m.attributionsByListing(clusterScoped(at).Ref, false)...)
 				}
 			}
 			if labels == nil {
@@ -79,7 +79,7 @@ func (m *model) claims(id Identity) []string {
 	for _, w := range m.workloads {
 		for _, label := range labels {
 			if label == w.Instance {
-				found = append(found, fmt.Sprint(Claim{Workload: w.Name, Instance: w.Instance}))
+				found = append(found, fmt.Sprint(Attribution{Workload: w.Name, Instance: w.Instance}))
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func (m *model) claims(id Identity) []string {
 	return found
 }
 
-// universe is small, so that things meet.
+// universe generates random steps from a small set of identities, so that they often refer to the same objects.
 type universe struct {
 	*rand.Rand
 	ids []Identity
@@ -99,7 +99,7 @@ func newUniverse(seed uint64) universe {
 		for _, namespace := range []string{"x", "y"} {
 			for _, name := range []string{"n", "m"} {
 				for incarnation := range 2 {
-					id := Identity{Ref{"g", kind, namespace, name}, ""}
+					id := Identity{Ref: Ref{Group: "g", Kind: kind, Namespace: namespace, Name: name}}
 					if kind == "Cluster" {
 						id.Namespace = ""
 					}
@@ -114,7 +114,7 @@ func newUniverse(seed uint64) universe {
 
 func (u universe) id() Identity { return u.ids[u.IntN(len(u.ids))] }
 
-// object has up to two owners, named as an owner reference names them: in the object's own namespace.
+// object returns an object with up to two owners. As in owner references, an owner has the namespace of the object.
 func (u universe) object() Object {
 	o := Object{Identity: u.id()}
 	for range u.IntN(3) {
@@ -145,7 +145,7 @@ func (u universe) workload() Workload {
 	return w
 }
 
-// step does something to the registry and to the model.
+// step applies one random change to the registry and to the model, and describes it.
 func (u universe) step(r *Registry, m *model, now time.Time) string {
 	switch u.IntN(10) {
 	case 0, 1:
@@ -161,15 +161,15 @@ func (u universe) step(r *Registry, m *model, now time.Time) string {
 	case 3:
 		id := u.id()
 		r.Delete(id.UID, now)
-		if _, known := m.objects[id.UID]; known && m.gone[id.UID].IsZero() {
-			m.gone[id.UID] = now
+		if _, known := m.objects[id.UID]; known && m.deleted[id.UID].IsZero() {
+			m.deleted[id.UID] = now
 		}
 		return fmt.Sprint("delete ", id)
 	case 4:
 		kind := u.id().GroupKind()
 		namespaced := kind.Kind != "Cluster"
 		r.SetScope(kind, namespaced)
-		m.namespace[kind.Kind] = namespaced
+		m.scopes[kind.Kind] = namespaced
 		return fmt.Sprint("scope ", kind)
 	case 5:
 		if u.IntN(5) > 0 {
@@ -180,7 +180,7 @@ func (u universe) step(r *Registry, m *model, now time.Time) string {
 		for uid, o := range m.objects {
 			if o.GroupKind() == kind {
 				delete(m.objects, uid)
-				delete(m.gone, uid)
+				delete(m.deleted, uid)
 			}
 		}
 		return fmt.Sprint("drop ", kind)
@@ -188,34 +188,34 @@ func (u universe) step(r *Registry, m *model, now time.Time) string {
 		o := u.object()
 		r.Upsert(o)
 		m.objects[o.UID] = o
-		delete(m.gone, o.UID)
+		delete(m.deleted, o.UID)
 		return fmt.Sprint("upsert ", o)
 	}
 }
 
-// prune follows the registry in which objects are forgotten, within what is promised.
+// prune removes from the model the objects that the registry pruned, and checks their retention.
 func (m *model) prune(t *testing.T, r *Registry, now time.Time) {
 	t.Helper()
 	r.Prune(now)
 	for uid, o := range m.objects {
 		_, known := r.Lookup(uid)
-		gone, deleted := m.gone[uid]
+		deletedAt, deleted := m.deleted[uid]
 		switch {
-		case known && deleted && now.Sub(gone) > retainClaimed:
-			t.Errorf("%s is remembered %s after its deletion", uid, now.Sub(gone))
+		case known && deleted && now.Sub(deletedAt) > retainAttributed:
+			t.Errorf("%s is still known %s after its deletion", uid, now.Sub(deletedAt))
 		case !known && !deleted && o.LookedUp.IsZero():
-			t.Errorf("%s exists and is forgotten", uid)
-		case !known && deleted && now.Sub(gone) <= retainUnclaimed:
-			t.Errorf("%s is forgotten %s after its deletion", uid, now.Sub(gone))
+			t.Errorf("%s exists, but was pruned", uid)
+		case !known && deleted && now.Sub(deletedAt) <= retainUnattributed:
+			t.Errorf("%s was pruned %s after its deletion", uid, now.Sub(deletedAt))
 		}
 		if !known {
 			delete(m.objects, uid)
-			delete(m.gone, uid)
+			delete(m.deleted, uid)
 		}
 	}
 }
 
-func TestRandomHistoriesAgreeWithANaiveModel(t *testing.T) {
+func TestRegistry_RandomHistories_MatchModel(t *testing.T) {
 	seed := rand.Uint64()
 	for history := range uint64(60) {
 		checkHistory(t, seed+history)
@@ -228,7 +228,7 @@ func TestRandomHistoriesAgreeWithANaiveModel(t *testing.T) {
 func checkHistory(t *testing.T, seed uint64) {
 	t.Helper()
 	u, r, now := newUniverse(seed), NewRegistry(), start
-	m := &model{objects: map[types.UID]Object{}, namespace: map[string]bool{}, gone: map[types.UID]time.Time{}}
+	m := &model{objects: map[types.UID]Object{}, scopes: map[string]bool{}, deleted: map[types.UID]time.Time{}}
 	before := map[types.UID][]string{}
 	for range 150 {
 		done := u.step(r, m, now)
@@ -238,18 +238,18 @@ func checkHistory(t *testing.T, seed uint64) {
 		}
 		out := r.Drain()
 		for _, id := range u.ids {
-			want := m.claims(id)
+			want := m.attributions(id)
 			var got []string
-			for _, c := range r.Claims(id) {
+			for _, c := range r.Attributions(id) {
 				got = append(got, fmt.Sprint(c))
 			}
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
-				t.Fatalf("after %s: claims on %s are %q, want %q", done, id.UID, got, want)
+				t.Fatalf("after %s: attributions of %s are %q, want %q", done, id.UID, got, want)
 			}
-			// What is not known cannot be handed out by its UID.
+			// Drain returns only known objects by UID.
 			if _, known := m.objects[id.UID]; known && !slices.Equal(before[id.UID], want) && !drained(out, id) {
-				t.Fatalf("after %s: claims on %s changed from %q to %q, handed out is %v", done, id.UID, before[id.UID], want, out)
+				t.Fatalf("after %s: attributions of %s changed from %q to %q, but Drain returned %v", done, id.UID, before[id.UID], want, out)
 			}
 			before[id.UID] = want
 		}
@@ -257,7 +257,7 @@ func checkHistory(t *testing.T, seed uint64) {
 	wipe(t, r, u.ids)
 }
 
-// wipe ends all workloads and objects, and finds what is left where nothing should be.
+// wipe removes all workloads and objects, and expects an empty registry.
 func wipe(t *testing.T, r *Registry, ids []Identity) {
 	t.Helper()
 	for _, w := range r.Workloads() {
@@ -267,7 +267,7 @@ func wipe(t *testing.T, r *Registry, ids []Identity) {
 	for _, id := range ids {
 		r.Delete(id.UID, now)
 	}
-	r.Prune(now.Add(retainClaimed + 1))
+	r.Prune(now.Add(retainAttributed + 1))
 	r.Drain()
 	expectEmpty(t, r)
 }
@@ -277,43 +277,43 @@ func expectEmpty(t *testing.T, r *Registry) {
 	g := r.graph
 	for name, left := range map[string]int{
 		"workloads": len(r.workloads), "listed": len(r.listed), "instances": len(r.instances), "affected": len(r.affected),
-		"nodes": len(g.nodes), "children": len(g.children), "names": len(g.names),
-		"labelled": len(g.labelled), "currently": len(g.currently),
+		"nodes": len(g.nodes), "children": len(g.children), "uids": len(g.uids),
+		"labelled": len(g.labelled), "current": len(g.current),
 	} {
 		if left > 0 {
-			t.Errorf("%d %s are left", left, name)
+			t.Errorf("%s has %d entries left, want none", name, left)
 		}
 	}
 }
 
-func TestNothingIsLeftOfWhatIsForgotten(t *testing.T) {
+func TestRegistry_AllRemoved_IsEmpty(t *testing.T) {
 	r := shop(t)
-	parent := clusterWide(ident(nodeKind, "parent", "uid-parent"))
+	parent := clusterScoped(ident(nodeKind, "parent", "uid-parent"))
 	r.Upsert(owned(parent))
 	r.Upsert(labelled(owned(ident(podKind, "p", "uid-p"), ident(nodeKind, "parent", parent.UID)), 1))
 	r.Forget("shop")
 	for _, uid := range []types.UID{"uid-p", webPod.UID, webRS.UID, web.UID, parent.UID} {
 		r.Delete(uid, start)
-		r.Prune(start.Add(retainClaimed + 1))
+		r.Prune(start.Add(retainAttributed + 1))
 	}
 	r.Drain()
 	expectEmpty(t, r)
 }
 
-func TestConcurrentUse(t *testing.T) {
+func TestRegistry_ConcurrentUse(t *testing.T) {
 	r := NewRegistry()
 	var users sync.WaitGroup
 	for user := range 4 {
 		users.Go(func() {
 			u := newUniverse(uint64(user))
-			m := &model{objects: map[types.UID]Object{}, namespace: map[string]bool{}, gone: map[types.UID]time.Time{}}
+			m := &model{objects: map[types.UID]Object{}, scopes: map[string]bool{}, deleted: map[types.UID]time.Time{}}
 			for range 300 {
 				u.step(r, m, start)
 				id := u.id()
-				r.Claims(id)
-				r.ClaimsOfName(id, start)
-				r.ClaimOfUnseen(id.Ref)
-				r.Missing(id)
+				r.Attributions(id)
+				r.AttributionsByName(id, start)
+				r.InferOwner(id.Ref)
+				r.UnresolvedOwners(id)
 				r.Current(id.Ref)
 				r.Live(id.GroupKind(), "")
 				r.Kinds()
@@ -330,6 +330,6 @@ func TestConcurrentUse(t *testing.T) {
 	u := newUniverse(0)
 	r.Upsert(owned(web))
 	r.Track(workload("shop", 1, web))
-	expectClaims(t, r, web, "shop: Deployment app/web itself")
+	expectAttributions(t, r, web, "shop: Deployment app/web itself")
 	wipe(t, r, append(u.ids, web))
 }

@@ -7,24 +7,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestTrackingTheSameAgainChangesNothing(t *testing.T) {
+func TestTrack_SameDeclaration_HasNoEffect(t *testing.T) {
 	r := NewRegistry()
 	listed := workload("shop", 1, web, webPod)
 	if !r.Track(listed) || !signalled(r) {
-		t.Error("a new workload changes something and is signalled")
+		t.Error("a new workload was not reported as a change or not signalled")
 	}
 	generation := r.Generation()
 	r.Drain()
 	if r.Track(workload("shop", 1, web, webPod)) || signalled(r) || r.Generation() != generation || r.Drain() != nil {
-		t.Error("the same again changed something")
+		t.Error("the same declaration had an effect")
 	}
 	listed.Resources[0].Name = "changed by the caller"
 	if got, _ := r.Workload("shop"); got.Resources[0].Name != "web" {
-		t.Error("the registry shares the caller's slice")
+		t.Error("a change of the caller's slice changed the registry")
 	}
 }
 
-func TestAChangedListMovesTheClaims(t *testing.T) {
+func TestTrack_ChangedDeclaration_ChangesAttributions(t *testing.T) {
 	tests := []struct {
 		reason   string
 		next     Workload
@@ -32,27 +32,28 @@ func TestAChangedListMovesTheClaims(t *testing.T) {
 		pod, job []string
 	}{
 		{
-			"a resource is taken out", workload("shop", 1, webPod),
-			[]Identity{web, webRS, webPod},
-			[]string{"shop: Pod app/web-1-x itself"},
-			nil,
+			reason:   "a resource is removed",
+			next:     workload("shop", 1, webPod),
+			affected: []Identity{web, webRS, webPod},
+			pod:      []string{"shop: Pod app/web-1-x itself"},
 		},
 		{
-			"a resource is put in", workload("shop", 1, web, webRS),
-			[]Identity{webRS, webPod},
-			[]string{"shop: ReplicaSet app/web-1"},
-			nil,
+			reason:   "a resource is added",
+			next:     workload("shop", 1, web, webRS),
+			affected: []Identity{webRS, webPod},
+			pod:      []string{"shop: ReplicaSet app/web-1"},
 		},
 		{
-			"it becomes another instance's", workload("shop", 2, web),
-			[]Identity{web, webRS, webPod},
-			[]string{"shop: Deployment app/web"},
-			[]string{"shop"},
+			reason:   "the instance changes",
+			next:     workload("shop", 2, web),
+			affected: []Identity{web, webRS, webPod},
+			pod:      []string{"shop: Deployment app/web"},
+			job:      []string{"shop"},
 		},
 		{
-			"the list is empty", workload("shop", 1),
-			[]Identity{web, webRS, webPod},
-			nil, nil,
+			reason:   "the list is empty",
+			next:     workload("shop", 1),
+			affected: []Identity{web, webRS, webPod},
 		},
 	}
 	labelledPod := ident(podKind, "job", "uid-job")
@@ -65,16 +66,16 @@ func TestAChangedListMovesTheClaims(t *testing.T) {
 			}
 			r.Drain()
 			if !r.Track(tt.next) {
-				t.Error("another list is no change")
+				t.Error("a changed declaration was not reported as a change")
 			}
 			expectDrained(t, r, tt.affected...)
-			expectClaims(t, r, webPod, tt.pod...)
-			expectClaims(t, r, labelledPod, tt.job...)
+			expectAttributions(t, r, webPod, tt.pod...)
+			expectAttributions(t, r, labelledPod, tt.job...)
 		})
 	}
 }
 
-func TestForgettingAWorkloadEndsItsClaimsAndNoOthers(t *testing.T) {
+func TestForget_EndsAttributionsOfThatWorkloadOnly(t *testing.T) {
 	r := NewRegistry()
 	r.Track(workload("shop", 1, web))
 	r.Track(workload("copy", 2, web))
@@ -82,39 +83,51 @@ func TestForgettingAWorkloadEndsItsClaimsAndNoOthers(t *testing.T) {
 	r.Upsert(owned(webRS, web))
 	r.Drain()
 	if !r.Forget("shop") {
-		t.Error("there was one")
+		t.Error("Forget did not report a tracked workload")
 	}
 	expectDrained(t, r, web, webRS)
-	expectClaims(t, r, webRS, "copy: Deployment app/web")
+	expectAttributions(t, r, webRS, "copy: Deployment app/web")
 	if _, ok := r.Workload("shop"); ok || r.Forget("shop") || r.Empty() {
-		t.Error("it is still there, or the other one is not")
+		t.Error("the forgotten workload is still tracked, or the other one is not")
 	}
 	if r.Forget("copy"); !r.Empty() || r.Lists(web.Ref) || len(r.Listed(deploymentKind)) > 0 {
-		t.Error("nothing is tracked any more")
+		t.Error("the registry is not empty after the last workload was forgotten")
 	}
-	expectClaims(t, r, webRS)
+	expectAttributions(t, r, webRS)
 }
 
-func TestTheScopeOfAKindSaysWhereResourcesAreLookedFor(t *testing.T) {
+func TestSetScope_ResolvesNamespaces(t *testing.T) {
 	deployment := func(namespace string) Resource {
-		return Resource{Ref: Ref{"apps", "Deployment", namespace, "web"}, Version: "v1"}
+		return Resource{Ref: Ref{Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web"}, Version: "v1"}
 	}
 	node := func(namespace string) Resource {
-		return Resource{Ref: Ref{"", "Node", namespace, "n"}, Version: "v1"}
+		return Resource{Ref: Ref{Kind: "Node", Namespace: namespace, Name: "n"}, Version: "v1"}
 	}
 	pod := func(namespace string) Resource {
-		return Resource{Ref: Ref{"", "Pod", namespace, "p"}, Version: "v1"}
+		return Resource{Ref: Ref{Kind: "Pod", Namespace: namespace, Name: "p"}, Version: "v1"}
 	}
 	tests := []struct {
 		reason    string
 		resources []Resource
 		want      []string
 	}{
-		{"a namespace that is listed stays", []Resource{deployment("a")}, []string{"Deployment a/web"}},
-		{"none is listed, and the others agree on one", []Resource{deployment(""), pod("b"), pod("b")}, []string{"Deployment b/web", "Pod b/p", "Pod b/p"}},
-		{"none is listed, and the others do not agree", []Resource{deployment(""), pod("b"), pod("c")}, []string{"Deployment default/web", "Pod b/p", "Pod c/p"}},
-		{"none is listed at all", []Resource{deployment("")}, []string{"Deployment default/web"}},
-		{"a cluster-scoped kind has none, whatever is listed", []Resource{node("a")}, []string{"Node n"}},
+		{reason: "a listed namespace is kept", resources: []Resource{deployment("a")}, want: []string{"Deployment a/web"}},
+		{
+			reason:    "no namespace is listed, and the others have the same one",
+			resources: []Resource{deployment(""), pod("b"), pod("b")},
+			want:      []string{"Deployment b/web", "Pod b/p", "Pod b/p"},
+		},
+		{
+			reason:    "no namespace is listed, and the others have different ones",
+			resources: []Resource{deployment(""), pod("b"), pod("c")},
+			want:      []string{"Deployment default/web", "Pod b/p", "Pod c/p"},
+		},
+		{reason: "no resource has a namespace", resources: []Resource{deployment("")}, want: []string{"Deployment default/web"}},
+		{
+			reason:    "the namespace of a cluster-scoped resource is ignored",
+			resources: []Resource{node("a")},
+			want:      []string{"Node n"},
+		},
 	}
 	scopes := []func(*Registry){
 		func(r *Registry) { r.SetScope(deploymentKind, true) },
@@ -123,9 +136,9 @@ func TestTheScopeOfAKindSaysWhereResourcesAreLookedFor(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, before := range []bool{true, false} {
-			name := tt.reason + ", known after"
+			name := tt.reason + ", scopes set after Track"
 			if before {
-				name = tt.reason + ", known before"
+				name = tt.reason + ", scopes set before Track"
 			}
 			t.Run(name, func(t *testing.T) {
 				r := NewRegistry()
@@ -140,11 +153,11 @@ func TestTheScopeOfAKindSaysWhereResourcesAreLookedFor(t *testing.T) {
 				w, _ := r.Workload("shop")
 				for i, res := range w.Resources {
 					if res.String() != tt.want[i] {
-						t.Errorf("%s is looked for as %s, want %s", tt.resources[i], res, tt.want[i])
+						t.Errorf("%s is resolved to %s, want %s", tt.resources[i], res, tt.want[i])
 					}
 					id := Identity{Ref: res.Ref, UID: "uid"}
-					if claims := r.Claims(id); len(claims) == 0 || claims[0].Resource.Ref != res.Ref || !r.Lists(res.Ref) {
-						t.Errorf("%s has the claims %v", res, claims)
+					if found := r.Attributions(id); len(found) == 0 || found[0].Resource.Ref != res.Ref || !r.Lists(res.Ref) {
+						t.Errorf("the attributions of %s are %v", res, found)
 					}
 				}
 			})
@@ -152,7 +165,7 @@ func TestTheScopeOfAKindSaysWhereResourcesAreLookedFor(t *testing.T) {
 	}
 }
 
-func TestAScopeThatIsLearnedHandsOutWhatMoves(t *testing.T) {
+func TestSetScope_AffectsMovedObjects(t *testing.T) {
 	r := NewRegistry()
 	bare := web
 	bare.Namespace = ""
@@ -163,18 +176,18 @@ func TestAScopeThatIsLearnedHandsOutWhatMoves(t *testing.T) {
 	generation := r.Generation()
 	r.SetScope(deploymentKind, true)
 	expectDrained(t, r, web, webRS)
-	expectClaims(t, r, webRS, "shop: Deployment app/web")
+	expectAttributions(t, r, webRS, "shop: Deployment app/web")
 	if r.Generation() == generation {
-		t.Error("the namespaces changed, the generation did not")
+		t.Error("the namespaces changed, but the generation did not")
 	}
 	r.SetScope(deploymentKind, true)
 	expectDrained(t, r)
 	r.SetScope(deploymentKind, false)
 	expectDrained(t, r, web, webRS)
-	expectClaims(t, r, webRS)
+	expectAttributions(t, r, webRS)
 }
 
-func TestWhatIsDeclaredIsListed(t *testing.T) {
+func TestRegistry_ListsDeclarations(t *testing.T) {
 	r := NewRegistry()
 	helm := Workload{Name: "chart", Instance: Instance{HelmWorkloadInstance, 1}, Resources: []Resource{
 		{Ref: Ref{Group: "apps", Kind: "Deployment", Namespace: "b", Name: "web"}, Version: "v1beta1"},
@@ -188,36 +201,36 @@ func TestWhatIsDeclaredIsListed(t *testing.T) {
 		podKind.WithVersion("v1"), nodeKind.WithVersion("v1"),
 	} {
 		if _, ok := kinds[want]; !ok || len(kinds) != 4 {
-			t.Errorf("%v is not among %v", want, kinds)
+			t.Errorf("kinds are %[2]v, want four with %[1]v", want, kinds)
 		}
 	}
 	if got := r.Namespaces(); !slices.Equal(got, []string{"app", "b"}) {
-		t.Errorf("namespaces %q", got)
+		t.Errorf("namespaces are %q", got)
 	}
 	if got := r.Workloads(); !slices.Equal(got, []string{"chart", "shop"}) {
-		t.Errorf("workloads %q", got)
+		t.Errorf("workloads are %q", got)
 	}
-	if got := r.WorkloadsOf(podKind); !slices.Equal(got, []string{"shop"}) {
-		t.Errorf("workloads with a Pod: %q", got)
+	if got := r.WorkloadsListing(podKind); !slices.Equal(got, []string{"shop"}) {
+		t.Errorf("workloads that list a Pod are %q", got)
 	}
 	if got := r.Listed(deploymentKind); len(got) != 2 {
-		t.Errorf("listed Deployments: %v", got)
+		t.Errorf("listed Deployments are %v, want two", got)
 	}
-	// One ID in both types is two instances.
+	// The same ID of another type is another instance.
 	pod := ident(podKind, "p", "uid-p")
 	r.Upsert(Object{Identity: pod, Instances: []Instance{helm.Instance}})
-	expectClaims(t, r, pod, "chart")
+	expectAttributions(t, r, pod, "chart")
 }
 
-// The memory of an earlier process may tell of objects in any order.
-func TestTheObjectThatIsToldOfLastBearsTheName(t *testing.T) {
+// The journal of an earlier process contains objects in any order.
+func TestCurrent_LastUpsertedObjectHasTheName(t *testing.T) {
 	r := NewRegistry()
-	living, gone := owned(web), owned(ident(deploymentKind, "web", "uid-web-0"))
-	r.Upsert(living)
-	r.Upsert(gone)
-	r.Delete(gone.UID, start)
-	r.Upsert(living)
+	existing, deleted := owned(web), owned(ident(deploymentKind, "web", "uid-web-0"))
+	r.Upsert(existing)
+	r.Upsert(deleted)
+	r.Delete(deleted.UID, start)
+	r.Upsert(existing)
 	if got, ok := r.Current(web.Ref); !ok || got.UID != web.UID {
-		t.Errorf("the name is borne by %v (%t), want %v", got, ok, web)
+		t.Errorf("Current returned %v (%t), want %v", got, ok, web)
 	}
 }

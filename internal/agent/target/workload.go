@@ -27,16 +27,16 @@ type Instance struct {
 
 func (i Instance) String() string { return fmt.Sprintf("%s %d", i.Type, i.ID) }
 
-// Ref names an object, whichever version of its kind is asked for.
+// Ref names an object, independent of the API version.
 type Ref struct {
 	Group, Kind     string
 	Namespace, Name string
 }
 
-// GroupKind returns the kind that the reference names an object of.
+// GroupKind returns the kind of the object.
 func (r Ref) GroupKind() schema.GroupKind { return schema.GroupKind{Group: r.Group, Kind: r.Kind} }
 
-// String returns the reference for a person: "Deployment app-0/web", "ClusterRole reader".
+// String returns the reference in readable form: "Deployment app-0/web", "ClusterRole reader".
 func (r Ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -44,7 +44,7 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// Identity is one incarnation of an object: a name that was deleted and created again is two.
+// Identity is one incarnation of an object. Deleting an object and creating it again makes a second one.
 type Identity struct {
 	Ref
 	UID types.UID
@@ -55,27 +55,27 @@ type Resource struct {
 	Ref
 	// Version is the listed API version.
 	Version string
-	// ID is the WorkloadResourceInstance in the control plane; 0 where there is none.
+	// ID is the ID of the WorkloadResourceInstance in the control plane; 0 if there is none.
 	ID int64
 }
 
-// GroupVersionKind returns the kind in the version that is listed.
+// GroupVersionKind returns the kind in the listed version.
 func (r Resource) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-// Workload is what the controller declares: an instance and its objects.
+// Workload is a declaration by the controller: an instance and its objects.
 type Workload struct {
 	// Name is the name of the ThreeportWorkload, and the workload's key in the registry.
 	Name      string
 	Instance  Instance
 	Resources []Resource
-	// Declared is when the ThreeportWorkload was created, by the API server's clock; zero if it is not known.
+	// Declared is the creation time of the ThreeportWorkload, by the API server's clock; zero if unknown.
 	Declared time.Time
 }
 
-// defaultNamespace is where a namespaced resource that is listed without a namespace is looked for: the
-// only namespace that the workload's other resources name (a chart's release namespace), else "default".
+// defaultNamespace is the namespace of namespaced resources that are listed without one. If all other resources name
+// the same namespace (as those of a Helm release do), it is that one, else "default".
 func (w Workload) defaultNamespace() string {
 	namespace := ""
 	for _, r := range w.Resources {
@@ -94,24 +94,24 @@ func (w Workload) equal(other Workload) bool {
 	return w.Name == other.Name && w.Instance == other.Instance && slices.Equal(w.Resources, other.Resources)
 }
 
-// Object is what the watch knows of one incarnation of an object.
+// Object is one incarnation of an object with the facts that attribute it.
 type Object struct {
 	Identity
-	// Owners are the objects that it is owned by, its controller first.
+	// Owners are the object's owners, its controller first.
 	Owners []Identity
-	// Instances are the workloads that its labels name.
+	// Instances are the workload instances that the object's labels name.
 	Instances []Instance
-	// LookedUp is when it was asked for, if it is of a kind that is not watched; else zero.
+	// LookedUp is the time of the look-up, for an object of a kind without a watch; else zero.
 	LookedUp time.Time
 }
 
-// Claim says that an object belongs to a workload.
-type Claim struct {
+// Attribution assigns an object to a workload.
+type Attribution struct {
 	// Workload is the name of the ThreeportWorkload.
 	Workload string
 	Instance Instance
-	// Resource is the listed resource that the object is or descends from; zero if only a label tells.
+	// Resource is the listed resource that the object is or descends from; zero for an attribution by label.
 	Resource Resource
-	// Listed is true if the object is the listed resource itself, and not derived from it.
+	// Listed is true for the listed resource itself, and false for its descendants.
 	Listed bool
 }

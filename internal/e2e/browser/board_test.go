@@ -14,7 +14,7 @@ import (
 // rowCount is how many workloads the board shows.
 const rowCount = "Number(document.querySelector('.grid').getAttribute('aria-rowcount')) - 1"
 
-func TestBoardFilters(t *testing.T) {
+func TestBoard_Filters(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/", boardShown)
@@ -48,7 +48,7 @@ func TestBoardFilters(t *testing.T) {
 	visit(t, tab, api.URL+"/?text=nothing-has-this-name", "document.querySelector('.none').checkVisibility()")
 }
 
-func TestBoardSorts(t *testing.T) {
+func TestBoard_Sorts(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/", boardShown)
@@ -62,7 +62,7 @@ func TestBoardSorts(t *testing.T) {
 }
 
 // A cause is a chain of objects: its end says what to do, and is not to be cut off with it.
-func TestTheBoardShowsWhatIsAtFault(t *testing.T) {
+func TestBoard_ShowsFaultyObject(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/?text=checkout-7d9c8b6f5", boardShown)
@@ -80,7 +80,7 @@ func TestTheBoardShowsWhatIsAtFault(t *testing.T) {
 	}
 }
 
-func TestBoardIsLive(t *testing.T) {
+func TestBoard_IsLive(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)
 	api, instances := startAPI(t, never, estate)
@@ -97,7 +97,7 @@ func TestBoardIsLive(t *testing.T) {
 	}
 }
 
-func TestSilentAgent(t *testing.T) {
+func TestBoard_OfflineAgent(t *testing.T) {
 	api, _ := startAPI(t, 2*time.Second, Estate{Clusters: []Cluster{{
 		Agent:     threeport.Agent{ClusterUID: "c", ClusterName: "c", Time: time.Now()},
 		Workloads: healthy(time.Now(), "web"),
@@ -110,7 +110,7 @@ func TestSilentAgent(t *testing.T) {
 }
 
 // What was created, and no agent has told anything of, is not taken for what an agent does not know.
-func TestWorkloadThatNobodyReported(t *testing.T) {
+func TestWorkloadPage_NeverReported(t *testing.T) {
 	api, _ := startAPI(t, never, Estate{})
 	if _, err := register(t.Context(), api.URL, Workload{Name: "web", Type: threeport.TypeWorkloadInstance}); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestWorkloadThatNobodyReported(t *testing.T) {
 	until(t, tab, "document.querySelector('.cause-what').innerText === 'No agent has reported this workload yet.'")
 }
 
-func TestLostConnectionShowsAndHeals(t *testing.T) {
+func TestConnection_LostAndRestored(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)
 	api, instances := startAPI(t, never, estate)
@@ -145,7 +145,7 @@ func TestLostConnectionShowsAndHeals(t *testing.T) {
 	until(t, tab, rowSays("catalog", "after the outage"))
 }
 
-func TestChangesDuringAnOutageAreSeen(t *testing.T) {
+func TestConnection_ChangesDuringOutage_AreShown(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)
 	api, instances := startAPI(t, never, estate)
@@ -163,7 +163,7 @@ func TestChangesDuringAnOutageAreSeen(t *testing.T) {
 	until(t, tab, rowSays("catalog", "during the outage"))
 }
 
-func TestKeyboardOnly(t *testing.T) {
+func TestBoard_KeyboardOnly(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/", boardShown)
@@ -196,7 +196,7 @@ func TestKeyboardOnly(t *testing.T) {
 	until(t, tab, "location.pathname === '/' && "+boardShown)
 }
 
-func TestPhoneHasNoSidewaysScroll(t *testing.T) {
+func TestPage_OnPhone_NoHorizontalScroll(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	hostile, err := Post(t.Context(), api.URL, Hostile(time.Now()))
 	if err != nil {
@@ -223,7 +223,7 @@ func TestPhoneHasNoSidewaysScroll(t *testing.T) {
 }
 
 // A status that no workload has is as high as the others, in a window of any width.
-func TestChipsAreOneLineHigh(t *testing.T) {
+func TestBoard_Chips_AreOneLineHigh(t *testing.T) {
 	now := time.Now()
 	api, _ := startAPI(t, never, Estate{Clusters: []Cluster{{
 		Agent:     threeport.Agent{ClusterUID: "c", ClusterName: "c", Time: now},
@@ -248,7 +248,7 @@ func TestChipsAreOneLineHigh(t *testing.T) {
 	}
 }
 
-func TestDarkMode(t *testing.T) {
+func TestTheme_Dark(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	const ground = "getComputedStyle(document.body).backgroundColor"

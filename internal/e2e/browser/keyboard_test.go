@@ -43,7 +43,7 @@ func goBack(t *testing.T, tab *Tab, condition string) {
 }
 
 // However it is scrolled, and wherever one comes from, Tab leads to a row that is in sight.
-func TestRowsStayReachableByKeyboard(t *testing.T) {
+func TestBoard_Rows_ReachableByKeyboard(t *testing.T) {
 	estate := Many(300, time.Now())
 	api, instances := startAPI(t, never, estate)
 	tab := openTab(t)
@@ -93,7 +93,7 @@ func TestRowsStayReachableByKeyboard(t *testing.T) {
 }
 
 // Everything that leads back to the board leads to the board as it was left.
-func TestTheBoardIsLeftAsItWas(t *testing.T) {
+func TestBoard_Back_RestoresState(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	const query = "?status=Down&sort=name"
@@ -133,7 +133,7 @@ func TestTheBoardIsLeftAsItWas(t *testing.T) {
 	until(t, tab, "location.search === '?text=ledger' && "+boardShown)
 }
 
-func TestClearFilters(t *testing.T) {
+func TestBoard_ClearFilters(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/?status=Down&text=ledger&sort=-name", boardShown)
@@ -144,7 +144,7 @@ func TestClearFilters(t *testing.T) {
 	until(t, tab, rowFocused)
 }
 
-func TestTheThemesButtonSaysWhichIsInForce(t *testing.T) {
+func TestTheme_ButtonNamesCurrentTheme(t *testing.T) {
 	api, _ := startAPI(t, never, Estate{})
 	tab := openTab(t)
 	const label = "document.querySelector('#theme').getAttribute('aria-label')"
@@ -156,7 +156,7 @@ func TestTheThemesButtonSaysWhichIsInForce(t *testing.T) {
 }
 
 // Who has signed in again elsewhere need not do so here, or load the page anew.
-func TestSignedInAgainElsewhere(t *testing.T) {
+func TestSignOn_InAnotherTab(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	between := newBetweenTLS(t, api)
 	tab := openTrusting(t)
@@ -174,7 +174,7 @@ func TestSignedInAgainElsewhere(t *testing.T) {
 	until(t, tab, "document.querySelector('#live').innerText === 'No access' && !document.querySelector('#banner').innerText.includes('signed out') && "+leaving)
 }
 
-func TestThePhonesBoard(t *testing.T) {
+func TestBoard_OnPhone(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	emulate(t, tab, 390, 844, Media{})
@@ -201,7 +201,7 @@ func TestThePhonesBoard(t *testing.T) {
 }
 
 // What a heading says of the order is what is seen, and an arrow points up where values grow on the way down.
-func TestTheOrderIsAsTheHeadingSays(t *testing.T) {
+func TestBoard_OrderMatchesHeading(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	for _, c := range []struct{ sort, column, direction, arrow, first string }{
@@ -224,7 +224,7 @@ func TestTheOrderIsAsTheHeadingSays(t *testing.T) {
 }
 
 // Sorted by clusters, each is the worst of it first, and begins with a line.
-func TestClustersAreGroups(t *testing.T) {
+func TestBoard_GroupsByCluster(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	for sort, first := range map[string]string{"cluster": "checkout", "-cluster": "ledger"} {
@@ -238,7 +238,7 @@ func TestClustersAreGroups(t *testing.T) {
 	until(t, tab, "location.search === '?sort=name' && !document.querySelector('.row.begins')")
 }
 
-func TestOnly(t *testing.T) {
+func TestBoard_OnlyFilter(t *testing.T) {
 	now := time.Now()
 	late, rejecting := newCluster("late", now, 2*time.Minute), newCluster("rejecting", now, 0)
 	late.Workloads = healthy(now, "a", "b")
@@ -261,7 +261,7 @@ func TestOnly(t *testing.T) {
 	visit(t, tab, api.URL+"/?text=healthy+late", boardShown+" && "+rowCount+" === 2") // the status by its word
 }
 
-func TestSilentClustersAreFound(t *testing.T) {
+func TestBoard_OfflineClusters_AreFound(t *testing.T) {
 	api, _ := startAPI(t, 2*time.Second, Estate{Clusters: []Cluster{newClusterOf("c", "web", "shop")}})
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/?only=silent", "document.querySelector('#live').dataset.state === 'live'")

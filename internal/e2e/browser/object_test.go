@@ -17,7 +17,7 @@ func tabIs(tab, title string) string {
 }
 
 // What one looks at is in the address, for reloading it and for links.
-func TestTabIsInTheAddress(t *testing.T) {
+func TestObject_TabInAddress(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?tab=toString&other=kept", tabIs("definition", "Deployment checkout"))
@@ -35,7 +35,7 @@ func TestTabIsInTheAddress(t *testing.T) {
 }
 
 // On a phone the definition is far below the objects.
-func TestObjectOnAPhone(t *testing.T) {
+func TestObject_OnPhone(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	emulate(t, tab, 390, 844, Media{})
@@ -59,7 +59,7 @@ func TestObjectOnAPhone(t *testing.T) {
 }
 
 // The definition of a thousand things of which many differ, and what always differs.
-func TestLargeDiff(t *testing.T) {
+func TestDefinition_LargeDiff(t *testing.T) {
 	var versions []map[string]any
 	for v := range 2 {
 		data := map[string]any{}

@@ -27,7 +27,7 @@ func failing(texts ...string) func(uri string) int {
 const noteSays = "document.querySelector('.note').checkVisibility() && document.querySelector('.note').innerText"
 
 // A list of which a page cannot be read is not shown as if it were whole, and becomes so.
-func TestListThatFailsHalfWay(t *testing.T) {
+func TestBoard_ListFailsHalfway(t *testing.T) {
 	now := time.Now()
 	estate := Many(450, now)
 	api, _ := startAPI(t, never, Estate{})
@@ -78,7 +78,7 @@ func postHeard(t *testing.T, api *API, estate Estate) map[string]threeport.Insta
 }
 
 // What the first row of the board says is there at once, and the rest when the control plane answers.
-func TestWorkloadOpenedInAnOutage(t *testing.T) {
+func TestWorkloadPage_OpenedInOutage(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	between := newBetween(t, api)
 	tab := openTab(t)
@@ -92,7 +92,7 @@ func TestWorkloadOpenedInAnOutage(t *testing.T) {
 	until(t, tab, workloadShown+" && document.querySelectorAll('.node').length > 5 && !document.querySelector('.state')")
 }
 
-func TestDefinitionThatFails(t *testing.T) {
+func TestDefinition_RequestFails(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	between := newBetween(t, api)
 	tab := openTab(t)
@@ -105,7 +105,7 @@ func TestDefinitionThatFails(t *testing.T) {
 }
 
 // A workload that cannot be read anew is shown as old, though the connection is live.
-func TestWorkloadThatIsNotReadAnew(t *testing.T) {
+func TestWorkloadPage_RefreshFails(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)
 	api, instances := startAPI(t, never, estate)
@@ -127,7 +127,7 @@ func TestWorkloadThatIsNotReadAnew(t *testing.T) {
 }
 
 // Of Events, as of workloads: what is missing is said, and comes.
-func TestTimelineThatFailsHalfWay(t *testing.T) {
+func TestTimeline_RequestFailsHalfway(t *testing.T) {
 	now := time.Now()
 	estate := Estate{Clusters: []Cluster{newCluster("c", now, 0)}}
 	web := healthy(now, "web")[0]
@@ -170,7 +170,7 @@ func eventOf(uid string, at time.Time) threeport.EventReport {
 }
 
 // A page that is open for days holds no more Events than it has room for: the newest.
-func TestEventsOfManyDays(t *testing.T) {
+func TestTimeline_EventsOfManyDays(t *testing.T) {
 	api, _ := startAPI(t, never, Estate{})
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/", stateShown("empty"))

@@ -22,9 +22,9 @@ const (
 const slower = 4
 
 // workloads is how many the board has to be quick with.
-var workloads = flag.Int("workloads", 5000, "how many workloads TestThousandsOfWorkloads has")
+var workloads = flag.Int("workloads", 5000, "how many workloads TestBoard_ThousandsOfWorkloads has")
 
-func TestThousandsOfWorkloads(t *testing.T) {
+func TestBoard_ThousandsOfWorkloads(t *testing.T) {
 	api, _ := startAPI(t, never, Many(*workloads, time.Now()))
 	tab := openTab(t)
 	if _, err := chromedp.Call(tab.ctx, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}); err != nil {

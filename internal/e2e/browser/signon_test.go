@@ -150,7 +150,7 @@ func logIn(t *testing.T, tab *Tab, name string) {
 }
 
 // The provider is another site to the browser: it is at localhost, and the API at 127.0.0.1.
-func TestSingleSignOn(t *testing.T) {
+func TestSignOn_OpenIDConnect(t *testing.T) {
 	home := startSignOn(t)
 
 	t.Run("who may see it comes to where they wanted", func(t *testing.T) {

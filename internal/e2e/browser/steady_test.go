@@ -87,7 +87,7 @@ func (r *restless) shown() string {
 }
 
 // What the reader does with a page that changes under their hands is left alone.
-func TestUpdatesLeaveTheReaderAlone(t *testing.T) {
+func TestWorkloadPage_Updates_KeepScrollAndFocus(t *testing.T) {
 	r := newRestless(t)
 	tab := openTab(t)
 	emulate(t, tab, 1280, 500, Media{})

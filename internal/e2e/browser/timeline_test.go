@@ -17,7 +17,7 @@ import (
 const eventsShown = "document.querySelectorAll('.event').length >= 50 && document.querySelector('.point')"
 
 // The list and the timeline are of the same Events, and say the same number of them.
-func TestTimelineIsInTheAddress(t *testing.T) {
+func TestTimeline_InAddress(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?object=none", eventsShown)
@@ -58,7 +58,7 @@ func TestTimelineIsInTheAddress(t *testing.T) {
 }
 
 // While a pointer is down nothing moves below it, and while nothing has moved nothing is drawn.
-func TestTimelineHoldsStill(t *testing.T) {
+func TestTimeline_Updates_KeepPosition(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)
 	api, instances := startAPI(t, never, estate)
@@ -93,7 +93,7 @@ func TestTimelineHoldsStill(t *testing.T) {
 
 // An exact time is for the pointer at once, and for everybody at the press of one button: there is no stop for the
 // tabulator at each.
-func TestExactTimes(t *testing.T) {
+func TestTimeline_ExactTimes(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances[Checkout]), eventsShown)
@@ -130,7 +130,7 @@ func TestExactTimes(t *testing.T) {
 	until(t, tab, "[...document.querySelectorAll('.event time')].every((time) => !time.textContent.includes('UTC'))")
 }
 
-func TestTimelineLabels(t *testing.T) {
+func TestTimeline_Labels(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)
 	hostile := Hostile(now)
@@ -197,7 +197,7 @@ func TestTimelineLabels(t *testing.T) {
 }
 
 // Of a workload whose agent is silent one sees what was said last, and that it was then.
-func TestSilentAgentSaidWhy(t *testing.T) {
+func TestWorkloadPage_OfflineAgent_ShowsLastReport(t *testing.T) {
 	now := time.Now()
 	w := troubled("web", status("Unhealthy", "Unschedulable", "Deployment web has 1 of 2 replicas ready ← 1 pod Unschedulable", now, 10*time.Minute))
 	api, instances := startAPI(t, time.Second, Estate{Clusters: []Cluster{{

@@ -36,7 +36,7 @@ func TestWorkloadPage(t *testing.T) {
 	}
 }
 
-func TestDefinitionSearchAndDiff(t *testing.T) {
+func TestDefinition_SearchAndDiff(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances[Checkout]), "document.querySelectorAll('.line').length > 10")
@@ -56,7 +56,7 @@ func TestDefinitionSearchAndDiff(t *testing.T) {
 	}
 }
 
-func TestTimelineZoomsAndFilters(t *testing.T) {
+func TestTimeline_ZoomsAndFilters(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances[Checkout]), "document.querySelectorAll('.event').length >= 50")
@@ -74,7 +74,7 @@ func TestTimelineZoomsAndFilters(t *testing.T) {
 	until(t, tab, shown+" === 6 && document.querySelectorAll('.event.warning').length === 6")
 }
 
-func TestWorkloadPageIsLive(t *testing.T) {
+func TestWorkloadPage_IsLive(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)
 	api, instances := startAPI(t, never, estate)
@@ -84,7 +84,7 @@ func TestWorkloadPageIsLive(t *testing.T) {
 	until(t, tab, "document.querySelector('.status-word').innerText.startsWith('Healthy') && document.title === 'Healthy: checkout'")
 }
 
-func TestHostileTextIsText(t *testing.T) {
+func TestPage_HostileText_IsEscaped(t *testing.T) {
 	api, instances := startAPI(t, never, Hostile(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/", boardShown)
@@ -105,7 +105,7 @@ func TestHostileTextIsText(t *testing.T) {
 	until(t, tab, "document.querySelector('.cause-why .long').innerText.length > 10000")
 }
 
-func TestStates(t *testing.T) {
+func TestWorkloadPage_States(t *testing.T) {
 	api, _ := startAPI(t, never, Estate{})
 	between := newBetween(t, api)
 	tab := openTab(t)

@@ -16,7 +16,7 @@ import (
 )
 
 // What is copied or saved is read by YAML parsers, whatever it holds.
-func TestDefinitionAsYAML(t *testing.T) {
+func TestDefinition_AsYAML(t *testing.T) {
 	texts := []any{
 		"", " ", "a ", " a", "a: b", "a #b", "#a", "a:", "-", "- a", "?", "*a", "&a", "!a", "{a}", "[a]", "a, b", "'a'", `"a"`, "%a", "@a", "`a`", "<<", "=", "|", ">", "~",
 		"true", "No", "y", "null", "1", "-1", "1.5", "1e3", "0x1f", "0b11", "0o17", "017", "1_000", ".5", ".inf", "-.INF", ".nan", "1:20", "2026-01-02", "2026-01-02 03:04:05", "2026-01-02T03:04:05Z", "12e", "v1.2.3",

@@ -143,7 +143,7 @@ func cacheKey(source, goVersion string) (string, error) {
 }
 
 // pinsDir is where the pins are, from the root of the source tree.
-var pinsDir = filepath.Join("hack", "cluster", "pins")
+var pinsDir = filepath.Join("internal", "e2e", "cluster", "pins")
 
 // SourceTree is the root of the source tree that the working directory is in.
 func SourceTree() (string, error) {

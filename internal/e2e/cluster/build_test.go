@@ -47,7 +47,7 @@ func (s *syncBuffer) Write(p []byte) (int, error) {
 	return s.b.Write(p)
 }
 
-func TestConcurrentBuildersBuildOnce(t *testing.T) {
+func TestBuild_Concurrent_BuildsOnce(t *testing.T) {
 	b := fakePin(t, "package main\n\nfunc main() { println(\"ran\") }\n")
 	var log syncBuffer
 	b.log = &log
@@ -78,7 +78,7 @@ func TestConcurrentBuildersBuildOnce(t *testing.T) {
 	}
 }
 
-func TestFailedBuildTellsWhyAndLeavesNoBinary(t *testing.T) {
+func TestBuild_Fails_ReturnsReasonAndLeavesNoBinary(t *testing.T) {
 	b := fakePin(t, "package main\n\nfunc main() { undefinedFunction() }\n")
 	b.log = t.Output()
 	_, err := b.binary(t.Context(), Kwok)
@@ -95,7 +95,7 @@ func TestFailedBuildTellsWhyAndLeavesNoBinary(t *testing.T) {
 	}
 }
 
-func TestBuildIsCancelled(t *testing.T) {
+func TestBuild_Cancelled(t *testing.T) {
 	b := fakePin(t, "package main\n\nfunc main() {}\n")
 	b.log = t.Output()
 	if err := os.MkdirAll(b.target, 0o700); err != nil {
@@ -138,7 +138,7 @@ func TestCacheKey(t *testing.T) {
 	}
 }
 
-func TestAssetsAreAllOrNothing(t *testing.T) {
+func TestAssets_AllOrNone(t *testing.T) {
 	dir := t.TempDir()
 	for i, c := range All() {
 		if got := assets(dir); len(got) != 0 {
@@ -153,7 +153,7 @@ func TestAssetsAreAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestLinkerFlagsStampKubernetesOnly(t *testing.T) {
+func TestLinkerFlags_OnlyForKubernetes(t *testing.T) {
 	got := linkerFlags(kubernetesModule, "v1.36.3")
 	for _, want := range []string{"version.gitVersion=v1.36.3", "version.gitMajor=1", "version.gitMinor=36", "version.gitTreeState=clean"} {
 		if !strings.Contains(got, want) {
@@ -178,7 +178,7 @@ func TestRootAbove(t *testing.T) {
 	}
 }
 
-func TestRunDirsOfTheDeadAreRemoved(t *testing.T) {
+func TestRunDirs_OfEndedProcesses_AreRemoved(t *testing.T) {
 	parent := t.TempDir()
 	alive, err := newRunDir(t.Context(), parent)
 	if err != nil {
@@ -228,7 +228,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestFreePortsDiffer(t *testing.T) {
+func TestFreePorts_Differ(t *testing.T) {
 	ports, err := freePorts(t.Context(), 20)
 	if err != nil {
 		t.Fatal(err)

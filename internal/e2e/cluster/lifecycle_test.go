@@ -62,7 +62,7 @@ func describe(c *Cluster) (pids map[Component]int, ports []int) {
 	return pids, []int{c.ports.etcd, c.ports.etcdPeer, c.ports.api}
 }
 
-func TestStopLeavesNothing(t *testing.T) {
+func TestStop_LeavesNothing(t *testing.T) {
 	c := startCluster(t, Options{})
 	pids, ports := describe(c)
 	if err := c.Stop(); err != nil {
@@ -84,7 +84,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestKilledParentLeavesNothing(t *testing.T) {
+func TestKilledParent_LeavesNothing(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), helperEnv+"=1")
 	cmd.Stderr = t.Output()
@@ -122,7 +122,7 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestStartReportsWhyAComponentDied(t *testing.T) {
+func TestStart_ComponentDies_ReturnsReason(t *testing.T) {
 	_, err := Start(t.Context(), Options{Components: APIOnly(), APIServerArgs: []string{"--no-such-flag"}})
 	if err == nil {
 		t.Fatal("an unknown flag was accepted")
@@ -134,7 +134,7 @@ func TestStartReportsWhyAComponentDied(t *testing.T) {
 	}
 }
 
-func TestDeathClosesDone(t *testing.T) {
+func TestCluster_ComponentDies_ClosesDone(t *testing.T) {
 	c := startCluster(t, Options{Components: APIOnly()})
 	if err := syscall.Kill(c.PID(Etcd), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestDeathClosesDone(t *testing.T) {
 	}
 }
 
-func TestRestartKeepsPortAndData(t *testing.T) {
+func TestRestart_KeepsPortAndData(t *testing.T) {
 	c := startCluster(t, Options{Components: APIOnly()})
 	client := kubernetes.NewForConfigOrDie(c.Config())
 	conf := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "conf"}, Data: map[string]string{"key": "value"}}
@@ -190,7 +190,7 @@ func TestRestartKeepsPortAndData(t *testing.T) {
 	}
 }
 
-func TestUserHasNoRightsOfItsOwn(t *testing.T) {
+func TestUser_HasNoPermissions(t *testing.T) {
 	c := startCluster(t, Options{Components: APIOnly()})
 	path, config, err := c.User("system:serviceaccount:agents/odd name", "readers")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPluginsAreThereWhenAllAre(t *testing.T) {
+func TestMachine_Plugins_AllOrNone(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range cniPlugins {
 		if hasPlugins(dir) {
@@ -21,7 +21,7 @@ func TestPluginsAreThereWhenAllAre(t *testing.T) {
 	}
 }
 
-func TestProgramsAreFoundOnThePath(t *testing.T) {
+func TestMachine_FindsProgramsOnPath(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
 	const name = "no-such-program-yet"
@@ -37,7 +37,7 @@ func TestProgramsAreFoundOnThePath(t *testing.T) {
 	}
 }
 
-func TestRealNodeNeedsTheWholeControlPlane(t *testing.T) {
+func TestOptions_RealNode_NeedsAllComponents(t *testing.T) {
 	if err := (Options{RealNode: true, Components: APIOnly()}).Validate(); err == nil {
 		t.Error("a real node without a scheduler was accepted")
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // What is done to the first thread stays, and shows in /proc/self.
-func TestOwnThreadIsNeverTheFirst(t *testing.T) {
+func TestOwnThread_IsNotFirstThread(t *testing.T) {
 	var all sync.WaitGroup
 	for range 100 {
 		all.Go(func() {

@@ -17,7 +17,7 @@ import (
 
 // Three in ten answers are lost after the control plane did what it was asked for: a POST that is simply repeated makes
 // a second row.
-func TestLostAnswers(t *testing.T) {
+func TestDelivery_AnswersLost(t *testing.T) {
 	t.Parallel()
 	inBothWays(t, lostAnswers)
 }
@@ -57,7 +57,7 @@ func lostAnswers(w *world) {
 }
 
 // While the control plane is down for two minutes the cluster goes on. The agent asks now and then whether it is back.
-func TestControlPlaneDown(t *testing.T) {
+func TestDelivery_ControlPlaneDown(t *testing.T) {
 	t.Parallel()
 	inBothWays(t, controlPlaneDown)
 }
@@ -136,7 +136,7 @@ func (w *world) hasOperation(resource int, want string) error {
 }
 
 // 400 for one object and 500 for another concern nobody else.
-func TestPoisonBlocksNothing(t *testing.T) {
+func TestDelivery_RejectedReport_BlocksNoOther(t *testing.T) {
 	t.Parallel()
 	inBothWays(t, poisonBlocksNothing)
 }
@@ -209,7 +209,7 @@ func (w *world) expectRejected(name string) {
 }
 
 // After an answer with Retry-After there is nothing before the time is over, and then something.
-func TestRetryAfter(t *testing.T) {
+func TestDelivery_RetryAfter(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {

@@ -18,18 +18,18 @@ import (
 )
 
 // The network is bad in every way, on one side and then on the other.
-func TestBadNetwork(t *testing.T) {
+func TestNetwork_Impaired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	load := w.startLoad(seed(t), 20, w.deployWeb())
 	for _, l := range []*link{w.toAPI, w.toCluster} {
 		for _, bad := range []struct{ kind, attributes string }{
-			{"latency", `{"latency":300,"jitter":200}`},
-			{"bandwidth", `{"rate":20}`},
-			{"timeout", `{"timeout":0}`}, // nothing passes; the connections are closed in the end
-			{"timeout", `{"timeout":500}`},
-			{"reset_peer", `{"timeout":100}`},
-			{"slicer", `{"average_size":40,"size_variation":20,"delay":100}`},
+			{kind: "latency", attributes: `{"latency":300,"jitter":200}`},
+			{kind: "bandwidth", attributes: `{"rate":20}`},
+			{kind: "timeout", attributes: `{"timeout":0}`}, // nothing passes; the connections are closed in the end
+			{kind: "timeout", attributes: `{"timeout":500}`},
+			{kind: "reset_peer", attributes: `{"timeout":100}`},
+			{kind: "slicer", attributes: `{"average_size":40,"size_variation":20,"delay":100}`},
 		} {
 			mend := l.spoil(bad.kind, bad.attributes)
 			w.let(2 * time.Second)
@@ -46,7 +46,7 @@ func TestBadNetwork(t *testing.T) {
 
 // Connections are forgotten on the way: nobody is told, and nothing comes any more. On a watch that has to be noticed
 // within 60 s, on a request within 30.
-func TestHalfOpenConnections(t *testing.T) {
+func TestNetwork_HalfOpenConnections(t *testing.T) {
 	t.Parallel()
 	for reason, within := range map[string]time.Duration{"to the cluster": 60 * time.Second, "to the control plane": 30 * time.Second} {
 		t.Run(reason, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestHalfOpenConnections(t *testing.T) {
 }
 
 // The API server is killed and comes back. Its new process knows no versions of before: watches are told 410.
-func TestAPIServerRestarted(t *testing.T) {
+func TestAPIServer_Restarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.deployWeb()
@@ -112,7 +112,7 @@ func (w *world) awaitOracle(obj *unstructured.Unstructured) {
 }
 
 // The agent cannot reach the API server for so long that etcd has forgotten the version from which it watches.
-func TestCompaction(t *testing.T) {
+func TestEtcd_Compaction(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, ownCluster(t, "--etcd-compaction-interval=1s", "--watch-cache=false"))
 	w.start()
@@ -161,7 +161,7 @@ spec:
 `
 
 // A listed kind is uninstalled and comes back. Only its objects are affected.
-func TestCRDGoneAndBack(t *testing.T) {
+func TestCRD_RemovedAndRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const shop = "{apiVersion: faults.example.com/v1, kind: Shop, metadata: {name: corner}, spec: {open: true}}"
@@ -218,7 +218,7 @@ func (w *world) expectState(name string, resource int, want v1alpha1.ResourceSta
 }
 
 // The permission for one kind is revoked and restored.
-func TestPermissionGoneAndBack(t *testing.T) {
+func TestPermission_RemovedAndRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deploy("web", configMap("conf"), deployment)

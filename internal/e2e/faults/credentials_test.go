@@ -13,7 +13,7 @@ import (
 )
 
 // Authorities, the control plane's certificate and the agent's are replaced while both run, one after the other.
-func TestCredentialsRotated(t *testing.T) {
+func TestCredentials_Rotated(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	// A second control plane on the same database, with mutual TLS.
@@ -77,7 +77,7 @@ func (w *world) hasEvents(n int) error {
 }
 
 // The control plane does not accept the agent's credentials for a while: the agent pauses, says so, and resumes.
-func TestCredentialsRefused(t *testing.T) {
+func TestCredentials_Refused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.deployWeb()

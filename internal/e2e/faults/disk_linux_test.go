@@ -19,7 +19,7 @@ import (
 )
 
 // The disk is full: the agent goes on in memory, says so, and writes again when there is room.
-func TestDiskFull(t *testing.T) {
+func TestStateDir_DiskFull(t *testing.T) {
 	t.Parallel()
 	for name, fromTheStart := range map[string]bool{"while the agent runs": false, "when it starts": true} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestDiskFull(t *testing.T) {
 }
 
 // The disk fails, or the system makes it read-only because it does: the same.
-func TestDiskFails(t *testing.T) {
+func TestStateDir_DiskFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault   syscall.Errno
@@ -92,7 +92,7 @@ func (w *world) outlive(load *load, says string, mend func()) {
 	w.start()
 	load.stop()
 	w.agree(patience)
-	if strings.Contains(w.agent.Output(), "was put aside") {
+	if strings.Contains(w.agent.Output(), "was quarantined") {
 		w.Error("the state on disk was not whole once the disk was mended")
 	}
 }

@@ -10,12 +10,12 @@ import (
 )
 
 // While the agent is down objects are changed, deleted and created again, and a Pod comes and goes.
-func TestChangesWhileDown(t *testing.T) {
+func TestAgent_ChangesWhileDown(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		reason string
 		lost   bool
-	}{{"with state", false}, {"with lost state", true}} {
+	}{{reason: "with state"}, {reason: "with lost state", lost: true}} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -73,7 +73,7 @@ func (w *world) operations(resource, after int) string {
 
 // A whole workload is deleted while the agent is down, and comes back as another instance with objects of the same
 // names.
-func TestWorkloadDeletedWhileDown(t *testing.T) {
+func TestAgent_WorkloadDeletedWhileDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deploy("web", configMap("one"), configMap("two"))
@@ -95,7 +95,7 @@ func TestWorkloadDeletedWhileDown(t *testing.T) {
 
 // Of an object that came and went while the agent was down nothing is left but an Event, and its name, which another
 // object bears now.
-func TestEventOfUnseenIncarnation(t *testing.T) {
+func TestAgent_EventOfUnseenIncarnation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deploy("web", configMap("conf"))

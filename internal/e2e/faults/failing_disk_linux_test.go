@@ -186,7 +186,11 @@ func (d *failingDisk) send(unique uint64, code int32, body []byte) {
 		Length uint32
 		Code   int32
 		Unique uint64
-	}{uint32(16 + len(body)), code, unique}
+	}{
+		Length: uint32(16 + len(body)),
+		Code:   code,
+		Unique: unique,
+	}
 	_, _ = unix.Write(d.device, append(encode(header), body...))
 }
 
@@ -321,7 +325,12 @@ func (d *failingDisk) list(body []byte) []byte {
 		entry := encode(struct {
 			Node, Next   uint64
 			Length, Type uint32
-		}{d.names[name], uint64(i) + 1, uint32(len(name)), unix.DT_REG})
+		}{
+			Node:   d.names[name],
+			Next:   uint64(i) + 1,
+			Length: uint32(len(name)),
+			Type:   unix.DT_REG,
+		})
 		entry = append(entry, name...)
 		entry = append(entry, make([]byte, -len(entry)&7)...)
 		if len(out)+len(entry) > int(in.Size) {

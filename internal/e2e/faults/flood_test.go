@@ -28,7 +28,7 @@ const (
 
 // 2,000 Events a second for 30 seconds, or as many as the API server accepts: the agent falls behind and makes up for it.
 // Nothing else runs meanwhile.
-func TestFloodOfEvents(t *testing.T) {
+func TestEvents_Flood(t *testing.T) {
 	w := newWorldOn(t, ownCluster(t))
 	w.start()
 	objects := w.deployWeb()
@@ -49,11 +49,11 @@ func TestFloodOfEvents(t *testing.T) {
 	w.agree(floodPatience)
 }
 
-// burst is how many Events come at once in TestBurstOfEvents; 60,000 are those of 30 s at floodRate.
+// burst is how many Events come at once in TestEvents_Burst; 60,000 are those of 30 s at floodRate.
 var burst = flag.Int("burst", 4000, "`number` of Events that come at once")
 
 // The agent is cut off from the API server while Events are written, and then gets all of them at once.
-func TestBurstOfEvents(t *testing.T) {
+func TestEvents_Burst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.deployWeb()
@@ -177,7 +177,7 @@ func (w *world) flood(within time.Duration, n int, event func(int) *corev1.Event
 }
 
 // With a cap on its state, the agent drops the oldest Events while the control plane is down, and says how many.
-func TestTooManyEventsAreCounted(t *testing.T) {
+func TestEvents_QueueFull_CountsDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	w.start("--state-max-bytes=1048576")

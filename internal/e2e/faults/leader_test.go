@@ -11,7 +11,7 @@ import (
 )
 
 // Replicas with different disks: the leader is killed, and the next one is stopped for longer than its lease.
-func TestLeaderTakeover(t *testing.T) {
+func TestLeader_Takeover(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	first := w.startReplica("first")

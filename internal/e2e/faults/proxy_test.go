@@ -245,7 +245,7 @@ func (p *proxy) send(r request, backend string) (*answer, error) {
 	}
 	defer got.Body.Close() //nolint:errcheck // it was only read
 	body, err := io.ReadAll(got.Body)
-	return &answer{got.StatusCode, got.Header, body}, err
+	return &answer{status: got.StatusCode, header: got.Header, body: body}, err
 }
 
 // forward lets the control plane do what is asked for, also if the client has gone meanwhile: that cannot be known.

@@ -23,7 +23,7 @@ import (
 )
 
 // The agent, two replicas of the control plane and their PostgreSQL are killed at any moment, under load.
-func TestReplicasKilled(t *testing.T) {
+func TestControlPlane_ReplicasKilled(t *testing.T) {
 	t.Parallel()
 	if err := postgres.Installed(); err != nil {
 		t.Log("Not tested:", err)
@@ -274,7 +274,7 @@ func randomUpTo(random *rand.Rand, most time.Duration) time.Duration {
 
 // The control plane is replaced by one that knows no report sets, and that by one that does, under load and on the same
 // database: the agent falls back and comes back.
-func TestReportSetsComeAndGo(t *testing.T) {
+func TestProtocol_ReportSetsComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutControlPlane(t, takeCluster(t), inSets)
 	control, url := w.startAnotherControlPlane()

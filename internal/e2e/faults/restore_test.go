@@ -13,7 +13,7 @@ import (
 
 // The control plane's database is replaced by a backup that was made while it ran: the agent goes on, and its audit tells
 // again what is not in there.
-func TestRestoredBackup(t *testing.T) {
+func TestControlPlane_BackupRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutControlPlane(t, takeCluster(t), inSets)
 	control, url := w.startAnotherControlPlane()

@@ -35,9 +35,9 @@ type plane struct {
 	url    string
 }
 
-// TestControlPlaneInCluster installs the control-plane API as docs/operating.md says, and replaces its pod: what it was
+// TestControlPlane_InCluster installs the control-plane API as docs/operating.md says, and replaces its pod: what it was
 // told stays.
-func TestControlPlaneInCluster(t *testing.T) {
+func TestControlPlane_InCluster(t *testing.T) {
 	p := plane{world: newWorld(t)}
 	p.install()
 	token := adminToken.FindString(p.inside("token", "create", "--role=admin", "--name=first"))

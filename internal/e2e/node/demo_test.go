@@ -34,7 +34,7 @@ type demo struct {
 
 // buildDemo compiles the demo, once for all tests.
 var buildDemo = sync.OnceValues(func() (string, error) {
-	return process.Build(context.Background(), root, "./hack/cmd/demo", shared.dir)
+	return process.Build(context.Background(), filepath.Join(root, "hack"), "./cmd/demo", shared.dir)
 })
 
 func startDemo(t *testing.T, flags ...string) demo {
@@ -130,15 +130,15 @@ func leftOf(t *testing.T, runDir string) (left []string) {
 	return left
 }
 
-func TestDemoOnce(t *testing.T) {
+func TestDemo_Once(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, "--once")
 	d.expectEnd(0)
 	d.find(`(Everything expected is in the control-plane API)`)
 }
 
-// TestDemoHints does what the demo proposes, with its agent gone for a moment: that is no end of the demo.
-func TestDemoHints(t *testing.T) {
+// TestDemo_Hints does what the demo proposes, with its agent gone for a moment: that is no end of the demo.
+func TestDemo_Hints(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
 	d.waitFor("Ctrl-C stops everything.")
@@ -176,7 +176,7 @@ func TestDemoHints(t *testing.T) {
 	d.expectEnd(0)
 }
 
-func TestDemoInterrupted(t *testing.T) {
+func TestDemo_Interrupted(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []string{
 		"Logs, keys and data are in", // and the image of the workloads is being built

@@ -280,7 +280,7 @@ func archiveOfBehave(t *testing.T) string {
 
 // The tests of this file have clusters of their own.
 
-func TestStopLeavesNothing(t *testing.T) {
+func TestStop_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := &world{T: t, ctx: t.Context()}
 	archive := archiveOfBehave(t)
@@ -334,7 +334,7 @@ func crash(c *cluster.Cluster, component cluster.Component) error {
 	return nil
 }
 
-func TestKilledProcessLeavesNothing(t *testing.T) {
+func TestKilledProcess_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	archive := archiveOfBehave(t)
 	for name, also := range map[string]bool{"it alone": false, "with the node's first process": true} {

@@ -45,7 +45,7 @@ spec:
 
 // The tests of this file change the one operator, so they run one by one, and before those that run in parallel.
 
-func TestOperatorReports(t *testing.T) {
+func TestOperator_ReportsWorkloads(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", web)
 	w.awaitStatus(d, "Healthy")
@@ -53,8 +53,8 @@ func TestOperatorReports(t *testing.T) {
 	noMissingPermission(w)
 }
 
-// TestOperatorIsConfined looks at the agent's process from the machine.
-func TestOperatorIsConfined(t *testing.T) {
+// TestOperator_IsConfined looks at the agent's process from the machine.
+func TestOperator_IsConfined(t *testing.T) {
 	w := newWorld(t)
 	pods := w.agents(1)
 	pid := w.agentPID(pods[0])
@@ -93,7 +93,7 @@ func TestOperatorIsConfined(t *testing.T) {
 	}
 }
 
-func TestRolloutRestartLosesNothing(t *testing.T) {
+func TestOperator_RolloutRestart_LosesNothing(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", web)
 	w.awaitStatus(d, "Healthy")
@@ -114,7 +114,7 @@ func TestRolloutRestartLosesNothing(t *testing.T) {
 	noMissingPermission(w)
 }
 
-func TestDeletedPodLosesNothing(t *testing.T) {
+func TestOperator_PodDeleted_LosesNothing(t *testing.T) {
 	for name, flags := range map[string][]string{"gracefully": nil, "by force": {"--grace-period=0", "--force"}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -132,7 +132,7 @@ func TestDeletedPodLosesNothing(t *testing.T) {
 	}
 }
 
-func TestOtherReplicaTakesOver(t *testing.T) {
+func TestOperator_LeaderDeleted_OtherReplicaTakesOver(t *testing.T) {
 	for name, end := range map[string]func(*world, corev1.Pod){
 		// The kubelet sends SIGTERM all the same, and the leader gives its lease back.
 		"when the pod is deleted by force": func(w *world, leader corev1.Pod) {
@@ -175,8 +175,8 @@ func otherReplicaTakesOver(t *testing.T, end func(*world, corev1.Pod)) {
 	noMissingPermission(w)
 }
 
-// TestMissingPermissionShowsInTheLog is the proof that noMissingPermission can fail.
-func TestMissingPermissionShowsInTheLog(t *testing.T) {
+// TestOperator_PermissionMissing_IsLogged is the proof that noMissingPermission can fail.
+func TestOperator_PermissionMissing_IsLogged(t *testing.T) {
 	w := newWorld(t)
 	binding, err := shared.client.RbacV1().ClusterRoleBindings().Get(w.ctx, operator.Name, metav1.GetOptions{})
 	w.must(err)

@@ -129,7 +129,7 @@ func install(ctx context.Context, dir string) (func(), error) {
 // behaveArchive builds the image of the test workloads, for the clusters that a test starts.
 func behaveArchive(ctx context.Context, dir string) (string, error) {
 	archive := filepath.Join(dir, "behave.tar")
-	return archive, image.Program(ctx, root, "./hack/cmd/behave", archive, image.Behave)
+	return archive, image.Program(ctx, filepath.Join(root, "internal", "e2e"), "./behave", archive, image.Behave)
 }
 
 // These limits only mean that something hangs: the machine may be slow, and busy with other tests.

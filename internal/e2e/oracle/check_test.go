@@ -151,7 +151,7 @@ func (s *scene) define(old, replacement string) {
 	s.Resources[resourceID] = r
 }
 
-func TestCheckAccepts(t *testing.T) {
+func TestCheck_Accepts(t *testing.T) {
 	cases := map[string]func(*scene){
 		"exactly what is in the cluster": func(*scene) {},
 		"a deleted object as DELETED": func(s *scene) {
@@ -226,83 +226,135 @@ func TestCheckAccepts(t *testing.T) {
 	}
 }
 
-func TestCheckReports(t *testing.T) {
+func TestCheck_Differences(t *testing.T) {
 	const event = "web: expected the agent to report Event Scheduled of Pod web-1-a (e2) "
 	const resource = "web: expected the agent to report Deployment web"
 	cases := map[string]struct {
 		change func(*scene)
 		want   string // the beginning of the one sentence that is expected
 	}{
-		"a missing row of a resource":       {func(s *scene) { delete(s.Resources, resourceID) }, resource + ", the API has no row 1152921504606846978"},
-		"a resource that was not reported":  {func(s *scene) { s.operation("") }, resource + ` as ADDED or MODIFIED, its last operation is ""`},
-		"a resource that counts as deleted": {func(s *scene) { s.operation("DELETED") }, resource + ` as ADDED or MODIFIED, its last operation is "DELETED"`},
-		"a resource that is gone":           {func(s *scene) { s.loses("deployment") }, resource + ` as DELETED, its last operation is "MODIFIED"`},
-		"a resource that was never there": {
-			func(s *scene) { s.workloads[0].Resources[0].Name, s.Events = "absent", s.Events[2:] },
-			`web: expected the agent to report Deployment absent as DELETED, its last operation is "MODIFIED"`,
+		"a missing row of a resource": {
+			change: func(s *scene) { delete(s.Resources, resourceID) },
+			want:   resource + ", the API has no row 1152921504606846978",
 		},
-		"an old version of a resource":         {func(s *scene) { s.sees(deployments, "web", "deployment", "8") }, resource + " with resource version 8, the API has 7"},
-		"an earlier incarnation of a resource": {func(s *scene) { s.define(`"deployment"`, `"earlier"`) }, resource + " with uid deployment, the API has earlier"},
-		"an object without its kind":           {func(s *scene) { s.define(`"Deployment"`, `""`) }, resource + " with kind Deployment, the API has "},
-		"an object in another namespace":       {func(s *scene) { s.define(`"demo"`, `"other"`) }, resource + " with namespace demo, the API has other"},
-		"a resource without its object":        {func(s *scene) { s.define("{", "") }, resource + " with its object, the runtime definition is none"},
-		"a kind that nobody watches":           {func(s *scene) { delete(s.watched, deployments) }, "web: expected the oracle to watch Deployment.apps, nobody added it"},
+		"a resource that was not reported": {
+			change: func(s *scene) { s.operation("") },
+			want:   resource + ` as ADDED or MODIFIED, its last operation is ""`,
+		},
+		"a resource that counts as deleted": {
+			change: func(s *scene) { s.operation("DELETED") },
+			want:   resource + ` as ADDED or MODIFIED, its last operation is "DELETED"`,
+		},
+		"a resource that is gone": {
+			change: func(s *scene) { s.loses("deployment") },
+			want:   resource + ` as DELETED, its last operation is "MODIFIED"`,
+		},
+		"a resource that was never there": {
+			change: func(s *scene) { s.workloads[0].Resources[0].Name, s.Events = "absent", s.Events[2:] },
+			want:   `web: expected the agent to report Deployment absent as DELETED, its last operation is "MODIFIED"`,
+		},
+		"an old version of a resource": {
+			change: func(s *scene) { s.sees(deployments, "web", "deployment", "8") },
+			want:   resource + " with resource version 8, the API has 7",
+		},
+		"an earlier incarnation of a resource": {
+			change: func(s *scene) { s.define(`"deployment"`, `"earlier"`) },
+			want:   resource + " with uid deployment, the API has earlier",
+		},
+		"an object without its kind": {
+			change: func(s *scene) { s.define(`"Deployment"`, `""`) },
+			want:   resource + " with kind Deployment, the API has ",
+		},
+		"an object in another namespace": {
+			change: func(s *scene) { s.define(`"demo"`, `"other"`) },
+			want:   resource + " with namespace demo, the API has other",
+		},
+		"a resource without its object": {
+			change: func(s *scene) { s.define("{", "") },
+			want:   resource + " with its object, the runtime definition is none",
+		},
+		"a kind that nobody watches": {
+			change: func(s *scene) { delete(s.watched, deployments) },
+			want:   "web: expected the oracle to watch Deployment.apps, nobody added it",
+		},
 
-		"a missing Event": {func(s *scene) { s.Events = slices.Delete(s.Events, 1, 2) }, event + "once, the API has 0 rows"},
+		"a missing Event": {
+			change: func(s *scene) { s.Events = slices.Delete(s.Events, 1, 2) },
+			want:   event + "once, the API has 0 rows",
+		},
 		"a missing Event of an object that came and went": {
-			func(s *scene) {
+			change: func(s *scene) {
 				s.sees(pods, "web-1-b", "short", "13", ownedBy("set"))
 				s.happens("e6", "Killing", "Pod", "web-1-b", "short", at)
 				s.loses("short")
 			},
-			"web: expected the agent to report Event Killing of Pod web-1-b (e6) once, the API has 0 rows",
+			want: "web: expected the agent to report Event Killing of Pod web-1-b (e6) once, the API has 0 rows",
 		},
 		"a missing Event of an object known by its label": {
-			func(s *scene) { s.happens("e6", "Pulled", "Pod", "hook", "hook", at) },
-			"chart: expected the agent to report Event Pulled of Pod hook (e6) once, the API has 0 rows",
+			change: func(s *scene) { s.happens("e6", "Pulled", "Pod", "hook", "hook", at) },
+			want:   "chart: expected the agent to report Event Pulled of Pod hook (e6) once, the API has 0 rows",
 		},
 		"a missing Event of an object listed without its namespace": {
-			func(s *scene) { s.happens("e6", "Checked", "Service", "chart", "service", at) },
-			"chart: expected the agent to report Event Checked of Service chart (e6) once, the API has 0 rows",
+			change: func(s *scene) { s.happens("e6", "Checked", "Service", "chart", "service", at) },
+			want:   "chart: expected the agent to report Event Checked of Service chart (e6) once, the API has 0 rows",
 		},
-		"a doubled Event": {func(s *scene) { s.Events = append(s.Events, s.Events[1]) }, event + "once, the API has 2 rows"},
+		"a doubled Event": {
+			change: func(s *scene) { s.Events = append(s.Events, s.Events[1]) },
+			want:   event + "once, the API has 2 rows",
+		},
 		"a doubled Event of a released workload": {
-			func(s *scene) { s.workloads[0].Released, s.Events = true, append(s.Events, s.Events[1]) }, event + "once, the API has 2 rows",
+			change: func(s *scene) { s.workloads[0].Released, s.Events = true, append(s.Events, s.Events[1]) },
+			want:   event + "once, the API has 2 rows",
 		},
 		"an Event about an object of nobody": {
-			func(s *scene) { s.Events = append(s.Events, row("e5", "Started", "about web", at)) },
-			`web: expected the agent to report no Events but those about objects of workloads, the API has Started "about web" (e5)`,
+			change: func(s *scene) { s.Events = append(s.Events, row("e5", "Started", "about web", at)) },
+			want:   `web: expected the agent to report no Events but those about objects of workloads, the API has Started "about web" (e5)`,
 		},
 		"an Event that the cluster never had": {
-			func(s *scene) { s.Events = append(s.Events, threeport.WorkloadEvent{RuntimeEventUID: new("e9")}) },
-			`no workload: expected the agent to report no Events but those about objects of workloads, the API has  "" (e9), which the cluster never had`,
+			change: func(s *scene) { s.Events = append(s.Events, threeport.WorkloadEvent{RuntimeEventUID: new("e9")}) },
+			want:   `no workload: expected the agent to report no Events but those about objects of workloads, the API has  "" (e9), which the cluster never had`,
 		},
 		"an Event with another time": {
-			func(s *scene) { s.Events[1].Timestamp = new(micro.Add(-time.Microsecond)) },
-			event + "with time 2026-07-01T12:00:00.123456Z, the API has 2026-07-01T12:00:00.123455Z",
+			change: func(s *scene) { s.Events[1].Timestamp = new(micro.Add(-time.Microsecond)) },
+			want:   event + "with time 2026-07-01T12:00:00.123456Z, the API has 2026-07-01T12:00:00.123455Z",
 		},
-		"an Event with the zero time": {func(s *scene) { s.Events[1].Timestamp = new(time.Time{}) }, event + "with a time, the API has the zero time"},
-		"an Event without a time":     {func(s *scene) { s.Events[1].Timestamp = nil }, event + "with a time, the API has the zero time"},
+		"an Event with the zero time": {
+			change: func(s *scene) { s.Events[1].Timestamp = new(time.Time{}) },
+			want:   event + "with a time, the API has the zero time",
+		},
+		"an Event without a time": {
+			change: func(s *scene) { s.Events[1].Timestamp = nil },
+			want:   event + "with a time, the API has the zero time",
+		},
 		"an Event of another workload": {
-			func(s *scene) { s.Events[1].WorkloadInstanceID = new(int64(chartID)) },
-			event + "with workload instance 1152921504606846977, the API has 1152921504606846979",
+			change: func(s *scene) { s.Events[1].WorkloadInstanceID = new(int64(chartID)) },
+			want:   event + "with workload instance 1152921504606846977, the API has 1152921504606846979",
 		},
 		"an Event of two workloads": {
-			func(s *scene) { s.Events[1].HelmWorkloadInstanceID = new(int64(chartID)) },
-			event + "with Helm workload instance 0, the API has 1152921504606846979",
+			change: func(s *scene) { s.Events[1].HelmWorkloadInstanceID = new(int64(chartID)) },
+			want:   event + "with Helm workload instance 0, the API has 1152921504606846979",
 		},
 		"an Event of the wrong resource, of a released workload too": {
-			func(s *scene) {
+			change: func(s *scene) {
 				s.workloads[0].Released, s.Events[1].WorkloadResourceInstanceID = true, new(int64(resourceID+1))
 			},
-			event + "with resource instance 1152921504606846978, the API has 1152921504606846979",
+			want: event + "with resource instance 1152921504606846978, the API has 1152921504606846979",
 		},
-		"an Event of another type":               {func(s *scene) { s.Events[1].Type = new("Warning") }, event + "with type Normal, the API has Warning"},
-		"an Event with another reason":           {func(s *scene) { s.Events[1].Reason = new("Failed") }, event + "with reason Scheduled, the API has Failed"},
-		"an Event that does not name its object": {func(s *scene) { s.Events[1].Message = new("about web-1-a") }, event + "with message Pod web-1-a: about web-1-a"},
+		"an Event of another type": {
+			change: func(s *scene) { s.Events[1].Type = new("Warning") },
+			want:   event + "with type Normal, the API has Warning",
+		},
+		"an Event with another reason": {
+			change: func(s *scene) { s.Events[1].Reason = new("Failed") },
+			want:   event + "with reason Scheduled, the API has Failed",
+		},
+		"an Event that does not name its object": {
+			change: func(s *scene) { s.Events[1].Message = new("about web-1-a") },
+			want:   event + "with message Pod web-1-a: about web-1-a",
+		},
 		"an Event that names the listed object": {
-			func(s *scene) { s.Events[0].Message = new("Deployment web: about web") },
-			"web: expected the agent to report Event ScalingReplicaSet of Deployment web (e1) with message about web, the API has Deployment web",
+			change: func(s *scene) { s.Events[0].Message = new("Deployment web: about web") },
+			want:   "web: expected the agent to report Event ScalingReplicaSet of Deployment web (e1) with message about web, the API has Deployment web",
 		},
 	}
 	for name, c := range cases {

@@ -15,7 +15,7 @@ func gapRow(uid, message string) threeport.WorkloadEvent {
 	return r
 }
 
-func TestCheckOfDroppedEvents(t *testing.T) {
+func TestCheck_DroppedEvents(t *testing.T) {
 	const one = "1 Events (1 Normal, 0 Warning) that happened between A and B were dropped"
 	const event = "web: expected the agent to report Event Scheduled of Pod web-1-a (e2) "
 	for reason, c := range map[string]struct {
@@ -23,69 +23,69 @@ func TestCheckOfDroppedEvents(t *testing.T) {
 		want   []string // the beginning of each sentence
 	}{
 		"a missing Event that is counted": {
-			func(s *scene) { s.Events[1] = gapRow("gap", one) }, nil,
+			change: func(s *scene) { s.Events[1] = gapRow("gap", one) },
 		},
 		"an old version of an Event that is counted": {
-			func(s *scene) {
+			change: func(s *scene) {
 				s.Events[1].Timestamp = new(micro.Add(-time.Minute))
 				s.Events = append(s.Events, gapRow("gap", one))
-			}, nil,
+			},
 		},
 		"two rows that count one each": {
-			func(s *scene) { s.Events[0], s.Events[1] = gapRow("gap", one), gapRow("gap-2", one) }, nil,
+			change: func(s *scene) { s.Events[0], s.Events[1] = gapRow("gap", one), gapRow("gap-2", one) },
 		},
 		"a missing Event of another type": {
-			func(s *scene) {
+			change: func(s *scene) {
 				s.Events[1] = gapRow("gap", "1 Events (0 Normal, 1 Warning) that happened between A and B")
 			},
-			[]string{"web: expected the agent to count the Events that it dropped, it counts 1 Warning Events more than are missing", event + "once, the API has 0 rows"},
+			want: []string{"web: expected the agent to count the Events that it dropped, it counts 1 Warning Events more than are missing", event + "once, the API has 0 rows"},
 		},
 		"more missing than counted": {
-			func(s *scene) {
+			change: func(s *scene) {
 				s.sees(pods, "web-1-a", "pod", "10", ownedBy("set"))
 				s.Events = append(s.Events[2:], gapRow("gap", one))
 			},
-			[]string{"web: expected the agent to report Event "},
+			want: []string{"web: expected the agent to report Event "},
 		},
 		"more counted than missing": {
-			func(s *scene) { s.Events = append(s.Events, gapRow("gap", one)) },
-			[]string{"web: expected the agent to count the Events that it dropped, it counts 1 Normal Events more than are missing"},
+			change: func(s *scene) { s.Events = append(s.Events, gapRow("gap", one)) },
+			want:   []string{"web: expected the agent to count the Events that it dropped, it counts 1 Normal Events more than are missing"},
 		},
 		"a count that is doubled": {
-			func(s *scene) { s.Events[1] = gapRow("gap", one); s.Events = append(s.Events, gapRow("gap", one)) },
-			[]string{"web: expected the agent to say once how many Events it dropped (gap), the API has 2 rows of it"},
+			change: func(s *scene) { s.Events[1] = gapRow("gap", one); s.Events = append(s.Events, gapRow("gap", one)) },
+			want:   []string{"web: expected the agent to say once how many Events it dropped (gap), the API has 2 rows of it"},
 		},
 		"a count of nobody": {
-			func(s *scene) {
+			change: func(s *scene) {
 				r := gapRow("gap", one)
 				r.WorkloadInstanceID = new(int64(4))
 				s.Events = append(s.Events, r)
 			},
-			[]string{"no workload: expected the agent to say how many Events it dropped (gap): it belongs to no workload"},
+			want: []string{"no workload: expected the agent to say how many Events it dropped (gap): it belongs to no workload"},
 		},
 		"a count that cannot be read": {
-			func(s *scene) { s.Events = append(s.Events, gapRow("gap", "some Events were dropped")) },
-			[]string{`web: expected the agent to say how many Events it dropped (gap): its message is "some Events were dropped"`},
+			change: func(s *scene) { s.Events = append(s.Events, gapRow("gap", "some Events were dropped")) },
+			want:   []string{`web: expected the agent to say how many Events it dropped (gap): its message is "some Events were dropped"`},
 		},
 		"numbers that do not add up": {
-			func(s *scene) {
+			change: func(s *scene) {
 				s.Events[1] = gapRow("gap", "3 Events (1 Normal, 1 Warning) that happened between A and B")
 			},
-			[]string{event + "once, the API has 0 rows", "web: expected the agent to say how many Events it dropped (gap): its numbers do not add up"},
+			want: []string{event + "once, the API has 0 rows", "web: expected the agent to say how many Events it dropped (gap): its numbers do not add up"},
 		},
 		"another workload's missing Event": {
-			func(s *scene) { s.Events[2] = gapRow("gap", one) },
-			[]string{
+			change: func(s *scene) { s.Events[2] = gapRow("gap", one) },
+			want: []string{
 				"chart: expected the agent to report Event Started of Pod hook (e3) once, the API has 0 rows",
 				"web: expected the agent to count the Events that it dropped, it counts 1 Normal Events more than are missing",
 			},
 		},
 		"a missing Event that is counted, reported to the wrong workload too": {
-			func(s *scene) {
+			change: func(s *scene) {
 				s.Events[0].WorkloadInstanceID = new(int64(chartID))
 				s.Events[1] = gapRow("gap", one)
 			},
-			[]string{"web: expected the agent to report Event ScalingReplicaSet of Deployment web (e1) with workload instance"},
+			want: []string{"web: expected the agent to report Event ScalingReplicaSet of Deployment web (e1) with workload instance"},
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {

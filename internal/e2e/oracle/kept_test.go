@@ -20,7 +20,7 @@ func heldRows() History {
 	}
 }
 
-func TestCheckKept(t *testing.T) {
+func TestCheckRetained(t *testing.T) {
 	const lost = "expected the control plane to keep what it accepted: "
 	at := func(when time.Time) string { return when.UTC().Format(time.RFC3339Nano) }
 	later := micro.Add(time.Minute)
@@ -29,35 +29,35 @@ func TestCheckKept(t *testing.T) {
 		change func(*History)
 		want   []string
 	}{
-		"everything is kept": {func(*History) {}, nil},
+		"everything is kept": {change: func(*History) {}},
 		"what is held is newer": {
-			func(h *History) {
+			change: func(h *History) {
 				h.Events[0].Timestamp = new(later.Add(time.Minute))
 				h.Resources[resourceID] = threeport.WorkloadResourceInstance{RuntimeDefinition: []byte(`{"metadata":{"resourceVersion":"101"}}`)}
-			}, nil,
+			},
 		},
 		"an Event has two rows, of which one is old": {
-			func(h *History) {
+			change: func(h *History) {
 				h.Events = append(h.Events, threeport.WorkloadEvent{RuntimeEventUID: new("e2"), Timestamp: new(micro)})
-			}, nil,
+			},
 		},
 		"an Event has no row": {
-			func(h *History) { h.Events = nil },
-			[]string{lost + "there is no row of Event Scheduled (e2)", lost + "there is no row of Event Scheduled (e2)"},
+			change: func(h *History) { h.Events = nil },
+			want:   []string{lost + "there is no row of Event Scheduled (e2)", lost + "there is no row of Event Scheduled (e2)"},
 		},
 		"an Event's repeat is lost": {
-			func(h *History) { h.Events[0].Timestamp = new(micro) },
-			[]string{lost + "the row of Event Scheduled (e2) is of " + at(micro) + ", it was of " + at(later)},
+			change: func(h *History) { h.Events[0].Timestamp = new(micro) },
+			want:   []string{lost + "the row of Event Scheduled (e2) is of " + at(micro) + ", it was of " + at(later)},
 		},
 		"a version is lost": {
-			func(h *History) {
+			change: func(h *History) {
 				h.Resources[resourceID] = threeport.WorkloadResourceInstance{RuntimeDefinition: []byte(`{"metadata":{"resourceVersion":"20"}}`)}
 			},
-			[]string{lost + row + "has version 20, it had 100"},
+			want: []string{lost + row + "has version 20, it had 100"},
 		},
 		"a row is lost": {
-			func(h *History) { h.Resources = nil },
-			slices.Repeat([]string{lost + row + "has no object: unexpected end of JSON input"}, 4),
+			change: func(h *History) { h.Resources = nil },
+			want:   slices.Repeat([]string{lost + row + "has no object: unexpected end of JSON input"}, 4),
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestCheckKept(t *testing.T) {
 	}
 }
 
-func TestCheckKeptComparesMicroseconds(t *testing.T) {
+func TestCheckRetained_ComparesMicroseconds(t *testing.T) {
 	told := eventWrite("POST", "", micro.Add(time.Minute+999*time.Nanosecond))
 	if got := CheckKept(heldRows(), []Write{told}); len(got) > 0 {
 		t.Errorf("expected no difference, got %s", got)

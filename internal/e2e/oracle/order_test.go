@@ -48,7 +48,11 @@ func newHistory() *history {
 		addedNew:    operationWrite("ADDED", "again", "20"),
 		eventTwice:  eventWrite("PATCH", "/5", micro.Add(time.Minute)),
 		modifiedNew: operationWrite("MODIFIED", "again", "100"),
-		status:      {"PATCH", fmt.Sprintf("/v0/workload-instances/%d", webID), []byte(`{"Status":"Healthy"}`)},
+		status: {
+			Method: "PATCH",
+			Path:   fmt.Sprintf("/v0/workload-instances/%d", webID),
+			Body:   []byte(`{"Status":"Healthy"}`),
+		},
 	}
 	return h
 }
@@ -58,12 +62,12 @@ func operationWrite(operation string, uid types.UID, version string) Write {
 	if uid != "" {
 		body = fmt.Sprintf(`{"LastOperation":%q,"RuntimeDefinition":{"metadata":{"uid":%q,"resourceVersion":%q}}}`, operation, uid, version)
 	}
-	return Write{"PATCH", fmt.Sprintf("/v0/workload-resource-instances/%d", resourceID), []byte(body)}
+	return Write{Method: "PATCH", Path: fmt.Sprintf("/v0/workload-resource-instances/%d", resourceID), Body: []byte(body)}
 }
 
 func eventWrite(method, row string, when time.Time) Write {
 	body := fmt.Appendf(nil, `{"RuntimeEventUID":"e2","Reason":"Scheduled","Timestamp":%q}`, when.Format(time.RFC3339Nano))
-	return Write{method, "/v0/workload-events" + row, body}
+	return Write{Method: method, Path: "/v0/workload-events" + row, Body: body}
 }
 
 // drop leaves one write out.
@@ -76,7 +80,7 @@ func (h *history) move(i, before int) {
 	h.writes = slices.Insert(h.writes, before, moved)
 }
 
-func TestCheckOrderAccepts(t *testing.T) {
+func TestCheckOrder_Accepts(t *testing.T) {
 	for reason, change := range map[string]func(*history){
 		"everything in order": func(*history) {},
 		"a version left out":  func(h *history) { h.drop(modifiedOld) },
@@ -103,7 +107,7 @@ func TestCheckOrderAccepts(t *testing.T) {
 	}
 }
 
-func TestCheckOrderReports(t *testing.T) {
+func TestCheckOrder_Differences(t *testing.T) {
 	const web = "web: expected the agent to report Deployment web "
 	const event = "expected the agent to report Event Scheduled (e2) "
 	for reason, c := range map[string]struct {
@@ -111,77 +115,81 @@ func TestCheckOrderReports(t *testing.T) {
 		want   []string
 	}{
 		"versions reversed": {
-			func(h *history) {
+			change: func(h *history) {
 				h.writes[addedOld], h.writes[modifiedOld] = operationWrite("ADDED", "deployment", "8"), operationWrite("MODIFIED", "deployment", "7")
 			},
-			[]string{web + "in order, it told version 7 of deployment after 8"},
+			want: []string{web + "in order, it told version 7 of deployment after 8"},
 		},
 		"versions reversed that differ in length": {
-			func(h *history) {
+			change: func(h *history) {
 				h.writes[addedNew], h.writes[modifiedNew] = operationWrite("ADDED", "again", "100"), operationWrite("MODIFIED", "again", "20")
 			},
-			[]string{web + "in order, it told version 20 of again after 100"},
+			want: []string{web + "in order, it told version 20 of again after 100"},
 		},
 		"no DELETED between two incarnations": {
-			func(h *history) { h.drop(deletedOld) },
-			[]string{web + "as DELETED before it is created again, it told of again right after deployment"},
+			change: func(h *history) { h.drop(deletedOld) },
+			want:   []string{web + "as DELETED before it is created again, it told of again right after deployment"},
 		},
 		"DELETED after the next incarnation": {
-			func(h *history) { h.move(deletedOld, modifiedNew) },
-			[]string{
+			change: func(h *history) { h.move(deletedOld, modifiedNew) },
+			want: []string{
 				web + "as DELETED before it is created again, it told of again right after deployment",
 				web + "as DELETED when it is, but again is there",
 			},
 		},
 		"an incarnation that comes again": {
-			func(h *history) { h.writes = append(h.writes, operationWrite("MODIFIED", "deployment", "8")) },
-			[]string{
+			change: func(h *history) { h.writes = append(h.writes, operationWrite("MODIFIED", "deployment", "8")) },
+			want: []string{
 				web + "in order, it told MODIFIED of deployment again after again",
 				web + "as DELETED before it is created again, it told of deployment right after again",
 				web + "as ADDED at first, it told MODIFIED of deployment",
 			},
 		},
 		"a change after DELETED": {
-			func(h *history) { h.move(deletedOld, modifiedOld) },
-			[]string{web + "as DELETED at last, it told MODIFIED of deployment afterwards"},
+			change: func(h *history) { h.move(deletedOld, modifiedOld) },
+			want:   []string{web + "as DELETED at last, it told MODIFIED of deployment afterwards"},
 		},
 		"an incarnation that was never ADDED": {
-			func(h *history) { h.drop(addedNew) },
-			[]string{web + "as ADDED at first, it told MODIFIED of again"},
+			change: func(h *history) { h.drop(addedNew) },
+			want:   []string{web + "as ADDED at first, it told MODIFIED of again"},
 		},
 		"DELETED of what is there": {
-			func(h *history) { h.writes = append(h.writes, h.writes[deletedOld]) },
-			[]string{web + "as DELETED when it is, but again is there"},
+			change: func(h *history) { h.writes = append(h.writes, h.writes[deletedOld]) },
+			want:   []string{web + "as DELETED when it is, but again is there"},
 		},
 		"a version that the cluster never had": {
-			func(h *history) { h.writes[modifiedNew] = operationWrite("MODIFIED", "again", "101") },
-			[]string{web + `in versions that the cluster had, it told MODIFIED of version 101 of "again"`},
+			change: func(h *history) { h.writes[modifiedNew] = operationWrite("MODIFIED", "again", "101") },
+			want:   []string{web + `in versions that the cluster had, it told MODIFIED of version 101 of "again"`},
 		},
 		"an object that the cluster never had, told to an interrupted oracle too": {
-			func(h *history) {
+			change: func(h *history) {
 				h.Interrupted()
 				h.writes = append(h.writes, h.writes[deletedOld], operationWrite("ADDED", "never", "101"))
 				h.objects["again"] = object{fullName: h.objects["again"].fullName, uid: "again", deleted: true, versions: []string{"20", "100"}}
 			},
-			[]string{web + `in versions that the cluster had, it told ADDED of version 101 of "never"`},
+			want: []string{web + `in versions that the cluster had, it told ADDED of version 101 of "never"`},
 		},
 		"a row of nobody": {
-			func(h *history) {
-				h.writes = append(h.writes, Write{"PATCH", "/v0/workload-resource-instances/3", []byte("{}")})
+			change: func(h *history) {
+				h.writes = append(h.writes, Write{
+					Method: "PATCH",
+					Path:   "/v0/workload-resource-instances/3",
+					Body:   []byte("{}"),
+				})
 			},
-			[]string{"expected the agent to report resources of workloads only, it wrote to row 3"},
+			want: []string{"expected the agent to report resources of workloads only, it wrote to row 3"},
 		},
 		"a body cut off": {
-			func(h *history) { h.writes[modifiedNew].Body = h.writes[modifiedNew].Body[:20] },
-			[]string{web + "as JSON, it wrote unexpected end of JSON input"},
+			change: func(h *history) { h.writes[modifiedNew].Body = h.writes[modifiedNew].Body[:20] },
+			want:   []string{web + "as JSON, it wrote unexpected end of JSON input"},
 		},
 		"an Event's times reversed": {
-			func(h *history) { h.move(eventTwice, eventOnce) },
-			[]string{event + "in order, it told 2026-07-01T12:00:00.123456Z after 2026-07-01T12:01:00.123456Z"},
+			change: func(h *history) { h.move(eventTwice, eventOnce) },
+			want:   []string{event + "in order, it told 2026-07-01T12:00:00.123456Z after 2026-07-01T12:01:00.123456Z"},
 		},
 		"an Event's time that it never had": {
-			func(h *history) { h.writes[eventOnce] = eventWrite("POST", "", at) },
-			[]string{event + "with times that it had, it told 2026-07-01T12:00:00Z"},
+			change: func(h *history) { h.writes[eventOnce] = eventWrite("POST", "", at) },
+			want:   []string{event + "with times that it had, it told 2026-07-01T12:00:00Z"},
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {

@@ -70,7 +70,7 @@ func downRow() threeport.WorkloadEvent {
 	return r
 }
 
-func TestCheckOfOwnEvents(t *testing.T) {
+func TestCheck_SyntheticEvents(t *testing.T) {
 	const ended = "web: expected the agent to say that container app of Pod web-1-a ended (pod/app/1)"
 	const lacks = "web: expected the agent to say that a container of Pod web-1-a ended "
 	const unwanted = "web: expected the agent to report no Events but those about objects of workloads, the API has "
@@ -87,91 +87,182 @@ func TestCheckOfOwnEvents(t *testing.T) {
 		change func(*scene)
 		want   []string // the beginning of each sentence
 	}{
-		"an end":                            {[]string{firstEnd}, add(firstEndRow()), nil},
-		"an end that is not told":           {[]string{firstEnd}, add(), []string{lacks + "(pod/app/1) once, the API has 0 rows"}},
-		"an end that is told twice":         {[]string{firstEnd}, add(firstEndRow(), firstEndRow()), []string{ended + " once, the API has 2 rows"}},
-		"an end that nobody saw":            {nil, add(firstEndRow()), []string{unwanted + "ContainerRestarted"}},
-		"two ends that show at a time":      {[]string{killed}, add(firstEndRow(), killedRow()), nil},
-		"only the latest has to be told":    {[]string{firstEnd, killed}, add(killedRow()), nil},
-		"and the latest has to":             {[]string{firstEnd, backOff}, add(firstEndRow()), []string{lacks + "(pod/app/2) once"}},
-		"one end in two states is one":      {[]string{killed, backOff}, add(firstEndRow(), killedRow()), nil},
-		"an end with a number of its state": {[]string{firstEnd, backOff}, add(firstEndRow(), with(killedRow(), func(r *threeport.WorkloadEvent) { r.RuntimeEventUID = new("pod/app/3") })), []string{unwanted + "OOMKilled", lacks}},
-		"an end of a pod that is gone need not be told": {nil, func(s *scene) {
-			s.sawPod(cache.DeletedFinalStateUnknown{Obj: s.ran(firstEnd)}, true)
-			s.loses("pod")
-		}, nil},
-		"but may be": {nil, func(s *scene) {
-			s.sawPod(s.ran(firstEnd), true)
-			s.loses("pod")
-			add(firstEndRow())(s)
-		}, nil},
-		"an end of a released workload's pod": {[]string{firstEnd}, func(s *scene) { s.workloads[0].Released = true }, nil},
-		"an end that is counted as dropped": {
-			[]string{firstEnd}, add(gapRow("gap", "1 Events (0 Normal, 1 Warning) that happened between A and B were dropped")), nil,
+		"an end": {seen: []string{firstEnd}, change: add(firstEndRow())},
+		"an end that is not told": {
+			seen:   []string{firstEnd},
+			change: add(),
+			want:   []string{lacks + "(pod/app/1) once, the API has 0 rows"},
 		},
-		"an end of nobody's pod": {nil, func(s *scene) {
-			s.sees(pods, "web-1-a", "pod", "10")
-			s.Events = slices.Delete(s.Events, 1, 2)
-			s.ran(firstEnd)
-			add(firstEndRow())(s)
-		}, []string{unwanted + "ContainerRestarted"}},
+		"an end that is told twice": {
+			seen:   []string{firstEnd},
+			change: add(firstEndRow(), firstEndRow()),
+			want:   []string{ended + " once, the API has 2 rows"},
+		},
+		"an end that nobody saw":         {change: add(firstEndRow()), want: []string{unwanted + "ContainerRestarted"}},
+		"two ends that show at a time":   {seen: []string{killed}, change: add(firstEndRow(), killedRow())},
+		"only the latest has to be told": {seen: []string{firstEnd, killed}, change: add(killedRow())},
+		"and the latest has to": {
+			seen:   []string{firstEnd, backOff},
+			change: add(firstEndRow()),
+			want:   []string{lacks + "(pod/app/2) once"},
+		},
+		"one end in two states is one": {seen: []string{killed, backOff}, change: add(firstEndRow(), killedRow())},
+		"an end with a number of its state": {
+			seen:   []string{firstEnd, backOff},
+			change: add(firstEndRow(), with(killedRow(), func(r *threeport.WorkloadEvent) { r.RuntimeEventUID = new("pod/app/3") })),
+			want:   []string{unwanted + "OOMKilled", lacks},
+		},
+		"an end of a pod that is gone need not be told": {
+			change: func(s *scene) {
+				s.sawPod(cache.DeletedFinalStateUnknown{Obj: s.ran(firstEnd)}, true)
+				s.loses("pod")
+			},
+		},
+		"but may be": {
+			change: func(s *scene) {
+				s.sawPod(s.ran(firstEnd), true)
+				s.loses("pod")
+				add(firstEndRow())(s)
+			},
+		},
+		"an end of a released workload's pod": {
+			seen:   []string{firstEnd},
+			change: func(s *scene) { s.workloads[0].Released = true },
+		},
+		"an end that is counted as dropped": {
+			seen:   []string{firstEnd},
+			change: add(gapRow("gap", "1 Events (0 Normal, 1 Warning) that happened between A and B were dropped")),
+		},
+		"an end of nobody's pod": {
+			change: func(s *scene) {
+				s.sees(pods, "web-1-a", "pod", "10")
+				s.Events = slices.Delete(s.Events, 1, 2)
+				s.ran(firstEnd)
+				add(firstEndRow())(s)
+			},
+			want: []string{unwanted + "ContainerRestarted"},
+		},
 		"an end with another time": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Timestamp = &at })), []string{ended + " with time 2026-07-01T11:00:00Z, the API has 2026-07-01T12:00:00Z"},
+			seen:   []string{firstEnd},
+			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Timestamp = &at })),
+			want:   []string{ended + " with time 2026-07-01T11:00:00Z, the API has 2026-07-01T12:00:00Z"},
 		},
 		"an end with another reason": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Reason = new("OOMKilled") })), []string{ended + " with reason ContainerRestarted, the API has OOMKilled"},
+			seen:   []string{firstEnd},
+			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Reason = new("OOMKilled") })),
+			want:   []string{ended + " with reason ContainerRestarted, the API has OOMKilled"},
 		},
 		"an end without its exit code": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Message = new("Pod web-1-a: app Error") })), []string{ended + ` with "exit code 1" in its message`},
+			seen:   []string{firstEnd},
+			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Message = new("Pod web-1-a: app Error") })),
+			want:   []string{ended + ` with "exit code 1" in its message`},
 		},
 		"an end for another instance": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.WorkloadInstanceID = new(int64(chartID)) })), []string{ended + " with workload instance"},
+			seen:   []string{firstEnd},
+			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.WorkloadInstanceID = new(int64(chartID)) })),
+			want:   []string{ended + " with workload instance"},
 		},
 		"an end for no resource": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.WorkloadResourceInstanceID = nil })), []string{ended + " with resource instance"},
+			seen:   []string{firstEnd},
+			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.WorkloadResourceInstanceID = nil })),
+			want:   []string{ended + " with resource instance"},
 		},
 		"an end of the wrong type": {
-			[]string{firstEnd}, add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Type = new("Normal") })), []string{ended + " with type Warning"},
+			seen:   []string{firstEnd},
+			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Type = new("Normal") })),
+			want:   []string{ended + " with type Warning"},
 		},
-		"an end that an interrupted oracle missed": {nil, func(s *scene) {
+		"an end that an interrupted oracle missed": {change: func(s *scene) {
 			s.Interrupted()
 			add(firstEndRow())(s)
-		}, nil},
-		"which is told twice": {nil, func(s *scene) {
-			s.Interrupted()
-			add(firstEndRow(), firstEndRow())(s)
-		}, []string{ended + " once, the API has 2 rows"}},
+		}},
+		"which is told twice": {
+			change: func(s *scene) {
+				s.Interrupted()
+				add(firstEndRow(), firstEndRow())(s)
+			},
+			want: []string{ended + " once, the API has 2 rows"},
+		},
 
-		"a change":                                {[]string{down}, add(downRow()), nil},
-		"a change that is not told":               {[]string{down}, add(), []string{"web: expected the agent to say that it is Down since 2026-07-01T11:01:00Z (cr/2026-07-01T11:01:00Z/Down) once, the API has 0 rows"}},
-		"a change that is told twice":             {[]string{down}, add(downRow(), downRow()), []string{turned + " once, the API has 2 rows"}},
-		"a change before the latest":              {[]string{down, well}, add(downRow()), []string{"web: expected the agent to say that it is Healthy since"}},
-		"a change that is counted as dropped":     {[]string{down}, add(gapRow("gap", "1 Events (0 Normal, 1 Warning) that happened between A and B were dropped")), nil},
-		"a change of another type is not":         {[]string{down}, add(gapRow("gap", "1 Events (1 Normal, 0 Warning) that happened between A and B were dropped")), []string{"web: expected the agent to count", "web: expected the agent to say that it is Down"}},
-		"a change that nobody saw":                {[]string{well}, add(downRow()), []string{unwanted + "WorkloadDown", "web: expected the agent to say that it is Healthy since"}},
-		"a change that an interrupted one missed": {[]string{well}, func(s *scene) { s.Interrupted(); add(downRow())(s) }, []string{"web: expected the agent to say that it is Healthy since"}},
-		"a change of a released workload":         {[]string{down}, func(s *scene) { s.workloads[0].Released = true }, nil},
-		"a change of a ThreeportWorkload that is gone": {nil, func(s *scene) {
-			s.sawWorkload(cache.DeletedFinalStateUnknown{Obj: s.changed(down)}, true)
-		}, nil},
-		"Unknown at first is no change": {[]string{`{health: Unknown, healthSince: "2026-07-01T11:01:00Z", healthChange: {}}`}, add(), nil},
-		"nor is no status":              {[]string{`{}`}, add(), nil},
+		"a change": {seen: []string{down}, change: add(downRow())},
+		"a change that is not told": {
+			seen:   []string{down},
+			change: add(),
+			want:   []string{"web: expected the agent to say that it is Down since 2026-07-01T11:01:00Z (cr/2026-07-01T11:01:00Z/Down) once, the API has 0 rows"},
+		},
+		"a change that is told twice": {
+			seen:   []string{down},
+			change: add(downRow(), downRow()),
+			want:   []string{turned + " once, the API has 2 rows"},
+		},
+		"a change before the latest": {
+			seen:   []string{down, well},
+			change: add(downRow()),
+			want:   []string{"web: expected the agent to say that it is Healthy since"},
+		},
+		"a change that is counted as dropped": {
+			seen:   []string{down},
+			change: add(gapRow("gap", "1 Events (0 Normal, 1 Warning) that happened between A and B were dropped")),
+		},
+		"a change of another type is not": {
+			seen:   []string{down},
+			change: add(gapRow("gap", "1 Events (1 Normal, 0 Warning) that happened between A and B were dropped")),
+			want:   []string{"web: expected the agent to count", "web: expected the agent to say that it is Down"},
+		},
+		"a change that nobody saw": {
+			seen:   []string{well},
+			change: add(downRow()),
+			want:   []string{unwanted + "WorkloadDown", "web: expected the agent to say that it is Healthy since"},
+		},
+		"a change that an interrupted one missed": {
+			seen:   []string{well},
+			change: func(s *scene) { s.Interrupted(); add(downRow())(s) },
+			want:   []string{"web: expected the agent to say that it is Healthy since"},
+		},
+		"a change of a released workload": {
+			seen:   []string{down},
+			change: func(s *scene) { s.workloads[0].Released = true },
+		},
+		"a change of a ThreeportWorkload that is gone": {
+			change: func(s *scene) {
+				s.sawWorkload(cache.DeletedFinalStateUnknown{Obj: s.changed(down)}, true)
+			},
+		},
+		"Unknown at first is no change": {
+			seen:   []string{`{health: Unknown, healthSince: "2026-07-01T11:01:00Z", healthChange: {}}`},
+			change: add(),
+		},
+		"nor is no status": {seen: []string{`{}`}, change: add()},
 		"a change with another time": {
-			[]string{down}, add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Timestamp = &at })), []string{turned + " with time 2026-07-01T11:01:00Z, the API has 2026-07-01T12:00:00Z"},
+			seen:   []string{down},
+			change: add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Timestamp = &at })),
+			want:   []string{turned + " with time 2026-07-01T11:01:00Z, the API has 2026-07-01T12:00:00Z"},
 		},
 		"a change of the wrong type": {
-			[]string{down}, add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Type = new("Normal") })), []string{turned + " with type Warning"},
+			seen:   []string{down},
+			change: add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Type = new("Normal") })),
+			want:   []string{turned + " with type Warning"},
 		},
 		"a change with another reason": {
-			[]string{down}, add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Reason = new("WorkloadUnhealthy") })), []string{turned + " with reason WorkloadDown"},
+			seen:   []string{down},
+			change: add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Reason = new("WorkloadUnhealthy") })),
+			want:   []string{turned + " with reason WorkloadDown"},
 		},
 		"a change for a resource": {
-			[]string{down}, add(with(downRow(), func(r *threeport.WorkloadEvent) { r.WorkloadResourceInstanceID = new(int64(resourceID)) })), []string{turned + " with resource instance 0"},
+			seen:   []string{down},
+			change: add(with(downRow(), func(r *threeport.WorkloadEvent) { r.WorkloadResourceInstanceID = new(int64(resourceID)) })),
+			want:   []string{turned + " with resource instance 0"},
 		},
 		"a change that does not say what was before": {
-			[]string{down}, add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Message = new("web is Down") })), []string{turned + ` with "Healthy" in its message`},
+			seen:   []string{down},
+			change: add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Message = new("web is Down") })),
+			want:   []string{turned + ` with "Healthy" in its message`},
 		},
-		"a row with a UID of another form": {[]string{firstEnd}, add(firstEndRow(), ownRow("pod/app/one", "OOMKilled", "", "2026-07-01T11:01:00Z")), []string{unwanted + "OOMKilled"}},
+		"a row with a UID of another form": {
+			seen:   []string{firstEnd},
+			change: add(firstEndRow(), ownRow("pod/app/one", "OOMKilled", "", "2026-07-01T11:01:00Z")),
+			want:   []string{unwanted + "OOMKilled"},
+		},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			s := newScene()

@@ -46,8 +46,8 @@ func texts(writes []Write) []string {
 	return out
 }
 
-func TestTold(t *testing.T) {
-	request := Write{"POST", "/v0/workload-report-sets", []byte(set)}
+func TestReportedWrites(t *testing.T) {
+	request := Write{Method: "POST", Path: "/v0/workload-report-sets", Body: []byte(set)}
 	told, err := Told(request)
 	if err != nil || len(told) != 6 || told[5].Path != request.Path {
 		t.Fatalf("the set tells %q: %v", texts(told), err)
@@ -55,17 +55,17 @@ func TestTold(t *testing.T) {
 	if got := texts(told[:5]); !reflect.DeepEqual(got, setInV0) {
 		t.Errorf("the set tells\n%q, expected\n%q", got, setInV0)
 	}
-	single := Write{"PATCH", "/v0/workload-resource-instances/2", []byte(`{"LastOperation":"ADDED"}`)}
+	single := Write{Method: "PATCH", Path: "/v0/workload-resource-instances/2", Body: []byte(`{"LastOperation":"ADDED"}`)}
 	if told, err := Told(single); err != nil || !reflect.DeepEqual(told, []Write{single}) {
 		t.Errorf("a request of v0 tells %q: %v", texts(told), err)
 	}
-	if _, err := Told(Write{"POST", "/v0/workload-report-sets", []byte("{")}); err == nil {
+	if _, err := Told(Write{Method: "POST", Path: "/v0/workload-report-sets", Body: []byte("{")}); err == nil {
 		t.Error("what is no set was read")
 	}
 }
 
-func TestTaken(t *testing.T) {
-	request := Write{"POST", "/v0/workload-report-sets", []byte(set)}
+func TestAcceptedWrites(t *testing.T) {
+	request := Write{Method: "POST", Path: "/v0/workload-report-sets", Body: []byte(set)}
 	told, err := Told(request)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-func TestDecoded(t *testing.T) {
+func TestDecodeBody(t *testing.T) {
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	_, _ = w.Write([]byte(set))

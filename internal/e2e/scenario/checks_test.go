@@ -31,7 +31,7 @@ status:
 {apiVersion: v1, kind: Event, metadata: {name: web.3}, involvedObject: {kind: Pod}, reason: Scheduled, message: "Successfully assigned"}
 `
 
-func TestChecksSayWhatIsMissing(t *testing.T) {
+func TestChecks_NameMissing(t *testing.T) {
 	s, err := recording.Parse([]byte(crashed3))
 	if err != nil {
 		t.Fatal(err)
@@ -42,32 +42,52 @@ func TestChecksSayWhatIsMissing(t *testing.T) {
 		check  Check
 		want   string // in the error; empty for none
 	}{
-		{"a container that crashed", pods(1, container("web", crashed("Error", 3))), ""},
-		{"with another exit code", pods(1, container("web", crashed("Error", 1))), "want Error, exit code 1"},
-		{"with another reason", pods(1, container("web", crashed("OOMKilled", 3))), "want OOMKilled"},
-		{"how it ended before", pods(1, container("web", lastTerminated("OOMKilled", 137))), ""},
-		{"it does not wait", pods(1, container("web", waiting("CrashLoopBackOff", ""))), "it is terminated Error after 2 restarts, want waiting CrashLoopBackOff"},
-		{"it does not run", pods(1, container("web", running)), "want running"},
-		{"it was restarted less often", pods(1, container("web", restarts(3))), "restarted 2 times, want 3"},
-		{"an init container", pods(1, container("init", waiting("PodInitializing", ""))), ""},
-		{"a container that is not there", pods(1, container("db", running)), "no status of container db"},
-		{"there is one pod", pods(2), "there are 1 v1.Pod, want 2"},
-		{"one of them is not ready", some(1, ready(corev1.ConditionFalse)), ""},
-		{"none is ready", some(1, ready(corev1.ConditionTrue)), "0 pods are as they are to be, want 1"},
-		{"the reason of a condition", pods(1, podCondition(corev1.PodReady, corev1.ConditionFalse, "Other")), "not Ready=False Other"},
-		{"the phase", pods(1, inPhase(corev1.PodPending)), "is Running, want Pending"},
-		{"it is being deleted", pods(1, deleting(false)), "being deleted: true, want false"},
-		{"it is overdue", overdue, ""},
-		{"no Deployment", available(0), "there are 0 v1.Deployment"},
-		{"no node", nodeReady(corev1.ConditionTrue), "there are 0 v1.Node"},
-		{"an Event that happened", happened(podKind, "BackOff", "Back-off"), ""},
-		{"one without a count", happened(podKind, "Scheduled", ""), ""},
-		{"one that happened once", repeated(podKind, "BackOff", ""), "happened 1 times, want more than once"},
-		{"one that happened more often", repeated(podKind, "Started", ""), ""},
-		{"how often", exactly(2, "Started"), "happened 3 times, want 2 times"},
-		{"an Event about another kind", happened("Job", "BackOff", ""), "there is no event"},
-		{"another message", happened(podKind, "BackOff", "pulling"), "there is no event"},
-		{"the first of several that fails", all(pods(1), pods(3), pods(2)), "want 3"},
+		{reason: "a container that crashed", check: pods(1, container("web", crashed("Error", 3)))},
+		{
+			reason: "with another exit code",
+			check:  pods(1, container("web", crashed("Error", 1))),
+			want:   "want Error, exit code 1",
+		},
+		{reason: "with another reason", check: pods(1, container("web", crashed("OOMKilled", 3))), want: "want OOMKilled"},
+		{reason: "how it ended before", check: pods(1, container("web", lastTerminated("OOMKilled", 137)))},
+		{
+			reason: "it does not wait",
+			check:  pods(1, container("web", waiting("CrashLoopBackOff", ""))),
+			want:   "it is terminated Error after 2 restarts, want waiting CrashLoopBackOff",
+		},
+		{reason: "it does not run", check: pods(1, container("web", running)), want: "want running"},
+		{
+			reason: "it was restarted less often",
+			check:  pods(1, container("web", restarts(3))),
+			want:   "restarted 2 times, want 3",
+		},
+		{reason: "an init container", check: pods(1, container("init", waiting("PodInitializing", "")))},
+		{reason: "a container that is not there", check: pods(1, container("db", running)), want: "no status of container db"},
+		{reason: "there is one pod", check: pods(2), want: "there are 1 v1.Pod, want 2"},
+		{reason: "one of them is not ready", check: some(1, ready(corev1.ConditionFalse))},
+		{reason: "none is ready", check: some(1, ready(corev1.ConditionTrue)), want: "0 pods are as they are to be, want 1"},
+		{
+			reason: "the reason of a condition",
+			check:  pods(1, podCondition(corev1.PodReady, corev1.ConditionFalse, "Other")),
+			want:   "not Ready=False Other",
+		},
+		{reason: "the phase", check: pods(1, inPhase(corev1.PodPending)), want: "is Running, want Pending"},
+		{reason: "it is being deleted", check: pods(1, deleting(false)), want: "being deleted: true, want false"},
+		{reason: "it is overdue", check: overdue},
+		{reason: "no Deployment", check: available(0), want: "there are 0 v1.Deployment"},
+		{reason: "no node", check: nodeReady(corev1.ConditionTrue), want: "there are 0 v1.Node"},
+		{reason: "an Event that happened", check: happened(podKind, "BackOff", "Back-off")},
+		{reason: "one without a count", check: happened(podKind, "Scheduled", "")},
+		{
+			reason: "one that happened once",
+			check:  repeated(podKind, "BackOff", ""),
+			want:   "happened 1 times, want more than once",
+		},
+		{reason: "one that happened more often", check: repeated(podKind, "Started", "")},
+		{reason: "how often", check: exactly(2, "Started"), want: "happened 3 times, want 2 times"},
+		{reason: "an Event about another kind", check: happened("Job", "BackOff", ""), want: "there is no event"},
+		{reason: "another message", check: happened(podKind, "BackOff", "pulling"), want: "there is no event"},
+		{reason: "the first of several that fails", check: all(pods(1), pods(3), pods(2)), want: "want 3"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {

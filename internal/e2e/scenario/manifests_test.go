@@ -16,7 +16,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/image"
 )
 
-func TestEveryManifestIsThatOfOneScenario(t *testing.T) {
+func TestCatalogue_EachManifestHasOneScenario(t *testing.T) {
 	files, err := manifests.ReadDir("manifests")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestEveryManifestIsThatOfOneScenario(t *testing.T) {
 	}
 }
 
-func TestMomentsAreDescribed(t *testing.T) {
+func TestCatalogue_DescribesMoments(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range All() {
 		if doc := s.Doc(); !strings.HasSuffix(doc, ".") || strings.Contains(doc, "apiVersion") {
@@ -88,7 +88,7 @@ var kinds = map[string]func() any{
 	"CronJob":               func() any { return &batchv1.CronJob{} },
 }
 
-func TestManifestsAreWhatTheirKindsHave(t *testing.T) {
+func TestManifests_MatchSchemas(t *testing.T) {
 	for _, s := range All() {
 		objects, err := s.Objects("app")
 		if err != nil {

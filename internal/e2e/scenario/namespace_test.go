@@ -14,7 +14,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 )
 
-func TestPrepareWaitsForWhatPodsNeed(t *testing.T) {
+func TestPrepare_WaitsForServiceAccountAndConfigMap(t *testing.T) {
 	made := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "app", Name: name} }
 	account := &corev1.ServiceAccount{ObjectMeta: made("default")}
 	certificates := &corev1.ConfigMap{ObjectMeta: made(recording.RootCertificates)}
@@ -23,9 +23,9 @@ func TestPrepareWaitsForWhatPodsNeed(t *testing.T) {
 		there  []runtime.Object
 		want   error
 	}{
-		{"both are there", []runtime.Object{account, certificates}, nil},
-		{"no ServiceAccount", []runtime.Object{certificates}, context.DeadlineExceeded},
-		{"no certificates", []runtime.Object{account}, context.DeadlineExceeded},
+		{reason: "both are there", there: []runtime.Object{account, certificates}},
+		{reason: "no ServiceAccount", there: []runtime.Object{certificates}, want: context.DeadlineExceeded},
+		{reason: "no certificates", there: []runtime.Object{account}, want: context.DeadlineExceeded},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {

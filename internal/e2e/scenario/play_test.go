@@ -38,7 +38,7 @@ func after(n int) Check {
 	}
 }
 
-func TestPlayTakesTheStepsInTheirOrder(t *testing.T) {
+func TestPlay_StepsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
 		do := func(what string) func(context.Context, Env) error {
@@ -64,7 +64,7 @@ func TestPlayTakesTheStepsInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestPlayTellsWhatIsMissing(t *testing.T) {
+func TestPlay_Timeout_NamesMissing(t *testing.T) {
 	boom := errors.New("boom")
 	never := func(recording.Snapshot) error { return errors.New("it is not Ready") }
 	tests := []struct {
@@ -73,10 +73,27 @@ func TestPlayTellsWhatIsMissing(t *testing.T) {
 		seen   error
 		want   string
 	}{
-		{"what is to be done fails", Step{Moment: "a", Do: func(context.Context, Env) error { return boom }, Reached: after(0)}, nil, "scenario test, a: boom"},
-		{"the moment never comes", Step{Moment: "a", Reached: never, Within: time.Minute}, nil, "wait for a: it was not seen: context deadline exceeded; last: it is not Ready"},
-		{"neither does one without a name", Step{Reached: never}, nil, "wait for step 1: it was not seen: context deadline exceeded; last: it is not Ready"},
-		{"who sees it is not content", Step{Moment: "a", Reached: after(0)}, boom, "scenario test, at a: boom"},
+		{
+			reason: "what is to be done fails",
+			step:   Step{Moment: "a", Do: func(context.Context, Env) error { return boom }, Reached: after(0)},
+			want:   "scenario test, a: boom",
+		},
+		{
+			reason: "the moment never comes",
+			step:   Step{Moment: "a", Reached: never, Within: time.Minute},
+			want:   "wait for a: it was not seen: context deadline exceeded; last: it is not Ready",
+		},
+		{
+			reason: "neither does one without a name",
+			step:   Step{Reached: never},
+			want:   "wait for step 1: it was not seen: context deadline exceeded; last: it is not Ready",
+		},
+		{
+			reason: "who sees it is not content",
+			step:   Step{Moment: "a", Reached: after(0)},
+			seen:   boom,
+			want:   "scenario test, at a: boom",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -104,10 +121,10 @@ func TestAwaitSecond(t *testing.T) {
 		second, from int
 		want         time.Duration
 	}{
-		{"any time will do", 0, 42, 0},
-		{"it is still to come in this minute", 3, 1, 2 * time.Second},
-		{"it is over in this minute", 3, 10, 53 * time.Second},
-		{"it is just now", 3, 3, time.Minute},
+		{reason: "any time will do", from: 42},
+		{reason: "it is still to come in this minute", second: 3, from: 1, want: 2 * time.Second},
+		{reason: "it is over in this minute", second: 3, from: 10, want: 53 * time.Second},
+		{reason: "it is just now", second: 3, from: 3, want: time.Minute},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
@@ -136,7 +153,7 @@ func (*kubelet) Name() string                         { return "node-real" }
 func (k *kubelet) StopKubelet(context.Context) error  { k.stopped++; return nil }
 func (k *kubelet) StartKubelet(context.Context) error { k.started++; return nil }
 
-func TestScenariosOfTheNodeActOnIt(t *testing.T) {
+func TestCatalogue_NodeScenariosActOnNode(t *testing.T) {
 	for _, s := range node() {
 		k := &kubelet{}
 		env := Env{Client: client(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-real"}}), Namespace: "app", Node: k}

@@ -17,14 +17,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 )
 
-// recorded is where `make record` writes.
+// recorded is where `make record-fixtures` writes.
 const recorded = "../../health/testdata/recorded"
 
 func read(t *testing.T, moment string) (string, recording.Snapshot) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(recorded, moment+".yaml"))
 	if err != nil {
-		t.Fatalf("%v: run make record", err)
+		t.Fatalf("%v: run make record-fixtures", err)
 	}
 	s, err := recording.Parse(text)
 	if err != nil {
@@ -51,7 +51,7 @@ func moments() []moment {
 	return out
 }
 
-func TestRecordingsAreOfTheirMoments(t *testing.T) {
+func TestRecordings_MatchMoments(t *testing.T) {
 	for _, m := range moments() {
 		t.Run(m.Moment, func(t *testing.T) {
 			text, at := read(t, m.Moment)
@@ -85,7 +85,7 @@ func TestRecordingsAreOfTheirMoments(t *testing.T) {
 	}
 }
 
-func TestRecordingsAreInTheirNormalForm(t *testing.T) {
+func TestRecordings_AreNormalized(t *testing.T) {
 	for _, m := range moments() {
 		t.Run(m.Moment, func(t *testing.T) {
 			text, at := read(t, m.Moment)
@@ -94,13 +94,13 @@ func TestRecordingsAreInTheirNormalForm(t *testing.T) {
 				t.Fatal(err)
 			}
 			if string(again) != text {
-				t.Error("it was edited, or the rules or the docs have changed since: run make record")
+				t.Error("it was edited, or the rules or the docs have changed since: run make record-fixtures")
 			}
 		})
 	}
 }
 
-func TestThereIsNoRecordingOfAnotherMoment(t *testing.T) {
+func TestRecordings_NoneWithoutMoment(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(recorded, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestThereIsNoRecordingOfAnotherMoment(t *testing.T) {
 	}
 }
 
-func TestRecordingsAreOrdinaryObjects(t *testing.T) {
+func TestRecordings_DecodeAsTypedObjects(t *testing.T) {
 	for _, m := range moments() {
 		t.Run(m.Moment, func(t *testing.T) {
 			_, at := read(t, m.Moment)

@@ -18,8 +18,8 @@ const (
 
 // isAudited reports whether a request is recorded: a write by an administrator.
 //
-// There are two exceptions. Reports of v0 agents are not recorded; they are administrators only because their
-// certificates name no group. Without authentication only changes of tokens are recorded, since there is no principal.
+// There are exceptions. Reports are not recorded: neither report sets, nor v0 reports of certificates without a group,
+// which v0 agents have. Without authentication only changes of tokens are recorded, since there is no principal.
 func isAudited(p Principal, granted Rule, method string) bool {
 	switch {
 	case isSafe(method) || p.Role != RoleAdmin || granted.Kind == KindReportSet:

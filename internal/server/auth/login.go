@@ -30,7 +30,7 @@ var loginRate = Rate{PerSecond: 1.0 / 6, Burst: 10}
 func (a *Authenticator) handleLoginForm(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.Query().Get("next"))
 	if !a.config.Enabled {
-		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
+		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath excludes other hosts
 		return
 	}
 	a.renderLogin(w, http.StatusOK, loginForm{Next: next})
@@ -55,7 +55,7 @@ func (a *Authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	a.auditLog.add(a.now(), tokenPrincipal(token, CredentialSession).String(), Role(token.Role), r, http.StatusSeeOther)
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath excludes other hosts
 }
 
 // anonymous is the principal of a failed log-in in the audit log.

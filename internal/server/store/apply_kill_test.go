@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/testing/postgres"
+	"github.com/threeport/threeport-agent/internal/testing/process"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 

@@ -51,7 +51,7 @@ func readTimesOut(t *testing.T, server *postgres.Server, impatient func(*Config)
 			return err
 		},
 		"changes": func() error {
-			_, err := s.changedSince(t.Context(), 0, 0)
+			_, err := s.feed.changedSince(t.Context(), 0, 0)
 			return err
 		},
 		"event retention": func() error {

@@ -132,7 +132,7 @@ func preparedFile(t *testing.T, prepare func(address string) error) []byte {
 		if left, err := os.Stat(path + "-wal"); err == nil && left.Size() > 0 {
 			t.Fatal("the prepared database has a write-ahead log: prepare did not close it")
 		}
-		file, err := os.ReadFile(path) //nolint:gosec // in a folder of our own
+		file, err := os.ReadFile(path) //nolint:gosec // in our own directory
 		if err != nil {
 			t.Fatal(err)
 		}

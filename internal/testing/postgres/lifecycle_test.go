@@ -49,7 +49,7 @@ func query(ctx context.Context, address, statement string) (text string, err err
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close(ctx) //nolint:errcheck // what it gave is known
+	defer conn.Close(ctx) //nolint:errcheck // the result is known
 	err = conn.QueryRow(ctx, statement).Scan(&text)
 	return text, err
 }
@@ -64,7 +64,7 @@ func databasesAreSeparate(t *testing.T, server *Server) {
 		t.Fatal("a query with two statements was accepted") // the extended protocol allows only one
 	}
 	for _, statement := range []string{"CREATE TABLE marks (mark TEXT)", "INSERT INTO marks VALUES ('kept')"} {
-		if _, err := query(t.Context(), template, statement); err != nil && err != pgx.ErrNoRows { //nolint:errorlint // returned as it is
+		if _, err := query(t.Context(), template, statement); err != nil && err != pgx.ErrNoRows { //nolint:errorlint // not wrapped
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +97,7 @@ func commitsSurviveKill(t *testing.T, server *Server) {
 	if got, err := query(t.Context(), address, "SHOW fsync"); err != nil || got != "on" {
 		t.Errorf("fsync is %q, %v: by default nothing is to be lost", got, err)
 	}
-	if _, err := query(t.Context(), address, "CREATE TABLE marks AS SELECT 'kept' AS mark"); err != pgx.ErrNoRows { //nolint:errorlint // returned as it is
+	if _, err := query(t.Context(), address, "CREATE TABLE marks AS SELECT 'kept' AS mark"); err != pgx.ErrNoRows { //nolint:errorlint // not wrapped
 		t.Fatal(err)
 	}
 	others := children(server.process.pid)

@@ -19,7 +19,7 @@ func children(parent int) []int {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the only error is a bad pattern
 	var found []int
 	for _, file := range files {
-		raw, err := os.ReadFile(file) //nolint:gosec // of the kernel
+		raw, err := os.ReadFile(file) //nolint:gosec // a file of the kernel
 		if err != nil {
 			continue // it has exited
 		}

@@ -11,14 +11,14 @@ func TestCoarse(t *testing.T) {
 		reason    string
 		gap, want time.Duration
 	}{
-		{"the shortest gap between bursts", burstGap, 10 * time.Second},
-		{"a back-off of 10 s", 10 * time.Second, 10 * time.Second},
-		{"one that took as long as it may, and a little more", 17 * time.Second, 10 * time.Second},
-		{"a back-off of 20 s", 20 * time.Second, 20 * time.Second},
-		{"that took as long as it may", 30 * time.Second, 20 * time.Second},
-		{"a back-off of 40 s", 40 * time.Second, 40 * time.Second},
-		{"that took as long as it may", time.Minute, 40 * time.Second},
-		{"a back-off of 160 s", 160 * time.Second, 160 * time.Second},
+		{reason: "the shortest gap between bursts", gap: burstGap, want: 10 * time.Second},
+		{reason: "a back-off of 10 s", gap: 10 * time.Second, want: 10 * time.Second},
+		{reason: "one that took as long as it may, and a little more", gap: 17 * time.Second, want: 10 * time.Second},
+		{reason: "a back-off of 20 s", gap: 20 * time.Second, want: 20 * time.Second},
+		{reason: "that took as long as it may", gap: 30 * time.Second, want: 20 * time.Second},
+		{reason: "a back-off of 40 s", gap: 40 * time.Second, want: 40 * time.Second},
+		{reason: "that took as long as it may", gap: time.Minute, want: 40 * time.Second},
+		{reason: "a back-off of 160 s", gap: 160 * time.Second, want: 160 * time.Second},
 	}
 	for _, tt := range tests {
 		if got := coarse(tt.gap); got != tt.want {
@@ -36,13 +36,13 @@ func TestClock(t *testing.T) {
 		second int
 		want   time.Duration
 	}{
-		{"the first", 0, 0},
-		{"one of the first burst, which each time prolongs", 14, 0},
-		{"one that makes no burst, in the gap", 25, 0},
-		{"the second burst, 26 s later", 40, 20 * time.Second},
-		{"just before it, by what makes no burst", 38, 20 * time.Second},
-		{"much later", 500, 20 * time.Second},
-		{"before all", -3, -time.Hour},
+		{reason: "the first"},
+		{reason: "one of the first burst, which each time prolongs", second: 14},
+		{reason: "one that makes no burst, in the gap", second: 25},
+		{reason: "the second burst, 26 s later", second: 40, want: 20 * time.Second},
+		{reason: "just before it, by what makes no burst", second: 38, want: 20 * time.Second},
+		{reason: "much later", second: 500, want: 20 * time.Second},
+		{reason: "before all", second: -3, want: -time.Hour},
 	}
 	for _, tt := range tests {
 		if got := c.at(second(tt.second)).Sub(epoch); got != tt.want {
@@ -57,7 +57,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-func TestOrderInTimeIsKept(t *testing.T) {
+func TestClock_KeepsOrder(t *testing.T) {
 	v := newVariant(9)
 	var times []time.Time
 	for range 200 {
@@ -73,15 +73,15 @@ func TestOrderInTimeIsKept(t *testing.T) {
 	}
 }
 
-func TestRewriteOfTimes(t *testing.T) {
+func TestClock_RewritesTimes(t *testing.T) {
 	c := newClock([]time.Time{time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)})
 	tests := []struct{ reason, in, want string }{
-		{"a time", "2031-05-06T07:08:09Z", "2026-01-01T10:00:20Z"},
-		{"a time with fractions", "2031-05-06T07:08:10.123456Z", "2026-01-01T10:00:20.000000Z"},
-		{"a container that never ran", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"},
-		{"no time", "back-off 20s", "back-off 20s"},
-		{"a text with a time in it", "until 2031-05-06T07:08:09Z", "until 2031-05-06T07:08:09Z"},
-		{"no such day", "2031-02-31T07:08:09Z", "2031-02-31T07:08:09Z"},
+		{reason: "a time", in: "2031-05-06T07:08:09Z", want: "2026-01-01T10:00:20Z"},
+		{reason: "a time with fractions", in: "2031-05-06T07:08:10.123456Z", want: "2026-01-01T10:00:20.000000Z"},
+		{reason: "a container that never ran", in: "1970-01-01T00:00:00Z", want: "1970-01-01T00:00:00Z"},
+		{reason: "no time", in: "back-off 20s", want: "back-off 20s"},
+		{reason: "a text with a time in it", in: "until 2031-05-06T07:08:09Z", want: "until 2031-05-06T07:08:09Z"},
+		{reason: "no such day", in: "2031-02-31T07:08:09Z", want: "2031-02-31T07:08:09Z"},
 	}
 	for _, tt := range tests {
 		if got := c.rewrite(tt.in); got != tt.want {

@@ -14,26 +14,32 @@ func bornAt(v *variant, name, phase string, second int) string {
 		name, v.namespace, v.uid(name), v.time(second).Format(`"2006-01-02T15:04:05Z"`), phase)
 }
 
-func TestSiblingsAreOrderedByAgeAndThenByHowTheyFare(t *testing.T) {
+func TestNames_SiblingsByAgeThenStatus(t *testing.T) {
 	tests := []struct {
 		reason string
 		pods   func(v *variant) []string
 		want   []string // the names, in the order of their numbers
 	}{
 		{
-			"of different age", func(v *variant) []string {
+			reason: "of different age",
+			pods: func(v *variant) []string {
 				return []string{bornAt(v, "zzzzz", "Failed", 0), bornAt(v, "bbbbb", "Failed", 30), bornAt(v, "ccccc", "Running", 60)}
-			}, []string{"zzzzz", "bbbbb", "ccccc"},
+			},
+			want: []string{"zzzzz", "bbbbb", "ccccc"},
 		},
 		{
-			"made together, one fails", func(v *variant) []string {
+			reason: "made together, one fails",
+			pods: func(v *variant) []string {
 				return []string{bornAt(v, "bbbbb", "Running", 1), bornAt(v, "zzzzz", "Failed", 3), bornAt(v, "ccccc", "Running", 0)}
-			}, []string{"zzzzz", "", ""},
+			},
+			want: []string{"zzzzz", "", ""},
 		},
 		{
-			"two of each age", func(v *variant) []string {
+			reason: "two of each age",
+			pods: func(v *variant) []string {
 				return []string{bornAt(v, "bbbbb", "Running", 20), bornAt(v, "zzzzz", "Pending", 21), bornAt(v, "ccccc", "Running", 1), bornAt(v, "ddddd", "Failed", 2)}
-			}, []string{"ddddd", "ccccc", "zzzzz", "bbbbb"},
+			},
+			want: []string{"ddddd", "ccccc", "zzzzz", "bbbbb"},
 		},
 	}
 	for _, tt := range tests {
@@ -92,7 +98,7 @@ reason: SuccessfulCreate
 message: Created job {{minute 1}}
 `
 
-func TestJobsOfACronJobAndTheirPodsAreNamedInTheirOrder(t *testing.T) {
+func TestNames_JobsOfCronJob(t *testing.T) {
 	for seed := range uint64(20) {
 		s, err := Parse([]byte(textOf(t, newVariant(seed).snapshot(t, cron))))
 		if err != nil {
@@ -126,7 +132,7 @@ reason: Started
 message: Container started
 `
 
-func TestTheLaterIncarnationOfANameHasANumber(t *testing.T) {
+func TestNames_LaterIncarnationHasNumber(t *testing.T) {
 	s, err := Parse([]byte(textOf(t, newVariant(1).snapshot(t, again))))
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestParseRefusesWhatIsNoRecording(t *testing.T) {
+func TestParse_RejectsOtherFiles(t *testing.T) {
 	for reason, text := range map[string]string{
 		"no YAML":          "a: [",
 		"a key twice":      "apiVersion: v1\nkind: Pod\nkind: Pod\n",

@@ -39,7 +39,7 @@ func expectSame(t *testing.T, what, got, want string) {
 	t.Fatalf("%s, line %d: got\n%s\n\nwant\n%s", what, i+1, around(a), around(b))
 }
 
-func TestEveryRunGivesTheSameText(t *testing.T) {
+func TestText_SameForEveryRun(t *testing.T) {
 	const file = "testdata/crash.yaml"
 	if *update {
 		if err := os.WriteFile(file, []byte(textOf(t, newVariant(0).snapshot(t, crash))), 0o600); err != nil {
@@ -55,7 +55,7 @@ func TestEveryRunGivesTheSameText(t *testing.T) {
 	}
 }
 
-func TestTwoRunsHaveNothingInCommonThatIsReplaced(t *testing.T) {
+func TestText_RunsShareNoReplacedValue(t *testing.T) {
 	// Else the test above would show nothing.
 	a, b := newVariant(1), newVariant(7)
 	a.snapshot(t, crash)
@@ -70,7 +70,7 @@ func TestTwoRunsHaveNothingInCommonThatIsReplaced(t *testing.T) {
 	}
 }
 
-func TestANormalFormIsItsOwn(t *testing.T) {
+func TestText_IsIdempotent(t *testing.T) {
 	want := textOf(t, newVariant(3).snapshot(t, crash))
 	s, err := Parse([]byte(want))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestANormalFormIsItsOwn(t *testing.T) {
 	expectSame(t, "read and written again", textOf(t, s), want)
 }
 
-func TestTheSnapshotIsNotChanged(t *testing.T) {
+func TestText_KeepsSnapshot(t *testing.T) {
 	s := newVariant(4).snapshot(t, crash)
 	before := fmt.Sprint(s.Objects, s.Events)
 	textOf(t, s)
@@ -88,8 +88,8 @@ func TestTheSnapshotIsNotChanged(t *testing.T) {
 	}
 }
 
-// TestWhatMattersShows changes one thing in a run, which has to give another text.
-func TestWhatMattersShows(t *testing.T) {
+// TestText_KeepsDifferences changes one thing in a run, which has to give another text.
+func TestText_KeepsDifferences(t *testing.T) {
 	set := func(obj *unstructured.Unstructured, value any, path ...string) {
 		if err := unstructured.SetNestedField(obj.Object, value, path...); err != nil {
 			t.Fatal(err)
@@ -117,36 +117,66 @@ func TestWhatMattersShows(t *testing.T) {
 		reason string
 		change func(v *variant, s *Snapshot)
 	}{
-		{"a number of restarts", func(_ *variant, s *Snapshot) { container(*s)["restartCount"] = int64(3) }},
-		{"an exit code", func(_ *variant, s *Snapshot) {
-			set(&unstructured.Unstructured{Object: container(*s)}, int64(137), "lastState", "terminated", "exitCode")
-		}},
-		{"how long a container ran", func(v *variant, s *Snapshot) {
-			set(&unstructured.Unstructured{Object: container(*s)}, v.time(41).Format("2006-01-02T15:04:05Z"), "lastState", "terminated", "startedAt")
-		}},
-		{"a message", func(_ *variant, s *Snapshot) {
-			set(find(s.Events, "Container started"), "Container startled", "message")
-		}},
-		{"how often a container started", func(_ *variant, s *Snapshot) { set(find(s.Events, "Container started"), int64(4), "count") }},
-		{"that an Event was repeated", func(_ *variant, s *Snapshot) { set(find(s.Events, "reason:BackOff"), int64(1), "count") }},
-		{"an Event", func(_ *variant, s *Snapshot) {
-			gone := find(s.Events, "Stopping container")
-			s.Events = slices.DeleteFunc(s.Events, func(e *unstructured.Unstructured) bool { return e == gone })
-		}},
-		{"an object", func(_ *variant, s *Snapshot) { s.Objects = s.Objects[1:] }},
-		{"a label", func(_ *variant, s *Snapshot) {
-			find(s.Objects, "CrashLoopBackOff").SetLabels(map[string]string{"app": "other"})
-		}},
-		{"which came first", func(v *variant, s *Snapshot) {
-			backOff := find(s.Events, "reason:BackOff")
-			backOff.SetName(fmt.Sprintf("web.%x", v.time(0).UnixNano()))
-		}},
-		{"who owns it", func(_ *variant, s *Snapshot) { find(s.Objects, "CrashLoopBackOff").SetOwnerReferences(nil) }},
-		{"that another pod crashes", func(_ *variant, s *Snapshot) {
-			event := find(s.Events, "reason:BackOff")
-			about := find(s.Events, "reason:Unhealthy").Object["involvedObject"]
-			event.Object["involvedObject"] = about
-		}},
+		{reason: "a number of restarts", change: func(_ *variant, s *Snapshot) { container(*s)["restartCount"] = int64(3) }},
+		{
+			reason: "an exit code",
+			change: func(_ *variant, s *Snapshot) {
+				set(&unstructured.Unstructured{Object: container(*s)}, int64(137), "lastState", "terminated", "exitCode")
+			},
+		},
+		{
+			reason: "how long a container ran",
+			change: func(v *variant, s *Snapshot) {
+				set(&unstructured.Unstructured{Object: container(*s)}, v.time(41).Format("2006-01-02T15:04:05Z"), "lastState", "terminated", "startedAt")
+			},
+		},
+		{
+			reason: "a message",
+			change: func(_ *variant, s *Snapshot) {
+				set(find(s.Events, "Container started"), "Container startled", "message")
+			},
+		},
+		{
+			reason: "how often a container started",
+			change: func(_ *variant, s *Snapshot) { set(find(s.Events, "Container started"), int64(4), "count") },
+		},
+		{
+			reason: "that an Event was repeated",
+			change: func(_ *variant, s *Snapshot) { set(find(s.Events, "reason:BackOff"), int64(1), "count") },
+		},
+		{
+			reason: "an Event",
+			change: func(_ *variant, s *Snapshot) {
+				gone := find(s.Events, "Stopping container")
+				s.Events = slices.DeleteFunc(s.Events, func(e *unstructured.Unstructured) bool { return e == gone })
+			},
+		},
+		{reason: "an object", change: func(_ *variant, s *Snapshot) { s.Objects = s.Objects[1:] }},
+		{
+			reason: "a label",
+			change: func(_ *variant, s *Snapshot) {
+				find(s.Objects, "CrashLoopBackOff").SetLabels(map[string]string{"app": "other"})
+			},
+		},
+		{
+			reason: "which came first",
+			change: func(v *variant, s *Snapshot) {
+				backOff := find(s.Events, "reason:BackOff")
+				backOff.SetName(fmt.Sprintf("web.%x", v.time(0).UnixNano()))
+			},
+		},
+		{
+			reason: "who owns it",
+			change: func(_ *variant, s *Snapshot) { find(s.Objects, "CrashLoopBackOff").SetOwnerReferences(nil) },
+		},
+		{
+			reason: "that another pod crashes",
+			change: func(_ *variant, s *Snapshot) {
+				event := find(s.Events, "reason:BackOff")
+				about := find(s.Events, "reason:Unhealthy").Object["involvedObject"]
+				event.Object["involvedObject"] = about
+			},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {

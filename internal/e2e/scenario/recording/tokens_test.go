@@ -12,17 +12,17 @@ func TestDictionary(t *testing.T) {
 	d.tokens["ns-1"] = Namespace
 	d.addresses["10.0.0.4"] = "198.51.100.1"
 	tests := []struct{ reason, in, want string }{
-		{"a name alone", "web-abc-x2k4q", "web-abc-00001"},
-		{"as a kubelet writes it", "pod=web-abc-x2k4q_ns-1(uid)", "pod=web-abc-00001_app(uid)"},
-		{"after a slash", "ns-1/web-abc-x2k4q", "app/web-abc-00001"},
-		{"in quotes", `pods "web-abc-x2k4q" is forbidden`, `pods "web-abc-00001" is forbidden`},
-		{"a part of a longer name", "web-abc", "web-abc"},
-		{"the begin of a longer name", "web-abc-x2k4q-1", "web-abc-x2k4q-1"},
-		{"a pod's address", "http://10.0.0.4:8080/", "http://198.51.100.1:8080/"},
-		{"one that another begins with", "10.0.0.44", "198.51.100.0"},
-		{"an address of the node, and loopback", "192.0.2.2 127.0.0.1:1", "192.0.2.2 127.0.0.1:1"},
-		{"the token's volume", "kube-api-access-7hk2d", "kube-api-access-00000"},
-		{"the scheduler", "default-scheduler-machine-7", "default-scheduler"},
+		{reason: "a name alone", in: "web-abc-x2k4q", want: "web-abc-00001"},
+		{reason: "as a kubelet writes it", in: "pod=web-abc-x2k4q_ns-1(uid)", want: "pod=web-abc-00001_app(uid)"},
+		{reason: "after a slash", in: "ns-1/web-abc-x2k4q", want: "app/web-abc-00001"},
+		{reason: "in quotes", in: `pods "web-abc-x2k4q" is forbidden`, want: `pods "web-abc-00001" is forbidden`},
+		{reason: "a part of a longer name", in: "web-abc", want: "web-abc"},
+		{reason: "the begin of a longer name", in: "web-abc-x2k4q-1", want: "web-abc-x2k4q-1"},
+		{reason: "a pod's address", in: "http://10.0.0.4:8080/", want: "http://198.51.100.1:8080/"},
+		{reason: "one that another begins with", in: "10.0.0.44", want: "198.51.100.0"},
+		{reason: "an address of the node, and loopback", in: "192.0.2.2 127.0.0.1:1", want: "192.0.2.2 127.0.0.1:1"},
+		{reason: "the token's volume", in: "kube-api-access-7hk2d", want: "kube-api-access-00000"},
+		{reason: "the scheduler", in: "default-scheduler-machine-7", want: "default-scheduler"},
 	}
 	for _, tt := range tests {
 		if got := d.rewrite(tt.in); got != tt.want {
@@ -31,7 +31,7 @@ func TestDictionary(t *testing.T) {
 	}
 }
 
-func TestNumbersAreGivenInOrderOfAppearance(t *testing.T) {
+func TestDictionary_NumbersInOrderOfAppearance(t *testing.T) {
 	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	got := number("containerd://"+b+" "+a+" "+b, identifier, "container-%d")
 	if want := "containerd://container-1 container-2 container-1"; got != want {

@@ -24,7 +24,7 @@ func TestCanonicalize(t *testing.T) {
 		{"a key twice", `{"a":1,"a":2}`, `{"a":2}`},
 		{"a key thrice, escaped", `{ "b" : 0 , "a" : {"y":1,"x":1} , "\u0061" : [ ] , "a" : { } }`, `{"a":{},"b":0}`},
 		{"an escaped key", `{"\u003c":1}`, `{"<":1}`},
-		{"keys are compared decoded", `{"\u0062":1,"a":2,"\ud83d\ude00":3,"ﬀ":4}`, `{"a":2,"b":1,"ﬀ":4,"😀":3}`},
+		{"keys are compared after decoding of escapes", `{"\u0062":1,"a":2,"\ud83d\ude00":3,"ﬀ":4}`, `{"a":2,"b":1,"ﬀ":4,"😀":3}`},
 		{"another escape", `{"a":"\u00e9\/\u001F\u0008"}`, `{"a":"é/\u001f\b"}`},
 		{"a line separator", "{\"a\":\"\u2028\"}", `{"a":"\u2028"}`},
 		{"no UTF-8", "{\"a\":\"\xff\"}", `{"a":"�"}`},

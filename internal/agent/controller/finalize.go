@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+)
+
+// Timing of a deletion.
+const (
+	// deletionGrace limits the time for which a deleted ThreeportWorkload waits for its last reports.
+	deletionGrace = 30 * time.Second
+	// minDeletionPoll and maxDeletionPoll limit the interval of the checks. It grows with the time waited so far.
+	minDeletionPoll = 100 * time.Millisecond
+	maxDeletionPoll = 2 * time.Second
+	// checkTimeout limits one check, so that a slow API server does not block the workers.
+	checkTimeout = 5 * time.Second
+)
+
+// finalize removes the finalizer after the last reports were delivered, or after deletionGrace.
+func (r *Reconciler) finalize(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(wl, v1alpha1.Finalizer) {
+		r.forget(wl.Name)
+		return ctrl.Result{}, nil
+	}
+	if _, tracked := r.targets.Workload(wl.Name); !tracked {
+		// The workload was deleted while no agent ran. Its last reports are still due.
+		r.delivery.Declare(instanceOf(wl))
+		r.targets.Track(workloadOf(wl))
+	}
+	if waited := r.waited(wl.Name); waited < deletionGrace && !r.lastReportsDelivered(ctx, wl, deletionGrace-waited) {
+		return ctrl.Result{RequeueAfter: min(max(waited/10, minDeletionPoll), maxDeletionPoll, deletionGrace-waited)}, nil
+	}
+	before := wl.DeepCopy()
+	controllerutil.RemoveFinalizer(wl, v1alpha1.Finalizer)
+	if err := r.client.Patch(ctx, wl, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("remove finalizer of ThreeportWorkload %s: %w", wl.Name, err)
+	}
+	r.forget(wl.Name)
+	r.forgetUnusedInstance(instanceOf(wl)) // The spec may have changed since the workload was tracked.
+	ctrl.LoggerFrom(ctx).Info("Released workload", "instance", instanceOf(wl).String())
+	return ctrl.Result{}, nil
+}
+
+// waited returns the time since this process first saw the deletion of a workload. The deletion timestamp is not used: the
+// clock of the API server may differ by minutes.
+func (r *Reconciler) waited(name string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, ok := r.deleted[name]
+	if !ok {
+		since = r.now()
+		r.deleted[name] = since
+	}
+	return r.now().Sub(since)
+}
+
+// lastReportsDelivered reports whether all reports of a deleted workload are delivered. If that cannot be checked, it
+// reports false, so that the workload waits until deletionGrace is over.
+func (r *Reconciler) lastReportsDelivered(ctx context.Context, wl *v1alpha1.ThreeportWorkload, left time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, min(left, checkTimeout))
+	defer cancel()
+	observed, err := r.watcher.DeletionsObserved(ctx, wl.Name)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("Checking the deletion of resources failed", "error", err.Error())
+	}
+	progress := r.delivery.Progress(instanceOf(wl))
+	return err == nil && observed && progress.Synced && progress.Pending == 0
+}

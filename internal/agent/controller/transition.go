@@ -1,0 +1,78 @@
+package controller
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// The statuses that the conditions distinguish.
+const (
+	statusHealthy = "Healthy"
+	statusUnknown = "Unknown"
+)
+
+// verdict is the watcher's verdict on a workload, its texts short enough to be stored. The zero verdict means that the
+// workload has not been assessed.
+type verdict struct{ status, reason, message string }
+
+func (r *Reconciler) verdict(workload string) verdict {
+	status, reason, message := r.watcher.Health(workload)
+	if status == "" {
+		return verdict{}
+	}
+	v := verdict{
+		status: truncate(status, maxReasonBytes), reason: conditionReason(reason, ""), message: truncate(message, maxMessageBytes),
+	}
+	if v.message == "" && v.status != statusHealthy {
+		v.message = truncate(reason, maxMessageBytes) // The reason is the only explanation; conditionReason may have changed it.
+	}
+	return v
+}
+
+// setHealth writes a verdict into a status. The current status is the log of transitions: a verdict with another health
+// is a transition. A workload that has not been assessed keeps its health.
+func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.ThreeportWorkloadStatus, v verdict, now time.Time) {
+	status.Health, status.Reason, status.Message = current.Health, current.Reason, current.Message
+	status.HealthSince, status.HealthChange = current.HealthSince, current.HealthChange
+	if v.status == "" {
+		return
+	}
+	status.Health, status.Reason, status.Message = v.status, v.reason, v.message
+	if v.status == current.Health {
+		return
+	}
+	at := now.Truncate(time.Second) // the resolution of metav1.Time
+	if before := current.HealthSince; before != nil && !at.After(before.Time) {
+		// The transitions fall into one second, or this clock is behind. The time identifies a transition, so it must differ.
+		at = before.Add(time.Second)
+	}
+	status.HealthSince = &metav1.Time{Time: at}
+	status.HealthChange = &v1alpha1.HealthChange{From: current.Health, To: v.status, Reason: v.reason, Message: v.message}
+}
+
+// recordTransition gives the watcher the transition that is stored in a workload's status. Each reconcile repeats it, so
+// that a transition is reported even if the process or the leader that stored it ended before. The first transition to
+// Unknown is not reported: every new workload has it.
+func (r *Reconciler) recordTransition(wl *v1alpha1.ThreeportWorkload) {
+	s := wl.Status
+	if s.HealthChange == nil || s.HealthSince == nil || s.HealthChange.From == "" && s.HealthChange.To == statusUnknown {
+		return
+	}
+	r.mu.Lock()
+	w := r.writesOf(wl.Name)
+	stale := s.HealthSince.Time.Before(w.lastTransition) // The cache does not have the latest write yet.
+	if !stale {
+		w.lastTransition = s.HealthSince.Time
+	}
+	r.mu.Unlock()
+	if !stale {
+		r.watcher.RecordTransition(wl.Name, target.HealthTransition{
+			UID: wl.UID, From: s.HealthChange.From, To: s.HealthChange.To,
+			Reason: s.HealthChange.Reason, Message: s.HealthChange.Message, At: s.HealthSince.Time,
+		})
+	}
+}

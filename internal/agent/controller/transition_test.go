@@ -1,0 +1,380 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+func (w *world) verdict(status, reason, message string) {
+	w.watcher.set(func(f *fakeWatcher) { f.health, f.healthReason, f.healthMessage = status, reason, message })
+}
+
+func (w *world) transitions() []target.HealthTransition {
+	w.watcher.mu.Lock()
+	defer w.watcher.mu.Unlock()
+	return slices.CompactFunc(slices.Clone(w.watcher.transitions), func(a, b target.HealthTransition) bool { return a == b })
+}
+
+// restart replaces the reconciler by a new one, as a new process would.
+func (w *world) restart() {
+	w.reconciler = New(w.counting(shared.client), w.targets, w.delivery)
+	w.reconciler.Watch(w.watcher)
+	w.reconciler.now = func() time.Time { return w.clock }
+}
+
+func TestHealthyCondition(t *testing.T) {
+	long := strings.Repeat("x<\x00", 5000)
+	for _, c := range []struct {
+		reason                    string
+		verdict                   verdict
+		condition, word, contains string
+	}{
+		{
+			reason:    "Healthy",
+			verdict:   verdict{status: "Healthy"},
+			condition: "True",
+			word:      "Healthy",
+			contains:  "every listed resource is Healthy",
+		},
+		{
+			reason:    "completed",
+			verdict:   verdict{status: "Healthy", reason: "Completed"},
+			condition: "True",
+			word:      "Completed",
+			contains:  "every listed resource is Healthy",
+		},
+		{
+			reason:    "Reconciling",
+			verdict:   verdict{status: "Reconciling", reason: "Rollout", message: "2 of 3 are up"},
+			condition: "False",
+			word:      "Rollout",
+			contains:  "2 of 3 are up",
+		},
+		{
+			reason:    "Unhealthy",
+			verdict:   verdict{status: "Unhealthy", reason: "CrashLoopBackOff", message: "Pod x"},
+			condition: "False",
+			word:      "CrashLoopBackOff",
+			contains:  "Pod x",
+		},
+		{
+			reason:    "Down",
+			verdict:   verdict{status: "Down", reason: "Absent", message: "it does not exist"},
+			condition: "False",
+			word:      "Absent",
+			contains:  "does not exist",
+		},
+		{
+			reason:    "Unknown",
+			verdict:   verdict{status: "Unknown", reason: "NoSignal", message: "there is no signal"},
+			condition: "Unknown",
+			word:      "NoSignal",
+			contains:  "there is no signal",
+		},
+		{
+			reason:    "not assessed",
+			verdict:   verdict{},
+			condition: "Unknown",
+			word:      "NotJudged",
+			contains:  "not every listed resource",
+		},
+		{
+			reason:    "no reason",
+			verdict:   verdict{status: "Down", message: "it is gone"},
+			condition: "False",
+			word:      "Down",
+			contains:  "it is gone",
+		},
+		{
+			reason:    "no message",
+			verdict:   verdict{status: "Down", reason: "all is lost"},
+			condition: "False",
+			word:      "allIsLost",
+			contains:  "all is lost",
+		},
+		{reason: "an unknown status", verdict: verdict{status: "very sick"}, condition: "False", word: "verySick"},
+		{
+			reason:    "arbitrary texts",
+			verdict:   verdict{status: "Unhealthy", reason: "404: не найдено!" + long, message: long},
+			condition: "False",
+			word:      "x",
+			contains:  "x<",
+		},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			w := newWorld(t)
+			wl := workload("healthy", "a")
+			w.create(wl)
+			w.verdict(c.verdict.status, c.verdict.reason, c.verdict.message)
+			w.reconcile(wl.Name) // The API server must accept the status.
+			stored := w.stored(wl.Name)
+			got := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionHealthy)
+			if got == nil || string(got.Status) != c.condition || !strings.HasPrefix(got.Reason, c.word) ||
+				!strings.Contains(got.Message, c.contains) || got.ObservedGeneration != stored.Generation {
+				t.Fatalf("the condition is %+v, want %s %s %q", got, c.condition, c.word, c.contains)
+			}
+			if s := stored.Status; s.Health != c.verdict.status || len(s.Reason) > maxReasonBytes || len(s.Message) > maxMessageBytes+3 ||
+				s.Health != "Healthy" && s.Health != "" && s.Message == "" && c.contains != "" {
+				t.Errorf("health, reason and message are %q, %q, %q", s.Health, s.Reason, s.Message)
+			}
+		})
+	}
+}
+
+func TestSetHealth(t *testing.T) {
+	at := func(second int) *metav1.Time {
+		return &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC)}
+	}
+	healthy := v1alpha1.ThreeportWorkloadStatus{Health: "Healthy", HealthSince: at(5), HealthChange: &v1alpha1.HealthChange{From: "Down", To: "Healthy"}}
+	for _, c := range []struct {
+		reason  string
+		current v1alpha1.ThreeportWorkloadStatus
+		verdict verdict
+		second  int // of the clock
+		want    v1alpha1.ThreeportWorkloadStatus
+	}{
+		{
+			reason:  "a new workload, not assessed",
+			current: v1alpha1.ThreeportWorkloadStatus{},
+			verdict: verdict{},
+			second:  9,
+			want:    v1alpha1.ThreeportWorkloadStatus{},
+		},
+		{
+			reason:  "the first verdict",
+			current: v1alpha1.ThreeportWorkloadStatus{},
+			verdict: verdict{status: "Down", reason: "Absent", message: "gone"},
+			second:  9,
+			want: v1alpha1.ThreeportWorkloadStatus{
+				Health: "Down", Reason: "Absent", Message: "gone", HealthSince: at(9),
+				HealthChange: &v1alpha1.HealthChange{To: "Down", Reason: "Absent", Message: "gone"},
+			},
+		},
+		{reason: "the same health", current: healthy, verdict: verdict{status: "Healthy"}, second: 9, want: healthy},
+		{reason: "no longer assessed", current: healthy, verdict: verdict{}, second: 9, want: healthy},
+		{
+			reason:  "a transition",
+			current: healthy,
+			verdict: verdict{status: "Down", reason: "Absent", message: "gone"},
+			second:  9,
+			want: v1alpha1.ThreeportWorkloadStatus{
+				Health: "Down", Reason: "Absent", Message: "gone", HealthSince: at(9),
+				HealthChange: &v1alpha1.HealthChange{From: "Healthy", To: "Down", Reason: "Absent", Message: "gone"},
+			},
+		},
+		{
+			reason:  "the same health with another reason",
+			current: v1alpha1.ThreeportWorkloadStatus{Health: "Down", Reason: "Absent", HealthSince: at(5), HealthChange: &v1alpha1.HealthChange{To: "Down", Reason: "Absent"}},
+			verdict: verdict{status: "Down", reason: "Crash", message: "again"},
+			second:  9,
+			want:    v1alpha1.ThreeportWorkloadStatus{Health: "Down", Reason: "Crash", Message: "again", HealthSince: at(5), HealthChange: &v1alpha1.HealthChange{To: "Down", Reason: "Absent"}},
+		},
+		{
+			reason:  "a second transition within one second",
+			current: healthy,
+			verdict: verdict{status: "Down"},
+			second:  5,
+			want:    v1alpha1.ThreeportWorkloadStatus{Health: "Down", HealthSince: at(6), HealthChange: &v1alpha1.HealthChange{From: "Healthy", To: "Down"}},
+		},
+		{
+			reason:  "a transition with a clock that is behind",
+			current: healthy,
+			verdict: verdict{status: "Down"},
+			second:  1,
+			want:    v1alpha1.ThreeportWorkloadStatus{Health: "Down", HealthSince: at(6), HealthChange: &v1alpha1.HealthChange{From: "Healthy", To: "Down"}},
+		},
+		{
+			reason:  "the current status has no transition",
+			current: v1alpha1.ThreeportWorkloadStatus{Health: "Healthy"},
+			verdict: verdict{status: "Healthy"},
+			second:  9,
+			want:    v1alpha1.ThreeportWorkloadStatus{Health: "Healthy"},
+		},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			var got v1alpha1.ThreeportWorkloadStatus
+			setHealth(&got, c.current, c.verdict, at(c.second).Add(300*time.Millisecond))
+			if urgencyOf(got, c.want) != unchanged {
+				t.Errorf("got  %+v\nwant %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestReconcile_TransitionReportedAfterWrite(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("announce", "a")
+	w.create(wl)
+	var want []target.HealthTransition
+	expect := func(why string, from, to, message string) {
+		t.Helper()
+		w.reconcile(wl.Name)
+		if to != "" {
+			at := w.stored(wl.Name).Status.HealthSince
+			want = append(want, target.HealthTransition{UID: wl.UID, From: from, To: to, Message: message, At: at.Time})
+		}
+		got := w.transitions()
+		if !slices.EqualFunc(got, want, func(a, b target.HealthTransition) bool { return a.At.Equal(b.At) && sameButTime(a, b) }) {
+			t.Fatalf("%s: the transitions are\n%+v, want\n%+v", why, got, want)
+		}
+	}
+	w.verdict("", "", "")
+	expect("the workload is not assessed", "", "", "")
+	w.clock = w.clock.Add(statusInterval)
+	w.verdict("Unknown", "", "no signal")
+	expect("a first transition to Unknown is not reported", "", "", "")
+	w.clock = w.clock.Add(time.Second)
+	w.verdict("Down", "", "one")
+	expect("the transition is not written yet", "", "", "")
+	w.clock = w.clock.Add(statusInterval)
+	expect("the transition is written", "Unknown", "Down", "one")
+	w.verdict("Down", "", "two")
+	w.clock = w.clock.Add(statusInterval)
+	expect("another cause is no transition", "", "", "")
+	if got := w.stored(wl.Name).Status.Message; got != "two" {
+		t.Errorf("the message is %q, want two", got)
+	}
+	w.verdict("", "", "")
+	w.clock = w.clock.Add(time.Minute)
+	expect("a missing verdict is no transition", "", "", "")
+	w.verdict("Healthy", "", "")
+	w.clock = w.clock.Add(time.Minute)
+	expect("the workload recovered", "Down", "Healthy", "")
+}
+
+func sameButTime(a, b target.HealthTransition) bool {
+	a.At, b.At = time.Time{}, time.Time{}
+	return a == b
+}
+
+func TestReconcile_Restart_ReportsTransitionAgain(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("crash", "a")
+	w.create(wl)
+	w.reconcile(wl.Name)
+	first := w.transitions()
+	w.watcher.set(func(f *fakeWatcher) { f.transitions = nil })
+	w.restart()
+	w.reconcile(wl.Name)
+	if got := w.transitions(); len(first) != 1 || len(got) != 1 || !sameButTime(got[0], first[0]) || !got[0].At.Equal(first[0].At) {
+		t.Errorf("the transitions are %+v, want only %+v again", got, first)
+	}
+	w.verdict("Down", "Absent", "gone")
+	w.clock = w.clock.Add(statusInterval)
+	w.reconcile(wl.Name)
+	before := w.transitions()
+	if len(before) != 2 || before[1].To != "Down" {
+		t.Fatalf("the transitions are %+v, want two, the second to Down", before)
+	}
+	w.watcher.set(func(f *fakeWatcher) { f.transitions = nil })
+	w.restart()
+	w.verdict("", "", "") // nothing is observed yet
+	w.reconcile(wl.Name)
+	if got := w.transitions(); len(got) != 1 || !sameButTime(got[0], before[1]) || !got[0].At.Equal(before[1].At) {
+		t.Errorf("the transitions are %+v, want only %+v again", got, before[1])
+	}
+}
+
+// A stale object must not overwrite the log of transitions.
+func TestReconcile_StaleCache_DoesNotWrite(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("stale", "a")
+	w.create(wl)
+	w.reconcile(wl.Name)
+	stale := w.stored(wl.Name)
+	w.verdict("Down", "Absent", "gone")
+	w.clock = w.clock.Add(statusInterval)
+	w.reconcile(wl.Name)
+	stored, transitions := w.stored(wl.Name), w.transitions()
+
+	w.clock = w.clock.Add(time.Minute)
+	w.reconciler.client = staleCache{w.counting(shared.client), stale}
+	result, err := w.reconciler.Reconcile(t.Context(), requestOf(wl))
+	if err != nil || result.RequeueAfter != changeDelay {
+		t.Errorf("the result is %+v, %v; want a requeue after %s", result, err, changeDelay)
+	}
+	if got := w.stored(wl.Name); got.ResourceVersion != stored.ResourceVersion {
+		t.Errorf("%+v replaced %+v", got.Status, stored.Status)
+	}
+	if got := w.transitions(); len(got) != len(transitions) {
+		t.Errorf("the transitions are %+v, want %+v", got, transitions)
+	}
+	// Nor is the older transition in the stale object reported after the newer one.
+	w.verdict("Healthy", "", "")
+	if _, err := w.reconciler.Reconcile(t.Context(), requestOf(wl)); err != nil {
+		t.Error(err)
+	}
+	if got := w.transitions(); len(got) != len(transitions) {
+		t.Errorf("the transitions are %+v, want %+v", got, transitions)
+	}
+}
+
+// staleCache always returns the same version of a workload.
+type staleCache struct {
+	client.Client
+	stale *v1alpha1.ThreeportWorkload
+}
+
+func (c staleCache) Get(_ context.Context, _ types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
+	c.stale.DeepCopyInto(obj.(*v1alpha1.ThreeportWorkload))
+	return nil
+}
+
+func requestOf(wl *v1alpha1.ThreeportWorkload) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Name: wl.Name}}
+}
+
+// After a start the stored status is kept until the watcher has observed every resource, or startGrace is over.
+func TestReconcile_Restart_KeepsStatusForStartGrace(t *testing.T) {
+	w := newWorld(t)
+	wl := workload("start", "a")
+	w.create(wl)
+	w.reconcile(wl.Name)
+	writes := w.writes.Load()
+	expect := func(why string, more int64, condition metav1.ConditionStatus) {
+		t.Helper()
+		w.reconcile(wl.Name)
+		if got := w.writes.Load() - writes; got != more {
+			t.Errorf("%s: %d writes, want %d", why, got, more)
+		}
+		s := w.stored(wl.Name).Status
+		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy); c.Status != condition || s.Health != "Healthy" {
+			t.Errorf("%s: health is %s, the condition is %+v; want Healthy and %s", why, s.Health, c, condition)
+		}
+	}
+	w.clock = w.clock.Add(time.Hour)
+	w.restart()
+	w.verdict("", "", "")
+	w.watcher.set(func(f *fakeWatcher) { f.state = target.Pending })
+	expect("nothing is observed yet", 0, "True")
+	w.clock = w.clock.Add(startGrace - time.Second)
+	expect("nothing is observed within startGrace", 0, "True")
+	w.clock = w.clock.Add(time.Second)
+	expect("nothing is observed after startGrace", 1, "Unknown")
+	w.verdict("Healthy", "", "")
+	w.watcher.set(func(f *fakeWatcher) { f.state = target.Present })
+	expect("everything is observed", 2, "True")
+
+	w.clock = w.clock.Add(time.Hour)
+	w.restart()
+	w.verdict("Down", "Absent", "the pods are not observed yet")
+	expect("the first verdict may be incomplete", 2, "True")
+	w.verdict("Healthy", "", "")
+	w.clock = w.clock.Add(statusInterval)
+	expect("the second verdict is the stored one", 2, "True")
+	if got := w.stored(wl.Name).Status.HealthChange.From; got != "" {
+		t.Errorf("the status has a transition from %s, want none", got)
+	}
+}

@@ -1,0 +1,139 @@
+package target
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Retention of deleted objects. Events about an object may arrive until the API server deletes them, by default after one
+// hour (kube-apiserver --event-ttl).
+const (
+	retainAttributed   = 70 * time.Minute
+	retainUnattributed = 10 * time.Minute
+)
+
+// Upsert records an existing object.
+func (r *Registry) Upsert(o Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.graph.upsert(o) {
+		r.markAffected(o.UID)
+		r.signalAffected()
+	}
+}
+
+// Delete marks an object as deleted. The registry keeps it for attribution until [Registry.Prune] removes it.
+func (r *Registry) Delete(uid types.UID, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.graph.markDeleted(uid, now)
+}
+
+// DropKind removes all objects of a kind that is no longer watched. Their descendants count as affected, because their
+// owners have to be looked up now.
+func (r *Registry) DropKind(kind schema.GroupKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.graph.nodes {
+		if n.GroupKind() == kind {
+			r.markAffected(n.UID)
+			r.graph.remove(n.UID)
+		}
+	}
+	r.signalAffected()
+}
+
+// Prune removes deleted objects after their retention, when no more Events about them can arrive. Their children count as
+// affected. An object that was looked up has no watch to report its deletion; it expires after the look-up, unless it
+// owns a known object.
+func (r *Registry) Prune(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, n := range r.graph.nodes {
+		since := n.deletedAt
+		if since.IsZero() && len(r.graph.children[uid]) == 0 {
+			since = n.LookedUp
+		}
+		age := now.Sub(since)
+		if since.IsZero() || age <= retainUnattributed || age <= r.retention(n) {
+			continue
+		}
+		for child := range r.graph.children[uid] {
+			r.markAffected(child)
+		}
+		r.graph.remove(uid)
+	}
+	r.signalAffected()
+}
+
+// retention returns how long a deleted object is kept. An object whose name suggests an owner is kept as long as one that
+// belongs to a workload: without it, InferOwner would take the object for one that was never seen, and attribute it.
+func (r *Registry) retention(n *node) time.Duration {
+	if len(r.attributions(n.Identity)) > 0 || r.candidates(n.Ref).attributed {
+		return retainAttributed
+	}
+	return retainUnattributed
+}
+
+// ObjectsOf returns all objects that may belong to an instance, each once: the listed names, without a UID; the known
+// objects of these names and those with the instance's label; and their descendants. [Registry.Attributions] decides
+// whether an object does belong to it.
+func (r *Registry) ObjectsOf(instance Instance) []Identity {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	seen := map[Identity]struct{}{}
+	for name := range r.instances[instance] {
+		r.visitObjects(r.workloads[name], func(id Identity) { seen[id] = struct{}{} })
+	}
+	return slices.Collect(maps.Keys(seen))
+}
+
+// Lookup returns the identity of a known object, deleted or not.
+func (r *Registry) Lookup(uid types.UID) (Identity, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if n := r.graph.nodes[uid]; n != nil {
+		return n.Identity, true
+	}
+	return Identity{}, false
+}
+
+// Known returns an object and its ancestors, as far as they are known.
+func (r *Registry) Known(uid types.UID) []Object {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var out []Object
+	if n := r.graph.nodes[uid]; n != nil {
+		out = append(out, n.Object)
+	}
+	for _, owner := range r.graph.ancestors(uid) {
+		if n := r.graph.nodes[owner.UID]; n != nil {
+			out = append(out, n.Object)
+		}
+	}
+	return out
+}
+
+// Live returns the existing objects of a kind in a namespace, or in all namespaces if it is empty.
+func (r *Registry) Live(kind schema.GroupKind, namespace string) []Identity {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var out []Identity
+	for _, n := range r.graph.nodes {
+		if n.GroupKind() == kind && n.deletedAt.IsZero() && (namespace == "" || n.Namespace == namespace) {
+			out = append(out, n.Identity)
+		}
+	}
+	return out
+}
+
+// Current returns the existing object of a name.
+func (r *Registry) Current(ref Ref) (Identity, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.graph.existing(ref)
+}

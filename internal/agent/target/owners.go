@@ -1,0 +1,56 @@
+package target
+
+import "k8s.io/apimachinery/pkg/types"
+
+// OwnerPath returns the objects between an object and one of its owners, the owner's child first. Of several paths it
+// returns the shortest, and prefers controllers among paths of one length. For the zero Ref it returns the whole chain of
+// controllers.
+func (r *Registry) OwnerPath(uid types.UID, owner Ref) []Identity {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if owner == (Ref{}) {
+		return r.graph.controllers(uid)
+	}
+	childOf := map[types.UID]Identity{uid: {}} // by the owner's UID
+	for queue := []types.UID{uid}; len(queue) > 0; queue = queue[1:] {
+		n := r.graph.nodes[queue[0]]
+		if n == nil {
+			continue
+		}
+		for _, next := range n.Owners {
+			if _, seen := childOf[next.UID]; seen {
+				continue
+			}
+			if r.graph.matches(next, owner) {
+				var path []Identity
+				for at := n.Identity; at.UID != uid; at = childOf[at.UID] {
+					path = append(path, at)
+				}
+				return path
+			}
+			childOf[next.UID] = n.Identity
+			queue = append(queue, next.UID)
+		}
+	}
+	return nil
+}
+
+// UnresolvedOwners returns the ancestors of an object that are neither known nor listed. Looking them up may attribute
+// the object to a workload. It returns nil if the object or an ancestor is listed, because the answer is known then.
+func (r *Registry) UnresolvedOwners(id Identity) []Identity {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.listed[id.Ref] != nil {
+		return nil
+	}
+	var unresolved []Identity
+	for _, owner := range r.graph.ancestors(id.UID) {
+		if len(r.attributionsByOwner(owner)) > 0 {
+			return nil
+		}
+		if _, known := r.graph.nodes[owner.UID]; !known {
+			unresolved = append(unresolved, owner)
+		}
+	}
+	return unresolved
+}

@@ -1,0 +1,163 @@
+package target
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestOwnerPath(t *testing.T) {
+	var (
+		cron          = ident(deploymentKind, "cron", "uid-cron")
+		job           = ident(replicaSetKind, "cron-1", "uid-cron-1")
+		parent        = ident(nodeKind, "parent", "uid-parent")
+		clusterParent = clusterScoped(parent)
+	)
+	for _, c := range []struct {
+		reason  string
+		objects []Object
+		owner   Ref
+		want    string
+	}{
+		{
+			reason:  "the object is a child of the owner",
+			objects: []Object{owned(web), owned(webPod, web)},
+			owner:   web.Ref,
+		},
+		{
+			reason:  "one object is in between",
+			objects: []Object{owned(web), owned(webRS, web), owned(webPod, webRS)},
+			owner:   web.Ref,
+			want:    "web-1",
+		},
+		{
+			reason:  "the owner is known only by the reference to it",
+			objects: []Object{owned(webRS, web), owned(webPod, webRS)},
+			owner:   web.Ref,
+			want:    "web-1",
+		},
+		{
+			reason:  "the owner is cluster-scoped and known only by the reference to it",
+			objects: []Object{owned(webRS, parent), owned(webPod, webRS)},
+			owner:   clusterParent.Ref,
+			want:    "web-1",
+		},
+		{
+			reason:  "several objects are in between, the owner's child first",
+			objects: []Object{owned(job, cron), owned(webRS, job), owned(webPod, webRS)},
+			owner:   cron.Ref,
+			want:    "cron-1 web-1",
+		},
+		{
+			reason:  "the shorter one of two paths",
+			objects: []Object{owned(webPod, webRS, job), owned(webRS, cron), owned(cron, web), owned(job, web)},
+			owner:   web.Ref,
+			want:    "cron-1",
+		},
+		{
+			reason:  "no path",
+			objects: []Object{owned(webPod, webRS)},
+			owner:   cron.Ref,
+		},
+		{
+			reason:  "the search ends in an owner cycle",
+			objects: []Object{owned(webPod, webRS), owned(webRS, webPod)},
+			owner:   cron.Ref,
+		},
+		{
+			reason: "the object is unknown",
+			owner:  web.Ref,
+		},
+		{
+			reason:  "zero Ref: the whole chain of controllers",
+			objects: []Object{owned(web), owned(webRS, web), owned(webPod, webRS, job)},
+			want:    "web web-1",
+		},
+		{
+			reason:  "zero Ref: no owners",
+			objects: []Object{owned(webPod)},
+		},
+		{
+			reason:  "zero Ref: the chain ends in an owner cycle",
+			objects: []Object{owned(webPod, webRS), owned(webRS, webPod)},
+			want:    "web-1",
+		},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			r := NewRegistry()
+			for _, o := range c.objects {
+				r.Upsert(o)
+			}
+			var names []string
+			for _, id := range r.OwnerPath(webPod.UID, c.owner) {
+				names = append(names, id.Name)
+			}
+			if got := strings.Join(names, " "); got != c.want {
+				t.Errorf("path is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestUnresolvedOwners(t *testing.T) {
+	tests := []struct {
+		reason  string
+		listed  []Identity
+		objects []Object
+		want    []types.UID
+	}{
+		{
+			reason:  "the object itself is listed",
+			listed:  []Identity{webPod},
+			objects: []Object{owned(webPod, webRS)},
+		},
+		{
+			reason:  "the owner is unknown and not listed",
+			listed:  []Identity{web},
+			objects: []Object{owned(webPod, webRS)},
+			want:    []types.UID{webRS.UID},
+		},
+		{
+			reason:  "the owner's owner is unknown and not listed",
+			objects: []Object{owned(webRS, web), owned(webPod, webRS)},
+			want:    []types.UID{web.UID},
+		},
+		{
+			reason:  "the owner is unknown and listed",
+			listed:  []Identity{webRS},
+			objects: []Object{owned(webPod, webRS)},
+		},
+		{
+			reason:  "all owners are known, and none is listed",
+			listed:  []Identity{web},
+			objects: []Object{owned(webRS), owned(webPod, webRS)},
+		},
+		{
+			reason: "the object is unknown",
+			listed: []Identity{web},
+		},
+		{
+			reason:  "the search ends in an owner cycle",
+			listed:  []Identity{web},
+			objects: []Object{owned(webRS, webPod), owned(webPod, webRS)},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.reason, func(t *testing.T) {
+			r := NewRegistry()
+			r.Track(workload("shop", 1, tt.listed...))
+			for _, o := range tt.objects {
+				r.Upsert(o)
+			}
+			var got []types.UID
+			for _, id := range r.UnresolvedOwners(webPod) {
+				got = append(got, id.UID)
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
