@@ -20,7 +20,7 @@ func runBackup(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		_, _ = io.WriteString(stderr, "usage: controlplane backup [--database=sqlite:FILE | --database-file=FILE] > COPY\n")
 		return 0
 	case err == nil && len(rest) > 0:
-		err = fmt.Errorf("unexpected argument %q: accepted are --database and --database-file; the copy is written to stdout", rest[0])
+		err = fmt.Errorf("unexpected argument %q: use only --database or --database-file; the copy is written to stdout", rest[0])
 	}
 	if err != nil {
 		printError(stderr, err)

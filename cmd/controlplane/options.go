@@ -77,8 +77,8 @@ func (o *options) registerSingleSignOn() {
 	})
 	f.StringVar(&s.NameClaim, "oidc-name-claim", s.NameClaim, "`claim` of the ID token with the user's name for display")
 	f.StringVar(&s.GroupsClaim, "oidc-groups-claim", s.GroupsClaim, "`claim` of the ID token with the user's groups: a string or a list of strings")
-	f.Func("oidc-viewer-group", "`group` whose members are viewers; may be repeated", appendTo(&s.ViewerGroups))
-	f.Func("oidc-admin-group", "`group` whose members are administrators; may be repeated", appendTo(&s.AdminGroups))
+	f.Func("oidc-viewer-group", "`group` of viewers; may be repeated", appendTo(&s.ViewerGroups))
+	f.Func("oidc-admin-group", "`group` of administrators; may be repeated", appendTo(&s.AdminGroups))
 }
 
 // appendTo makes a flag that may be repeated. Groups of directories have commas in their names, so a list separated by commas

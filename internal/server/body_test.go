@@ -17,7 +17,7 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestBodyLimit_Read_ReservesWhatArrives compares the reserved memory with what has arrived, at each read.
+// TestBodyLimit_Read_ReservesWhatArrives compares the reserved memory with the received bytes, at each read.
 func TestBodyLimit_Read_ReservesWhatArrives(t *testing.T) {
 	const limit = 10 * firstRead
 	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, 3 * firstRead, limit - 1, limit, limit + 1} {

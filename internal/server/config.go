@@ -31,8 +31,8 @@ type Config struct {
 	// Version is the version of the build, for the OpenAPI document.
 	Version string
 
-	// StrictV0 serves v0 exactly as Threeport's own API does, and nothing else: the same RuntimeEventUID posted twice makes
-	// two rows, and there are no report sets, no page, no tokens and no metrics.
+	// StrictV0 serves v0 exactly as Threeport's own API does, without report sets, page, tokens and metrics. The same
+	// RuntimeEventUID posted twice makes two rows.
 	StrictV0 bool
 
 	// AuthEnabled serves TLS, to clients with a certificate of an authority in CAFile or with a token. Otherwise the API is
@@ -73,11 +73,11 @@ func DefaultLimits() Limits {
 func (l Limits) Validate() error {
 	switch {
 	case l.Reports < 1 || l.Reports > store.MaxReports:
-		return fmt.Errorf("%d reports in a set: accepted are 1 to %d", l.Reports, store.MaxReports)
+		return fmt.Errorf("%d reports in a set: use 1 to %d", l.Reports, store.MaxReports)
 	case l.BodyBytes < minBytes || l.BodyBytes > maxBytes:
-		return fmt.Errorf("a body of %d bytes: accepted are %d to %d", l.BodyBytes, minBytes, maxBytes)
+		return fmt.Errorf("a body of %d bytes: use %d to %d", l.BodyBytes, minBytes, maxBytes)
 	case l.DecodedBytes < l.BodyBytes || l.DecodedBytes > maxBytes:
-		return fmt.Errorf("a body of %d bytes before compression: accepted are those of a body (%d) to %d", l.DecodedBytes, l.BodyBytes, maxBytes)
+		return fmt.Errorf("a body of %d bytes before compression: use at least the limit of a body (%d) and at most %d", l.DecodedBytes, l.BodyBytes, maxBytes)
 	}
 	return nil
 }

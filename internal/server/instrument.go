@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// slowRequest is the duration from which a request is logged as slow. A stream never is.
+// slowRequest is the minimum duration of a request that is logged as slow. A stream is never slow.
 const slowRequest = 5 * time.Second
 
 // requestInfo is what handlers know of a request for its metric and its log line.
@@ -19,7 +19,7 @@ type requestInfo struct {
 
 type requestInfoKey struct{}
 
-// requestInfoOf returns the info of a request; one that nobody reads if the request is not instrumented.
+// requestInfoOf returns the info of a request, or a new one if the request is not instrumented.
 func requestInfoOf(ctx context.Context) *requestInfo {
 	if info, ok := ctx.Value(requestInfoKey{}).(*requestInfo); ok {
 		return info

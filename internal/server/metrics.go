@@ -31,7 +31,7 @@ func newMetrics() *metrics {
 			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"route", "method", "code"}),
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "controlplane_reports_total", Help: "Reports in report sets, by what became of them.",
+			Name: "controlplane_reports_total", Help: "Reports in report sets, by outcome.",
 		}, []string{"outcome"}),
 		setReports: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "controlplane_report_set_reports", Help: "Reports in a report set.",

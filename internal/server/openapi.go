@@ -54,8 +54,8 @@ func newAPI(adapter huma.Adapter, version string, secured bool) huma.API {
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title: "Threeport control-plane API", Version: version,
-			Description: "The workloads in the clusters of a control plane, with their status. Errors are problems of RFC 9457, except in v0, " +
-				"whose errors are in its envelope. IDs are decimals of 64 bits in strings, in v0 numbers. Unknown parameters and " +
+			Description: "The workloads in the clusters of a control plane, with their status. Errors are problems of RFC 9457, and in v0 " +
+				"envelopes. IDs are decimals of 64 bits in strings, in v0 numbers. Unknown parameters and " +
 				"fields are refused; v0 ignores unknown parameters.",
 		},
 		Components: &huma.Components{Schemas: registry},

@@ -163,7 +163,7 @@ func TestOpenAPI_Answers_MatchDocument(t *testing.T) {
 
 	first := d.ask(url, "GET", list, "?size=1&sort=name", "", 200)
 	if !strings.Contains(first, `"status":"Down"`) || !strings.Contains(first, `"total":1`) {
-		t.Errorf("the board is %s", first)
+		t.Errorf("the list is %s", first)
 	}
 	d.ask(url, "GET", list, "?status=Healthy", "", 200)
 	for _, query := range []string{"?size=0", "?size=x", "?size=1001", "?sort=hunter2", "?status=hunter2", "?type=Pod", "?cursor=hunter2", "?x=hunter2", "?size=1&size=2", "?text=%00"} {

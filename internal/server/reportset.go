@@ -141,7 +141,7 @@ func (r *reportSets) receive(ctx context.Context, request *reportSetRequest, rec
 	case err == nil:
 		return body, nil
 	case tooLarge:
-		return nil, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: accepted are %d bytes as sent", limit.bytes))
+		return nil, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: at most %d bytes as sent", limit.bytes))
 	case errors.Is(err, errNoMemory):
 		return nil, tooManySets(ctx, err)
 	default:
@@ -182,8 +182,8 @@ func (r *reportSets) decode(ctx context.Context, body []byte, encoding, sender s
 	return &decodedSet{set, size, memory}, nil
 }
 
-// decodedSize decompresses a body to find its size: a small body need not wait for the memory of the largest, and no body
-// has to acquire more memory while it is decoded.
+// decodedSize decompresses a body to find its size. So a small body need not wait for the memory of the largest, and no body
+// acquires more memory while it is decoded.
 func (r *reportSets) decodedSize(ctx context.Context, body []byte, encoding, sender string) (int64, error) {
 	if encoding == "" {
 		return int64(len(body)), nil
@@ -211,7 +211,7 @@ func withDecoded(ctx context.Context, body []byte, encoding string, limit int64,
 	err = read(contextReader{plain, ctx.Err})
 	switch gone := ctx.Err(); {
 	case errors.Is(err, errDecodedTooLarge):
-		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: accepted are %d bytes before compression", limit))
+		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: at most %d bytes before compression", limit))
 	case gone != nil && errors.Is(err, gone):
 		return bodyTimeout(ctx, err)
 	}

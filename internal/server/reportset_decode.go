@@ -63,7 +63,7 @@ func (d *setDecoder) asProblem(err error) error {
 		return problem(http.StatusBadRequest, "the body is not JSON: see byte "+strconv.FormatInt(offset, 10))
 	}
 	if errors.Is(err, errValueTooLarge) {
-		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a value in the body is too large: accepted are %d bytes", d.text.maxValue))
+		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a value in the body is too large: at most %d bytes", d.text.maxValue))
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return problem(http.StatusBadRequest, "the body ends before its JSON does")
@@ -257,7 +257,7 @@ func (d *setDecoder) fault(at, message string) {
 // tooMany is the answer to a list that is too long.
 func tooMany(at string, limit int, what string) error {
 	return problem(http.StatusRequestEntityTooLarge, "too much for one report set: send it in parts",
-		&huma.ErrorDetail{Location: at, Message: "accepted are at most " + strconv.Itoa(limit) + " " + what})
+		&huma.ErrorDetail{Location: at, Message: "at most " + strconv.Itoa(limit) + " " + what})
 }
 
 // shortened bounds the length of a name that the client chose.

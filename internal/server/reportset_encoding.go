@@ -35,7 +35,7 @@ func contentEncoding(header http.Header) (string, error) {
 	case "gzip", "zstd":
 		return given, nil
 	default:
-		return "", problem(http.StatusUnsupportedMediaType, "Content-Encoding: accepted are identity, gzip and zstd")
+		return "", problem(http.StatusUnsupportedMediaType, "Content-Encoding: use identity, gzip or zstd")
 	}
 }
 
@@ -44,7 +44,7 @@ func checkContentType(header http.Header) error {
 	media, parameters, err := mime.ParseMediaType(header.Get("Content-Type"))
 	charset, given := parameters["charset"]
 	if err != nil || media != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
-		return problem(http.StatusUnsupportedMediaType, "Content-Type: accepted is application/json")
+		return problem(http.StatusUnsupportedMediaType, "Content-Type: use application/json")
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func windowOf(body []byte) uint64 {
 func badEncoding(encoding string, err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf(
-			"a zstd window of the body is too large: accepted are %d bytes, and behind the first frame that one's or %d", maxWindow, smallWindow))
+			"a zstd window of the body is too large: at most %d bytes, and after the first frame at most its window or %d", maxWindow, smallWindow))
 	}
 	return problem(http.StatusBadRequest, "the body is not "+encoding+", as its Content-Encoding says")
 }

@@ -17,8 +17,8 @@ const (
 	largestDecodedPerSender  = 1
 )
 
-// reportSetMemory bounds the memory of report sets: of bodies as sent while they arrive and until they are decoded, and of
-// sets while they are decoded and until they are applied.
+// reportSetMemory bounds the memory of report sets. A body as sent holds memory of received until it is decoded. A decoded set
+// holds memory of decoded until it is applied.
 type reportSetMemory struct{ received, decoded *memoryLimiter }
 
 func newReportSetMemory(limits Limits) *reportSetMemory {
@@ -28,7 +28,7 @@ func newReportSetMemory(limits Limits) *reportSetMemory {
 	}
 }
 
-// valueCopies is how many copies of the text of its largest value a set takes while it is decoded: the JSON decoder's
+// valueCopies is the number of copies of its largest value that a set takes while it is decoded. They are the JSON decoder's
 // buffer, half of it again before the buffer grew, the value itself, its fields if one is missing, and garbage. A tree of
 // the smallest objects has no large value, but takes about as much in all. Since maxValue bounds a value, the largest set
 // takes less than twice its text by default, and a set of 16 MiB four times.

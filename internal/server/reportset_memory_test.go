@@ -132,7 +132,7 @@ func TestReportSets_SmallCompressedSets_ReserveLittleMemory(t *testing.T) {
 	})
 }
 
-// TestReportSets_MoreThanMemory_AllDecode decodes many more sets than memory has room for. A deadlock would make some fail.
+// TestReportSets_MoreThanMemory_AllDecode decodes many more sets than fit into memory. A deadlock would make some fail.
 func TestReportSets_MoreThanMemory_AllDecode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := Limits{Reports: 1, BodyBytes: minBytes, DecodedBytes: 1 << 18}

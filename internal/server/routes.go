@@ -98,7 +98,7 @@ func (h *handlers) routes() []route {
 		{"GET", "/login/style.css", anyone, noBody, page(h.login.Style)},
 		{"POST", "/logout", anyone, logoutBody, page(h.login.Logout)},
 
-		// An agent asks for versions to learn what the server has, and has to get 404 for what it does not have.
+		// An agent asks for versions to learn what the server has, and has to get 404 for unknown objects.
 		{"GET", "/{objects}/versions", readers, noBody, notFound},
 	}
 	if h.login.SignOn != nil {

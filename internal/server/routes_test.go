@@ -120,7 +120,7 @@ func TestProbes_WithoutDatabase(t *testing.T) {
 	answer := httptest.NewRecorder()
 	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workload-instances", http.NoBody))
 	if answer.Code != http.StatusInternalServerError || !strings.Contains(answer.Body.String(), "its log says why") || strings.Contains(answer.Body.String(), "sql") {
-		t.Errorf("v0 tells strangers of the database: %d %s", answer.Code, answer.Body)
+		t.Errorf("v0 reveals the database: %d %s", answer.Code, answer.Body)
 	}
 	answer = httptest.NewRecorder()
 	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
@@ -343,7 +343,7 @@ func TestServer_Roles(t *testing.T) {
 		{"nobody reports", "POST", "/v0/workload-report-sets", "", set, 401},
 		{"a wrong token", "GET", "/v0/workloads", viewer + "x", nil, 401},
 		{"a viewer reads", "GET", "/v0/workloads", viewer, nil, 200},
-		{"an agent reads the board", "GET", "/v0/workloads", agent, nil, 403},
+		{"an agent lists workloads", "GET", "/v0/workloads", agent, nil, 403},
 		{"a viewer reads metrics", "GET", "/metrics", viewer, nil, 200},
 		{"a viewer lists tokens", "GET", "/v0/tokens", viewer, nil, 403},
 		{"an administrator does", "GET", "/v0/tokens", admin, nil, 200},

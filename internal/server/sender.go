@@ -7,8 +7,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/auth"
 )
 
-// senderOf names the sender of a request, by which its memory is limited: the cluster of an agent, or else the principal at
-// its address, because several agents may share a certificate or have none. An IPv6 network of 64 bits counts as one
+// senderOf names the sender of a request, by which its memory is limited. It is the cluster of an agent, or else the principal
+// at its address, because several agents may share a certificate or have none. An IPv6 network of 64 bits counts as one
 // address, because its owner controls every address in it.
 func senderOf(req *http.Request) string {
 	principal := auth.PrincipalFrom(req.Context())

@@ -142,7 +142,7 @@ func (s *Server) runBackground(ctx context.Context, running *sync.WaitGroup) {
 	} {
 		running.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
-				s.log.Error("Background task stopped for good", "task", name, "error", err)
+				s.log.Error("Background task stopped", "task", name, "error", err)
 			}
 		})
 	}

@@ -292,7 +292,7 @@ func TestNew_InvalidConfig(t *testing.T) {
 	for reason, change := range map[string]func(*Config){
 		"bind address": func(c *Config) { c.BindAddress = "1323" },
 		"port":         func(c *Config) { c.BindAddress = "127.0.0.1:99999" },
-		"listen":       func(c *Config) { c.BindAddress = "192.0.2.1:0" }, // nobody has that address
+		"listen":       func(c *Config) { c.BindAddress = "192.0.2.1:0" }, // a reserved address
 		"database":     func(c *Config) { c.Database = "mysql:x" },
 		"certificate":  func(c *Config) { c.AuthEnabled = true; c.CertFile = filepath.Join(t.TempDir(), "none") },
 		"key file":     func(c *Config) { c.AuthEnabled = true; c.KeyFile = "" },

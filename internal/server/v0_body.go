@@ -12,7 +12,7 @@ import (
 var v0Body = bodyLimit{bytes: 256 << 20, timeout: readTimeout}
 
 // The bounds of all bodies of v0 together, in bytes. A body counts for at most v0Ordinary of v0Memory. A larger body needs
-// one of v0Large slots as well, of which a sender has one at a time.
+// one of v0Large slots as well, and a sender has one at a time.
 const (
 	v0MemoryBytes     = 64 << 20
 	v0MemoryPerSender = v0MemoryBytes / 2

@@ -93,7 +93,7 @@ func TestV0Memory_OneSender_LeavesMemoryToOthers(t *testing.T) {
 	})
 }
 
-// TestV0Memory_Read_ReservesWhatArrives compares the reserved memory with what has arrived, at each read.
+// TestV0Memory_Read_ReservesWhatArrives compares the reserved memory with the received bytes, at each read.
 func TestV0Memory_Read_ReservesWhatArrives(t *testing.T) {
 	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, 10 * firstRead, v0Ordinary, v0Ordinary + 1, 36 << 20} {
 		for _, announced := range []bool{true, false} {

@@ -61,7 +61,7 @@ var watchWorkloadsOperation = huma.Operation{
 	OperationID: "watch-workloads",
 	Tags:        []string{tagBoard}, Summary: "Watch workloads",
 	Description: "Server-sent events from now on, or from the client's last event. workload has the newest version of a row that " +
-		"has changed, was deleted, or does not match any more. reset reports that events were missed: reload everything. ping " +
+		"has changed, was deleted, or no longer matches. reset reports that events were missed: reload everything. ping " +
 		"keeps the connection alive. Each event has an ID, and so has the opening of the stream. To miss nothing, start the " +
 		"watch before the list.",
 	Errors: badParameters,

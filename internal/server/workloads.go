@@ -128,7 +128,7 @@ func (w *workloads) listEvents(ctx context.Context, request *struct {
 	return listAnswer(ctx, list, err)
 }
 
-// getEventRetention tells an agent which Events it need not send again although they have no row.
+// getEventRetention reports which Events an agent need not send again although they have no row.
 func (w *workloads) getEventRetention(ctx context.Context, request *struct{ InstancePath }) (*Body[threeport.EventRetention], error) {
 	instance, err := request.instance()
 	if err != nil {

@@ -103,8 +103,8 @@ func (p *Page) Workload(w http.ResponseWriter, req *http.Request) {
 	p.Index(w, req)
 }
 
-// Asset serves a file at /page/{version}/{name}. For another version it serves its own file of that name, which the browser
-// must not keep: while replicas are replaced, the document of one may load the assets of another.
+// Asset serves a file at /page/{version}/{name}. For another version it serves its own file of that name, and forbids to cache
+// it. While replicas are replaced, the document of one may load the assets of another.
 func (p *Page) Asset(w http.ResponseWriter, req *http.Request) {
 	a, ok := p.assets[req.PathValue("name")]
 	if !ok {

@@ -1,4 +1,4 @@
-// The board: the list of all workloads, worst first.
+// The list of all workloads, worst first.
 
 import { announce, fill, h, later, unseen } from './dom.js';
 import { SORTS, addressOf, chosen, filtering, order, predicate, readFilters, sortName, unfiltered } from './filters.js';
@@ -10,7 +10,7 @@ import { go, reload } from './router.js';
 import { problemState, skeleton, state } from './states.js';
 import { count, many } from './text.js';
 
-/** Board is the view at /. It restores its scroll position and focus after a visit to a workload. */
+/** The workload list is the view at /. It restores its scroll position and focus after a visit to a workload. */
 export class Board {
   #workloads;
   #live;

@@ -54,8 +54,8 @@ export function fill(element, ...children) {
 }
 
 /**
- * patch replaces the children of an element like fill, but reuses elements: one with the same tag and name (its id, data-key or
- * first class) gets the props and children of the new one. So the focus, selections, scroll positions and opened details stay.
+ * patch replaces the children of an element like fill, but reuses elements. An element with the same tag and name (its id,
+ * data-key or first class) gets the props and children of the new one. So the focus, selections, scroll positions and opened details stay.
  * Listeners move with the props, so they must find elements by their event. The children must be new, made by h and s.
  */
 export function patch(element, ...children) {

@@ -1,4 +1,4 @@
-// The filters and the order of the board. They are in the address, so a link leads to the same view.
+// The filters and the order of the workload list. They are in the address, so a link leads to the same view.
 
 import { STATUSES, keyOf, known, rank, sinceOf } from './status.js';
 
@@ -34,7 +34,7 @@ export function readFilters(params) {
   };
 }
 
-/** addressOf is the address of the board with filters. */
+/** addressOf is the address of the workload list with filters. */
 export function addressOf({ statuses, only, cluster, type, text, sort, reverse }) {
   const params = new URLSearchParams();
   for (const status of STATUSES) if (statuses.has(status)) params.append('status', status);
@@ -46,7 +46,7 @@ export function addressOf({ statuses, only, cluster, type, text, sort, reverse }
   return params.size ? `/?${params}` : '/';
 }
 
-/** unfiltered is the address of the board with all rows, in the same order. */
+/** unfiltered is the address of the workload list with all rows, in the same order. */
 export function unfiltered({ sort, reverse }) {
   return addressOf({ ...readFilters(new URLSearchParams()), sort, reverse });
 }

@@ -123,7 +123,7 @@ export class Grid {
 
   // The row that Tab reaches: the focused one, the last focused one if it is visible, or the first visible one.
   #stop() {
-    const { items, sight: { first, end } } = this.#windowed;
+    const { items, visible: { first, end } } = this.#windowed;
     if (this.#hasFocus() || (this.#active >= first && this.#active < end)) return this.#active;
     return Math.min(first, items.length - 1);
   }

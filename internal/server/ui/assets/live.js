@@ -11,9 +11,9 @@ const HIDDEN_TIMEOUT = 60_000; // a page that is hidden for longer closes the co
 const MAX_DELAY = 15_000; // between attempts to connect
 
 /**
- * Live keeps a connection. It dispatches `state` when its state changes (connecting, live, lost, paused, refused),
- * `open` with {resumed} when it is connected, `workload` with a changed row, and `reset` when events were missed and
- * everything has to be reloaded.
+ * Live keeps a connection. It dispatches `state` when its state changes (connecting, live, lost, paused, refused), and
+ * `open` with {resumed} when it is connected. It dispatches `workload` with a changed row. It dispatches `reset` when events
+ * were missed, and everything has to be reloaded.
  */
 export class Live extends EventTarget {
   state = 'connecting';

@@ -1,4 +1,4 @@
-// The drawing of the timeline: the axis, the status, the gaps, and a lane for each object.
+// The drawing of the timeline: the axis, the status, the gaps, and a row for each object.
 
 import { h, icon, s } from './dom.js';
 import { changeOf } from './events.js';
@@ -8,14 +8,14 @@ import { clip, count, many, middle, plain, isolated } from './text.js';
 import { clock, day, hours, now, zone } from './time.js';
 import { DAY, MINUTE, ticks } from './timescale.js';
 
-const LANES = 10; // objects with their own lane; the others share one
+const LANES = 10; // objects with their own row; the others share one
 const LANE = 26; // heights, in pixels
 const BAND = 30;
 const AXIS = 24;
 const LABEL = 92; // minimum distance of labels on the axis
 export const NEAR = 12; // closer marks are merged
 
-/** heightOf is the height of a drawing with a number of lanes. */
+/** heightOf is the height of a drawing with a number of rows. */
 export function heightOf(lanes) {
   return BAND + lanes * LANE + AXIS;
 }
@@ -105,7 +105,7 @@ function drawGap(span, { gap }, height) {
     width > 44 && s('text', { x: Math.max(0, x1) + 5, y: BAND + height - 9 }, width > 150 ? text : `${count(lost)} dropped`));
 }
 
-/** drawLane draws the marks of a lane, and adds their Events to `marks`. */
+/** drawLane draws the marks of a row, and adds their Events to `marks`. */
 export function drawLane(span, { events }, index, marks) {
   const y = BAND + (index + 0.5) * LANE;
   const each = (NEAR / span.width) * span.length; // aligned to the clock, so marks stay merged while the span moves

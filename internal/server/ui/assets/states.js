@@ -25,7 +25,7 @@ export function loginLink() {
   return h('a', { class: 'button primary', href: `/login?next=${next}`, 'data-login': '' }, 'Sign in');
 }
 
-/** boardLink leads to the board. */
+/** boardLink leads to the workload list. */
 export function boardLink() {
   return h('a', { class: 'button', href: boardAddress() }, 'All workloads');
 }

@@ -1,4 +1,4 @@
-// The timeline: the workload's status over time, and its Events in a lane for each object. The list below has the same as
+// The timeline: the workload's status over time, and its Events in a row for each object. The list below has the same as
 // text (eventlist.js).
 
 import { fill, h, later, s } from './dom.js';

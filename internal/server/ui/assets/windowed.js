@@ -12,8 +12,8 @@ const OVERSCAN = 5; // rows drawn above and below the visible ones, for scrollin
 export class Windowed {
   items = [];
 
-  /** sight is the range of items that were completely visible at the last draw: from `first` to before `end`. */
-  sight = { first: 0, end: 0 };
+  /** visible is the range of items that were completely visible at the last draw: from `first` to before `end`. */
+  visible = { first: 0, end: 0 };
 
   #options;
   #rows = new Map(); // by key
@@ -41,7 +41,7 @@ export class Windowed {
   /** reveal scrolls to an item. */
   reveal(index) {
     const { scroller, list, height } = this.#options;
-    const above = list.offsetTop; // what scrolls along, such as a sticky heading
+    const above = list.offsetTop; // elements that scroll along, such as a sticky heading
     const top = index * height();
     if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top + height() > scroller.scrollTop + scroller.clientHeight - above) {
@@ -101,7 +101,7 @@ export class Windowed {
   #look(rowHeight) {
     const { scroller, list } = this.#options;
     const top = scroller.scrollTop;
-    this.sight = { first: Math.ceil(top / rowHeight), end: Math.floor((top + scroller.clientHeight - list.offsetTop) / rowHeight) };
+    this.visible = { first: Math.ceil(top / rowHeight), end: Math.floor((top + scroller.clientHeight - list.offsetTop) / rowHeight) };
   }
 
   // The elements have the order of the items, in which a screen reader reads them. An element moves only if its item does,

@@ -26,7 +26,7 @@ export class WorkloadPage {
   #rows;
   #shown = null;
 
-  /** rows are the workloads of the board by key. */
+  /** rows are the workloads of the workload list by key. */
   constructor(live, rows) {
     this.#live = live;
     this.#rows = rows;
@@ -147,7 +147,7 @@ export class WorkloadPage {
     this.#placeholder(problemState(problem, () => reload()));
   }
 
-  // The view without details: the workload's row of the board, if there is one, and a state.
+  // The view without details: the workload's row of the workload list, if there is one, and a state.
   #placeholder(state) {
     const { main } = this.#shown;
     const row = state.dataset.state === 'missing' ? null : this.#rows.get(keyOf(this.#shown));
