@@ -197,7 +197,7 @@ browser-packages: ## Install what they need: chromium from Debian's packages, ax
 
 .PHONY: postgres-packages
 postgres-packages: ## Install PostgreSQL for the tests on it, from Debian's packages
-	internal/testing/postgres-packages.sh
+	hack/postgres-packages.sh
 
 .PHONY: node-packages
 node-packages: ## Install what a real node needs: containerd, runc and network plugins, from Debian's packages

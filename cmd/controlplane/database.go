@@ -13,24 +13,24 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// databaseVariable is the variable of the environment with the database's address.
+// databaseVariable is the environment variable with the database's address.
 const databaseVariable = "CONTROLPLANE_DATABASE"
 
-// database is where the address of the database comes from: others can read a command line, so that one with a password
-// is better kept in a file, or in the environment.
-type database struct{ flag, file string }
+// databaseFlags are the sources of the database's address. Other users can read a command line, so an address with a password
+// belongs into a file or the environment.
+type databaseFlags struct{ flag, file string }
 
-func (d *database) register(flags *flag.FlagSet) {
+func (d *databaseFlags) register(flags *flag.FlagSet) {
 	flags.StringVar(&d.flag, "database", "", "the `address` of the database: sqlite:FILE, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/NAME; "+
-		"without this and the next, what "+databaseVariable+" says (default "+server.DefaultDatabase+")")
-	flags.StringVar(&d.file, "database-file", "", "a `file` with the address of the database, so that no password is on the command line")
+		"without it and --database-file, the environment variable "+databaseVariable+" is used (default "+server.DefaultDatabase+")")
+	flags.StringVar(&d.file, "database-file", "", "`file` with the address of the database, to keep a password off the command line")
 }
 
-// address is what the flag says, or the file, or the environment, or the default.
-func (d *database) address() (string, error) {
+// address is the address in the flag, the file, the environment or the default, in this order.
+func (d *databaseFlags) address() (string, error) {
 	switch {
 	case d.flag != "" && d.file != "":
-		return "", errors.New("--database and --database-file: accepted is one of them")
+		return "", errors.New("--database and --database-file exclude each other: set one of them")
 	case d.flag != "":
 		return d.flag, nil
 	case d.file != "":
@@ -46,43 +46,41 @@ func (d *database) address() (string, error) {
 	return server.DefaultDatabase, nil
 }
 
-// existing is the address of a database that a server has made. Without one it complains, and returns the exit code.
-func (d *database) existing(stderr io.Writer) (address string, code int) {
+// existing is the address of a database that exists. If there is none it prints the error and returns the exit code.
+func (d *databaseFlags) existing(stderr io.Writer) (address string, code int) {
 	address, err := d.address()
 	if err == nil {
 		err = store.ValidateAddress(address)
 	}
 	if err != nil {
-		complain(stderr, err)
+		printError(stderr, err)
 		return "", exitUsage
 	}
 	if err := checkExists(address); err != nil {
-		complain(stderr, err)
+		printError(stderr, err)
 		return "", exitFailed
 	}
 	return address, 0
 }
 
-// checkExists refuses a database of SQLite's that no server has made: opening it would make an empty one, which is no
-// server's.
+// checkExists refuses an SQLite database that does not exist: opening it would create an empty one that no server uses.
 func checkExists(address string) error {
 	file, isFile := strings.CutPrefix(address, "sqlite:")
 	if !isFile {
 		return nil
 	}
-	const remedy = "name the server's own with --database, --database-file or " + databaseVariable
+	const hint = "set the address of the server's database with --database, --database-file or " + databaseVariable
 	if file == ":memory:" {
-		return fmt.Errorf("database %q is the memory of this command alone: %s, which has to be a file or PostgreSQL", address, remedy)
+		return fmt.Errorf("database %q exists in the memory of one process only: %s, which must be a file or PostgreSQL", address, hint)
 	}
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("database %q: there is no such file: %s; if that is new, start the server first, which makes it", address, remedy)
+		return fmt.Errorf("database %q: no such file: %s; for a new database, start the server first, which creates it", address, hint)
 	}
-	return nil // whatever else there is, opening it says
+	return nil // opening reports any other error
 }
 
-// cut takes the flags that name the database from arguments, wherever they are, and returns the others: these are the
-// command's own.
-func (d *database) cut(args []string) (rest []string, err error) {
+// extract parses the database flags anywhere in the arguments, and returns the other arguments.
+func (d *databaseFlags) extract(args []string) (rest []string, err error) {
 	flags := flag.NewFlagSet("controlplane", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	d.register(flags)
@@ -98,7 +96,7 @@ func (d *database) cut(args []string) (rest []string, err error) {
 			one = args[i-1 : i+1]
 		}
 		if err := flags.Parse(one); err != nil {
-			return nil, fmt.Errorf("--%s: accepted is the address of a database, or a file with it", name)
+			return nil, fmt.Errorf("--%s: the value is missing: set the address of a database, or a file with it", name)
 		}
 	}
 	return rest, nil

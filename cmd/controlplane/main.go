@@ -32,7 +32,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the command: it returns its exit code when ctx ends or it cannot go on.
+// run runs the command until ctx ends or it fails, and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 {
 		switch args[0] {
@@ -47,19 +47,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		return exitUsage // flags has said why
+		return exitUsage // the flag package has printed the error
 	}
 	if o.showVersion {
 		_, _ = fmt.Fprintln(stdout, "controlplane", version.String())
 		return 0
 	}
 	if o.flags.NArg() > 0 {
-		complain(stderr, fmt.Errorf("unexpected argument %q: there are only flags, and the commands token and backup; see --help", o.flags.Arg(0)))
+		printError(stderr, fmt.Errorf("unexpected argument %q: the commands are token and backup; see --help", o.flags.Arg(0)))
 		return exitUsage
 	}
 	config, err := o.complete()
 	if err != nil {
-		complain(stderr, fmt.Errorf("%w; see --help", err))
+		printError(stderr, fmt.Errorf("%w; see --help", err))
 		return exitUsage
 	}
 	return serve(ctx, config, stderr)
@@ -69,27 +69,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func serve(ctx context.Context, config server.Config, stderr io.Writer) int {
 	api, err := server.New(ctx, config, slog.New(slog.NewJSONHandler(stderr, nil)))
 	if err != nil {
-		if lacksOwnFile(config, err) {
-			err = fmt.Errorf("%w; give --cert-file, --key-file and --ca-file, or --auth-enabled=false for plain HTTP", err)
+		if lacksTLSFile(config, err) {
+			err = fmt.Errorf("%w; set --cert-file, --key-file and --ca-file, or --auth-enabled=false for plain HTTP", err)
 		}
-		complain(stderr, err)
+		printError(stderr, err)
 		return exitFailed
 	}
 	if err := api.Run(ctx); err != nil {
-		complain(stderr, err)
+		printError(stderr, err)
 		return exitFailed
 	}
 	return 0
 }
 
-// lacksOwnFile tells whether the error is that a file of the server's own TLS does not exist.
-func lacksOwnFile(config server.Config, err error) bool {
+// lacksTLSFile reports whether the error is about a missing file of the server's TLS.
+func lacksTLSFile(config server.Config, err error) bool {
 	missing, ok := errors.AsType[*fs.PathError](err)
 	return ok && config.AuthEnabled && errors.Is(missing, fs.ErrNotExist) &&
 		slices.Contains([]string{config.CertFile, config.KeyFile, config.CAFile}, missing.Path)
 }
 
-// complain writes an error as one line.
-func complain(stderr io.Writer, err error) {
+// printError prints an error as one line.
+func printError(stderr io.Writer, err error) {
 	_, _ = fmt.Fprintln(stderr, "controlplane:", strings.ReplaceAll(err.Error(), "\n", "; "))
 }

@@ -18,13 +18,13 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/server"
 	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestRunRefuses(t *testing.T) {
-	own := tlstest.NewAuthority(t).IssueFiles("server")
+func TestRun_InvalidArguments(t *testing.T) {
+	own := certs.ForTest(t).IssueFiles("server")
 	signOn := []string{
 		"--database=sqlite::memory:", "--bind-address=127.0.0.1:0", "--cert-file=" + own.Cert, "--key-file=" + own.Key, "--ca-file=",
 		"--oidc-issuer=https://id.example", "--oidc-client-id=threeport", "--oidc-admin-group=root",
@@ -34,7 +34,7 @@ func TestRunRefuses(t *testing.T) {
 		reason string
 		args   []string
 		code   int
-		out    string // a part of what it prints
+		out    string // a part of the output
 	}{
 		{"version", []string{"--version"}, 0, "controlplane "},
 		{"help", []string{"--help"}, 0, "-bind-address"},
@@ -44,43 +44,43 @@ func TestRunRefuses(t *testing.T) {
 		{"bad port", []string{"--bind-address=:99999"}, 2, `bind address ":99999": accepted is HOST:PORT`},
 		{"no port", []string{"--bind-address=127.0.0.1:"}, 2, "with a port of 0 to 65535"},
 		{"bad database", []string{"--database=mysql://user:hunter2@host/db"}, 2, "must be sqlite:FILE, sqlite::memory: or postgres://"},
-		{"two databases", []string{"--database=sqlite::memory:", "--database-file=hunter2"}, 2, "accepted is one of them"},
+		{"two databases", []string{"--database=sqlite::memory:", "--database-file=hunter2"}, 2, "exclude each other: set one of them"},
 		{"no file with the database", []string{"--database-file=/nowhere/database"}, 2, "/nowhere/database"},
 		{"bad timeout", []string{"--agent-timeout=1ms"}, 2, "agent timeout 1ms: must be at least"},
 		{"no duration", []string{"--event-retention=30"}, 2, "-event-retention"},
 		{"bad retention", []string{"--event-retention=1s"}, 2, "must be at least a minute"},
 		{"bad count", []string{"--events-per-workload=0"}, 2, "must be at least 1"},
 		{"bad age of tombstones", []string{"--tombstone-retention=-1h"}, 2, "must be at least a minute"},
-		{"bad size", []string{"--max-body=8MB"}, 2, "accepted is a number of bytes, such as"},
-		{"small body", []string{"--max-body=1KiB"}, 2, "a body of 1024 bytes: accepted are 65536 to"},
-		{"decoded smaller than sent", []string{"--max-decoded-body=1MiB"}, 2, "before compression: accepted are"},
-		{"bad number of reports", []string{"--max-reports=1001"}, 2, "accepted are 1 to 1000"},
-		{"bad rate", []string{"--rate-limit=-1"}, 2, `invalid value "-1" for flag -rate-limit: accepted is a number of requests a second`},
-		{"no rate", []string{"--viewer-rate-limit=NaN"}, 2, `invalid value "NaN" for flag -viewer-rate-limit: accepted is a number of`},
+		{"bad size", []string{"--max-body=8MB"}, 2, "use a number of bytes such as"},
+		{"small body", []string{"--max-body=1KiB"}, 2, "a body of 1024 bytes: use 65536 to"},
+		{"decoded smaller than sent", []string{"--max-decoded-body=1MiB"}, 2, "before compression: use at least"},
+		{"bad number of reports", []string{"--max-reports=1001"}, 2, "use 1 to 1000"},
+		{"bad rate", []string{"--rate-limit=-1"}, 2, `invalid value "-1" for flag -rate-limit: not a number of requests per second`},
+		{"no rate", []string{"--viewer-rate-limit=NaN"}, 2, `invalid value "NaN" for flag -viewer-rate-limit: not a number of`},
 		{"rate without end", []string{"--rate-limit=Inf"}, 2, "0 for no limit"},
 		{"rate beyond numbers", []string{"--rate-limit=1e999"}, 2, "0 for no limit"},
-		{"certificate without authentication", []string{"--auth-enabled=false", "--cert-file=/nowhere", "--certificate-role=viewer"}, 2, "--cert-file, --certificate-role without authentication"},
-		{"rate without authentication", []string{"--viewer-rate-limit=1", "--auth-enabled=false"}, 2, "--viewer-rate-limit without authentication"},
+		{"certificate without authentication has no effect", []string{"--auth-enabled=false", "--cert-file=/nowhere", "--certificate-role=viewer"}, 2, "--cert-file, --certificate-role without authentication has no effect"},
+		{"rate without authentication has no effect", []string{"--viewer-rate-limit=1", "--auth-enabled=false"}, 2, "--viewer-rate-limit without authentication has no effect"},
 		{"bad role", []string{"--certificate-role=owner"}, 2, `"owner" is not a role: use admin, viewer or agent`},
-		{"role of nobody", []string{"--certificate-role=agent"}, 2, "must be viewer or admin"},
+		{"role without a certificate", []string{"--certificate-role=agent"}, 2, "must be viewer or admin"},
 		{"no provider", []string{"--oidc-client-id=threeport"}, 2, "--oidc-issuer is required"},
-		{"provider without authentication", []string{"--auth-enabled=false", "--oidc-issuer=https://id.example"}, 2, "remove --auth-enabled=false"},
+		{"provider without authentication has no effect", []string{"--auth-enabled=false", "--oidc-issuer=https://id.example"}, 2, "remove --auth-enabled=false"},
 		{"provider without a page", []string{"--strict-v0", "--oidc-issuer=https://id.example"}, 2, "under strict v0"},
 		{"group without a name", []string{
 			"--oidc-issuer=https://id.example", "--oidc-client-id=threeport", "--oidc-scopes=openid groups",
 			"--oidc-redirect-url=https://threeport.example/login/sso/callback", "--oidc-admin-group=cn=root,ou=groups", "--oidc-viewer-group=",
-		}, 2, "with the name of a group"},
+		}, 2, "must not be empty"},
 		{"no certificate", []string{"--cert-file=/nowhere/tls.crt", "--database=sqlite::memory:"}, 1, "--auth-enabled=false"},
-		// The line ends there: other certificates would be no help.
+		// The line ends there: a hint on the server's certificates would not help.
 		{"no secret of the provider's", slices.Concat(signOn, []string{"--oidc-client-secret-file=/nowhere/secret"}), 1, "open /nowhere/secret: no such file or directory\n"},
 		{"no authorities of the provider's", slices.Concat(signOn, []string{"--oidc-ca-file=/nowhere/ca.crt"}), 1, "open /nowhere/ca.crt: no such file or directory\n"},
 		{"backup of PostgreSQL", []string{"backup", "--database=postgres://user:hunter2@host/db"}, 1, "pg_dump"},
-		{"backup of memory", []string{"backup", "--database=sqlite::memory:"}, 1, "name the server's own"},
-		{"backup of nothing", []string{"backup", "--database=sqlite:/nowhere/rows.db"}, 1, "there is no such file"},
+		{"backup of memory", []string{"backup", "--database=sqlite::memory:"}, 1, "set the address of the server's database with"},
+		{"backup of nothing", []string{"backup", "--database=sqlite:/nowhere/rows.db"}, 1, "no such file"},
 		{"help of backup", []string{"backup", "--help"}, 0, "usage: controlplane backup"},
 		{"backup to a file", []string{"backup", "rows.db"}, 2, "is written to stdout"},
-		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, `open database "sqlite:/nowhere/rows.db": there is no folder "/nowhere"`},
-		{"no directory but a file", []string{"--auth-enabled=false", "--database=sqlite:" + own.Cert + "/rows.db"}, 1, "there is no folder"},
+		{"no directory", []string{"--auth-enabled=false", "--database=sqlite:/nowhere/rows.db"}, 1, `open database "sqlite:/nowhere/rows.db": directory "/nowhere" does not exist`},
+		{"no directory but a file", []string{"--auth-enabled=false", "--database=sqlite:" + own.Cert + "/rows.db"}, 1, "does not exist"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			var out bytes.Buffer
@@ -94,30 +94,30 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-func TestDatabaseAddress(t *testing.T) {
+func TestDatabaseFlags_Address_Precedence(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "database")
 	if err := os.WriteFile(file, []byte("postgres://file\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
 		reason      string
-		given       database
+		flags       databaseFlags
 		environment string
 		want        string
 	}{
-		{"default", database{}, "", server.DefaultDatabase},
-		{"environment", database{}, "postgres://environment", "postgres://environment"},
-		{"file", database{file: file}, "postgres://environment", "postgres://file"},
-		{"flag", database{flag: "postgres://flag"}, "postgres://environment", "postgres://flag"},
+		{"default", databaseFlags{}, "", server.DefaultDatabase},
+		{"environment", databaseFlags{}, "postgres://environment", "postgres://environment"},
+		{"file", databaseFlags{file: file}, "postgres://environment", "postgres://file"},
+		{"flag", databaseFlags{flag: "postgres://flag"}, "postgres://environment", "postgres://flag"},
 	} {
 		t.Setenv(databaseVariable, tc.environment)
-		if got, err := tc.given.address(); got != tc.want || err != nil {
+		if got, err := tc.flags.address(); got != tc.want || err != nil {
 			t.Errorf("%s: got %s, %v", tc.reason, got, err)
 		}
 	}
 }
 
-func TestSize(t *testing.T) {
+func TestSize_Set_String(t *testing.T) {
 	for text, want := range map[string]size{"1": 1, "65536": 65536, "64KiB": 64 << 10, "8MiB": 8 << 20, "3GiB": 3 << 30} {
 		var got size
 		if err := got.Set(text); err != nil || got != want {
@@ -135,7 +135,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-func TestToken(t *testing.T) {
+func TestRunToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rows.db")
 	database := "--database=sqlite:" + file
 	token := func(code int, args ...string) (stdout, stderr string) {
@@ -147,12 +147,12 @@ func TestToken(t *testing.T) {
 		return out.String(), err.String()
 	}
 	for _, lost := range []string{database, "--database=sqlite::memory:"} {
-		if out, said := token(1, "create", lost, "--role=admin", "--name=lost"); out != "" || !strings.Contains(said, "name the server's own with --database") {
+		if out, said := token(1, "create", lost, "--role=admin", "--name=lost"); out != "" || !strings.Contains(said, "set the address of the server's database with --database") {
 			t.Errorf("%s: printed %q, said %s", lost, out, said)
 		}
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the command made the database: %v", err)
+		t.Errorf("the command created the database: %v", err)
 	}
 	made, err := store.Open(t.Context(), store.Config{Address: "sqlite:" + file})
 	if err != nil {
@@ -186,8 +186,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestBackup copies a database that is in use: what was written last is in its log only.
-func TestBackup(t *testing.T) {
+// The database is in use: the last writes are in its log only.
+func TestRunBackup_CopiesDatabaseInUse(t *testing.T) {
 	dir := t.TempDir()
 	address := "sqlite:" + filepath.Join(dir, "rows.db")
 	used, err := store.Open(t.Context(), store.Config{Address: address})
@@ -200,9 +200,9 @@ func TestBackup(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, said.String())
 	}
 	backup.Reset()
-	// Whoever reads may end it at any time: nothing of it may be there while it is written.
+	// The reader may stop at any time, so no temporary file may exist during the write.
 	left := filepath.Join(dir, "backup-*")
-	if code := run(t.Context(), []string{"backup", "--database=" + address}, &observed{w: &backup, absent: left, t: t}, &said); code != 0 {
+	if code := run(t.Context(), []string{"backup", "--database=" + address}, &writerWithoutFiles{w: &backup, absent: left, t: t}, &said); code != 0 {
 		t.Fatalf("exit code %d: %s", code, said.String())
 	}
 	restored := filepath.Join(t.TempDir(), "rows.db")
@@ -215,21 +215,21 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// observed says an error if there are files of a pattern when something is written to it.
-type observed struct {
+// writerWithoutFiles fails the test if files of a pattern exist during a write.
+type writerWithoutFiles struct {
 	w      io.Writer
 	absent string
 	t      *testing.T
 }
 
-func (o *observed) Write(p []byte) (int, error) {
+func (o *writerWithoutFiles) Write(p []byte) (int, error) {
 	if left, err := filepath.Glob(o.absent); err != nil || len(left) > 0 {
-		o.t.Errorf("there is %q while it is written, %v", left, err)
+		o.t.Errorf("files %q exist during the write, %v", left, err)
 	}
 	return o.w.Write(p)
 }
 
-func TestRunServes(t *testing.T) {
+func TestRun_ServesUntilStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	read, write := io.Pipe()

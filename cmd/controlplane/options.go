@@ -18,13 +18,13 @@ import (
 type options struct {
 	flags       *flag.FlagSet
 	config      server.Config
-	database    database
+	database    databaseFlags
 	showVersion bool
-	// Requests a second.
+	// Requests per second.
 	agentRate, viewerRate float64
 }
 
-// newOptions has the defaults. What is wrong with flags goes to stderr.
+// newOptions registers the flags with their defaults. Errors of flags are printed to stderr.
 func newOptions(stderr io.Writer) *options {
 	o := &options{config: server.DefaultConfig()}
 	o.agentRate, o.viewerRate = o.config.Access.AgentRate.PerSecond, o.config.Access.ViewerRate.PerSecond
@@ -45,44 +45,44 @@ func newOptions(stderr io.Writer) *options {
 func (o *options) registerServer() {
 	f, c := o.flags, &o.config
 	f.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "`HOST:PORT` to listen on; port 0 takes a free one")
-	f.BoolVar(&c.StrictV0, "strict-v0", c.StrictV0, "be Threeport's own API and no better: nothing but v0, and the same RuntimeEventUID posted twice makes two rows (for tests)")
+	f.BoolVar(&c.StrictV0, "strict-v0", c.StrictV0, "behave exactly as Threeport's own API: serve v0 only, and create two rows if the same RuntimeEventUID is posted twice (for tests)")
 	f.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 }
 
 func (o *options) registerAccess() {
 	f, c := o.flags, &o.config
-	f.BoolVar(&c.AuthEnabled, "auth-enabled", c.AuthEnabled, "serve TLS, to clients with a certificate or a token only")
-	f.StringVar(&c.CertFile, "cert-file", c.CertFile, "PEM `file` of the server's certificate; this and the next two are read again when they change")
+	f.BoolVar(&c.AuthEnabled, "auth-enabled", c.AuthEnabled, "serve TLS, only to clients with a certificate or a token")
+	f.StringVar(&c.CertFile, "cert-file", c.CertFile, "PEM `file` of the server's certificate; the server reads this and the next two files again when they change")
 	f.StringVar(&c.KeyFile, "key-file", c.KeyFile, "PEM `file` of its private key")
 	f.StringVar(&c.CAFile, "ca-file", c.CAFile, "PEM `file` of the authorities of clients' certificates; empty for tokens only")
-	f.Func("certificate-role", "the `role` of a client certificate that says none itself: viewer or admin (default "+string(c.Access.CertificateRole)+")",
+	f.Func("certificate-role", "`role` of client certificates that name none: viewer or admin (default "+string(c.Access.CertificateRole)+")",
 		func(name string) (err error) {
 			c.Access.CertificateRole, err = auth.ParseRole(name)
 			return err
 		})
-	f.Var((*perSecond)(&o.agentRate), "rate-limit", "`requests` a second that each cluster's agents may make, and twice as many at once; 0 for no limit")
-	f.Var((*perSecond)(&o.viewerRate), "viewer-rate-limit", "`requests` a second that each viewer may make, and four times as many at once; 0 for no limit")
+	f.Var((*perSecond)(&o.agentRate), "rate-limit", "`requests` per second of the agents of one cluster, with bursts of twice as many; 0 for no limit")
+	f.Var((*perSecond)(&o.viewerRate), "viewer-rate-limit", "`requests` per second of one viewer, with bursts of four times as many; 0 for no limit")
 }
 
 func (o *options) registerSingleSignOn() {
 	f, s := o.flags, &o.config.Access.SingleSignOn
-	f.StringVar(&s.Issuer, "oidc-issuer", "", "the `URL` of a provider of OpenID Connect, at which people log in to the page; none without it")
-	f.StringVar(&s.CAFile, "oidc-ca-file", "", "PEM `file` of the authorities of the provider's certificate; empty for those of the system")
-	f.StringVar(&s.ClientID, "oidc-client-id", "", "the `name` under which the provider knows this API")
-	f.StringVar(&s.ClientSecretFile, "oidc-client-secret-file", "", "a `file` with the secret of the two, read for each log-in; empty for a public client")
-	f.StringVar(&s.RedirectURL, "oidc-redirect-url", "", "the `URL` that the provider sends browsers back to: https://HOST[:PORT]"+auth.CallbackPath)
-	f.Func("oidc-scopes", "the `scopes` to ask the provider for, with a space between them (default \""+strings.Join(s.Scopes, " ")+"\")", func(text string) error {
+	f.StringVar(&s.Issuer, "oidc-issuer", "", "`URL` of the OpenID Connect provider for log-in to the page; empty for no single sign-on")
+	f.StringVar(&s.CAFile, "oidc-ca-file", "", "PEM `file` of the authorities of the provider's certificate; empty for the system's")
+	f.StringVar(&s.ClientID, "oidc-client-id", "", "client `ID` of this API at the provider")
+	f.StringVar(&s.ClientSecretFile, "oidc-client-secret-file", "", "`file` with the client secret, read at each log-in; empty for a public client")
+	f.StringVar(&s.RedirectURL, "oidc-redirect-url", "", "`URL` to which the provider redirects browsers: https://HOST[:PORT]"+auth.CallbackPath)
+	f.Func("oidc-scopes", "`scopes` to request from the provider, separated by spaces (default \""+strings.Join(s.Scopes, " ")+"\")", func(text string) error {
 		s.Scopes = strings.Fields(text)
 		return nil
 	})
-	f.StringVar(&s.NameClaim, "oidc-name-claim", s.NameClaim, "the `claim` of an ID token with a person's name, for people to read")
-	f.StringVar(&s.GroupsClaim, "oidc-groups-claim", s.GroupsClaim, "the `claim` of an ID token with a person's groups: a text, or a list of them")
-	f.Func("oidc-viewer-group", "a `group` whose members are viewers; may be given several times", appendTo(&s.ViewerGroups))
-	f.Func("oidc-admin-group", "a `group` whose members are administrators; may be given several times", appendTo(&s.AdminGroups))
+	f.StringVar(&s.NameClaim, "oidc-name-claim", s.NameClaim, "`claim` of the ID token with the user's name for display")
+	f.StringVar(&s.GroupsClaim, "oidc-groups-claim", s.GroupsClaim, "`claim` of the ID token with the user's groups: a string or a list of strings")
+	f.Func("oidc-viewer-group", "`group` of viewers; may be repeated", appendTo(&s.ViewerGroups))
+	f.Func("oidc-admin-group", "`group` of administrators; may be repeated", appendTo(&s.AdminGroups))
 }
 
-// appendTo makes a flag that may be given several times. A list with commas would not do for names of groups: those of
-// directories have commas.
+// appendTo makes a flag that may be repeated. Groups of directories have commas in their names, so a list separated by commas
+// would be ambiguous.
 func appendTo(list *[]string) func(string) error {
 	return func(text string) error {
 		*list = append(*list, text)
@@ -92,16 +92,16 @@ func appendTo(list *[]string) func(string) error {
 
 func (o *options) registerLimits() {
 	f, l, m := o.flags, &o.config.Limits, &o.config.Maintenance
-	f.IntVar(&l.Reports, "max-reports", l.Reports, "how many `reports` a set may have")
-	f.Var((*size)(&l.BodyBytes), "max-body", "how large a report set may be as sent, in `bytes`: a number, or one with KiB, MiB or GiB")
-	f.Var((*size)(&l.DecodedBytes), "max-decoded-body", "how large a report set may be before compression, in `bytes`")
-	f.DurationVar(&m.AgentTimeout, "agent-timeout", m.AgentTimeout, "how `long` an agent may say nothing before its workloads are Unknown")
-	f.DurationVar(&m.Retention.EventAge, "event-retention", m.Retention.EventAge, "how `long` Events are kept")
-	f.IntVar(&m.Retention.EventCount, "events-per-workload", m.Retention.EventCount, "how `many` Events are kept of a workload; the oldest go")
-	f.DurationVar(&m.Retention.TombstoneAge, "tombstone-retention", m.Retention.TombstoneAge, "how `long` it is remembered what was deleted")
+	f.IntVar(&l.Reports, "max-reports", l.Reports, "maximum number of `reports` in a report set")
+	f.Var((*size)(&l.BodyBytes), "max-body", "maximum size of a report set as sent, in `bytes`: a number, optionally with KiB, MiB or GiB")
+	f.Var((*size)(&l.DecodedBytes), "max-decoded-body", "maximum size of a report set before compression, in `bytes`")
+	f.DurationVar(&m.AgentTimeout, "agent-timeout", m.AgentTimeout, "`duration` without reports after which the workloads of an agent are Unknown")
+	f.DurationVar(&m.Retention.EventAge, "event-retention", m.Retention.EventAge, "`duration` for which Events are kept")
+	f.IntVar(&m.Retention.EventCount, "events-per-workload", m.Retention.EventCount, "maximum `number` of Events per workload; the oldest are removed")
+	f.DurationVar(&m.Retention.TombstoneAge, "tombstone-retention", m.Retention.TombstoneAge, "`duration` for which deleted objects are remembered")
 }
 
-// complete is the configuration that the flags say, if they are valid.
+// complete returns the configuration of the flags, if it is valid.
 func (o *options) complete() (config server.Config, err error) {
 	config = o.config
 	config.Version = version.String()
@@ -116,7 +116,7 @@ func (o *options) complete() (config server.Config, err error) {
 	return config, config.Validate()
 }
 
-// checkAuthentication refuses flags that were given, and would not count without authentication.
+// checkAuthentication refuses flags that have no effect without authentication.
 func (o *options) checkAuthentication() error {
 	if o.config.AuthEnabled {
 		return nil
@@ -129,13 +129,13 @@ func (o *options) checkAuthentication() error {
 		}
 	})
 	if len(given) > 0 {
-		return fmt.Errorf("%s without authentication: everybody is an administrator then, over plain HTTP; leave out --auth-enabled=false, or these flags",
+		return fmt.Errorf("%s without authentication has no effect, since every client is an administrator over plain HTTP: leave out --auth-enabled=false or these flags",
 			strings.Join(given, ", "))
 	}
 	return nil
 }
 
-// rate is so many requests a second, and burst times as many at once.
+// rate is a number of requests per second, with bursts of burst times as many.
 func rate(perSecond, burst float64) auth.Rate {
 	const most = 1_000_000
 	return auth.Rate{PerSecond: perSecond, Burst: int(math.Ceil(min(perSecond*burst, most)))}
@@ -144,14 +144,14 @@ func rate(perSecond, burst float64) auth.Rate {
 // perSecond is a rate as a flag.
 type perSecond float64
 
-// String is the rate as Set reads it.
+// String is the rate in the form that Set parses.
 func (p *perSecond) String() string { return strconv.FormatFloat(float64(*p), 'g', -1, 64) }
 
-// Set reads a number.
+// Set parses a number.
 func (p *perSecond) Set(text string) error {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0 {
-		return errors.New("accepted is a number of requests a second, such as 0.5 or 200; 0 for no limit")
+		return errors.New("not a number of requests per second: use one such as 0.5 or 200, or 0 for no limit")
 	}
 	*p = perSecond(n)
 	return nil
@@ -165,7 +165,7 @@ var units = []struct {
 	bytes int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
 
-// String is the size in the largest unit that it is a whole number of.
+// String is the size in the largest unit without a fraction.
 func (s *size) String() string {
 	for _, unit := range units {
 		if n := int64(*s); n >= unit.bytes && n%unit.bytes == 0 {
@@ -175,7 +175,7 @@ func (s *size) String() string {
 	return "0"
 }
 
-// Set reads a number with a unit or without.
+// Set parses a number with an optional unit.
 func (s *size) Set(text string) error {
 	for _, unit := range units {
 		digits, found := strings.CutSuffix(text, unit.name)
@@ -189,5 +189,5 @@ func (s *size) Set(text string) error {
 		*s = size(n * unit.bytes)
 		return nil
 	}
-	return errors.New("accepted is a number of bytes, such as 65536, 64KiB or 8MiB")
+	return errors.New("not a size: use a number of bytes such as 65536, 64KiB or 8MiB")
 }

@@ -11,32 +11,56 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// clusterReleaser makes a cluster's workloads nobody's: see [store.Store.ReleaseCluster].
-type clusterDeleter interface {
+// clusterStore reads clusters and their objects.
+type clusterStore interface {
+	Clusters(ctx context.Context) ([]threeport.Cluster, error)
+	Definition(ctx context.Context, clusterUID, uid string) (threeport.Definition, error)
+	// ReleaseCluster forgets a cluster and releases its workloads to other clusters: see [store.Store.DeleteCluster].
 	DeleteCluster(ctx context.Context, uid string) (workloads int64, err error)
 }
 
-// retirement is the operation by which an administrator says that a cluster is no more.
-type retirement struct{ clusters clusterDeleter }
+// clusters are the endpoints of clusters.
+type clusters struct{ store clusterStore }
 
-func (r *retirement) register(api huma.API) {
-	huma.Register(api, huma.Operation{
-		OperationID: "release-cluster", Method: http.MethodDelete, Path: "/v0/clusters/{uid}",
-		Tags: []string{tagBoard}, Summary: "Forget a cluster",
-		Description: "For one that is no more, or was built anew and has another UID. Its workloads are nobody's then: the next " +
-			"cluster that reports of them has them. If it still reports, it is back with its next report set.",
+var (
+	listClustersOperation = readOperation("list-clusters", tagBoard, "List clusters",
+		"All clusters with an agent that has reported, with the delay of its reports.")
+	getObjectOperation = readItemOperation("get-object", tagBoard, "Read an object's definition",
+		"The current and the previous version of a listed object.")
+	releaseClusterOperation = huma.Operation{
+		OperationID: "release-cluster",
+		Tags:        []string{tagBoard}, Summary: "Delete a cluster",
+		Description: "For a cluster that is gone, or was rebuilt with another UID. The next cluster that reports its workloads takes them " +
+			"over. A cluster that still reports is created again with its next report set.",
 		Errors: append([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}, commonErrors...),
-	}, r.release)
+	}
+)
+
+func (c *clusters) list(ctx context.Context, _ *struct{}) (*Body[threeport.List[threeport.Cluster]], error) {
+	found, err := c.store.Clusters(ctx)
+	return listAnswer(ctx, threeport.List[threeport.Cluster]{Items: found, Total: int64(len(found))}, err)
 }
 
-func (r *retirement) release(ctx context.Context, request *struct {
+func (c *clusters) getObject(ctx context.Context, request *struct {
+	ClusterUID string `path:"uid" minLength:"1" maxLength:"128" doc:"The cluster's UID."`
+	ObjectUID  string `path:"objectUID" minLength:"1" maxLength:"128" doc:"The object's UID."`
+},
+) (*Body[threeport.Definition], error) {
+	definition, err := c.store.Definition(ctx, request.ClusterUID, request.ObjectUID)
+	if err != nil {
+		return nil, storeProblem(ctx, err)
+	}
+	return &Body[threeport.Definition]{definition}, nil
+}
+
+func (c *clusters) release(ctx context.Context, request *struct {
 	UID string `path:"uid" minLength:"1" maxLength:"128" doc:"The cluster's UID."`
 },
 ) (*Body[threeport.ReleasedCluster], error) {
-	workloads, err := r.clusters.DeleteCluster(ctx, request.UID)
+	workloads, err := c.store.DeleteCluster(ctx, request.UID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, problem(http.StatusNotFound, "there is no such cluster")
+		return nil, problem(http.StatusNotFound, "cluster not found")
 	case err != nil:
 		return nil, unavailable(ctx, "the database failed: ask again", err)
 	}

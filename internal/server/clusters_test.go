@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A cluster that was built anew has another UID: its agent gets the workloads once an administrator has released them.
-func TestAnAdministratorReleasesACluster(t *testing.T) {
+// A rebuilt cluster has another UID. Its agent can report the workloads after an administrator has released the old cluster.
+func TestClusters_Release_FreesWorkloads(t *testing.T) {
 	n := newTenants(t)
 	e := n.makeEstate("web")
 	n.claim(e)

@@ -20,7 +20,7 @@ const (
 	DefaultDatabase    = "sqlite:controlplane.db"
 )
 
-// Config says where the API listens, where it keeps its rows and whom it serves.
+// Config is the configuration of a [Server].
 type Config struct {
 	// BindAddress is HOST:PORT; port 0 takes a free one.
 	BindAddress string
@@ -28,23 +28,23 @@ type Config struct {
 	// Database is sqlite:FILE, sqlite::memory: or postgres://…; see [store.Config].
 	Database string
 
-	// Version is that of the build, as the document of the API has it.
+	// Version is the version of the build, for the OpenAPI document.
 	Version string
 
-	// StrictV0 leaves out all that the API does better than Threeport's own, and everything that is not v0: the same
-	// RuntimeEventUID posted twice makes two rows, and there are no report sets, no page, no tokens and no metrics.
+	// StrictV0 serves v0 exactly as Threeport's own API does, without report sets, page, tokens and metrics. The same
+	// RuntimeEventUID posted twice makes two rows.
 	StrictV0 bool
 
-	// AuthEnabled serves TLS, and only clients with a certificate of an authority in CAFile, or with a token. Without it
-	// the API is plain HTTP for everyone. The files are read again when they change.
+	// AuthEnabled serves TLS, to clients with a certificate of an authority in CAFile or with a token. Otherwise the API is
+	// plain HTTP for everyone. The server reads the files again when they change.
 	AuthEnabled bool
 	CertFile    string // PEM, the server's certificate
 	KeyFile     string // PEM, its private key
-	CAFile      string // PEM, authorities of the clients' certificates; empty if there are only tokens
+	CAFile      string // PEM, authorities of the clients' certificates; empty for tokens only
 
-	// Access says what clients may do. Whether they are asked who they are is AuthEnabled's to say.
+	// Access configures authorization. Its Enabled and Hosts follow from the fields above.
 	Access auth.Config
-	// Maintenance says when clusters count as silent, and what is kept for how long.
+	// Maintenance configures when a cluster counts as silent, and how long rows are kept.
 	Maintenance store.MaintainConfig
 	// Limits bound report sets.
 	Limits Limits
@@ -52,16 +52,16 @@ type Config struct {
 
 // Limits bound one report set.
 type Limits struct {
-	// Reports is how many it may have.
+	// Reports is the maximum number of its reports.
 	Reports int
-	// BodyBytes is how large it may be as sent, DecodedBytes how large before compression.
+	// BodyBytes is its maximum size as sent, DecodedBytes before compression.
 	BodyBytes, DecodedBytes int64
 }
 
-// The bounds of [Limits]: less than the least no agent can work with, and more than the most is a slip.
+// The bounds of [Limits] in bytes. No agent works with less than minBytes; more than maxBytes is a mistake.
 const (
-	leastBytes = 1 << 16
-	mostBytes  = 1 << 30
+	minBytes = 1 << 16
+	maxBytes = 1 << 30
 )
 
 // DefaultLimits are 1,000 reports in 8 MiB, or 64 MiB before compression.
@@ -73,16 +73,16 @@ func DefaultLimits() Limits {
 func (l Limits) Validate() error {
 	switch {
 	case l.Reports < 1 || l.Reports > store.MaxReports:
-		return fmt.Errorf("%d reports in a set: accepted are 1 to %d", l.Reports, store.MaxReports)
-	case l.BodyBytes < leastBytes || l.BodyBytes > mostBytes:
-		return fmt.Errorf("a body of %d bytes: accepted are %d to %d", l.BodyBytes, leastBytes, mostBytes)
-	case l.DecodedBytes < l.BodyBytes || l.DecodedBytes > mostBytes:
-		return fmt.Errorf("a body of %d bytes before compression: accepted are those of a body (%d) to %d", l.DecodedBytes, l.BodyBytes, mostBytes)
+		return fmt.Errorf("%d reports in a set: use 1 to %d", l.Reports, store.MaxReports)
+	case l.BodyBytes < minBytes || l.BodyBytes > maxBytes:
+		return fmt.Errorf("a body of %d bytes: use %d to %d", l.BodyBytes, minBytes, maxBytes)
+	case l.DecodedBytes < l.BodyBytes || l.DecodedBytes > maxBytes:
+		return fmt.Errorf("a body of %d bytes before compression: use at least the limit of a body (%d) and at most %d", l.DecodedBytes, l.BodyBytes, maxBytes)
 	}
 	return nil
 }
 
-// DefaultConfig is TLS on a loopback address, with the certificate files where the agent has its own.
+// DefaultConfig serves TLS on a loopback address, with the agent's default certificate files.
 func DefaultConfig() Config {
 	return Config{
 		BindAddress: DefaultBindAddress,
@@ -109,12 +109,12 @@ func (c Config) Validate() error {
 		return err
 	}
 	if c.StrictV0 && c.Access.SingleSignOn.Issuer != "" {
-		return errors.New("single sign-on under strict v0, which has no page to log in to: leave out one of them")
+		return errors.New("single sign-on under strict v0: leave out one of them, because strict v0 has no page to log in to")
 	}
-	return errors.Join(c.access().Validate(), c.Maintenance.Validate(), c.Limits.Validate())
+	return errors.Join(c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate())
 }
 
-// isBindAddress tells whether it has a port. What of the host there is on this machine, listening finds.
+// isBindAddress reports whether an address has a valid port. Listening checks the host.
 func isBindAddress(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -124,14 +124,14 @@ func isBindAddress(address string) bool {
 	return err == nil
 }
 
-// access is Access, as it follows from the other fields.
-func (c Config) access() auth.Config {
-	may := c.Access
-	may.Enabled = c.AuthEnabled
+// authConfig is Access with the fields that follow from others.
+func (c Config) authConfig() auth.Config {
+	config := c.Access
+	config.Enabled = c.AuthEnabled
 	if host, _, err := net.SplitHostPort(c.BindAddress); err == nil && host != "" {
-		may.Hosts = append(slices.Clone(may.Hosts), host)
+		config.Hosts = append(slices.Clone(config.Hosts), host)
 	}
-	return may
+	return config
 }
 
 func (c Config) validateFiles() error {
@@ -142,17 +142,17 @@ func (c Config) validateFiles() error {
 		{"certificate file", c.CertFile}, {"key file", c.KeyFile},
 	} {
 		if f.value == "" {
-			return fmt.Errorf("%s is empty: authentication needs the path of a PEM file", f.name)
+			return fmt.Errorf("%s is empty: set the path of a PEM file, or disable authentication", f.name)
 		}
 	}
 	if c.StrictV0 && c.CAFile == "" {
-		return errors.New("CA file is empty: v0 knows clients by their certificates only, and needs the path of a PEM file")
+		return errors.New("CA file is empty: set the path of a PEM file, because strict v0 knows clients by their certificates only")
 	}
 	return nil
 }
 
-// clientAuth is what a TLS handshake asks of a client. v0 wants a certificate; else a token does instead, and whoever has
-// neither is for [auth.Access] to refuse.
+// clientAuth is what a TLS handshake requires of a client. Strict v0 requires a certificate. Otherwise a token will do, and
+// [auth.Authenticator] refuses clients with neither.
 func (c Config) clientAuth() tls.ClientAuthType {
 	switch {
 	case c.StrictV0:
@@ -164,7 +164,7 @@ func (c Config) clientAuth() tls.ClientAuthType {
 	}
 }
 
-// timeouts of requests. A body of v0 may have hundreds of MiB; report sets and watches have times of their own.
+// The timeouts of requests. A body of v0 may have hundreds of MiB. Report sets and streams have timeouts of their own.
 const (
 	headerTimeout = 10 * time.Second
 	readTimeout   = 5 * time.Minute

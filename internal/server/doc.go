@@ -1,22 +1,29 @@
-// Package server is the control-plane API over HTTP: Threeport's v0, report sets and what people read beside it, the page,
-// TLS and limits.
+// Package server is the control-plane API over HTTP: Threeport's v0, report sets, the endpoints and the page for people, TLS
+// and limits.
+//
+// # Routes
+//
+// routes.go has one table of all routes: method, path, roles, body limit and handler. The mux and the rules of package auth
+// are made of it. A new route is a new row there and a handler; an operation of huma is documented by itself.
 //
 // # v0
 //
-// It answers requests as Threeport's own API server does, with the same envelope, codes and texts. One table of resources
-// (in package store) says which objects there are and which fields they have; validation, SQL, filters and routes all follow
-// from it (handler.go, payload.go, answer.go, selection.go).
+// The server answers requests of v0 as Threeport's own API server does, with the same envelope, codes and texts. The table of
+// resources in package store lists the objects and their fields; validation, SQL, filters and routes follow from it
+// (v0_*.go).
 //
-// It differs from v0 in one point, on purpose: the RuntimeEventUID of a WorkloadEvent is unique. Posting one again answers
-// 200 with the row that exists, so that a repeated create is harmless. An empty RuntimeEventUID identifies nothing and is
-// not unique. With [Config].StrictV0 even that is as in v0, and nothing else is served.
+// It differs in one point: the RuntimeEventUID of a WorkloadEvent is unique. A second POST answers 200 with the existing row,
+// so repeated creates are harmless. Any number of Events may have an empty RuntimeEventUID. With [Config].StrictV0 that is as
+// in Threeport's API, and nothing but v0 is served.
 //
-// # What is beside it
+// # Everything else
 //
-// Report sets are decoded in one pass, strictly and within bounds of memory that all requests share (reports*.go). The other
-// endpoints are huma's, which also makes the document of all (board.go, watch.go, openapi*.go). Package access comes before
-// every handler; guard.go asks it whose rows of v0 an agent may touch.
+// Report sets are decoded as a stream, strictly and within a bound on memory (reportset*.go, memory.go). The other endpoints
+// are operations of huma, which also makes the OpenAPI document (workloads.go, clusters.go, watch.go, openapi*.go).
 //
-// A [Server] owns its goroutines: those of its store's feed and maintenance, and of access. [Server.Run] returns when all
-// have ended, and ends open streams first.
+// Package auth decides on every request before its handler. For rows of v0, v0_authorize.go asks it which rows an agent may
+// access.
+//
+// A [Server] owns its goroutines: those of the store's feed and maintenance, and of package auth. [Server.Run] returns when
+// all have ended, and ends open streams first.
 package server

@@ -13,37 +13,56 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// The tags of operations, by what they are for.
-const (
-	tagReports = "reports"
-	tagBoard   = "board"
-	tagAccess  = "access"
-	tagV0      = "v0"
-)
-
-// commonErrors are what every operation may answer; 422 and 500 huma adds itself.
-var commonErrors = []int{
-	http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable,
+// openAPI serves the OpenAPI document. Its text is complete once all operations are registered.
+type openAPI struct {
+	limits Limits
+	text   []byte
 }
 
-// newAPI is an API without operations. With secured, the document says how to prove who one is.
+// write makes the document of an API's operations, and of v0.
+func (o *openAPI) write(api huma.API) error {
+	document, schemas := api.OpenAPI(), api.OpenAPI().Components.Schemas
+	documentReportSet(document, o.limits)
+	documentEventStream(document)
+	for _, schema := range schemas.Map() {
+		withoutNullLists(schema)
+	}
+	if err := describeTypes(schemas); err != nil {
+		return err
+	}
+	documentV0(document) // after withoutNullLists: v0 has null lists
+	text, err := json.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	o.text = text
+	return nil
+}
+
+func (o *openAPI) serve(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/openapi+json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(o.text)))
+	_, _ = w.Write(o.text) // fails only if the client has gone
+}
+
+// newAPI is an API without operations. With secured, its document has the ways to authenticate.
 func newAPI(adapter huma.Adapter, version string, secured bool) huma.API {
-	format := huma.Format{Marshal: writeAnswer, Unmarshal: readBody}
+	format := huma.Format{Marshal: marshalAnswer, Unmarshal: unmarshalBody}
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	registry.RegisterTypeAlias(reflect.TypeFor[threeport.ID](), reflect.TypeFor[idSchema]())
 	document := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title: "Threeport control-plane API", Version: version,
-			Description: "What runs in the clusters of a control plane, and how it is. Errors are problems as of RFC 9457, but " +
-				"those of v0 are in its envelope. IDs are decimals of 64 bits in strings, but numbers in v0. Unknown " +
-				"parameters and fields are refused, but v0 ignores unknown parameters.",
+			Description: "The workloads in the clusters of a control plane, with their status. Errors are problems of RFC 9457, and in v0 " +
+				"envelopes. IDs are decimals of 64 bits in strings, in v0 numbers. Unknown parameters and " +
+				"fields are refused; v0 ignores unknown parameters.",
 		},
 		Components: &huma.Components{Schemas: registry},
 		Tags: []*huma.Tag{
-			{Name: tagReports, Description: "What agents tell, many reports at a time."},
-			{Name: tagBoard, Description: "What people read."},
-			{Name: tagAccess, Description: "Tokens, and records of who did what. For administrators."},
+			{Name: tagReports, Description: "Reports of agents, many in one request."},
+			{Name: tagBoard, Description: "Workloads and clusters, for people."},
+			{Name: tagAccess, Description: "Tokens and audit records. For administrators."},
 			{Name: tagV0, Description: "Threeport's REST API, version v0, row by row."},
 		},
 	}
@@ -66,28 +85,28 @@ func newAPI(adapter huma.Adapter, version string, secured bool) huma.API {
 
 func securitySchemes() map[string]*huma.SecurityScheme {
 	return map[string]*huma.SecurityScheme{
-		"certificate": {Type: "mutualTLS", Description: "A client certificate. Its subject's organization says its role; v0's have none."},
+		"certificate": {Type: "mutualTLS", Description: "A client certificate. The organization of its subject names its role; certificates of v0 have none."},
 		"bearer":      {Type: "http", Scheme: "bearer", Description: "A token of /v0/tokens."},
-		"session":     {Type: "apiKey", In: "cookie", Name: "__Host-threeport-session", Description: "A browser's session, which /login opens with a token or by single sign-on."},
+		"session":     {Type: "apiKey", In: "cookie", Name: "__Host-threeport-session", Description: "A browser's session. /login opens it with a token or by single sign-on."},
 	}
 }
 
-// writeAnswer writes JSON. If the client has gone there is no one to tell.
-func writeAnswer(w io.Writer, answer any) error {
+// marshalAnswer writes an answer as JSON.
+func marshalAnswer(w io.Writer, answer any) error {
 	body, err := json.Marshal(answer)
 	if err != nil {
 		return fmt.Errorf("write answer: %w", err)
 	}
-	_, _ = w.Write(append(body, '\n'))
+	_, _ = w.Write(append(body, '\n')) // fails only if the client has gone
 	return nil
 }
 
-// documentRetryAfter adds the header that these answers have.
+// documentRetryAfter documents the Retry-After of temporary failures.
 func documentRetryAfter(_ *huma.OpenAPI, op *huma.Operation) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		if answer := op.Responses[strconv.Itoa(code)]; answer != nil {
 			answer.Headers = map[string]*huma.Param{"Retry-After": {
-				Description: "How many seconds to wait before the request is sent again.",
+				Description: "The number of seconds to wait before a repeat.",
 				Schema:      &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0)},
 			}}
 		}
@@ -97,7 +116,7 @@ func documentRetryAfter(_ *huma.OpenAPI, op *huma.Operation) {
 // idSchema is the schema of [threeport.ID].
 type idSchema struct{}
 
-// Schema is huma's question for it.
+// Schema is called by huma.
 func (idSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Type: huma.TypeString, Pattern: "^-?[0-9]{1,19}$", PatternDescription: "a decimal of 64 bits",
@@ -105,13 +124,13 @@ func (idSchema) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// documentReportSet adds the body that [reports] reads itself.
-func documentReportSet(api huma.API, path string, limits Limits) {
-	schemas := api.OpenAPI().Components.Schemas
-	op := api.OpenAPI().Paths[path].Post
+// documentReportSet documents the body of report sets, which huma does not know because [reportSets] reads it.
+func documentReportSet(document *huma.OpenAPI, limits Limits) {
+	schemas := document.Components.Schemas
+	op := document.Paths["/v0/workload-report-sets"].Post
 	op.RequestBody = &huma.RequestBody{
 		Required: true,
-		Description: fmt.Sprintf("At most %d bytes as sent, and %d before compression; at most %d objects in all trees; "+
+		Description: fmt.Sprintf("At most %d bytes as sent and %d before compression; at most %d objects in all trees; "+
 			"at most %d bytes for one operation, Event, status, or object of a tree.",
 			limits.BodyBytes, limits.DecodedBytes, maxObjects, maxValue),
 		Content: map[string]*huma.MediaType{"application/json": {
@@ -125,9 +144,9 @@ func documentReportSet(api huma.API, path string, limits Limits) {
 	})
 }
 
-// eventStreamResponse describes server-sent events: each item of the list is one event.
-func eventStreamResponse(api huma.API) *huma.Response {
-	schemas := api.OpenAPI().Components.Schemas
+// documentEventStream documents the server-sent events of a watch as a list, each item one event.
+func documentEventStream(document *huma.OpenAPI) {
+	schemas := document.Components.Schemas
 	event := func(name, description string, id *huma.Schema, data *huma.Schema) *huma.Schema {
 		s := &huma.Schema{
 			Type: huma.TypeObject, Title: name, Description: description,
@@ -143,14 +162,14 @@ func eventStreamResponse(api huma.API) *huma.Response {
 		return s
 	}
 	empty := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false}
-	return &huma.Response{
+	document.Paths["/v0/workloads/watch"].Get.Responses["200"] = &huma.Response{
 		Description: "A stream of server-sent events.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{
 			Type: huma.TypeArray, Description: "Each item is one event of the stream.",
 			Items: &huma.Schema{OneOf: []*huma.Schema{
-				event(eventWorkload, "A row that has changed.", idSchema{}.Schema(schemas),
+				event(eventWorkload, "A changed row.", idSchema{}.Schema(schemas),
 					schemas.Schema(reflect.TypeFor[threeport.Workload](), true, "")),
-				event(eventReset, "Events were missed: load everything anew.",
+				event(eventReset, "Events were missed: reload everything.",
 					&huma.Schema{Type: huma.TypeString, Enum: []any{""}}, empty),
 				event(eventPing, "The connection is alive.", nil, empty),
 			}},
@@ -158,37 +177,12 @@ func eventStreamResponse(api huma.API) *huma.Response {
 	}
 }
 
-// document is the OpenAPI document of all operations, and of v0, as JSON.
-func document(api huma.API) ([]byte, error) {
-	for _, schema := range api.OpenAPI().Components.Schemas.Map() {
-		withoutNullLists(schema)
-	}
-	if err := describeTypes(api.OpenAPI().Components.Schemas); err != nil {
-		return nil, err
-	}
-	documentV0(api.OpenAPI()) // which has null lists
-	body, err := json.Marshal(api.OpenAPI())
-	if err != nil {
-		return nil, fmt.Errorf("write the document of the API: %w", err)
-	}
-	return body, nil
-}
-
-// withoutNullLists corrects what huma supposes of Go's slices: this API answers an empty list for none, and takes no
-// null for one.
+// withoutNullLists corrects huma's schemas of Go slices: this API answers with an empty list instead of null, and accepts no
+// null.
 func withoutNullLists(schema *huma.Schema) {
 	for _, property := range schema.Properties {
 		if property.Type == huma.TypeArray {
 			property.Nullable = false
 		}
-	}
-}
-
-// serveDocument answers with the document.
-func serveDocument(body []byte) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/openapi+json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		_, _ = w.Write(body) // the client has gone: there is no one to tell
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// described is the API's own document, to hold answers to.
+// described is the OpenAPI document of a server, which checks answers.
 type described struct {
 	t     *testing.T
 	paths map[string]map[string]struct {
@@ -23,7 +23,7 @@ type described struct {
 		}
 	}
 	compiler *jsonschema.Compiler
-	// seen are the operations and codes that were checked.
+	// seen are the operations and codes of the checked answers.
 	seen map[string]bool
 }
 
@@ -58,7 +58,7 @@ func readDocument(t *testing.T, url string) *described {
 	return d
 }
 
-// check holds an answer to the schema of its operation, code and content type.
+// check validates an answer against the schema of its operation, code and content type.
 func (d *described) check(method, path string, code int, content, body string) {
 	d.t.Helper()
 	op, ok := d.paths[path][strings.ToLower(method)]
@@ -95,7 +95,7 @@ func (d *described) check(method, path string, code int, content, body string) {
 	d.seen[op.OperationID+" "+fmt.Sprint(code)] = true
 }
 
-// ask makes a request to a path of the document, filled in with values, and holds the answer to the document.
+// ask sends a request to a path of the document, with values for its parameters, and checks the answer.
 func (d *described) ask(url, method, path, query, body string, want int, values ...string) string {
 	d.t.Helper()
 	filled := strings.NewReplacer(values...).Replace(path)
@@ -117,13 +117,13 @@ func (d *described) ask(url, method, path, query, body string, want int, values 
 		d.t.Errorf("%s %s%s: %d, want %d: %s", method, filled, query, resp.StatusCode, want, answer.String())
 	}
 	if strings.Contains(answer.String(), "hunter2") {
-		d.t.Errorf("%s %s%s: quotes what was sent: %s", method, filled, query, answer.String())
+		d.t.Errorf("%s %s%s: quotes the request: %s", method, filled, query, answer.String())
 	}
 	d.check(method, path, resp.StatusCode, resp.Header.Get("Content-Type"), answer.String())
 	return answer.String()
 }
 
-// fullSet is a set with a report of every sort about a workload and one of its resources.
+// fullSet is a set with every type of report about a workload and one of its resources.
 func fullSet(workload, resource int64) string {
 	about := fmt.Sprintf(`"instance":{"type":"WorkloadInstance","id":"%d"},"version":"5",`, workload)
 	const pod = `{"version":"v1","kind":"Pod","namespace":"n","name":"web-1","uid":"pod"}`
@@ -137,8 +137,8 @@ func fullSet(workload, resource int64) string {
 	}, ",") + `]}`
 }
 
-// Every operation is asked for success and for each of its errors that a client can cause.
-func TestAnswersAreAsDocumented(t *testing.T) {
+// Each operation is called for success, and for each error that a client can cause.
+func TestOpenAPI_Answers_MatchDocument(t *testing.T) {
 	url := run(t, onFile(t))
 	d := readDocument(t, url)
 	workload := create(t, url+"/v0/workload-instances", `{"Name":"web"}`)
@@ -163,7 +163,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 
 	first := d.ask(url, "GET", list, "?size=1&sort=name", "", 200)
 	if !strings.Contains(first, `"status":"Down"`) || !strings.Contains(first, `"total":1`) {
-		t.Errorf("the board is %s", first)
+		t.Errorf("the list is %s", first)
 	}
 	d.ask(url, "GET", list, "?status=Healthy", "", 200)
 	for _, query := range []string{"?size=0", "?size=x", "?size=1001", "?sort=hunter2", "?status=hunter2", "?type=Pod", "?cursor=hunter2", "?x=hunter2", "?size=1&size=2", "?text=%00"} {
@@ -214,7 +214,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		`{"name":"t","name":"u","role":"viewer"}`, `{"name":"t","role":"admin","role":"viewer"}`, `{"Name":"t","role":"viewer"}`,
 		`{"name":"t","ROLE":"viewer"}`, `{"name":"t","role":"viewer","Role":"admin"}`,
 	} {
-		if said := d.ask(url, "POST", "/v0/tokens", "", body, 422); !strings.Contains(said, "is no field of this object, or is there twice") {
+		if said := d.ask(url, "POST", "/v0/tokens", "", body, 422); !strings.Contains(said, "unknown or duplicate field") {
 			t.Errorf("%s: %s", body, said)
 		}
 	}
@@ -249,8 +249,8 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	}
 }
 
-// The document is itself what the OpenAPI and JSON Schema specifications say of schemas.
-func TestDocumentHasNoSchemaLinks(t *testing.T) {
+// The schemas follow OpenAPI and JSON Schema, without additions of huma.
+func TestOpenAPI_HasNoSchemaLinks(t *testing.T) {
 	url := run(t, plain())
 	_, body := call(t, exchange{method: http.MethodGet, path: url + "/openapi.json"})
 	for _, unwanted := range []string{"$schema", "/schemas/Workload.json", `["array","null"]`} {
@@ -270,8 +270,7 @@ func TestDocumentHasNoSchemaLinks(t *testing.T) {
 	}
 }
 
-// Whoever is told to wait is told for how long.
-func TestDocumentHasRetryAfter(t *testing.T) {
+func TestOpenAPI_TemporaryErrors_HaveRetryAfter(t *testing.T) {
 	_, body := call(t, exchange{method: http.MethodGet, path: run(t, plain()) + "/openapi.json"})
 	var document struct {
 		Paths map[string]map[string]struct {
@@ -300,8 +299,8 @@ func TestDocumentHasRetryAfter(t *testing.T) {
 	}
 }
 
-// TestDocumentIsDescribed holds that whoever reads the document is told what the code's comments tell.
-func TestDocumentIsDescribed(t *testing.T) {
+// The descriptions are the comments of the Go types.
+func TestOpenAPI_Types_HaveDescriptions(t *testing.T) {
 	_, body := call(t, exchange{method: http.MethodGet, path: run(t, onFile(t)) + "/openapi.json"})
 	var document struct {
 		Components struct {

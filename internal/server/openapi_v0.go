@@ -11,29 +11,29 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// documentV0 describes v0, which is served without huma, from the table of its resources.
+// documentV0 documents v0, which is served without huma, from the table of its resources.
 func documentV0(document *huma.OpenAPI) {
 	for _, r := range store.Resources {
 		d := v0Document{document, r}
 		d.schemas()
 		path, name := "/v0/"+r.Path, strings.TrimSuffix(r.Path, "s")
-		d.add(http.MethodGet, path, "v0-list-"+r.Path, "List, by ID", d.listParameters(), false, http.StatusOK)
+		d.add(http.MethodGet, path, "v0-list-"+r.Path, "List, ordered by ID", d.listParameters(), false, http.StatusOK)
 		d.add(http.MethodPost, path, "v0-create-"+name, "Create", nil, true, http.StatusOK, http.StatusCreated)
 		id := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeInteger, Format: "int64"}}}
 		d.add(http.MethodGet, path+"/{id}", "v0-get-"+name, "Read", id, false, http.StatusOK)
-		d.add(http.MethodPatch, path+"/{id}", "v0-update-"+name, "Change the fields that are given", id, true, http.StatusOK)
+		d.add(http.MethodPatch, path+"/{id}", "v0-update-"+name, "Change the given fields", id, true, http.StatusOK)
 		d.add(http.MethodDelete, path+"/{id}", "v0-delete-"+name, "Delete", id, false, http.StatusOK)
 		d.addVersions("v0-versions-of-" + name)
 	}
 }
 
-// v0Document describes one resource.
+// v0Document documents one resource.
 type v0Document struct {
 	document *huma.OpenAPI
 	r        *store.Resource
 }
 
-// schemas are the object as it is answered, its fields as they are sent, and the envelope.
+// schemas adds the object as answered, its fields as sent, and the envelope.
 func (d v0Document) schemas() {
 	sent := map[string]*huma.Schema{}
 	for _, f := range d.r.Fields {
@@ -69,7 +69,7 @@ func (d v0Document) schemas() {
 	}, "Meta", "Type", "Data", "Status")
 }
 
-// object is a schema of just these properties.
+// object is a schema that allows only these properties.
 func object(properties map[string]*huma.Schema, required ...string) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, Properties: properties, Required: required, AdditionalProperties: false}
 }
@@ -93,7 +93,7 @@ func fieldSchema(kind store.Kind) *huma.Schema {
 func (d v0Document) listParameters() []*huma.Param {
 	parameters := []*huma.Param{
 		{Name: "page", In: "query", Description: "From 1.", Schema: &huma.Schema{Type: huma.TypeInteger, Default: 1}},
-		{Name: "size", In: "query", Description: "-1 is all, 0 none.", Schema: &huma.Schema{Type: huma.TypeInteger, Default: 50}},
+		{Name: "size", In: "query", Description: "-1 for all, 0 for none.", Schema: &huma.Schema{Type: huma.TypeInteger, Default: 50}},
 	}
 	for _, f := range d.r.Fields {
 		if f.Filterable {
@@ -103,7 +103,7 @@ func (d v0Document) listParameters() []*huma.Param {
 	return parameters
 }
 
-// addVersions describes how a client finds whether there is such an object.
+// addVersions documents how a client discovers the object.
 func (d v0Document) addVersions(id string) {
 	versions := object(map[string]*huma.Schema{
 		"API":      {Type: huma.TypeString, Enum: []any{d.r.Object}},
@@ -111,8 +111,8 @@ func (d v0Document) addVersions(id string) {
 	}, "API", "Versions")
 	d.document.AddOperation(&huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: "/" + d.r.Path + "/versions", Tags: []string{tagV0},
-		Summary:     "Find out which versions there are: " + d.r.Object,
-		Description: "A server that answers 404 has no such object.",
+		Summary:     "List the versions: " + d.r.Object,
+		Description: "A server without the object answers 404.",
 		Responses: map[string]*huma.Response{
 			"200":     {Description: http.StatusText(http.StatusOK), Content: map[string]*huma.MediaType{"application/json": {Schema: versions}}},
 			"default": {Description: "An error."},
@@ -120,7 +120,7 @@ func (d v0Document) addVersions(id string) {
 	})
 }
 
-// add describes an operation.
+// add documents an operation.
 func (d v0Document) add(method, path, id, summary string, parameters []*huma.Param, body bool, codes ...int) {
 	envelope := map[string]*huma.MediaType{
 		"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/V0" + d.r.Object + "Answer"}},

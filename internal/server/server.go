@@ -14,26 +14,25 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// drainTimeout is how long requests under way may take once the server stops.
+// drainTimeout is how long requests under way may take when the server stops.
 const drainTimeout = 10 * time.Second
 
 // maxHeader bounds the headers of a request, in bytes.
 const maxHeader = 64 << 10
 
-// Server is the API on a port. Make one with [New], then call [Server.Run] once.
+// Server serves the API on a port. Make one with [New] and call [Server.Run] once.
 type Server struct {
 	config Config
 	store  *store.Store
 	access *auth.Authenticator // nil under StrictV0
 	// certificates is nil without authentication.
-	certificates *reloader
+	certificates *certReloader
 	listener     net.Listener
 	http         *http.Server
 	log          *slog.Logger
 }
 
-// New opens the database and the port. Requests wait in the port's backlog until
-// Run serves them.
+// New opens the database and the port. Requests wait in the port's backlog until Run.
 func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -83,35 +82,31 @@ func (s *Server) loadCertificates() error {
 	}
 	files := tlsFiles{s.config.CertFile, s.config.KeyFile, s.config.CAFile}
 	var err error
-	if s.certificates, err = newReloader(files, s.config.clientAuth(), s.log); err != nil {
+	if s.certificates, err = newCertReloader(files, s.config.clientAuth(), s.log); err != nil {
 		return err
 	}
 	s.http.TLSConfig = s.certificates.config()
 	return nil
 }
 
-// handler serves v0 only, or everything. v0 itself is the same in both.
-func (s *Server) handler() (http.Handler, error) {
-	v0 := Handler(s.store, s.log)
-	if s.config.StrictV0 {
-		return v0, nil
-	}
-	stop, stopping := context.WithCancel(context.Background())
-	s.http.RegisterOnShutdown(stopping)
-	onStop := func(end func()) func() bool { return context.AfterFunc(stop, end) }
-
-	may := s.config.access()
+// newAccess starts authentication and authorization.
+func (s *Server) newAccess() (err error) {
+	config := s.config.authConfig()
 	if s.certificates != nil {
-		may.Trusted = s.certificates.trusts
+		config.Trusted = s.certificates.trusts
 	}
-	var err error
-	if s.access, err = auth.New(s.store, may, s.log); err != nil {
-		return nil, err
-	}
-	return s.everything(v0, onStop)
+	s.access, err = auth.New(s.store, config, s.log)
+	return err
 }
 
-// URL is the server's address with the port that it got.
+// onShutdown returns a function that calls end when the server stops, unless forget is called before.
+func (s *Server) onShutdown() func(end func()) (forget func() bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.http.RegisterOnShutdown(cancel)
+	return func(end func()) func() bool { return context.AfterFunc(ctx, end) }
+}
+
+// URL is the server's address, with the actual port.
 func (s *Server) URL() string {
 	scheme := "http"
 	if s.config.AuthEnabled {
@@ -120,12 +115,11 @@ func (s *Server) URL() string {
 	return scheme + "://" + s.listener.Addr().String()
 }
 
-// Run serves until ctx ends, lets the requests under way finish, and closes the
-// database. It returns nil after such a stop.
+// Run serves until ctx ends, lets the requests under way finish, and closes the database. It returns nil after such a stop.
 func (s *Server) Run(ctx context.Context) error {
 	s.log.Info("Listening", "url", s.URL())
 	if at, ok := s.listener.Addr().(*net.TCPAddr); ok && !s.config.AuthEnabled && !at.IP.IsLoopback() {
-		s.log.Warn("Whoever reaches this address may do everything: authentication is disabled, and the address is not loopback")
+		s.log.Warn("Everyone who reaches this address is an administrator: authentication is disabled and the address is not loopback")
 	}
 	background, end := context.WithCancel(ctx)
 	defer end()
@@ -137,7 +131,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(err, s.close())
 }
 
-// runBackground starts what goes on beside requests. Each logs what it cannot do, and tries it again.
+// runBackground starts the store's goroutines. Each logs its failures and tries again.
 func (s *Server) runBackground(ctx context.Context, running *sync.WaitGroup) {
 	if s.config.StrictV0 {
 		return
@@ -148,13 +142,13 @@ func (s *Server) runBackground(ctx context.Context, running *sync.WaitGroup) {
 	} {
 		running.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
-				s.log.Error("Stopped for good", "what", name, "error", err)
+				s.log.Error("Background task stopped", "task", name, "error", err)
 			}
 		})
 	}
 }
 
-// serve serves until ctx ends, and until the requests of that moment are answered. Watches end with it.
+// serve serves until ctx ends, and then until the requests under way are answered. Watches end at once.
 func (s *Server) serve(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() {
@@ -182,11 +176,11 @@ func (s *Server) serve(ctx context.Context) error {
 	return failed
 }
 
-// close closes what is open. No request is served any more.
+// close closes everything that is open. No request may be under way.
 func (s *Server) close() error {
 	var errs []error
 	if s.listener != nil {
-		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) { // which is how serving leaves it
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) { // serving closes it
 			errs = append(errs, err)
 		}
 	}

@@ -16,18 +16,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// plain is an API without authentication whose rows are in memory.
+// plain is the configuration of an API without authentication on a database in memory.
 func plain() Config {
 	config := DefaultConfig()
 	config.BindAddress, config.Database, config.AuthEnabled = "127.0.0.1:0", "sqlite::memory:", false
 	return config
 }
 
-// onFile is an API without authentication whose rows are in a file.
+// onFile is the configuration of an API without authentication on a database file.
 func onFile(tb testing.TB) Config {
 	tb.Helper()
 	config := plain()
@@ -35,14 +35,14 @@ func onFile(tb testing.TB) Config {
 	return config
 }
 
-// run starts a server that the test's end stops.
+// run starts a server until the end of the test.
 func run(tb testing.TB, config Config) string {
 	tb.Helper()
 	_, url := runServer(tb, config)
 	return url
 }
 
-// runServer is run, for a test that looks into it.
+// runServer is run, and returns the server.
 func runServer(tb testing.TB, config Config) (s *Server, url string) {
 	tb.Helper()
 	s, err := New(tb.Context(), config, slog.New(slog.DiscardHandler))
@@ -83,7 +83,7 @@ func create(t *testing.T, url, body string) int64 {
 	return envelope.Data[0].ID
 }
 
-func TestClientRoundTrip(t *testing.T) {
+func TestV0_Client_RoundTrip(t *testing.T) {
 	url := run(t, onFile(t))
 	client := connect(t, threeport.Config{Server: url})
 	ctx := t.Context()
@@ -152,8 +152,8 @@ func TestClientRoundTrip(t *testing.T) {
 	}
 }
 
-func TestMutualTLS(t *testing.T) {
-	ca := tlstest.NewAuthority(t)
+func TestServer_MutualTLS(t *testing.T) {
+	ca := certs.ForTest(t)
 	files := ca.IssueFiles("server")
 	config := plain()
 	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, files.Cert, files.Key, files.CA
@@ -169,7 +169,7 @@ func TestMutualTLS(t *testing.T) {
 	if _, _, err := none.FindWorkloadEvent(t.Context(), "uid"); err == nil {
 		t.Error("a client without a certificate was served")
 	}
-	stranger := tlstest.NewAuthority(t).IssueFiles("agent")
+	stranger := certs.ForTest(t).IssueFiles("agent")
 	foreign := connect(t, threeport.Config{Server: url, AuthEnabled: true, CertFile: stranger.Cert, KeyFile: stranger.Key, CAFile: own.CA})
 	if _, _, err := foreign.FindWorkloadEvent(t.Context(), "uid"); err == nil {
 		t.Error("a client with another authority's certificate was served")
@@ -182,7 +182,7 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-func TestStopLetsRequestsFinish(t *testing.T) {
+func TestServer_Stop_FinishesRequests(t *testing.T) {
 	s, err := New(t.Context(), plain(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	// The transport takes the body when the server asks for it: then the request is under way.
+	// The transport reads the body when the server asks for it, so the request is under way by then.
 	req.Header.Set("Expect", "100-continue")
 	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
 	defer transport.CloseIdleConnections()
@@ -234,7 +234,7 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-// elsewhere is a listener that says another address than it has.
+// elsewhere is a listener that reports another address.
 type elsewhere struct {
 	net.Listener
 	address net.IP
@@ -242,8 +242,8 @@ type elsewhere struct {
 
 func (e elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: e.address, Port: 1323} }
 
-// An API for everyone says so where others can reach it, and not on loopback.
-func TestOpenToOthersIsLogged(t *testing.T) {
+// An API without authentication logs a warning, except on loopback.
+func TestServer_OpenAddress_LogsWarning(t *testing.T) {
 	for address, warns := range map[string]bool{"127.0.0.1": false, "::1": false, "0.0.0.0": true, "::": true, "192.0.2.7": true} {
 		var log bytes.Buffer
 		s, err := New(t.Context(), plain(), slog.New(slog.NewTextHandler(&log, nil)))
@@ -262,8 +262,8 @@ func TestOpenToOthersIsLogged(t *testing.T) {
 	}
 }
 
-// A page at the name that the API was told to listen at is its own; any other name may be an attacker's.
-func TestNamesOfTheOpenAPI(t *testing.T) {
+// A page at the configured host name is the API's own. Any other name may be an attacker's.
+func TestServer_WithoutAuthentication_ChecksHost(t *testing.T) {
 	config := plain()
 	config.BindAddress = "localhost:0"
 	url := run(t, config)
@@ -287,12 +287,12 @@ func TestNamesOfTheOpenAPI(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_InvalidConfig(t *testing.T) {
 	valid := plain()
 	for reason, change := range map[string]func(*Config){
 		"bind address": func(c *Config) { c.BindAddress = "1323" },
 		"port":         func(c *Config) { c.BindAddress = "127.0.0.1:99999" },
-		"listen":       func(c *Config) { c.BindAddress = "192.0.2.1:0" }, // nobody has that address
+		"listen":       func(c *Config) { c.BindAddress = "192.0.2.1:0" }, // a reserved address
 		"database":     func(c *Config) { c.Database = "mysql:x" },
 		"certificate":  func(c *Config) { c.AuthEnabled = true; c.CertFile = filepath.Join(t.TempDir(), "none") },
 		"key file":     func(c *Config) { c.AuthEnabled = true; c.KeyFile = "" },

@@ -14,42 +14,42 @@ import (
 	"time"
 )
 
-// lookEvery is how often the certificate files are looked at, at most: only handshakes look.
-const lookEvery = time.Second
+// reloadInterval is the least time between two reads of the certificate files, which only handshakes cause.
+const reloadInterval = time.Second
 
-// reloader serves TLS with certificate files that may be replaced while it does. The files are read again at a
-// handshake, and what is new in them counts for this handshake and those after it; with requests that come with a client
-// certificate too, for which authorities that are gone do not count any more. Files that do not belong together,
-// as while they are being replaced, change nothing. It is safe for concurrent use.
-type reloader struct {
+// certReloader serves TLS with certificate files that may be replaced meanwhile. A handshake reads the files again, and their
+// new content applies to it and to later ones. It also applies to requests with a client certificate, which is refused once
+// its authority is removed. Files that do not match, as while they are being replaced, change nothing. It is safe for
+// concurrent use.
+type certReloader struct {
 	files      tlsFiles
 	clientAuth tls.ClientAuthType
 	log        *slog.Logger
 	now        func() time.Time
 
-	current atomic.Pointer[served]
+	current atomic.Pointer[servedConfig]
 
-	mu     sync.Mutex // of the following; who finds it taken need not look
-	looked time.Time
-	read   tlsContent // what the files held then: not always what is served
+	mu       sync.Mutex // guards the fields below; a handshake that does not get it uses current
+	lastRead time.Time
+	content  tlsContent // of the files at lastRead, which may be invalid and not served
 }
 
-// served is what connections are made with.
-type served struct {
+// servedConfig is the configuration of new connections.
+type servedConfig struct {
 	*tls.Config
-	// authorities are those in ClientCAs, by their DER.
+	// authorities are the certificates in ClientCAs, by their DER.
 	authorities map[string]bool
 }
 
 // tlsFiles are the paths of a certificate, its key and the authorities of clients.
 type tlsFiles struct{ cert, key, ca string }
 
-// tlsContent is what the files hold.
+// tlsContent is the content of the files.
 type tlsContent struct{ cert, key, ca []byte }
 
-// newReloader reads the files; they have to be valid now.
-func newReloader(files tlsFiles, clientAuth tls.ClientAuthType, log *slog.Logger) (*reloader, error) {
-	r := &reloader{files: files, clientAuth: clientAuth, log: log, now: time.Now}
+// newCertReloader reads the files, which have to be valid.
+func newCertReloader(files tlsFiles, clientAuth tls.ClientAuthType, log *slog.Logger) (*certReloader, error) {
+	r := &certReloader{files: files, clientAuth: clientAuth, log: log, now: time.Now}
 	content, err := files.read()
 	if err != nil {
 		return nil, err
@@ -59,72 +59,72 @@ func newReloader(files tlsFiles, clientAuth tls.ClientAuthType, log *slog.Logger
 		return nil, err
 	}
 	r.current.Store(config)
-	r.read, r.looked = content, r.now()
+	r.content, r.lastRead = content, r.now()
 	return r, nil
 }
 
-// config is the one to listen with.
-func (r *reloader) config() *tls.Config {
+// config is the configuration to listen with.
+func (r *certReloader) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		NextProtos:         []string{"h2", "http/1.1"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.newest().Config, nil },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.latest().Config, nil },
 	}
 }
 
-// trusts tells whether the client certificate of a connection would be taken now. Connections may outlive an authority by
-// any time: agents keep theirs open, and a watch goes on for days.
-func (r *reloader) trusts(state *tls.ConnectionState) bool {
-	now := r.newest()
+// trusts reports whether the client certificate of a connection would be accepted now. Connections may outlive an authority
+// for days: agents keep theirs open, and so do watches.
+func (r *certReloader) trusts(state *tls.ConnectionState) bool {
+	current := r.latest()
 	for _, chain := range state.VerifiedChains {
-		if now.authorities[string(chain[len(chain)-1].Raw)] {
+		if current.authorities[string(chain[len(chain)-1].Raw)] {
 			return true
 		}
 	}
-	if now.ClientCAs == nil || len(state.PeerCertificates) == 0 {
+	if current.ClientCAs == nil || len(state.PeerCertificates) == 0 {
 		return false
 	}
 	// The authority may have a new certificate for the same key.
-	between := x509.NewCertPool()
+	intermediates := x509.NewCertPool()
 	for _, cert := range state.PeerCertificates[1:] {
-		between.AddCert(cert)
+		intermediates.AddCert(cert)
 	}
 	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{
-		Roots: now.ClientCAs, Intermediates: between, CurrentTime: r.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Roots: current.ClientCAs, Intermediates: intermediates, CurrentTime: r.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	return err == nil
 }
 
-// newest is the configuration of the next connection.
-func (r *reloader) newest() *served {
+// latest is the configuration of the next connection.
+func (r *certReloader) latest() *servedConfig {
 	if r.mu.TryLock() {
 		defer r.mu.Unlock()
-		if now := r.now(); now.Sub(r.looked) >= lookEvery {
-			r.looked = now
-			r.look()
+		if now := r.now(); now.Sub(r.lastRead) >= reloadInterval {
+			r.lastRead = now
+			r.reload()
 		}
 	}
 	return r.current.Load()
 }
 
-// look reads the files, and takes what is new in them.
-func (r *reloader) look() {
+// reload reads the files, and serves their content if it has changed and is valid.
+func (r *certReloader) reload() {
 	content, err := r.files.read()
 	if err != nil {
-		r.log.Warn("Certificate files not read: the old ones serve on", "error", err)
+		r.log.Warn("Certificate files not read: the previous ones stay in use", "error", err)
 		return
 	}
-	if content.equals(r.read) {
+	if content.equals(r.content) {
 		return
 	}
-	r.read = content
+	r.content = content
 	config, err := content.config(r.clientAuth)
 	if err != nil {
-		r.log.Warn("Certificate files changed, but cannot be used: the old ones serve on", "error", err)
+		r.log.Warn("Certificate files changed but are invalid: the previous ones stay in use", "error", err)
 		return
 	}
 	r.current.Store(config)
-	r.log.Info("Certificate files changed: the new ones serve")
+	r.log.Info("Certificate files changed: the new ones are in use")
 }
 
 func (f tlsFiles) read() (c tlsContent, err error) {
@@ -149,17 +149,17 @@ func (c tlsContent) equals(other tlsContent) bool {
 }
 
 // config is the configuration of connections.
-func (c tlsContent) config(clientAuth tls.ClientAuthType) (*served, error) {
+func (c tlsContent) config(clientAuth tls.ClientAuthType) (*servedConfig, error) {
 	pair, err := tls.X509KeyPair(c.cert, c.key)
 	if err != nil {
 		return nil, fmt.Errorf("load server certificate: %w", err)
 	}
-	config := &served{Config: &tls.Config{
+	config := &servedConfig{Config: &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"h2", "http/1.1"},
 		Certificates: []tls.Certificate{pair},
 		ClientAuth:   clientAuth,
-		// A session that is resumed would not be held to the authorities of today.
+		// A resumed session would not be verified against the current authorities.
 		SessionTicketsDisabled: true,
 	}}
 	if clientAuth == tls.NoClientCert {
@@ -177,7 +177,7 @@ func (c tlsContent) config(clientAuth tls.ClientAuthType) (*served, error) {
 	return config, nil
 }
 
-// authorities reads certificates. A file that ends within one was caught while it was written.
+// authorities parses certificates. A file that ends within one is still being written.
 func authorities(text []byte) (found []*x509.Certificate, err error) {
 	for {
 		block, rest := pem.Decode(text)

@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
-// clock is a time that a test sets.
+// clock is a settable time.
 type clock struct{ at time.Time }
 
-func (c *clock) later() { c.at = c.at.Add(lookEvery) }
+func (c *clock) later() { c.at = c.at.Add(reloadInterval) }
 
-// serverName makes a handshake and returns the common name of the server's certificate.
+// serverName returns the common name of the server's certificate in a handshake.
 func serverName(t *testing.T, config, client *tls.Config) (string, error) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -56,11 +56,11 @@ func trust(ca []byte) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: "127.0.0.1"}
 }
 
-func TestReloader(t *testing.T) {
-	authority := tlstest.NewAuthority(t)
+func TestCertReloader_ChangedFiles(t *testing.T) {
+	authority := certs.ForTest(t)
 	files := authority.IssueFiles("first")
 	var log bytes.Buffer
-	r, err := newReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.NewTextHandler(&log, nil)))
+	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +110,11 @@ func TestReloader(t *testing.T) {
 	want("all is well again", "third")
 }
 
-// A client is known by the authorities of today, and not by those when it came first.
-func TestReloaderChangesAuthorities(t *testing.T) {
-	authority, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+// A client is verified against the current authorities, not those of its first connection.
+func TestCertReloader_ChangedAuthorities(t *testing.T) {
+	authority, other := certs.ForTest(t), certs.ForTest(t)
 	files := authority.IssueFiles("server")
-	r, err := newReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.DiscardHandler))
+	r, err := newCertReloader(tlsFiles{files.Cert, files.Key, files.CA}, tls.VerifyClientCertIfGiven, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestReloaderChangesAuthorities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not Certificates: of these a client sends only what the server's authorities signed.
+	// With Certificates a client would send only certificates of the server's authorities.
 	client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	client.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	if _, err := serverName(t, config, client); err == nil {
@@ -143,10 +143,9 @@ func TestReloaderChangesAuthorities(t *testing.T) {
 	}
 }
 
-// An authority that is removed is so for the connections that are there, too. One that has a new certificate for the same
-// key is not removed.
-func TestConnectionsOutliveNoAuthority(t *testing.T) {
-	authority, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+// Removing an authority also ends existing connections. An authority with a new certificate for the same key is not removed.
+func TestCertReloader_RemovedAuthority_EndsConnections(t *testing.T) {
+	authority, other := certs.ForTest(t), certs.ForTest(t)
 	own := authority.IssueFiles("server")
 	both := append(authority.PEM(), other.PEM()...)
 	write(t, own.CA, both)
@@ -173,7 +172,7 @@ func TestConnectionsOutliveNoAuthority(t *testing.T) {
 		return resp.StatusCode
 	}
 	var made atomic.Int64
-	as := func(a *tlstest.Authority, http2 bool) *http.Client {
+	as := func(a *certs.TestAuthority, http2 bool) *http.Client {
 		t.Helper()
 		pair, err := tls.X509KeyPair(a.Issue("somebody"))
 		if err != nil {
@@ -204,7 +203,7 @@ func TestConnectionsOutliveNoAuthority(t *testing.T) {
 		{"its connection was closed", authority.PEM(), [2]int{200, 0}, 6},
 	} {
 		write(t, own.CA, step.authorities)
-		later.Add(int64(lookEvery / time.Second))
+		later.Add(int64(reloadInterval / time.Second))
 		for protocol, each := range clients {
 			if got := [2]int{ask(each[0]), ask(each[1])}; got != step.want {
 				t.Errorf("%s, %s: %d, want %d", step.reason, protocol, got, step.want)

@@ -16,53 +16,55 @@ import (
 )
 
 const (
-	// pingEvery is how long a stream may be silent: proxies end one that is for a minute.
-	pingEvery = 15 * time.Second
+	// pingInterval is how long a stream may be silent: proxies close one after a minute.
+	pingInterval = 15 * time.Second
 
-	// maxWatches bounds the streams of one replica. Each has a goroutine or two, and a connection of HTTP/1.1.
+	// maxWatches bounds the streams of one replica. Each has a goroutine or two, and with HTTP/1.1 a connection.
 	maxWatches = 10_000
 )
 
-// subscription is what a watch is told. Next waits for rows that have changed since the call before, each in its
-// newest version; it returns [store.ErrReset] if some were left out, and [store.ErrEnded] if there will be no more. Place is
-// where to go on from after what it returned.
+// subscription is a source of changed rows. Next waits for rows that have changed since the last call, each in its newest
+// version. It returns [store.ErrReset] if rows were skipped, and [store.ErrEnded] at the end. Place is where to resume after
+// the rows that Next returned.
 type subscription interface {
 	Next(ctx context.Context) ([]threeport.Workload, error)
 	Position() threeport.ID
 	Close()
 }
 
-// watches are the streams of rows that change.
+// watches are the streams of changed rows.
 type watches struct {
-	subscribe func(ctx context.Context, q store.WatchQuery) (subscription, error)
-	pingEvery time.Duration
-	metrics   *metrics
-	// onStop calls a function when the server stops, until it is forgotten: a stream would not end otherwise.
+	subscribe    func(ctx context.Context, q store.WatchQuery) (subscription, error)
+	pingInterval time.Duration
+	metrics      *metrics
+	// onStop calls end when the server stops, unless forget is called before: a stream does not end by itself.
 	onStop func(end func()) (forget func() bool)
 	open   atomic.Int64
 }
 
-type watchRequest struct {
-	BoardFilter
-	ID          string `query:"id" pattern:"^[0-9]{1,19}$" patternDescription:"a decimal of 64 bits" doc:"The ID of the only workload to watch. It needs one type, and nothing else."`
-	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"The last event that the client has: the stream goes on from there, with changes of about a minute before it once more. Browsers send it by themselves."`
-	// huma documents a parameter by its name and place.
-	LastEvent string `query:"lastEventID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"As Last-Event-ID, which counts more, for a client that cannot send headers."`
+func newWatches(s *store.Store, m *metrics, onStop func(func()) func() bool) *watches {
+	return &watches{
+		subscribe:    func(ctx context.Context, q store.WatchQuery) (subscription, error) { return s.Watch(ctx, q) },
+		pingInterval: pingInterval, metrics: m, onStop: onStop,
+	}
 }
 
-func (ws *watches) register(api huma.API) {
-	huma.Register(api, huma.Operation{
-		OperationID: "watch-workloads", Method: http.MethodGet, Path: "/v0/workloads/watch",
-		Tags: []string{tagBoard}, Summary: "Watch workloads",
-		Description: "Server-sent events, from now on or from the event that the client has last. workload has a row that has " +
-			"changed, in its newest version, or that is gone or does not match any more; reset says that events were missed " +
-			"and that everything has to be loaded anew; ping only says that the connection is alive. Each has an ID, and so has " +
-			"the opening, which is no event. To miss nothing, watch first and list then.",
-		Responses: map[string]*huma.Response{"200": eventStreamResponse(api)},
-		Errors: append([]int{
-			http.StatusBadRequest, http.StatusUnprocessableEntity,
-		}, commonErrors...),
-	}, ws.watch)
+type watchRequest struct {
+	WorkloadFilter
+	ID          string `query:"id" pattern:"^[0-9]{1,19}$" patternDescription:"a decimal of 64 bits" doc:"The ID of the only workload to watch, together with one type and no other filter."`
+	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"The client's last event. The stream resumes there, and repeats changes of about a minute before. Browsers send it automatically."`
+	// huma identifies a parameter by its name and its place.
+	LastEvent string `query:"lastEventID" pattern:"^[0-9]{1,19}$" patternDescription:"the ID of an event" doc:"Like Last-Event-ID, which takes precedence, for clients that cannot send headers."`
+}
+
+var watchWorkloadsOperation = huma.Operation{
+	OperationID: "watch-workloads",
+	Tags:        []string{tagBoard}, Summary: "Watch workloads",
+	Description: "Server-sent events from now on, or from the client's last event. workload has the newest version of a row that " +
+		"has changed, was deleted, or no longer matches. reset reports that events were missed: reload everything. ping " +
+		"keeps the connection alive. Each event has an ID, and so has the opening of the stream. To miss nothing, start the " +
+		"watch before the list.",
+	Errors: badParameters,
 }
 
 func (ws *watches) watch(ctx context.Context, request *watchRequest) (*huma.StreamResponse, error) {
@@ -76,19 +78,19 @@ func (ws *watches) watch(ctx context.Context, request *watchRequest) (*huma.Stre
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	forget := ws.onStop(cancel)
-	leave := func() {
+	closeWatch := func() {
 		forget()
 		cancel()
 		ws.open.Add(-1)
 	}
 	s, err := ws.subscribe(ctx, q)
 	if err != nil {
-		leave()
-		return nil, readProblem(ctx, err)
+		closeWatch()
+		return nil, storeProblem(ctx, err)
 	}
-	remarkOf(ctx).lasts = true
+	requestInfoOf(ctx).stream = true
 	return &huma.StreamResponse{Body: func(answer huma.Context) {
-		defer leave()
+		defer closeWatch()
 		defer s.Close()
 		_, w := humago.Unwrap(answer)
 		if answer.Method() == http.MethodHead {
@@ -101,25 +103,25 @@ func (ws *watches) watch(ctx context.Context, request *watchRequest) (*huma.Stre
 	}}, nil
 }
 
-// stream sends what there is until the client, its credential or the server ends it, or the client does not read.
+// stream sends events until the client, its credential or the server ends it, or the client stops reading.
 func (ws *watches) stream(ctx context.Context, events *eventStream, s subscription, resumed bool) {
-	begin := ""
+	place := ""
 	if !resumed {
-		begin = placeOf(s)
+		place = placeOf(s)
 	}
-	err := events.open(begin)
+	err := events.open(place)
 	for err == nil && ctx.Err() == nil {
 		err = ws.step(ctx, events, s)
 	}
-	// Why it ended the client sees, and comes again; only what is wrong here is worth a line in the log.
+	// A client that has gone or was cut off reconnects. Only a failure of the server is logged.
 	if _, gone := errors.AsType[*streamError](err); !gone && ctx.Err() == nil && !errors.Is(err, store.ErrEnded) {
-		note(ctx, err)
+		setCause(ctx, err)
 	}
 }
 
-// step sends what has changed, or a ping if nothing has for a while.
+// step sends the rows that have changed, or a ping after a silence.
 func (ws *watches) step(ctx context.Context, events *eventStream, s subscription) error {
-	wait, cancel := context.WithTimeout(ctx, ws.pingEvery)
+	wait, cancel := context.WithTimeout(ctx, ws.pingInterval)
 	defer cancel()
 	rows, err := s.Next(wait)
 	switch {
@@ -134,12 +136,12 @@ func (ws *watches) step(ctx context.Context, events *eventStream, s subscription
 	}
 }
 
-// placeOf is the ID of an event without a row.
+// placeOf is the ID of an event that has no row.
 func placeOf(s subscription) string { return strconv.FormatInt(int64(s.Position()), 10) }
 
-// query is what the store is asked.
+// query is the request as a query to the store.
 func (r *watchRequest) query() (store.WatchQuery, error) {
-	q := store.WatchQuery{Board: r.BoardFilter.query()}
+	q := store.WatchQuery{Filter: r.WorkloadFilter.query()}
 	last := r.LastEvent
 	if r.LastEventID != "" {
 		last = r.LastEventID
@@ -155,10 +157,10 @@ func (r *watchRequest) query() (store.WatchQuery, error) {
 		return q, nil
 	}
 	if len(r.Type) != 1 || len(r.Status) > 0 || r.Cluster != "" || r.Text != "" {
-		return q, parameterProblem("query.id", "one type beside it, and no status, cluster or text")
+		return q, parameterProblem("query.id", "one type with it, and no status, cluster or text")
 	}
 	id, err := parseID("query.id", r.ID)
 	q.Instance = &threeport.Instance{Type: r.Type[0], ID: id}
-	q.Board = store.WorkloadQuery{}
+	q.Filter = store.WorkloadQuery{}
 	return q, err
 }

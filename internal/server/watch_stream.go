@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// eventTimeout is how long a client may take to read what is sent at once. One that is slower is cut off, and can
-	// come again with its last event.
+	// eventTimeout is how long a client may take to read one write. The server cuts off a slower client, which can resume
+	// from its last event.
 	eventTimeout = 10 * time.Second
 
-	// reconnectAfter is what browsers are told to wait before they come again.
+	// reconnectAfter is how long a browser waits before it reconnects.
 	reconnectAfter = 2 * time.Second
 
-	// eventsAtOnce is how many events are written before they are flushed.
-	eventsAtOnce = 64
+	// eventsPerFlush is how many events are written before a flush.
+	eventsPerFlush = 64
 )
 
 // The names of events.
@@ -30,7 +30,7 @@ const (
 	eventPing     = "ping"
 )
 
-// streamError is a client that has gone, or does not read.
+// streamError is the error of a client that has gone or does not read.
 type streamError struct{ cause error }
 
 func (e *streamError) Error() string { return "send events: " + e.cause.Error() }
@@ -47,17 +47,17 @@ func newEventStream(w http.ResponseWriter) *eventStream {
 	return &eventStream{w: w, controller: http.NewResponseController(w), timeout: eventTimeout}
 }
 
-// open sends the headers, so that the client knows that it is connected, and where to go on from if nothing comes before
-// it is cut off; empty for where it said itself.
+// open sends the headers at once, and the place to resume from if the stream breaks before the first event. The place is
+// empty for a client that has sent one.
 func (s *eventStream) open(place string) error {
-	// The server's own deadline is for requests that end. Nothing is read here, and every write has its own.
+	// The server's deadlines are for requests that end. A stream reads nothing, and each write has its own deadline.
 	if err := s.controller.SetReadDeadline(time.Time{}); err != nil {
 		return &streamError{err}
 	}
 	header := s.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // nginx would wait for more
+	header.Set("X-Accel-Buffering", "no") // nginx would buffer the events
 	s.w.WriteHeader(http.StatusOK)
 	text := fmt.Appendf(nil, "retry: %d\n", reconnectAfter.Milliseconds())
 	if place != "" {
@@ -66,7 +66,7 @@ func (s *eventStream) open(place string) error {
 	return s.send(append(text, '\n'))
 }
 
-// workloads sends rows; the ID of each event is when its row changed.
+// workloads sends rows. The ID of each event is the version of its row.
 func (s *eventStream) workloads(rows []threeport.Workload) error {
 	var text bytes.Buffer
 	for i := range rows {
@@ -75,7 +75,7 @@ func (s *eventStream) workloads(rows []threeport.Workload) error {
 			return fmt.Errorf("write a workload's row: %w", err)
 		}
 		appendEvent(&text, eventWorkload, strconv.FormatInt(int64(rows[i].Changed), 10), body)
-		if (i+1)%eventsAtOnce != 0 {
+		if (i+1)%eventsPerFlush != 0 {
 			continue
 		}
 		if err := s.send(text.Bytes()); err != nil {
@@ -86,19 +86,19 @@ func (s *eventStream) workloads(rows []threeport.Workload) error {
 	return s.send(text.Bytes())
 }
 
-// bare sends an event that has nothing but a name and the place behind it.
+// bare sends an event without data, with a place to resume from.
 func (s *eventStream) bare(name, place string) error {
 	var text bytes.Buffer
 	appendEvent(&text, name, place, []byte("{}"))
 	return s.send(text.Bytes())
 }
 
-// appendEvent appends an event with an ID. JSON has no line ends, which would need a data field each.
+// appendEvent appends an event. Its body is JSON on one line: each line would need a data field of its own.
 func appendEvent(text *bytes.Buffer, name, id string, body []byte) {
-	_, _ = fmt.Fprintf(text, "id: %s\nevent: %s\ndata: %s\n\n", id, name, body) // a buffer takes everything
+	_, _ = fmt.Fprintf(text, "id: %s\nevent: %s\ndata: %s\n\n", id, name, body) // a buffer never fails
 }
 
-// send writes and flushes. The deadline is taken away after it: HTTP/2 would end the stream when it passes.
+// send writes and flushes. It removes the deadline afterwards, because HTTP/2 would end the stream when it passes.
 func (s *eventStream) send(text []byte) error {
 	if len(text) == 0 {
 		return nil

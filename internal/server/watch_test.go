@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -17,7 +18,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// scripted is a subscription that a test tells what to say.
+// scripted is a subscription with results from a test.
 type scripted struct {
 	query  store.WatchQuery
 	rows   chan []threeport.Workload
@@ -40,28 +41,27 @@ func (s *scripted) Position() threeport.ID { return 1 << 61 }
 
 func (s *scripted) Close() { close(s.closed) }
 
-// scriptedServer serves watches of scripts, and gives each to the test.
+// scriptedServer serves watches of scripted subscriptions, and passes each to the test.
 func scriptedServer(t *testing.T, ping time.Duration) (url string, subscribed <-chan *scripted, stop context.CancelFunc) {
 	t.Helper()
 	scripts := make(chan *scripted, 10)
 	ctx, stop := context.WithCancel(t.Context())
 	ws := &watches{
 		subscribe: func(_ context.Context, q store.WatchQuery) (subscription, error) {
-			if q.Board.Text == "broken" {
+			if q.Filter.Text == "broken" {
 				return nil, errors.New("hunter2")
 			}
 			s := &scripted{q, make(chan []threeport.Workload), make(chan error), make(chan struct{})}
 			scripts <- s
 			return s, nil
 		},
-		pingEvery: ping, metrics: newMetrics(),
+		pingInterval: ping, metrics: newMetrics(),
 		onStop: func(end func()) func() bool { return context.AfterFunc(ctx, end) },
 	}
-	r := routes{}
-	ws.register(newAPI(r, "test", false))
-	mux := http.NewServeMux()
-	r.mount(mux)
-	server := httptest.NewUnstartedServer(observe(routed(mux), ws.metrics, slog.New(slog.DiscardHandler)))
+	router := newRouter()
+	router.api = newAPI(router, "test", false)
+	served := recordRoute(router.serve([]route{{"GET", "/v0/workloads/watch", anyone, noBody, operation(watchWorkloadsOperation, ws.watch)}}))
+	server := httptest.NewUnstartedServer(instrument(served, ws.metrics, slog.New(slog.DiscardHandler)))
 	server.EnableHTTP2 = true
 	server.Start()
 	t.Cleanup(func() {
@@ -74,14 +74,14 @@ func scriptedServer(t *testing.T, ping time.Duration) (url string, subscribed <-
 	return server.URL, scripts, stop
 }
 
-// events is a client's end of a stream.
+// events is the client of a stream.
 type events struct {
 	*bufio.Scanner
 	response *http.Response
 	close    context.CancelFunc
 }
 
-// open watches; the stream is closed at the test's end.
+// open opens a stream until the end of the test.
 func open(t *testing.T, url string, header http.Header) *events {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func open(t *testing.T, url string, header http.Header) *events {
 	return &events{bufio.NewScanner(resp.Body), resp, cancel}
 }
 
-// next is the lines of the next event.
+// next returns the lines of the next event.
 func (e *events) next(t *testing.T) string {
 	t.Helper()
 	var lines []string
@@ -118,12 +118,12 @@ func (e *events) next(t *testing.T) string {
 	return ""
 }
 
-func TestWatchSends(t *testing.T) {
+func TestWatch_Events(t *testing.T) {
 	url, subscribed, _ := scriptedServer(t, time.Minute)
 	stream := open(t, url+"/v0/workloads/watch?status=Down,Error&type=WorkloadInstance&cluster=c&text=x&lastEventID=5", http.Header{})
 	script := <-subscribed
-	if q := script.query; *q.After != 5 || len(q.Board.Statuses) != 2 || q.Board.Types[0] != "WorkloadInstance" ||
-		q.Board.Cluster != "c" || q.Board.Text != "x" || q.Instance != nil {
+	if q := script.query; *q.After != 5 || len(q.Filter.Statuses) != 2 || q.Filter.Types[0] != "WorkloadInstance" ||
+		q.Filter.Cluster != "c" || q.Filter.Text != "x" || q.Instance != nil {
 		t.Errorf("asked for %+v", q)
 	}
 	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store"} {
@@ -159,7 +159,7 @@ func TestWatchSends(t *testing.T) {
 	<-script.closed
 }
 
-func TestWatchPings(t *testing.T) {
+func TestWatch_Silence_SendsPings(t *testing.T) {
 	url, subscribed, _ := scriptedServer(t, time.Millisecond)
 	stream := open(t, url+"/v0/workloads/watch", http.Header{})
 	script := <-subscribed
@@ -177,7 +177,7 @@ func TestWatchPings(t *testing.T) {
 	}
 }
 
-func TestWatchAsks(t *testing.T) {
+func TestWatch_Parameters(t *testing.T) {
 	url, subscribed, _ := scriptedServer(t, time.Minute)
 	open(t, url+"/v0/workloads/watch?lastEventID=5&type=HelmWorkloadInstance&id=9", http.Header{"Last-Event-Id": {"6"}})
 	script := <-subscribed
@@ -212,8 +212,7 @@ func TestWatchAsks(t *testing.T) {
 	}
 }
 
-// A server that stops does not wait for its watches.
-func TestWatchEndsWithTheServer(t *testing.T) {
+func TestWatch_ServerStop_EndsStreams(t *testing.T) {
 	url, subscribed, stop := scriptedServer(t, time.Minute)
 	streams := make([]*events, 5)
 	for i := range streams {
@@ -228,7 +227,7 @@ func TestWatchEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// stuck is a connection's writer whose client reads nothing.
+// stuck is a writer whose client reads nothing.
 type stuck struct {
 	*httptest.ResponseRecorder
 	conn net.Conn
@@ -239,17 +238,94 @@ func (s *stuck) SetWriteDeadline(at time.Time) error { return s.conn.SetWriteDea
 func (s *stuck) SetReadDeadline(at time.Time) error  { return s.conn.SetReadDeadline(at) }
 func (s *stuck) FlushError() error                   { return nil }
 
-func TestEventStreamGivesUp(t *testing.T) {
+func TestEventStream_SlowClient_IsCutOff(t *testing.T) {
 	near, far := net.Pipe() // which has no buffer
 	defer func() { _ = near.Close(); _ = far.Close() }()
 	stream := newEventStream(&stuck{httptest.NewRecorder(), near})
 	stream.timeout = time.Millisecond
-	err := stream.workloads(make([]threeport.Workload, eventsAtOnce+1))
+	err := stream.workloads(make([]threeport.Workload, eventsPerFlush+1))
 	gone, ok := errors.AsType[*streamError](err)
 	if !ok {
 		t.Fatalf("got %v", err)
 	}
 	if timeout, ok := errors.AsType[net.Error](gone); !ok || !timeout.Timeout() {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A client that is cut off before the first event resumes from the ID in the opening. The other client keeps the feed running,
+// which looks back ten seconds for its first subscriber.
+func TestWatch_ResumesWithoutEvents(t *testing.T) {
+	url := run(t, onFile(t))
+	steady := open(t, url+"/v0/workloads/watch", http.Header{})
+	steady.next(t)
+	cut := open(t, url+"/v0/workloads/watch", http.Header{})
+	_, last, ok := strings.Cut(cut.next(t), "\nid: ")
+	if !ok {
+		t.Fatal("the opening has no ID")
+	}
+	cut.close()
+	create(t, url+"/v0/workload-instances", `{"Name":"meanwhile"}`)
+	if event := steady.next(t); !strings.Contains(event, `"name":"meanwhile"`) {
+		t.Fatalf("got %s", event)
+	}
+	again := open(t, url+"/v0/workloads/watch", http.Header{"Last-Event-Id": {last}})
+	again.next(t)
+	if event := again.next(t); !strings.Contains(event, `"name":"meanwhile"`) {
+		t.Errorf("got %s", event)
+	}
+}
+
+// A client receives a change, another receives it after it reconnects, and streams do not delay the stop of the server.
+func TestWatch_Resumes(t *testing.T) {
+	s, err := New(t.Context(), onFile(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	url := s.URL()
+	stream := open(t, url+"/v0/workloads/watch", http.Header{})
+	stream.next(t)
+	first := create(t, url+"/v0/workload-instances", `{"Name":"first"}`)
+	event := stream.next(t)
+	if !strings.Contains(event, `"name":"first"`) {
+		t.Errorf("got %s", event)
+	}
+	stream.close()
+	second := create(t, url+"/v0/workload-instances", `{"Name":"second"}`)
+
+	last, _, _ := strings.Cut(strings.TrimPrefix(event, "id: "), "\n")
+	again := open(t, url+"/v0/workloads/watch", http.Header{"Last-Event-Id": {last}})
+	again.next(t)
+	for event := ""; !strings.Contains(event, fmt.Sprintf(`"id":"%d"`, second)); {
+		event = again.next(t)
+	}
+	only := open(t, fmt.Sprintf("%s/v0/workloads/watch?type=WorkloadInstance&id=%d", url, first), http.Header{})
+	only.next(t)
+	call(t, exchange{method: http.MethodPatch, path: fmt.Sprintf("%s/v0/workload-instances/%d", url, second), body: `{"Status":"Down"}`})
+	call(t, exchange{method: http.MethodDelete, path: fmt.Sprintf("%s/v0/workload-instances/%d", url, first)})
+	for event := ""; !strings.Contains(event, `"gone":true`); {
+		if event = only.next(t); !strings.Contains(event, `"name":"first"`) {
+			t.Errorf("another workload's: %s", event)
+		}
+	}
+	for _, id := range []string{"0", "1"} {
+		forgotten := open(t, url+"/v0/workloads/watch?lastEventID="+id, http.Header{})
+		forgotten.next(t)
+		if event := forgotten.next(t); !strings.Contains(event, "event: reset") {
+			t.Errorf("after %s: got %s", id, event)
+		}
+	}
+
+	begin := time.Now()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > drainTimeout/2 {
+		t.Errorf("took %v to stop", took)
 	}
 }

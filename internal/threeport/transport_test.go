@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/testing/tlstest"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 // write replaces a file's content and makes sure that its time changes.
@@ -30,7 +30,7 @@ func write(t *testing.T, name string, content []byte) {
 }
 
 func TestRotation(t *testing.T) {
-	ca := tlstest.NewAuthority(t)
+	ca := certs.ForTest(t)
 	serverCert, serverKey := ca.Issue("server")
 	pair, err := tls.X509KeyPair(serverCert, serverKey)
 	if err != nil {
@@ -91,7 +91,7 @@ func TestRotation(t *testing.T) {
 	write(t, config.KeyFile, key)
 	expect("second", "Bearer two")
 
-	write(t, config.CAFile, tlstest.NewAuthority(t).PEM())
+	write(t, config.CAFile, certs.ForTest(t).PEM())
 	err = client.UpdateWorkloadInstanceStatus(t.Context(), 1, "Healthy")
 	if KindOf(err) != KindRetryable {
 		t.Errorf("a server of an authority no longer trusted: %v", err)

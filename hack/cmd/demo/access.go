@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
-	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 // access is how the control-plane API is reached: by the agent, by the demo, and by its user.
@@ -63,17 +63,17 @@ func mutualAccess(clusterDir string) (access, error) {
 }
 
 // keyPairOf returns the certificate that a client shows.
-func keyPairOf(client *http.Client) (pki.KeyPair, error) {
+func keyPairOf(client *http.Client) (certs.KeyPair, error) {
 	transport, ok := client.Transport.(*http.Transport)
 	if !ok || transport.TLSClientConfig == nil || len(transport.TLSClientConfig.Certificates) != 1 {
-		return pki.KeyPair{}, errors.New("expected a client with one certificate")
+		return certs.KeyPair{}, errors.New("expected a client with one certificate")
 	}
 	pair := transport.TLSClientConfig.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
-		return pki.KeyPair{}, fmt.Errorf("encode the client's key: %w", err)
+		return certs.KeyPair{}, fmt.Errorf("encode the client's key: %w", err)
 	}
-	return pki.KeyPair{
+	return certs.KeyPair{
 		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
 		Key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 	}, nil

@@ -104,9 +104,9 @@ func TestBoard_OfflineAgent(t *testing.T) {
 	}}})
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/", boardShown)
-	until(t, tab, rowSays("web", "Last said Healthy at")+" && "+rowSays("web", "Unknown")+" && "+rowSays("web", "nothing heard since")+" && "+rowSays("web", "silent"))
+	until(t, tab, rowSays("web", "No report since")+" && "+rowSays("web", "Unknown")+" && "+rowSays("web", "(last status: Healthy)")+" && "+rowSays("web", "offline"))
 	click(t, tab, ".open")
-	until(t, tab, "/^Last said Healthy at .*, nothing heard since/.test(document.querySelector('.cause-what').innerText)")
+	until(t, tab, "/^No report since .* \\(last status: Healthy\\)$/.test(document.querySelector('.cause-what').innerText)")
 }
 
 // What was created, and no agent has told anything of, is not taken for what an agent does not know.
@@ -117,9 +117,9 @@ func TestWorkloadPage_NeverReported(t *testing.T) {
 	}
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/", boardShown)
-	until(t, tab, rowSays("web", "No agent has reported of it yet.")+" && "+rowSays("web", "Unknown"))
+	until(t, tab, rowSays("web", "No agent has reported this workload yet.")+" && "+rowSays("web", "Unknown"))
 	click(t, tab, ".open")
-	until(t, tab, "document.querySelector('.cause-what').innerText === 'No agent has reported of it yet.'")
+	until(t, tab, "document.querySelector('.cause-what').innerText === 'No agent has reported this workload yet.'")
 }
 
 func TestConnection_LostAndRestored(t *testing.T) {
@@ -134,7 +134,7 @@ func TestConnection_LostAndRestored(t *testing.T) {
 	if err := api.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, tab, "document.querySelector('#banner').checkVisibility() && /Connection lost.*What you see is of .* ago/s.test(document.querySelector('#banner').innerText)")
+	until(t, tab, "document.querySelector('#banner').checkVisibility() && /Connection lost.*Showing data from .* old\\)/s.test(document.querySelector('#banner').innerText)")
 	until(t, tab, "document.querySelector('#live').dataset.state === 'lost' && "+rowSays("catalog", "Healthy")) // what is there stays
 
 	if err := api.Start(t.Context()); err != nil {

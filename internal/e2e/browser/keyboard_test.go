@@ -148,7 +148,7 @@ func TestTheme_ButtonNamesCurrentTheme(t *testing.T) {
 	api, _ := startAPI(t, never, Estate{})
 	tab := openTab(t)
 	const label = "document.querySelector('#theme').getAttribute('aria-label')"
-	visit(t, tab, api.URL+"/", label+" === 'Colours: as the system has them'")
+	visit(t, tab, api.URL+"/", label+" === 'Colours: as the system'")
 	click(t, tab, "#theme")
 	until(t, tab, label+" === 'Colours: dark'")
 	visit(t, tab, api.URL+"/", stateShown("empty"))

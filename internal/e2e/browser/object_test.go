@@ -83,7 +83,7 @@ func TestDefinition_LargeDiff(t *testing.T) {
 		"Not shown: metadata.resourceVersion, metadata.generation, status.observedGeneration'")
 	until(t, tab, "!document.querySelector('.diff-lines').innerText.includes('status')")
 
-	visit(t, tab, api.URL+pathOf(instances["other"])+"?tab=changes", "document.querySelector('#panel-changes').innerText === 'Both versions say the same, but for metadata.generation.'")
+	visit(t, tab, api.URL+pathOf(instances["other"])+"?tab=changes", "document.querySelector('#panel-changes').innerText === 'The versions differ in metadata.generation only.'")
 
 	// Whatever the lists are, it leads from one to the other; by the shortest way, as long as they are short.
 	wrong := eval[string](t, tab, `(async () => {

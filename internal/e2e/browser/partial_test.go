@@ -37,7 +37,7 @@ func TestBoard_ListFailsHalfway(t *testing.T) {
 	tab.Ignore(isNetworkError)
 	between.answer(failing("/v0/workloads?", "cursor="))
 	visit(t, tab, between.URL+"/", boardShown)
-	until(t, tab, noteSays+" === '200 of 450 workloads are loaded, and counted here: It was told to fail. Trying again.'")
+	until(t, tab, noteSays+" === 'Showing 200 of 450 workloads: It was told to fail. Retrying.'")
 
 	say(t, api, estate.Clusters[0].Agent, instances["api-00000"], status("Unhealthy", "Told", "while it failed", now, 0))
 	until(t, tab, rowSays("api-00000", "while it failed"))
@@ -99,7 +99,7 @@ func TestDefinition_RequestFails(t *testing.T) {
 	tab.Ignore(isNetworkError)
 	between.answer(failing("/objects/"))
 	visit(t, tab, between.URL+pathOf(instances[Checkout]), workloadShown)
-	until(t, tab, "document.querySelector('.object .code-note').innerText.startsWith('It was told to fail. Trying again.')")
+	until(t, tab, "document.querySelector('.object .code-note').innerText.startsWith('It was told to fail. Retrying.')")
 	between.answer(nil)
 	until(t, tab, "document.querySelectorAll('.object .line').length > 10 && !document.querySelector('.object > div > .code-note')")
 }
@@ -121,7 +121,7 @@ func TestWorkloadPage_RefreshFails(t *testing.T) {
 		return 0
 	})
 	say(t, api, estate.Clusters[0].Agent, instances["catalog"], status("Down", "Told", "while it failed", now, 0))
-	until(t, tab, "/^This is of .* How it is by now could not be read: It was told to fail. Trying again./.test("+noteSays+") && document.querySelector('#live').dataset.state === 'live'")
+	until(t, tab, "/^Showing data from .* The current state could not be read: It was told to fail. Retrying./.test("+noteSays+") && document.querySelector('#live').dataset.state === 'live'")
 	between.answer(nil)
 	until(t, tab, "document.querySelector('.cause-what').innerText === 'while it failed' && !document.querySelector('.note').checkVisibility()")
 }
@@ -142,7 +142,7 @@ func TestTimeline_RequestFailsHalfway(t *testing.T) {
 	const note = "document.querySelector('.happened .code-note')"
 	between.answer(failing("/events?", "cursor="))
 	visit(t, tab, between.URL+pathOf(instances["web"]), workloadShown)
-	until(t, tab, note+".innerText === 'Older Events than these 500 could not be read: It was told to fail. Trying again.'")
+	until(t, tab, note+".innerText === 'Events older than these 500 could not be read: It was told to fail. Retrying.'")
 	between.answer(nil)
 	until(t, tab, "document.querySelector('.event-part h3').innerText === '620 Events' && !"+note+".checkVisibility()")
 
@@ -158,7 +158,7 @@ func TestTimeline_RequestFailsHalfway(t *testing.T) {
 	if err := Tell(t.Context(), api.URL, threeport.ReportSet{Agent: agent, Reports: reports}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, tab, note+".innerText === 'What happened since could not be read: It was told to fail. Trying again.' && document.querySelector('.event-part h3').innerText === '670 Events'")
+	until(t, tab, note+".innerText === 'Newer Events could not be read: It was told to fail. Retrying.' && document.querySelector('.event-part h3').innerText === '670 Events'")
 	between.answer(nil)
 	until(t, tab, "document.querySelector('.event-part h3').innerText === '740 Events' && !"+note+".checkVisibility()")
 }

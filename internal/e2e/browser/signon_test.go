@@ -25,7 +25,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/server"
 	"github.com/threeport/threeport-agent/internal/server/auth"
-	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 const clientSecret = "the-clients-secret"
@@ -36,7 +36,7 @@ type balancer struct {
 	target atomic.Pointer[url.URL]
 }
 
-func newBalancer(t *testing.T, authority *pki.Authority) *balancer {
+func newBalancer(t *testing.T, authority *certs.Authority) *balancer {
 	t.Helper()
 	b := &balancer{}
 	trusted := x509.NewCertPool()
@@ -84,7 +84,7 @@ func startProvider(t *testing.T, redirectURL string) (issuer string) {
 // startSignOn starts a control plane with single sign-on, and returns its address.
 func startSignOn(t *testing.T) string {
 	t.Helper()
-	authority, err := pki.NewAuthority("browser")
+	authority, err := certs.NewAuthority("browser")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,9 +206,9 @@ func TestWorkloadPage_OfflineAgent_ShowsLastReport(t *testing.T) {
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances["web"]), "/^Unknown for \\d+ s/.test(document.querySelector('.status-word').innerText)")
 	for name, condition := range map[string]string{
-		"what it said":          "/^Last said Unhealthy at .*, nothing heard since/.test(document.querySelector('.cause-what').innerText)",
-		"why":                   "document.querySelector('.cause').innerText.includes('It said then: Deployment web has 1 of 2 replicas ready') && document.querySelector('.cause-why li:last-child').innerText === '1 pod Unschedulable'",
-		"since when":            "/Unknown since/.test(document.querySelector('.facts').innerText) && /Said Unhealthy since/.test(document.querySelector('.facts').innerText)",
+		"what it said":          "/^No report since .* \\(last status: Unhealthy\\)$/.test(document.querySelector('.cause-what').innerText)",
+		"why":                   "document.querySelector('.cause').innerText.includes('Last reported cause: Deployment web has 1 of 2 replicas ready') && document.querySelector('.cause-why li:last-child').innerText === '1 pod Unschedulable'",
+		"since when":            "/Unknown since/.test(document.querySelector('.facts').innerText) && /Was Unhealthy since/.test(document.querySelector('.facts').innerText)",
 		"nothing else is Since": "![...document.querySelectorAll('.facts dt')].some((dt) => dt.innerText === 'Since' || dt.innerText === 'Reason')",
 		"its health until then": "[...document.querySelectorAll('.band g')].map((g) => g.dataset.status).join() === 'Unhealthy,Unknown'",
 		"most was known":        "(([was, is]) => was.width.baseVal.value > 10 * is.width.baseVal.value)(document.querySelectorAll('.band rect'))",

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 // portAttempts is how often Start tries other ports when one of them was taken meanwhile.
@@ -26,8 +26,8 @@ type Cluster struct {
 	binaries  Binaries
 	dir       *runDir
 	ports     ports
-	authority *pki.Authority
-	admin     pki.KeyPair
+	authority *certs.Authority
+	admin     certs.KeyPair
 	client    kubernetes.Interface
 
 	mu        sync.Mutex // guards processes and err
@@ -111,7 +111,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.ports = ports{etcd: free[0], etcdPeer: free[1], api: free[2]}
-	if c.authority, err = pki.NewAuthority("threeport-local"); err != nil {
+	if c.authority, err = certs.NewAuthority("threeport-local"); err != nil {
 		return err
 	}
 	if c.admin, err = c.authority.Client("admin", "system:masters"); err != nil {

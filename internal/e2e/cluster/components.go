@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 // ports of a cluster. Nothing else listens: controller manager, scheduler and kwok serve nothing.
@@ -45,7 +45,7 @@ var componentUsers = map[Component]struct {
 
 // writeFiles puts all that the components read into the run directory.
 func (c *Cluster) writeFiles() error {
-	etcdAuthority, err := pki.NewAuthority("etcd")
+	etcdAuthority, err := certs.NewAuthority("etcd")
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func (c *Cluster) writeFiles() error {
 	if err != nil {
 		return err
 	}
-	for name, pair := range map[string]pki.KeyPair{"etcd": etcdServing, "etcd-client": etcdClient, "api": apiServing} {
+	for name, pair := range map[string]certs.KeyPair{"etcd": etcdServing, "etcd-client": etcdClient, "api": apiServing} {
 		if err := pair.Write(c.dir.path, name); err != nil {
 			return err
 		}
 	}
-	private, public, err := pki.NewSigningKey()
+	private, public, err := certs.NewSigningKey()
 	if err != nil {
 		return err
 	}

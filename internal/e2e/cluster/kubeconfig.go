@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 // Requests a second of the clients that this package hands out. Tests and benchmarks are to be limited by the
@@ -36,7 +36,7 @@ func (c *Cluster) User(name string, groups ...string) (kubeconfig string, config
 	return path, c.clientConfig(pair), nil
 }
 
-func (c *Cluster) clientConfig(pair pki.KeyPair) *rest.Config {
+func (c *Cluster) clientConfig(pair certs.KeyPair) *rest.Config {
 	return &rest.Config{
 		Host: "https://" + address(c.ports.api),
 		TLSClientConfig: rest.TLSClientConfig{
@@ -49,7 +49,7 @@ func (c *Cluster) clientConfig(pair pki.KeyPair) *rest.Config {
 	}
 }
 
-func newKubeconfig(server string, ca *pki.Authority, user pki.KeyPair) clientcmdapi.Config {
+func newKubeconfig(server string, ca *certs.Authority, user certs.KeyPair) clientcmdapi.Config {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[contextName] = &clientcmdapi.Cluster{
 		Server:                   server,

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/internal/e2e/image"
-	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 // RealNodeName is the name of the node that runs containers, see [Options.RealNode].
@@ -186,7 +186,7 @@ func (c *Cluster) writeNodeFiles() error {
 	if err != nil {
 		return err
 	}
-	for name, pair := range map[string]pki.KeyPair{"kubelet": serving, "kubelet-client": client} {
+	for name, pair := range map[string]certs.KeyPair{"kubelet": serving, "kubelet-client": client} {
 		if err := pair.Write(c.dir.path, name); err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/e2e/process"
-	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 // Authorities, the control plane's certificate and the agent's are replaced while both run, one after the other.
@@ -38,9 +38,9 @@ func TestCredentials_Rotated(t *testing.T) {
 }
 
 // newAuthority makes an authority, and a certificate of it for the control plane.
-func (w *world) newAuthority(serving string) *pki.Authority {
+func (w *world) newAuthority(serving string) *certs.Authority {
 	w.Helper()
-	authority, err := pki.NewAuthority("threeport")
+	authority, err := certs.NewAuthority("threeport")
 	w.must(err)
 	pair, err := authority.Serving("control-plane")
 	w.must(err)
@@ -50,7 +50,7 @@ func (w *world) newAuthority(serving string) *pki.Authority {
 }
 
 // issueClient gives the agent a certificate.
-func (w *world) issueClient(authority *pki.Authority, dir string) {
+func (w *world) issueClient(authority *certs.Authority, dir string) {
 	w.Helper()
 	pair, err := authority.Client("agent")
 	w.must(err)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/image"
-	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 // What config/default calls things.
@@ -41,13 +41,13 @@ const rolloutTimeout = "10m"
 
 // Credentials are what the agent and the control-plane API need to know each other.
 type Credentials struct {
-	authority *pki.Authority
+	authority *certs.Authority
 	dir       string
 }
 
 // NewCredentials makes an authority, and writes the control-plane API's certificate into a folder.
 func NewCredentials(dir string) (*Credentials, error) {
-	authority, err := pki.NewAuthority("threeport-control-plane")
+	authority, err := certs.NewAuthority("threeport-control-plane")
 	if err != nil {
 		return nil, err
 	}

@@ -18,16 +18,16 @@ const (
 
 // isAudited reports whether a request is recorded: a write by an administrator.
 //
-// There are two exceptions. Reports of v0 agents are not recorded; they are administrators only because their
-// certificates name no group. Without authentication only changes of tokens are recorded, since there is no principal.
-func isAudited(p Principal, granted rule, method string) bool {
+// There are exceptions. Reports are not recorded: neither report sets, nor v0 reports of certificates without a group,
+// which v0 agents have. Without authentication only changes of tokens are recorded, since there is no principal.
+func isAudited(p Principal, granted Rule, method string) bool {
 	switch {
-	case isSafe(method) || p.Role != RoleAdmin || granted.kind == kindReportSet:
+	case isSafe(method) || p.Role != RoleAdmin || granted.Kind == KindReportSet:
 		return false
 	case p.Credential == CredentialNone:
-		return granted.kind == kindTokens
+		return granted.Kind == KindTokens
 	default:
-		return granted.kind != kindV0Report || !p.roleByDefault
+		return granted.Kind != KindV0Report || !p.roleByDefault
 	}
 }
 

@@ -72,20 +72,27 @@ func (a *Authenticator) Close() {
 	}
 }
 
-// Register adds the log-in pages to a mux, which must be wrapped by [Authenticator.Middleware].
-func (a *Authenticator) Register(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+loginPath, a.handleLoginForm)
-	mux.HandleFunc("POST "+loginPath, a.handleLogin)
-	mux.HandleFunc("GET "+stylePath, serveStyle)
-	mux.HandleFunc("POST "+logoutPath, a.handleLogout)
-	if a.signOn != nil {
-		mux.HandleFunc("GET "+signOnPath, a.handleSignOn)
-		mux.HandleFunc("GET "+CallbackPath, a.handleCallback)
-	}
+// LoginHandlers are the handlers of the log-in pages, which need no principal. SignOn and Callback are nil without single
+// sign-on.
+type LoginHandlers struct {
+	Form, Login, Style, Logout http.HandlerFunc
+	SignOn, Callback           http.HandlerFunc
 }
 
-// Middleware authenticates and authorizes each request, and passes it to next with its [Principal] in the context.
-func (a *Authenticator) Middleware(next http.Handler) http.Handler {
+// LoginHandlers returns the handlers for /login (GET and POST), /login/style.css, /logout (POST), /login/sso and
+// [CallbackPath]. They must be wrapped by [Authenticator.Middleware].
+func (a *Authenticator) LoginHandlers() LoginHandlers {
+	h := LoginHandlers{Form: a.handleLoginForm, Login: a.handleLogin, Style: serveStyle, Logout: a.handleLogout}
+	if a.signOn != nil {
+		h.SignOn, h.Callback = a.handleSignOn, a.handleCallback
+	}
+	return h
+}
+
+// Middleware authenticates each request, authorizes it by the rules, and passes it to next with its [Principal] in the
+// context.
+func (a *Authenticator) Middleware(rules []Rule, next http.Handler) http.Handler {
+	mux := rulesMux(rules)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := cmp.Or(a.checkHost(r), a.checkOrigin(r)); err != nil {
 			a.writeError(w, r, err)
@@ -100,7 +107,7 @@ func (a *Authenticator) Middleware(next http.Handler) http.Handler {
 			a.writeError(w, r, err)
 			return
 		}
-		granted := ruleFor(r)
+		granted := ruleFor(mux, r)
 		serve := func(w http.ResponseWriter, r *http.Request) { a.serveAuthorized(w, r, p, granted, next) }
 		if isAudited(p, granted, r.Method) {
 			a.serveAudited(w, r, p, serve)
@@ -111,7 +118,7 @@ func (a *Authenticator) Middleware(next http.Handler) http.Handler {
 }
 
 // serveAuthorized serves the request if the role allows it and the rate limit has room.
-func (a *Authenticator) serveAuthorized(w http.ResponseWriter, r *http.Request, p Principal, granted rule, next http.Handler) {
+func (a *Authenticator) serveAuthorized(w http.ResponseWriter, r *http.Request, p Principal, granted Rule, next http.Handler) {
 	if !granted.allows(p.Role) {
 		a.writeError(w, r, forbidden("not allowed for the role "+string(p.Role)))
 		return
@@ -121,7 +128,7 @@ func (a *Authenticator) serveAuthorized(w http.ResponseWriter, r *http.Request, 
 		return
 	}
 	r = r.WithContext(WithPrincipal(r.Context(), p))
-	if granted.kind == kindStream {
+	if granted.Kind == KindStream {
 		a.serveStream(w, r, next)
 		return
 	}

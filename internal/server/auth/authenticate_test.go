@@ -33,7 +33,7 @@ func TestAuthenticate_InvalidBearer_IsUnauthorized(t *testing.T) {
 		{"an agent of no cluster", []string{"Bearer " + clusterless}},
 		{"an unknown role", []string{"Bearer " + roleless}},
 		{"nothing", []string{""}},
-		{"a scheme alone", []string{"Bearer"}},
+		{"scheme without a token", []string{"Bearer"}},
 		{"no scheme", []string{good}},
 		{"another scheme", []string{"Basic " + good}},
 		{"two spaces", []string{"Bearer  " + good}},
@@ -84,7 +84,7 @@ func TestAuthenticate_InvalidCookie_IsUnauthorized(t *testing.T) {
 		cookies string
 	}{
 		{"unknown", tlsCookie + "=" + forged},
-		{"the name for loopback", sessionCookie + "=" + good.Value},
+		{"cookie name of loopback", sessionCookie + "=" + good.Value},
 		{"another case", "__host-threeport-session=" + good.Value},
 		{"empty", tlsCookie + "="},
 		{"not base64", tlsCookie + "=" + strings.Repeat("!", len(good.Value))},
@@ -113,9 +113,9 @@ func TestAuthenticate_SeveralCredentials_Precedence(t *testing.T) {
 		parts  []func(*http.Request)
 		want   string
 	}{
-		{"a token before all", []func(*http.Request){bearer(agent), cookie(viewer)}, "token:a-agent"},
-		{"a session before a certificate", []func(*http.Request){cookie(viewer)}, "session:a-viewer"},
-		{"a session that is none", []func(*http.Request){cookie(&http.Cookie{Name: tlsCookie, Value: newSession()})}, "certificate:root"},
+		{"token takes precedence", []func(*http.Request){bearer(agent), cookie(viewer)}, "token:a-agent"},
+		{"session before certificate", []func(*http.Request){cookie(viewer)}, "session:a-viewer"},
+		{"invalid session is ignored", []func(*http.Request){cookie(&http.Cookie{Name: tlsCookie, Value: newSession()})}, "certificate:root"},
 	} {
 		if got := w.do(t, admin, http.MethodGet, "/openapi.json", tc.parts...); got.code != http.StatusOK || w.principal().String() != tc.want {
 			t.Errorf("%s: %d %s, want %s", tc.reason, got.code, w.principal(), tc.want)

@@ -18,17 +18,17 @@ func TestCheckOrigin_RequestsOfOtherSites(t *testing.T) {
 		parts  []func(*http.Request)
 		code   int
 	}{
-		{"the page's own", plain, "POST", []func(*http.Request){cookie(opened), header("Sec-Fetch-Site", "same-origin")}, 200},
-		{"another site's", plain, "POST", []func(*http.Request){cookie(opened), header("Sec-Fetch-Site", "cross-site")}, 403},
-		{"another host's of this site", plain, "DELETE", []func(*http.Request){cookie(opened), header("Sec-Fetch-Site", "same-site")}, 403},
-		{"an older browser's, own", plain, "POST", []func(*http.Request){cookie(opened), header("Origin", w.server.URL)}, 200},
-		{"an older browser's, another site's", plain, "PATCH", []func(*http.Request){cookie(opened), header("Origin", "https://evil.example")}, 403},
-		{"a sandbox's", plain, "POST", []func(*http.Request){cookie(opened), header("Origin", "null")}, 403},
+		{"same origin", plain, "POST", []func(*http.Request){cookie(opened), header("Sec-Fetch-Site", "same-origin")}, 200},
+		{"cross-site", plain, "POST", []func(*http.Request){cookie(opened), header("Sec-Fetch-Site", "cross-site")}, 403},
+		{"another host of the same site", plain, "DELETE", []func(*http.Request){cookie(opened), header("Sec-Fetch-Site", "same-site")}, 403},
+		{"older browser, same origin", plain, "POST", []func(*http.Request){cookie(opened), header("Origin", w.server.URL)}, 200},
+		{"older browser, cross-site", plain, "PATCH", []func(*http.Request){cookie(opened), header("Origin", "https://evil.example")}, 403},
+		{"sandboxed page", plain, "POST", []func(*http.Request){cookie(opened), header("Origin", "null")}, 403},
 		{"with a certificate", certified, "POST", []func(*http.Request){header("Sec-Fetch-Site", "cross-site")}, 403},
-		{"a token, which no browser adds", plain, "POST", []func(*http.Request){bearer(secret), header("Sec-Fetch-Site", "cross-site")}, 200},
-		{"a token that does not count, with a cookie", plain, "POST", []func(*http.Request){bearer("x"), cookie(opened), header("Sec-Fetch-Site", "cross-site")}, 401},
-		{"no browser's", certified, "POST", nil, 200},
-		{"one that reads", plain, "GET", []func(*http.Request){cookie(opened), header("Sec-Fetch-Site", "cross-site")}, 200},
+		{"bearer token", plain, "POST", []func(*http.Request){bearer(secret), header("Sec-Fetch-Site", "cross-site")}, 200},
+		{"invalid bearer token with a cookie", plain, "POST", []func(*http.Request){bearer("x"), cookie(opened), header("Sec-Fetch-Site", "cross-site")}, 401},
+		{"not a browser", certified, "POST", nil, 200},
+		{"read", plain, "GET", []func(*http.Request){cookie(opened), header("Sec-Fetch-Site", "cross-site")}, 200},
 	} {
 		if got := w.do(t, tc.client, tc.method, "/v0/tokens", tc.parts...); got.code != tc.code {
 			t.Errorf("%s: %d, want %d", tc.reason, got.code, tc.code)
@@ -66,21 +66,21 @@ func TestCheckHost_WithoutAuthentication(t *testing.T) {
 		parts  []func(*http.Request)
 		code   int
 	}{
-		{"a write", "POST", rebound, 421},
+		{"write", "POST", rebound, 421},
 		{"with a header that a script adds", "POST", append(rebound, bearer("x")), 421},
 		{"a read, which has no origin", "GET", []func(*http.Request){host("evil.example"), header("User-Agent", "Mozilla/5.0")}, 421},
 		{"a read with a language", "GET", []func(*http.Request){host("evil.example"), header("Accept-Language", "")}, 421},
-		{"a name that begins alike", "GET", []func(*http.Request){host("localhost.evil.example"), header("Accept-Language", "en")}, 421},
+		{"name with the same prefix", "GET", []func(*http.Request){host("localhost.evil.example"), header("Accept-Language", "en")}, 421},
 		{"no name", "GET", []func(*http.Request){host(":80"), header("Accept-Language", "en")}, 421},
-		{"a client that is no browser", "POST", []func(*http.Request){host("controlplane.svc:1323")}, 200},
+		{"client that is not a browser", "POST", []func(*http.Request){host("controlplane.svc:1323")}, 200},
 		{"localhost", "POST", []func(*http.Request){host("localhost:1323"), header("Origin", "http://localhost:1323")}, 200},
-		{"localhost, in full", "GET", []func(*http.Request){host("LocalHost."), header("Accept-Language", "en")}, 200},
-		{"below localhost", "GET", []func(*http.Request){host("api.localhost:1"), header("Accept-Language", "en")}, 200},
-		{"an address", "POST", []func(*http.Request){host("192.0.2.7:1323"), header("Origin", "http://192.0.2.7:1323")}, 200},
-		{"an address of IPv6", "GET", []func(*http.Request){host("[::1]:1323"), header("Accept-Language", "en")}, 200},
+		{"localhost with a trailing dot", "GET", []func(*http.Request){host("LocalHost."), header("Accept-Language", "en")}, 200},
+		{"subdomain of localhost", "GET", []func(*http.Request){host("api.localhost:1"), header("Accept-Language", "en")}, 200},
+		{"IPv4 address", "POST", []func(*http.Request){host("192.0.2.7:1323"), header("Origin", "http://192.0.2.7:1323")}, 200},
+		{"IPv6 address", "GET", []func(*http.Request){host("[::1]:1323"), header("Accept-Language", "en")}, 200},
 		{"an address without a port", "GET", []func(*http.Request){host("[2001:db8::1]"), header("Accept-Language", "en")}, 200},
 		{"a configured name", "POST", []func(*http.Request){host("Devbox:1323"), header("Origin", "http://Devbox:1323")}, 200},
-		{"an address, from another site", "POST", []func(*http.Request){host("192.0.2.7"), header("Origin", "http://evil.example")}, 403},
+		{"IP address, cross-site", "POST", []func(*http.Request){host("192.0.2.7"), header("Origin", "http://evil.example")}, 403},
 	} {
 		if got := w.do(t, w.plain, tc.method, "/v0/tokens", tc.parts...); got.code != tc.code {
 			t.Errorf("%s: %d %s, want %d", tc.reason, got.code, got.body, tc.code)

@@ -9,7 +9,7 @@
 //   - A token, session or certificate is checked in authenticate.go.
 //   - The role of a certificate is decided in authenticate.go, that of a person in config.go (SingleSignOn.roleOf). A token has
 //     its role in its row.
-//   - The permissions of a role are in rules.go, for an agent's access to rows also in row_access.go.
+//   - The permissions of a role are the server's [Rule]s, for an agent's access to rows also in row_access.go.
 //   - A session begins and ends in session.go, a stream with it.
 //   - The audit log is written in audit_log.go.
 //   - People log in with a token in login.go, by single sign-on in sign_on.go and package openid.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
-	"github.com/threeport/threeport-agent/internal/testing/pki"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
 // tlsCookie is the name of the session cookie over TLS.
@@ -69,7 +69,7 @@ type world struct {
 	clock     *clock
 	log       *logBuffer
 	server    *httptest.Server
-	authority *pki.Authority
+	authority *certs.Authority
 	plain     *http.Client // without a certificate
 	// last is the principal of the last request.
 	mu   sync.Mutex
@@ -107,13 +107,21 @@ func start(t *testing.T, s setting) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
-	if w.authority, err = pki.NewAuthority("clients"); err != nil {
+	if w.authority, err = certs.NewAuthority("clients"); err != nil {
 		t.Fatal(err)
 	}
 	pages := http.NewServeMux()
-	w.Register(pages)
+	login := w.LoginHandlers()
+	pages.HandleFunc("GET "+loginPath, login.Form)
+	pages.HandleFunc("POST "+loginPath, login.Login)
+	pages.HandleFunc("GET "+stylePath, login.Style)
+	pages.HandleFunc("POST "+logoutPath, login.Logout)
+	if login.SignOn != nil {
+		pages.HandleFunc("GET "+signOnPath, login.SignOn)
+		pages.HandleFunc("GET "+CallbackPath, login.Callback)
+	}
 	pages.Handle("/", w.recordPrincipal(s.handler))
-	w.server = httptest.NewUnstartedServer(w.Middleware(pages))
+	w.server = httptest.NewUnstartedServer(w.Middleware(testRules(), pages))
 	t.Cleanup(w.server.Close)
 	if s.plain {
 		w.server.Start()
@@ -165,7 +173,7 @@ func (w *world) client(t *testing.T, certificates ...tls.Certificate) *http.Clie
 }
 
 // certificate issues a certificate with a subject.
-func certificate(t *testing.T, authority *pki.Authority, name string, groups ...string) tls.Certificate {
+func certificate(t *testing.T, authority *certs.Authority, name string, groups ...string) tls.Certificate {
 	t.Helper()
 	issued, err := authority.Client(name, groups...)
 	if err != nil {

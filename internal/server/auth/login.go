@@ -20,8 +20,8 @@ const (
 	logoutPath = "/logout"
 )
 
-// maxForm limits the log-in form, in bytes.
-const maxForm = 8 << 10
+// MaxForm limits the log-in form, in bytes.
+const MaxForm = 8 << 10
 
 // loginRate limits the failed log-ins of an address.
 var loginRate = Rate{PerSecond: 1.0 / 6, Burst: 10}
@@ -30,7 +30,7 @@ var loginRate = Rate{PerSecond: 1.0 / 6, Burst: 10}
 func (a *Authenticator) handleLoginForm(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.Query().Get("next"))
 	if !a.config.Enabled {
-		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
+		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath excludes other hosts
 		return
 	}
 	a.renderLogin(w, http.StatusOK, loginForm{Next: next})
@@ -42,7 +42,7 @@ func (a *Authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
 	if err := r.ParseForm(); err != nil {
 		a.renderLogin(w, http.StatusBadRequest, loginForm{Next: "/", Message: "The form is invalid."})
 		return
@@ -55,7 +55,7 @@ func (a *Authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	a.auditLog.add(a.now(), tokenPrincipal(token, CredentialSession).String(), Role(token.Role), r, http.StatusSeeOther)
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath excludes other hosts
 }
 
 // anonymous is the principal of a failed log-in in the audit log.

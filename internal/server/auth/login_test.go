@@ -108,7 +108,7 @@ func TestLogin_Invalid_IsRefused(t *testing.T) {
 		{"empty", url.Values{}, http.StatusUnauthorized},
 		{"expired", url.Values{"token": {expired}}, http.StatusUnauthorized},
 		{"an agent's", url.Values{"token": {agent}}, http.StatusForbidden},
-		{"too large", url.Values{"token": {strings.Repeat("x", maxForm)}}, http.StatusBadRequest},
+		{"too large", url.Values{"token": {strings.Repeat("x", MaxForm)}}, http.StatusBadRequest},
 	} {
 		got := w.post(t, "/login", tc.form)
 		if got.code != tc.code || len(got.cookies) != 0 || !strings.Contains(got.body, `role="alert"`) {

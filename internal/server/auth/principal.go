@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Role defines the permissions of a principal: see rules.go.
+// Role defines the permissions of a principal: see [Rule].
 type Role string
 
 // All roles.

@@ -41,29 +41,29 @@ func TestAuthorize(t *testing.T) {
 		touch  RowAccess
 		want   int // 0 means allowed
 	}{
-		{"reads its own", agent, RowAccess{"WorkloadEvent", nil, of(own)}, 0},
-		{"reads nobody's", agent, RowAccess{"WorkloadEvent", nil, of(nobodys, own, own)}, 0},
-		{"reads what is not there", agent, RowAccess{"WorkloadInstance", nil, of(missing)}, http.StatusNotFound},
-		{"writes what is left of it", agent, RowAccess{"WorkloadEvent", []string{"Message"}, of(missing)}, http.StatusNotFound},
+		{"reads a row of its cluster", agent, RowAccess{"WorkloadEvent", nil, of(own)}, 0},
+		{"reads a row without a cluster", agent, RowAccess{"WorkloadEvent", nil, of(nobodys, own, own)}, 0},
+		{"reads a row of an unknown instance", agent, RowAccess{"WorkloadInstance", nil, of(missing)}, http.StatusNotFound},
+		{"writes a row of an unknown instance", agent, RowAccess{"WorkloadEvent", []string{"Message"}, of(missing)}, http.StatusNotFound},
 		{"reads an empty list", agent, RowAccess{"WorkloadEvent", nil, nil}, 0},
-		{"reads another's", agent, RowAccess{"WorkloadInstance", nil, of(foreign)}, http.StatusForbidden},
-		{"reads another's among its own", agent, RowAccess{"WorkloadEvent", nil, of(own, nobodys, foreign)}, http.StatusForbidden},
+		{"reads a row of another cluster", agent, RowAccess{"WorkloadInstance", nil, of(foreign)}, http.StatusForbidden},
+		{"reads rows of its own and another cluster", agent, RowAccess{"WorkloadEvent", nil, of(own, nobodys, foreign)}, http.StatusForbidden},
 		{"sets a status", agent, RowAccess{"WorkloadInstance", []string{"Status"}, of(own)}, 0},
-		{"sets another's status", agent, RowAccess{"WorkloadInstance", []string{"Status"}, of(foreign)}, http.StatusForbidden},
+		{"sets a status of another cluster", agent, RowAccess{"WorkloadInstance", []string{"Status"}, of(foreign)}, http.StatusForbidden},
 		{"sets a name", agent, RowAccess{"WorkloadInstance", []string{"Status", "Name"}, of(own)}, http.StatusForbidden},
 		{"sets a Helm status", agent, RowAccess{"HelmWorkloadInstance", []string{"Status"}, of(own)}, 0},
 		{"sets a Helm name", agent, RowAccess{"HelmWorkloadInstance", []string{"Name"}, of(own)}, http.StatusForbidden},
 		{"reports a resource", agent, RowAccess{"WorkloadResourceInstance", []string{"LastOperation", "RuntimeDefinition"}, of(own)}, 0},
 		{"moves a resource", agent, RowAccess{"WorkloadResourceInstance", []string{"WorkloadInstanceID"}, of(own, foreign)}, http.StatusForbidden},
 		{"creates an Event", agent, RowAccess{"WorkloadEvent", []string{"Message", "WorkloadInstanceID"}, of(nobodys)}, 0},
-		{"moves an Event to another's", agent, RowAccess{"WorkloadEvent", []string{"WorkloadInstanceID"}, of(own, foreign)}, http.StatusForbidden},
-		{"creates an Event of nothing", agent, RowAccess{"WorkloadEvent", []string{"Message"}, nil}, http.StatusForbidden},
+		{"moves an Event to another cluster", agent, RowAccess{"WorkloadEvent", []string{"WorkloadInstanceID"}, of(own, foreign)}, http.StatusForbidden},
+		{"creates an Event without an instance", agent, RowAccess{"WorkloadEvent", []string{"Message"}, nil}, http.StatusForbidden},
 		{"the store fails", agent, RowAccess{"WorkloadEvent", nil, of(broken)}, http.StatusServiceUnavailable},
 		{"an agent of no cluster", Principal{Role: RoleAgent}, RowAccess{"WorkloadEvent", nil, of(nobodys)}, http.StatusForbidden},
 		{"a viewer reads", Principal{Role: RoleViewer}, RowAccess{"WorkloadEvent", nil, of(foreign)}, 0},
 		{"a viewer writes", Principal{Role: RoleViewer}, RowAccess{"WorkloadEvent", []string{"Message"}, of(own)}, http.StatusForbidden},
 		{"an administrator writes", Principal{Role: RoleAdmin}, RowAccess{"WorkloadInstance", []string{"Name"}, of(foreign)}, 0},
-		{"nobody reads", Principal{}, RowAccess{"WorkloadEvent", nil, of(own)}, http.StatusForbidden},
+		{"the zero principal reads", Principal{}, RowAccess{"WorkloadEvent", nil, of(own)}, http.StatusForbidden},
 	} {
 		err := tc.who.Authorize(t.Context(), rows, tc.touch)
 		if (err == nil) != (tc.want == 0) || statusOf(err) != tc.want {
@@ -79,9 +79,9 @@ func TestMayReportFor(t *testing.T) {
 		cluster string
 		want    bool
 	}{
-		{"its own", Principal{Role: RoleAgent, ClusterUID: "a"}, "a", true},
+		{"own cluster", Principal{Role: RoleAgent, ClusterUID: "a"}, "a", true},
 		{"another", Principal{Role: RoleAgent, ClusterUID: "a"}, "b", false},
-		{"none of none", Principal{Role: RoleAgent}, "", false},
+		{"agent and report without a cluster", Principal{Role: RoleAgent}, "", false},
 		{"an administrator", Principal{Role: RoleAdmin}, "b", true},
 		{"a viewer", Principal{Role: RoleViewer}, "b", false},
 		{"nobody", Principal{}, "", false},

@@ -110,7 +110,7 @@ func (h streamHandler) open(t *testing.T) (a *Authenticator, kept *fakeStore, to
 	ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v0/workloads/watch", http.NoBody)
 	bearer(secret)(req)
-	go a.Middleware(h).ServeHTTP(httptest.NewRecorder(), req)
+	go a.Middleware(testRules(), h).ServeHTTP(httptest.NewRecorder(), req)
 	<-h.begun
 	return a, kept, token.ID
 }
@@ -131,7 +131,7 @@ func TestStream_EndsWithCredential(t *testing.T) {
 			_, err := kept.RevokeToken(t.Context(), token)
 			return err
 		}, 2 * cacheTime},
-		{"expired, after the store was away", func(t *testing.T, _ *Authenticator, kept *fakeStore, _ int64) error {
+		{"expired, after the store was unavailable", func(t *testing.T, _ *Authenticator, kept *fakeStore, _ int64) error {
 			t.Helper()
 			kept.fail(errors.New("connection refused"))
 			time.Sleep(time.Hour - time.Minute)
@@ -179,7 +179,7 @@ func TestStream_EndsWithCertificateAuthority(t *testing.T) {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workloads/watch", http.NoBody)
 		req.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}}
 		h := newStreamHandler()
-		go a.Middleware(h).ServeHTTP(httptest.NewRecorder(), req)
+		go a.Middleware(testRules(), h).ServeHTTP(httptest.NewRecorder(), req)
 		<-h.begun
 		time.Sleep(time.Hour)
 		distrusted.Store(true)

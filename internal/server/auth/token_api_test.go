@@ -70,8 +70,8 @@ func TestTokenAPI_InvalidToken_IsRefused(t *testing.T) {
 		{"no role", NewToken{Name: "a"}, "role"},
 		{"an unknown role", NewToken{Name: "a", Role: "Admin"}, "role"},
 		{"an agent of no cluster", NewToken{Name: "a", Role: RoleAgent}, "clusterUID"},
-		{"an agent of a strange cluster", NewToken{Name: "a", Role: RoleAgent, ClusterUID: "a b"}, "clusterUID"},
-		{"a viewer of a cluster", NewToken{Name: "a", Role: RoleViewer, ClusterUID: "a"}, "clusterUID"},
+		{"an agent with an invalid cluster UID", NewToken{Name: "a", Role: RoleAgent, ClusterUID: "a b"}, "clusterUID"},
+		{"a viewer with a cluster", NewToken{Name: "a", Role: RoleViewer, ClusterUID: "a"}, "clusterUID"},
 		{"expired", NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &past}, "expiresAt"},
 		{"beyond any calendar", NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &far}, "expiresAt"},
 	} {

@@ -33,18 +33,18 @@ func (s *Store) Apply(ctx context.Context, set threeport.ReportSet) (threeport.R
 // applyItems applies the items in one transaction. If the database rejects their data, it splits the items in halves
 // until only the rejected report is left.
 func (s *Store) applyItems(ctx context.Context, agent *threeport.Agent, items []*item) error {
-	made, err := s.applyInTx(ctx, agent, items)
+	applied, err := s.applyInTx(ctx, agent, items)
 	if isRejectedData(err) { // may be a collision of row IDs between two processes
-		made, err = s.applyInTx(ctx, agent, items)
+		applied, err = s.applyInTx(ctx, agent, items)
 	}
 	switch {
 	case err == nil:
-		s.eventGrowth.add(made.newEvents)
+		s.eventGrowth.add(applied.newEvents)
 		return s.prepared.prepare(ctx, s.write)
 	case !isRejectedData(err) || len(items) == 0: // only the heartbeat was written
 		return err
 	case len(items) == 1:
-		items[0].reject(threeport.ProblemInvalid, "the database cannot keep this report")
+		items[0].reject(threeport.ProblemInvalid, "the database rejects this report")
 		return nil
 	}
 	half := len(items) / 2
@@ -56,12 +56,12 @@ func (s *Store) applyItems(ctx context.Context, agent *threeport.Agent, items []
 
 // applyInTx applies the items in one transaction.
 func (s *Store) applyInTx(ctx context.Context, agent *threeport.Agent, items []*item) (*applyTx, error) {
-	var made *applyTx
+	var applied *applyTx
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		made = &applyTx{store: s, tx: tx, agent: agent, items: items}
-		return made.run(ctx)
+		applied = &applyTx{store: s, tx: tx, agent: agent, items: items}
+		return applied.run(ctx)
 	})
-	return made, err
+	return applied, err
 }
 
 // applyTx is one attempt to apply items in a transaction.

@@ -29,7 +29,7 @@ func benchmarkDatabases(b *testing.B, run func(b *testing.B, s *Store)) {
 		}
 	}
 	b.Run("sqlite", func(b *testing.B) { on(b, "sqlite:"+filepath.Join(b.TempDir(), "rows.db")) })
-	if err := postgres.Find(); err != nil {
+	if err := postgres.Installed(); err != nil {
 		b.Log("Not measured on PostgreSQL:", err)
 		return
 	}

@@ -118,13 +118,13 @@ func workloadRowOf(t *testing.T, s *Store, of threeport.Instance) string {
 	var silent bool
 	readRow(t, s, "SELECT said, saidversion, status, rank, silent, reason, cause FROM workloads WHERE type = ? AND id = ?",
 		[]any{of.Type, int64(of.ID)}, &said, &version, &status, &rank, &silent, &reason, &cause)
-	return fmt.Sprintf("said %s %d, shown %s %d, silent %t, %s: %s", said, version, status, rank, silent, reason, cause)
+	return fmt.Sprintf("reported %s %d, shown %s %d, silent %t, %s: %s", said, version, status, rank, silent, reason, cause)
 }
 
 // count returns the result of a query for a number.
 func count(tb testing.TB, s *Store, query string, args ...any) int64 {
 	tb.Helper()
-	n, err := first(tb.Context(), s, query, args, number)
+	n, err := first(tb.Context(), s.database, query, args, number)
 	if err != nil {
 		tb.Fatalf("%s: %v", query, err)
 	}

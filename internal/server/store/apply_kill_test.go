@@ -117,7 +117,7 @@ func killApplier(t *testing.T, where string, after time.Duration) (answered int6
 
 // TestApply_PostgresKilled_KeepsAnsweredSets kills PostgreSQL during writes.
 func TestApply_PostgresKilled_KeepsAnsweredSets(t *testing.T) {
-	databases.OnOwnPostgres(t, answeredSetsSurviveKill)
+	databases.OnPrivatePostgres(t, answeredSetsSurviveKill)
 }
 
 func answeredSetsSurviveKill(t *testing.T, server *postgres.Server) {

@@ -132,9 +132,9 @@ func (a *applyTx) readDefinitions(ctx context.Context, items []*item) (map[strin
 }
 
 // writeDefinitions writes the changed definitions, each once.
-func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*definition, taken []*item) error {
+func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*definition, applied []*item) error {
 	var written []*definition
-	for _, one := range taken {
+	for _, one := range applied {
 		if d := definitions[one.Operation.Object.UID]; d.item == one {
 			written = append(written, d)
 		}
@@ -182,13 +182,13 @@ func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*
 }
 
 // writeResourceRows writes the changed resource rows, each once.
-func (a *applyTx) writeResourceRows(ctx context.Context, taken []*item) error {
-	last := make(map[int64]*item, len(taken))
-	for _, one := range taken {
+func (a *applyTx) writeResourceRows(ctx context.Context, applied []*item) error {
+	last := make(map[int64]*item, len(applied))
+	for _, one := range applied {
 		_, id := one.resourceInstance()
 		last[id] = one
 	}
-	written := sortedItems(taken, func(i *item) (int64, bool) {
+	written := sortedItems(applied, func(i *item) (int64, bool) {
 		_, id := i.resourceInstance()
 		return id, last[id] == i
 	}, cmp.Compare)

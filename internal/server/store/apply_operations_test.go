@@ -32,56 +32,56 @@ func TestApplyOperations(t *testing.T) {
 	const added, modified, deleted = threeport.OperationAdded, threeport.OperationModified, threeport.OperationDeleted
 	for _, test := range []struct {
 		reason     string
-		told       []threeport.Report // of the resource {r}, one set each
+		reports    []threeport.Report // of the resource {r}, one set each
 		outcomes   []string
 		row        string
 		definition string // of object a
 	}{
 		{
-			reason:     "a change keeps what was before it",
-			told:       []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "a", modified, 5)},
+			reason:     "a change keeps the previous definition",
+			reports:    []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "a", modified, 5)},
 			outcomes:   []string{"created", "updated"},
 			row:        `MODIFIED {"uid":"a","version":5}`,
 			definition: `MODIFIED 5 {"uid":"a","version":5} < {"uid":"a","version":3}`,
 		},
 		{
-			reason:     "a late packet turns nothing back",
-			told:       []threeport.Report{operationOf(ofR, 1, "a", modified, 5), operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "a", modified, 5)},
+			reason:     "a late report reverts nothing",
+			reports:    []threeport.Report{operationOf(ofR, 1, "a", modified, 5), operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "a", modified, 5)},
 			outcomes:   []string{"created", "stale 5", "unchanged"},
 			row:        `MODIFIED {"uid":"a","version":5}`,
 			definition: `MODIFIED 5 {"uid":"a","version":5} < `,
 		},
 		{
-			reason:     "the end counts whatever its version, and nothing after it",
-			told:       []threeport.Report{operationOf(ofR, 1, "a", modified, 5), operationOf(ofR, 1, "a", deleted, 4), operationOf(ofR, 1, "a", modified, 9), operationOf(ofR, 1, "a", deleted, 4)},
+			reason:     "a deletion is final, whatever its version",
+			reports:    []threeport.Report{operationOf(ofR, 1, "a", modified, 5), operationOf(ofR, 1, "a", deleted, 4), operationOf(ofR, 1, "a", modified, 9), operationOf(ofR, 1, "a", deleted, 4)},
 			outcomes:   []string{"created", "updated", "stale 5", "unchanged"},
 			row:        `DELETED {"uid":"a","version":5}`,
 			definition: `DELETED 5  < {"uid":"a","version":5}`,
 		},
 		{
-			reason:     "an end that comes alone",
-			told:       []threeport.Report{operationOf(ofR, 1, "a", deleted, 4), operationOf(ofR, 1, "a", added, 3)},
+			reason:     "a deletion without an addition",
+			reports:    []threeport.Report{operationOf(ofR, 1, "a", deleted, 4), operationOf(ofR, 1, "a", added, 3)},
 			outcomes:   []string{"created", "stale 4"},
 			row:        `DELETED <nil>`,
 			definition: `DELETED 4  < `,
 		},
 		{
 			reason:     "deleted and created again",
-			told:       []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "a", deleted, 4), operationOf(ofR, 1, "b", added, 6)},
+			reports:    []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "a", deleted, 4), operationOf(ofR, 1, "b", added, 6)},
 			outcomes:   []string{"created", "updated", "created"},
 			row:        `ADDED {"uid":"b","version":6}`,
 			definition: `DELETED 4  < {"uid":"a","version":3}`,
 		},
 		{
-			reason:     "the late end of an object is not that of its successor",
-			told:       []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "b", added, 6), operationOf(ofR, 1, "a", deleted, 4)},
+			reason:     "the late deletion of an object does not delete its successor",
+			reports:    []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "b", added, 6), operationOf(ofR, 1, "a", deleted, 4)},
 			outcomes:   []string{"created", "created", "updated"},
 			row:        `ADDED {"uid":"b","version":6}`,
 			definition: `DELETED 4  < {"uid":"a","version":3}`,
 		},
 		{
-			reason:     "one object of two workloads",
-			told:       []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofHelm, 0, "a", added, 3), operationOf(ofR, 1, "a", added, 3)},
+			reason:     "one object in two workloads",
+			reports:    []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofHelm, 0, "a", added, 3), operationOf(ofR, 1, "a", added, 3)},
 			outcomes:   []string{"created", "updated", "updated"},
 			row:        `ADDED {"uid":"a","version":3}`,
 			definition: `ADDED 3 {"uid":"a","version":3} < `,
@@ -91,7 +91,7 @@ func TestApplyOperations(t *testing.T) {
 			forEachDatabase(t, func(t *testing.T, s *Store) {
 				t.Helper()
 				w := newWorld(t, s)
-				for i, report := range test.told {
+				for i, report := range test.reports {
 					if report.Instance = w.workload; report.Operation.ResourceInstanceID == 0 {
 						report.Instance = w.helm
 					} else {

@@ -164,7 +164,7 @@ func sqliteStatements(s *Store) []string {
 func planOf(t *testing.T, s *Store, text string) []string {
 	t.Helper()
 	args := make([]any, strings.Count(text, "?"))
-	lines, err := collect(t.Context(), s, "EXPLAIN QUERY PLAN "+text, args, func(scan scanner) (line string, err error) {
+	lines, err := collect(t.Context(), s.database, "EXPLAIN QUERY PLAN "+text, args, func(scan scanner) (line string, err error) {
 		var id, parent, unused int
 		err = scan(&id, &parent, &unused, &line)
 		return line, err

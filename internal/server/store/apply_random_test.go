@@ -145,13 +145,13 @@ func TestApply_AnyOrder_KeepsNewestVersions(t *testing.T) {
 		stop := make(chan struct{})
 		for teller := range 8 {
 			of := stories[teller%2]
-			told := append(slices.Clone(of.reports), of.reports[:len(of.reports)/2]...)
-			random.Shuffle(len(told), func(i, j int) { told[i], told[j] = told[j], told[i] })
+			reports := append(slices.Clone(of.reports), of.reports[:len(of.reports)/2]...)
+			random.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
 			r := rand.New(rand.NewPCG(seed, uint64(teller+1)))
 			telling.Go(func() {
-				for len(told) > 0 {
-					set := told[:min(len(told), 1+r.IntN(40))]
-					told = told[len(set):]
+				for len(reports) > 0 {
+					set := reports[:min(len(reports), 1+r.IntN(40))]
+					reports = reports[len(set):]
 					answer, err := replicas[r.IntN(2)].Apply(t.Context(), setOf(of.cluster, set...))
 					if err != nil {
 						t.Error(err)

@@ -18,7 +18,7 @@ type statusUpdate struct {
 
 // applyStatuses writes the statuses that are newer than the stored ones to the workloads and to the v0 instances.
 func (a *applyTx) applyStatuses(ctx context.Context) error {
-	var taken []statusUpdate
+	var updates []statusUpdate
 	for _, one := range sortedItems(a.items, func(i *item) (instanceKey, bool) { return i.instance, i.Status != nil }, compareInstances) {
 		w := a.workloads[one.instance]
 		switch {
@@ -30,13 +30,13 @@ func (a *applyTx) applyStatuses(ctx context.Context) error {
 		default:
 			one.answerUpdated()
 		}
-		taken = append(taken, a.statusChange(w, one))
+		updates = append(updates, a.statusChange(w, one))
 	}
-	if err := a.writeStatuses(ctx, taken); err != nil {
+	if err := a.writeStatuses(ctx, updates); err != nil {
 		return err
 	}
 	for _, of := range instanceTables {
-		if err := a.writeInstances(ctx, of.kind, of.table, taken); err != nil {
+		if err := a.writeInstances(ctx, of.kind, of.table, updates); err != nil {
 			return err
 		}
 	}
@@ -59,35 +59,35 @@ func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
 	return v
 }
 
-func (a *applyTx) writeStatuses(ctx context.Context, taken []statusUpdate) error {
+func (a *applyTx) writeStatuses(ctx context.Context, updates []statusUpdate) error {
 	return a.exec(ctx, bulk{
 		`UPDATE workloads SET said = x.said, saidversion = x.saidversion, reason = x.reason, cause = x.cause, since = x.since, saidat = ?,
 			status = x.status, rank = x.rank, silent = FALSE, pending = x.pending, rejected = x.rejected, dropped = x.dropped,
 			changedat = x.changedat FROM x WHERE workloads.type = x.type AND workloads.id = x.id`,
 		[]column{
-			texts("type", taken, func(v statusUpdate) string { return v.kind }),
-			integers("id", taken, func(v statusUpdate) int64 { return v.id }),
-			texts("said", taken, func(v statusUpdate) string { return v.reported }),
-			integers("saidversion", taken, func(v statusUpdate) int64 { return v.statusVersion }),
-			texts("reason", taken, func(v statusUpdate) string { return v.Reason }),
-			texts("cause", taken, func(v statusUpdate) string { return v.Cause }),
-			integers("since", taken, func(v statusUpdate) int64 { return v.since }),
-			texts("status", taken, func(v statusUpdate) string { return v.status }),
-			integers("rank", taken, func(v statusUpdate) int64 { return v.rank }),
-			integers("pending", taken, func(v statusUpdate) int64 { return v.Pending }),
-			integers("rejected", taken, func(v statusUpdate) int64 { return v.Rejected }),
-			integers("dropped", taken, func(v statusUpdate) int64 { return v.Dropped }),
-			integers("changedat", taken, func(v statusUpdate) int64 { return v.changedAt }),
+			texts("type", updates, func(v statusUpdate) string { return v.kind }),
+			integers("id", updates, func(v statusUpdate) int64 { return v.id }),
+			texts("said", updates, func(v statusUpdate) string { return v.reported }),
+			integers("saidversion", updates, func(v statusUpdate) int64 { return v.statusVersion }),
+			texts("reason", updates, func(v statusUpdate) string { return v.Reason }),
+			texts("cause", updates, func(v statusUpdate) string { return v.Cause }),
+			integers("since", updates, func(v statusUpdate) int64 { return v.since }),
+			texts("status", updates, func(v statusUpdate) string { return v.status }),
+			integers("rank", updates, func(v statusUpdate) int64 { return v.rank }),
+			integers("pending", updates, func(v statusUpdate) int64 { return v.Pending }),
+			integers("rejected", updates, func(v statusUpdate) int64 { return v.Rejected }),
+			integers("dropped", updates, func(v statusUpdate) int64 { return v.Dropped }),
+			integers("changedat", updates, func(v statusUpdate) int64 { return v.changedAt }),
 		},
-		len(taken),
+		len(updates),
 		[]any{a.now},
 	}, nil)
 }
 
 // writeInstances writes changed statuses to the v0 instances of one type.
-func (a *applyTx) writeInstances(ctx context.Context, kind, table string, taken []statusUpdate) error {
+func (a *applyTx) writeInstances(ctx context.Context, kind, table string, updates []statusUpdate) error {
 	var changed []statusUpdate
-	for _, v := range taken {
+	for _, v := range updates {
 		if v.changed && v.kind == kind {
 			changed = append(changed, v)
 		}

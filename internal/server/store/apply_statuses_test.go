@@ -17,8 +17,8 @@ func TestApplyStatuses_WritesWorkloadAndV0Instance(t *testing.T) {
 		w := newWorld(t, s)
 		apply(t, s, "one", statusOf(w.workload, "Down", 5), statusOf(w.helm, "Reconciling", 6))
 		for _, one := range []struct{ got, want string }{
-			{workloadRowOf(t, s, w.workload), "said Down 5, shown Down 0, silent false, Reason: cause 5"},
-			{workloadRowOf(t, s, w.helm), "said Reconciling 6, shown Reconciling 4, silent false, Reason: cause 6"},
+			{workloadRowOf(t, s, w.workload), "reported Down 5, shown Down 0, silent false, Reason: cause 5"},
+			{workloadRowOf(t, s, w.helm), "reported Reconciling 6, shown Reconciling 4, silent false, Reason: cause 6"},
 			{rows(t, s, workload)[0].Values[instanceStatus].(string), "Down"},
 			{rows(t, s, helm)[0].Values[instanceStatus].(string), "Reconciling"},
 		} {
@@ -38,12 +38,12 @@ func TestApplyStatuses_StatusOfV0InBetween(t *testing.T) {
 		if _, err := s.Update(t.Context(), r, int64(w.workload.ID), []any{nil, "Healthy", nil}); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 5, shown Healthy 5, silent false, : "; got != want {
+		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 5, shown Healthy 5, silent false, : "; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		expect(t, apply(t, s, "one", statusOf(w.workload, "Down", 5)), "unchanged")
 		expect(t, apply(t, s, "one", statusOf(w.workload, "Down", 6)), "updated")
-		if got, want := workloadRowOf(t, s, w.workload), "said Down 6, shown Down 0, silent false, Reason: cause 6"; got != want {
+		if got, want := workloadRowOf(t, s, w.workload), "reported Down 6, shown Down 0, silent false, Reason: cause 6"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if got := rows(t, s, workload)[0].Values[instanceStatus]; got != "Down" {

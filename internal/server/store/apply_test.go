@@ -53,7 +53,7 @@ func TestApply_SeveralReportsOfOneKey_AppliesNewest(t *testing.T) {
 			operationOf(w.workload, w.resource, "object", threeport.OperationModified, 4),
 			eventOf(threeport.Instance{Type: workload, ID: 1}, "lost", 2), eventOf(threeport.Instance{Type: workload, ID: 1}, "lost", 1),
 		), "stale 4", "created", "stale 4", "unchanged", "created", "stale 8", "created", "stale 3", "not_found", "not_found")
-		if got := workloadRowOf(t, s, w.workload); !strings.HasPrefix(got, "said Down 8") {
+		if got := workloadRowOf(t, s, w.workload); !strings.HasPrefix(got, "reported Down 8") {
 			t.Error(got)
 		}
 	})

@@ -41,7 +41,7 @@ type treeChanges struct {
 
 // applyTrees writes the trees that are newer than the stored ones. It writes only nodes that differ.
 func (a *applyTx) applyTrees(ctx context.Context) error {
-	var taken []*item
+	var applied []*item
 	var changes treeChanges
 	for _, one := range sortedItems(a.items, func(i *item) (instanceKey, bool) { return i.instance, i.Tree != nil }, compareInstances) {
 		w := a.workloads[one.instance]
@@ -55,14 +55,14 @@ func (a *applyTx) applyTrees(ctx context.Context) error {
 			one.answerUpdated()
 		}
 		w.treeVersion = one.version
-		taken = append(taken, one)
+		applied = append(applied, one)
 		changes.workloads = append(changes.workloads, w)
 	}
 	present, err := a.readTrees(ctx, changes.workloads)
 	if err != nil {
 		return err
 	}
-	for _, one := range taken {
+	for _, one := range applied {
 		if changes.add(one.instance, a.withoutForeignResources(one), present[one.instance]) {
 			w := a.workloads[one.instance]
 			w.changedAt = a.nextChangedAt(w.changedAt)

@@ -25,12 +25,12 @@ func Backup(ctx context.Context, address string) (copied io.ReadCloser, err erro
 	if err != nil {
 		return nil, fmt.Errorf("back up %q: %w", address, err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what is left has nothing that is needed
+	defer os.RemoveAll(dir) //nolint:errcheck // the copy is already open
 	backup := filepath.Join(dir, "rows.db")
 	if err := vacuumInto(ctx, file, backup); err != nil {
 		return nil, fmt.Errorf("back up %q: %w", address, err)
 	}
-	copied, err = os.Open(backup) //nolint:gosec // in a folder of our own
+	copied, err = os.Open(backup) //nolint:gosec // in our own directory
 	if err != nil {
 		return nil, fmt.Errorf("back up %q: %w", address, err)
 	}

@@ -66,17 +66,17 @@ type bulk struct {
 var sqliteBatchSizes = []int{64, 8, 1}
 
 // execBulk runs a bulk statement in tx and calls row for each returned row. row may be nil if there are none.
-func (s *Store) execBulk(ctx context.Context, tx *sql.Tx, b bulk, row func(scanner) error) error {
+func (db *database) execBulk(ctx context.Context, tx *sql.Tx, b bulk, row func(scanner) error) error {
 	if b.rows == 0 {
 		return nil
 	}
-	if s.dialect == postgresDialect {
-		return queryRows(ctx, tx.QueryContext, s.dialect.rebind(b.arrayQuery()), b.arrayArgs(), row)
+	if db.dialect == postgresDialect {
+		return queryRows(ctx, tx.QueryContext, db.dialect.rebind(b.arrayQuery()), b.arrayArgs(), row)
 	}
 	done := 0
 	for _, size := range sqliteBatchSizes {
 		for ; b.rows-done >= size; done += size {
-			if err := queryRows(ctx, s.prepared.queryIn(tx), b.valuesQuery(size), b.valuesArgs(done, size), row); err != nil {
+			if err := queryRows(ctx, db.prepared.queryIn(tx), b.valuesQuery(size), b.valuesArgs(done, size), row); err != nil {
 				return err
 			}
 		}
@@ -85,16 +85,16 @@ func (s *Store) execBulk(ctx context.Context, tx *sql.Tx, b bulk, row func(scann
 }
 
 // readBulk runs a bulk query over few rows outside of a transaction.
-func (s *Store) readBulk(ctx context.Context, b bulk, row func(scanner) error) error {
-	ctx, cancel := s.reading(ctx)
+func (db *database) readBulk(ctx context.Context, b bulk, row func(scanner) error) error {
+	ctx, cancel := db.reading(ctx)
 	defer cancel()
 	switch {
 	case b.rows == 0:
 		return nil
-	case s.dialect == postgresDialect:
-		return queryRows(ctx, s.read.QueryContext, s.dialect.rebind(b.arrayQuery()), b.arrayArgs(), row)
+	case db.dialect == postgresDialect:
+		return queryRows(ctx, db.read.QueryContext, db.dialect.rebind(b.arrayQuery()), b.arrayArgs(), row)
 	default:
-		return queryRows(ctx, s.read.QueryContext, b.valuesQuery(b.rows), b.valuesArgs(0, b.rows), row)
+		return queryRows(ctx, db.read.QueryContext, b.valuesQuery(b.rows), b.valuesArgs(0, b.rows), row)
 	}
 }
 
@@ -180,10 +180,10 @@ func (p *preparedStatements) lookup(text string) *sql.Stmt {
 // prepare prepares the requested statements; the database closes them. The caller must not have an open transaction.
 func (p *preparedStatements) prepare(ctx context.Context, db *sql.DB) error {
 	p.mu.Lock()
-	wanted := p.missing
+	missing := p.missing
 	p.missing = nil
 	p.mu.Unlock()
-	for _, text := range wanted {
+	for _, text := range missing {
 		statement, err := db.PrepareContext(ctx, text)
 		if err != nil {
 			return fmt.Errorf("prepare statement: %w", err)

@@ -28,7 +28,7 @@ func TestDeleteCluster_DetachesWorkloads(t *testing.T) {
 		wantTold := expectNoChange(t, s)
 
 		deleteCluster(t, s, "old", 1)
-		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 0, shown Healthy 5, silent false, Reason: cause 50"; got != want {
+		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 0, shown Healthy 5, silent false, Reason: cause 50"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		wantTold()

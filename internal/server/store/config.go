@@ -101,6 +101,14 @@ func checkPostgresURI(address string) error {
 	return nil
 }
 
+// name is the address without credentials, for errors.
+func (c Config) name() string {
+	if d, _, err := parse(c.Address); err == nil && d == sqliteDialect {
+		return c.Address
+	}
+	return withoutPassword(c.Address)
+}
+
 // withoutPassword is the scheme of an address; the rest may contain credentials.
 func withoutPassword(address string) string {
 	scheme, _, _ := strings.Cut(address, ":")

@@ -36,7 +36,7 @@ const sqliteReaderLifetime = 10 * time.Minute
 // connectFile opens the connection pools of SQLite. SQLite allows one writer at a time, so one writing connection makes
 // writers queue instead of polling for the lock. In WAL mode readers never wait for the writer. A database in memory
 // belongs to one connection, so all share it.
-func (s *Store) connectFile(file string) error {
+func (db *database) connectFile(file string) error {
 	pragmas := url.Values{"_pragma": {
 		"busy_timeout(5000)", "foreign_keys(1)", "journal_mode(WAL)",
 		"synchronous(FULL)", // answered writes survive a power loss
@@ -46,29 +46,29 @@ func (s *Store) connectFile(file string) error {
 		if file != "" {
 			name = "file:" + url.PathEscape(file) + "?" + pragmas.Encode() + more
 		}
-		db, err := sql.Open("sqlite", name)
+		pool, err := sql.Open("sqlite", name)
 		if err != nil {
 			return nil, fmt.Errorf("open database: %w", err)
 		}
-		return db, nil
+		return pool, nil
 	}
 	var err error
 	// The large cache keeps pages of reports and pruning in memory, and temp_store the statement journals. Measured:
 	// reports take a quarter less time, pruning half.
-	if s.write, err = open("&_txlock=immediate&_pragma=cache_size(-65536)&_pragma=temp_store(2)"); err != nil {
+	if db.write, err = open("&_txlock=immediate&_pragma=cache_size(-65536)&_pragma=temp_store(2)"); err != nil {
 		return err
 	}
-	s.write.SetMaxOpenConns(1)
-	s.read = s.write
+	db.write.SetMaxOpenConns(1)
+	db.read = db.write
 	if file == "" {
 		return nil
 	}
-	if s.read, err = open("&_pragma=query_only(1)"); err != nil {
+	if db.read, err = open("&_pragma=query_only(1)"); err != nil {
 		return err
 	}
-	s.read.SetMaxOpenConns(sqliteReaders)
-	s.read.SetMaxIdleConns(sqliteReaders)
-	s.read.SetConnMaxLifetime(sqliteReaderLifetime)
+	db.read.SetMaxOpenConns(sqliteReaders)
+	db.read.SetMaxIdleConns(sqliteReaders)
+	db.read.SetConnMaxLifetime(sqliteReaderLifetime)
 	return nil
 }
 
@@ -81,13 +81,13 @@ const readPoolShare = 4
 
 // connectPostgres opens the connection pools of PostgreSQL: a single pool if there are too few connections for two.
 // Session parameters of the address take precedence over the defaults here.
-func (s *Store) connectPostgres() error {
-	config, err := pgx.ParseConfig(s.config.Address)
+func (db *database) connectPostgres() error {
+	config, err := pgx.ParseConfig(db.config.Address)
 	if err != nil { // the original error may quote the address
 		return errors.New("database postgres:…: invalid option, or invalid file in an option: " + acceptedAddresses)
 	}
-	_, s.addressHasTimeout = config.RuntimeParams["statement_timeout"]
-	timeout := strconv.FormatInt(s.config.StatementTimeout.Milliseconds(), 10)
+	_, db.addressHasTimeout = config.RuntimeParams["statement_timeout"]
+	timeout := strconv.FormatInt(db.config.StatementTimeout.Milliseconds(), 10)
 	for name, value := range map[string]string{
 		"application_name":  "threeport-controlplane",
 		"statement_timeout": timeout,
@@ -101,24 +101,24 @@ func (s *Store) connectPostgres() error {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
-	s.postgres = config
+	db.postgres = config
 	// The probe detects a dead idle connection before a caller gets it. A failed probe closes the connection, so the
 	// ping that database/sql then sends fails at once.
 	probe := stdlib.OptionShouldPing(func(ctx context.Context, p stdlib.ShouldPingParams) bool {
-		ctx, cancel := context.WithTimeout(ctx, s.config.ProbeTimeout)
+		ctx, cancel := context.WithTimeout(ctx, db.config.ProbeTimeout)
 		defer cancel()
 		return p.Conn.Ping(ctx) != nil
 	})
 	pool := func(connections int) *sql.DB {
-		db := stdlib.OpenDB(*config, probe)
-		db.SetMaxOpenConns(connections)
-		db.SetMaxIdleConns(connections)
-		return db
+		opened := stdlib.OpenDB(*config, probe)
+		opened.SetMaxOpenConns(connections)
+		opened.SetMaxIdleConns(connections)
+		return opened
 	}
-	reading := s.config.Connections / readPoolShare
-	s.write = pool(s.config.Connections - reading)
-	if s.read = s.write; reading > 0 {
-		s.read = pool(reading)
+	reading := db.config.Connections / readPoolShare
+	db.write = pool(db.config.Connections - reading)
+	if db.read = db.write; reading > 0 {
+		db.read = pool(reading)
 	}
 	return nil
 }

@@ -9,6 +9,9 @@
 // There are two ways to write workloads: v0 requests (v0.go) and report sets ([Store.Apply], files apply*.go). [Store.Maintain]
 // marks silent clusters and deletes old rows. [Store.RunFeed] delivers changes to subscribers.
 //
+// A [Store] is composed of the type database, which has the connections, transactions and migrations, the type feed, and the
+// queries and rules of the files above.
+//
 // # Invariants
 //
 //   - A v0 instance and its workloads row change in the same transaction.

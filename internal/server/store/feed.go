@@ -17,6 +17,8 @@ const feedInterval = 100 * time.Millisecond
 // feed distributes the changes of workloads to subscribers. A writer only signals that something changed; one
 // goroutine, [Store.RunFeed], reads the rows, independent of the number of subscribers and changes.
 type feed struct {
+	db *database
+
 	changed   chan struct{} // capacity 1: rows may have changed and must be read
 	notifyDue chan struct{} // capacity 1: rows changed here, and other replicas must be notified
 
@@ -25,18 +27,19 @@ type feed struct {
 	since       int64 // time of the first subscription, in microseconds
 }
 
-func newFeed() *feed {
+func newFeed(db *database) *feed {
 	return &feed{
+		db:          db,
 		changed:     make(chan struct{}, 1),
 		notifyDue:   make(chan struct{}, 1),
 		subscribers: make(map[*Subscription]struct{}),
 	}
 }
 
-// signalChange signals that workloads may have changed. Call it after a commit; it never blocks.
-func (s *Store) signalChange() {
-	wake(s.feed.changed)
-	wake(s.feed.notifyDue)
+// signal reports that workloads may have changed. Call it after a commit; it never blocks.
+func (f *feed) signal() {
+	wake(f.changed)
+	wake(f.notifyDue)
 }
 
 // wake sends on a channel of capacity 1 unless a signal is pending.
@@ -93,41 +96,45 @@ func (f *feed) endAll() {
 // RunFeed delivers changes to subscribers until ctx ends. Then it ends their subscriptions and returns nil. It must not
 // run twice at the same time. It logs database errors and retries; no change is lost.
 func (s *Store) RunFeed(ctx context.Context) error {
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer s.feed.endAll()
-	if s.postgres != nil {
-		replica := strconv.FormatInt(s.ids.next(), 10)
-		running.Go(func() { s.listen(ctx, replica) })
-		running.Go(func() { s.notify(ctx, replica) })
-	}
-	return s.readFeed(ctx)
+	return s.feed.run(ctx, strconv.FormatInt(s.ids.next(), 10))
 }
 
-// readFeed reads recent changes when it is signalled, and also late ones at each poll.
-func (s *Store) readFeed(ctx context.Context) error {
-	poll := time.NewTicker(s.config.Feed.Poll)
+// run implements RunFeed. replica is the ID of this process.
+func (f *feed) run(ctx context.Context, replica string) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer f.endAll()
+	if f.db.postgres != nil {
+		running.Go(func() { f.listen(ctx, replica) })
+		running.Go(func() { f.notify(ctx, replica) })
+	}
+	return f.deliver(ctx)
+}
+
+// deliver reads recent changes when it is signalled, and also late ones at each poll.
+func (f *feed) deliver(ctx context.Context) error {
+	poll := time.NewTicker(f.db.config.Feed.Poll)
 	defer poll.Stop()
-	reader := feedReader{store: s}
+	reader := feedReader{feed: f}
 	for {
 		lag := usualLag
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-s.feed.changed:
+		case <-f.changed:
 		case <-poll.C:
-			lag = s.maxLag()
+			lag = f.maxLag()
 		}
-		start, ok := s.feed.subscribedSince()
+		start, ok := f.subscribedSince()
 		if !ok {
 			reader.reset()
 			continue
 		}
 		rows, err := reader.read(ctx, start, lag)
 		if err != nil && ctx.Err() == nil {
-			s.config.Feed.Log.WarnContext(ctx, "Reading changed workloads failed; retrying", "error", err)
+			f.db.config.Feed.Log.WarnContext(ctx, "Reading changed workloads failed; retrying", "error", err)
 		}
-		s.feed.broadcast(rows, reader.position)
+		f.broadcast(rows, reader.position)
 		if !sleep(ctx, feedInterval) {
 			return nil
 		}
@@ -136,8 +143,8 @@ func (s *Store) readFeed(ctx context.Context) error {
 
 // WatchQuery selects the changes of a subscription.
 type WatchQuery struct {
-	// Board is the filter. Its sort, cursor and size are ignored.
-	Board WorkloadQuery
+	// Filter selects workloads. Its sort, cursor and size are ignored.
+	Filter WorkloadQuery
 	// Instance, if set, restricts the changes to one workload.
 	Instance *threeport.Instance
 	// After is the Changed of the last row that the caller has, or a [Subscription.Position]; nil starts now.
@@ -148,7 +155,7 @@ type WatchQuery struct {
 // Changes of about the last minute before After may be repeated. The caller must close the subscription. The error is
 // that of [WorkloadQuery.Validate] for an invalid filter.
 func (s *Store) Watch(ctx context.Context, q WatchQuery) (*Subscription, error) {
-	if err := q.Board.validateFilter(); err != nil {
+	if err := q.Filter.validateFilter(); err != nil {
 		return nil, err
 	}
 	now, err := s.databaseTime(ctx)
@@ -158,7 +165,7 @@ func (s *Store) Watch(ctx context.Context, q WatchQuery) (*Subscription, error) 
 	sub := newSubscription(s.feed, q, now)
 	s.feed.add(sub, now)
 	if q.After != nil {
-		if err := s.replay(ctx, sub, int64(*q.After), now); err != nil {
+		if err := s.feed.replay(ctx, sub, int64(*q.After), now); err != nil {
 			sub.Close()
 			return nil, fmt.Errorf("watch workloads: %w", err)
 		}
@@ -168,13 +175,13 @@ func (s *Store) Watch(ctx context.Context, q WatchQuery) (*Subscription, error) 
 
 // replay offers the changes since a position, or resets the subscription if there are too many or some are no longer
 // stored. A position in the future comes from another database, or from before the clock was set back.
-func (s *Store) replay(ctx context.Context, sub *Subscription, after, now int64) error {
-	lag := s.maxLag().Microseconds()
-	if after < now-s.config.Feed.Tombstones.Microseconds()+lag || after > now+lag {
+func (f *feed) replay(ctx context.Context, sub *Subscription, after, now int64) error {
+	lag := f.maxLag().Microseconds()
+	if after < now-f.db.config.Feed.Tombstones.Microseconds()+lag || after > now+lag {
 		sub.reset(after)
 		return nil
 	}
-	keys, err := s.changedSince(ctx, after-lag, maxPending+1)
+	keys, err := f.changedSince(ctx, after-lag, maxPending+1)
 	if err != nil {
 		return err
 	}
@@ -182,7 +189,7 @@ func (s *Store) replay(ctx context.Context, sub *Subscription, after, now int64)
 		sub.reset(after)
 		return nil
 	}
-	rows, err := s.rowsOf(ctx, keys)
+	rows, err := f.rowsOf(ctx, keys)
 	if err != nil {
 		return err
 	}

@@ -25,22 +25,22 @@ const (
 // notify tells other replicas that rows changed here. It runs outside of the writing transaction, since commits with a
 // NOTIFY are serialized (https://www.postgresql.org/docs/current/sql-notify.html), and combines many changes into one
 // notification. The polls of other replicas cover a lost one.
-func (s *Store) notify(ctx context.Context, replica string) {
+func (f *feed) notify(ctx context.Context, replica string) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.feed.notifyDue:
+		case <-f.notifyDue:
 		}
-		err := s.sendNotify(ctx, replica)
+		err := f.sendNotify(ctx, replica)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case isNotifyUnsupported(err):
-			s.config.Feed.Log.InfoContext(ctx, "The database does not support NOTIFY; replicas find each other's changes by polling")
+			f.db.config.Feed.Log.InfoContext(ctx, "The database does not support NOTIFY; replicas find each other's changes by polling")
 			return
 		case err != nil:
-			s.config.Feed.Log.WarnContext(ctx, "Notifying other replicas failed; they find the change by polling", "error", err)
+			f.db.config.Feed.Log.WarnContext(ctx, "Notifying other replicas failed; they find the change by polling", "error", err)
 		}
 		if !sleep(ctx, feedInterval) {
 			return
@@ -49,18 +49,18 @@ func (s *Store) notify(ctx context.Context, replica string) {
 }
 
 // sendNotify sends one notification.
-func (s *Store) sendNotify(ctx context.Context, replica string) error {
-	ctx, cancel := s.reading(ctx) // it should take no longer than a read
+func (f *feed) sendNotify(ctx context.Context, replica string) error {
+	ctx, cancel := f.db.reading(ctx) // it should take no longer than a read
 	defer cancel()
-	_, err := s.write.ExecContext(ctx, "SELECT pg_notify($1, $2)", channel, replica)
+	_, err := f.db.write.ExecContext(ctx, "SELECT pg_notify($1, $2)", channel, replica)
 	return err
 }
 
 // listen signals the feed when other replicas notify. It uses a dedicated connection and reconnects after errors.
-func (s *Store) listen(ctx context.Context, replica string) {
+func (f *feed) listen(ctx context.Context, replica string) {
 	backoff := listenBackoff
 	for {
-		connected, err := s.listenOnce(ctx, replica)
+		connected, err := f.listenOnce(ctx, replica)
 		if ctx.Err() != nil {
 			return
 		}
@@ -70,7 +70,7 @@ func (s *Store) listen(ctx context.Context, replica string) {
 		if connected {
 			backoff = listenBackoff
 		}
-		s.config.Feed.Log.WarnContext(ctx, "Listening for changes of other replicas failed; polling until it works again",
+		f.db.config.Feed.Log.WarnContext(ctx, "Listening for changes of other replicas failed; polling until it works again",
 			"error", err, "retry_in", backoff)
 		if !sleep(ctx, backoff) {
 			return
@@ -80,8 +80,8 @@ func (s *Store) listen(ctx context.Context, replica string) {
 }
 
 // listenOnce listens on one connection until that fails. It reports whether it was connected.
-func (s *Store) listenOnce(ctx context.Context, replica string) (connected bool, err error) {
-	conn, err := pgx.ConnectConfig(ctx, s.postgres.Copy())
+func (f *feed) listenOnce(ctx context.Context, replica string) (connected bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, f.db.postgres.Copy())
 	if err != nil {
 		return false, fmt.Errorf("connect to listen: %w", err)
 	}
@@ -92,14 +92,14 @@ func (s *Store) listenOnce(ctx context.Context, replica string) (connected bool,
 	if err != nil {
 		return false, fmt.Errorf("listen: %w", err)
 	}
-	wake(s.feed.changed) // changes from before the LISTEN
+	wake(f.changed) // changes from before the LISTEN
 	for {
 		from, err := nextNotification(ctx, conn)
 		if err != nil {
 			return true, fmt.Errorf("wait for notification: %w", err)
 		}
 		if from != replica {
-			wake(s.feed.changed)
+			wake(f.changed)
 		}
 	}
 }

@@ -19,11 +19,11 @@ const (
 )
 
 // maxLag covers all late rows: no transaction lasts longer than WriteTimeout.
-func (s *Store) maxLag() time.Duration { return s.config.WriteTimeout + clockSkew }
+func (f *feed) maxLag() time.Duration { return f.db.config.WriteTimeout + clockSkew }
 
 // feedReader reads each version of a workload's row once.
 type feedReader struct {
-	store *Store
+	feed *feed
 	// position is the start of the last successful read by the database's clock; 0 before the first.
 	position int64
 	// seen is the newest version that was read of each recently changed workload.
@@ -42,7 +42,7 @@ type changedKey struct {
 // read returns the workloads that changed since the last read, or since start for the first one. It misses rows that
 // become visible later than lag. After an error the next read returns the same changes.
 func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) ([]*workloadRow, error) {
-	now, err := r.store.databaseTime(ctx)
+	now, err := r.feed.db.databaseTime(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,16 +50,16 @@ func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) (
 		r.position, r.seen = start, make(map[threeport.Instance]int64)
 	}
 	from := min(r.position, now) // the clock may have been set back
-	keys, err := r.store.changedSince(ctx, from-lag.Microseconds(), 0)
+	keys, err := r.feed.changedSince(ctx, from-lag.Microseconds(), 0)
 	if err != nil {
 		return nil, err
 	}
 	fresh := slices.DeleteFunc(keys, func(key changedKey) bool { return r.seen[key.instance] >= key.at })
-	rows, err := r.store.rowsOf(ctx, fresh)
+	rows, err := r.feed.rowsOf(ctx, fresh)
 	if err != nil {
 		return nil, err
 	}
-	r.remember(fresh, rows, from-r.store.maxLag().Microseconds())
+	r.remember(fresh, rows, from-r.feed.maxLag().Microseconds())
 	r.position = now
 	return rows, nil
 }
@@ -82,12 +82,12 @@ func (r *feedReader) remember(keys []changedKey, rows []*workloadRow, before int
 const changedQuery = "SELECT type, id, changedat FROM workloads WHERE changedat > ?"
 
 // changedSince returns the workloads that changed since a time, in microseconds; limit 0 means all.
-func (s *Store) changedSince(ctx context.Context, since int64, limit int) ([]changedKey, error) {
+func (f *feed) changedSince(ctx context.Context, since int64, limit int) ([]changedKey, error) {
 	query, args := changedQuery, []any{since}
 	if limit > 0 {
 		query, args = query+" LIMIT ?", append(args, limit)
 	}
-	return collect(ctx, s, query, args, func(scan scanner) (key changedKey, err error) {
+	return collect(ctx, f.db, query, args, func(scan scanner) (key changedKey, err error) {
 		var id int64
 		err = scan(&key.instance.Type, &id, &key.at)
 		key.instance.ID = threeport.ID(id)
@@ -99,7 +99,7 @@ func (s *Store) changedSince(ctx context.Context, since int64, limit int) ([]cha
 const maxKeys = 256
 
 // rowsOf returns the rows of workloads, including deleted ones, in any order. It skips rows that no longer exist.
-func (s *Store) rowsOf(ctx context.Context, keys []changedKey) ([]*workloadRow, error) {
+func (f *feed) rowsOf(ctx context.Context, keys []changedKey) ([]*workloadRow, error) {
 	ids := make(map[string][]any)
 	for _, key := range keys {
 		ids[key.instance.Type] = append(ids[key.instance.Type], int64(key.instance.ID))
@@ -108,7 +108,7 @@ func (s *Store) rowsOf(ctx context.Context, keys []changedKey) ([]*workloadRow, 
 	for kind, all := range ids {
 		for chunk := range slices.Chunk(all, maxKeys) {
 			query, args := rowsQuery(kind, chunk)
-			some, err := collect(ctx, s, query, args, scanWorkload)
+			some, err := collect(ctx, f.db, query, args, scanWorkload)
 			if err != nil {
 				return nil, err
 			}

@@ -67,7 +67,7 @@ func TestFeed_Writes_ReachSubscribers(t *testing.T) {
 	forEachFeed(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		all := watch(t, s, WatchQuery{})
-		down := watch(t, s, WatchQuery{Board: WorkloadQuery{Statuses: []string{"Down"}}})
+		down := watch(t, s, WatchQuery{Filter: WorkloadQuery{Statuses: []string{"Down"}}})
 		row := create(t, s, "WorkloadInstance", "shop", "Down")
 		for _, sub := range []*Subscription{all, down} {
 			if got := next(t, sub); len(got) != 1 || got[0].Name != "shop" || int64(got[0].ID) != row.ID || got[0].Gone {
@@ -109,17 +109,17 @@ func TestFeed_RowsThatBecomeVisibleLate_AreDelivered(t *testing.T) {
 				sub := watch(t, s, WatchQuery{})
 				id := int64(100 * (i + 1))
 				put(t, s, fixture{id: id, name: "first"})
-				s.signalChange()
+				s.feed.signal()
 				if got := next(t, sub); names(got) != "first" {
 					t.Fatalf("got %s", names(got))
 				}
 				put(t, s, fixture{id: id + 1, name: "late", changed: databaseTime(t, s) - test.late.Microseconds()})
-				s.signalChange()
+				s.feed.signal()
 				if got := next(t, sub); names(got) != "late" {
 					t.Errorf("got %s", names(got))
 				}
 				put(t, s, fixture{id: id + 2, name: "last"})
-				s.signalChange()
+				s.feed.signal()
 				if got := next(t, sub); names(got) != "last" {
 					t.Errorf("got %s: a row was delivered again", names(got))
 				}
@@ -151,7 +151,7 @@ func TestFeed_LateCommit_IsDelivered(t *testing.T) {
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		s.signalChange()
+		s.feed.signal()
 		if got := next(t, sub); names(got) != "slow" {
 			t.Errorf("got %s", names(got))
 		}
@@ -162,7 +162,7 @@ func TestFeed_LateCommit_IsDelivered(t *testing.T) {
 func TestFeedReader_Poll_LooksBackFurther(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
-		reader := feedReader{store: s}
+		reader := feedReader{feed: s.feed}
 		read := func(lag time.Duration) string {
 			t.Helper()
 			rows, err := reader.read(t.Context(), databaseTime(t, s), lag)
@@ -180,10 +180,10 @@ func TestFeedReader_Poll_LooksBackFurther(t *testing.T) {
 		if got := read(usualLag); got != "" {
 			t.Errorf("a read got %q", got)
 		}
-		if got := read(s.maxLag()); got != "late " {
+		if got := read(s.feed.maxLag()); got != "late " {
 			t.Errorf("a poll got %q", got)
 		}
-		if got := read(s.maxLag()); got != "" {
+		if got := read(s.feed.maxLag()); got != "" {
 			t.Errorf("the next poll got %q again", got)
 		}
 		put(t, s, fixture{id: 2, name: "ahead", changed: databaseTime(t, s) + time.Hour.Microseconds()})
@@ -220,14 +220,14 @@ func TestWatch_After_ReplaysChanges(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		put(t, s, fixture{id: 1, name: "now"})
-		s.signalChange()
+		s.feed.signal()
 		if got := next(t, sub); names(got) != "now" {
 			t.Errorf("then got %s", names(got))
 		}
 		for reason, after := range map[string]int64{
 			"older than the tombstones": ago(DefaultTombstones),
 			"negative":                  -1,
-			"none of any database":      0,
+			"a position of no database": 0,
 			"in the future":             ago(-time.Hour),
 		} {
 			sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
@@ -235,7 +235,7 @@ func TestWatch_After_ReplaysChanges(t *testing.T) {
 				t.Errorf("%s: got %s, %v", reason, names(got), err)
 			}
 		}
-		if _, err := s.Watch(t.Context(), WatchQuery{Board: WorkloadQuery{Types: []string{"x"}}}); err == nil {
+		if _, err := s.Watch(t.Context(), WatchQuery{Filter: WorkloadQuery{Types: []string{"x"}}}); err == nil {
 			t.Error("an invalid filter was accepted")
 		}
 	})
@@ -246,7 +246,7 @@ func TestWatch_TooManyChanges_IsReset(t *testing.T) {
 	at := databaseTime(t, s) - time.Hour.Microseconds()
 	mustExec(t, s, `INSERT INTO workloads (type, id, name, changedat)
 		WITH RECURSIVE s (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM s WHERE g <= ?) SELECT 'WorkloadInstance', g, 'x', ? + g FROM s`, maxPending, at)
-	for after, want := range map[int64]error{at - time.Hour.Microseconds(): ErrReset, at + s.maxLag().Microseconds() + 1: nil} {
+	for after, want := range map[int64]error{at - time.Hour.Microseconds(): ErrReset, at + s.feed.maxLag().Microseconds() + 1: nil} {
 		sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
 		if got, err := sub.Next(t.Context()); !errors.Is(err, want) {
 			t.Errorf("got %d, %v; want %v", len(got), err, want)

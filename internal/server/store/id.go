@@ -22,10 +22,10 @@ const processBits = 15
 
 var idEpoch = time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newIDs generates IDs above the newest that exists, whatever the clock says.
+// newIDs returns a generator of IDs above newest, whatever the clock says.
 func newIDs(newest int64) *ids {
 	return &ids{
-		process: rand.Int64N(1<<processBits) | 1, //nolint:gosec // distinct, not secret
+		process: rand.Int64N(1<<processBits) | 1, //nolint:gosec // need not be secret
 		tick:    newest >> processBits,
 	}
 }

@@ -52,11 +52,11 @@ func TestMarkSilent(t *testing.T) {
 		setLastHeartbeat(t, s, "one", silence/2)
 		wantTold := expectNoChange(t, s)
 		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
-		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
+		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		wantTold()
-		if got, want := workloadRowOf(t, s, w.helm), "said Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
+		if got, want := workloadRowOf(t, s, w.helm), "reported Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
 			t.Errorf("another cluster: got %s, want %s", got, want)
 		}
 		markSilent(t, s, SilentCount{})
@@ -67,7 +67,7 @@ func TestMarkSilent(t *testing.T) {
 		}
 		markSilent(t, s, SilentCount{})
 		apply(t, s, "one") // a heartbeat
-		if got, want := workloadRowOf(t, s, w.workload), "said Down 5, shown Down 0, silent false, : "; got != want {
+		if got, want := workloadRowOf(t, s, w.workload), "reported Down 5, shown Down 0, silent false, : "; got != want {
 			t.Errorf("after a report: got %s, want %s", got, want)
 		}
 		markSilent(t, s, SilentCount{})
@@ -83,8 +83,8 @@ func TestApply_ReportOfSilentCluster_RestoresStatus(t *testing.T) {
 		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 2})
 		apply(t, s, "one", statusOf(w.workload, "Down", 6))
 		for of, want := range map[threeport.Instance]string{
-			w.workload: "said Down 6, shown Down 0, silent false, Reason: cause 6",
-			w.helm:     "said  0, shown Unknown 3, silent false, : ",
+			w.workload: "reported Down 6, shown Down 0, silent false, Reason: cause 6",
+			w.helm:     "reported  0, shown Unknown 3, silent false, : ",
 		} {
 			if got := workloadRowOf(t, s, of); got != want {
 				t.Errorf("got %s, want %s", got, want)

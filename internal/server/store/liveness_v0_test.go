@@ -29,11 +29,11 @@ func TestRecordV0Report_ClusterIsNotSilent(t *testing.T) {
 		wantTold := expectNoChange(t, s)
 
 		recordV0Report(t, s, w.workload)
-		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
+		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
 			t.Errorf("after a v0 report: got %s, want %s", got, want)
 		}
 		wantTold()
-		if got, want := workloadRowOf(t, s, w.helm), "said Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
+		if got, want := workloadRowOf(t, s, w.helm), "reported Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
 			t.Errorf("another cluster: got %s, want %s", got, want)
 		}
 		for _, c := range mustClusters(t, s) {
@@ -123,7 +123,7 @@ func TestLiveness_ConcurrentWriters_AreSerialized(t *testing.T) {
 		group.Wait()
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 2), statusOf(w.helm, "Healthy", 2))
 		for _, of := range []threeport.Instance{w.workload, w.helm} {
-			if got, want := workloadRowOf(t, s, of), "said Healthy 2, shown Healthy 5, silent false, Reason: cause 2"; got != want {
+			if got, want := workloadRowOf(t, s, of), "reported Healthy 2, shown Healthy 5, silent false, Reason: cause 2"; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		}

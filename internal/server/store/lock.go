@@ -20,15 +20,15 @@ const unlockTimeout = 10 * time.Second
 
 // tryLock takes an advisory lock and reports whether it was free. The lock ends with unlock, or with the process or its
 // connection. SQLite has only one process, so its locks are always free.
-func (s *Store) tryLock(ctx context.Context, l lock) (unlock func() error, ok bool, err error) {
-	if s.dialect == sqliteDialect {
+func (db *database) tryLock(ctx context.Context, l lock) (unlock func() error, ok bool, err error) {
+	if db.dialect == sqliteDialect {
 		return func() error { return nil }, true, nil
 	}
-	conn, err := s.write.Conn(ctx)
+	conn, err := db.write.Conn(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("take advisory lock: %w", err)
 	}
-	asking, cancel := s.reading(ctx)
+	asking, cancel := db.reading(ctx)
 	defer cancel()
 	if err := conn.QueryRowContext(asking, "SELECT pg_try_advisory_lock($1)", int64(l)).Scan(&ok); err != nil || !ok {
 		_ = conn.Close()

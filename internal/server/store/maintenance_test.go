@@ -35,7 +35,7 @@ func TestMaintainAtEachTick(t *testing.T) {
 		}
 		ticks[c.PruneDelay] <- time.Time{}
 		ticks[c.PruneInterval] <- time.Time{}
-		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
+		if got, want := workloadRowOf(t, s, w.workload), "reported Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events"); n != 10 {

@@ -81,7 +81,7 @@ const clusterStatesQuery = "SELECT CASE WHEN silent THEN 'silent' WHEN v0only TH
 	"MAX(delayseconds), SUM(CAST(deadletters AS DOUBLE PRECISION)) FROM clusters GROUP BY 1"
 
 func (f *fleetCollector) collectClusters(ctx context.Context, to chan<- prometheus.Metric) error {
-	found, err := collect(ctx, f.store, clusterStatesQuery, nil, func(scan scanner) (c clustersOfState, err error) {
+	found, err := collect(ctx, f.store.database, clusterStatesQuery, nil, func(scan scanner) (c clustersOfState, err error) {
 		err = scan(&c.state, &c.n, &c.longestDelay, &c.deadLetters)
 		return c, err
 	})

@@ -20,19 +20,19 @@ var migrations embed.FS
 
 // migrate updates the schema to the newest version that this program knows. Replicas that start together wait for each
 // other.
-func (s *Store) migrate(ctx context.Context) error {
-	db := s.write
-	if s.dialect == postgresDialect {
-		config := s.postgres.Copy()
+func (db *database) migrate(ctx context.Context) error {
+	pool := db.write
+	if db.dialect == postgresDialect {
+		config := db.postgres.Copy()
 		config.RuntimeParams["statement_timeout"] = "0" // a migration of a large table may take long
-		db = stdlib.OpenDB(*config)
-		defer db.Close() //nolint:errcheck // nothing is under way any more
+		pool = stdlib.OpenDB(*config)
+		defer pool.Close() //nolint:errcheck // no statement is running
 	}
-	return s.dialect.withMigrationLock(ctx, db, func() error {
-		if err := s.dialect.runMigrations(ctx, db); err != nil {
+	return db.dialect.withMigrationLock(ctx, pool, func() error {
+		if err := db.dialect.runMigrations(ctx, pool); err != nil {
 			return err
 		}
-		return s.dialect.setEventUniqueness(ctx, db, s.config.StrictV0)
+		return db.dialect.setEventUniqueness(ctx, pool, db.config.StrictV0)
 	})
 }
 
@@ -45,7 +45,7 @@ func (d dialect) withMigrationLock(ctx context.Context, db *sql.DB, change func(
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // with it ends the session, and its lock
+	defer conn.Close() //nolint:errcheck // the lock ends with the session
 	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(lockMigration)); err != nil {
 		return fmt.Errorf("wait for other replicas to migrate: %w", err)
 	}

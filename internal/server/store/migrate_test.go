@@ -27,7 +27,7 @@ func unversioned(t *testing.T, statements ...string) (address string, rows map[s
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close() //nolint:errcheck // all is written
+	defer db.Close() //nolint:errcheck // everything is written
 	for _, statement := range append([]string{string(dump)}, statements...) {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func unversionedRows(t *testing.T, db *sql.DB, r *Resource) (all []Row) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer found.Close() //nolint:errcheck // its error is that of Err
+	defer found.Close() //nolint:errcheck // Err reports the same error
 	for found.Next() {
 		values := make([]any, 4+len(r.Fields))
 		targets := make([]any, len(values))
@@ -239,7 +239,7 @@ func TestOpen_TwoProcessesMigrateOneFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer holder.Close() //nolint:errcheck // all is written
+	defer holder.Close() //nolint:errcheck // everything is written
 	for _, statement := range []string{
 		"CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))",
 		"INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1)",
@@ -328,7 +328,7 @@ func lines(t *testing.T, s *Store, query string) (all []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer found.Close() //nolint:errcheck // its error is that of Err
+	defer found.Close() //nolint:errcheck // Err reports the same error
 	for found.Next() {
 		var line string
 		if err := found.Scan(&line); err != nil {

@@ -22,7 +22,7 @@ type FieldError struct {
 func (e *FieldError) Error() string { return e.Field + ": must be " + e.Accepted }
 
 // ErrCursor rejects a cursor that this list did not return, or returned with another sort. It is also a [FieldError].
-var ErrCursor error = &FieldError{"cursor", "what the same list with the same sort answered as next"}
+var ErrCursor error = &FieldError{"cursor", "the next of the same list with the same sort"}
 
 // Page sizes.
 const (
@@ -125,7 +125,7 @@ func lowerASCII(text string) string {
 	}, text)
 }
 
-// check says which value cannot be kept: its error is a [FieldError].
+// checkValues returns a [FieldError] for a value that cannot be stored.
 func (r *Resource) checkValues(values []any) error {
 	for i, f := range r.Fields {
 		text, _ := values[i].(string)

@@ -14,16 +14,16 @@ import (
 )
 
 func TestPostgres_Failures(t *testing.T) {
-	databases.OnOwnPostgres(t, func(t *testing.T, server *postgres.Server) {
+	databases.OnPrivatePostgres(t, func(t *testing.T, server *postgres.Server) {
 		t.Helper()
 		s := open(t, Config{Address: server.Address("postgres")})
 		t.Run("a committed write survives a kill", func(t *testing.T) { committedWriteSurvivesKill(t, s, server) })
-		t.Run("a server that hangs is given up", func(t *testing.T) { hangingServerTimesOut(t, s, server) })
+		t.Run("calls to a hanging server time out", func(t *testing.T) { hangingServerTimesOut(t, s, server) })
 		for reason, impatient := range map[string]func(*Config){
 			"before a connection is used": func(c *Config) { c.ProbeTimeout, c.ReadTimeout = 20*time.Millisecond, time.Hour },
 			"while it is used":            func(c *Config) { c.ProbeTimeout, c.ReadTimeout = time.Hour, 100*time.Millisecond },
 		} {
-			t.Run("a read that nobody calls off ends, "+reason, func(t *testing.T) { readTimesOut(t, server, impatient) })
+			t.Run("a read without a deadline times out, "+reason, func(t *testing.T) { readTimesOut(t, server, impatient) })
 		}
 	})
 }
@@ -50,11 +50,11 @@ func readTimesOut(t *testing.T, server *postgres.Server, impatient func(*Config)
 			_, err := s.TokenByHash(t.Context(), []byte("x"))
 			return err
 		},
-		"what has changed": func() error {
-			_, err := s.changedSince(t.Context(), 0, 0)
+		"changes": func() error {
+			_, err := s.feed.changedSince(t.Context(), 0, 0)
 			return err
 		},
-		"what is kept": func() error {
+		"event retention": func() error {
 			_, err := s.EventsKeptAfter(t.Context(), instance, DefaultRetention())
 			return err
 		},

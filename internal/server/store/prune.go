@@ -23,14 +23,14 @@ func (s *Store) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 // PruneGrown deletes excess Events of the workloads to which this replica has added many since it last pruned them.
 func (s *Store) PruneGrown(ctx context.Context, keep Retention) (Pruned, error) {
 	// With a tenth, EventCount is exceeded by at most that, and each Event is counted about ten times in its life.
-	grown := s.eventGrowth.take(max(keep.EventCount/10, 1))
-	if len(grown) == 0 {
+	workloads := s.eventGrowth.take(max(keep.EventCount/10, 1))
+	if len(workloads) == 0 {
 		return Pruned{}, nil
 	}
 	pruned, err := s.pruning(ctx, keep, func(p *pruner) error {
 		for _, of := range instanceTables {
 			var ids []int64
-			for _, instance := range grown {
+			for _, instance := range workloads {
 				if instance.kind == of.kind {
 					ids = append(ids, instance.id)
 				}
@@ -42,7 +42,7 @@ func (s *Store) PruneGrown(ctx context.Context, keep Retention) (Pruned, error) 
 		return nil
 	})
 	if err != nil || pruned.Skipped {
-		for _, instance := range grown {
+		for _, instance := range workloads {
 			s.eventGrowth.add(map[instanceKey]int{instance: keep.EventCount})
 		}
 	}
@@ -123,15 +123,15 @@ func (s *Store) eventsByWorkload(r *Resource, values []any) map[instanceKey]int 
 	if r.Object != "WorkloadEvent" || s.config.StrictV0 {
 		return nil
 	}
-	grown := make(map[instanceKey]int)
+	counts := make(map[instanceKey]int)
 	for _, of := range instanceTables {
 		for i, f := range r.Fields {
 			if id, named := values[i].(int64); named && f.references == of.table {
-				grown[instanceKey{of.kind, id}]++
+				counts[instanceKey{of.kind, id}]++
 			}
 		}
 	}
-	return grown
+	return counts
 }
 
 func (g *eventGrowth) add(more map[instanceKey]int) {
@@ -149,14 +149,14 @@ func (g *eventGrowth) add(more map[instanceKey]int) {
 func (g *eventGrowth) take(least int) []instanceKey {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var taken []instanceKey
+	var workloads []instanceKey
 	maps.DeleteFunc(g.events, func(instance instanceKey, n int) bool {
 		if n >= least {
-			taken = append(taken, instance)
+			workloads = append(workloads, instance)
 		}
 		return n >= least
 	})
-	return taken
+	return workloads
 }
 
 // deletion selects rows to delete: see [pruner.delete].

@@ -39,7 +39,7 @@ func excessQuery(reference string) string {
 func (p *pruner) pruneEvents(ctx context.Context) error {
 	for _, of := range instanceTables {
 		for last := int64(-1); ; {
-			ids, err := collect(ctx, p.store, "SELECT w.id FROM workloads w WHERE w.type = ? AND w.id > ? ORDER BY w.id LIMIT ?",
+			ids, err := collect(ctx, p.store.database, "SELECT w.id FROM workloads w WHERE w.type = ? AND w.id > ? ORDER BY w.id LIMIT ?",
 				[]any{of.kind, last, workloadBatch}, number)
 			if err != nil {
 				return fmt.Errorf("list workloads: %w", err)
@@ -60,7 +60,7 @@ func (p *pruner) pruneEvents(ctx context.Context) error {
 func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int64) error {
 	found, err := p.findExcess(ctx, reference, ids)
 	if err != nil {
-		return fmt.Errorf("look for events to prune: %w", err)
+		return fmt.Errorf("find events to prune: %w", err)
 	}
 	for _, one := range found {
 		if one.hasExpired {
@@ -94,12 +94,12 @@ func (p *pruner) findExcess(ctx context.Context, reference string, ids []int64) 
 
 // pruneExcess deletes the Events of a workload from the first excess one on.
 func (p *pruner) pruneExcess(ctx context.Context, reference string, instance, id int64) error {
-	at, err := first(ctx, p.store, "SELECT timestamp FROM workload_events WHERE id = ?", []any{id}, number)
+	at, err := first(ctx, p.store.database, "SELECT timestamp FROM workload_events WHERE id = ?", []any{id}, number)
 	switch {
 	case errors.Is(err, ErrNotFound): // it had also expired
 		return nil
 	case err != nil:
-		return fmt.Errorf("look for events to prune: %w", err)
+		return fmt.Errorf("find events to prune: %w", err)
 	case at > p.maxEventTime():
 		return p.delete(ctx, p.aheadEventsUpTo(reference, instance, at, id))
 	}

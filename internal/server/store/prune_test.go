@@ -44,12 +44,12 @@ func TestPrune_Events_ByAgeAndCount(t *testing.T) {
 		w := newWorld(t, s)
 		addEvents(t, s, w.workload, "w", 70) // 60 to 69 are expired, and 10 to 59 exceed the count
 		addEvents(t, s, w.helm, "h", 9)
-		create(t, s, "WorkloadEvent", "nobody's", "Normal", "Created", "", reportTime.UnixMicro()-1e12)
-		create(t, s, "WorkloadEvent", "nobody's, young", "Normal", "Created", "", time.Now().UnixMicro())
+		create(t, s, "WorkloadEvent", "no workload", "Normal", "Created", "", reportTime.UnixMicro()-1e12)
+		create(t, s, "WorkloadEvent", "no workload, young", "Normal", "Created", "", time.Now().UnixMicro())
 		prune(t, s, keepTen, Pruned{Events: 61})
 		for i := range 10 {
 			if count(t, s, "SELECT COUNT(*) FROM workload_events WHERE runtimeeventuid = ?", fmt.Sprint("w", i)) != 1 {
-				t.Errorf("event %d is gone", i)
+				t.Errorf("event %d was deleted", i)
 			}
 		}
 		prune(t, s, keepTen, Pruned{})
@@ -102,7 +102,7 @@ func TestPruneGrown_ReportedEvents(t *testing.T) {
 		t.Helper()
 		keep := Retention{EventAge: 1000 * time.Hour, EventCount: 1000, TombstoneAge: time.Hour}
 		w := newWorld(t, s)
-		grown := func(want int64) {
+		expectPruned := func(want int64) {
 			t.Helper()
 			pruned, err := s.PruneGrown(t.Context(), keep)
 			if err != nil {
@@ -113,11 +113,11 @@ func TestPruneGrown_ReportedEvents(t *testing.T) {
 			}
 		}
 		addEvents(t, s, w.workload, "a", 1010)
-		grown(10)
+		expectPruned(10)
 		addEvents(t, s, w.workload, "b", 99)
-		grown(0) // it is not checked yet
+		expectPruned(0) // it is not checked yet
 		addEvents(t, s, w.workload, "c", 1)
-		grown(100)
+		expectPruned(100)
 	})
 }
 

@@ -15,19 +15,19 @@ type scanner = func(targets ...any) error
 
 // reading limits the time of a statement that reads, including all its rows. PostgreSQL itself ends a slow statement,
 // but over a dead connection only this timeout ends the wait early.
-func (s *Store) reading(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.dialect == sqliteDialect || s.addressHasTimeout {
+func (db *database) reading(ctx context.Context) (context.Context, context.CancelFunc) {
+	if db.dialect == sqliteDialect || db.addressHasTimeout {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, s.config.ReadTimeout)
+	return context.WithTimeout(ctx, db.config.ReadTimeout)
 }
 
 // collect runs a query that reads, and converts each row with read.
-func collect[T any](ctx context.Context, s *Store, query string, args []any, read func(scanner) (T, error)) ([]T, error) {
-	ctx, cancel := s.reading(ctx)
+func collect[T any](ctx context.Context, db *database, query string, args []any, read func(scanner) (T, error)) ([]T, error) {
+	ctx, cancel := db.reading(ctx)
 	defer cancel()
 	var all []T
-	err := queryRows(ctx, s.read.QueryContext, s.dialect.rebind(query), args, func(scan scanner) error {
+	err := queryRows(ctx, db.read.QueryContext, db.dialect.rebind(query), args, func(scan scanner) error {
 		one, err := read(scan)
 		all = append(all, one)
 		return err
@@ -39,10 +39,10 @@ func collect[T any](ctx context.Context, s *Store, query string, args []any, rea
 }
 
 // first reads the only row of a query. It returns [ErrNotFound] if there is none.
-func first[T any](ctx context.Context, s *Store, query string, args []any, read func(scanner) (T, error)) (T, error) {
-	ctx, cancel := s.reading(ctx)
+func first[T any](ctx context.Context, db *database, query string, args []any, read func(scanner) (T, error)) (T, error) {
+	ctx, cancel := db.reading(ctx)
 	defer cancel()
-	one, err := read(s.read.QueryRowContext(ctx, s.dialect.rebind(query), args...).Scan)
+	one, err := read(db.read.QueryRowContext(ctx, db.dialect.rebind(query), args...).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNotFound
 	}
@@ -144,6 +144,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // databaseTime is the current time by the database's clock, in microseconds. All changedat columns use this clock.
-func (s *Store) databaseTime(ctx context.Context) (int64, error) {
-	return first(ctx, s, "SELECT "+s.dialect.now(), nil, number)
+func (db *database) databaseTime(ctx context.Context) (int64, error) {
+	return first(ctx, db, "SELECT "+db.dialect.now(), nil, number)
 }

@@ -74,9 +74,9 @@ func (s *Store) EventsKeptAfter(ctx context.Context, instance threeport.Instance
 		return time.Time{}, fmt.Errorf("read the database's time: %w", err)
 	}
 	tooOld := p.minEventTime() - 1 // an Event of exactly the minimum is kept
-	last, err := first(ctx, s, oldestKeptQuery(eventColumn(instance.Type)), []any{int64(instance.ID), p.maxEventTime(), keep.EventCount - 1}, number)
+	last, err := first(ctx, s.database, oldestKeptQuery(eventColumn(instance.Type)), []any{int64(instance.ID), p.maxEventTime(), keep.EventCount - 1}, number)
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return time.Time{}, fmt.Errorf("look for the oldest event that is kept: %w", err)
+		return time.Time{}, fmt.Errorf("find oldest kept event: %w", err)
 	}
 	return fromMicros(max(tooOld, last)), nil // last is 0 if there are fewer
 }

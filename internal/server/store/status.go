@@ -13,9 +13,9 @@ const statusUnknown = "Unknown"
 
 // displayedStatus returns the status that is shown for a reported one, and its rank. Any other text, which v0 allows,
 // becomes Unknown.
-func displayedStatus(said string) (status string, rank int) {
-	if rank = slices.Index(statuses, said); rank >= 0 {
-		return said, rank
+func displayedStatus(reported string) (status string, rank int) {
+	if rank = slices.Index(statuses, reported); rank >= 0 {
+		return reported, rank
 	}
 	return statusUnknown, slices.Index(statuses, statusUnknown)
 }

@@ -149,14 +149,14 @@ func (s *Subscription) offer(rows []*workloadRow) {
 		return
 	}
 	for _, row := range rows {
-		if s.query.Instance != nil && *s.query.Instance != row.Instance || !s.query.Board.matchesScope(&row.Workload) {
+		if s.query.Instance != nil && *s.query.Instance != row.Instance || !s.query.Filter.matchesScope(&row.Workload) {
 			continue
 		}
 		if queued, ok := s.pending[row.Instance]; ok && queued.Changed >= row.Changed {
 			continue
 		}
 		workload := &row.Workload
-		if row.deleted || !s.query.Board.matches(workload) {
+		if row.deleted || !s.query.Filter.matches(workload) {
 			gone := *workload
 			gone.Gone = true
 			workload = &gone

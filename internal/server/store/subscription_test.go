@@ -30,7 +30,7 @@ func changes(rows []threeport.Workload) string {
 }
 
 func TestSubscription_SeveralVersions_KeepsNewest(t *testing.T) {
-	sub := newSubscription(newFeed(), WatchQuery{}, 0)
+	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
 	sub.offer([]*workloadRow{changedRow(1, "Down", 30), changedRow(2, "Down", 20)})
 	sub.offer([]*workloadRow{changedRow(2, "Down", 10), changedRow(3, "Down", 5)}) // read late
 	for i := range int64(100) {
@@ -47,7 +47,7 @@ func TestSubscription_SeveralVersions_KeepsNewest(t *testing.T) {
 
 // Hundreds of readers that are thousands of rows behind share one copy of them.
 func TestSubscription_Offer_SharesRows(t *testing.T) {
-	first, second := newSubscription(newFeed(), WatchQuery{}, 0), newSubscription(newFeed(), WatchQuery{}, 0)
+	first, second := newSubscription(newFeed(nil), WatchQuery{}, 0), newSubscription(newFeed(nil), WatchQuery{}, 0)
 	var rows []*workloadRow
 	for i := range int64(maxPending) {
 		rows = append(rows, changedRow(i, "Down", i+1))
@@ -80,14 +80,14 @@ func TestSubscription_DeletedOrNoLongerMatching_IsGone(t *testing.T) {
 		query  WatchQuery
 		want   string
 	}{
-		{"only what is deleted, without a filter", WatchQuery{}, "1@1, 2@2, 4@4 gone, 5@5, 6@6, "},
-		{"what does not match any more, perhaps", WatchQuery{Board: WorkloadQuery{Statuses: []string{"Down"}}}, "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, "},
-		{"not what can never have matched", WatchQuery{Board: WorkloadQuery{Types: []string{helm}}}, "5@5, "},
-		{"nor what is another cluster's", WatchQuery{Board: WorkloadQuery{Cluster: "uid-b"}}, "6@6, "},
+		{"only deleted rows, without a filter", WatchQuery{}, "1@1, 2@2, 4@4 gone, 5@5, 6@6, "},
+		{"rows that may no longer match", WatchQuery{Filter: WorkloadQuery{Statuses: []string{"Down"}}}, "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, "},
+		{"not rows of another type", WatchQuery{Filter: WorkloadQuery{Types: []string{helm}}}, "5@5, "},
+		{"not rows of another cluster", WatchQuery{Filter: WorkloadQuery{Cluster: "uid-b"}}, "6@6, "},
 		{"one workload", WatchQuery{Instance: &threeport.Instance{Type: workload, ID: 4}}, "4@4 gone, "},
 	}
 	for _, test := range tests {
-		sub := newSubscription(newFeed(), test.query, 0)
+		sub := newSubscription(newFeed(nil), test.query, 0)
 		sub.offer(rows)
 		if got, err := sub.Next(t.Context()); err != nil || changes(got) != test.want {
 			t.Errorf("%s: got %s, %v; want %s", test.reason, changes(got), err, test.want)
@@ -96,7 +96,7 @@ func TestSubscription_DeletedOrNoLongerMatching_IsGone(t *testing.T) {
 }
 
 func TestSubscription_Next_ReturnsBatches(t *testing.T) {
-	sub := newSubscription(newFeed(), WatchQuery{}, 0)
+	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
 	for id := range int64(maxBatch + 1) {
 		sub.offer([]*workloadRow{changedRow(id, "Down", 1000-id)})
 	}
@@ -108,7 +108,7 @@ func TestSubscription_Next_ReturnsBatches(t *testing.T) {
 }
 
 func TestSubscription_TooManyPending_IsReset(t *testing.T) {
-	sub := newSubscription(newFeed(), WatchQuery{}, 0)
+	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
 	for id := range int64(maxPending + 1) {
 		sub.offer([]*workloadRow{changedRow(id, "Down", id)})
 	}
@@ -123,7 +123,7 @@ func TestSubscription_TooManyPending_IsReset(t *testing.T) {
 }
 
 func TestSubscription_Close_EndsNext(t *testing.T) {
-	sub := newSubscription(newFeed(), WatchQuery{}, 0)
+	sub := newSubscription(newFeed(nil), WatchQuery{}, 0)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := sub.Next(cancelled); !errors.Is(err, context.Canceled) {
@@ -153,7 +153,7 @@ func wantPosition(t *testing.T, sub *Subscription, want int64) {
 
 // A reader that continues from the position of another subscription gets everything that this one did not return.
 func TestSubscription_Position(t *testing.T) {
-	sub := newSubscription(newFeed(), WatchQuery{}, 1000)
+	sub := newSubscription(newFeed(nil), WatchQuery{}, 1000)
 	wantPosition(t, sub, 1000)
 	sub.advance(1500)
 	sub.advance(1200) // a read that began before the subscription

@@ -85,13 +85,13 @@ func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q Tim
 	place, _ := q.position()    // validated above
 	where := s.dialect.timeline(instance, q)
 	query, args := timelinePage(where, place, size+1)
-	events, err := collect(ctx, s, query, args, scanTimelineEvent)
+	events, err := collect(ctx, s.database, query, args, scanTimelineEvent)
 	if err != nil {
 		return list, fmt.Errorf("list events of workload: %w", err)
 	}
 	list.Total = int64(len(events))
 	if place != nil || len(events) > size {
-		if list.Total, err = first(ctx, s, timelineCount(where), where.args, number); err != nil {
+		if list.Total, err = first(ctx, s.database, timelineCount(where), where.args, number); err != nil {
 			return list, fmt.Errorf("count events of workload: %w", err)
 		}
 	}

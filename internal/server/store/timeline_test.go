@@ -28,16 +28,16 @@ func TestTimeline_FiltersNewestFirst(t *testing.T) {
 		query  TimelineQuery
 		want   string // IDs
 	}{
-		{"newest first, the later of one time first", TimelineQuery{}, "4 3 2 1"},
+		{"newest first, by ID for equal times", TimelineQuery{}, "4 3 2 1"},
 		{"a level", TimelineQuery{Level: "Warning"}, "4 2"},
 		{"a kind", TimelineQuery{Kind: "Pod"}, "3 2"},
-		{"text of a message, in other letters", TimelineQuery{Text: "BACK-off 100%"}, "2"},
+		{"text of a message, in another case", TimelineQuery{Text: "BACK-off 100%"}, "2"},
 		{"text of a reason", TimelineQuery{Text: "pull"}, "3"},
 		{"text of an object's name", TimelineQuery{Text: "WEB-"}, "4 3 2 1"},
 		{"no wildcards", TimelineQuery{Text: "b_ck"}, ""},
-		{"a time is included where it begins", TimelineQuery{From: new(at(2))}, "4 3 2"},
-		{"and not where it ends", TimelineQuery{To: new(at(2))}, "1"},
-		{"years beyond what is stored", TimelineQuery{From: new(time.Unix(-1<<60, 0)), To: new(time.Unix(1<<60, 0))}, "4 3 2 1"},
+		{"From is inclusive", TimelineQuery{From: new(at(2))}, "4 3 2"},
+		{"To is exclusive", TimelineQuery{To: new(at(2))}, "1"},
+		{"times beyond int64", TimelineQuery{From: new(time.Unix(-1<<60, 0)), To: new(time.Unix(1<<60, 0))}, "4 3 2 1"},
 	}
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()

@@ -17,13 +17,13 @@ const maxAttempts = 6
 //
 // The end of ctx does not cancel it, so that the outcome is definite: the context of f ends only with
 // Config.WriteTimeout.
-func (s *Store) inTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
-	return s.writing(ctx, func(ctx context.Context) error { return s.transact(ctx, f) })
+func (db *database) inTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+	return db.writing(ctx, func(ctx context.Context) error { return db.transact(ctx, f) })
 }
 
 // transact runs f once in a transaction.
-func (s *Store) transact(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
-	tx, err := s.write.BeginTx(ctx, nil)
+func (db *database) transact(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+	tx, err := db.write.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
@@ -34,14 +34,14 @@ func (s *Store) transact(ctx context.Context, f func(ctx context.Context, tx *sq
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	s.signalChange()
+	db.committed()
 	return nil
 }
 
 // writing runs an atomic write and retries it after conflicts. The end of ctx does not cancel it. It does not retry
 // after a lost connection: the commit may have happened.
-func (s *Store) writing(ctx context.Context, write func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.WriteTimeout)
+func (db *database) writing(ctx context.Context, write func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), db.config.WriteTimeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		err := write(ctx)
@@ -49,16 +49,16 @@ func (s *Store) writing(ctx context.Context, write func(context.Context) error) 
 			return err
 		}
 		// A random delay keeps two transactions from conflicting again.
-		if !sleep(ctx, rand.N(5*time.Millisecond<<attempt)) { //nolint:gosec // no secret
+		if !sleep(ctx, rand.N(5*time.Millisecond<<attempt)) { //nolint:gosec // need not be secret
 			return err
 		}
 	}
 }
 
 // exec runs one statement that writes.
-func (s *Store) exec(ctx context.Context, query string, args ...any) error {
-	return s.writing(ctx, func(ctx context.Context) error {
-		_, err := s.write.ExecContext(ctx, s.dialect.rebind(query), args...)
+func (db *database) exec(ctx context.Context, query string, args ...any) error {
+	return db.writing(ctx, func(ctx context.Context) error {
+		_, err := db.write.ExecContext(ctx, db.dialect.rebind(query), args...)
 		return err
 	})
 }

@@ -58,12 +58,12 @@ func (s *Store) List(ctx context.Context, r *Resource, selection Selection) (row
 		query += " LIMIT ? OFFSET ?"
 		args = append(slices.Clip(args), selection.Size, offset)
 	}
-	if rows, err = collect(ctx, s, query, args, r.scan); err != nil {
+	if rows, err = collect(ctx, s.database, query, args, r.scan); err != nil {
 		return nil, 0, err
 	}
 	if selection.Size < 0 || len(rows) < selection.Size && (len(rows) > 0 || offset == 0) {
 		return rows, offset + int64(len(rows)), nil // the last page: its end is the total
 	}
-	total, err = first(ctx, s, "SELECT COUNT(*)"+from, where.args, number)
+	total, err = first(ctx, s.database, "SELECT COUNT(*)"+from, where.args, number)
 	return rows, total, err
 }

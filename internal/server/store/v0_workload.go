@@ -9,15 +9,15 @@ import (
 // insertWorkload inserts the workloads row of a new instance.
 func (s *Store) insertWorkload(ctx context.Context, tx *sql.Tx, r *Resource, o Row) error {
 	name, _ := o.Values[instanceName].(string)
-	said, _ := o.Values[instanceStatus].(string)
-	status, rank := displayedStatus(said)
+	reported, _ := o.Values[instanceStatus].(string)
+	status, rank := displayedStatus(reported)
 	var since int64 // unknown without a status
-	if said != "" {
+	if reported != "" {
 		since = o.CreatedAt
 	}
 	_, err := tx.ExecContext(ctx, s.dialect.rebind(
 		"INSERT INTO workloads (type, id, name, said, since, saidat, status, rank, changedat) VALUES (?, ?, ?, ?, ?, ?, ?, ?, "+s.dialect.now()+")"),
-		r.Object, o.ID, name, said, since, since, status, rank)
+		r.Object, o.ID, name, reported, since, since, status, rank)
 	if err != nil {
 		return fmt.Errorf("insert workload: %w", err)
 	}
@@ -31,15 +31,15 @@ func (s *Store) updateWorkload(ctx context.Context, tx *sql.Tx, r *Resource, o R
 	if name, ok := given[instanceName].(string); ok {
 		set, args = "name = ?, ", append(args, name)
 	}
-	if said, ok := given[instanceStatus].(string); ok {
-		status, rank := displayedStatus(said)
+	if reported, ok := given[instanceStatus].(string); ok {
+		status, rank := displayedStatus(reported)
 		set += `since = CASE WHEN said <> ? THEN ? ELSE since END,
 			reason = CASE WHEN said <> ? THEN '' ELSE reason END,
 			cause = CASE WHEN said <> ? THEN '' ELSE cause END,
 			said = ?, saidat = ?,
 			status = CASE WHEN silent THEN status ELSE ? END,
 			rank = CASE WHEN silent THEN rank ELSE ? END, `
-		args = append(args, said, o.UpdatedAt, said, said, said, o.UpdatedAt, status, rank)
+		args = append(args, reported, o.UpdatedAt, reported, reported, reported, o.UpdatedAt, status, rank)
 	}
 	if len(args) == 0 {
 		return nil // no copied field was given

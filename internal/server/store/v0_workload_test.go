@@ -28,7 +28,7 @@ func workloadText(t *testing.T, s *Store, o Row) (text string, changed int64) {
 			return "then"
 		}
 	}
-	return fmt.Sprintf("%s %q said %q, shown %s %d, since %s, told %s, reason %q %q, deleted %t",
+	return fmt.Sprintf("%s %q reported %q, shown %s %d, since %s, reported at %s, reason %q %q, deleted %t",
 		kind, name, said, status, rank, when(since), when(saidAt), reason, cause, deleted.Valid), changed
 }
 
@@ -43,17 +43,17 @@ func TestV0Write_UpdatesWorkload(t *testing.T) {
 			want   string
 			still  bool // no copied field changed
 		}{
-			{"a new one of which nothing was said", []any{"a"}, "", []any{nil, nil, true}, `"a" said "", shown Unknown 3, since never, told never, reason "" "", deleted false`, true},
-			{"a new one with a status", []any{"a", "Down"}, "", []any{nil, nil, true}, `"a" said "Down", shown Down 0, since created, told created, reason "" "", deleted false`, true},
-			{"a status", []any{"a"}, "", []any{nil, "Healthy", nil}, `"a" said "Healthy", shown Healthy 5, since updated, told updated, reason "" "", deleted false`, false},
-			{"another status ends the cause", []any{"a", "Down"}, "reason = 'R', cause = 'c'", []any{nil, "Error", nil}, `"a" said "Error", shown Error 1, since updated, told updated, reason "" "", deleted false`, false},
-			{"the same status again", []any{"a", "Down"}, "reason = 'R', cause = 'c'", []any{nil, "Down", nil}, `"a" said "Down", shown Down 0, since created, told updated, reason "R" "c", deleted false`, false},
-			{"a word that is no status", []any{"a", "Down"}, "", []any{nil, "Sideways", nil}, `"a" said "Sideways", shown Unknown 3, since updated, told updated, reason "" "", deleted false`, false},
-			{"an empty status", []any{"a", "Down"}, "", []any{nil, "", nil}, `"a" said "", shown Unknown 3, since updated, told updated, reason "" "", deleted false`, false},
-			{"a status while the cluster is silent", []any{"a", "Down"}, "silent = TRUE, status = 'Unknown', rank = 3", []any{nil, "Healthy", nil}, `"a" said "Healthy", shown Unknown 3, since updated, told updated, reason "" "", deleted false`, false},
-			{"a name", []any{"a", "Down"}, "reason = 'R'", []any{"b", nil, nil}, `"b" said "Down", shown Down 0, since created, told created, reason "R" "", deleted false`, false},
-			{"a name and a status", []any{"a", "Down"}, "", []any{"b", "Unhealthy", nil}, `"b" said "Unhealthy", shown Unhealthy 2, since updated, told updated, reason "" "", deleted false`, false},
-			{"removed", []any{"a", "Down"}, "reason = 'R'", nil, `"a" said "Down", shown Down 0, since created, told created, reason "R" "", deleted true`, false},
+			{"a new one without a status", []any{"a"}, "", []any{nil, nil, true}, `"a" reported "", shown Unknown 3, since never, reported at never, reason "" "", deleted false`, true},
+			{"a new one with a status", []any{"a", "Down"}, "", []any{nil, nil, true}, `"a" reported "Down", shown Down 0, since created, reported at created, reason "" "", deleted false`, true},
+			{"a status", []any{"a"}, "", []any{nil, "Healthy", nil}, `"a" reported "Healthy", shown Healthy 5, since updated, reported at updated, reason "" "", deleted false`, false},
+			{"another status resets the cause", []any{"a", "Down"}, "reason = 'R', cause = 'c'", []any{nil, "Error", nil}, `"a" reported "Error", shown Error 1, since updated, reported at updated, reason "" "", deleted false`, false},
+			{"the same status again", []any{"a", "Down"}, "reason = 'R', cause = 'c'", []any{nil, "Down", nil}, `"a" reported "Down", shown Down 0, since created, reported at updated, reason "R" "c", deleted false`, false},
+			{"an unknown status", []any{"a", "Down"}, "", []any{nil, "Sideways", nil}, `"a" reported "Sideways", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`, false},
+			{"an empty status", []any{"a", "Down"}, "", []any{nil, "", nil}, `"a" reported "", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`, false},
+			{"a status while the cluster is silent", []any{"a", "Down"}, "silent = TRUE, status = 'Unknown', rank = 3", []any{nil, "Healthy", nil}, `"a" reported "Healthy", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`, false},
+			{"a name", []any{"a", "Down"}, "reason = 'R'", []any{"b", nil, nil}, `"b" reported "Down", shown Down 0, since created, reported at created, reason "R" "", deleted false`, false},
+			{"a name and a status", []any{"a", "Down"}, "", []any{"b", "Unhealthy", nil}, `"b" reported "Unhealthy", shown Unhealthy 2, since updated, reported at updated, reason "" "", deleted false`, false},
+			{"removed", []any{"a", "Down"}, "reason = 'R'", nil, `"a" reported "Down", shown Down 0, since created, reported at created, reason "R" "", deleted true`, false},
 		} {
 			cases[object+": "+c.reason] = func(t *testing.T, s *Store) {
 				t.Helper()

@@ -32,22 +32,22 @@ func (s *Store) Workload(ctx context.Context, instance threeport.Instance) (thre
 		return detail, err
 	}
 	key := []any{instance.Type, int64(instance.ID)}
-	present, err := collect(ctx, s, presentQuery, key, scanObject)
+	present, err := collect(ctx, s.database, presentQuery, key, scanObject)
 	if err != nil {
 		return detail, fmt.Errorf("list objects of workload: %w", err)
 	}
-	gone, err := collect(ctx, s, deletedQuery, append(key, maxDeletedObjects), scanObject)
+	deleted, err := collect(ctx, s.database, deletedQuery, append(key, maxDeletedObjects), scanObject)
 	if err != nil {
 		return detail, fmt.Errorf("list deleted objects of workload: %w", err)
 	}
 	detail.Workload = row.Workload
-	detail.Objects = append(append([]threeport.Object{}, present...), gone...)
+	detail.Objects = append(append([]threeport.Object{}, present...), deleted...)
 	return detail, nil
 }
 
 // workloadRow returns the row of a workload, or [ErrNotFound] if it does not exist or is deleted.
 func (s *Store) workloadRow(ctx context.Context, instance threeport.Instance) (*workloadRow, error) {
-	row, err := first(ctx, s, workloadQuery, []any{instance.Type, int64(instance.ID)}, scanWorkload)
+	row, err := first(ctx, s.database, workloadQuery, []any{instance.Type, int64(instance.ID)}, scanWorkload)
 	if err != nil {
 		return nil, fmt.Errorf("read workload: %w", err)
 	}
@@ -79,7 +79,7 @@ func (s *Store) Definition(ctx context.Context, clusterUID, uid string) (threepo
 	if !storable(clusterUID, uid) {
 		return threeport.Definition{}, fmt.Errorf("read definition: %w", ErrNotFound)
 	}
-	definition, err := first(ctx, s, definitionQuery, []any{clusterUID, uid}, scanDefinition)
+	definition, err := first(ctx, s.database, definitionQuery, []any{clusterUID, uid}, scanDefinition)
 	if err != nil {
 		return definition, fmt.Errorf("read definition: %w", err)
 	}

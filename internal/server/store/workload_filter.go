@@ -48,7 +48,7 @@ const maxInlineClusters = 20
 
 // clustersByName returns the UIDs of clusters whose names match, up to maxInlineClusters + 1.
 func (s *Store) clustersByName(ctx context.Context, pattern string) ([]any, error) {
-	return collect(ctx, s, `SELECT uid FROM clusters WHERE namekey LIKE ? ESCAPE '\' LIMIT ?`,
+	return collect(ctx, s.database, `SELECT uid FROM clusters WHERE namekey LIKE ? ESCAPE '\' LIMIT ?`,
 		[]any{pattern, maxInlineClusters + 1}, func(scan scanner) (any, error) {
 			var uid string
 			err := scan(&uid)

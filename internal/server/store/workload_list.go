@@ -168,7 +168,7 @@ func (s *Store) workloadPage(ctx context.Context, q WorkloadQuery, where whereCl
 
 func (s *Store) sortedWorkloads(ctx context.Context, o order, where whereClause, place *workloadPosition, limit int) ([]*workloadRow, error) {
 	query, args := o.page(where, place, limit)
-	return collect(ctx, s, query, args, scanWorkload)
+	return collect(ctx, s.database, query, args, scanWorkload)
 }
 
 // page selects up to limit rows after a position.
@@ -210,7 +210,7 @@ func countsQuery(where whereClause) string {
 
 func (s *Store) countRanks(ctx context.Context, where whereClause) (map[int]int64, error) {
 	counts := make(map[int]int64)
-	_, err := collect(ctx, s, countsQuery(where), where.args, func(scan scanner) (rank int, err error) {
+	_, err := collect(ctx, s.database, countsQuery(where), where.args, func(scan scanner) (rank int, err error) {
 		var n int64
 		err = scan(&rank, &n)
 		counts[rank] = n

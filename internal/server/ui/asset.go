@@ -19,11 +19,11 @@ type asset struct {
 	contentType string
 	body        []byte
 	zipped      []byte
-	// hash is of the body; the entity tags are made of it.
+	// hash of the body; entity tags are made of it.
 	hash string
 }
 
-// contentTypes are told by name and not by the machine's own table, which may lack JavaScript's.
+// contentTypes is used instead of the machine's table, which may lack JavaScript.
 var contentTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".html": "text/html; charset=utf-8",
@@ -31,7 +31,7 @@ var contentTypes = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// newAsset compresses a file; it is an error if its kind is not known.
+// newAsset compresses a file. It fails for an unknown type of file.
 func newAsset(name string, body []byte) (asset, error) {
 	contentType, ok := contentTypes[path.Ext(name)]
 	if !ok {
@@ -51,13 +51,13 @@ func newAsset(name string, body []byte) (asset, error) {
 	return asset{name, contentType, body, zipped.Bytes(), hashOf(body)}, nil
 }
 
-// hashOf is short enough to be read in a URL, and long enough never to be the same by chance.
+// hashOf is short enough to read in a URL, and long enough to be unique.
 func hashOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:10])
 }
 
-// serve answers GET and HEAD, with 304 if the browser has it.
+// serve answers GET and HEAD, with 304 if the browser has the current version.
 func (a asset) serve(w http.ResponseWriter, req *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", a.contentType)
@@ -71,7 +71,7 @@ func (a asset) serve(w http.ResponseWriter, req *http.Request) {
 	http.ServeContent(w, req, a.name, time.Time{}, bytes.NewReader(body))
 }
 
-// acceptsGzip reads an Accept-Encoding: a list of codings, of which q=0 refuses one (RFC 9110, 12.5.3).
+// acceptsGzip parses an Accept-Encoding: a list of codings, where q=0 refuses one (RFC 9110, section 12.5.3).
 func acceptsGzip(header string) bool {
 	for item := range strings.SplitSeq(header, ",") {
 		coding, weight, _ := strings.Cut(strings.TrimSpace(item), ";")

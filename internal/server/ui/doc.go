@@ -1,9 +1,7 @@
-// Package ui is what people see of the control plane: a board of all workloads, and a page for each. It is a handler
-// of embedded files, which knows no rows: everything shown is read by the browser through the API, with the rights of
-// whoever looks.
+// Package ui is the page for people: a list of all workloads, and details of each. It serves embedded files and reads no rows.
+// The browser reads everything through the API, with the rights of its user.
 //
-// The files in assets are what the browser gets, as they are written: there is no build step. They are plain ES
-// modules, each with one subject; main.js is where to begin to read. What a cluster says (names, messages, definitions)
-// is hostile input: it is only ever put into text nodes and attributes, see dom.js and text.js, and the
-// Content-Security-Policy forbids every other way in.
+// The files in assets reach the browser as they are: there is no build step. They are plain ES modules with one subject each;
+// main.js is the entry point. Names, messages and definitions from a cluster are hostile input. They only ever become text
+// nodes and attributes (dom.js, text.js), and the Content-Security-Policy forbids every other way in.
 package ui

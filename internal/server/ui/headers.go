@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// policy is the Content-Security-Policy. Scripts and styles come from files only, so that text which got into the
-// document by a mistake could still do nothing; Trusted Types make the browser refuse innerHTML and its kin outright.
+// policy is the Content-Security-Policy. Scripts and styles come from files only, so text that gets into the document by
+// mistake does nothing. Trusted Types make the browser refuse innerHTML and similar properties.
 var policy = strings.Join([]string{
 	"default-src 'none'",
 	"script-src 'self'",
@@ -20,7 +20,7 @@ var policy = strings.Join([]string{
 	"trusted-types 'none'",
 }, "; ")
 
-// SetHeaders tells the browser what a document of this server may do: nothing but show itself and ask this server.
+// SetHeaders restricts a document of this server: it may show itself and call this server, and nothing else.
 func SetHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -24,27 +24,32 @@ func newPage(t *testing.T) *Page {
 
 func get(t *testing.T, p *Page, target string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
+	mux := http.NewServeMux() // with the patterns of the server's table of routes
+	mux.HandleFunc("GET /{$}", p.Index)
+	mux.HandleFunc("GET /workloads/{type}/{id}", p.Workload)
+	mux.HandleFunc("GET /page/{version}/{name}", p.Asset)
+	mux.HandleFunc("GET /", p.NotFound)
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 	maps.Copy(req.Header, header)
 	w := httptest.NewRecorder()
-	p.ServeHTTP(w, req)
+	mux.ServeHTTP(w, req)
 	return w
 }
 
-func TestPaths(t *testing.T) {
+func TestPage_Paths(t *testing.T) {
 	p := newPage(t)
 	cases := []struct {
 		reason, path, contentType, cache string
 		code                             int
 	}{
-		{"the board", "/", "text/html; charset=utf-8", "no-cache", 200},
-		{"a workload, whether it exists or not", "/workloads/WorkloadInstance/877588458330128385", "text/html; charset=utf-8", "no-cache", 200},
+		{"the workload list", "/", "text/html; charset=utf-8", "no-cache", 200},
+		{"a workload, even if it does not exist", "/workloads/WorkloadInstance/877588458330128385", "text/html; charset=utf-8", "no-cache", 200},
 		{"a Helm workload", "/workloads/HelmWorkloadInstance/1", "text/html; charset=utf-8", "no-cache", 200},
 		{"no such type", "/workloads/Deployment/1", "", "", 404},
 		{"an ID is a number", "/workloads/WorkloadInstance/x", "", "", 404},
 		{"an ID has 64 bits", "/workloads/WorkloadInstance/9223372036854775808", "", "", 404},
-		{"an asset of this version may be kept for ever", p.folder() + "/main.js", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable", 200},
-		{"an asset of another version is offered, and not to be kept", "/page/0123456789abcdef/main.js", "text/javascript; charset=utf-8", "no-store", 200},
+		{"an asset of this version may be cached forever", p.folder() + "/main.js", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable", 200},
+		{"an asset of another version must not be cached", "/page/0123456789abcdef/main.js", "text/javascript; charset=utf-8", "no-store", 200},
 		{"no such asset", p.folder() + "/secret.js", "", "", 404},
 		{"the document is no asset", p.folder() + "/index.html", "", "", 404},
 		{"there are no folders", p.folder() + "/", "", "", 404},
@@ -64,7 +69,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-func TestHeadersAreOnEveryAnswer(t *testing.T) {
+func TestPage_EveryAnswer_HasHeaders(t *testing.T) {
 	p := newPage(t)
 	for _, target := range []string{"/", p.folder() + "/main.js", "/nothing"} {
 		header := get(t, p, target, nil).Header()
@@ -86,7 +91,7 @@ func TestHeadersAreOnEveryAnswer(t *testing.T) {
 	}
 }
 
-func TestCompressionAndTags(t *testing.T) {
+func TestPage_Compression_ETags(t *testing.T) {
 	p := newPage(t)
 	target := p.folder() + "/main.js"
 	plain := get(t, p, target, nil)
@@ -108,22 +113,22 @@ func TestCompressionAndTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(unzipped) != string(body) {
-		t.Error("what is sent compressed is another file")
+		t.Error("the compressed file differs")
 	}
 	if plain.Header().Get("ETag") == zipped.Header().Get("ETag") {
 		t.Error("two encodings have one entity tag")
 	}
 	again := get(t, p, target, http.Header{"If-None-Match": {plain.Header().Get("ETag")}})
 	if again.Code != http.StatusNotModified {
-		t.Errorf("status %d for what the browser has, expected 304", again.Code)
+		t.Errorf("status %d for a cached asset, expected 304", again.Code)
 	}
 }
 
-func TestDocumentIsComplete(t *testing.T) {
+func TestPage_Document_HasNoPlaceholders(t *testing.T) {
 	p := newPage(t)
 	body := string(p.index.body)
-	if strings.Contains(body, openFolder) || strings.Contains(body, openModules) {
-		t.Error("the document was not completed")
+	if strings.Contains(body, folderPlaceholder) || strings.Contains(body, modulesPlaceholder) {
+		t.Error("the document has placeholders")
 	}
 	for _, found := range regexp.MustCompile(`(?:src|href)="(/page/[^"]+)"`).FindAllStringSubmatch(body, -1) {
 		if resp := get(t, p, found[1], nil); resp.Code != http.StatusOK {
@@ -132,10 +137,10 @@ func TestDocumentIsComplete(t *testing.T) {
 	}
 }
 
-// What reads text as HTML or as a script, or needs a style in the document.
+// forbidden matches code that parses text as HTML or script, or needs inline styles.
 var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment|setAttribute\('(?:style|on)|javascript:|srcdoc`)
 
-func TestScriptsMakeNoHTML(t *testing.T) {
+func TestAssets_MakeNoHTML(t *testing.T) {
 	if !forbidden.MatchString("element.innerHTML = name") {
 		t.Fatal("the check finds nothing")
 	}

@@ -1,4 +1,5 @@
-// Package databases gives tests the databases that the store is for: SQLite, and PostgreSQL where one is installed.
+// Package databases runs tests on the databases of the store: SQLite, and PostgreSQL if it is installed. All functions
+// are safe for concurrent use by parallel tests.
 package databases
 
 import (
@@ -12,13 +13,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/postgres"
 )
 
-// TestingM is what [testing.M] is to [Main].
+// TestingM is the part of [testing.M] that [Main] needs.
 type TestingM interface{ Run() int }
 
-// Main runs the tests, with one PostgreSQL for all of them that is started when the first of them asks for it, and ends
-// it. It is itself a TestingM, as goleak wants one:
+// Main runs the tests, and then stops the PostgreSQL server that they share, which starts with its first use. The
+// result is itself a TestingM, for goleak:
 //
-//	func TestMain(m *testing.M) { goleak.VerifyTestMain(databasetest.Main(m)) }
+//	func TestMain(m *testing.M) { goleak.VerifyTestMain(databases.Main(m)) }
 func Main(m TestingM) TestingM { return &run{tests: m} }
 
 type run struct{ tests TestingM }
@@ -38,27 +39,26 @@ func (r *run) Run() int {
 	return code
 }
 
-// shared is what the tests of this process share.
+// shared is the state that all tests of the process share.
 var shared struct {
 	sync.Mutex
 	server    *postgres.Server
-	databases int    // made so far
-	prepared  bool   // the template of PostgreSQL is there
-	file      []byte // SQLite's template; nil until it is there
+	databases int    // number of created databases
+	prepared  bool   // PostgreSQL's template exists
+	file      []byte // SQLite's template; nil until it exists
 }
 
-// template is the database that prepared ones are copies of.
+// template is the name of the database that prepared ones are copies of.
 const template = "prepared"
 
-// ForEach runs a test on an empty database of each kind, one after the other. Without PostgreSQL it says so, and runs it
-// on SQLite alone.
+// ForEach runs a test on an empty database of each kind in turn. Without PostgreSQL it logs that, and uses only SQLite.
 func ForEach(t *testing.T, test func(t *testing.T, address string)) {
 	t.Helper()
 	ForEachPrepared(t, nil, test)
 }
 
-// ForEachPrepared is ForEach, but a database may be a copy of one that prepare was called for, once in the process: half
-// the time of a short test. All calls of a process have the same prepare.
+// ForEachPrepared is like ForEach with copies of a database on which prepare was called once per process. This halves
+// the time of a short test. All calls in a process must have the same prepare.
 func ForEachPrepared(t *testing.T, prepare func(address string) error, test func(t *testing.T, address string)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
@@ -71,7 +71,7 @@ func ForEachPrepared(t *testing.T, prepare func(address string) error, test func
 	})
 }
 
-// OnPostgres runs a test of what only PostgreSQL has on an empty database. Where none is installed, it says so.
+// OnPostgres runs a test on an empty PostgreSQL database. If PostgreSQL is not installed, it only logs that.
 func OnPostgres(t *testing.T, test func(t *testing.T, address string)) {
 	t.Helper()
 	onPostgres(t, func(t *testing.T) {
@@ -80,9 +80,9 @@ func OnPostgres(t *testing.T, test func(t *testing.T, address string)) {
 	})
 }
 
-// OnOwnPostgres runs a test on a server that no other test has, and that waits for the disk as in earnest, for a test that
-// does to it what others could not bear. Where none is installed, it says so.
-func OnOwnPostgres(t *testing.T, test func(t *testing.T, server *postgres.Server)) {
+// OnPrivatePostgres runs a test on a server of its own, with fsync, so that the test may kill or freeze it. If
+// PostgreSQL is not installed, it only logs that.
+func OnPrivatePostgres(t *testing.T, test func(t *testing.T, server *postgres.Server)) {
 	t.Helper()
 	onPostgres(t, func(t *testing.T) {
 		t.Helper()
@@ -101,14 +101,14 @@ func OnOwnPostgres(t *testing.T, test func(t *testing.T, server *postgres.Server
 
 func onPostgres(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	if err := postgres.Find(); err != nil {
-		t.Log("Not tested on PostgreSQL:", err)
+	if err := postgres.Installed(); err != nil {
+		t.Log("PostgreSQL is not tested:", err)
 		return
 	}
 	t.Run("postgres", test)
 }
 
-// sqliteFile is the address of a file that goes with the test: it is not there yet, or prepared.
+// sqliteFile returns the address of a file in the test's directory, which does not exist yet or is prepared.
 func sqliteFile(t *testing.T, prepare func(address string) error) (address string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a b%#?.db")
@@ -130,9 +130,9 @@ func preparedFile(t *testing.T, prepare func(address string) error) []byte {
 			t.Fatal(err)
 		}
 		if left, err := os.Stat(path + "-wal"); err == nil && left.Size() > 0 {
-			t.Fatal("a part of the prepared database is in its log: it was not closed")
+			t.Fatal("the prepared database has a write-ahead log: prepare did not close it")
 		}
-		file, err := os.ReadFile(path) //nolint:gosec // in a folder of our own
+		file, err := os.ReadFile(path) //nolint:gosec // in our own directory
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func preparedFile(t *testing.T, prepare func(address string) error) []byte {
 	return shared.file
 }
 
-// database makes a database of the shared PostgreSQL, which ends with the test.
+// database creates a database on the shared server and drops it at the end of the test.
 func database(t *testing.T, prepare func(address string) error) (address string) {
 	t.Helper()
 	shared.Lock()
@@ -172,7 +172,7 @@ func database(t *testing.T, prepare func(address string) error) (address string)
 	return address
 }
 
-// makeTemplate makes PostgreSQL's template if it is not there. It is called with the lock.
+// makeTemplate creates PostgreSQL's template once. The caller holds the lock.
 func makeTemplate(t *testing.T, prepare func(address string) error) {
 	t.Helper()
 	if shared.prepared {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// serverIdentity is the user that the server is run as; ok is false if that is us.
+// serverIdentity returns the user that runs the server; ok is false if it is the current one.
 func serverIdentity() (uid, gid int, ok bool) {
 	if os.Geteuid() != 0 {
 		return 0, 0, false
@@ -24,7 +24,7 @@ func serverIdentity() (uid, gid int, ok bool) {
 			return uid, gid, true
 		}
 	}
-	return 0, 0, false // the server will say that it is not to be root
+	return 0, 0, false // the server will refuse to run as root
 }
 
 // runAsServer makes a command run as the server's user.
@@ -34,8 +34,8 @@ func runAsServer(cmd *exec.Cmd) {
 	}
 }
 
-// giveToServer makes the server's user the owner of a path.
-func giveToServer(path string) error {
+// chownToServer makes the server's user the owner of a path.
+func chownToServer(path string) error {
 	if uid, gid, ok := serverIdentity(); ok {
 		return os.Chown(path, uid, gid)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// start starts a server that ends with the test.
+// start starts a server and stops it at the end of the test.
 func start(t *testing.T, options Options) *Server {
 	t.Helper()
 	server, err := Start(t.Context(), options)
@@ -30,41 +30,41 @@ func start(t *testing.T, options Options) *Server {
 	return server
 }
 
-// The tests of a server share one, since making it is most of their time.
+// The subtests share a server, since its initialization takes most of their time.
 func TestServer(t *testing.T) {
-	if err := Find(); err != nil {
-		t.Log("Not tested:", err)
+	if err := Installed(); err != nil {
+		t.Log("PostgreSQL is not tested:", err)
 		return
 	}
 	server := start(t, Options{Settings: map[string]string{"work_mem": "5MB"}})
-	removeDead(filepath.Dir(server.dir)) // which it is not
-	t.Run("each database is its own", func(t *testing.T) { eachDatabaseIsItsOwn(t, server) })
+	removeStaleDirs(filepath.Dir(server.dir)) // must not remove the directory of a running server
+	t.Run("databases are separate", func(t *testing.T) { databasesAreSeparate(t, server) })
 	t.Run("a frozen server hangs", func(t *testing.T) { frozenServerHangs(t, server) })
-	t.Run("what was committed survives kill", func(t *testing.T) { committedSurvivesKill(t, server) })
+	t.Run("commits survive a kill", func(t *testing.T) { commitsSurviveKill(t, server) })
 }
 
-// query runs a statement on a connection of its own, and returns the text that it gives.
+// query runs a statement on a new connection and returns its only value.
 func query(ctx context.Context, address, statement string) (text string, err error) {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close(ctx) //nolint:errcheck // what it gave is known
+	defer conn.Close(ctx) //nolint:errcheck // the result is known
 	err = conn.QueryRow(ctx, statement).Scan(&text)
 	return text, err
 }
 
-func eachDatabaseIsItsOwn(t *testing.T, server *Server) {
+func databasesAreSeparate(t *testing.T, server *Server) {
 	t.Helper()
 	template, err := server.CreateDatabase(t.Context(), "template", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := query(t.Context(), template, "CREATE TABLE marks (mark TEXT); INSERT INTO marks VALUES ('kept') RETURNING mark"); err == nil {
-		t.Fatal("two statements in one were taken") // the extended protocol has one
+		t.Fatal("a query with two statements was accepted") // the extended protocol allows only one
 	}
 	for _, statement := range []string{"CREATE TABLE marks (mark TEXT)", "INSERT INTO marks VALUES ('kept')"} {
-		if _, err := query(t.Context(), template, statement); err != nil && err != pgx.ErrNoRows { //nolint:errorlint // returned as it is
+		if _, err := query(t.Context(), template, statement); err != nil && err != pgx.ErrNoRows { //nolint:errorlint // not wrapped
 			t.Fatal(err)
 		}
 	}
@@ -91,26 +91,26 @@ func eachDatabaseIsItsOwn(t *testing.T, server *Server) {
 	}
 }
 
-func committedSurvivesKill(t *testing.T, server *Server) {
+func commitsSurviveKill(t *testing.T, server *Server) {
 	t.Helper()
 	address := server.Address("postgres")
 	if got, err := query(t.Context(), address, "SHOW fsync"); err != nil || got != "on" {
 		t.Errorf("fsync is %q, %v: by default nothing is to be lost", got, err)
 	}
-	if _, err := query(t.Context(), address, "CREATE TABLE marks AS SELECT 'kept' AS mark"); err != pgx.ErrNoRows { //nolint:errorlint // returned as it is
+	if _, err := query(t.Context(), address, "CREATE TABLE marks AS SELECT 'kept' AS mark"); err != pgx.ErrNoRows { //nolint:errorlint // not wrapped
 		t.Fatal(err)
 	}
 	others := children(server.process.pid)
 	if runtime.GOOS == "linux" && len(others) == 0 {
-		t.Error("a server has processes of its own, and none was found")
+		t.Error("a server has no child processes")
 	}
 	server.Kill()
 	if _, err := query(t.Context(), address, "SELECT 'there'"); err == nil {
 		t.Error("a killed server answers")
 	}
 	for _, pid := range others {
-		if !ended(pid) {
-			t.Errorf("process %d of the killed server lives", pid)
+		if !hasExited(pid) {
+			t.Errorf("process %d of the killed server is running", pid)
 		}
 	}
 	for range 2 { // after a crash, and while it runs
@@ -137,9 +137,9 @@ func frozenServerHangs(t *testing.T, server *Server) {
 	}
 }
 
-// A server must not outlive the process that started it, even if that is killed.
-func TestServerEndsWithItsParent(t *testing.T) {
-	if Find() != nil || runtime.GOOS != "linux" {
+// A server must not outlive its parent process, even if that is killed.
+func TestServer_ParentKilled_Stops(t *testing.T) {
+	if Installed() != nil || runtime.GOOS != "linux" {
 		return
 	}
 	parent := exec.CommandContext(t.Context(), os.Args[0])
@@ -156,37 +156,37 @@ func TestServerEndsWithItsParent(t *testing.T) {
 	var dir string
 	var pid int
 	if _, scanErr := fmt.Sscan(line, &dir, &pid); err != nil || scanErr != nil {
-		t.Fatalf("the parent said %q, %v", line, err)
+		t.Fatalf("the parent printed %q, %v", line, err)
 	}
 	all := append(children(pid), pid)
-	if len(all) < 2 || ended(pid) {
-		t.Errorf("the server has the processes %v", all)
+	if len(all) < 2 || hasExited(pid) {
+		t.Errorf("the server's processes are %v", all)
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	awaitEnd(all) // or the test's own time limit
-	removeDead(filepath.Dir(dir))
+	waitForExit(all) // up to the time limit of the tests
+	removeStaleDirs(filepath.Dir(dir))
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the files of a dead server stay: %v", err)
+		t.Errorf("the files of a killed server still exist: %v", err)
 	}
 }
 
-func TestFindPrefersTheNewest(t *testing.T) {
+func TestInstalled_PrefersNewest(t *testing.T) {
 	if a, b := version("/usr/lib/postgresql/9.6/bin"), version("/usr/lib/postgresql/15/bin"); a >= b {
 		t.Errorf("9.6 is %v, 15 is %v", a, b)
 	}
 	dir := t.TempDir()
-	if complete(dir) {
-		t.Error("an empty folder has all programs")
+	if hasPrograms(dir) {
+		t.Error("an empty directory has all programs")
 	}
 	for _, name := range []string{"postgres", "initdb"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !complete(dir) {
-		t.Error("a folder with all programs is not complete")
+	if !hasPrograms(dir) {
+		t.Error("a directory with all programs is incomplete")
 	}
 }

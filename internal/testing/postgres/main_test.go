@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperEnv makes the test binary a process that starts a server, tells about it and then waits to be killed.
+// helperEnv makes the test binary a process that starts a server, prints its directory and PID, and waits to be killed.
 const helperEnv = "THREEPORT_POSTGRES_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -32,6 +32,6 @@ func helper() error {
 		return err
 	}
 	fmt.Println(server.dir, server.process.pid)
-	<-ctx.Done() // the test kills this process long before
+	<-ctx.Done() // the test kills this process before
 	return server.Stop()
 }

@@ -12,28 +12,29 @@ import (
 	"time"
 )
 
-// process is the program, which starts more of its own. The goroutine of startProcess is the only one that waits for it.
+// process is the PostgreSQL main process, which starts child processes. Only the goroutine of startProcess waits for
+// it.
 type process struct {
 	logFile string
 	pid     int
-	exited  chan struct{} // closed once it is gone, and waitErr is set
+	exited  chan struct{} // closed after it has exited and waitErr is set
 	waitErr error
 }
 
-// errPortTaken is that another process was quicker to listen on the port.
+// errPortTaken reports that another process took the port first.
 var errPortTaken = errors.New("the port is taken")
 
-// command is a program that is run as the user of the server. Nothing of our own environment may change what it does.
+// command returns a command that runs as the server's user, with a fixed environment.
 func command(ctx context.Context, dir, path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // the programs of PostgreSQL
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for us
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // keeps Ctrl-C in a terminal from reaching it
 	runAsServer(cmd)
 	return cmd
 }
 
-// startProcess starts the program, with its output appended to its log. It outlives ctx, and ends with us.
+// startProcess starts the program and appends its output to logFile. The process outlives ctx, and ends with this one.
 func startProcess(ctx context.Context, dir, logFile, path string, args ...string) (*process, error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // in our own directory
 	if err != nil {
@@ -41,12 +42,12 @@ func startProcess(ctx context.Context, dir, logFile, path string, args ...string
 	}
 	cmd := command(context.WithoutCancel(ctx), dir, path, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	tieToParent(cmd)
+	killWithParent(cmd)
 	p := &process{logFile: logFile, exited: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel sends the parent-death signal when the *thread* that forked ends, so this goroutine keeps its thread
-		// until the child is gone.
+		// The kernel sends the parent-death signal when the *thread* that forked ends. So this goroutine keeps its
+		// thread until the child has exited.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(p.exited)
@@ -66,21 +67,21 @@ func startProcess(ctx context.Context, dir, logFile, path string, args ...string
 	return p, nil
 }
 
-// stop ends the program, first as is usual (a "fast shutdown"), then at once, then by force, and waits until it is gone.
+// stop stops the process by a fast shutdown, then an immediate one, then SIGKILL, and waits until it has exited.
 func (p *process) stop() {
 	for _, step := range []struct {
 		signal syscall.Signal
 		grace  time.Duration
 	}{{syscall.SIGINT, 15 * time.Second}, {syscall.SIGQUIT, 5 * time.Second}} {
-		if p.ended(step.signal, step.grace) {
+		if p.stopsAfter(step.signal, step.grace) {
 			return
 		}
 	}
 	p.kill()
 }
 
-// ended sends a signal, and tells whether the program was gone within grace.
-func (p *process) ended(signal syscall.Signal, grace time.Duration) bool {
+// stopsAfter sends a signal, and reports whether the process exited within grace.
+func (p *process) stopsAfter(signal syscall.Signal, grace time.Duration) bool {
 	p.signal(signal)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -92,19 +93,19 @@ func (p *process) ended(signal syscall.Signal, grace time.Duration) bool {
 	}
 }
 
-// kill ends the program and all that it started, none of which can do anything any more when it returns.
+// kill kills the process and its children with SIGKILL, and waits until all have exited.
 func (p *process) kill() {
-	p.signal(syscall.SIGSTOP) // so that it starts no others meanwhile
+	p.signal(syscall.SIGSTOP) // so that it starts no further children
 	all := children(p.pid)
 	for _, pid := range all {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	p.signal(syscall.SIGKILL)
 	<-p.exited
-	awaitEnd(all)
+	waitForExit(all)
 }
 
-// signalAll sends a signal to the program and all that it started.
+// signalAll sends a signal to the process and its children.
 func (p *process) signalAll(signal syscall.Signal) {
 	for _, pid := range children(p.pid) {
 		_ = syscall.Kill(pid, signal)
@@ -112,8 +113,8 @@ func (p *process) signalAll(signal syscall.Signal) {
 	p.signal(signal)
 }
 
-// signal ignores a program that is gone. Its pid cannot have been reused: only our own goroutine reaps it, and the race
-// with that is the one between the check and the call.
+// signal does nothing if the process has exited. Its PID cannot have been reused before: only the goroutine of
+// startProcess reaps it. A race remains between the check and the call.
 func (p *process) signal(signal syscall.Signal) {
 	select {
 	case <-p.exited:
@@ -122,17 +123,17 @@ func (p *process) signal(signal syscall.Signal) {
 	}
 }
 
-// deathError describes an end that nobody asked for.
-func (p *process) deathError() error {
+// exitError describes an unexpected exit.
+func (p *process) exitError() error {
 	end := tail(p.logFile)
-	err := fmt.Errorf("PostgreSQL died (%w); the end of its log:\n%s", p.waitErr, end)
+	err := fmt.Errorf("PostgreSQL exited (%w); the end of its log:\n%s", p.waitErr, end)
 	if strings.Contains(end, "Address already in use") {
 		return errors.Join(errPortTaken, err)
 	}
 	return err
 }
 
-// tail returns the last lines of a file, or why they cannot be read.
+// tail returns the last lines of a file, or the error of reading it.
 func tail(file string) string {
 	raw, err := os.ReadFile(file) //nolint:gosec // a log in our own directory
 	if err != nil {

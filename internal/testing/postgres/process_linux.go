@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// tieToParent makes the kernel end the child when the thread that starts it dies, so also when this process is killed:
-// with the signal for PostgreSQL to end at once, and its own children with it.
-func tieToParent(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGQUIT }
+// killWithParent makes the kernel signal the child when the thread that started it ends, for example because this
+// process was killed. SIGQUIT is PostgreSQL's immediate shutdown, which includes its children.
+func killWithParent(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGQUIT }
 
-// children are the processes that a process has started, and that have not been reaped.
+// children returns the child processes of a process that were not reaped.
 func children(parent int) []int {
-	files, _ := filepath.Glob("/proc/[0-9]*/stat") // its only error is a bad pattern
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the only error is a bad pattern
 	var found []int
 	for _, file := range files {
-		raw, err := os.ReadFile(file) //nolint:gosec // of the kernel
+		raw, err := os.ReadFile(file) //nolint:gosec // a file of the kernel
 		if err != nil {
-			continue // it has ended
+			continue // it has exited
 		}
-		// PID (NAME) STATE PPID …, and a name may have any characters.
+		// PID (NAME) STATE PPID …; NAME can contain any characters.
 		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
@@ -33,18 +33,18 @@ func children(parent int) []int {
 	return found
 }
 
-// awaitEnd waits until killed processes that are not our children are gone, or are zombies, which hold nothing.
-func awaitEnd(pids []int) {
+// waitForExit waits until killed processes, which are not our children, have exited or are zombies.
+func waitForExit(pids []int) {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for _, pid := range pids {
-		for !ended(pid) {
+		for !hasExited(pid) {
 			<-ticker.C
 		}
 	}
 }
 
-func ended(pid int) bool {
+func hasExited(pid int) bool {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return true

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// tieToParent does nothing: only Linux can tie a child's life to its parent's. Here a server stays if we are killed,
-// until it is ended by hand (its command line names its directory).
+// killWithParent does nothing, since only Linux has the parent-death signal. If this process is killed, the server
+// keeps running until it is stopped by hand (its command line has its directory).
 func tieToParent(*exec.Cmd) {}
 
-// children are not known here. They end by themselves, soon after the program that started them.
+// children is not implemented. Child processes exit by themselves soon after the main process.
 func children(int) []int { return nil }
 
 func awaitEnd([]int) {}

@@ -10,15 +10,15 @@ import (
 
 const (
 	dirPrefix = "threeport-postgres-"
-	// lockName is the file in a directory that its living owner has locked.
+	// lockName is the file that the owner of a directory has locked while it runs.
 	lockName = "lock"
 )
 
-// newDir makes a directory that is ours while the lock is open, and removes those whose owners were killed.
+// newDir creates a directory that is ours while the lock is open, and removes those of killed processes.
 func newDir() (dir string, lock *os.File, err error) {
-	removeDead(os.TempDir())
+	removeStaleDirs(os.TempDir())
 	if dir, err = os.MkdirTemp("", dirPrefix); err != nil {
-		return "", nil, fmt.Errorf("make directory of PostgreSQL: %w", err)
+		return "", nil, fmt.Errorf("create directory of PostgreSQL: %w", err)
 	}
 	lock, err = os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // in the directory just made
 	if err == nil {
@@ -30,10 +30,10 @@ func newDir() (dir string, lock *os.File, err error) {
 	return dir, lock, nil
 }
 
-// removeDead removes the directories of servers that nobody has locked. One without a lock is just being made; one that
-// cannot be removed is another user's.
-func removeDead(parent string) {
-	locks, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*", lockName)) // its only error is a bad pattern
+// removeStaleDirs removes the directories without a lock holder. It skips a directory that is being created, which has
+// no lock file, and those of other users.
+func removeStaleDirs(parent string) {
+	locks, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*", lockName)) // the only error is a bad pattern
 	for _, path := range locks {
 		lock, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // found by its name
 		if err != nil {
@@ -46,7 +46,7 @@ func removeDead(parent string) {
 	}
 }
 
-// flock takes a lock that ends with us, unless another process has it.
+// flock locks a file until this process ends. It fails if another process holds the lock.
 func flock(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }

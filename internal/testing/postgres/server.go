@@ -17,24 +17,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// superuser is the superuser of the servers started here.
+// superuser is the name of the servers' superuser.
 const superuser = "threeport"
 
-// portAttempts is how often a port is chosen that another process may take first.
+// portAttempts limits the attempts to find a free port.
 const portAttempts = 5
 
-// Options say how a server is run.
+// Options configure a server.
 type Options struct {
-	// NoSync leaves out to wait for the disk: quicker, for tests that do not ask what survives a loss of power.
+	// NoSync disables fsync: faster, for tests that need no durability.
 	NoSync bool
-	// Settings are more of postgresql.conf, by name.
+	// Settings are additional parameters of postgresql.conf.
 	Settings map[string]string
 }
 
-// Server is a running PostgreSQL. Its methods are not for use at once, but those of its databases.
+// Server is a running PostgreSQL. Its methods must not be called concurrently, except CreateDatabase, DropDatabase and
+// Address.
 type Server struct {
-	programs string // folder
-	dir      string // all that it writes
+	programs string // directory
+	dir      string // directory of all its files
 	lock     *os.File
 	port     int
 	password string
@@ -42,9 +43,9 @@ type Server struct {
 	process  *process
 }
 
-// Start makes a new, empty server, and waits until it answers. It outlives ctx; end it with [Server.Stop].
+// Start initializes a new server and waits until it answers. The server outlives ctx; stop it with [Server.Stop].
 func Start(ctx context.Context, options Options) (_ *Server, err error) {
-	programs, err := find()
+	programs, err := findPrograms()
 	if err != nil {
 		return nil, err
 	}
@@ -75,14 +76,14 @@ func Start(ctx context.Context, options Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// initialize makes the files of a new server.
+// initialize creates the files of a new server.
 func (s *Server) initialize(ctx context.Context) error {
 	passwordFile := filepath.Join(s.dir, "password")
 	if err := os.WriteFile(passwordFile, []byte(s.password), 0o600); err != nil {
 		return fmt.Errorf("write password of PostgreSQL: %w", err)
 	}
 	for _, path := range []string{s.dir, passwordFile} {
-		if err := giveToServer(path); err != nil {
+		if err := chownToServer(path); err != nil {
 			return fmt.Errorf("give files to the user of PostgreSQL: %w", err)
 		}
 	}
@@ -98,14 +99,14 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
 
-// launch starts the program on the files that there are, and waits until it answers.
+// launch starts the server and waits until it answers.
 func (s *Server) launch(ctx context.Context) error {
 	settings := map[string]string{
 		"listen_addresses":           "127.0.0.1",
 		"port":                       strconv.Itoa(s.port),
 		"unix_socket_directories":    "",
 		"max_connections":            "200",
-		"dynamic_shared_memory_type": "mmap", // files of its own directory, which nothing outlives
+		"dynamic_shared_memory_type": "mmap", // files in its own directory, which nothing outlives
 		"timezone":                   "UTC",
 	}
 	if s.options.NoSync {
@@ -121,7 +122,7 @@ func (s *Server) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.awaitAnswer(ctx, started); err != nil {
+	if err := s.waitUntilReady(ctx, started); err != nil {
 		started.stop()
 		return err
 	}
@@ -129,8 +130,8 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// awaitAnswer waits until the server takes connections.
-func (s *Server) awaitAnswer(ctx context.Context, started *process) error {
+// waitUntilReady waits until the server accepts connections.
+func (s *Server) waitUntilReady(ctx context.Context, started *process) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
@@ -142,7 +143,7 @@ func (s *Server) awaitAnswer(ctx context.Context, started *process) error {
 		}
 		select {
 		case <-started.exited:
-			return started.deathError()
+			return started.exitError()
 		case <-ctx.Done():
 			return fmt.Errorf("wait for PostgreSQL to answer: %w; the end of its log:\n%s", err, tail(s.logFile()))
 		case <-ticker.C:
@@ -150,7 +151,7 @@ func (s *Server) awaitAnswer(ctx context.Context, started *process) error {
 	}
 }
 
-// Address is the URI of a database.
+// Address returns the URI of a database.
 func (s *Server) Address(database string) string {
 	uri := url.URL{
 		Scheme: "postgres", User: url.UserPassword(superuser, s.password),
@@ -159,7 +160,7 @@ func (s *Server) Address(database string) string {
 	return uri.String()
 }
 
-// Stop ends the server and removes its files.
+// Stop stops the server and removes its files.
 func (s *Server) Stop() error {
 	if s.process != nil {
 		s.process.stop()
@@ -167,17 +168,17 @@ func (s *Server) Stop() error {
 	return s.remove()
 }
 
-// remove deletes the files.
+// remove removes the files.
 func (s *Server) remove() error { return errors.Join(os.RemoveAll(s.dir), s.lock.Close()) }
 
-// Kill ends all processes of the server at once, with SIGKILL, and waits until they are gone. What it had acknowledged
-// is on its disk, and what it had not may be.
+// Kill kills all processes of the server with SIGKILL, and waits until they have exited. Acknowledged commits are on
+// disk, and others may be.
 func (s *Server) Kill() {
 	s.process.kill()
 	s.process = nil
 }
 
-// Restart starts the server again on its files, after [Server.Kill] or while it runs; its addresses stay the same.
+// Restart starts the server again with the same files and addresses, after [Server.Kill] or while it runs.
 func (s *Server) Restart(ctx context.Context) error {
 	if s.process != nil {
 		s.process.stop()
@@ -186,10 +187,10 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.launch(ctx)
 }
 
-// Freeze makes the server hang, its connections with it, until [Server.Thaw].
+// Freeze stops the server and its connections from running, until [Server.Thaw].
 func (s *Server) Freeze() { s.process.signalAll(syscall.SIGSTOP) }
 
-// Thaw lets it go on.
+// Thaw continues a frozen server.
 func (s *Server) Thaw() { s.process.signalAll(syscall.SIGCONT) }
 
 func freePort(ctx context.Context) (int, error) {
@@ -199,4 +200,34 @@ func freePort(ctx context.Context) (int, error) {
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	return port, listener.Close()
+}
+
+// CreateDatabase creates a database and returns its address. It copies the template, which must have no connections; an
+// empty template creates an empty database.
+func (s *Server) CreateDatabase(ctx context.Context, name, template string) (address string, err error) {
+	statement := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize()
+	if template != "" {
+		statement += " TEMPLATE " + pgx.Identifier{template}.Sanitize()
+	}
+	if err := s.exec(ctx, statement); err != nil {
+		return "", fmt.Errorf("create database %s: %w", name, err)
+	}
+	return s.Address(name), nil
+}
+
+// DropDatabase drops a database and closes its connections.
+func (s *Server) DropDatabase(ctx context.Context, name string) error {
+	if err := s.exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
+		return fmt.Errorf("drop database %s: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Server) exec(ctx context.Context, statement string) error {
+	conn, err := pgx.Connect(ctx, s.Address("postgres"))
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, statement)
+	return errors.Join(err, conn.Close(ctx))
 }

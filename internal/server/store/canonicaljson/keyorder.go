@@ -21,7 +21,7 @@ type keyOrder struct {
 type orderedObject struct{ at, from, to int32 }
 
 // offset32 converts an offset. Canonicalize has checked that it fits.
-func offset32(at int) int32 { return int32(at) } //nolint:gosec // Marshal has seen to it
+func offset32(at int) int32 { return int32(at) } //nolint:gosec // checked by Canonicalize
 
 func newKeyOrder(raw []byte, members, objects int) *keyOrder {
 	return &keyOrder{raw: raw, keys: make([]int32, members), sorted: members, objects: make([]orderedObject, 0, objects)}

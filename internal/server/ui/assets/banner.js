@@ -1,14 +1,14 @@
-// Whether what is seen is as things are now: the word in the bar, and the banner once it is not.
+// The state of the connection: a word in the bar, and a banner while the data is old.
 
 import { announce, fill, h } from './dom.js';
 import { loginLink } from './states.js';
 import { clock, lasting } from './time.js';
 
-const PATIENCE = 1500; // a connection that heals within it is not worth a banner, in milliseconds
+const GRACE = 1500; // a shorter interruption shows no banner, in milliseconds
 
 const WORDS = { connecting: 'Connecting', live: 'Live', lost: 'Not live', paused: 'Paused', refused: 'No access' };
 
-/** watchConnection shows the state of what is live, for as long as the page is open. */
+/** watchConnection shows the state of a Live for as long as the page is open. */
 export function watchConnection(live) {
   const banner = document.getElementById('banner');
   const pill = document.getElementById('live');
@@ -16,14 +16,14 @@ export function watchConnection(live) {
   let lostAt = 0;
 
   const draw = () => {
-    const since = live.heardAt ? `What you see is of ${clock(live.heardAt, { seconds: true })}, ${lasting((Date.now() - live.heardAt) / 1000)} ago.` : 'Nothing has been heard yet.';
+    const age = live.receivedAt ? `Showing data from ${clock(live.receivedAt, { seconds: true })} (${lasting((Date.now() - live.receivedAt) / 1000)} old).` : 'No data has been received yet.';
     if (live.state === 'refused') {
-      fill(banner, h('span', {}, h('b', {}, live.signedOut ? 'You are signed out. ' : 'You may not see this. '), since), loginLink());
+      fill(banner, h('span', {}, h('b', {}, live.signedOut ? 'You are signed out. ' : 'You do not have access. '), age), loginLink());
     } else {
       const wait = live.retryAt ? Math.ceil((live.retryAt - Date.now()) / 1000) : 0;
-      const next = wait > 0 ? ` Trying again in ${wait} s.` : ' Trying now.';
-      // Only the first sentence is for the ear: the rest changes every second.
-      fill(banner, h('span', {}, h('b', {}, 'Connection lost. '), h('span', { 'aria-hidden': 'true' }, since, next)),
+      const next = wait > 0 ? ` Retrying in ${wait} s.` : ' Retrying now.';
+      // Screen readers get the first sentence only, because the rest changes every second.
+      fill(banner, h('span', {}, h('b', {}, 'Connection lost. '), h('span', { 'aria-hidden': 'true' }, age, next)),
         h('button', { type: 'button', onclick: () => live.retry() }, 'Try now'));
     }
     banner.hidden = false;
@@ -44,6 +44,6 @@ export function watchConnection(live) {
     if (live.state === 'refused') draw();
     if (live.state !== 'lost' || timer) return;
     lostAt = Date.now();
-    timer = setInterval(() => { if (live.state !== 'paused' && Date.now() - lostAt >= PATIENCE) draw(); }, 500);
+    timer = setInterval(() => { if (live.state !== 'paused' && Date.now() - lostAt >= GRACE) draw(); }, 500);
   });
 }

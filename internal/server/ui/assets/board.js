@@ -1,22 +1,22 @@
-// The board: every workload, worst first.
+// The list of all workloads, worst first.
 
 import { announce, fill, h, later, unseen } from './dom.js';
 import { SORTS, addressOf, chosen, filtering, order, predicate, readFilters, sortName, unfiltered } from './filters.js';
 import { Chips } from './chips.js';
 import { Grid } from './grid.js';
-import { boardIsAt } from './home.js';
+import { setBoardAddress } from './home.js';
 import { inWords } from './retry.js';
 import { go, reload } from './router.js';
 import { problemState, skeleton, state } from './states.js';
 import { count, many } from './text.js';
 
-/** Board is the view at /. It keeps its place while a workload is looked at. */
+/** The workload list is the view at /. It restores its scroll position and focus after a visit to a workload. */
 export class Board {
   #workloads;
   #live;
   #filters;
   #parts = null;
-  #left = null; // how it was left: {address, top, scrolled, focused}
+  #saved = null; // the state to restore: {address, top, scrolled, focused}
   #stop = null;
   #announceCount = later(1000, () => announce(`${many(this.#parts?.grid.size ?? 0, 'workload')} shown`));
   #write = later(250, () => go(addressOf(this.#filters), { replace: true }));
@@ -38,22 +38,21 @@ export class Board {
     const timer = setInterval(() => this.#parts.grid.tick(), 5000);
     signal.addEventListener('abort', () => clearInterval(timer));
     this.#draw(new Set());
-    this.#return();
+    this.#restore();
   }
 
-  // As it was left: in its place, with the focus on the row that led away.
-  #return() {
-    if (this.#left?.address !== addressOf(this.#filters)) return;
-    scrollTo(0, this.#left.top);
-    this.#parts.grid.scrollTo(this.#left.scrolled);
-    if (this.#left.focused !== null) this.#parts.grid.focus(this.#left.focused);
+  #restore() {
+    if (this.#saved?.address !== addressOf(this.#filters)) return;
+    scrollTo(0, this.#saved.top);
+    this.#parts.grid.scrollTo(this.#saved.scrolled);
+    if (this.#saved.focused !== null) this.#parts.grid.focus(this.#saved.focused);
   }
 
   leave() {
     this.#write.cancel();
     this.#announceCount.cancel();
     const { grid } = this.#parts;
-    this.#left = { address: addressOf(this.#filters), top: scrollY, scrolled: grid.scrolled, focused: grid.focused };
+    this.#saved = { address: addressOf(this.#filters), top: scrollY, scrolled: grid.scrolled, focused: grid.focused };
     grid.stop();
     this.#parts = null;
     this.#stop.abort();
@@ -61,7 +60,7 @@ export class Board {
 
   #read(params) {
     this.#filters = readFilters(params);
-    boardIsAt(addressOf(this.#filters));
+    setBoardAddress(addressOf(this.#filters));
   }
 
   update(params) {
@@ -70,12 +69,12 @@ export class Board {
     this.#draw(new Set());
   }
 
-  /** search puts the cursor where a search is typed. */
+  /** search moves the cursor to the search field. */
   search() {
     this.#parts?.text.select();
   }
 
-  /** focus goes to the rows. */
+  /** focus moves to the rows. */
   focus() {
     this.#parts?.grid.focus();
   }
@@ -93,7 +92,7 @@ export class Board {
       h('div', { class: 'board-head' },
         h('div', { class: 'headline' }, h('h1', {}, 'Workloads'), parts.total),
         parts.chips.element,
-        h('form', { class: 'filters', role: 'search', 'aria-label': 'Filter the workloads', onsubmit: (e) => e.preventDefault() },
+        h('form', { class: 'filters', role: 'search', 'aria-label': 'Filter workloads', onsubmit: (e) => e.preventDefault() },
           labelled('Search', parts.text, 'search'), labelled('Cluster', parts.cluster), labelled('Type', parts.type), labelled('Sort', parts.sort, 'sorts'),
           parts.clusters, parts.clear),
         parts.note),
@@ -107,7 +106,7 @@ export class Board {
       this.#draw(new Set());
       this.#write();
     };
-    // What was typed is in the address before one goes on.
+    // The address gets the text before the user moves on.
     const settle = () => { this.#write.cancel(); if (this.#parts) go(addressOf(this.#filters), { replace: true }); };
     const text = h('input', {
       type: 'search', id: 'text', placeholder: 'Name, cause, status …', autocomplete: 'off', spellcheck: 'false', 'aria-keyshortcuts': '/',
@@ -146,7 +145,7 @@ export class Board {
     go(addressOf({ ...this.#filters, [group]: names }));
   }
 
-  // The button goes, so its focus has to go somewhere. On a phone the search would bring up the keys.
+  // The button disappears, so the focus moves to the rows. The search field would open the keyboard of a phone.
   #clear() {
     go(unfiltered(this.#filters));
     this.focus();
@@ -160,7 +159,7 @@ export class Board {
   #draw(keys) {
     const { body, clear, total, grid, chips } = this.#parts;
     clear.hidden = !filtering(this.#filters);
-    const other = this.#instead();
+    const other = this.#placeholder();
     if (other) {
       total.textContent = '';
       chips.show({ statuses: [], only: [] }, this.#filters);
@@ -174,10 +173,10 @@ export class Board {
   #drawRows(keys) {
     const { total, grid, chips, note, clusters } = this.#parts;
     const all = [...this.#workloads.rows.values()];
-    const among = all.filter(predicate(this.#filters));
+    const candidates = all.filter(predicate(this.#filters));
     const { status, only } = chosen(this.#filters);
-    chips.show({ statuses: among.filter(only), only: among.filter(status) }, this.#filters);
-    const rows = among.filter((row) => status(row) && only(row)).sort(order(this.#filters));
+    chips.show({ statuses: candidates.filter(only), only: candidates.filter(status) }, this.#filters);
+    const rows = candidates.filter((row) => status(row) && only(row)).sort(order(this.#filters));
     grid.show(rows, this.#filters, keys);
     const { beyond, loading, problem } = this.#workloads;
     fill(total, filtering(this.#filters) ? `${count(rows.length)} of ${count(this.#workloads.total)}` : count(this.#workloads.total),
@@ -191,26 +190,26 @@ export class Board {
     const { beyond, loading, problem, rows, total } = this.#workloads;
     let text = '';
     if (problem) {
-      const these = rows.size < total ? `${count(rows.size)} of ${count(total)} workloads are loaded, and counted here` : 'These workloads may have changed';
-      text = `${these}: ${inWords(problem)}`;
+      const shown = rows.size < total ? `Showing ${count(rows.size)} of ${many(total, 'workload')}` : 'These workloads may be out of date';
+      text = `${shown}: ${inWords(problem)}`;
     } else if (beyond) {
-      text = `Only the worst ${count(rows.size)} are shown and counted here; ${count(beyond)} more are in the API.`;
+      text = `Showing the worst ${many(rows.size, 'workload')}. ${many(beyond, 'more workload is', 'more workloads are')} in the API.`;
     } else if (loading && rows.size < total) {
-      text = `Loading: ${count(rows.size)} of ${count(total)}`;
+      text = `Loading ${many(total, 'workload')}: ${count(rows.size)} loaded`;
     }
     note.hidden = text === '';
     if (note.textContent !== text) note.textContent = text;
   }
 
-  // What is to be seen instead of rows.
-  #instead() {
+  // The view without rows.
+  #placeholder() {
     const { rows, loading, problem } = this.#workloads;
     if (rows.size > 0) return null;
     if (problem) return problemState(problem, () => { this.#workloads.load(); reload(); });
-    if (loading) return skeleton(12, 'Loading the workloads');
-    return state('empty', 'Nothing is deployed yet', [
-      'Workloads appear here as soon as a control plane registers them and an agent reports.',
-      h('span', {}, 'In a cluster: install the agent with ', h('code', {}, 'make deploy'), ', then create a ', h('code', {}, 'ThreeportWorkload'), ' that lists what you deployed.'),
+    if (loading) return skeleton(12, 'Loading workloads');
+    return state('empty', 'No workloads yet', [
+      'A workload appears here when it is registered in the control plane and its agent reports it.',
+      h('span', {}, 'In a cluster, install the agent with ', h('code', {}, 'make deploy'), ' and create a ', h('code', {}, 'ThreeportWorkload'), ' that lists the deployed objects.'),
     ]);
   }
 }
@@ -219,14 +218,14 @@ function labelled(name, input, className = '') {
   return h('label', { class: `field ${className}`.trim(), for: input.id }, h('span', {}, name), input);
 }
 
-const CLUSTERS_OFFERED = 200;
+const MAX_SUGGESTIONS = 200;
 
-// The names of clusters, for the browser to complete what is typed.
+// Names of clusters, for the browser's autocompletion.
 function putClusters(list, rows) {
   const names = new Set();
   for (const row of rows) {
     if (row.clusterName) names.add(row.clusterName);
-    if (names.size === CLUSTERS_OFFERED) break;
+    if (names.size === MAX_SUGGESTIONS) break;
   }
   if (list.childElementCount === names.size) return;
   fill(list, [...names].sort().map((name) => h('option', { value: name })));

@@ -1,12 +1,11 @@
-// How many workloads have which status, and with how many something is wrong with how they came here: each count is a
-// filter.
+// The number of workloads by status and by delivery problem. Each number is a filter.
 
 import { fill, h, icon } from './dom.js';
 import { ONLY } from './filters.js';
 import { STATUSES, known } from './status.js';
 import { count } from './text.js';
 
-/** Chips shows counts; pressing one calls toggle(group, name), where the group is `statuses` or `only`. */
+/** Chips shows the numbers. A click calls toggle(group, name), where the group is `statuses` or `only`. */
 export class Chips {
   #chips = { statuses: new Map(), only: new Map() };
   #bar = h('div', { class: 'share', 'aria-hidden': 'true' });
@@ -28,8 +27,7 @@ export class Chips {
   }
 
   /**
-   * show takes the rows to count: for each group of chips those that pass the filters beside it. `filters` has what is
-   * pressed.
+   * show counts rows: for each group of chips, the rows that pass all other filters. `filters` has the pressed chips.
    */
   show(rows, filters) {
     const sums = {

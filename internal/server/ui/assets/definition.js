@@ -1,28 +1,28 @@
-// One object: what is to be said of it, its definition, and what changed in it.
+// One object: its facts, its definition, and the latest change of it.
 
 import { exact, get } from './api.js';
 import { fill, h, patch } from './dom.js';
 import { diffList } from './difflist.js';
 import { Folded } from './folded.js';
 import { objectKey } from './objects.js';
-import { askAgain, inWords, untilAnswered } from './retry.js';
+import { retryNow, inWords, retry } from './retry.js';
 import { retryButton, skeleton } from './states.js';
 import { badge } from './status.js';
-import { long, said } from './text.js';
+import { long, isolated } from './text.js';
 import { sinceStamp, stamp } from './time.js';
 import { stateWord } from './tree.js';
 import { yamlLines } from './yaml.js';
 
-/** TABS are the names of what can be seen of an object, as an address has them, with their titles. */
+/** TABS are the tabs by their names in the address, with their titles. */
 export const TABS = { definition: 'Definition', changes: 'Changes' };
 
-/** ObjectPanel shows an object of a cluster. It calls choose(tab) for another tab, and back() for the way to the objects. */
+/** ObjectPanel shows an object. It calls choose(tab) for another tab, and back() to return to the tree. */
 export class ObjectPanel {
   #back;
   #object = null;
-  #of = null; // {key, path, stop, loading, again, definition, problem}: of the object that is shown
+  #of = null; // {key, path, stop, loading, again, definition, problem} of the current object
   #folded = null;
-  #drawn = {}; // which definition each tab shows
+  #drawn = {}; // the definition that each tab shows
   #facts = h('div', { class: 'object-facts' });
   #note = h('div', {});
   #version = h('p', { class: 'version' });
@@ -55,7 +55,7 @@ export class ObjectPanel {
     this.#folded?.stop();
   }
 
-  /** show brings an object, or null, and asks for its definition if it may have changed. */
+  /** show draws an object, or null, and reloads its definition if it may have changed. */
   show(object, clusterUID, tab) {
     const news = object !== this.#object;
     this.#object = object;
@@ -74,7 +74,7 @@ export class ObjectPanel {
     this.#draw();
   }
 
-  // What belongs to the object before goes.
+  // Drops everything of the previous object.
   #begin(key) {
     this.stop();
     this.#of = { key, path: '', stop: new AbortController(), loading: false, again: false, definition: null, problem: null };
@@ -83,14 +83,14 @@ export class ObjectPanel {
     for (const panel of Object.values(this.#panels)) fill(panel);
   }
 
-  // Changes that come while an answer is under way make one more question, not one each.
+  // Changes during a request cause one more request, not one each.
   async #load(of) {
     of.again = of.loading;
     if (of.loading) return;
     of.loading = true;
     try {
       const { signal } = of.stop;
-      const definition = await untilAnswered(() => get(of.path, {}, { signal, reviver: exact }), { signal, failed: (problem) => { of.problem = problem; this.#draw(); } });
+      const definition = await retry(() => get(of.path, {}, { signal, reviver: exact }), { signal, failed: (problem) => { of.problem = problem; this.#draw(); } });
       if (definition.version !== of.definition?.version) of.definition = definition;
       of.problem = null;
     } catch (problem) {
@@ -108,10 +108,10 @@ export class ObjectPanel {
     patch(this.#note, this.#noteOf(definition));
     this.#frame.hidden = !definition;
     if (!definition) return;
-    patch(this.#version, operationWord(definition.operation), ' ', stamp(definition.at), definition.previousAt && h('span', {}, ', before it ', stamp(definition.previousAt)));
+    patch(this.#version, operationWord(definition.operation), ' ', stamp(definition.at), definition.previousAt && h('span', {}, ' (previous version ', stamp(definition.previousAt), ')'));
     this.#frame.dataset.version = definition.version;
     const name = this.#panels.definition.hidden ? 'changes' : 'definition';
-    if (this.#drawn[name] === definition) return; // where one reads, and has folded, stays
+    if (this.#drawn[name] === definition) return; // keeps the scroll position and the folds
     this.#drawn[name] = definition;
     if (name === 'changes') patch(this.#panels.changes, changes(definition));
     else this.#drawDefinition(definition);
@@ -122,7 +122,7 @@ export class ObjectPanel {
     if (operation === 'DELETED' && !current) {
       this.#folded?.stop();
       this.#folded = null;
-      fill(panel, h('p', { class: 'code-note' }, 'It was deleted ', stamp(at), '. Its last definition is under Changes.'));
+      fill(panel, h('p', { class: 'code-note' }, 'Deleted ', stamp(at), '. The tab Changes has the last definition.'));
       return;
     }
     if (!this.#folded) {
@@ -136,42 +136,48 @@ export class ObjectPanel {
   #noteOf(definition) {
     const { path, problem } = this.#of;
     const note = (...text) => h('p', { class: 'code-note' }, ...text);
-    if (!this.#object) return note('Choose an object to see its definition.');
+    if (!this.#object) return note('Select an object to see its definition.');
     if (!path) return note(whyUndefined(this.#object));
-    if (problem?.kind === 'missing') return note('No definition is kept of this object any more.');
+    if (problem?.kind === 'missing') return note('The definition of this object was removed after its retention time.');
     if (problem) {
       return h('div', { class: 'code-note', role: 'status' },
-        h('p', {}, definition && 'This may not be the newest version. ', inWords(problem)), retryButton(() => { askAgain(); this.#load(this.#of); }));
+        h('p', {}, definition && 'This may be an old version. ', inWords(problem)), retryButton(() => { retryNow(); this.#load(this.#of); }));
     }
-    return definition ? null : skeleton(8, 'Loading the definition');
+    return definition ? null : skeleton(8, 'Loading definition');
   }
 }
 
 function changes({ previous, current }) {
-  if (!previous) return h('p', { class: 'code-note' }, 'This is the first version that was seen: there is nothing to compare it with.');
+  if (!previous) return h('p', { class: 'code-note' }, 'This is the first version. There is no earlier version to compare.');
   return diffList(previous, current ?? {});
 }
 
-const OPERATIONS = { ADDED: 'Added', MODIFIED: 'Modified', DELETED: 'Deleted' };
+const OPERATIONS = { ADDED: 'Added', MODIFIED: 'Changed', DELETED: 'Deleted' };
 
 function operationWord(operation) {
-  return OPERATIONS[operation] ?? said(operation);
+  return OPERATIONS[operation] ?? isolated(operation);
 }
 
 function facts(o) {
   const { group, version, kind, namespace, name } = o.object;
   return [
-    h('h2', { id: 'object-title' }, h('span', { class: 'kind' }, said(kind)), ' ', said(name)),
-    h('div', { class: 'object-health' }, badge(o.health), o.gone ? h('span', {}, 'gone since ', stamp(o.gone)) : o.since && h('span', {}, 'for ', sinceStamp(o.since)),
+    h('h2', { id: 'object-title' }, h('span', { class: 'kind' }, isolated(kind)), ' ', isolated(name)),
+    h('div', { class: 'object-health' }, badge(o.health), o.gone ? h('span', {}, 'deleted ', stamp(o.gone)) : o.since && h('span', {}, 'for ', sinceStamp(o.since)),
       o.state && o.state !== 'Present' && h('span', { class: 'tag' }, stateWord(o.state))),
     (o.cause || o.reason) && h('p', { class: 'object-cause' }, long(o.cause || o.reason, 400)),
-    h('p', { class: 'object-where mono' }, said([group, version].filter(Boolean).join('/')), namespace && [' · ', said(namespace)], ' · ', o.listed ? 'listed' : 'derived'),
+    h('p', { class: 'object-where mono' }, isolated([group, version].filter(Boolean).join('/')), namespace && [' · ', isolated(namespace)], ' · ', o.listed ? 'listed' : 'derived'),
   ];
 }
 
 function whyUndefined(o) {
-  if (o.gone) return 'It is gone, and its definition is not kept any more.';
-  if (!o.listed) return 'Controllers made it of a listed object. Of such ones only the health is reported, not the definition.';
-  if (o.state && o.state !== 'Present') return `There is no definition: it ${({ Absent: 'does not exist', KindNotInstalled: 'is of a kind that is not installed', Forbidden: 'may not be read by the agent' })[o.state] ?? 'is not there to be read'}.`;
-  return 'Its definition has not been reported yet.';
+  if (o.gone) return 'The object is deleted. Its definition was removed after its retention time.';
+  if (!o.listed) return ['Created by a controller. Only its health is reported. Details: ', h('code', {}, describeCommand(o.object))];
+  if (o.state && o.state !== 'Present') return `No definition: ${({ Absent: 'the object does not exist', KindNotInstalled: 'its kind is not installed', Forbidden: 'the agent has no permission to read it' })[o.state] ?? 'the object cannot be read'}.`;
+  return 'The definition has not been reported yet.';
+}
+
+// describeCommand is the kubectl command that shows an object.
+function describeCommand({ group, kind, namespace, name }) {
+  const resource = plain(group ? `${kind}.${group}` : kind).toLowerCase();
+  return `kubectl ${namespace ? `-n ${plain(namespace)} ` : ''}describe ${resource} ${plain(name)}`;
 }

@@ -1,19 +1,19 @@
-// What differs between two lists of lines. Pure.
+// The difference of two lists of lines. Pure.
 //
 // E. W. Myers, "An O(ND) Difference Algorithm and Its Variations", Algorithmica 1 (1986): in linear space, from both ends
-// at once. So that it is quick with lists that have little in common too, it searches so far only, and then goes on from the
-// furthest place: what it finds is always a way from one list to the other, but may not be the shortest.
+// at once. The search has a bound, to be fast for lists with little in common: then the result is correct, but may not be
+// the shortest.
 
-const MOST_STEPS = 400; // one of a search takes as much time as there are steps before it
+const MAX_STEPS = 400; // of a search, whose time grows with the square
 
-/** diff is a list of {sign, line}, sign being ' ', '-' or '+': how to come from one list to the other. */
+/** diff is a list of {sign, line} with the signs ' ', '-' and '+', which turns one list into the other. */
 export function diff(before, after) {
   const ids = new Map();
   const [a, b] = [before, after].map((lines) => lines.map((line) => ids.get(line) ?? ids.set(line, ids.size).get(line)));
   const removed = new Uint8Array(a.length).fill(1);
   const added = new Uint8Array(b.length).fill(1);
   const keep = (i, j) => { removed[i] = 0; added[j] = 0; };
-  // A line that the other list does not have needs no search.
+  // Lines without a counterpart need no search.
   const [inA, inB] = [new Set(a), new Set(b)];
   const [atA, atB] = [places(a, inB), places(b, inA)];
   match(atA.map((i) => a[i]), atB.map((j) => b[j]), (i, j) => keep(atA[i], atB[j]));
@@ -33,7 +33,7 @@ function places(list, other) {
   return [...list.keys()].filter((i) => other.has(list[i]));
 }
 
-// match calls keep(i, j) for all that stays.
+// match calls keep(i, j) for all unchanged lines.
 function match(a, b, keep) {
   const furthest = [0, 1].map(() => new Int32Array(a.length + b.length + 3)); // forward and backward, by diagonal
   const parts = [[0, a.length, 0, b.length]];
@@ -47,13 +47,13 @@ function match(a, b, keep) {
   }
 }
 
-// between is a place on the way through a part, other than its ends, of which the first and last lines differ. A diagonal
-// is where x - y is the same; each of those that can be reached by so many steps has the place furthest along it.
+// between is a point on the path through a part, other than its ends, whose first and last lines differ. On a diagonal x - y is
+// constant; each reachable diagonal has its furthest point.
 function between(a, b, [fromA, toA, fromB, toB], [forward, backward]) {
   const [least, most] = [fromA - toB, toA - fromB];
   const [start, end] = [fromA - fromB, toA - toB];
   const odd = (start - end) % 2 !== 0;
-  const base = b.length + 1; // a diagonal's place in the lists
+  const base = b.length + 1; // offset of a diagonal in the arrays
   let [minF, maxF, minB, maxB] = [start, start, end, end];
   forward[base + start] = fromA;
   backward[base + end] = toA;
@@ -74,7 +74,7 @@ function between(a, b, [fromA, toA, fromB, toB], [forward, backward]) {
       backward[base + k] = x;
       if (!odd && k >= minF && k <= maxF && x <= forward[base + k]) return [x, x - k];
     }
-    if (step >= MOST_STEPS) return furthestOf(forward, base, minF, maxF, toA, toB);
+    if (step >= MAX_STEPS) return furthestOf(forward, base, minF, maxF, toA, toB);
   }
 }
 
@@ -87,13 +87,13 @@ function furthestOf(forward, base, min, max, toA, toB) {
   return best;
 }
 
-const AROUND = 3; // lines that are shown around a change
+const CONTEXT = 3; // lines shown around a change
 
-/** hunks leaves out what has not changed: the pieces are {sign, line}, or {skipped: n}. */
+/** hunks leaves out unchanged lines: the items are {sign, line} and {skipped: n}. */
 export function hunks(changes) {
   const near = new Uint8Array(changes.length);
   changes.forEach(({ sign }, i) => {
-    if (sign !== ' ') near.fill(1, Math.max(0, i - AROUND), i + AROUND + 1);
+    if (sign !== ' ') near.fill(1, Math.max(0, i - CONTEXT), i + CONTEXT + 1);
   });
   const out = [];
   for (let i = 0; i < changes.length; i++) {

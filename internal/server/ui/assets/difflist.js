@@ -1,35 +1,35 @@
-// The difference between two versions of an object, for the eye and the ear.
+// The difference between two versions of an object, also for screen readers.
 
 import { h } from './dom.js';
 import { diff, hunks } from './diff.js';
 import { clip, many, pieces } from './text.js';
 import { lineText, yamlLines } from './yaml.js';
 
-const MOST = 3000; // lines that are drawn
+const MAX_LINES = 3000; // to draw
 
-// What changes with every change, by itself.
+// Fields that change with every change.
 const NOISE = [['metadata', 'resourceVersion'], ['metadata', 'generation'], ['status', 'observedGeneration']];
 
-/** diffList shows how to come from one version to the next. */
+/** diffList shows the difference of two versions. */
 export function diffList(previous, current) {
   const left = NOISE.filter((path) => JSON.stringify(at(previous, path)) !== JSON.stringify(at(current, path))).map((path) => path.join('.'));
   const [before, after] = [previous, current].map((version) => yamlLines(NOISE.reduce(without, version)).map(lineText));
   const changes = diff(before, after);
   const [added, removed] = ['+', '-'].map((sign) => changes.filter((change) => change.sign === sign).length);
-  if (added + removed === 0) return h('p', { class: 'code-note' }, left.length ? `Both versions say the same, but for ${left.join(', ')}.` : 'Both versions say the same.');
+  if (added + removed === 0) return h('p', { class: 'code-note' }, left.length ? `The versions differ in ${left.join(', ')} only.` : 'The versions are equal.');
   const parts = hunks(changes);
   return h('div', { class: 'diff' },
     h('p', { class: 'code-note' }, h('span', { class: 'plus' }, `+ ${many(added, 'line')} added`), ' ', h('span', { class: 'minus' }, `− ${many(removed, 'line')} removed`), ' ',
       left.length > 0 && h('span', { class: 'left-out' }, `Not shown: ${left.join(', ')}`)),
     h('div', { class: 'code', tabindex: '0', role: 'region', 'aria-label': 'Changes' },
-      h('div', { class: 'diff-lines' }, parts.slice(0, MOST).map(line), parts.length > MOST && h('p', { class: 'skipped' }, `… and ${many(parts.length - MOST, 'line')} more`))));
+      h('div', { class: 'diff-lines' }, parts.slice(0, MAX_LINES).map(line), parts.length > MAX_LINES && h('p', { class: 'skipped' }, `… and ${many(parts.length - MAX_LINES, 'line')} more`))));
 }
 
 function at(value, path) {
   return path.reduce((inner, key) => inner?.[key], value);
 }
 
-// without is a value without what is at a path, and without what is empty then.
+// without is a value without the field at a path, and without parents that become empty.
 function without(value, [key, ...rest]) {
   if (value?.[key] === undefined) return value;
   const { [key]: inner, ...others } = value;
@@ -38,7 +38,7 @@ function without(value, [key, ...rest]) {
 }
 
 function line({ sign, line: text, skipped }) {
-  if (skipped) return h('div', { class: 'skipped' }, `⋯ ${many(skipped, 'line')} as before`);
+  if (skipped) return h('div', { class: 'skipped' }, `⋯ ${many(skipped, 'unchanged line')}`);
   const tag = { '+': 'ins', '-': 'del' }[sign] ?? 'div';
   return h(tag, { class: 'diff-line' }, h('span', { class: 'sign' }, sign === '-' ? '−' : sign), h('bdi', { dir: 'ltr' }, pieces(clip(text, 4000))));
 }

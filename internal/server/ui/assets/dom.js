@@ -1,30 +1,30 @@
-// Elements are made here, of text and attributes only: nothing that a cluster says is ever read as HTML.
+// Elements are made of text and attributes only: text from a cluster is never parsed as HTML.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
 /**
- * h makes an element. Of props, `class` and the like are attributes, `onclick` and the like are listeners, `--name` is a
- * variable of its style, and what is null, undefined or false is left out. Children are nodes, texts, or lists of them.
+ * h makes an element. Props are attributes such as `class`, listeners such as `onclick`, or CSS variables such as `--name`;
+ * null, undefined and false are skipped. Children are nodes, texts, or lists of them.
  */
 export function h(tag, props, ...children) {
   return build(document.createElement(tag), props, children);
 }
 
-/** s makes an element of a picture. */
+/** s makes an SVG element. */
 export function s(tag, props, ...children) {
   return build(document.createElementNS(SVG, tag), props, children);
 }
 
-const made = new WeakMap(); // the props that an element was given last
+const made = new WeakMap(); // the last props of each element
 
 function build(element, props, children) {
-  dress(element, props ?? {});
+  setProps(element, props ?? {});
   append(element, children);
   return element;
 }
 
-// dress gives an element other props. What else was done to it, such as opened by the reader, stays.
-function dress(element, props) {
+// setProps replaces the props of an element. Other state, such as an opened detail, stays.
+function setProps(element, props) {
   const before = made.get(element) ?? {};
   made.set(element, props);
   for (const name of new Set([...Object.keys(before), ...Object.keys(props)])) {
@@ -46,7 +46,7 @@ function append(element, children) {
   }
 }
 
-/** fill replaces what is in an element. */
+/** fill replaces the children of an element. */
 export function fill(element, ...children) {
   element.replaceChildren();
   append(element, children);
@@ -54,10 +54,9 @@ export function fill(element, ...children) {
 }
 
 /**
- * patch replaces what is in an element as fill does, but what was there and is there again stays: an element of the same
- * tag and name (its id, data-key or first class) is given the props and children of the new one. With it stay the focus, a
- * selection, and what the reader has scrolled or opened. A listener goes over with the props: it must find its elements by
- * its event. The children are made for this call, by h and s.
+ * patch replaces the children of an element like fill, but reuses elements. An element with the same tag and name (its id,
+ * data-key or first class) gets the props and children of the new one. So the focus, selections, scroll positions and opened details stay.
+ * Listeners move with the props, so they must find elements by their event. The children must be new, made by h and s.
  */
 export function patch(element, ...children) {
   const wanted = document.createDocumentFragment();
@@ -76,7 +75,7 @@ function adopt(element, wanted) {
     if (!kept) return node;
     if (kept.nodeType === Node.TEXT_NODE) retell(kept, node.data);
     else {
-      dress(kept, made.get(node) ?? {});
+      setProps(kept, made.get(node) ?? {});
       adopt(kept, node);
     }
     return kept;
@@ -85,7 +84,7 @@ function adopt(element, wanted) {
   place(element, nodes);
 }
 
-// place brings the nodes into their order. What has the focus is not moved, since it would lose it: the others are.
+// place reorders nodes. It moves the others around the focused element, which would lose the focus.
 function place(element, nodes) {
   let still = nodes.findIndex((node) => node.contains(document.activeElement));
   if (still < 0 && nodes.length) {
@@ -100,7 +99,7 @@ function nameOf(node) {
   return node.nodeType === Node.TEXT_NODE ? '' : `${node.nodeName} ${node.id || node.dataset.key || node.classList[0]}`;
 }
 
-// Of a text only what differs is replaced: what is selected before and after it stays selected.
+// Replaces only the part of a text that differs, so a selection around it stays.
 function retell(node, text) {
   const old = node.data;
   if (old === text) return;
@@ -112,22 +111,22 @@ function retell(node, text) {
   node.replaceData(start, old.length - start - end, text.slice(start, text.length - end));
 }
 
-/** icon is a symbol of the document; what it means is always also said in words beside it. */
+/** icon is a symbol of the document. Its meaning is always in the text beside it. */
 export function icon(name, className = '') {
   return s('svg', { class: `icon ${className}`.trim(), 'aria-hidden': 'true' }, s('use', { href: `#i-${name}` }));
 }
 
-/** unseen is for those who hear the page. */
+/** unseen is text for screen readers only. */
 export function unseen(...children) {
   return h('span', { class: 'unseen' }, ...children);
 }
 
-/** announce says something to those who hear the page. What is said at once replaces what was. */
+/** announce makes screen readers speak a text. */
 export function announce(text) {
   document.getElementById('announce').textContent = text;
 }
 
-/** later calls back once it has not been called for a while. */
+/** later debounces a function. */
 export function later(milliseconds, callback) {
   let timer;
   const call = (...args) => {

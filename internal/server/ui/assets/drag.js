@@ -1,8 +1,8 @@
-// Pointers that move a picture, or pinch it.
+// Dragging and pinching.
 
-const STILL = 3; // who moves a pointer by no more means to click, in pixels
+const CLICK_SLOP = 3; // a shorter movement is a click, in pixels
 
-/** Drag calls moved(pixels), pinched(factor, x), and released() once no pointer is down any more. */
+/** Drag calls moved(pixels), pinched(factor, x), and released() when the last pointer goes up. */
 export class Drag {
   #frame;
   #calls;
@@ -21,7 +21,7 @@ export class Drag {
   /** held is true while a pointer is down. */
   get held() { return this.#pointers.size > 0; }
 
-  /** pressed is true while it may become a click: what is below it has to stay. */
+  /** pressed is true while the gesture may become a click, whose target must not move. */
   get pressed() { return this.held && !this.#dragging; }
 
   #middle() { return [...this.#pointers.values()].reduce((sum, x) => sum + x, 0) / this.#pointers.size; }
@@ -36,13 +36,13 @@ export class Drag {
 
   #move(event) {
     if (!this.#pointers.has(event.pointerId)) return;
-    if (event.buttons === 0) { // it was released where nobody could see it
+    if (event.buttons === 0) { // released outside the window
       this.#up(event);
       return;
     }
     const [x, distance] = [this.#middle(), this.#apart()];
     this.#pointers.set(event.pointerId, event.clientX);
-    if (!this.#dragging && this.#pointers.size === 1 && Math.abs(this.#middle() - this.#start) <= STILL) return;
+    if (!this.#dragging && this.#pointers.size === 1 && Math.abs(this.#middle() - this.#start) <= CLICK_SLOP) return;
     this.#dragging = true;
     if (!this.#frame.hasPointerCapture(event.pointerId)) this.#frame.setPointerCapture(event.pointerId);
     if (this.#middle() !== x) this.#calls.moved(x - this.#middle());

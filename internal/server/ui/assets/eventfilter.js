@@ -1,15 +1,15 @@
-// Which Events are of interest.
+// The filter of Events.
 
 import { fill, h, later } from './dom.js';
 import { plain } from './text.js';
 
-/** EventFilter has inputs, and calls changed when one has. */
+/** EventFilter has the inputs, and calls changed when the user edits one. */
 export class EventFilter {
   #level;
   #kind;
   #text;
   #offered = '';
-  #read = '["","",""]'; // what the address says
+  #read = '["","",""]'; // the filter in the address
   #soon;
 
   constructor(changed) {
@@ -22,19 +22,19 @@ export class EventFilter {
       h('option', { value: '' }, 'All levels'), h('option', { value: 'Warning' }, 'Warnings'), h('option', { value: 'Normal' }, 'Normal'));
     this.#kind = h('select', { 'aria-label': 'Kind of object', onchange: now }, h('option', { value: '' }, 'All kinds'));
     this.#text = h('input', { type: 'search', id: 'event-text', placeholder: 'Search Events', 'aria-label': 'Search Events', autocomplete: 'off', spellcheck: 'false', oninput: soon });
-    this.element = h('form', { class: 'event-filter', role: 'search', 'aria-label': 'Filter the Events', onsubmit: (e) => e.preventDefault() }, this.#level, this.#kind, this.#text);
+    this.element = h('form', { class: 'event-filter', role: 'search', 'aria-label': 'Filter Events', onsubmit: (e) => e.preventDefault() }, this.#level, this.#kind, this.#text);
   }
 
   focus() { this.#text.select(); }
 
   stop() { this.#soon.cancel(); }
 
-  /** params are what is chosen, for the address. */
+  /** params are the values of the inputs, for the address. */
   get params() {
     return { level: this.#level.value, kind: this.#kind.value, text: this.#text.value.trim() };
   }
 
-  /** read takes what an address says, and returns whether that is new; what is being typed stays otherwise. */
+  /** read applies the filter of an address, and returns whether it has changed. If not, the inputs stay untouched. */
   read(params) {
     const wanted = { level: params.get('level') ?? '', kind: params.get('kind') ?? '', text: params.get('text') ?? '' };
     if (keyOf(wanted) === this.#read) return false;
@@ -42,13 +42,13 @@ export class EventFilter {
     this.#soon.cancel();
     this.#level.value = wanted.level;
     if (this.#level.selectedIndex < 0) this.#level.value = '';
-    if (![...this.#kind.options].some(({ value }) => value === wanted.kind)) this.#kind.append(option(wanted.kind)); // its Events may be yet to come
+    if (![...this.#kind.options].some(({ value }) => value === wanted.kind)) this.#kind.append(option(wanted.kind)); // its Events may arrive later
     this.#kind.value = wanted.kind;
     this.#text.value = wanted.text;
     return true;
   }
 
-  /** offer makes the kinds that there are choosable; what is chosen stays so. */
+  /** offer lists the kinds of the Events as options, and keeps the selection. */
   offer(events) {
     const chosen = this.#kind.value;
     const kinds = [...new Set(events.map(({ involved }) => involved.kind))].sort().slice(0, 100);
@@ -59,7 +59,7 @@ export class EventFilter {
     this.#kind.value = chosen;
   }
 
-  /** predicate is what an Event has to fulfil. */
+  /** predicate is the filter as a function of an Event. */
   predicate() {
     const [level, kind] = [this.#level.value, this.#kind.value];
     const words = this.#text.value.toLowerCase().split(/\s+/).filter(Boolean);

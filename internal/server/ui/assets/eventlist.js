@@ -1,9 +1,9 @@
-// The Events in words: those of the piece of time that is looked at, newest first.
+// The list of the Events in the visible time span, newest first.
 
 import { fill, h, icon } from './dom.js';
 import { changeOf } from './events.js';
 import { badge } from './status.js';
-import { count, long, many, said } from './text.js';
+import { count, long, many, isolated } from './text.js';
 import { clock, stamp } from './time.js';
 
 const PAGE = 50;
@@ -13,13 +13,13 @@ export function involvedKey({ involved }) {
   return involved.uid || [involved.group, involved.kind, involved.namespace, involved.name].join('/');
 }
 
-/** eventText is an Event in a line. */
+/** eventText is an Event on one line. */
 export function eventText(event) {
   const times = event.count > 1 ? ` × ${event.count}` : '';
   return `${clock(event.time, { seconds: true })} ${event.reason}${times}: ${event.message}`;
 }
 
-/** EventList shows Events a page at a time. */
+/** EventList shows Events page by page. */
 export class EventList {
   #events = [];
   #shown = PAGE;
@@ -33,15 +33,15 @@ export class EventList {
     this.element = h('div', { class: 'event-part' }, this.#title, this.#list, this.#more);
   }
 
-  /** show draws Events; `whole` is how many there are at other times too. */
-  show(events, whole) {
-    this.#title.textContent = events.length === whole ? many(whole, 'Event') : `${many(events.length, 'Event')} in view, of ${count(whole)}`;
+  /** show draws Events; `total` is their number in all time spans. */
+  show(events, total) {
+    this.#title.textContent = events.length === total ? many(total, 'Event') : `${many(events.length, 'Event')} in view, of ${count(total)}`;
     if (events.length === this.#events.length && events.every((event, i) => event === this.#events[i])) return;
     this.#events = events;
     this.#draw();
   }
 
-  /** pick brings some Events into sight, and marks them. */
+  /** pick highlights Events and scrolls to the first. */
   pick(events) {
     this.#picked = new Set(events.map(({ id }) => id));
     const at = this.#events.findIndex(({ id }) => this.#picked.has(id));
@@ -54,7 +54,7 @@ export class EventList {
 
   #draw() {
     const shown = this.#events.slice(0, this.#shown);
-    const rows = new Map(this.#drawn.map(({ event, row }) => [event, row])); // what has not changed keeps its element
+    const rows = new Map(this.#drawn.map(({ event, row }) => [event, row])); // unchanged Events keep their elements
     this.#drawn = shown.map((event) => ({ event, row: rows.get(event) ?? this.#row(event) }));
     fill(this.#list, this.#drawn.map(({ row }) => row));
     const rest = this.#events.length - shown.length;
@@ -67,10 +67,10 @@ export class EventList {
     const change = changeOf(event);
     return h('li', { class: classes },
       h('span', { class: 'when' }, stamp(event.time)),
-      h('span', { class: 'level' }, icon(levelIcon(event)), h('span', { class: 'unseen' }, event.gap ? 'Lost: ' : `${event.type}: `)),
-      h('span', { class: 'reason' }, change ? badge(change) : said(event.gap ? 'Events were lost here' : event.reason),
+      h('span', { class: 'level' }, icon(levelIcon(event)), h('span', { class: 'unseen' }, event.gap ? 'Dropped: ' : `${event.type}: `)),
+      h('span', { class: 'reason' }, change ? badge(change) : isolated(event.gap ? 'Events were dropped here' : event.reason),
         event.count > 1 && h('span', { class: 'times' }, `× ${count(event.count)}`, event.firstTime && h('span', { class: 'first' }, ' since ', stamp(event.firstTime)))),
-      h('span', { class: 'who' }, h('span', { class: 'kind' }, said(event.involved.kind)), ' ', said(event.involved.name)),
+      h('span', { class: 'who' }, h('span', { class: 'kind' }, isolated(event.involved.kind)), ' ', isolated(event.involved.name)),
       h('span', { class: 'message' }, event.gap ? gapText(event) : long(event.message, 400)));
   }
 }
@@ -81,6 +81,6 @@ function levelIcon(event) {
 }
 
 function gapText({ gap }) {
-  return h('span', {}, `${many(gap.warning, 'warning')} and ${many(gap.normal, 'other')} happened from `, stamp(gap.first), ' to ', stamp(gap.last),
-    ', and were dropped by the agent, which could keep no more.');
+  return h('span', {}, `The agent dropped ${many(gap.warning, 'warning')} and ${many(gap.normal, 'other Event')} from `, stamp(gap.first), ' to ', stamp(gap.last),
+    ' because its memory limit was reached.');
 }

@@ -1,35 +1,34 @@
-// The Events of a workload, as far as they are loaded: newest first, and the newest looked for again and again. Those
-// that are beyond what a page can hold are left out, the oldest first, however long it is open.
+// The loaded Events of a workload, newest first. New Events are polled. Beyond MAX_EVENTS the oldest are dropped.
 
 import { get } from './api.js';
-import { untilAnswered } from './retry.js';
+import { retry } from './retry.js';
 import { STATUSES } from './status.js';
 
 const PAGE = 500;
 const HEAD = 50;
-const MOST = 5000; // as many as the control plane keeps of an instance
+const MAX_EVENTS = 5000; // as many as the control plane keeps of an instance
 
-const CHANGE = 'Workload'; // begins the reason of an Event that tells of a change of the workload's status
+const CHANGE_PREFIX = 'Workload'; // of the reason of an Event about a change of the workload's status
 
-/** changeOf is the status that an Event tells of; empty if it tells of something else. */
+/** changeOf is the new status in an Event about a change of status, and empty for other Events. */
 export function changeOf({ reason }) {
-  const word = reason.startsWith(CHANGE) ? reason.slice(CHANGE.length) : '';
+  const word = reason.startsWith(CHANGE_PREFIX) ? reason.slice(CHANGE_PREFIX.length) : '';
   return STATUSES.includes(word) ? word : '';
 }
 
-/** Events dispatches `change` whenever it has learned something. */
+/** Events dispatches `change` when its items or its state change. */
 export class Events extends EventTarget {
   items = []; // newest first, each with `at`, its time in milliseconds since 1970
-  complete = false; // there are no older ones than these
-  cut = false; // there are, in the API
-  olderProblem = null; // why older ones are not here
-  newerProblem = null; // why there may be newer ones
+  complete = false; // the API has no older Events
+  cut = false; // the API has older Events, which are not loaded
+  olderProblem = null; // why older Events are missing
+  newerProblem = null; // why newer Events may be missing
 
   #path;
   #byID = new Map();
   #stop = new AbortController();
-  #older = ''; // cursors: where the next page is that each has to read
-  #newer = '';
+  #older = ''; // cursor of load
+  #newer = ''; // cursor of refresh
   #loading = null;
   #refreshing = null;
 
@@ -40,72 +39,72 @@ export class Events extends EventTarget {
 
   stop() { this.#stop.abort(); }
 
-  /** load reads all pages, from the newest on, or what an earlier load could not read. */
+  /** load reads all pages, the newest first. After a failure it resumes. */
   load() {
-    this.#loading ??= this.#try('olderProblem', async (ask) => {
+    this.#loading ??= this.#try('olderProblem', async (read) => {
       while (!this.complete && !this.cut) {
-        const { items, next } = await ask({ size: PAGE, cursor: this.#older });
+        const { items, next } = await read({ size: PAGE, cursor: this.#older });
         this.#merge(items);
         this.#older = next;
         this.complete = !next && !this.cut;
-        this.cut ||= this.items.length === MOST && !this.complete;
-        this.#tell();
+        this.cut ||= this.items.length === MAX_EVENTS && !this.complete;
+        this.#emitChange();
       }
     }).finally(() => { this.#loading = null; });
     return this.#loading;
   }
 
   /**
-   * refresh reads what is new: pages from the newest on, until one has something that is known and has not changed. One
-   * that was broken off goes on where it was, since what lies between is not known.
+   * refresh reads new Events: pages from the newest on, until one has a known Event that has not changed. After a failure it
+   * resumes, because the Events in between are unknown.
    */
   refresh() {
-    this.#refreshing ??= this.#try('newerProblem', async (ask) => {
+    this.#refreshing ??= this.#try('newerProblem', async (read) => {
       do {
-        const { items, next } = await ask({ size: HEAD, cursor: this.#newer });
-        const fresh = this.#merge(items);
-        this.#newer = fresh === items.length && this.#byID.has(items.at(-1)?.id) ? next : ''; // the last may be cut off already
-        if (fresh) this.#tell();
+        const { items, next } = await read({ size: HEAD, cursor: this.#newer });
+        const added = this.#merge(items);
+        this.#newer = added === items.length && this.#byID.has(items.at(-1)?.id) ? next : ''; // the last item may have been dropped again
+        if (added) this.#emitChange();
       } while (this.#newer);
     }).finally(() => { this.#refreshing = null; });
     return this.#refreshing;
   }
 
-  async #try(name, read) {
+  async #try(name, work) {
     const { signal } = this.#stop;
-    const become = (problem) => {
+    const setProblem = (problem) => {
       if (this[name] === problem) return;
       this[name] = problem;
-      this.#tell();
+      this.#emitChange();
     };
-    const ask = async (params) => {
-      const { items, next } = await untilAnswered(() => get(this.#path, params, { signal }), { signal, failed: become });
-      become(null);
+    const read = async (params) => {
+      const { items, next } = await retry(() => get(this.#path, params, { signal }), { signal, failed: setProblem });
+      setProblem(null);
       return { items: items ?? [], next: next ?? '' };
     };
     try {
-      await read(ask);
+      await work(read);
     } catch (problem) {
-      if (!signal.aborted) become(problem);
+      if (!signal.aborted) setProblem(problem);
     }
   }
 
   #merge(items) {
-    let fresh = 0;
+    let added = 0;
     for (const item of items) {
-      const have = this.#byID.get(item.id);
-      if (have && have.time === item.time && have.count === item.count && have.message === item.message) continue;
+      const known = this.#byID.get(item.id);
+      if (known && known.time === item.time && known.count === item.count && known.message === item.message) continue;
       this.#byID.set(item.id, { ...item, at: Date.parse(item.time), from: Date.parse(item.firstTime ?? item.time) });
-      fresh++;
+      added++;
     }
-    if (!fresh) return 0;
+    if (!added) return 0;
     this.items = [...this.#byID.values()].sort((a, b) => b.at - a.at || b.id.length - a.id.length || (a.id < b.id ? 1 : -1));
-    for (const { id } of this.items.splice(MOST)) {
+    for (const { id } of this.items.splice(MAX_EVENTS)) {
       this.#byID.delete(id);
       this.cut = true;
     }
-    return fresh;
+    return added;
   }
 
-  #tell() { this.dispatchEvent(new CustomEvent('change')); }
+  #emitChange() { this.dispatchEvent(new CustomEvent('change')); }
 }

@@ -1,25 +1,25 @@
-// What the board shows, and in what order: it is all in the address, so that a link leads to the same view.
+// The filters and the order of the workload list. They are in the address, so a link leads to the same view.
 
 import { STATUSES, keyOf, known, rank, sinceOf } from './status.js';
 
-/** LATE is a delay of delivery that is worth a colour, in seconds. */
+/** LATE is the delay of reports that is highlighted, in seconds. */
 const LATE = 60;
 
-/** isLate is true for a row whose cluster's agent is heard, but late. */
+/** isLate is true for a row whose agent reports, but with a delay. */
 export function isLate(row) {
   return !row.silent && row.delaySeconds >= LATE;
 }
 
-/** ONLY is what may be wrong with how a row came here: a name in the address, one for people, what it means, and its test. */
+/** ONLY are the delivery problems of a row: name in the address, label, meaning, and test. */
 export const ONLY = [
-  ['silent', 'Silent cluster', 'Nothing is heard of the cluster’s agent', (row) => Boolean(row.silent)],
-  ['rejected', 'Dead letters', 'Reports of it were refused for good', (row) => row.rejected > 0],
-  ['late', 'Late', `Its cluster’s reports take ${LATE / 60} min or longer`, isLate],
+  ['silent', 'Agent offline', 'The agent of the cluster has stopped reporting', (row) => Boolean(row.silent)],
+  ['rejected', 'Rejected reports', 'The control plane has rejected reports of the workload', (row) => row.rejected > 0],
+  ['late', 'Delayed', `Reports of the cluster take ${LATE / 60} min or longer`, isLate],
 ];
 
 const TYPES = ['WorkloadInstance', 'HelmWorkloadInstance'];
 
-/** readFilters reads them from an address; what it does not know it ignores. */
+/** readFilters reads the filters of an address, and ignores unknown ones. */
 export function readFilters(params) {
   const sort = params.get('sort') ?? '';
   const column = sort.replace(/^-/, '');
@@ -34,7 +34,7 @@ export function readFilters(params) {
   };
 }
 
-/** addressOf is the board with filters. */
+/** addressOf is the address of the workload list with filters. */
 export function addressOf({ statuses, only, cluster, type, text, sort, reverse }) {
   const params = new URLSearchParams();
   for (const status of STATUSES) if (statuses.has(status)) params.append('status', status);
@@ -46,38 +46,38 @@ export function addressOf({ statuses, only, cluster, type, text, sort, reverse }
   return params.size ? `/?${params}` : '/';
 }
 
-/** unfiltered is the board with all rows, in the same order. */
+/** unfiltered is the address of the workload list with all rows, in the same order. */
 export function unfiltered({ sort, reverse }) {
   return addressOf({ ...readFilters(new URLSearchParams()), sort, reverse });
 }
 
-/** filtering is true if rows may be left out. */
+/** filtering is true if a filter is set. */
 export function filtering({ statuses, only, cluster, type, text }) {
   return statuses.size > 0 || only.size > 0 || cluster !== '' || type !== '' || text !== '';
 }
 
-// What is searched in a row, made once a version of it.
-const haystacks = new WeakMap();
+// The searchable text of each row, made once per version.
+const searchTexts = new WeakMap();
 
-function haystack(row) {
-  let text = haystacks.get(row);
+function searchText(row) {
+  let text = searchTexts.get(row);
   if (text === undefined) {
-    text = [row.name, known(row.status), row.silent ? 'silent' : '', row.cause, row.reason, row.clusterName, row.clusterUID, row.id].join('\n').toLowerCase();
-    haystacks.set(row, text);
+    text = [row.name, known(row.status), row.silent ? 'offline silent' : '', row.cause, row.reason, row.clusterName, row.clusterUID, row.id].join('\n').toLowerCase();
+    searchTexts.set(row, text);
   }
   return text;
 }
 
-/** predicate is what a row has to fulfil beside what has chips. */
+/** predicate tests a row for all filters but the chips. */
 export function predicate({ cluster, type, text }) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = cluster.toLowerCase();
   return (row) => (type === '' || row.type === type) &&
     (wanted === '' || (row.clusterName ?? '').toLowerCase().includes(wanted) || row.clusterUID === cluster) &&
-    words.every((word) => haystack(row).includes(word));
+    words.every((word) => searchText(row).includes(word));
 }
 
-/** chosen is what a row has to fulfil of each group of chips: one of those that are pressed. */
+/** chosen has a test for each group of chips: a row passes if one of the pressed chips fits. */
 export function chosen({ statuses, only }) {
   const tests = ONLY.filter(([name]) => only.has(name)).map(([, , , test]) => test);
   return {
@@ -102,13 +102,13 @@ const ORDERS = {
   delay: (a, b) => delayOf(b) - delayOf(a) || byName(a, b),
 };
 
-/** delayOf orders by delay: what is silent is the furthest behind. */
+/** delayOf orders by delay: an offline agent counts as the longest. */
 function delayOf(row) {
   return row.silent ? Infinity : row.delaySeconds;
 }
 
-// Of these columns a row may say nothing. It comes last then, whatever the direction.
-const UNSAID = {
+// Rows without a value in these columns come last in both directions.
+const MISSING = {
   since: (row) => !sinceOf(row),
   delay: (row) => !row.silent && !row.heardAt,
 };
@@ -117,24 +117,24 @@ const UNSAID = {
 export function order({ sort, reverse }) {
   if (sort === 'cluster' && reverse) return (a, b) => byCluster(b, a) || ORDERS.cluster(a, b); // worst first in each
   const by = reverse ? (a, b) => ORDERS[sort](b, a) : ORDERS[sort];
-  const unsaid = UNSAID[sort];
-  return unsaid ? (a, b) => unsaid(a) - unsaid(b) || by(a, b) : by;
+  const missing = MISSING[sort];
+  return missing ? (a, b) => missing(a) - missing(b) || by(a, b) : by;
 }
 
-/** direction is that of what is shown: of ages, of delays, of how bad it is, and of the letters of names. */
+/** direction is the direction of the displayed values, for screen readers. */
 export function direction({ sort, reverse }) {
-  const falls = sort === 'worst' || sort === 'delay';
-  return falls === reverse ? 'ascending' : 'descending';
+  const descends = sort === 'worst' || sort === 'delay';
+  return descends === reverse ? 'ascending' : 'descending';
 }
 
-/** SORTS are all orders, as they are in the address and for people. */
+/** SORTS are all orders: name in the address, and label. */
 export const SORTS = [
   ['worst', 'Worst first'], ['-worst', 'Healthiest first'], ['name', 'Name, A to Z'], ['-name', 'Name, Z to A'],
   ['cluster', 'Cluster, A to Z'], ['-cluster', 'Cluster, Z to A'], ['since', 'Latest change first'], ['-since', 'Oldest change first'],
   ['delay', 'Longest delay first'], ['-delay', 'Shortest delay first'],
 ];
 
-/** sortName is the order as it is in the address. */
+/** sortName is the name of an order in the address. */
 export function sortName({ sort, reverse }) {
   return (reverse ? '-' : '') + sort;
 }

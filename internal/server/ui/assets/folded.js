@@ -1,38 +1,38 @@
-// A definition as text that can be folded, searched and taken along.
+// A definition as YAML that can be folded, searched, copied and saved.
 
 import { h, icon, later, patch } from './dom.js';
-import { copyText, saveText } from './take.js';
+import { copyText, saveText } from './export.js';
 import { clip, count, many, pieces } from './text.js';
 import { Windowed } from './windowed.js';
 import { lineText, linePaths } from './yaml.js';
 
-const LINE = 20; // as .line in definition.css, in pixels
-const LONG = 2000; // of a longer line only the beginning is drawn, until it is pressed
-const MANY = 400; // a definition of more lines begins folded from FOLD_DEPTH on
+const LINE = 20; // height of .line in definition.css, in pixels
+const LONG = 2000; // a longer line is cut until the user expands it, in characters
+const MANY = 400; // a definition with more lines starts folded from FOLD_DEPTH on
 const FOLD_DEPTH = 6;
-const MOST_MATCHES = 9999;
-const TOLD = 4000; // how long it says that it was copied, in milliseconds
+const MAX_MATCHES = 9999;
+const MESSAGE_TIME = 4000; // a message about copying stays that long, in milliseconds
 
-/** Folded shows lines of YAML, and others after them: what is searched, folded and in sight stays. */
+/** Folded shows lines of YAML. With a new version it keeps the search, the folds and the scroll position. */
 export class Folded {
   #name;
   #lines = [];
   #texts = [];
-  #paths = []; // a line is known by its path in another version too
+  #paths = []; // identify lines across versions
   #folded = new Set(); // paths
-  #whole = new Set(); // paths of long lines that are shown in full
+  #expanded = new Set(); // paths of long lines that are shown in full
   #matches = []; // {line, from, to}
   #current = -1;
   #windowed;
   #visible = [];
   #list = h('div', { class: 'lines' });
   #scroller = h('div', { class: 'code', tabindex: '0', role: 'region', 'aria-label': 'Definition' }, this.#list);
-  #found = h('span', { class: 'found', role: 'status' });
-  #taken = h('span', { class: 'taken', role: 'status' });
+  #matchCount = h('span', { class: 'found', role: 'status' });
+  #message = h('span', { class: 'taken', role: 'status' });
   #input = h('input', { type: 'search', id: 'find', placeholder: 'Search', autocomplete: 'off', spellcheck: 'false', 'aria-label': 'Search in the definition' });
-  #silent = later(TOLD, () => { this.#taken.textContent = ''; });
+  #clearMessage = later(MESSAGE_TIME, () => { this.#message.textContent = ''; });
 
-  /** `name` is for the file that it can be saved as. */
+  /** `name` is the name of the file to save. */
   constructor(name) {
     this.#name = name;
     this.element = h('div', { class: 'folded' }, this.#tools(), this.#scroller);
@@ -45,7 +45,7 @@ export class Folded {
 
   stop() {
     this.#windowed.stop();
-    this.#silent.cancel();
+    this.#clearMessage.cancel();
   }
 
   /** show draws lines. */
@@ -61,9 +61,9 @@ export class Folded {
     if (first && lines.length > MANY) this.#fold((line) => line.indent >= FOLD_DEPTH);
     this.#scroller.style.setProperty('--lines', String(Math.min(lines.length, 36)));
     this.#match();
-    const again = this.#matches.findIndex(({ line, from }) => this.#paths[line] === found.path && from >= found.from);
-    this.#current = again < 0 ? Math.min(Math.max(this.#current, 0), this.#matches.length - 1) : again;
-    this.#tellFound();
+    const kept = this.#matches.findIndex(({ line, from }) => this.#paths[line] === found.path && from >= found.from);
+    this.#current = kept < 0 ? Math.min(Math.max(this.#current, 0), this.#matches.length - 1) : kept;
+    this.#showMatchCount();
     this.#refresh(seen);
   }
 
@@ -73,20 +73,20 @@ export class Folded {
     this.#input.addEventListener('keydown', (event) => {
       if (event.key === 'Enter') this.#step(event.shiftKey ? -1 : 1);
     });
-    return h('div', { class: 'code-tools', role: 'search' }, this.#input, this.#found,
+    return h('div', { class: 'code-tools', role: 'search' }, this.#input, this.#matchCount,
       button('↑', 'Previous match', () => this.#step(-1)), button('↓', 'Next match', () => this.#step(1)),
       button('Fold', null, () => { this.#fold((line) => line.indent > 0); this.#refresh(); }),
       button('Unfold', null, () => { this.#folded.clear(); this.#refresh(); }),
       h('span', { class: 'takes' },
-        button('Copy', 'Copy the YAML', async () => this.#tell(await copyText(this.#yaml()) ? 'Copied' : 'The browser does not allow copying')),
-        button('Download', 'Download the YAML', () => saveText(`${this.#name}.yaml`, this.#yaml()))), this.#taken);
+        button('Copy', 'Copy the YAML', async () => this.#showMessage(await copyText(this.#yaml()) ? 'Copied' : 'The browser does not allow copying')),
+        button('Download', 'Download the YAML', () => saveText(`${this.#name}.yaml`, this.#yaml()))), this.#message);
   }
 
   #yaml() { return this.#texts.map((text) => `${text}\n`).join(''); }
 
-  #tell(text) {
-    this.#taken.textContent = text;
-    this.#silent();
+  #showMessage(text) {
+    this.#message.textContent = text;
+    this.#clearMessage();
   }
 
   #fold(which) {
@@ -95,7 +95,7 @@ export class Folded {
 
   #isFolded(i) { return Boolean(this.#lines[i].end) && this.#folded.has(this.#paths[i]); }
 
-  // `seen` is the line at the top of what is in sight, {path, below}, and how far it is scrolled over.
+  // `seen` is the first visible line, {path, below}, and by how much it is scrolled out.
   #refresh(seen) {
     const focused = this.#list.contains(document.activeElement);
     this.#visible = [];
@@ -122,7 +122,7 @@ export class Folded {
   #match() {
     const wanted = this.#input.value.toLowerCase();
     this.#matches = [];
-    for (let i = 0; wanted && i < this.#texts.length && this.#matches.length < MOST_MATCHES; i++) {
+    for (let i = 0; wanted && i < this.#texts.length && this.#matches.length < MAX_MATCHES; i++) {
       const text = this.#texts[i].toLowerCase();
       for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) this.#matches.push({ line: i, from: at, to: at + wanted.length });
     }
@@ -137,15 +137,15 @@ export class Folded {
   #reveal() {
     const match = this.#matches[this.#current];
     if (match) for (let i = 0; i < match.line; i++) if (match.line < this.#lines[i].end) this.#folded.delete(this.#paths[i]);
-    this.#tellFound();
+    this.#showMatchCount();
     this.#refresh();
     if (match) this.#windowed.reveal(this.#visible.indexOf(match.line));
   }
 
-  #tellFound() {
-    const most = this.#matches.length === MOST_MATCHES ? ' or more' : '';
+  #showMatchCount() {
+    const most = this.#matches.length === MAX_MATCHES ? ' or more' : '';
     const text = this.#matches.length ? `${count(this.#current + 1)} of ${count(this.#matches.length)}${most}` : 'No match';
-    patch(this.#found, this.#input.value && text);
+    patch(this.#matchCount, this.#input.value && text);
   }
 
   #click({ target }) {
@@ -156,7 +156,7 @@ export class Folded {
       if (!this.#folded.delete(path)) this.#folded.add(path);
       this.#refresh();
     } else if (target.closest('.rest')) {
-      this.#whole.add(path);
+      this.#expanded.add(path);
       this.#refresh();
     }
   }
@@ -166,8 +166,8 @@ export class Folded {
     const folded = this.#isFolded(i);
     row.line = i;
     const match = this.#matches[this.#current];
-    const drawn = [line, folded, this.#whole.has(this.#paths[i]), this.#matches, match?.line === i && match];
-    if (row.drawn?.every((part, n) => part === drawn[n])) return; // each scrolling asks for all rows in sight
+    const drawn = [line, folded, this.#expanded.has(this.#paths[i]), this.#matches, match?.line === i && match];
+    if (row.drawn?.every((part, n) => part === drawn[n])) return; // scrolling draws all visible rows again
     row.drawn = drawn;
     patch(row,
       line.end ? h('button', { type: 'button', class: 'fold', 'aria-expanded': String(!folded), 'aria-label': clip(line.key || 'item', 80) }, icon('fold')) : h('span', { class: 'gutter' }),
@@ -175,10 +175,10 @@ export class Folded {
       folded && h('span', { class: 'folded-note' }, ` … ${many(line.end - i - 1, 'line')}`));
   }
 
-  // A line with its matches is cut into pieces: each is of one sort, and in a match or not.
+  // Cuts a line into pieces: each has one kind, and is inside a match or outside.
   #content(line, i) {
     const text = this.#texts[i];
-    const shown = text.length > LONG && !this.#whole.has(this.#paths[i]) ? LONG : text.length;
+    const shown = text.length > LONG && !this.#expanded.has(this.#paths[i]) ? LONG : text.length;
     const keyFrom = line.indent + line.marker.length;
     const keyTo = keyFrom + line.key.length;
     const cuts = new Set([0, keyFrom, keyTo, line.key ? keyTo + 1 : keyTo, shown]);

@@ -1,9 +1,9 @@
-// The rows of the board, as a table for the eye, the keyboard and a screen reader.
+// The table of workloads, with keyboard navigation and for screen readers.
 
 import { h, icon, unseen } from './dom.js';
 import { direction, isLate } from './filters.js';
-import { causes, keyOf, known, pathOf, silence, sinceOf, typeName, unexplained } from './status.js';
-import { plain, sentence, setSaid } from './text.js';
+import { causes, keyOf, known, pathOf, offlineText, sinceOf, typeName, fallbackCause } from './status.js';
+import { plain, sentence, setIsolated } from './text.js';
 import { ago, lasting, utc } from './time.js';
 import { Windowed } from './windowed.js';
 
@@ -11,14 +11,14 @@ const COLUMNS = [
   ['worst', 'Status'], ['name', 'Workload'], [null, 'Cause'], ['cluster', 'Cluster'], ['since', 'Since'], ['delay', 'Delay'],
 ];
 
-/** Grid shows rows; a heading that is pressed calls sort(column). */
+/** Grid shows rows. A click on a heading calls sort(column). */
 export class Grid {
   #list = h('div', { class: 'grid-list', role: 'rowgroup' });
   #headings = new Map();
   #windowed;
   #scroller;
   #none = h('p', { class: 'none', hidden: true }, 'No workload matches these filters.');
-  #active = 0; // the row that had the focus last
+  #active = 0; // the last focused row
   #changed = new Set();
   #grouped = false; // by cluster
 
@@ -29,7 +29,7 @@ export class Grid {
       this.#list);
     this.element = h('div', { class: 'grid-frame' }, this.#scroller, this.#none);
     this.#list.addEventListener('focusin', ({ target }) => this.#took(target.closest('.row')));
-    // Not every browser gives the focus to a link that is clicked.
+    // Some browsers do not focus a clicked link.
     this.#list.addEventListener('click', ({ target }) => target.closest('.open')?.focus({ preventScroll: true }));
     this.#list.addEventListener('animationend', ({ target }) => target.classList.remove('changed'));
     this.#windowed = new Windowed({
@@ -44,17 +44,17 @@ export class Grid {
 
   scrollTo(top) { this.#scroller.scrollTop = top; }
 
-  /** focused is the key of the row that has the focus; null if none has. */
+  /** focused is the key of the focused row, or null. */
   get focused() {
     return this.#hasFocus() ? keyOf(this.#windowed.items[this.#active]) : null;
   }
 
-  /** tick brings the times up to date. */
+  /** tick updates the times. */
   tick() { this.#windowed.draw(); }
 
   stop() { this.#windowed.stop(); }
 
-  /** show draws rows that are sorted already; `changed` has the keys of those that have just changed. */
+  /** show draws sorted rows; `changed` has the keys of rows that have just changed. */
   show(rows, filters, changed) {
     const focused = this.focused;
     this.#changed = changed;
@@ -64,7 +64,7 @@ export class Grid {
     }
     this.#list.hidden = rows.length === 0;
     this.#scroller.setAttribute('aria-rowcount', String(rows.length + 1));
-    // Who has the focus on a row stays on it, wherever it goes; if it is gone, on the one in its place.
+    // The focus follows its row. If the row is gone, the row in its place gets the focus.
     const at = focused === null ? -1 : rows.findIndex((row) => keyOf(row) === focused);
     this.#active = at >= 0 ? at : Math.min(this.#active, Math.max(0, rows.length - 1));
     this.#none.hidden = rows.length > 0;
@@ -73,7 +73,7 @@ export class Grid {
     if (focused !== null && !this.#hasFocus()) this.#focusOn(this.#active);
   }
 
-  /** focus goes to a row, if there is one with this key; without a key, to the one that Tab leads to. */
+  /** focus moves to the row with a key; without a key, to the row that Tab reaches. */
   focus(key) {
     this.#move(key === undefined ? this.#stop() : this.#windowed.items.findIndex((item) => keyOf(item) === key));
   }
@@ -89,7 +89,7 @@ export class Grid {
   #rowHeight = 0;
   #rowHeightAt = 0;
 
-  // The style sheet says how high a row is: on a phone it has three lines.
+  // The style sheet defines the height of a row: on a phone it has three lines.
   #height() {
     const width = innerWidth;
     if (width !== this.#rowHeightAt) {
@@ -121,9 +121,9 @@ export class Grid {
     this.#putStop();
   }
 
-  // The row that Tab leads to: the one that has the focus or, in sight, had it; else the first one in sight.
+  // The row that Tab reaches: the focused one, the last focused one if it is visible, or the first visible one.
   #stop() {
-    const { items, sight: { first, end } } = this.#windowed;
+    const { items, visible: { first, end } } = this.#windowed;
     if (this.#hasFocus() || (this.#active >= first && this.#active < end)) return this.#active;
     return Math.min(first, items.length - 1);
   }
@@ -181,10 +181,10 @@ function fillRow({ parts }, item) {
   parts.shape.firstChild.setAttribute('href', `#i-${status}`);
   parts.word.textContent = status;
   parts.link.href = pathOf(item);
-  setSaid(parts.name, item.name || `${typeName(item.type)} ${item.id}`);
+  setIsolated(parts.name, item.name || `${typeName(item.type)} ${item.id}`);
   parts.tag.textContent = item.type === 'HelmWorkloadInstance' ? 'Helm' : '';
   parts.link.title = [plain(item.name), fillCause(parts, item)].filter(Boolean).join('\n');
-  setSaid(parts.cluster, item.clusterName || item.clusterUID || '–', 80);
+  setIsolated(parts.cluster, item.clusterName || item.clusterUID || '–', 80);
   parts.cluster.title = plain(item.clusterUID);
   const since = sinceOf(item);
   if (since) {
@@ -192,17 +192,17 @@ function fillRow({ parts }, item) {
     parts.since.title = utc(since);
   } else {
     parts.since.removeAttribute('datetime');
-    parts.since.title = 'not known';
+    parts.since.title = 'unknown';
   }
   fillDelay(parts.delay, item);
 }
 
-// What is wrong and what is at fault. What is between them is in the text that is returned, for the pointer.
+// The symptom and the fault. The returned text has the whole chain, for the tooltip.
 function fillCause({ symptom, fault }, item) {
-  const [first, ...because] = item.silent ? [sentence(silence(item))] : causes(item);
-  const what = first || unexplained(item);
-  setSaid(symptom, what);
-  setSaid(fault, because.length ? `← ${because.at(-1)}` : '');
+  const [first, ...because] = item.silent ? [sentence(offlineText(item))] : causes(item);
+  const what = first || fallbackCause(item);
+  setIsolated(symptom, what);
+  setIsolated(fault, because.length ? `← ${because.at(-1)}` : '');
   fault.hidden = !because.length;
   return plain([what, ...because].filter(Boolean).join(' ← ').slice(0, 1000));
 }
@@ -211,12 +211,12 @@ function fillDelay(element, item) {
   element.className = '';
   element.title = '';
   if (item.silent) {
-    element.textContent = 'silent';
+    element.textContent = 'offline';
     element.className = 'late';
-    element.title = item.heardAt ? `Nothing heard since ${utc(item.heardAt)}` : 'Nothing is heard of its agent';
+    element.title = item.heardAt ? `No report since ${utc(item.heardAt)}` : 'The agent has not reported';
   } else if (!item.heardAt) {
     element.textContent = '–';
-    element.title = 'Its agent does not say';
+    element.title = 'The agent does not report its delay';
   } else {
     element.textContent = item.delaySeconds < 1 ? 'none' : lasting(item.delaySeconds);
     if (isLate(item)) element.className = 'late';

@@ -1,17 +1,17 @@
-// Where the board is, with the filters that it was left with: whatever leads back to it leads there.
+// The address of the workload list with its last filters. All links to the list lead there.
 
 const KEY = 'board';
 
 let address = '/';
-try { address = sessionStorage.getItem(KEY) ?? '/'; } catch { /* forbidden: it is known until the page is loaded anew */ }
+try { address = sessionStorage.getItem(KEY) ?? '/'; } catch { /* storage is forbidden: the address is kept until the page is reloaded */ }
 
-/** boardAddress is where the board was last. */
+/** boardAddress is the last address of the workload list. */
 export function boardAddress() {
   return address;
 }
 
-/** boardIsAt notes where it is. */
-export function boardIsAt(now) {
+/** setBoardAddress remembers the address of the workload list. */
+export function setBoardAddress(now) {
   address = now;
   try { sessionStorage.setItem(KEY, now); } catch { /* see above */ }
   document.querySelector('.brand').href = now;

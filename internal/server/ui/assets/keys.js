@@ -1,11 +1,11 @@
-// Keys of one letter. Who speaks to the computer, or types without wanting to, can turn them off (WCAG 2.1.4).
+// Single-key shortcuts. Users of speech input can turn them off (WCAG 2.1.4).
 
 const KEY = 'single-keys';
 
-/** listenForKeys calls actions[key], unless something is being typed. */
+/** listenForKeys calls actions[key], unless the user is typing. */
 export function listenForKeys(actions) {
   const box = document.getElementById('single-keys');
-  try { box.checked = localStorage.getItem(KEY) !== 'off'; } catch { /* then they are on */ }
+  try { box.checked = localStorage.getItem(KEY) !== 'off'; } catch { /* storage is forbidden: shortcuts are on */ }
   box.addEventListener('change', () => {
     try { localStorage.setItem(KEY, box.checked ? 'on' : 'off'); } catch { /* for this page only */ }
   });

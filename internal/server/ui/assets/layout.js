@@ -1,17 +1,17 @@
-// Where the nodes of a tree are drawn: from left to right where there is room, else one below the other.
+// The layout of a tree: from left to right if the page is wide enough, else one node per line.
 
 export const NODE = { width: 216, height: 46, across: 36, down: 10 };
-const NARROWEST = 172; // rather than smaller nodes, the picture scrolls
+const MIN_WIDTH = 172; // a wider tree scrolls
 const NARROW = { indent: 18, down: 6 };
 
 /**
- * across puts owners to the left of what they own, in the middle of its height. It sets x and y of each visible node,
- * {visible: nodes below}, and returns the size of the picture. `room` is how wide it would better be.
+ * across draws owners to the left of their objects, vertically centred. It sets x and y of each visible node,
+ * {visible: children}, and returns the size of the drawing. `room` is the preferred width.
  */
 export function across(roots, room) {
   let next = 0;
   const depths = depth(roots);
-  const width = Math.max(NARROWEST, Math.min(NODE.width, (room + NODE.across) / Math.max(1, depths) - NODE.across));
+  const width = Math.max(MIN_WIDTH, Math.min(NODE.width, (room + NODE.across) / Math.max(1, depths) - NODE.across));
   const place = (node, level) => {
     node.x = level * (width + NODE.across);
     node.width = width;
@@ -31,7 +31,7 @@ function depth(nodes) {
   return nodes.reduce((most, node) => Math.max(most, 1 + depth(node.visible)), 0);
 }
 
-/** down puts each node on a line of its own, what is owned further to the right. */
+/** down draws one node per line, and indents owned objects. */
 export function down(roots, width) {
   let next = 0;
   const place = (node, depth) => {
@@ -45,7 +45,7 @@ export function down(roots, width) {
   return { width, height: Math.max(0, next - NARROW.down) };
 }
 
-/** edge is the path of the line from an owner to what it owns. */
+/** edge is the path of the line from an owner to an owned object. */
 export function edge(owner, owned, narrow) {
   const middle = owned.y + NODE.height / 2;
   if (narrow) return `M${owner.x + 8} ${owner.y + NODE.height}V${middle}H${owned.x}`;

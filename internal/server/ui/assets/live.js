@@ -1,24 +1,24 @@
-// What changes, as it changes: the API's server-sent events.
+// Live updates: the API's server-sent events.
 //
-// They are read through fetch and not through EventSource, which does not tell a session that has ended from a server
-// that is busy, and which forgets the Last-Event-ID once it gives up.
+// They are read with fetch. EventSource does not distinguish an ended session from a busy server, and forgets the
+// Last-Event-ID when it gives up.
 
-import { ask } from './api.js';
+import { request } from './api.js';
 
 const PATH = '/v0/workloads/watch';
-const SILENCE = 45_000; // the server pings; a connection that says nothing for so long is dead, in milliseconds
-const HIDDEN = 60_000; // a page that nobody sees for so long lets the connection go
-const LONGEST = 15_000;
+const SILENCE_TIMEOUT = 45_000; // the server pings: a connection that is silent for longer is dead, in milliseconds
+const HIDDEN_TIMEOUT = 60_000; // a page that is hidden for longer closes the connection
+const MAX_DELAY = 15_000; // between attempts to connect
 
 /**
- * Live keeps a connection. It dispatches `state` when its state changes (connecting, live, lost, paused, refused),
- * `open` with {resumed} when it is connected, `workload` with a row that has changed, and `reset` when what was shown
- * has to be loaded anew.
+ * Live keeps a connection. It dispatches `state` when its state changes (connecting, live, lost, paused, refused), and
+ * `open` with {resumed} when it is connected. It dispatches `workload` with a changed row. It dispatches `reset` when events
+ * were missed, and everything has to be reloaded.
  */
 export class Live extends EventTarget {
   state = 'connecting';
   problem = null;
-  heardAt = 0; // by this machine's clock, milliseconds since 1970
+  receivedAt = 0; // the last data, in milliseconds since 1970 by the browser's clock
   retryAt = 0;
 
   #path = '';
@@ -26,19 +26,19 @@ export class Live extends EventTarget {
   #connection = null;
   #wake = () => {};
   #hiding = 0;
-  #left = false; // nobody looks: the connection is let go
+  #suspended = false; // the page is hidden, and the connection closed
 
-  /** all is true if it hears of all workloads, and not of one only. */
+  /** all is true if all workloads are watched, and not only one. */
   all = false;
 
-  /** watchAll connects for the changes of all workloads, and connects again for as long as the page is open. */
+  /** watchAll watches all workloads, and reconnects for as long as the page is open. */
   watchAll() {
     if (this.all) return;
     this.all = true;
     this.#watch(PATH);
   }
 
-  /** watchOne does so for one workload's; not if all are watched already. */
+  /** watchOne watches one workload, unless all are watched already. */
   watchOne({ type, id }) {
     if (!this.all) this.#watch(`${PATH}?${new URLSearchParams({ type, id })}`);
   }
@@ -47,55 +47,55 @@ export class Live extends EventTarget {
     const first = this.#path === '';
     if (path === this.#path) return;
     this.#path = path;
-    this.#lastID = ''; // it is a place in another stream
+    this.#lastID = ''; // it belongs to another stream
     if (!first) {
-      this.#moved = true;
+      this.#pathChanged = true;
       this.#connection?.abort();
       this.#wake();
       return;
     }
     addEventListener('online', () => this.retry());
-    document.addEventListener('visibilitychange', () => this.#seen());
-    addEventListener('focus', () => this.#seen());
-    // A browser may keep a page that was left, with its connection, for the back button.
-    addEventListener('pagehide', () => this.#letGo());
+    document.addEventListener('visibilitychange', () => this.#visibilityChanged());
+    addEventListener('focus', () => this.#visibilityChanged());
+    // A browser may keep the page and its connection for the back button.
+    addEventListener('pagehide', () => this.#suspend());
     addEventListener('pageshow', () => { if (this.state === 'paused') this.retry(); });
     this.#run();
   }
 
-  /** signedOut is true if it is refused because there is no session. */
+  /** signedOut is true if the server refuses because there is no session. */
   get signedOut() { return this.state === 'refused' && this.problem?.kind === 'signedOut'; }
 
-  #moved = false; // to another path: there is nothing to wait for
+  #pathChanged = false; // connect at once
 
-  /** retry does not wait any longer. */
+  /** retry connects at once. */
   retry() {
-    this.#left = false;
+    this.#suspended = false;
     this.#wake();
   }
 
   async #run() {
     for (let failures = 0; ; failures++) {
       try {
-        await this.#listen(() => { failures = 0; });
+        await this.#connect(() => { failures = 0; });
         this.problem = null;
       } catch (problem) {
-        this.problem = problem.kind ? problem : null; // else it was cut off
+        this.problem = problem.kind ? problem : null; // else the connection broke
       }
-      if (!this.#moved) await this.#pause(failures);
-      this.#moved = false;
+      if (!this.#pathChanged) await this.#pause(failures);
+      this.#pathChanged = false;
     }
   }
 
   async #pause(failures) {
     const refused = this.problem?.kind === 'signedOut' || this.problem?.kind === 'forbidden';
-    const most = Math.min(LONGEST, 500 * 2 ** failures);
+    const most = Math.min(MAX_DELAY, 500 * 2 ** failures);
     const delay = Math.max((this.problem?.retryAfter ?? 0) * 1000, most * (0.5 + Math.random() / 2));
-    this.retryAt = refused || this.#left ? 0 : Date.now() + delay;
+    this.retryAt = refused || this.#suspended ? 0 : Date.now() + delay;
     let state = 'lost';
     if (refused) state = 'refused';
-    else if (this.#left) state = 'paused';
-    this.#become(state);
+    else if (this.#suspended) state = 'paused';
+    this.#setState(state);
     await new Promise((resolve) => {
       const timer = this.retryAt ? setTimeout(resolve, delay) : 0;
       this.#wake = () => { clearTimeout(timer); resolve(); };
@@ -103,22 +103,22 @@ export class Live extends EventTarget {
     this.#wake = () => {};
   }
 
-  async #listen(opened) {
+  async #connect(opened) {
     const connection = this.#connection = new AbortController();
-    let silence = setTimeout(() => connection.abort(), SILENCE);
+    let silence = setTimeout(() => connection.abort(), SILENCE_TIMEOUT);
     try {
       const resumed = this.#lastID !== '';
       const headers = { Accept: 'text/event-stream', ...(resumed && { 'Last-Event-ID': this.#lastID }) };
-      const response = await ask(this.#path, { headers, signal: connection.signal });
+      const response = await request(this.#path, { headers, signal: connection.signal });
       opened();
-      this.heardAt = Date.now();
+      this.receivedAt = Date.now();
       this.problem = null;
-      this.#become('live');
+      this.#setState('live');
       this.dispatchEvent(new CustomEvent('open', { detail: { resumed } }));
-      await readEvents(response.body, (event) => this.#take(event), () => {
-        this.heardAt = Date.now();
+      await readEvents(response.body, (event) => this.#dispatch(event), () => {
+        this.receivedAt = Date.now();
         clearTimeout(silence);
-        silence = setTimeout(() => connection.abort(), SILENCE);
+        silence = setTimeout(() => connection.abort(), SILENCE_TIMEOUT);
       });
     } finally {
       clearTimeout(silence);
@@ -126,39 +126,39 @@ export class Live extends EventTarget {
     }
   }
 
-  #take({ type, data, id }) {
+  #dispatch({ type, data, id }) {
     if (id !== null) this.#lastID = id;
     if (type === 'workload' && data) this.dispatchEvent(new CustomEvent('workload', { detail: JSON.parse(data) }));
     if (type === 'reset') this.dispatchEvent(new CustomEvent('reset'));
   }
 
-  #become(state) {
+  #setState(state) {
     this.state = state;
     this.dispatchEvent(new CustomEvent('state'));
   }
 
-  // A browser has six connections to a server for all its tabs together.
-  #seen() {
+  // With HTTP/1.1 a browser has six connections to a server for all its tabs.
+  #visibilityChanged() {
     clearTimeout(this.#hiding);
-    if (document.hidden) this.#hiding = setTimeout(() => this.#letGo(), HIDDEN);
-    else if (this.state !== 'live' && this.state !== 'connecting') this.retry(); // refused too: one may have signed in elsewhere
+    if (document.hidden) this.#hiding = setTimeout(() => this.#suspend(), HIDDEN_TIMEOUT);
+    else if (this.state !== 'live' && this.state !== 'connecting') this.retry(); // refused too: the user may have signed in elsewhere
   }
 
-  #letGo() {
-    this.#left = true;
+  #suspend() {
+    this.#suspended = true;
     this.#connection?.abort();
   }
 }
 
-/** readEvents parses a stream as the HTML standard has it, and returns when it ends. */
-async function readEvents(body, take, heard) {
+/** readEvents parses a stream as of the HTML standard, and returns at its end. */
+async function readEvents(body, take, received) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   let event = { type: 'message', data: [], id: null };
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    heard();
+    received();
     const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
     rest = lines.pop();
     for (const line of lines) {

@@ -1,12 +1,12 @@
-// Where the page begins: what is live, the two views, and what is around them.
+// The entry point: the live updates, the two views, and the bar around them.
 
 import { watchConnection } from './banner.js';
 import { Board } from './board.js';
 import { fill } from './dom.js';
-import { boardAddress, boardIsAt } from './home.js';
+import { boardAddress, setBoardAddress } from './home.js';
 import { listenForKeys } from './keys.js';
 import { Live } from './live.js';
-import { askAgain } from './retry.js';
+import { retryNow } from './retry.js';
 import { go, route } from './router.js';
 import { boardLink, state } from './states.js';
 import { showTips } from './tip.js';
@@ -19,15 +19,15 @@ const board = new Board(workloads, live);
 const workload = new WorkloadPage(live, workloads.rows);
 let view = null;
 
-const nowhere = {
+const notFound = {
   show(main) {
-    document.title = 'Nothing here';
-    fill(main, state('missing', 'There is nothing here', ['The link is wrong, or what it led to is gone.'], boardLink()));
+    document.title = 'Page not found';
+    fill(main, state('missing', 'Page not found', ['The link is wrong, or its target was deleted.'], boardLink()));
   },
 };
 
-// seen notes which view is shown, and empties what the one before it left in the bar.
-function seen(of) {
+// tracked remembers which view is shown, and clears the breadcrumbs of the previous view.
+function tracked(of) {
   return {
     show(...args) {
       view = of;
@@ -39,8 +39,8 @@ function seen(of) {
   };
 }
 
-function sayTheme() {
-  const label = `Colours: ${{ system: 'as the system has them', light: 'light', dark: 'dark' }[globalThis.theme.now]}`;
+function showTheme() {
+  const label = `Colours: ${{ system: 'as the system', light: 'light', dark: 'dark' }[globalThis.theme.now]}`;
   const button = document.getElementById('theme');
   button.setAttribute('aria-label', label);
   button.title = label;
@@ -48,7 +48,7 @@ function sayTheme() {
 
 function nextTheme() {
   globalThis.theme.next();
-  sayTheme();
+  showTheme();
 }
 
 function showBoard() {
@@ -61,26 +61,26 @@ function showKeys() {
   if (!dialog.open) dialog.showModal();
 }
 
-// Where there is TLS there may be a session; its cookie is not for scripts to see. The form is sent by fetch, since a page
-// without referrer would send it without its origin too, which the server asks for.
+// With TLS there may be a session, whose cookie scripts cannot read. fetch sends the form: because of the Referrer-Policy a
+// browser would send it without the origin that the server requires.
 const leave = document.getElementById('leave');
 live.addEventListener('state', () => { leave.hidden = location.protocol !== 'https:' || live.signedOut; });
 leave.addEventListener('submit', async (event) => {
   event.preventDefault();
-  await fetch('/logout', { method: 'POST' }).catch(() => {}); // if it failed, the log-in page shows that one is still in
+  await fetch('/logout', { method: 'POST' }).catch(() => {}); // after a failure the log-in page shows that the session is still open
   location.assign('/login');
 });
 
 document.getElementById('theme').addEventListener('click', nextTheme);
 document.getElementById('help').addEventListener('click', showKeys);
-addEventListener('online', askAgain);
+addEventListener('online', retryNow);
 listenForKeys({ '/': () => view?.search?.(), '?': showKeys, t: nextTheme, b: showBoard });
-sayTheme();
-boardIsAt(boardAddress());
+showTheme();
+setBoardAddress(boardAddress());
 watchConnection(live);
 showTips();
 route([
-  [/^\/$/, seen(board)],
-  [/^\/workloads\/(WorkloadInstance|HelmWorkloadInstance)\/(\d+)$/, seen(workload)],
-  [null, seen(nowhere)],
+  [/^\/$/, tracked(board)],
+  [/^\/workloads\/(WorkloadInstance|HelmWorkloadInstance)\/(\d+)$/, tracked(workload)],
+  [null, tracked(notFound)],
 ]);

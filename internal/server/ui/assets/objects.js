@@ -1,32 +1,34 @@
-// The objects of a workload as a tree: who owns whom, and what is alike put together.
+// The objects of a workload as a tree of owners, with similar siblings grouped.
 
 import { rank, known } from './status.js';
 import { many } from './text.js';
 
-const ALIKE_HEALTHY = 4; // so many alike siblings become one node
-const ALIKE = 8;
-const GROUP_PAGE = 100; // of an opened group so many are drawn
+const MIN_GROUP_HEALTHY = 4; // similar siblings that become one node
+const MIN_GROUP_GONE = 2;
+const MIN_GROUP = 8;
+const GROUP_PAGE = 100; // objects that an opened group shows at a time
 
-/** objectKey names an object; one that does not exist has no UID. */
+/** objectKey identifies an object. An object that does not exist has no UID. */
 export function objectKey({ object }) {
   return object.uid || [object.group, object.kind, object.namespace, object.name].join('/');
 }
 
-/** kindsOf writes a number of objects of a kind. */
-export function kindsOf(n, kind) {
-  return many(n, kind, /(s|x|ch|sh)$/i.test(kind) ? `${kind}es` : kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`);
+/** kindsOf writes a number of objects of a kind, such as 2 deleted Pods. */
+export function kindsOf(n, adjective, kind) {
+  const plural = /(s|x|ch|sh)$/i.test(kind) ? `${kind}es` : kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
+  return many(n, `${adjective} ${kind}`, `${adjective} ${plural}`);
 }
 
 /**
- * grow makes nodes of objects: {key, object, children}. An owner that is not there, or that would close a circle, counts
- * as none. Siblings are worst first.
+ * buildTree makes nodes of objects: {key, object, children}. An owner that is missing, or that would close a cycle, is ignored.
+ * Siblings are sorted worst first.
  */
-export function grow(objects) {
+export function buildTree(objects) {
   const nodes = new Map(objects.map((o) => [objectKey(o), { key: objectKey(o), object: o, children: [], parent: null }]));
   const roots = [];
   for (const node of nodes.values()) {
     const owner = nodes.get(node.object.owner);
-    if (!owner || inCircle(node, nodes)) roots.push(node);
+    if (!owner || inCycle(node, nodes)) roots.push(node);
     else {
       node.parent = owner;
       owner.children.push(node);
@@ -36,7 +38,7 @@ export function grow(objects) {
   return roots.sort(bySeverity);
 }
 
-function inCircle(node, nodes) {
+function inCycle(node, nodes) {
   const seen = new Set();
   for (let up = node; up; up = nodes.get(up.object.owner)) {
     if (seen.has(up)) return up === node || seen.has(node);
@@ -56,22 +58,22 @@ function compare(a, b) {
 }
 
 /**
- * gather puts siblings together that are alike and have nothing below: {key, group: nodes, label}. `opened` are the keys
- * of groups that are shown in full, as far as a page goes; {key, more: n} stands for the rest.
+ * groupSiblings groups similar siblings without children: {key, group: nodes}. `opened` has the number of pages of each opened
+ * group; {key, more: n} stands for the rest.
  */
-export function gather(siblings, parentKey, opened) {
+export function groupSiblings(siblings, parentKey, opened) {
   const groups = new Map();
   for (const node of siblings) {
     const { object } = node;
-    const alike = node.children.length ? node.key
+    const similarity = node.children.length ? node.key
       : [object.object.group, object.object.kind, known(object.health), object.health === 'Healthy' ? '' : object.reason, Boolean(object.gone)].join('\n');
-    groups.set(alike, [...(groups.get(alike) ?? []), node]);
+    groups.set(similarity, [...(groups.get(similarity) ?? []), node]);
   }
-  return [...groups].flatMap(([alike, nodes]) => {
+  return [...groups].flatMap(([similarity, nodes]) => {
     const { object } = nodes[0];
-    const least = object.gone ? 2 : known(object.health) === 'Healthy' ? ALIKE_HEALTHY : ALIKE;
+    const least = object.gone ? MIN_GROUP_GONE : known(object.health) === 'Healthy' ? MIN_GROUP_HEALTHY : MIN_GROUP;
     if (nodes.length < least) return nodes;
-    const key = `${parentKey}\n${alike}`;
+    const key = `${parentKey}\n${similarity}`;
     const group = { key, group: nodes, health: known(object.health), gone: Boolean(object.gone), children: [], kind: object.object.kind };
     const pages = opened.get(key) ?? 0;
     if (!pages) return [group];
@@ -82,7 +84,7 @@ export function gather(siblings, parentKey, opened) {
   });
 }
 
-/** size counts an object and all below it. */
+/** size counts an object and all its descendants. */
 export function size(node) {
   return node.children.reduce((sum, child) => sum + size(child), 1);
 }

@@ -1,30 +1,30 @@
-// What a timeline draws: its axis, the health, what is missing, and a lane for each object.
+// The drawing of the timeline: the axis, the status, the gaps, and a row for each object.
 
 import { h, icon, s } from './dom.js';
 import { changeOf } from './events.js';
 import { eventText, involvedKey } from './eventlist.js';
 import { known } from './status.js';
-import { clip, count, many, middle, plain, said } from './text.js';
+import { clip, count, many, middle, plain, isolated } from './text.js';
 import { clock, day, hours, now, zone } from './time.js';
 import { DAY, MINUTE, ticks } from './timescale.js';
 
-const LANES = 10; // objects with a lane of their own; the others share one
+const LANES = 10; // objects with their own row; the others share one
 const LANE = 26; // heights, in pixels
 const BAND = 30;
 const AXIS = 24;
-const LABEL = 92; // labels of the axis are so far apart
-export const NEAR = 12; // marks that are closer become one
+const LABEL = 92; // minimum distance of labels on the axis
+export const NEAR = 12; // closer marks are merged
 
-/** heightOf is how high a picture of so many lanes is. */
+/** heightOf is the height of a drawing with a number of rows. */
 export function heightOf(lanes) {
   return BAND + lanes * LANE + AXIS;
 }
 
-/** lanesOf are the same wherever one looks: objects with warnings first, and then the latest. */
+/** lanesOf does not depend on the span: objects with warnings come first, and then the latest. */
 export function lanesOf(events) {
   const lanes = new Map();
   for (const event of events) {
-    if (event.gap || changeOf(event)) continue; // they are drawn as a gap, and as the health
+    if (event.gap || changeOf(event)) continue; // drawn as a gap or as the status
     const key = involvedKey(event);
     let lane = lanes.get(key);
     if (!lane) lanes.set(key, lane = { kind: event.involved.kind, name: event.involved.name, events: [], warned: false, latest: event.at });
@@ -37,15 +37,15 @@ export function lanesOf(events) {
   return [...all.slice(0, LANES), { kind: '', name: many(rest.length, 'other object'), events: rest.flatMap((lane) => lane.events) }];
 }
 
-/** labels are beside the picture. A name is cut in its middle: those of pods differ at the end. */
+/** labels are beside the drawing. Names are cut in the middle, because those of pods differ at the end. */
 export function labels(lanes) {
   return [h('span', { class: 'lane-label band-label' }, 'Health'), lanes.map(({ kind, name }) => h('span', { class: 'lane-label', title: plain(`${clip(kind, 40)} ${clip(name, 300)}`.trim()) },
-    kind && h('span', { class: 'kind' }, said(clip(kind, 40))), middle(name)))];
+    kind && h('span', { class: 'kind' }, isolated(clip(kind, 40))), middle(name)))];
 }
 
 /**
- * stretches are {status, from, to, lasts} of a workload's health: what a change said holds until the next, and the last
- * one until now. While the agent is silent, what it said holds until it was heard last.
+ * stretches are {status, from, to, lasts} of a workload: a status lasts until the next change, and the last one until now. With
+ * an offline agent it lasts until the last report.
  */
 export function stretches(changes, { status, silent, said: told, since, heardAt }) {
   const all = [...changes].sort((a, b) => a.at - b.at).map((event) => ({ status: changeOf(event), from: event.at }));
@@ -57,7 +57,7 @@ export function stretches(changes, { status, silent, said: told, since, heardAt 
   return all.map((stretch, i) => ({ ...stretch, to: all[i + 1]?.from ?? now(), lasts: i === all.length - 1 }));
 }
 
-/** drawRest is what is below the marks. */
+/** drawRest draws everything below the marks. */
 export function drawRest(span, lanes, health, gaps) {
   const rules = lanes.map((_, i) => s('line', { class: 'rule', x1: 0, x2: span.width, y1: BAND + i * LANE, y2: BAND + i * LANE }));
   return [hatch(), axis(span, heightOf(lanes.length)), rules, gaps.map((gap) => drawGap(span, gap, Math.max(1, lanes.length) * LANE)), band(span, health)];
@@ -66,7 +66,7 @@ export function drawRest(span, lanes, health, gaps) {
 function axis(span, height) {
   const { times, step } = ticks(span, LABEL, zone(span.to));
   const label = (t) => (step >= DAY || (t - zone(t) * MINUTE) % DAY === 0 ? day(t) : hours(t, { seconds: step < MINUTE }));
-  // A label at an end is beside its line, where there is room for it.
+  // A label at an end is beside its line, where it fits.
   const anchor = (x) => {
     if (x < LABEL / 2) return 'start';
     return x > span.width - LABEL / 2 ? 'end' : 'middle';
@@ -99,16 +99,16 @@ function drawGap(span, { gap }, height) {
   if (x2 < 0 || x1 > span.width) return null;
   const lost = gap.normal + gap.warning;
   const width = Math.max(6, x2 - x1);
-  const text = `${count(lost)} ${lost === 1 ? 'Event was' : 'Events were'} lost here`;
+  const text = `${many(lost, 'Event was', 'Events were')} dropped here`;
   return s('g', { class: 'gap' }, s('title', {}, text),
     s('rect', { x: x1, y: BAND, width, height, fill: 'url(#hatch)' }),
-    width > 44 && s('text', { x: Math.max(0, x1) + 5, y: BAND + height - 9 }, width > 150 ? text : `${count(lost)} lost`));
+    width > 44 && s('text', { x: Math.max(0, x1) + 5, y: BAND + height - 9 }, width > 150 ? text : `${count(lost)} dropped`));
 }
 
-/** drawLane draws the marks of a lane, and notes in `marks` which Events each has. */
+/** drawLane draws the marks of a row, and adds their Events to `marks`. */
 export function drawLane(span, { events }, index, marks) {
   const y = BAND + (index + 0.5) * LANE;
-  const each = (NEAR / span.width) * span.length; // by the clock, so that those who are together stay so while one moves
+  const each = (NEAR / span.width) * span.length; // aligned to the clock, so marks stay merged while the span moves
   const near = new Map();
   const tails = [];
   for (const event of events) {
@@ -137,7 +137,7 @@ function drawMark(events, at, x, y) {
     s('use', { href: warning ? '#i-warning' : '#i-normal', x: x - size / 2, y: y - size / 2, width: size, height: size }));
 }
 
-/** nameMark writes what a mark stands for, once somebody points at it. */
+/** nameMark adds a tooltip to a mark, on the first hover. */
 export function nameMark(mark, events) {
   if (mark.querySelector('title')) return;
   const lines = events.slice(0, 6).map((event) => plain(clip(eventText(event), 120)));
@@ -145,7 +145,7 @@ export function nameMark(mark, events) {
   mark.prepend(s('title', {}, lines.join('\n')));
 }
 
-/** movePresent brings what ends at the present there, in a picture that stays as it is otherwise. */
+/** movePresent moves the end of everything that ends now, without drawing the rest again. */
 export function movePresent(picture, span) {
   const x = span.x(now());
   const line = picture.querySelector('.now');
@@ -161,10 +161,10 @@ function hatch() {
     s('rect', { class: 'hatch-ground', width: 7, height: 7 }), s('line', { class: 'hatch-line', x1: 0, x2: 0, y1: 0, y2: 7 })));
 }
 
-/** legend says what the signs mean. */
+/** legend explains the symbols. */
 export function legend() {
   return h('ul', { class: 'legend', 'aria-hidden': 'true' },
     h('li', {}, icon('normal'), 'Normal'), h('li', { class: 'warning' }, icon('warning'), 'Warning'),
-    h('li', {}, h('span', { class: 'swatch-tail' }), 'repeated since'), h('li', {}, h('span', { class: 'swatch-gap' }), 'Events were lost'),
+    h('li', {}, h('span', { class: 'swatch-tail' }), 'repeated since'), h('li', {}, h('span', { class: 'swatch-gap' }), 'Events were dropped'),
     h('li', { class: 'hint' }, 'Drag to move; Ctrl and wheel, or pinch, to zoom'));
 }

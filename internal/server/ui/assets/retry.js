@@ -1,41 +1,41 @@
-// Questions that are asked until they are answered.
+// Requests that are repeated until they succeed.
 
 import { plain } from './text.js';
 
-const FIRST = 1000; // the first pause, in milliseconds; each is twice as long as the one before
-const LONGEST = 30_000;
+const FIRST_DELAY = 1000; // doubles with each failure, in milliseconds
+const MAX_DELAY = 30_000;
 
-let waiting = new Set(); // what ends each pause that is under way
+let waiting = new Set(); // functions that end the pauses under way
 
-/** passes is true of a problem that goes away without anybody's doing here: one that it helps to wait for. */
-export function passes(problem) {
+/** isTemporary is true for a problem that is worth a retry. */
+export function isTemporary(problem) {
   return problem.kind === 'unreachable' || problem.kind === 'busy' || (problem.kind === 'broken' && (problem.status === 0 || problem.status >= 500));
 }
 
-/** inWords says what a problem is, and whether it is waited for. */
+/** inWords describes a problem, and whether the page retries. */
 export function inWords(problem) {
-  return `${plain(problem.message)}${passes(problem) ? ' Trying again.' : ''}`;
+  return `${plain(problem.message)}${isTemporary(problem) ? ' Retrying.' : ''}`;
 }
 
 /**
- * untilAnswered asks until there is an answer, and returns it. Each problem that passes is told to `failed`, and waited
- * for: as long as the server says, else longer each time. Any other is thrown, and so is the end of `signal`.
+ * retry sends a request until it succeeds, and returns the answer. For each temporary problem it calls `failed` and waits: as
+ * long as the server says, else longer each time. It throws any other problem, and the end of `signal`.
  */
-export async function untilAnswered(ask, { signal, failed }) {
+export async function retry(send, { signal, failed }) {
   for (let failures = 0; ; failures++) {
     try {
-      return await ask();
+      return await send();
     } catch (problem) {
-      if (signal.aborted || !passes(problem)) throw problem;
+      if (signal.aborted || !isTemporary(problem)) throw problem;
       failed(problem);
-      const most = Math.min(LONGEST, FIRST * 2 ** failures);
+      const most = Math.min(MAX_DELAY, FIRST_DELAY * 2 ** failures);
       await pause(Math.max(problem.retryAfter * 1000, most * (0.5 + Math.random() / 2)), signal);
     }
   }
 }
 
-/** askAgain ends all pauses: somebody cannot wait, or the control plane was heard. */
-export function askAgain() {
+/** retryNow ends all pauses: the user asks for it, or the control plane is back. */
+export function retryNow() {
   const ends = waiting;
   waiting = new Set();
   for (const end of ends) end();

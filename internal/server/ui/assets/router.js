@@ -1,11 +1,11 @@
-// Addresses and what is to be seen at them. A view has show(main, match, params), which may give something the focus, and
-// leave(); it may have update(params) for another query at the same address.
+// Addresses and their views. A view has show(main, match, params), which may set the focus, and leave(). It may have
+// update(params) for another query at the same path.
 
 let routes = [];
 let shown = null; // {view, path}
 let last = '';
 
-/** route starts, with a list of [pattern, view]; the last one is for all other addresses. */
+/** route starts the router with a list of [pattern, view]. The last view is for all other addresses. */
 export function route(list) {
   routes = list;
   history.scrollRestoration = 'manual';
@@ -14,7 +14,7 @@ export function route(list) {
   render();
 }
 
-/** go shows another address; `replace` leaves no step behind for the back button. */
+/** go shows another address. With `replace` the back button skips the current one. */
 export function go(address, { replace = false } = {}) {
   if (address !== location.pathname + location.search) {
     history[replace ? 'replaceState' : 'pushState'](null, '', address);
@@ -22,7 +22,7 @@ export function go(address, { replace = false } = {}) {
   render();
 }
 
-/** amend changes params of the address, and leaves no step behind; what is empty is left out. */
+/** amend changes parameters of the address in place. It removes empty ones. */
 export function amend(changes) {
   const params = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) {
@@ -32,7 +32,7 @@ export function amend(changes) {
   go(params.size ? `${location.pathname}?${params}` : location.pathname, { replace: true });
 }
 
-/** reload shows the address anew. */
+/** reload shows the current address again. */
 export function reload() {
   shown?.view.leave?.();
   shown = null;
@@ -75,5 +75,5 @@ function render() {
   scrollTo(0, 0);
   shown = { view, path: location.pathname };
   view.show(main, match, params);
-  if (!first && !main.contains(document.activeElement)) main.focus({ preventScroll: true }); // where a screen reader goes on to read
+  if (!first && !main.contains(document.activeElement)) main.focus({ preventScroll: true }); // where a screen reader continues
 }

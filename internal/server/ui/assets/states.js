@@ -1,11 +1,11 @@
-// What is shown where there is nothing else to show: each state says what is, and what to do.
+// Views without data: each says what happened and what to do.
 
 import { h, s } from './dom.js';
 import { boardAddress } from './home.js';
-import { passes } from './retry.js';
-import { said } from './text.js';
+import { isTemporary } from './retry.js';
+import { isolated } from './text.js';
 
-/** state is a picture, a heading, what is to be said, and what can be done. */
+/** state is a drawing with a heading, texts and actions. */
 export function state(name, title, texts, ...actions) {
   return h('section', { class: 'state', 'data-state': name },
     s('svg', { class: 'drawing', viewBox: '0 0 96 64', 'aria-hidden': 'true' }, s('use', { href: '#i-empty' })),
@@ -19,39 +19,39 @@ export function retryButton(retry) {
   return h('button', { type: 'button', class: 'primary', onclick: retry }, 'Try again');
 }
 
-/** loginLink leads to the login, and back here. */
+/** loginLink leads to the log-in page, which leads back here. */
 export function loginLink() {
   const next = encodeURIComponent(location.pathname + location.search);
   return h('a', { class: 'button primary', href: `/login?next=${next}`, 'data-login': '' }, 'Sign in');
 }
 
-/** boardLink leads back. */
+/** boardLink leads to the workload list. */
 export function boardLink() {
   return h('a', { class: 'button', href: boardAddress() }, 'All workloads');
 }
 
-/** problemState shows why there is no answer. */
+/** problemState is the view of a failed request. */
 export function problemState(problem, retry) {
   switch (problem.kind) {
     case 'signedOut':
       return state('signed-out', 'Sign in to see this', ['You are not signed in, or your session has ended.'], loginLink());
     case 'forbidden':
-      return state('forbidden', 'You may not see this',
-        ['Your token has no right to look here. One of the role viewer or admin has.'], loginLink(), boardLink());
+      return state('forbidden', 'You do not have access',
+        ['Your token may not read this page. Sign in with a token of the role viewer or admin.'], loginLink(), boardLink());
     case 'missing':
-      return state('missing', 'There is no such workload',
-        ['It may have been deleted a while ago, or the link is wrong.'], boardLink());
+      return state('missing', 'Workload not found',
+        ['It was deleted, or the link is wrong.'], boardLink());
     case 'unreachable':
       return state('unreachable', 'The control plane cannot be reached',
-        ['It is down, or the network is. This page tries again by itself.'], retryButton(retry));
+        ['The control plane or the network is down. This page retries automatically.'], retryButton(retry));
     case 'busy':
-      return state('busy', 'The control plane is busy', [said(problem.message), 'This page tries again by itself.'], retryButton(retry));
+      return state('busy', 'The control plane is busy', [isolated(problem.message), 'This page retries automatically.'], retryButton(retry));
     default:
-      return state('broken', 'The control plane failed to answer', [said(problem.message), passes(problem) && 'This page tries again by itself.'], retryButton(retry));
+      return state('broken', 'The control plane failed to answer', [isolated(problem.message), isTemporary(problem) && 'This page retries automatically.'], retryButton(retry));
   }
 }
 
-/** skeleton stands where rows will be. */
+/** skeleton is a placeholder for rows. */
 export function skeleton(rows, label = 'Loading') {
   return h('div', { class: 'skeleton', role: 'status', 'aria-label': label },
     Array.from({ length: rows }, () => h('div', { class: 'bone' })));

@@ -1,4 +1,4 @@
-// The words for a health, worst first, as the API ranks them.
+// The statuses of the API, worst first.
 
 import { h, icon } from './dom.js';
 import { clock } from './time.js';
@@ -7,7 +7,7 @@ export const STATUSES = ['Down', 'Error', 'Unhealthy', 'Unknown', 'Reconciling',
 
 const RANKS = new Map(STATUSES.map((status, rank) => [status, rank]));
 
-/** known maps a word to one that has a shape and a colour; any other is Unknown, and never Healthy. */
+/** known maps an unknown status to Unknown. */
 export function known(status) {
   return RANKS.has(status) ? status : 'Unknown';
 }
@@ -17,39 +17,38 @@ export function rank(status) {
   return RANKS.get(known(status));
 }
 
-/** badge is a health by shape, colour and word. */
+/** badge shows a status by shape, colour and word. */
 export function badge(status, className = '') {
   const word = known(status);
   return h('span', { class: `badge ${className}`.trim(), 'data-status': word }, icon(word), h('span', { class: 'word' }, word));
 }
 
-/** silence says what is known of a workload whose agent is not heard. */
-export function silence(workload) {
-  const said = workload.said ? `last said ${known(workload.said)}${workload.saidAt ? ` at ${clock(workload.saidAt)}` : ''}` : 'it never said how it is';
-  return workload.heardAt ? `${said}, nothing heard since ${clock(workload.heardAt)}` : `${said}, and nothing is heard`;
+/** offlineText describes a workload whose agent has stopped reporting. */
+export function offlineText({ said, heardAt }) {
+  return `No report${heardAt ? ` since ${clock(heardAt)}` : ''} (last status: ${said ? known(said) : 'none'})`;
 }
 
-/** sinceOf is since when a workload has its status; that of one whose agent is not heard is Unknown since it was. */
+/** sinceOf is when a workload got its status. With an offline agent it is Unknown since the last report. */
 export function sinceOf({ silent, heardAt, since }) {
   return silent ? heardAt : since;
 }
 
-/** unexplained is what can be said of a workload without a cause. */
-export function unexplained({ status, reason, since, clusterUID }) {
-  return known(status) === 'Unknown' && !since && !clusterUID ? 'No agent has reported of it yet.' : reason;
+/** fallbackCause is the text for a workload without a cause. */
+export function fallbackCause({ status, reason, since, clusterUID }) {
+  return known(status) === 'Unknown' && !since && !clusterUID ? 'No agent has reported this workload yet.' : reason;
 }
 
-/** causes are what is wrong with a workload, and then why, from a listed object to the one at fault; see docs/health.md. */
+/** causes is the chain of causes, from a listed object to the object at fault; see docs/health.md. */
 export function causes({ cause }) {
   return (cause ?? '').split(' ← ');
 }
 
-/** typeName is how people call a type of workload. */
+/** typeName is the name of a type of workload for people. */
 export function typeName(type) {
   return type === 'HelmWorkloadInstance' ? 'Helm workload' : 'Workload';
 }
 
-/** keyOf names a workload among all. */
+/** keyOf identifies a workload. */
 export function keyOf({ type, id }) {
   return `${type}/${id}`;
 }

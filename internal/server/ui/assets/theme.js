@@ -1,12 +1,11 @@
-// Light or dark: what the user chose here, else what the system has. This runs before anything is drawn, so that
-// nothing flashes; hence it is no module.
+// Light or dark: the user's choice, else the system's. It runs before the first paint to avoid a flash, so it is no module.
 'use strict';
 
 (() => {
   const KEY = 'theme';
   const root = document.documentElement;
 
-  // Storage may be forbidden, and then the choice holds for this page only.
+  // If storage is forbidden, the choice is kept until the page is reloaded.
   const stored = () => {
     try { return localStorage.getItem(KEY); } catch { return null; }
   };
@@ -22,7 +21,7 @@
 
   apply(stored());
 
-  // next goes from the system's choice to its opposite, to the other one, and back to the system's.
+  // next cycles from the system's choice to its opposite, the other one, and back.
   globalThis.theme = {
     get now() { return root.dataset.theme ?? 'system'; },
     next() {

@@ -1,11 +1,11 @@
-// Times: short ones for the eye in the viewer's zone, and exact ones in UTC for whoever asks.
+// Times: short and in the viewer's time zone, or exact and in UTC.
 
 import { h } from './dom.js';
 
-let skew = 0; // how far the server's clock is ahead of this one, in milliseconds
+let skew = 0; // the server's clock minus the browser's, in milliseconds
 
-/** serverSaid learns the server's clock from an answer; its Date has seconds only. */
-export function serverSaid(date) {
+/** syncClock learns the server's clock from the Date of a response, which has seconds only. */
+export function syncClock(date) {
   const there = Date.parse(date ?? '');
   if (Number.isNaN(there)) return;
   const ahead = there + 500 - Date.now();
@@ -19,7 +19,7 @@ export function now() {
 
 const UNITS = [[86400 * 365, 'y'], [86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
 
-/** lasting writes a time span in its largest unit, and for days and hours the next one while it matters. */
+/** lasting writes a duration in its largest unit, with the next unit for a few days or hours. */
 export function lasting(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
   for (const [i, [size, unit]] of UNITS.entries()) {
@@ -32,25 +32,25 @@ export function lasting(seconds) {
   return '0 s';
 }
 
-/** ago is how long since a time. */
+/** ago is the duration since a time. */
 export function ago(time) {
   return lasting((now() - Date.parse(time)) / 1000);
 }
 
-/** utc is a time exactly. */
+/** utc is an exact time. */
 export function utc(time) {
   const date = new Date(time);
   if (Number.isNaN(date.getTime())) return '';
   return date.toISOString().replace('T', ' ').replace(/(\.000)?Z$/, ' UTC');
 }
 
-// How times are written: in the viewer's zone, or in UTC.
+// The formats of times in a time zone; the viewer's without an argument.
 const formats = (timeZone) => {
-  const format = (parts) => new Intl.DateTimeFormat('en-GB', { ...parts, timeZone });
+  const formatter = (parts) => new Intl.DateTimeFormat('en-GB', { ...parts, timeZone });
   const hours = { hour: '2-digit', minute: '2-digit' };
   return {
-    minutes: format(hours), seconds: format({ ...hours, second: '2-digit' }),
-    day: format({ day: 'numeric', month: 'short' }), dayYear: format({ day: 'numeric', month: 'short', year: 'numeric' }), year: format({ year: 'numeric' }),
+    minutes: formatter(hours), seconds: formatter({ ...hours, second: '2-digit' }),
+    day: formatter({ day: 'numeric', month: 'short' }), dayYear: formatter({ day: 'numeric', month: 'short', year: 'numeric' }), year: formatter({ year: 'numeric' }),
   };
 };
 const LOCAL = formats();
@@ -58,31 +58,31 @@ const EXACT = formats('UTC');
 
 const KEY = 'times';
 let exact = false;
-try { exact = localStorage.getItem(KEY) === 'utc'; } catch { /* then it is not remembered */ }
-let written = exact ? EXACT : LOCAL;
+try { exact = localStorage.getItem(KEY) === 'utc'; } catch { /* storage is forbidden: times are local */ }
+let format = exact ? EXACT : LOCAL;
 
-/** isExact is true if times are written exactly, in UTC. */
+/** isExact is true if times are exact, in UTC. */
 export function isExact() { return exact; }
 
-/** setExact writes all times of the page exactly, in UTC, or shortly, in the viewer's zone. */
+/** setExact writes all times of the page exactly in UTC, or short in the viewer's time zone. */
 export function setExact(on) {
   exact = on;
-  written = on ? EXACT : LOCAL;
+  format = on ? EXACT : LOCAL;
   try { localStorage.setItem(KEY, on ? 'utc' : 'local'); } catch { /* for this page only */ }
   document.querySelectorAll('time.stamp').forEach(write);
 }
 
-/** zone is how many minutes what is written is behind UTC. */
+/** zone is how many minutes displayed times are behind UTC. */
 export function zone(time) {
   return exact ? 0 : new Date(time).getTimezoneOffset();
 }
 
 /** hours is a time of day. */
 export function hours(time, { seconds = false } = {}) {
-  return (seconds ? written.seconds : written.minutes).format(time);
+  return (seconds ? format.seconds : format.minutes).format(time);
 }
 
-/** clock is a time of day, with the day unless that is today. */
+/** clock is a time of day, with the date unless it is today. */
 export function clock(time, options) {
   const date = new Date(time);
   if (Number.isNaN(date.getTime())) return '';
@@ -91,15 +91,15 @@ export function clock(time, options) {
 
 /** day is a date, with the year unless it is this one. */
 export function day(time) {
-  return (written.year.format(time) === written.year.format(now()) ? written.day : written.dayYear).format(time);
+  return (format.year.format(time) === format.year.format(now()) ? format.day : format.dayYear).format(time);
 }
 
-/** stamp is a time that shows its exact UTC to the pointer, see tip.js, and to all if setExact says so. */
+/** stamp is a time with its exact UTC as a tooltip (tip.js), or as text after setExact. */
 export function stamp(time) {
   return write(h('time', { class: 'stamp', datetime: time, 'data-utc': utc(time) }));
 }
 
-/** sinceStamp is a time as how long ago it was, and a word after that; tick keeps it true. */
+/** sinceStamp is the duration since a time, followed by a word. tick updates it. */
 export function sinceStamp(time, after = '') {
   return write(h('time', { class: 'stamp', datetime: time, 'data-utc': utc(time), 'data-ago': after }));
 }
@@ -113,7 +113,7 @@ function write(element) {
   return element;
 }
 
-/** tick brings what sinceStamp wrote up to date. */
+/** tick updates all elements of sinceStamp. */
 export function tick(root = document) {
   root.querySelectorAll('time[data-ago]').forEach(write);
 }

@@ -1,5 +1,5 @@
-// The timeline: the workload's health over time, and its Events in a lane for each object. The list below it tells the
-// same in words; see eventlist.js.
+// The timeline: the workload's status over time, and its Events in a row for each object. The list below has the same as
+// text (eventlist.js).
 
 import { fill, h, later, s } from './dom.js';
 import { Drag } from './drag.js';
@@ -11,22 +11,22 @@ import { DAY, HOUR, LONGEST, MINUTE, SHORTEST, Span, between, fit, last, readLen
 const SPANS = [['15 min', 15 * MINUTE], ['1 h', HOUR], ['24 h', DAY], ['7 d', 7 * DAY]];
 
 /**
- * Timeline draws Events. It calls `look` with the Events of the piece of time that is looked at, `pick` with those of a
- * mark, and `write` with params for the address when a user has chosen another piece.
+ * Timeline draws Events. It calls `look` with the Events of the visible span, `pick` with the Events of a clicked mark, and
+ * `write` with parameters for the address after the user has selected another span.
  */
 export class Timeline {
   #calls;
   #span = null;
-  #mode = 'recent'; // or `all`: what these are is found anew as Events come; `last` moves with the clock, `fixed` does not
-  #ahead = 0; // from now to the end of the span, in milliseconds, unless it is fixed
-  #read = '  '; // what the address says of the span
+  #mode = 'recent'; // `recent` and `all` follow the Events, `last` follows the clock, `fixed` stays
+  #ahead = 0; // from now to the end of a span that is not fixed, in milliseconds
+  #read = '  '; // the span in the address
   #events = [];
   #gaps = [];
   #changes = [];
   #lanes = [];
   #workload = null;
-  #health = ''; // what is drawn of the workload
-  #looked = {}; // what look was called with last
+  #health = ''; // the status as drawn
+  #looked = {}; // the last arguments of look
   #labels = h('div', { class: 'lane-labels', 'aria-hidden': 'true' });
   #plot = s('svg', { class: 'plot', 'aria-hidden': 'true' });
   #area;
@@ -48,7 +48,7 @@ export class Timeline {
     }, this.#labels, h('div', { class: 'plot-frame' }, this.#plot));
     this.element = h('div', { class: 'timeline' }, this.#buttons(), this.#area, legend());
     this.#listen();
-    this.#sizes = new ResizeObserver(() => this.#soon());
+    this.#sizes = new ResizeObserver(() => this.#drawSoon());
     this.#sizes.observe(this.#plot.parentNode);
   }
 
@@ -58,7 +58,7 @@ export class Timeline {
     cancelAnimationFrame(this.#frame);
   }
 
-  /** show takes the Events that pass the filter, newest first, and all changes of the status and all gaps. */
+  /** show draws the filtered Events, newest first, with all changes of the status and all gaps. */
   show({ events, changes, gaps, workload }) {
     const { status, silent, said, since, heardAt } = workload;
     const health = JSON.stringify([status, silent, said, since, silent && heardAt]);
@@ -69,15 +69,15 @@ export class Timeline {
     this.#gaps = gaps;
     this.#workload = workload;
     this.#lanes = lanesOf(events);
-    if (this.#span) this.#span = this.#found(this.#span.width) ?? this.#span;
-    this.#soon();
+    if (this.#span) this.#span = this.#spanOf(this.#span.width) ?? this.#span;
+    this.#drawSoon();
   }
 
-  /** read takes what an address says: `last` is a length or `all`, else `from` and `to` are times. */
+  /** read applies the span of an address: `last` is a duration or `all`, else `from` and `to` are times. */
   read(params) {
-    const said = keyOf((name) => params.get(name));
-    if (said === this.#read) return;
-    this.#read = said;
+    const wanted = keyOf((name) => params.get(name));
+    if (wanted === this.#read) return;
+    this.#read = wanted;
     this.#tell.cancel();
     const width = this.#span?.width ?? 1;
     const [from, to] = [Date.parse(params.get('from') ?? ''), Date.parse(params.get('to') ?? '')];
@@ -86,9 +86,9 @@ export class Timeline {
     else if (to - from >= SHORTEST && to - from <= LONGEST) this.#place(new Span(from, to, width));
     else {
       this.#mode = params.get('last') === 'all' ? 'all' : 'recent';
-      this.#span = null; // it is found when it is drawn
+      this.#span = null; // #draw finds it
     }
-    this.#soon();
+    this.#drawSoon();
   }
 
   #params() {
@@ -98,7 +98,7 @@ export class Timeline {
     return { last: '', from: whole(from), to: whole(to) };
   }
 
-  /** tick moves on with the clock, if the end is in sight. While a pointer is down what is below it stays. */
+  /** tick follows the clock, unless the span is fixed or a pointer is down. */
   tick() {
     if (this.#mode === 'fixed' || !this.#span || this.#drag.held) return;
     const end = now() + this.#ahead;
@@ -107,18 +107,18 @@ export class Timeline {
     if (moved < Math.max(1, Math.min(NEAR, room))) movePresent(this.#plot, this.#span);
     else {
       this.#span = new Span(end - this.#span.length, end, this.#span.width);
-      this.#soon();
+      this.#drawSoon();
     }
   }
 
-  // The times that there is something to see of, since when the workload is as it is among them.
+  // The times of everything that is drawn, with the start of the current status.
   #times() {
     const since = Date.parse(this.#workload?.since ?? '');
     return [...this.#events.map((e) => e.from), ...this.#changes.map((e) => e.at), ...this.#gaps.map((e) => Date.parse(e.gap.first)), ...(since ? [since] : [])];
   }
 
-  // The span of a mode that depends on the Events.
-  #found(width) {
+  // The span of a mode that follows the Events.
+  #spanOf(width) {
     if (this.#mode !== 'recent' && this.#mode !== 'all') return null;
     const span = (this.#mode === 'all' ? fit : recent)(this.#times(), now(), width);
     this.#ahead = span.to - now();
@@ -131,14 +131,14 @@ export class Timeline {
     this.#ahead = span.to - now();
   }
 
-  // What a user has chosen.
+  // The user's choice.
   #set(span) {
     this.#place(span.within(this.#times().reduce((a, b) => Math.min(a, b), now() - HOUR), now()));
     this.#tell();
-    this.#soon();
+    this.#drawSoon();
   }
 
-  #soon() {
+  #drawSoon() {
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
       this.#draw();
@@ -148,7 +148,7 @@ export class Timeline {
   #draw() {
     const width = this.#plot.parentNode.clientWidth;
     if (!width || !this.#workload || this.#drag.pressed) return;
-    const span = this.#span = this.#span ? new Span(this.#span.from, this.#span.to, width) : this.#found(width);
+    const span = this.#span = this.#span ? new Span(this.#span.from, this.#span.to, width) : this.#spanOf(width);
     const height = heightOf(this.#lanes.length);
     this.#plot.setAttribute('viewBox', `0 0 ${width} ${height}`);
     this.#plot.setAttribute('width', String(width));
@@ -163,7 +163,7 @@ export class Timeline {
   #lookAt(seen) {
     const warnings = seen.filter((event) => event.type === 'Warning').length;
     this.#area.setAttribute('aria-label', `Timeline from ${clock(this.#span.from)} to ${clock(this.#span.to)}: ${many(seen.length, 'Event')}, ` +
-      `${many(warnings, 'warning')}. The list below has them. Arrow keys move, plus and minus zoom.`);
+      `${many(warnings, 'warning')}. The list below has the details. Arrow keys move, plus and minus zoom.`);
     const { of, first, length } = this.#looked;
     if (of === this.#events && first === seen[0] && length === seen.length) return;
     this.#looked = { of: this.#events, first: seen[0], length: seen.length };
@@ -175,7 +175,7 @@ export class Timeline {
     const exact = h('button', { type: 'button', class: 'quiet', 'aria-pressed': String(isExact()), 'aria-label': 'UTC: exact times', onclick: () => {
       setExact(!isExact());
       exact.setAttribute('aria-pressed', String(isExact()));
-      this.#soon();
+      this.#drawSoon();
     } }, 'UTC');
     return h('div', { class: 'timeline-tools' }, exact, h('div', { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
       button('−', 'Zoom out', () => this.#zoom(2)), button('+', 'Zoom in', () => this.#zoom(0.5)),
@@ -185,12 +185,12 @@ export class Timeline {
 
   #all() {
     this.#mode = 'all';
-    this.#span = this.#found(this.#span.width);
+    this.#span = this.#spanOf(this.#span.width);
     this.#tell();
-    this.#soon();
+    this.#drawSoon();
   }
 
-  // If the present is in sight it stays where it is, or else the middle does.
+  // The present keeps its place if it is visible, else the centre does.
   #zoom(factor, x = this.#mode === 'fixed' ? undefined : this.#span.x(now())) { this.#set(this.#span.zoomed(factor, x)); }
 
   #listen() {
@@ -206,7 +206,7 @@ export class Timeline {
     this.#drag = new Drag(frame, {
       moved: (pixels) => this.#set(this.#span.moved(pixels)),
       pinched: (factor, x) => this.#zoom(factor, x),
-      released: () => this.#soon(),
+      released: () => this.#drawSoon(),
     });
   }
 
@@ -222,7 +222,7 @@ export class Timeline {
     keys[event.key]();
   }
 
-  // The wheel scrolls the page, unless the timeline has the focus: then it zooms. A pinch is a wheel with Ctrl.
+  // The wheel scrolls the page, or zooms if the timeline has the focus. A pinch arrives as a wheel with Ctrl.
   #wheel(event) {
     if (!this.#span) return;
     const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
@@ -234,7 +234,7 @@ export class Timeline {
   }
 }
 
-// keyOf is what an address says of a span, as one text.
+// keyOf is the span of an address as one text.
 function keyOf(value) {
   return ['last', 'from', 'to'].map((name) => value(name) ?? '').join(' ');
 }

@@ -1,13 +1,13 @@
-// The exact time of what the pointer is on. It stays while the pointer is on it itself, and goes with Escape (WCAG 1.4.13);
-// whoever has no pointer has all times exact at the press of a button, see time.js.
+// A tooltip with the exact time. It stays while the pointer is on it, and closes with Escape (WCAG 1.4.13). Without a pointer,
+// a button makes all times exact (time.js).
 
 import { h } from './dom.js';
 import { isExact } from './time.js';
 
 const tip = h('div', { class: 'tip', popover: 'manual', 'aria-hidden': 'true' });
-let of = null; // the time that the pointer is on
+let of = null; // the time under the pointer
 
-/** showTips shows them from now on. */
+/** showTips starts the tooltips. */
 export function showTips() {
   document.body.append(tip);
   document.addEventListener('mouseover', ({ target }) => {
@@ -20,7 +20,7 @@ export function showTips() {
   document.addEventListener('scroll', () => { of = null; hide(); }, { capture: true, passive: true });
 }
 
-// It touches the time, above it or else below, and is in the window as a whole.
+// The tooltip touches the time, above it or below, and is completely in the window.
 function show() {
   tip.textContent = of.dataset.utc;
   tip.showPopover();

@@ -1,15 +1,14 @@
-// The picture of a workload's objects. It is a tree for a screen reader too: its nodes are tree items, in the order and
-// with the levels that they have in the picture.
+// The tree of a workload's objects. Screen readers get the same tree, with the same order and levels.
 
 import { fill, h, icon, patch, s } from './dom.js';
 import { NODE, across, down, edge } from './layout.js';
-import { gather, grow, kindsOf, size } from './objects.js';
+import { buildTree, groupSiblings, kindsOf, size } from './objects.js';
 import { known } from './status.js';
-import { clip, count, many, middle, plain, said } from './text.js';
+import { clip, count, many, middle, plain, isolated } from './text.js';
 
-const NARROW = 620; // below it there is no room from left to right, in pixels
+const NARROW = 620; // below this width a tree from left to right does not fit, in pixels
 
-/** Tree draws objects; choosing one calls select(object). */
+/** Tree draws objects. A click calls select(object). */
 export class Tree {
   #select;
   #objects = [];
@@ -17,7 +16,7 @@ export class Tree {
   #opened = new Map();
   #active = null;
   #selected = null;
-  #nodes = []; // in the order of the picture, from top to bottom
+  #nodes = []; // from top to bottom
   #edges = s('svg', { class: 'edges', 'aria-hidden': 'true' });
   #items = h('div', { class: 'nodes', role: 'tree', 'aria-label': 'Objects' });
   #sizes;
@@ -38,7 +37,7 @@ export class Tree {
 
   stop() { this.#sizes.disconnect(); }
 
-  /** focus goes to the object that is shown. */
+  /** focus moves to the selected object. */
   focus() {
     if (this.#nodes.some((node) => node.key === this.#selected)) this.#active = this.#selected;
     this.#focus({ preventScroll: true });
@@ -54,7 +53,7 @@ export class Tree {
 
   draw() {
     const focused = this.#items.contains(document.activeElement);
-    const roots = this.#visible(grow(this.#objects), '');
+    const roots = this.#visible(buildTree(this.#objects), '');
     const room = this.#room();
     const narrow = room > 0 && room < NARROW;
     const { width, height } = narrow ? down(roots, room) : across(roots, room);
@@ -75,7 +74,7 @@ export class Tree {
     fill(this.#edges, this.#nodes.flatMap((node) => node.visible.map((child) => s('path', {
       d: edge(node, child, narrow), 'data-status': child.object ? known(child.object.health) : child.health,
     }))));
-    if (focused && !this.#items.contains(document.activeElement)) this.#focus({ preventScroll: true }); // what had it is gone
+    if (focused && !this.#items.contains(document.activeElement)) this.#focus({ preventScroll: true }); // the focused object disappeared
   }
 
   #room() {
@@ -83,9 +82,9 @@ export class Tree {
     return this.element.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight);
   }
 
-  // What is to be drawn: groups put together, and nothing below a node that is folded.
+  // The nodes to draw: with groups, and without the children of folded nodes.
   #visible(siblings, parentKey) {
-    const shown = gather(siblings, parentKey, this.#opened);
+    const shown = groupSiblings(siblings, parentKey, this.#opened);
     for (const node of shown) {
       if (node.group) {
         node.visible = node.children;
@@ -153,10 +152,10 @@ export class Tree {
     this.#active = node.key;
     if (event.target.closest('.twist')) this.#setOpen(node, !this.#isOpen(node));
     else this.#choose(node);
-    this.#focus({ preventScroll: true }); // it is where it was clicked
+    this.#focus({ preventScroll: true }); // it is visible: the user clicked it
   }
 
-  // The keys of a tree as the ARIA Authoring Practices have them.
+  // The keys of a tree as of the ARIA Authoring Practices.
   #key(event) {
     const at = this.#nodes.findIndex((node) => node.key === this.#active);
     if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -187,7 +186,7 @@ export class Tree {
     this.#focus();
   }
 
-  // One node only is a stop for the Tab key.
+  // The Tab key stops at one node only.
   #rove() {
     for (const element of this.#items.children) element.tabIndex = element.dataset.key === this.#active ? 0 : -1;
   }
@@ -198,7 +197,7 @@ export class Tree {
   }
 }
 
-// drawing is how a node looks and what is said of it: props, with its content.
+// drawing is the props and the content of a node.
 function drawing(node) {
   if (node.object) return drawObject(node);
   return node.group ? drawGroup(node) : drawMore(node);
@@ -206,7 +205,7 @@ function drawing(node) {
 
 function drawObject({ object: o, children }) {
   const health = o.gone ? 'Gone' : known(o.health);
-  const state = o.gone ? 'gone' : o.state && o.state !== 'Present' ? stateWord(o.state) : '';
+  const state = o.gone ? 'deleted' : o.state && o.state !== 'Present' ? stateWord(o.state) : '';
   return {
     class: o.listed ? 'listed' : '', 'data-status': health,
     'aria-label': plain([
@@ -215,33 +214,33 @@ function drawObject({ object: o, children }) {
     ].filter(Boolean).join(', ')),
     title: plain(`${o.object.kind} ${o.object.namespace ? `${o.object.namespace}/` : ''}${o.object.name}${o.cause ? `\n${o.cause}` : ''}`.slice(0, 1000)),
     content: [icon(health), h('span', { class: 'what' },
-      h('span', { class: 'kind' }, said(clip(o.object.kind, 60))), ' ', h('span', { class: 'name' }, middle(o.object.name)), ' ',
+      h('span', { class: 'kind' }, isolated(clip(o.object.kind, 60))), ' ', h('span', { class: 'name' }, middle(o.object.name)), ' ',
       state && h('em', {}, state), ' ', o.listed && h('span', { class: 'pin' }, 'listed'))],
   };
 }
 
 function drawGroup({ group, health, gone, kind, children }) {
-  const label = `${kindsOf(group.length, plain(clip(kind, 60)))} ${gone ? 'gone' : health}`;
-  const how = children.length ? 'shown one by one' : 'put together';
+  const label = kindsOf(group.length, gone ? 'deleted' : health, plain(clip(kind, 60)));
+  const how = children.length ? '(expanded)' : '(grouped)';
   return {
-    class: 'group', 'data-status': gone ? 'Gone' : health, 'aria-label': `${how} ${label}`,
+    class: 'group', 'data-status': gone ? 'Gone' : health, 'aria-label': `${label} ${how}`,
     content: [icon(gone ? 'Gone' : health), h('span', { class: 'what' },
-      h('span', { class: 'kind' }, how), ' ', h('span', { class: 'name' }, label))],
+      h('span', { class: 'name' }, label), ' ', h('span', { class: 'kind' }, how))],
   };
 }
 
 function drawMore({ more }) {
   return {
-    class: 'more', 'aria-label': `${count(more)} more, show 100 of them`,
-    content: h('span', { class: 'what' }, h('span', { class: 'name' }, `${count(more)} more`), ' ', h('span', { class: 'kind' }, 'show 100 of them')),
+    class: 'more', 'aria-label': `${count(more)} more, show the next 100`,
+    content: h('span', { class: 'what' }, h('span', { class: 'name' }, `${count(more)} more`), ' ', h('span', { class: 'kind' }, 'show the next 100')),
   };
 }
 
 const STATE_WORDS = {
-  Absent: 'does not exist', KindNotInstalled: 'kind not installed', Forbidden: 'may not be read', Unavailable: 'cannot be read', Pending: 'being looked up',
+  Absent: 'does not exist', KindNotInstalled: 'kind not installed', Forbidden: 'no permission to read', Unavailable: 'cannot be read', Pending: 'being looked up',
 };
 
-/** stateWord says what it means that an object is not present. */
+/** stateWord describes why an object is not present. */
 export function stateWord(state) {
   return STATE_WORDS[state] ?? plain(clip(state, 60));
 }

@@ -1,17 +1,17 @@
-// What is wrong with a workload, plainly, and what has to be known to trust it.
+// The status of a workload with its cause, and the facts to judge how current it is.
 
 import { h, icon } from './dom.js';
-import { causes, known, sinceOf, typeName, unexplained } from './status.js';
-import { count, long, many, said } from './text.js';
+import { causes, known, sinceOf, typeName, fallbackCause } from './status.js';
+import { count, long, many, isolated } from './text.js';
 import { lasting, sinceStamp, stamp } from './time.js';
 
-/** verdict is the top of a workload's page. */
+/** verdict is the header of a workload's page. */
 export function verdict(workload) {
   const status = known(workload.status);
   const since = sinceOf(workload);
   return h('section', { class: 'verdict', 'data-status': status, 'aria-labelledby': 'name' },
     h('div', { class: 'verdict-name' },
-      h('h1', { id: 'name' }, said(workload.name || `${typeName(workload.type)} ${workload.id}`)),
+      h('h1', { id: 'name' }, isolated(workload.name || `${typeName(workload.type)} ${workload.id}`)),
       workload.type === 'HelmWorkloadInstance' && h('span', { class: 'tag' }, 'Helm')),
     h('div', { class: 'verdict-status' }, icon(status, 'large'), h('p', { class: 'status-word' }, status, since && h('span', { class: 'for' }, ' for ', sinceStamp(since)))),
     cause(workload),
@@ -20,28 +20,30 @@ export function verdict(workload) {
 }
 
 function cause(workload) {
-  if (workload.silent) return silence(workload);
+  if (workload.silent) return offline(workload);
   const [what] = causes(workload);
   if (!what) {
     const healthy = known(workload.status) === 'Healthy';
-    return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, healthy ? 'Everything runs as declared.' : said(unexplained(workload) || 'No cause was told.')));
+    return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, healthy ? 'Everything runs as declared.' : isolated(fallbackCause(workload) || 'No cause was reported.')));
   }
   return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, long(what, 400)), because(workload));
 }
 
-// Nobody knows how it is. What it was is said, as what it was.
-function silence(workload) {
-  const { said: word, saidAt, heardAt } = workload;
+// The current status is unknown. The last one is shown as history.
+function offline(workload) {
+  const { said, heardAt } = workload;
+  const cluster = workload.clusterName || workload.clusterUID;
   const [what] = causes(workload);
   return h('div', { class: 'cause' },
-    h('p', { class: 'cause-what' }, word ? [`Last said ${known(word)}`, saidAt && [' at ', stamp(saidAt)]] : 'It never said how it is',
-      heardAt ? [', nothing heard since ', stamp(heardAt)] : ', and nothing is heard'),
-    h('p', { class: 'cause-note' }, 'Its agent does not answer: how the workload is now, nobody knows.'),
-    what && h('p', { class: 'cause-note' }, 'It said then: ', long(what, 400)),
+    h('p', { class: 'cause-what' }, 'No report', heardAt && [' since ', stamp(heardAt)],
+      ' (last status: ', said ? known(said) : 'none', ')'),
+    h('p', { class: 'cause-note' }, 'The agent', cluster && [' of cluster ', isolated(cluster)], ' stopped reporting', heardAt && [' at ', stamp(heardAt)],
+      '. The current status is unknown.'),
+    what && h('p', { class: 'cause-note' }, 'Last reported cause: ', long(what, 400)),
     because(workload));
 }
 
-const ENDS = 6; // of a long chain so many links are shown of its beginning, and of its end, which is what is at fault
+const ENDS = 6; // links shown at both ends of a long chain, whose last one is at fault
 
 function because(workload) {
   const [, ...links] = causes(workload);
@@ -49,34 +51,34 @@ function because(workload) {
   const item = (why) => h('li', {}, long(why, 400));
   const between = links.slice(ENDS, -ENDS);
   if (between.length < 2) return h('ol', { class: 'cause-why', 'aria-label': 'Because' }, links.map(item));
-  const rest = h('li', { class: 'between' }, h('details', {}, h('summary', {}, `${count(between.length)} more between`), h('ol', {}, between.map(item))));
+  const rest = h('li', { class: 'between' }, h('details', {}, h('summary', {}, `${count(between.length)} more`), h('ol', {}, between.map(item))));
   return h('ol', { class: 'cause-why', 'aria-label': 'Because' }, links.slice(0, ENDS).map(item), rest, links.slice(-ENDS).map(item));
 }
 
 function facts(workload) {
   const fact = (name, ...value) => h('div', { 'data-key': name }, h('dt', {}, name), h('dd', {}, ...value));
   return h('dl', { class: 'facts' },
-    workload.silent && fact('Unknown since', workload.heardAt ? stamp(workload.heardAt) : 'not known'),
-    (!workload.silent || workload.said) && fact(workload.silent ? `Said ${known(workload.said)} since` : 'Since', workload.since ? stamp(workload.since) : 'not known'),
-    workload.reason && fact(workload.silent ? 'Reason then' : 'Reason', said(workload.reason)),
-    fact('Cluster', workload.clusterName || workload.clusterUID ? said(workload.clusterName || workload.clusterUID) : 'not known'),
-    fact('Delay of delivery', delay(workload)),
-    workload.heardAt && fact('Agent heard', sinceStamp(workload.heardAt, ' ago')),
+    workload.silent && fact('Unknown since', workload.heardAt ? stamp(workload.heardAt) : 'unknown'),
+    (!workload.silent || workload.said) && fact(workload.silent ? `Was ${known(workload.said)} since` : 'Since', workload.since ? stamp(workload.since) : 'unknown'),
+    workload.reason && fact(workload.silent ? 'Last reason' : 'Reason', isolated(workload.reason)),
+    fact('Cluster', workload.clusterName || workload.clusterUID ? isolated(workload.clusterName || workload.clusterUID) : 'unknown'),
+    fact('Report delay', delay(workload)),
+    workload.heardAt && fact('Last report', sinceStamp(workload.heardAt, ' ago')),
     fact(typeName(workload.type), h('span', { class: 'mono' }, workload.id)));
 }
 
 function delay(workload) {
-  if (!workload.heardAt) return 'its agent does not say';
-  if (workload.silent) return 'silent';
+  if (!workload.heardAt) return 'unknown';
+  if (workload.silent) return 'agent offline';
   return workload.delaySeconds < 1 ? 'none' : lasting(workload.delaySeconds);
 }
 
-// What is missing is said, and not left to be guessed from what is there.
+// Missing reports are shown, so that users need not guess them.
 function notices({ pending = 0, rejected = 0, dropped = 0 }) {
   const notice = (name, ...text) => h('li', { class: `notice ${name}` }, icon('lost'), h('span', {}, ...text));
   if (!pending && !rejected && !dropped) return null;
   return h('ul', { class: 'notices', 'aria-label': 'Delivery' },
-    pending > 0 && notice('pending', h('b', {}, `${many(pending, 'report is', 'reports are')} on the way. `), 'What you see may be a little older than what is.'),
-    rejected > 0 && notice('rejected', h('b', {}, `${many(rejected, 'report was', 'reports were')} refused for good`), ' (dead letters). What they told is missing here; the agent’s log says why.'),
-    dropped > 0 && notice('dropped', h('b', {}, `${count(dropped)} ${dropped === 1 ? 'Event was' : 'Events were'} lost`), ' because the agent could keep no more. The timeline shows where.'));
+    pending > 0 && notice('pending', h('b', {}, `${many(pending, 'report is', 'reports are')} not delivered yet. `), 'This page may be a little out of date.'),
+    rejected > 0 && notice('rejected', h('b', {}, `${many(rejected, 'report was', 'reports were')} rejected by the control plane`), `. ${rejected === 1 ? 'Its content is' : 'Their contents are'} missing here. The agent’s log has the reason.`),
+    dropped > 0 && notice('dropped', h('b', {}, `${many(dropped, 'Event was', 'Events were')} dropped`), ' by the agent because its memory limit was reached. The timeline shows where.'));
 }

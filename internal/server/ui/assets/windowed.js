@@ -1,19 +1,19 @@
-// A list of which only what is in sight has elements: tens of thousands of rows, all of one height.
+// A virtual list: only visible rows have elements. It holds tens of thousands of rows of the same height.
 
-const OVERSCAN = 5; // rows above and below what is in sight, so that scrolling has something to show at once
+const OVERSCAN = 5; // rows drawn above and below the visible ones, for scrolling
 
 /**
  * Windowed draws items into a list.
  *
- * `scroller` scrolls and `list` is what it holds. `make` makes an empty row, and `fill` puts an item into one: a row is
- * used again for another item once its own is out of sight, unless it has the focus. `key` tells items apart. `height` is
- * of a row, in pixels. `drawn` is called after each drawing.
+ * `scroller` scrolls and contains `list`. `make` makes an empty row, and `fill` puts an item into a row: rows that are no
+ * longer visible are reused, except the focused one. `key` identifies an item. `height` is the height of a row in pixels.
+ * `drawn` is called after each draw.
  */
 export class Windowed {
   items = [];
 
-  /** sight is the items that were wholly in sight when it was drawn last: from `first` on, and before `end`. */
-  sight = { first: 0, end: 0 };
+  /** visible is the range of items that were completely visible at the last draw: from `first` to before `end`. */
+  visible = { first: 0, end: 0 };
 
   #options;
   #rows = new Map(); // by key
@@ -27,7 +27,7 @@ export class Windowed {
     this.#sizes.observe(options.scroller);
   }
 
-  /** set shows other items. */
+  /** set replaces the items. */
   set(items) {
     this.items = items;
     this.draw();
@@ -38,10 +38,10 @@ export class Windowed {
     return this.#rows.get(key);
   }
 
-  /** reveal scrolls until an item is in sight. */
+  /** reveal scrolls to an item. */
   reveal(index) {
     const { scroller, list, height } = this.#options;
-    const above = list.offsetTop; // what scrolls along, such as a heading that sticks
+    const above = list.offsetTop; // elements that scroll along, such as a sticky heading
     const top = index * height();
     if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top + height() > scroller.scrollTop + scroller.clientHeight - above) {
@@ -50,13 +50,13 @@ export class Windowed {
     this.draw();
   }
 
-  /** pageSize is how many rows are in sight. */
+  /** pageSize is the number of visible rows. */
   get pageSize() {
     const { scroller, height } = this.#options;
     return Math.max(1, Math.floor(scroller.clientHeight / height()) - 2);
   }
 
-  /** stop lets go of everything. */
+  /** stop removes all listeners. */
   stop() {
     cancelAnimationFrame(this.#frame);
     this.#sizes.disconnect();
@@ -70,7 +70,7 @@ export class Windowed {
     });
   }
 
-  /** draw makes what is in sight true. */
+  /** draw updates the visible rows. */
   draw() {
     const { scroller, list, height, key, drawn } = this.#options;
     const rowHeight = height();
@@ -97,15 +97,15 @@ export class Windowed {
     drawn?.();
   }
 
-  // What is below a heading that sticks is not in sight.
+  // Rows under a sticky heading are not visible.
   #look(rowHeight) {
     const { scroller, list } = this.#options;
     const top = scroller.scrollTop;
-    this.sight = { first: Math.ceil(top / rowHeight), end: Math.floor((top + scroller.clientHeight - list.offsetTop) / rowHeight) };
+    this.visible = { first: Math.ceil(top / rowHeight), end: Math.floor((top + scroller.clientHeight - list.offsetTop) / rowHeight) };
   }
 
-  // The elements stay in the order of the items: a screen reader reads them in the document's. Those that stay in sight do
-  // not move among themselves, unless the items do: an element that moves loses the focus.
+  // The elements have the order of the items, in which a screen reader reads them. An element moves only if its item does,
+  // because it would lose the focus.
   #place(wanted, rowHeight, spare) {
     const { list, make, fill, key } = this.#options;
     let previous = null;
@@ -122,13 +122,13 @@ export class Windowed {
       const top = `translateY(${i * rowHeight}px)`;
       if (row.style.transform !== top) row.style.transform = top;
       let next = previous ? previous.nextSibling : list.firstChild;
-      while (spare.includes(next)) next = next.nextSibling; // rather than move a row that may have the focus
+      while (spare.includes(next)) next = next.nextSibling; // do not move a row that may have the focus
       if (next !== row) list.insertBefore(row, next);
       previous = row;
     }
   }
 
-  // The item whose row has the focus; -1 if none has.
+  // The index of the focused item, or -1.
   #focused() {
     const { list, key } = this.#options;
     const row = list.contains(document.activeElement) && [...list.children].find((child) => child.contains(document.activeElement));

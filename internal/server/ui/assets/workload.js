@@ -1,4 +1,4 @@
-// The page of a workload: why it is as it is, its objects, and what happened.
+// The page of a workload: its status and cause, its objects, and its Events.
 
 import { get } from './api.js';
 import { announce, fill, h, patch } from './dom.js';
@@ -8,17 +8,17 @@ import { EventFilter } from './eventfilter.js';
 import { Events, changeOf } from './events.js';
 import { boardAddress } from './home.js';
 import { objectKey } from './objects.js';
-import { askAgain, inWords, passes, untilAnswered } from './retry.js';
+import { retryNow, inWords, isTemporary, retry } from './retry.js';
 import { amend, reload } from './router.js';
 import { problemState, skeleton } from './states.js';
 import { keyOf, known, rank } from './status.js';
-import { count, many, plain, said } from './text.js';
+import { count, many, plain, isolated } from './text.js';
 import { clock, tick } from './time.js';
 import { Timeline } from './timeline.js';
 import { Tree } from './tree.js';
 import { verdict } from './verdict.js';
 
-const LOOK = 5000; // how often to look for new Events, in milliseconds: the watch tells of workloads only
+const EVENT_INTERVAL = 5000; // between polls for new Events, which the watch does not send, in milliseconds
 
 /** WorkloadPage is the view at /workloads/{type}/{id}. */
 export class WorkloadPage {
@@ -26,7 +26,7 @@ export class WorkloadPage {
   #rows;
   #shown = null;
 
-  /** rows has what the board knows of workloads, by their keys. */
+  /** rows are the workloads of the workload list by key. */
   constructor(live, rows) {
     this.#live = live;
     this.#rows = rows;
@@ -41,10 +41,10 @@ export class WorkloadPage {
       tree: new Tree({ select: (object) => this.#choose(object) }),
       panel: new ObjectPanel({ choose: (tab) => amend({ object: shown.object, tab }), back: () => shown.tree.focus() }), events: new Events(`${path}/events`),
     };
-    // Whoever looks at an object goes on to, although another one becomes worse.
+    // The panel stays on an object that the user works with, although another one becomes worse.
     for (const use of ['pointerdown', 'focusin', 'wheel']) shown.panel.element.addEventListener(use, () => { shown.used = shown.object; }, { passive: true });
     this.#read(params);
-    this.#instead(skeleton(6, 'Loading the workload'));
+    this.#placeholder(skeleton(6, 'Loading workload'));
     this.#follow(shown, stop.signal);
     this.#live.watchOne({ type, id });
     this.#load();
@@ -74,7 +74,7 @@ export class WorkloadPage {
     this.#shown.tab = Object.hasOwn(TABS, params.get('tab')) ? params.get('tab') : 'definition';
   }
 
-  /** search puts the cursor where Events are searched. */
+  /** search moves the cursor to the search field of the Events. */
   search() {
     this.#shown?.filter?.focus();
   }
@@ -84,15 +84,15 @@ export class WorkloadPage {
       if (keyOf(detail) === keyOf(shown)) this.#load();
     }, { signal });
     this.#live.addEventListener('reset', () => this.#load(), { signal });
-    this.#live.addEventListener('open', () => { askAgain(); this.#load(); }, { signal });
-    const look = setInterval(() => {
+    this.#live.addEventListener('open', () => { retryNow(); this.#load(); }, { signal });
+    const polling = setInterval(() => {
       if (!document.hidden && shown.detail && this.#live.state === 'live') shown.events.refresh();
-    }, LOOK);
+    }, EVENT_INTERVAL);
     const ticking = setInterval(() => { tick(shown.main); shown.timeline?.tick(); }, 1000);
-    signal.addEventListener('abort', () => { clearInterval(look); clearInterval(ticking); });
+    signal.addEventListener('abort', () => { clearInterval(polling); clearInterval(ticking); });
   }
 
-  // Changes that come while an answer is under way make one more question, not one each.
+  // Changes during a request cause one more request, not one each.
   async #load() {
     const shown = this.#shown;
     if (shown.looking) {
@@ -102,7 +102,7 @@ export class WorkloadPage {
     shown.looking = true;
     const { signal } = shown.stop;
     try {
-      const detail = await untilAnswered(() => get(shown.path, {}, { signal }), { signal, failed: (problem) => this.#fail(problem) });
+      const detail = await retry(() => get(shown.path, {}, { signal }), { signal, failed: (problem) => this.#fail(problem) });
       if (!signal.aborted) this.#take(detail);
     } catch (problem) {
       if (signal.aborted) return;
@@ -126,7 +126,7 @@ export class WorkloadPage {
     if (first) this.#build();
     shown.note.hidden = true;
     document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
-    patch(document.getElementById('crumbs'), h('a', { href: boardAddress() }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, said(detail.workload.name)));
+    patch(document.getElementById('crumbs'), h('a', { href: boardAddress() }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, isolated(detail.workload.name)));
     patch(shown.top, verdict(detail.workload));
     if (before && before !== detail.workload.status) announce(`The workload is ${known(detail.workload.status)}`);
     this.#drawObjects();
@@ -135,20 +135,20 @@ export class WorkloadPage {
     if (!first) shown.events.refresh();
   }
 
-  // What is there stays, marked as old, for as long as an answer may still come.
+  // The last data stays, marked as old, while a retry may succeed.
   #fail(problem) {
     const shown = this.#shown;
-    if (shown.detail && !shown.failed && passes(problem)) {
+    if (shown.detail && !shown.failed && isTemporary(problem)) {
       shown.note.hidden = false;
-      shown.note.textContent = `This is of ${clock(shown.at, { seconds: true })}. How it is by now could not be read: ${inWords(problem)}`;
+      shown.note.textContent = `Showing data from ${clock(shown.at, { seconds: true })}. The current state could not be read: ${inWords(problem)}`;
       return;
     }
     shown.failed = true;
-    this.#instead(problemState(problem, () => reload()));
+    this.#placeholder(problemState(problem, () => reload()));
   }
 
-  // What is to be seen while nothing is known but what the board says, if it has the workload.
-  #instead(state) {
+  // The view without details: the workload's row of the workload list, if there is one, and a state.
+  #placeholder(state) {
     const { main } = this.#shown;
     const row = state.dataset.state === 'missing' ? null : this.#rows.get(keyOf(this.#shown));
     fill(main, h('div', { class: 'workload' }, row && h('div', { class: 'top' }, verdict(row)), state));
@@ -159,7 +159,7 @@ export class WorkloadPage {
     for (const part of [shown.filter, shown.timeline]) part?.stop();
     shown.list = new EventList();
     shown.filter = new EventFilter(() => { amend(shown.filter.params); this.#drawEvents(); });
-    shown.timeline = new Timeline({ look: (events, whole) => shown.list.show(events, whole), pick: (events) => shown.list.pick(events), write: amend });
+    shown.timeline = new Timeline({ look: (events, total) => shown.list.show(events, total), pick: (events) => shown.list.pick(events), write: amend });
     for (const part of [shown.filter, shown.timeline]) part.read(new URLSearchParams(location.search));
     shown.events.addEventListener('change', () => this.#drawEvents());
     shown.note = h('p', { class: 'note', hidden: true, role: 'status' });
@@ -175,25 +175,25 @@ export class WorkloadPage {
           shown.timeline.element, shown.eventNote, shown.list.element))));
   }
 
-  // On a narrow page the definition is below the objects, out of sight.
+  // On a narrow page the panel is below the objects and may be invisible.
   #choose(object) {
     amend({ object: objectKey(object) });
     const { panel, tree } = this.#shown;
     announce(`${plain(`${object.object.kind} ${object.object.name}`)} is shown`);
-    if (panel.element.getBoundingClientRect().top < tree.element.getBoundingClientRect().bottom) return; // it is beside them
+    if (panel.element.getBoundingClientRect().top < tree.element.getBoundingClientRect().bottom) return; // the panel is beside the tree
     panel.element.scrollIntoView();
   }
 
   #drawObjects() {
     const { detail: { objects, workload }, tree, panel, treeNote, chosen, used, tab } = this.#shown;
     const find = (key) => objects.find((o) => objectKey(o) === key);
-    const object = find(chosen) ?? find(used) ?? culprit(objects);
+    const object = find(chosen) ?? find(used) ?? worstObject(objects);
     this.#shown.object = object ? objectKey(object) : '';
     tree.show(objects, this.#shown.object);
     panel.show(object, workload.clusterUID, tab);
     const present = objects.filter((o) => !o.gone);
     const listed = present.filter((o) => o.listed).length;
-    treeNote.textContent = present.length ? `${many(listed, 'listed', 'listed')}, ${many(present.length - listed, 'derived', 'derived')}` : 'None has been reported yet.';
+    treeNote.textContent = present.length ? `${count(listed)} listed, ${count(present.length - listed)} derived` : 'No objects have been reported yet.';
   }
 
   #drawEvents() {
@@ -209,21 +209,21 @@ export class WorkloadPage {
   }
 }
 
-// missing says which Events are not among those that are shown; empty if none is missing.
+// missing describes the Events that are not shown; empty if all are.
 function missing({ items, complete, cut, newerProblem, olderProblem }) {
-  if (olderProblem) return `${items.length ? `Older Events than these ${count(items.length)}` : 'The Events'} could not be read: ${inWords(olderProblem)}`;
-  if (newerProblem) return `What happened since could not be read: ${inWords(newerProblem)}`;
-  if (cut) return `These are the newest ${count(items.length)} Events; the API has older ones.`;
-  return complete && !items.length ? 'No Event has been reported yet.' : '';
+  if (olderProblem) return `${items.length ? `Events older than these ${count(items.length)}` : 'The Events'} could not be read: ${inWords(olderProblem)}`;
+  if (newerProblem) return `Newer Events could not be read: ${inWords(newerProblem)}`;
+  if (cut) return `Showing the newest ${many(items.length, 'Event')}. Older ones are in the API.`;
+  return complete && !items.length ? 'No Events have been reported yet.' : '';
 }
 
-// culprit is the object that one wants to see first: the worst listed one.
-function culprit(objects) {
+// worstObject is the object to show first: the worst listed one.
+function worstObject(objects) {
   return objects.filter((o) => o.listed && !o.gone).sort((a, b) =>
     rank(a.health) - rank(b.health) || Number(b.defined ?? false) - Number(a.defined ?? false) || weight(b) - weight(a))[0] ?? null;
 }
 
-// Among equals it is one that runs something.
+// Among equally bad objects, one that runs pods comes first.
 function weight({ object }) {
   return /Deployment|StatefulSet|DaemonSet|Job$/.test(object.kind) ? 1 : 0;
 }

@@ -1,34 +1,34 @@
-// All workloads, as far as they are loaded, kept up to date by what Live hears.
+// All loaded workloads, kept up to date by Live.
 //
-// The browser holds every row: filters, counts and order are its own then, and answer at once. The rows come worst
-// first, so that the first page is what matters.
+// The browser holds every row, so filters, counts and sorting respond at once. Rows are loaded worst first, because the first
+// page matters most.
 
 import { get } from './api.js';
-import { askAgain, untilAnswered } from './retry.js';
+import { retryNow, retry } from './retry.js';
 import { keyOf, known } from './status.js';
 
 const FIRST_PAGE = 200; // to have something to show soon
 const PAGE = 1000;
-const MOST = 50_000; // rows that a browser has to hold
+const MAX_ROWS = 50_000; // that the browser holds
 
-/** newer compares versions of a row: decimal integers, as texts. */
+/** newer compares versions of a row: decimal integers as text. */
 function newer(a, b) {
   return a.length === b.length ? a > b : a.length > b.length;
 }
 
 /**
- * Workloads dispatches `change` with {keys}, those of the rows that were told of as changed; none after a load. They
- * are complete once loading is false and problem is null. While it is loading in spite of a problem, it tries again.
+ * Workloads dispatches `change` with {keys} of the rows that Live has changed, which are none after a load. The rows are
+ * complete when loading is false and problem is null. With a problem while loading, it retries.
  */
 export class Workloads extends EventTarget {
   rows = new Map();
   total = 0;
   loading = true;
   problem = null;
-  beyond = 0; // rows that are left out, being more than a browser can hold
+  beyond = 0; // rows beyond MAX_ROWS, which are not loaded
 
-  #gone = new Map(); // versions of rows that went while a load is under way
-  #told = new Set(); // rows that were told of while a load is under way
+  #gone = new Map(); // versions of rows that were deleted during a load
+  #updated = new Set(); // rows that Live has updated during a load
   #pending = new Set();
   #load = null;
 
@@ -36,25 +36,25 @@ export class Workloads extends EventTarget {
     super();
     live.addEventListener('open', ({ detail }) => {
       if (!live.all) return;
-      if (detail.resumed && this.#load) askAgain();
+      if (detail.resumed && this.#load) retryNow();
       else if (!detail.resumed || this.problem) this.load();
     });
     live.addEventListener('reset', () => { if (live.all) this.load(); });
-    live.addEventListener('workload', ({ detail }) => { if (live.all) this.#hear(detail); });
+    live.addEventListener('workload', ({ detail }) => { if (live.all) this.#update(detail); });
     live.addEventListener('state', () => {
       const { all, state, problem } = live;
       if (all && !this.#load && this.rows.size === 0 && problem && (state === 'lost' || state === 'refused')) this.#fail(problem);
     });
   }
 
-  /** load reads all pages. What is heard meanwhile stays if it is newer than what they say. */
+  /** load reads all pages. Newer updates that arrive meanwhile win. */
   async load() {
     this.#load?.abort();
     const { signal } = this.#load = new AbortController();
     this.loading = true;
     this.problem = null;
     this.#gone.clear();
-    this.#told.clear();
+    this.#updated.clear();
     const seen = new Set();
     try {
       await this.#pages(seen, signal);
@@ -65,15 +65,15 @@ export class Workloads extends EventTarget {
       return;
     }
     this.#load = null;
-    for (const key of this.rows.keys()) if (!seen.has(key) && !this.#told.has(key)) this.rows.delete(key);
+    for (const key of this.rows.keys()) if (!seen.has(key) && !this.#updated.has(key)) this.rows.delete(key);
     this.loading = false;
-    this.#tell();
+    this.#emitChange();
   }
 
   async #pages(seen, signal) {
     for (let cursor = '', size = FIRST_PAGE; ; size = PAGE) {
-      const page = await untilAnswered(() => get('/v0/workloads', { sort: 'worst', size, cursor }, { signal }), {
-        signal, failed: (problem) => { this.problem = problem; this.#tell(); },
+      const page = await retry(() => get('/v0/workloads', { sort: 'worst', size, cursor }, { signal }), {
+        signal, failed: (problem) => { this.problem = problem; this.#emitChange(); },
       });
       this.problem = null;
       this.total = page.total;
@@ -82,30 +82,30 @@ export class Workloads extends EventTarget {
         this.#put(row);
       }
       cursor = page.next ?? '';
-      this.beyond = cursor && seen.size >= MOST ? page.total - seen.size : 0;
+      this.beyond = cursor && seen.size >= MAX_ROWS ? page.total - seen.size : 0;
       if (!cursor || this.beyond) return;
-      this.#tell();
+      this.#emitChange();
     }
   }
 
   #fail(problem) {
     this.loading = false;
     this.problem = problem;
-    this.#tell();
+    this.#emitChange();
   }
 
   #put(row) {
     const key = keyOf(row);
-    const have = this.rows.get(key);
+    const current = this.rows.get(key);
     const gone = this.#gone.get(key);
-    if ((have && !newer(row.changed, have.changed)) || (gone && !newer(row.changed, gone))) return false;
+    if ((current && !newer(row.changed, current.changed)) || (gone && !newer(row.changed, gone))) return false;
     this.rows.set(key, row);
     return true;
   }
 
-  #hear(row) {
+  #update(row) {
     const key = keyOf(row);
-    if (this.loading) this.#told.add(key);
+    if (this.loading) this.#updated.add(key);
     if (row.gone) {
       if (this.loading) this.#gone.set(key, row.changed);
       this.rows.delete(key);
@@ -113,10 +113,10 @@ export class Workloads extends EventTarget {
       return;
     }
     this.#pending.add(key);
-    if (this.#pending.size === 1) setTimeout(() => this.#tell(), 100); // a cluster that falls silent changes hundreds
+    if (this.#pending.size === 1) setTimeout(() => this.#emitChange(), 100); // an agent that goes offline changes hundreds of rows
   }
 
-  #tell() {
+  #emitChange() {
     if (!this.loading && !this.problem) this.total = this.rows.size + this.beyond;
     const keys = this.#pending;
     this.#pending = new Set();

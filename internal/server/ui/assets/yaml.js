@@ -5,17 +5,16 @@ import { RawNumber } from './api.js';
 const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'data', 'status'];
 const FIRST = ['name', 'namespace'];
 
-// What YAML 1.1 or 1.2 would read as something else than the text it is.
+// Texts that YAML 1.1 or 1.2 would not parse as a string.
 const AMBIGUOUS = /^(?:true|false|null|yes|no|on|off|y|n|~|-?\.(?:inf|nan)|[-+]?[\d._]+(?:e[-+]?\d+)?|0[xob][\da-f_]+|\d[\d:_-]*(?:[t ].*)?)$/i;
 const PLAIN = /^[A-Za-z0-9_/.$(][A-Za-z0-9_/.$()@%+=, ;:*<>~-]*$/;
 
-// What YAML does not allow as it is: such a text needs quotes although it has several lines.
+// Characters that YAML does not allow in a block: such a text needs quotes although it has several lines.
 const UNFIT = /[^\P{Cc}\t\n]|[\u2028\u2029\ufeff]/u;
 
 /**
- * yamlLines writes a value as lines: {indent, marker, key, text, kind, end}. `marker` is "- " where an item of a list
- * begins, `kind` is string, number, boolean, null, block (a line of a text of several) or open; that of an open line are
- * the lines up to `end`.
+ * yamlLines writes a value as lines: {indent, marker, key, text, kind, end}. `marker` is "- " at the start of a list item.
+ * `kind` is string, number, boolean, null, block (a line of a text block) or open; an open line contains the lines up to `end`.
  */
 export function yamlLines(value) {
   const lines = [];
@@ -25,17 +24,17 @@ export function yamlLines(value) {
   return lines;
 }
 
-/** lineText is a line as a text. */
+/** lineText is a line as text. */
 export function lineText({ indent, marker, key, text }) {
   return ' '.repeat(indent) + marker + (key ? `${key}:${text ? ' ' : ''}` : '') + text;
 }
 
 /**
- * linePaths names each line by the keys and items that lead to it, so that it is found again in another version. An item
- * that has a name is known by it, any other one by its place; so is a line of a text of several.
+ * linePaths identifies each line by its keys and items, to find it in another version. An item is identified by its name, or by
+ * its index; a line of a text block by its index.
  */
 export function linePaths(lines) {
-  const above = [{ level: -1, path: '', items: 0, names: new Set() }]; // an item of a list is deeper than a key at the same indent
+  const above = [{ level: -1, path: '', items: 0, names: new Set() }]; // a list item is deeper than a key of the same indent
   const down = (level, name) => {
     while (above.at(-1).level >= level) above.pop();
     const { path } = above.at(-1);
@@ -99,7 +98,7 @@ function isBlock(value) {
 function block(lines, line, indent, value) {
   const end = /\n*$/.exec(value)[0].length;
   const all = (end ? value.slice(0, -1) : value).split('\n');
-  const indented = /^\n*[ \t]/.test(value) ? '2' : ''; // else its own indent would count
+  const indented = /^\n*[ \t]/.test(value) ? '2' : ''; // else YAML would take its indent as the block's
   open(lines, { ...line, text: `|${indented}${['-', ''][end] ?? '+'}` }, () => {
     for (const text of all) lines.push({ indent: text ? indent : 0, marker: '', key: '', text, kind: 'block' });
   });
@@ -113,7 +112,7 @@ function scalar(value) {
   return { text: word(value), kind: 'string' };
 }
 
-// word writes a text as it is if that says the same, else in quotes.
+// word writes a text without quotes if YAML parses it as the same string.
 function word(text) {
   if (PLAIN.test(text) && !AMBIGUOUS.test(text) && !/: |:$| $/.test(text)) return text;
   return JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -29,7 +29,7 @@ CREATE TABLE workload_events (
     involveduid TEXT, count BIGINT, firsttimestamp BIGINT, gap TEXT
 );
 
--- For v0's lists, which are by id. Whether runtimeeventuid is unique is not the schema's to say: see unique.go.
+-- For v0's lists, which are by id. The index that makes runtimeeventuid unique depends on --strict-v0: see setEventUniqueness.
 CREATE INDEX workload_resource_instances_workloadinstanceid ON workload_resource_instances (workloadinstanceid, id);
 CREATE INDEX workload_events_workloadinstanceid ON workload_events (workloadinstanceid, id);
 CREATE INDEX workload_events_workloadresourceinstanceid ON workload_events (workloadresourceinstanceid, id);

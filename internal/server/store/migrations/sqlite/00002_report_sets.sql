@@ -74,7 +74,7 @@ ALTER TABLE new_helm_workload_instances RENAME TO helm_workload_instances;
 ALTER TABLE new_workload_resource_instances RENAME TO workload_resource_instances;
 ALTER TABLE new_workload_events RENAME TO workload_events;
 
--- For v0's lists, which are by id. Whether runtimeeventuid is unique is not the schema's to say: see unique.go.
+-- For v0's lists, which are by id. The index that makes runtimeeventuid unique depends on --strict-v0: see setEventUniqueness.
 CREATE INDEX workload_resource_instances_workloadinstanceid ON workload_resource_instances (workloadinstanceid, id);
 CREATE INDEX workload_events_workloadinstanceid ON workload_events (workloadinstanceid, id);
 CREATE INDEX workload_events_workloadresourceinstanceid ON workload_events (workloadresourceinstanceid, id);

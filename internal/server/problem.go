@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/threeport/threeport-agent/internal/server/store"
+)
+
+// retryAfter is how long a client should wait before it repeats a request that failed temporarily, in whole seconds.
+const retryAfter = time.Second
+
+// problem is an answer other than success as of RFC 9457, which all endpoints but v0's use. Its text quotes nothing of a
+// body.
+func problem(code int, detail string, faults ...*huma.ErrorDetail) error {
+	return &huma.ErrorModel{Title: http.StatusText(code), Status: code, Detail: detail, Errors: faults}
+}
+
+// invalid is the problem of a body that is JSON of another form. Its detail is the first fault, because some clients show no
+// more.
+func invalid(faults []*huma.ErrorDetail) error {
+	return problem(http.StatusUnprocessableEntity, faults[0].Location+": "+faults[0].Message, faults...)
+}
+
+// parameterProblem says what a parameter of the path or the query accepts.
+func parameterProblem(location, accepted string) error {
+	return problem(http.StatusUnprocessableEntity, "validation failed",
+		&huma.ErrorDetail{Location: location, Message: "accepted is " + accepted})
+}
+
+// unavailable is the problem of a temporary failure of the server. Its cause is for the log.
+func unavailable(ctx context.Context, detail string, cause error) error {
+	setCause(ctx, cause)
+	return huma.ErrorWithHeaders(problem(http.StatusServiceUnavailable, detail),
+		http.Header{"Retry-After": {strconv.Itoa(int(retryAfter.Seconds()))}})
+}
+
+// withoutValues is a huma transformer that removes from an answer the values that the client sent.
+func withoutValues(_ huma.Context, _ string, answer any) (any, error) {
+	if model, ok := answer.(*huma.ErrorModel); ok {
+		for _, fault := range model.Errors {
+			fault.Value = nil
+		}
+	}
+	return answer, nil
+}
+
+// writeProblem writes a problem for endpoints that are no operations.
+func writeProblem(w http.ResponseWriter, err error) {
+	model := &huma.ErrorModel{Title: http.StatusText(http.StatusInternalServerError), Status: http.StatusInternalServerError}
+	_ = errors.As(err, &model)
+	body, _ := json.Marshal(model) // strings and numbers always marshal
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(model.Status)
+	_, _ = w.Write(body) // fails only if the client has gone
+}
+
+// storeProblem is the problem of a failed read from the store.
+func storeProblem(ctx context.Context, err error) error {
+	if invalid, ok := errors.AsType[*store.FieldError](err); ok {
+		return parameterProblem("query."+invalid.Field, invalid.Accepted)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return problem(http.StatusNotFound, "record not found")
+	}
+	return unavailable(ctx, "the database failed: ask again", err)
+}

@@ -1,0 +1,270 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+	strictjson "sigs.k8s.io/json"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+const (
+	// maxTree and maxObjects bound the objects of one tree, and of all trees in a set. A bound in bytes is not enough: an
+	// object of three bytes of JSON takes a hundred times that in memory.
+	maxTree    = 20_000
+	maxObjects = 100_000
+
+	// maxFaults bounds the faults in an answer.
+	maxFaults = 20
+)
+
+// setDecoder decodes a report set as a stream: besides the result it keeps the text of one value. It accepts only what the
+// OpenAPI document describes: names are case-sensitive, and unknown and duplicate fields are refused.
+type setDecoder struct {
+	text *setText
+	// Bounds of reports, objects of a tree, and objects of all trees.
+	maxReports, maxTree, maxObjects int
+
+	objects int             // of all trees so far
+	value   json.RawMessage // the text of the last value
+	faults  []*huma.ErrorDetail
+}
+
+// decodeReportSet decodes a whole report set. Its error is the reader's or a problem: 400 for invalid JSON, 413 for a set
+// that is too large, and 422 for JSON that is no report set.
+func decodeReportSet(r io.Reader, maxReports int) (threeport.ReportSet, error) {
+	d := &setDecoder{text: newSetText(r), maxReports: maxReports, maxTree: maxTree, maxObjects: maxObjects}
+	return d.decode()
+}
+
+func (d *setDecoder) decode() (set threeport.ReportSet, err error) {
+	if err := d.set(&set); err != nil {
+		return set, d.asProblem(err)
+	}
+	if len(d.faults) > 0 {
+		return set, invalid(d.faults)
+	}
+	return set, nil
+}
+
+// asProblem maps an error of the JSON decoder to a problem, and returns any other error unchanged.
+func (d *setDecoder) asProblem(err error) error {
+	if isSyntax, offset := strictjson.SyntaxErrorOffset(err); isSyntax {
+		if d.text.shortened { // the decoder's offset counts fewer bytes than were sent
+			return problem(http.StatusBadRequest, "the body is not JSON")
+		}
+		return problem(http.StatusBadRequest, "the body is not JSON: see byte "+strconv.FormatInt(offset, 10))
+	}
+	if errors.Is(err, errValueTooLarge) {
+		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a value in the body is too large: at most %d bytes", d.text.maxValue))
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return problem(http.StatusBadRequest, "the body ends before its JSON does")
+	}
+	return err
+}
+
+func (d *setDecoder) set(set *threeport.ReportSet) error {
+	err := d.object("body", []string{"agent", "reports"}, func(at, name string) (bool, error) {
+		switch name {
+		case "agent":
+			return true, d.read(at, &set.Agent)
+		case "reports":
+			return true, d.list(at, d.maxReports, func(at string) error {
+				var report threeport.Report
+				err := d.report(at, &report)
+				if len(d.faults) == 0 { // a set with a fault is refused
+					set.Reports = append(set.Reports, report)
+				}
+				return err
+			})
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := d.text.json.Token(); !errors.Is(err, io.EOF) {
+		if err != nil {
+			return err
+		}
+		return problem(http.StatusBadRequest, "the body goes on after its JSON")
+	}
+	return nil
+}
+
+func (d *setDecoder) report(at string, report *threeport.Report) error {
+	return d.object(at, []string{"instance", "version"}, func(at, name string) (bool, error) {
+		switch name {
+		case "instance":
+			return true, d.read(at, &report.Instance)
+		case "version":
+			return true, d.read(at, &report.Version)
+		case "operation":
+			return true, d.read(at, &report.Operation)
+		case "event":
+			return true, d.read(at, &report.Event)
+		case "status":
+			return true, d.read(at, &report.Status)
+		case "tree":
+			report.Tree = &threeport.TreeReport{}
+			return true, d.tree(at, report.Tree)
+		}
+		return false, nil
+	})
+}
+
+func (d *setDecoder) tree(at string, tree *threeport.TreeReport) error {
+	return d.object(at, []string{"objects"}, func(at, name string) (bool, error) {
+		if name != "objects" {
+			return false, nil
+		}
+		return true, d.list(at, d.maxTree, func(at string) error {
+			if d.objects++; d.objects > d.maxObjects {
+				return tooMany("body", d.maxObjects, "objects in all trees")
+			}
+			if len(d.faults) >= maxFaults {
+				return invalid(d.faults)
+			}
+			var object threeport.TreeObject
+			err := d.read(at, &object)
+			if len(d.faults) == 0 { // a set with a fault is refused
+				tree.Objects = append(tree.Objects, object)
+			}
+			return err
+		})
+	})
+}
+
+// object decodes an object with field, which reports whether it knows a field. The required fields have to be there.
+func (d *setDecoder) object(at string, required []string, field func(at, name string) (known bool, err error)) error {
+	if err := d.open(at, '{', "an object"); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for d.text.json.More() {
+		if len(d.faults) >= maxFaults {
+			return invalid(d.faults)
+		}
+		token, err := d.text.json.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string) // as in all valid JSON
+		if err := d.field(at+"."+shortened(name), name, seen, field); err != nil {
+			return err
+		}
+	}
+	for _, name := range required {
+		if !seen[name] {
+			d.fault(at+"."+name, "is required")
+		}
+	}
+	_, err := d.text.json.Token()
+	return err
+}
+
+// field decodes the value of one field. It keeps no names of unknown fields, whose number has no bound.
+func (d *setDecoder) field(at, name string, seen map[string]bool, read func(at, name string) (known bool, err error)) error {
+	if seen[name] {
+		d.fault(at, "duplicate field")
+		return d.skip()
+	}
+	known, err := read(at, name)
+	switch {
+	case err != nil:
+		return err
+	case known:
+		seen[name] = true
+		return nil
+	default:
+		d.fault(at, "unknown field")
+		return d.skip()
+	}
+}
+
+func (d *setDecoder) skip() error { return d.text.json.Decode(&d.value) }
+
+// list decodes a list of at most limit items.
+func (d *setDecoder) list(at string, limit int, item func(at string) error) error {
+	if err := d.open(at, '[', "a list"); err != nil {
+		return err
+	}
+	for i := 0; d.text.json.More(); i++ {
+		if i == limit {
+			return tooMany(at, limit, "items")
+		}
+		if err := item(at + "[" + strconv.Itoa(i) + "]"); err != nil {
+			return err
+		}
+	}
+	_, err := d.text.json.Token()
+	return err
+}
+
+func (d *setDecoder) open(at string, delim json.Delim, expected string) error {
+	token, err := d.text.json.Token()
+	if err != nil {
+		return err
+	}
+	if token != delim {
+		d.fault(at, "has to be "+expected)
+		return invalid(d.faults)
+	}
+	return nil
+}
+
+// read decodes a value of a type without lists.
+func (d *setDecoder) read(at string, target any) error {
+	if err := d.text.json.Decode(&d.value); err != nil {
+		return err
+	}
+	text := d.value
+	value := reflect.ValueOf(target).Elem()
+	if string(text) == "null" && value.Kind() != reflect.Pointer {
+		d.fault(at, "is required")
+		return nil
+	}
+	strict, err := strictjson.UnmarshalStrict(text, target)
+	if err != nil {
+		below, expected := findMismatch(target, text)
+		d.fault(at+below, "has to be "+expected)
+	} else {
+		d.required(at, value, text)
+	}
+	for _, err := range strict {
+		if field, ok := errors.AsType[strictjson.FieldError](err); ok {
+			d.fault(at+"."+shortened(field.FieldPath()), "unknown or duplicate field")
+		}
+	}
+	return nil
+}
+
+// fault records what is wrong with a field, up to maxFaults.
+func (d *setDecoder) fault(at, message string) {
+	if len(d.faults) < maxFaults {
+		d.faults = append(d.faults, &huma.ErrorDetail{Location: at, Message: message})
+	}
+}
+
+// tooMany is the answer to a list that is too long.
+func tooMany(at string, limit int, what string) error {
+	return problem(http.StatusRequestEntityTooLarge, "too much for one report set: send it in parts",
+		&huma.ErrorDetail{Location: at, Message: "at most " + strconv.Itoa(limit) + " " + what})
+}
+
+// shortened bounds the length of a name that the client chose.
+func shortened(name string) string {
+	const longest = 128
+	if len(name) > longest {
+		return name[:longest] + "…"
+	}
+	return name
+}

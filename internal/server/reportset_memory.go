@@ -1,0 +1,73 @@
+package server
+
+import (
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// reportSetWait is how long a report set waits for memory before the server asks its sender to repeat it.
+const reportSetWait = 10 * time.Second
+
+// The number of report sets of the largest size that fit into memory at once, as sent and decoded, of all senders and of one.
+const (
+	largestReceived          = 16
+	largestReceivedPerSender = 8
+	largestDecoded           = 2
+	largestDecodedPerSender  = 1
+)
+
+// reportSetMemory bounds the memory of report sets. A body as sent holds memory of received until it is decoded. A decoded set
+// holds memory of decoded until it is applied.
+type reportSetMemory struct{ received, decoded *memoryLimiter }
+
+func newReportSetMemory(limits Limits) *reportSetMemory {
+	return &reportSetMemory{
+		received: newMemoryLimiter(largestReceived*limits.BodyBytes, largestReceivedPerSender*limits.BodyBytes, reportSetWait),
+		decoded:  newMemoryLimiter(largestDecoded*largestSetMemory(limits), largestDecodedPerSender*largestSetMemory(limits), reportSetWait),
+	}
+}
+
+// valueCopies is the number of copies of its largest value that a set takes while it is decoded. They are the JSON decoder's
+// buffer, half of it again before the buffer grew, the value itself, its fields if one is missing, and garbage. A tree of
+// the smallest objects has no large value, but takes about as much in all. Since maxValue bounds a value, the largest set
+// takes less than twice its text by default, and a set of 16 MiB four times.
+const valueCopies = 6
+
+// largestSetMemory is the memory to decode a set of the largest size.
+func largestSetMemory(limits Limits) int64 {
+	return decompressorBytes + maxWindow + decodingMemory(limits.DecodedBytes)
+}
+
+// decompressorBytes is at least what a decompressor of gzip or zstd takes besides its window. It also bounds the number of
+// bodies that are decompressed at once.
+const decompressorBytes = 1 << 20
+
+// decompressorMemory is the memory to decompress a body.
+func decompressorMemory(body []byte, encoding string) int64 {
+	switch encoding {
+	case "":
+		return 0
+	case "zstd":
+		return decompressorBytes + int64(windowOf(body)) //nolint:gosec // at most maxWindow
+	default:
+		return decompressorBytes
+	}
+}
+
+// decodingMemory is the memory to decode a set of size bytes of text.
+func decodingMemory(size int64) int64 { return firstRead + size + valueCopies*min(size, maxValue) }
+
+// objectSize is more than one object of a tree takes besides its text.
+const objectSize = 256
+
+// setMemory is the memory of a decoded set until it is applied: the set, and what the store makes of it.
+func setMemory(set threeport.ReportSet, size int64) int64 {
+	memory := firstRead + 2*size
+	for _, report := range set.Reports {
+		if report.Tree != nil {
+			memory += int64(cap(report.Tree.Objects)) * objectSize
+		}
+	}
+	return memory
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// holders is the number of requests that hold memory or wait for it.
+func holders(l *memoryLimiter) (requests int) {
+	l.senders.mu.Lock()
+	defer l.senders.mu.Unlock()
+	for _, limit := range l.senders.limits {
+		requests += limit.requests
+	}
+	return requests
+}
+
+// TestReportSets_StalledBodies_DelayNobody announces bodies of many times the memory, and sends one byte of each.
+func TestReportSets_StalledBodies_DelayNobody(t *testing.T) {
+	limits := DefaultLimits()
+	memory := newReportSetMemory(limits)
+	address := reportsAlone(t, failing{}, memory, slog.New(slog.DiscardHandler))
+	at, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stalled = 8 * largestReceived
+	for i := range stalled {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		length := fmt.Sprintf("Content-Length: %d\r\n\r\n{", limits.BodyBytes)
+		if i%2 == 0 {
+			length = "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
+		}
+		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s", at.Path, at.Host, length); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hangs := time.After(2 * time.Minute)
+	for holders(memory.received) < stalled {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-hangs:
+			t.Fatalf("%d of %d bodies have begun", holders(memory.received), stalled)
+		}
+	}
+	heartbeat := []byte(`{` + someAgent + `,"reports":[]}`)
+	if got := send(t, http.DefaultClient, http.MethodPost, address, asJSON(), heartbeat); got.code != http.StatusOK {
+		t.Errorf("heartbeat: %d %s", got.code, got.body)
+	}
+	if n := holders(memory.received); n != stalled {
+		t.Errorf("%d of %d bodies are still there: the heartbeat waited for others to end", n, stalled)
+	}
+}
+
+// setOf is a gzipped set with an Event whose message has a number of bytes.
+func setOf(t *testing.T, message int) []byte {
+	t.Helper()
+	return encoded(t, "gzip", reportOf(`,"event":{"uid":"u","involved":{"kind":"Pod","name":"a"},"type":"Normal","reason":"r",`+
+		`"time":"2026-01-02T03:04:05Z","message":"`+strings.Repeat("m", message)+`"}`))
+}
+
+// TestReportSets_LargeSets_LeaveMemoryToOtherClusters keeps sets of one cluster that are a few kilobytes large as sent, as a
+// database that does not answer would.
+func TestReportSets_LargeSets_LeaveMemoryToOtherClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := Limits{Reports: 1, BodyBytes: minBytes, DecodedBytes: 1 << 20}
+		r := newReportSets(nil, limits, nil)
+		large, heartbeat := setOf(t, 1<<20-1000), encoded(t, "gzip", `{`+someAgent+`,"reports":[]}`)
+		var sets []*decodedSet
+		for {
+			set, err := r.decode(t.Context(), large, "gzip", "one")
+			if err != nil {
+				wantProblem(t, err, http.StatusServiceUnavailable, "")
+				break
+			}
+			if sets = append(sets, set); len(sets) > 100 {
+				t.Fatal("there is no limit for one cluster")
+			}
+		}
+		if len(sets) == 0 {
+			t.Fatal("no set fits")
+		}
+		begin := time.Now()
+		for reason, body := range map[string][]byte{"a heartbeat": heartbeat, "a large set": large} {
+			set, err := r.decode(t.Context(), body, "gzip", "other")
+			if err != nil || time.Since(begin) > 0 {
+				t.Fatalf("%s of another cluster, after %v: %v", reason, time.Since(begin), err)
+			}
+			sets = append(sets, set)
+		}
+		for _, set := range sets {
+			set.memory.release()
+		}
+		expectAllFree(t, "decoded", r.memory.decoded, largestDecoded*largestSetMemory(limits))
+	})
+}
+
+// The size of a compressed set is unknown before it is decompressed.
+func TestReportSets_SmallCompressedSets_ReserveLittleMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := DefaultLimits()
+		r := newReportSets(nil, limits, nil)
+		const free = 3 << 20
+		if !r.memory.decoded.total.TryAcquire(largestDecoded*largestSetMemory(limits) - free) {
+			t.Fatal("memory is not free")
+		}
+		for _, coding := range encodings {
+			set, err := r.decode(t.Context(), encoded(t, coding, `{`+someAgent+`,"reports":[]}`), coding, "one")
+			if err != nil {
+				t.Fatalf("%s: %v", coding, err)
+			}
+			if set.memory.bytes > 2*firstRead {
+				t.Errorf("%s: %d bytes are kept", coding, set.memory.bytes)
+			}
+			set.memory.release()
+		}
+		if _, err := r.decode(t.Context(), setOf(t, free), "gzip", "one"); err == nil {
+			t.Error("a large set got memory that is not free")
+		}
+	})
+}
+
+// TestReportSets_MoreThanMemory_AllDecode decodes many more sets than fit into memory. A deadlock would make some fail.
+func TestReportSets_MoreThanMemory_AllDecode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := Limits{Reports: 1, BodyBytes: minBytes, DecodedBytes: 1 << 18}
+		r := newReportSets(nil, limits, nil)
+		bodies := [][]byte{setOf(t, 0), setOf(t, 1<<16), setOf(t, 1<<18-1000)}
+		var all sync.WaitGroup
+		for i := range 60 {
+			all.Go(func() {
+				set, err := r.decode(t.Context(), bodies[i%len(bodies)], "gzip", string(rune('a'+i%4)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				set.memory.release()
+			})
+		}
+		all.Wait()
+	})
+}

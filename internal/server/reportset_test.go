@@ -1,0 +1,108 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/auth"
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+func TestReportSets_Bodies(t *testing.T) {
+	config := onFile(t)
+	config.Limits = Limits{Reports: 5, BodyBytes: minBytes, DecodedBytes: 4 * minBytes}
+	url := run(t, config) + "/v0/workload-report-sets"
+	set := func(padding int) string {
+		return `{` + someAgent + strings.Repeat(" ", padding) + `,"reports":[]}`
+	}
+	for _, tc := range []struct {
+		reason string
+		header http.Header
+		body   []byte
+		code   int
+		has    string
+	}{
+		{"plain", asJSON(), []byte(set(0)), 200, `{"items":[]}`},
+		{"gzip", asJSON("Content-Encoding", "gzip"), encoded(t, "gzip", set(3*minBytes)), 200, `{"items":[]}`},
+		{"zstd", asJSON("Content-Encoding", "zstd"), encoded(t, "zstd", set(3*minBytes)), 200, `{"items":[]}`},
+		{"gzip bomb", asJSON("Content-Encoding", "gzip"), encoded(t, "gzip", set(64*minBytes)), 413, "at most 262144 bytes before compression"},
+		{"zstd bomb", asJSON("Content-Encoding", "zstd"), encoded(t, "zstd", set(64*minBytes)), 413, "at most 262144 bytes before compression"},
+		{"large", asJSON(), []byte(set(minBytes)), 413, "at most 65536 bytes as sent"},
+		{"too many reports", asJSON(), []byte(`{` + someAgent + `,"reports":[{},{},{},{},{},{}]}`), 413, "at most 5 items"},
+		{"unknown coding", asJSON("Content-Encoding", "br"), []byte(set(0)), 415, "use identity, gzip or zstd"},
+		{"not gzip", asJSON("Content-Encoding", "gzip"), []byte(set(0)), 400, "not gzip"},
+		{"another type", http.Header{"Content-Type": {"text/plain"}}, []byte(set(0)), 415, "use application/json"},
+		{"no type", http.Header{}, []byte(set(0)), 415, "use application/json"},
+		{"nothing", asJSON(), nil, 400, "ends before"},
+	} {
+		got := send(t, http.DefaultClient, http.MethodPost, url, tc.header, tc.body)
+		if got.code != tc.code || !strings.Contains(got.body, tc.has) {
+			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+		}
+	}
+}
+
+// failing is a store that fails.
+type failing struct{ err error }
+
+func (f failing) Apply(context.Context, threeport.ReportSet) (threeport.ReportSetAnswer, error) {
+	return threeport.ReportSetAnswer{}, f.err
+}
+
+// reportsAlone serves report sets of an administrator.
+func reportsAlone(t *testing.T, s reportStore, memory *reportSetMemory, log *slog.Logger) string {
+	t.Helper()
+	counted := newMetrics()
+	r := newReportSets(s, DefaultLimits(), counted)
+	r.memory = memory
+	router := newRouter()
+	router.api = newAPI(router, "test", false)
+	served := recordRoute(router.serve([]route{
+		{"POST", "/v0/workload-report-sets", anyone, r.bodyLimit(), operation(applyReportSetOperation, r.apply)},
+	}))
+	asAdmin := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		served.ServeHTTP(w, req.WithContext(auth.WithPrincipal(req.Context(), auth.Principal{Role: auth.RoleAdmin})))
+	})
+	server := httptest.NewServer(instrument(asAdmin, counted, log))
+	t.Cleanup(server.Close)
+	return server.URL + "/v0/workload-report-sets"
+}
+
+func TestReportSets_Failures(t *testing.T) {
+	body := []byte(`{` + someAgent + `,"reports":[]}`)
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	url := reportsAlone(t, failing{errors.New("connection refused")}, newReportSetMemory(DefaultLimits()), logger)
+	got := send(t, http.DefaultClient, http.MethodPost, url, asJSON(), body)
+	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || strings.Contains(got.body, "refused") {
+		t.Errorf("the database is away: %d %v %s", got.code, got.header, got.body)
+	}
+	if !strings.Contains(log.String(), "connection refused") || strings.Contains(log.String(), "clusterUID") {
+		t.Errorf("logged %s", log.String())
+	}
+
+	full := newReportSetMemory(DefaultLimits())
+	full.decoded.wait = time.Millisecond
+	all := largestDecoded * largestSetMemory(DefaultLimits())
+	if !full.decoded.total.TryAcquire(all) {
+		t.Fatal("memory is not free")
+	}
+	url = reportsAlone(t, failing{}, full, slog.New(slog.DiscardHandler))
+	got = send(t, http.DefaultClient, http.MethodPost, url, asJSON(), body)
+	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
+		t.Errorf("no memory: %d %s", got.code, got.body)
+	}
+	full.decoded.total.Release(all)
+	for _, body := range []string{string(body), "hunter2", `{"x":1}`} {
+		send(t, http.DefaultClient, http.MethodPost, url, asJSON(), []byte(body))
+	}
+	expectAllFree(t, "decoded", full.decoded, all)
+	expectAllFree(t, "received", full.received, largestReceived*DefaultLimits().BodyBytes)
+}

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/auth"
+	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/server/ui"
+)
+
+// route is a row of the table of routes.
+type route struct {
+	method, path string // the path as of [http.ServeMux]
+	access       access
+	body         bodyLimit // of requests that send one
+	endpoint     endpoint
+}
+
+// access says who may use a route, and how package auth treats its requests. Rates bound a principal and not a route: see
+// [auth.Config]. Which rows an agent may read and write depends on the row: handlers ask package auth.
+type access struct {
+	public bool        // a request needs no principal: see [auth.Config]
+	roles  []auth.Role // besides the administrator, who may use every route
+	kind   auth.RuleKind
+}
+
+// as is the access with another kind.
+func (a access) as(kind auth.RuleKind) access {
+	a.kind = kind
+	return a
+}
+
+var (
+	anyone  = access{public: true}
+	readers = access{roles: []auth.Role{auth.RoleViewer, auth.RoleAgent}}
+	viewers = access{roles: []auth.Role{auth.RoleViewer}}
+	agents  = access{roles: []auth.Role{auth.RoleAgent}}
+	admins  = access{}
+)
+
+// The body limits of routes, besides v0Body and the configured limit of report sets.
+var (
+	noBody     = bodyLimit{}
+	tokenBody  = bodyLimit{bytes: 1 << 20, timeout: 5 * time.Second}
+	loginBody  = bodyLimit{bytes: auth.MaxForm, timeout: readTimeout}
+	logoutBody = bodyLimit{bytes: auth.MaxForm, timeout: readTimeout}
+)
+
+// handlers are the handlers of all routes.
+type handlers struct {
+	probes     *probes
+	metrics    *metrics
+	openAPI    *openAPI
+	v0         *v0API
+	reportSets *reportSets
+	workloads  *workloads
+	clusters   *clusters
+	watches    *watches
+	tokens     *auth.TokenAPI
+	audit      *auth.AuditAPI
+	login      auth.LoginHandlers
+	page       *ui.Page
+}
+
+// routes are all routes of the server. A path that is in no row is answered with v0's 404, to administrators only.
+func (h *handlers) routes() []route {
+	reportSetBody := h.reportSets.bodyLimit()
+	rows := []route{
+		{"GET", "/healthz", anyone, noBody, handle(h.probes.alive)},
+		{"GET", "/readyz", anyone, noBody, handle(h.probes.ready)},
+		{"GET", "/metrics", viewers, noBody, handle(h.metrics.handler().ServeHTTP)},
+		{"GET", "/openapi.json", readers, noBody, handle(h.openAPI.serve)},
+
+		{"GET", "/workload-report-sets/versions", readers, noBody, operation(reportSetVersionsOperation, h.reportSets.versions)},
+		{"POST", "/v0/workload-report-sets", agents.as(auth.KindReportSet), reportSetBody, operation(applyReportSetOperation, h.reportSets.apply)},
+
+		{"GET", "/v0/workloads", viewers, noBody, operation(listWorkloadsOperation, h.workloads.list)},
+		{"GET", "/v0/workloads/watch", viewers.as(auth.KindStream), noBody, operation(watchWorkloadsOperation, h.watches.watch)},
+		{"GET", "/v0/workloads/{type}/{id}", viewers, noBody, operation(getWorkloadOperation, h.workloads.get)},
+		{"GET", "/v0/workloads/{type}/{id}/events", viewers, noBody, operation(listWorkloadEventsOperation, h.workloads.listEvents)},
+		{"GET", "/v0/workloads/{type}/{id}/event-retention", readers, noBody, operation(getEventRetentionOperation, h.workloads.getEventRetention)},
+		{"GET", "/v0/clusters", viewers, noBody, operation(listClustersOperation, h.clusters.list)},
+		{"GET", "/v0/clusters/{uid}/objects/{objectUID}", viewers, noBody, operation(getObjectOperation, h.clusters.getObject)},
+
+		{"DELETE", "/v0/clusters/{uid}", admins, noBody, operation(releaseClusterOperation, h.clusters.release)},
+		{"GET", "/v0/tokens", admins, noBody, operation(listTokensOperation, h.tokens.List)},
+		{"POST", "/v0/tokens", admins.as(auth.KindTokens), tokenBody, operation(createTokenOperation, h.tokens.Create)},
+		{"DELETE", "/v0/tokens/{id}", admins.as(auth.KindTokens), noBody, operation(revokeTokenOperation, h.tokens.Revoke)},
+		{"GET", "/v0/audit-records", admins, noBody, operation(listAuditRecordsOperation, h.audit.List)},
+
+		{"GET", "/{$}", viewers, noBody, page(h.page.Index)},
+		{"GET", "/workloads/{type}/{id}", viewers, noBody, page(h.page.Workload)},
+		{"GET", "/page/{version}/{name}", anyone, noBody, page(h.page.Asset)},
+		{"GET", "/page/", anyone, noBody, page(h.page.NotFound)},
+		{"GET", "/login", anyone, noBody, page(h.login.Form)},
+		{"POST", "/login", anyone, loginBody, page(h.login.Login)},
+		{"GET", "/login/style.css", anyone, noBody, page(h.login.Style)},
+		{"POST", "/logout", anyone, logoutBody, page(h.login.Logout)},
+
+		// An agent asks for versions to learn what the server has, and has to get 404 for unknown objects.
+		{"GET", "/{objects}/versions", readers, noBody, notFound},
+	}
+	if h.login.SignOn != nil {
+		rows = append(rows,
+			route{"GET", "/login/sso", anyone, noBody, page(h.login.SignOn)},
+			route{"GET", auth.CallbackPath, anyone, noBody, page(h.login.Callback)})
+	}
+	return append(rows, h.v0.routes()...)
+}
+
+// strictRoutes are the routes of v0 alone, with its /healthz, which needs the database.
+func (v *v0API) strictRoutes() []route {
+	return append(v.routes(), route{"GET", "/healthz", anyone, noBody, v.plain(v.health)})
+}
+
+// routes are the routes of v0: of Events an agent may list and create, of the other objects only read and change.
+func (v *v0API) routes() (rows []route) {
+	for _, r := range store.Resources {
+		list, create := viewers, admins
+		if r.Object == objectEvent {
+			list, create = readers, agents.as(auth.KindV0Report)
+		}
+		rows = append(rows,
+			route{"GET", "/v0/" + r.Path, list, noBody, v.rows(r, v.list)},
+			route{"POST", "/v0/" + r.Path, create, v0Body, v.rows(r, v.create)},
+			route{"GET", "/v0/" + r.Path + "/{id}", readers, noBody, v.rows(r, v.get)},
+			route{"PATCH", "/v0/" + r.Path + "/{id}", agents.as(auth.KindV0Report), v0Body, v.rows(r, v.update)},
+			route{"DELETE", "/v0/" + r.Path + "/{id}", admins, noBody, v.rows(r, v.remove)},
+			route{"GET", "/" + r.Path + "/versions", readers, noBody, v.plain(versions(r))})
+	}
+	return rows
+}
+
+// rules are the table as package auth needs it.
+func rules(rows []route) (out []auth.Rule) {
+	for _, r := range rows {
+		if !r.access.public {
+			out = append(out, auth.Rule{Pattern: r.method + " " + r.path, Roles: r.access.roles, Kind: r.access.kind})
+		}
+	}
+	return out
+}
+
+// newHandlers makes the handlers of everything but strict v0.
+func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
+	page, err := ui.New()
+	if err != nil {
+		return nil, err
+	}
+	counted := newMetrics()
+	counted.registry.MustRegister(s.store.Collectors()...)
+	return &handlers{
+		probes: &probes{database: s.store}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
+		reportSets: newReportSets(s.store, s.config.Limits, counted),
+		workloads:  &workloads{store: s.store, retention: s.config.Maintenance.Retention},
+		clusters:   &clusters{store: s.store},
+		watches:    newWatches(s.store, counted, s.onShutdown()),
+		tokens:     s.access.Tokens(), audit: s.access.AuditLog(), login: s.access.LoginHandlers(), page: page,
+	}, nil
+}
+
+// handler serves v0 alone under strict v0, and otherwise all routes. v0 is the same in both.
+func (s *Server) handler() (http.Handler, error) {
+	v0 := newV0API(s.store, s.log)
+	if s.config.StrictV0 {
+		return newRouter().serve(v0.strictRoutes()), nil
+	}
+	if err := s.newAccess(); err != nil {
+		return nil, err
+	}
+	h, err := s.newHandlers(v0)
+	if err != nil {
+		return nil, err
+	}
+	router, rows := newRouter(), h.routes()
+	router.api = newAPI(router, s.config.Version, s.config.AuthEnabled)
+	served := router.serve(rows)
+	if err := h.openAPI.write(router.api); err != nil {
+		return nil, err
+	}
+	return instrument(s.access.Middleware(rules(rows), recordRoute(served)), h.metrics, s.log), nil
+}

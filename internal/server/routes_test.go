@@ -1,0 +1,368 @@
+package server
+
+import (
+	"bytes"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/auth"
+	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/testing/certs"
+)
+
+// reply is a complete answer.
+type reply struct {
+	code     int
+	header   http.Header
+	body     string
+	protocol string
+	tls      *tls.ConnectionState
+}
+
+// send sends a request and returns the answer.
+func send(t *testing.T, client *http.Client, method, url string, header http.Header, body []byte) reply {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = header.Clone()
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close(); client.CloseIdleConnections() }()
+	var answer bytes.Buffer
+	if _, err := answer.ReadFrom(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return reply{resp.StatusCode, resp.Header, answer.String(), resp.Proto, resp.TLS}
+}
+
+func asJSON(more ...string) http.Header {
+	header := http.Header{"Content-Type": {"application/json"}}
+	for i := 0; i < len(more); i += 2 {
+		header.Set(more[i], more[i+1])
+	}
+	return header
+}
+
+// Every path outside v0 is unknown to the router.
+func TestStrictV0_ServesV0Only(t *testing.T) {
+	config := plain()
+	config.StrictV0 = true
+	url := run(t, config)
+	for _, path := range []string{
+		"/workload-report-sets/versions", "/v0/workload-report-sets", "/v0/workloads", "/v0/workloads/watch", "/v0/clusters",
+		"/v0/tokens", "/v0/audit-records", "/openapi.json", "/metrics", "/login", "/", "/workloads/WorkloadInstance/1", "/unknown",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			if code, answer := call(t, exchange{method: method, path: url + path}); code != http.StatusNotFound || answer != "{\"message\":\"Not Found\"}\n" {
+				t.Errorf("%s %s: %d %s", method, path, code, answer)
+			}
+		}
+	}
+	for _, path := range []string{"/healthz", "/v0/workload-instances", "/workload-events/versions"} {
+		if code, _ := call(t, exchange{method: http.MethodGet, path: url + path}); code != http.StatusOK {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+}
+
+func TestRoutes_Answers(t *testing.T) {
+	url := run(t, plain())
+	for _, tc := range []struct {
+		method, path string
+		code         int
+		has          string
+	}{
+		{"GET", "/healthz", 200, "ok\n"},
+		{"GET", "/readyz", 200, "ok\n"},
+		{"GET", "/", 200, "<!doctype html>"},
+		{"GET", "/workloads/WorkloadInstance/1", 200, "<!doctype html>"},
+		{"GET", "/unknown", 404, "{\"message\":\"Not Found\"}\n"},
+		{"PUT", "/v0/workload-instances", 405, "{\"message\":\"Method Not Allowed\"}\n"},
+		{"DELETE", "/v0/workloads", 405, `"detail":"accepted here: GET, HEAD"`},
+		{"PUT", "/v0/tokens", 405, `"detail":"accepted here: GET, HEAD, POST"`},
+		{"HEAD", "/v0/workload-report-sets", 405, ""},
+		{"HEAD", "/v0/workload-instances", 405, ""},
+		{"GET", "/metrics", 200, `controlplane_request_duration_seconds_count{code="405",method="other",route="/v0/tokens"} 1`},
+		{"GET", "/metrics", 200, `controlplane_request_duration_seconds_count{code="200",method="GET",route="GET /workloads/{type}/{id}"} 1`},
+		{"GET", "/metrics", 200, `go_sql_open_connections{db_name="write"}`},
+		{"GET", "/metrics", 200, `controlplane_clusters{state="silent"} 0`},
+	} {
+		if code, answer := call(t, exchange{method: tc.method, path: url + tc.path}); code != tc.code || !strings.Contains(strings.ToLower(answer), strings.ToLower(tc.has)) {
+			t.Errorf("%s %s: %d %.2000s", tc.method, tc.path, code, answer)
+		}
+	}
+}
+
+func TestProbes_WithoutDatabase(t *testing.T) {
+	s, err := New(t.Context(), plain(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
+		answer := httptest.NewRecorder()
+		s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+		if answer.Code != want {
+			t.Errorf("%s: %d, want %d: %s", path, answer.Code, want, answer.Body)
+		}
+	}
+	answer := httptest.NewRecorder()
+	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workload-instances", http.NoBody))
+	if answer.Code != http.StatusInternalServerError || !strings.Contains(answer.Body.String(), "its log says why") || strings.Contains(answer.Body.String(), "sql") {
+		t.Errorf("v0 reveals the database: %d %s", answer.Code, answer.Body)
+	}
+	answer = httptest.NewRecorder()
+	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	if text := answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(text, `route="/readyz"`) || strings.Contains(text, "controlplane_clusters{") {
+		t.Errorf("/metrics: %d %.2000s", answer.Code, text)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The stream must end after its headers: on one connection, the next request would wait for it.
+func TestRoutes_Head_IsGetWithoutBody(t *testing.T) {
+	url := run(t, onFile(t))
+	transport := &http.Transport{MaxConnsPerHost: 1}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: time.Minute}
+	for _, path := range []string{
+		"/v0/workloads/watch", "/healthz", "/readyz", "/openapi.json", "/metrics", "/v0/workloads", "/v0/clusters", "/v0/tokens",
+		"/v0/audit-records", "/workload-report-sets/versions", "/",
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodHead, url+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
+		}
+	}
+}
+
+// openServer is a server that does not run.
+func openServer(t *testing.T, change func(*Config)) *Server {
+	t.Helper()
+	config := plain()
+	change(&config)
+	s, err := New(t.Context(), config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// grants are the routes and who may use them besides administrators, written down a second time.
+var grants = map[string]string{
+	"GET /healthz":      "anyone",
+	"GET /readyz":       "anyone",
+	"GET /metrics":      "viewer",
+	"GET /openapi.json": "viewer agent",
+
+	"GET /workload-report-sets/versions":          "viewer agent",
+	"GET /workload-instances/versions":            "viewer agent",
+	"GET /helm-workload-instances/versions":       "viewer agent",
+	"GET /workload-resource-instances/versions":   "viewer agent",
+	"GET /workload-events/versions":               "viewer agent",
+	"GET /{objects}/versions":                     "viewer agent",
+	"POST /v0/workload-report-sets":               "agent, report set",
+	"GET /v0/workload-instances":                  "viewer",
+	"POST /v0/workload-instances":                 "",
+	"GET /v0/workload-instances/{id}":             "viewer agent",
+	"PATCH /v0/workload-instances/{id}":           "agent, v0 write",
+	"DELETE /v0/workload-instances/{id}":          "",
+	"GET /v0/helm-workload-instances":             "viewer",
+	"POST /v0/helm-workload-instances":            "",
+	"GET /v0/helm-workload-instances/{id}":        "viewer agent",
+	"PATCH /v0/helm-workload-instances/{id}":      "agent, v0 write",
+	"DELETE /v0/helm-workload-instances/{id}":     "",
+	"GET /v0/workload-resource-instances":         "viewer",
+	"POST /v0/workload-resource-instances":        "",
+	"GET /v0/workload-resource-instances/{id}":    "viewer agent",
+	"PATCH /v0/workload-resource-instances/{id}":  "agent, v0 write",
+	"DELETE /v0/workload-resource-instances/{id}": "",
+	"GET /v0/workload-events":                     "viewer agent",
+	"POST /v0/workload-events":                    "agent, v0 write",
+	"GET /v0/workload-events/{id}":                "viewer agent",
+	"PATCH /v0/workload-events/{id}":              "agent, v0 write",
+	"DELETE /v0/workload-events/{id}":             "",
+
+	"GET /v0/workloads":                             "viewer",
+	"GET /v0/workloads/watch":                       "viewer, stream",
+	"GET /v0/workloads/{type}/{id}":                 "viewer",
+	"GET /v0/workloads/{type}/{id}/events":          "viewer",
+	"GET /v0/workloads/{type}/{id}/event-retention": "viewer agent",
+	"GET /v0/clusters":                              "viewer",
+	"GET /v0/clusters/{uid}/objects/{objectUID}":    "viewer",
+
+	"DELETE /v0/clusters/{uid}": "",
+	"GET /v0/tokens":            "",
+	"POST /v0/tokens":           ", token change",
+	"DELETE /v0/tokens/{id}":    ", token change",
+	"GET /v0/audit-records":     "",
+
+	"GET /{$}":                   "viewer",
+	"GET /workloads/{type}/{id}": "viewer",
+	"GET /page/{version}/{name}": "anyone",
+	"GET /page/":                 "anyone",
+	"GET /login":                 "anyone",
+	"POST /login":                "anyone",
+	"GET /login/style.css":       "anyone",
+	"POST /logout":               "anyone",
+	"GET /login/sso":             "anyone",
+	"GET /login/sso/callback":    "anyone",
+}
+
+// granted describes an access in the form of grants.
+func granted(a access) string {
+	if a.public {
+		return "anyone"
+	}
+	text := make([]string, len(a.roles))
+	for i, role := range a.roles {
+		text[i] = string(role)
+	}
+	class := map[auth.RuleKind]string{auth.KindV0Report: ", v0 write", auth.KindReportSet: ", report set", auth.KindTokens: ", token change", auth.KindStream: ", stream"}
+	return strings.Join(text, " ") + class[a.kind]
+}
+
+func TestRoutes_Access(t *testing.T) {
+	s := openServer(t, func(*Config) {})
+	h, err := s.newHandlers(newV0API(s.store, s.log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.login.SignOn, h.login.Callback = http.NotFound, http.NotFound // as with an identity provider
+	rows := h.routes()
+	for _, row := range rows {
+		pattern := row.method + " " + row.path
+		want, known := grants[pattern]
+		if got := granted(row.access); !known || got != want {
+			t.Errorf("%s: access %q, want %q (in the list: %t)", pattern, got, want, known)
+		}
+	}
+	if len(rows) != len(grants) {
+		t.Errorf("%d routes, %d in the list", len(rows), len(grants))
+	}
+}
+
+// A route's body has a limit and a timeout exactly if its method sends one.
+func TestRoutes_BodyLimits(t *testing.T) {
+	s := openServer(t, func(*Config) {})
+	h, err := s.newHandlers(newV0API(s.store, s.log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range h.routes() {
+		sends := row.method == http.MethodPost || row.method == http.MethodPatch
+		if sends != (row.body.bytes > 0) || sends != (row.body.timeout > 0) {
+			t.Errorf("%s %s: body of %d bytes in %v", row.method, row.path, row.body.bytes, row.body.timeout)
+		}
+	}
+}
+
+// Package auth decides by itself which paths are public: it has to agree with the table.
+func TestRoutes_WithoutCredential(t *testing.T) {
+	url, client, _ := secured(t)
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	fill := strings.NewReplacer("{$}", "", "{type}", "WorkloadInstance", "{id}", "1", "{uid}", "c", "{objectUID}", "o", "{objects}", "things",
+		"{version}", "1", "{name}", "main.js")
+	for pattern, access := range grants {
+		method, path, _ := strings.Cut(pattern, " ")
+		got := send(t, client, method, url+fill.Replace(path), http.Header{}, nil)
+		// The log-in form answers 401 with a page.
+		refused := got.code == http.StatusUnauthorized && got.header.Get("Content-Type") == "application/problem+json"
+		if refused == (access == "anyone") {
+			t.Errorf("%s without a credential: %d, access %q", pattern, got.code, access)
+		}
+	}
+}
+
+// secured is an API with TLS, a client that trusts it, and a function that creates tokens.
+func secured(t *testing.T) (url string, client *http.Client, token func(role, cluster string) string) {
+	t.Helper()
+	ca := certs.ForTest(t)
+	files := ca.IssueFiles("server")
+	config := onFile(t)
+	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, files.Cert, files.Key, files.CA
+	url = run(t, config)
+	transport := &http.Transport{TLSClientConfig: trust(ca.PEM()), ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return url, &http.Client{Transport: transport}, func(role, cluster string) string {
+		t.Helper()
+		opened, err := store.Open(t.Context(), store.Config{Address: config.Database})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = opened.Close() }()
+		var secret, said bytes.Buffer
+		args := []string{"create", "--role", role, "--name", "test", "--cluster", cluster}
+		if code := auth.RunTokenCommand(t.Context(), args, opened, &secret, &said); code != 0 {
+			t.Fatal(said.String())
+		}
+		return "Bearer " + strings.TrimSpace(secret.String())
+	}
+}
+
+func TestServer_Roles(t *testing.T) {
+	url, client, token := secured(t)
+	agent, viewer, admin := token("agent", "c"), token("viewer", ""), token("admin", "")
+	set := []byte(`{` + someAgent + `,"reports":[]}`)
+	foreign := bytes.Replace(set, []byte(`"c"`), []byte(`"other"`), 1)
+	for _, tc := range []struct {
+		reason, method, path, bearer string
+		body                         []byte
+		code                         int
+	}{
+		{"an agent's own cluster", "POST", "/v0/workload-report-sets", agent, set, 200},
+		{"another cluster", "POST", "/v0/workload-report-sets", agent, foreign, 403},
+		{"a viewer reports", "POST", "/v0/workload-report-sets", viewer, set, 403},
+		{"an administrator reports", "POST", "/v0/workload-report-sets", admin, foreign, 200},
+		{"nobody reports", "POST", "/v0/workload-report-sets", "", set, 401},
+		{"a wrong token", "GET", "/v0/workloads", viewer + "x", nil, 401},
+		{"a viewer reads", "GET", "/v0/workloads", viewer, nil, 200},
+		{"an agent lists workloads", "GET", "/v0/workloads", agent, nil, 403},
+		{"a viewer reads metrics", "GET", "/metrics", viewer, nil, 200},
+		{"a viewer lists tokens", "GET", "/v0/tokens", viewer, nil, 403},
+		{"an administrator does", "GET", "/v0/tokens", admin, nil, 200},
+		{"health is for all", "GET", "/healthz", "", nil, 200},
+		{"so is readiness", "GET", "/readyz", "", nil, 200},
+	} {
+		header := asJSON()
+		if tc.bearer != "" {
+			header.Set("Authorization", tc.bearer)
+		}
+		got := send(t, client, tc.method, url+tc.path, header, tc.body)
+		if got.code != tc.code {
+			t.Errorf("%s: %d, want %d: %s", tc.reason, got.code, tc.code, got.body)
+		}
+		if got.protocol != "HTTP/2.0" || got.tls.Version != tls.VersionTLS13 {
+			t.Errorf("%s: %s, TLS %x", tc.reason, got.protocol, got.tls.Version)
+		}
+		if tc.code > 400 && got.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %s", tc.reason, got.header)
+		}
+	}
+}

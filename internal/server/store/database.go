@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	_ "modernc.org/sqlite" // registers the driver
+)
+
+// database runs statements and transactions on SQLite or PostgreSQL. It is safe for concurrent use.
+type database struct {
+	config  Config
+	dialect dialect
+	// write runs transactions. read is for queries only; it may be the same pool.
+	write, read *sql.DB
+	// postgres has the connection parameters of PostgreSQL; nil for SQLite. Copy it before use.
+	postgres *pgx.ConnConfig
+	// addressHasTimeout reports whether the address sets statement_timeout. Then reads have no timeout of their own.
+	addressHasTimeout bool
+	prepared          preparedStatements // SQLite only
+	// committed is called after each commit of a transaction; it must not block.
+	committed func()
+}
+
+// openDatabase opens the connection pools and migrates the schema.
+func openDatabase(ctx context.Context, config Config) (*database, error) {
+	d, file, err := parse(config.Address)
+	if err != nil {
+		return nil, err
+	}
+	db := &database{config: config, dialect: d, committed: func() {}}
+	if d == sqliteDialect {
+		err = checkParentFolder(file)
+		if err != nil {
+			return nil, fmt.Errorf("open database %q: %w", config.name(), err)
+		}
+		err = db.connectFile(file)
+	} else {
+		err = db.connectPostgres()
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if err := db.migrate(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open database %q: %w", config.name(), err), db.Close())
+	}
+	return db, nil
+}
+
+// Close closes the database. No other method may run during or after it.
+func (db *database) Close() error {
+	var errs []error
+	for _, pool := range []*sql.DB{db.read, db.write} {
+		if pool != nil {
+			errs = append(errs, pool.Close()) // also closes the prepared statements
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Ping reports whether the database answers.
+func (db *database) Ping(ctx context.Context) error {
+	var one int
+	return db.read.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// httpError is an answer of v0 other than success.
+type httpError struct {
+	code int
+	text string // the answer's Status.error
+}
+
+// Error is the text of the answer.
+func (e *httpError) Error() string { return e.text }
+
+var (
+	// errDatabaseUnavailable replaces the 500 of Threeport's API, which quotes the database's driver and looks permanent.
+	errDatabaseUnavailable = &httpError{http.StatusServiceUnavailable, "the database does not answer, or cannot write: send it again"}
+
+	// errBusy is the answer to a body for which there is no memory.
+	errBusy = &httpError{http.StatusServiceUnavailable, "too many bodies at once: send it again"}
+)
+
+// toHTTPError maps an error to an answer.
+func toHTTPError(err error) *httpError {
+	if e, ok := errors.AsType[*httpError](err); ok {
+		return e
+	}
+	invalid, isInvalid := errors.AsType[*store.FieldError](err)
+	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case errors.Is(err, errNoMemory):
+		return errBusy
+	case errors.Is(err, store.ErrNotFound):
+		return &httpError{http.StatusNotFound, err.Error()}
+	case errors.Is(err, store.ErrConflict):
+		return &httpError{http.StatusConflict, err.Error()}
+	case isInvalid:
+		return &httpError{http.StatusBadRequest, invalid.Error()}
+	case errors.Is(err, store.ErrReference): // Threeport's API quotes the database here
+		return &httpError{http.StatusInternalServerError, store.ErrReference.Error()}
+	case errors.Is(err, store.ErrRefused):
+		return &httpError{http.StatusInternalServerError, store.ErrRefused.Error()}
+	case isTooLarge:
+		return &httpError{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
+	case store.IsTransient(err):
+		return errDatabaseUnavailable
+	default: // Threeport's API quotes the database's driver, whose words are for the log
+		return &httpError{http.StatusInternalServerError, "the server could not do this: its log says why"}
+	}
+}
+
+// isServerError reports whether the server failed. Threeport's API answers 500 to many bad requests as well.
+func isServerError(err error, e *httpError) bool {
+	_, refused := errors.AsType[*httpError](err)
+	badRequest := e.code == http.StatusInternalServerError && (refused || errors.Is(err, store.ErrReference))
+	return e.code >= http.StatusInternalServerError && !badRequest
+}
+
+// writeRows writes the success envelope around rows.
+func writeRows(w http.ResponseWriter, r *store.Resource, code int, meta threeport.Meta, rows ...store.Row) {
+	head, _ := json.Marshal(meta) // plain numbers always marshal
+	body := append([]byte(`{"Meta":`), head...)
+	body = append(body, `,"Type":"`+r.Object+`","Data":[`...)
+	for i, row := range rows {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = appendRow(body, r, row)
+	}
+	status, _ := json.Marshal(threeport.Status{Code: code, Message: http.StatusText(code)})
+	body = append(append(append(body, `],"Status":`...), status...), "}\n"...)
+	writeJSON(w, code, body)
+}
+
+// writeHTTPError writes the error envelope: Meta all zero, Data null.
+func writeHTTPError(w http.ResponseWriter, r *store.Resource, e *httpError) {
+	body, _ := json.Marshal(threeport.Response[struct{}]{
+		Type:   r.Object,
+		Status: threeport.Status{Code: e.code, Message: http.StatusText(e.code), Error: e.text},
+	})
+	writeJSON(w, e.code, append(body, '\n'))
+}
+
+// writeRouterError writes the answer of v0's router, which has no envelope.
+func writeRouterError(w http.ResponseWriter, code int) {
+	writeJSON(w, code, []byte(`{"message":"`+http.StatusText(code)+"\"}\n"))
+}
+
+func writeJSON(w http.ResponseWriter, code int, body []byte) {
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // fails only if the client has gone
+}
+
+// appendRow appends a row as v0's JSON, without the fields that have no value.
+func appendRow(b []byte, r *store.Resource, row store.Row) []byte {
+	b = append(b, `{"ID":`...)
+	b = strconv.AppendInt(b, row.ID, 10)
+	b = append(b, `,"CreatedAt":"`+wireTime(row.CreatedAt)+`","UpdatedAt":"`+wireTime(row.UpdatedAt)+`"`...)
+	if row.DeletedAt != nil {
+		b = append(b, `,"DeletedAt":"`+wireTime(*row.DeletedAt)+`"`...)
+	}
+	for i, f := range r.Fields {
+		if row.Values[i] != nil {
+			b = appendValue(append(b, `,"`+f.Name+`":`...), f.Kind, row.Values[i])
+		}
+	}
+	return append(b, '}')
+}
+
+func appendValue(b []byte, kind store.Kind, value any) []byte {
+	switch v := value.(type) {
+	case int64:
+		if kind == store.Timestamp {
+			return append(b, `"`+wireTime(v)+`"`...)
+		}
+		return strconv.AppendInt(b, v, 10)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case string:
+		if kind == store.Document {
+			return append(b, v...)
+		}
+		quoted, _ := json.Marshal(v) // a string always marshals
+		return append(b, quoted...)
+	default:
+		return append(b, "null"...) // no row has such a value
+	}
+}
+
+// wireTime is a time in microseconds as RFC 3339, without trailing zeros.
+func wireTime(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339Nano) }

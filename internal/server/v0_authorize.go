@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/threeport/threeport-agent/internal/server/auth"
+	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// authorize refuses rows, and values to set in them, that the principal may not access: agents access rows of their own
+// cluster's workloads, and of workloads without a cluster. set is nil if the rows are only read.
+func (v *v0API) authorize(ctx context.Context, r *store.Resource, set []any, rows ...store.Row) error {
+	principal := auth.PrincipalFrom(ctx)
+	if principal.Role != auth.RoleAgent { // the route alone decides for the others
+		return nil
+	}
+	access := auth.RowAccess{Object: r.Object}
+	for i, f := range r.Fields {
+		if set != nil && set[i] != nil {
+			access.Fields = append(access.Fields, f.Name)
+		}
+	}
+	for _, row := range rows {
+		owners, err := v.ownersOf(ctx, r, row)
+		if err != nil {
+			return err
+		}
+		if len(owners) == 0 {
+			return &httpError{http.StatusForbidden, "the row belongs to no instance"}
+		}
+		access.Instances = append(access.Instances, owners...)
+	}
+	if set != nil {
+		owners, err := v.ownersOf(ctx, r, store.Row{Values: set})
+		if err != nil {
+			return err
+		}
+		access.Instances = append(access.Instances, owners...)
+	}
+	err := principal.Authorize(ctx, v.store, access)
+	if problem, ok := errors.AsType[*auth.Problem](err); ok {
+		return &httpError{problem.Status, problem.Detail}
+	}
+	return err
+}
+
+// authorizeList refuses a list before it is read, unless the agent may access every row of it: the total and the rows of
+// other pages would reveal them. So an agent lists by an instance or a resource, or asks for one Event by its UID.
+func (v *v0API) authorizeList(ctx context.Context, r *store.Resource, selection store.Selection) error {
+	if auth.PrincipalFrom(ctx).Role != auth.RoleAgent {
+		return nil
+	}
+	filtered := store.Row{Values: make([]any, len(r.Fields))}
+	for _, f := range selection.Filters {
+		filtered.Values[f.Field] = f.Value
+	}
+	owners, err := v.ownersOf(ctx, r, filtered)
+	if err != nil {
+		return err
+	}
+	if len(owners) > 0 {
+		return v.authorize(ctx, r, nil, filtered)
+	}
+	for _, f := range selection.Filters {
+		if r.Fields[f.Field].Name != "RuntimeEventUID" || f.Value == "" { // many Events may have an empty UID
+			continue
+		}
+		rows, _, err := v.store.List(ctx, r, store.Selection{Page: 1, Size: 1, Filters: []store.Filter{f}})
+		if err != nil {
+			return err
+		}
+		return v.authorize(ctx, r, nil, rows...)
+	}
+	return &httpError{http.StatusForbidden, "an agent lists rows of one instance or one resource, or an Event by its UID: add such a filter"}
+}
+
+// ownersOf returns the instances that own a row: the row itself if it is an instance, those that it names, and the one of
+// the resource that it names.
+func (v *v0API) ownersOf(ctx context.Context, r *store.Resource, row store.Row) ([]threeport.Instance, error) {
+	if r.Object == threeport.TypeWorkloadInstance || r.Object == threeport.TypeHelmWorkloadInstance {
+		if row.ID == 0 {
+			return nil, nil // values to set in an instance that is among the rows
+		}
+		return []threeport.Instance{{Type: r.Object, ID: threeport.ID(row.ID)}}, nil
+	}
+	var owners []threeport.Instance
+	for i, f := range r.Fields {
+		id, named := row.Values[i].(int64)
+		if !named {
+			continue
+		}
+		switch f.Name {
+		case "WorkloadInstanceID":
+			owners = append(owners, threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(id)})
+		case "HelmWorkloadInstanceID":
+			owners = append(owners, threeport.Instance{Type: threeport.TypeHelmWorkloadInstance, ID: threeport.ID(id)})
+		case "WorkloadResourceInstanceID":
+			owner, err := v.store.ResourceOwner(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			owners = append(owners, owner)
+		}
+	}
+	return owners, nil
+}
