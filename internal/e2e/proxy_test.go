@@ -35,10 +35,10 @@ func newRequest(req *http.Request) (request, error) {
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	r := request{method: req.Method, path: req.URL.RequestURI()}
-	if r.body, err = oracle.Decoded(body, req.Header.Get("Content-Encoding")); err != nil || r.method == http.MethodGet {
+	if r.body, err = oracle.DecodeBody(body, req.Header.Get("Content-Encoding")); err != nil || r.method == http.MethodGet {
 		return r, err
 	}
-	r.told, err = oracle.Told(oracle.Write{Method: r.method, Path: r.path, Body: r.body})
+	r.told, err = oracle.Writes(oracle.Write{Method: r.method, Path: r.path, Body: r.body})
 	return r, err
 }
 

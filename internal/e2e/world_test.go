@@ -265,7 +265,7 @@ func (w *world) awaitOracle(obj *unstructured.Unstructured) {
 		return
 	}
 	w.eventually(patience, obj.GetKind()+" "+obj.GetName()+" to be seen by the oracle", func() error {
-		if !w.oracle.Saw(obj.GetUID(), obj.GetResourceVersion()) {
+		if !w.oracle.Observed(obj.GetUID(), obj.GetResourceVersion()) {
 			return errors.New("it is not")
 		}
 		return nil

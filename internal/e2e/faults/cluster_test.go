@@ -104,7 +104,7 @@ func (w *world) awaitOracle(obj *unstructured.Unstructured) {
 	events := w.oracle.EventCount()
 	w.happen(obj, fmt.Sprintf("probe-%d", events))
 	w.eventually(patience, "the test's own watch to work", func() error {
-		if !w.oracle.Saw(changed.GetUID(), changed.GetResourceVersion()) || w.oracle.EventCount() <= events {
+		if !w.oracle.Observed(changed.GetUID(), changed.GetResourceVersion()) || w.oracle.EventCount() <= events {
 			return fmt.Errorf("it has not seen the latest change")
 		}
 		return nil

@@ -39,8 +39,8 @@ func newRequest(from string, req *http.Request) (request, error) {
 		return r, err
 	}
 	write := r.asWrite()
-	if write.Body, err = oracle.Decoded(r.body, r.header.Get("Content-Encoding")); err == nil {
-		r.told, err = oracle.Told(write)
+	if write.Body, err = oracle.DecodeBody(r.body, r.header.Get("Content-Encoding")); err == nil {
+		r.told, err = oracle.Writes(write)
 	}
 	return r, err
 }
@@ -264,7 +264,7 @@ func (p *proxy) forward(r request, id int) (*answer, error) {
 		return nil, err
 	}
 	if got.ok() {
-		taken, err := oracle.Taken(r.asWrite(), r.told, got.body)
+		taken, err := oracle.AcceptedWrites(r.asWrite(), r.told, got.body)
 		if err != nil {
 			return nil, err
 		}

@@ -171,7 +171,7 @@ func (r *replicas) expectKept() {
 		held, err = oracle.Read(r.ctx, upstream.API{URL: r.members[0].url})
 		return err
 	})
-	if differences := oracle.CheckKept(held, accepted); len(differences) > 0 {
+	if differences := oracle.CheckRetained(held, accepted); len(differences) > 0 {
 		r.Fatalf("%d of %d writes are lost, the first: %s", len(differences), len(accepted), differences[0])
 	}
 }

@@ -133,7 +133,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	}
 	agree, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return errors.Join(append(wrong, shared.oracle.AwaitOf(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
+	return errors.Join(append(wrong, shared.oracle.AwaitOnly(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
 }
 
 // expectShown waits until the control plane shows a moment, for a while and as long as it lasts. The error is ErrUnseen if it

@@ -199,7 +199,7 @@ func (w *world) agree(deployed ...upstream.Deployed) {
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
-	if err := shared.oracle.AwaitOf(ctx, shared.api, expected); err != nil {
+	if err := shared.oracle.AwaitOnly(ctx, shared.api, expected); err != nil {
 		w.Fatal(err)
 	}
 }
