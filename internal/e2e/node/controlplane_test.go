@@ -99,7 +99,7 @@ func (p *plane) inside(command ...string) string {
 // awaitPlane waits for a rollout, and tells what there is if it does not come about.
 func (p *plane) awaitPlane() {
 	p.Helper()
-	if _, err := shared.operator.Kubectl(p.ctx, "rollout", "status", "-n", planeNamespace, planeDeployment, "--timeout="+patience.String()); err != nil {
+	if _, err := shared.operator.Kubectl(p.ctx, "rollout", "status", "-n", planeNamespace, planeDeployment, "--timeout="+waitTimeout.String()); err != nil {
 		why, _ := shared.operator.Kubectl(p.ctx, "get", "pods,pvc,events", "-n", planeNamespace, "-o", "wide")
 		logs, _ := shared.operator.Kubectl(p.ctx, "logs", planeDeployment, "-n", planeNamespace, "--tail=20")
 		p.Fatalf("expected the control-plane API to be ready: %v\n%s\n%s", err, why, logs)

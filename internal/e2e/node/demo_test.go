@@ -154,7 +154,7 @@ func TestDemo_Hints(t *testing.T) {
 	}
 	kubectl := d.find(`\n  (\S+) get pods -A`)
 	script += kubectl + " -n " + operator.Namespace + " delete pods --all --grace-period=1\n" +
-		kubectl + " -n " + operator.Namespace + " rollout status deployment/" + operator.Name + " --timeout=" + patience.String() + "\n"
+		kubectl + " -n " + operator.Namespace + " rollout status deployment/" + operator.Name + " --timeout=" + waitTimeout.String() + "\n"
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput()
 	if err != nil {
 		t.Errorf("expected the hints to work: %v\n%s\n%s", err, script, out)

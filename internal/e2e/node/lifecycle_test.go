@@ -84,7 +84,7 @@ func runPod(ctx context.Context, c *cluster.Cluster, archive string) error {
 }
 
 func awaitPod(ctx context.Context, pods typedcorev1.PodInterface, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -325,8 +325,8 @@ func crash(c *cluster.Cluster, component cluster.Component) error {
 	}
 	select {
 	case <-c.Done():
-	case <-time.After(patience):
-		return fmt.Errorf("%s was killed %s ago, and the cluster goes on", component, patience)
+	case <-time.After(waitTimeout):
+		return fmt.Errorf("%s was killed %s ago, and the cluster goes on", component, waitTimeout)
 	}
 	if err := c.Err(); err == nil || !strings.Contains(err.Error(), string(component)+" died") {
 		return fmt.Errorf("expected the cluster to say that %s died, it says: %w", component, err)

@@ -337,7 +337,7 @@ func (w *world) churn() (stop func()) {
 		for {
 			_, err := shared.operator.Kubectl(w.ctx, "rollout", "restart", "deployment/web", "-n", w.namespace)
 			if err == nil {
-				_, err = shared.operator.Kubectl(w.ctx, "rollout", "status", "deployment/web", "-n", w.namespace, "--timeout="+patience.String())
+				_, err = shared.operator.Kubectl(w.ctx, "rollout", "status", "deployment/web", "-n", w.namespace, "--timeout="+waitTimeout.String())
 			}
 			if err != nil {
 				ended <- err

@@ -110,7 +110,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitTimeout)
 		defer cancel()
 		err = errors.Join(err, shared.upstream.Delete(ctx, d), env.Remove(ctx))
 	}()
@@ -131,7 +131,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	case err != nil:
 		return err
 	}
-	agree, cancel := context.WithTimeout(ctx, patience)
+	agree, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	return errors.Join(append(wrong, shared.oracle.AwaitOnly(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
 }
@@ -139,7 +139,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 // expectShown waits until the control plane shows a moment, for a while and as long as it lasts. The error is ErrUnseen if it
 // showed it when it ended, but not for long enough.
 func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, env scenario.Env, d upstream.Deployed) error {
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(waitTimeout)
 	defer deadline.Stop()
 	ticker := time.NewTicker(showEvery)
 	defer ticker.Stop()

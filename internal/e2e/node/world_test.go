@@ -134,8 +134,8 @@ func behaveArchive(ctx context.Context, dir string) (string, error) {
 
 // These limits only mean that something hangs: the machine may be slow, and busy with other tests.
 const (
-	patience   = 5 * time.Minute  // with a condition
-	worldLimit = 20 * time.Minute // with a test on the shared cluster
+	waitTimeout = 5 * time.Minute  // with a condition
+	worldLimit  = 20 * time.Minute // with a test on the shared cluster
 )
 
 // world is what one test has for itself: a namespace.
@@ -197,7 +197,7 @@ func (w *world) agree(deployed ...upstream.Deployed) {
 	for _, d := range deployed {
 		expected = append(expected, oracle.Expected{Deployed: d})
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	ctx, cancel := context.WithTimeout(w.ctx, waitTimeout)
 	defer cancel()
 	if err := shared.oracle.AwaitOnly(ctx, shared.api, expected); err != nil {
 		w.Fatal(err)
@@ -239,11 +239,11 @@ func (w *world) kubectl(args ...string) string {
 func (w *world) eventually(expected string, check func() error) {
 	w.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(w.ctx), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(w.ctx), 100*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
 	})
 	if err != nil {
-		w.Fatalf("expected within %s: %s; at last: %v", patience, expected, last)
+		w.Fatalf("expected within %s: %s; at last: %v", waitTimeout, expected, last)
 	}
 }

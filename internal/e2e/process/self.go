@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// KillSelf starts the program that runs once more, with a variable of the environment, kills it so long after the first line
-// that it writes to standard output, and returns all lines that were whole. Its standard error is ours. It is for tests of what
-// survives a process.
+// KillSelf starts another process of the running program with an environment variable, kills it a duration after its first
+// line of standard output, and returns all complete lines. The process shares the standard error. It serves tests of state
+// that survives a process.
 func KillSelf(ctx context.Context, variable string, after time.Duration) ([]string, error) {
-	cmd := exec.CommandContext(ctx, os.Args[0]) //nolint:gosec // ourselves
+	cmd := exec.CommandContext(ctx, os.Args[0]) //nolint:gosec // the running program
 	cmd.Env = append(os.Environ(), variable)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
@@ -30,13 +30,13 @@ func KillSelf(ctx context.Context, variable string, after time.Duration) ([]stri
 	first, err := out.ReadString('\n')
 	<-time.After(after)
 	if killErr := cmd.Process.Kill(); err != nil || killErr != nil {
-		return nil, fmt.Errorf("the process said %q: %w", first, errors.Join(err, killErr))
+		return nil, fmt.Errorf("the process printed %q: %w", first, errors.Join(err, killErr))
 	}
 	rest, err := io.ReadAll(out)
 	if err != nil {
 		return nil, err
 	}
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // killed
 	lines := strings.Split(first+string(rest), "\n")
-	return lines[:len(lines)-1], nil // the last is not whole
+	return lines[:len(lines)-1], nil // the last line is incomplete
 }
