@@ -1,6 +1,5 @@
 # The images of the agent and, with --target=controlplane, of the control-plane API. `make docker-build` builds them.
-# VERSION sets the output of --version. `make image` builds the same images without Docker: package internal/e2e/image
-# parses this file, and supports only the instructions that it contains.
+# --version prints VERSION. `make image` builds the same images without Docker (package internal/e2e/image).
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH
@@ -21,7 +20,7 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certifica
 USER 65532:65532
 ENTRYPOINT ["/controlplane"]
 
-# The last stage is the default target.
+# Without a target, Docker builds the last stage.
 FROM scratch AS agent
 COPY --from=build /out/agent /agent
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -1,6 +1,6 @@
-# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, TARGET, IMG, CONFIG and VERSION may be set; ARGS are the
-# flags of what a target runs, as in `make cluster ARGS='--nodes 5'`. NODE=real gives `make cluster` and `make demo` a
-# node that runs containers (Linux, root; `make node-packages`).
+# `make` or `make help` lists the targets. GO, KUBECTL, DOCKER, TARGET, IMG, CONFIG and VERSION may be set. ARGS are flags
+# for the program that a target runs, as in `make cluster ARGS='--nodes 5'`. NODE=real gives `make cluster` and `make demo`
+# a node that runs containers (Linux, root; `make node-packages`).
 
 GO      ?= go
 KUBECTL ?= kubectl
@@ -11,22 +11,28 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 ARGS    ?=
 NODE    ?= fake
 
-TOOL           = $(GO) tool -modfile=hack/tools/go.mod
+# The modules with code of the project. Other modules, below hack and internal/e2e, pin programs of other projects.
+MODULES = . internal/e2e hack
+
+TOOL           = $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 GOLANGCI_LINT  = $(TOOL) golangci-lint
 CONTROLLER_GEN = $(TOOL) controller-gen
+VALE           = $(TOOL) vale
 
-# How tests are compiled. The race detector also has the compiler check conversions of pointers (checkptr), of which
-# SQLite, translated from C to Go, has millions: that takes more than all else in the tests of the store, and tells
-# nothing of our code, where it stays on. Package internal/e2e/process compiles so too.
-# `make lint` vets; so go test does not.
+# How tests are compiled. With the race detector the compiler also checks pointer conversions (checkptr). SQLite, translated
+# from C to Go, has millions of them, so the check is off for SQLite: it would take most of the store tests' time.
+# Package internal/e2e/process compiles in the same way. `make lint` vets, so `go test` does not.
 RACE = -race -gcflags='modernc.org/...=-d=checkptr=0' -vet=off
 
-# What `make build` builds, and the folder for it; the Dockerfile and `make image` give others.
+# The packages that `make build` builds, and the folder for the binaries. The Dockerfile and `make image` set others.
 WHAT = ./cmd/...
 BIN  = bin
 
 # The version comes from git describe, so that a checkout that git does not trust builds too.
 GOBUILD = $(GO) build -trimpath -buildvcs=false
+
+# hack builds a tool of the module hack.
+hack = $(GO) -C hack build -trimpath -buildvcs=false -o ../bin/$(1) ./cmd/$(1)
 
 DEEPCOPY      = object paths=./api/...
 MANIFESTS     = crd rbac:roleName=threeport-agent paths=./api/... paths=./internal/agent/controller/...
@@ -34,31 +40,25 @@ DEEPCOPY_FILE = zz_generated.deepcopy.go
 
 # The comments of the API's types, for its document.
 DESCRIPTIONS      = internal/server/zz_generated.descriptions.json
-MAKE_DESCRIPTIONS = $(GO) run ./hack/cmd/describe internal/threeport/reportset.go internal/threeport/board.go \
-	internal/server/auth/issue.go internal/server/auth/tokens.go \
-	internal/server/auth/records.go
+MAKE_DESCRIPTIONS = $(GO) -C hack run ./cmd/describe ../internal/threeport/reportset.go ../internal/threeport/board.go \
+	../internal/server/auth/token_api.go ../internal/server/auth/audit_log.go
 
-# Tests in these packages start whole control planes: one package at a time, and never from the cache, which does not know
-# the binaries that they run.
-CLUSTER_TESTS = $$($(GO) list ./internal/e2e/... | grep -v -e /internal/e2e/node -e /internal/e2e/faults -e /internal/e2e/browser)
-# Of the tests of the tools alone, these take longest: what the demo and a local control plane leave behind, whatever of them
-# dies or is interrupted. They are run by hand, for a change of the tools.
-ENDS_OF_TOOLS = TestDemo_Interrupted TestDemo_Hints TestStop_LeavesNothing TestKilledProcess_LeavesNothing TestKilledParent_LeavesNothing \
+# Tests of the modules internal/e2e and hack run the programs as processes, so they never come from the test cache.
+E2E_TEST  = $(GO) -C internal/e2e test $(RACE) -count 1
+HACK_TEST = $(GO) -C hack test $(RACE) -count 1
+
+# These tests check that the demo and a local control plane leave nothing behind when they die or are interrupted. They are
+# the slowest tests of the tools, and matter for a change of the tools.
+CLEANUP_TESTS = TestDemo_Interrupted TestDemo_Hints TestStop_LeavesNothing TestKilledProcess_LeavesNothing TestKilledParent_LeavesNothing \
 	TestComponentDies_Ends TestInterrupt_WhileUp TestInterrupt_WhileStarting TestOnce_Fails
-# These have a cluster for each test, and mostly wait: a quarter of an hour on two cores. They need Linux, root and /dev/fuse,
-# for disks that are small or fail. What every change has to pass is one test for each thing that fails (process, answers,
-# disk, network, API server, permission, leader), which repeats what is random less often.
-FAULT_TESTS   = ./internal/e2e/faults
-FAULT_ROUND   = TestControlPlane_ReplicasKilled TestAgent_KilledFiftyTimes TestProtocol_ReportSetsComeAndGo TestDelivery_AnswersLost TestStateDir_Torn TestStateDir_DiskFails \
-	TestNetwork_Impaired TestAPIServer_Restarts TestPermission_RemovedAndRestored TestLeader_Takeover TestControlPlane_BackupRestored
-# These drive a browser: chromium, npm for axe-core.
-BROWSER_TESTS = ./internal/e2e/browser
-# These need a real node besides: Linux, root, containerd. Those that run in parallel have clusters of their own: two at a time.
-NODE_TESTS    = ./internal/e2e/node
-# The others, started by the shell of a recipe. Those that take longest begin first, so that none is left alone in the end.
-# They wait for API servers and databases in turns with others: one more at a time than there are cores.
+# One test for each thing that fails: process, answers, disk, network, API server, permission, leader.
+FAULT_TESTS   = TestControlPlane_ReplicasKilled TestAgent_KilledFiftyTimes TestProtocol_ReportSetsComeAndGo TestDelivery_AnswersLost \
+	TestStateDir_Torn TestStateDir_DiskFails TestNetwork_Impaired TestAPIServer_Restarts TestPermission_RemovedAndRestored \
+	TestLeader_Takeover TestControlPlane_BackupRestored
+# The unit tests that take longest begin first, so that none is left alone in the end. They wait for API servers and
+# databases in turns: one more package at a time than there are cores.
 LONG_TESTS    = ./internal/agent/informers ./internal/server/store ./internal/agent/controller
-UNIT_TESTS    = $(LONG_TESTS) $$($(GO) list ./... | grep -v -e /threeport-agent/hack/ -e /threeport-agent/internal/e2e)
+UNIT_TESTS    = $(LONG_TESTS) ./...
 UNIT_AT_ONCE  = $$(($$(nproc 2>/dev/null || echo 4) + 1))
 
 # only makes a regular expression of the names of tests; exist fails if one is not in these folders.
@@ -78,37 +78,37 @@ help: ## List the targets
 
 .PHONY: demo
 demo: ## Show the agent at work on a local control plane; NODE=real, ARGS=--once to end by itself
-	@$(GOBUILD) -o bin/demo ./hack/cmd/demo
+	@$(call hack,demo)
 	@exec bin/demo --node $(NODE) $(ARGS)
 
 .PHONY: cluster
 cluster: ## Run a local control plane with fake nodes until interrupted; NODE=real, ARGS='--nodes 5'
-	@$(GOBUILD) -o bin/cluster ./hack/cmd/cluster
+	@$(call hack,cluster)
 	@exec bin/cluster --node $(NODE) $(ARGS)
 
 .PHONY: measure
 measure: ## Measure the agent on a local control plane; see docs/measurements.md
-	@$(GOBUILD) -o bin/measure ./hack/cmd/measure
+	@$(call hack,measure)
 	@exec bin/measure $(ARGS)
 
-.PHONY: record
-record: ## Record what the API server holds of workloads on a real node into internal/health/testdata/recorded/
-	@$(GOBUILD) -o bin/record ./hack/cmd/record
+.PHONY: record-fixtures
+record-fixtures: ## Record the objects of workloads on a real node into internal/health/testdata/recorded/
+	@$(call hack,record)
 	@exec bin/record $(ARGS)
 
 .PHONY: bench-api
 bench-api: ## Measure the control-plane API with a fleet of 1,000 agents and 10 million Events; see docs/scale.md
-	@$(GOBUILD) -o bin/benchapi ./hack/cmd/benchapi
+	@$(call hack,benchapi)
 	@exec bin/benchapi $(ARGS)
 
 .PHONY: bench-link
 bench-link: ## Measure delivery over a link of 50 ms delay and 1 % loss; Linux, root; see docs/scale.md
-	@$(GOBUILD) -o bin/benchlink ./hack/cmd/benchlink
+	@$(call hack,benchlink)
 	@exec bin/benchlink $(ARGS)
 
 .PHONY: screenshots
-screenshots: ## Make the pictures of the page in docs/images anew: `make browser-packages`
-	@$(GOBUILD) -o bin/screenshots ./hack/cmd/screenshots
+screenshots: ## Take the pictures of the page in docs/images again: `make browser-packages`
+	@$(call hack,screenshots)
 	@exec bin/screenshots $(ARGS)
 
 ##@ Build
@@ -123,7 +123,7 @@ docker-build: ## Build the agent's container image as IMG; TARGET=controlplane f
 
 .PHONY: image
 image: ## Build the same as bin/agent-image.tar, without Docker; `docker load` takes it; TARGET=controlplane
-	@$(GOBUILD) -o bin/image ./hack/cmd/image
+	@$(call hack,image)
 	@VERSION='$(VERSION)' exec bin/image --target $(TARGET) --ref $(IMG) $(ARGS)
 
 .PHONY: clean
@@ -132,64 +132,64 @@ clean: ## Remove what was built here; the control plane's binaries in the user's
 
 ##@ Check
 
-# A part that has been run already is left out, as in `make test WITHOUT=unit`.
-WITHOUT =
-
 .PHONY: test
-test: $(filter-out $(WITHOUT),unit e2e tools fault-round) ## Run the tests that need neither a real node nor a browser, with the race detector
+test: unit ## Run the everyday tests: no root, no packages, minutes
+	@echo 'Not run: test-e2e test-tools test-faults-short test-node test-browser; see `make help`. `.ci/run` runs all of them.'
 
 .PHONY: unit
-unit: cluster-binaries ## Run the tests that need no more than an API server, and PostgreSQL if there is one
+unit: cluster-binaries ## Run the tests of each package, with a real API server and database: 4 min
 	@for server in "$$(command -v postgres)" /usr/lib/postgresql/*/bin/postgres; do [ ! -x "$$server" ] || exit 0; done; \
-	echo '*** There is no PostgreSQL here: the control-plane API is tested on SQLite only. `make postgres-packages` installs it. ***'
+	echo '*** No PostgreSQL found: the control-plane API is tested on SQLite only. `make postgres-packages` installs it. ***'
 	$(GO) test $(RACE) -timeout 30m -p $(UNIT_AT_ONCE) -parallel 8 $(UNIT_TESTS)
 
-.PHONY: e2e
-e2e: cluster-binaries ## Run the tests on whole control planes
-	$(GO) test $(RACE) -timeout 60m -p 1 -count 1 $(CLUSTER_TESTS)
+.PHONY: test-e2e
+test-e2e: cluster-binaries ## Run the agent as a process on whole control planes: 9 min
+	$(E2E_TEST) -timeout 60m -p 1 . ./oracle/... ./scenario/... ./upstream/...
 
-.PHONY: tools
-tools: cluster-binaries ## Run the tests of the tools in hack/
-	$(GO) test $(RACE) -timeout 30m -p 1 -count 1 -skip $(call only,$(ENDS_OF_TOOLS)) ./hack/...
+.PHONY: test-tools
+test-tools: cluster-binaries ## Run the tests of the tools in hack/ and of test support: 2 min
+	$(E2E_TEST) -timeout 30m -p 1 -skip $(call only,$(CLEANUP_TESTS)) ./cluster/... ./image/... ./behave/...
+	$(HACK_TEST) -timeout 30m -p 1 -skip $(call only,$(CLEANUP_TESTS)) ./...
 
-.PHONY: fault-round
-fault-round: cluster-binaries ## Run one test for each thing that fails, with fewer repeats: Linux, root
-	@$(call exist,$(FAULT_ROUND),$(FAULT_TESTS))
-	$(GO) test $(RACE) -timeout 30m -parallel 6 -count 1 -short -run $(call only,$(FAULT_ROUND)) $(FAULT_TESTS)
+.PHONY: test-tools-cleanup
+test-tools-cleanup: real-node ## Test that interrupted tools leave nothing behind: 4 min; Linux, root, `make node-packages`
+	@$(call exist,$(CLEANUP_TESTS),hack internal/e2e)
+	$(E2E_TEST) -timeout 60m -p 1 -parallel 2 -run $(call only,$(CLEANUP_TESTS)) ./cluster ./node
+	$(HACK_TEST) -timeout 60m -p 1 -parallel 2 -run $(call only,$(CLEANUP_TESTS)) ./cmd/demo
+
+.PHONY: test-faults-short
+test-faults-short: cluster-binaries ## Run one test for each kind of fault, with fewer repeats: 4 min; Linux, root, /dev/fuse
+	@$(call exist,$(FAULT_TESTS),internal/e2e/faults)
+	$(E2E_TEST) -timeout 30m -parallel 6 -short -run $(call only,$(FAULT_TESTS)) ./faults
 
 .PHONY: test-faults
-test-faults: cluster-binaries ## Run all tests on faults, with all repeats: a quarter of an hour, not a part of `make test`
-	$(GO) test $(RACE) -timeout 60m -parallel 6 -count 1 $(FAULT_TESTS)
+test-faults: cluster-binaries ## Run all tests on faults, with all repeats: 16 min; Linux, root, /dev/fuse
+	$(E2E_TEST) -timeout 60m -parallel 6 ./faults
 
 # Without the race detector: it would take what 2,000 Events a second need.
 .PHONY: test-burst
-test-burst: cluster-binaries ## Run the tests of 60,000 Events with the agent as it is shipped: minutes, not a part of `make test`
-	$(GO) test -timeout 30m -count 1 -v -run 'TestEvents_Flood|TestEvents_Burst' $(FAULT_TESTS) -as-shipped -burst=60000
-
-.PHONY: test-tools
-test-tools: real-node ## Run the tests of how the tools end, not a part of `make test`: Linux, root, `make node-packages`
-	@$(call exist,$(ENDS_OF_TOOLS),./hack $(NODE_TESTS))
-	$(GO) test $(RACE) -timeout 60m -p 1 -parallel 2 -count 1 -run $(call only,$(ENDS_OF_TOOLS)) ./internal/e2e/cluster ./hack/cmd/demo $(NODE_TESTS)
+test-burst: cluster-binaries ## Run the tests of 60,000 Events with the agent as it is shipped: 3 min
+	$(GO) -C internal/e2e test -timeout 30m -count 1 -v -run 'TestEvents_Flood|TestEvents_Burst' ./faults -as-shipped -burst=60000
 
 .PHONY: test-node
-test-node: test-scenarios test-operator ## Run the tests on a real node: Linux, root, `make node-packages`
+test-node: test-scenarios test-operator ## Run the tests on a real node: 11 min; Linux, root, `make node-packages`
 
 .PHONY: test-scenarios
-test-scenarios: real-node ## Run workloads that fail on a real node, and compare what the control plane shows
-	$(GO) test $(RACE) -timeout 60m -count 1 -run $(call only,TestScenarios) $(NODE_TESTS)
+test-scenarios: real-node ## Run failing workloads on a real node, and compare what the control plane shows: 7 min
+	$(E2E_TEST) -timeout 60m -run $(call only,TestScenarios) ./node
 
 .PHONY: test-operator
-test-operator: real-node ## Run the agent, the control-plane API and the demo as they are installed, on a real node
-	$(GO) test $(RACE) -timeout 60m -parallel 2 -count 1 -skip $(call only,TestScenarios $(ENDS_OF_TOOLS)) $(NODE_TESTS)
+test-operator: real-node ## Run the agent, the control-plane API and the demo as installed, on a real node: 4 min
+	$(E2E_TEST) -timeout 60m -parallel 2 -skip $(call only,TestScenarios $(CLEANUP_TESTS)) ./node
 
 .PHONY: real-node
 real-node:
-	@$(GOBUILD) -o bin/cluster ./hack/cmd/cluster
+	@$(call hack,cluster)
 	@bin/cluster --build-only --node real
 
 .PHONY: test-browser
-test-browser: ## Run the tests of the page in a browser: `make browser-packages`
-	$(GO) test $(RACE) -timeout 30m -count 1 $(BROWSER_TESTS)
+test-browser: ## Run the tests of the page in a browser: 5 min; `make browser-packages`
+	$(E2E_TEST) -timeout 30m ./browser
 
 .PHONY: browser-packages
 browser-packages: ## Install what they need: chromium from Debian's packages, axe-core from npm's
@@ -205,16 +205,21 @@ node-packages: ## Install what a real node needs: containerd, runc and network p
 
 .PHONY: cluster-binaries
 cluster-binaries: ## Build etcd, Kubernetes and kwok into the user's cache: minutes the first time
-	@$(GOBUILD) -o bin/cluster ./hack/cmd/cluster
+	@$(call hack,cluster)
 	@bin/cluster --build-only --node $(NODE)
 
 .PHONY: lint
-lint: ## Run the linters and check the format
-	$(GOLANGCI_LINT) run --allow-serial-runners ./...
+lint: lint-prose ## Run the linters, check the format and the prose
+	hack/check-requirements.sh
+	for module in $(MODULES); do (cd "$$module" && $(GOLANGCI_LINT) run --allow-serial-runners ./...) || exit 1; done
+
+.PHONY: lint-prose
+lint-prose: ## Check the prose of documents, comments and strings with Vale
+	@hack/lint-prose.sh $(VALE)
 
 .PHONY: fmt
 fmt: ## Format the Go files
-	$(GOLANGCI_LINT) fmt
+	for module in $(MODULES); do (cd "$$module" && $(GOLANGCI_LINT) fmt) || exit 1; done
 
 ##@ Generate
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the browser tests and the screenshots need on Debian and its kin: chromium, fonts, and axe-core by npm. What is
-# there already stays as it is.
+# Installs the packages of the browser tests and the screenshots on Debian and its derivatives: chromium, fonts, and
+# axe-core by npm. Installed packages stay unchanged.
 set -eu
 
 packages='chromium fonts-inter fonts-dejavu-core fonts-noto-color-emoji'
@@ -13,7 +13,7 @@ for package in $packages; do
 done
 if [ -n "$missing" ]; then
   command -v apt-get >/dev/null || {
-    echo "browser-packages: there is no apt-get here: install by other means:$missing" >&2
+    echo "browser-packages: apt-get not found: install these packages by other means:$missing" >&2
     exit 1
   }
   [ "$(id -u)" -eq 0 ] || {

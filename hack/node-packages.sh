@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs what a real node needs (see make cluster NODE=real) on Debian and its kin. What is there already stays as
-# it is. The packages' own services are not used.
+# Installs the packages of a real node (see make cluster NODE=real) on Debian and its derivatives. Installed packages stay
+# unchanged. The packages' own services are not used.
 set -eu
 
 packages='containerd runc containernetworking-plugins iptables ca-certificates'
 
 command -v apt-get >/dev/null || {
-  echo "node-packages: there is no apt-get here: install by other means: $packages" >&2
+  echo "node-packages: apt-get not found: install these packages by other means: $packages" >&2
   exit 1
 }
 missing=

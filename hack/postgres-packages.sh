@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs PostgreSQL for the tests on Debian and its kin, unless there is one of whatever version. The package's own
+# Installs PostgreSQL for the tests on Debian and its derivatives, unless any version is installed. The package's own
 # service is not used: the tests start servers of their own (internal/testing/postgres).
 set -eu
 
@@ -9,7 +9,7 @@ for server in "$(command -v postgres || true)" /usr/lib/postgresql/*/bin/postgre
   [ -x "$server" ] && exit 0
 done
 command -v apt-get >/dev/null || {
-  echo "postgres-packages: there is no apt-get here: install by other means: $packages" >&2
+  echo "postgres-packages: apt-get not found: install these packages by other means: $packages" >&2
   exit 1
 }
 [ "$(id -u)" -eq 0 ] || {

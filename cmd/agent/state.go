@@ -8,10 +8,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/journal"
 )
 
-// openState takes the folder of --state-dir for this process, and reads what an earlier one left there. Without a
-// folder the journal is nil, which keeps nothing. An error names the flag and what to do.
+// openState locks the directory of --state-dir, and reads the state of the last process. Without a directory the journal is
+// nil, and keeps nothing. An error names the flag and says what to do.
 //
-// Every replica takes its own folder, also one that waits to lead: what it keeps there is not for another.
+// Each replica has its own directory, and uses it while it waits to lead, too.
 func openState(dir string) (*journal.Journal, error) {
 	j, err := journal.Open(dir, ctrl.Log.WithName("journal"))
 	if err != nil {

@@ -11,27 +11,27 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/journal"
 )
 
-func TestNoStateByDefault(t *testing.T) {
+func TestOpenState_NoFlag_IsNil(t *testing.T) {
 	state, err := openState(newOptions(flag.NewFlagSet("agent", flag.ContinueOnError)).stateDir)
 	if err != nil || state != nil {
-		t.Errorf("got %v, %v, want none", state, err)
+		t.Errorf("got %v, %v, want nil", state, err)
 	}
 }
 
-func TestRunTakesTheStateFirst(t *testing.T) {
+func TestRun_StateDirInUse_FailsFirst(t *testing.T) {
 	dir := t.TempDir()
 	held, err := journal.Open(dir, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.Close() //nolint:errcheck // other tests are about that
+	defer held.Close() //nolint:errcheck // other tests check it
 	o := newOptions(flag.NewFlagSet("agent", flag.ContinueOnError))
 	o.stateDir = dir
 	err = run(t.Context(), o)
 	if !errors.Is(err, journal.ErrInUse) {
-		t.Fatalf("got %v, want that the folder is in use, before the cluster is looked for", err)
+		t.Fatalf("got %v, want ErrInUse, before the agent connects to the cluster", err)
 	}
 	if !strings.HasPrefix(err.Error(), "--state-dir="+dir+": ") {
-		t.Errorf("the error does not name the flag: %v", err)
+		t.Errorf("the error does not begin with the flag: %v", err)
 	}
 }

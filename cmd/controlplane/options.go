@@ -98,7 +98,7 @@ func (o *options) registerLimits() {
 	f.DurationVar(&m.AgentTimeout, "agent-timeout", m.AgentTimeout, "how `long` an agent may say nothing before its workloads are Unknown")
 	f.DurationVar(&m.Retention.EventAge, "event-retention", m.Retention.EventAge, "how `long` Events are kept")
 	f.IntVar(&m.Retention.EventCount, "events-per-workload", m.Retention.EventCount, "how `many` Events are kept of a workload; the oldest go")
-	f.DurationVar(&m.Retention.GoneAge, "tombstone-retention", m.Retention.GoneAge, "how `long` it is remembered what was deleted")
+	f.DurationVar(&m.Retention.TombstoneAge, "tombstone-retention", m.Retention.TombstoneAge, "how `long` it is remembered what was deleted")
 }
 
 // complete is the configuration that the flags say, if they are valid.

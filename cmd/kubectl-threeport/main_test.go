@@ -87,7 +87,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestReaderThatHasSeenEnoughIsNoError(t *testing.T) {
+func TestAssess_ClosedPipe_IsNoError(t *testing.T) {
 	var in strings.Builder
 	for range 20_000 {
 		in.WriteString(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}` + "\n")
@@ -120,7 +120,7 @@ func TestReaderThatHasSeenEnoughIsNoError(t *testing.T) {
 	}
 }
 
-func TestInterruptWhileWaitingForInput(t *testing.T) {
+func TestAssess_InterruptDuringInput(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := plugin(ctx, t, "assess", "-f", "-")

@@ -1,6 +1,6 @@
-// Package catalogue holds health rules for the custom resources that people run most: one file a project. The agent
-// and the kubectl plugin judge by them where there is no rule of the user's own. docs/health-rules.md describes how
-// they are written; each one names what it reads, and why that is a sign of health.
+// Package catalogue has health rules for common custom resources, one file for each project. The agent and the kubectl
+// plugin use them unless the user has a rule. docs/health-rules.md describes the format. Each rule names the fields that
+// it reads, and why they are a sign of health.
 package catalogue
 
 import (
@@ -13,15 +13,14 @@ import (
 //go:embed *.yaml
 var embedded embed.FS
 
-// Rules returns the rules. They are read when they are asked for first, and the expressions of each when there is an
-// object that it judges.
+// Rules returns the rules. They are read on first use, and the expressions of a rule are compiled for its first object.
 var Rules = sync.OnceValue(func() *rules.Set {
-	set, _ := rules.Define(files()...) // a test checks them, and what is wrong judges nothing Healthy
+	set, _ := rules.Define(files()...) // a test finds errors, and an invalid rule makes nothing Healthy
 	return set
 })
 
 func files() []rules.File {
-	entries, _ := embedded.ReadDir(".") // it is in memory
+	entries, _ := embedded.ReadDir(".") // embedded files are always readable
 	var out []rules.File
 	for _, entry := range entries {
 		data, _ := embedded.ReadFile(entry.Name())

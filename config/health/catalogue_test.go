@@ -21,8 +21,8 @@ import (
 // caseTime is the time of a case that gives none.
 var caseTime = time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 
-// judgement is one case of a file in testdata: an object, and the verdict.
-type judgement struct {
+// caseFile is one case of a file in testdata: an object, and the verdict.
+type caseFile struct {
 	Name   string
 	Now    time.Time // caseTime if not given
 	Object map[string]any
@@ -39,8 +39,8 @@ type judgement struct {
 	}
 }
 
-// TestRulesAreRight checks the rules as those of a user are.
-func TestRulesAreRight(t *testing.T) {
+// TestRules_AreValid checks the rules as those of a user are.
+func TestRules_AreValid(t *testing.T) {
 	if _, err := rules.Parse(files()...); err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +88,9 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestNothingIsHealthyWithoutAStatus judges an object of each kind that only has a spec, and one of which the
+// TestRules_ObjectWithoutStatus_IsNotHealthy judges an object of each kind that only has a spec, and one of which the
 // controller has not seen the latest spec. Kinds that have no status are named here.
-func TestNothingIsHealthyWithoutAStatus(t *testing.T) {
+func TestRules_ObjectWithoutStatus_IsNotHealthy(t *testing.T) {
 	exists := map[schema.GroupKind]bool{}
 	data, err := os.ReadFile("testdata/existing/kinds.yaml")
 	if err != nil {
@@ -132,13 +132,13 @@ func covers(rule, kind schema.GroupKind) bool {
 	return (rule.Kind == "*" || rule.Kind == kind.Kind) && (rule.Group == kind.Group || some && strings.HasSuffix(kind.Group, suffix))
 }
 
-func read(t *testing.T, path string) []judgement {
+func read(t *testing.T, path string) []caseFile {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cases []judgement
+	var cases []caseFile
 	if err := yaml.UnmarshalStrict(data, &cases); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func read(t *testing.T, path string) []judgement {
 	return cases
 }
 
-func (c judgement) now() time.Time {
+func (c caseFile) now() time.Time {
 	if c.Now.IsZero() {
 		return caseTime
 	}
@@ -156,7 +156,7 @@ func (c judgement) now() time.Time {
 }
 
 // objects returns the object, and it again as each of the other kinds.
-func (c judgement) objects(t *testing.T) []*unstructured.Unstructured {
+func (c caseFile) objects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.Marshal(c.Object)
 	if err != nil {
@@ -183,7 +183,7 @@ func (c judgement) objects(t *testing.T) []*unstructured.Unstructured {
 	return all
 }
 
-func (c judgement) check(t *testing.T, kind schema.GroupKind, object *unstructured.Unstructured) {
+func (c caseFile) check(t *testing.T, kind schema.GroupKind, object *unstructured.Unstructured) {
 	t.Helper()
 	got := health.Object(kind, object, health.Context{Now: c.now(), Rules: Rules()})
 	if got.Status != c.Want.Status || got.Reason != c.Want.Reason || !strings.Contains(got.Message, c.Want.Message) {

@@ -16,9 +16,9 @@ import (
 // summaries are the types of conditions that tell of the whole.
 var summaries = []string{"Ready", "Available", "Healthy", "Synced", "Programmed", "Accepted", "Succeeded"}
 
-// knowsBetter are the cases, by their kind, in which a rule says Healthy and the conventions see something wrong or on
+// exceptions are the cases, by their kind, in which a rule says Healthy and the conventions see something wrong or on
 // its way, each with the reason why the rule is right.
-var knowsBetter = map[string]string{
+var exceptions = map[string]string{
 	"flink runs: FlinkSessionJob.flink.apache.org":                     "most of its jobs are streams, which run and never end",
 	"stopped by its own strategy: CronWorkflow.argoproj.io":            "it has done all that stopStrategy asks for",
 	"a revision that is kept: ProviderRevision.pkg.crossplane.io":      "it is kept to go back to",
@@ -41,7 +41,7 @@ var mayChange = map[string]string{
 }
 
 // healthyCases calls a function for each case that is Healthy.
-func healthyCases(t *testing.T, each func(judgement, schema.GroupKind, *unstructured.Unstructured)) {
+func healthyCases(t *testing.T, each func(caseFile, schema.GroupKind, *unstructured.Unstructured)) {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {
@@ -75,13 +75,13 @@ func listed(list, unused map[string]string, name string) bool {
 	return false
 }
 
-// TestTheConventionsAgree asks the conventions about all that a rule calls Healthy: they may not know it, but where
+// TestRules_HealthyCases_AgreeWithConventions asks the conventions about all that a rule calls Healthy: they may not know it, but where
 // they see that something is wrong or on its way, the rule passes something over, or has a reason.
-func TestTheConventionsAgree(t *testing.T) {
-	unused := maps.Clone(knowsBetter)
-	healthyCases(t, func(c judgement, kind schema.GroupKind, object *unstructured.Unstructured) {
+func TestRules_HealthyCases_AgreeWithConventions(t *testing.T) {
+	unused := maps.Clone(exceptions)
+	healthyCases(t, func(c caseFile, kind schema.GroupKind, object *unstructured.Unstructured) {
 		alone := health.Object(kind, object, health.Context{Now: c.now()})
-		if alone.Status == health.Healthy || alone.Status == health.Unknown || listed(knowsBetter, unused, c.Name+": "+kind.String()) {
+		if alone.Status == health.Healthy || alone.Status == health.Unknown || listed(exceptions, unused, c.Name+": "+kind.String()) {
 			return
 		}
 		t.Errorf("%s: %s is Healthy, and by the conventions %s %s: %s", c.Name, kind, alone.Status, alone.Reason, alone.Message)
@@ -91,11 +91,11 @@ func TestTheConventionsAgree(t *testing.T) {
 	}
 }
 
-// TestEveryConditionCounts changes one condition of all that is Healthy. Without the condition that tells of the whole
+// TestRules_EveryConditionCounts changes one condition of all that is Healthy. Without the condition that tells of the whole
 // it is so no more; nor is it if the conventions see that something is wrong now.
-func TestEveryConditionCounts(t *testing.T) {
+func TestRules_EveryConditionCounts(t *testing.T) {
 	unused, changed := maps.Clone(mayChange), 0
-	healthyCases(t, func(c judgement, kind schema.GroupKind, object *unstructured.Unstructured) {
+	healthyCases(t, func(c caseFile, kind schema.GroupKind, object *unstructured.Unstructured) {
 		conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
 		if err != nil {
 			return // a table of them
@@ -116,7 +116,7 @@ func TestEveryConditionCounts(t *testing.T) {
 				alone := health.Object(kind, other, health.Context{Now: c.now()})
 				whole := slices.Contains(summaries, name) && was["status"] == "True"
 				seen := alone.Status != health.Healthy && alone.Status != health.Unknown
-				if (whole || seen) && !listed(mayChange, unused, name+": "+kind.Group) && knowsBetter[c.Name+": "+kind.String()] == "" {
+				if (whole || seen) && !listed(mayChange, unused, name+": "+kind.Group) && exceptions[c.Name+": "+kind.String()] == "" {
 					t.Errorf("%s: %s is Healthy even if %s is %s; by the conventions it is %s", c.Name, kind, name, status, alone.Status)
 				}
 			}
@@ -145,9 +145,9 @@ func withCondition(t *testing.T, object *unstructured.Unstructured, i int, statu
 	return other
 }
 
-// TestWhatLeavesIsNotHealthy adds a condition to what the conventions confirm: nodes and machines are Ready until they
+// TestRules_TerminatingObject_IsNotHealthy adds a condition to what the conventions confirm: nodes and machines are Ready until they
 // are gone.
-func TestWhatLeavesIsNotHealthy(t *testing.T) {
+func TestRules_TerminatingObject_IsNotHealthy(t *testing.T) {
 	for _, leaving := range []string{"Deleting", "Disrupting", "Draining", "Terminating"} {
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": map[string]any{"name": "x"},
@@ -162,9 +162,9 @@ func TestWhatLeavesIsNotHealthy(t *testing.T) {
 	}
 }
 
-// TestBuiltInKindsHaveNoRule keeps the catalogue from taking the place of the rules for Kubernetes' own kinds, also by
+// TestRules_BuiltInKinds_HaveNone keeps the catalogue from taking the place of the rules for Kubernetes' own kinds, also by
 // a rule for all kinds of similar groups.
-func TestBuiltInKindsHaveNoRule(t *testing.T) {
+func TestRules_BuiltInKinds_HaveNone(t *testing.T) {
 	groups := []string{
 		"", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps",
 		"authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io",

@@ -6,21 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// apiextensionsRules are of what adds kinds to the API.
+// apiextensionsRules has the rules of kinds that extend the API.
 var apiextensionsRules = map[schema.GroupKind]rule{
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:   definition,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:   customResourceDefinition,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:               apiService,
-	{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}: migration,
+	{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}: storageMigration,
 }
 
-// definition judges a CustomResourceDefinition by whether the API server serves its kind.
+// customResourceDefinition assesses a CustomResourceDefinition by whether the API server serves its kind.
 //
 // Source: conditions Established, NamesAccepted, NonStructuralSchema, KubernetesAPIApprovalPolicyConformant and
 // Terminating of a CustomResourceDefinition.
-func definition(s *fields, scene Context) Assessment {
+func customResourceDefinition(s *fields, ctx Context) Assessment {
 	named := s.condition("NamesAccepted")
 	if named.status == "False" {
-		a := verdict(Down, word(named.reason, "NamesNotAccepted"), quote(s.subject()+" has names that are taken", named.message))
+		a := verdict(Down, camelReason(named.reason, "NamesNotAccepted"), quote(s.subject()+" has names that are taken", named.message))
 		a.Since = named.since
 		if s.condition("Established").status == "True" {
 			a.Status = Unhealthy
@@ -29,13 +29,13 @@ func definition(s *fields, scene Context) Assessment {
 	}
 	for _, bad := range []string{"NonStructuralSchema", "Terminating"} {
 		if c := s.condition(bad); c.status == "True" {
-			a := verdict(Unhealthy, word(c.reason, bad), quote(s.subject()+" reports "+bad, c.message))
+			a := verdict(Unhealthy, camelReason(c.reason, bad), quote(s.subject()+" reports "+bad, c.message))
 			a.Since = c.since
 			return a
 		}
 	}
 	if c := s.condition("KubernetesAPIApprovalPolicyConformant"); c.status == "False" {
-		a := verdict(Unhealthy, word(c.reason, "NotApproved"), quote(s.subject()+" claims a protected group", c.message))
+		a := verdict(Unhealthy, camelReason(c.reason, "NotApproved"), quote(s.subject()+" claims a protected group", c.message))
 		a.Since = c.since
 		return a
 	}
@@ -43,30 +43,30 @@ func definition(s *fields, scene Context) Assessment {
 	if c.status == "True" {
 		return healthy
 	}
-	return pending(scene, cmp.Or(c.since, s.created()), binding, Down, word(c.reason, "NotEstablished"),
+	return pending(ctx, cmp.Or(c.since, s.created()), binding, Down, camelReason(c.reason, "NotEstablished"),
 		quote(s.subject()+" is not served yet", c.message))
 }
 
-// apiService judges an APIService by whether what serves it answers.
+// apiService assesses an APIService by whether its server is available.
 //
 // Source: condition Available of an APIService.
-func apiService(s *fields, scene Context) Assessment {
+func apiService(s *fields, ctx Context) Assessment {
 	c := s.condition("Available")
 	switch c.status {
 	case "True":
 		return healthy
 	case "False":
-		return pending(scene, s.created(), binding, Down, word(c.reason, "NotAvailable"), quote(s.subject()+" is not available", c.message))
+		return pending(ctx, s.created(), binding, Down, camelReason(c.reason, "NotAvailable"), quote(s.subject()+" is not available", c.message))
 	}
-	return pending(scene, s.created(), binding, Unhealthy, word(c.reason, "NotAvailable"), quote(s.subject()+" is not available yet", c.message))
+	return pending(ctx, s.created(), binding, Unhealthy, camelReason(c.reason, "NotAvailable"), quote(s.subject()+" is not available yet", c.message))
 }
 
-// migration judges a StorageVersionMigration, which runs to its end.
+// storageMigration assesses a StorageVersionMigration, which runs to an end.
 //
 // Source: conditions Running, Succeeded and Failed of a StorageVersionMigration.
-func migration(s *fields, _ Context) Assessment {
+func storageMigration(s *fields, _ Context) Assessment {
 	if c := s.condition("Failed"); c.status == "True" {
-		a := verdict(Down, word(c.reason, "Failed"), quote(s.subject()+" failed", c.message))
+		a := verdict(Down, camelReason(c.reason, "Failed"), quote(s.subject()+" failed", c.message))
 		a.Since = c.since
 		return a
 	}

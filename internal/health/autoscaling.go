@@ -7,40 +7,40 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// autoscalingRules are of what scales others.
+// autoscalingRules has the rules of autoscalers.
 var autoscalingRules = map[schema.GroupKind]rule{
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: autoscaler,
 }
 
-// autoscaler judges a HorizontalPodAutoscaler by whether it can scale. That it would scale further if its limits let it
-// (ScalingLimited) is as declared.
+// autoscaler assesses a HorizontalPodAutoscaler by whether it can scale. ScalingLimited is no fault, because the limits
+// are declared.
 //
 // Source: conditions AbleToScale and ScalingActive of autoscaling/v2, which autoscaling/v1 has in the annotation
 // autoscaling.alpha.kubernetes.io/conditions; https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
-func autoscaler(s *fields, scene Context) Assessment {
+func autoscaler(s *fields, ctx Context) Assessment {
 	if observed, ok := s.generation("status", "observedGeneration"); ok && observed < s.numberOr(0, "metadata", "generation") {
 		return notObserved(s)
 	}
 	able, active := s.scaling("AbleToScale"), s.scaling("ScalingActive")
 	switch {
 	case able.status == "False":
-		a := verdict(Unhealthy, word(able.reason, "UnableToScale"), quote(s.subject()+" cannot scale", able.message))
+		a := verdict(Unhealthy, camelReason(able.reason, "UnableToScale"), quote(s.subject()+" cannot scale", able.message))
 		a.Since = able.since
 		return a
 	case active.status == "False" && active.reason == "ScalingDisabled":
 		a := verdict(Reconciling, "ScalingDisabled", quote(s.subject()+" rests, because what it scales is scaled to zero", ""))
 		a.Since = active.since
 		return a
-	case active.status == "False": // metrics of new pods take a while to come
-		return pending(scene, cmp.Or(active.since, s.created()), binding, Unhealthy, word(active.reason, "ScalingInactive"),
+	case active.status == "False": // new pods have no metrics yet
+		return pending(ctx, cmp.Or(active.since, s.created()), binding, Unhealthy, camelReason(active.reason, "ScalingInactive"),
 			quote(s.subject()+" does not scale", active.message))
 	case active.status == "True" && able.status == "True":
 		return healthy
 	}
-	return pending(scene, s.created(), binding, Unhealthy, "NotScaledYet", s.subject()+" has not looked at what it scales yet")
+	return pending(ctx, s.created(), binding, Unhealthy, "NotScaledYet", s.subject()+" has not looked at what it scales yet")
 }
 
-// scaling returns a condition of an autoscaler, whatever the version that it is read in.
+// scaling returns a condition of an autoscaler of any API version.
 func (f *fields) scaling(name string) condition {
 	if f.value("status", "conditions") != nil {
 		return f.condition(name)

@@ -2,10 +2,10 @@ package health
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// batchRules are of what runs to an end.
+// batchRules has the rules of kinds that run to an end.
 var batchRules = map[schema.GroupKind]rule{
-	jobKind:     named(job),
-	cronJobKind: named(cronJob),
+	jobKind:     withSubject(job),
+	cronJobKind: withSubject(cronJob),
 }
 
 var (

@@ -14,8 +14,8 @@ import (
 // caseTime is the time of a case that gives none.
 var caseTime = time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 
-// judgement is one case of a file in testdata/cases: an object with what descends from it, and the verdict.
-type judgement struct {
+// caseFile is one case of a file in testdata/cases: an object with what descends from it, and the verdict.
+type caseFile struct {
 	Name    string
 	Now     time.Time        // caseTime if not given
 	Object  map[string]any   // what is judged
@@ -43,7 +43,7 @@ func TestCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var cases []judgement
+			var cases []caseFile
 			if err := yaml.UnmarshalStrict(data, &cases); err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-func (c judgement) check(t *testing.T) {
+func (c caseFile) check(t *testing.T) {
 	t.Helper()
 	now := c.Now
 	if now.IsZero() {
@@ -68,11 +68,11 @@ func (c judgement) check(t *testing.T) {
 		objects = append(objects, &unstructured.Unstructured{Object: o})
 	}
 	got := Forest(objects, func(o *unstructured.Unstructured) Context {
-		scene := Context{Now: now}
+		ctx := Context{Now: now}
 		if c.Warning != nil && o == objects[0] {
-			scene.Warning = *c.Warning
+			ctx.Warning = *c.Warning
 		}
-		return scene
+		return ctx
 	})[0].Aggregate
 	if got.Status != c.Want.Status || got.Reason != c.Want.Reason || !strings.Contains(got.Message, c.Want.Message) {
 		t.Errorf("got %s %s: %q, want %s %s: %q", got.Status, got.Reason, got.Message, c.Want.Status, c.Want.Reason, c.Want.Message)

@@ -4,32 +4,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// clusterRules are of the cluster's own parts.
+// clusterRules has the rules of namespaces and nodes.
 var clusterRules = map[schema.GroupKind]rule{
 	{Kind: "Namespace"}: namespace,
 	{Kind: "Node"}:      node,
 }
 
-// namespace judges a Namespace that is not being deleted.
+// namespace assesses a Namespace without a deletionTimestamp.
 //
 // Source: status.phase of a Namespace.
-func namespace(s *fields, scene Context) Assessment {
+func namespace(s *fields, ctx Context) Assessment {
 	switch phase := s.text("status", "phase"); phase {
 	case "", "Active":
 		return healthy
 	case "Terminating":
-		return emptying(s, scene)
+		return namespaceTerminating(s, ctx)
 	default:
-		return verdict(Unknown, word(phase, "Phase"), quote(s.subject()+" has an unknown phase", phase))
+		return verdict(Unknown, camelReason(phase, "Phase"), quote(s.subject()+" has an unknown phase", phase))
 	}
 }
 
-// emptying judges a Namespace that is being deleted, by what is left in it.
+// namespaceTerminating assesses a Namespace that is being deleted, by its remaining content.
 //
 // Source: conditions of a Namespace, which the namespace controller writes while it empties it:
 // NamespaceDeletionDiscoveryFailure, NamespaceDeletionGroupVersionParsingFailure, NamespaceDeletionContentFailure,
 // NamespaceFinalizersRemaining and NamespaceContentRemaining.
-func emptying(s *fields, scene Context) Assessment {
+func namespaceTerminating(s *fields, ctx Context) Assessment {
 	message := s.subject() + " is being deleted"
 	reason := "DeletionStuck"
 	for _, name := range []string{
@@ -37,39 +37,38 @@ func emptying(s *fields, scene Context) Assessment {
 		"NamespaceFinalizersRemaining", "NamespaceContentRemaining",
 	} {
 		if c := s.condition(name); c.status == "True" {
-			message, reason = quote(message, c.message), word(c.reason, name)
+			message, reason = quote(message, c.message), camelReason(c.reason, name)
 			break
 		}
 	}
-	a := pending(scene, s.time("metadata", "deletionTimestamp"), deletion, Unhealthy, "Terminating", message)
+	a := pending(ctx, s.time("metadata", "deletionTimestamp"), deletion, Unhealthy, "Terminating", message)
 	if a.Status == Unhealthy {
 		a.Reason = reason
 	}
 	return a
 }
 
-// node judges a Node. One that has just joined is not ready for a while; one that is cordoned rests because somebody
-// wants it to. Conditions other than Ready tell of trouble when they are True: the kubelet's pressures, and what a
-// node-problem-detector adds.
+// node assesses a Node. A new one has some time to become ready, and a cordoned one is Reconciling. Conditions other than
+// Ready report faults: the kubelet's pressures and those of a node-problem-detector.
 //
 // Source: https://kubernetes.io/docs/reference/node/node-status/#condition; spec.unschedulable.
-func node(s *fields, scene Context) Assessment {
+func node(s *fields, ctx Context) Assessment {
 	switch c := s.condition("Ready"); c.status {
 	case "True":
 	case "Unknown":
-		a := verdict(Down, word(c.reason, "NodeStatusUnknown"), quote(s.subject()+" is lost", c.message))
+		a := verdict(Down, camelReason(c.reason, "NodeStatusUnknown"), quote(s.subject()+" is lost", c.message))
 		a.Since = c.since
 		return a
 	case "False":
-		if c.reason == "KubeletNotReady" && scene.Now.Before(s.created().Add(binding)) {
-			return pending(scene, s.created(), binding, Down, c.reason, quote(s.subject()+" is not Ready yet", c.message))
+		if c.reason == "KubeletNotReady" && ctx.Now.Before(s.created().Add(binding)) {
+			return pending(ctx, s.created(), binding, Down, c.reason, quote(s.subject()+" is not Ready yet", c.message))
 		}
-		a := verdict(Down, word(c.reason, "NotReady"), quote(s.subject()+" is not Ready", c.message))
+		a := verdict(Down, camelReason(c.reason, "NotReady"), quote(s.subject()+" is not Ready", c.message))
 		a.Since = c.since
 		return a
 	default:
 		if created := s.created(); !created.IsZero() {
-			return pending(scene, created, binding, Down, "NotReady", s.subject()+" has not told that it is Ready")
+			return pending(ctx, created, binding, Down, "NotReady", s.subject()+" has not told that it is Ready")
 		}
 		return verdict(Unknown, "NoSignal", s.subject()+" has not told that it is Ready")
 	}
@@ -83,7 +82,7 @@ func node(s *fields, scene Context) Assessment {
 			return a
 		}
 	}
-	if a, tainted := nodeTainted(s, scene); tainted {
+	if a, tainted := nodeTainted(s, ctx); tainted {
 		return a
 	}
 	if s.flag("spec", "unschedulable") {
@@ -92,11 +91,11 @@ func node(s *fields, scene Context) Assessment {
 	return healthy
 }
 
-// nodeTainted judges a Node that is Ready by the taints that say that it is of no use.
+// nodeTainted assesses a Node that is Ready by the taints that make it unusable; false without such a taint.
 //
 // Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-out-of-service and
 // #node-cloudprovider-kubernetes-io-uninitialized.
-func nodeTainted(s *fields, scene Context) (Assessment, bool) {
+func nodeTainted(s *fields, ctx Context) (Assessment, bool) {
 	out, found := healthy, false
 	for _, item := range s.list("spec", "taints") {
 		taint, ok := item.(map[string]any)
@@ -109,7 +108,7 @@ func nodeTainted(s *fields, scene Context) (Assessment, bool) {
 		case "node.kubernetes.io/out-of-service":
 			return verdict(Unhealthy, "OutOfService", s.subject()+" is marked as out of service: its pods are removed"), true
 		case "node.cloudprovider.kubernetes.io/uninitialized":
-			out, found = pending(scene, s.created(), binding, Unhealthy, "Uninitialized",
+			out, found = pending(ctx, s.created(), binding, Unhealthy, "Uninitialized",
 				s.subject()+" waits for the cloud's controller to initialize it"), true
 		}
 	}
@@ -122,7 +121,7 @@ func nodeTrouble(s *fields, name string) (Assessment, bool) {
 	if (c.status != "True" || means != bad) && (c.status != "False" || means != good) {
 		return Assessment{}, false
 	}
-	reason, message := word(c.reason, name), quote(s.subject()+" reports "+name, c.message)
+	reason, message := camelReason(c.reason, name), quote(s.subject()+" reports "+name, c.message)
 	if means == good {
 		message = quote(s.subject()+" is not "+name, c.message)
 	}

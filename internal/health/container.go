@@ -8,21 +8,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// steady is how long a container that ended badly has to run until it counts as recovered: a kubelet forgets its
+// crashRecovery is how long a container has to run after a crash until it counts as recovered. The kubelet resets its
 // back-off then.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-restarts
-const steady = 10 * time.Minute
+const crashRecovery = 10 * time.Minute
 
-// containerState is a container's status with what its pod's spec says of it.
+// containerState is the status of a container with its kind and its restart policy.
 type containerState struct {
 	*corev1.ContainerStatus
 	init, sidecar bool
-	policy        corev1.RestartPolicy // when it is started again; of an init container that is never Always
+	policy        corev1.RestartPolicy // of the container; only a sidecar among init containers has Always
 }
 
-// containersOf returns the containers that a pod needs, in the order in which they start. A debug container, which is
-// ephemeral, harms no pod: it is none of them.
+// containersOf returns the containers that a pod needs, in the order in which they start. Ephemeral containers are left
+// out, because their failure does not harm the pod.
 func containersOf(pod *corev1.Pod) []containerState {
 	out := make([]containerState, 0, len(pod.Status.InitContainerStatuses)+len(pod.Status.ContainerStatuses))
 	for i := range pod.Status.InitContainerStatuses {
@@ -50,7 +50,7 @@ func containersOf(pod *corev1.Pod) []containerState {
 	return out
 }
 
-// ownPolicy returns the restart policy that a container has of its own.
+// ownPolicy returns the restart policy in the spec of a container; empty if it has none.
 //
 // Source: spec.initContainers[].restartPolicy (KEP-753), spec.containers[].restartPolicy (KEP-5307).
 func ownPolicy(containers []corev1.Container, name string) corev1.RestartPolicy {
@@ -62,7 +62,7 @@ func ownPolicy(containers []corev1.Container, name string) corev1.RestartPolicy 
 	return ""
 }
 
-// name names a container in a sentence.
+// name returns the name of the container in a sentence.
 func (c containerState) name() string {
 	switch {
 	case c.sidecar:
@@ -73,18 +73,18 @@ func (c containerState) name() string {
 	return "container " + c.Name
 }
 
-// badly reports whether a container was not to end as it did.
-func (c containerState) badly(t *corev1.ContainerStateTerminated) bool {
+// failedWith reports whether a termination is a failure of the container.
+func (c containerState) failedWith(t *corev1.ContainerStateTerminated) bool {
 	return t != nil && (t.ExitCode != 0 || c.policy == corev1.RestartPolicyAlways)
 }
 
-// hasCompleted reports whether a container has done its work.
+// hasCompleted reports whether the container has ended without a failure.
 func (c containerState) hasCompleted() bool {
-	return c.State.Terminated != nil && !c.badly(c.State.Terminated)
+	return c.State.Terminated != nil && !c.failedWith(c.State.Terminated)
 }
 
-// starting reports whether a container that runs has not been ready yet since it started: its startup probe has not
-// passed, or the pod has been unready since before.
+// starting reports whether a running container has not been ready since it started: its startup probe has not passed, or
+// the pod was unready before.
 func (c containerState) starting(ready corev1.PodCondition) bool {
 	if c.Started != nil && !*c.Started {
 		return true
@@ -93,143 +93,143 @@ func (c containerState) starting(ready corev1.PodCondition) bool {
 	return ready.Status == corev1.ConditionFalse && c.RestartCount == 0 && !since.IsZero() && !started.Before(&since)
 }
 
-// containersFail judges a pod by the container that fares worst, the first of equals; false if none fails.
-func containersFail(pod *corev1.Pod, scene Context) (Assessment, bool) {
+// containersFail assesses a pod by its worst container, the first of equals; false if none fails.
+func containersFail(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	var worst Assessment
 	found := false
 	for _, c := range containersOf(pod) {
-		if a, failing := c.judge(pod, scene); failing && (!found || worse(a.Status, worst.Status)) {
+		if a, failing := c.assess(pod, ctx); failing && (!found || worse(a.Status, worst.Status)) {
 			worst, found = a, true
 		}
 	}
 	return worst, found
 }
 
-// judge judges a container; false if it does not fail.
+// assess assesses a container; false if it does not fail.
 //
 // Source: status.containerStatuses[].{state,lastState,restartCount}.
-func (c containerState) judge(pod *corev1.Pod, scene Context) (Assessment, bool) {
+func (c containerState) assess(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	switch {
 	case c.State.Waiting != nil:
-		return c.judgeWaiting(pod, scene)
+		return c.assessWaiting(pod, ctx)
 	case c.State.Terminated != nil:
-		if c.badly(c.State.Terminated) {
-			return c.ended(pod, scene), true
+		if c.failedWith(c.State.Terminated) {
+			return c.endedContainer(pod, ctx), true
 		}
 	case c.State.Running != nil:
-		return c.judgeRunning(pod, scene)
+		return c.assessRunning(pod, ctx)
 	}
 	return Assessment{}, false
 }
 
-// judgeWaiting judges a container that does not run. A reason other than the two of an ordinary start is an error of the
-// kubelet's or the runtime's.
-func (c containerState) judgeWaiting(pod *corev1.Pod, scene Context) (Assessment, bool) {
+// assessWaiting assesses a container that waits. Any reason other than the two of a normal start is an error of the
+// kubelet or of the runtime.
+func (c containerState) assessWaiting(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	waiting := c.State.Waiting
 	var v Verdict
-	part := Idle
+	part := NotServing
 	switch waiting.Reason {
 	case "", "ContainerCreating", "PodInitializing":
-		if c.RestartCount == 0 || !c.badly(c.LastTerminationState.Terminated) {
+		if c.RestartCount == 0 || !c.failedWith(c.LastTerminationState.Terminated) {
 			return Assessment{}, false
 		}
-		return c.crashing(pod, c.LastTerminationState.Terminated, scene), true
+		return c.crashing(pod, c.LastTerminationState.Terminated, ctx), true
 	case "CrashLoopBackOff":
-		return c.crashing(pod, c.LastTerminationState.Terminated, scene), true
+		return c.crashing(pod, c.LastTerminationState.Terminated, ctx), true
 	case "ImagePullBackOff", "ErrImagePull":
-		message := fmt.Sprintf("image %s cannot be pulled%s", c.image(), colon(pullTrouble(waiting.Message)))
+		message := fmt.Sprintf("image %s cannot be pulled%s", c.image(), colon(pullFailure(waiting.Message)))
 		v = Verdict{Down, "ImagePullBackOff", message}
 	case "InvalidImageName":
 		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s has a name that is not valid", c.image())}
 	case "ErrImageNeverPull":
 		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s is not on the node, and is never to be pulled", c.image())}
 	case "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
-		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s cannot be used%s", c.image(), colon(wordsOf(pod, waiting.Message)))}
+		v = Verdict{Down, waiting.Reason, fmt.Sprintf("image %s cannot be used%s", c.image(), colon(sanitizeMessage(pod, waiting.Message)))}
 	case "RunContainerError":
-		part = Trying
-		v = Verdict{Down, waiting.Reason, c.name() + " cannot be started" + colon(wordsOf(pod, waiting.Message))}
+		part = Restarting
+		v = Verdict{Down, waiting.Reason, c.name() + " cannot be started" + colon(sanitizeMessage(pod, waiting.Message))}
 	case "CreateContainerConfigError", "CreateContainerError":
-		v = Verdict{Down, waiting.Reason, c.name() + " cannot be made" + colon(wordsOf(pod, waiting.Message))}
+		v = Verdict{Down, waiting.Reason, c.name() + " cannot be made" + colon(sanitizeMessage(pod, waiting.Message))}
 	default:
-		v = Verdict{Down, word(waiting.Reason, "ContainerWaiting"), c.name() + " does not start" + colon(wordsOf(pod, waiting.Message))}
+		v = Verdict{Down, camelReason(waiting.Reason, "ContainerWaiting"), c.name() + " does not start" + colon(sanitizeMessage(pod, waiting.Message))}
 	}
 	return Assessment{Verdict: v, Phase: part, Since: notReadySince(pod)}, true
 }
 
-// image returns the image that a container is to run, in a length that a message can bear.
-func (c containerState) image() string { return bounded(c.Image, maxName) }
+// image returns the name of the image, bounded for a message.
+func (c containerState) image() string { return truncate(c.Image, maxName) }
 
-// ended judges a container that has ended, and was not to: it is started again, unless it never is.
-func (c containerState) ended(pod *corev1.Pod, scene Context) Assessment {
+// endedContainer assesses a container that has failed. The kubelet restarts it unless the policy is Never.
+func (c containerState) endedContainer(pod *corev1.Pod, ctx Context) Assessment {
 	t := c.State.Terminated
 	if c.RestartCount > 0 && c.policy != corev1.RestartPolicyNever {
-		return c.crashing(pod, t, scene)
+		return c.crashing(pod, t, ctx)
 	}
-	a := verdict(Down, word(t.Reason, "Error"), c.name()+" ended: "+ending(t))
+	a := verdict(Down, camelReason(t.Reason, "Error"), c.name()+" ended: "+exitDescription(t))
 	if c.policy == corev1.RestartPolicyNever && runsAny(pod) {
 		a.Status = Unhealthy // the others go on
 	}
-	a.Phase, a.Since = Trying, notReadySince(pod)
+	a.Phase, a.Since = Restarting, notReadySince(pod)
 	return a
 }
 
-// crashing judges a container that has ended more than once, and waits for its next try. A kubelet tells of a back-off
-// only in part of the time: between two tries all is said in the same words, so that the verdict does not flap.
-func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTerminated, scene Context) Assessment {
+// crashing assesses a container that has failed more than once. The kubelet reports a back-off only part of the time. The
+// verdict is the same between two attempts, so that it does not flap.
+func (c containerState) crashing(pod *corev1.Pod, last *corev1.ContainerStateTerminated, ctx Context) Assessment {
 	var message string
 	switch {
 	case last == nil:
 		message = c.name() + " crashes again and again"
 	case last.Reason == "StartError" || last.Reason == "ContainerCannotRun":
-		message = c.name() + " cannot be started" + colon(wordsOf(pod, last.Message))
+		message = c.name() + " cannot be started" + colon(sanitizeMessage(pod, last.Message))
 	case last.ExitCode == 0:
-		message = c.name() + " is to go on, and ends again and again: " + ending(last) +
-			colon(probeWords(pod, scene, "Liveness", "Startup"))
+		message = c.name() + " is to go on, and ends again and again: " + exitDescription(last) +
+			colon(probeWords(pod, ctx, "Liveness", "Startup"))
 	default:
-		message = c.name() + " crashes: " + ending(last)
+		message = c.name() + " crashes: " + exitDescription(last)
 	}
 	a := verdict(Down, "CrashLoopBackOff", message)
-	a.Phase, a.Since = Trying, notReadySince(pod)
+	a.Phase, a.Since = Restarting, notReadySince(pod)
 	return a
 }
 
-// judgeRunning judges a container that runs: it fails if it ended badly a short while ago, and not for the first time,
-// or for want of memory. An init container runs until it has done its work: it is judged as one that crashes.
-func (c containerState) judgeRunning(pod *corev1.Pod, scene Context) (Assessment, bool) {
+// assessRunning assesses a running container. It fails if its latest failure is recent, and was not the first or was for
+// lack of memory.
+func (c containerState) assessRunning(pod *corev1.Pod, ctx Context) (Assessment, bool) {
 	last := c.LastTerminationState.Terminated
-	if !c.badly(last) || c.RestartCount < 2 && last.Reason != oomKilled {
+	if !c.failedWith(last) || c.RestartCount < 2 && last.Reason != oomKilled {
 		return Assessment{}, false
 	}
 	since := last.FinishedAt.Time
 	if t := c.State.Running.StartedAt.Time; t.After(since) {
 		since = t
 	}
-	if since.IsZero() || !scene.Now.Before(since.Add(steady)) {
+	if since.IsZero() || !ctx.Now.Before(since.Add(crashRecovery)) {
 		return Assessment{}, false
 	}
-	a := verdict(Unhealthy, "Restarting", c.name()+" has crashed again and again, and runs again: "+ending(last))
+	a := verdict(Unhealthy, "Restarting", c.name()+" has crashed again and again, and runs again: "+exitDescription(last))
 	switch {
 	case last.Reason == oomKilled:
-		a.Verdict = Verdict{Unhealthy, oomKilled, c.name() + " was killed for want of memory, and runs again: " + ending(last)}
+		a.Verdict = Verdict{Unhealthy, oomKilled, c.name() + " was killed for want of memory, and runs again: " + exitDescription(last)}
 	case last.ExitCode == 0:
-		a.Message = c.name() + " is to go on, has ended again and again, and runs again: " + ending(last) +
-			colon(probeWords(pod, scene, "Liveness", "Startup"))
+		a.Message = c.name() + " is to go on, has ended again and again, and runs again: " + exitDescription(last) +
+			colon(probeWords(pod, ctx, "Liveness", "Startup"))
 	}
 	if podCondition(pod, corev1.PodReady).Status == corev1.ConditionTrue {
 		a.Phase = Serving
 	}
-	a.Since, a.Recheck = since, since.Add(steady)
+	a.Since, a.Recheck = since, since.Add(crashRecovery)
 	return a, true
 }
 
 const oomKilled = "OOMKilled"
 
-// ending says how a container ended.
-func ending(t *corev1.ContainerStateTerminated) string {
-	return fmt.Sprintf("%s (exit code %d)", word(t.Reason, "Error"), t.ExitCode)
+// exitDescription describes how a container ended.
+func exitDescription(t *corev1.ContainerStateTerminated) string {
+	return fmt.Sprintf("%s (exit code %d)", camelReason(t.Reason, "Error"), t.ExitCode)
 }
 
-// notReadySince returns since when a pod is not ready, as far as it tells.
+// notReadySince returns since when a pod is not ready; zero if unknown.
 func notReadySince(pod *corev1.Pod) time.Time {
 	if c := podCondition(pod, corev1.PodReady); c.Status == corev1.ConditionFalse {
 		return c.LastTransitionTime.Time
@@ -237,9 +237,9 @@ func notReadySince(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// pullTroubles are what runtimes say of an image that cannot be pulled, and what it means. The words of a try and of the
-// back-off after it differ in more than a verdict that does not flap can bear.
-var pullTroubles = []struct{ says, means string }{
+// pullFailures maps the errors of container runtimes to causes. The texts of an attempt and of the back-off after it
+// differ, so a verdict that quoted them would flap.
+var pullFailures = []struct{ part, cause string }{
 	{"not found", "it does not exist"},
 	{"manifest unknown", "it does not exist"},
 	{"name unknown", "it does not exist"},
@@ -261,12 +261,12 @@ var pullTroubles = []struct{ says, means string }{
 	{"no space left", "the node's disk is full"},
 }
 
-// pullTrouble says why an image cannot be pulled, if the runtime's words are known.
-func pullTrouble(message string) string {
+// pullFailure returns the cause of a failed pull; empty if the text of the runtime is unknown.
+func pullFailure(message string) string {
 	message = strings.ToLower(message)
-	for _, t := range pullTroubles {
-		if strings.Contains(message, t.says) {
-			return t.means
+	for _, t := range pullFailures {
+		if strings.Contains(message, t.part) {
+			return t.cause
 		}
 	}
 	return ""

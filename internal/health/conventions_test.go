@@ -3,16 +3,15 @@ package health
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
-// TestConventionsOnKindsThatTheCatalogueKnows judges the custom resources of the catalogue's tests as if there were no
+// TestConventions_CatalogueCases_RarelyFalseHealthy judges the custom resources of the catalogue's tests as if there were no
 // catalogue. What counts is how many of those that are not Healthy by their own rules are so by the conventions.
-func TestConventionsOnKindsThatTheCatalogueKnows(t *testing.T) {
+func TestConventions_CatalogueCases_RarelyFalseHealthy(t *testing.T) {
 	files, err := filepath.Glob("../../config/health/testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files: %v", err)
@@ -23,7 +22,7 @@ func TestConventionsOnKindsThatTheCatalogueKnows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var cases []judgement
+		var cases []caseFile
 		if err := yaml.Unmarshal(data, &cases); err != nil {
 			t.Fatal(err)
 		}
@@ -59,20 +58,15 @@ func TestConventionsOnKindsThatTheCatalogueKnows(t *testing.T) {
 	}
 }
 
-// TestNoWordIsInTwoLists looks for words of the vocabulary that would mean two things.
-func TestNoWordIsInTwoLists(t *testing.T) {
-	taken := map[string]meaning{}
-	for means, words := range lists {
-		for w := range strings.FieldsSeq(words) {
-			if old, ok := taken[w]; ok {
-				t.Errorf("%q means %d and %d", w, old, means)
+// TestLexicon_NoWordHasTwoClasses checks that no word of the vocabulary has two meanings.
+func TestLexicon_NoWordHasTwoClasses(t *testing.T) {
+	seen := map[string]meaning{}
+	for means, words := range classes {
+		for w := range words {
+			if old, ok := seen[w]; ok {
+				t.Errorf("%q is in the classes %d and %d", w, old, means)
 			}
-			taken[w] = means
-		}
-	}
-	for w, means := range nouns {
-		if old, ok := taken[w]; ok && old != means {
-			t.Errorf("%q means %d in the vocabulary, and %d as a noun", w, old, means)
+			seen[w] = means
 		}
 	}
 }

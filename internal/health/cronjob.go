@@ -3,24 +3,22 @@ package health
 import (
 	"errors"
 	"time"
-	_ "time/tzdata" // schedules name time zones, and not every image has them
+	_ "time/tzdata" // schedules have time zones, and some images lack their data
 
 	"github.com/robfig/cron/v3"
 )
 
-// startSlack is how long a CronJob's controller may take to create the Job that is due: it looks when one is due, and
-// is late only when it is busy.
-const startSlack = 2 * time.Minute
+// scheduleDelay is how long the controller of CronJobs may take to create a Job that is due.
+const scheduleDelay = 2 * time.Minute
 
-// cronJob judges a CronJob by its last run. One that runs is an ordinary thing: whether it goes well is told by its
-// pods.
+// cronJob assesses a CronJob by its last run. The pods of an active run are among its dependents.
 //
 // Source: status.{active,lastScheduleTime,lastSuccessfulTime}: the controller writes the end of a run in the same
 // update that takes it from the active ones.
-func cronJob(s *fields, scene Context) Assessment {
+func cronJob(s *fields, ctx Context) Assessment {
 	last, succeeded := s.time("status", "lastScheduleTime"), s.time("status", "lastSuccessfulTime")
 	active := s.list("status", "active")
-	if isTrue(s, "spec", "suspend") {
+	if s.flag("spec", "suspend") {
 		return verdict(Reconciling, "Suspended", s.subject()+" is suspended")
 	}
 	if len(active) == 0 && !last.IsZero() && succeeded.Before(last) {
@@ -31,14 +29,14 @@ func cronJob(s *fields, scene Context) Assessment {
 		a.Since = last
 		return a
 	}
-	return cronJobDue(s, scene, last, len(active) > 0)
+	return cronJobDue(s, ctx, last, len(active) > 0)
 }
 
-// cronJobDue judges a CronJob whose last run went well, or goes on, by the next one.
+// cronJobDue assesses a CronJob whose last run succeeded or is active, by its next run.
 //
 // Source: spec.{schedule,timeZone,concurrencyPolicy,startingDeadlineSeconds}. The controller reads the schedule with the
 // same parser, and counts from the creation if nothing was scheduled yet.
-func cronJobDue(s *fields, scene Context, last time.Time, runs bool) Assessment {
+func cronJobDue(s *fields, ctx Context, last time.Time, runs bool) Assessment {
 	text := s.text("spec", "schedule")
 	if zone := s.text("spec", "timeZone"); zone != "" {
 		text = "TZ=" + zone + " " + text
@@ -46,7 +44,7 @@ func cronJobDue(s *fields, scene Context, last time.Time, runs bool) Assessment 
 	schedule, err := parseSchedule(text)
 	if err != nil {
 		s.note("spec", "schedule")
-		return verdict(Unknown, "Malformed", s.subject()+" has a malformed schedule"+colon(wordsOfMany(err.Error())))
+		return verdict(Unknown, "Malformed", s.subject()+" has a malformed schedule"+colon(sanitizeControllerMessage(err.Error())))
 	}
 	since := last
 	if since.IsZero() {
@@ -55,14 +53,13 @@ func cronJobDue(s *fields, scene Context, last time.Time, runs bool) Assessment 
 	if since.IsZero() || runs && s.text("spec", "concurrencyPolicy") == "Forbid" {
 		return healthy
 	}
-	// A schedule that was changed, or a suspension that ended, makes times due in the past of which the controller
-	// catches up with the last.
+	// After a change of the schedule or the end of a suspension, the controller starts only the latest of the missed runs.
 	due := schedule.Next(since)
-	if due.IsZero() { // never
+	if due.IsZero() { // the schedule never matches
 		return healthy
 	}
-	late := due.Add(startSlack + time.Duration(min(s.numberOr(0, "spec", "startingDeadlineSeconds"), 86400))*time.Second)
-	if scene.Now.Before(late) {
+	late := due.Add(scheduleDelay + time.Duration(min(s.numberOr(0, "spec", "startingDeadlineSeconds"), 86400))*time.Second)
+	if ctx.Now.Before(late) {
 		return Assessment{Verdict: Verdict{Status: Healthy}, Recheck: late}
 	}
 	a := verdict(Unhealthy, "MissedSchedule", s.subject()+" has not run when it was due")
@@ -72,7 +69,7 @@ func cronJobDue(s *fields, scene Context, last time.Time, runs bool) Assessment 
 
 var errSchedule = errors.New("it cannot be read")
 
-// parseSchedule reads a schedule as the CronJob's controller does. The parser panics on some that the API server
+// parseSchedule parses a schedule as the controller does. The parser panics on some schedules that the API server
 // refuses.
 func parseSchedule(text string) (schedule cron.Schedule, err error) {
 	defer func() {

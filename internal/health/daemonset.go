@@ -1,10 +1,10 @@
 package health
 
-// daemonSet judges a DaemonSet by its numbers. That no node is to have a pod is as good as that all that are to have one
-// do. Pods on nodes that are not to have one any more are no trouble: a taint that forbids new pods lets them be.
+// daemonSet assesses a DaemonSet by its numbers. It is Healthy if no node is selected. Pods on nodes that are not selected
+// any more do not count: a taint with NoSchedule lets them run.
 //
 // Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/daemon-set-v1/#DaemonSetStatus
-func daemonSet(s *fields, scene Context) Assessment {
+func daemonSet(s *fields, ctx Context) Assessment {
 	want, ok := s.number("status", "desiredNumberScheduled")
 	if !ok {
 		s.note("status", "desiredNumberScheduled") // it is required
@@ -19,7 +19,7 @@ func daemonSet(s *fields, scene Context) Assessment {
 	if s.text("spec", "updateStrategy", "type") == "OnDelete" {
 		r.updated = 0
 	}
-	if a, failing := r.cannotCreate(s, scene); failing {
+	if a, failing := r.cannotCreate(s, ctx); failing {
 		return a
 	}
 	r.exist = want

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// deployment judges a Deployment by its conditions and its numbers. Its controller watches its deadline only during a
-// rollout: after that, a lack of replicas has the same time to pass.
+// deployment assesses a Deployment by its conditions and its numbers. Its controller applies the deadline only during a
+// rollout. After it, missing replicas have the same time to become ready.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#deployment-status
-func deployment(s *fields, scene Context) Assessment {
+func deployment(s *fields, ctx Context) Assessment {
 	want := s.numberOr(1, "spec", "replicas")
 	r := rollout{
 		want: want, updated: want,
@@ -20,26 +20,26 @@ func deployment(s *fields, scene Context) Assessment {
 	progressing, failure := s.condition("Progressing"), s.condition("ReplicaFailure")
 	switch {
 	case r.want == 0 && r.exist == 0:
-		return healthy // whatever its conditions tell of the time before
+		return healthy // its conditions are about the time before
 	case failure.status == "True":
-		return r.failing(s, word(failure.reason, "ReplicaFailure"), ", and its pods cannot be created"+colon(wordsOfMany(failure.message)),
+		return r.failing(s, camelReason(failure.reason, "ReplicaFailure"), ", and its pods cannot be created"+colon(sanitizeControllerMessage(failure.message)),
 			failure.since)
 	case progressing.status == "False" && progressing.reason == "ProgressDeadlineExceeded":
 		return r.failing(s, progressing.reason, ", and its rollout does not progress within its deadline", progressing.since)
 	case progressing.status == "False":
-		return r.failing(s, word(progressing.reason, "NotProgressing"), ", and its rollout does not progress"+colon(wordsOfMany(progressing.message)),
+		return r.failing(s, camelReason(progressing.reason, "NotProgressing"), ", and its rollout does not progress"+colon(sanitizeControllerMessage(progressing.message)),
 			progressing.since)
-	case isTrue(s, "spec", "paused"):
+	case s.flag("spec", "paused"):
 		return verdict(Reconciling, "Paused", fmt.Sprintf("%s is paused, with %d of %d replicas ready", s.subject(), r.ready, r.want))
 	}
-	if a, failing := r.cannotCreate(s, scene); failing {
+	if a, failing := r.cannotCreate(s, ctx); failing {
 		return a
 	}
-	return r.deploying(s, scene, progressing)
+	return r.deploying(s, ctx, progressing)
 }
 
-// deploying judges a Deployment of which no condition says that anything is wrong.
-func (r rollout) deploying(s *fields, scene Context, progressing condition) Assessment {
+// deploying assesses a Deployment whose conditions report no fault.
+func (r rollout) deploying(s *fields, ctx Context, progressing condition) Assessment {
 	if old := r.exist - r.latest; r.latest >= r.updated && old > 0 {
 		return verdict(Reconciling, "RollingOut", fmt.Sprintf("%s has %d old %s left", s.subject(), old, plural(old, "replica")))
 	}
@@ -52,16 +52,16 @@ func (r rollout) deploying(s *fields, scene Context, progressing condition) Asse
 	}
 	limit := deploymentDeadline(s)
 	if limit > 0 && progressing.reason != "NewReplicaSetAvailable" {
-		return a // a rollout, of which its controller tells when its deadline is over
+		return a // in a rollout the controller applies the deadline
 	}
 	a.Reason = replicasMissing
 	available := s.condition("Available")
 	if available.status != "False" || available.since.IsZero() || limit == 0 {
-		return a // as many are ready as have to be; or it may take as long as it likes
+		return a // enough replicas are ready, or there is no deadline
 	}
 	end := available.since.Add(limit)
-	if !scene.Now.Before(end) {
-		return r.failing(s, replicasMissing, ", for longer than its deadline of "+spell(limit), available.since)
+	if !ctx.Now.Before(end) {
+		return r.failing(s, replicasMissing, ", for longer than its deadline of "+formatLimit(limit), available.since)
 	}
 	a.Since, a.Recheck = available.since, end
 	return a
@@ -74,13 +74,13 @@ func plural(n int64, noun string) string {
 	return noun + "s"
 }
 
-// replicasMissing is the reason of a Deployment of which no rollout tells why it has fewer replicas than it wants: one
-// that was ready is not any more, or more are wanted. It has no deadline then, but what we give it.
+// replicasMissing is the reason of a Deployment that lacks replicas without a rollout: a ready replica was lost, or more
+// are wanted. Its controller applies no deadline then.
 const replicasMissing = "ReplicasMissing"
 
-// deploymentDeadline returns how long a Deployment may take; 0 for as long as it likes.
+// deploymentDeadline returns the deadline of a rollout; 0 for none.
 //
-// Source: spec.progressDeadlineSeconds, which stands for none if it is the largest there is.
+// Source: spec.progressDeadlineSeconds, whose largest value means none.
 func deploymentDeadline(s *fields) time.Duration {
 	seconds := s.numberOr(600, "spec", "progressDeadlineSeconds")
 	if seconds >= math.MaxInt32 {

@@ -2,11 +2,10 @@ package health
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// existenceRules are of the kinds that have nothing to run, and no status that tells of their own health: they are
-// Healthy when they are there.
+// existenceRules has the kinds that are Healthy if they exist. They run nothing, and have no status about their health.
 //
-// Source: https://kubernetes.io/docs/reference/kubernetes-api/, of each kind that it has no status, or one that only
-// counts what others do (a ResourceQuota's status.used).
+// Source: https://kubernetes.io/docs/reference/kubernetes-api/: each kind has no status, or one that only counts the use
+// by others, such as status.used of a ResourceQuota.
 var existenceRules = func() map[schema.GroupKind]rule {
 	all := map[schema.GroupKind]rule{}
 	for group, kinds := range map[string][]string{

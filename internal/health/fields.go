@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// fields reads an object that may be malformed. What has another type than expected is as if absent, and
-// noted: no object of which that was read is Healthy.
+// fields reads an object that may be malformed. A field of an unexpected type reads as absent and is noted. An object
+// with a noted field is never Healthy.
 type fields struct {
 	kind      schema.GroupKind
 	object    map[string]any
-	malformed string // the path of what was
+	malformed string // the path of the first malformed field; empty for none
 }
 
-// subject names the object in a sentence: "Deployment web".
+// subject returns the name of the object in a sentence: "Deployment web".
 func (f *fields) subject() string {
 	if name := f.text("metadata", "name"); name != "" {
 		return f.kind.Kind + " " + name
@@ -26,7 +26,7 @@ func (f *fields) subject() string {
 	return f.kind.Kind
 }
 
-// value returns what stands at a path; nil if nothing does.
+// value returns the value at a path; nil if there is none.
 func (f *fields) value(path ...string) any {
 	v, _, err := unstructured.NestedFieldNoCopy(f.object, path...)
 	if err != nil {
@@ -54,7 +54,7 @@ func (f *fields) text(path ...string) string {
 	}
 }
 
-// number returns a count or a generation, which are never below zero.
+// number returns a count or a generation. A negative number is malformed.
 func (f *fields) number(path ...string) (int64, bool) {
 	v := f.value(path...)
 	if v == nil {
@@ -74,7 +74,7 @@ func (f *fields) numberOr(fallback int64, path ...string) int64 {
 	return fallback
 }
 
-// whole returns a number of JSON, which some decoders make a float of.
+// whole returns a whole number of JSON. Some decoders return floats.
 func whole(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
@@ -87,7 +87,7 @@ func whole(v any) (int64, bool) {
 	return 0, false
 }
 
-// generation returns a generation that a controller wrote. Some write it as a text.
+// generation returns a generation that a controller wrote. Some write it as a string.
 func (f *fields) generation(path ...string) (int64, bool) {
 	v := f.value(path...)
 	if v == nil {
@@ -100,7 +100,7 @@ func (f *fields) generation(path ...string) (int64, bool) {
 	return n, ok
 }
 
-// numeral returns a whole number that may be written as a text.
+// numeral returns a whole number that may be a string.
 func numeral(v any) (int64, bool) {
 	if text, ok := v.(string); ok {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -129,7 +129,7 @@ func (f *fields) table(path ...string) map[string]any {
 	return table
 }
 
-// flag returns a truth value; false if there is none.
+// flag returns a boolean; false if there is none.
 func (f *fields) flag(path ...string) bool {
 	switch v := f.value(path...).(type) {
 	case nil:
@@ -142,7 +142,7 @@ func (f *fields) flag(path ...string) bool {
 	}
 }
 
-// time returns a point in time; zero if there is none.
+// time returns a time; zero if there is none.
 func (f *fields) time(path ...string) time.Time {
 	text := f.text(path...)
 	if text == "" {
@@ -155,10 +155,10 @@ func (f *fields) time(path ...string) time.Time {
 	return t
 }
 
-// created returns when the object was; zero if it does not tell.
+// created returns the creation time; zero if there is none.
 func (f *fields) created() time.Time { return f.time("metadata", "creationTimestamp") }
 
-// moment reads a time as Kubernetes writes it. The epoch is what some kinds write for none.
+// moment parses a time as Kubernetes writes it. The result is zero for the Unix epoch, which some kinds write for none.
 func moment(v any) (time.Time, bool) {
 	text, ok := v.(string)
 	if !ok {
@@ -174,11 +174,11 @@ func moment(v any) (time.Time, bool) {
 	return t, true
 }
 
-// condition is one of an object's status conditions; the zero value if there is none of the type.
+// condition is a status condition; zero if the object has none of the type.
 type condition struct {
 	status, reason, message string
-	since                   time.Time // of its last transition; zero if it does not tell
-	stale                   bool      // it is about an earlier generation of the object
+	since                   time.Time // the last transition; zero if unknown
+	stale                   bool      // the condition is about an earlier generation of the object
 }
 
 func (f *fields) condition(name string) condition {
@@ -200,7 +200,7 @@ func (f *fields) condition(name string) condition {
 			}
 			continue
 		}
-		if found.status != "" && found.status != c["status"] { // a type is to be there once
+		if found.status != "" && found.status != c["status"] { // types are unique
 			f.note("status", "conditions", name)
 		}
 		found = f.readCondition(name, c)

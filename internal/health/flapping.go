@@ -6,68 +6,67 @@ import (
 	"time"
 )
 
-// When a status flaps, and when it does not any more.
+// Limits for flapping.
 const (
-	// flappingWindow is how long a change counts.
+	// flappingWindow is the window in which changes are counted.
 	flappingWindow = 10 * time.Minute
-	// flappingLimit is how many changes within the window are too many.
+	// flappingLimit is the number of changes within the window that make a status flap.
 	flappingLimit = 4
-	// flappingCalm is for how long there may be no change before what is seen is believed again. A kubelet waits up to
-	// five minutes before it restarts a container that crashes: what lasts longer is not a pause between two crashes.
+	// flappingCalm is the time without a change after which a status does not flap any more. A kubelet waits up to five
+	// minutes before it restarts a crashed container, so a longer state is no pause between two crashes.
 	flappingCalm = 5 * time.Minute
-	// flappingKept bounds how many changes are remembered.
+	// flappingKept bounds the number of kept changes.
 	flappingKept = 20
 )
 
-// Flapping damps a status that comes and goes: a crash loop is well for a moment after each restart. When there were
-// four changes within ten minutes, the status is Unhealthy, because it works in part, until nothing has changed for five
-// minutes; or Down, if it did not work at any time. The words are those of the worst.
+// Flapping damps a status that comes and goes, such as that of a crash loop after each restart. Four changes within ten
+// minutes make the status Unhealthy, or Down if the object did not work at any time, until nothing has changed for five
+// minutes. Reason and message are those of the worst verdict.
 //
-// A change counts if it is to Unhealthy or Down, or from there. That something is on its way, and arrives, is no sign of
-// trouble: neither rollouts nor an autoscaler flap, however many there are. Unknown says that nothing is seen, and not
-// that anything has changed: what counts is the status after it, compared with that before it.
+// A change counts if it is to or from Unhealthy or Down. Changes between Healthy and Reconciling do not count, so
+// rollouts and autoscalers do not flap. Unknown is skipped: the status after it is compared with that before it.
 //
-// The zero value has seen nothing. It is not safe for concurrent use.
+// The zero value is ready for use. It is not safe for concurrent use.
 type Flapping struct {
-	last    Status // the latest that is not Unknown
-	changes []change
-	on      bool
+	last     Status // the latest that is not Unknown
+	changes  []change
+	flapping bool
 }
 
-// change is a verdict that counts as a change, in its latest words.
+// change is a counted change with the latest verdict of its status.
 type change struct {
 	at time.Time
 	Verdict
 }
 
-// Note tells of the verdict at a time. Times do not go back.
+// Note records the verdict at a time. Times must not decrease.
 func (f *Flapping) Note(v Verdict, now time.Time) {
-	f.on = f.on && now.Before(f.calm())
+	f.flapping = f.flapping && now.Before(f.calmAt())
 	switch {
-	case !telling(v.Status):
+	case !isKnown(v.Status):
 		return
-	case f.last != "" && v.Status != f.last && (inTrouble(v.Status) || inTrouble(f.last)):
+	case f.last != "" && v.Status != f.last && (isFault(v.Status) || isFault(f.last)):
 		if len(f.changes) == flappingKept {
 			f.changes = append(f.changes[:0], f.changes[1:]...)
 		}
 		f.changes = append(f.changes, change{now, v})
-		f.on = f.on || len(f.recent()) >= flappingLimit
+		f.flapping = f.flapping || len(f.recent()) >= flappingLimit
 	case v.Status == f.last && len(f.changes) > 0 && f.changes[len(f.changes)-1].Status == v.Status:
 		f.changes[len(f.changes)-1].Verdict = v
 	}
 	f.last = v.Status
 }
 
-// Damp returns what a verdict at a time is taken for, and, if that is not the verdict itself, until when it is if
-// nothing changes.
+// Damp returns the damped verdict at a time, and until when it holds without a further change. The time is zero if the
+// verdict is not damped.
 func (f *Flapping) Damp(v Verdict, now time.Time) (damped Verdict, until time.Time) {
-	if !f.on || !now.Before(f.calm()) || !telling(v.Status) {
+	if !f.flapping || !now.Before(f.calmAt()) || !isKnown(v.Status) {
 		return v, time.Time{}
 	}
 	recent := f.recent()
 	damped = v
 	works := v.Status == Healthy || v.Status == Unhealthy
-	for i := range recent { // of equals the latest
+	for i := range recent { // the latest of equals wins
 		c := recent[len(recent)-1-i].Verdict
 		works = works || c.Status == Healthy || c.Status == Unhealthy
 		if worse(c.Status, damped.Status) {
@@ -86,10 +85,10 @@ func (f *Flapping) Damp(v Verdict, now time.Time) (damped Verdict, until time.Ti
 	} else {
 		damped.Message += ", " + count
 	}
-	return damped, f.calm()
+	return damped, f.calmAt()
 }
 
-// recent returns the changes within the window that ends with the last of them.
+// recent returns the changes within the window before the latest change.
 func (f *Flapping) recent() []change {
 	for i, c := range f.changes {
 		if f.changes[len(f.changes)-1].at.Sub(c.at) < flappingWindow {
@@ -99,15 +98,15 @@ func (f *Flapping) recent() []change {
 	return nil
 }
 
-// calm is when the last change was long enough ago.
-func (f *Flapping) calm() time.Time {
+// calmAt returns when the status stops flapping without a further change.
+func (f *Flapping) calmAt() time.Time {
 	if len(f.changes) == 0 {
 		return time.Time{}
 	}
 	return f.changes[len(f.changes)-1].at.Add(flappingCalm)
 }
 
-// telling reports whether a status tells how a thing is.
-func telling(s Status) bool { return s != Unknown && slices.Contains(order, s) }
+// isKnown reports whether a status is one of the known ones other than Unknown.
+func isKnown(s Status) bool { return s != Unknown && slices.Contains(statusOrder, s) }
 
-func inTrouble(s Status) bool { return s == Unhealthy || s == Down }
+func isFault(s Status) bool { return s == Unhealthy || s == Down }

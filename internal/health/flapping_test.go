@@ -98,7 +98,7 @@ func TestFlapping(t *testing.T) {
 }
 
 // However long it flaps, no more is remembered, and it is damped all the time.
-func TestFlappingIsBounded(t *testing.T) {
+func TestFlapping_LongHistory_BoundedMemory(t *testing.T) {
 	var f Flapping
 	for i := range 10_000 {
 		now := epoch.Add(time.Duration(i) * time.Second)

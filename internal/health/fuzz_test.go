@@ -55,7 +55,7 @@ func FuzzObject(f *testing.F) {
 		if other != got {
 			t.Errorf("with floats %+v, with whole numbers %+v", got, other)
 		}
-		if why := plainlyWrong(u.Object, kind); got.Status == Healthy && why != "" {
+		if why := obviousFault(u.Object, kind); got.Status == Healthy && why != "" {
 			t.Errorf("%s is Healthy: %s", kind, why)
 		}
 	})
@@ -67,19 +67,19 @@ func kindsOfRules() []schema.GroupKind {
 	return append([]schema.GroupKind{{Group: "example.com", Kind: "Thing"}, {Group: "example.com", Kind: "TestRun"}}, known...)
 }
 
-func allCases(tb testing.TB) []judgement {
+func allCases(tb testing.TB) []caseFile {
 	tb.Helper()
 	files, err := filepath.Glob("testdata/cases/*.yaml")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var all []judgement
+	var all []caseFile
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		var cases []judgement
+		var cases []caseFile
 		if err := yaml.Unmarshal(data, &cases); err != nil {
 			tb.Fatal(err)
 		}
@@ -116,7 +116,7 @@ var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 // wellFormed checks what holds for each verdict.
 func wellFormed(t *testing.T, a Assessment) {
 	t.Helper()
-	if !slices.Contains(order, a.Status) {
+	if !slices.Contains(statusOrder, a.Status) {
 		t.Errorf("the status %q", a.Status)
 	}
 	if (a.Message == "") != (a.Status == Healthy) {
@@ -130,8 +130,8 @@ func wellFormed(t *testing.T, a Assessment) {
 	}
 }
 
-// plainlyWrong tells why an object cannot be Healthy, as somebody would who reads only the most common fields.
-func plainlyWrong(object map[string]any, kind schema.GroupKind) string {
+// obviousFault tells why an object cannot be Healthy, as somebody would who reads only the most common fields.
+func obviousFault(object map[string]any, kind schema.GroupKind) string {
 	metadata, _ := object["metadata"].(map[string]any)
 	if metadata["deletionTimestamp"] != nil {
 		return "it is being deleted"
@@ -173,7 +173,7 @@ func plainlyWrong(object map[string]any, kind schema.GroupKind) string {
 	return ""
 }
 
-func TestReasonsAreOneWord(t *testing.T) {
+func TestCamelReason_IsOneWord(t *testing.T) {
 	for _, c := range allCases(t) {
 		u := &unstructured.Unstructured{Object: c.Object}
 		a := Object(u.GroupVersionKind().GroupKind(), u, Context{Now: caseTime})
@@ -184,8 +184,8 @@ func TestReasonsAreOneWord(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeToBeReadIsNotHealthy(t *testing.T) {
-	many := make([]any, 2*mostValues)
+func TestObject_TooLargeStatus_IsNotHealthy(t *testing.T) {
+	many := make([]any, 2*maxScanValues)
 	for i := range many {
 		many[i] = map[string]any{"name": "part", "ready": true}
 	}
@@ -194,7 +194,7 @@ func TestWhatIsTooLargeToBeReadIsNotHealthy(t *testing.T) {
 		deep = map[string]any{"part": deep}
 	}
 	wide := map[string]any{}
-	for i := range mostValues + 1 {
+	for i := range maxScanValues + 1 {
 		wide[strings.Repeat("k", i%50)+string(rune('a'+i%26))+time.Duration(i).String()] = "v"
 	}
 	for name, part := range map[string]any{"many": many, "deep": deep, "wide": wide} {
@@ -211,14 +211,14 @@ func TestWhatIsTooLargeToBeReadIsNotHealthy(t *testing.T) {
 	}
 }
 
-func TestALongMessageIsCut(t *testing.T) {
+func TestObject_LongMessage_IsCut(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Thing", "status": map[string]any{"conditions": []any{
 			map[string]any{"type": "Ready", "status": "False", "reason": "Failed", "message": strings.Repeat("länger\n\t ", 10_000) + "."},
 		}},
 	}}
 	got := Object(kindOf(u), u, Context{})
-	if runes := utf8.RuneCountInString(got.Message); runes > longest+100 || strings.Contains(got.Message, "\n") || !utf8.ValidString(got.Message) {
+	if runes := utf8.RuneCountInString(got.Message); runes > maxQuote+100 || strings.Contains(got.Message, "\n") || !utf8.ValidString(got.Message) {
 		t.Errorf("%d: %q", runes, got.Message)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// gatewayRules are of the Gateway API.
+// gatewayRules has the rules of the Gateway API.
 var gatewayRules = func() map[schema.GroupKind]rule {
 	all := map[schema.GroupKind]rule{}
 	for kind, judge := range map[string]rule{
@@ -21,14 +21,14 @@ var gatewayRules = func() map[schema.GroupKind]rule {
 	return all
 }()
 
-// gateway judges a Gateway, or a set of listeners for one, by its own conditions and by those of its listeners.
+// gateway assesses a Gateway or a ListenerSet by its own conditions and by those of its listeners.
 //
 // Source: https://gateway-api.sigs.k8s.io/geps/gep-1364/: Accepted and Programmed of a Gateway; Accepted, Programmed,
 // ResolvedRefs, and Conflicted if True, of status.listeners[].
-func gateway(s *fields, scene Context) Assessment {
-	own := byConditionsAlone("Accepted", "Programmed")(s, scene)
+func gateway(s *fields, ctx Context) Assessment {
+	own := byConditionsAlone("Accepted", "Programmed")(s, ctx)
 	if own.Reason == "Invalid" || own.Reason == "UnsupportedAddress" || own.Reason == "NoResources" {
-		own.Status = Down // nothing of it is set up
+		own.Status = Down // no part of it is set up
 	}
 	listeners := s.list("status", "listeners")
 	worst, failing := own, 0
@@ -38,12 +38,12 @@ func gateway(s *fields, scene Context) Assessment {
 			s.note("status", "listeners")
 			continue
 		}
-		a := part(s, scene, "listener "+nameOf(listener, i), listener["conditions"],
+		a := assessPart(s, ctx, "listener "+nameOf(listener, i), listener["conditions"],
 			[]string{"Accepted", "Programmed", "ResolvedRefs"}, []string{"Conflicted"})
 		if a.Status == Healthy {
 			continue
 		}
-		if part(s, scene, "", listener["conditions"], []string{"Accepted", "Programmed"}, nil).Status == Unhealthy {
+		if assessPart(s, ctx, "", listener["conditions"], []string{"Accepted", "Programmed"}, nil).Status == Unhealthy {
 			failing++
 		}
 		if worse(a.Status, worst.Status) {
@@ -56,11 +56,11 @@ func gateway(s *fields, scene Context) Assessment {
 	return worst
 }
 
-// route judges a route by what each of its parents says of it.
+// route assesses a route by the conditions that each of its parents writes.
 //
 // Source: https://gateway-api.sigs.k8s.io/reference/spec/: status.parents[].conditions, of which Accepted and
 // ResolvedRefs are to be True, and PartiallyInvalid not.
-func route(s *fields, scene Context) Assessment {
+func route(s *fields, ctx Context) Assessment {
 	parents := s.list("status", "parents")
 	wanted := len(s.list("spec", "parentRefs"))
 	if wanted == 0 {
@@ -74,9 +74,9 @@ func route(s *fields, scene Context) Assessment {
 			continue
 		}
 		ref, _ := parent["parentRef"].(map[string]any)
-		a := part(s, scene, "parent "+nameOf(ref, i), parent["conditions"],
+		a := assessPart(s, ctx, "parent "+nameOf(ref, i), parent["conditions"],
 			[]string{"Accepted", "ResolvedRefs"}, []string{"PartiallyInvalid"})
-		if accepted := part(s, scene, "", parent["conditions"], []string{"Accepted"}, nil); accepted.Status == Unhealthy {
+		if accepted := assessPart(s, ctx, "", parent["conditions"], []string{"Accepted"}, nil); accepted.Status == Unhealthy {
 			refused++
 		}
 		if worse(a.Status, worst.Status) {
@@ -87,7 +87,7 @@ func route(s *fields, scene Context) Assessment {
 		worst.Status = Down
 	}
 	if len(parents) < wanted && !worse(worst.Status, Reconciling) {
-		return pending(scene, s.created(), startup, Unhealthy, "NotAttached",
+		return pending(ctx, s.created(), startup, Unhealthy, "NotAttached",
 			fmt.Sprintf("%s is attached to %d of %d parents", s.subject(), len(parents), wanted))
 	}
 	return worst
@@ -100,8 +100,8 @@ func nameOf(in map[string]any, i int) string {
 	return fmt.Sprint(i + 1)
 }
 
-// part judges a part of an object by its own conditions: those that are to be True, and those that are not.
-func part(s *fields, scene Context, name string, conditions any, good, bad []string) Assessment {
+// assessPart assesses a part of an object by its own conditions: the good ones have to be True, the bad ones must not.
+func assessPart(s *fields, ctx Context, name string, conditions any, good, bad []string) Assessment {
 	inner := &fields{kind: s.kind, object: map[string]any{
 		"metadata": s.object["metadata"], "status": map[string]any{"conditions": conditions},
 	}}
@@ -112,7 +112,7 @@ func part(s *fields, scene Context, name string, conditions any, good, bad []str
 	}()
 	for _, t := range bad {
 		if c := inner.condition(t); c.status == "True" && !c.stale {
-			a := verdict(Unhealthy, word(c.reason, t), quote(s.subject()+": "+name+" is "+t, c.message))
+			a := verdict(Unhealthy, camelReason(c.reason, t), quote(s.subject()+": "+name+" is "+t, c.message))
 			a.Since = c.since
 			return a
 		}
@@ -123,12 +123,12 @@ func part(s *fields, scene Context, name string, conditions any, good, bad []str
 		if c.status == "True" && !c.stale {
 			continue
 		}
-		a := pending(scene, s.created(), startup, Unhealthy, "Not"+t, s.subject()+": "+name+" is not "+t+" yet")
+		a := pending(ctx, s.created(), startup, Unhealthy, "Not"+t, s.subject()+": "+name+" is not "+t+" yet")
 		switch {
 		case c.stale:
 			a = notObserved(s)
 		case c.status != "":
-			a = unmet(s, scene, t, c)
+			a = unmet(s, ctx, t, c)
 			a.Message = quote(s.subject()+": "+name+" is not "+t, c.message)
 		}
 		if worse(a.Status, worst.Status) {

@@ -1,8 +1,9 @@
-// Package health judges objects: does it run, and if not, why? Everything here is pure: no I/O, and no clock but the
-// time that the caller gives.
+// Package health assesses Kubernetes objects: whether they work and, if not, why. It is pure: it does no I/O, and its
+// only clock is the time that the caller gives.
 //
-// [Object] and [Pod] judge an object by itself. A [Dependents] adds what descends from it: a Deployment that is on its
-// way, and whose pods crash, is not on its way. Each rule names the API field or convention that it reads.
+// [Object] and [Pod] assess an object by itself. [Dependents] adds the objects that descend from it: a Deployment whose
+// pods crash is not Reconciling. [Forest] does both for a set of objects. Each rule names the API field or the convention
+// that it reads. A kind without a rule is assessed by its whole status; the words for that are in lexicon_tables.go.
 package health
 
 import (
@@ -12,31 +13,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Status is a verdict in one word.
+// Status is a verdict in one word, as users of the control-plane API read it.
 type Status string
 
-// The words, as the control-plane API's users read them.
 const (
-	// Healthy means that it runs as declared, or that it is there and there is nothing to run.
+	// Healthy means that the object works as declared, or that it exists and has nothing to run.
 	Healthy Status = "Healthy"
-	// Unknown means that there is no signal to judge by. It is never dressed as Healthy.
+	// Unknown means that the object gives no signal. It is never reported as Healthy.
 	Unknown Status = "Unknown"
-	// Reconciling means that it is on its way, and within its own deadline or a reasonable one; or that it rests because
-	// somebody wants it to.
+	// Reconciling means that the object approaches its desired state within a deadline, or that it is suspended.
 	Reconciling Status = "Reconciling"
-	// Unhealthy means that it works in part, or that something is wrong.
+	// Unhealthy means that the object works in part, or that something is wrong.
 	Unhealthy Status = "Unhealthy"
-	// Down means that nothing of it works.
+	// Down means that no part of the object works.
 	Down Status = "Down"
 )
 
-// order is from best to worst.
-var order = []Status{Healthy, Unknown, Reconciling, Unhealthy, Down}
+// statusOrder has the statuses from best to worst.
+var statusOrder = []Status{Healthy, Unknown, Reconciling, Unhealthy, Down}
 
 // worse reports whether a status is worse than another.
-func worse(a, b Status) bool { return slices.Index(order, a) > slices.Index(order, b) }
+func worse(a, b Status) bool { return slices.Index(statusOrder, a) > slices.Index(statusOrder, b) }
 
-// Completed is the reason of what is Healthy because it ran to its end, and has nothing left to run.
+// Completed is the reason of an object that is Healthy because it has run to its end.
 const Completed = "Completed"
 
 // Verdict is a status with its cause.
@@ -44,73 +43,79 @@ type Verdict struct {
 	Status Status
 	// Reason is one CamelCase word; empty, or Completed, if Healthy.
 	Reason string
-	// Message is a sentence for a person; empty if Healthy.
+	// Message is a sentence for a person; empty if Healthy. Of an aggregate, it is the rendered cause. Of an aggregate, it is the rendered cause. Of an aggregate, it is the rendered cause.
 	Message string
 }
 
-// PodPhase is what an object contributes to what it descends from.
+// NothingListed is the verdict on a ThreeportWorkload that lists no resources.
+var NothingListed = Verdict{Unknown, "NothingListed", "spec.workloadResourceInstances is empty"}
+
+// PodPhase is the state of a pod as far as it counts for its owners.
 type PodPhase uint8
 
 const (
-	// Idle is what does nothing yet, or nothing right. It is the zero value; what is Healthy counts as Serving then.
-	Idle PodPhase = iota
-	// Serving is what is ready, though something may be wrong with it.
+	// NotServing is a pod that does not work, or not yet. It is the zero value: a Healthy object counts as Serving then.
+	NotServing PodPhase = iota
+	// Serving is a pod that is ready, even if something is wrong with it.
 	Serving
-	// Trying is what has failed, and is started again.
-	Trying
-	// Late is what starts for longer than is reasonable. An owner with a deadline of its own knows better.
-	Late
-	// Leaving is what is being deleted, and within its grace.
-	Leaving
-	// Ended is what ran, and does not run again.
+	// Restarting is a pod that has failed and is started again.
+	Restarting
+	// Overdue is a pod whose start exceeds the startup limit. The deadline of its owner takes precedence.
+	Overdue
+	// Terminating is a pod that is being deleted, within its grace period.
+	Terminating
+	// Ended is a pod that ran and does not run again.
 	Ended
 )
 
-// Assessment is a verdict with the times that belong to it.
+// Assessment is the verdict on an object with its times and its phase.
 type Assessment struct {
 	Verdict
-	// Phase is what it contributes to what it descends from.
+	// Phase counts for the owners of a pod.
 	Phase PodPhase
-	// Subject names it, such as "Deployment web", as far as its rule tells; for a verdict that has no message.
+	// Subject names a workload, such as "Deployment web", for a verdict without a message; empty for other kinds.
 	Subject string
-	// Since is when it came to be so, as far as the object tells; else zero.
+	// WithoutTimeout is the message for the case that the pods do not confirm a timeout that was inferred from the object
+	// alone; empty if no timeout was inferred.
+	WithoutTimeout string
+	// Since is when the state began; zero if the object does not record it.
 	Since time.Time
-	// Recheck is when to judge again although nothing has changed, because a deadline is over then; zero for never.
+	// Recheck is when a deadline ends, so that the object has to be assessed again without a change; zero for never.
 	Recheck time.Time
 }
 
-// Context is what is known beside an object.
+// Context is the input of an assessment beside the object.
 type Context struct {
-	// Now is the time of the judgement.
+	// Now is the time of the assessment.
 	Now time.Time
-	// Warning is the latest Event of type Warning about the object; zero if there is none. That it says something is
-	// evidence of trouble only as long as the object does not show that the trouble is over.
+	// Warning is the latest Event of type Warning about the object; zero if there is none. It counts only until the object
+	// shows that the fault is over.
 	Warning Warning
-	// Rules are asked first, before the built-in ones; nil for none.
+	// Rules take precedence over the built-in ones; nil for none.
 	Rules Rules
 }
 
-// Rules are a user's own.
+// Rules are rules that are not built in.
 type Rules interface {
-	// Judge judges an object by a rule for its kind; false if there is none that applies.
+	// Judge assesses an object by a rule for its kind; false if no rule applies.
 	Judge(kind schema.GroupKind, object map[string]any, now time.Time) (Assessment, bool)
-	// Covers reports whether there may be a rule for a kind: to put an object in the form that rules read may take
-	// longer than to judge it.
+	// Covers reports whether there may be a rule for a kind. Callers ask first, because the conversion of an object for
+	// Judge may take longer than the assessment.
 	Covers(kind schema.GroupKind) bool
 }
 
-// Warning is what an Event of type Warning says.
+// Warning is the content of an Event of type Warning.
 type Warning struct {
 	Reason, Message string
-	Time            time.Time // the latest time that it happened
+	Time            time.Time // the latest occurrence
 }
 
-// Worst returns the worst of some verdicts, the first of equals; Healthy if there are none. One that says
-// nothing counts as Unknown.
+// Worst returns the worst of some verdicts, the first of equals; Healthy if there are none. A verdict without a known
+// status counts as Unknown.
 func Worst(verdicts ...Verdict) Verdict {
 	worst := Verdict{Status: Healthy}
 	for _, v := range verdicts {
-		if !slices.Contains(order, v.Status) {
+		if !slices.Contains(statusOrder, v.Status) {
 			v = Verdict{Unknown, "NotJudged", "there is no verdict"}
 		}
 		if worse(v.Status, worst.Status) {

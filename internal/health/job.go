@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// job judges a Job by its conditions, then by its counts. A pod that failed is a try: as long as the Job has not failed,
-// it has more.
+// job assesses a Job by its conditions, then by its counts. A failed pod is an attempt: the Job has more until it fails.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup, and
 // #terminal-job-conditions: FailureTarget and SuccessCriteriaMet come before Failed and Complete, while pods end.
-func job(s *fields, scene Context) Assessment {
+func job(s *fields, ctx Context) Assessment {
 	for _, name := range []string{"Failed", "FailureTarget"} {
 		if c := s.condition(name); c.status == "True" {
-			a := verdict(Down, word(c.reason, "JobFailed"), s.subject()+" failed"+colon(wordsOfMany(c.message)))
+			a := verdict(Down, camelReason(c.reason, "JobFailed"), s.subject()+" failed"+colon(sanitizeControllerMessage(c.message)))
 			a.Since = c.since
 			return a
 		}
@@ -25,18 +24,17 @@ func job(s *fields, scene Context) Assessment {
 	if c := s.condition("SuccessCriteriaMet"); c.status == "True" {
 		return verdict(Reconciling, "SuccessCriteriaMet", s.subject()+" has done its work, and ends its pods")
 	}
-	if isTrue(s, "spec", "suspend") || s.condition("Suspended").status == "True" && s.value("spec", "suspend") == nil {
+	if s.flag("spec", "suspend") || s.condition("Suspended").status == "True" && s.value("spec", "suspend") == nil {
 		return verdict(Reconciling, "Suspended", s.subject()+" is suspended")
 	}
-	return jobWithin(s, scene)
+	return jobWithin(s, ctx)
 }
 
-// jobWithin judges a Job that is neither at its end nor suspended, and that may have a deadline: its controller ends it
-// then, if there is one.
+// jobWithin assesses an active Job, which may have a deadline. Its controller, if one runs, ends the Job at the deadline.
 //
 // Source: spec.activeDeadlineSeconds, which counts from status.startTime.
-func jobWithin(s *fields, scene Context) Assessment {
-	a := jobRunning(s, scene)
+func jobWithin(s *fields, ctx Context) Assessment {
+	a := jobRunning(s, ctx)
 	seconds, ok := s.number("spec", "activeDeadlineSeconds")
 	start := s.time("status", "startTime")
 	if !ok || start.IsZero() || seconds > math.MaxInt32 {
@@ -45,28 +43,28 @@ func jobWithin(s *fields, scene Context) Assessment {
 	limit := time.Duration(seconds) * time.Second
 	end := start.Add(limit)
 	switch {
-	case !scene.Now.Before(end) && a.Status != Down:
-		a = verdict(Unhealthy, "DeadlineExceeded", s.subject()+" has run for longer than its deadline of "+spell(limit)+", and has not been ended")
+	case !ctx.Now.Before(end) && a.Status != Down:
+		a = verdict(Unhealthy, "DeadlineExceeded", s.subject()+" has run for longer than its deadline of "+formatLimit(limit)+", and has not been ended")
 		a.Since = end
-	case scene.Now.Before(end) && (a.Recheck.IsZero() || end.Before(a.Recheck)):
+	case ctx.Now.Before(end) && (a.Recheck.IsZero() || end.Before(a.Recheck)):
 		a.Recheck = end
 	}
 	return a
 }
 
-// jobRunning judges a Job that is neither at its end nor suspended.
+// jobRunning assesses an active Job without regard to its deadline.
 //
 // Source: status.{active,succeeded,failed,failedIndexes,startTime}, spec.{completions,backoffLimit}.
-func jobRunning(s *fields, scene Context) Assessment {
+func jobRunning(s *fields, ctx Context) Assessment {
 	active, failed := s.numberOr(0, "status", "active"), s.numberOr(0, "status", "failed")
 	since := s.time("status", "startTime")
-	if until := scene.Warning.Time.Add(createRetry); scene.Warning.Reason == failedCreate && active == 0 && scene.Now.Before(until) {
-		a := verdict(Down, failedCreate, s.subject()+" has no pod running, and its pods cannot be created"+colon(wordsOfMany(scene.Warning.Message)))
-		a.Since, a.Recheck = scene.Warning.Time, until
+	if until := ctx.Warning.Time.Add(createRetry); ctx.Warning.Reason == failedCreate && active == 0 && ctx.Now.Before(until) {
+		a := verdict(Down, failedCreate, s.subject()+" has no pod running, and its pods cannot be created"+colon(sanitizeControllerMessage(ctx.Warning.Message)))
+		a.Since, a.Recheck = ctx.Warning.Time, until
 		return a
 	}
 	if indexes := s.text("status", "failedIndexes"); indexes != "" {
-		a := verdict(Unhealthy, "FailedIndexes", s.subject()+" goes on, and has failed for the indexes "+bounded(indexes, maxName))
+		a := verdict(Unhealthy, "FailedIndexes", s.subject()+" goes on, and has failed for the indexes "+truncate(indexes, maxName))
 		a.Since = since
 		return a
 	}

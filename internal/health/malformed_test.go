@@ -80,8 +80,8 @@ metadata: {generation: 3}
 status: {observedGeneration: 3, conditions: [{type: Ready, status: "True", observedGeneration: 3}]}`,
 }
 
-// odd are values of every type that JSON has, none of which is in its place anywhere.
-var odd = []any{
+// oddValues are values of every type that JSON has, none of which is in its place anywhere.
+var oddValues = []any{
 	"three", "-1", "", int64(-1), -1.0, 2.5, 1e300, math.NaN(), true,
 	[]any{},
 	[]any{nil},
@@ -107,7 +107,7 @@ var (
 	notRead   = []string{"spec.parentRefs.", "metadata.ownerReferences"} // but for how many there are
 )
 
-func TestAMalformedValueIsNeverHealthyAndNeverPanics(t *testing.T) {
+func TestObject_MalformedValue_IsNeverHealthy(t *testing.T) {
 	for name, text := range complete {
 		t.Run(name, func(t *testing.T) {
 			whole := parse(t, text)
@@ -116,9 +116,9 @@ func TestAMalformedValueIsNeverHealthyAndNeverPanics(t *testing.T) {
 			}
 			kind := kindOf(whole)
 			replaceEach(whole.Object, nil, func(path []string, put func(any)) {
-				for _, value := range odd {
+				for _, value := range oddValues {
 					put(value)
-					if got := Object(kind, whole, Context{}); got.Status == Healthy && !tolerable(path, value) {
+					if got := Object(kind, whole, Context{}); got.Status == Healthy && !isValidAt(path, value) {
 						t.Errorf("Healthy with %s = %T %v", strings.Join(path, "."), value, value)
 					}
 				}
@@ -156,8 +156,8 @@ func replaceIn(v any, path []string, try func(path []string, put func(any))) {
 	}
 }
 
-// tolerable tells whether a value is well-formed in a place.
-func tolerable(path []string, value any) bool {
+// isValidAt tells whether a value is well-formed in a place.
+func isValidAt(path []string, value any) bool {
 	text := strings.Join(path, ".")
 	if value == true && slices.Contains(mayBeTrue, text) ||
 		slices.ContainsFunc(notRead, func(prefix string) bool { return strings.HasPrefix(text+".", prefix) }) {
@@ -186,7 +186,7 @@ func isTable(v any) bool {
 	return ok
 }
 
-func TestMalformedConditions(t *testing.T) {
+func TestObject_MalformedConditions(t *testing.T) {
 	condition := func(fields ...any) map[string]any {
 		c := map[string]any{"type": "Ready", "status": "True"}
 		for i := 0; i < len(fields); i += 2 {
@@ -222,7 +222,7 @@ func TestMalformedConditions(t *testing.T) {
 	}
 }
 
-func TestADeletionTimeThatCannotBeReadIsNotHealthy(t *testing.T) {
+func TestObject_MalformedDeletionTimestamp_IsNotHealthy(t *testing.T) {
 	for _, value := range []any{"soon", int64(5), map[string]any{}} {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"deletionTimestamp": value},

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// TestRecordedObjectsWithOddValues puts odd values everywhere into real objects: what comes of it is a proper verdict.
-func TestRecordedObjectsWithOddValues(t *testing.T) {
+// TestObject_RecordedObjectsWithOddValues_ValidVerdict puts odd values everywhere into real objects: what comes of it is a proper verdict.
+func TestObject_RecordedObjectsWithOddValues_ValidVerdict(t *testing.T) {
 	next := 0
 	for _, name := range []string{"sidecar-failing", "statefulset", "daemonset", "job-backoff-limit-retrying", "cronjob-done"} {
 		r := readRecording(t, "testdata/recorded/"+name+".yaml")
 		for _, o := range r.objects {
-			scene := r.scene(o)
+			ctx := r.ctx(o)
 			for _, root := range []string{"spec", "status"} {
 				part, ok := o.Object[root].(map[string]any)
 				if !ok {
@@ -23,11 +23,11 @@ func TestRecordedObjectsWithOddValues(t *testing.T) {
 				delete(part, "template") // as large as all else, and nobody reads it
 				replaceEach(part, []string{root}, func(path []string, put func(any)) {
 					for range 4 { // another four of them each time
-						value := odd[next%len(odd)]
+						value := oddValues[next%len(oddValues)]
 						next++
 						put(value)
 						where := fmt.Sprintf("%s: %s %s with %s = %T %v", name, o.GetKind(), o.GetName(), strings.Join(path, "."), value, value)
-						checkVerdict(t, where, Object(kindOf(o), o, scene))
+						checkVerdict(t, where, Object(kindOf(o), o, ctx))
 					}
 				})
 			}
@@ -39,7 +39,7 @@ func TestRecordedObjectsWithOddValues(t *testing.T) {
 func checkVerdict(t *testing.T, where string, got Assessment) {
 	t.Helper()
 	switch {
-	case !slices.Contains(order, got.Status):
+	case !slices.Contains(statusOrder, got.Status):
 		t.Errorf("%s: got no status: %+v", where, got)
 	case (got.Message == "") != (got.Status == Healthy):
 		t.Errorf("%s: %s with the message %q", where, got.Status, got.Message)
@@ -52,8 +52,8 @@ func checkVerdict(t *testing.T, where string, got Assessment) {
 	}
 }
 
-// TestWhatCountsOfAHealthyWorkloadIsNotOdd replaces each field that a rule reads of a healthy object: none may be odd.
-func TestWhatCountsOfAHealthyWorkloadIsNotOdd(t *testing.T) {
+// TestObject_OddValueInReadField_IsNotHealthy replaces each field that a rule reads of a healthy object: none may be odd.
+func TestObject_OddValueInReadField_IsNotHealthy(t *testing.T) {
 	tests := []struct {
 		object string
 		paths  []string
@@ -95,7 +95,7 @@ func TestWhatCountsOfAHealthyWorkloadIsNotOdd(t *testing.T) {
 				return
 			}
 			tried[at] = true
-			for _, value := range odd {
+			for _, value := range oddValues {
 				put(value)
 				if got := Object(kindOf(u), u, Context{Now: caseTime}); got.Status == Healthy {
 					t.Errorf("%s is Healthy with %s = %T %v", u.GetKind(), at, value, value)

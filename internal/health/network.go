@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// networkRules are of what leads traffic to pods.
+// networkRules has the rules of kinds that lead traffic to pods.
 var networkRules = map[schema.GroupKind]rule{
 	{Kind: "Service"}: service,
 	{Group: "networking.k8s.io", Kind: "Ingress"}:      ingress,
@@ -16,35 +16,34 @@ var networkRules = map[schema.GroupKind]rule{
 	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: endpointSlice,
 }
 
-// service judges a Service by its load balancer. Whether there are pods behind it is told by its EndpointSlices, which
-// are members of its family.
+// service assesses a Service by its load balancer. Its EndpointSlices are among its dependents.
 //
 // Source: spec.type and status.loadBalancer of a Service; its condition LoadBalancerPortsError; the Events that the
 // service controller writes when a cloud refuses (SyncLoadBalancerFailed).
-func service(s *fields, scene Context) Assessment {
+func service(s *fields, ctx Context) Assessment {
 	if s.text("spec", "type") != "LoadBalancer" {
 		return healthy
 	}
 	if c := s.condition("LoadBalancerPortsError"); c.status == "True" {
-		a := verdict(Unhealthy, word(c.reason, "LoadBalancerPortsError"),
+		a := verdict(Unhealthy, camelReason(c.reason, "LoadBalancerPortsError"),
 			quote("the load balancer of "+s.subject()+" does not serve all ports", c.message))
 		a.Since = c.since
 		return a
 	}
-	return addressed(s, scene, "LoadBalancerPending", "the load balancer of "+s.subject()+" has no address yet")
+	return addressed(s, ctx, "LoadBalancerPending", "the load balancer of "+s.subject()+" has no address yet")
 }
 
-// ingress judges an Ingress by its address, which the controller of its class writes.
+// ingress assesses an Ingress by its address, which the controller of its class writes.
 //
 // Source: status.loadBalancer of an Ingress.
-func ingress(s *fields, scene Context) Assessment {
-	return addressed(s, scene, "AddressPending", s.subject()+" has no address yet: no controller has given it one")
+func ingress(s *fields, ctx Context) Assessment {
+	return addressed(s, ctx, "AddressPending", s.subject()+" has no address yet: no controller has given it one")
 }
 
-// addressed judges what is to be given an address by a load balancer.
+// addressed assesses an object that gets its address from a load balancer.
 //
 // Source: status.loadBalancer.ingress[].{ip,hostname,ports[].error}.
-func addressed(s *fields, scene Context, reason, message string) Assessment {
+func addressed(s *fields, ctx Context, reason, message string) Assessment {
 	found := false
 	for _, item := range s.list("status", "loadBalancer", "ingress") {
 		point, ok := item.(map[string]any)
@@ -66,15 +65,15 @@ func addressed(s *fields, scene Context, reason, message string) Assessment {
 	if found {
 		return healthy
 	}
-	if w := scene.Warning; w.Reason != "" {
-		a := verdict(Unhealthy, word(w.Reason, reason), quote(message, w.Message))
+	if w := ctx.Warning; w.Reason != "" {
+		a := verdict(Unhealthy, camelReason(w.Reason, reason), quote(message, w.Message))
 		a.Since = s.created()
 		return a
 	}
-	return pending(scene, s.created(), startup, Unhealthy, reason, message)
+	return pending(ctx, s.created(), startup, Unhealthy, reason, message)
 }
 
-// portError returns what a load balancer says of a port that it cannot serve.
+// portError returns the error of a port that a load balancer cannot serve; empty for none.
 func portError(point map[string]any) string {
 	ports, _ := point["ports"].([]any)
 	for _, item := range ports {
@@ -86,11 +85,12 @@ func portError(point map[string]any) string {
 	return ""
 }
 
-// endpointSlice judges where a Service leads to. One that nobody owns was made by hand, and may be empty.
+// endpointSlice assesses the endpoints of a Service. An EndpointSlice without an owner was created by hand and may be
+// empty.
 //
-// Source: endpoints[].conditions.ready of an EndpointSlice, where nothing means true; the annotation
+// Source: endpoints[].conditions.ready of an EndpointSlice, which defaults to true; the annotation
 // endpoints.kubernetes.io/last-change-trigger-time; https://kubernetes.io/docs/concepts/services-networking/endpoint-slices/
-func endpointSlice(s *fields, scene Context) Assessment {
+func endpointSlice(s *fields, ctx Context) Assessment {
 	endpoints := s.list("endpoints")
 	for _, item := range endpoints {
 		endpoint, ok := item.(map[string]any)
@@ -115,30 +115,16 @@ func endpointSlice(s *fields, scene Context) Assessment {
 		since = s.created()
 	}
 	if len(endpoints) == 0 {
-		return pending(scene, since, startup, Down, "NoEndpoints", "there is no pod to lead traffic to")
+		return pending(ctx, since, startup, Down, "NoEndpoints", "no endpoints: no pod receives traffic")
 	}
-	return pending(scene, since, startup, Down, "NoReadyEndpoints", "no pod to lead traffic to is ready")
+	return pending(ctx, since, startup, Down, "NoReadyEndpoints", "no ready endpoints: no pod receives traffic")
 }
 
-// reachable judges a Service by itself and by its EndpointSlices: it works as long as one of them leads somewhere.
-func (f *Dependents) reachable(own Assessment) Assessment {
-	count := f.Count("EndpointSlice")
-	if own.Status == Down || count.Total == 0 || count.Healthy > 0 {
-		return own
-	}
-	c, g := f.worst()
-	return Assessment{
-		Verdict: Verdict{Status: c.Status, Reason: c.Reason, Message: cmp.Or(own.Message, "the Service leads nowhere") + " ← " + f.describe(c, g)},
-		Since:   g.since,
-		Recheck: own.Recheck,
-	}
-}
-
-// byConditionsAlone judges by conditions of which each is to be True.
+// byConditionsAlone returns a rule for kinds whose conditions all have to be True.
 //
 // Source: metav1.Condition, API conventions, "Typical status properties".
 func byConditionsAlone(names ...string) rule {
-	return func(s *fields, scene Context) Assessment {
+	return func(s *fields, ctx Context) Assessment {
 		out := healthy
 		for _, name := range names {
 			c := s.condition(name)
@@ -149,20 +135,20 @@ func byConditionsAlone(names ...string) rule {
 			case c.status == "True":
 				continue
 			case c.status == "":
-				return pending(scene, s.created(), startup, Unhealthy, "Not"+name, s.subject()+" is not "+name+" yet")
+				return pending(ctx, s.created(), startup, Unhealthy, "Not"+name, s.subject()+" is not "+name+" yet")
 			}
-			return unmet(s, scene, name, c)
+			return unmet(s, ctx, name, c)
 		}
 		return out
 	}
 }
 
-// unmet judges an object of which a condition is not True.
-func unmet(s *fields, scene Context, name string, c condition) Assessment {
+// unmet assesses an object by a condition that is not True.
+func unmet(s *fields, ctx Context, name string, c condition) Assessment {
 	message := quote(s.subject()+" is not "+name, c.message)
-	reason := word(c.reason, "Not"+name)
-	if c.status == "Unknown" || signifies(c.reason) == busy {
-		return pending(scene, cmp.Or(c.since, s.created()), startup, Unhealthy, reason, message)
+	reason := camelReason(c.reason, "Not"+name)
+	if c.status == "Unknown" || classify(c.reason) == busy {
+		return pending(ctx, cmp.Or(c.since, s.created()), startup, Unhealthy, reason, message)
 	}
 	a := verdict(Unhealthy, reason, message)
 	a.Since = c.since

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// rule judges an object of one kind, as it is at a time.
+// rule assesses an object of one kind.
 type rule func(*fields, Context) Assessment
 
 // builtin are the rules of the built-in kinds.
@@ -27,42 +27,41 @@ var builtin = func() map[schema.GroupKind]rule {
 	return all
 }()
 
-// Object judges a listed object by itself. A kind that is not known is judged by the conventions for
-// status conditions and observedGeneration; one that gives no signal is Unknown, and so is one that looks
-// Healthy but of which something that was read is malformed.
+// Object assesses an object by itself. A kind without a rule is assessed by the API conventions. An object without a
+// signal is Unknown. So is an object that looks Healthy if a field that was read is malformed.
 //
 // Source: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
-func Object(kind schema.GroupKind, obj runtime.Object, scene Context) Assessment {
+func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {
 	o, ok := obj.(metav1.Object)
 	if !ok {
 		return verdict(Unknown, "NoSignal", kind.Kind+" cannot be read")
 	}
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return byMetadata(kind, o, scene)
+		return assessMetadata(kind, o, ctx)
 	}
 	s := &fields{kind: kind, object: u.Object}
 	s.checkIdentity()
 	if o.GetDeletionTimestamp() != nil {
-		return terminating(s, scene)
+		return terminating(s, ctx)
 	}
 	if s.value("metadata", "deletionTimestamp") != nil {
-		s.note("metadata", "deletionTimestamp") // it cannot be read as a time
+		s.note("metadata", "deletionTimestamp") // the accessor could not parse it
 	}
-	if scene.Rules != nil {
-		if a, ok := scene.Rules.Judge(kind, u.Object, scene.Now); ok {
-			return s.believable(a)
+	if ctx.Rules != nil {
+		if a, ok := ctx.Rules.Judge(kind, u.Object, ctx.Now); ok {
+			return s.unlessMalformed(a)
 		}
 	}
 	judge, ok := builtin[kind]
 	if !ok {
 		judge = byConventions
 	}
-	return s.believable(judge(s, scene))
+	return s.unlessMalformed(judge(s, ctx))
 }
 
-// believable makes a good verdict on an object Unknown if something that was read of it is malformed.
-func (f *fields) believable(a Assessment) Assessment {
+// unlessMalformed makes a Healthy object Unknown if a field that was read is malformed.
+func (f *fields) unlessMalformed(a Assessment) Assessment {
 	if a.Status == Healthy && f.malformed != "" {
 		return malformed(f)
 	}
@@ -73,8 +72,7 @@ func malformed(s *fields) Assessment {
 	return verdict(Unknown, "Malformed", s.subject()+" has a malformed "+s.malformed)
 }
 
-// checkIdentity notes a name or a namespace that is no text. That there is none is for others to mind: a manifest may
-// have a generateName only.
+// checkIdentity notes a malformed name or namespace. They may be absent: a manifest may have a generateName only.
 func (f *fields) checkIdentity() {
 	if f.table("metadata") == nil {
 		return
@@ -83,11 +81,11 @@ func (f *fields) checkIdentity() {
 	f.text("metadata", "namespace")
 }
 
-// byMetadata judges an object of which only the metadata is watched.
-func byMetadata(kind schema.GroupKind, o metav1.Object, scene Context) Assessment {
+// assessMetadata assesses an object whose metadata alone is watched.
+func assessMetadata(kind schema.GroupKind, o metav1.Object, ctx Context) Assessment {
 	subject := strings.TrimSpace(kind.Kind + " " + o.GetName())
 	if deleted := o.GetDeletionTimestamp(); deleted != nil {
-		return leaving(subject, deleted.Time, o.GetFinalizers(), scene)
+		return terminatingMetadata(subject, deleted.Time, o.GetFinalizers(), ctx)
 	}
 	if _, ok := existenceRules[kind]; ok {
 		return healthy
@@ -95,13 +93,13 @@ func byMetadata(kind schema.GroupKind, o metav1.Object, scene Context) Assessmen
 	return verdict(Unknown, "NoSignal", subject+" is watched by its metadata only")
 }
 
-// terminating judges what is being deleted.
-func terminating(s *fields, scene Context) Assessment {
+// terminating assesses an object that is being deleted.
+func terminating(s *fields, ctx Context) Assessment {
 	switch s.kind {
 	case podKind:
-		return podFields(s, scene) // it has a grace
+		return podFields(s, ctx) // it has a grace period period period
 	case schema.GroupKind{Kind: "Namespace"}:
-		return emptying(s, scene)
+		return namespaceTerminating(s, ctx)
 	}
 	var finalizers []string
 	for _, item := range s.list("metadata", "finalizers") {
@@ -109,26 +107,26 @@ func terminating(s *fields, scene Context) Assessment {
 			finalizers = append(finalizers, name)
 		}
 	}
-	return leaving(s.subject(), s.time("metadata", "deletionTimestamp"), finalizers, scene)
+	return terminatingMetadata(s.subject(), s.time("metadata", "deletionTimestamp"), finalizers, ctx)
 }
 
-// leaving judges what is being deleted: it goes once its finalizers are removed, by whoever put them there.
+// terminatingMetadata assesses an object that is being deleted: the API server removes it after its last finalizer.
 //
 // Source: metadata.deletionTimestamp and metadata.finalizers,
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
-func leaving(subject string, since time.Time, finalizers []string, scene Context) Assessment {
+func terminatingMetadata(subject string, since time.Time, finalizers []string, ctx Context) Assessment {
 	message := subject + " is being deleted"
 	if len(finalizers) > 0 {
 		message += ", and waits for " + enumerate("finalizer", finalizers)
 	}
-	a := pending(scene, since, deletion, Unhealthy, "Terminating", message)
+	a := pending(ctx, since, deletion, Unhealthy, "Terminating", message)
 	if a.Status == Unhealthy {
 		a.Reason = "DeletionStuck"
 	}
 	return a
 }
 
-// enumerate names some things of one sort: "finalizers a, b and 3 more".
+// enumerate lists names behind a noun: "finalizers a, b and 3 more".
 func enumerate(sort string, names []string) string {
 	if len(names) == 1 {
 		return sort + " " + brief(names[0])
@@ -147,29 +145,29 @@ func verdict(status Status, reason, message string) Assessment {
 	return Assessment{Verdict: Verdict{status, reason, message}}
 }
 
-// unlessBehind judges an object by a rule, unless its controller has not seen the latest spec yet.
+// unlessBehind returns a rule for objects whose controller has observed the latest spec. Others are Reconciling.
 //
 // Source: metadata.generation and status.observedGeneration, API conventions, "Typical status properties".
 func unlessBehind(judge rule) rule {
-	return func(s *fields, scene Context) Assessment {
+	return func(s *fields, ctx Context) Assessment {
 		observed, ok := s.generation("status", "observedGeneration")
 		if !ok && isBlank(s.value("status")) {
-			return neverObserved(s, scene)
+			return neverObserved(s, ctx)
 		}
 		if !ok || observed < s.numberOr(0, "metadata", "generation") {
 			return notObserved(s)
 		}
-		a := judge(s, scene)
+		a := judge(s, ctx)
 		if v := s.value("spec", "replicas"); v != nil && !worse(a.Status, Reconciling) {
 			if _, ok := whole(v); !ok {
-				return malformed(s) // it is not known what is wanted
+				return malformed(s) // the desired state is unknown
 			}
 		}
 		return a
 	}
 }
 
-// isBlank reports whether a status is as the API server makes it: some of its counts have to be there, and are 0.
+// isBlank reports whether a status is as the API server defaults it: required counts are 0, and nothing else is there.
 func isBlank(status any) bool {
 	table, ok := status.(map[string]any)
 	for _, v := range table {
@@ -180,10 +178,10 @@ func isBlank(status any) bool {
 	return ok || status == nil
 }
 
-// neverObserved judges what no controller has written a status of: after a while, there is none that would.
-func neverObserved(s *fields, scene Context) Assessment {
+// neverObserved assesses an object without a status. After the startup limit, no controller seems to run for it.
+func neverObserved(s *fields, ctx Context) Assessment {
 	a := notObserved(s)
-	if late := pending(scene, s.created(), startup, Unhealthy, "NotObserved", "no controller has seen "+s.subject()); late.Status == Unhealthy {
+	if late := pending(ctx, s.created(), startup, Unhealthy, "NotObserved", "no controller has seen "+s.subject()); late.Status == Unhealthy {
 		return late
 	}
 	if created := s.created(); !created.IsZero() {

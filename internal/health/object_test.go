@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestBuiltInKinds(t *testing.T) {
+func TestObject_BuiltInKinds(t *testing.T) {
 	runObjectCases(t, []objectCase{
 		{"a ConfigMap runs nothing", `{apiVersion: v1, kind: ConfigMap, data: {k: v}}`, Healthy, ""},
 		{"nor does a Role", `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}`, Healthy, ""},
@@ -43,7 +43,7 @@ func TestBuiltInKinds(t *testing.T) {
 	})
 }
 
-func TestOtherKindsAreJudgedByTheirConditions(t *testing.T) {
+func TestObject_UnknownKinds_UseConditions(t *testing.T) {
 	const head = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {generation: 3}\n"
 	runObjectCases(t, []objectCase{
 		{"there is no status", head, Unknown, "NoSignal"},
@@ -68,7 +68,7 @@ func TestOtherKindsAreJudgedByTheirConditions(t *testing.T) {
 	})
 }
 
-func TestWhatIsWatchedByItsMetadataOnly(t *testing.T) {
+func TestObject_MetadataOnly(t *testing.T) {
 	deleted := metav1.Now()
 	tests := []struct {
 		reason string

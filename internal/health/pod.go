@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// killSlack is how long a kubelet may take to end a pod whose grace is over.
-	killSlack = 30 * time.Second
-	// removeSlack is how long a pod may stay that its kubelet is done with: only finalizers keep it then.
-	removeSlack = 5 * time.Second
+	// killDelay is how long a kubelet may take to end a pod after its grace period.
+	killDelay = 30 * time.Second
+	// removeDelay is how long a pod may exist after its kubelet is done with it. Then only finalizers keep it.
+	removeDelay = 5 * time.Second
 )
 
-// podFields judges a pod that is not decoded yet.
-func podFields(s *fields, scene Context) Assessment {
-	a := Pod(readPod(s), scene)
-	if s.malformed != "" && a.Phase != Leaving && !worse(a.Status, Reconciling) {
+// podFields assesses a pod that is not decoded yet.
+func podFields(s *fields, ctx Context) Assessment {
+	a := Pod(readPod(s), ctx)
+	if s.malformed != "" && a.Phase != Terminating && !worse(a.Status, Reconciling) {
 		return malformed(s)
 	}
 	return a
 }
 
-// Pod judges a pod by its phase, its conditions and its containers' states. Events tell what these leave out: a volume
-// that cannot be mounted shows as a pod that is starting.
+// Pod assesses a pod by its phase, its conditions and the states of its containers. Warnings add causes that the status
+// does not have: by its status, a pod whose volume cannot be mounted is only starting.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
-func Pod(pod *corev1.Pod, scene Context) Assessment {
+func Pod(pod *corev1.Pod, ctx Context) Assessment {
 	if pod.DeletionTimestamp != nil {
-		return podLeaving(pod, scene)
+		return podTerminating(pod, ctx)
 	}
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded:
@@ -39,61 +39,61 @@ func Pod(pod *corev1.Pod, scene Context) Assessment {
 		return podFailed(pod)
 	case corev1.PodUnknown:
 		if pod.Status.Reason != nodeLost {
-			return verdict(Unknown, word(pod.Status.Reason, "PodUnknown"),
-				"the state of the pod cannot be told"+colon(wordsOf(pod, pod.Status.Message)))
+			return verdict(Unknown, camelReason(pod.Status.Reason, "PodUnknown"),
+				"the state of the pod cannot be told"+colon(sanitizeMessage(pod, pod.Status.Message)))
 		}
 	case corev1.PodPending, corev1.PodRunning:
 	}
 	if pod.Status.Reason == nodeLost {
-		return nodeSilent(nodeLost, podCondition(pod, corev1.PodReady).LastTransitionTime)
+		return nodeUnreachable(nodeLost, podCondition(pod, corev1.PodReady).LastTransitionTime)
 	}
 	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
 		return podUnscheduled(pod, c)
 	}
-	if a, failing := containersFail(pod, scene); failing {
+	if a, failing := containersFail(pod, ctx); failing {
 		return a
 	}
 	if pod.Status.Phase != corev1.PodRunning {
-		return podStarting(pod, scene)
+		return podStarting(pod, ctx)
 	}
-	return podReadiness(pod, scene)
+	return podReadiness(pod, ctx)
 }
 
-// nodeLost is the reason of a pod whose node is not heard of.
+// nodeLost is the reason of a pod whose node does not report.
 const nodeLost = "NodeLost"
 
 const terminatingTooLong = "TerminatingTooLong"
 
-// podLeaving judges a pod that is being deleted: its deletionTimestamp is when its grace is over. A kubelet that is done
-// with it deletes it again, without grace.
+// podTerminating assesses a pod that is being deleted. Its grace period ends at the deletionTimestamp. A kubelet that is
+// done with the pod deletes it again, without a grace period.
 //
 // Source: metadata.deletionTimestamp, deletionGracePeriodSeconds and finalizers, ObjectMeta.
-func podLeaving(pod *corev1.Pod, scene Context) Assessment {
-	slack := killSlack
+func podTerminating(pod *corev1.Pod, ctx Context) Assessment {
+	slack := killDelay
 	done := pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
 	if done {
-		slack = removeSlack
+		slack = removeDelay
 	}
 	over := pod.DeletionTimestamp.Add(slack)
-	if scene.Now.Before(over) {
+	if ctx.Now.Before(over) {
 		message := "the pod is being deleted"
 		if c := podCondition(pod, corev1.DisruptionTarget); c.Status == corev1.ConditionTrue {
 			message += ": " + disruption(c.Reason)
 		}
 		a := verdict(Reconciling, "Terminating", message)
-		a.Phase, a.Recheck = Leaving, over
+		a.Phase, a.Recheck = Terminating, over
 		return a
 	}
 	message := "the pod is being deleted, and its node has not ended it within its grace"
 	if len(pod.Finalizers) > 0 && (done || !runsAny(pod)) {
-		message = "the pod has ended, and is kept by the finalizer " + bounded(strings.Join(pod.Finalizers, ", "), maxName)
+		message = "the pod has ended, and is kept by the finalizer " + truncate(strings.Join(pod.Finalizers, ", "), maxName)
 	}
 	a := verdict(Unhealthy, terminatingTooLong, message)
 	a.Since = pod.DeletionTimestamp.Time
 	return a
 }
 
-// disruption says who wants a pod to end.
+// disruption describes the reason of a disruption.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 func disruption(reason string) string {
@@ -109,7 +109,7 @@ func disruption(reason string) string {
 	case corev1.PodReasonTerminationByKubelet:
 		return "it was ended by its kubelet"
 	}
-	return word(reason, "it was disrupted")
+	return camelReason(reason, "it was disrupted")
 }
 
 func runsAny(pod *corev1.Pod) bool {
@@ -121,25 +121,25 @@ func runsAny(pod *corev1.Pod) bool {
 	return false
 }
 
-// podFailed judges a pod all containers of which have ended, at least one of them badly; or one that was ended: evicted,
-// preempted, shut down with its node, or not admitted by it.
+// podFailed assesses a pod in the phase Failed: a container failed, or the pod was evicted, preempted, shut down with its
+// node, or not admitted by it.
 //
 // Source: status.phase, status.reason and status.message.
 func podFailed(pod *corev1.Pod) Assessment {
 	a := verdict(Down, "PodFailed", "the pod failed")
 	switch c := podCondition(pod, corev1.DisruptionTarget); {
 	case pod.Status.Reason == "Evicted":
-		// What follows the first sentence are amounts, which differ from pod to pod.
-		words, _, _ := strings.Cut(wordsOf(pod, pod.Status.Message), ". ")
+		// The sentences after the first have amounts, which differ from pod to pod.
+		words, _, _ := strings.Cut(sanitizeMessage(pod, pod.Status.Message), ". ")
 		a = verdict(Down, "Evicted", "the pod was evicted"+colon(words))
 	case pod.Status.Reason != "":
-		a = verdict(Down, word(pod.Status.Reason, "PodFailed"), "the pod failed"+colon(wordsOf(pod, pod.Status.Message)))
+		a = verdict(Down, camelReason(pod.Status.Reason, "PodFailed"), "the pod failed"+colon(sanitizeMessage(pod, pod.Status.Message)))
 	case c.Status == corev1.ConditionTrue:
-		a = verdict(Down, word(c.Reason, "DisruptionTarget"), "the pod was ended: "+disruption(c.Reason))
+		a = verdict(Down, camelReason(c.Reason, "DisruptionTarget"), "the pod was ended: "+disruption(c.Reason))
 	default:
 		for _, c := range containersOf(pod) {
 			if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-				a = verdict(Down, word(t.Reason, "Error"), c.name()+" ended: "+ending(t))
+				a = verdict(Down, camelReason(t.Reason, "Error"), c.name()+" ended: "+exitDescription(t))
 				break
 			}
 		}
@@ -148,12 +148,12 @@ func podFailed(pod *corev1.Pod) Assessment {
 	return a
 }
 
-// podUnscheduled judges a pod that has no node.
+// podUnscheduled assesses a pod without a node.
 //
 // Source: condition PodScheduled; status.nominatedNodeName, "Pod Priority and Preemption".
 func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
-	words := wordsOf(pod, c.Message)
-	a := verdict(Down, word(c.Reason, corev1.PodReasonUnschedulable), "the pod cannot be scheduled"+colon(words))
+	words := sanitizeMessage(pod, c.Message)
+	a := verdict(Down, camelReason(c.Reason, corev1.PodReasonUnschedulable), "the pod cannot be scheduled"+colon(words))
 	switch {
 	case c.Reason == corev1.PodReasonSchedulingGated:
 		a = verdict(Reconciling, c.Reason, "the pod is held back from scheduling"+colon(words))
@@ -164,10 +164,10 @@ func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
 	return a
 }
 
-// startTroubles are the reasons of Warnings about a pod that cannot start, which its status does not tell.
+// startFailures has the reasons of Warnings about pods that cannot start. The status of such a pod does not have them.
 //
 // Source: the kubelet's and the attach-detach controller's Events, pkg/kubelet/events in kubernetes/kubernetes.
-var startTroubles = map[string]string{
+var startFailures = map[string]string{
 	"FailedMount":                   "a volume of the pod cannot be mounted",
 	"FailedAttachVolume":            "a volume of the pod cannot be attached",
 	"FailedMapVolume":               "a volume of the pod cannot be mapped",
@@ -179,38 +179,37 @@ var startTroubles = map[string]string{
 	"FailedSync":                    "the pod cannot be brought up by its node",
 }
 
-// startRaces are the words of Warnings that come with an ordinary start: the kubelet has not read an object yet.
+// startRaces are parts of Warnings that are common during a normal start, before the kubelet has read an object.
 var startRaces = []string{"failed to sync configmap cache", "failed to sync secret cache", "not registered"}
 
-// podStarting judges a pod that has a node, and no container of which has failed. What a Warning says of it is true
-// until a container has started.
-func podStarting(pod *corev1.Pod, scene Context) Assessment {
-	since := startOf(pod)
-	trouble, known := startTroubles[scene.Warning.Reason]
-	if known && !runsSomething(pod) && !containsAny(scene.Warning.Message, startRaces) {
-		a := verdict(Down, scene.Warning.Reason, trouble+colon(wordsOf(pod, scene.Warning.Message)))
+// podStarting assesses a pod that has a node and no failed container. A Warning counts until a container has started.
+func podStarting(pod *corev1.Pod, ctx Context) Assessment {
+	since := startTime(pod)
+	trouble, known := startFailures[ctx.Warning.Reason]
+	if known && !runsSomething(pod) && !containsAny(ctx.Warning.Message, startRaces) {
+		a := verdict(Down, ctx.Warning.Reason, trouble+colon(sanitizeMessage(pod, ctx.Warning.Message)))
 		a.Since = since
 		return a
 	}
-	return inTime(Verdict{Reconciling, "Starting", "the pod is starting" + colon(waitsFor(pod))}, since, scene)
+	return withStartupTimeout(Verdict{Reconciling, "Starting", startingMessage(pod)}, since, ctx)
 }
 
-// inTime makes a verdict on what starts the worse one on what has not started in time.
-func inTime(v Verdict, since time.Time, scene Context) Assessment {
+// withStartupTimeout adds the startup limit to the verdict on a starting pod.
+func withStartupTimeout(v Verdict, since time.Time, ctx Context) Assessment {
 	a := Assessment{Verdict: v, Since: since}
 	switch {
 	case since.IsZero():
-	case scene.Now.Before(since.Add(startup)):
+	case ctx.Now.Before(since.Add(startup)):
 		a.Recheck = since.Add(startup)
 	default:
-		a.Verdict = Verdict{Unhealthy, "StartingTooLong", v.Message + ", which takes longer than " + spell(startup)}
-		a.Phase = Late
+		a.Verdict = Verdict{Unhealthy, "StartingTooLong", v.Message + ", which takes longer than " + formatLimit(startup)}
+		a.Phase = Overdue
 	}
 	return a
 }
 
-// startOf returns when a pod began to start: when it got a node, as far as it tells.
-func startOf(pod *corev1.Pod) time.Time {
+// startTime returns when a pod got its node; its creation time if that is unknown.
+func startTime(pod *corev1.Pod) time.Time {
 	start := pod.CreationTimestamp.Time
 	if t := podCondition(pod, corev1.PodScheduled).LastTransitionTime; t.After(start) {
 		start = t.Time
@@ -221,23 +220,24 @@ func startOf(pod *corev1.Pod) time.Time {
 	return start
 }
 
-// waitsFor says what a pod that starts waits for.
-func waitsFor(pod *corev1.Pod) string {
+// startingMessage describes the step at which a starting pod is.
+func startingMessage(pod *corev1.Pod) string {
+	const starting = "the pod is starting"
 	for _, c := range containersOf(pod) {
 		if c.init && !c.sidecar && c.State.Running != nil {
-			return c.name() + " runs"
+			return starting + ": " + c.name() + " runs"
 		}
 		if c.sidecar && c.State.Running != nil && c.Started != nil && !*c.Started {
-			return c.name() + " has not started yet"
+			return starting + ": " + c.name() + " has not started yet"
 		}
 	}
 	if len(pod.Status.ContainerStatuses)+len(pod.Status.InitContainerStatuses) == 0 {
 		if podCondition(pod, corev1.PodScheduled).Status == corev1.ConditionTrue {
-			return "its node has not begun with it"
+			return "waiting for the kubelet to start the pod"
 		}
-		return "it has no node yet"
+		return starting + ": it has no node yet"
 	}
-	return ""
+	return starting
 }
 
 // runsSomething reports whether a container runs or has run.
@@ -250,10 +250,10 @@ func runsSomething(pod *corev1.Pod) bool {
 	return false
 }
 
-// podReadiness judges a pod that runs, and no container of which has failed.
+// podReadiness assesses a running pod without a failed container.
 //
 // Source: conditions Ready and ContainersReady, status.containerStatuses[].{ready,started}.
-func podReadiness(pod *corev1.Pod, scene Context) Assessment {
+func podReadiness(pod *corev1.Pod, ctx Context) Assessment {
 	ready := podCondition(pod, corev1.PodReady)
 	if ready.Status == corev1.ConditionTrue {
 		a := podResize(pod)
@@ -266,17 +266,17 @@ func podReadiness(pod *corev1.Pod, scene Context) Assessment {
 			continue
 		}
 		if c.State.Running != nil && !c.Ready {
-			return notReady(pod, c, ready, scene)
+			return notReady(pod, c, ready, ctx)
 		}
 		allReady = allReady && (c.Ready || c.hasCompleted())
 	}
 	if !allReady || ready.Status == "" {
-		return podStarting(pod, scene)
+		return podStarting(pod, ctx)
 	}
-	return notReadyBeyond(pod, ready, scene)
+	return notReadyByCondition(pod, ready, ctx)
 }
 
-// podResize judges a pod that is ready, and may be to have other resources than it has.
+// podResize assesses a ready pod whose resources may be about to change.
 //
 // Source: KEP-1287, conditions PodResizePending, reasons Deferred and Infeasible, and PodResizeInProgress, reason Error.
 func podResize(pod *corev1.Pod) Assessment {
@@ -284,13 +284,13 @@ func podResize(pod *corev1.Pod) Assessment {
 	pending, running := podCondition(pod, corev1.PodResizePending), podCondition(pod, corev1.PodResizeInProgress)
 	switch {
 	case pending.Status == corev1.ConditionTrue && pending.Reason == corev1.PodReasonInfeasible:
-		a = verdict(Unhealthy, "ResizeInfeasible", "the pod cannot be resized on its node"+colon(wordsOf(pod, pending.Message)))
+		a = verdict(Unhealthy, "ResizeInfeasible", "the pod cannot be resized on its node"+colon(sanitizeMessage(pod, pending.Message)))
 		a.Since = pending.LastTransitionTime.Time
 	case running.Status == corev1.ConditionTrue && running.Reason == corev1.PodReasonError:
-		a = verdict(Unhealthy, "ResizeFailed", "the pod cannot be resized"+colon(wordsOf(pod, running.Message)))
+		a = verdict(Unhealthy, "ResizeFailed", "the pod cannot be resized"+colon(sanitizeMessage(pod, running.Message)))
 		a.Since = running.LastTransitionTime.Time
 	case pending.Status == corev1.ConditionTrue:
-		a = verdict(Reconciling, "ResizeDeferred", "the pod waits for room on its node to be resized"+colon(wordsOf(pod, pending.Message)))
+		a = verdict(Reconciling, "ResizeDeferred", "the pod waits for room on its node to be resized"+colon(sanitizeMessage(pod, pending.Message)))
 		a.Since = pending.LastTransitionTime.Time
 	case running.Status == corev1.ConditionTrue:
 		a = verdict(Reconciling, "Resizing", "the pod is being resized")
@@ -299,48 +299,48 @@ func podResize(pod *corev1.Pod) Assessment {
 	return a
 }
 
-// notReady judges a pod a container of which runs and is not ready: it starts, or it was ready.
-func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, scene Context) Assessment {
+// notReady assesses a pod with a running container that is not ready: it starts, or it was ready before.
+func notReady(pod *corev1.Pod, c containerState, ready corev1.PodCondition, ctx Context) Assessment {
 	if c.starting(ready) {
 		message := c.name() + " is not ready yet"
 		if c.Started != nil && !*c.Started {
 			message = c.name() + " has not started yet"
 		}
-		words := probeWords(pod, scene, "Startup", "Readiness")
-		return inTime(Verdict{Reconciling, "Starting", message + colon(words)}, c.State.Running.StartedAt.Time, scene)
+		words := probeWords(pod, ctx, "Startup", "Readiness")
+		return withStartupTimeout(Verdict{Reconciling, "Starting", message + colon(words)}, c.State.Running.StartedAt.Time, ctx)
 	}
-	a := verdict(Unhealthy, "NotReady", c.name()+" runs and is not ready"+colon(probeWords(pod, scene, "Readiness")))
+	a := verdict(Unhealthy, "NotReady", c.name()+" runs and is not ready"+colon(probeWords(pod, ctx, "Readiness")))
 	a.Since = ready.LastTransitionTime.Time
 	return a
 }
 
-// notReadyBeyond judges a pod that is not ready although its containers are: a readiness gate is closed, or the control
-// plane does not hear of its node, and gives no reason then.
+// notReadyByCondition assesses a pod that is not ready although its containers are. Either a readiness gate is closed, or
+// its node does not report; the condition has no reason in that case.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-readiness-gate, and the node lifecycle
 // controller, which sets Ready alone to False.
-func notReadyBeyond(pod *corev1.Pod, ready corev1.PodCondition, scene Context) Assessment {
+func notReadyByCondition(pod *corev1.Pod, ready corev1.PodCondition, ctx Context) Assessment {
 	switch {
 	case ready.Reason == "" || ready.Reason == nodeNotReady || ready.Status == corev1.ConditionUnknown:
-		return nodeSilent(nodeNotReady, ready.LastTransitionTime)
+		return nodeUnreachable(nodeNotReady, ready.LastTransitionTime)
 	case ready.Reason != "ReadinessGatesNotReady":
-		a := verdict(Unhealthy, word(ready.Reason, "NotReady"), "the pod is not ready"+colon(wordsOf(pod, ready.Message)))
+		a := verdict(Unhealthy, camelReason(ready.Reason, "NotReady"), "the pod is not ready"+colon(sanitizeMessage(pod, ready.Message)))
 		a.Since = ready.LastTransitionTime.Time
 		return a
 	}
-	message := "the pod waits for a readiness gate" + colon(wordsOf(pod, ready.Message))
+	message := "the pod waits for a readiness gate" + colon(sanitizeMessage(pod, ready.Message))
 	containers := podCondition(pod, corev1.ContainersReady).LastTransitionTime
 	if ready.LastTransitionTime.After(containers.Time) { // it was ready
 		a := verdict(Unhealthy, ready.Reason, message)
 		a.Since = ready.LastTransitionTime.Time
 		return a
 	}
-	return inTime(Verdict{Reconciling, ready.Reason, message}, containers.Time, scene)
+	return withStartupTimeout(Verdict{Reconciling, ready.Reason, message}, containers.Time, ctx)
 }
 
 const nodeNotReady = "NodeNotReady"
 
-func nodeSilent(reason string, since metav1.Time) Assessment {
+func nodeUnreachable(reason string, since metav1.Time) Assessment {
 	a := verdict(Unhealthy, reason, "the pod is not ready: its node does not tell how it is")
 	a.Since = since.Time
 	return a
@@ -355,16 +355,16 @@ func podCondition(pod *corev1.Pod, name corev1.PodConditionType) corev1.PodCondi
 	return corev1.PodCondition{}
 }
 
-// probeWords returns what the latest Warning says of a probe of one of some kinds.
+// probeWords returns the text of the latest Warning if it is about one of some probes.
 //
 // Source: the kubelet's Event Unhealthy, "Readiness probe failed: …".
-func probeWords(pod *corev1.Pod, scene Context, probes ...string) string {
-	if scene.Warning.Reason != "Unhealthy" {
+func probeWords(pod *corev1.Pod, ctx Context, probes ...string) string {
+	if ctx.Warning.Reason != "Unhealthy" {
 		return ""
 	}
 	for _, probe := range probes {
-		if strings.HasPrefix(scene.Warning.Message, probe+" probe ") {
-			return wordsOf(pod, scene.Warning.Message)
+		if strings.HasPrefix(ctx.Warning.Message, probe+" probe ") {
+			return sanitizeMessage(pod, ctx.Warning.Message)
 		}
 	}
 	return ""

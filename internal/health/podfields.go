@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// readPod reads of a pod what its rule judges by, and nothing else: what is malformed elsewhere hides no bad news. The
-// fields that it reads are those of the functions below.
+// readPod reads only the fields of a pod that its rule needs, so that a malformed field elsewhere does not hide a failure.
 func readPod(s *fields) *corev1.Pod {
 	pod := &corev1.Pod{}
 	s.table("spec")
@@ -57,7 +56,7 @@ func (f *fields) podStatus(status *corev1.PodStatus) {
 	}, "status", "containerStatuses")
 }
 
-// each reads the items of a list, each of which is a table.
+// each calls a function for each item of a list of tables.
 func (f *fields) each(read func(*fields), path ...string) {
 	for _, item := range f.list(path...) {
 		table, ok := item.(map[string]any)
@@ -98,7 +97,7 @@ func (f *fields) containerStatus() corev1.ContainerStatus {
 	return out
 }
 
-// restarts reads how often a container was started again.
+// restarts returns the restart count of a container.
 func (f *fields) restarts() int32 {
 	n := f.numberOr(0, "restartCount")
 	if n >= 0 && n <= math.MaxInt32 {
@@ -127,7 +126,7 @@ func (f *fields) containerState(key string) corev1.ContainerState {
 
 func (f *fields) when(path ...string) metav1.Time { return metav1.Time{Time: f.time(path...)} }
 
-// exitCode reads how a program ended, which may be below zero.
+// exitCode returns an exit code, which may be negative.
 func (f *fields) exitCode(path ...string) int32 {
 	switch n := f.value(path...).(type) {
 	case nil:

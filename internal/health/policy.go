@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// policyRules are of what allows and refuses.
+// policyRules has the rules of kinds that allow or refuse requests.
 var policyRules = map[schema.GroupKind]rule{
-	{Group: "policy", Kind: "PodDisruptionBudget"}:                             budget,
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}: admission,
-	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}:          signing,
-	{Group: "certificates.k8s.io", Kind: "PodCertificateRequest"}:              signing,
-	{Group: "flowcontrol.apiserver.k8s.io", Kind: "FlowSchema"}:                flow,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                             podDisruptionBudget,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}: admissionPolicy,
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}:          certificateRequest,
+	{Group: "certificates.k8s.io", Kind: "PodCertificateRequest"}:              certificateRequest,
+	{Group: "flowcontrol.apiserver.k8s.io", Kind: "FlowSchema"}:                flowSchema,
 }
 
-// budget judges a PodDisruptionBudget by whether as many pods are healthy as it asks for. That it allows no disruption
-// though they are is as declared.
+// podDisruptionBudget assesses a PodDisruptionBudget by whether enough pods are healthy. A budget that allows no
+// disruption then is as declared.
 //
 // Source: status.currentHealthy, status.desiredHealthy and the condition DisruptionAllowed of a PodDisruptionBudget,
-// whose reason SyncFailed tells of a budget that cannot be kept.
-func budget(s *fields, scene Context) Assessment {
+// whose reason SyncFailed means that the budget cannot be kept.
+func podDisruptionBudget(s *fields, ctx Context) Assessment {
 	observed, ok := s.generation("status", "observedGeneration")
 	if !ok || observed < s.numberOr(0, "metadata", "generation") {
 		return notObserved(s)
@@ -36,14 +36,14 @@ func budget(s *fields, scene Context) Assessment {
 	if have >= want {
 		return healthy
 	}
-	return pending(scene, cmp.Or(c.since, s.created()), startup, Unhealthy, "InsufficientPods",
+	return pending(ctx, cmp.Or(c.since, s.created()), startup, Unhealthy, "InsufficientPods",
 		fmt.Sprintf("%s has %d of the %d healthy pods that it asks for", s.subject(), have, want))
 }
 
-// admission judges a ValidatingAdmissionPolicy by whether its expressions fit the types that they are for.
+// admissionPolicy assesses a ValidatingAdmissionPolicy by whether its expressions fit their types.
 //
 // Source: status.typeChecking.expressionWarnings of a ValidatingAdmissionPolicy.
-func admission(s *fields, _ Context) Assessment {
+func admissionPolicy(s *fields, _ Context) Assessment {
 	if observed, ok := s.generation("status", "observedGeneration"); ok && observed < s.numberOr(0, "metadata", "generation") {
 		return notObserved(s)
 	}
@@ -57,13 +57,13 @@ func admission(s *fields, _ Context) Assessment {
 	return verdict(Unhealthy, "TypeCheckWarning", quote(s.subject()+" has an expression that may fail, "+cmp.Or(field, "at an unknown place"), text))
 }
 
-// signing judges a request for a certificate.
+// certificateRequest assesses a request for a certificate.
 //
 // Source: conditions Approved, Denied, Failed (Issued of a PodCertificateRequest) and the certificate itself in the status.
-func signing(s *fields, scene Context) Assessment {
+func certificateRequest(s *fields, ctx Context) Assessment {
 	for _, bad := range []string{"Denied", "Failed"} {
 		if c := s.condition(bad); c.status == "True" {
-			a := verdict(Down, word(c.reason, bad), quote(s.subject()+" is "+bad, c.message))
+			a := verdict(Down, camelReason(c.reason, bad), quote(s.subject()+" is "+bad, c.message))
 			a.Since = c.since
 			return a
 		}
@@ -72,15 +72,15 @@ func signing(s *fields, scene Context) Assessment {
 		return Assessment{Verdict: Verdict{Status: Healthy, Reason: Completed}}
 	}
 	if c := s.condition("Approved"); c.status == "True" {
-		return pending(scene, c.since, startup, Unhealthy, "NotIssued", s.subject()+" is approved, and its certificate not issued yet")
+		return pending(ctx, c.since, startup, Unhealthy, "NotIssued", s.subject()+" is approved, and its certificate not issued yet")
 	}
-	return pending(scene, s.created(), convergence, Unhealthy, "NotApproved", s.subject()+" waits for somebody to approve it")
+	return pending(ctx, s.created(), convergence, Unhealthy, "NotApproved", s.subject()+" waits for somebody to approve it")
 }
 
-// flow judges a FlowSchema.
+// flowSchema assesses a FlowSchema.
 //
-// Source: condition Dangling of a FlowSchema: the priority level that it names does not exist.
-func flow(s *fields, _ Context) Assessment {
+// Source: condition Dangling of a FlowSchema: its priority level does not exist.
+func flowSchema(s *fields, _ Context) Assessment {
 	if c := s.condition("Dangling"); c.status == "True" {
 		a := verdict(Unhealthy, "Dangling", quote(s.subject()+" has no effect", c.message))
 		a.Since = c.since

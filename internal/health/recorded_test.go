@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// otherwise are the recordings of which our verdict is not what a user would say, with the reason why.
-var otherwise = map[string]struct {
+// deviations are the recordings of which our verdict is not what a user would say, with the reason why.
+var deviations = map[string]struct {
 	got Status
 	why string
 }{}
@@ -68,8 +68,8 @@ func TestRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := readRecording(t, file)
 			got, all := r.judge()
-			want := cmp.Or(otherwise[name].got, r.user)
-			if _, odd := otherwise[name]; odd && want == r.user {
+			want := cmp.Or(deviations[name].got, r.user)
+			if _, odd := deviations[name]; odd && want == r.user {
 				t.Error("it stands in the table of those that differ, and does not")
 			}
 			if got.Status != want || recordedReasons[name] != "" && got.Reason != recordedReasons[name] {
@@ -82,7 +82,7 @@ func TestRecorded(t *testing.T) {
 			}
 		})
 	}
-	for name := range otherwise {
+	for name := range deviations {
 		if _, err := os.Stat("testdata/recorded/" + name + ".yaml"); err != nil {
 			t.Errorf("the table of those that differ has %s, of which there is no recording", name)
 		}
@@ -94,8 +94,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestRecordedPodsTellNoNames sees to it that equal causes of pods are equal: no verdict on a pod names it.
-func TestRecordedPodsTellNoNames(t *testing.T) {
+// TestRecorded_PodVerdicts_HaveNoNames sees to it that equal causes of pods are equal: no verdict on a pod names it.
+func TestRecorded_PodVerdicts_HaveNoNames(t *testing.T) {
 	files, _ := filepath.Glob("testdata/recorded/*.yaml")
 	for _, file := range files {
 		r := readRecording(t, file)
@@ -103,7 +103,7 @@ func TestRecordedPodsTellNoNames(t *testing.T) {
 			if o.GetKind() != "Pod" {
 				continue
 			}
-			got := Object(kindOf(o), o, r.scene(o))
+			got := Object(kindOf(o), o, r.ctx(o))
 			if name := o.GetName(); len(name) > 3 && strings.Contains(got.Message, name) ||
 				strings.Contains(got.Message, string(o.GetUID())) || strings.Contains(got.Message, "198.51.100.") {
 				t.Errorf("%s: %s %s: %s", file, got.Status, got.Reason, got.Message)
@@ -112,8 +112,8 @@ func TestRecordedPodsTellNoNames(t *testing.T) {
 	}
 }
 
-// recorded is a recording: what an API server held of a workload in a moment.
-type recorded struct {
+// recordedState is a recording: what an API server held of a workload in a moment.
+type recordedState struct {
 	user     Status // what a user would call it
 	at       time.Time
 	objects  []*unstructured.Unstructured
@@ -125,7 +125,7 @@ var (
 	momentAt  = regexp.MustCompile(`(?m)^# The time of the moment: (\S+)$`)
 )
 
-func readRecording(t *testing.T, file string) recorded {
+func readRecording(t *testing.T, file string) recordedState {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -135,7 +135,7 @@ func readRecording(t *testing.T, file string) recorded {
 	if user == nil || at == nil {
 		t.Fatalf("%s has no comment that says what it is", file)
 	}
-	r := recorded{user: Status(user[1]), warnings: map[types.UID]Warning{}}
+	r := recordedState{user: Status(user[1]), warnings: map[types.UID]Warning{}}
 	if r.at, err = time.Parse(time.RFC3339, string(at[1])); err != nil {
 		t.Fatal(err)
 	}
@@ -149,15 +149,15 @@ func readRecording(t *testing.T, file string) recorded {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if o.GetKind() == "Event" {
-			r.tell(o)
+			r.addEvent(o)
 		} else {
 			r.objects = append(r.objects, o)
 		}
 	}
 }
 
-// tell puts in an Event, if it is a later Warning about its object than those before.
-func (r *recorded) tell(event *unstructured.Unstructured) {
+// addEvent puts in an Event, if it is a later Warning about its object than those before.
+func (r *recordedState) addEvent(event *unstructured.Unstructured) {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(event.Object, path...)
 		return s
@@ -173,14 +173,14 @@ func (r *recorded) tell(event *unstructured.Unstructured) {
 	}
 }
 
-func (r *recorded) scene(o *unstructured.Unstructured) Context {
+func (r *recordedState) ctx(o *unstructured.Unstructured) Context {
 	return Context{Now: r.at, Warning: r.warnings[o.GetUID()]}
 }
 
-// judge returns the worst of the verdicts on the resources of the workload, and all of them.
-func (r *recorded) judge() (Verdict, []Verdict) {
+// assess returns the worst of the verdicts on the resources of the workload, and all of them.
+func (r *recordedState) judge() (Verdict, []Verdict) {
 	var all []Verdict
-	for _, root := range Forest(r.objects, r.scene) {
+	for _, root := range Forest(r.objects, r.ctx) {
 		if root.Object.GetKind() != "Node" { // it belongs to no workload
 			all = append(all, root.Aggregate.Verdict)
 		}

@@ -1,10 +1,10 @@
 package health
 
-// replicaSet judges a ReplicaSet or a ReplicationController. Neither updates its pods.
+// replicaSet assesses a ReplicaSet or a ReplicationController. Neither updates its pods.
 //
 // Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/replica-set-v1/#ReplicaSetStatus and
 // that of ReplicationController, which has the same fields.
-func replicaSet(s *fields, scene Context) Assessment {
+func replicaSet(s *fields, ctx Context) Assessment {
 	r := rollout{
 		want: s.numberOr(1, "spec", "replicas"), exist: s.numberOr(0, "status", "replicas"),
 		ready: s.numberOr(0, "status", "readyReplicas"),
@@ -17,9 +17,9 @@ func replicaSet(s *fields, scene Context) Assessment {
 		if c.reason == "FailedDelete" {
 			words = ", and its pods cannot be deleted"
 		}
-		return r.failing(s, word(c.reason, "ReplicaFailure"), words+colon(wordsOfMany(c.message)), c.since)
+		return r.failing(s, camelReason(c.reason, "ReplicaFailure"), words+colon(sanitizeControllerMessage(c.message)), c.since)
 	}
-	if a, failing := r.cannotCreate(s, scene); failing {
+	if a, failing := r.cannotCreate(s, ctx); failing {
 		return a
 	}
 	return r.progress(s)

@@ -2,11 +2,11 @@ package health
 
 import "fmt"
 
-// statefulSet judges a StatefulSet by its numbers. It has no deadline of its own, and most have no conditions: that it
-// takes too long is told by its pods. As long as none is known, it has as long as anything that starts.
+// statefulSet assesses a StatefulSet by its numbers. It has no deadline and usually no conditions. The startup limit
+// applies unless its pods give better evidence.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies
-func statefulSet(s *fields, scene Context) Assessment {
+func statefulSet(s *fields, ctx Context) Assessment {
 	want := s.numberOr(1, "spec", "replicas")
 	r := rollout{
 		want: want, exist: s.numberOr(0, "status", "replicas"), latest: s.numberOr(0, "status", "updatedReplicas"),
@@ -16,14 +16,14 @@ func statefulSet(s *fields, scene Context) Assessment {
 		r.ready = s.numberOr(0, "status", "availableReplicas")
 	}
 	if s.text("spec", "updateStrategy", "type") != "OnDelete" {
-		// Pods below the partition stay as they are. It counts from the first pod, whatever spec.ordinals.start says.
+		// Pods below the partition are not updated. The partition does not depend on spec.ordinals.start.
 		r.updated = max(0, want-s.numberOr(0, "spec", "updateStrategy", "rollingUpdate", "partition"))
 	}
-	if a, failing := r.cannotCreate(s, scene); failing {
+	if a, failing := r.cannotCreate(s, ctx); failing {
 		return a
 	}
 	a := r.progress(s)
-	// One pod after the other is made, unless all may be at once: the next has to wait.
+	// Pods are created one after another, unless podManagementPolicy is Parallel.
 	if a.Reason != "ReplicasNotReady" {
 		return a
 	}
@@ -34,9 +34,10 @@ func statefulSet(s *fields, scene Context) Assessment {
 			a.Message += fmt.Sprintf(", and %d wait for those before them", waiting)
 		}
 	}
-	a = pending(scene, s.created(), startup, Unhealthy, a.Reason, a.Message)
+	message := a.Message
+	a = pending(ctx, s.created(), startup, Unhealthy, a.Reason, message)
 	if a.Status == Unhealthy {
-		a.Phase = Late // its pods, if they are known, tell better
+		a.Phase, a.WithoutTimeout = Overdue, message
 	}
 	return a
 }

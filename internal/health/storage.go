@@ -11,44 +11,47 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// storageRules are of volumes.
+// storageRules has the rules of volumes and devices.
 var storageRules = map[schema.GroupKind]rule{
-	{Kind: "PersistentVolumeClaim"}:                                             claim,
-	{Kind: "PersistentVolume"}:                                                  volume,
-	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:                         attachment,
-	{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"}:                  snapshot,
-	{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshotContent"}:           snapshot,
-	{Group: "groupsnapshot.storage.k8s.io", Kind: "VolumeGroupSnapshot"}:        snapshot,
-	{Group: "groupsnapshot.storage.k8s.io", Kind: "VolumeGroupSnapshotContent"}: snapshot,
-	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                           deviceClaim,
+	{Kind: "PersistentVolumeClaim"}:                                             volumeClaim,
+	{Kind: "PersistentVolume"}:                                                  persistentVolume,
+	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:                         volumeAttachment,
+	{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"}:                  volumeSnapshot,
+	{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshotContent"}:           volumeSnapshot,
+	{Group: "groupsnapshot.storage.k8s.io", Kind: "VolumeGroupSnapshot"}:        volumeSnapshot,
+	{Group: "groupsnapshot.storage.k8s.io", Kind: "VolumeGroupSnapshotContent"}: volumeSnapshot,
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                           resourceClaim,
 }
 
-// claim judges a PersistentVolumeClaim by its phase, and one that is bound by how it is resized.
+// volumeClaim assesses a PersistentVolumeClaim by its phase, and a bound one by its resize.
 //
 // Source: status.phase of a PersistentVolumeClaim.
-func claim(s *fields, scene Context) Assessment {
+func volumeClaim(s *fields, ctx Context) Assessment {
 	switch phase := s.text("status", "phase"); phase {
 	case "Bound":
-		return resizing(s, scene)
+		return boundClaim(s, ctx)
 	case "Lost":
 		return verdict(Down, "Lost", s.subject()+" has lost its volume")
 	case "", "Pending":
-		return unbound(s, scene)
+		return unboundClaim(s, ctx)
 	default:
-		return verdict(Unknown, word(phase, "Phase"), quote(s.subject()+" has an unknown phase", phase))
+		return verdict(Unknown, camelReason(phase, "Phase"), quote(s.subject()+" has an unknown phase", phase))
 	}
 }
 
-// unbound judges a claim that is Pending. It may be so for ever where its class binds once a pod wants it, and none
-// does; not so once a provisioner has been asked, or a node been chosen, or a volume is named, or where there is no
-// class to make a volume.
+// unboundClaim assesses a claim that is Pending. Without a limit a claim waits for its first consumer, if its class binds
+// then. There is a limit if any of these holds:
+//   - a provisioner was asked,
+//   - a node was selected,
+//   - the claim names a volume,
+//   - the claim has no class.
 //
 // Source: https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode; the annotations
 // volume.kubernetes.io/storage-provisioner and volume.kubernetes.io/selected-node; the Event ProvisioningFailed.
-func unbound(s *fields, scene Context) Assessment {
+func unboundClaim(s *fields, ctx Context) Assessment {
 	message := s.subject() + " is not bound"
-	if w := scene.Warning; w.Reason != "" {
-		a := verdict(Down, word(w.Reason, "Pending"), quote(message, w.Message))
+	if w := ctx.Warning; w.Reason != "" {
+		a := verdict(Down, camelReason(w.Reason, "Pending"), quote(message, w.Message))
 		a.Since = s.created()
 		return a
 	}
@@ -69,14 +72,14 @@ func unbound(s *fields, scene Context) Assessment {
 	default:
 		return verdict(Reconciling, "Pending", message+": it waits for its first consumer, or for a volume of the class "+class)
 	}
-	return pending(scene, s.created(), binding, Down, "Pending", message)
+	return pending(ctx, s.created(), binding, Down, "Pending", message)
 }
 
-// resizing judges a claim that is bound: is it as large as declared?
+// boundClaim assesses a bound claim by whether it has the declared size.
 //
 // Source: status.allocatedResourceStatuses, status.modifyVolumeStatus, status.capacity and the conditions Resizing,
 // FileSystemResizePending, ModifyingVolume, ControllerResizeError, NodeResizeError, ModifyVolumeError and VolumeResizeError.
-func resizing(s *fields, scene Context) Assessment {
+func boundClaim(s *fields, ctx Context) Assessment {
 	for _, bad := range []string{"ControllerResizeError", "NodeResizeError", "ModifyVolumeError", "VolumeResizeError"} {
 		if c := s.condition(bad); c.status == "True" {
 			a := verdict(Unhealthy, bad, quote(s.subject()+" cannot be changed as declared", c.message))
@@ -91,15 +94,15 @@ func resizing(s *fields, scene Context) Assessment {
 	}
 	for _, state := range states {
 		if text, _ := state.(string); strings.Contains(text, "Infeasible") {
-			return verdict(Unhealthy, word(text, "Infeasible"), s.subject()+" cannot be changed as declared: its driver refuses")
+			return verdict(Unhealthy, camelReason(text, "Infeasible"), s.subject()+" cannot be changed as declared: its driver refuses")
 		}
 	}
 	for _, busy := range []string{"Resizing", "FileSystemResizePending", "ModifyingVolume"} {
 		if c := s.condition(busy); c.status == "True" {
-			if busy == "FileSystemResizePending" { // for ever, if no pod uses it
+			if busy == "FileSystemResizePending" { // has no limit, because it needs a pod
 				return verdict(Reconciling, busy, s.subject()+" is larger once a pod mounts it")
 			}
-			return pending(scene, c.since, convergence, Unhealthy, busy, quote(s.subject()+" is being changed", c.message))
+			return pending(ctx, c.since, convergence, Unhealthy, busy, quote(s.subject()+" is being changed", c.message))
 		}
 	}
 	want, have := s.quantity("spec", "resources", "requests", "storage"), s.quantity("status", "capacity", "storage")
@@ -123,11 +126,11 @@ func (f *fields) quantity(path ...string) *resource.Quantity {
 	return &q
 }
 
-// volume judges a PersistentVolume by its phase.
+// persistentVolume assesses a PersistentVolume by its phase.
 //
 // Source: status.phase, status.message and status.lastPhaseTransitionTime of a PersistentVolume;
 // spec.persistentVolumeReclaimPolicy.
-func volume(s *fields, scene Context) Assessment {
+func persistentVolume(s *fields, ctx Context) Assessment {
 	since := s.time("status", "lastPhaseTransitionTime")
 	detail := s.text("status", "message")
 	var a Assessment
@@ -138,42 +141,42 @@ func volume(s *fields, scene Context) Assessment {
 		a = verdict(Down, "Failed", quote(s.subject()+" could not be reclaimed", detail))
 	case "Released":
 		if s.text("spec", "persistentVolumeReclaimPolicy") == "Delete" {
-			return pending(scene, since, binding, Unhealthy, "Released", quote(s.subject()+" is to be deleted, since its claim is gone", detail))
+			return pending(ctx, since, binding, Unhealthy, "Released", quote(s.subject()+" is to be deleted, since its claim is gone", detail))
 		}
 		a = verdict(Unhealthy, "Released", s.subject()+" is kept for a claim that is gone, and no other claim can have it")
 	case "", "Pending":
-		return pending(scene, cmp.Or(since, s.created()), binding, Unhealthy, "Pending", quote(s.subject()+" is not available yet", detail))
+		return pending(ctx, cmp.Or(since, s.created()), binding, Unhealthy, "Pending", quote(s.subject()+" is not available yet", detail))
 	default:
-		return verdict(Unknown, word(phase, "Phase"), quote(s.subject()+" has an unknown phase", phase))
+		return verdict(Unknown, camelReason(phase, "Phase"), quote(s.subject()+" has an unknown phase", phase))
 	}
 	a.Since = since
 	return a
 }
 
-// attachment judges a VolumeAttachment.
+// volumeAttachment assesses a VolumeAttachment.
 //
 // Source: status.attached, status.attachError and status.detachError of a VolumeAttachment.
-func attachment(s *fields, scene Context) Assessment {
+func volumeAttachment(s *fields, ctx Context) Assessment {
 	for _, name := range []string{"attachError", "detachError"} {
 		if s.table("status", name) == nil {
 			continue
 		}
 		what := map[string]string{"attachError": "attached to", "detachError": "detached from"}[name]
-		a := verdict(Down, camel(name), quote(s.subject()+": the volume cannot be "+what+" the node", s.text("status", name, "message")))
+		a := verdict(Down, camelCase(name), quote(s.subject()+": the volume cannot be "+what+" the node", s.text("status", name, "message")))
 		a.Since = s.time("status", name, "time")
 		return a
 	}
 	if s.flag("status", "attached") {
 		return healthy
 	}
-	return pending(scene, s.created(), binding, Down, "Attaching", s.subject()+": the volume is not attached to the node yet")
+	return pending(ctx, s.created(), binding, Down, "Attaching", s.subject()+": the volume is not attached to the node yet")
 }
 
-// snapshot judges a snapshot of a volume, or of a group of them.
+// volumeSnapshot assesses a snapshot of a volume, or of a group of volumes.
 //
 // Source: status.readyToUse and status.error of a VolumeSnapshot; the driver tries again after an error, and removes it
 // when it succeeds.
-func snapshot(s *fields, scene Context) Assessment {
+func volumeSnapshot(s *fields, ctx Context) Assessment {
 	if failure := s.table("status", "error"); len(failure) > 0 {
 		a := verdict(Down, "SnapshotError", quote(s.subject()+" could not be taken", s.text("status", "error", "message")))
 		a.Since = s.time("status", "error", "time")
@@ -182,13 +185,13 @@ func snapshot(s *fields, scene Context) Assessment {
 	if s.flag("status", "readyToUse") {
 		return healthy
 	}
-	return pending(scene, s.created(), convergence, Unhealthy, "NotReadyToUse", s.subject()+" is not ready to use yet")
+	return pending(ctx, s.created(), convergence, Unhealthy, "NotReadyToUse", s.subject()+" is not ready to use yet")
 }
 
-// deviceClaim judges a ResourceClaim, which may wait for its first pod for ever.
+// resourceClaim assesses a ResourceClaim. It may wait for its first pod without a limit.
 //
 // Source: status.allocation and status.devices[].conditions of a ResourceClaim.
-func deviceClaim(s *fields, scene Context) Assessment {
+func resourceClaim(s *fields, ctx Context) Assessment {
 	if s.table("status", "allocation") == nil {
 		return verdict(Reconciling, "NotAllocated", s.subject()+" has no device yet: it waits for a pod, or for a device")
 	}
@@ -209,7 +212,7 @@ func deviceClaim(s *fields, scene Context) Assessment {
 			"metadata": s.object["metadata"], "status": map[string]any{"conditions": device["conditions"]},
 		}}
 		if c := inner.condition("Ready"); c.status == "False" {
-			return unmet(s, scene, "Ready", condition{c.status, c.reason, "device " + name + " " + c.message, c.since, false})
+			return unmet(s, ctx, "Ready", condition{c.status, c.reason, "device " + name + " " + c.message, c.since, false})
 		}
 		if inner.malformed != "" {
 			s.note("status", "devices", "conditions")

@@ -5,26 +5,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Node is an object with what descends from it.
+// Node is an object with the objects that descend from it.
 type Node struct {
 	Object *unstructured.Unstructured
-	// Self is the verdict on the object by itself, Joint that with what descends from it.
-	Self, Aggregate Assessment
-	Children        []*Node
+	// Self is the assessment of the object alone.
+	Self Assessment
+	// Aggregate is the assessment of the object together with its descendants.
+	Aggregate Aggregate
+	Children  []*Node
 }
 
-// deepest is how many owners up what descends from an object counts for. Real chains have five links or fewer; without
-// a limit, a chain that somebody made up would take time by the square of its length.
-const deepest = 16
+// maxOwnerDepth bounds how many owners up a descendant counts. Real chains have five links or fewer. Without a limit,
+// the time for an invented chain would grow with the square of its length.
+const maxOwnerDepth = 16
 
-// Forest judges objects, and arranges them by their owner references: an object is below its controller, or else
-// below its first owner that is among them; the roots are those without one. Both keep the order in which they are
-// given. The scene is that of each object.
-func Forest(objects []*unstructured.Unstructured, scene func(*unstructured.Unstructured) Context) []*Node {
+// Forest assesses objects and arranges them by their owner references. An object is below its controller, or else below
+// the first of its owners among the objects. Objects without such an owner are roots. Roots and children keep the given
+// order. The function returns the context of each object.
+func Forest(objects []*unstructured.Unstructured, contextOf func(*unstructured.Unstructured) Context) []*Node {
 	nodes := make([]*Node, len(objects))
 	known := map[types.UID]int{}
 	for i, o := range objects {
-		nodes[i] = &Node{Object: o, Self: Object(o.GroupVersionKind().GroupKind(), o, scene(o))}
+		nodes[i] = &Node{Object: o, Self: Object(o.GroupVersionKind().GroupKind(), o, contextOf(o))}
 		if uid := o.GetUID(); uid != "" {
 			known[uid] = i
 		}
@@ -33,7 +35,7 @@ func Forest(objects []*unstructured.Unstructured, scene func(*unstructured.Unstr
 	for i, o := range objects {
 		owners[i] = ownerOf(o, known)
 	}
-	breakCircles(owners)
+	breakCycles(owners)
 	var roots []*Node
 	for i, n := range nodes {
 		if owner := owners[i]; owner >= 0 {
@@ -48,7 +50,7 @@ func Forest(objects []*unstructured.Unstructured, scene func(*unstructured.Unstr
 	return roots
 }
 
-// ownerOf returns the place of an object's owner; -1 if it is not known.
+// ownerOf returns the index of an object's owner; -1 if it has none among the objects.
 func ownerOf(o *unstructured.Unstructured, known map[types.UID]int) int {
 	owner := -1
 	for _, ref := range o.GetOwnerReferences() {
@@ -64,48 +66,48 @@ func ownerOf(o *unstructured.Unstructured, known map[types.UID]int) int {
 	return owner
 }
 
-// breakCircles makes objects that own each other, which no API server allows, belong to nobody.
-func breakCircles(owners []int) {
-	walk := make([]int, len(owners)) // by which walk up an object was come to first, from 1
+// breakCycles removes the owners of objects that own each other. No API server allows such objects.
+func breakCycles(owners []int) {
+	walk := make([]int, len(owners)) // number of the first walk up that reached an object, from 1
 	for start := range owners {
 		at := start
 		for at >= 0 && walk[at] == 0 {
 			walk[at] = start + 1
 			at = owners[at]
 		}
-		for at >= 0 && walk[at] == start+1 && owners[at] >= 0 { // a circle
+		for at >= 0 && walk[at] == start+1 && owners[at] >= 0 { // a cycle
 			at, owners[at] = owners[at], -1
 		}
 	}
 }
 
-// combine judges a node with what descends from it.
+// combine assesses a node with what descends from it.
 func (n *Node) combine() {
-	var family Dependents
+	var dependents Dependents
 	for _, child := range n.Children {
-		child.join(&family, "", deepest)
+		child.addTo(&dependents, OwnerPath{}, maxOwnerDepth)
 	}
-	n.Aggregate = family.Combine(n.Object.GroupVersionKind().GroupKind(), n.Self)
+	n.Aggregate = dependents.Combine(n.Object.GroupVersionKind().GroupKind(), n.Self)
 }
 
-// join puts what is judged, and not only a link in the chain, into a family.
-func (n *Node) join(family *Dependents, via string, depth int) {
+// addTo adds a node and its descendants to the dependents of an object above it.
+func (n *Node) addTo(dependents *Dependents, via OwnerPath, depth int) {
 	if depth == 0 {
 		return
 	}
 	gk := n.Object.GroupVersionKind().GroupKind()
 	if CountsAsDependent(gk) {
 		uid := n.Object.GetUID()
-		if uid == "" { // it is not from an API server
+		if uid == "" { // the object does not come from an API server
 			uid = types.UID(n.Object.GetNamespace() + "/" + n.Object.GetName())
 		}
-		family.Set(Dependent{UID: uid, Kind: gk.Kind, Name: n.Object.GetName(), Via: via, Assessment: n.Self})
+		dependents.Set(Dependent{UID: uid, Kind: gk.Kind, Name: n.Object.GetName(), Via: via, Assessment: n.Self})
 	}
-	below := gk.Kind + " " + n.Object.GetName()
-	if via != "" {
-		below = via + " ← " + below
+	if len(n.Children) == 0 {
+		return
 	}
+	below := via.Append(ObjectRef{Kind: gk.Kind, Name: n.Object.GetName()})
 	for _, child := range n.Children {
-		child.join(family, below, depth-1)
+		child.addTo(dependents, below, depth-1)
 	}
 }

@@ -64,7 +64,7 @@ func TestForest(t *testing.T) {
 	}
 }
 
-func TestEachOfAChainIsJudgedWithWhatIsBelowIt(t *testing.T) {
+func TestForest_EachOwner_IncludesItsDescendants(t *testing.T) {
 	deployment := parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, uid: d, generation: 1}, spec: {replicas: 1},
   status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1}}`)
 	set := parse(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-78, uid: r, generation: 1, ownerReferences: [{uid: d}]},
@@ -90,7 +90,7 @@ func TestEachOfAChainIsJudgedWithWhatIsBelowIt(t *testing.T) {
 	}
 }
 
-func TestPodsOfAManifestWithoutUIDsAreNotOne(t *testing.T) {
+func TestForest_PodsWithoutUID_AreDistinct(t *testing.T) {
 	owner := parse(t, `{apiVersion: example.com/v1, kind: Thing, metadata: {name: t, uid: t}}`)
 	a := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{uid: t}]}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`)
 	b := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: b, ownerReferences: [{uid: t}]}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`)
@@ -100,8 +100,8 @@ func TestPodsOfAManifestWithoutUIDsAreNotOne(t *testing.T) {
 	}
 }
 
-// TestALongChainTakesNoLongTime judges a chain of owners that no cluster has: its time is not the square of its length.
-func TestALongChainTakesNoLongTime(t *testing.T) {
+// TestForest_LongChain_LinearTime judges a chain of owners that no cluster has: its time is not the square of its length.
+func TestForest_LongChain_LinearTime(t *testing.T) {
 	const links = 5_000
 	objects := make([]*unstructured.Unstructured, links)
 	for i := range objects {

@@ -92,11 +92,11 @@ func (o *assessOptions) run(ctx context.Context) error {
 	}
 	switch {
 	case assessor.errors > 0:
-		return said(exitUsage)
+		return exitWith(exitUsage)
 	case assessor.objects == 0:
 		return usage("there are no objects in %s", strings.Join(o.files, ", "))
 	}
-	return said(o.accept.code(assessor.worst(o.accept)))
+	return exitWith(o.accept.code(assessor.worst(o.accept)))
 }
 
 // assessor returns what judges by the flags.
@@ -110,18 +110,18 @@ func (o *assessOptions) assessor() (*assessor, error) {
 	if len(o.files) == 0 {
 		return nil, usage("nothing to assess: give a file or folder with -f, or -f - for standard input")
 	}
-	scene := health.Context{Now: o.plugin.now()}
+	hc := health.Context{Now: o.plugin.now()}
 	if o.now != "" {
 		var err error
-		if scene.Now, err = time.Parse(time.RFC3339, o.now); err != nil {
+		if hc.Now, err = time.Parse(time.RFC3339, o.now); err != nil {
 			return nil, usage("--now is %q: give a time such as 2026-01-31T12:00:00Z", o.now)
 		}
 	}
 	var err error
-	if scene.Rules, err = o.rules.load(); err != nil {
+	if hc.Rules, err = o.rules.load(); err != nil {
 		return nil, err
 	}
-	return newAssessor(scene), nil
+	return newAssessor(hc), nil
 }
 
 // assess judges what is in a file. That a document cannot be read is told, and is no error.
@@ -145,7 +145,7 @@ func (o *assessOptions) assess(ctx context.Context, a *assessor, name string) er
 			a.errors++
 			o.plugin.complain(fmt.Errorf("%s: %w", d.Place(), d.Err))
 		}
-		if err := a.take(d); err != nil {
+		if err := a.add(d); err != nil {
 			return err
 		}
 	}

@@ -113,7 +113,7 @@ func TestAssessExitCodes(t *testing.T) {
 	}
 }
 
-func TestAssessAtATime(t *testing.T) {
+func TestAssess_Now(t *testing.T) {
 	certificate := `
 apiVersion: cert-manager.io/v1
 kind: Certificate
@@ -134,7 +134,7 @@ const crashing = `
 - {apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, namespace: app, uid: r1, generation: 1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: d1, controller: true}]}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1}}
 `
 
-func TestAssessJoinsWhatDescends(t *testing.T) {
+func TestAssess_IncludesDescendants(t *testing.T) {
 	for reason, in := range map[string]string{
 		"as given":           crashing,
 		"pods without a UID": strings.Replace(crashing, "uid: p1, ", "", 1),
@@ -164,7 +164,7 @@ func TestAssessJoinsWhatDescends(t *testing.T) {
 	}
 }
 
-func TestAssessCountsWarnings(t *testing.T) {
+func TestAssess_UsesWarnings(t *testing.T) {
 	const pod = `
 apiVersion: v1
 kind: Pod
@@ -196,7 +196,7 @@ lastTimestamp: "2026-01-31T11:59:00Z"
 	invoke(t, pod, at...).want(t, exitNotHealthy, "Reconciling  Pod app/web")
 }
 
-func TestAssessFindsKinInAnotherFile(t *testing.T) {
+func TestAssess_OwnerInAnotherFile(t *testing.T) {
 	objects := strings.SplitAfter(strings.TrimPrefix(crashing, "\n"), "\n")
 	var args []string
 	for i, text := range objects[:3] {
@@ -210,10 +210,10 @@ func TestAssessFindsKinInAnotherFile(t *testing.T) {
 	r.want(t, exitNotHealthy, "Down         Deployment app/web: CrashLoopBackOff")
 }
 
-func TestAssessorHoldsBoundedly(t *testing.T) {
+func TestAssessor_LongInput_BoundedMemory(t *testing.T) {
 	var got []string
 	a := newAssessor(health.Context{Now: goldenTime})
-	a.most = 10
+	a.limit = 10
 	a.emit = func(v verdictLine) error {
 		got = append(got, v.Name)
 		return nil
@@ -226,10 +226,10 @@ func TestAssessorHoldsBoundedly(t *testing.T) {
 		if i%3 == 0 {
 			object["metadata"] = map[string]any{"name": name, "uid": "uid-" + name}
 		}
-		if err := a.take(manifest.Document{Object: object}); err != nil {
+		if err := a.add(manifest.Document{Object: object}); err != nil {
 			t.Fatal(err)
 		}
-		if len(a.held) > a.most {
+		if len(a.held) > a.limit {
 			t.Fatalf("%d objects are held", len(a.held))
 		}
 	}
@@ -241,9 +241,9 @@ func TestAssessorHoldsBoundedly(t *testing.T) {
 	}
 }
 
-// TestLongChains judges owners that are owners of owners, in a chain, a circle and a bush: in time that does not
+// TestAssess_LongOwnerChain judges owners that are owners of owners, in a chain, a circle and a bush: in time that does not
 // explode, with a verdict for each.
-func TestLongChains(t *testing.T) {
+func TestAssess_LongOwnerChain(t *testing.T) {
 	const n = 20_000
 	owned := func(i int, owners ...int) *unstructured.Unstructured {
 		var refs []any
@@ -267,7 +267,7 @@ func TestLongChains(t *testing.T) {
 			for i := range objects {
 				objects[i] = owned(i, owners(i)...)
 			}
-			for i, a := range judgeTogether(objects, func(*unstructured.Unstructured) health.Context { return health.Context{Now: goldenTime} }) {
+			for i, a := range assessTogether(objects, func(*unstructured.Unstructured) health.Context { return health.Context{Now: goldenTime} }) {
 				if a.Status != health.Healthy {
 					t.Fatalf("object %d is %+v", i, a)
 				}
@@ -276,7 +276,7 @@ func TestLongChains(t *testing.T) {
 	}
 }
 
-func TestWarningsAreThoseOfEvents(t *testing.T) {
+func TestWarnings_OfEvents(t *testing.T) {
 	var objects []*unstructured.Unstructured
 	for _, event := range []map[string]any{
 		{"kind": "Event", "type": "Warning", "reason": "Old", "message": "o", "involvedObject": map[string]any{"uid": "a"}, "lastTimestamp": "2026-01-31T11:00:00Z"},
@@ -295,7 +295,7 @@ func TestWarningsAreThoseOfEvents(t *testing.T) {
 	}
 }
 
-func TestAssessIsInterrupted(t *testing.T) {
+func TestAssess_Interrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	read, write := io.Pipe()
 	defer write.Close() //nolint:errcheck // it ends the goroutine that reads

@@ -22,33 +22,33 @@ type verdictLine struct {
 	Message    string        `json:"message"`
 }
 
-// mostHeld is how many objects are kept at a time because others may descend from them. In a longer input, objects
+// maxHeld is how many objects are kept at a time because others may descend from them. In a longer input, objects
 // that are further apart do not count for each other.
-const mostHeld = 50_000
+const maxHeld = 50_000
 
 // assessor judges objects one after the other, and emits the verdicts in that order. What has neither a UID nor an
 // owner, and is no Event, is judged at once; the others wait for those that may be related. An object that comes again is one of another
 // moment: what was before it is judged without what comes after it.
 type assessor struct {
-	scene    health.Context
+	base     health.Context
 	emit     func(verdictLine) error
-	most     int
+	limit    int
 	objects  int
 	errors   int
 	statuses map[health.Status]int
 
-	lines []verdictLine                // of the objects that wait, and of those behind them
-	held  []*unstructured.Unstructured // by place in lines; nil if it is judged
-	kept  int                          // how many are not
-	uids  map[types.UID]bool           // of those
+	lines   []verdictLine                // of the objects that wait, and of those behind them
+	held    []*unstructured.Unstructured // by place in lines; nil if it is judged
+	waiting int                          // how many are not
+	uids    map[types.UID]bool           // of those
 }
 
-func newAssessor(scene health.Context) *assessor {
-	return &assessor{scene: scene, most: mostHeld, statuses: map[health.Status]int{}, uids: map[types.UID]bool{}}
+func newAssessor(hc health.Context) *assessor {
+	return &assessor{base: hc, limit: maxHeld, statuses: map[health.Status]int{}, uids: map[types.UID]bool{}}
 }
 
-// take judges the object of a document, if it has one.
-func (a *assessor) take(d manifest.Document) error {
+// add judges the object of a document, if it has one.
+func (a *assessor) add(d manifest.Document) error {
 	if d.Object == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (a *assessor) take(d manifest.Document) error {
 	}
 	uid := u.GetUID()
 	if uid == "" && len(u.GetOwnerReferences()) == 0 && u.GetKind() != "Event" {
-		line.judge(health.Forest([]*unstructured.Unstructured{u}, a.sceneOf(nil))[0].Aggregate)
+		line.setVerdict(health.Forest([]*unstructured.Unstructured{u}, a.contextOf(nil))[0].Aggregate.Assessment)
 		return a.append(line, nil)
 	}
 	if uid != "" && a.uids[uid] {
@@ -73,26 +73,26 @@ func (a *assessor) take(d manifest.Document) error {
 	return a.append(line, u)
 }
 
-func (v *verdictLine) judge(a health.Assessment) {
+func (v *verdictLine) setVerdict(a health.Assessment) {
 	v.Status, v.Reason, v.Message = a.Status, a.Reason, a.Message
 }
 
 // append puts in a line, with the object if that is to be judged later.
 func (a *assessor) append(line verdictLine, wait *unstructured.Unstructured) error {
-	if wait == nil && a.kept == 0 {
-		return a.tell(line)
+	if wait == nil && a.waiting == 0 {
+		return a.emitLine(line)
 	}
 	a.lines, a.held = append(a.lines, line), append(a.held, wait)
 	if wait != nil {
-		a.kept++
+		a.waiting++
 	}
-	if len(a.lines) >= a.most {
+	if len(a.lines) >= a.limit {
 		return a.finish()
 	}
 	return nil
 }
 
-func (a *assessor) tell(line verdictLine) error {
+func (a *assessor) emitLine(line verdictLine) error {
 	a.statuses[line.Status]++
 	return a.emit(line)
 }
@@ -106,13 +106,13 @@ func (a *assessor) finish() error {
 			waiting, places = append(waiting, u), append(places, i)
 		}
 	}
-	for i, joint := range judgeTogether(waiting, a.sceneOf(warnings(waiting))) {
-		a.lines[places[i]].judge(joint)
+	for i, joint := range assessTogether(waiting, a.contextOf(warnings(waiting))) {
+		a.lines[places[i]].setVerdict(joint)
 	}
 	lines := a.lines
-	a.lines, a.held, a.kept, a.uids = nil, nil, 0, map[types.UID]bool{}
+	a.lines, a.held, a.waiting, a.uids = nil, nil, 0, map[types.UID]bool{}
 	for _, line := range lines {
-		if err := a.tell(line); err != nil {
+		if err := a.emitLine(line); err != nil {
 			return err
 		}
 	}
@@ -129,16 +129,16 @@ func (a *assessor) worst(accept acceptance) health.Status {
 	return health.Healthy
 }
 
-func (a *assessor) sceneOf(warnings map[types.UID]health.Warning) func(*unstructured.Unstructured) health.Context {
+func (a *assessor) contextOf(warnings map[types.UID]health.Warning) func(*unstructured.Unstructured) health.Context {
 	return func(u *unstructured.Unstructured) health.Context {
-		scene := a.scene
-		scene.Warning = warnings[u.GetUID()]
-		return scene
+		hc := a.base
+		hc.Warning = warnings[u.GetUID()]
+		return hc
 	}
 }
 
-// judgeTogether returns the joint verdicts on objects. Those that have no UID get one, by which their kin knows them.
-func judgeTogether(objects []*unstructured.Unstructured, scene func(*unstructured.Unstructured) health.Context) []health.Assessment {
+// assessTogether returns the joint verdicts on objects. Those that have no UID get one, by which their kin knows them.
+func assessTogether(objects []*unstructured.Unstructured, hc func(*unstructured.Unstructured) health.Context) []health.Assessment {
 	related := make([]*unstructured.Unstructured, 0, len(objects))
 	place := map[*unstructured.Unstructured]int{}
 	verdicts := make([]health.Assessment, len(objects))
@@ -150,11 +150,11 @@ func judgeTogether(objects []*unstructured.Unstructured, scene func(*unstructure
 		place[u] = i
 		related = append(related, u)
 	}
-	queue := health.Forest(related, scene)
+	queue := health.Forest(related, hc)
 	for len(queue) > 0 {
 		n := queue[0]
 		queue = append(queue[1:], n.Children...)
-		verdicts[place[n.Object]] = n.Aggregate
+		verdicts[place[n.Object]] = n.Aggregate.Assessment
 	}
 	return verdicts
 }

@@ -43,24 +43,24 @@ type object struct{ group, kind, namespace, name string }
 
 // chooser collects the objects that a workload is to list.
 type chooser struct {
-	*gatherer
+	*objectReader
 	o         *trackOptions
 	namespace string
 
-	order   []object
-	chosen  map[object]v1alpha1.WorkloadResourceInstance
-	argued  map[object]bool // named on the command line
-	checked map[object]bool // known to be there
+	order    []object
+	chosen   map[object]v1alpha1.WorkloadResourceInstance
+	named    map[object]bool // named on the command line
+	existing map[object]bool // known to be there
 }
 
 func newChooser(o *trackOptions) (*chooser, error) {
-	g, err := newGatherer(o.cluster, false)
+	g, err := newObjectReader(o.cluster, false)
 	if err != nil {
 		return nil, err
 	}
 	c := &chooser{
-		gatherer: g, o: o, chosen: map[object]v1alpha1.WorkloadResourceInstance{},
-		argued: map[object]bool{}, checked: map[object]bool{},
+		objectReader: g, o: o, chosen: map[object]v1alpha1.WorkloadResourceInstance{},
+		named: map[object]bool{}, existing: map[object]bool{},
 	}
 	c.namespace, err = o.cluster.namespace()
 	return c, err
@@ -110,10 +110,10 @@ func (c *chooser) chooseNamed(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	if c.argued[o] {
+	if c.named[o] {
 		return usage("%q is given twice", subject(o.kind, o.namespace, o.name))
 	}
-	c.argued[o] = true
+	c.named[o] = true
 	return c.check(ctx, mapping, o)
 }
 
@@ -163,11 +163,11 @@ func (c *chooser) put(mapping *meta.RESTMapping, namespace, name string, id int6
 
 // check makes sure that an object exists.
 func (c *chooser) check(ctx context.Context, mapping *meta.RESTMapping, o object) error {
-	if c.o.allowMissing || c.checked[o] {
+	if c.o.allowMissing || c.existing[o] {
 		return nil
 	}
 	there := false
-	p := place{mapping.Resource, o.namespace}
+	p := listScope{mapping.Resource, o.namespace}
 	err := c.listMetadata(ctx, p, selectName(o.name), func(*metav1.PartialObjectMetadata) { there = true })
 	switch {
 	case apierrors.IsForbidden(err):
@@ -179,7 +179,7 @@ func (c *chooser) check(ctx context.Context, mapping *meta.RESTMapping, o object
 	case !there:
 		return usage("%s does not exist: create it first, or give --allow-missing", subject(o.kind, o.namespace, o.name))
 	}
-	c.checked[o] = true
+	c.existing[o] = true
 	return nil
 }
 
@@ -241,7 +241,7 @@ func (c *chooser) chooseSelected(ctx context.Context) error {
 	}
 	before := len(c.order)
 	for _, mapping := range mappings {
-		p := place{mapping.Resource, ""}
+		p := listScope{mapping.Resource, ""}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace && !c.o.allNamespaces {
 			p.namespace = c.namespace
 		}
@@ -251,7 +251,7 @@ func (c *chooser) chooseSelected(ctx context.Context) error {
 				matched = append(matched, object{namespace: m.Namespace, name: m.Name})
 			}
 		})
-		if err := c.trouble(p.String(), err); err != nil {
+		if err := c.tolerate(p.String(), err); err != nil {
 			return err
 		}
 		for _, m := range matched {
@@ -259,10 +259,10 @@ func (c *chooser) chooseSelected(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			c.checked[o] = true
+			c.existing[o] = true
 		}
 	}
-	for _, trouble := range c.troubles {
+	for _, trouble := range c.incomplete {
 		c.o.plugin.complain(fmt.Errorf("%s", trouble))
 	}
 	if len(c.order) == before && before == 0 {
@@ -317,8 +317,8 @@ func (c *chooser) selectable() ([]*meta.RESTMapping, error) {
 
 // listed returns the resources of the workload, as the CRD accepts them.
 func (c *chooser) listed() ([]v1alpha1.WorkloadResourceInstance, error) {
-	if len(c.order) > mostListed {
-		return nil, usage("these are %d objects, and a ThreeportWorkload lists up to %d: make several with the same --id", len(c.order), mostListed)
+	if len(c.order) > maxListed {
+		return nil, usage("these are %d objects, and a ThreeportWorkload lists up to %d: make several with the same --id", len(c.order), maxListed)
 	}
 	ids := map[int64]object{}
 	var out []v1alpha1.WorkloadResourceInstance
@@ -340,7 +340,7 @@ func (c *chooser) names(ctx context.Context, kind string) []string {
 	if err != nil {
 		return nil
 	}
-	p := place{GroupVersionResource: mapping.Resource}
+	p := listScope{GroupVersionResource: mapping.Resource}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		p.namespace = c.namespace
 	}

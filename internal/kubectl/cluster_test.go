@@ -33,7 +33,7 @@ func workload(t *testing.T, name, status, listed string) *unstructured.Unstructu
 	return create(t, workloadText+"status: {%s}\n", name, listed, status)
 }
 
-func TestStatusOfTheCluster(t *testing.T) {
+func TestStatus_Cluster(t *testing.T) {
 	call(t, "status").want(t, exitHealthy, "There are no ThreeportWorkloads in the cluster.")
 	workload(t, "fine", "observedGeneration: 1, health: Healthy, resourceCount: {healthy: 1, total: 1}", "")
 	call(t, "status").want(t, exitHealthy, "fine", "Healthy", "1/1")
@@ -52,7 +52,7 @@ func TestStatusOfTheCluster(t *testing.T) {
 	call(t, "status", "a", "b").want(t, exitUsage, "accepts at most 1 arg")
 	call(t, "status", "-o", "xml").want(t, exitUsage, `--output is "xml": give wide, json, yaml`)
 
-	var one standing
+	var one workloadStatus
 	r = call(t, "status", "bad", "-o", "json")
 	r.want(t, exitNotHealthy)
 	if err := json.Unmarshal([]byte(r.out), &one); err != nil || one.Name != "bad" || one.Status != "Down" || one.ID != 877588458330128385 {
@@ -73,7 +73,7 @@ func ask(t *testing.T, args ...string) result {
 	return invokeAt(t.Context(), time.Now, "", args...)
 }
 
-func TestClusterThatCannotBeAsked(t *testing.T) {
+func TestStatus_UnreachableCluster(t *testing.T) {
 	shared.uninstall.want(t, exitCluster, "the cluster does not serve ThreeportWorkloads: install the agent")
 	for _, args := range [][]string{{"status"}, {"status", "x"}, {"tree", "x"}, {"track", "x", "--type", "WorkloadInstance", "--id", "1", "cm/a"}} {
 		invokeAt(t.Context(), time.Now, "", append(args, "--server", "https://127.0.0.1:1", "--cache-dir", t.TempDir())...).
@@ -86,7 +86,7 @@ func TestClusterThatCannotBeAsked(t *testing.T) {
 	}
 }
 
-func TestStatusIsFollowed(t *testing.T) {
+func TestStatusWatch_OneWorkload(t *testing.T) {
 	wl := workload(t, "followed", "observedGeneration: 1, health: Reconciling, reason: Starting, message: Deployment a is starting", "")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -123,7 +123,7 @@ func TestStatusIsFollowed(t *testing.T) {
 	}
 }
 
-func TestStatusOfAllIsFollowed(t *testing.T) {
+func TestStatusWatch_AllWorkloads(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	read, write := io.Pipe()
@@ -139,7 +139,7 @@ func TestStatusOfAllIsFollowed(t *testing.T) {
 	expect := func(status string) {
 		t.Helper()
 		for {
-			var s standing
+			var s workloadStatus
 			if err := decoder.Decode(&s); err != nil {
 				t.Fatalf("waiting for %s: %v", status, err)
 			}
@@ -213,7 +213,7 @@ spec: {containers: [{name: web, image: example/app}]}
 `, namespace)
 }
 
-func TestTreeOfTheCluster(t *testing.T) {
+func TestTree_Cluster(t *testing.T) {
 	planted(t, "garden")
 	workload(t, "plant", "observedGeneration: 1, health: Healthy", `
   {version: v1, kind: ConfigMap, name: conf, namespace: garden}, {version: v1, kind: Secret, name: key, namespace: garden},
@@ -230,7 +230,7 @@ func TestTreeOfTheCluster(t *testing.T) {
 	}
 	call(t, "tree", "plant", "--all-kinds").want(t, exitNotHealthy, "ConfigMap engine", "Piston one")
 
-	var root branch
+	var root treeNode
 	r = call(t, "tree", "plant", "-o", "json")
 	if err := json.Unmarshal([]byte(r.out), &root); err != nil {
 		t.Fatal(err)
@@ -251,10 +251,10 @@ func TestTreeOfTheCluster(t *testing.T) {
 	call(t, "tree").want(t, exitUsage, "give the name of a ThreeportWorkload")
 }
 
-func TestTreeOfWhatMayNotBeSeen(t *testing.T) {
+func TestTree_Forbidden(t *testing.T) {
 	planted(t, "fenced")
 	workload(t, "shy", "", "{version: v1, kind: ConfigMap, name: conf, namespace: fenced}, {group: apps, version: v1, kind: Deployment, name: web, namespace: fenced}")
-	kubeconfig, _, err := shared.cluster.User("gardener")
+	kubeconfig, _, err := shared.api.User("gardener")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,8 +353,8 @@ func TestTrack(t *testing.T) {
 		"kinds without a selector":        {[]string{"--kinds", "pods", "cm/conf"}, "give one with -l"},
 		"force without apply":             {[]string{"--force-conflicts", "cm/conf"}, "goes with --apply"},
 		"a file that is not there":        {[]string{"-f", "nowhere.yaml"}, "nowhere.yaml"},
-		"another type":                    {[]string{"--type", "Pod", "cm/conf"}, `--type is "Pod": give WorkloadInstance or HelmWorkloadInstance`},
-		"no ID":                           {[]string{"--id", "0", "cm/conf"}, "--id is 0"},
+		"another type":                    {[]string{"--type", "Pod", "cm/conf"}, `--type: "Pod" is not a workload type: use WorkloadInstance or HelmWorkloadInstance`},
+		"no ID":                           {[]string{"--id", "0", "cm/conf"}, "--id is required: the ID of the WorkloadInstance"},
 	} {
 		t.Run(reason, func(t *testing.T) { call(t, append(base, tc.args...)...).want(t, exitUsage, tc.text) })
 	}
@@ -367,7 +367,7 @@ func TestTrack(t *testing.T) {
 	ask(t, "__complete", "track", "--kubeconfig", shared.kubeconfig, "mine", "-n", "").want(t, exitHealthy, "tracked\n")
 }
 
-func TestTrackApplies(t *testing.T) {
+func TestTrack_Apply(t *testing.T) {
 	planted(t, "applied")
 	base := []string{"track", "applied", "--type", "HelmWorkloadInstance", "--id", "877588458330128387", "-n", "applied", "--apply"}
 	call(t, append(base, "deploy/web=9007199254740993", "cm/conf")...).want(t, exitHealthy, "ThreeportWorkload applied lists 2 objects")

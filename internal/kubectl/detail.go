@@ -12,11 +12,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// link is what stands between the effect and its cause in a message.
-const link = " ← "
+// fieldIndent is the width of the column of field names in the details of a workload.
+const fieldIndent = len("INSTANCE") + 2
 
-// detail writes one workload with the cause of its status.
-func (s *standing) detail(out io.Writer, p palette, now time.Time, o output, width int) error {
+// writeDetails writes one workload with the cause of its status. The cause is wrapped if a width is given.
+func (s *workloadStatus) writeDetails(out io.Writer, p palette, now time.Time, o output, width int) error {
 	head := &table{}
 	field := func(name string, cells ...cell) { head.add(append([]cell{{name, bold}}, cells...)...) }
 	field("NAME", cell{text: s.Name})
@@ -28,14 +28,10 @@ func (s *standing) detail(out io.Writer, p palette, now time.Time, o output, wid
 	if s.Reason != "" {
 		field("REASON", cell{text: s.Reason})
 	}
-	for i, text := range strings.Split(s.Message, link) {
-		switch {
-		case text == "":
-		case i == 0:
-			field("CAUSE", cell{text: text})
-		default:
-			field("", cell{text: strings.Repeat("  ", i-1) + "← " + text})
-		}
+	name := "CAUSE"
+	for _, line := range wrap(s.Message, width-fieldIndent) {
+		field(name, cell{text: line})
+		name = ""
 	}
 	field("READY", fraction(s.Ready), cell{text: "resources"})
 	field("PODS", fraction(s.Pods))
@@ -80,7 +76,7 @@ func joined(cells []cell) []cell {
 	return []cell{cells[0], all}
 }
 
-func (s *standing) conditions(now time.Time) *table {
+func (s *workloadStatus) conditions(now time.Time) *table {
 	t := &table{}
 	for i := range s.Conditions {
 		c := &s.Conditions[i]
@@ -89,17 +85,17 @@ func (s *standing) conditions(now time.Time) *table {
 	return t
 }
 
-func resourcesTitle(s *standing, o output) string {
+func resourcesTitle(s *workloadStatus, o output) string {
 	if o.value == outputWide {
 		return "RESOURCES"
 	}
-	healthy := 0
+	unhealthy := 0
 	for i := range s.Resources {
-		if isHealthy(&s.Resources[i]) {
-			healthy++
+		if !isHealthy(&s.Resources[i]) {
+			unhealthy++
 		}
 	}
-	return fmt.Sprintf("RESOURCES that are not Healthy (%d are; -o wide shows them)", int64(healthy)+s.Omitted)
+	return fmt.Sprintf("NOT HEALTHY: %d of %d resources", unhealthy, int64(len(s.Resources))+s.Omitted)
 }
 
 func isHealthy(r *v1alpha1.ResourceStatus) bool {
@@ -107,7 +103,7 @@ func isHealthy(r *v1alpha1.ResourceStatus) bool {
 }
 
 // resources returns the table of the listed resources, the worst first; all of them if it is to be wide.
-func (s *standing) resources(o output) *table {
+func (s *workloadStatus) resources(o output) *table {
 	t := &table{}
 	all := slices.Clone(s.Resources)
 	slices.SortStableFunc(all, func(a, b v1alpha1.ResourceStatus) int {
@@ -148,7 +144,7 @@ func subject(kind, namespace, name string) string {
 }
 
 // deliveries tells what the control plane does not have; nothing if it has all.
-func (s *standing) deliveries(now time.Time) *table {
+func (s *workloadStatus) deliveries(now time.Time) *table {
 	t := &table{}
 	d := s.Delivery
 	if d.Pending > 0 {

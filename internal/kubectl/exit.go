@@ -44,7 +44,7 @@ func usage(format string, args ...any) error {
 }
 
 // said ends the plugin with a code, and without a word.
-func said(code int) error {
+func exitWith(code int) error {
 	if code == exitHealthy {
 		return nil
 	}

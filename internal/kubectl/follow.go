@@ -30,13 +30,13 @@ type follower struct {
 	informer cache.SharedIndexInformer
 	changed  chan struct{} // of capacity 1
 
-	mu      sync.Mutex
-	trouble string // why the cluster cannot be asked now
+	mu           sync.Mutex
+	clusterError string // why the cluster cannot be asked now
 
-	shown   map[string][]byte // by workload, what was last printed of it
-	drawn   bool
-	troubly string // the trouble that was last told
-	last    []standing
+	shown        map[string][]byte // by workload, what was last printed of it
+	drawn        bool
+	printedError string // the trouble that was last told
+	current      []workloadStatus
 }
 
 // follow shows workloads until ctx ends, and returns the code for how they stood then.
@@ -46,7 +46,7 @@ func (o *statusOptions) follow(ctx context.Context) error {
 		return err
 	}
 	f := &follower{o: o, changed: make(chan struct{}, 1), shown: map[string][]byte{}}
-	if err := f.listen(client); err != nil {
+	if err := f.newInformer(client); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
@@ -58,14 +58,14 @@ func (o *statusOptions) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.name != "" && len(f.last) == 0 {
+	if o.name != "" && len(f.current) == 0 {
 		return noSuchWorkload(o.name)
 	}
-	return said(o.code(f.last))
+	return exitWith(o.code(f.current))
 }
 
-// listen makes the informer, which says when something has changed.
-func (f *follower) listen(client dynamic.Interface) error {
+// newInformer makes the informer, which says when something has changed.
+func (f *follower) newInformer(client dynamic.Interface) error {
 	resource := client.Resource(workloads)
 	selected := func(options metav1.ListOptions) metav1.ListOptions {
 		options.FieldSelector = selectName(f.o.name).FieldSelector
@@ -74,12 +74,12 @@ func (f *follower) listen(client dynamic.Interface) error {
 	f.informer = cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := resource.List(ctx, selected(options))
-			f.note(ctx, err)
+			f.setClusterError(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			w, err := resource.Watch(ctx, selected(options))
-			f.note(ctx, err)
+			f.setClusterError(ctx, err)
 			return w, err
 		},
 	}, &unstructured.Unstructured{}, 0, nil)
@@ -91,16 +91,16 @@ func (f *follower) listen(client dynamic.Interface) error {
 	return err
 }
 
-// note keeps why the cluster could not be asked.
-func (f *follower) note(ctx context.Context, err error) {
+// noteIncomplete keeps why the cluster could not be asked.
+func (f *follower) setClusterError(ctx context.Context, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before := f.trouble
-	f.trouble = ""
+	before := f.clusterError
+	f.clusterError = ""
 	if err != nil && ctx.Err() == nil {
-		f.trouble = workloadsFailure(err).Error()
+		f.clusterError = workloadsFailure(err).Error()
 	}
-	if f.trouble != before {
+	if f.clusterError != before {
 		f.mark()
 	}
 }
@@ -165,28 +165,28 @@ func (f *follower) draw(redraw bool) error {
 		}
 		list = append(list, wl)
 	}
-	f.last = standings(list)
+	f.current = statusesOf(list)
 	f.mu.Lock()
-	trouble := f.trouble
+	trouble := f.clusterError
 	f.mu.Unlock()
 	if redraw {
-		return f.screen(trouble)
+		return f.redraw(trouble)
 	}
-	if trouble != f.troubly && trouble != "" {
+	if trouble != f.printedError && trouble != "" {
 		_, _ = fmt.Fprintln(f.o.plugin.ErrOut, "kubectl-threeport:", oneLine(trouble))
 	}
-	f.troubly = trouble
-	return f.lines()
+	f.printedError = trouble
+	return f.printChanges()
 }
 
-// screen draws everything anew.
-func (f *follower) screen(trouble string) error {
+// redraw draws everything anew.
+func (f *follower) redraw(trouble string) error {
 	var text bytes.Buffer
 	text.WriteString("\x1b[H\x1b[2J") // cursor to the corner, erase
-	if err := f.o.show(&text, f.last); err != nil {
+	if err := f.o.show(&text, f.current); err != nil {
 		return err
 	}
-	if len(f.last) == 0 {
+	if len(f.current) == 0 {
 		text.WriteString("There are no ThreeportWorkloads in the cluster.\n")
 	}
 	if trouble != "" {
@@ -196,12 +196,12 @@ func (f *follower) screen(trouble string) error {
 	return err
 }
 
-// lines prints the workloads that have changed.
-func (f *follower) lines() error {
+// printChanges prints the workloads that have changed.
+func (f *follower) printChanges() error {
 	now := f.o.plugin.now()
 	there := map[string]bool{}
-	var changed []standing
-	for _, s := range f.last {
+	var changed []workloadStatus
+	for _, s := range f.current {
 		there[s.Name] = true
 		var text bytes.Buffer
 		if err := writeJSON(&text, s); err != nil {
@@ -215,13 +215,13 @@ func (f *follower) lines() error {
 	for name := range f.shown {
 		if !there[name] {
 			delete(f.shown, name)
-			changed = append(changed, standing{Name: name, Status: "Deleted"})
+			changed = append(changed, workloadStatus{Name: name, Status: "Deleted"})
 		}
 	}
 	if f.o.output.value == outputJSON || f.o.output.value == outputYAML {
 		return f.o.encode(f.o.plugin.Out, changed)
 	}
-	t := board(changed, now, f.o.output.value == outputWide)
+	t := statusTable(changed, now, f.o.output.value == outputWide)
 	if f.drawn {
 		t.rows = t.rows[1:]
 	}

@@ -30,7 +30,7 @@ var baseResources = []schema.GroupVersionResource{
 }
 
 // mapping returns how a kind is served: in the version that is wanted, or else in another one.
-func (g *gatherer) mapping(kind schema.GroupKind, version string) (*meta.RESTMapping, error) {
+func (g *objectReader) mapping(kind schema.GroupKind, version string) (*meta.RESTMapping, error) {
 	mapping, err := g.mapper.RESTMapping(kind, version)
 	if meta.IsNoMatchError(err) {
 		return g.mapper.RESTMapping(kind)
@@ -38,9 +38,9 @@ func (g *gatherer) mapping(kind schema.GroupKind, version string) (*meta.RESTMap
 	return mapping, err
 }
 
-// places returns where to look for what descends from listed resources: in their namespaces, or everywhere if one of a
+// scopes returns where to look for what descends from listed resources: in their namespaces, or everywhere if one of a
 // kind of the cluster's may own something anywhere.
-func (g *gatherer) places(listed []sight) []place {
+func (g *objectReader) scopes(listed []listedResource) []listScope {
 	namespaces, groups := map[string]bool{}, map[string]bool{}
 	everywhere := false
 	for _, s := range listed {
@@ -58,14 +58,14 @@ func (g *gatherer) places(listed []sight) []place {
 	if everywhere {
 		namespaces = map[string]bool{metav1.NamespaceAll: true}
 	}
-	var out []place
+	var out []listScope
 	for _, s := range g.searched(groups) {
 		if !s.namespaced && everywhere {
-			out = append(out, place{s.GroupVersionResource, ""})
+			out = append(out, listScope{s.GroupVersionResource, ""})
 		}
 		for namespace := range namespaces {
 			if s.namespaced {
-				out = append(out, place{s.GroupVersionResource, namespace})
+				out = append(out, listScope{s.GroupVersionResource, namespace})
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (g *gatherer) places(listed []sight) []place {
 }
 
 // searched returns the resources to look through, if some listed ones are of these groups of custom resources.
-func (g *gatherer) searched(groups map[string]bool) []servedResource {
+func (g *objectReader) searched(groups map[string]bool) []servedResource {
 	var out []servedResource
 	base := map[schema.GroupResource]bool{}
 	for _, r := range baseResources {
@@ -119,10 +119,10 @@ type servedResource struct {
 }
 
 // served returns what the cluster serves, as far as it says so, in the preferred versions.
-func (g *gatherer) served() []servedResource {
+func (g *objectReader) served() []servedResource {
 	lists, err := g.discovery.ServerPreferredResources()
 	if err != nil {
-		g.note("not all kinds are known: " + err.Error())
+		g.noteIncomplete("not all kinds are known: " + err.Error())
 	}
 	return listable(lists)
 }

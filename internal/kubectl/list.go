@@ -21,13 +21,13 @@ var (
 	events  = resource("", "v1", "events")
 )
 
-// place is where objects of a resource are; the namespace is empty for all, and for those of the cluster.
-type place struct {
+// listScope is where objects of a resource are; the namespace is empty for all, and for those of the cluster.
+type listScope struct {
 	schema.GroupVersionResource
 	namespace string
 }
 
-func (p place) String() string {
+func (p listScope) String() string {
 	name := p.GroupResource().String()
 	if p.namespace != "" {
 		return name + " in " + p.namespace
@@ -35,7 +35,7 @@ func (p place) String() string {
 	return name
 }
 
-func (g *gatherer) listMetadata(ctx context.Context, p place, options metav1.ListOptions, each func(*metav1.PartialObjectMetadata)) error {
+func (g *objectReader) listMetadata(ctx context.Context, p listScope, options metav1.ListOptions, each func(*metav1.PartialObjectMetadata)) error {
 	options.Limit = pageSize
 	for {
 		list, err := g.metadata.Resource(p.GroupVersionResource).Namespace(p.namespace).List(ctx, options)
@@ -52,7 +52,7 @@ func (g *gatherer) listMetadata(ctx context.Context, p place, options metav1.Lis
 }
 
 // read reads the objects of some names in a place. Of Secrets it reads the metadata only.
-func (g *gatherer) read(ctx context.Context, p place, names []string) ([]*unstructured.Unstructured, error) {
+func (g *objectReader) read(ctx context.Context, p listScope, names []string) ([]*unstructured.Unstructured, error) {
 	wanted := map[string]bool{}
 	selectors := []string{""}
 	if len(names) <= fewNames {
@@ -78,7 +78,7 @@ func (g *gatherer) read(ctx context.Context, p place, names []string) ([]*unstru
 	return out, nil
 }
 
-func (g *gatherer) list(ctx context.Context, p place, options metav1.ListOptions, each func(*unstructured.Unstructured)) error {
+func (g *objectReader) list(ctx context.Context, p listScope, options metav1.ListOptions, each func(*unstructured.Unstructured)) error {
 	if p.GroupVersionResource == secrets {
 		return g.listSecrets(ctx, p, options, each)
 	}
@@ -98,7 +98,7 @@ func (g *gatherer) list(ctx context.Context, p place, options metav1.ListOptions
 	}
 }
 
-func (g *gatherer) listSecrets(ctx context.Context, p place, options metav1.ListOptions, each func(*unstructured.Unstructured)) error {
+func (g *objectReader) listSecrets(ctx context.Context, p listScope, options metav1.ListOptions, each func(*unstructured.Unstructured)) error {
 	var failed error
 	err := g.listMetadata(ctx, p, options, func(m *metav1.PartialObjectMetadata) {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)

@@ -22,13 +22,13 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 
-	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/kubectl/manifest"
+	"github.com/threeport/threeport-agent/internal/testing/apiserver"
 )
 
 // shared is the API server of all tests, with the CRD installed.
 var shared struct {
-	cluster    *cluster.Cluster
+	api        *apiserver.Server
 	dynamic    dynamic.Interface
 	kubeconfig string // of the administrator
 	nobody     string // of a user who may do nothing
@@ -64,22 +64,22 @@ func leaks() error {
 func runMain(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
-	shared.cluster, err = cluster.Start(ctx, cluster.Options{Components: cluster.APIOnly(), Log: os.Stderr})
+	shared.api, err = apiserver.Start()
 	if err != nil {
 		return 1, err
 	}
 	defer func() {
-		if stopErr := shared.cluster.Stop(); err == nil {
+		if stopErr := shared.api.Stop(); err == nil {
 			err = stopErr
 		}
 	}()
-	if shared.dynamic, err = dynamic.NewForConfig(shared.cluster.Config()); err != nil {
+	if shared.dynamic, err = dynamic.NewForConfig(shared.api.Config()); err != nil {
 		return 1, err
 	}
-	if shared.kubeconfig, _, err = shared.cluster.User("root", "system:masters"); err != nil {
+	if shared.kubeconfig, _, err = shared.api.User("root", "system:masters"); err != nil {
 		return 1, err
 	}
-	if shared.nobody, _, err = shared.cluster.User("nobody"); err != nil {
+	if shared.nobody, _, err = shared.api.User("nobody"); err != nil {
 		return 1, err
 	}
 	cache, err := os.MkdirTemp("", "kubectl-threeport")
@@ -129,7 +129,7 @@ func served(ctx context.Context, crd *unstructured.Unstructured) error {
 	if group == workloads.Group {
 		version = workloads.Version
 	}
-	client, err := discovery.NewDiscoveryClientForConfig(shared.cluster.Config())
+	client, err := discovery.NewDiscoveryClientForConfig(shared.api.Config())
 	if err != nil {
 		return err
 	}

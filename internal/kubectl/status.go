@@ -74,7 +74,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if o.watch {
 		return o.follow(ctx)
 	}
-	all := standings(list)
+	all := statusesOf(list)
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(o.plugin.ErrOut, "There are no ThreeportWorkloads in the cluster.")
 		return err
@@ -82,20 +82,20 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err := o.show(o.plugin.Out, all); err != nil {
 		return err
 	}
-	return said(o.code(all))
+	return exitWith(o.code(all))
 }
 
-func standings(list []v1alpha1.ThreeportWorkload) []standing {
-	all := make([]standing, len(list))
+func statusesOf(list []v1alpha1.ThreeportWorkload) []workloadStatus {
+	all := make([]workloadStatus, len(list))
 	for i := range list {
-		all[i] = stand(&list[i])
+		all[i] = statusOf(&list[i])
 	}
 	worstFirst(all)
 	return all
 }
 
 // code is the exit code for how some workloads stand.
-func (o *statusOptions) code(all []standing) int {
+func (o *statusOptions) code(all []workloadStatus) int {
 	code := exitHealthy
 	for i := range all {
 		code = max(code, o.accept.code(all[i].Status))
@@ -104,19 +104,19 @@ func (o *statusOptions) code(all []standing) int {
 }
 
 // show writes all workloads, or the only one with its cause.
-func (o *statusOptions) show(out io.Writer, all []standing) error {
+func (o *statusOptions) show(out io.Writer, all []workloadStatus) error {
 	now := o.plugin.now()
 	switch {
 	case o.output.value == outputJSON || o.output.value == outputYAML:
 		return o.encode(out, all)
 	case o.name != "" && len(all) == 1:
-		return all[0].detail(out, o.plugin.palette, now, o.output, o.plugin.width(o.output))
+		return all[0].writeDetails(out, o.plugin.palette, now, o.output, o.plugin.width(o.output))
 	}
-	return board(all, now, o.output.value == outputWide).write(out, o.plugin.palette, "", o.plugin.width(o.output))
+	return statusTable(all, now, o.output.value == outputWide).write(out, o.plugin.palette, "", o.plugin.width(o.output))
 }
 
 // encode writes workloads for programs. The resources are a part of one that was asked for only.
-func (o *statusOptions) encode(out io.Writer, all []standing) error {
+func (o *statusOptions) encode(out io.Writer, all []workloadStatus) error {
 	for _, s := range all {
 		if o.name == "" {
 			s.Resources, s.Omitted = nil, 0

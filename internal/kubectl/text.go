@@ -128,6 +128,27 @@ func shorten(text string, most int) string {
 	return string(runes[:most-1]) + "…"
 }
 
+// wrap breaks a text at its spaces into lines of at most width characters, except for longer words. It does not break the
+// text if width is not positive. An empty text has no lines.
+func wrap(text string, width int) []string {
+	if width <= 0 && text != "" {
+		return []string{text}
+	}
+	var lines []string
+	length := 0
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		if last := len(lines) - 1; last >= 0 && length+1+n <= width {
+			lines[last] += " " + word
+			length += 1 + n
+			continue
+		}
+		lines = append(lines, word)
+		length = n
+	}
+	return lines
+}
+
 // writeJSON writes a value as one line.
 func writeJSON(out io.Writer, value any) error {
 	encoder := json.NewEncoder(out)

@@ -19,8 +19,8 @@ import (
 // fieldManager owns the fields that track --apply writes.
 const fieldManager = "kubectl-threeport"
 
-// mostListed is how many resources the CRD lets a ThreeportWorkload list.
-const mostListed = 2000
+// maxListed is how many resources the CRD lets a ThreeportWorkload list.
+const maxListed = 2000
 
 // trackOptions are the flags of track.
 type trackOptions struct {
@@ -119,11 +119,13 @@ func (o *trackOptions) validate(name string, args []string) error {
 	}
 	switch v1alpha1.WorkloadType(o.workloadType) {
 	case v1alpha1.WorkloadTypeInstance, v1alpha1.WorkloadTypeHelmInstance:
+	case "":
+		return usage("--type is required: WorkloadInstance or HelmWorkloadInstance")
 	default:
-		return usage("--type is %q: give WorkloadInstance or HelmWorkloadInstance", o.workloadType)
+		return usage("--type: %q is not a workload type: use WorkloadInstance or HelmWorkloadInstance", o.workloadType)
 	}
 	if o.id < 1 {
-		return usage("--id is %d: give the ID of the %s in the control plane", o.id, o.workloadType)
+		return usage("--id is required: the ID of the %s in the control plane, a number from 1", o.workloadType)
 	}
 	if o.selector == "" && len(args) == 0 && len(o.files) == 0 {
 		return usage("nothing to track: give objects as KIND/NAME, files with -f, or a label selector with -l")

@@ -87,26 +87,26 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	g, err := newGatherer(o.cluster, o.allKinds)
+	g, err := newObjectReader(o.cluster, o.allKinds)
 	if err != nil {
 		return err
 	}
-	have, err := g.gather(ctx, &list[0])
+	have, err := g.readWorkload(ctx, &list[0])
 	if err != nil {
 		return err
 	}
-	root := grow(&list[0], have, health.Context{Now: o.plugin.now(), Rules: rules})
+	root := buildTree(&list[0], have, health.Context{Now: o.plugin.now(), Rules: rules})
 	if err := o.show(root, &list[0]); err != nil {
 		return err
 	}
-	for _, trouble := range have.troubles {
+	for _, trouble := range have.incomplete {
 		_, _ = fmt.Fprintln(o.plugin.ErrOut, "kubectl-threeport:", oneLine(trouble))
 	}
-	return said(o.accept.code(root.Status))
+	return exitWith(o.accept.code(root.Status))
 }
 
-// branch is an object in the tree. It is also what -o json and -o yaml print.
-type branch struct {
+// treeNode is an object in the tree. It is also what -o json and -o yaml print.
+type treeNode struct {
 	APIVersion string        `json:"apiVersion,omitempty"`
 	Kind       string        `json:"kind"`
 	Namespace  string        `json:"namespace,omitempty"`
@@ -119,10 +119,10 @@ type branch struct {
 	// State is that of a listed resource; empty for what descends from one.
 	State    v1alpha1.ResourceState `json:"state,omitempty"`
 	Warning  *warning               `json:"warning,omitempty"`
-	Children []*branch              `json:"children,omitempty"`
+	Children []*treeNode            `json:"children,omitempty"`
 
-	own   string // what the object says of itself
-	spent bool   // a ReplicaSet of an earlier revision
+	selfMessage string // what the object says of itself
+	oldRevision bool   // a ReplicaSet of an earlier revision
 }
 
 // warning is the latest Event of type Warning about an object.
@@ -132,15 +132,15 @@ type warning struct {
 	Time    metav1.Time `json:"time"`
 }
 
-func (b *branch) judge(a health.Assessment) {
+func (b *treeNode) setVerdict(a health.Assessment) {
 	b.Status, b.Reason, b.Message = a.Status, a.Reason, a.Message
 	if !a.Since.IsZero() {
 		b.Since = &metav1.Time{Time: a.Since}
 	}
 }
 
-// grow makes the tree of a workload, and judges what is in it.
-func grow(wl *v1alpha1.ThreeportWorkload, have *gathered, scene health.Context) *branch {
+// buildTree makes the tree of a workload, and judges what is in it.
+func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.Context) *treeNode {
 	var objects []*unstructured.Unstructured
 	for _, s := range have.listed {
 		if s.object != nil {
@@ -148,18 +148,18 @@ func grow(wl *v1alpha1.ThreeportWorkload, have *gathered, scene health.Context) 
 		}
 	}
 	objects = append(append(objects, have.derived...), have.labelled...)
-	nodes := map[types.UID]*branch{}
+	nodes := map[types.UID]*treeNode{}
 	var verdicts []health.Verdict
-	top := &branch{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ThreeportWorkload", Name: wl.Name, Created: wl.CreationTimestamp}
+	top := &treeNode{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ThreeportWorkload", Name: wl.Name, Created: wl.CreationTimestamp}
 	forest := health.Forest(objects, func(u *unstructured.Unstructured) health.Context {
-		scene.Warning = have.warnings[u.GetUID()]
-		return scene
+		hc.Warning = have.warnings[u.GetUID()]
+		return hc
 	})
-	var loose []*branch // roots that no listing and no owner explains
+	var loose []*treeNode // roots that no listing and no owner explains
 	for _, n := range forest {
-		loose = append(loose, plant(n, have, nodes))
+		loose = append(loose, newTreeNode(n, have, nodes))
 	}
-	placed := map[*branch]bool{}
+	placed := map[*treeNode]bool{}
 	for _, b := range nodes {
 		for _, child := range b.Children {
 			placed[child] = true // a listed resource below another one
@@ -169,9 +169,9 @@ func grow(wl *v1alpha1.ThreeportWorkload, have *gathered, scene health.Context) 
 		s := &have.listed[i]
 		b := nodes[uidOf(s.object)]
 		if b == nil {
-			b = &branch{Kind: s.listed.Kind, Namespace: s.listed.Namespace, Name: s.listed.Name}
-			b.judge(s.verdict(health.Assessment{}))
-			b.own = b.Message
+			b = &treeNode{Kind: s.listed.Kind, Namespace: s.listed.Namespace, Name: s.listed.Name}
+			b.setVerdict(s.verdict(health.Assessment{}))
+			b.selfMessage = b.Message
 		}
 		b.State = s.state
 		verdicts = append(verdicts, health.Verdict{Status: b.Status, Reason: b.Reason, Message: b.Message})
@@ -187,9 +187,9 @@ func grow(wl *v1alpha1.ThreeportWorkload, have *gathered, scene health.Context) 
 		}
 	}
 	if len(verdicts) == 0 {
-		verdicts = append(verdicts, health.Verdict{Status: health.Unknown, Reason: "NothingListed", Message: "the ThreeportWorkload lists no resources"})
+		verdicts = append(verdicts, health.NothingListed)
 	}
-	top.judge(health.Assessment{Verdict: health.Worst(verdicts...)})
+	top.setVerdict(health.Assessment{Verdict: health.Worst(verdicts...)})
 	return top
 }
 
@@ -200,23 +200,23 @@ func uidOf(u *unstructured.Unstructured) types.UID {
 	return u.GetUID()
 }
 
-// plant makes the branch of an object, and of what descends from it.
-func plant(n *health.Node, have *gathered, nodes map[types.UID]*branch) *branch {
+// newTreeNode makes the branch of an object, and of what descends from it.
+func newTreeNode(n *health.Node, have *workloadObjects, nodes map[types.UID]*treeNode) *treeNode {
 	u := n.Object
-	b := &branch{
+	b := &treeNode{
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
-		Created: u.GetCreationTimestamp(), own: n.Self.Message,
-		spent: u.GetKind() == "ReplicaSet" && len(n.Children) == 0 && wantsNone(u) && n.Self.Status == health.Healthy,
+		Created: u.GetCreationTimestamp(), selfMessage: n.Self.Message,
+		oldRevision: u.GetKind() == "ReplicaSet" && len(n.Children) == 0 && wantsNone(u) && n.Self.Status == health.Healthy,
 	}
-	b.judge(n.Aggregate)
+	b.setVerdict(n.Aggregate.Assessment)
 	if w, ok := have.warnings[u.GetUID()]; ok {
 		b.Warning = &warning{w.Reason, w.Message, metav1.NewTime(w.Time)}
 	}
 	nodes[u.GetUID()] = b
 	for _, child := range n.Children {
-		b.Children = append(b.Children, plant(child, have, nodes))
+		b.Children = append(b.Children, newTreeNode(child, have, nodes))
 	}
-	slices.SortStableFunc(b.Children, func(x, y *branch) int {
+	slices.SortStableFunc(b.Children, func(x, y *treeNode) int {
 		return cmp.Or(cmp.Compare(rank(x.Status), rank(y.Status)), cmp.Compare(x.Kind, y.Kind),
 			y.Created.Compare(x.Created.Time), cmp.Compare(x.Name, y.Name))
 	})
@@ -229,7 +229,7 @@ func wantsNone(u *unstructured.Unstructured) bool {
 }
 
 // show writes the tree.
-func (o *treeOptions) show(root *branch, wl *v1alpha1.ThreeportWorkload) error {
+func (o *treeOptions) show(root *treeNode, wl *v1alpha1.ThreeportWorkload) error {
 	switch o.output.value {
 	case outputJSON:
 		return writeJSON(o.plugin.Out, root)
@@ -243,12 +243,12 @@ func (o *treeOptions) show(root *branch, wl *v1alpha1.ThreeportWorkload) error {
 		titles = append(titles, "LATEST WARNING")
 	}
 	t.header(titles...)
-	d := drawing{table: t, now: now, all: o.all, warnings: o.output.value == outputWide}
+	d := treeWriter{table: t, now: now, all: o.all, warnings: o.output.value == outputWide}
 	d.add(root, "", "", "")
 	if err := t.write(o.plugin.Out, o.plugin.palette, "", o.plugin.width(o.output)); err != nil {
 		return err
 	}
-	told := stand(wl)
+	told := statusOf(wl)
 	if told.Status == root.Status {
 		return nil
 	}
@@ -263,8 +263,8 @@ func (o *treeOptions) show(root *branch, wl *v1alpha1.ThreeportWorkload) error {
 	return err
 }
 
-// drawing puts a tree into a table.
-type drawing struct {
+// treeWriter puts a tree into a table.
+type treeWriter struct {
 	table    *table
 	now      time.Time
 	all      bool
@@ -274,17 +274,17 @@ type drawing struct {
 // How many objects of a kind, with one owner and one verdict, are shown: all if there are not more than alike, else
 // the first few.
 const (
-	alike = 10
-	few   = 3
+	maxAlike   = 10
+	shownAlike = 3
 )
 
 // add draws a branch: its own line behind stem, the lines below it behind trunk.
-func (d *drawing) add(b *branch, stem, trunk, around string) {
+func (d *treeWriter) add(b *treeNode, stem, trunk, around string) {
 	name := b.Name
 	if b.Namespace != around && b.Namespace != "" {
 		name = b.Namespace + "/" + name
 	}
-	cause := b.own
+	cause := b.selfMessage
 	if stem == "" { // the root says what the worst of its objects says
 		cause = b.Message
 	}
@@ -306,7 +306,7 @@ func (d *drawing) add(b *branch, stem, trunk, around string) {
 	d.table.add(row...)
 	shown, hidden := b.Children, []string(nil)
 	if !d.all {
-		shown, hidden = thin(b.Children)
+		shown, hidden = groupAlike(b.Children)
 	}
 	for i, child := range shown {
 		if i == len(shown)-1 && len(hidden) == 0 {
@@ -324,14 +324,14 @@ func (d *drawing) add(b *branch, stem, trunk, around string) {
 	}
 }
 
-// thin leaves out objects that are like others, and says how many.
-func thin(children []*branch) (shown []*branch, hidden []string) {
+// groupAlike leaves out objects that are like others, and says how many.
+func groupAlike(children []*treeNode) (shown []*treeNode, hidden []string) {
 	type likeness struct {
 		kind, reason, own string
 		status            health.Status
 		spent             bool
 	}
-	of := func(b *branch) likeness { return likeness{b.Kind, b.Reason, b.own, b.Status, b.spent} }
+	of := func(b *treeNode) likeness { return likeness{b.Kind, b.Reason, b.selfMessage, b.Status, b.oldRevision} }
 	total, taken, left := map[likeness]int{}, map[likeness]int{}, map[likeness]int{}
 	for _, b := range children {
 		total[of(b)]++
@@ -343,8 +343,8 @@ func thin(children []*branch) (shown []*branch, hidden []string) {
 		switch {
 		case l.spent:
 			room = 0
-		case total[l] > alike:
-			room = few
+		case total[l] > maxAlike:
+			room = shownAlike
 		}
 		if b.State != "" || taken[l] < room { // what is listed is always shown
 			taken[l]++

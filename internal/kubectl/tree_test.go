@@ -34,7 +34,7 @@ func (byAnnotation) Judge(_ schema.GroupKind, object map[string]any, _ time.Time
 }
 
 // grown returns the tree of testdata/input/tree.yaml, with 15 pods of which 3 crash.
-func grown(t *testing.T) (*branch, *v1alpha1.ThreeportWorkload) {
+func grown(t *testing.T) (*treeNode, *v1alpha1.ThreeportWorkload) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/input/tree.yaml")
 	if err != nil {
@@ -53,11 +53,11 @@ func grown(t *testing.T) (*branch, *v1alpha1.ThreeportWorkload) {
 	if err := kjson.Unmarshal(data, &in); err != nil { // with whole numbers as int64
 		t.Fatal(err)
 	}
-	have := &gathered{warnings: map[types.UID]health.Warning{
+	have := &workloadObjects{warnings: map[types.UID]health.Warning{
 		"pod-03": {Reason: "BackOff", Message: "Back-off restarting failed container", Time: goldenTime.Add(-time.Minute)},
 	}}
 	for i, o := range in.Listed {
-		s := sight{listed: in.Workload.Spec.WorkloadResourceInstances[i], state: v1alpha1.ResourcePresent}
+		s := listedResource{listed: in.Workload.Spec.WorkloadResourceInstances[i], state: v1alpha1.ResourcePresent}
 		if state, ok := o["state"].(string); ok {
 			s.state = v1alpha1.ResourceState(state)
 			s.message, _ = o["message"].(string)
@@ -86,10 +86,10 @@ func grown(t *testing.T) (*branch, *v1alpha1.ThreeportWorkload) {
 			},
 		}})
 	}
-	return grow(&in.Workload, have, health.Context{Now: goldenTime, Rules: byAnnotation{}}), &in.Workload
+	return buildTree(&in.Workload, have, health.Context{Now: goldenTime, Rules: byAnnotation{}}), &in.Workload
 }
 
-func TestTreeText(t *testing.T) {
+func TestTree_Text(t *testing.T) {
 	root, wl := grown(t)
 	for name, format := range map[string]string{"tree.txt": outputText, "tree-all.txt": outputWide} {
 		var out bytes.Buffer
@@ -102,7 +102,7 @@ func TestTreeText(t *testing.T) {
 	}
 }
 
-func TestTreeForPrograms(t *testing.T) {
+func TestTree_JSONAndYAML(t *testing.T) {
 	root, wl := grown(t)
 	for name, format := range map[string]string{"tree.json": outputJSON, "tree.yaml": outputYAML} {
 		var out bytes.Buffer
@@ -114,8 +114,8 @@ func TestTreeForPrograms(t *testing.T) {
 	}
 }
 
-func TestTreeOfNothing(t *testing.T) {
-	root := grow(&v1alpha1.ThreeportWorkload{}, &gathered{}, health.Context{Now: goldenTime})
+func TestBuildTree_NothingListed(t *testing.T) {
+	root := buildTree(&v1alpha1.ThreeportWorkload{}, &workloadObjects{}, health.Context{Now: goldenTime})
 	if root.Status != health.Unknown || root.Reason != "NothingListed" {
 		t.Errorf("a workload that lists nothing is %s %s", root.Status, root.Reason)
 	}
@@ -142,7 +142,7 @@ func TestRelatedGroups(t *testing.T) {
 }
 
 func TestDescendants(t *testing.T) {
-	known := []found{
+	known := []objectMetadata{
 		{uid: "pod", owners: []types.UID{"set"}},
 		{uid: "set", owners: []types.UID{"root", "other"}},
 		{uid: "stranger", owners: []types.UID{"nobody"}},

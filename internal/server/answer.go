@@ -27,7 +27,7 @@ func failureOf(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
-	wrong, isWrong := errors.AsType[*store.ValueError](err)
+	wrong, isWrong := errors.AsType[*store.FieldError](err)
 	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -42,7 +42,7 @@ func failureOf(err error) *failure {
 		return &failure{http.StatusInternalServerError, store.ErrRefused.Error()}
 	case isTooLarge:
 		return &failure{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
-	case store.IsPassing(err):
+	case store.IsTransient(err):
 		return errDatabaseAway
 	default: // where v0 has the words of the database's driver, which are for whoever runs it
 		return &failure{http.StatusInternalServerError, "the server could not do this: its log says why"}

@@ -39,7 +39,7 @@ func (s *Server) everything(v0 http.Handler, onStop func(func()) func() bool) (h
 	}
 	s.access.Register(mux)
 	mux.Handle("/", v0)
-	return observe(s.access.Authenticate(routed(mux)), counted, s.log), nil
+	return observe(s.access.Middleware(routed(mux)), counted, s.log), nil
 }
 
 // operations adds all operations to an API, and returns the document of them.
@@ -57,7 +57,7 @@ func (s *Server) operations(api huma.API, counted *metrics, onStop func(func()) 
 }
 
 // registerAccess adds the operations of administrators.
-func registerAccess(api huma.API, a *auth.Access) {
+func registerAccess(api huma.API, a *auth.Authenticator) {
 	tokens := a.Tokens()
 	errors := append([]int{http.StatusBadRequest, http.StatusUnprocessableEntity}, commonErrors...)
 	huma.Register(api, huma.Operation{

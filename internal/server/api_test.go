@@ -185,7 +185,7 @@ func TestRoutesHaveRules(t *testing.T) {
 	for path, methods := range r {
 		for method := range methods {
 			pattern := method + " " + path
-			if !auth.Listed(pattern) && pattern != "GET /workload-report-sets/versions" { // which the rule of versions covers
+			if !auth.HasRule(pattern) && pattern != "GET /workload-report-sets/versions" { // which the rule of versions covers
 				t.Errorf("%s has no rule", pattern)
 			}
 		}
@@ -242,7 +242,7 @@ func reportsAlone(t *testing.T, s reportStore, memory *memory, log *slog.Logger)
 	mux := http.NewServeMux()
 	r.mount(mux)
 	asAdmin := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		routed(mux).ServeHTTP(w, req.WithContext(auth.With(req.Context(), auth.Principal{Role: auth.RoleAdmin})))
+		routed(mux).ServeHTTP(w, req.WithContext(auth.WithPrincipal(req.Context(), auth.Principal{Role: auth.RoleAdmin})))
 	})
 	server := httptest.NewServer(observe(asAdmin, counted, log))
 	t.Cleanup(server.Close)

@@ -16,7 +16,7 @@ import (
 
 // workloadReader reads the board and what is below it.
 type workloadReader interface {
-	Workloads(ctx context.Context, q store.BoardQuery) (threeport.List[threeport.Workload], error)
+	Workloads(ctx context.Context, q store.WorkloadQuery) (threeport.List[threeport.Workload], error)
 	Workload(ctx context.Context, instance threeport.Instance) (threeport.WorkloadDetail, error)
 	Timeline(ctx context.Context, instance threeport.Instance, q store.TimelineQuery) (threeport.List[threeport.TimelineEvent], error)
 }
@@ -41,8 +41,8 @@ type BoardFilter struct {
 	Text    string   `query:"text" maxLength:"256" doc:"What is to be in the workload's name, reason or cause, or in its cluster's name. ASCII letters match in either case."`
 }
 
-func (f BoardFilter) query() store.BoardQuery {
-	return store.BoardQuery{Statuses: f.Status, Types: f.Type, Cluster: f.Cluster, Text: f.Text}
+func (f BoardFilter) query() store.WorkloadQuery {
+	return store.WorkloadQuery{Statuses: f.Status, Types: f.Type, Cluster: f.Cluster, Text: f.Text}
 }
 
 // PageOf is the parameters that choose a page of a list.
@@ -194,8 +194,8 @@ func given(t time.Time) *time.Time {
 
 // readProblem says what became of a question to the store.
 func readProblem(ctx context.Context, err error) error {
-	if wrong, ok := errors.AsType[*store.ParameterError](err); ok {
-		return parameterProblem("query."+wrong.Parameter, wrong.Accepted)
+	if wrong, ok := errors.AsType[*store.FieldError](err); ok {
+		return parameterProblem("query."+wrong.Field, wrong.Accepted)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return problem(http.StatusNotFound, "record not found")

@@ -12,12 +12,12 @@ import (
 )
 
 // clusterReleaser makes a cluster's workloads nobody's: see [store.Store.ReleaseCluster].
-type clusterReleaser interface {
-	ReleaseCluster(ctx context.Context, uid string) (workloads int64, err error)
+type clusterDeleter interface {
+	DeleteCluster(ctx context.Context, uid string) (workloads int64, err error)
 }
 
 // retirement is the operation by which an administrator says that a cluster is no more.
-type retirement struct{ clusters clusterReleaser }
+type retirement struct{ clusters clusterDeleter }
 
 func (r *retirement) register(api huma.API) {
 	huma.Register(api, huma.Operation{
@@ -33,7 +33,7 @@ func (r *retirement) release(ctx context.Context, request *struct {
 	UID string `path:"uid" minLength:"1" maxLength:"128" doc:"The cluster's UID."`
 },
 ) (*Body[threeport.ReleasedCluster], error) {
-	workloads, err := r.clusters.ReleaseCluster(ctx, request.UID)
+	workloads, err := r.clusters.DeleteCluster(ctx, request.UID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, problem(http.StatusNotFound, "there is no such cluster")

@@ -150,7 +150,7 @@ var contract = []exchange{
 	{reason: "a parent that does not exist", method: "POST", path: "/v0/workload-events", body: strings.Replace(event, "new", "orphan", 1) + `,"WorkloadInstanceID":1}`, code: 500},
 	{reason: "a parent that does not exist, in a change", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"WorkloadInstanceID":1}`, code: 500},
 	{reason: "NUL in a string", method: "PATCH", path: "/v0/workload-events/{event}", body: `{"Message":"a\u0000b"}`, code: 500},
-	{reason: "a UID that no index takes", method: "POST", path: "/v0/workload-events", body: strings.Replace(event, "new", strings.Repeat("0123456789ab", 1000), 1) + `}`, code: 400, has: []string{`"error":"field RuntimeEventUID: accepted is a text of at most 2048 bytes"`}},
+	{reason: "a UID that no index takes", method: "POST", path: "/v0/workload-events", body: strings.Replace(event, "new", strings.Repeat("0123456789ab", 1000), 1) + `}`, code: 400, has: []string{`"error":"RuntimeEventUID: must be a text of at most 2048 bytes"`}},
 	{reason: "NUL in a document", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"RuntimeDefinition":{"a":["\\\u0000"]}}`, code: 500},
 	{reason: "the letters u0000 in a document", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"RuntimeDefinition":{"a":["\\u0000"]}}`, code: 200},
 

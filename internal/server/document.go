@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/server/store/canonicaljson"
 )
 
 // readValue reads one field's JSON into what a row keeps; nil for a JSON null, which leaves the field as it is.
@@ -19,7 +20,7 @@ func readValue(f store.Field, raw json.RawMessage) (any, error) {
 	case store.Text:
 		s, err := decode[string](raw)
 		if err == nil && strings.ContainsRune(s, 0) {
-			err = store.ErrNUL
+			err = canonicaljson.ErrNUL
 		}
 		return s, err
 	case store.Integer:
@@ -33,7 +34,7 @@ func readValue(f store.Field, raw json.RawMessage) (any, error) {
 		}
 		return storedTime(t)
 	case store.Document:
-		return store.Normalise(raw)
+		return canonicaljson.Canonicalize(raw)
 	default:
 		return nil, fmt.Errorf("field %s has kind %d", f.Name, f.Kind)
 	}

@@ -13,11 +13,11 @@ import (
 // guard refuses what whoever asks may not do with rows of v0, or set of them: agents may touch those of their own
 // cluster's workloads, and of workloads that are nobody's yet. Set are a row's values, nil if it is only read.
 func (a *api) guard(ctx context.Context, r *store.Resource, set []any, rows ...store.Row) error {
-	who := auth.From(ctx)
+	who := auth.PrincipalFrom(ctx)
 	if who.Role != auth.RoleAgent { // what the others may depends on the request alone
 		return nil
 	}
-	touch := auth.Touch{Object: r.Object}
+	touch := auth.RowAccess{Object: r.Object}
 	for i, f := range r.Fields {
 		if set != nil && set[i] != nil {
 			touch.Fields = append(touch.Fields, f.Name)
@@ -40,7 +40,7 @@ func (a *api) guard(ctx context.Context, r *store.Resource, set []any, rows ...s
 		}
 		touch.Instances = append(touch.Instances, instances...)
 	}
-	err := who.May(ctx, a.store, touch)
+	err := who.Authorize(ctx, a.store, touch)
 	if problem, ok := errors.AsType[*auth.Problem](err); ok {
 		return &failure{problem.Status, problem.Detail}
 	}

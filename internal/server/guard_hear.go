@@ -20,7 +20,7 @@ func (a *api) hear(req *http.Request, r *store.Resource, set []any, o store.Row)
 	}
 	instances, err := a.instancesOf(req.Context(), r, o)
 	if err == nil {
-		err = a.store.HearV0(req.Context(), instances)
+		err = a.store.RecordV0Report(req.Context(), instances)
 	}
 	if err != nil && req.Context().Err() == nil {
 		a.log.Warn("Agent not noted as there", "method", req.Method, "path", req.URL.Path, "error", err)

@@ -12,7 +12,7 @@ import (
 // page, would tell of the others. So an agent's list is that of an instance, or of a resource, that is its cluster's or
 // nobody's; or of the one Event that has a UID, whatever other filters the list has.
 func (a *api) guardList(ctx context.Context, r *store.Resource, sel store.Selection) error {
-	if auth.From(ctx).Role != auth.RoleAgent {
+	if auth.PrincipalFrom(ctx).Role != auth.RoleAgent {
 		return nil
 	}
 	asked := store.Row{Values: make([]any, len(r.Fields))}

@@ -183,7 +183,7 @@ func TestV0AnswersWhenThereIsNoRoom(t *testing.T) {
 func BenchmarkSmallBody(b *testing.B) {
 	bound := newBodies()
 	body := []byte(event + "}")
-	req := httptest.NewRequestWithContext(auth.With(b.Context(), auth.Principal{Name: "agent", Credential: auth.CredentialCertificate}), http.MethodPost, "/", nil)
+	req := httptest.NewRequestWithContext(auth.WithPrincipal(b.Context(), auth.Principal{Name: "agent", Credential: auth.CredentialCertificate}), http.MethodPost, "/", nil)
 	req.RemoteAddr = oneAddress
 	req.ContentLength = int64(len(body))
 	b.ReportAllocs()

@@ -38,8 +38,8 @@ func (d v0Document) schemas() {
 	sent := map[string]*huma.Schema{}
 	for _, f := range d.r.Fields {
 		sent[f.Name] = fieldSchema(f.Kind)
-		if f.Longest > 0 {
-			sent[f.Name].Description = fmt.Sprintf("At most %d bytes.", f.Longest)
+		if f.MaxBytes > 0 {
+			sent[f.Name].Description = fmt.Sprintf("At most %d bytes.", f.MaxBytes)
 		}
 	}
 	answered := map[string]*huma.Schema{

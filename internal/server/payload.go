@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/server/store/canonicaljson"
 )
 
 // readValues reads a request's body into the values of the resource's fields, in
@@ -105,8 +106,8 @@ func describe(err error) string {
 		jsonType, _, _ := strings.Cut(e.Value, " ") // as in "number 1.5"
 		return "a JSON value of the wrong type, " + jsonType
 	}
-	if errors.Is(err, store.ErrNUL) {
-		return store.ErrNUL.Error()
+	if errors.Is(err, canonicaljson.ErrNUL) {
+		return canonicaljson.ErrNUL.Error()
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return e.Error()

@@ -87,7 +87,7 @@ func (r *reports) apply(ctx context.Context, request *setRequest) (*setAnswer, e
 		return nil, err
 	}
 	defer set.room.free()
-	if !auth.From(ctx).SpeaksFor(set.Agent.ClusterUID) {
+	if !auth.PrincipalFrom(ctx).MayReportFor(set.Agent.ClusterUID) {
 		return nil, problem(http.StatusForbidden, "agent.clusterUID is not the cluster that you may report of")
 	}
 	answer, err := r.store.Apply(ctx, set.ReportSet)

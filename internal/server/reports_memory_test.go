@@ -129,7 +129,7 @@ func TestStalledBodiesKeepNoOneOut(t *testing.T) {
 // requestOf is a request of a principal's, or of an address, with a body that says how long it is.
 func requestOf(t *testing.T, who auth.Principal, address string, body []byte) *http.Request {
 	t.Helper()
-	req := httptest.NewRequestWithContext(auth.With(t.Context(), who), http.MethodPost, "/", bytes.NewReader(body))
+	req := httptest.NewRequestWithContext(auth.WithPrincipal(t.Context(), who), http.MethodPost, "/", bytes.NewReader(body))
 	req.RemoteAddr = address
 	return req
 }

@@ -13,7 +13,7 @@ import (
 
 // eventKeeper knows which Events are kept, and whose workloads are.
 type eventKeeper interface {
-	auth.Owner
+	auth.InstanceClusters
 	EventsKeptAfter(ctx context.Context, instance threeport.Instance, keep store.Retention) (time.Time, error)
 }
 
@@ -35,7 +35,7 @@ func (r *retention) get(ctx context.Context, request *struct{ InstancePath }) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := auth.From(ctx).May(ctx, r.events, auth.Touch{Instances: []threeport.Instance{instance}}); err != nil {
+	if err := auth.PrincipalFrom(ctx).Authorize(ctx, r.events, auth.RowAccess{Instances: []threeport.Instance{instance}}); err != nil {
 		return nil, err
 	}
 	after, err := r.events.EventsKeptAfter(ctx, instance, r.keep)

@@ -48,7 +48,7 @@ func (s *senders[Share]) shareOf(name string) (share Share, leave func()) {
 // senderOf is who sends a request: the cluster of an agent, else the principal at its address, since agents may have one
 // certificate, or none. All of an IPv6 network of 64 bits is one address: whoever has one of them has all.
 func senderOf(req *http.Request) string {
-	who := auth.From(req.Context())
+	who := auth.PrincipalFrom(req.Context())
 	if who.ClusterUID != "" {
 		return "cluster:" + who.ClusterUID
 	}

@@ -24,7 +24,7 @@ const maxHeader = 64 << 10
 type Server struct {
 	config Config
 	store  *store.Store
-	access *auth.Access // nil under StrictV0
+	access *auth.Authenticator // nil under StrictV0
 	// certificates is nil without authentication.
 	certificates *reloader
 	listener     net.Listener
@@ -51,7 +51,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 	}
 	s.store, err = store.Open(ctx, store.Config{
 		Address: config.Database, StrictV0: config.StrictV0,
-		Feed: store.FeedConfig{Log: log, Tombstones: config.Maintenance.Retention.GoneAge},
+		Feed: store.FeedConfig{Log: log, Tombstones: config.Maintenance.Retention.TombstoneAge},
 	})
 	if err != nil {
 		return s, err

@@ -28,7 +28,7 @@ const (
 // where to go on from after what it returned.
 type subscription interface {
 	Next(ctx context.Context) ([]threeport.Workload, error)
-	Place() threeport.ID
+	Position() threeport.ID
 	Close()
 }
 
@@ -135,7 +135,7 @@ func (ws *watches) step(ctx context.Context, events *eventStream, s subscription
 }
 
 // placeOf is the ID of an event without a row.
-func placeOf(s subscription) string { return strconv.FormatInt(int64(s.Place()), 10) }
+func placeOf(s subscription) string { return strconv.FormatInt(int64(s.Position()), 10) }
 
 // query is what the store is asked.
 func (r *watchRequest) query() (store.WatchQuery, error) {
@@ -159,6 +159,6 @@ func (r *watchRequest) query() (store.WatchQuery, error) {
 	}
 	id, err := parseID("query.id", r.ID)
 	q.Instance = &threeport.Instance{Type: r.Type[0], ID: id}
-	q.Board = store.BoardQuery{}
+	q.Board = store.WorkloadQuery{}
 	return q, err
 }

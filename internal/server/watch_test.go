@@ -36,7 +36,7 @@ func (s *scripted) Next(ctx context.Context) ([]threeport.Workload, error) {
 	}
 }
 
-func (s *scripted) Place() threeport.ID { return 1 << 61 }
+func (s *scripted) Position() threeport.ID { return 1 << 61 }
 
 func (s *scripted) Close() { close(s.closed) }
 

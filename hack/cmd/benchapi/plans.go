@@ -24,7 +24,7 @@ func (w *world) explain(ctx context.Context) error {
 	if err := w.db.settle(ctx); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-run=TestEveryQueryOfThePageUsesAnIndex", //nolint:gosec // the project's own test
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-run=TestPlans_UIQueries_UseIndexes", //nolint:gosec // the project's own test
 		"./internal/server/store", "-args", "-plans-of="+w.db.address, "-plans-to="+file)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {

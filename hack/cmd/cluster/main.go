@@ -38,7 +38,7 @@ const (
 var hints = map[string]string{
 	nodeFake: "A pod with the annotation " + cluster.BehaviourAnnotation + " fails: see internal/e2e/cluster/stages/README.md.",
 	nodeReal: "Pods run on " + cluster.RealNodeName + ", which has the image " + image.Behave + ", a program that fails as its flags say\n" +
-		"(go run ./hack/cmd/behave --help), and those that --load named. Give them imagePullPolicy: Never.\n" +
+		"(go run ./internal/e2e/behave --help), and those that --load named. Give them imagePullPolicy: Never.\n" +
 		"There is no DNS and no kube-proxy there: of Services only the API server's answers.\n" +
 		"The fake nodes take pods that tolerate the taint kwok.x-k8s.io/node=fake:NoSchedule.",
 }

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	root, err := sourceTree()
 	if err == nil {
-		binary, err = process.Build(context.Background(), root, "./hack/cmd/demo", dir)
+		binary, err = process.Build(context.Background(), filepath.Join(root, "hack"), "./cmd/demo", dir)
 	}
 	code := 1
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// The manifests work on real and fake nodes. On a real node containers run hack/cmd/behave, whose flags define the failure. On
-// fake nodes an annotation defines it; see internal/e2e/cluster/stages. Both define the same failure.
+// The manifests work on real and fake nodes. On a real node containers run internal/e2e/behave, whose flags define the failure.
+// On fake nodes an annotation defines it; see internal/e2e/cluster/stages. Both define the same failure.
 //
 //go:embed manifests
 var manifests embed.FS

@@ -19,7 +19,7 @@ import (
 // table reads a workload as a table, as kubectl get does.
 func (w *world) table(name string) (columns []metav1.TableColumnDefinition, cells []string) {
 	w.Helper()
-	config := rest.CopyConfig(shared.cluster.Config())
+	config := rest.CopyConfig(shared.api.Config())
 	config.GroupVersion, config.APIPath = &v1alpha1.GroupVersion, "/apis"
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	c, err := rest.RESTClientFor(config)

@@ -21,14 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
-	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/testing/apiserver"
 )
 
 // shared is the API server of all tests, with the CRD installed.
 var shared struct {
-	cluster *cluster.Cluster
-	scheme  *runtime.Scheme
-	client  client.WithWatch
+	api    *apiserver.Server
+	scheme *runtime.Scheme
+	client client.WithWatch
 }
 
 func TestMain(m *testing.M) {
@@ -56,12 +56,12 @@ func leaks() error {
 func runMain(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
-	shared.cluster, err = cluster.Start(ctx, cluster.Options{Components: cluster.APIOnly(), Log: os.Stderr})
+	shared.api, err = apiserver.Start()
 	if err != nil {
 		return 1, err
 	}
 	defer func() {
-		if stopErr := shared.cluster.Stop(); err == nil {
+		if stopErr := shared.api.Stop(); err == nil {
 			err = stopErr
 		}
 	}()
@@ -89,7 +89,7 @@ func install(ctx context.Context) error {
 	if err := yaml.Unmarshal(text, &crd.Object); err != nil {
 		return err
 	}
-	dyn, err := dynamic.NewForConfig(shared.cluster.Config())
+	dyn, err := dynamic.NewForConfig(shared.api.Config())
 	if err != nil {
 		return err
 	}
@@ -105,6 +105,6 @@ func install(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wait for the CRD: %w", err)
 	}
-	shared.client, err = client.NewWithWatch(shared.cluster.Config(), client.Options{Scheme: shared.scheme})
+	shared.client, err = client.NewWithWatch(shared.api.Config(), client.Options{Scheme: shared.scheme})
 	return err
 }

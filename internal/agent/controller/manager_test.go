@@ -35,7 +35,7 @@ func (w *world) eventually(within time.Duration, expected string, check func() s
 // The reconciler runs with a cache, a queue and workers.
 func TestReconciler_InManager(t *testing.T) {
 	w := newWorld(t)
-	mgr, err := ctrl.NewManager(shared.cluster.Config(), ctrl.Options{
+	mgr, err := ctrl.NewManager(shared.api.Config(), ctrl.Options{
 		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)}, // for -count
 	})

@@ -56,12 +56,12 @@ func (w *world) run() {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	var all sync.WaitGroup
 	w.Cleanup(func() { cancel(); all.Wait() })
-	mgr, err := ctrl.NewManager(shared.cluster.Config(), ctrl.Options{
+	mgr, err := ctrl.NewManager(shared.api.Config(), ctrl.Options{
 		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.must(err)
-	clients, err := informers.NewClients(shared.cluster.Config())
+	clients, err := informers.NewClients(shared.api.Config())
 	w.must(err)
 	box := outbox.New(outbox.DefaultConfig(), nil)
 	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, delivering{box})
@@ -89,7 +89,7 @@ type rollout struct {
 
 func (w *world) rollout(pods int) *rollout {
 	w.Helper()
-	core, err := kubernetes.NewForConfig(shared.cluster.Config())
+	core, err := kubernetes.NewForConfig(shared.api.Config())
 	w.must(err)
 	ctx := w.Context()
 	labels := map[string]string{"app": "busy"}

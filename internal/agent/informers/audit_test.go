@@ -193,7 +193,7 @@ func TestNothingHasStalledUnderChurn(t *testing.T) {
 	conf := w.create(configMap("conf"))
 	wl := w.track("wl", "v1 ConfigMap conf")
 	w.expectLives(wl.Resources[0].Ref, "[1]")
-	config := shared.cluster.Config()
+	config := shared.api.Config()
 	config.QPS, config.ContentType = -1, "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(config)
 	w.must(err)

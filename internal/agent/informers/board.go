@@ -35,7 +35,7 @@ func newBoard() *board { return &board{workloads: map[string]map[target.Ref]*sta
 
 // assess puts in the verdict on an object, and reports whether it is news. Via is what stands between the object and the
 // resource that it descends from.
-func (b *board) assess(claim target.Attribution, id target.Identity, via string, a health.Assessment) bool {
+func (b *board) assess(claim target.Attribution, id target.Identity, via health.OwnerPath, a health.Assessment) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.standing(claim)

@@ -192,10 +192,10 @@ func (w *world) holdings(store *records) holdings {
 		"informers, by the metric":           int(w.gauge()),
 		"goroutines":                         runtime.NumGoroutine(),
 		"workloads":                          len(w.targets.Workloads()),
-		"kept objects":                       len(store.Take(objectTable)),
-		"kept Events":                        len(store.Take(eventTable)),
-		"kept ends of containers":            len(store.Take(endTable)),
-		"kept changes":                       len(store.Take(changeTable)),
+		"kept objects":                       len(store.Load(objectTable)),
+		"kept Events":                        len(store.Load(eventTable)),
+		"kept ends of containers":            len(store.Load(endTable)),
+		"kept changes":                       len(store.Load(changeTable)),
 		"queued":                             w.watcher.objects.Len() + w.watcher.events.Len() + w.watcher.statuses.Len() + w.watcher.lookups.queue.Len(),
 	}}
 	live := 0

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
-	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 )
 
 // expectNoDeletions fails the test if something was told to be deleted.
@@ -224,9 +223,9 @@ func TestAPIServerRestarts(t *testing.T) {
 			}
 			w.awaitSync()
 			if how == "killed" {
-				w.must(shared.cluster.Kill(cluster.APIServer))
+				w.must(shared.api.Kill())
 			}
-			w.must(shared.cluster.Restart(w.ctx, cluster.APIServer))
+			w.must(shared.api.Restart())
 			w.awaitServed(w.parse("{apiVersion: NS.example.com/v1, kind: Rest, metadata: {name: none, namespace: NS}}"))
 			begin := time.Now()
 			w.expectNews("conf")

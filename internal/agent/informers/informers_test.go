@@ -18,7 +18,7 @@ import (
 // serverWatches returns how many watches the API server serves of a resource, by its own metrics.
 func (w *world) serverWatches(resource string) int {
 	w.Helper()
-	client, err := kubernetes.NewForConfig(shared.cluster.Config())
+	client, err := kubernetes.NewForConfig(shared.api.Config())
 	w.must(err)
 	body, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(w.ctx)
 	w.must(err)

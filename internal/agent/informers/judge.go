@@ -1,7 +1,6 @@
 package informers
 
 import (
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +25,7 @@ func (w *Watcher) judge(claim target.Attribution, id target.Identity, body runti
 	if !a.Recheck.IsZero() { // the earliest counts; whoever comes too early is told when to come again
 		w.objects.AddAfter(id.Ref, max(a.Recheck.Sub(now), w.config.StatusDelay))
 	}
-	via := ""
+	var via health.OwnerPath
 	if !claim.Listed {
 		via = w.via(id, claim)
 	}
@@ -67,13 +66,13 @@ func (w *Watcher) assessByRules(pod *corev1.Pod, body runtime.Object, scene heal
 	return scene.Rules.Judge(podKind.GroupKind(), object, scene.Now)
 }
 
-// via names the owners between an object and the resource of a claim on it.
-func (w *Watcher) via(id target.Identity, claim target.Attribution) string {
-	var names []string
+// via returns the owners between an object and the resource of a claim on it.
+func (w *Watcher) via(id target.Identity, claim target.Attribution) health.OwnerPath {
+	var path health.OwnerPath
 	for _, owner := range w.targets.OwnerPath(id.UID, claim.Resource.Ref) {
-		names = append(names, owner.Kind+" "+owner.Name)
+		path = path.Append(health.ObjectRef{Kind: owner.Kind, Name: owner.Name})
 	}
-	return strings.Join(names, " ← ")
+	return path
 }
 
 // warningAbout returns the latest Event of type Warning about an object.

@@ -15,12 +15,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/testing/apiserver"
 )
 
 // shared is the API server of all tests, and its administrator.
 var shared struct {
-	cluster *cluster.Cluster
+	api     *apiserver.Server
 	dynamic dynamic.Interface
 	reader  *rest.Config // a user with the agent's role: list and watch everything, get nothing
 }
@@ -48,20 +48,20 @@ func leaks(options ...goleak.Option) error {
 
 func runMain(m *testing.M) (code int, err error) {
 	ctx := context.Background()
-	shared.cluster, err = cluster.Start(ctx, cluster.Options{Components: cluster.APIOnly(), Log: os.Stderr})
+	shared.api, err = apiserver.Start()
 	if err != nil {
 		return 1, err
 	}
 	defer func() {
-		if stopErr := shared.cluster.Stop(); err == nil {
+		if stopErr := shared.api.Stop(); err == nil {
 			err = stopErr
 		}
 	}()
-	config := shared.cluster.Config()
+	config := shared.api.Config()
 	if shared.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return 1, err
 	}
-	if _, shared.reader, err = shared.cluster.User("reader"); err != nil {
+	if _, shared.reader, err = shared.api.User("reader"); err != nil {
 		return 1, err
 	}
 	for _, manifest := range []string{
@@ -83,7 +83,7 @@ func runMain(m *testing.M) (code int, err error) {
 // allowed returns when the API server lets a user list ConfigMaps everywhere, or does not any more: it learns of roles
 // from watches of its own.
 func allowed(ctx context.Context, user string, want bool) error {
-	client, err := kubernetes.NewForConfig(shared.cluster.Config())
+	client, err := kubernetes.NewForConfig(shared.api.Config())
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 
 // Memory keeps records when the process ends. *journal.Journal is one; a nil one remembers nothing.
 type Memory interface {
-	// Take returns what was kept of a table, once.
-	Take(table string) map[string][]byte
+	// Load returns the records of a table as the last process left them. A second call returns nothing.
+	Load(table string) map[string][]byte
 	Put(table, key string, value []byte)
 	Delete(table, key string)
 }
@@ -111,7 +111,7 @@ func (m *memory) take(table string) map[string][]byte {
 	if m.store == nil {
 		return nil
 	}
-	return m.store.Take(table)
+	return m.store.Load(table)
 }
 
 func (m *memory) event(uid types.UID, name types.NamespacedName) {

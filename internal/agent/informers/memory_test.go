@@ -21,7 +21,7 @@ type records struct {
 
 func newRecords() *records { return &records{tables: map[string]map[string][]byte{}} }
 
-func (r *records) Take(table string) map[string][]byte {
+func (r *records) Load(table string) map[string][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.tables[table])
@@ -43,7 +43,7 @@ func (r *records) Delete(table, key string) {
 }
 
 func (r *records) has(table string, uid types.UID) bool {
-	_, ok := r.Take(table)[string(uid)]
+	_, ok := r.Load(table)[string(uid)]
 	return ok
 }
 

@@ -103,7 +103,7 @@ func TestEndsOfContainers(t *testing.T) {
 		return complain(ops[len(ops)-1].ResourceVersion != version, "it is not")
 	})
 	w.expectOwn("app/1", "app/2", "app/3")
-	if kept := slices.Collect(maps.Keys(store.Take(endTable))); !slices.Equal(kept, []string{string(uid(3))}) {
+	if kept := slices.Collect(maps.Keys(store.Load(endTable))); !slices.Equal(kept, []string{string(uid(3))}) {
 		t.Errorf("kept are %q, want the latest end", kept)
 	}
 	w.expectInInventory(wl.Instance, uid(3), true)
@@ -138,7 +138,7 @@ func TestEndsOfContainers(t *testing.T) {
 	w.expectForgotten(uid(4))
 	w.expectOwn()
 	w.eventually("nothing to be kept of the pod's ends", func() string {
-		return complain(len(store.Take(endTable)) > 0, fmt.Sprint(store.Take(endTable)))
+		return complain(len(store.Load(endTable)) > 0, fmt.Sprint(store.Load(endTable)))
 	})
 }
 
@@ -214,7 +214,7 @@ func TestAnnounce(t *testing.T) {
 	w.watcher.RecordTransition(wl.Name, well)
 	w.expectOwn(stamp(well))
 	w.expectForgotten(observe.TransitionUID(down))
-	if kept := string(store.Take(changeTable)[wl.Name]); kept != string(observe.TransitionUID(well)) {
+	if kept := string(store.Load(changeTable)[wl.Name]); kept != string(observe.TransitionUID(well)) {
 		t.Errorf("kept is %q, want the latest change", kept)
 	}
 	w.run()
@@ -237,7 +237,7 @@ func TestAnnounce(t *testing.T) {
 	w.targets.Track(wl)
 	w.watcher.tidyMemory()
 	w.expectForgotten("cr/gone")
-	if left := store.Take(changeTable); len(left) > 0 {
+	if left := store.Load(changeTable); len(left) > 0 {
 		t.Errorf("kept are %v", left)
 	}
 	w.watcher.shutDown()

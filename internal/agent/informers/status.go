@@ -79,7 +79,7 @@ func (w *Watcher) undamped(workload string) (health.Verdict, bool) {
 		all = append(all, labelled.Verdict)
 	}
 	if len(all) == 0 {
-		return health.Verdict{Status: health.Unknown, Reason: "NothingListed"}, true
+		return health.NothingListed, true
 	}
 	worst := health.Worst(all...)
 	others := -1

@@ -165,7 +165,7 @@ func crowd(pods int) (*board, func(i int)) {
 	b := newBoard()
 	web := target.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web"}
 	claim := target.Attribution{Workload: "web", Resource: target.Resource{Ref: web}, Listed: true}
-	b.assess(claim, target.Identity{Ref: web, UID: "web"}, "", assessment(health.Reconciling))
+	b.assess(claim, target.Identity{Ref: web, UID: "web"}, health.OwnerPath{}, assessment(health.Reconciling))
 	claim.Listed = false
 	id := func(i int) target.Identity {
 		return target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "ns", Name: fmt.Sprint("web-", i)}, UID: types.UID(fmt.Sprint("pod-", i))}
@@ -175,9 +175,11 @@ func crowd(pods int) (*board, func(i int)) {
 		if i%3 == 0 {
 			status = health.Down
 		}
-		b.assess(claim, id(i), "ReplicaSet web-1", assessment(status))
+		b.assess(claim, id(i), health.OwnerPath{}.Append(health.ObjectRef{Kind: "ReplicaSet", Name: "web-1"}), assessment(status))
 	}
 	turns := []health.Assessment{assessment(health.Unhealthy), assessment(health.Healthy)}
 	one := id(1)
-	return b, func(i int) { b.assess(claim, one, "ReplicaSet web-1", turns[i%2]) }
+	return b, func(i int) {
+		b.assess(claim, one, health.OwnerPath{}.Append(health.ObjectRef{Kind: "ReplicaSet", Name: "web-1"}), turns[i%2])
+	}
 }

@@ -188,7 +188,7 @@ func (g *growth) judge(members map[types.UID]health.Dependent) {
 			continue
 		}
 		o.Health, o.Reason, o.Cause = string(m.Status), m.Reason, m.Message
-		m.Via = ""
+		m.Via = health.OwnerPath{}
 		for at, ok := g.at[o.Owner]; ok && !g.objects[at].Listed; at, ok = g.at[g.objects[at].Owner] {
 			uid := g.objects[at].Object.UID
 			if _, judged := members[uid]; judged {

@@ -217,7 +217,7 @@ func (w *world) remove(obj *unstructured.Unstructured) {
 func user(t *testing.T, rules string) (config *rest.Config, name string) {
 	t.Helper()
 	name = unique(t)
-	_, config, err := shared.cluster.User(name)
+	_, config, err := shared.api.User(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func (w *world) define(group, kind string) *unstructured.Unstructured {
 
 // discovered complains as long as discovery does not tell of a kind: that may be some time after it is served.
 func (w *world) discovered(gvk schema.GroupVersionKind) string {
-	client, err := kubernetes.NewForConfig(shared.cluster.Config())
+	client, err := kubernetes.NewForConfig(shared.api.Config())
 	w.must(err)
 	known, err := client.Discovery().ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	if err != nil {
@@ -293,7 +293,7 @@ func (w *world) awaitServed(example *unstructured.Unstructured) {
 // awaitNotServed returns when the API server does not serve a group and version any more.
 func (w *world) awaitNotServed(path string) {
 	w.Helper()
-	client, err := kubernetes.NewForConfig(shared.cluster.Config())
+	client, err := kubernetes.NewForConfig(shared.api.Config())
 	w.must(err)
 	w.eventually(path+" not to be served", func() string {
 		if _, err := client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(w.ctx); !apierrors.IsNotFound(err) {

@@ -6,41 +6,62 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 )
 
-// How many files that were put aside are kept, and how many bytes of them: the newest in any case, whatever its size.
+// fileName is the state file in the directory.
+const fileName = "state.db"
+
+// minGarbage is how many bytes of a file have to be garbage before it is compacted.
+const minGarbage = 1 << 20
+
+// The limits for quarantined files: their number and their bytes. The newest is kept whatever its size.
 const (
-	keptAside      = 3
-	keptAsideBytes = 16 << 20
+	maxQuarantined      = 3
+	maxQuarantinedBytes = 16 << 20
 )
 
-// disk is a directory and the file in it, as far as they can be had: a disk that is full or fails takes them away, and
-// they are taken again. One goroutine at a time uses it.
+// disk is the directory with its lock and its state file. A disk that is full or fails takes them away; each write tries
+// to get them back. One goroutine at a time uses it.
 type disk struct {
-	dir   string
-	log   logr.Logger
-	lock  *lock // nil as long as it cannot be created
-	file  *file // nil as long as it cannot be opened
-	known bool  // what is in the file was read, or is from this process
+	dir        string
+	log        logr.Logger
+	lock       *lock    // nil until it can be created
+	file       *logFile // nil until it can be opened
+	known      bool     // the file was read, or this process has created it
+	synced     int64    // after a failed write: how much of the file is on disk nevertheless
+	minGarbage int64
+	compactAt  int64 // after a failed compaction: the size from which on it is tried again
+}
+
+func newDisk(dir string, log logr.Logger) *disk {
+	return &disk{dir: dir, log: log, minGarbage: minGarbage}
 }
 
 func (d *disk) path() string { return filepath.Join(d.dir, fileName) }
 
-// start takes the directory and reads the file. If the disk is [failing], ready tries again.
+// failing reports whether an error is of a disk that is full or fails, rather than of a wrong configuration.
+func failing(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EIO)
+}
+
+// start takes the directory and reads the file. If the disk is [failing], the first write tries again.
 func (d *disk) start() (tables, error) {
 	held, lockErr := hold(d.dir)
 	d.lock = held
-	if lockErr != nil {
+	if lockErr == nil {
+		_ = os.Remove(filepath.Join(d.dir, unfinishedName))
+	} else {
 		if !failing(lockErr) {
 			return nil, lockErr
 		}
 		if _, err := os.Stat(d.path()); err != nil {
 			return nil, lockErr
 		}
-		// Without the lock, that of bbolt on the file is enough to read it.
+		// The lock on the file itself is enough to read it.
 	}
 	loaded := tables{}
 	err := d.open(loaded)
@@ -50,25 +71,30 @@ func (d *disk) start() (tables, error) {
 	return loaded, err
 }
 
-// open opens the file. One that is damaged is put aside for an empty one; but not without the lock, because another
-// process may be writing it.
+// open opens the file, and puts its records into loaded, unless that is nil. It creates a file if there is none, converts
+// a bbolt file, and quarantines a damaged one. Without the lock it only reads, because another process may be writing.
 func (d *disk) open(loaded tables) error {
-	f, err := open(d.path(), loaded)
-	if errors.Is(err, errDamaged) && d.lock != nil {
-		if err := d.putAside(err); err != nil {
-			return err
+	f, err := openLog(d.path(), loaded, d.synced)
+	if errors.Is(err, errBbolt) {
+		f, err = d.convert(loaded)
+	}
+	if d.lock != nil && errors.Is(err, errDamaged) {
+		if err = d.quarantine(err); err == nil {
+			err = os.ErrNotExist
 		}
-		f, err = open(d.path(), nil)
+	}
+	if d.lock != nil && errors.Is(err, os.ErrNotExist) {
+		f, err = newLog(d.path(), nil)
 	}
 	if err != nil {
 		return err
 	}
-	d.file, d.known = f, true
+	d.file, d.known, d.synced = f, true, 0
 	return nil
 }
 
-// ready takes what is missing of the directory and the file. A file that could not be read at the start is put aside:
-// what was done since then is not based on it.
+// ready takes the lock and opens the file, if that failed before. A file that could not be read at the start is
+// quarantined: the agent has worked without its records since.
 func (d *disk) ready() error {
 	if d.lock == nil {
 		held, err := hold(d.dir)
@@ -81,25 +107,41 @@ func (d *disk) ready() error {
 		return nil
 	}
 	if !d.known {
-		if err := d.putAside(errors.New("it could not be read when the agent started")); err != nil {
+		if err := d.quarantine(errors.New("it could not be read when the agent started")); err != nil {
 			return err
 		}
 	}
 	return d.open(nil)
 }
 
-// write commits changes; nil values are removals. After an error it is not known which of them are on disk, but
-// they can be written again.
+// write commits changes; nil values are deletions. After an error some of them may be on disk; all can be written again.
 func (d *disk) write(changes map[id][]byte) error {
 	if err := d.ready(); err != nil {
 		return err
 	}
-	err := d.file.write(changes)
-	if err != nil {
-		err = errors.Join(err, d.file.close())
-		d.file = nil
+	if err := d.file.write(changes); err != nil {
+		err = errors.Join(err, d.file.file.Close())
+		d.file, d.synced = nil, d.file.synced
+		return err
 	}
-	return err
+	d.compact()
+	return nil
+}
+
+// compact replaces the file by a smaller one if more than half of it is garbage. A failure is no error of the commit,
+// which is on disk already.
+func (d *disk) compact() {
+	old := d.file
+	if old.garbage() < old.live+d.minGarbage || old.end < d.compactAt {
+		return
+	}
+	next, err := old.compact()
+	_ = old.file.Close() // all of it is on disk, or replaced
+	d.file, d.compactAt = next, 0
+	if err != nil {
+		d.log.Error(err, "The state file could not be compacted; this is tried again when it has grown")
+		d.file, d.compactAt = nil, old.end+d.minGarbage // the next write opens the file again
+	}
 }
 
 // close gives the directory back.
@@ -111,32 +153,33 @@ func (d *disk) close() error {
 	return errors.Join(err, d.lock.release())
 }
 
-// putAside renames the file, if there is one.
-func (d *disk) putAside(reason error) error {
-	aside := fmt.Sprintf("%s.%s", d.path(), time.Now().UTC().Format("20060102T150405.000000000Z"))
-	err := os.Rename(d.path(), aside)
+// quarantine renames the file, if there is one.
+func (d *disk) quarantine(reason error) error {
+	to := fmt.Sprintf("%s.%s", d.path(), time.Now().UTC().Format("20060102T150405.000000000Z"))
+	err := os.Rename(d.path(), to)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return errors.Join(reason, err)
 	}
-	d.log.Error(reason, "The state file cannot be used and was put aside; what it held is found out again", "file", aside)
-	tidyAside(d.path())
+	d.log.Error(reason, "The state file is unusable and was quarantined; "+
+		"its content is read again from the cluster and the control plane", "file", to)
+	trimQuarantine(d.path())
 	return nil
 }
 
-// tidyAside removes the oldest files that were put aside.
-func tidyAside(path string) {
-	aside, _ := filepath.Glob(path + ".*")
-	slices.Sort(aside)
-	slices.Reverse(aside)
+// trimQuarantine removes the oldest quarantined files.
+func trimQuarantine(path string) {
+	files, _ := filepath.Glob(path + ".*")
+	slices.Sort(files)
+	slices.Reverse(files)
 	var bytes int64
-	for i, name := range aside {
+	for i, name := range files {
 		if info, err := os.Lstat(name); err == nil {
 			bytes += info.Size()
 		}
-		if i >= keptAside || i > 0 && bytes > keptAsideBytes {
+		if i >= maxQuarantined || i > 0 && bytes > maxQuarantinedBytes {
 			_ = os.Remove(name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,11 +20,11 @@ import (
 	"github.com/go-logr/logr/testr"
 )
 
-// diskVariable says that this is the other process of smallDisk.
+// diskVariable is set in the environment of the process that smallDisk starts.
 const diskVariable = "JOURNAL_TEST_DISK"
 
-// smallDisk returns a file system in memory. It is in namespaces of its own, in which the test is run again by another
-// process; this one gets none.
+// smallDisk returns a file system in memory. To mount it, smallDisk runs the test again in another process, with its own
+// namespaces, and returns "" in this one.
 func smallDisk(t *testing.T, options string) (dir string) {
 	t.Helper()
 	if os.Getenv(diskVariable) != "" {
@@ -47,7 +48,7 @@ func smallDisk(t *testing.T, options string) (dir string) {
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("in namespaces of its own (which the system must allow): %v\n%s", err, out)
+		t.Fatalf("run the test in its own namespaces, which the system must allow: %v\n%s", err, out)
 	}
 	if !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Fatalf("the test did not run:\n%s", out)
@@ -55,7 +56,7 @@ func smallDisk(t *testing.T, options string) (dir string) {
 	return ""
 }
 
-// fill takes all the space that is left, and returns what gives it back.
+// fill takes all free space. The function that it returns gives the space back.
 func fill(t *testing.T, dir string) (release func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")
@@ -79,7 +80,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// fails checks that the journal says, for a long time, that the disk is full.
+// fails checks that the journal reports a full disk after an hour, too.
 func fails(t *testing.T, j *Journal) {
 	t.Helper()
 	time.Sleep(time.Hour)
@@ -91,7 +92,7 @@ func fails(t *testing.T, j *Journal) {
 	}
 }
 
-// heals checks that everything is on disk after the longest time between two tries.
+// heals checks that everything is on disk after the longest retry delay.
 func heals(t *testing.T, j *Journal) {
 	t.Helper()
 	time.Sleep(retryMax + time.Second)
@@ -100,18 +101,18 @@ func heals(t *testing.T, j *Journal) {
 	}
 }
 
-// holds closes a journal, and checks what the next one finds.
+// holds closes a journal, and checks the records that the next one loads.
 func holds(t *testing.T, j *Journal, dir string, want map[string][]byte) {
 	t.Helper()
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := opened(t, dir).Take("events"); !maps.EqualFunc(got, want, bytes.Equal) {
+	if got := opened(t, dir).Load("events"); !maps.EqualFunc(got, want, bytes.Equal) {
 		t.Errorf("the next journal finds %d records, want %d", len(got), len(want))
 	}
 }
 
-func TestDiskFullWhileRunning(t *testing.T) {
+func TestJournal_DiskFullWhileRunning_WritesLater(t *testing.T) {
 	dir := smallDisk(t, "size=2m")
 	if dir == "" {
 		return
@@ -142,7 +143,7 @@ func TestDiskFullWhileRunning(t *testing.T) {
 	})
 }
 
-func TestDiskFullAtStart(t *testing.T) {
+func TestOpen_DiskFull_LoadsAndWritesLater(t *testing.T) {
 	dir := smallDisk(t, "size=1m")
 	if dir == "" {
 		return
@@ -156,8 +157,8 @@ func TestDiskFullAtStart(t *testing.T) {
 		}
 		release := fill(t, dir)
 		j = opened(t, state)
-		if got := text(j.Take("events")); got != "old=1" {
-			t.Errorf("events are %q, want what was there", got)
+		if got := text(j.Load("events")); got != "old=1" {
+			t.Errorf("events are %q, want the record from before", got)
 		}
 		j.Put("events", "new", make([]byte, 100_000))
 		fails(t, j)
@@ -170,7 +171,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	})
 }
 
-func TestDiskFullAtFirstStart(t *testing.T) {
+func TestOpen_DiskFullAtFirstStart_WritesLater(t *testing.T) {
 	dir := smallDisk(t, "size=1m")
 	if dir == "" {
 		return
@@ -192,13 +193,13 @@ func TestDiskFullAtFirstStart(t *testing.T) {
 		release()
 		heals(t, j)
 		holds(t, j, state, map[string][]byte{"a": []byte("1")})
-		if aside := putAside(t, state); len(aside) > 0 {
-			t.Errorf("put aside were %v, though there was nothing", aside)
+		if files := quarantined(t, state); len(files) > 0 {
+			t.Errorf("quarantined are %v, want none", files)
 		}
 	})
 }
 
-func TestNoPlaceForTheLock(t *testing.T) {
+func TestOpen_NoSpaceForTheLock_LocksLater(t *testing.T) {
 	dir := smallDisk(t, "size=1m,nr_inodes=6")
 	if dir == "" {
 		return
@@ -238,7 +239,7 @@ func TestNoPlaceForTheLock(t *testing.T) {
 	})
 }
 
-func TestStateIsReadWithoutPlaceForTheLock(t *testing.T) {
+func TestOpen_NoSpaceForTheLock_LoadsTheRecords(t *testing.T) {
 	dir := smallDisk(t, "size=1m,nr_inodes=5")
 	if dir == "" {
 		return
@@ -256,8 +257,8 @@ func TestStateIsReadWithoutPlaceForTheLock(t *testing.T) {
 		}
 
 		j = opened(t, state)
-		if got := text(j.Take("events")); got != "a=1" {
-			t.Errorf("events are %q, want what was there", got)
+		if got := text(j.Load("events")); got != "a=1" {
+			t.Errorf("events are %q, want the record from before", got)
 		}
 		if _, err := Open(state, testr.New(t)); !errors.Is(err, ErrInUse) {
 			t.Errorf("a second agent gets %v", err)
@@ -272,7 +273,7 @@ func TestStateIsReadWithoutPlaceForTheLock(t *testing.T) {
 	})
 }
 
-func TestLockOfAnotherMeanwhile(t *testing.T) {
+func TestJournal_OtherAgentLocksFirst_WritesNothing(t *testing.T) {
 	dir := smallDisk(t, "size=1m,nr_inodes=2")
 	if dir == "" {
 		return
@@ -296,10 +297,10 @@ func TestLockOfAnotherMeanwhile(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if err := j.Err(); !errors.Is(err, ErrInUse) {
-			t.Errorf("Err is %v, want that the folder is in use", err)
+			t.Errorf("Err is %v, want ErrInUse", err)
 		}
 		if got := content(t, state); got != "-rw------- lock" {
-			t.Errorf("in the folder of another is %s", got)
+			t.Errorf("the directory of the other agent has %s", got)
 		}
 		if err := other.release(); err != nil {
 			t.Fatal(err)
@@ -309,9 +310,8 @@ func TestLockOfAnotherMeanwhile(t *testing.T) {
 	})
 }
 
-// TestNoFaultOnFullDisk fills a disk and empties it at random while files grow. A hole of a file cannot be read through
-// a memory map then: that would end the process.
-func TestNoFaultOnFullDisk(t *testing.T) {
+// TestDisk_FullAtRandom_KeepsEachCommit fills a disk and empties it at random while the file grows and is compacted.
+func TestDisk_FullAtRandom_KeepsEachCommit(t *testing.T) {
 	dir := smallDisk(t, "size=2m")
 	if dir == "" {
 		return
@@ -332,16 +332,17 @@ func TestNoFaultOnFullDisk(t *testing.T) {
 	})
 }
 
-// useFullDisk writes a new state, and reads it again and again. It returns how many commits worked, and how many not.
+// useFullDisk writes a new state, and opens it again at random. It counts the commits that worked and those that failed.
 func useFullDisk(t *testing.T, random *rand.Rand, dir string) (worked, failed int) {
 	t.Helper()
 	state, filler := filepath.Join(dir, "state"), filepath.Join(dir, "filler")
 	want, batch := map[string][]byte{}, map[id][]byte{}
 	d := started(t, state, want)
 	for range 40 {
+		d.minGarbage = 50_000
 		switch random.IntN(6) {
 		case 0, 1, 2:
-			_ = os.WriteFile(filler, make([]byte, random.IntN(4<<20)), 0o600) // as far as it goes
+			_ = os.WriteFile(filler, make([]byte, random.IntN(4<<20)), 0o600) // as much as fits
 		case 3:
 			_ = os.Remove(filler)
 		case 4:
@@ -378,22 +379,22 @@ func useFullDisk(t *testing.T, random *rand.Rand, dir string) (worked, failed in
 	return worked, failed
 }
 
-// started opens a state, which has to have records.
+// started opens a state, and checks its records of table events.
 func started(t *testing.T, dir string, want map[string][]byte) *disk {
 	t.Helper()
-	d := &disk{dir: dir, log: testr.New(t)}
+	d := newDisk(dir, testr.New(t))
 	found, err := d.start()
 	if err != nil && !failing(err) {
 		t.Fatal(err)
 	}
 	if !maps.EqualFunc(found["events"], want, bytes.Equal) {
-		t.Fatalf("there are %d records, want %d", len(found["events"]), len(want))
+		t.Fatalf("the file has %d records, want %d", len(found["events"]), len(want))
 	}
 	return d
 }
 
-// TestUnreadableAtStart has a file that returns EIO, as a broken disk does.
-func TestUnreadableAtStart(t *testing.T) {
+// The file returns EIO, as a broken disk does.
+func TestOpen_UnreadableFile_IsQuarantinedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		if err := os.Symlink("/proc/self/mem", filepath.Join(dir, fileName)); err != nil {
@@ -401,22 +402,21 @@ func TestUnreadableAtStart(t *testing.T) {
 		}
 		j := opened(t, dir)
 		if err := j.Err(); !errors.Is(err, syscall.EIO) {
-			t.Errorf("Err is %v, want that the file cannot be read", err)
+			t.Errorf("Err is %v, want EIO", err)
 		}
-		if got := j.Take("events"); got != nil {
-			t.Errorf("there are %v", got)
+		if got := j.Load("events"); got != nil {
+			t.Errorf("Load returns %v, want nothing", got)
 		}
 		j.Put("events", "a", []byte("1"))
 		heals(t, j)
-		if aside := putAside(t, dir); len(aside) != 1 {
-			t.Errorf("put aside were %v", aside)
+		if files := quarantined(t, dir); len(files) != 1 {
+			t.Errorf("quarantined are %v", files)
 		}
 		holds(t, j, dir, map[string][]byte{"a": []byte("1")})
 	})
 }
 
-// TestFaultWhileRunning takes pages away from under a journal, as a disk does that cannot read them.
-func TestFaultWhileRunning(t *testing.T) {
+func TestJournal_FileDamagedForAMoment_KeepsTheRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		j := opened(t, dir)
@@ -436,23 +436,22 @@ func TestFaultWhileRunning(t *testing.T) {
 		}
 		j.Put("events", "new", []byte("1"))
 		if err := j.Sync(t.Context()); err == nil {
-			t.Error("nothing fails")
+			t.Error("the commit works, though the file is cut off")
 		}
-		if err := os.WriteFile(path, whole, 0o600); err != nil { // it can be read again
+		if err := os.WriteFile(path, whole, 0o600); err != nil { // before the next retry
 			t.Fatal(err)
 		}
 		heals(t, j)
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got := text(opened(t, dir).Take("events")); got != "1001 records" {
-			t.Errorf("the next journal has %s", got)
+		if got := text(opened(t, dir).Load("events")); got != "1001 records" {
+			t.Errorf("the next journal loads %s", got)
 		}
 	})
 }
 
-// TestFileLostWhileRunning damages the file for good. What is changed from then on is kept.
-func TestFileLostWhileRunning(t *testing.T) {
+func TestJournal_FileDamagedWhileRunning_KeepsLaterChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		j := opened(t, dir)
@@ -465,14 +464,76 @@ func TestFileLostWhileRunning(t *testing.T) {
 		}
 		j.Put("events", "b", []byte("1"))
 		heals(t, j)
-		if aside := putAside(t, dir); len(aside) != 1 {
-			t.Errorf("put aside were %v", aside)
+		if files := quarantined(t, dir); len(files) != 1 {
+			t.Errorf("quarantined are %v", files)
 		}
 		holds(t, j, dir, map[string][]byte{"b": []byte("1")})
 	})
 }
 
-func TestFailing(t *testing.T) {
+func TestConvert_DiskFull_ConvertsLater(t *testing.T) {
+	dir := smallDisk(t, "size=1m")
+	if dir == "" {
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		state := filepath.Join(dir, "state")
+		path := filepath.Join(state, fileName)
+		if err := errors.Join(os.Mkdir(state, 0o700), os.WriteFile(path, bboltFile(t), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		release := fill(t, dir)
+		j := opened(t, state)
+		_, want := bboltRecords()
+		if got := copied(j.state.loaded); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %d receipts, pending %q and events %v", len(got["receipts"]), got["pending"]["uid-008"], got["events"])
+		}
+		if err := j.Err(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Err is %v, want that the disk is full", err)
+		}
+		j.Delete("pending", "uid-008")
+		fails(t, j)
+		release()
+		heals(t, j)
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		delete(want["pending"], "uid-008")
+		wantRecords(t, "converted", readFile(t, path), want)
+	})
+}
+
+// A compaction needs space for another file, a commit does not.
+func TestCompact_DiskFull_CommitsGoOn(t *testing.T) {
+	dir := smallDisk(t, "size=1m")
+	if dir == "" {
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		state := filepath.Join(dir, "state")
+		d, want := compacting(t, state)
+		want["objects"]["big"] = make([]byte, 600_000)
+		if err := d.write(map[id][]byte{{"objects", "big"}: want["objects"]["big"]}); err != nil {
+			t.Fatal(err)
+		}
+		d.minGarbage = -want.size() // there is always enough garbage
+		for i := range 30 {
+			want["objects"]["small"] = []byte(fmt.Sprint(i))
+			if err := d.write(map[id][]byte{{"objects", "small"}: want["objects"]["small"]}); err != nil {
+				t.Fatalf("commit %d: %v", i, err)
+			}
+		}
+		if files := content(t, state); files != "-rw------- lock, -rw------- "+fileName {
+			t.Errorf("the directory has %s", files)
+		}
+		if err := d.close(); err != nil {
+			t.Fatal(err)
+		}
+		wantRecords(t, "after compactions that failed", readFile(t, d.path()), want)
+	})
+}
+
+func TestFailing_SystemErrors(t *testing.T) {
 	for err, want := range map[error]bool{
 		syscall.ENOSPC: true, syscall.EDQUOT: true, syscall.EIO: true,
 		syscall.EROFS: false, syscall.EACCES: false, ErrInUse: false, errDamaged: false,

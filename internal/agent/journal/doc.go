@@ -1,27 +1,46 @@
-// Package journal keeps small records on disk, for an agent that is started again: tables of keys and values in a
-// bbolt file.
+// Package journal keeps small records on disk for an agent that is started again: tables of keys and values in one file.
 //
-//	j, err := journal.Open(dir, log)  // takes the directory; a damaged file is put aside
-//	defer j.Close()                   // commits what is left
-//	for key, value := range j.Take("events") { … }
+//	j, err := journal.Open(dir, log)  // locks the directory; a damaged file is quarantined
+//	defer j.Close()                   // commits the last changes
+//	for key, value := range j.Load("events") { … }
 //	j.Put("events", uid, record)      // does not wait for the disk
 //	err = j.Sync(ctx)                 // does
 //
-// Writes are gathered for [CommitDelay] and committed together, the newest value of each key. A disk that is full or
-// fails, from the start or later, delays them: they stay in memory, [Journal.Err] says why, and they are tried again
+// # Commits
+//
+// Changes are gathered for [CommitDelay] and committed together, the newest value of each key. A disk that is full or
+// fails, from the start or later, delays them: they stay in memory, [Journal.Err] says why, and the commit is tried again
 // until it works. The memory that this takes is bounded by the number of keys.
 //
-// What is on disk is the state after some commit, never part of one; but a commit of more than a thousand changes is
-// written in parts, and a kill between them leaves some of what it removes. Every record has a checksum, the file has one
-// of all records, and its structure is checked before bbolt gets it. A file that is torn, corrupt or of another format
-// is renamed, and an empty one takes its place: the state is a memory of what can be found out again, so a lost one
-// costs work and a wrong one costs trust. So is a file that cannot be read when the agent starts, as soon as the disk
-// works: what was done since then is not based on it. If the file is damaged while the agent runs, the new one has what
-// was changed from then on.
+// # The file
 //
-// The file takes two to three times [Journal.Bytes], and does not shrink. Of the files that were put aside, the newest
-// is kept, and up to two more as long as they have no more than 16 MiB together: the directory needs space for
-// two files of the largest size.
+// The file state.db is a log: a header and a frame for each commit. A frame has the changes, the offset and checksums;
+// format.go describes the bytes. The journal reads the log when it is opened, and then holds the place of each key's newest
+// record, about 100 bytes for each in memory. When the rest of the log is larger than these records by 1 MiB, the
+// records are copied into a new file, which is renamed over the log.
 //
-// A Journal is safe for concurrent use. It starts one goroutine, which Close ends.
+// The file has at most twice [Journal.Bytes] and 1 MiB. A compaction needs space for another file of [Journal.Bytes]; without
+// it the log goes on to grow. A damaged file is quarantined, that is renamed to state.db.TIME, and an empty one takes its
+// place: the content can be found again in the cluster and the control plane, so a lost record costs work and a wrong one
+// costs trust. The newest quarantined file is kept, and up to two more while all have at most 16 MiB together.
+//
+// # Crashes
+//
+// The file is the same after any crash as after some commit:
+//
+//   - While changes are gathered, or during a compaction: these changes are lost. They are 20 ms old at most, or as old as
+//     the compaction and the commit take.
+//   - While a frame is written: the frame is torn. The next process notices and cuts it off.
+//   - Between two frames of a commit of more than 1 MiB: the first frames stay, which have all that is put and no deletions.
+//   - Before a compaction renames its file: the log is as before. The next process removes the other file.
+//
+// The header says how much of the file was on disk before the last commit, and in a closed file all of it. A frame below
+// that is not torn but damaged, and the file is quarantined. So is a file that ends before it, has another format, or cannot be
+// read when the agent starts: its records do not include the work that the agent has done by the time the disk works again. If
+// the file is damaged while the agent runs, the new one has the changes from then on.
+//
+// # Concurrency
+//
+// A Journal is safe for concurrent use. It starts one goroutine, which does all writing and which Close ends. The lock on the
+// directory excludes other processes, and ends with the process.
 package journal

@@ -1,99 +1,27 @@
 package journal
 
 import (
+	"encoding/binary"
 	"errors"
-	"fmt"
-	"hash/fnv"
-	"maps"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/go-logr/logr"
 )
 
-// history is a file, and what it had after each commit.
-type history struct {
-	raw    []byte
-	states []tables
-}
-
-// newHistory makes commits of so many changes each: new records, other values, removals. The largest records need
-// several pages.
-func newHistory(tb testing.TB, commits, changes int) history {
-	tb.Helper()
-	random := rand.New(rand.NewPCG(1, 2))
-	d := &disk{dir: tb.TempDir(), log: logr.Discard()}
-	if _, err := d.start(); err != nil {
-		tb.Fatal(err)
-	}
-	h := history{states: []tables{{}}}
-	now := tables{}
-	for range commits {
-		batch := map[id][]byte{}
-		for range changes {
-			at := id{[]string{"events", "objects", "pending"}[random.IntN(3)], fmt.Sprintf("uid-%03d", random.IntN(2*changes))}
-			if batch[at] = nil; random.IntN(4) > 0 {
-				batch[at] = []byte(strings.Repeat("x", random.IntN(200)))
-				if random.IntN(50) == 0 {
-					batch[at] = make([]byte, 3*os.Getpagesize())
-				}
-			}
-		}
-		if err := d.write(batch); err != nil {
-			tb.Fatal(err)
-		}
-		for at, value := range batch {
-			if now[at.table] == nil {
-				now[at.table] = map[string][]byte{}
-			}
-			if now[at.table][at.key] = value; value == nil {
-				delete(now[at.table], at.key)
-			}
-		}
-		h.states = append(h.states, copied(now))
-	}
-	raw, err := os.ReadFile(d.path())
-	if err = errors.Join(err, d.close()); err != nil {
-		tb.Fatal(err)
-	}
-	h.raw = raw
-	return h
-}
-
-// copied is a copy without empty tables.
-func copied(t tables) tables {
-	out := tables{}
-	for table, records := range t {
-		if len(records) > 0 {
-			out[table] = maps.Clone(records)
-		}
-	}
-	return out
-}
-
-// has reports whether there was such a state.
-func (h history) has(state tables) bool {
-	for _, s := range h.states {
-		if reflect.DeepEqual(s, state) {
-			return true
-		}
-	}
-	return false
-}
-
-// What a damage is: so many bytes each for what happens, where, and with what.
+// The ways to damage a file. A damage is a way, a place and a number, of seven bytes.
 const (
 	flipBit = iota
 	cut
 	zero
 	setNumber
 	copyPage
-	reseal
+	resealHeader
 	ways
 )
 
@@ -115,26 +43,23 @@ func damage(raw, program []byte) []byte {
 			raw = raw[:at]
 		case zero:
 			clear(raw[at:min(len(raw), at+with)])
-		case setNumber: // of those that a header and an element have, of each size
-			copy(raw[at/2*2:], order.AppendUint16(nil, uint16(with)))
+		case setNumber:
+			copy(raw[at:], binary.BigEndian.AppendUint16(nil, uint16(with)))
 		case copyPage:
 			from := raw[with%len(raw)/pageSize*pageSize:]
 			copy(raw[at/pageSize*pageSize:], from[:min(pageSize, len(from))])
-		case reseal: // as if both meta pages were meant so
-			for _, meta := range []int{0, pageSize} {
-				if meta+headerSize+metaSize <= len(raw) {
-					sum := fnv.New64a()
-					_, _ = sum.Write(raw[meta+headerSize : meta+headerSize+metaSize-8])
-					order.PutUint64(raw[meta+headerSize+metaSize-8:], sum.Sum64())
-				}
+		case resealHeader: // as if its fields were meant so
+			if len(raw) >= headerSize {
+				sum := crc32.Checksum(raw[:headerSize-4], castagnoli)
+				binary.BigEndian.PutUint32(raw[headerSize-4:], sum)
 			}
 		}
 	}
 	return raw
 }
 
-// openAny checks that a file can be opened, and that the journal works then. It returns what the file had, and whether
-// it was put aside.
+// openAny checks that a journal opens a file, whatever is in it, and works. It returns the records of the file, and whether
+// it was quarantined.
 func openAny(t *testing.T, raw []byte) (found tables, aside bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,8 +71,8 @@ func openAny(t *testing.T, raw []byte) (found tables, aside bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found = copied(j.loaded)
-		aside = len(putAside(t, dir)) > 0
+		found = copied(j.state.loaded)
+		aside = len(quarantined(t, dir)) > 0
 		j.Put("events", "new", []byte("1"))
 		if err := errors.Join(j.Sync(t.Context()), j.Close()); err != nil {
 			t.Errorf("the journal does not work: %v", err)
@@ -161,83 +86,97 @@ func openAny(t *testing.T, raw []byte) (found tables, aside bool) {
 			want["events"] = map[string][]byte{}
 		}
 		want["events"]["new"] = []byte("1")
-		if got := copied(j.loaded); !reflect.DeepEqual(got, want) {
+		if got := copied(j.state.loaded); !reflect.DeepEqual(got, want) {
 			t.Errorf("the next journal has %v, want %v", got, want)
 		}
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
-		if !aside && len(putAside(t, dir)) > 0 {
-			t.Error("the next journal puts the file aside")
+		if !aside && len(quarantined(t, dir)) > 0 {
+			t.Error("the next journal quarantines the file")
 		}
 	})
 	return found, aside
 }
 
-// FuzzDamagedFile damages files that journals wrote. What comes back is the state after some commit, or nothing, and
-// then the file is put aside.
+// FuzzDamagedFile damages files that journals wrote. The records are those after some commit, or none, and then the
+// file is quarantined.
 func FuzzDamagedFile(f *testing.F) {
 	small, large := newHistory(f, 3, 4), newHistory(f, 6, 150)
 	for _, isLarge := range []bool{false, true} {
-		h, step := small, uint32(1)
+		h := small
 		if isLarge {
-			h, step = large, 8
+			h = large
 		}
 		random := rand.New(rand.NewPCG(3, 4))
-		end, pageSize := uint32(len(h.raw)), uint32(os.Getpagesize())
-		for at := uint32(0); at < end; at += step * pageSize {
-			f.Add(isLarge, damageOf(flipBit, at+10, 1))                       // the count of elements
-			f.Add(isLarge, damageOf(setNumber, at+headerSize+8, at/pageSize)) // a branch that leads to itself
+		end := uint32(len(h.killed))
+		for _, at := range h.ends[:len(h.ends)-1] {
+			for field := range uint32(3) { // the size, its checksum, that of the payload
+				f.Add(isLarge, damageOf(setNumber, uint32(at)+4*field, 1))
+			}
 		}
 		for way := range byte(ways) {
 			f.Add(isLarge, damageOf(way, random.Uint32N(end), random.Uint32N(end)))
 		}
 	}
-	for field := uint32(8); field < metaSize-8; field += 4 {
-		f.Add(false, append(damageOf(setNumber, headerSize+field, 3), damageOf(reseal, 0, 0)...))
+	for at := range uint32(headerSize - 4) {
+		f.Add(false, append(damageOf(flipBit, at, 3), damageOf(resealHeader, 0, 0)...))
 	}
 	f.Fuzz(func(t *testing.T, isLarge bool, program []byte) {
 		h := small
 		if isLarge {
 			h = large
 		}
-		found, aside := openAny(t, damage(h.raw, program))
+		found, aside := openAny(t, damage(h.killed, program))
 		if aside && len(found) > 0 {
-			t.Errorf("the file was put aside, and yet %v was found", found)
+			t.Errorf("the file was quarantined, and yet %v was found", found)
 		}
 		if !h.has(found) {
-			t.Errorf("there was never a commit of %v", found)
+			t.Errorf("these are the records after no commit: %v", found)
 		}
 	})
 }
 
-// FuzzAnyFile opens what was never a state file.
+// FuzzAnyFile opens files that no journal wrote.
 func FuzzAnyFile(f *testing.F) {
-	page, large, written := make([]byte, os.Getpagesize()), make([]byte, 1<<20), newHistory(f, 2, 3).raw
+	page, large, written := make([]byte, os.Getpagesize()), make([]byte, 1<<20), newHistory(f, 2, 3).killed
 	for _, raw := range [][]byte{nil, {0}, page, large, []byte("a text\n"), written} {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) { openAny(t, raw) })
 }
 
-// TestDamagedFile damages a file at places that nobody chose.
-func TestDamagedFile(t *testing.T) {
+// FuzzPayload opens files with a frame of which the checksums are right, whatever its payload is.
+func FuzzPayload(f *testing.F) {
+	put := appendRecord(nil, "events", "a", []byte("1"))
+	for _, payload := range [][]byte{nil, put, appendRecord(put, "events", "a", nil), put[:5], {0xff, 0xff, 0xff, 0xff, 0x0f}} {
+		f.Add(payload)
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		frame := append(make([]byte, frameHead), payload...)
+		sealFrame(frame, int64(headerSize))
+		openAny(t, append(encodeHeader(int64(headerSize+len(frame))), frame...))
+	})
+}
+
+// TestOpen_DamagedAtRandom_FindsTheRecordsOfACommit damages a file at places that nobody chose.
+func TestOpen_DamagedAtRandom_FindsTheRecordsOfACommit(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	h, asides := newHistory(t, 6, 150), 0
-	size := uint32(len(h.raw))
+	h, count := newHistory(t, 6, 150), 0
+	size := uint32(len(h.closed))
 	for range 40 {
 		program := damageOf(byte(random.IntN(ways)), random.Uint32N(size), random.Uint32N(size))
-		found, aside := openAny(t, damage(h.raw, program))
-		if !h.has(found) {
-			t.Errorf("damage %v: there was never a commit of %v", program, found)
+		found, aside := openAny(t, damage(h.closed, program))
+		if len(found) > 0 && !reflect.DeepEqual(found, h.last()) {
+			t.Errorf("damage %v: these are not the records of the last commit: %v", program, found)
 		}
 		if aside {
-			asides++
+			count++
 		}
 	}
-	if asides == 0 {
-		t.Error("of 40 damaged files none was put aside: the test damages nothing")
+	if count == 0 {
+		t.Error("of 40 damaged files none was quarantined: the test damages nothing")
 	}
 }

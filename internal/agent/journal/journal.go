@@ -14,87 +14,95 @@ import (
 // CommitDelay is how long writes are gathered before they are committed.
 const CommitDelay = 20 * time.Millisecond
 
-// How long to wait before a commit that failed is tried again: doubled each time, up to the larger.
+// The delays before a failed commit is tried again: doubled each time, up to the larger.
 const (
 	retryMin = 500 * time.Millisecond
 	retryMax = 30 * time.Second
 )
 
-// errClosed is what Sync returns if the journal was closed before everything was on disk.
+// errClosed is the error of Sync if the journal was closed before everything was on disk.
 var errClosed = errors.New("journal is closed")
 
 // id is a key of a table.
 type id struct{ table, key string }
 
-// Journal is an open file. The zero value and nil are journals without one: they keep nothing.
+// Journal is an open directory with a state file. The zero value and nil are journals without one: they keep nothing.
 type Journal struct {
 	log  logr.Logger
-	disk *disk // of run
+	disk *disk // used by run only
 
-	mu      sync.Mutex
-	loaded  tables        // what the file had, until it is taken
-	sizes   map[id]int    // of what the file will have
-	bytes   int64         // their sum
-	dirty   map[id][]byte // to be written; nil to be removed
-	written uint64        // counts changes
-	synced  uint64        // those of them that are on disk
-	news    chan struct{} // closed and replaced when synced or err changes
-	err     error         // why the disk could not be taken, or the last commit failed
+	mu    sync.Mutex
+	state state
+	news  chan struct{} // closed and replaced when state.synced or state.err changes
 
-	wake   chan struct{} // capacity 1: there is something to write
+	timer  *time.Timer // fires when a commit is due
 	stop   chan struct{}
 	done   chan struct{}
 	closed sync.Once
 }
 
-// Open takes a directory, which it creates if need be, and reads the file in it. It fails if another process has the
-// directory ([ErrInUse]) or if it cannot be used at all; the error says what to do. A file that is damaged is put
-// aside, which is logged. A disk that is full or fails is no error: see [Journal.Err].
+// state is the part of a journal that its mutex protects.
+type state struct {
+	loaded    tables                    // the records of the file, until Load returns them
+	sizes     map[string]map[string]int // by table and key: the sizes of all records, once the changes are committed
+	bytes     int64                     // their sum
+	dirty     map[id][]byte             // the changes to be committed; a nil value is a deletion
+	scheduled bool                      // the timer runs
+	changes   uint64                    // counts changes
+	synced    uint64                    // how many of them are on disk
+	err       error                     // why the disk cannot be used, or the last commit failed
+}
+
+// Open takes a directory, which it creates if need be, and reads the state file. It fails if another process uses the
+// directory ([ErrInUse]) or if the directory is unusable; the error says what to do. A damaged file is quarantined, which
+// is logged. A disk that is full or fails is no error: see [Journal.Err].
 //
-// Without a directory, there is no journal: it returns nil, which keeps nothing.
+// Without a directory Open returns nil, which is a journal that keeps nothing.
 func Open(dir string, log logr.Logger) (*Journal, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	d := &disk{dir: dir, log: log}
+	d := newDisk(dir, log)
 	loaded, err := d.start()
 	if err != nil && !failing(err) {
 		return nil, errors.Join(err, d.close())
 	}
 	j := &Journal{
-		log: log, disk: d, loaded: loaded,
-		sizes: map[id]int{}, dirty: map[id][]byte{}, news: make(chan struct{}),
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		log: log, disk: d,
+		state: state{loaded: loaded, sizes: map[string]map[string]int{}, dirty: map[id][]byte{}},
+		news:  make(chan struct{}), timer: time.NewTimer(CommitDelay), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	if err != nil {
+	if err == nil {
+		j.timer.Stop()
+	} else {
+		j.state.scheduled = true
 		j.fail(err)
-		j.wake <- struct{}{}
 	}
 	for table, records := range loaded {
 		for key, value := range records {
-			j.resize(id{table, key}, value)
+			j.state.resize(id{table, key}, value)
 		}
 	}
 	go j.run()
 	return j, nil
 }
 
-// none reports whether there is nothing behind the journal.
-func (j *Journal) none() bool { return j == nil || j.disk == nil }
+// disabled reports whether the journal has no directory.
+func (j *Journal) disabled() bool { return j == nil || j.disk == nil }
 
-// Take returns what the file had of a table when it was opened, once.
-func (j *Journal) Take(table string) map[string][]byte {
-	if j.none() {
+// Load returns the records of a table as the last process left them. A second call returns nothing.
+func (j *Journal) Load(table string) map[string][]byte {
+	if j.disabled() {
 		return nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	records := j.loaded[table]
-	delete(j.loaded, table)
+	records := j.state.loaded[table]
+	delete(j.state.loaded, table)
 	return records
 }
 
-// Put writes a record, soon. The journal keeps value: it must not be changed.
+// Put writes a record with the next commit. The journal keeps value: the caller must not change it.
 func (j *Journal) Put(table, key string, value []byte) {
 	if value == nil {
 		value = []byte{}
@@ -102,72 +110,83 @@ func (j *Journal) Put(table, key string, value []byte) {
 	j.change(id{table, key}, value)
 }
 
-// Delete removes a record, soon.
+// Delete removes a record with the next commit.
 func (j *Journal) Delete(table, key string) { j.change(id{table, key}, nil) }
 
 func (j *Journal) change(at id, value []byte) {
-	if j.none() {
+	if j.disabled() {
 		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, there := j.sizes[at]; value == nil && !there && j.dirty[at] == nil {
+	if _, exists := j.state.sizes[at.table][at.key]; value == nil && !exists {
 		return
 	}
-	j.dirty[at] = value
-	j.resize(at, value)
-	j.written++
-	select {
-	case j.wake <- struct{}{}:
-	default:
+	j.state.dirty[at] = value
+	j.state.resize(at, value)
+	j.state.changes++
+	if !j.state.scheduled {
+		j.schedule(CommitDelay)
 	}
 }
 
-// resize accounts for a record's new value; with mu held.
-func (j *Journal) resize(at id, value []byte) {
-	j.bytes -= int64(j.sizes[at])
+// schedule makes run commit after a delay; with mu held.
+func (j *Journal) schedule(delay time.Duration) {
+	j.state.scheduled = true
+	j.timer.Reset(delay)
+}
+
+// resize accounts for a record's new value.
+func (s *state) resize(at id, value []byte) {
+	sizes := s.sizes[at.table]
+	s.bytes -= int64(sizes[at.key])
 	if value == nil {
-		delete(j.sizes, at)
+		delete(sizes, at.key)
 		return
 	}
-	j.sizes[at] = len(at.key) + len(value) + overhead
-	j.bytes += int64(j.sizes[at])
+	if sizes == nil {
+		sizes = map[string]int{}
+		s.sizes[at.table] = sizes
+	}
+	size := len(at.key) + len(value) + overhead
+	sizes[at.key] = size
+	s.bytes += int64(size)
 }
 
-// overhead is about what the file needs for a record besides its key and value.
+// overhead is about how many bytes of the file a record takes besides its key and value.
 const overhead = 32
 
-// Bytes is about what the records take on disk, those to be written included.
+// Bytes returns about how many bytes the records take on disk, those to be committed included.
 func (j *Journal) Bytes() int64 {
-	if j.none() {
+	if j.disabled() {
 		return 0
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.bytes
+	return j.state.bytes
 }
 
-// Err is nil unless the disk could not be taken, or the last commit failed: then what was changed since is in memory
-// only, until the disk works again.
+// Err is nil unless the disk cannot be used or the last commit failed. All changes since then are in memory only, until
+// the disk works again.
 func (j *Journal) Err() error {
-	if j.none() {
+	if j.disabled() {
 		return nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.err
+	return j.state.err
 }
 
-// Sync waits until all that was changed before is on disk, and returns an error if a commit of it fails.
+// Sync waits until all earlier changes are on disk. It returns an error if a commit of them fails.
 func (j *Journal) Sync(ctx context.Context) error {
-	if j.none() {
+	if j.disabled() {
 		return nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for want := j.written; j.synced < want; {
-		if j.err != nil {
-			return j.err
+	for want := j.state.changes; j.state.synced < want; {
+		if j.state.err != nil {
+			return j.state.err
 		}
 		news := j.news
 		j.mu.Unlock()
@@ -180,16 +199,16 @@ func (j *Journal) Sync(ctx context.Context) error {
 			err = context.Cause(ctx)
 		}
 		j.mu.Lock()
-		if err != nil && j.synced < want {
+		if err != nil && j.state.synced < want {
 			return err
 		}
 	}
 	return nil
 }
 
-// Close commits what is left and gives the directory back. The error is that of the commit. Further calls do nothing.
+// Close commits the last changes and gives the directory back. The error is that of the commit. Further calls do nothing.
 func (j *Journal) Close() error {
-	if j.none() {
+	if j.disabled() {
 		return nil
 	}
 	j.closed.Do(func() { close(j.stop) })
@@ -200,50 +219,33 @@ func (j *Journal) Close() error {
 // run commits until the journal is closed.
 func (j *Journal) run() {
 	defer close(j.done)
-	defer func() {
-		j.commit()
-		if err := j.disk.close(); err != nil {
-			j.log.Error(err, "Closing the state file failed")
-		}
-	}()
+	defer j.timer.Stop()
 	for retry := time.Duration(0); ; {
 		select {
 		case <-j.stop:
+			j.commit()
+			if err := j.disk.close(); err != nil {
+				j.log.Error(err, "Closing the state file failed")
+			}
 			return
-		case <-j.wake:
-		}
-		if !j.pause(max(CommitDelay, retry)) {
-			return
+		case <-j.timer.C:
 		}
 		if j.commit() {
 			retry = 0
 			continue
 		}
 		retry = min(max(2*retry, retryMin), retryMax)
-		select {
-		case j.wake <- struct{}{}:
-		default:
-		}
+		j.mu.Lock()
+		j.schedule(retry)
+		j.mu.Unlock()
 	}
 }
 
-// pause waits, and reports whether that was not cut short by the end.
-func (j *Journal) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-j.stop:
-		return false
-	}
-}
-
-// commit writes what is dirty, and reports whether it is on disk. After an error it also tries whether the disk works.
+// commit writes the changes, and reports whether they are on disk. After an error it tries the disk even without changes.
 func (j *Journal) commit() bool {
 	j.mu.Lock()
-	batch, upTo, failed := j.dirty, j.written, j.err != nil
-	j.dirty = map[id][]byte{}
+	batch, upTo, failed := j.state.dirty, j.state.changes, j.state.err != nil
+	j.state.dirty, j.state.scheduled = map[id][]byte{}, false
 	j.mu.Unlock()
 	var err error
 	if len(batch) > 0 || failed {
@@ -253,26 +255,26 @@ func (j *Journal) commit() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err != nil {
-		maps.Copy(batch, j.dirty) // what was changed meanwhile is newer
-		j.dirty = batch
+		maps.Copy(batch, j.state.dirty) // these changes are newer
+		j.state.dirty = batch
 		j.fail(err)
 	} else {
-		j.synced = upTo
+		j.state.synced = upTo
 		if failed {
 			j.log.Info("The state file is written again")
 		}
-		j.err = nil
+		j.state.err = nil
 	}
 	close(j.news)
 	j.news = make(chan struct{})
 	return err == nil
 }
 
-// fail notes why the disk does not work; with mu held.
+// fail records why the disk cannot be used; with mu held.
 func (j *Journal) fail(err error) {
 	err = fmt.Errorf("write the state file: %w", err)
-	if j.err == nil || j.err.Error() != err.Error() {
-		j.log.Error(err, "The state is kept in memory only, and writing it is tried again")
+	if j.state.err == nil || j.state.err.Error() != err.Error() {
+		j.log.Error(err, "The state is kept in memory only; writing it is tried again")
 	}
-	j.err = err
+	j.state.err = err
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 
-	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/testing/process"
 )
 
-// The directory, the seed and the first step of a process that writes until it is killed.
+// writerVariable has the directory, the seed and the first step of a process that writes until it is killed.
 const writerVariable = "JOURNAL_TEST_WRITER"
 
-// step is a change of one record: the removal of it if value is nil.
+// step returns change n of a sequence: of one record, and a deletion if value is nil.
 func step(seed uint64, n int) (key string, value []byte) {
 	random := rand.New(rand.NewPCG(seed, uint64(n)))
 	key = fmt.Sprintf("uid-%03d", random.IntN(200))
@@ -31,7 +31,7 @@ func step(seed uint64, n int) (key string, value []byte) {
 	return key, fmt.Appendf(nil, "%d %s", n, strings.Repeat("x", random.IntN(2000)))
 }
 
-// writeUntilKilled says when it has opened the journal, and then which steps are on disk.
+// writeUntilKilled prints "opened", and then the last step that is on disk, again and again.
 func writeUntilKilled(where string) error {
 	var (
 		dir  string
@@ -45,6 +45,7 @@ func writeUntilKilled(where string) error {
 	if err != nil {
 		return err
 	}
+	j.disk.minGarbage = 100_000 // so that it compacts every few commits
 	fmt.Println("opened")
 	var done atomic.Int64
 	done.Store(int64(next - 1))
@@ -68,9 +69,8 @@ func writeUntilKilled(where string) error {
 	}
 }
 
-// TestKilledProcess kills a process that writes, again and again. What the next one finds is the state after one of the
-// steps, not before the last of which Sync had returned.
-func TestKilledProcess(t *testing.T) {
+// The next process finds the records after one of the steps, and after all steps for which Sync had returned.
+func TestJournal_ProcessKilled_FindsTheRecordsOfACommit(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -81,13 +81,13 @@ func TestKilledProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := j.Take("events")
+		found := j.Load("events")
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
 		for synced = max(synced, at); at < synced || !maps.EqualFunc(state, found, bytes.Equal); {
 			if at++; at > synced+100_000 {
-				t.Fatalf("what was on disk is not what a step from %d on left: %d records", synced, len(found))
+				t.Fatalf("the %d records on disk are not those after any step from %d on", len(found), synced)
 			}
 			if key, value := step(seed, at); value == nil {
 				delete(state, key)
@@ -95,18 +95,18 @@ func TestKilledProcess(t *testing.T) {
 				state[key] = value
 			}
 		}
-		if len(putAside(t, dir)) > 0 {
-			t.Fatal("the file was put aside")
+		if len(quarantined(t, dir)) > 0 {
+			t.Fatal("the file was quarantined")
 		}
 		t.Logf("killed after step %d, of which %d were synced", at, synced)
 	}
 	if at < 100 {
-		t.Errorf("there were %d steps: the test writes nothing", at)
+		t.Errorf("there were %d steps only: the test writes nothing", at)
 	}
 }
 
-// killWriter starts a process that writes, kills it so long after it has opened the journal, and returns the last step
-// of which the process said that it is on disk.
+// killWriter starts a process that writes, kills it with a delay after it opened the journal, and returns the last step that
+// the process printed.
 func killWriter(t *testing.T, where string, after time.Duration) (synced int) {
 	t.Helper()
 	lines, err := process.KillSelf(t.Context(), writerVariable+"="+where, after)

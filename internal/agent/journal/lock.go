@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// ErrInUse says that another process has the directory.
+// ErrInUse means that another process uses the directory.
 var ErrInUse = errors.New("in use by another agent")
 
-// lock is a directory that is this process's until it is released, or the process ends, however it ends.
+// lock excludes other processes from a directory. The system releases it when the process ends, however it ends.
 type lock struct{ file *os.File }
 
-// hold takes a directory, which it creates if need be. An error says what to do.
+// hold locks a directory, which it creates if need be. An error says what to do.
 func hold(dir string) (*lock, error) {
-	file, err := lockState(dir)
+	file, err := openLock(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, remedy(err))
+		return nil, fmt.Errorf("%w%s", err, hint(err))
 	}
 	return &lock{file}, nil
 }
@@ -29,33 +29,33 @@ func (l *lock) release() error {
 		return nil
 	}
 	_ = l.file.Truncate(0)
-	return l.file.Close() // gives the lock back
+	return l.file.Close() // releases the lock
 }
 
-// remedy is what to do about an error of lockState.
-func remedy(err error) string {
+// hint says what to do about an error of hold.
+func hint(err error) string {
 	switch {
 	case errors.Is(err, ErrInUse):
-		return ": end that one, or give each agent a folder of its own"
+		return ": stop that agent, or give each agent its own directory"
 	case errors.Is(err, syscall.ENOTDIR):
-		return ": name a folder, or a place where one can be created"
+		return ": name a directory, or a path where one can be created"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return ": make room there"
+		return ": free some space there"
 	case errors.Is(err, syscall.EROFS):
-		return ": mount a volume there that can be written to, such as an emptyDir"
+		return ": mount a writable volume there, such as an emptyDir"
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Sprintf(": let user %d or group %d write there; in a pod, set fsGroup in its securityContext to a group of the agent's",
+		return fmt.Sprintf(": let user %d or group %d write there; in a pod, set fsGroup in its securityContext to a group of the agent",
 			os.Getuid(), os.Getgid())
 	}
-	return ": name a folder in which the agent can create files"
+	return ": name a directory in which the agent can create files"
 }
 
-// lockState returns the locked file of a folder, which it creates if need be and may write to. The disk may be full.
-func lockState(dir string) (*os.File, error) {
+// openLock returns the locked lock file of a directory that the agent can write to. The disk may be full.
+func openLock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the user names the folder
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the user names the directory
 	if err != nil {
 		return nil, err
 	}
@@ -69,28 +69,37 @@ func lockState(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// takeLock locks a file and writes into it whose it is, if the disk takes it. Without the lock, what is written there
-// says nothing: it is of a process that was killed.
-func takeLock(lock *os.File) error {
-	err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		holder, _ := io.ReadAll(io.LimitReader(lock, 512)) // the one who has it may not have written
+// takeLock locks a file, and writes the holder's name into it if the disk has space. The lock decides, not the name: the name
+// may be that of a process that was killed.
+func takeLock(file *os.File) error {
+	err := flock(file)
+	if errors.Is(err, ErrInUse) {
+		holder, _ := io.ReadAll(io.LimitReader(file, 512)) // the holder may not have written its name
 		if len(holder) == 0 {
-			return ErrInUse
+			return err
 		}
-		return fmt.Errorf("%w, %s", ErrInUse, holder)
+		return fmt.Errorf("%w, %s", err, holder)
 	}
 	if err != nil {
-		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+		return fmt.Errorf("lock %s: %w", file.Name(), err)
 	}
 	host, _ := os.Hostname()
-	_ = lock.Truncate(0)
-	_, _ = fmt.Fprintf(lock, "process %d on %s", os.Getpid(), host)
+	_ = file.Truncate(0)
+	_, _ = fmt.Fprintf(file, "process %d on %s", os.Getpid(), host)
 	return nil
 }
 
-// tryWriting creates a file and removes it: a lock of an earlier agent may be writable where nothing else is. That the
-// disk is full or fails is no error.
+// flock locks a file without waiting. The error is [ErrInUse] if another process has locked it.
+func flock(file *os.File) error {
+	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrInUse
+	}
+	return err
+}
+
+// tryWriting creates a file and removes it: the lock file of an earlier agent may be writable where nothing else is. A
+// disk that is full or fails is no error.
 func tryWriting(dir string) error {
 	file := filepath.Join(dir, "write-check")
 	err := os.WriteFile(file, []byte("x"), 0o600)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// content is the names and modes of what is in a folder.
+// content returns the modes and names of the files in a directory.
 func content(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -29,23 +29,23 @@ func content(t *testing.T, dir string) string {
 	return strings.Join(all, ", ")
 }
 
-func TestStateIsHeldByOne(t *testing.T) {
+func TestHold_SecondAgent_IsInUse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lib", "agent")
 	held, err := hold(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the folder is %v, %v, want it for its owner only", info, err)
+		t.Errorf("the directory is %v, %v, want mode 0700", info, err)
 	}
 	if got, want := content(t, dir), "-rw------- lock"; got != want {
-		t.Errorf("in the folder is %s, want %s", got, want)
+		t.Errorf("the directory has %s, want %s", got, want)
 	}
 	_, err = hold(dir)
 	if !errors.Is(err, ErrInUse) {
-		t.Fatalf("a second agent gets %v, want that the folder is in use", err)
+		t.Fatalf("a second agent gets %v, want ErrInUse", err)
 	}
-	for _, want := range []string{fmt.Sprintf("process %d on ", os.Getpid()), "end that one, or give each agent a folder of its own"} {
+	for _, want := range []string{fmt.Sprintf("process %d on ", os.Getpid()), "stop that agent, or give each agent its own directory"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q: %v", want, err)
 		}
@@ -62,7 +62,7 @@ func TestStateIsHeldByOne(t *testing.T) {
 	}
 }
 
-func TestStateOfTheDeadIsTaken(t *testing.T) {
+func TestHold_LockOfAKilledAgent_IsTaken(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"lock":        "process 7 on a machine that is no more, with a long name",
@@ -72,26 +72,26 @@ func TestStateOfTheDeadIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(dir, 0o777); err != nil { // as an emptyDir has it
+	if err := os.Chmod(dir, 0o777); err != nil { // as in an emptyDir
 		t.Fatal(err)
 	}
 	held, err := hold(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.release() //nolint:errcheck // other tests are about that
+	defer held.release() //nolint:errcheck // other tests check it
 	if text, err := os.ReadFile(filepath.Join(dir, "lock")); err != nil || !strings.HasPrefix(string(text), fmt.Sprintf("process %d on ", os.Getpid())) || strings.Contains(string(text), "no more") {
 		t.Errorf("the lock says %q, %v", text, err)
 	}
 	if got, want := content(t, dir), "-rw------- lock"; got != want {
-		t.Errorf("in the folder is %s, want %s", got, want)
+		t.Errorf("the directory has %s, want %s", got, want)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o777 {
-		t.Errorf("the folder is %v, %v, want it as it was", info, err)
+		t.Errorf("the directory is %v, %v, want its mode unchanged", info, err)
 	}
 }
 
-func TestStateIsRefused(t *testing.T) {
+func TestHold_UnusableDirectory_Fails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -101,14 +101,14 @@ func TestStateIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ reason, dir, want string }{
-		{"a file", file, "name a folder"},
-		{"below a file", filepath.Join(file, "state"), "name a folder"},
+		{"a file", file, "name a directory"},
+		{"below a file", filepath.Join(file, "state"), "name a directory"},
 		{"nobody may write there, not even root", "/proc", ""}, // what to do depends on the system
-		{"the lock is a folder", taken, "lock: is a directory"},
+		{"the lock is a directory", taken, "lock: is a directory"},
 	} {
 		held, err := hold(tc.dir)
 		if err == nil {
-			t.Errorf("%s: it is accepted", tc.reason)
+			t.Errorf("%s: hold returns no error", tc.reason)
 			_ = held.release()
 			continue
 		}
@@ -118,7 +118,7 @@ func TestStateIsRefused(t *testing.T) {
 	}
 }
 
-func TestRemedy(t *testing.T) {
+func TestHint_Errors_SayWhatToDo(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		err    error
@@ -127,11 +127,11 @@ func TestRemedy(t *testing.T) {
 		{"no permission", syscall.EACCES, "set fsGroup"},
 		{"not permitted", syscall.EPERM, "set fsGroup"},
 		{"read-only", syscall.EROFS, "such as an emptyDir"},
-		{"full", syscall.ENOSPC, "make room"},
-		{"no quota", syscall.EDQUOT, "make room"},
-		{"anything else", syscall.EIO, "name a folder in which the agent can create files"},
+		{"full", syscall.ENOSPC, "free some space"},
+		{"no quota", syscall.EDQUOT, "free some space"},
+		{"anything else", syscall.EIO, "name a directory in which the agent can create files"},
 	} {
-		got := remedy(&fs.PathError{Op: "open", Path: "/state/lock", Err: tc.err})
+		got := hint(&fs.PathError{Op: "open", Path: "/state/lock", Err: tc.err})
 		if !strings.Contains(got, tc.want) {
 			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
 		}

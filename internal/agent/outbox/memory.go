@@ -12,8 +12,8 @@ import (
 
 // Store keeps records when the process ends. *journal.Journal is one; a nil one remembers nothing.
 type Store interface {
-	// Take returns what was kept of a table, once.
-	Take(table string) map[string][]byte
+	// Load returns the records of a table as the last process left them. A second call returns nothing.
+	Load(table string) map[string][]byte
 	Put(table, key string, value []byte)
 	Delete(table, key string)
 	// Bytes is about what the records take.
@@ -191,7 +191,7 @@ func timeOf(r observe.Report) time.Time {
 
 // restoreTable takes back a table: records that cannot be read or are refused are dropped.
 func restoreTable[R any](o *Outbox, table string, take func(observe.Key, R) bool) {
-	for key, value := range o.memory.Take(table) {
+	for key, value := range o.memory.Load(table) {
 		var r R
 		if err := json.Unmarshal(value, &r); err != nil || !take(observe.Key(key), r) {
 			o.memory.Delete(table, key)

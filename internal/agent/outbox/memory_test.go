@@ -15,7 +15,7 @@ import (
 // records are a memory.
 type records map[string]map[string][]byte
 
-func (r records) Take(table string) map[string][]byte { return maps.Clone(r[table]) }
+func (r records) Load(table string) map[string][]byte { return maps.Clone(r[table]) }
 
 func (r records) Put(table, key string, value []byte) {
 	if r[table] == nil {

@@ -24,8 +24,8 @@ func newPruningWorld(t *testing.T, keep store.Retention) (w *world, prune func()
 	config.BindAddress, config.AuthEnabled = "127.0.0.1:0", false
 	config.Database = "sqlite:" + filepath.Join(t.TempDir(), "rows.db")
 	config.Maintenance.Retention = keep
-	never := config.Maintenance.PruneEvery // not before the test ends
-	config.Maintenance.GrownEvery, config.Maintenance.PruneFirst = never, never
+	never := config.Maintenance.PruneInterval // not before the test ends
+	config.Maintenance.GrowthInterval, config.Maintenance.PruneDelay = never, never
 	s, err := server.New(t.Context(), config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +71,8 @@ func (w *world) uids() []string {
 
 func TestPrunedEventsAreNotSentAgain(t *testing.T) {
 	for reason, keep := range map[string]store.Retention{
-		"too old":  {EventAge: 150 * time.Minute, EventCount: 100, GoneAge: time.Hour},
-		"too many": {EventAge: 100 * time.Hour, EventCount: 3, GoneAge: time.Hour},
+		"too old":  {EventAge: 150 * time.Minute, EventCount: 100, TombstoneAge: time.Hour},
+		"too many": {EventAge: 100 * time.Hour, EventCount: 3, TombstoneAge: time.Hour},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			w, prune := newPruningWorld(t, keep)

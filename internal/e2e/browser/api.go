@@ -25,7 +25,7 @@ type API struct {
 func NewAPI(file string, silence time.Duration, log *slog.Logger) *API {
 	config := server.DefaultConfig()
 	config.BindAddress, config.AuthEnabled, config.Database = "127.0.0.1:0", false, "sqlite:"+file
-	config.Maintenance.AgentTimeout, config.Maintenance.SilenceEvery = silence, silence/4
+	config.Maintenance.AgentTimeout, config.Maintenance.SilenceInterval = silence, silence/4
 	return &API{config: config, log: log}
 }
 

@@ -59,7 +59,7 @@ func TestDemo(t *testing.T) {
 // startDemo starts the demo with fake nodes, and returns when everything is as expected. It is stopped with the test.
 func startDemo(t *testing.T) *process.Process {
 	t.Helper()
-	binary, err := process.Build(t.Context(), "../../..", "./hack/cmd/demo", t.TempDir(), "-buildvcs=false")
+	binary, err := process.Build(t.Context(), "../../../hack", "./cmd/demo", t.TempDir(), "-buildvcs=false")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,9 +60,10 @@ func (c *Cluster) buildNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	module := filepath.Join(root, "internal", "e2e")
 	return errors.Join(
-		image.Compile(ctx, root, "./internal/e2e/cluster/nodeinit", c.binaries[nodeInit]),
-		image.Program(ctx, root, "./internal/e2e/cluster/pause", c.dir.file("pause.tar"), pauseImage),
+		image.Compile(ctx, module, "./cluster/nodeinit", c.binaries[nodeInit]),
+		image.Program(ctx, module, "./cluster/pause", c.dir.file("pause.tar"), pauseImage),
 	)
 }
 
@@ -81,14 +82,14 @@ func (c *Cluster) LoadImage(ctx context.Context, archive string) error {
 	return nil
 }
 
-// LoadBehave compiles hack/cmd/behave, the program of test workloads, and loads its image, [image.Behave].
+// LoadBehave compiles internal/e2e/behave, the program of test workloads, and loads its image, [image.Behave].
 func (c *Cluster) LoadBehave(ctx context.Context) error {
 	root, err := SourceTree()
 	if err != nil {
 		return err
 	}
 	archive := c.dir.file("behave.tar")
-	if err := image.Program(ctx, root, "./hack/cmd/behave", archive, image.Behave); err != nil {
+	if err := image.Program(ctx, filepath.Join(root, "internal", "e2e"), "./behave", archive, image.Behave); err != nil {
 		return err
 	}
 	return c.LoadImage(ctx, archive)

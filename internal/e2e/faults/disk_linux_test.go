@@ -92,7 +92,7 @@ func (w *world) expectSurvives(load *load, says string, restore func()) {
 	w.start()
 	load.stop()
 	w.awaitAgreement(waitTimeout)
-	if strings.Contains(w.agent.Output(), "was put aside") {
+	if strings.Contains(w.agent.Output(), "was quarantined") {
 		w.Error("the state on disk is incomplete after the disk was restored")
 	}
 }

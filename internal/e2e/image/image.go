@@ -34,8 +34,8 @@ type Spec struct {
 // `ctr images import` take, under the name ref, such as "localhost/pause:1". The file appears under its name when
 // it is complete; its folder is created if need be.
 //
-// The image has one layer. Its files and their folders belong to root and have no times; what is executable here
-// has the mode 0555, other files have 0444. So the same input gives the same bytes.
+// The image has one layer. Its files and folders belong to root and have no times. Files that are executable on
+// this machine have the mode 0555, others 0444. So the same input gives the same bytes.
 func Archive(path, ref string, spec Spec) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Behave is the name of the image of hack/cmd/behave, a program that test workloads run: it fails as its flags say.
+// Behave is the name of the image of internal/e2e/behave, a program that test workloads run: it fails as its flags say.
 const Behave = "localhost/behave:1"
 
-// Program compiles a command of the source tree at root, such as "./hack/cmd/behave", and writes an image that has
+// Program compiles a command of the source tree at root, such as "./internal/e2e/behave", and writes an image that has
 // nothing else: see [Archive]. The command is at /NAME, and is the entrypoint.
 func Program(ctx context.Context, root, command, tarPath, ref string) error {
 	dir, err := os.MkdirTemp("", "image-")

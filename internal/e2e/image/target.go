@@ -14,65 +14,50 @@ import (
 	"time"
 )
 
-// What the Dockerfile's targets copy from its build stage, besides the binary.
 const (
-	built       = "/out/"                              // where the binaries are
-	authorities = "/etc/ssl/certs/ca-certificates.crt" // where Debian has them, and so the image of Go
+	// authorities is where Debian and the image of Go have the certificate authorities, and where Go programs look for them.
+	authorities = "/etc/ssl/certs/ca-certificates.crt"
+	// nonRoot is the user and the group of the project's images.
+	nonRoot = "65532:65532"
 )
 
-// Target writes the image of a target of the Dockerfile, such as "agent", whose source tree is at root; see [Archive].
-// Files, user and entrypoint come from the Dockerfile, the binary from `make build WHAT=./cmd/TARGET`, which has no more
-// of the source tree than the Dockerfile copies. VERSION is taken from the environment, as Docker takes its argument.
-// The certificate authorities are those of this machine.
+// Target writes the image of a program of the project, "agent" or "controlplane", whose source tree is at root; see
+// [Archive]. The image is the same as the Dockerfile's target of that name: the binary of `make build` and the certificate
+// authorities, here those of this machine. VERSION is taken from the environment.
 func Target(ctx context.Context, root, target, tarPath, ref string) error {
+	if !slices.Contains([]string{"agent", "controlplane"}, target) {
+		return fmt.Errorf("target %q is unknown: use agent or controlplane", target)
+	}
+	if _, err := os.Stat(authorities); err != nil {
+		return fmt.Errorf("find the certificate authorities: %w: install the package ca-certificates", err)
+	}
 	dir, err := os.MkdirTemp("", target+"-image-")
 	if err != nil {
 		return fmt.Errorf("create folder for the build: %w", err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // nothing is left there that matters
-	spec, err := FromDockerfile(filepath.Join(root, "Dockerfile"), target, func(stagePath string) (string, error) {
-		return onThisMachine(stagePath, target, dir)
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	if err := makeBuild(ctx, root, "./cmd/"+target, dir); err != nil {
+		return fmt.Errorf("build %s in %s: %w", target, root, err)
+	}
+	return Archive(tarPath, ref, Spec{
+		Files:      map[string]string{"/" + target: filepath.Join(dir, target), authorities: authorities},
+		User:       nonRoot,
+		Entrypoint: []string{"/" + target},
 	})
-	if err != nil {
-		return err
-	}
-	sources := filepath.Join(dir, "src")
-	if err := copyContext(root, sources); err != nil {
-		return err
-	}
-	if err := makeBuild(ctx, sources, "./cmd/"+target, dir); err != nil {
-		return fmt.Errorf("build %s from what the Dockerfile copies of %s: %w", target, root, err)
-	}
-	return Archive(tarPath, ref, spec)
 }
 
-// onThisMachine returns the file that stands for one of the Dockerfile's build stage. The target's binary is in dir.
-func onThisMachine(stagePath, target, dir string) (string, error) {
-	switch stagePath {
-	case built + target:
-		return filepath.Join(dir, target), nil
-	case authorities:
-		if _, err := os.Stat(authorities); err != nil {
-			return "", fmt.Errorf("find the certificate authorities: %w: install the package ca-certificates", err)
-		}
-		return authorities, nil
-	}
-	return "", fmt.Errorf("package internal/e2e/image knows where %s and %s are on this machine, and nothing else of the build stage",
-		built+target, authorities)
-}
-
-// makeBuild runs `make build` of a command in a folder, into another.
-func makeBuild(ctx context.Context, sources, command, dir string) error {
+// makeBuild runs `make build` of a command in the source tree at root. The binary is written to dir.
+func makeBuild(ctx context.Context, root, command, dir string) error {
 	cmd := exec.CommandContext(ctx, "make", "build", "WHAT="+command, "BIN="+dir) //nolint:gosec // our own folder
-	cmd.Dir = sources
-	// We may have been started by make ourselves, whose flags are not for this one; its variables are.
+	cmd.Dir = root
+	// A parent make passes its variables on, but its flags and job slots are not for this one.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}, name)
 	})
-	// A build that is interrupted early leaves its work folder behind: let it be where the binary is.
+	// An interrupted build leaves its work folder behind: GOTMPDIR places it where the caller removes it.
 	cmd.Env = append(cmd.Env, "GOOS=linux", "GOARCH="+runtime.GOARCH, "GOTMPDIR="+dir)
-	// make does not hand an interrupt on to go: it takes the whole group to be told by the terminal.
+	// make does not pass an interrupt on to go, so the whole process group gets it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second

@@ -22,25 +22,68 @@ var root = filepath.Join("..", "..", "..")
 // targets are those of the project's Dockerfile.
 var targets = []string{"agent", "controlplane"}
 
-func TestTheProjectsDockerfile(t *testing.T) {
-	for _, target := range targets {
-		got, err := FromDockerfile(filepath.Join(root, "Dockerfile"), target, here)
-		want := Spec{
-			Files:      map[string]string{"/" + target: "/here" + built + target, authorities: "/here" + authorities},
-			User:       "65532:65532",
-			Entrypoint: []string{"/" + target},
-		}
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %+v, %v, want %+v", target, got, err, want)
-		}
+// The Dockerfile and [Target] describe the same images.
+func TestTarget_AsInDockerfile(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	byDefault, err := FromDockerfile(filepath.Join(root, "Dockerfile"), "", here)
-	if err != nil || !slices.Equal(byDefault.Entrypoint, []string{"/agent"}) {
-		t.Errorf("without a target Docker builds %+v, %v, want the agent", byDefault, err)
+	_, stages, _ := strings.Cut(string(text), "\nFROM scratch AS ")
+	for stage := range strings.SplitSeq(stages, "\nFROM scratch AS ") {
+		target, rest, _ := strings.Cut(stage, "\n")
+		want := []string{
+			"COPY --from=build /out/" + target + " /" + target,
+			"COPY --from=build " + authorities + " " + authorities,
+			"USER " + nonRoot,
+			`ENTRYPOINT ["/` + target + `"]`,
+		}
+		var got []string
+		for line := range strings.Lines(rest) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				got = append(got, line)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the Dockerfile's target %s has the lines %q, want %q", target, got, want)
+		}
+		if !slices.Contains(targets, target) {
+			t.Errorf("the Dockerfile's target %s is not one of %v", target, targets)
+		}
 	}
 }
 
-func TestTargets(t *testing.T) {
+// Docker has only the folders that the Dockerfile copies: the programs must not need others.
+func TestDockerfile_CopiesAllPackages(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var copied []string
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) == 3 && words[0] == "COPY" && words[1] == words[2] {
+			copied = append(copied, words[1])
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if and .Module .Module.Main}}{{.Dir}}{{end}}", "./cmd/agent", "./cmd/controlplane")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir := range strings.FieldsSeq(string(out)) {
+		name, err := filepath.Rel(top, dir)
+		isIn := func(folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
+		if err != nil || !slices.ContainsFunc(copied, isIn) {
+			t.Errorf("the Dockerfile copies %v, and so not package %s (%v)", copied, name, err)
+		}
+	}
+}
+
+func TestTarget_Image(t *testing.T) {
 	t.Setenv("VERSION", "v0-test") // as Docker's build has it
 	for _, target := range targets {
 		t.Run(target, func(t *testing.T) { testTarget(t, target) })
@@ -85,7 +128,7 @@ func testTarget(t *testing.T, target string) {
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "version", "-m", program).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), tc.want) {
-			t.Errorf("%s: no %s in what go version says: %v\n%s", tc.reason, tc.want, err, out)
+			t.Errorf("%s: no %s in the output of go version: %v\n%s", tc.reason, tc.want, err, out)
 		}
 	}
 	if out, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "v0-test") {
@@ -97,12 +140,11 @@ func testTarget(t *testing.T, target string) {
 func tree(t *testing.T, recipe string) (root string) {
 	t.Helper()
 	root = t.TempDir()
-	write(t, filepath.Join(root, "Dockerfile"), "FROM golang AS build\nCOPY Makefile ./\nFROM scratch AS agent\n", 0o600)
 	write(t, filepath.Join(root, "Makefile"), "build:\n\t"+recipe+"\n", 0o600)
 	return root
 }
 
-func TestTargetTellsWhatMakeSays(t *testing.T) {
+func TestTarget_BuildFails_NamesMakesError(t *testing.T) {
 	dir := tree(t, "@echo no way >&2; exit 3")
 	path := filepath.Join(dir, "agent.tar")
 	err := Target(t.Context(), dir, "agent", path, "localhost/agent:test")
@@ -114,9 +156,9 @@ func TestTargetTellsWhatMakeSays(t *testing.T) {
 	}
 }
 
-func TestTargetIsCancelled(t *testing.T) {
+func TestTarget_Cancelled(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	// The recipe's child is what has to be told, as go is: make would wait for it.
+	// make waits for the recipe's child, so the child must get the signal too, as go does in a real build.
 	dir := tree(t, "@read line < "+fifo)
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -136,11 +178,9 @@ func TestTargetIsCancelled(t *testing.T) {
 	}
 }
 
-func TestUnknownFileOfTheBuildStage(t *testing.T) {
-	if _, err := onThisMachine("/out/other", "agent", "/x"); err == nil || !strings.Contains(err.Error(), "/out/agent") {
-		t.Errorf("got %v, want what is known", err)
-	}
-	if got, err := onThisMachine("/out/agent", "agent", "/x"); err != nil || got != "/x/agent" {
-		t.Errorf("got %s, %v", got, err)
+func TestTarget_Unknown(t *testing.T) {
+	err := Target(t.Context(), root, "other", filepath.Join(t.TempDir(), "x.tar"), "localhost/x:test")
+	if err == nil || !strings.Contains(err.Error(), "agent or controlplane") {
+		t.Errorf("got %v, want the targets that there are", err)
 	}
 }

@@ -34,7 +34,7 @@ type demo struct {
 
 // buildDemo compiles the demo once for all tests.
 var buildDemo = sync.OnceValues(func() (string, error) {
-	return process.Build(context.Background(), root, "./hack/cmd/demo", shared.dir)
+	return process.Build(context.Background(), filepath.Join(root, "hack"), "./cmd/demo", shared.dir)
 })
 
 func startDemo(t *testing.T, flags ...string) demo {

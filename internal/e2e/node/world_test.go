@@ -129,7 +129,7 @@ func install(ctx context.Context, dir string) (func(), error) {
 // behaveArchive builds the image of the test workloads.
 func behaveArchive(ctx context.Context, dir string) (string, error) {
 	archive := filepath.Join(dir, "behave.tar")
-	return archive, image.Program(ctx, root, "./hack/cmd/behave", archive, image.Behave)
+	return archive, image.Program(ctx, filepath.Join(root, "internal", "e2e"), "./behave", archive, image.Behave)
 }
 
 // These limits are long enough for every test that does not hang, on a slow and busy machine.

@@ -9,6 +9,6 @@
 //		err = s.Play(ctx, env, func(ctx context.Context, step scenario.Step, at recording.Snapshot) error { … })
 //	}
 //
-// The workloads run the program hack/cmd/behave from the image localhost/behave:1, and need the cluster of package
+// The workloads run the program internal/e2e/behave from the image localhost/behave:1, and need the cluster of package
 // internal/e2e/cluster with its real node.
 package scenario

@@ -17,14 +17,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 )
 
-// recorded is the folder of the recordings.
+// recorded is the folder of the recordings, which `make record-fixtures` writes.
 const recorded = "../../health/testdata/recorded"
 
 func read(t *testing.T, moment string) (string, recording.Snapshot) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(recorded, moment+".yaml"))
 	if err != nil {
-		t.Fatalf("%v: run make record", err)
+		t.Fatalf("%v: run make record-fixtures", err)
 	}
 	s, err := recording.Parse(text)
 	if err != nil {
@@ -94,7 +94,7 @@ func TestRecordings_AreNormalized(t *testing.T) {
 				t.Fatal(err)
 			}
 			if string(again) != text {
-				t.Error("it was edited, or the rules or the docs have changed since: run make record")
+				t.Error("it was edited, or the rules or the docs have changed since: run make record-fixtures")
 			}
 		})
 	}

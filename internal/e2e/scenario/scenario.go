@@ -126,7 +126,7 @@ func (s Scenario) Doc() string {
 
 // Comment is what is at the head of a moment's recording.
 func Comment(s Scenario, step Step) string {
-	return fmt.Sprintf("%s\n%s\nA user would call it %s. Written by make record: do not edit.", s.Doc(), step.Doc, step.Status)
+	return fmt.Sprintf("%s\n%s\nA user would call it %s. Written by make record-fixtures: do not edit.", s.Doc(), step.Doc, step.Status)
 }
 
 // AwaitSecond waits until it is time to deploy the workload.

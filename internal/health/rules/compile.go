@@ -19,25 +19,25 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// What expressions may take.
+// Limits of expressions.
 const (
-	// maxCost is what the expressions of a rule may cost together for one object, in CEL's units: it is enough to look at two thousand
-	// items of a list, which takes 20 ms at worst.
+	// maxCost bounds the cost of the expressions of one rule for one object, in CEL's units. It suffices for a list of two
+	// thousand items, which takes 20 ms at worst.
 	maxCost = 20_000
-	// maxTime ends an evaluation whose cost is wrong about its time.
+	// maxTime bounds an evaluation whose cost does not reflect its time.
 	maxTime = 5 * time.Second
-	// maxExpression is how long an expression may be, in characters.
+	// maxExpression bounds the length of an expression, in characters.
 	maxExpression = 4096
-	// maxNesting is how deep all, exists, map and filter may be within each other.
+	// maxNesting bounds the nesting of all, exists, map and filter.
 	maxNesting = 3
-	// interruptEvery is after how many steps of a comprehension the time is looked at.
+	// interruptEvery is the number of steps of a comprehension between two checks of the time.
 	interruptEvery = 100
 )
 
-// errTooExpensive is why an evaluation was ended.
+// errTooExpensive ends an evaluation that exceeds maxCost or maxTime.
 var errTooExpensive = errors.New("it costs too much")
 
-// environment is what all expressions are compiled in. It is made when the first one is: that takes a millisecond.
+// environment compiles all expressions. It is created on first use, because that takes a millisecond.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	var env *cel.Env
 	options := []cel.EnvOption{
@@ -53,7 +53,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.RegexProgramSizeLimit(1000),
 		cel.ASTValidators(
 			cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(),
-			cel.ValidateComprehensionNestingLimit(maxNesting), literals{},
+			cel.ValidateComprehensionNestingLimit(maxNesting), literalArguments{},
 		),
 	}
 	var err error
@@ -61,13 +61,13 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return env, err
 })
 
-// literals checks arguments that have to stand in the rule: a regular expression that comes from an object could be
-// one that takes for ever to compile, and a path that is wrong is found at load.
-type literals struct{}
+// literalArguments checks arguments that have to be literals. A regular expression from an object could take too long to
+// compile, and a wrong literal path is an error at load.
+type literalArguments struct{}
 
-func (literals) Name() string { return "threeport.literals" }
+func (literalArguments) Name() string { return "threeport.literals" }
 
-func (literals) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *cel.Issues) {
+func (literalArguments) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *cel.Issues) {
 	calls := ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.CallKind))
 	for _, node := range calls {
 		call := node.AsCall()
@@ -96,12 +96,12 @@ func (literals) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *
 	}
 }
 
-// expression is a compiled one.
+// expression is a compiled expression.
 type expression struct {
 	program cel.Program
 }
 
-// compile checks an expression, which has to be of a type, or of one that only shows when it is evaluated.
+// compile compiles an expression. Its type has to be the wanted one, or dynamic.
 func compile(text string, want *cel.Type) (*expression, []issue) {
 	env, err := environment()
 	if err != nil {
@@ -119,7 +119,7 @@ func compile(text string, want *cel.Type) (*expression, []issue) {
 	if got := checked.OutputType(); !got.IsExactType(want) && !got.IsExactType(cel.DynType) {
 		return nil, []issue{{line: 1, column: 1, text: fmt.Sprintf("the expression gives %s, and has to give %s", cel.FormatCELType(got), cel.FormatCELType(want))}}
 	}
-	if cost, err := env.EstimateCost(checked, noSizes{}); err == nil && cost.Min > maxCost {
+	if cost, err := env.EstimateCost(checked, unknownSizes{}); err == nil && cost.Min > maxCost {
 		return nil, []issue{{line: 1, column: 1, text: fmt.Sprintf("the expression costs %d at least, and may cost %d", cost.Min, maxCost)}}
 	}
 	program, err := env.Program(checked,
@@ -133,22 +133,22 @@ func compile(text string, want *cel.Type) (*expression, []issue) {
 	return &expression{program}, nil
 }
 
-// issue is what is wrong with an expression, at a place in it from 1; 0 for all of it.
+// issue is an error in an expression, at a line and a column from 1; 0 for the whole expression.
 type issue struct {
 	line, column int
 	text         string
 }
 
-// noSizes knows nothing of the sizes in an object, so that of an estimate only the least counts.
-type noSizes struct{}
+// unknownSizes gives the estimator no sizes, so that only the minimum of an estimate counts.
+type unknownSizes struct{}
 
-func (noSizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
+func (unknownSizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
 
-func (noSizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+func (unknownSizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
 	return nil
 }
 
-// evaluation evaluates expressions for one object, together within one limit.
+// evaluation evaluates expressions for one object within one cost limit.
 type evaluation struct {
 	vars map[string]any
 	cost uint64
@@ -158,7 +158,7 @@ func newEvaluation(object map[string]any, now time.Time) *evaluation {
 	return &evaluation{vars: map[string]any{"object": object, "now": types.Timestamp{Time: now.UTC()}}}
 }
 
-// value evaluates an expression. An error wraps errTooExpensive if it was ended.
+// value evaluates an expression. It returns errTooExpensive if a limit is exceeded.
 func (e *evaluation) value(x *expression) (ref.Val, error) {
 	if e.cost > maxCost {
 		return nil, errTooExpensive
@@ -207,7 +207,7 @@ func (e *evaluation) text(x *expression) (string, error) {
 	return string(s), nil
 }
 
-// time returns the time that an expression gives; the zero time if that is not known.
+// time returns the time that an expression gives; zero if that is unknown.
 func (e *evaluation) time(x *expression) (time.Time, error) {
 	v, err := e.value(x)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Condition is one of an object's status conditions, as expressions see it. One that is not there has no status.
+// Condition is a status condition, as expressions see it. An absent condition has an empty status.
 //
 // Source: API conventions, "Typical status properties"; severity is Knative's and Cluster API's.
 type Condition struct {
@@ -18,12 +18,12 @@ type Condition struct {
 	Severity           string    `cel:"severity"`
 	ObservedGeneration int64     `cel:"observedGeneration"`
 	LastTransitionTime time.Time `cel:"lastTransitionTime"`
-	// Stale means that it is about an earlier generation of the object.
+	// Stale means that the condition is about an earlier generation of the object.
 	Stale bool `cel:"stale"`
 }
 
-// findCondition returns the condition of a type. What is malformed is an error, also two of a type that say different
-// things.
+// findCondition returns the condition of a type. A malformed condition is an error, and so are two of one type with
+// different statuses.
 func findCondition(object map[string]any, name string) (Condition, error) {
 	list, err := findList(object, []string{"status", "conditions"})
 	if err != nil {
@@ -73,7 +73,8 @@ func readCondition(object, c map[string]any) (Condition, error) {
 	return out, err
 }
 
-// find returns what stands at a path; nil if nothing does. It is an error if there is no object where the path goes on.
+// find returns the value at a path; nil if there is none. It is an error if the path leads through a value that is no
+// object.
 func find(object map[string]any, path []string) (any, error) {
 	var at any = object
 	for i, name := range path {
@@ -129,7 +130,7 @@ func findList(object map[string]any, path []string) ([]any, error) {
 	return list, nil
 }
 
-// findNumber reads a whole number, which may stand there as a text, as some controllers write generations.
+// findNumber reads a whole number. It may be a string, because some controllers write generations so.
 func findNumber(object map[string]any, path []string) (n int64, there bool, err error) {
 	v, err := find(object, path)
 	if v == nil || err != nil {
@@ -150,7 +151,7 @@ func findNumber(object map[string]any, path []string) (n int64, there bool, err 
 	return 0, false, mistyped(path, v, "a whole number")
 }
 
-// findTime reads a time; the zero time if it is not there.
+// findTime reads a time; zero if there is none.
 func findTime(object map[string]any, path []string) (time.Time, error) {
 	text, err := findText(object, path)
 	if text == "" || err != nil {

@@ -18,7 +18,7 @@ func large(n int) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": "w"}, "status": map[string]any{"list": texts, "text": strings.Repeat("y", 1_500_000)}}
 }
 
-func TestCostIsLimited(t *testing.T) {
+func TestSet_ExpensiveExpression_IsUnknown(t *testing.T) {
 	for _, c := range []struct{ reason, when string }{
 		{"a loop over a long list", `list(object, 'status.list').all(a, a != 'b' && a != 'c' && a != 'd')`},
 		{"a loop in a loop", `list(object, 'status.list').all(a, list(object, 'status.list').all(b, a == b))`},
@@ -41,8 +41,8 @@ func TestCostIsLimited(t *testing.T) {
 	}
 }
 
-// TestCostIsThatOfAllChecks has checks that are cheap enough by themselves.
-func TestCostIsThatOfAllChecks(t *testing.T) {
+// TestSet_CostIsSummedOverChecks has checks that are cheap enough by themselves.
+func TestSet_CostIsSummedOverChecks(t *testing.T) {
 	const one = "  - {when: \"list(object, 'status.list').all(a, a == 'b') || list(object, 'status.list').exists(a, a == 'b')\", status: Healthy}\n"
 	cheap := "  else: {status: Down, reason: Left, message: is left}"
 	if a, _ := parse(t, widgetRule(one+cheap)).Judge(widget, large(400), now); a.Reason != "Left" {
@@ -53,8 +53,8 @@ func TestCostIsThatOfAllChecks(t *testing.T) {
 	}
 }
 
-// TestTextsThatCostTooMuchAreLeftOut: what an object is does not depend on what is said of it.
-func TestTextsThatCostTooMuchAreLeftOut(t *testing.T) {
+// TestSet_ExpensiveTexts_AreLeftOut: what an object is does not depend on what is said of it.
+func TestSet_ExpensiveTexts_AreLeftOut(t *testing.T) {
 	s := parse(t, widgetRule("  - {when: 'true', status: Down, reason: Broken, message: is broken, detail: \"join(list(object, 'status.list').map(a, a + a), ',')\"}"))
 	if a, _ := s.Judge(widget, large(30_000), now); a.Status != health.Down || a.Message != "Widget w is broken" {
 		t.Errorf("got %s %s: %.300s", a.Status, a.Reason, a.Message)

@@ -14,33 +14,33 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// How much there may be.
+// Limits of a file of rules.
 const (
 	maxChecks = 64
 	maxKinds  = 256
 	maxRules  = 2000
 )
 
-// camelCase is what a reason has to be.
+// camelCase matches a reason.
 var camelCase = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
 
-// kindName and groupName are what kinds and groups may be called. A star stands for all kinds of a group, and one with
-// a dot for all groups that end in what follows.
+// kindName, groupName and versionName match names in a rule. The kind * means all kinds of the group, and a group that
+// starts with *. all groups with that suffix.
 var (
 	kindName    = regexp.MustCompile(`^\*$|^[A-Za-z][A-Za-z0-9]{0,62}$`)
 	groupName   = regexp.MustCompile(`^$|^(\*\.)?[a-z0-9]([-a-z0-9.]{0,249}[a-z0-9])?$`)
 	versionName = regexp.MustCompile(`^v[a-z0-9]{1,62}$`)
 )
 
-// statuses are the words that a rule may give.
+// statuses are the statuses that a rule may give.
 var statuses = []health.Status{health.Healthy, health.Reconciling, health.Unhealthy, health.Down, health.Unknown}
 
-// decoder reads the rules of a file, and collects what is wrong with them.
+// decoder reads the rules of a file and collects their errors.
 type decoder struct {
 	file string
 	source
 	errors Errors
-	// Where it is.
+	// rule and place are the position in the file, for errors.
 	rule, place string
 }
 
@@ -60,7 +60,7 @@ func (d *decoder) decode(data []byte) []*rule {
 		err := docs.Decode(&doc)
 		switch {
 		case errors.Is(err, io.EOF):
-			if documents == 0 { // a file that was cut off is not to take back rules without a word
+			if documents == 0 { // a truncated file must not remove rules silently
 				d.errors = append(d.errors, &Error{File: d.file, Text: `there are no rules in it: write "rules: []" if that is meant`})
 			}
 			return out
@@ -76,10 +76,10 @@ func (d *decoder) decode(data []byte) []*rule {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
 
-// quoteHint names what is most often the cause; the line is sometimes only that in which the list or mapping begins.
+// quoteHint names the most frequent cause. The line of a YAML error may be the start of the list or mapping.
 const quoteHint = "; an expression with ': ' or ' #' in it, or that begins with a quote, '!', '[' or '{', has to be in quotes as a whole"
 
-// syntaxError tells of what is no YAML. The decoder names the line in its text.
+// syntaxError returns the error for invalid YAML. The decoder has the line only in its text.
 func syntaxError(file string, err error) *Error {
 	e := &Error{File: file, Text: strings.TrimPrefix(err.Error(), "yaml: ")}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
@@ -126,14 +126,14 @@ func isConfigMap(n *yaml.Node) bool {
 }
 
 func (d *decoder) readRule(n *yaml.Node) *rule {
-	r := &rule{file: d.file, line: n.Line, column: n.Column, gate: true, source: d.source}
+	r := &rule{file: d.file, line: n.Line, column: n.Column, checkGeneration: true, source: d.source}
 	var checks, otherwise *yaml.Node
 	d.nameRule(n)
 	ok := d.mapping(n, map[string]func(*yaml.Node){
 		"group":      func(n *yaml.Node) { r.group = d.word(n, groupName, "the name of an API group") },
 		"kinds":      func(n *yaml.Node) { r.kinds = d.words(n, kindName, "the name of a kind") },
 		"versions":   func(n *yaml.Node) { r.versions = d.words(n, versionName, "a version such as v1beta1") },
-		"generation": func(n *yaml.Node) { r.gate = d.oneOf(n, "observed", "ignored") != "ignored" },
+		"generation": func(n *yaml.Node) { r.checkGeneration = d.oneOf(n, "observed", "ignored") != "ignored" },
 		"checks":     func(n *yaml.Node) { checks = n },
 		"else":       func(n *yaml.Node) { otherwise = n },
 	}, "group", "kinds", "checks")
@@ -158,7 +158,7 @@ func (d *decoder) readRule(n *yaml.Node) *rule {
 	return r
 }
 
-// nameRule finds what a rule is called, so that all errors can say it: its kinds and group.
+// nameRule sets the name of a rule, its kinds and group, before the rule is read, so that all errors have it.
 func (d *decoder) nameRule(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return
@@ -192,8 +192,8 @@ func ruleName(kind, group string) string {
 func (d *decoder) readCheck(n *yaml.Node, conditional bool) *check {
 	c := &check{line: n.Line}
 	text := func(to *string) func(*yaml.Node) { return func(n *yaml.Node) { *to = d.text(n) } }
-	keep := func(to *phrase) func(*yaml.Node) {
-		return func(n *yaml.Node) { *to = phrase{d.text(n), n} }
+	keep := func(to *sourceExpression) func(*yaml.Node) {
+		return func(n *yaml.Node) { *to = sourceExpression{d.text(n), n} }
 	}
 	var status, then *yaml.Node
 	known := map[string]func(*yaml.Node){
@@ -228,10 +228,10 @@ func (d *decoder) readCheck(n *yaml.Node, conditional bool) *check {
 	return c
 }
 
-// texts checks what a check says beside its status.
+// texts checks reason, message, detail and reasonFrom of a check.
 func (d *decoder) texts(n, status *yaml.Node, c *check) {
 	if !slices.Contains(statuses, c.status) {
-		return // what has to be said depends on it
+		return // the required texts depend on the status
 	}
 	if c.status == health.Healthy && c.then == "" {
 		if c.reason != "" && c.reason != health.Completed {
@@ -253,8 +253,8 @@ func (d *decoder) texts(n, status *yaml.Node, c *check) {
 	}
 }
 
-// mapping reads the fields of a mapping. Each is there once at most, and known; those required are there. False if it
-// cannot be read at all, or something required is missing.
+// mapping reads the fields of a mapping. Unknown and duplicate fields are errors. It returns false if the node is no
+// mapping, or lacks a required field.
 func (d *decoder) mapping(n *yaml.Node, known map[string]func(*yaml.Node), required ...string) bool {
 	n = resolve(n)
 	if n.Kind != yaml.MappingNode {
@@ -296,7 +296,7 @@ func names(known map[string]func(*yaml.Node)) string {
 
 // resolve follows an alias.
 func resolve(n *yaml.Node) *yaml.Node {
-	for range 8 { // an alias leads to what it stands for, never to another one
+	for range 8 { // bounds a cycle; an alias refers to its anchor directly
 		if n.Kind != yaml.AliasNode || n.Alias == nil {
 			return n
 		}
@@ -313,7 +313,7 @@ func (d *decoder) sequence(n *yaml.Node) []*yaml.Node {
 	return n.Content
 }
 
-// text returns a string that is not empty, except where "" stands in quotes for it.
+// text returns a string. An empty one needs quotes.
 func (d *decoder) text(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
 		d.fail(n, "this has to be a string; put it into quotes if it looks like something else")

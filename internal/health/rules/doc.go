@@ -1,11 +1,10 @@
-// Package rules judges objects by rules that are not built in: a user's own, and those of the catalogue that the agent
-// brings along. They are written in YAML, with expressions in CEL; docs/health-rules.md describes them.
+// Package rules assesses objects by rules that are not built in: those of a user, and those of the embedded catalogue.
+// Rules are written in YAML with expressions in CEL. docs/health-rules.md describes them.
 //
-// [Load] and [Parse] check everything that can be checked before there is an object, and return all errors at once. A
-// [Set] is what they return: it does not change, and is safe for concurrent use. A [Live] holds the set of a file or a
-// directory, and takes another one when that changes; its Run is the only goroutine here, and ends with its context.
-// [Layers] asks several of them in turn.
+// [Load] and [Parse] check rules completely and return all errors at once. They return a [Set], which does not change and
+// is safe for concurrent use. A [Live] holds the set of a file or a directory and reloads it after a change. Its Run is
+// the only goroutine of the package and ends with its context. [Layers] combines rules by precedence.
 //
-// A rule never makes an object look better than it is: an expression that cannot be evaluated, or that costs too much,
-// makes it Unknown, with the rule's name in the message.
+// An expression that fails or costs too much makes the object Unknown, with the name of the rule in the message. An error
+// in a rule never makes an object look better.
 package rules

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDocumentedRules takes the rules that are shown to users.
-func TestDocumentedRules(t *testing.T) {
+// TestParse_DocumentedRules takes the rules that are shown to users.
+func TestParse_DocumentedRules(t *testing.T) {
 	if _, err := Load("../../../config/components/health-rules/rules.yaml"); err != nil {
 		t.Error(err)
 	}
@@ -28,8 +28,8 @@ func TestDocumentedRules(t *testing.T) {
 	}
 }
 
-// TestDocumentedVerdict is what the first example is said to do.
-func TestDocumentedVerdict(t *testing.T) {
+// TestParse_DocumentedVerdict is what the first example is said to do.
+func TestParse_DocumentedVerdict(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/health-rules.md")
 	if err != nil {
 		t.Fatal(err)

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Error is one thing that is wrong with a file of rules.
+// Error is an error in a file of rules.
 type Error struct {
 	File         string
-	Line, Column int    // in the file, from 1; 0 if it is about the whole file
-	Rule         string // the rule's name, such as Certificate.cert-manager.io; empty outside a rule
-	Place        string // where in the rule: "check 2, when"; empty if it is about all of it
-	ExprLine     int    // in the expression, from 1; 0 if it is not about one
+	Line, Column int    // in the file, from 1; 0 for the whole file
+	Rule         string // the name of the rule, such as Certificate.cert-manager.io; empty outside a rule
+	Place        string // in the rule, such as "check 2, when"; empty for the whole rule
+	ExprLine     int    // in the expression, from 1; 0 outside an expression
 	ExprColumn   int    // from 1
 	Text         string
 }
 
-// Error says where it is, from the file to the expression, and what.
+// Error returns the position, from the file to the expression, and the text.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -35,10 +35,10 @@ func (e *Error) Error() string {
 	return b.String() + ": " + e.Text
 }
 
-// Errors are all that is wrong, in the order of the files.
+// Errors has all errors, in the order of the files.
 type Errors []*Error
 
-// Error has a line for each.
+// Error returns one line for each error.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {
@@ -47,7 +47,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns each of them.
+// Unwrap returns the errors.
 func (e Errors) Unwrap() []error {
 	all := make([]error, len(e))
 	for i, one := range e {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsWrong(t *testing.T) {
+func TestParse_InvalidRules(t *testing.T) {
 	check := func(lines string) string {
 		return "rules:\n- group: example.org\n  kinds: [Widget]\n  checks:\n" + lines
 	}
@@ -96,7 +96,7 @@ func tooExpensive() string {
 	return list + ".map(a, " + list + ".map(b, a == b)).size() > 0"
 }
 
-func TestAllErrorsAtOnce(t *testing.T) {
+func TestParse_ReturnsAllErrors(t *testing.T) {
 	_, err := Parse(
 		File{"b.yaml", []byte("rules:\n- {group: a.b, kinds: [W], checks: [{when: 'x', status: Fine}]}\n- {group: a.b, kinds: [V], checks: [{when: 'y', status: Down, detail: z}]}\n")},
 		File{"a.yaml", []byte("rules: [")})
@@ -119,7 +119,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatMayStandInAFile(t *testing.T) {
+func TestParse_ValidFiles(t *testing.T) {
 	for reason, c := range map[string]struct {
 		text  string
 		rules int

@@ -13,7 +13,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// maxJoined bounds what join makes, in bytes: a cost is only charged when a function has returned.
+// maxJoined bounds the result of join, in bytes. CEL charges the cost of a function only after it has returned.
 const maxJoined = 64 << 10
 
 var (
@@ -21,11 +21,11 @@ var (
 	conditionType = cel.ObjectType("rules.Condition")
 )
 
-// getter reads something of an object.
+// getter reads the value at a path of an object.
 type getter func(object map[string]any, path []string) (any, error)
 
-// functions are what expressions can call beside the standard library. They never fail because something is absent,
-// and always if it is malformed.
+// functions returns the functions of expressions beside the standard library. They return a zero value for an absent
+// field and an error for a malformed one.
 func functions(adapter func() types.Adapter) []cel.EnvOption {
 	value := func(v any, err error) ref.Val {
 		if err != nil {
@@ -77,12 +77,12 @@ func functions(adapter func() types.Adapter) []cel.EnvOption {
 	}
 }
 
-// is tells whether a condition has a status, and is about the object's present generation.
+// is returns a function that reports whether a condition has a status and is about the current generation.
 func is(status string) func(map[string]any, Condition) (any, error) {
 	return func(_ map[string]any, c Condition) (any, error) { return c.Status == status && !c.Stale, nil }
 }
 
-// since returns when a condition came to be as it is; if that is not known, when the object was created.
+// since returns the last transition of a condition, or the creation time of the object if that is unknown.
 func since(object map[string]any, c Condition) (any, error) {
 	if !c.LastTransitionTime.IsZero() {
 		return c.LastTransitionTime, nil
@@ -111,7 +111,7 @@ func onCondition(
 		})))
 }
 
-// atPath declares a function of an object and a path, which is one string with dots, or a list of names.
+// atPath declares a function of an object and a path. A path is a string with dots, or a list of names.
 func atPath(name string, result *cel.Type, value func(any, error) ref.Val, get getter) cel.EnvOption {
 	call := func(o, p ref.Val) ref.Val {
 		object, err := native(o)
@@ -145,7 +145,7 @@ func numberOr(args []ref.Val, value func(any, error) ref.Val) ref.Val {
 	return value(n, err)
 }
 
-// native returns the object that an expression passes to a function.
+// native returns an object that an expression passes to a function.
 func native(v ref.Val) (map[string]any, error) {
 	if types.IsUnknownOrError(v) {
 		return nil, fmt.Errorf("%v", v)
@@ -154,7 +154,7 @@ func native(v ref.Val) (map[string]any, error) {
 	case map[string]any:
 		return object, nil
 	default:
-		return nil, errors.New("this is not the object, nor a part of it that is one")
+		return nil, errors.New("the argument is neither the object nor an object in it")
 	}
 }
 
@@ -189,7 +189,7 @@ func join(list, separator ref.Val) ref.Val {
 	for it := l.Iterator(); it.HasNext() == types.True; {
 		item, ok := it.Next().(types.String)
 		if !ok {
-			return types.NewErr("join: the list holds what is not a string")
+			return types.NewErr("join: the list has an item that is not a string")
 		}
 		if b.Len() > 0 {
 			b.WriteString(string(sep))
@@ -201,10 +201,10 @@ func join(list, separator ref.Val) ref.Val {
 	return types.String(b.String())
 }
 
-// functionCosts charges functions for what they read. The price of standard ones is cel-go's.
+// functionCosts charges the functions of this package for what they read. Standard functions have the costs of cel-go.
 type functionCosts struct{}
 
-// CallCost is what a call has cost.
+// CallCost returns the cost of a call; nil for a standard function.
 func (functionCosts) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	var cost uint64 = 2
 	switch function {
@@ -230,5 +230,5 @@ func (functionCosts) CallCost(function, _ string, args []ref.Val, _ ref.Val) *ui
 	return &cost
 }
 
-// epoch is the earliest time that counts: what is before says that a time is not known.
+// epoch is the earliest known time. Times before it mean that the time is unknown.
 var epoch = time.Unix(0, 0)

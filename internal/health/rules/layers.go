@@ -9,10 +9,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// Layers are rules of which the first that applies judges.
+// Layers combines rules. The first layer with a rule that applies wins.
 type Layers []health.Rules
 
-// Judge asks the layers in turn.
+// Judge assesses an object by the first layer with a rule that applies.
 func (l Layers) Judge(kind schema.GroupKind, object map[string]any, now time.Time) (health.Assessment, bool) {
 	for _, layer := range l {
 		if a, ok := layer.Judge(kind, object, now); ok {

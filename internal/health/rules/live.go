@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// settle is how long after a change the files are read: an editor writes more than once.
-	settle = 100 * time.Millisecond
-	// lookEvery is how often they are read although nothing tells of a change: not every file system does.
-	lookEvery = 10 * time.Second
+	// settleDelay is how long after a change the files are read. Editors write more than once.
+	settleDelay = 100 * time.Millisecond
+	// defaultPollInterval is how often the files are read without a notification. Some file systems send none.
+	defaultPollInterval = 10 * time.Second
 )
 
-// Live are the rules of a file or a directory, as they are. It is safe for concurrent use.
+// Live holds the current rules of a file or a directory. It is safe for concurrent use.
 type Live struct {
-	path    string
-	log     logr.Logger
-	metrics *Metrics
-	set     atomic.Pointer[Set]
-	every   time.Duration
+	path         string
+	log          logr.Logger
+	metrics      *Metrics
+	set          atomic.Pointer[Set]
+	pollInterval time.Duration
 
-	// What Run has seen; only it uses them once the rules are open.
-	used, seen [sha256.Size]byte
-	failure    string // of the files, as logged; empty if they are fine
+	// The state of Run. Only Run uses these fields once the rules are open.
+	inUse, seen [sha256.Size]byte
+	failure     string // the logged error of the files; empty if they are valid
 }
 
-// Open reads rules, which have to be right: later on, rules that are wrong are not taken.
+// Open reads rules. Invalid rules are an error here; later, Run keeps the previous rules instead.
 func Open(path string, metrics *Metrics, log logr.Logger) (*Live, error) {
 	files, err := read(path)
 	if err != nil {
@@ -46,15 +46,15 @@ func Open(path string, metrics *Metrics, log logr.Logger) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{path: path, log: log, metrics: metrics, every: lookEvery}
-	l.used = digest(files)
-	l.seen = l.used
+	l := &Live{path: path, log: log, metrics: metrics, pollInterval: defaultPollInterval}
+	l.inUse = digest(files)
+	l.seen = l.inUse
 	l.set.Store(set)
 	metrics.use(set)
 	return l, nil
 }
 
-// Judge judges by the rules that are right at present.
+// Judge assesses an object by the current rules.
 func (l *Live) Judge(kind schema.GroupKind, object map[string]any, now time.Time) (health.Assessment, bool) {
 	a, d := l.set.Load().Explain(kind, object, now)
 	if d != nil && d.Failed {
@@ -63,48 +63,47 @@ func (l *Live) Judge(kind schema.GroupKind, object map[string]any, now time.Time
 	return a, d != nil
 }
 
-// Covers reports whether there may be a rule for a kind at present.
+// Covers reports whether the current rules may have one for a kind.
 func (l *Live) Covers(kind schema.GroupKind) bool { return l.set.Load().Covers(kind) }
 
-// Run takes the rules anew when they change, until the context ends, and calls changed after each time. It is called
-// again only after it has returned.
+// Run reloads the rules when they change, until the context ends. It calls changed after each reload, never concurrently.
 func (l *Live) Run(ctx context.Context, changed func()) error {
 	var events chan fsnotify.Event
 	var errs chan error
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		l.log.Info("Changes of the rules are noticed late: the file system cannot be watched", "path", l.path, "reason", err.Error())
+		l.log.Info("Cannot watch the health rules; polling for changes instead", "path", l.path, "reason", err.Error())
 	} else {
-		defer watcher.Close() //nolint:errcheck // nothing is lost
+		defer watcher.Close() //nolint:errcheck // it has no data to lose
 		events, errs = watcher.Events, watcher.Errors
 	}
-	tick := time.NewTicker(l.every)
+	tick := time.NewTicker(l.pollInterval)
 	defer tick.Stop()
-	settled := time.NewTimer(0) // it may have changed since it was opened
+	settled := time.NewTimer(0) // the files may have changed since Open
 	defer settled.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-events:
-			settled.Reset(settle)
+			settled.Reset(settleDelay)
 			continue
-		case err := <-errs: // such as that events were lost
-			l.log.V(1).Info("The rules are looked at", "path", l.path, "reason", err.Error())
-			settled.Reset(settle)
+		case err := <-errs: // such as lost notifications
+			l.log.V(1).Info("Reloading the health rules", "path", l.path, "reason", err.Error())
+			settled.Reset(settleDelay)
 			continue
 		case <-settled.C:
 		case <-tick.C:
 		}
 		l.watch(watcher)
-		if l.look() {
+		if l.reload() {
 			changed()
 		}
 	}
 }
 
-// watch watches what the path leads to: for a file its directory, since another one may take its place. Doing so again
-// changes nothing, unless the directory is another one now.
+// watch watches the directory of the rules. For a file it is the parent, because another file may replace it. Repeated
+// calls have no effect unless the directory was replaced.
 func (l *Live) watch(watcher *fsnotify.Watcher) {
 	if watcher == nil {
 		return
@@ -113,13 +112,13 @@ func (l *Live) watch(watcher *fsnotify.Watcher) {
 	if info, err := os.Stat(l.path); err != nil || !info.IsDir() {
 		dir = filepath.Dir(l.path)
 	}
-	if err := watcher.Add(dir); err != nil { // it is looked for again
-		l.log.V(1).Info("Changes of the rules are noticed late", "path", l.path, "reason", err.Error())
+	if err := watcher.Add(dir); err != nil { // the next poll tries again
+		l.log.V(1).Info("Cannot watch the health rules; polling for changes instead", "path", l.path, "reason", err.Error())
 	}
 }
 
-// look reads the rules, and takes them if they are others and right.
-func (l *Live) look() bool {
+// reload reads the rules, and replaces the current ones if they differ and are valid.
+func (l *Live) reload() bool {
 	files, err := read(l.path)
 	if err != nil {
 		l.seen = [sha256.Size]byte{}
@@ -128,10 +127,10 @@ func (l *Live) look() bool {
 	}
 	now := digest(files)
 	switch now {
-	case l.used:
+	case l.inUse:
 		l.metrics.broken.Set(0)
 		if l.failure != "" {
-			l.log.Info("The rules are again what they were", "path", l.path)
+			l.log.Info("Health rules are valid again and unchanged", "path", l.path)
 		}
 		l.failure, l.seen = "", now
 		return false
@@ -139,8 +138,8 @@ func (l *Live) look() bool {
 		return false
 	}
 	l.seen = now
-	if len(files) == 0 { // its files are being replaced, or it is being deleted
-		l.fail(fmt.Errorf("there are no files of rules in %s", l.path))
+	if len(files) == 0 { // the directory is being replaced or deleted
+		l.fail(fmt.Errorf("no files of rules in %s", l.path))
 		return false
 	}
 	set, err := Parse(files...)
@@ -150,16 +149,16 @@ func (l *Live) look() bool {
 	}
 	l.metrics.use(set)
 	l.set.Store(set)
-	l.used, l.failure = now, ""
-	l.log.Info("Rules were taken", "path", l.path, "rules", set.Len())
+	l.inUse, l.failure = now, ""
+	l.log.Info("Health rules loaded", "path", l.path, "rules", set.Len())
 	return true
 }
 
-// fail tells of rules that are not taken, once.
+// fail logs an error of the files once.
 func (l *Live) fail(err error) {
 	l.metrics.broken.Set(1)
 	if text := err.Error(); text != l.failure {
 		l.failure = text
-		l.log.Error(err, "The rules are not taken; those from before stay in use", "path", l.path)
+		l.log.Error(err, "Health rules rejected; the previous rules stay in use", "path", l.path)
 	}
 }

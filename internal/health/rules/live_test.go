@@ -142,7 +142,7 @@ func (r *running) logs(t *testing.T, want string) {
 	}
 }
 
-func TestFileIsReplaced(t *testing.T) {
+func TestLive_ReplacedFile_IsReloaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, saying("One"))
 	r := open(t, path, onlyNotified)
@@ -157,9 +157,9 @@ func TestFileIsReplaced(t *testing.T) {
 }
 
 // onlyNotified makes a test depend on the file system's notice of a change.
-func onlyNotified(l *Live) { l.every = time.Hour }
+func onlyNotified(l *Live) { l.pollInterval = time.Hour }
 
-func TestConfigMapIsReplaced(t *testing.T) {
+func TestLive_ReplacedConfigMap_IsReloaded(t *testing.T) {
 	for _, name := range []string{"", "a.yaml"} {
 		t.Run("mounted at "+name, func(t *testing.T) {
 			m := &mount{dir: t.TempDir()}
@@ -174,7 +174,7 @@ func TestConfigMapIsReplaced(t *testing.T) {
 	}
 }
 
-func TestBrokenRulesAreNotTaken(t *testing.T) {
+func TestLive_InvalidRules_AreRejected(t *testing.T) {
 	m := &mount{dir: t.TempDir()}
 	m.project(t, map[string]string{"a.yaml": saying("One")})
 	r := open(t, m.dir, onlyNotified)
@@ -185,7 +185,7 @@ func TestBrokenRulesAreNotTaken(t *testing.T) {
 		t.Errorf("threeport_agent_health_rules_failing is %v", got)
 	}
 	m.project(t, map[string]string{"a.yaml": saying("One")})
-	r.logs(t, "again what they were")
+	r.logs(t, "valid again and unchanged")
 	if got := testutil.ToFloat64(r.metrics.broken); got != 0 {
 		t.Errorf("threeport_agent_health_rules_failing is %v for what was in use", got)
 	}
@@ -194,7 +194,7 @@ func TestBrokenRulesAreNotTaken(t *testing.T) {
 	m.project(t, map[string]string{"a.yaml": ""})
 	r.logs(t, "there are no rules in it")
 	m.project(t, nil)
-	r.logs(t, "there are no files of rules")
+	r.logs(t, "no files of rules")
 	r.says(t, "One")
 	m.project(t, map[string]string{"a.yaml": saying("Four"), "b.yaml": strings.ReplaceAll(saying("Five"), "Widget", "Gadget")})
 	r.says(t, "Four")
@@ -204,10 +204,10 @@ func TestBrokenRulesAreNotTaken(t *testing.T) {
 	}
 }
 
-func TestRulesThatAreGoneStayInUse(t *testing.T) {
+func TestLive_DeletedFiles_PreviousRulesStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rules")
 	write(t, filepath.Join(dir, "a.yaml"), saying("One"))
-	r := open(t, dir, func(l *Live) { l.every = 10 * time.Millisecond })
+	r := open(t, dir, func(l *Live) { l.pollInterval = 10 * time.Millisecond })
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -217,9 +217,9 @@ func TestRulesThatAreGoneStayInUse(t *testing.T) {
 	r.says(t, "Two")
 }
 
-// TestLooksWithoutNotice has a path through a link that leads elsewhere without anything happening in the directory
+// TestLive_WithoutNotification_Polls has a path through a link that leads elsewhere without anything happening in the directory
 // that is watched.
-func TestLooksWithoutNotice(t *testing.T) {
+func TestLive_WithoutNotification_Polls(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "one", "a.yaml"), saying("One"))
 	write(t, filepath.Join(root, "two", "a.yaml"), saying("Two"))
@@ -227,7 +227,7 @@ func TestLooksWithoutNotice(t *testing.T) {
 	if err := os.Symlink("one", link); err != nil {
 		t.Fatal(err)
 	}
-	r := open(t, link, func(l *Live) { l.every = 10 * time.Millisecond })
+	r := open(t, link, func(l *Live) { l.pollInterval = 10 * time.Millisecond })
 	r.says(t, "One")
 	if err := os.Symlink("two", link+"_tmp"); err != nil {
 		t.Fatal(err)
@@ -238,17 +238,17 @@ func TestLooksWithoutNotice(t *testing.T) {
 	r.says(t, "Two")
 }
 
-func TestChangedBeforeItRan(t *testing.T) {
+func TestLive_ChangeBeforeRun_IsReloaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, saying("One"))
 	r := open(t, path, func(l *Live) {
-		l.every = time.Hour
+		l.pollInterval = time.Hour
 		write(t, path, saying("Two"))
 	})
 	r.says(t, "Two")
 }
 
-func TestFailuresAreCounted(t *testing.T) {
+func TestLive_FailedRules_AreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, widgetRule("  - {when: object.status.up, status: Healthy}"))
 	r := open(t, path, nil)
@@ -260,14 +260,14 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWhatIsWrong(t *testing.T) {
+func TestOpen_InvalidRules_IsAnError(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "wrong", "a.yaml"), "rules: [{}]")
 	write(t, filepath.Join(dir, "long", "a.yaml"), "# "+strings.Repeat("x", maxBytes))
 	write(t, filepath.Join(dir, "empty", "a.txt"), "not read")
 	write(t, filepath.Join(dir, "folder", "a.yaml", "b.yaml"), "not: read")
 	for name, want := range map[string]string{
-		"wrong": "a.yaml:1:9: rule number 1", "long": "longer than", "none": "no such file", "empty": "", "folder": "", "wrong/a.yaml": "a.yaml:1:9",
+		"wrong": "a.yaml:1:9: rule number 1", "long": "exceed 4194304 bytes", "none": "no such file", "empty": "", "folder": "", "wrong/a.yaml": "a.yaml:1:9",
 	} {
 		_, err := Open(filepath.Join(dir, name), NewMetrics(prometheus.NewRegistry()), logr.Discard())
 		_, loadErr := Load(filepath.Join(dir, name))

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// maxBytes is how long the files may be together: four times what a ConfigMap can hold.
+// maxBytes bounds the total size of the files: four times the limit of a ConfigMap.
 const maxBytes = 4 << 20
 
-// Load reads the rules of a file, or of the files in a directory whose names end in .yaml, .yml or .json and do not
-// begin with a dot. An error of the rules is Errors.
+// Load reads the rules of a file or a directory. Of a directory it reads files that end in .yaml, .yml or .json and do not
+// start with a dot. Invalid rules are an error of type Errors.
 func Load(path string) (*Set, error) {
 	files, err := read(path)
 	if err != nil {
@@ -26,10 +26,10 @@ func Load(path string) (*Set, error) {
 	return Parse(files...)
 }
 
-// read returns the files of one moment. A ConfigMap's files are links through the link ..data, which is swapped as
-// a whole: behind it is one version.
+// read returns a consistent version of the files. The files of a ConfigMap are links through the link ..data, which is
+// replaced atomically.
 func read(path string) ([]File, error) {
-	const tries = 3 // another version may replace the one that is being read
+	const tries = 3 // a new version may replace the one that is being read
 	for i := 1; ; i++ {
 		files, err := readOnce(path)
 		if err == nil || i == tries || !errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it is only read
+	defer f.Close() //nolint:errcheck // the file is only read
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, fmt.Errorf("%s is not a file", path))
 	}
@@ -95,12 +95,12 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: the rules are longer than %d bytes together", path, maxBytes)
+		return nil, fmt.Errorf("%s: the rules exceed %d bytes in total", path, maxBytes)
 	}
 	return data, nil
 }
 
-// digest tells versions of files apart.
+// digest returns a hash that differs between versions of the files.
 func digest(files []File) [sha256.Size]byte {
 	h := sha256.New()
 	for _, f := range files {

@@ -2,14 +2,14 @@ package rules
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics tell of the rules of the user's own.
+// Metrics are the metrics of a user's rules.
 type Metrics struct {
 	rules    prometheus.Gauge
 	broken   prometheus.Gauge
 	failures *prometheus.CounterVec
 }
 
-// NewMetrics registers them.
+// NewMetrics creates and registers the metrics.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		rules: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -18,11 +18,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		broken: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "threeport_agent_health_rules_failing",
-			Help: "1 while what --health-rules names cannot be read or is wrong, and the rules from before are in use.",
+			Help: "1 while the rules of --health-rules are unreadable or invalid, so that the previous ones are in use.",
 		}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_health_rule_failures_total",
-			Help: "Judgements by a rule of --health-rules that ended in Unknown because the rule failed, by reason.",
+			Help: "Assessments by a rule of --health-rules that are Unknown because the rule failed, by reason.",
 		}, []string{"reason"}),
 	}
 	registry.MustRegister(m.rules, m.broken, m.failures)

@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is a file's text, in which places of expressions are found again.
+// source is the text of a file, for finding the positions of expressions.
 type source struct {
 	lines [][]rune
 }
@@ -20,7 +20,7 @@ func newSource(data []byte) source {
 	return s
 }
 
-// at returns the character at a place, both from 1; 0 behind the end.
+// at returns the character at a line and a column, both from 1; 0 behind the end.
 func (s source) at(line, column int) rune {
 	if line < 1 || line > len(s.lines) || column < 1 || column > len(s.lines[line-1]) {
 		return 0
@@ -28,11 +28,11 @@ func (s source) at(line, column int) rune {
 	return s.lines[line-1][column-1]
 }
 
-// cursor walks through a scalar as it stands in the file.
+// cursor walks through the source of a scalar.
 type cursor struct {
 	source
 	line, column int
-	escapes      bool // it stands in double quotes
+	escapes      bool // the scalar is in double quotes
 }
 
 func (c *cursor) rune() rune { return c.at(c.line, c.column) }
@@ -47,7 +47,7 @@ func (c *cursor) step(n int) {
 	}
 }
 
-// skipSpace goes to the next character that is no white space, however that is written.
+// skipSpace skips white space, including escaped white space.
 func (c *cursor) skipSpace() {
 	for {
 		switch r := c.rune(); {
@@ -61,7 +61,7 @@ func (c *cursor) skipSpace() {
 	}
 }
 
-// take goes past a character; false if another one stands there.
+// take skips a character; false if the source has another one.
 func (c *cursor) take(want rune, style yaml.Style) bool {
 	switch r := c.rune(); {
 	case c.escapes && r == '\\':
@@ -70,15 +70,15 @@ func (c *cursor) take(want rune, style yaml.Style) bool {
 	case r != want:
 		return false
 	case r == '\'' && style&yaml.SingleQuotedStyle != 0:
-		c.step(2) // it stands there twice
+		c.step(2) // a single quote is doubled
 	default:
 		c.step(1)
 	}
 	return true
 }
 
-// locate returns where in the file a place of a scalar's value stands, all from 1. YAML changes white space, which is
-// therefore passed over, and quotes. If the text is not found again, it is where the scalar begins.
+// locate returns the position in the file of a position in the value of a scalar, all from 1. It skips white space, which
+// YAML changes, and reads quotes. If it does not find the text, it returns the start of the scalar.
 func (s source) locate(n *yaml.Node, line, column int) (fileLine, fileColumn int) {
 	c := cursor{source: s, line: n.Line, column: n.Column}
 	switch {

@@ -14,43 +14,43 @@ import (
 	"github.com/threeport/threeport-agent/internal/health"
 )
 
-// The reasons of what a rule could not judge, and of what it did not have to.
+// Reasons of verdicts that no check gives.
 const (
-	// RuleFailed is the reason of Unknown where an expression could not be evaluated.
+	// RuleFailed is the reason of Unknown if an expression fails.
 	RuleFailed = "RuleFailed"
-	// ruleTooExpensive is the reason of Unknown where the expressions cost too much.
+	// ruleTooExpensive is the reason of Unknown if the expressions cost too much.
 	ruleTooExpensive = "RuleTooExpensive"
 
 	specNotObserved = "SpecNotObserved"
 )
 
-// maxDetail bounds what a message says in the words of the object, in bytes.
+// maxDetail bounds the text that a message quotes from the object, in bytes.
 const maxDetail = 512
 
-// rule judges the objects of some kinds of a group.
+// rule assesses the objects of some kinds of a group.
 type rule struct {
 	name         string
 	file         string
 	line, column int
-	source       source // to find places in expressions again
+	source       source // for positions in expressions
 
-	group    string
-	kinds    []string
-	versions []string // empty for all
-	gate     bool     // it is not asked as long as the controller has not seen the latest spec
-	checks   []*check // the one without a condition, if there is one, is the last
+	group           string
+	kinds           []string
+	versions        []string // empty for all
+	checkGeneration bool     // it is not asked as long as the controller has not seen the latest spec
+	checks          []*check // the one without a condition, if there is one, is the last
 
 	once   sync.Once
 	errors Errors
 }
 
-// phrase is an expression as it stands in the file.
-type phrase struct {
+// sourceExpression is an expression that is not compiled.
+type sourceExpression struct {
 	text string
 	node *yaml.Node // nil if there is none
 }
 
-// check says what an object is if it holds.
+// check gives a verdict if its condition holds.
 type check struct {
 	line          int
 	status        health.Status
@@ -58,7 +58,7 @@ type check struct {
 	message       string
 	condition     string        // the type of that which tells reason, detail and since
 	then          health.Status // what it is once until has come; empty to ask the next check
-	source        struct{ when, reasonFrom, detail, since, until phrase }
+	source        struct{ when, reasonFrom, detail, since, until sourceExpression }
 	when          *expression // nil for else
 	reasonFrom    *expression // nil for none, like those that follow
 	detail, since *expression
@@ -75,7 +75,7 @@ func (r *rule) compile() Errors {
 			}
 			for _, x := range []struct {
 				name string
-				phrase
+				sourceExpression
 				want *cel.Type
 				to   **expression
 			}{
@@ -86,16 +86,16 @@ func (r *rule) compile() Errors {
 				{"until", c.source.until, cel.TimestampType, &c.until},
 			} {
 				if x.node != nil {
-					*x.to = r.expression(place+", "+x.name, x.phrase, x.want)
+					*x.to = r.expression(place+", "+x.name, x.sourceExpression, x.want)
 				}
 			}
 		}
-		r.source = source{} // it is only for errors
+		r.source = source{} // errors of later checks need no position
 	})
 	return r.errors
 }
 
-func (r *rule) expression(place string, p phrase, want *cel.Type) *expression {
+func (r *rule) expression(place string, p sourceExpression, want *cel.Type) *expression {
 	x, issues := compile(p.text, want)
 	for _, i := range issues {
 		e := &Error{File: r.file, Line: p.node.Line, Column: p.node.Column, Rule: r.name, Place: place, Text: i.text}
@@ -108,7 +108,7 @@ func (r *rule) expression(place string, p phrase, want *cel.Type) *expression {
 	return x
 }
 
-// subject is what a rule judges.
+// subject is an object that a rule assesses.
 type subject struct {
 	kind   schema.GroupKind
 	object map[string]any
@@ -116,7 +116,7 @@ type subject struct {
 	now    time.Time
 }
 
-// name says what it is, to begin a sentence with.
+// name returns the name of the object in a sentence.
 func (s subject) name() string {
 	if name, err := findText(s.object, []string{"metadata", "name"}); err == nil && name != "" {
 		return s.kind.Kind + " " + name
@@ -124,13 +124,13 @@ func (s subject) name() string {
 	return s.kind.Kind
 }
 
-// decide asks the checks in turn. The place is that of the check that decided, from 0; -1 if the object's generation or
-// an error did; false if none did.
+// decide evaluates the checks in turn. It returns the index of the check that decided; -1 if the object's generation or an
+// error did. It returns false if no check holds.
 func (r *rule) decide(s subject) (a health.Assessment, place int, decided bool) {
 	if errs := r.compile(); len(errs) > 0 {
 		return r.failed(s, "", errs[0]), -1, true
 	}
-	if r.gate {
+	if r.checkGeneration {
 		behind, err := isBehind(s.object)
 		if err != nil {
 			return r.failed(s, "", err), -1, true
@@ -140,7 +140,7 @@ func (r *rule) decide(s subject) (a health.Assessment, place int, decided bool) 
 		}
 	}
 	for i, c := range r.checks {
-		a, holds, err := c.ask(s)
+		a, holds, err := c.evaluate(s)
 		switch {
 		case err != nil:
 			where := fmt.Sprintf(", check %d", i+1)
@@ -155,7 +155,7 @@ func (r *rule) decide(s subject) (a health.Assessment, place int, decided bool) 
 	return health.Assessment{}, -1, false
 }
 
-// failed is the verdict on what a rule cannot judge.
+// failed returns the verdict on an object for which a rule fails.
 func (r *rule) failed(s subject, where string, err error) health.Assessment {
 	reason := RuleFailed
 	if errors.Is(err, errTooExpensive) {
@@ -165,7 +165,7 @@ func (r *rule) failed(s subject, where string, err error) health.Assessment {
 		fmt.Sprintf("%s cannot be judged by the rule %s%s: %s", s.name(), ruleName(s.kind.Kind, r.group), where, concise(err.Error())))
 }
 
-// isBehind reports whether the object's controller has not seen its latest spec.
+// isBehind reports whether the controller of the object has not observed its latest spec.
 //
 // Source: metadata.generation and status.observedGeneration, API conventions, "Typical status properties".
 func isBehind(object map[string]any) (bool, error) {
@@ -177,8 +177,8 @@ func isBehind(object map[string]any) (bool, error) {
 	return observed < generation, err
 }
 
-// ask judges by a check, if it holds.
-func (c *check) ask(s subject) (a health.Assessment, holds bool, err error) {
+// evaluate judges by a check, if it holds.
+func (c *check) evaluate(s subject) (a health.Assessment, holds bool, err error) {
 	if c.when != nil {
 		if holds, err = s.eval.bool(c.when); err != nil || !holds {
 			return a, false, err
@@ -196,7 +196,7 @@ func (c *check) ask(s subject) (a health.Assessment, holds bool, err error) {
 			return a, false, nil
 		}
 	}
-	a.Since = c.sinceWhen(s)
+	a.Since = c.sinceTime(s)
 	a.Status = status
 	if status == health.Healthy {
 		if c.then == "" {
@@ -204,15 +204,15 @@ func (c *check) ask(s subject) (a health.Assessment, holds bool, err error) {
 		}
 		return a, true, nil
 	}
-	a.Reason, a.Message = c.say(s, over)
+	a.Reason, a.Message = c.texts(s, over)
 	return a, true, nil
 }
 
-// say returns reason and message. Where the object does not tell what it is asked for, the rule's own words are enough.
-func (c *check) say(s subject, over bool) (reason, message string) {
+// texts returns reason and message. Where the object does not tell what it is asked for, the rule's own words are enough.
+func (c *check) texts(s subject, over bool) (reason, message string) {
 	var told Condition
 	if c.condition != "" {
-		told, _ = findCondition(s.object, c.condition) // the status does not depend on it
+		told, _ = findCondition(s.object, c.condition) // an error affects only the texts
 	}
 	reason, detail := told.Reason, told.Message
 	if c.reasonFrom != nil {
@@ -234,7 +234,7 @@ func (c *check) say(s subject, over bool) (reason, message string) {
 	return reason, message
 }
 
-func (c *check) sinceWhen(s subject) time.Time {
+func (c *check) sinceTime(s subject) time.Time {
 	var since time.Time
 	var err error
 	switch {
@@ -255,7 +255,7 @@ func assess(status health.Status, reason, message string) health.Assessment {
 	return health.Assessment{Verdict: health.Verdict{Status: status, Reason: reason, Message: message}}
 }
 
-// concise makes one line of a text, and cuts it.
+// concise returns a text as one line of bounded length.
 func concise(text string) string {
 	if len(text) > 8*maxDetail {
 		text = text[:8*maxDetail]

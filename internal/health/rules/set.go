@@ -14,17 +14,17 @@ import (
 
 // File is the text of a file of rules.
 type File struct {
-	Name string // as errors call it
+	Name string // for errors
 	Data []byte
 }
 
-// Set are rules for kinds. It does not change, and is safe for concurrent use. The nil Set has no rules.
+// Set holds rules by kind. It does not change and is safe for concurrent use. The nil Set has no rules.
 type Set struct {
 	rules []*rule
 	kinds map[schema.GroupKind][]*rule
 }
 
-// Parse reads and checks rules. An error is Errors, with all that is wrong.
+// Parse reads and checks rules. The error is of type Errors and has all errors.
 func Parse(files ...File) (*Set, error) {
 	s, all := define(files)
 	for _, r := range s.rules {
@@ -39,9 +39,8 @@ func Parse(files ...File) (*Set, error) {
 	return s, nil
 }
 
-// Define reads rules without their expressions: those of a rule are compiled when an object is judged by it first, and
-// until then take no memory. It is for rules that have been checked before. An error is Errors, and comes with the
-// rules that can be read.
+// Define reads rules without compiling their expressions. A rule is compiled for its first object and takes little memory
+// until then. It is for rules that were checked before. The error is of type Errors; the valid rules are returned too.
 func Define(files ...File) (*Set, error) {
 	s, all := define(files)
 	if len(all) > 0 {
@@ -64,7 +63,7 @@ func define(files []File) (*Set, Errors) {
 	return s, all
 }
 
-// add puts in a rule, unless there is one for the same kind and version.
+// add adds a rule. A second rule for a kind and a version is an error.
 func (s *Set) add(r *rule) Errors {
 	var errs Errors
 	s.rules = append(s.rules, r)
@@ -83,7 +82,7 @@ func (s *Set) add(r *rule) Errors {
 	return errs
 }
 
-// overlaps reports whether two rules for a kind are for the same version, or both for all that have none of their own.
+// overlaps reports whether two rules for a kind have a version in common, or are both for all versions.
 func (r *rule) overlaps(other *rule) bool {
 	if len(r.versions) == 0 || len(other.versions) == 0 {
 		return len(r.versions) == len(other.versions)
@@ -91,7 +90,7 @@ func (r *rule) overlaps(other *rule) bool {
 	return slices.ContainsFunc(r.versions, func(v string) bool { return slices.Contains(other.versions, v) })
 }
 
-// Len returns how many rules there are.
+// Len returns the number of rules.
 func (s *Set) Len() int {
 	if s == nil {
 		return 0
@@ -99,32 +98,32 @@ func (s *Set) Len() int {
 	return len(s.rules)
 }
 
-// Judge judges an object by the rule for its kind; false if there is none, or it does not apply.
+// Judge assesses an object by the rule for its kind; false if there is none or no check holds.
 func (s *Set) Judge(kind schema.GroupKind, object map[string]any, now time.Time) (health.Assessment, bool) {
 	a, decision := s.Explain(kind, object, now)
 	return a, decision != nil
 }
 
-// Decision tells what decided.
+// Decision describes how a verdict came about.
 type Decision struct {
 	Branch
-	// Failed means that an expression could not be evaluated, or the rule costs too much.
+	// Failed means that an expression failed or cost too much.
 	Failed bool
 }
 
-// Branch is one way through a rule. The catalogue's tests look by it for ways that no case goes.
+// Branch is one path through a rule. Tests of the catalogue use it to find branches without a case.
 type Branch struct {
 	File string
-	Line int    // where the rule stands
+	Line int    // of the rule
 	Rule string // its kinds and its group
-	// Check is the number of a check, from 1, or of the else behind them; 0 for what comes before them: the object's
-	// generation, and errors.
+	// Check is the number of a check from 1, with else as the last; 0 if the object's generation or an error decided.
 	Check int
-	// Over means that the time of a check's until has come, and its then holds.
+	// Over means that the time of until has passed and then applies.
 	Over bool
 }
 
-// Explain judges like Judge, and tells by what; nil if no rule applies. Outside it is for the catalogue's tests.
+// Explain assesses like Judge and also returns the decision; nil if no rule applies. It is exported for tests of the
+// catalogue.
 func (s *Set) Explain(kind schema.GroupKind, object map[string]any, now time.Time) (a health.Assessment, d *Decision) {
 	if s == nil {
 		return health.Assessment{}, nil
@@ -136,7 +135,7 @@ func (s *Set) Explain(kind schema.GroupKind, object map[string]any, now time.Tim
 	subject := subject{kind: kind, object: object, eval: newEvaluation(object, now), now: now}
 	d = &Decision{Branch: Branch{File: r.file, Line: r.line, Rule: r.name}}
 	defer func() {
-		if p := recover(); p != nil { // an object that cel-go does not expect is no reason to end
+		if p := recover(); p != nil { // cel-go may panic on unexpected objects
 			a, d.Failed = r.failed(subject, "", fmt.Errorf("%v", p)), true
 		}
 	}()
@@ -152,19 +151,19 @@ func (s *Set) Explain(kind schema.GroupKind, object map[string]any, now time.Tim
 	return a, d
 }
 
-// find returns the rule for an object's kind; or else that for all kinds of its group; or else one for the groups that
-// end like its own, the longest end first.
+// find returns the most specific rule for an object: for its kind, for all kinds of its group, or for a suffix of its
+// group, the longest first.
 func (s *Set) find(kind schema.GroupKind, object map[string]any) *rule {
 	var found *rule
-	eachName(kind, func(name schema.GroupKind) bool {
-		found = pick(s.kinds[name], object)
+	eachCandidate(kind, func(name schema.GroupKind) bool {
+		found = byVersion(s.kinds[name], object)
 		return found != nil
 	})
 	return found
 }
 
-// eachName tries the names under which there may be rules for a kind, the most exact first, until one is right.
-func eachName(kind schema.GroupKind, right func(schema.GroupKind) bool) {
+// eachCandidate tries the names under which there may be rules for a kind, the most exact first, until one is right.
+func eachCandidate(kind schema.GroupKind, right func(schema.GroupKind) bool) {
 	for group, rest := kind.Group, kind.Group; ; group = "*." + rest {
 		if right(schema.GroupKind{Group: group, Kind: kind.Kind}) || right(schema.GroupKind{Group: group, Kind: "*"}) {
 			return
@@ -176,8 +175,8 @@ func eachName(kind schema.GroupKind, right func(schema.GroupKind) bool) {
 	}
 }
 
-// pick returns the rule for an object's version, or else the one for all versions.
-func pick(candidates []*rule, object map[string]any) *rule {
+// byVersion returns the rule for the version of an object, or else the rule for all versions.
+func byVersion(candidates []*rule, object map[string]any) *rule {
 	apiVersion, _ := object["apiVersion"].(string)
 	version := apiVersion[strings.LastIndexByte(apiVersion, '/')+1:]
 	var general *rule
@@ -198,14 +197,14 @@ func (s *Set) Covers(kind schema.GroupKind) bool {
 		return false
 	}
 	covered := false
-	eachName(kind, func(name schema.GroupKind) bool {
+	eachCandidate(kind, func(name schema.GroupKind) bool {
 		covered = len(s.kinds[name]) > 0
 		return covered
 	})
 	return covered
 }
 
-// Branches returns all ways through the rules, without those before the checks. It is for the catalogue's tests.
+// Branches returns all branches through checks. It is for tests of the catalogue.
 func (s *Set) Branches() []Branch {
 	var out []Branch
 	for _, r := range s.rules {
@@ -221,7 +220,7 @@ func (s *Set) Branches() []Branch {
 	return out
 }
 
-// Kinds returns the kinds that there are rules for, sorted.
+// Kinds returns the kinds with a rule, sorted.
 func (s *Set) Kinds() []schema.GroupKind {
 	var out []schema.GroupKind
 	for kind := range s.kinds {

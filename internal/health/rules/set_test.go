@@ -54,7 +54,7 @@ func with(t *testing.T, fields string) map[string]any {
 	return o
 }
 
-func TestJudge(t *testing.T) {
+func TestSetJudge(t *testing.T) {
 	const ready = `
   - when: isTrue(object, 'Ready')
     status: Healthy
@@ -124,7 +124,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaid(t *testing.T) {
+func TestSetJudge_Texts(t *testing.T) {
 	for _, c := range []struct{ reason, check, fields, word, message string }{
 		{"words of the rule", `reason: Broken, message: is broken`, ``, "Broken", "Widget w is broken"},
 		{"words of the object", `reason: Broken, message: is broken, reasonFrom: "text(object, 'status.why')", detail: "text(object, 'status.text')"`, `"status":{"why":"NoDisk","text":"no disk"}`, "NoDisk", "Widget w is broken: no disk"},
@@ -146,14 +146,14 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 }
 
-func TestNoNameIsNoReasonToFail(t *testing.T) {
+func TestSetJudge_ObjectWithoutName(t *testing.T) {
 	s := parse(t, widgetRule("  - {when: 'true', status: Down, reason: Broken, message: is broken}"))
 	if a, _ := s.Judge(widget, map[string]any{"metadata": 1}, now); a.Message != "Widget is broken" {
 		t.Errorf("got %q", a.Message)
 	}
 }
 
-func TestUntil(t *testing.T) {
+func TestSetJudge_Until(t *testing.T) {
 	const created = `"metadata":{"name":"w","creationTimestamp":"2026-01-01T09:50:00Z"}`
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 9, minute, 0, 0, time.UTC) }
 	for _, c := range []struct {
@@ -186,7 +186,7 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-func TestSince(t *testing.T) {
+func TestSetJudge_Since(t *testing.T) {
 	const fields = `"status":{"at":"2026-01-01T09:10:00Z","conditions":[{"type":"A","status":"False","lastTransitionTime":"2026-01-01T09:20:00Z"}]}`
 	for check, want := range map[string]string{
 		`condition: A`: "09:20",
@@ -209,7 +209,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-func TestWhatARuleIsFor(t *testing.T) {
+func TestSet_KindsAndVersions(t *testing.T) {
 	const text = `
 rules:
 - group: example.org
@@ -249,7 +249,7 @@ rules:
 	}
 }
 
-func TestAllKindsOfAGroup(t *testing.T) {
+func TestSet_AllKindsOfAGroup(t *testing.T) {
 	check := func(reason string) string {
 		return "checks: [{when: 'true', status: Down, reason: " + reason + ", message: is}]}\n"
 	}
@@ -293,7 +293,7 @@ func (everything) Judge(schema.GroupKind, map[string]any, time.Time) (health.Ass
 
 func (everything) Covers(schema.GroupKind) bool { return true }
 
-func TestLayersCover(t *testing.T) {
+func TestLayers_Covers(t *testing.T) {
 	s := parse(t, widgetRule("  - {when: 'true', status: Healthy}"))
 	other := schema.GroupKind{Kind: "Pod"}
 	for _, c := range []struct {
@@ -313,7 +313,7 @@ func TestLayersCover(t *testing.T) {
 	}
 }
 
-func TestUserOverridesBuiltIn(t *testing.T) {
+func TestSet_OverridesBuiltInRules(t *testing.T) {
 	s := parse(t, `
 rules:
 - group: apps
@@ -321,10 +321,10 @@ rules:
   checks: [{when: "text(object, ['metadata', 'labels', 'parked']) == 'yes'", status: Reconciling, reason: Parked, message: is parked}]
 `)
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	scene := health.Context{Now: now, Rules: s}
+	hc := health.Context{Now: now, Rules: s}
 	judge := func(meta string) health.Assessment {
 		o := object(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"`+meta+`},"spec":{"replicas":0},"status":{"observedGeneration":1}}`)
-		return health.Object(kind, &unstructured.Unstructured{Object: o}, scene)
+		return health.Object(kind, &unstructured.Unstructured{Object: o}, hc)
 	}
 	if a := judge(`,"labels":{"parked":"yes"}`); a.Reason != "Parked" {
 		t.Errorf("got %+v", a)
@@ -337,7 +337,7 @@ rules:
 	}
 }
 
-func TestConcurrentUse(t *testing.T) {
+func TestSet_ConcurrentUse(t *testing.T) {
 	s, err := Define(File{"rules.yaml", []byte(widgetRule("  - {when: \"isTrue(object, 'Ready')\", status: Healthy}"))})
 	if err != nil {
 		t.Fatal(err)
@@ -356,8 +356,8 @@ func TestConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// TestWrongExpressionsThatWereNotChecked are Unknown, not Healthy.
-func TestWrongExpressionsThatWereNotChecked(t *testing.T) {
+// TestDefine_InvalidExpression_IsUnknown are Unknown, not Healthy.
+func TestDefine_InvalidExpression_IsUnknown(t *testing.T) {
 	s, err := Define(File{"rules.yaml", []byte(widgetRule("  - {when: 'tru', status: Healthy}"))})
 	if err != nil {
 		t.Fatal(err)

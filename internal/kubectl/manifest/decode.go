@@ -13,9 +13,9 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// retries is how often the text of a document that cannot be read is looked through again for objects that it
+// maxRetries is how often the text of a document that cannot be read is looked through again for objects that it
 // swallowed, as the line after one that was cut off.
-const retries = 8
+const maxRetries = 8
 
 // decode reads what is in a document: usually one object.
 func decode(c chunk, left int) []Document {
@@ -27,7 +27,7 @@ func decode(c chunk, left int) []Document {
 		return expand(c.line, value)
 	}
 	docs := []Document{{Line: c.line, Err: err}}
-	at := swallowed(c.text)
+	at := nextObject(c.text)
 	if at < 0 || left == 0 {
 		return docs
 	}
@@ -42,8 +42,8 @@ func decode(c chunk, left int) []Document {
 	}
 }
 
-// swallowed returns where an object in JSON begins behind the first line of a text; -1 if none does.
-func swallowed(text []byte) int {
+// nextObject returns where an object in JSON begins behind the first line of a text; -1 if none does.
+func nextObject(text []byte) int {
 	for at := 0; ; {
 		newline := bytes.Index(text[at:], []byte("\n{"))
 		if newline < 0 {
@@ -76,15 +76,15 @@ func (c chunk) value() (any, error) {
 func (c chunk) yaml() (any, error) {
 	var value any
 	if err := yaml.Unmarshal(c.text, &value); err != nil {
-		return nil, errors.New(absolute(strings.ReplaceAll(err.Error(), "\n", " "), c.line))
+		return nil, errors.New(withFileLine(strings.ReplaceAll(err.Error(), "\n", " "), c.line))
 	}
 	return plain(value), nil
 }
 
 var lineOf = regexp.MustCompile(`^yaml: line (\d+):`)
 
-// absolute makes the line of an error that in the file.
-func absolute(message string, line int) string {
+// withFileLine makes the line of an error that in the file.
+func withFileLine(message string, line int) string {
 	found := lineOf.FindStringSubmatch(message)
 	if found == nil {
 		return "not YAML: " + strings.TrimPrefix(message, "yaml: ")

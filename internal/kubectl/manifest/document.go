@@ -42,8 +42,8 @@ type Flaw struct {
 
 func (f *Flaw) Error() string { return f.Message }
 
-// deepest is how many lists may be in each other.
-const deepest = 4
+// maxListDepth is how many lists may be in each other.
+const maxListDepth = 4
 
 // expand returns the objects of a document: itself, or if it is a list those that it has.
 func expand(line int, value any) []Document {
@@ -87,11 +87,11 @@ func expandItems(docs []Document, line int, items []any, list map[string]any, de
 		switch {
 		case !isObject:
 			d.Err = fmt.Errorf("%s is not an object: want a mapping with apiVersion, kind and metadata", excerpt(item))
-		case isList && depth < deepest:
+		case isList && depth < maxListDepth:
 			docs = expandItems(docs, line, inner, o, depth+1)
 			continue
 		case isList:
-			d.Err = fmt.Errorf("lists are in each other more than %d deep", deepest)
+			d.Err = fmt.Errorf("lists are in each other more than %d deep", maxListDepth)
 		default:
 			inherit(o, list)
 			d = object(o)

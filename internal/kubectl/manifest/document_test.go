@@ -158,7 +158,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-func TestNumbersAreExact(t *testing.T) {
+func TestDocuments_NumbersAreExact(t *testing.T) {
 	for _, in := range []string{
 		"apiVersion: v1\nkind: A\nspec: {id: 9007199254740993, least: -9223372036854775808, whole: 3.0, part: 1.5, huge: 18446744073709551615, none: .nan, big: .inf, 7: seven}\n",
 		`{"apiVersion":"v1","kind":"A","spec":{"id":9007199254740993,"least":-9223372036854775808,"part":1.5,"huge":18446744073709551615}}`,
@@ -183,7 +183,7 @@ func TestNumbersAreExact(t *testing.T) {
 	}
 }
 
-func TestManagedFieldsAreLeftOut(t *testing.T) {
+func TestDocuments_WithoutManagedFields(t *testing.T) {
 	for d := range Documents(t.Context(), "in", strings.NewReader("apiVersion: v1\nkind: A\nmetadata: {name: a, managedFields: [{manager: b}]}\n")) {
 		if meta, ok := d.Object["metadata"].(map[string]any); !ok || len(meta) != 1 {
 			t.Errorf("metadata is %v", d.Object["metadata"])
@@ -191,7 +191,7 @@ func TestManagedFieldsAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestFlawIsAnError(t *testing.T) {
+func TestFlaw_IsAnError(t *testing.T) {
 	for d := range Documents(t.Context(), "in", strings.NewReader("kind: A\n")) {
 		flaw, ok := errors.AsType[*Flaw](d.Err)
 		if !ok || flaw.Reason != "NoAPIVersion" || d.Object == nil {
@@ -200,7 +200,7 @@ func TestFlawIsAnError(t *testing.T) {
 	}
 }
 
-func TestReadErrorIsTheLastDocument(t *testing.T) {
+func TestDocuments_ReadError_IsTheLastDocument(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	var got []error
 	for d := range Documents(t.Context(), "in", io.MultiReader(strings.NewReader(yamlA+"---\n"), iotest.ErrReader(broken))) {
@@ -222,7 +222,7 @@ func (e endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestLargeDocumentIsPassedOver(t *testing.T) {
+func TestDocuments_LargeDocument_IsSkipped(t *testing.T) {
 	for reason, tc := range map[string]struct{ before, filler, after string }{
 		"YAML":          {"a: |\n", "  x\n", "---\n"},
 		"a line":        {"a: ", "xxxxxxxx", "\n---\n"},
@@ -239,7 +239,7 @@ func TestLargeDocumentIsPassedOver(t *testing.T) {
 			if err != nil || c.limit != 1<<10 || len(c.text) > 1<<10 {
 				t.Fatalf("got %d bytes, limit %d, %v", len(c.text), c.limit, err)
 			}
-			if docs := decode(c, retries); len(docs) != 1 || docs[0].Err == nil {
+			if docs := decode(c, maxRetries); len(docs) != 1 || docs[0].Err == nil {
 				t.Errorf("got %v, want an error", docs)
 			}
 			next, err := s.next()
@@ -250,7 +250,7 @@ func TestLargeDocumentIsPassedOver(t *testing.T) {
 	}
 }
 
-func TestDeepAndBombs(t *testing.T) {
+func TestDocuments_DeepNestingAndAliasBombs(t *testing.T) {
 	bomb := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := 1; i < 12; i++ {
 		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))

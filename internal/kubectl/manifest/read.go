@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// large is how many bytes a document has that is decoded while no other one is kept, for the memory's sake.
-const large = 1 << 20
+// largeDocument is how many bytes a document has that is decoded while no other one is kept, for the memory's sake.
+const largeDocument = 1 << 20
 
 // job is a document that is being decoded.
 type job struct {
@@ -72,10 +72,10 @@ func split(ctx context.Context, s *splitter, jobs chan<- *job) {
 		switch {
 		case j.err != nil:
 			return
-		case len(c.text) > large:
-			j.docs <- decode(c, retries)
+		case len(c.text) > largeDocument:
+			j.docs <- decode(c, maxRetries)
 		default:
-			go func() { j.docs <- decode(c, retries) }()
+			go func() { j.docs <- decode(c, maxRetries) }()
 		}
 	}
 }

@@ -28,11 +28,11 @@ type splitter struct {
 	maxYAML int
 	maxJSON int
 
-	rest  []byte // of a line, put back
-	fresh bool   // rest begins its line
-	begun bool   // something has been read
-	line  int    // the number of the line that is read next, or that rest is of
-	inRow bool   // the last fragment did not end its line
+	rest       []byte // of a line, put back
+	startsLine bool   // rest begins its line
+	started    bool   // something has been read
+	line       int    // the number of the line that is read next, or that rest is of
+	midLine    bool   // the last fragment did not end its line
 }
 
 func newSplitter(in io.Reader) *splitter {
@@ -42,37 +42,37 @@ func newSplitter(in io.Reader) *splitter {
 // fragment returns the next line, or a piece of it if it is long, and whether it begins the line.
 func (s *splitter) fragment() (text []byte, fresh bool, err error) {
 	if s.rest != nil {
-		text, fresh = s.rest, s.fresh
+		text, fresh = s.rest, s.startsLine
 		s.rest = nil
 		return text, fresh, nil
 	}
-	if !s.begun {
-		s.begun = true
+	if !s.started {
+		s.started = true
 		if bom, err := s.in.Peek(3); err == nil && string(bom) == "\ufeff" {
 			_, _ = s.in.Discard(3)
 		}
 	}
 	text, err = s.in.ReadSlice('\n')
-	fresh = !s.inRow
+	fresh = !s.midLine
 	if errors.Is(err, bufio.ErrBufferFull) {
 		err = nil
 	}
 	if errors.Is(err, io.EOF) && len(text) > 0 {
 		err = nil
 	}
-	s.inRow = len(text) > 0 && text[len(text)-1] != '\n'
+	s.midLine = len(text) > 0 && text[len(text)-1] != '\n'
 	return text, fresh, err
 }
 
 // putBack makes a text that was read come again.
 func (s *splitter) putBack(text []byte, fresh bool) {
 	if len(text) > 0 {
-		s.rest, s.fresh = text, fresh
+		s.rest, s.startsLine = text, fresh
 	}
 }
 
-// passed counts the line that a text ends.
-func (s *splitter) passed(text []byte) {
+// countLine counts the line that a text ends.
+func (s *splitter) countLine(text []byte) {
 	if bytes.HasSuffix(text, []byte("\n")) {
 		s.line++
 	}
@@ -101,7 +101,7 @@ func (s *splitter) begin() (chunk, error) {
 			if rest, ok := separator(text); ok {
 				s.putBack(rest, false)
 				if len(rest) == 0 {
-					s.passed(text)
+					s.countLine(text)
 				}
 				continue
 			}
@@ -115,7 +115,7 @@ func (s *splitter) begin() (chunk, error) {
 			continue
 		}
 		if len(content) == 0 {
-			s.passed(text)
+			s.countLine(text)
 			continue
 		}
 		c := chunk{line: s.line, json: content[0] == '{' || content[0] == '['}
@@ -174,7 +174,7 @@ func (s *splitter) readYAML(c chunk) (chunk, error) {
 				return c, nil
 			}
 		}
-		s.passed(text)
+		s.countLine(text)
 		c.add(text, s.maxYAML)
 	}
 }
@@ -206,25 +206,25 @@ func (s *splitter) readJSON(c chunk) (chunk, error) {
 			return chunk{}, err
 		}
 		if fresh {
-			if _, ok := separator(text); ok || beginsObject(text) && b.cannotGoOn() {
+			if _, ok := separator(text); ok || beginsObject(text) && b.mustEnd() {
 				s.putBack(text, true)
 				return c, nil
 			}
 		}
 		end := b.read(text)
 		if end < 0 {
-			s.passed(text)
+			s.countLine(text)
 			c.add(text, s.maxJSON)
 			continue
 		}
 		c.add(text[:end], s.maxJSON)
-		s.trail(text[end:])
+		s.putBackRest(text[end:])
 		return c, nil
 	}
 }
 
-// trail puts back what follows an object in its line. A newline goes with the object.
-func (s *splitter) trail(text []byte) {
+// putBackRest puts back what follows an object in its line. A newline goes with the object.
+func (s *splitter) putBackRest(text []byte) {
 	if len(bytes.TrimRight(text, " \t\r\n")) == 0 && bytes.HasSuffix(text, []byte("\n")) {
 		s.line++
 		return
@@ -278,7 +278,7 @@ func (b *brackets) readString(c byte) {
 	}
 }
 
-// cannotGoOn reports whether an object cannot be a part of what is open.
-func (b *brackets) cannotGoOn() bool {
+// mustEnd reports whether an object cannot be a part of what is open.
+func (b *brackets) mustEnd() bool {
 	return b.broken || b.last != '[' && b.last != ',' && b.last != ':'
 }

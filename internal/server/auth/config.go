@@ -2,52 +2,57 @@ package auth
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"path"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/threeport/threeport-agent/internal/server/auth/openid"
 )
 
-// Config says whom the API serves.
+// Config configures authentication and authorization.
 type Config struct {
-	// Enabled asks every request for a credential. Without it everyone is an administrator.
+	// Enabled requires a credential for each request. Without it, everyone is an administrator.
 	Enabled bool
 
-	// Hosts are names at which browsers are served without authentication, besides localhost and IP addresses.
+	// Hosts are the host names under which browsers are served without authentication, besides localhost and IP
+	// addresses.
 	Hosts []string
 
-	// CertificateRole is that of a client certificate that names none: its subject has no organization that begins with
-	// "threeport:". Installations of v0 have such certificates, for agents and everything else.
+	// CertificateRole is the role of a client certificate without an organization that begins with "threeport:".
+	// Installations of v0 have such certificates.
 	CertificateRole Role
 
-	// Trusted tells whether the client certificate of a connection would still be taken: the authorities may have changed
-	// since its handshake. Nil if they never do.
+	// Trusted reports whether the client certificate of an open connection is still trusted, since the certificate
+	// authorities may change; nil if they never do.
 	Trusted func(*tls.ConnectionState) bool
 
-	// PublicPaths need no principal, besides /healthz, /readyz, /login and /logout. One that ends in a slash covers all
-	// below it.
+	// PublicPaths need no credential, in addition to /healthz, /readyz, /login and /logout. A path that ends in a slash
+	// includes everything below it.
 	PublicPaths []string
 
-	// AgentRate bounds the requests of each cluster's agents, ViewerRate those of each viewer. Administrators have no
-	// bound: certificates of v0 are such.
+	// AgentRate limits the requests of each cluster's agents, and ViewerRate those of each viewer. Administrators,
+	// which include v0 agents, have no limit.
 	AgentRate  Rate
 	ViewerRate Rate
 
-	// SingleSignOn lets people log in as who they are elsewhere.
+	// SingleSignOn configures log-in with an identity provider.
 	SingleSignOn SingleSignOn
 }
 
-// Rate is a token bucket.
+// Rate configures a token bucket.
 type Rate struct {
-	// PerSecond is how many requests are taken over time; 0 is no bound.
+	// PerSecond is the sustained rate of requests; 0 means no limit.
 	PerSecond float64
-	// Burst is how many are taken at once.
+	// Burst is the size of the bucket.
 	Burst int
 }
 
-// DefaultConfig asks for credentials, and takes certificates as v0 does.
+// DefaultConfig requires credentials, and accepts certificates as v0 does.
 func DefaultConfig() Config {
 	return Config{
 		Enabled:         true,
@@ -59,30 +64,79 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names the first bad field and what it accepts.
+// Validate returns an error that names the first invalid field and its accepted values.
 func (c Config) Validate() error {
 	switch c.CertificateRole {
 	case RoleViewer, RoleAdmin:
 	case RoleAgent:
-		return fmt.Errorf("certificate role %q: accepted are %s and %s; an agent's certificate says so itself, and its cluster",
+		return fmt.Errorf("certificate role %q: must be %s or %s; the certificate of an agent has its own role and cluster",
 			c.CertificateRole, RoleViewer, RoleAdmin)
 	default:
-		return fmt.Errorf("certificate role %q: accepted are %s and %s", c.CertificateRole, RoleViewer, RoleAdmin)
+		return fmt.Errorf("certificate role %q: must be %s or %s", c.CertificateRole, RoleViewer, RoleAdmin)
 	}
 	for _, p := range c.PublicPaths {
 		if trimmed := strings.TrimSuffix(p, "/"); len(trimmed) < 2 || path.Clean(trimmed) != trimmed || trimmed[0] != '/' {
-			return fmt.Errorf("public path %q: accepted is a clean path below /, such as /page/", p)
+			return fmt.Errorf("public path %q: must be a clean path below /, such as /page/", p)
 		}
 	}
 	for _, r := range []struct {
 		name string
 		rate Rate
 	}{{"agent rate", c.AgentRate}, {"viewer rate", c.ViewerRate}} {
-		finite := r.rate.PerSecond >= 0 && r.rate.PerSecond <= math.MaxFloat64 // not so is what is not a number
+		finite := r.rate.PerSecond >= 0 && r.rate.PerSecond <= math.MaxFloat64 // false for NaN
 		if !finite || r.rate.PerSecond > 0 && r.rate.Burst < 1 {
-			return fmt.Errorf("%s of %v requests a second with a burst of %d: accepted are 0 for no bound, or a rate above 0 with a burst of 1 or more",
+			return fmt.Errorf("%s of %v requests a second with a burst of %d: must be 0 for no limit, or above 0 with a burst of at least 1",
 				r.name, r.rate.PerSecond, r.rate.Burst)
 		}
 	}
 	return c.SingleSignOn.validate(c.Enabled)
+}
+
+// SingleSignOn configures the identity provider and the roles of its groups. Without an issuer there is no single
+// sign-on.
+type SingleSignOn struct {
+	openid.Config
+
+	// Members of ViewerGroups are viewers, members of AdminGroups administrators. Nobody else may log in.
+	ViewerGroups, AdminGroups []string
+}
+
+func (s SingleSignOn) isSet() bool { return s.Issuer != "" }
+
+// validate returns an error that names the invalid flag. enabled is Config.Enabled.
+func (s SingleSignOn) validate(enabled bool) error {
+	if !s.isSet() {
+		if !reflect.DeepEqual(s, DefaultConfig().SingleSignOn) {
+			return errors.New("single sign-on: --oidc-issuer is required with other --oidc flags")
+		}
+		return nil
+	}
+	if !enabled {
+		return errors.New("single sign-on requires authentication: remove --auth-enabled=false or the --oidc flags")
+	}
+	if err := s.Validate(); err != nil {
+		return fmt.Errorf("single sign-on: %w", err)
+	}
+	if u, err := url.Parse(s.RedirectURL); err != nil || u.Path != CallbackPath {
+		return fmt.Errorf("single sign-on: redirect URL %q: must be the public URL of this API with the path %s", s.RedirectURL, CallbackPath)
+	}
+	if len(s.allGroups()) == 0 || slices.Contains(s.allGroups(), "") {
+		return errors.New("single sign-on: --oidc-viewer-group or --oidc-admin-group is required, and must not be empty")
+	}
+	return nil
+}
+
+func (s SingleSignOn) allGroups() []string { return slices.Concat(s.ViewerGroups, s.AdminGroups) }
+
+// roleOf returns the highest role of the groups; ok is false if they have none.
+func (s SingleSignOn) roleOf(groups []string) (role Role, ok bool) {
+	has := func(group string) bool { return slices.Contains(groups, group) }
+	switch {
+	case slices.ContainsFunc(s.AdminGroups, has):
+		return RoleAdmin, true
+	case slices.ContainsFunc(s.ViewerGroups, has):
+		return RoleViewer, true
+	default:
+		return "", false
+	}
 }

@@ -1,16 +1,29 @@
-// Package auth decides who may do what with the control-plane API.
+// Package auth authenticates and authorizes the requests of the control-plane API.
 //
-// [Access.Authenticate] stands before every handler. It finds the [Principal] of a request by its bearer token, its
-// browser session or its client certificate, refuses what the table in rules.go does not grant, paces agents and
-// viewers, and records what administrators do. A handler asks [From] who it is that asks; what the table cannot know,
-// because it depends on the row, it asks [Principal.May].
+// [Authenticator.Middleware] wraps the router. It authenticates the [Principal] of a request, checks the permission of its role,
+// applies rate limits and writes the audit log. Handlers read the principal with [PrincipalFrom]. Permissions that depend on
+// rows are checked by the handlers, with [Principal.Authorize] and [Principal.MayReportFor].
 //
-// Tokens and sessions are rows of the [Store], as hashes. What was read is kept for five seconds, so that a request
-// costs no query; a revocation counts at once in the process that it came to, and in the others when those seconds are
-// over. An answer that goes on for long, a watch, ends with the credential that it was opened with.
+// Where to find what:
 //
-// People may come by single sign-on: package openid finds out who they are, and their groups say what they may. Their
-// session belongs to a token that nobody has, so that all that holds for tokens and their sessions holds for them.
+//   - A token, session or certificate is checked in authenticate.go.
+//   - The role of a certificate is decided in authenticate.go, that of a person in config.go (SingleSignOn.roleOf). A token has
+//     its role in its row.
+//   - The permissions of a role are in rules.go, for an agent's access to rows also in row_access.go.
+//   - A session begins and ends in session.go, a stream with it.
+//   - The audit log is written in audit_log.go.
+//   - People log in with a token in login.go, by single sign-on in sign_on.go and package openid.
 //
-// One goroutine, which [New] starts and [Access.Close] ends, writes audit records and what else no request waits for.
+// # Invariants
+//
+//   - Only hashes of secrets are stored, and no error, log line or audit record quotes a secret.
+//   - A request without a rule is for administrators only. An invalid token is never ignored in favour of another credential.
+//   - A revocation takes effect at once in the replica that handles it, and within five seconds (cacheTime) in the others.
+//   - An SSO session is backed by a secretless token, so revocation and caching work unchanged.
+//   - Every audited request (see isAudited) has a record in the [Store] or, if that fails, in the log.
+//
+// # Concurrency
+//
+// [Authenticator] is safe for concurrent use. Its goroutine, started by [New] and stopped by [Authenticator.Close], writes audit
+// records and the times of token use, so that no request waits for them. Each stream has a goroutine that ends with its request.
 package auth

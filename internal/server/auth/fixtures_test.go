@@ -19,12 +19,12 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/pki"
 )
 
-// tlsCookie is what a session's cookie is called over TLS.
+// tlsCookie is the name of the session cookie over TLS.
 const tlsCookie = hostPrefix + sessionCookie
 
 const clusterUID = "0c6a9a4e-9d5c-4d0a-8f0e-2f6c7f1f0b11"
 
-// clock is what the tested code takes for the time.
+// clock is the time of the tested code.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -42,21 +42,21 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// logbook is a log that a test reads.
-type logbook struct {
+// logBuffer collects log lines.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Write appends a line.
-func (l *logbook) Write(line []byte) (int, error) {
+// Write implements io.Writer.
+func (l *logBuffer) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(line)
 }
 
-// String is all lines.
-func (l *logbook) String() string {
+// String returns all lines.
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
@@ -64,45 +64,45 @@ func (l *logbook) String() string {
 
 // world is a replica of an API with certificates, tokens and clients.
 type world struct {
-	*Access
-	store     *memory
+	*Authenticator
+	store     *fakeStore
 	clock     *clock
-	log       *logbook
+	log       *logBuffer
 	server    *httptest.Server
 	authority *pki.Authority
 	plain     *http.Client // without a certificate
-	// last is the principal of the request that came through last.
+	// last is the principal of the last request.
 	mu   sync.Mutex
 	last Principal
 }
 
-// setting is what a test has otherwise than usual.
+// setting configures a world.
 type setting struct {
 	config Config
-	store  *memory
+	store  *fakeStore
 	clock  *clock
-	plain  bool // HTTP
-	// clientAuth is how the server asks for certificates.
+	plain  bool // without TLS
+	// clientAuth is the server's policy for client certificates.
 	clientAuth tls.ClientAuthType
-	// handler answers what comes through; nil for one that answers 200.
+	// handler is the next handler; nil for one that answers 200.
 	handler http.Handler
 }
 
-func usual() setting {
+func defaultSetting() setting {
 	config := DefaultConfig()
 	config.AgentRate, config.ViewerRate = Rate{}, Rate{}
 	return setting{
-		config: config, store: newMemory(),
+		config: config, store: newFakeStore(),
 		clock: &clock{now: time.Now()}, clientAuth: tls.VerifyClientCertIfGiven,
 	}
 }
 
-// start serves until the test ends.
+// start starts a server for the test.
 func start(t *testing.T, s setting) *world {
 	t.Helper()
-	w := &world{store: s.store, clock: s.clock, log: &logbook{}}
+	w := &world{store: s.store, clock: s.clock, log: &logBuffer{}}
 	var err error
-	w.Access, err = newAccess(s.store, s.config, slog.New(slog.NewJSONHandler(w.log, nil)), s.clock.read)
+	w.Authenticator, err = newAuthenticator(s.store, s.config, slog.New(slog.NewJSONHandler(w.log, nil)), s.clock.read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,8 +112,8 @@ func start(t *testing.T, s setting) *world {
 	}
 	pages := http.NewServeMux()
 	w.Register(pages)
-	pages.Handle("/", w.through(s.handler))
-	w.server = httptest.NewUnstartedServer(w.Authenticate(pages))
+	pages.Handle("/", w.recordPrincipal(s.handler))
+	w.server = httptest.NewUnstartedServer(w.Middleware(pages))
 	t.Cleanup(w.server.Close)
 	if s.plain {
 		w.server.Start()
@@ -128,11 +128,11 @@ func start(t *testing.T, s setting) *world {
 	return w
 }
 
-// through notes the principal of a request.
-func (w *world) through(next http.Handler) http.Handler {
+// recordPrincipal records the principal of a request.
+func (w *world) recordPrincipal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
-		w.last = From(r.Context())
+		w.last = PrincipalFrom(r.Context())
 		w.mu.Unlock()
 		if next != nil {
 			next.ServeHTTP(rw, r)
@@ -140,14 +140,14 @@ func (w *world) through(next http.Handler) http.Handler {
 	})
 }
 
-// principal is that of the request that came through last.
+// principal returns the principal of the last request.
 func (w *world) principal() Principal {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
 }
 
-// client makes one with certificates.
+// client returns a client with certificates.
 func (w *world) client(t *testing.T, certificates ...tls.Certificate) *http.Client {
 	t.Helper()
 	servers := x509.NewCertPool()
@@ -164,7 +164,7 @@ func (w *world) client(t *testing.T, certificates ...tls.Certificate) *http.Clie
 	}
 }
 
-// certificate issues one with a subject.
+// certificate issues a certificate with a subject.
 func certificate(t *testing.T, authority *pki.Authority, name string, groups ...string) tls.Certificate {
 	t.Helper()
 	issued, err := authority.Client(name, groups...)
@@ -178,7 +178,7 @@ func certificate(t *testing.T, authority *pki.Authority, name string, groups ...
 	return pair
 }
 
-// token makes one, and returns its row and its secret.
+// token creates a token, and returns its row and its secret.
 func (w *world) token(t *testing.T, role Role, change ...func(*NewToken)) (store.Token, string) {
 	t.Helper()
 	wanted := NewToken{Name: "a-" + string(role), Role: role}
@@ -206,7 +206,7 @@ func (w *world) session(t *testing.T, role Role, change ...func(*NewToken)) *htt
 	return got.cookies[0]
 }
 
-// reply is an answer, read.
+// reply is a response with its body.
 type reply struct {
 	code    int
 	header  http.Header
@@ -214,8 +214,8 @@ type reply struct {
 	body    string
 }
 
-// ask makes a request; each part changes it.
-func (w *world) ask(t *testing.T, client *http.Client, method, path string, parts ...func(*http.Request)) reply {
+// do sends a request after the changes of parts.
+func (w *world) do(t *testing.T, client *http.Client, method, path string, parts ...func(*http.Request)) reply {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -241,7 +241,7 @@ func (w *world) ask(t *testing.T, client *http.Client, method, path string, part
 // post sends a form.
 func (w *world) post(t *testing.T, path string, form url.Values, parts ...func(*http.Request)) reply {
 	t.Helper()
-	return w.ask(t, w.plain, http.MethodPost, path, append([]func(*http.Request){
+	return w.do(t, w.plain, http.MethodPost, path, append([]func(*http.Request){
 		header("Content-Type", "application/x-www-form-urlencoded"),
 		func(r *http.Request) {
 			r.Body = io.NopCloser(strings.NewReader(form.Encode()))
@@ -260,14 +260,14 @@ func cookie(c *http.Cookie) func(*http.Request) {
 	return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value}) }
 }
 
-// settle waits until all that waits to be written so far is.
-func (w *world) settle() {
+// flush waits until all queued writes are done.
+func (w *world) flush() {
 	settled := make(chan struct{})
-	w.backlog.add(func(context.Context) { close(settled) })
+	w.writes.add(func(context.Context) { close(settled) })
 	<-settled
 }
 
-// records ends what waits to be written, and returns all audit records.
+// records closes the world and returns all audit records.
 func (w *world) records() []store.AuditRecord {
 	w.Close()
 	w.store.mu.Lock()

@@ -13,21 +13,21 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// The paths of the log-in page.
+// Paths of the log-in page.
 const (
 	loginPath  = "/login"
 	stylePath  = "/login/style.css"
 	logoutPath = "/logout"
 )
 
-// maxForm bounds the log-in form, in bytes.
+// maxForm limits the log-in form, in bytes.
 const maxForm = 8 << 10
 
-// loginRate bounds the log-ins of an address that fail.
+// loginRate limits the failed log-ins of an address.
 var loginRate = Rate{PerSecond: 1.0 / 6, Burst: 10}
 
-// showLogin is the form.
-func (a *Access) showLogin(w http.ResponseWriter, r *http.Request) {
+// handleLoginForm shows the log-in form.
+func (a *Authenticator) handleLoginForm(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.Query().Get("next"))
 	if !a.config.Enabled {
 		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
@@ -36,33 +36,33 @@ func (a *Access) showLogin(w http.ResponseWriter, r *http.Request) {
 	a.renderLogin(w, http.StatusOK, loginForm{Next: next})
 }
 
-// login opens a session for a token.
-func (a *Access) login(w http.ResponseWriter, r *http.Request) {
+// handleLogin opens a session for a token.
+func (a *Authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
 	if !a.config.Enabled {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		a.renderLogin(w, http.StatusBadRequest, loginForm{Next: "/", Message: "The form could not be read."})
+		a.renderLogin(w, http.StatusBadRequest, loginForm{Next: "/", Message: "The form is invalid."})
 		return
 	}
 	next := localPath(r.PostForm.Get("next"))
-	token, err := a.logIn(w, r, strings.TrimSpace(r.PostForm.Get("token")))
+	token, err := a.loginWithToken(w, r, strings.TrimSpace(r.PostForm.Get("token")))
 	if err != nil {
-		a.refuseLogin(w, r, nobody(r), next, err)
+		a.renderLoginError(w, r, anonymous(r), next, err)
 		return
 	}
-	a.audit(ofToken(token, CredentialSession).String(), Role(token.Role), r, http.StatusSeeOther)
+	a.auditLog.add(a.now(), tokenPrincipal(token, CredentialSession).String(), Role(token.Role), r, http.StatusSeeOther)
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath lets no other host through
 }
 
-// nobody is who audit records say failed to log in.
-func nobody(r *http.Request) string { return "anonymous:" + addressOf(r.RemoteAddr) }
+// anonymous is the principal of a failed log-in in the audit log.
+func anonymous(r *http.Request) string { return "anonymous:" + clientAddress(r.RemoteAddr) }
 
-// refuseLogin shows the form again, which says why.
-func (a *Access) refuseLogin(w http.ResponseWriter, r *http.Request, who, next string, err error) {
+// renderLoginError shows the form with the error.
+func (a *Authenticator) renderLoginError(w http.ResponseWriter, r *http.Request, who, next string, err error) {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok {
 		problem = unavailable(err)
@@ -72,57 +72,57 @@ func (a *Access) refuseLogin(w http.ResponseWriter, r *http.Request, who, next s
 	}
 	refused := problem.Status == http.StatusUnauthorized || problem.Status == http.StatusForbidden
 	if refused {
-		a.audit(who, "", r, problem.Status)
+		a.auditLog.add(a.now(), who, "", r, problem.Status)
 	}
 	maps.Copy(w.Header(), problem.GetHeaders())
 	a.renderLogin(w, problem.Status, loginForm{Next: next, Message: sentence(problem), BadToken: refused && r.URL.Path == loginPath})
 }
 
-// logIn checks a token and opens a session for it. A token that does not exist and a text that is none are answered
-// alike, after the same work.
-func (a *Access) logIn(w http.ResponseWriter, r *http.Request, secret string) (store.Token, error) {
+// loginWithToken opens a session for a valid token. An unknown token and malformed text get the same answer after the
+// same work.
+func (a *Authenticator) loginWithToken(w http.ResponseWriter, r *http.Request, secret string) (store.Token, error) {
 	cookie, ok := cookieName(r, sessionCookie)
 	if !ok {
-		return store.Token{}, newProblem(http.StatusBadRequest, "a token is taken over TLS only")
+		return store.Token{}, newProblem(http.StatusBadRequest, "a token requires TLS")
 	}
-	address, now := addressOf(r.RemoteAddr), a.now()
-	if wait := a.logins.take(address, now); wait > 0 {
-		return store.Token{}, tooMany(wait)
+	address, now := clientAddress(r.RemoteAddr), a.now()
+	if wait := a.limits.logins.reserve(address, now); wait > 0 {
+		return store.Token{}, tooManyRequests(wait)
 	}
 	token, err := a.readToken(r.Context(), secret, now)
 	if err != nil {
 		return store.Token{}, err
 	}
 	if Role(token.Role) == RoleAgent {
-		return store.Token{}, forbidden("the token is an agent's, for which there is no page")
+		return store.Token{}, forbidden("an agent's token cannot open a session")
 	}
 	if err := a.openSession(w, r, cookie, token); err != nil {
 		return store.Token{}, err
 	}
-	a.logins.forgive(address)
-	a.noteUse(token, now)
+	a.limits.logins.reset(address)
+	a.recordUse(token, now)
 	return token, nil
 }
 
-// readToken reads the row of a token that counts.
-func (a *Access) readToken(ctx context.Context, secret string, now time.Time) (store.Token, error) {
+// readToken returns the row of a valid token.
+func (a *Authenticator) readToken(ctx context.Context, secret string, now time.Time) (store.Token, error) {
 	key := digestOf(secret)
 	token, err := a.store.TokenByHash(ctx, key[:])
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return store.Token{}, badToken()
+		return store.Token{}, invalidToken()
 	case err != nil:
 		return store.Token{}, fmt.Errorf("read token: %w", err)
 	case !isUsable(token, now):
-		return store.Token{}, badToken()
+		return store.Token{}, invalidToken()
 	}
 	return token, nil
 }
 
-// logout closes the session.
-func (a *Access) logout(w http.ResponseWriter, r *http.Request) {
+// handleLogout ends the session.
+func (a *Authenticator) handleLogout(w http.ResponseWriter, r *http.Request) {
 	if err := a.closeSession(r); err != nil {
-		a.refuse(w, r, unavailable(err))
+		a.writeError(w, r, unavailable(err))
 		return
 	}
 	if name, ok := cookieName(r, sessionCookie); ok {
@@ -132,10 +132,10 @@ func (a *Access) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, loginPath, http.StatusSeeOther)
 }
 
-// sentence is a problem for a person.
+// sentence is the text of a problem for the page.
 func sentence(p *Problem) string {
 	if p.Status == http.StatusTooManyRequests {
-		return "Try again in " + strconv.FormatInt(wholeSeconds(p.retryAfter), 10) + " s."
+		return "Try again in " + strconv.FormatInt(ceilSeconds(p.retryAfter), 10) + " s."
 	}
 	return strings.ToUpper(p.Detail[:1]) + p.Detail[1:] + "."
 }

@@ -13,14 +13,14 @@ import (
 var browser = header("Accept", "text/html,application/xhtml+xml;q=0.9")
 
 func TestLogin(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
-	asked := w.ask(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7?tab=tree", browser)
+	asked := w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7?tab=tree", browser)
 	form, err := url.Parse(asked.header.Get("Location"))
 	if err != nil || asked.code != http.StatusSeeOther || form.Path != "/login" {
 		t.Fatalf("%d %v", asked.code, asked.header)
 	}
-	page := w.ask(t, w.plain, http.MethodGet, form.String(), browser)
+	page := w.do(t, w.plain, http.MethodGet, form.String(), browser)
 	if page.code != http.StatusOK || !strings.Contains(page.body, `name="next" value="/workloads/WorkloadInstance/7?tab=tree"`) {
 		t.Fatalf("%d %s", page.code, page.body)
 	}
@@ -35,66 +35,66 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	opened := got.cookies[0]
-	if got := w.ask(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusOK || w.principal().Credential != CredentialSession {
+	if got := w.do(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusOK || w.principal().Credential != CredentialSession {
 		t.Errorf("%d %+v", got.code, w.principal())
 	}
 	for hash := range w.store.sessions {
 		if strings.Contains(hash, opened.Value) || len(hash) != len(digest{}) {
-			t.Error("the session is kept as it is")
+			t.Error("the session's secret is stored")
 		}
 	}
-	w.clock.advance(sessionLife)
-	if got := w.ask(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusSeeOther {
-		t.Errorf("after %v: %d", sessionLife, got.code)
+	w.clock.advance(sessionLifetime)
+	if got := w.do(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusSeeOther {
+		t.Errorf("after %v: %d", sessionLifetime, got.code)
 	}
 }
 
-func TestSessionEndsWithItsToken(t *testing.T) {
-	w := start(t, usual())
+func TestLogin_Session_EndsWithToken(t *testing.T) {
+	w := start(t, defaultSetting())
 	opened := w.session(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Hour)) })
 	if opened.MaxAge != 3600 {
-		t.Errorf("cookie for %d s", opened.MaxAge)
+		t.Errorf("cookie lifetime %d s", opened.MaxAge)
 	}
 	w.clock.advance(time.Hour)
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
 		t.Errorf("%d", got.code)
 	}
 }
 
-func TestSecondLoginEndsTheFirst(t *testing.T) {
-	w := start(t, usual())
+func TestLogin_Again_EndsFirstSession(t *testing.T) {
+	w := start(t, defaultSetting())
 	first := w.session(t, RoleViewer)
 	_, secret := w.token(t, RoleAdmin)
 	second := w.post(t, "/login", url.Values{"token": {secret}}, cookie(first))
 	if second.code != http.StatusSeeOther || len(w.store.sessions) != 1 {
 		t.Fatalf("%d, %d sessions", second.code, len(w.store.sessions))
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(first)); got.code != http.StatusUnauthorized {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(first)); got.code != http.StatusUnauthorized {
 		t.Errorf("%d", got.code)
 	}
 }
 
 func TestLogout(t *testing.T) {
-	w := start(t, usual())
+	w := start(t, defaultSetting())
 	opened := w.session(t, RoleViewer)
-	w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)) // so that it is cached
+	w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)) // so that the token is cached
 	got := w.post(t, "/logout", nil, cookie(opened))
 	if got.code != http.StatusSeeOther || got.header.Get("Location") != "/login" || len(got.cookies) != 1 || got.cookies[0].MaxAge >= 0 {
 		t.Fatalf("%d %v", got.code, got.header)
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized || len(w.store.sessions) != 0 {
-		t.Errorf("still there: %d", got.code)
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized || len(w.store.sessions) != 0 {
+		t.Errorf("the session still works: %d", got.code)
 	}
 	if got := w.post(t, "/logout", nil); got.code != http.StatusSeeOther {
 		t.Errorf("without a session: %d", got.code)
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/logout"); got.code == http.StatusSeeOther {
-		t.Error("a link logs out")
+	if got := w.do(t, w.plain, http.MethodGet, "/logout"); got.code == http.StatusSeeOther {
+		t.Error("a GET request logs out")
 	}
 }
 
-func TestLoginsThatFail(t *testing.T) {
-	w := start(t, usual())
+func TestLogin_Invalid_IsRefused(t *testing.T) {
+	w := start(t, defaultSetting())
 	_, agent := w.token(t, RoleAgent)
 	_, expired := w.token(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Second)) })
 	w.clock.advance(time.Second)
@@ -115,16 +115,16 @@ func TestLoginsThatFail(t *testing.T) {
 			t.Errorf("%s: %d %v", tc.reason, got.code, got.header)
 		}
 		if secret := tc.form.Get("token"); secret != "" && strings.Contains(got.body+w.log.String(), secret) || strings.Contains(got.body, "hunter2") {
-			t.Errorf("%s: the token is repeated", tc.reason)
+			t.Errorf("%s: the answer quotes the token", tc.reason)
 		}
 	}
 	if got := w.post(t, "/login", url.Values{"token": {agent}}, header("Content-Type", "multipart/form-data")); got.code == http.StatusSeeOther {
-		t.Errorf("another form: %d", got.code)
+		t.Errorf("a form that is too large: %d", got.code)
 	}
 }
 
-func TestUnknownTokenAndNoTokenLookAlike(t *testing.T) {
-	w := start(t, usual())
+func TestLogin_UnknownAndMalformedToken_LookAlike(t *testing.T) {
+	w := start(t, defaultSetting())
 	unknown := w.post(t, "/login", url.Values{"token": {newToken(RoleViewer)}})
 	between := w.store.count()
 	none := w.post(t, "/login", url.Values{"token": {"x"}})
@@ -133,8 +133,8 @@ func TestUnknownTokenAndNoTokenLookAlike(t *testing.T) {
 	}
 }
 
-func TestLoginsThatFailAreCounted(t *testing.T) {
-	w := start(t, usual())
+func TestLogin_Failures_AreRateLimited(t *testing.T) {
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	wrong := func() reply { return w.post(t, "/login", url.Values{"token": {"x"}}) }
 	for i := range loginRate.Burst {
@@ -142,7 +142,7 @@ func TestLoginsThatFailAreCounted(t *testing.T) {
 			t.Fatalf("attempt %d: %d", i, got.code)
 		}
 	}
-	got := w.post(t, "/login", url.Values{"token": {secret}}) // a good one has to wait, too
+	got := w.post(t, "/login", url.Values{"token": {secret}}) // a valid token has to wait as well
 	if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "6" || !strings.Contains(got.body, "in 6 s") {
 		t.Fatalf("%d %v %s", got.code, got.header, got.body)
 	}
@@ -151,12 +151,12 @@ func TestLoginsThatFailAreCounted(t *testing.T) {
 		t.Fatalf("later: %d", got.code)
 	}
 	if got := wrong(); got.code != http.StatusUnauthorized {
-		t.Errorf("a success did not end the count: %d", got.code)
+		t.Errorf("a success did not reset the limit: %d", got.code)
 	}
 }
 
-func TestLoginWithoutStore(t *testing.T) {
-	w := start(t, usual())
+func TestLogin_StoreFails_IsUnavailable(t *testing.T) {
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	w.store.fail(errors.New("connection refused"))
 	got := w.post(t, "/login", url.Values{"token": {secret}})
@@ -168,10 +168,10 @@ func TestLoginWithoutStore(t *testing.T) {
 	}
 }
 
-func TestLoginOverPlainHTTPFromElsewhere(t *testing.T) {
-	w := start(t, usual())
+func TestLogin_PlainHTTPNotOnLoopback_IsRefused(t *testing.T) {
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
-	// Without an address of the server a request counts as one that others can read.
+	// Without the server's address, a request counts as unprotected.
 	for _, tc := range []struct{ method, path, body string }{
 		{http.MethodPost, "/login", "token=" + secret}, {http.MethodGet, "/v0/workloads", ""},
 	} {
@@ -182,17 +182,17 @@ func TestLoginOverPlainHTTPFromElsewhere(t *testing.T) {
 		}
 		rec := httptest.NewRecorder()
 		w.server.Config.Handler.ServeHTTP(rec, req)
-		if rec.Code < 400 || !strings.Contains(rec.Body.String(), "over TLS only") || rec.Header().Get("Set-Cookie") != "" {
+		if rec.Code < 400 || !strings.Contains(rec.Body.String(), "oken requires TLS") || rec.Header().Get("Set-Cookie") != "" {
 			t.Errorf("%s %s: %d %s", tc.method, tc.path, rec.Code, rec.Body)
 		}
 	}
 }
 
-func TestLoginPageIsSafe(t *testing.T) {
-	w := start(t, usual())
+func TestLoginPage_Headers(t *testing.T) {
+	w := start(t, defaultSetting())
 	hostile := `/"><script>alert(1)</script>`
 	for _, path := range []string{"/login", "/login?next=" + url.QueryEscape(hostile)} {
-		got := w.ask(t, w.plain, http.MethodGet, path)
+		got := w.do(t, w.plain, http.MethodGet, path)
 		for name, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 			"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
@@ -208,7 +208,7 @@ func TestLoginPageIsSafe(t *testing.T) {
 	}
 }
 
-func TestNext(t *testing.T) {
+func TestLocalPath(t *testing.T) {
 	for _, tc := range []struct{ given, want string }{
 		{"/", "/"},
 		{"/workloads/WorkloadInstance/7", "/workloads/WorkloadInstance/7"},
@@ -245,11 +245,11 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestNextIsCheckedTwice(t *testing.T) {
-	w := start(t, usual())
+func TestLogin_Next_IsValidatedTwice(t *testing.T) {
+	w := start(t, defaultSetting())
 	_, secret := w.token(t, RoleViewer)
 	for _, next := range []string{"//evil.example", "/\\evil.example", "https://evil.example", "/x\r\nX-Evil: 1"} {
-		if got := w.ask(t, w.plain, http.MethodGet, "/login?next="+url.QueryEscape(next)); !strings.Contains(got.body, `name="next" value="/"`) {
+		if got := w.do(t, w.plain, http.MethodGet, "/login?next="+url.QueryEscape(next)); !strings.Contains(got.body, `name="next" value="/"`) {
 			t.Errorf("%q: %s", next, got.body)
 		}
 		got := w.post(t, "/login", url.Values{"token": {secret}, "next": {next}})
@@ -257,27 +257,27 @@ func TestNextIsCheckedTwice(t *testing.T) {
 			t.Errorf("%q: %v", next, got.header)
 		}
 	}
-	got := w.ask(t, w.plain, http.MethodGet, "//evil.example/x", browser)
+	got := w.do(t, w.plain, http.MethodGet, "//evil.example/x", browser)
 	if got.header.Get("Location") != "/login?next=%2F" {
 		t.Errorf("a path that is a host: %v", got.header)
 	}
 }
 
-// A browser that follows another site's link brings no cookie, and is made to ask again.
-func TestLinkFromAnotherSite(t *testing.T) {
-	w := start(t, usual())
-	got := w.ask(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "cross-site"))
+// A browser that follows a link on another site sends no cookie, and is made to repeat the request.
+func TestMiddleware_LinkFromOtherSite_IsRepeated(t *testing.T) {
+	w := start(t, defaultSetting())
+	got := w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "cross-site"))
 	if got.code != http.StatusUnauthorized || !strings.Contains(got.body, `content="0; url=/workloads/WorkloadInstance/7"`) {
 		t.Errorf("%d %s", got.code, got.body)
 	}
-	got = w.ask(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "same-origin"))
+	got = w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "same-origin"))
 	if got.code != http.StatusSeeOther {
-		t.Errorf("asked again: %d", got.code)
+		t.Errorf("repeated: %d", got.code)
 	}
 }
 
-func TestOnlyPagesAreSentToLogin(t *testing.T) {
-	w := start(t, usual())
+func TestMiddleware_OnlyPages_RedirectToLogin(t *testing.T) {
+	w := start(t, defaultSetting())
 	for _, tc := range []struct {
 		reason, method, accept string
 		code                   int
@@ -288,16 +288,16 @@ func TestOnlyPagesAreSentToLogin(t *testing.T) {
 		{"whatever", "GET", "*/*", http.StatusUnauthorized},
 		{"a write", "POST", "text/html", http.StatusUnauthorized},
 	} {
-		if got := w.ask(t, w.plain, tc.method, "/v0/workloads", header("Accept", tc.accept)); got.code != tc.code {
+		if got := w.do(t, w.plain, tc.method, "/v0/workloads", header("Accept", tc.accept)); got.code != tc.code {
 			t.Errorf("%s: %d", tc.reason, got.code)
 		}
 	}
 }
 
-func TestExpiredSessionsAreRemoved(t *testing.T) {
-	w := start(t, usual())
+func TestLogin_DeletesExpiredSessions(t *testing.T) {
+	w := start(t, defaultSetting())
 	w.session(t, RoleViewer)
-	w.clock.advance(sessionLife)
+	w.clock.advance(sessionLifetime)
 	w.session(t, RoleViewer)
 	w.Close()
 	if got := len(w.store.sessions); got != 1 {

@@ -2,10 +2,10 @@ package auth
 
 import "container/list"
 
-// lru is a map of bounded size: what was used longest ago makes room. It is not safe for concurrent use.
+// lru is a map of limited size, which evicts the least recently used entry. It is not safe for concurrent use.
 type lru[K comparable, V any] struct {
 	size  int
-	order *list.List // of *lruEntry, the one used last in front
+	order *list.List // of *lruEntry, most recently used first
 	byKey map[K]*list.Element
 }
 
@@ -45,7 +45,7 @@ func (l *lru[K, V]) remove(key K) {
 	}
 }
 
-// removeIf removes every value of which gone is true.
+// removeIf removes the values for which gone returns true.
 func (l *lru[K, V]) removeIf(gone func(V) bool) {
 	for element := l.order.Front(); element != nil; {
 		next := element.Next()

@@ -5,63 +5,62 @@ import (
 	"fmt"
 )
 
-// Role is what a principal may do; rules.go has the details.
+// Role defines the permissions of a principal: see rules.go.
 type Role string
 
-// The roles.
+// All roles.
 const (
-	// RoleAgent reports of one cluster, and reads what it has to know for that.
+	// RoleAgent reports one cluster, and reads only what that needs.
 	RoleAgent Role = "agent"
-	// RoleViewer reads everything but tokens and audit records.
+	// RoleViewer reads everything but tokens and the audit log.
 	RoleViewer Role = "viewer"
-	// RoleAdmin does everything.
+	// RoleAdmin has all permissions.
 	RoleAdmin Role = "admin"
 )
 
-// ParseRole reads a role's name.
+// ParseRole parses the name of a role.
 func ParseRole(name string) (Role, error) {
 	switch role := Role(name); role {
 	case RoleAgent, RoleViewer, RoleAdmin:
 		return role, nil
 	default:
-		return "", fmt.Errorf("unknown role: accepted are %s, %s and %s", RoleAgent, RoleViewer, RoleAdmin)
+		return "", fmt.Errorf("%q is not a role: use %s, %s or %s", name, RoleAdmin, RoleViewer, RoleAgent)
 	}
 }
 
-// Credential is what a principal proved itself with.
+// Credential is a kind of credential.
 type Credential string
 
-// The credentials.
+// All kinds of credentials.
 const (
-	// CredentialNone is everybody's while authentication is disabled.
+	// CredentialNone is used while authentication is disabled.
 	CredentialNone        Credential = "none"
 	CredentialCertificate Credential = "certificate"
 	CredentialToken       Credential = "token"
 	CredentialSession     Credential = "session"
-	// CredentialSignOn is a session of a person whom the identity provider named.
+	// CredentialSignOn is the session of a person who logged in by single sign-on.
 	CredentialSignOn Credential = "sso"
 )
 
-// Principal is who asks. The zero Principal may do nothing.
+// Principal is the authenticated caller. The zero Principal has no permissions.
 type Principal struct {
-	// Name is a token's name, or a certificate's common name. It is for people: several principals may have the same. Of
-	// a person who logged in by single sign-on it is the subject, which is theirs for good, a space, and their name.
+	// Name is the name of a token or the common name of a certificate, for display: it need not be unique. For single
+	// sign-on it is the person's subject, which is permanent, a space, and their name.
 	Name string
 	Role Role
-	// ClusterUID is the cluster of an agent, and empty for any other role.
+	// ClusterUID is the cluster of an agent; empty for other roles.
 	ClusterUID string
 	Credential Credential
 
-	// assumed is true if the role is not the credential's own, but what the configuration says of certificates
-	// without a group.
-	assumed bool
+	// roleByDefault reports that the role is Config.CertificateRole.
+	roleByDefault bool
 }
 
-// String is the principal as audit records have it: what it proved itself with and its name.
+// String is the kind and name of the credential, as in the audit log.
 func (p Principal) String() string { return string(p.Credential) + ":" + p.Name }
 
-// SpeaksFor tells whether the principal may send what the agent of a cluster has to tell.
-func (p Principal) SpeaksFor(clusterUID string) bool {
+// MayReportFor reports whether the principal may send report sets of a cluster.
+func (p Principal) MayReportFor(clusterUID string) bool {
 	switch p.Role {
 	case RoleAdmin:
 		return true
@@ -72,17 +71,17 @@ func (p Principal) SpeaksFor(clusterUID string) bool {
 	return false
 }
 
-// principalKey is the key of a context's principal.
+// principalKey is the context key of the principal.
 type principalKey struct{}
 
-// From is the principal of a request's context; the zero one if the request did not come through
-// [Access.Authenticate], or needs none.
-func From(ctx context.Context) Principal {
+// PrincipalFrom returns the principal of a request's context. It is the zero Principal if the request did not pass
+// [Authenticator.Middleware] or is public.
+func PrincipalFrom(ctx context.Context) Principal {
 	p, _ := ctx.Value(principalKey{}).(Principal)
 	return p
 }
 
-// With returns a context whose principal is p.
-func With(ctx context.Context, p Principal) context.Context {
+// WithPrincipal returns a context with the principal.
+func WithPrincipal(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }

@@ -10,44 +10,44 @@ import (
 	"time"
 )
 
-// Problem is an answer other than success, as RFC 9457 has it. It never quotes what was sent.
+// Problem is an error response according to RFC 9457. It never quotes input.
 type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 
-	// challenge is what WWW-Authenticate says; empty for Bearer alone.
+	// challenge is the WWW-Authenticate header; empty means Bearer.
 	challenge string
-	// retryAfter is how long to wait; 0 says nothing.
+	// retryAfter is the Retry-After header; 0 means none.
 	retryAfter time.Duration
-	// hangUp ends the connection: a new one may have a better certificate.
-	hangUp bool
-	// cause is for the log.
+	// closeConnection closes the connection, since a new one may have another certificate.
+	closeConnection bool
+	// cause is logged and not sent.
 	cause error
 }
 
-// Error is the detail.
+// Error implements error.
 func (p *Problem) Error() string { return p.Detail }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.cause }
 
-// GetStatus is the HTTP status; huma asks for it.
+// GetStatus implements huma.StatusError.
 func (p *Problem) GetStatus() int { return p.Status }
 
-// GetHeaders are those of the answer; huma asks for them.
+// GetHeaders implements huma.HeadersError.
 func (p *Problem) GetHeaders() http.Header {
 	headers := http.Header{}
 	if p.Status == http.StatusUnauthorized {
 		headers.Set("WWW-Authenticate", cmp.Or(p.challenge, "Bearer"))
 	}
 	if p.retryAfter > 0 {
-		headers.Set("Retry-After", strconv.FormatInt(wholeSeconds(p.retryAfter), 10))
+		headers.Set("Retry-After", strconv.FormatInt(ceilSeconds(p.retryAfter), 10))
 	}
 	return headers
 }
 
-// ContentType is that of the answer; huma asks for it.
+// ContentType implements huma.ContentTypeFilter.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
 func newProblem(status int, detail string) *Problem {
@@ -56,15 +56,15 @@ func newProblem(status int, detail string) *Problem {
 
 func unauthenticated(detail string) *Problem { return newProblem(http.StatusUnauthorized, detail) }
 
-// distrusted is the answer to a certificate of an authority that was one when its connection was made.
-func distrusted() *Problem {
-	p := unauthenticated("the authority of the client certificate does not count any more")
-	p.hangUp = true
+// untrustedCertificate rejects a certificate whose authority was removed after the connection was made.
+func untrustedCertificate() *Problem {
+	p := unauthenticated("the authority of the client certificate is no longer trusted")
+	p.closeConnection = true
 	return p
 }
 
-// badToken is the one answer to every token that does not count, whatever is wrong with it.
-func badToken() *Problem {
+// invalidToken rejects every invalid token with the same answer.
+func invalidToken() *Problem {
 	p := unauthenticated("the token is not valid: it is unknown, expired or revoked")
 	p.challenge = `Bearer error="invalid_token"`
 	return p
@@ -74,30 +74,30 @@ func forbidden(detail string) *Problem { return newProblem(http.StatusForbidden,
 
 func invalid(detail string) *Problem { return newProblem(http.StatusUnprocessableEntity, detail) }
 
-func tooMany(wait time.Duration) *Problem {
-	p := newProblem(http.StatusTooManyRequests, "too many requests: wait as long as Retry-After says")
+func tooManyRequests(wait time.Duration) *Problem {
+	p := newProblem(http.StatusTooManyRequests, "too many requests: see Retry-After")
 	p.retryAfter = wait
 	return p
 }
 
-// unavailable is the answer when the store fails. Why is only for the log.
+// unavailable reports a failure of the store; the cause is only logged.
 func unavailable(cause error) *Problem {
-	p := newProblem(http.StatusServiceUnavailable, "the database does not answer")
+	p := newProblem(http.StatusServiceUnavailable, "the database is unavailable")
 	p.retryAfter, p.cause = time.Second, cause
 	return p
 }
 
-// write answers with the problem.
+// write sends the problem.
 func (p *Problem) write(w http.ResponseWriter) {
 	headers := w.Header()
 	maps.Copy(headers, p.GetHeaders())
-	body, _ := json.Marshal(p) // an integer and two strings always marshal
+	body, _ := json.Marshal(p) // cannot fail: an integer and two strings
 	headers.Set("Content-Type", p.ContentType(""))
 	headers.Set("Cache-Control", "no-store")
 	headers.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // the client has gone: there is no one to tell
+	_, _ = w.Write(body) // the client is gone
 }
 
-// wholeSeconds rounds up, as Retry-After has no fractions and too early is of no use.
-func wholeSeconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
+// ceilSeconds rounds up to whole seconds, the unit of Retry-After.
+func ceilSeconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }

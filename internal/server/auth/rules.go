@@ -7,82 +7,82 @@ import (
 	"strings"
 )
 
-// rule grants a pattern of requests to roles besides the administrator, who may do everything.
+// rule grants requests that match a pattern to roles. Administrators are granted everything.
 type rule struct {
-	pattern string // as of [http.ServeMux]
+	pattern string // of [http.ServeMux]
 	roles   []Role
-	kind    kind
+	kind    ruleKind
 }
 
-// kind is what a request is to audit and to time.
-type kind int
+// ruleKind classifies requests for the audit log and for timeouts.
+type ruleKind int
 
 const (
-	plain kind = iota
-	// report is what an agent writes through v0, reportSet what it writes else.
-	report
-	reportSet
-	// tokens changes who may do what.
-	tokens
-	// endless is an answer that goes on until somebody ends it.
-	endless
+	kindPlain ruleKind = iota
+	// kindV0Report is a write of a v0 agent, and kindReportSet a report set.
+	kindV0Report
+	kindReportSet
+	// kindTokens changes permissions.
+	kindTokens
+	// kindStream is an answer without an end.
+	kindStream
 )
 
 var (
-	readers  = []Role{RoleViewer, RoleAgent}
-	viewers  = []Role{RoleViewer}
-	agents   = []Role{RoleAgent}
-	noneElse []Role // but the administrator
+	viewersAndAgents = []Role{RoleViewer, RoleAgent}
+	viewers          = []Role{RoleViewer}
+	agents           = []Role{RoleAgent}
+	adminsOnly       []Role // no other role
 )
 
-// rules are all routes that the API has. What is not here is the administrator's.
+// rules are the permissions for all routes. A route without a rule is for administrators only.
 //
-// Which rows an agent may read and write the paths do not tell: handlers of v0, and the one of what is kept of a workload,
-// ask [Principal.May], and the one of report sets [Principal.SpeaksFor].
+// A rule does not depend on rows. Handlers that serve agents also check the rows with [Principal.Authorize], and that
+// of report sets the cluster with [Principal.MayReportFor].
 var rules = []rule{
-	{"GET /{objects}/versions", readers, plain},
-	{"GET /openapi.json", readers, plain},
-	{"GET /metrics", viewers, plain},
+	{"GET /{objects}/versions", viewersAndAgents, kindPlain},
+	{"GET /openapi.json", viewersAndAgents, kindPlain},
+	{"GET /metrics", viewers, kindPlain},
 
-	{"POST /v0/workload-report-sets", agents, reportSet},
+	{"POST /v0/workload-report-sets", agents, kindReportSet},
 
-	{"GET /v0/workload-instances", viewers, plain},
-	{"GET /v0/workload-instances/{id}", readers, plain},
-	{"PATCH /v0/workload-instances/{id}", agents, report},
-	{"GET /v0/helm-workload-instances", viewers, plain},
-	{"GET /v0/helm-workload-instances/{id}", readers, plain},
-	{"PATCH /v0/helm-workload-instances/{id}", agents, report},
-	{"GET /v0/workload-resource-instances", viewers, plain},
-	{"GET /v0/workload-resource-instances/{id}", readers, plain},
-	{"PATCH /v0/workload-resource-instances/{id}", agents, report},
-	{"GET /v0/workload-events", readers, plain},
-	{"POST /v0/workload-events", agents, report},
-	{"GET /v0/workload-events/{id}", readers, plain},
-	{"PATCH /v0/workload-events/{id}", agents, report},
+	{"GET /v0/workload-instances", viewers, kindPlain},
+	{"GET /v0/workload-instances/{id}", viewersAndAgents, kindPlain},
+	{"PATCH /v0/workload-instances/{id}", agents, kindV0Report},
+	{"GET /v0/helm-workload-instances", viewers, kindPlain},
+	{"GET /v0/helm-workload-instances/{id}", viewersAndAgents, kindPlain},
+	{"PATCH /v0/helm-workload-instances/{id}", agents, kindV0Report},
+	{"GET /v0/workload-resource-instances", viewers, kindPlain},
+	{"GET /v0/workload-resource-instances/{id}", viewersAndAgents, kindPlain},
+	{"PATCH /v0/workload-resource-instances/{id}", agents, kindV0Report},
+	{"GET /v0/workload-events", viewersAndAgents, kindPlain},
+	{"POST /v0/workload-events", agents, kindV0Report},
+	{"GET /v0/workload-events/{id}", viewersAndAgents, kindPlain},
+	{"PATCH /v0/workload-events/{id}", agents, kindV0Report},
 
-	{"GET /v0/workloads", viewers, plain},
-	{"GET /v0/workloads/watch", viewers, endless},
-	{"GET /v0/workloads/{type}/{id}", viewers, plain},
-	{"GET /v0/workloads/{type}/{id}/events", viewers, plain},
-	{"GET /v0/workloads/{type}/{id}/event-retention", readers, plain},
-	{"GET /v0/clusters", viewers, plain},
-	{"GET /v0/clusters/{uid}/objects/{objectUID}", viewers, plain},
+	{"GET /v0/workloads", viewers, kindPlain},
+	{"GET /v0/workloads/watch", viewers, kindStream},
+	{"GET /v0/workloads/{type}/{id}", viewers, kindPlain},
+	{"GET /v0/workloads/{type}/{id}/events", viewers, kindPlain},
+	{"GET /v0/workloads/{type}/{id}/event-retention", viewersAndAgents, kindPlain},
+	{"GET /v0/clusters", viewers, kindPlain},
+	{"GET /v0/clusters/{uid}/objects/{objectUID}", viewers, kindPlain},
 
-	{"DELETE /v0/clusters/{uid}", noneElse, plain},
-	{"GET /v0/tokens", noneElse, plain},
-	{"POST /v0/tokens", noneElse, tokens},
-	{"DELETE /v0/tokens/{id}", noneElse, tokens},
-	{"GET /v0/audit-records", noneElse, plain},
+	{"DELETE /v0/clusters/{uid}", adminsOnly, kindPlain},
+	{"GET /v0/tokens", adminsOnly, kindPlain},
+	{"POST /v0/tokens", adminsOnly, kindTokens},
+	{"DELETE /v0/tokens/{id}", adminsOnly, kindTokens},
+	{"GET /v0/audit-records", adminsOnly, kindPlain},
 
-	{"GET /{$}", viewers, plain},
-	{"GET /workloads/{type}/{id}", viewers, plain},
+	{"GET /{$}", viewers, kindPlain},
+	{"GET /workloads/{type}/{id}", viewers, kindPlain},
 }
 
-// ServeHTTP makes a rule a handler, so that a mux finds it. It is never called.
+// ServeHTTP makes a rule an [http.Handler] for ruleMux. It is never called.
 func (rule) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// table finds the rule of a request. It is a mux, so that it reads paths exactly as the router behind it does.
-var table = func() *http.ServeMux {
+// ruleMux finds the rule of a request. It is a mux so that it matches paths exactly as the router does.
+var ruleMux = func() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, r := range rules {
 		mux.Handle(r.pattern, r)
@@ -90,35 +90,34 @@ var table = func() *http.ServeMux {
 	return mux
 }()
 
-// ruleOf is the rule of a request; the zero one, which is no one's but the administrator's, if there is none.
-func ruleOf(r *http.Request) rule {
-	found, _ := table.Handler(r)
+// ruleFor returns the rule of a request. Without one it is the zero rule, which allows administrators only.
+func ruleFor(r *http.Request) rule {
+	found, _ := ruleMux.Handler(r)
 	matched, _ := found.(rule)
 	return matched
 }
 
-// Listed tells whether there is a rule for exactly this pattern, such as "GET /v0/clusters". A route without one is the
-// administrator's only, which is hardly what was meant: a test of the routes wants it to be true.
-func Listed(pattern string) bool {
+// HasRule reports whether there is a rule with exactly this pattern. A test uses it to find routes without one.
+func HasRule(pattern string) bool {
 	return slices.ContainsFunc(rules, func(r rule) bool { return r.pattern == pattern })
 }
 
-// grants tells whether a role may do what the rule is about.
-func (r rule) grants(role Role) bool {
+// allows reports whether the rule allows a role.
+func (r rule) allows(role Role) bool {
 	return role == RoleAdmin || slices.Contains(r.roles, role)
 }
 
-// ownPaths need no principal, whatever the configuration says.
-var ownPaths = []string{"/healthz", "/readyz", loginPath, stylePath, logoutPath, signOnPath, CallbackPath}
+// alwaysPublicPaths need no credential, whatever the configuration.
+var alwaysPublicPaths = []string{"/healthz", "/readyz", loginPath, stylePath, logoutPath, signOnPath, CallbackPath}
 
-// isPublic tells whether a request needs no principal. A path that is written in an unusual way is not public, since
-// whatever serves it may read it differently.
-func (a *Access) isPublic(r *http.Request) bool {
+// isPublic reports whether a request needs no credential. Unclean paths are not public, since handlers may read them
+// differently.
+func (a *Authenticator) isPublic(r *http.Request) bool {
 	given := r.URL.Path
 	if r.URL.RawPath != "" || given == "" || path.Clean(given) != strings.TrimSuffix(given, "/") {
 		return false
 	}
-	if slices.Contains(ownPaths, given) {
+	if slices.Contains(alwaysPublicPaths, given) {
 		return true
 	}
 	return slices.ContainsFunc(a.config.PublicPaths, func(public string) bool {
@@ -126,7 +125,7 @@ func (a *Access) isPublic(r *http.Request) bool {
 	})
 }
 
-// isSafe tells whether a method only reads (RFC 9110, section 9.2.1).
+// isSafe reports whether a method only reads (RFC 9110, section 9.2.1).
 func isSafe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions || method == http.MethodTrace
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// grants is who may do what besides the administrator, written down a second time.
+// grants repeats the expected permissions of agents and viewers independently of the rules.
 var grants = []struct {
 	pattern, path string
 	agent, viewer bool
@@ -46,7 +46,7 @@ var grants = []struct {
 	{"GET /workloads/{type}/{id}", "/workloads/WorkloadInstance/7", false, true},
 }
 
-// denied are requests that have no rule, or look as if they had another.
+// denied are requests without a rule, some of which resemble one.
 var denied = []struct{ reason, method, path string }{
 	{"creates an instance", "POST", "/v0/workload-instances"},
 	{"deletes an instance", "DELETE", "/v0/workload-instances/7"},
@@ -70,7 +70,7 @@ var denied = []struct{ reason, method, path string }{
 	{"like a public folder", "GET", "/pages"},
 }
 
-// credentials are all ways to prove a role.
+// credentials are all kinds of credentials for all roles.
 func credentials(t *testing.T, w *world) []struct {
 	name    string
 	role    Role
@@ -106,23 +106,23 @@ func credentials(t *testing.T, w *world) []struct {
 	}
 }
 
-func TestEveryRuleForEveryCredential(t *testing.T) {
-	w := start(t, usual())
+func TestRules_EveryCredential(t *testing.T) {
+	w := start(t, defaultSetting())
 	if len(grants) != len(rules) {
-		t.Fatalf("%d rules, of which %d are tested", len(rules), len(grants))
+		t.Fatalf("%d rules, %d of them tested", len(rules), len(grants))
 	}
 	for _, who := range credentials(t, w) {
 		t.Run(who.name, func(t *testing.T) {
 			for _, g := range grants {
-				if !Listed(g.pattern) {
-					t.Errorf("there is no rule %s", g.pattern)
+				if !HasRule(g.pattern) {
+					t.Errorf("no rule %s", g.pattern)
 				}
 				method, _, _ := strings.Cut(g.pattern, " ")
 				want := http.StatusForbidden
 				if who.role == RoleAdmin || who.role == RoleAgent && g.agent || who.role == RoleViewer && g.viewer {
 					want = http.StatusOK
 				}
-				got := w.ask(t, who.client, method, g.path, who.present)
+				got := w.do(t, who.client, method, g.path, who.present)
 				if got.code != want {
 					t.Errorf("%s %s: %d %s, want %d", method, g.path, got.code, got.body, want)
 				}
@@ -130,13 +130,13 @@ func TestEveryRuleForEveryCredential(t *testing.T) {
 					t.Errorf("%s %s: the principal is %+v", method, g.path, p)
 				}
 				if method == http.MethodGet {
-					if head := w.ask(t, who.client, http.MethodHead, g.path, who.present); head.code != want {
+					if head := w.do(t, who.client, http.MethodHead, g.path, who.present); head.code != want {
 						t.Errorf("HEAD %s: %d, want %d", g.path, head.code, want)
 					}
 				}
 			}
 			for _, d := range denied {
-				got := w.ask(t, who.client, d.method, d.path, who.present)
+				got := w.do(t, who.client, d.method, d.path, who.present)
 				if (got.code == http.StatusForbidden) == (who.role == RoleAdmin) {
 					t.Errorf("%s, %s %s: %d", d.reason, d.method, d.path, got.code)
 				}
@@ -145,23 +145,23 @@ func TestEveryRuleForEveryCredential(t *testing.T) {
 	}
 }
 
-func TestNobodyIsDenied(t *testing.T) {
-	w := start(t, usual())
+func TestRules_WithoutCredential_AreUnauthorized(t *testing.T) {
+	w := start(t, defaultSetting())
 	for _, g := range grants {
 		method, _, _ := strings.Cut(g.pattern, " ")
-		got := w.ask(t, w.plain, method, g.path)
+		got := w.do(t, w.plain, method, g.path)
 		if got.code != http.StatusUnauthorized || got.header.Get("WWW-Authenticate") != "Bearer" ||
 			got.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s %s: %d %v", method, g.path, got.code, got.header)
 		}
 	}
 	for _, d := range denied {
-		if got := w.ask(t, w.plain, d.method, d.path); got.code != http.StatusUnauthorized {
+		if got := w.do(t, w.plain, d.method, d.path); got.code != http.StatusUnauthorized {
 			t.Errorf("%s, %s %s: %d", d.reason, d.method, d.path, got.code)
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/login", "/login/style.css", "/page/1/style.css", "/page/"} {
-		if got := w.ask(t, w.plain, http.MethodGet, path); got.code != http.StatusOK {
+		if got := w.do(t, w.plain, http.MethodGet, path); got.code != http.StatusOK {
 			t.Errorf("GET %s: %d", path, got.code)
 		}
 		if p := w.principal(); p != (Principal{}) {
@@ -170,18 +170,18 @@ func TestNobodyIsDenied(t *testing.T) {
 	}
 }
 
-func TestEverybodyWhereAuthenticationIsDisabled(t *testing.T) {
-	s := usual()
+func TestRules_AuthenticationDisabled_AllowEverything(t *testing.T) {
+	s := defaultSetting()
 	s.config.Enabled, s.plain = false, true
 	w := start(t, s)
 	for _, g := range grants {
 		method, _, _ := strings.Cut(g.pattern, " ")
-		if got := w.ask(t, w.plain, method, g.path); got.code != http.StatusOK || w.principal().Role != RoleAdmin {
+		if got := w.do(t, w.plain, method, g.path); got.code != http.StatusOK || w.principal().Role != RoleAdmin {
 			t.Errorf("%s %s: %d %+v", method, g.path, got.code, w.principal())
 		}
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if got := w.ask(t, w.plain, method, "/login"); got.code != http.StatusSeeOther || got.header.Get("Location") != "/" {
+		if got := w.do(t, w.plain, method, "/login"); got.code != http.StatusSeeOther || got.header.Get("Location") != "/" {
 			t.Errorf("%s /login: %d %v", method, got.code, got.header)
 		}
 	}
@@ -190,21 +190,21 @@ func TestEverybodyWhereAuthenticationIsDisabled(t *testing.T) {
 	}
 }
 
-func TestCertificateRole(t *testing.T) {
-	s := usual()
+func TestAuthenticate_CertificateWithoutGroup_HasDefaultRole(t *testing.T) {
+	s := defaultSetting()
 	s.config.CertificateRole = RoleViewer
 	w := start(t, s)
 	client := w.client(t, certificate(t, w.authority, "workload-agent"))
-	if got := w.ask(t, client, http.MethodGet, "/v0/workloads"); got.code != http.StatusOK || w.principal().Role != RoleViewer {
+	if got := w.do(t, client, http.MethodGet, "/v0/workloads"); got.code != http.StatusOK || w.principal().Role != RoleViewer {
 		t.Errorf("viewer: %d %+v", got.code, w.principal())
 	}
-	if got := w.ask(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusForbidden {
+	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusForbidden {
 		t.Errorf("tokens: %d", got.code)
 	}
 }
 
-func TestCertificatesThatProveNothing(t *testing.T) {
-	w := start(t, usual())
+func TestAuthenticate_InvalidCertificate_IsUnauthorized(t *testing.T) {
+	w := start(t, defaultSetting())
 	for _, tc := range []struct {
 		reason string
 		cert   tls.Certificate
@@ -216,31 +216,31 @@ func TestCertificatesThatProveNothing(t *testing.T) {
 		{"a slip in the group", certificate(t, w.authority, clusterUID, "threeport:agent")},
 		{"a group in capitals", certificate(t, w.authority, "root", "Threeport:Admins")},
 	} {
-		got := w.ask(t, w.client(t, tc.cert), http.MethodGet, "/v0/workloads")
+		got := w.do(t, w.client(t, tc.cert), http.MethodGet, "/v0/workloads")
 		if got.code != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
 		}
 	}
 }
 
-func TestCertificateThatWasNotVerified(t *testing.T) {
-	s := usual()
+func TestAuthenticate_UnverifiedCertificate_IsUnauthorized(t *testing.T) {
+	s := defaultSetting()
 	s.clientAuth = tls.RequestClientCert
 	w := start(t, s)
-	got := w.ask(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/tokens")
+	got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/tokens")
 	if got.code != http.StatusUnauthorized {
-		t.Errorf("taken: %d", got.code)
+		t.Errorf("accepted: %d", got.code)
 	}
 }
 
-func TestCertificateThatExpiresWhileConnected(t *testing.T) {
-	w := start(t, usual())
+func TestAuthenticate_CertificateExpiresWhileConnected(t *testing.T) {
+	w := start(t, defaultSetting())
 	client := w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
-	if got := w.ask(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusOK {
+	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusOK {
 		t.Fatalf("before: %d", got.code)
 	}
 	w.clock.advance(366 * 24 * 60 * 60 * 1e9)
-	if got := w.ask(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusUnauthorized {
+	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusUnauthorized {
 		t.Errorf("after: %d", got.code)
 	}
 }
@@ -272,7 +272,7 @@ func TestConfigValidate(t *testing.T) {
 		case tc.want == "" && err != nil:
 			t.Errorf("%s: %v", tc.reason, err)
 		case tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want)):
-			t.Errorf("%s: %v, want one of the %s", tc.reason, err, tc.want)
+			t.Errorf("%s: %v, want an error for the %s", tc.reason, err, tc.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,18 +11,17 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// sessionLife is how long a browser stays logged in; less if its token expires before.
-const sessionLife = 12 * time.Hour
+// sessionLifetime is the lifetime of a session. It is shorter if its token expires before.
+const sessionLifetime = 12 * time.Hour
 
-// sessionCookie is the name of a session's cookie. It is Strict: a browser sends it with what this site's own pages ask
-// for only.
+// sessionCookie is the name of the session cookie. It is SameSite=Strict.
 const sessionCookie = "threeport-session"
 
-// hostPrefix makes a browser take a cookie only over TLS, from this host and for all of it (RFC 6265bis, section
-// 4.1.3.2). Plain HTTP is for loopback, where some browsers refuse it.
+// hostPrefix restricts a cookie to TLS, this host and all paths (RFC 6265bis, section 4.1.3.2). It is not used over
+// plain HTTP on loopback, where some browsers reject it.
 const hostPrefix = "__Host-"
 
-// cookieName is how a cookie of a request is called; ok is false where there must be none.
+// cookieName returns the full name of a cookie; ok is false if the request must not have cookies.
 func cookieName(r *http.Request, cookie string) (name string, ok bool) {
 	switch {
 	case r.TLS != nil:
@@ -33,7 +33,7 @@ func cookieName(r *http.Request, cookie string) (name string, ok bool) {
 	}
 }
 
-// sessionKey is what a session's row is found by; ok is false if there is no cookie, or none that can be right.
+// sessionKey returns the key of a request's session; ok is false without a well-formed cookie.
 func sessionKey(r *http.Request) (key digest, ok bool) {
 	name, ok := cookieName(r, sessionCookie)
 	if !ok {
@@ -46,11 +46,11 @@ func sessionKey(r *http.Request) (key digest, ok bool) {
 	return digestOf(cookies[0].Value), true
 }
 
-// openSession makes a session and gives its cookie to the browser. One whose cookie came with the request ends. From
-// another site none comes, as at the end of single sign-on: what the browser had before then lasts until it expires.
-func (a *Access) openSession(w http.ResponseWriter, r *http.Request, cookie string, token store.Token) error {
+// openSession opens a session and sets its cookie. It closes the session of the request's cookie. After single sign-on
+// the request comes from another site and has no cookie, so an earlier session lasts until it expires.
+func (a *Authenticator) openSession(w http.ResponseWriter, r *http.Request, cookie string, token store.Token) error {
 	now := a.now()
-	expires := now.Add(sessionLife)
+	expires := now.Add(sessionLifetime)
 	if token.ExpiresAt != nil && token.ExpiresAt.Before(expires) {
 		expires = *token.ExpiresAt
 	}
@@ -62,18 +62,18 @@ func (a *Access) openSession(w http.ResponseWriter, r *http.Request, cookie stri
 	if err := a.store.CreateSession(r.Context(), key[:], token.ID, expires); err != nil {
 		return fmt.Errorf("create session: %w", err)
 	}
-	// At least a second: 0 would mean no limit.
+	// at least a second: 0 would mean no limit
 	setCookie(w, cookie, secret, max(1, int(expires.Sub(now)/time.Second)), http.SameSiteStrictMode)
-	a.backlog.add(func(ctx context.Context) {
+	a.writes.add(func(ctx context.Context) {
 		if err := a.store.PruneSessions(ctx, now); err != nil {
-			a.log.Warn("Sessions that ended not removed", "error", err)
+			a.log.Warn("Deleting expired sessions failed", "error", err)
 		}
 	})
 	return nil
 }
 
-// closeSession ends a request's session, if it has one.
-func (a *Access) closeSession(r *http.Request) error {
+// closeSession ends the session of a request, if there is one.
+func (a *Authenticator) closeSession(r *http.Request) error {
 	key, ok := sessionKey(r)
 	if !ok {
 		return nil
@@ -81,14 +81,52 @@ func (a *Access) closeSession(r *http.Request) error {
 	if err := a.store.DeleteSession(r.Context(), key[:]); err != nil {
 		return fmt.Errorf("delete session: %w", err)
 	}
-	a.cache.forgetKey(key)
+	a.cache.invalidateCredential(key)
 	return nil
 }
 
-// setCookie gives the browser a cookie for so many seconds; below 0 it takes it away.
+// setCookie sets a cookie for this number of seconds; a negative number deletes it.
 func setCookie(w http.ResponseWriter, name, value string, seconds int, sent http.SameSite) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // not Secure on loopback only, where there is no TLS
 		Name: name, Value: value, Path: "/", MaxAge: seconds,
 		Secure: strings.HasPrefix(name, hostPrefix), HttpOnly: true, SameSite: sent,
 	})
+}
+
+// serveStream serves an answer without an end, and ends it with its credential: at once if the token is revoked or the
+// session closed here, and within twice cacheTime if that happened in another replica or the credential expired.
+func (a *Authenticator) serveStream(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	ctx, cancel := context.WithCancel(r.Context())
+	r = r.WithContext(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer cancel()
+		a.awaitRevocation(r)
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	next.ServeHTTP(w, r)
+}
+
+// awaitRevocation returns when a request's credential is no longer valid, or its context ends. An error of the store
+// does not end it.
+func (a *Authenticator) awaitRevocation(r *http.Request) {
+	ticker := time.NewTicker(cacheTime)
+	defer ticker.Stop()
+	for {
+		changes := a.cache.invalidations()
+		_, err := a.authenticate(r)
+		if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusUnauthorized {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-ticker.C:
+		case <-changes:
+		}
+	}
 }

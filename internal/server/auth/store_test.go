@@ -10,8 +10,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// The tests' own store could be wrong about what a real one does.
-func TestOnSQLite(t *testing.T) {
+// The fake store may differ from the real one.
+func TestAuthenticator_OnSQLite(t *testing.T) {
 	rows, err := store.Open(t.Context(), store.Config{Address: "sqlite:" + filepath.Join(t.TempDir(), "rows.db")})
 	if err != nil {
 		t.Fatal(err)
@@ -21,8 +21,8 @@ func TestOnSQLite(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w := start(t, usual())
-	w.Access.store = rows
+	w := start(t, defaultSetting())
+	w.Authenticator.store, w.auditLog.store = rows, rows
 	made, err := w.Tokens().Create(t.Context(), &CreateTokenInput{NewToken{
 		Name: "jane", Role: RoleAdmin, ExpiresAt: new(w.now().Add(time.Hour)),
 	}})
@@ -30,10 +30,10 @@ func TestOnSQLite(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret, id := made.Body.Secret, int64(made.Body.ID)
-	if got := w.ask(t, w.plain, http.MethodPost, "/v0/tokens", bearer(secret)); got.code != http.StatusOK {
+	if got := w.do(t, w.plain, http.MethodPost, "/v0/tokens", bearer(secret)); got.code != http.StatusOK {
 		t.Errorf("token: %d %s", got.code, got.body)
 	}
-	if got := w.ask(t, w.plain, http.MethodGet, "/v0/tokens", bearer(newToken(RoleAdmin))); got.code != http.StatusUnauthorized {
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/tokens", bearer(newToken(RoleAdmin))); got.code != http.StatusUnauthorized {
 		t.Errorf("unknown token: %d", got.code)
 	}
 	login := w.post(t, "/login", map[string][]string{"token": {secret}})
@@ -41,14 +41,14 @@ func TestOnSQLite(t *testing.T) {
 		t.Fatalf("log-in: %d %s", login.code, login.body)
 	}
 	asked := func(part func(*http.Request)) int {
-		return w.ask(t, w.plain, http.MethodGet, "/v0/workloads", part).code
+		return w.do(t, w.plain, http.MethodGet, "/v0/workloads", part).code
 	}
 	if got := asked(cookie(login.cookies[0])); got != http.StatusOK {
 		t.Errorf("session: %d", got)
 	}
 	w.post(t, "/logout", nil, cookie(login.cookies[0]))
 	if got := asked(cookie(login.cookies[0])); got != http.StatusUnauthorized {
-		t.Errorf("session that was closed: %d", got)
+		t.Errorf("closed session: %d", got)
 	}
 	second := w.post(t, "/login", map[string][]string{"token": {secret}}).cookies[0]
 	if _, err := w.Tokens().Revoke(t.Context(), &RevokeTokenInput{id}); err != nil {
@@ -58,7 +58,7 @@ func TestOnSQLite(t *testing.T) {
 		t.Errorf("after the revocation: %v", got)
 	}
 	if _, err := w.Tokens().Revoke(t.Context(), &RevokeTokenInput{id + 1}); statusOf(err) != http.StatusNotFound {
-		t.Errorf("revoke what is not there: %v", err)
+		t.Errorf("revoke an unknown token: %v", err)
 	}
 	w.Close()
 	list, err := w.Tokens().List(t.Context(), nil)
@@ -74,6 +74,6 @@ func TestOnSQLite(t *testing.T) {
 		t.Errorf("the rest %+v, %v", rest, err)
 	}
 	if _, err := w.AuditLog().List(t.Context(), &ListAuditInput{Cursor: "x", Size: 2}); statusOf(err) != http.StatusUnprocessableEntity {
-		t.Errorf("a bad cursor: %v", err)
+		t.Errorf("an invalid cursor: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,16 +10,12 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// ErrNoReportSets is a set for a database in which Events are not unique, as Threeport's own API has it.
-var ErrNoReportSets = errors.New("report sets are not taken under strict v0")
-
-// Apply takes a set of reports. What it answers as taken is on disk, whatever happens then to this process or to the
-// database; each report is answered on its own, in the order of the set.
+// Apply applies a set of reports and returns one answer per report, in the order of the set. The answered changes are
+// durable when Apply returns.
 //
-// A report counts if it is newer than what is there for its key, so the same set may be applied again, in whole or in
-// part, at once with others or later: nothing is doubled, and nothing turned back. One that is wrong is rejected and
-// keeps no other from being taken. The error is a [SetError] if the set is wrong as a whole; any other means that the
-// database did not do it, and that the set is to be sent again.
+// A report is applied only if it is newer than the stored version of its key. So a set, or a part of it, can be applied
+// again at any time, also concurrently: nothing is duplicated or reverted. An invalid report is rejected; the others
+// are applied. The error is a [SetError] if the whole set is invalid. After any other error the set may be sent again.
 func (s *Store) Apply(ctx context.Context, set threeport.ReportSet) (threeport.ReportSetAnswer, error) {
 	if s.config.StrictV0 {
 		return threeport.ReportSetAnswer{}, ErrNoReportSets
@@ -29,24 +24,24 @@ func (s *Store) Apply(ctx context.Context, set threeport.ReportSet) (threeport.R
 		return threeport.ReportSetAnswer{}, err
 	}
 	answer := threeport.ReportSetAnswer{Items: make([]threeport.ReportAnswer, len(set.Reports))}
-	if err := s.applyItems(ctx, &set.Agent, admit(set.Reports, answer.Items, time.Now())); err != nil {
+	if err := s.applyItems(ctx, &set.Agent, validItems(set.Reports, answer.Items, time.Now())); err != nil {
 		return threeport.ReportSetAnswer{}, fmt.Errorf("apply report set: %w", err)
 	}
 	return answer, nil
 }
 
-// applyItems applies items in one transaction, or, if the database refuses something in it that no repeat will change,
-// each half of them in its own: the culprit is rejected in the end, and all others are taken.
+// applyItems applies the items in one transaction. If the database rejects their data, it splits the items in halves
+// until only the rejected report is left.
 func (s *Store) applyItems(ctx context.Context, agent *threeport.Agent, items []*item) error {
-	made, err := s.transactItems(ctx, agent, items)
-	if isRefusal(err) { // once may be by chance: an ID that another process took in the same 10 µs
-		made, err = s.transactItems(ctx, agent, items)
+	made, err := s.applyInTx(ctx, agent, items)
+	if isRejectedData(err) { // may be a collision of row IDs between two processes
+		made, err = s.applyInTx(ctx, agent, items)
 	}
 	switch {
 	case err == nil:
-		s.grown.add(made.grown)
+		s.eventGrowth.add(made.newEvents)
 		return s.prepared.prepare(ctx, s.write)
-	case !isRefusal(err) || len(items) == 0: // the heartbeat alone
+	case !isRejectedData(err) || len(items) == 0: // only the heartbeat was written
 		return err
 	case len(items) == 1:
 		items[0].reject(threeport.ProblemInvalid, "the database cannot keep this report")
@@ -59,55 +54,55 @@ func (s *Store) applyItems(ctx context.Context, agent *threeport.Agent, items []
 	return s.applyItems(ctx, agent, items[half:])
 }
 
-// transactItems applies items in one transaction.
-func (s *Store) transactItems(ctx context.Context, agent *threeport.Agent, items []*item) (*application, error) {
-	var made *application
+// applyInTx applies the items in one transaction.
+func (s *Store) applyInTx(ctx context.Context, agent *threeport.Agent, items []*item) (*applyTx, error) {
+	var made *applyTx
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		made = &application{store: s, tx: tx, agent: agent, items: items}
+		made = &applyTx{store: s, tx: tx, agent: agent, items: items}
 		return made.run(ctx)
 	})
 	return made, err
 }
 
-// application is one try to apply items in a transaction: what it has read, and what it decides.
+// applyTx is one attempt to apply items in a transaction.
 //
-// All applications of one cluster take turns, because each begins with a write of the cluster's row. So what is a
-// cluster's alone is read, compared and written without another lock.
+// The transactions of one cluster are serialized, because each begins with an UPDATE of the cluster's row. So data that
+// belongs to one cluster needs no other lock.
 //
-// Locks are taken in one order, which excludes deadlocks: the cluster's row; the instances' rows of v0, by type and ID,
-// each with the board's, as writes of v0 take them too; then the others, by their keys.
-type application struct {
+// Locks are taken in a fixed order, which excludes deadlocks: the cluster's row; the v0 instances by type and ID, each
+// with its workloads row, as v0 writes do; then all other rows by key.
+type applyTx struct {
 	store *Store
 	tx    *sql.Tx
 	agent *threeport.Agent
 	items []*item
-	// superseded do not count, for a newer one of the items: their answers follow from its.
+	// superseded items have a newer item of the same key; their answers follow from it.
 	superseded []supersession
 
-	// now is when it began, by the database's clock, in microseconds.
+	// now is the start of the transaction by the database's clock, in microseconds.
 	now int64
-	// wasSilent is set if the cluster had fallen silent.
+	// wasSilent reports whether the cluster was marked as silent.
 	wasSilent bool
 	workloads map[instanceKey]*workloadState
 	resources map[int64]*resourceRow
-	// grown is how many Events were added.
-	grown map[instanceKey]int
+	// newEvents counts the added Events by workload.
+	newEvents map[instanceKey]int
 }
 
-func (a *application) run(ctx context.Context) error {
+func (a *applyTx) run(ctx context.Context) error {
 	for _, step := range []struct {
 		doing string
 		do    func(context.Context) error
 	}{
-		{"hear of cluster", a.hear},
-		{"find workloads", a.findWorkloads},
-		{"find resources", a.findResources},
-		{"choose the newest", a.chooseNewest},
-		{"take operations", a.takeOperations},
-		{"take events", a.takeEvents},
-		{"claim workloads", a.claim},
-		{"take statuses", a.takeStatuses},
-		{"take trees", a.takeTrees},
+		{"record heartbeat", a.recordHeartbeat},
+		{"load workloads", a.loadWorkloads},
+		{"load resources", a.loadResources},
+		{"drop superseded reports", a.dropSuperseded},
+		{"apply operations", a.applyOperations},
+		{"apply events", a.applyEvents},
+		{"claim workloads", a.claimWorkloads},
+		{"apply statuses", a.applyStatuses},
+		{"apply trees", a.applyTrees},
 		{"end silence", a.endSilence},
 	} {
 		if err := step.do(ctx); err != nil {
@@ -115,21 +110,21 @@ func (a *application) run(ctx context.Context) error {
 		}
 	}
 	for _, old := range a.superseded {
-		old.answer()
+		old.answerOld()
 	}
 	return nil
 }
 
-// chooseNewest leaves the newest item of each key, of those that may be taken: one that is rejected supersedes none.
-func (a *application) chooseNewest(context.Context) error {
-	a.items, a.superseded = newest(slices.DeleteFunc(slices.Clone(a.items), (*item).rejected))
+// dropSuperseded keeps the newest item of each key. It ignores rejected items, which supersede none.
+func (a *applyTx) dropSuperseded(context.Context) error {
+	a.items, a.superseded = newestByKey(slices.DeleteFunc(slices.Clone(a.items), (*item).isRejected))
 	return nil
 }
 
-// exec runs a statement about many rows; row is called for each that it returns.
-func (a *application) exec(ctx context.Context, b bulk, row func(scanner) error) error {
+// exec runs a bulk statement and calls row for each returned row.
+func (a *applyTx) exec(ctx context.Context, b bulk, row func(scanner) error) error {
 	return a.store.execBulk(ctx, a.tx, b, row)
 }
 
-// after is when a row that was changed at a time is changed now: later, whatever the clock says.
-func (a *application) after(changedAt int64) int64 { return max(a.now, changedAt+1) }
+// nextChangedAt is the new changedat of a row: always above the old one, even if the clock was set back.
+func (a *applyTx) nextChangedAt(changedAt int64) int64 { return max(a.now, changedAt+1) }

@@ -13,8 +13,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// benchmarkDatabases runs a benchmark on a file of SQLite, and on a PostgreSQL that waits for the disk as it does in
-// earnest.
+// benchmarkDatabases runs a benchmark on a SQLite file, and on a PostgreSQL with fsync.
 func benchmarkDatabases(b *testing.B, run func(b *testing.B, s *Store)) {
 	b.Helper()
 	on := func(b *testing.B, address string) {
@@ -54,11 +53,11 @@ func benchmarkDatabases(b *testing.B, run func(b *testing.B, s *Store)) {
 
 var created atomic.Int64
 
-// cluster is one with workloads, each with resources.
+// cluster has workloads, each with resources.
 type cluster struct {
 	uid       string
 	workloads []int64
-	resources []int64 // ten of each workload
+	resources []int64 // ten per workload
 }
 
 const resourcesEach = 10
@@ -169,7 +168,7 @@ func applyAll(b *testing.B, s *Store, uid string, reports []threeport.Report) {
 	}
 }
 
-// BenchmarkApply applies sets of 200 reports of a cluster of 20 workloads.
+// BenchmarkApply applies sets of 200 reports from a cluster with 20 workloads.
 func BenchmarkApply(b *testing.B) {
 	for _, kind := range []struct {
 		name    string
@@ -184,7 +183,7 @@ func BenchmarkApply(b *testing.B) {
 				c := newCluster(b, s, "one", 20)
 				round := int64(0)
 				for b.Loop() {
-					b.StopTimer() // what the agents do
+					b.StopTimer() // the number of concurrent agents
 					reports := kind.reports(c, round)
 					b.StartTimer()
 					applyAll(b, s, c.uid, reports)

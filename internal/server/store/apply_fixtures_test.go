@@ -9,29 +9,29 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// told is when the agents tell of what happens.
-var told = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+// reportTime is the time of all reports.
+var reportTime = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// setOf is a set of reports of a cluster.
+// setOf is a report set of a cluster.
 func setOf(cluster string, reports ...threeport.Report) threeport.ReportSet {
 	return threeport.ReportSet{
-		Agent:   threeport.Agent{ClusterUID: cluster, ClusterName: "name of " + cluster, Version: "v1", Time: told},
+		Agent:   threeport.Agent{ClusterUID: cluster, ClusterName: "name of " + cluster, Version: "v1", Time: reportTime},
 		Reports: reports,
 	}
 }
 
-// apply applies reports of a cluster, and returns the answers as words.
+// apply applies reports of a cluster and returns the outcomes.
 func apply(tb testing.TB, s *Store, cluster string, reports ...threeport.Report) []string {
 	tb.Helper()
 	answer, err := s.Apply(tb.Context(), setOf(cluster, reports...))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return words(answer)
+	return outcomes(answer)
 }
 
-// words are answers in one word each: the outcome, with the version if it is stale, or the problem.
-func words(answer threeport.ReportSetAnswer) []string {
+// outcomes has one word per answer: the outcome (with the version if it is stale) or the problem.
+func outcomes(answer threeport.ReportSetAnswer) []string {
 	all := make([]string, len(answer.Items))
 	for i, item := range answer.Items {
 		all[i] = item.Outcome
@@ -56,7 +56,7 @@ func details(answer threeport.ReportSetAnswer) []string {
 	return all
 }
 
-// world is a workload with one resource, and a Helm workload.
+// world has a workload with one resource, and a Helm workload.
 type world struct {
 	workload, helm threeport.Instance
 	resource       int64
@@ -89,7 +89,7 @@ func operationOf(of threeport.Instance, resource int64, uid, operation string, v
 func eventOf(of threeport.Instance, uid string, version int64) threeport.Report {
 	return threeport.Report{Instance: of, Version: threeport.ID(version), Event: &threeport.EventReport{
 		UID: uid, Involved: threeport.ObjectRef{Version: "v1", Kind: "Pod", Namespace: "default", Name: "web-1", UID: "pod-1"},
-		Type: "Normal", Reason: "Created", Message: fmt.Sprint("message ", version), Time: told.Add(time.Duration(version) * time.Second),
+		Type: "Normal", Reason: "Created", Message: fmt.Sprint("message ", version), Time: reportTime.Add(time.Duration(version) * time.Second),
 		Count: version,
 	}}
 }
@@ -110,8 +110,8 @@ func nodeOf(name, uid, health string) threeport.TreeObject {
 	}
 }
 
-// boardOf is the board's row of an instance, without what depends on the clock.
-func boardOf(t *testing.T, s *Store, of threeport.Instance) string {
+// workloadRowOf is the workloads row of an instance, without times.
+func workloadRowOf(t *testing.T, s *Store, of threeport.Instance) string {
 	t.Helper()
 	var said, status, reason, cause string
 	var rank, version int64
@@ -121,7 +121,7 @@ func boardOf(t *testing.T, s *Store, of threeport.Instance) string {
 	return fmt.Sprintf("said %s %d, shown %s %d, silent %t, %s: %s", said, version, status, rank, silent, reason, cause)
 }
 
-// count is what a query for a number answers.
+// count returns the result of a query for a number.
 func count(tb testing.TB, s *Store, query string, args ...any) int64 {
 	tb.Helper()
 	n, err := first(tb.Context(), s, query, args, number)

@@ -5,36 +5,42 @@ import (
 	"slices"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/server/store/canonicaljson"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// instanceKey names a workload.
+// instanceKey identifies a workload.
 type instanceKey struct {
-	kind string // controlplane.TypeWorkloadInstance or controlplane.TypeHelmWorkloadInstance
+	kind string // threeport.TypeWorkloadInstance or threeport.TypeHelmWorkloadInstance
 	id   int64
 }
 
-func compareInstances(a, b instanceKey) int {
-	return cmp.Or(-cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) // WorkloadInstance comes first, as in v0's list
+func scanInstanceKey(scan scanner) (key instanceKey, err error) {
+	err = scan(&key.kind, &key.id)
+	return key, err
 }
 
-// item is a report that may be taken, and its answer.
+func compareInstances(a, b instanceKey) int {
+	return cmp.Or(-cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) // reversed: WorkloadInstance first, as in v0's list
+}
+
+// item is a valid report with its answer.
 type item struct {
 	*threeport.Report
 	instance instanceKey
 	version  int64
-	// definition is normalised; empty for none.
+	// definition is canonical JSON; empty for none.
 	definition string
 	result     *threeport.ReportAnswer
 }
 
-// maxAhead is how far ahead of this clock the version of a status or a tree may be, which is a time: 100 years, so that an
-// agent with a wrong clock is heard. The bound moves on, so that whatever was taken can be replaced by a newer one: an agent
-// with the right clock goes beyond what it finds, up to the year 2200.
-const maxAhead = 100 * 365 * 24 * time.Hour
+// maxVersionLead limits how far the version of a status or tree, which is a time, may be ahead of this clock. It is
+// generous so that an agent with a wrong clock can report. As the limit moves with time, each stored version can be
+// superseded until the year 2200.
+const maxVersionLead = 100 * 365 * 24 * time.Hour
 
-// admit makes items of the reports that are valid at a time, and answers the others.
-func admit(reports []threeport.Report, answers []threeport.ReportAnswer, at time.Time) []*item {
+// validItems returns an item for each valid report, and rejects the others.
+func validItems(reports []threeport.Report, answers []threeport.ReportAnswer, at time.Time) []*item {
 	items := make([]*item, 0, len(reports))
 	for i := range reports {
 		r := &reports[i]
@@ -44,7 +50,7 @@ func admit(reports []threeport.Report, answers []threeport.ReportAnswer, at time
 			version:  int64(r.Version),
 			result:   &answers[i],
 		}
-		if err := cmp.Or(one.read(), one.dated(at)); err != nil {
+		if err := cmp.Or(one.validate(), one.validateVersion(at)); err != nil {
 			one.reject(threeport.ProblemInvalid, err.Error())
 			continue
 		}
@@ -53,36 +59,33 @@ func admit(reports []threeport.Report, answers []threeport.ReportAnswer, at time
 	return items
 }
 
-// read validates the report, and brings its definition into the form that is kept.
-func (i *item) read() error {
+// validate checks the report and sets the canonical definition.
+func (i *item) validate() error {
 	if err := validateReport(i.Report); err != nil {
 		return err
 	}
 	if i.Operation == nil || !hasDocument(i.Operation.Definition) {
 		return nil
 	}
-	doc, err := Normalise(i.Operation.Definition)
+	doc, err := canonicaljson.Canonicalize(i.Operation.Definition)
 	if err != nil || doc[0] != '{' {
-		var c check
-		c.fail("operation.definition", "a JSON object whose texts have no NUL")
-		return c.err
+		return &FieldError{"operation.definition", "a JSON object whose strings have no NUL"}
 	}
 	i.definition = doc
 	return nil
 }
 
-// dated validates the version, if that is a time, by what time it is.
-func (i *item) dated(at time.Time) error {
-	var c check
-	if (i.Status != nil || i.Tree != nil) && i.version > at.Add(maxAhead).UnixMicro() {
-		c.fail("version", "a time in microseconds since 1970, at most 100 years from now")
+// validateVersion checks a version that is a time.
+func (i *item) validateVersion(at time.Time) error {
+	if (i.Status != nil || i.Tree != nil) && i.version > at.Add(maxVersionLead).UnixMicro() {
+		return &FieldError{"version", "a time in microseconds since 1970, at most 100 years from now"}
 	}
-	return c.err
+	return nil
 }
 
-// key is what two reports have in common if only the newest of them counts.
+// key identifies what a report is about: only the newest report of a key counts.
 type key struct {
-	body     rune // o, e, s, t
+	body     rune // o, e, s or t: operation, event, status or tree
 	instance instanceKey
 	uid      string
 	resource int64
@@ -91,7 +94,7 @@ type key struct {
 func (i *item) key() key {
 	switch {
 	case i.Operation != nil:
-		// One object may be listed by several workloads.
+		// Several workloads may list the same object.
 		return key{'o', i.instance, i.Operation.Object.UID, int64(i.Operation.ResourceInstanceID)}
 	case i.Event != nil:
 		return key{body: 'e', uid: i.Event.UID}
@@ -102,16 +105,16 @@ func (i *item) key() key {
 	}
 }
 
-// deletes tells that it is the end of an object, which is newer than whatever else is said of it.
-func (i *item) deletes() bool {
+// isDeletion reports whether the item deletes its object. A deletion is newer than all other operations on it.
+func (i *item) isDeletion() bool {
 	return i.Operation != nil && i.Operation.Operation == threeport.OperationDeleted
 }
 
-// supersession is an item that does not count because the same set has a newer one of its key.
+// supersession is an item that is superseded by another one of the same set.
 type supersession struct{ old, by *item }
 
-// newest keeps the newest item of each key: of two of the same version the first.
-func newest(items []*item) (kept []*item, superseded []supersession) {
+// newestByKey keeps the newest item of each key; of equal versions, the first.
+func newestByKey(items []*item) (kept []*item, superseded []supersession) {
 	at := make(map[key]int, len(items))
 	for _, one := range items {
 		place, known := at[one.key()]
@@ -119,7 +122,7 @@ func newest(items []*item) (kept []*item, superseded []supersession) {
 		case !known:
 			at[one.key()] = len(kept)
 			kept = append(kept, one)
-		case newer(one, kept[place]):
+		case isNewer(one, kept[place]):
 			superseded = append(superseded, supersession{old: kept[place]})
 			kept[place] = one
 		default:
@@ -132,47 +135,47 @@ func newest(items []*item) (kept []*item, superseded []supersession) {
 	return kept, superseded
 }
 
-func newer(a, b *item) bool {
-	if a.deletes() != b.deletes() {
-		return a.deletes()
+func isNewer(a, b *item) bool {
+	if a.isDeletion() != b.isDeletion() {
+		return a.isDeletion()
 	}
 	return a.version > b.version
 }
 
-// answer says what became of the newer one.
-func (s supersession) answer() {
+// answerOld answers the superseded item according to the answer of the newer one.
+func (s supersession) answerOld() {
 	switch by := s.by.result; by.Outcome {
 	case threeport.OutcomeRejected:
 		*s.old.result = *by
 	case threeport.OutcomeStale:
-		s.old.compare(int64(by.Version))
+		s.old.answerNotNewer(int64(by.Version))
 	default:
-		s.old.compare(s.by.version)
+		s.old.answerNotNewer(s.by.version)
 	}
 }
 
-func (i *item) created() {
+func (i *item) answerCreated() {
 	*i.result = threeport.ReportAnswer{Outcome: threeport.OutcomeCreated}
 }
 
-func (i *item) updated() {
+func (i *item) answerUpdated() {
 	*i.result = threeport.ReportAnswer{Outcome: threeport.OutcomeUpdated}
 }
 
-func (i *item) stale(stored int64) {
+func (i *item) answerStale(stored int64) {
 	*i.result = threeport.ReportAnswer{Outcome: threeport.OutcomeStale, Version: threeport.ID(stored)}
 }
 
-// compare answers an item that changes nothing, since the version that is there is not older.
-func (i *item) compare(stored int64) {
+// answerNotNewer answers an item whose version is not above the stored one.
+func (i *item) answerNotNewer(stored int64) {
 	if i.version == stored {
 		*i.result = threeport.ReportAnswer{Outcome: threeport.OutcomeUnchanged}
 		return
 	}
-	i.stale(stored)
+	i.answerStale(stored)
 }
 
-// reject refuses the item; detail quotes no value.
+// reject rejects the item. detail must not quote a value.
 func (i *item) reject(code, detail string) {
 	*i.result = threeport.ReportAnswer{
 		Outcome: threeport.OutcomeRejected,
@@ -180,11 +183,11 @@ func (i *item) reject(code, detail string) {
 	}
 }
 
-// rejected tells that the item is not to be taken.
-func (i *item) rejected() bool { return i.result.Outcome == threeport.OutcomeRejected }
+// isRejected reports whether the item was rejected.
+func (i *item) isRejected() bool { return i.result.Outcome == threeport.OutcomeRejected }
 
-// resource is the ID of the resource's row that the report names, in a field; 0 for none.
-func (i *item) resource() (field string, id int64) {
+// resourceInstance returns the WorkloadResourceInstance that the report names, and the field that names it; 0 for none.
+func (i *item) resourceInstance() (field string, id int64) {
 	switch {
 	case i.Operation != nil:
 		return "operation.resourceInstanceID", int64(i.Operation.ResourceInstanceID)
@@ -195,11 +198,12 @@ func (i *item) resource() (field string, id int64) {
 	}
 }
 
-// sortedBy is those of the items that have a key, in the order of their keys, in which rows are locked.
-func sortedBy[K any](items []*item, of func(*item) (K, bool), compare func(K, K) int) []*item {
+// sortedItems returns the items that have a key and are not rejected, sorted by key: the order in which rows are
+// locked.
+func sortedItems[K any](items []*item, of func(*item) (K, bool), compare func(K, K) int) []*item {
 	var chosen []*item
 	for _, one := range items {
-		if _, ok := of(one); ok && !one.rejected() {
+		if _, ok := of(one); ok && !one.isRejected() {
 			chosen = append(chosen, one)
 		}
 	}

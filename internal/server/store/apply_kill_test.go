@@ -7,16 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/testing/databases"
 	"github.com/threeport/threeport-agent/internal/testing/postgres"
+	"github.com/threeport/threeport-agent/internal/testing/process"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// The database of a process that applies sets until it is killed, and the number of its first set.
+// Environment variable with the database of a process that applies sets until it is killed, and the number of its first
+// set.
 const applierVariable = "STORE_TEST_APPLIER"
 
-// applyUntilKilled applies one set after another, and says which are answered.
+// applyUntilKilled applies one set after another, and prints the number of each answered set.
 func applyUntilKilled(where string) error {
 	var next int64
 	var address string
@@ -35,10 +36,10 @@ func applyUntilKilled(where string) error {
 	}
 }
 
-// killWorkload is the workload that the sets tell of.
+// killWorkload is the workload of the sets.
 var killWorkload = threeport.Instance{Type: workload, ID: 1 << 60}
 
-// applyNumber applies the set of a number: an Event of its own, and the next version of all else.
+// applyNumber applies set n: an Event of its own, and the next version of everything else.
 func applyNumber(ctx context.Context, s *Store, n int64) error {
 	answer, err := s.Apply(ctx, setOf("one",
 		eventOf(killWorkload, fmt.Sprint("event ", n), n), statusOf(killWorkload, "Down", n),
@@ -53,19 +54,20 @@ func applyNumber(ctx context.Context, s *Store, n int64) error {
 	return err
 }
 
-// checkNumber looks for all that was answered. More may be there: what was on disk when the answer was not.
+// checkNumber checks that all answered sets are stored. A later set may be stored as well, since the process may be
+// killed between commit and answer.
 func checkNumber(t *testing.T, s *Store, answered int64) (latest int64) {
 	t.Helper()
 	latest = count(t, s, "SELECT saidversion FROM workloads")
 	if latest < answered {
-		t.Errorf("set %d was answered, %d is there", answered, latest)
+		t.Errorf("set %d was answered, but set %d is stored", answered, latest)
 	}
 	for query, want := range map[string]int64{
 		"SELECT COUNT(*) FROM workload_events": latest, "SELECT treeversion FROM workloads": latest,
 		"SELECT version FROM definitions": latest, "SELECT COUNT(*) FROM objects": 1,
 	} {
 		if got := count(t, s, query); got != want {
-			t.Errorf("%s: %d, want %d: of a set there is a part", query, got, want)
+			t.Errorf("%s: %d, want %d: a set is stored in part", query, got, want)
 		}
 	}
 	return latest
@@ -77,8 +79,8 @@ func addKillWorkload(t *testing.T, s *Store) {
 	mustExec(t, s, "INSERT INTO workloads (type, id, name, changedat) VALUES (?, ?, 'w', 1)", workload, int64(killWorkload.ID))
 }
 
-// TestWhatIsAnsweredSurvivesTheProcess kills a process that writes to SQLite, again and again.
-func TestWhatIsAnsweredSurvivesTheProcess(t *testing.T) {
+// TestApply_ProcessKilled_KeepsAnsweredSets repeatedly kills a process that writes to SQLite.
+func TestApply_ProcessKilled_KeepsAnsweredSets(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "rows.db")
 	s, err := Open(t.Context(), Config{Address: address})
 	if err != nil {
@@ -93,14 +95,14 @@ func TestWhatIsAnsweredSurvivesTheProcess(t *testing.T) {
 		answered := killApplier(t, fmt.Sprint(latest+1, " ", address), time.Duration(round)*30*time.Millisecond)
 		s := open(t, Config{Address: address})
 		latest = checkNumber(t, s, answered)
-		t.Logf("killed after set %d, of which %d were answered", latest, answered)
+		t.Logf("killed after set %d, %d of them answered", latest, answered)
 	}
 	if latest < 5 {
-		t.Errorf("there were %d sets: the test writes nothing", latest)
+		t.Errorf("only %d sets were written", latest)
 	}
 }
 
-// killApplier starts a process, kills it so long after its first answer, and returns the last set that it answered.
+// killApplier starts a process, kills it some time after its first answer, and returns the last set that it answered.
 func killApplier(t *testing.T, where string, after time.Duration) (answered int64) {
 	t.Helper()
 	lines, err := process.KillSelf(t.Context(), applierVariable+"="+where, after)
@@ -113,12 +115,12 @@ func killApplier(t *testing.T, where string, after time.Duration) (answered int6
 	return answered
 }
 
-// TestWhatIsAnsweredSurvivesPostgres kills PostgreSQL under a replica that writes.
-func TestWhatIsAnsweredSurvivesPostgres(t *testing.T) {
-	databases.OnOwnPostgres(t, whatIsAnsweredSurvives)
+// TestApply_PostgresKilled_KeepsAnsweredSets kills PostgreSQL during writes.
+func TestApply_PostgresKilled_KeepsAnsweredSets(t *testing.T) {
+	databases.OnOwnPostgres(t, answeredSetsSurviveKill)
 }
 
-func whatIsAnsweredSurvives(t *testing.T, server *postgres.Server) {
+func answeredSetsSurviveKill(t *testing.T, server *postgres.Server) {
 	t.Helper()
 	address, err := server.CreateDatabase(t.Context(), "killed", "")
 	if err != nil {
@@ -152,6 +154,6 @@ func whatIsAnsweredSurvives(t *testing.T, server *postgres.Server) {
 			t.Fatal(err)
 		}
 		latest = checkNumber(t, s, last)
-		t.Logf("killed after set %d, of which %d were answered", latest, last)
+		t.Logf("killed after set %d, %d of them answered", latest, last)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// growing are the tables that no statement of this part may read as a whole.
-var growing = []string{"workload_events", "objects", "definitions", "workload_resource_instances", "workload_instances", "helm_workload_instances"}
+// growingTables are the tables that no statement of reports and pruning may scan completely.
+var growingTables = []string{"workload_events", "objects", "definitions", "workload_resource_instances", "workload_instances", "helm_workload_instances"}
 
-// untilPlanned is more often than PostgreSQL is asked before it chooses a plan for all arguments (PREPARE: 5 times).
-const untilPlanned = 8
+// planCacheRuns exceeds the 5 executions after which PostgreSQL considers a generic plan (PREPARE).
+const planCacheRuns = 8
 
-// useEverything runs each statement that takes reports, and each that prunes or tells of it, so often.
-func useEverything(t *testing.T, s *Store, times int) {
+// runAllStatements repeatedly runs each statement of reports, pruning and retention.
+func runAllStatements(t *testing.T, s *Store, times int) {
 	t.Helper()
 	for i := range times {
 		w := newWorld(t, s)
@@ -39,7 +39,7 @@ func useEverything(t *testing.T, s *Store, times int) {
 		if _, err := s.Prune(t.Context(), keepTen); err != nil {
 			t.Fatal(err)
 		}
-		unheard(t, s, "one", time.Hour)
+		setLastHeartbeat(t, s, "one", time.Hour)
 		if _, err := s.EventsKeptAfter(t.Context(), w.helm, keepTen); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func useEverything(t *testing.T, s *Store, times int) {
 	}
 }
 
-// fill makes the tables large enough for a plan to matter. No Event of it is pruned.
+// fill makes the tables large enough for the planner. None of its Events is pruned.
 func fill(tb testing.TB, s *Store, workloads, events int) {
 	tb.Helper()
 	series := "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
@@ -76,9 +76,9 @@ func fill(tb testing.TB, s *Store, workloads, events int) {
 	}
 }
 
-// TestNoTableThatGrowsIsReadAsAWhole asks PostgreSQL what it did, and SQLite what it would do, before it has counted what the
-// tables hold and after that.
-func TestNoTableThatGrowsIsReadAsAWhole(t *testing.T) {
+// TestPlans_ReportsAndPruning_ScanNoGrowingTable checks PostgreSQL's scan statistics, and SQLite's plans before and
+// after the tables have statistics.
+func TestPlans_ReportsAndPruning_ScanNoGrowingTable(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		if s.dialect == postgresDialect {
@@ -86,74 +86,74 @@ func TestNoTableThatGrowsIsReadAsAWhole(t *testing.T) {
 			checkScans(t, s)
 			return
 		}
-		useEverything(t, s, 1)
+		runAllStatements(t, s, 1)
 		statements := sqliteStatements(s)
 		checkStatements(t, s, statements)
 		fill(t, s, 2_000, 20_000)
 		if err := s.optimize(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		checkStatements(t, open(t, s.config), statements) // with connections that know what was counted
+		checkStatements(t, open(t, s.config), statements) // new connections load the new statistics
 	})
 }
 
-// checkStatements looks at SQLite's plans of statements.
+// checkStatements checks SQLite's plans of the statements.
 func checkStatements(t *testing.T, s *Store, statements []string) {
 	t.Helper()
 	for _, text := range statements {
 		for _, line := range planOf(t, s, text) {
-			for _, table := range append([]string{"e", "o", "d", "r", "i"}, growing...) {
+			for _, table := range append([]string{"e", "o", "d", "r", "i"}, growingTables...) {
 				if line == "SCAN "+table {
-					t.Errorf("%s reads all of %s", text, table)
+					t.Errorf("%s scans all of %s", text, table)
 				}
 			}
 		}
 	}
 }
 
-// checkScans uses a store of its own, since connections tell what they did when they end.
+// checkScans uses a separate store, since connections publish their statistics when they end.
 func checkScans(t *testing.T, s *Store) {
 	t.Helper()
 	const scans = "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = ?"
 	before := map[string]int64{}
-	for _, table := range growing {
+	for _, table := range growingTables {
 		before[table] = count(t, s, scans, table)
 	}
 	s.write.SetMaxIdleConns(0)
-	s.read.SetMaxOpenConns(1) // which counts
+	s.read.SetMaxOpenConns(1) // counted in the statistics
 	user, err := Open(t.Context(), s.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	useEverything(t, user, untilPlanned)
+	runAllStatements(t, user, planCacheRuns)
 	if err := user.Close(); err != nil {
 		t.Fatal(err)
 	}
 	const others = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
 	for begin := time.Now(); count(t, s, others) > 0; {
-		if time.Since(begin) > patience {
-			t.Fatal("the connections of a closed store are still there")
+		if time.Since(begin) > waitTimeout {
+			t.Fatal("connections of a closed store still exist")
 		}
 	}
-	for _, table := range growing {
+	for _, table := range growingTables {
 		if n := count(t, s, scans, table) - before[table]; n != 0 {
-			t.Errorf("%s was read as a whole %d times", table, n)
+			t.Errorf("%s was scanned completely %d times", table, n)
 		}
 	}
 }
 
-// sqliteStatements are all that take reports and prune.
+// sqliteStatements are all statements of reports and pruning.
 func sqliteStatements(s *Store) []string {
 	var all []string
 	for text := range s.prepared.byText {
 		all = append(all, text)
 	}
 	p := &pruner{store: s, keep: keepTen}
-	deletions := append(p.gone(nil), p.goneRows(nil)...)
+	deletions := append(p.deletedObjects(nil), p.deletedV0Rows(nil)...)
 	for _, of := range instanceTables {
-		all = append(all, bulk{text: surveyOf(of.eventColumn), columns: []column{{name: "id"}}}.tuples(surveyPage), lastKept(of.eventColumn))
-		deletions = append(deletions, p.belongings(instanceKey{of.kind, 1})...)
-		deletions = append(deletions, p.tooOld(of.eventColumn, 1), p.upTo(of.eventColumn, 1, 1, 1), p.aheadUpTo(of.eventColumn, 1, 1, 1), p.nobodys())
+		all = append(all, bulk{text: excessQuery(of.eventColumn), columns: []column{{name: "id"}}}.valuesQuery(workloadBatch), oldestKeptQuery(of.eventColumn))
+		deletions = append(deletions, p.rowsOfWorkload(instanceKey{of.kind, 1})...)
+		deletions = append(deletions, p.expiredEvents(of.eventColumn, 1), p.eventsUpTo(of.eventColumn, 1, 1, 1), p.aheadEventsUpTo(of.eventColumn, 1, 1, 1), p.orphanEvents())
 	}
 	for _, of := range deletions {
 		all = append(all, of.statement(s.dialect))

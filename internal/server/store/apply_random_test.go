@@ -12,11 +12,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// story is all versions of what happened to the workloads of a cluster, and what is to be left of it in the end.
-type story struct {
+// history has all versions of the workloads of a cluster, and the expected final state.
+type history struct {
 	cluster string
 	reports []threeport.Report
-	// last is the newest version of each Event and status, ended the objects that were deleted.
+	// last is the newest version of each Event and status; ended has the deleted objects.
 	events, statuses map[string]int64
 	objects          map[string]int64
 	ended            map[string]bool
@@ -25,10 +25,10 @@ type story struct {
 	world            world
 }
 
-// newStory makes up a story. What a version says follows from its number.
-func newStory(t *testing.T, s *Store, cluster string, random *rand.Rand) *story {
+// newHistory generates a history. The content of a version follows from its number.
+func newHistory(t *testing.T, s *Store, cluster string, random *rand.Rand) *history {
 	t.Helper()
-	of := &story{
+	of := &history{
 		cluster: cluster, world: newWorld(t, s), events: map[string]int64{}, statuses: map[string]int64{},
 		objects: map[string]int64{}, ended: map[string]bool{}, tree: map[threeport.Instance]string{},
 	}
@@ -57,13 +57,13 @@ func newStory(t *testing.T, s *Store, cluster string, random *rand.Rand) *story 
 		}
 		of.statuses[instance.Type] = 29
 	}
-	of.tellOfObjects(random)
+	of.addObjects(random)
 	return of
 }
 
-// tellOfObjects tells of a resource's object that is created, changed, deleted, and created again under another UID, and
-// of objects of the Helm workload.
-func (of *story) tellOfObjects(random *rand.Rand) {
+// addObjects adds an object of the resource that is created, changed, deleted and created again with another UID, and
+// objects of the Helm workload.
+func (of *history) addObjects(random *rand.Rand) {
 	for i := range 10 {
 		uid, version := fmt.Sprint(of.cluster, " object ", i), int64(0)
 		for range 2 + random.IntN(4) {
@@ -93,8 +93,8 @@ func (of *story) tellOfObjects(random *rand.Rand) {
 	}
 }
 
-// check compares what is left with what is to be.
-func (of *story) check(t *testing.T, s *Store) {
+// check compares the stored rows with the expected ones.
+func (of *history) check(t *testing.T, s *Store) {
 	t.Helper()
 	for uid, version := range of.events {
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE runtimeeventuid = ?", uid); n != 1 {
@@ -117,30 +117,30 @@ func (of *story) check(t *testing.T, s *Store) {
 		}
 	}
 	for _, instance := range []threeport.Instance{of.world.workload, of.world.helm} {
-		if got := boardOf(t, s, instance); !strings.HasSuffix(got, fmt.Sprint("cause ", of.statuses[instance.Type])) {
-			t.Errorf("the board says %s", got)
+		if got := workloadRowOf(t, s, instance); !strings.HasSuffix(got, fmt.Sprint("cause ", of.statuses[instance.Type])) {
+			t.Errorf("workload is %s", got)
 		}
 		present := slices.DeleteFunc(strings.Split(tree(t, s, instance), ", "), func(node string) bool { return strings.HasPrefix(node, "(") })
 		if got := strings.Join(present, ", "); got != of.tree[instance] {
-			t.Errorf("the tree is %s, want %s", got, of.tree[instance])
+			t.Errorf("tree is %s, want %s", got, of.tree[instance])
 		}
 	}
 	if got := resourceOf(t, s, of.world.resource); got != of.row {
-		t.Errorf("the row is %s, want %s", got, of.row)
+		t.Errorf("row is %s, want %s", got, of.row)
 	}
 }
 
-// TestWhateverTheOrderTheNewestIsLeft tells two stories at once, of each report once or more, in any order, in sets of
-// any size, through two replicas, while others write the same through v0.
-func TestWhateverTheOrderTheNewestIsLeft(t *testing.T) {
+// TestApply_AnyOrder_KeepsNewestVersions applies two histories at once: each report once or more, in any order, in sets
+// of any size, through two replicas, while v0 clients write the same rows.
+func TestApply_AnyOrder_KeepsNewestVersions(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		random := rand.New(rand.NewPCG(seed, 0))
 		replicas := []*Store{s, open(t, s.config)}
-		stories := []*story{newStory(t, s, "one", random), newStory(t, s, "two", random)}
-		var created sync.Map // how often an Event was answered as created
+		stories := []*history{newHistory(t, s, "one", random), newHistory(t, s, "two", random)}
+		var created sync.Map // how often each Event was answered as created
 		var telling, writing sync.WaitGroup
 		stop := make(chan struct{})
 		for teller := range 8 {
@@ -163,7 +163,7 @@ func TestWhateverTheOrderTheNewestIsLeft(t *testing.T) {
 						}
 						if e := set[i].Event; e != nil && item.Outcome == threeport.OutcomeCreated {
 							if _, twice := created.LoadOrStore(e.UID, true); twice {
-								t.Errorf("%s was created twice", e.UID)
+								t.Errorf("%s was created more than once", e.UID)
 							}
 						}
 					}
@@ -175,7 +175,7 @@ func TestWhateverTheOrderTheNewestIsLeft(t *testing.T) {
 		close(stop)
 		writing.Wait()
 		for _, of := range stories {
-			// v0 has no versions, so what it said last of a status holds: the newest report has to be newer.
+			// v0 has no versions: its last status stays until a report is newer.
 			for _, instance := range []threeport.Instance{of.world.workload, of.world.helm} {
 				apply(t, s, of.cluster, statusOf(instance, "Healthy", 30))
 			}
@@ -185,8 +185,8 @@ func TestWhateverTheOrderTheNewestIsLeft(t *testing.T) {
 	})
 }
 
-// writeV0 patches instances and posts Events as agents do that know v0 only, and looks for silent clusters, until stop.
-func writeV0(t *testing.T, s *Store, stories []*story, stop <-chan struct{}) {
+// writeV0 patches instances and posts Events as v0 agents do, and marks silent clusters, until stop.
+func writeV0(t *testing.T, s *Store, stories []*history, stop <-chan struct{}) {
 	t.Helper()
 	for i := 0; ; i++ {
 		select {
@@ -198,7 +198,7 @@ func writeV0(t *testing.T, s *Store, stories []*story, stop <-chan struct{}) {
 		if _, err := s.Update(t.Context(), resource(t, workload), int64(of.world.workload.ID), []any{nil, "Down", nil}); err != nil {
 			t.Error(err)
 		}
-		values := []any{fmt.Sprint(of.cluster, " event ", i%12), "Normal", "Created", "of v0", told.UnixMicro(), nil, nil, nil}
+		values := []any{fmt.Sprint(of.cluster, " event ", i%12), "Normal", "Created", "of v0", reportTime.UnixMicro(), nil, nil, nil}
 		values[[]int{5, 7}[i%2]] = int64([]threeport.Instance{of.world.workload, of.world.helm}[i%2].ID)
 		if _, _, err := s.Create(t.Context(), resource(t, "WorkloadEvent"), values); err != nil {
 			t.Error(err)
@@ -206,7 +206,7 @@ func writeV0(t *testing.T, s *Store, stories []*story, stop <-chan struct{}) {
 		if _, err := s.MarkSilent(t.Context(), time.Microsecond); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Prune(t.Context(), Retention{EventAge: 1e5 * time.Hour, EventCount: 5000, GoneAge: time.Hour}); err != nil {
+		if _, err := s.Prune(t.Context(), Retention{EventAge: 1e5 * time.Hour, EventCount: 5000, TombstoneAge: time.Hour}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -18,7 +18,7 @@ func expect(t *testing.T, got []string, want ...string) {
 	}
 }
 
-func TestEachReportIsTakenOnce(t *testing.T) {
+func TestApply_RepeatedSet_IsUnchanged(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -37,12 +37,12 @@ func TestEachReportIsTakenOnce(t *testing.T) {
 		expect(t, apply(t, s, "one", set(9)...), "updated", "updated", "updated", "updated", "updated", "updated")
 		expect(t, apply(t, s, "one", set(7)...), "stale 9", "stale 9", "stale 9", "stale 9", "stale 9", "stale 9")
 		if n := len(rows(t, s, "WorkloadEvent")); n != 2 {
-			t.Errorf("there are %d events", n)
+			t.Errorf("found %d Events", n)
 		}
 	})
 }
 
-func TestOfOneKeyTheNewestCounts(t *testing.T) {
+func TestApply_SeveralReportsOfOneKey_AppliesNewest(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -53,13 +53,13 @@ func TestOfOneKeyTheNewestCounts(t *testing.T) {
 			operationOf(w.workload, w.resource, "object", threeport.OperationModified, 4),
 			eventOf(threeport.Instance{Type: workload, ID: 1}, "lost", 2), eventOf(threeport.Instance{Type: workload, ID: 1}, "lost", 1),
 		), "stale 4", "created", "stale 4", "unchanged", "created", "stale 8", "created", "stale 3", "not_found", "not_found")
-		if got := boardOf(t, s, w.workload); !strings.HasPrefix(got, "said Down 8") {
+		if got := workloadRowOf(t, s, w.workload); !strings.HasPrefix(got, "said Down 8") {
 			t.Error(got)
 		}
 	})
 }
 
-func TestABadReportKeepsNoOtherFromBeingTaken(t *testing.T) {
+func TestApply_InvalidReport_RejectsOnlyThat(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -87,20 +87,20 @@ func TestABadReportKeepsNoOtherFromBeingTaken(t *testing.T) {
 	})
 }
 
-// TestAVersionCanAlwaysBeReplaced has an agent with a wrong clock, and then another with the right one, which goes beyond
-// what it finds.
-func TestAVersionCanAlwaysBeReplaced(t *testing.T) {
+// An agent with a wrong clock reports first. Then an agent with the right clock continues from the version that it
+// finds.
+func TestApply_VersionFromWrongClock_CanBeSuperseded(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
-		beyond, within := time.Now().Add(maxAhead+time.Hour).UnixMicro(), time.Now().Add(maxAhead).UnixMicro()
+		beyond, within := time.Now().Add(maxVersionLead+time.Hour).UnixMicro(), time.Now().Add(maxVersionLead).UnixMicro()
 		expect(t, apply(t, s, "one",
 			statusOf(w.workload, "Down", math.MaxInt64), treeOf(w.workload, math.MaxInt64), statusOf(w.workload, "Down", beyond), treeOf(w.helm, beyond),
 			statusOf(w.workload, "Healthy", 1), treeOf(w.workload, 1),
 		), "invalid", "invalid", "invalid", "invalid", "created", "created")
 		expect(t, apply(t, s, "one", statusOf(w.workload, "Down", within), treeOf(w.workload, within)), "updated", "updated")
 		expect(t, apply(t, s, "one", statusOf(w.workload, "Healthy", within+1), treeOf(w.workload, within+1)), "updated", "updated")
-		// The versions of Kubernetes are no times.
+		// Kubernetes resource versions are not times.
 		event := eventOf(w.workload, "event", 1)
 		event.Version = math.MaxInt64
 		expect(t, apply(t, s, "one", event, operationOf(w.helm, 0, "object", threeport.OperationAdded, math.MaxInt64)),
@@ -108,8 +108,8 @@ func TestAVersionCanAlwaysBeReplaced(t *testing.T) {
 	})
 }
 
-// TestARejectedReportSupersedesNone tells of one Event twice in a set: the newer report is wrong, the older is not.
-func TestARejectedReportSupersedesNone(t *testing.T) {
+// The set has one Event twice: the newer report is invalid, the older one is valid.
+func TestApply_RejectedReport_SupersedesNone(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -117,7 +117,7 @@ func TestARejectedReportSupersedesNone(t *testing.T) {
 		expect(t, apply(t, s, "two", statusOf(w.helm, "Healthy", 1)), "created")
 		resourceGone := eventOf(w.workload, "resource", 2)
 		resourceGone.Event.ResourceInstanceID = 12345
-		refuseMessages(t, s, "poison")
+		rejectMessages(t, s, "poison")
 		poisoned := eventOf(w.workload, "poisoned", 2)
 		poisoned.Event.Message = "poison"
 		expect(t, apply(t, s, "one",
@@ -132,8 +132,8 @@ func TestARejectedReportSupersedesNone(t *testing.T) {
 	})
 }
 
-// refuseMessages has the database refuse Events of a message, which validation lets through.
-func refuseMessages(t *testing.T, s *Store, message string) {
+// rejectMessages adds a constraint, so that the database rejects a message that validation accepts.
+func rejectMessages(t *testing.T, s *Store, message string) {
 	t.Helper()
 	if s.dialect == postgresDialect {
 		mustExec(t, s, "ALTER TABLE workload_events ADD CHECK (message <> '"+message+"')")
@@ -142,7 +142,7 @@ func refuseMessages(t *testing.T, s *Store, message string) {
 	mustExec(t, s, "CREATE TRIGGER a BEFORE INSERT ON workload_events WHEN NEW.message = '"+message+"' BEGIN SELECT RAISE(ABORT, 'refused'); END")
 }
 
-func TestAWorkloadBelongsToTheFirstClusterThatTellsOfIt(t *testing.T) {
+func TestApply_SecondCluster_IsForbidden(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -150,17 +150,16 @@ func TestAWorkloadBelongsToTheFirstClusterThatTellsOfIt(t *testing.T) {
 		expect(t, apply(t, s, "two", eventOf(w.workload, "event", 2), statusOf(w.workload, "Down", 9), statusOf(w.helm, "Down", 1)),
 			"forbidden", "forbidden", "created")
 		expect(t, apply(t, s, "one", statusOf(w.helm, "Healthy", 2), eventOf(w.workload, "event", 2)), "forbidden", "updated")
-		// By the UID of another cluster's Event, told of a workload of one's own.
+		// By the UID of another cluster's Event, reported for the cluster's own workload.
 		expect(t, apply(t, s, "two", eventOf(w.helm, "event", 99)), "forbidden")
 		if got := rows(t, s, "WorkloadEvent")[0].Values[3]; got != "message 2" {
-			t.Errorf("the Event is %q", got)
+			t.Errorf("Event is %q", got)
 		}
 	})
 }
 
-// TestARejectedReportClaimsNothing lets a report be rejected for each reason there is, before the workload's own cluster
-// tells of it.
-func TestARejectedReportClaimsNothing(t *testing.T) {
+// Each kind of rejection happens before the workload's own cluster reports it.
+func TestApply_RejectedReport_ClaimsNoWorkload(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -179,44 +178,44 @@ func TestARejectedReportClaimsNothing(t *testing.T) {
 		expect(t, apply(t, s, "one", statusOf(w.workload, "Healthy", 1)), "created")
 		expect(t, apply(t, s, "two", statusOf(w.workload, "Down", 2)), "forbidden")
 
-		// One that is not rejected claims, whatever else is told of the workload.
+		// A valid report claims the workload, whatever the other reports are.
 		expect(t, apply(t, s, "two", eventOf(threeport.Instance{Type: workload, ID: threeport.ID(other.ID)}, "of one", 3),
 			treeOf(threeport.Instance{Type: workload, ID: threeport.ID(other.ID)}, 1)), "forbidden", "created")
 		expect(t, apply(t, s, "one", statusOf(threeport.Instance{Type: workload, ID: threeport.ID(other.ID)}, "Down", 2)), "forbidden")
 	})
 }
 
-func TestWrongSets(t *testing.T) {
+func TestApply_InvalidSet_ReturnsSetError(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		noTime := setOf("one")
 		noTime.Agent.Time = noTime.Agent.Time.AddDate(-2000, 0, 0)
 		for _, set := range []threeport.ReportSet{setOf(""), noTime, setOf("one", make([]threeport.Report, MaxReports+1)...)} {
 			if _, err := s.Apply(t.Context(), set); err == nil {
-				t.Errorf("a set of %q with %d reports is taken", set.Agent.ClusterUID, len(set.Reports))
+				t.Errorf("a set of %q with %d reports was applied", set.Agent.ClusterUID, len(set.Reports))
 			} else if _, ok := errors.AsType[*SetError](err); !ok {
-				t.Errorf("%v is no SetError", err)
+				t.Errorf("%v is not a SetError", err)
 			}
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM clusters"); n != 0 {
-			t.Errorf("%d clusters were heard", n)
+			t.Errorf("%d clusters have a heartbeat, want none", n)
 		}
 	})
 }
 
-func TestUnderStrictV0ThereAreNoReportSets(t *testing.T) {
+func TestApply_StrictV0_IsRefused(t *testing.T) {
 	s := open(t, Config{Address: "sqlite::memory:", StrictV0: true})
 	if _, err := s.Apply(t.Context(), setOf("one")); !errors.Is(err, ErrNoReportSets) {
 		t.Error(err)
 	}
 }
 
-// TestWhatTheDatabaseRefusesIsRejectedAlone lets a database refuse what validation lets through.
-func TestWhatTheDatabaseRefusesIsRejectedAlone(t *testing.T) {
+// The database rejects data that validation accepts.
+func TestApply_DatabaseRejectsData_RejectsOnlyThatReport(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
-		refuseMessages(t, s, "poison")
+		rejectMessages(t, s, "poison")
 		if s.dialect == postgresDialect {
 			mustExec(t, s, "ALTER TABLE objects ADD CHECK (name <> 'poison')")
 		} else {
@@ -236,17 +235,17 @@ func TestWhatTheDatabaseRefusesIsRejectedAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		expect(t, words(answer), append(want, "invalid", "created")...)
+		expect(t, outcomes(answer), append(want, "invalid", "created")...)
 		for _, detail := range details(answer) {
 			if strings.Contains(detail, "poison") {
-				t.Errorf("the value is quoted: %s", detail)
+				t.Errorf("the detail quotes a value: %s", detail)
 			}
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events"); n != 38 {
-			t.Errorf("there are %d events", n)
+			t.Errorf("found %d Events", n)
 		}
 		if n := count(t, s, "SELECT treeversion FROM workloads WHERE id = ?", int64(w.workload.ID)); n != 0 {
-			t.Errorf("the tree's version is %d", n)
+			t.Errorf("tree version is %d", n)
 		}
 	})
 }

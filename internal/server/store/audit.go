@@ -9,17 +9,17 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// AuditRecord is a request that changed something of the API's own, or tried to.
+// AuditRecord is an entry of the audit log: a request that changed, or tried to change, the configuration of the API.
 type AuditRecord struct {
 	ID int64
 	At time.Time
-	// Principal is who asked, by name, and Role in which role.
+	// Principal is the kind and name of the caller's credential.
 	Principal, Role string
 	Method, Path    string
-	Code            int // of the answer
+	Code            int // HTTP status of the answer
 }
 
-// AppendAudit keeps a record. Its ID is given here; its time, if it has none, is now.
+// AppendAudit stores a record with a new ID. A zero time becomes the current one.
 func (s *Store) AppendAudit(ctx context.Context, r AuditRecord) error {
 	if r.At.IsZero() {
 		r.At = time.Now()
@@ -32,8 +32,8 @@ func (s *Store) AppendAudit(ctx context.Context, r AuditRecord) error {
 	return nil
 }
 
-// AuditRecords returns a page of records, the newest first, after the cursor that the page before gave. The error is a
-// [ParameterError] if it gave none such, or if the size is not one of a page.
+// AuditRecords returns a page of records, newest first. cursor is the Next of the previous page, or empty. The error is
+// a [FieldError] if the cursor or the size is invalid.
 func (s *Store) AuditRecords(ctx context.Context, cursor string, size int) (threeport.List[AuditRecord], error) {
 	page := threeport.List[AuditRecord]{Items: []AuditRecord{}}
 	size, err := pageSize(size)

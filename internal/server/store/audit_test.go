@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAuditRecords(t *testing.T) {
+func TestAuditRecords_Pages(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		if page, err := s.AuditRecords(t.Context(), "", 0); err != nil || page.Items == nil || len(page.Items) != 0 || page.Next != "" || page.Total != 0 {
@@ -51,7 +51,7 @@ func TestAuditRecords(t *testing.T) {
 			cursor string
 			size   int
 		}{{"x", 1}, {"%00", 1}, {"", -1}, {"", MaxSize + 1}} {
-			var parameter *ParameterError
+			var parameter *FieldError
 			if _, err := s.AuditRecords(t.Context(), bad.cursor, bad.size); !errors.As(err, &parameter) {
 				t.Errorf("%+v: %v", bad, err)
 			}

@@ -11,16 +11,15 @@ import (
 	"path/filepath"
 )
 
-// Backup makes a copy of an SQLite database, as it is at one moment, with its schema as it is. Servers may read and write
-// the database meanwhile. The copy is beside the database, where it takes as much room until it is closed: it has no name any
-// more, so that nothing is left of it whatever becomes of its reader.
+// Backup returns a consistent copy of an SQLite database that servers may be using. The copy is an unnamed file in the
+// same directory, so nothing is left of it after the caller closes it, or dies.
 func Backup(ctx context.Context, address string) (copied io.ReadCloser, err error) {
 	d, file, err := parse(address)
 	if err != nil {
 		return nil, err
 	}
 	if d != sqliteDialect || file == "" {
-		return nil, errors.New("a backup is made of sqlite:FILE only: PostgreSQL has pg_dump for that")
+		return nil, errors.New("only sqlite:FILE can be backed up; use pg_dump for PostgreSQL")
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(file), "backup-")
 	if err != nil {
@@ -38,7 +37,7 @@ func Backup(ctx context.Context, address string) (copied io.ReadCloser, err erro
 	return copied, nil
 }
 
-// vacuumInto copies one file to another in a transaction that reads: https://www.sqlite.org/lang_vacuum.html.
+// vacuumInto copies a database in a read transaction: https://www.sqlite.org/lang_vacuum.html.
 func vacuumInto(ctx context.Context, file, backup string) error {
 	db, err := sql.Open("sqlite", "file:"+url.PathEscape(file)+"?mode=rw&_pragma=busy_timeout(5000)")
 	if err != nil {

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -11,7 +13,7 @@ const clustersQuery = "SELECT c.uid, c.name, c.agentversion, c.agenttime, c.dela
 	"(SELECT COUNT(*) FROM workloads w WHERE w.clusteruid = c.uid AND w.deletedat IS NULL) " +
 	"FROM clusters c ORDER BY c.namekey, c.uid"
 
-// Clusters returns all clusters whose agents have been heard, by name.
+// Clusters returns all clusters that have sent a report set, by name.
 func (s *Store) Clusters(ctx context.Context) ([]threeport.Cluster, error) {
 	clusters, err := collect(ctx, s, clustersQuery, nil, scanCluster)
 	if err != nil {
@@ -29,4 +31,105 @@ func scanCluster(scan scanner) (threeport.Cluster, error) {
 		&heardAt, &c.Silent, &c.Workloads)
 	c.Time, c.HeardAt = fromMicros(agentTime), fromMicros(heardAt)
 	return c, err
+}
+
+// DeleteCluster deletes a cluster that no longer exists, or was rebuilt with another UID. Its workloads keep their last
+// status and lose their cluster, so that the next cluster that reports them can claim them. It returns their number, or
+// [ErrNotFound] if there is no such cluster.
+//
+// Versions of two clusters are not comparable, so the stored versions are reset. Deleted workloads keep the cluster.
+// The deletion takes several transactions; the last one deletes the cluster's row, so an interrupted deletion can be
+// repeated. A cluster that still reports is created again.
+func (s *Store) DeleteCluster(ctx context.Context, uid string) (workloads int64, err error) {
+	if !storable(uid) {
+		return 0, fmt.Errorf("delete cluster: %w", ErrNotFound)
+	}
+	for first := true; ctx.Err() == nil; first = false {
+		var released int64
+		err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			released, err = s.deleteClusterStep(ctx, tx, uid)
+			return err
+		})
+		if errors.Is(err, ErrNotFound) && !first { // a concurrent request deleted the rest
+			return workloads, nil
+		}
+		if err != nil {
+			return workloads, fmt.Errorf("delete cluster: %w", err)
+		}
+		if workloads += released; released < maxRowsPerTx {
+			return workloads, nil
+		}
+	}
+	return workloads, ctx.Err()
+}
+
+// deleteClusterStep detaches some of a cluster's workloads, and deletes the cluster after the last. Its first statement
+// locks the cluster's row, so it cannot run at the same time as a report set.
+func (s *Store) deleteClusterStep(ctx context.Context, tx *sql.Tx, uid string) (released int64, err error) {
+	d := s.dialect
+	held, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET "+d.changed("clusters")+" WHERE uid = ?"), uid)
+	if err != nil {
+		return 0, err
+	}
+	if known, err := held.RowsAffected(); err != nil {
+		return 0, err
+	} else if known == 0 {
+		return 0, ErrNotFound
+	}
+	ids, err := s.detachWorkloads(ctx, tx, uid)
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		if id.kind != threeport.TypeWorkloadInstance {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, d.rebind("UPDATE workload_resource_instances SET objectuid = NULL, objectversion = NULL, "+
+			"objectdeleted = NULL WHERE workloadinstanceid = ?"), id.id); err != nil {
+			return 0, err
+		}
+	}
+	if len(ids) < maxRowsPerTx {
+		_, err = tx.ExecContext(ctx, d.rebind("DELETE FROM clusters WHERE uid = ?"), uid)
+	}
+	return int64(len(ids)), err
+}
+
+// detachWorkloads removes the cluster from up to maxRowsPerTx of its workloads.
+func (s *Store) detachWorkloads(ctx context.Context, tx *sql.Tx, uid string) (detached []instanceKey, err error) {
+	err = queryRows(ctx, tx.QueryContext, s.dialect.rebind("UPDATE workloads SET clusteruid = NULL, saidversion = 0, treeversion = 0, "+
+		"silent = FALSE, "+restoreReportedStatus+", "+s.dialect.changed("workloads")+
+		` WHERE clusteruid = ? AND deletedat IS NULL AND (type, id) IN (
+			SELECT w.type, w.id FROM workloads w WHERE w.clusteruid = ? AND w.deletedat IS NULL LIMIT ?) RETURNING type, id`),
+		[]any{uid, uid, maxRowsPerTx}, func(scan scanner) error {
+			key, err := scanInstanceKey(scan)
+			detached = append(detached, key)
+			return err
+		})
+	return detached, err
+}
+
+// InstanceCluster returns the UID of the cluster that an instance belongs to: the first that reported it; empty if none
+// has. A deleted instance keeps its cluster, since rows may still refer to it. It returns [ErrNotFound] if the instance
+// does not exist, or was deleted without a cluster.
+func (s *Store) InstanceCluster(ctx context.Context, instanceType string, id int64) (string, error) {
+	cluster, err := first(ctx, s, "SELECT clusteruid FROM workloads WHERE type = ? AND id = ? AND (deletedat IS NULL OR clusteruid IS NOT NULL)",
+		[]any{instanceType, id}, func(scan scanner) (uid sql.NullString, err error) {
+			err = scan(&uid)
+			return uid, err
+		})
+	if err != nil {
+		return "", fmt.Errorf("read cluster of instance: %w", err)
+	}
+	return cluster.String, nil
+}
+
+// ResourceOwner returns the instance that a WorkloadResourceInstance belongs to, even if either is deleted. It returns
+// [ErrNotFound] if there is no such row.
+func (s *Store) ResourceOwner(ctx context.Context, id int64) (threeport.Instance, error) {
+	of, err := first(ctx, s, "SELECT workloadinstanceid FROM workload_resource_instances WHERE id = ?", []any{id}, number)
+	if err != nil {
+		return threeport.Instance{}, fmt.Errorf("read instance of resource: %w", err)
+	}
+	return threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(of)}, nil
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-const addressForms = "accepted are sqlite:FILE, sqlite::memory: and postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE"
+const acceptedAddresses = "must be sqlite:FILE, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE"
 
-// The defaults of [Config].
+// Default values of [Config].
 const (
 	DefaultConnections      = 16
 	DefaultStatementTimeout = 30 * time.Second
@@ -19,27 +19,27 @@ const (
 	DefaultProbeTimeout     = 5 * time.Second
 )
 
-// Config says which database it is, and how it is used. A field that is zero has its default.
+// Config selects a database and its limits. Zero fields have their default.
 type Config struct {
-	// Address is sqlite:FILE, sqlite::memory:, or a connection URI of PostgreSQL, postgres://… or postgresql://….
+	// Address is sqlite:FILE, sqlite::memory: or a PostgreSQL URI (postgres://… or postgresql://…).
 	Address string
 
-	// StrictV0 leaves out what the API does better than Threeport's own: the same RuntimeEventUID may be there twice.
+	// StrictV0 restricts the store to what Threeport's own API does: a RuntimeEventUID may occur more than once.
 	StrictV0 bool
 
-	// Connections bounds those to PostgreSQL, of which a part only reads. SQLite has one that writes, and some that read.
+	// Connections limits the PostgreSQL connections for writing and reading together. It has no effect on SQLite.
 	Connections int
-	// StatementTimeout is after what time PostgreSQL gives a statement up.
+	// StatementTimeout is PostgreSQL's statement_timeout.
 	StatementTimeout time.Duration
-	// ReadTimeout is for how long a statement that reads waits for PostgreSQL, which gives it up before if it is there at
-	// all. It is of no effect if the address has a statement_timeout of its own.
+	// ReadTimeout limits the client's wait for a PostgreSQL statement that reads. It only matters for a dead
+	// connection, since StatementTimeout is shorter. It has no effect if the address sets statement_timeout.
 	ReadTimeout time.Duration
-	// ProbeTimeout is for how long a connection to PostgreSQL that was idle waits for a sign of life before it is used.
+	// ProbeTimeout limits the wait for an answer on an idle PostgreSQL connection before it is used again.
 	ProbeTimeout time.Duration
-	// WriteTimeout bounds a transaction with all its repeats. A request that ends does not end its writes.
+	// WriteTimeout limits a write with all its retries. The end of a request does not end its writes.
 	WriteTimeout time.Duration
 
-	// Feed is of the changes that subscribers are told of.
+	// Feed configures the change feed.
 	Feed FeedConfig
 }
 
@@ -63,45 +63,45 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// ValidateAddress says what is wrong with the address of a database, and what is accepted. It opens nothing. The error
-// shows nothing of an address that may have a password in it.
+// ValidateAddress checks the address of a database without opening it. The error lists the accepted forms and never
+// shows a password.
 func ValidateAddress(address string) error {
 	_, _, err := parse(address)
 	return err
 }
 
-// parse is the dialect of an address, and its file if that is SQLite's; the file is empty for a database in memory.
+// parse returns the dialect of an address and, for SQLite, its file; the file is empty for a database in memory.
 func parse(address string) (d dialect, file string, err error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	switch {
 	case !found:
-		return 0, "", fmt.Errorf("the database's address has no scheme: %s", addressForms)
+		return 0, "", fmt.Errorf("database: no scheme: %s", acceptedAddresses)
 	case scheme == "sqlite" && rest == "":
-		return 0, "", fmt.Errorf("database %q names no file: %s", address, addressForms)
+		return 0, "", fmt.Errorf("database %q: no file: %s", address, acceptedAddresses)
 	case scheme == "sqlite" && rest == ":memory:":
 		return sqliteDialect, "", nil
 	case scheme == "sqlite":
 		return sqliteDialect, rest, nil
 	case scheme == "postgres" || scheme == "postgresql":
-		return postgresDialect, "", checkURI(address)
+		return postgresDialect, "", checkPostgresURI(address)
 	default:
-		return 0, "", fmt.Errorf("database %q: %s", withoutPassword(address), addressForms)
+		return 0, "", fmt.Errorf("database %q: %s", withoutPassword(address), acceptedAddresses)
 	}
 }
 
-// checkURI looks at what a URI of PostgreSQL must have. Whatever else is in it, [Open] finds.
-func checkURI(address string) error {
+// checkPostgresURI checks the required parts of a URI. [Open] finds all other errors.
+func checkPostgresURI(address string) error {
 	uri, err := url.Parse(address)
 	switch {
-	case err != nil: // which quotes the address
-		return errors.New("database postgres:…: it is no URI; characters such as @ and / in a password are written %40 and %2F: " + addressForms)
+	case err != nil: // the original error quotes the address
+		return errors.New("database postgres:…: invalid URI (write %40 for @ and %2F for / in a password): " + acceptedAddresses)
 	case uri.Opaque != "" || uri.Host == "" && uri.Query().Get("host") == "":
-		return errors.New("database postgres:…: it names no host: " + addressForms)
+		return errors.New("database postgres:…: no host: " + acceptedAddresses)
 	}
 	return nil
 }
 
-// withoutPassword is the scheme of an address: what follows may be credentials.
+// withoutPassword is the scheme of an address; the rest may contain credentials.
 func withoutPassword(address string) string {
 	scheme, _, _ := strings.Cut(address, ":")
 	return scheme + ":…"

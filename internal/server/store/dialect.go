@@ -1,18 +1,12 @@
 package store
 
 import (
-	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// dialect is what differs between the databases. All else is SQL that both understand: see the package's comment.
+// dialect covers the differences between the databases. All other SQL runs on both: see the package documentation.
 type dialect int
 
 const (
@@ -20,7 +14,8 @@ const (
 	postgresDialect
 )
 
-// rebind makes of a query with placeholders ? one that the database understands. There must be no ? in its texts.
+// rebind converts the ? placeholders of a query to those of the database. String literals in the query must not contain
+// a ?.
 func (d dialect) rebind(query string) string {
 	if d == sqliteDialect {
 		return query
@@ -37,7 +32,7 @@ func (d dialect) rebind(query string) string {
 	}
 }
 
-// now is an SQL expression of the present time in microseconds: by the clock of the database, which its replicas share.
+// now is an SQL expression for the current time of the database's clock, which all replicas share, in microseconds.
 func (d dialect) now() string {
 	if d == sqliteDialect {
 		return strconv.FormatInt(time.Now().UnixMicro(), 10)
@@ -45,68 +40,34 @@ func (d dialect) now() string {
 	return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)"
 }
 
-// changed assigns now to changedat, in an UPDATE or an upsert of a table. It grows with every change of a row, even if
-// the clock is set back.
+// changed assigns the current time to changedat in an UPDATE or upsert. The value always grows, even if the clock is
+// set back.
 func (d dialect) changed(table string) string {
 	now, before := d.now(), table+".changedat"
 	return "changedat = CASE WHEN " + before + " < " + now + " THEN " + now + " ELSE " + before + " + 1 END"
 }
 
-// The errors of PostgreSQL that are looked for: https://www.postgresql.org/docs/current/errcodes-appendix.html.
-const (
-	pgForeignKeyViolation  = "23503"
-	pgUniqueViolation      = "23505"
-	pgSerializationFailure = "40001" // CockroachDB: restart the transaction
-	pgDeadlockDetected     = "40P01"
-)
-
-// isUniqueViolation tells that a write would have made two rows with one unique value.
-func isUniqueViolation(err error) bool {
-	return hasCode(err, pgUniqueViolation, sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
-}
-
-// isForeignKey tells that a write would have left a row without the one that it refers to.
-func isForeignKey(err error) bool {
-	return hasCode(err, pgForeignKeyViolation, sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY)
-}
-
-// hasCode looks for an error of either database.
-func hasCode(err error, postgres string, lite ...int) bool {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code == postgres
+// locking locks the selected rows until the transaction ends. SQLite has only one writing transaction and needs no row
+// locks.
+func (d dialect) locking(tables string) string {
+	if d == sqliteDialect {
+		return ""
 	}
-	e, ok := errors.AsType[*sqlite.Error](err)
-	return ok && slices.Contains(lite, e.Code())
+	return " FOR NO KEY UPDATE OF " + tables // which allows inserts of rows that refer to these
 }
 
-// isConflict tells that the database gave a transaction up in favour of others, and did nothing of it.
-func isConflict(err error) bool {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code == pgSerializationFailure || e.Code == pgDeadlockDetected
+// skipLocked locks the selected rows and skips those that are locked by other transactions.
+func (d dialect) skipLocked() string {
+	if d == sqliteDialect {
+		return ""
 	}
-	e, ok := errors.AsType[*sqlite.Error](err)
-	const primary = 0xff // of an extended code
-	return ok && (e.Code()&primary == sqlite3.SQLITE_BUSY || e.Code()&primary == sqlite3.SQLITE_LOCKED)
+	return " FOR UPDATE SKIP LOCKED"
 }
 
-// IsPassing tells that the same may succeed later: the database is away, does not answer, is full or fails to read or write,
-// or gave a write up in favour of others.
-func IsPassing(err error) bool {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		const primary = 0xff // of an extended code
-		return isConflict(err) || slices.Contains([]int{
-			sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM,
-		}, e.Code()&primary)
+// like is the case-insensitive LIKE operator. SQLite folds ASCII letters only, PostgreSQL all letters of its locale.
+func (d dialect) like() string {
+	if d == sqliteDialect {
+		return "LIKE"
 	}
-	return isTransient(err)
-}
-
-// isTransient tells that the same may succeed later: a conflict, or a database that is away, starts or stops.
-func isTransient(err error) bool {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		class := e.Code[:min(2, len(e.Code))]
-		// Connection exception, insufficient resources, operator intervention.
-		return isConflict(err) || slices.Contains([]string{"08", "53", "57"}, class)
-	}
-	return isConflict(err) || isConnectionLost(err)
+	return "ILIKE"
 }

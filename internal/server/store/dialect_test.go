@@ -27,7 +27,7 @@ func TestRebind(t *testing.T) {
 	}
 }
 
-func TestChangedGrowsWithEachChange(t *testing.T) {
+func TestChanged_EachChange_Grows(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		o := create(t, s, "WorkloadInstance", "web")
@@ -36,7 +36,7 @@ func TestChangedGrowsWithEachChange(t *testing.T) {
 			return at
 		}
 		at := changedAt()
-		if away := time.Since(fromMicros(at)); away < -time.Minute || away > time.Minute { // it runs on this machine
+		if away := time.Since(fromMicros(at)); away < -time.Minute || away > time.Minute { // both clocks are those of this machine
 			t.Errorf("the database's clock is %s away", away)
 		}
 		change := func() {
@@ -60,7 +60,7 @@ func TestChangedGrowsWithEachChange(t *testing.T) {
 	})
 }
 
-func TestErrorsAreKnown(t *testing.T) {
+func TestErrors_AreClassified(t *testing.T) {
 	postgres := func(code string) error { return fmt.Errorf("write: %w", &pgconn.PgError{Code: code}) }
 	for _, c := range []struct {
 		err                                     error
@@ -70,39 +70,39 @@ func TestErrorsAreKnown(t *testing.T) {
 		{err: errors.New("any")},
 		{err: ErrNotFound},
 		{err: postgres("")},
-		{err: postgres("22021")}, // a text that is no UTF-8
+		{err: postgres("22021")}, // invalid UTF-8
 		{err: postgres("23505"), unique: true},
 		{err: postgres("23503"), foreignKey: true},
 		{err: postgres("40001"), conflict: true, transient: true},
 		{err: postgres("40P01"), conflict: true, transient: true},
 		{err: postgres("53300"), transient: true}, // too many connections
-		{err: postgres("57P01"), transient: true}, // it stops
-		{err: postgres("57P03"), transient: true}, // it starts
+		{err: postgres("57P01"), transient: true}, // the server is stopping
+		{err: postgres("57P03"), transient: true}, // the server is starting
 		{err: postgres("57014"), transient: true}, // statement_timeout
 		{err: postgres("08006"), transient: true},
 		{err: fmt.Errorf("read: %w", io.ErrUnexpectedEOF), transient: true},
 		{err: fmt.Errorf("dial: %w", &pgconn.ConnectError{}), transient: true},
 	} {
-		got := [4]bool{isUniqueViolation(c.err), isForeignKey(c.err), isConflict(c.err), isTransient(c.err)}
+		got := [4]bool{isUniqueViolation(c.err), isForeignKey(c.err), isConflict(c.err), IsTransient(c.err)}
 		if want := [4]bool{c.unique, c.foreignKey, c.conflict, c.transient}; got != want {
 			t.Errorf("%v: unique, foreign key, conflict, transient are %v, want %v", c.err, got, want)
 		}
 	}
 }
 
-// A disk that is full, or a file that may not be written for now, is nobody's fault who asks.
-func TestFullDatabaseIsPassing(t *testing.T) {
+// A full disk, or a temporarily read-only file, is not the client's fault.
+func TestIsTransient_FullDatabase(t *testing.T) {
 	s := open(t, Config{Address: "sqlite:" + filepath.Join(t.TempDir(), "rows.db")})
-	if _, err := s.write.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // it is set to what there is
+	if _, err := s.write.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // SQLite raises it to the current size
 		t.Fatal(err)
 	}
 	_, _, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{strings.Repeat("x", 1<<20), nil, nil})
-	if !IsPassing(err) {
+	if !IsTransient(err) {
 		t.Errorf("full: %v", err)
 	}
 	for _, wrong := range []error{nil, ErrNotFound, ErrConflict, ErrReference, errors.New("any")} {
-		if IsPassing(wrong) {
-			t.Errorf("%v was taken for one that passes", wrong)
+		if IsTransient(wrong) {
+			t.Errorf("%v is reported as transient", wrong)
 		}
 	}
 }

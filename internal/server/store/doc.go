@@ -1,41 +1,50 @@
-// Package store keeps all that the control-plane API knows, in SQLite or PostgreSQL.
+// Package store is the database of the control-plane API, on SQLite or PostgreSQL.
 //
-// v0's objects have a table each, which resource.go describes and v0.go reads and writes. Beside them are the board (one
-// row of workloads for each instance), the objects of the trees, their definitions, the clusters, and what is the API's
-// own: tokens, sessions, audit records. A write of a v0 instance and the board's row change in one transaction, so that
-// neither is ever ahead of the other. Which columns there are, the migrations say.
+// # Data
+//
+// Each v0 object type has a table: v0_resource.go describes them, v0.go and v0_list.go read and write them. The other tables
+// are: workloads (one row per v0 instance, with its displayed status), objects (the nodes of workload trees), definitions,
+// clusters, tokens, sessions and audit_records. The migrations define their columns.
+//
+// There are two ways to write workloads: v0 requests (v0.go) and report sets ([Store.Apply], files apply*.go). [Store.Maintain]
+// marks silent clusters and deletes old rows. [Store.RunFeed] delivers changes to subscribers.
+//
+// # Invariants
+//
+//   - A v0 instance and its workloads row change in the same transaction.
+//   - changedat of a row grows with every change, even if the clock is set back.
+//   - A report applies only if it is newer than the stored version of its key, so report sets are idempotent.
+//   - A workload belongs to the first cluster that reported it, until that cluster is deleted.
+//   - Rows are locked in a fixed order: the cluster, the instances with their workloads, then all others by key.
+//   - A nil error of a write means that it survives a power loss: SQLite has synchronous=FULL, and PostgreSQL has
+//     synchronous_commit on unless its administrator disabled it.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use; several replicas may share a PostgreSQL database. Every write goes through inTx or
+// exec. They retry after conflicts, are not cancelled with the request, and end after [Config].WriteTimeout at the latest. A
+// connection lost during a commit leaves the outcome open; the error is returned, and every kind of report can be sent again.
+//
+// SQLite has one connection for writing, for which writers queue, and several for reading. PostgreSQL has a pool for each.
 //
 // # Time
 //
-// All times are microseconds since 1970, as BIGINT: both databases compare and index them alike, and no driver's idea of
-// a time zone gets between. v0's times lose what is shorter, as they do in Threeport's own API.
-//
-// # Writing
-//
-// Every write goes through inTx or exec. They try again when the database gave a transaction up in favour of others, they
-// are not interrupted when a request ends, and they end after [Config].WriteTimeout at the latest. When they return nil,
-// what was written survives a loss of power: SQLite runs with synchronous=FULL, PostgreSQL has synchronous_commit on
-// unless its administrator turned it off. A connection that is lost during a commit leaves open whether it happened; the
-// error is returned, and every kind of report can be sent again.
-//
-// SQLite has one connection that writes, which all writers wait for, and others that read. PostgreSQL has a pool for both.
-// A write that takes several rows takes them in the order of their keys, so that two of them do not wait for each other.
+// All times are BIGINT columns with microseconds since 1970, so both databases compare and index them alike and no driver
+// converts time zones. v0's times lose nanoseconds, as in Threeport's own API.
 //
 // # Dialects
 //
-// What differs is in dialect.go, lock.go, optimize.go and the migrations; all other SQL is what both understand:
-// placeholders ? (see rebind), INSERT … ON CONFLICT (…) DO UPDATE SET x = excluded.x, RETURNING, partial indexes. Two things
-// to know: after INSERT … SELECT, SQLite wants a WHERE before ON CONFLICT; and NULLs sort first in one and last in the
-// other, so that columns which are sorted by are NOT NULL.
+// The differences between the databases are in dialect.go, errors.go, connect.go, lock.go, Store.optimize and the migrations. All
+// other SQL runs on both: ? placeholders (see rebind), INSERT … ON CONFLICT (…) DO UPDATE SET x = excluded.x, RETURNING, partial
+// indexes. After INSERT … SELECT, SQLite requires a WHERE before ON CONFLICT. NULLs sort first in one database and last in the
+// other, so sorted columns are NOT NULL.
 //
-// CockroachDB speaks PostgreSQL's protocol, and this is what its documentation asks for: transactions are retried by the
-// client on 40001; keys are not sequences, but made here (id.go); there is no LISTEN, so that other replicas find changes
-// by their poll alone; advisory locks always succeed, so that replicas may prune at once, which is harmless, and may
-// migrate at once, which is not: there the first replica is to be started alone. It is not part of the tests.
+// The client side of CockroachDB's documented requirements is met: transactions are retried on 40001, keys are generated here
+// (id.go), and without LISTEN replicas poll. Its advisory locks always succeed: concurrent pruning is harmless, but concurrent
+// migrations are not, so start its first replica alone. The tests do not cover CockroachDB.
 //
 // # Schema
 //
-// [Open] runs the migrations that a database has not had. A file of the time before there were versions is adopted; a
-// schema of a newer program is refused. Only the index that makes runtimeeventuid unique is not a migration's: it comes
-// and goes with [Config].StrictV0.
+// [Open] runs the pending migrations, also on files from before the schema had versions. It rejects the schema of a newer
+// program. The unique index on runtimeeventuid is not part of a migration, since it depends on [Config].StrictV0.
 package store

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -10,35 +11,35 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// pace is the least time between two reads of what has changed, and between two notifications of other replicas.
-const pace = 100 * time.Millisecond
+// feedInterval is the minimal time between two reads of changes, and between two notifications of other replicas.
+const feedInterval = 100 * time.Millisecond
 
-// feed tells subscribers which workloads have changed. Whoever changes one only says that something has: the rows are
-// read by one goroutine, [Store.RunFeed], however many subscribers and changes there are.
+// feed distributes the changes of workloads to subscribers. A writer only signals that something changed; one
+// goroutine, [Store.RunFeed], reads the rows, independent of the number of subscribers and changes.
 type feed struct {
-	changed  chan struct{} // something may have changed: the rows are to be read
-	announce chan struct{} // something has changed here: other replicas are to be told
+	changed   chan struct{} // capacity 1: rows may have changed and must be read
+	notifyDue chan struct{} // capacity 1: rows changed here, and other replicas must be notified
 
 	mu          sync.Mutex
 	subscribers map[*Subscription]struct{}
-	start       int64 // when the first of the subscribers came, in microseconds
+	since       int64 // time of the first subscription, in microseconds
 }
 
 func newFeed() *feed {
 	return &feed{
 		changed:     make(chan struct{}, 1),
-		announce:    make(chan struct{}, 1),
+		notifyDue:   make(chan struct{}, 1),
 		subscribers: make(map[*Subscription]struct{}),
 	}
 }
 
-// touched says that workloads have changed. It is called after a commit, and never waits.
-func (s *Store) touched() {
+// signalChange signals that workloads may have changed. Call it after a commit; it never blocks.
+func (s *Store) signalChange() {
 	wake(s.feed.changed)
-	wake(s.feed.announce)
+	wake(s.feed.notifyDue)
 }
 
-// wake leaves a word in a channel of capacity 1; one that is there already stands for this one too.
+// wake sends on a channel of capacity 1 unless a signal is pending.
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -46,12 +47,12 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// add makes a subscriber one of those who are told of each change from now, a time in microseconds.
+// add subscribes to changes from now on, a time in microseconds.
 func (f *feed) add(sub *Subscription, now int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.subscribers) == 0 {
-		f.start = now
+		f.since = now
 	}
 	f.subscribers[sub] = struct{}{}
 }
@@ -62,25 +63,25 @@ func (f *feed) remove(sub *Subscription) {
 	delete(f.subscribers, sub)
 }
 
-// wanted tells whether there are subscribers, and since when.
-func (f *feed) wanted() (start int64, ok bool) {
+// subscribedSince returns the time of the first subscription; ok is false if there are no subscribers.
+func (f *feed) subscribedSince() (start int64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.start, len(f.subscribers) > 0
+	return f.since, len(f.subscribers) > 0
 }
 
-// deliver offers rows to all, with which they have been offered everything up to a place in the feed.
-func (f *feed) deliver(rows []*boardRow, place int64) {
+// broadcast offers rows to all subscribers, which then have all changes up to position.
+func (f *feed) broadcast(rows []*workloadRow, place int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for sub := range f.subscribers {
 		sub.offer(rows)
-		sub.reached(place)
+		sub.advance(place)
 	}
 }
 
-// end ends all subscriptions.
-func (f *feed) end() {
+// endAll ends all subscriptions.
+func (f *feed) endAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for sub := range f.subscribers {
@@ -89,12 +90,12 @@ func (f *feed) end() {
 	clear(f.subscribers)
 }
 
-// RunFeed tells subscribers of changes until ctx ends, and then ends their subscriptions and returns nil. It is to run
-// once at a time. A database that does not answer is logged, and asked again: nothing is lost by it.
+// RunFeed delivers changes to subscribers until ctx ends. Then it ends their subscriptions and returns nil. It must not
+// run twice at the same time. It logs database errors and retries; no change is lost.
 func (s *Store) RunFeed(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer s.feed.end()
+	defer s.feed.endAll()
 	if s.postgres != nil {
 		replica := strconv.FormatInt(s.ids.next(), 10)
 		running.Go(func() { s.listen(ctx, replica) })
@@ -103,61 +104,49 @@ func (s *Store) RunFeed(ctx context.Context) error {
 	return s.readFeed(ctx)
 }
 
-// readFeed reads what has changed whenever it is woken, and thoroughly at each poll.
+// readFeed reads recent changes when it is signalled, and also late ones at each poll.
 func (s *Store) readFeed(ctx context.Context) error {
 	poll := time.NewTicker(s.config.Feed.Poll)
 	defer poll.Stop()
 	reader := feedReader{store: s}
 	for {
-		lag := shortLag
+		lag := usualLag
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.feed.changed:
 		case <-poll.C:
-			lag = s.longestLag()
+			lag = s.maxLag()
 		}
-		start, ok := s.feed.wanted()
+		start, ok := s.feed.subscribedSince()
 		if !ok {
 			reader.reset()
 			continue
 		}
 		rows, err := reader.read(ctx, start, lag)
 		if err != nil && ctx.Err() == nil {
-			s.config.Feed.Log.WarnContext(ctx, "Changed workloads cannot be read; trying again", "error", err)
+			s.config.Feed.Log.WarnContext(ctx, "Reading changed workloads failed; retrying", "error", err)
 		}
-		s.feed.deliver(rows, reader.position)
-		if !sleep(ctx, pace) {
+		s.feed.broadcast(rows, reader.position)
+		if !sleep(ctx, feedInterval) {
 			return nil
 		}
 	}
 }
 
-// sleep waits for a time, and tells whether ctx lets it go on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// WatchQuery says which changes are asked for.
+// WatchQuery selects the changes of a subscription.
 type WatchQuery struct {
-	// Board is the filter: its sort, cursor and size are of no effect.
-	Board BoardQuery
-	// Instance, if set, is the only workload that is asked for.
+	// Board is the filter. Its sort, cursor and size are ignored.
+	Board WorkloadQuery
+	// Instance, if set, restricts the changes to one workload.
 	Instance *threeport.Instance
-	// After is the Changed of the last row that was got before, or a [Subscription.Place]; nil to begin now.
+	// After is the Changed of the last row that the caller has, or a [Subscription.Position]; nil starts now.
 	After *threeport.ID
 }
 
-// Watch subscribes to the changes of workloads that are committed from now on, and to those since After if that is set.
-// Changes of about the last minute may come that were known. Close the subscription when done with it. The query's
-// errors are those of [BoardQuery.Validate].
+// Watch subscribes to changes of workloads that are committed from now on and, if After is set, to those since then.
+// Changes of about the last minute before After may be repeated. The caller must close the subscription. The error is
+// that of [WorkloadQuery.Validate] for an invalid filter.
 func (s *Store) Watch(ctx context.Context, q WatchQuery) (*Subscription, error) {
 	if err := q.Board.validateFilter(); err != nil {
 		return nil, err
@@ -177,10 +166,10 @@ func (s *Store) Watch(ctx context.Context, q WatchQuery) (*Subscription, error) 
 	return sub, nil
 }
 
-// replay offers what has changed since a place in the feed, or resets the subscription if that cannot be told or is too
-// much. A place in the future is none of this database, which was restored or whose clock was set back.
+// replay offers the changes since a position, or resets the subscription if there are too many or some are no longer
+// stored. A position in the future comes from another database, or from before the clock was set back.
 func (s *Store) replay(ctx context.Context, sub *Subscription, after, now int64) error {
-	lag := s.longestLag().Microseconds()
+	lag := s.maxLag().Microseconds()
 	if after < now-s.config.Feed.Tombstones.Microseconds()+lag || after > now+lag {
 		sub.reset(after)
 		return nil
@@ -199,4 +188,33 @@ func (s *Store) replay(ctx context.Context, sub *Subscription, after, now int64)
 	}
 	sub.offer(rows)
 	return nil
+}
+
+// Default values of [FeedConfig].
+const (
+	DefaultFeedPoll   = 5 * time.Second
+	DefaultTombstones = 7 * 24 * time.Hour
+)
+
+// FeedConfig configures the change feed. Zero fields have their default.
+type FeedConfig struct {
+	// Poll is the interval of looking for changes without a signal.
+	Poll time.Duration
+	// Tombstones is how long deleted workloads are stored. A subscription with an older After is reset.
+	Tombstones time.Duration
+	// Log receives errors that are retried; nil discards them.
+	Log *slog.Logger
+}
+
+func (c FeedConfig) withDefaults() FeedConfig {
+	if c.Poll <= 0 {
+		c.Poll = DefaultFeedPoll
+	}
+	if c.Tombstones == 0 {
+		c.Tombstones = DefaultTombstones
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
 }

@@ -8,40 +8,40 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// A row's changedat is when it was changed by the clock of whoever did it; it can be seen from its commit on. So it
-// appears late by as much as that clock is behind, and the transaction was long.
+// A row's changedat is set before its transaction commits, by the clock of the writer. So a row becomes visible late,
+// by the clock's error plus the transaction's duration.
 const (
-	// shortLag is by how much all but very few are late at most; each read looks back that far.
-	shortLag = 10 * time.Second
-	// clockSkew is by how much clocks may differ: that of a CockroachDB node from the others', at most half a second, or
-	// that of a machine which is just set right.
+	// usualLag covers nearly all late rows; each read looks back this far.
+	usualLag = 10 * time.Second
+	// clockSkew is the maximal difference between clocks: at most half a second between CockroachDB nodes, more on a
+	// machine whose clock was just set.
 	clockSkew = 10 * time.Second
 )
 
-// longestLag is by how much a row can be late at most: no transaction is longer than the timeout of a write.
-func (s *Store) longestLag() time.Duration { return s.config.WriteTimeout + clockSkew }
+// maxLag covers all late rows: no transaction lasts longer than WriteTimeout.
+func (s *Store) maxLag() time.Duration { return s.config.WriteTimeout + clockSkew }
 
 // feedReader reads each version of a workload's row once.
 type feedReader struct {
 	store *Store
-	// position is when the last read that succeeded began, by the clock of the database; 0 before the first.
+	// position is the start of the last successful read by the database's clock; 0 before the first.
 	position int64
-	// seen is the newest version that was read of each workload that has changed of late.
+	// seen is the newest version that was read of each recently changed workload.
 	seen map[threeport.Instance]int64
 }
 
-// reset forgets all: nobody is there to be told.
+// reset forgets the position: there are no subscribers.
 func (r *feedReader) reset() { r.position, r.seen = 0, nil }
 
-// changedKey is a workload that has changed, and when.
+// changedKey is a workload and its changedat.
 type changedKey struct {
 	instance threeport.Instance
 	at       int64
 }
 
-// read returns the workloads that have changed since the last read, or since start if there was none: as far as that
-// can be seen by rows that are late by lag at most. If it fails, the next read tells of the same.
-func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) ([]*boardRow, error) {
+// read returns the workloads that changed since the last read, or since start for the first one. It misses rows that
+// become visible later than lag. After an error the next read returns the same changes.
+func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) ([]*workloadRow, error) {
 	now, err := r.store.databaseTime(ctx)
 	if err != nil {
 		return nil, err
@@ -59,17 +59,17 @@ func (r *feedReader) read(ctx context.Context, start int64, lag time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	r.remember(fresh, rows, from-r.store.longestLag().Microseconds())
+	r.remember(fresh, rows, from-r.store.maxLag().Microseconds())
 	r.position = now
 	return rows, nil
 }
 
-// remember notes what was read, and forgets what changed before a time: no read looks back that far any more.
-func (r *feedReader) remember(keys []changedKey, rows []*boardRow, before int64) {
+// remember records what was read, and forgets changes before a time that no later read goes back to.
+func (r *feedReader) remember(keys []changedKey, rows []*workloadRow, before int64) {
 	for _, key := range keys {
 		r.seen[key.instance] = key.at
 	}
-	for _, row := range rows { // which may be newer than its key
+	for _, row := range rows { // a row may be newer than its key
 		r.seen[row.Instance] = max(r.seen[row.Instance], int64(row.Changed))
 	}
 	for instance, at := range r.seen {
@@ -79,14 +79,9 @@ func (r *feedReader) remember(keys []changedKey, rows []*boardRow, before int64)
 	}
 }
 
-// databaseTime is the clock that changedat is of, in microseconds.
-func (s *Store) databaseTime(ctx context.Context) (int64, error) {
-	return first(ctx, s, "SELECT "+s.dialect.now(), nil, number)
-}
-
 const changedQuery = "SELECT type, id, changedat FROM workloads WHERE changedat > ?"
 
-// changedSince returns the workloads that have changed since a time, in microseconds; up to limit if that is not 0.
+// changedSince returns the workloads that changed since a time, in microseconds; limit 0 means all.
 func (s *Store) changedSince(ctx context.Context, since int64, limit int) ([]changedKey, error) {
 	query, args := changedQuery, []any{since}
 	if limit > 0 {
@@ -100,20 +95,20 @@ func (s *Store) changedSince(ctx context.Context, since int64, limit int) ([]cha
 	})
 }
 
-// maxKeys bounds the workloads that are asked for at once. It is a power of two.
+// maxKeys limits the workloads of one query. It must be a power of two.
 const maxKeys = 256
 
-// rowsOf returns the rows of workloads, deleted ones too, in no order. One that is not there any more is left out.
-func (s *Store) rowsOf(ctx context.Context, keys []changedKey) ([]*boardRow, error) {
+// rowsOf returns the rows of workloads, including deleted ones, in any order. It skips rows that no longer exist.
+func (s *Store) rowsOf(ctx context.Context, keys []changedKey) ([]*workloadRow, error) {
 	ids := make(map[string][]any)
 	for _, key := range keys {
 		ids[key.instance.Type] = append(ids[key.instance.Type], int64(key.instance.ID))
 	}
-	var rows []*boardRow
+	var rows []*workloadRow
 	for kind, all := range ids {
 		for chunk := range slices.Chunk(all, maxKeys) {
 			query, args := rowsQuery(kind, chunk)
-			some, err := collect(ctx, s, query, args, scanBoardRow)
+			some, err := collect(ctx, s, query, args, scanWorkload)
 			if err != nil {
 				return nil, err
 			}
@@ -123,8 +118,8 @@ func (s *Store) rowsOf(ctx context.Context, keys []changedKey) ([]*boardRow, err
 	return rows, nil
 }
 
-// rowsQuery asks for workloads of one type. The number of IDs is filled up to a power of two, so that the database has
-// few statements to prepare.
+// rowsQuery selects workloads of one type. It pads the IDs to a power of two, so that there are few statements to
+// prepare.
 func rowsQuery(kind string, ids []any) (query string, args []any) {
 	n := 1
 	for n < len(ids) {
@@ -134,5 +129,5 @@ func rowsQuery(kind string, ids []any) (query string, args []any) {
 	for len(args) < n+1 {
 		args = append(args, ids[0])
 	}
-	return "SELECT " + boardColumns + " FROM " + boardTables + " WHERE w.type = ? AND w.id IN " + marks(n), args
+	return "SELECT " + workloadColumns + " FROM " + workloadTables + " WHERE w.type = ? AND w.id IN " + placeholders(n), args
 }

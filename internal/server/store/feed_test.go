@@ -10,13 +10,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// never is a poll that no test waits for; patience is for what only fails to come if something hangs.
+// never is a poll interval longer than any test; waitTimeout only ends a test that hangs.
 const (
-	never    = time.Hour
-	patience = 5 * time.Minute
+	never       = time.Hour
+	waitTimeout = 5 * time.Minute
 )
 
-// forEachFeed runs a test on a store whose feed runs, and is woken only by being told.
+// forEachFeed runs a test on a store whose feed runs without polling.
 func forEachFeed(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Helper()
 	databases.ForEach(t, func(t *testing.T, address string) {
@@ -51,10 +51,10 @@ func watch(t *testing.T, s *Store, q WatchQuery) *Subscription {
 	return sub
 }
 
-// next waits for changes, but not for ever.
+// next waits for changes, up to waitTimeout.
 func next(t *testing.T, sub *Subscription) []threeport.Workload {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	got, err := sub.Next(ctx)
 	if err != nil {
@@ -63,11 +63,11 @@ func next(t *testing.T, sub *Subscription) []threeport.Workload {
 	return got
 }
 
-func TestWritesReachSubscribers(t *testing.T) {
+func TestFeed_Writes_ReachSubscribers(t *testing.T) {
 	forEachFeed(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		all := watch(t, s, WatchQuery{})
-		down := watch(t, s, WatchQuery{Board: BoardQuery{Statuses: []string{"Down"}}})
+		down := watch(t, s, WatchQuery{Board: WorkloadQuery{Statuses: []string{"Down"}}})
 		row := create(t, s, "WorkloadInstance", "shop", "Down")
 		for _, sub := range []*Subscription{all, down} {
 			if got := next(t, sub); len(got) != 1 || got[0].Name != "shop" || int64(got[0].ID) != row.ID || got[0].Gone {
@@ -81,7 +81,7 @@ func TestWritesReachSubscribers(t *testing.T) {
 			t.Errorf("changed: got %+v", got)
 		}
 		if got := next(t, down); len(got) != 1 || !got[0].Gone {
-			t.Errorf("it does not match any more: got %+v", got)
+			t.Errorf("after it no longer matches: got %+v", got)
 		}
 		if _, err := s.Remove(t.Context(), resource(t, "WorkloadInstance"), row.ID); err != nil {
 			t.Fatal(err)
@@ -92,15 +92,15 @@ func TestWritesReachSubscribers(t *testing.T) {
 	})
 }
 
-// A row can be seen from its commit on, which may be later than its time by as long as the transaction was, and as the
-// clock was behind.
-func TestRowsThatAppearLateAreNotLost(t *testing.T) {
+// A row becomes visible with its commit: later than its changedat by the duration of the transaction and the error of
+// the clock.
+func TestFeed_RowsThatBecomeVisibleLate_AreDelivered(t *testing.T) {
 	tests := []struct {
 		reason string
 		late   time.Duration
 	}{
 		{"a replica whose clock is behind", time.Second},
-		{"a transaction that took long", shortLag / 2}, // a machine that stands still meanwhile makes it later
+		{"a transaction that took long", usualLag / 2}, // a stalled machine makes it later
 	}
 	forEachFeed(t, func(t *testing.T, s *Store) {
 		t.Helper()
@@ -109,19 +109,19 @@ func TestRowsThatAppearLateAreNotLost(t *testing.T) {
 				sub := watch(t, s, WatchQuery{})
 				id := int64(100 * (i + 1))
 				put(t, s, fixture{id: id, name: "first"})
-				s.touched()
+				s.signalChange()
 				if got := next(t, sub); names(got) != "first" {
 					t.Fatalf("got %s", names(got))
 				}
 				put(t, s, fixture{id: id + 1, name: "late", changed: databaseTime(t, s) - test.late.Microseconds()})
-				s.touched()
+				s.signalChange()
 				if got := next(t, sub); names(got) != "late" {
 					t.Errorf("got %s", names(got))
 				}
 				put(t, s, fixture{id: id + 2, name: "last"})
-				s.touched()
+				s.signalChange()
 				if got := next(t, sub); names(got) != "last" {
-					t.Errorf("got %s: what was read comes again", names(got))
+					t.Errorf("got %s: a row was delivered again", names(got))
 				}
 				mustExec(t, s, "DELETE FROM workloads")
 			})
@@ -129,8 +129,8 @@ func TestRowsThatAppearLateAreNotLost(t *testing.T) {
 	})
 }
 
-func TestTransactionThatCommitsLateIsNotLost(t *testing.T) {
-	// SQLite has one transaction that writes at a time.
+func TestFeed_LateCommit_IsDelivered(t *testing.T) {
+	// SQLite allows one writing transaction at a time.
 	onPostgres(t, Config{Feed: FeedConfig{Poll: never}}, func(t *testing.T, s *Store) {
 		t.Helper()
 		runFeed(t, s)
@@ -151,15 +151,15 @@ func TestTransactionThatCommitsLateIsNotLost(t *testing.T) {
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		s.touched()
+		s.signalChange()
 		if got := next(t, sub); names(got) != "slow" {
 			t.Errorf("got %s", names(got))
 		}
 	})
 }
 
-// What is later than each read looks back is found at the next poll, up to the longest that a transaction can take.
-func TestPollLooksBackFurther(t *testing.T) {
+// The next poll finds rows that are later than a read looks back, up to the longest transaction.
+func TestFeedReader_Poll_LooksBackFurther(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		reader := feedReader{store: s}
@@ -175,38 +175,38 @@ func TestPollLooksBackFurther(t *testing.T) {
 			}
 			return text
 		}
-		read(shortLag)
+		read(usualLag)
 		put(t, s, fixture{id: 1, name: "late", changed: databaseTime(t, s) - s.config.WriteTimeout.Microseconds()})
-		if got := read(shortLag); got != "" {
+		if got := read(usualLag); got != "" {
 			t.Errorf("a read got %q", got)
 		}
-		if got := read(s.longestLag()); got != "late " {
+		if got := read(s.maxLag()); got != "late " {
 			t.Errorf("a poll got %q", got)
 		}
-		if got := read(s.longestLag()); got != "" {
+		if got := read(s.maxLag()); got != "" {
 			t.Errorf("the next poll got %q again", got)
 		}
 		put(t, s, fixture{id: 2, name: "ahead", changed: databaseTime(t, s) + time.Hour.Microseconds()})
-		if got := read(shortLag); got != "ahead " {
-			t.Errorf("of a clock that is ahead: got %q", got)
+		if got := read(usualLag); got != "ahead " {
+			t.Errorf("with a clock ahead: got %q", got)
 		}
 		put(t, s, fixture{id: 3, name: "usual"})
-		if got := read(shortLag); got != "usual " {
-			t.Errorf("after one of a clock that is ahead: got %q", got)
+		if got := read(usualLag); got != "usual " {
+			t.Errorf("after one with a clock ahead: got %q", got)
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		put(t, s, fixture{id: 4, name: "kept"})
-		if _, err := reader.read(ended, 0, shortLag); err == nil {
+		if _, err := reader.read(ended, 0, usualLag); err == nil {
 			t.Error("a read with a context that has ended succeeded")
 		}
-		if got := read(shortLag); got != "kept " {
+		if got := read(usualLag); got != "kept " {
 			t.Errorf("after a read that failed: got %q", got)
 		}
 	})
 }
 
-func TestWatchResumes(t *testing.T) {
+func TestWatch_After_ReplaysChanges(t *testing.T) {
 	forEachFeed(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		present := databaseTime(t, s)
@@ -220,7 +220,7 @@ func TestWatchResumes(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		put(t, s, fixture{id: 1, name: "now"})
-		s.touched()
+		s.signalChange()
 		if got := next(t, sub); names(got) != "now" {
 			t.Errorf("then got %s", names(got))
 		}
@@ -235,18 +235,18 @@ func TestWatchResumes(t *testing.T) {
 				t.Errorf("%s: got %s, %v", reason, names(got), err)
 			}
 		}
-		if _, err := s.Watch(t.Context(), WatchQuery{Board: BoardQuery{Types: []string{"x"}}}); err == nil {
-			t.Error("a bad filter was taken")
+		if _, err := s.Watch(t.Context(), WatchQuery{Board: WorkloadQuery{Types: []string{"x"}}}); err == nil {
+			t.Error("an invalid filter was accepted")
 		}
 	})
 }
 
-func TestWatchOfTooManyChangesIsReset(t *testing.T) {
+func TestWatch_TooManyChanges_IsReset(t *testing.T) {
 	s := open(t, Config{Address: "sqlite::memory:"})
 	at := databaseTime(t, s) - time.Hour.Microseconds()
 	mustExec(t, s, `INSERT INTO workloads (type, id, name, changedat)
 		WITH RECURSIVE s (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM s WHERE g <= ?) SELECT 'WorkloadInstance', g, 'x', ? + g FROM s`, maxPending, at)
-	for after, want := range map[int64]error{at - time.Hour.Microseconds(): ErrReset, at + s.longestLag().Microseconds() + 1: nil} {
+	for after, want := range map[int64]error{at - time.Hour.Microseconds(): ErrReset, at + s.maxLag().Microseconds() + 1: nil} {
 		sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
 		if got, err := sub.Next(t.Context()); !errors.Is(err, want) {
 			t.Errorf("got %d, %v; want %v", len(got), err, want)
@@ -254,7 +254,7 @@ func TestWatchOfTooManyChangesIsReset(t *testing.T) {
 	}
 }
 
-func TestEndOfFeedEndsSubscriptions(t *testing.T) {
+func TestRunFeed_End_EndsSubscriptions(t *testing.T) {
 	s := open(t, Config{Address: "sqlite::memory:"})
 	ctx, cancel := context.WithCancel(t.Context())
 	sub := watch(t, s, WatchQuery{})

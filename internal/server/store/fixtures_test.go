@@ -7,7 +7,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
-// forEachDatabase runs a test on an empty store in SQLite, and on one in PostgreSQL where that is installed.
+// forEachDatabase runs a test on an empty store in SQLite, and in PostgreSQL if that is installed.
 func forEachDatabase(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Helper()
 	databases.ForEachPrepared(t, migrated, func(t *testing.T, address string) {
@@ -16,7 +16,7 @@ func forEachDatabase(t *testing.T, test func(t *testing.T, s *Store)) {
 	})
 }
 
-// onPostgres runs a test of what is not so in SQLite on an empty store in PostgreSQL, where that is installed.
+// onPostgres runs a test on an empty store in PostgreSQL, if that is installed.
 func onPostgres(t *testing.T, config Config, test func(t *testing.T, s *Store)) {
 	t.Helper()
 	databases.OnPostgres(t, func(t *testing.T, address string) {
@@ -26,7 +26,7 @@ func onPostgres(t *testing.T, config Config, test func(t *testing.T, s *Store)) 
 	})
 }
 
-// migrated gives a database its schema.
+// migrated creates the schema of a database.
 func migrated(address string) error {
 	s, err := Open(context.Background(), Config{Address: address})
 	if err != nil {
@@ -35,7 +35,7 @@ func migrated(address string) error {
 	return s.Close()
 }
 
-// open opens a store that the end of the test closes.
+// open opens a store and closes it at the end of the test.
 func open(t *testing.T, config Config) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), config)
@@ -50,7 +50,7 @@ func open(t *testing.T, config Config) *Store {
 	return s
 }
 
-// resource is the one of this name.
+// resource returns the resource of an object type.
 func resource(t *testing.T, object string) *Resource {
 	t.Helper()
 	for _, r := range Resources {
@@ -58,11 +58,11 @@ func resource(t *testing.T, object string) *Resource {
 			return r
 		}
 	}
-	t.Fatalf("there is no %s", object)
+	t.Fatalf("no resource %s", object)
 	return nil
 }
 
-// create makes a row of v0, with these values in the order of the resource's fields; those left out are nil.
+// create creates a v0 row with values in the order of the resource's fields; missing values are nil.
 func create(t *testing.T, s *Store, object string, values ...any) Row {
 	t.Helper()
 	r := resource(t, object)
@@ -73,7 +73,7 @@ func create(t *testing.T, s *Store, object string, values ...any) Row {
 	return o
 }
 
-// rows are all that there are.
+// rows returns all rows of an object type.
 func rows(t *testing.T, s *Store, object string) []Row {
 	t.Helper()
 	all, _, err := s.List(t.Context(), resource(t, object), Selection{Page: 1, Size: -1})

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// ids generates row IDs: like those of the API this one stands in for, they grow with time and lie far beyond 2^53, so
-// that a client which passes one through a float is found out.
+// ids generates row IDs. As those of Threeport's API, they grow with time and exceed 2^53, which exposes clients that
+// convert them to floating point.
 //
-// The upper 48 bits count 10 µs since 2015, the lower 15 are the process's own, for processes that share a database. It
-// is safe for concurrent use.
+// The upper 48 bits count units of 10 µs since 2015; the lower 15 identify the process, since processes may share a
+// database. It is safe for concurrent use.
 type ids struct {
-	process int64 // 15 bits, odd: never a round number
+	process int64 // 15 bits, odd so that it is never 0
 
 	mu   sync.Mutex
 	tick int64 // of the newest ID

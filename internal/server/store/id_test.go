@@ -12,7 +12,7 @@ func TestIDs(t *testing.T) {
 			t.Fatalf("%d after %d", id, newest)
 		}
 		if id < 1<<53 || int64(float64(id)) == id {
-			t.Fatalf("%d passes through a float", id)
+			t.Fatalf("%d is exact as a float64", id)
 		}
 		seen[id], newest = true, id
 	}

@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// lock is a task that one replica at a time does. Its number is part of what replicas of different versions agree on.
+// lock is an advisory lock of a task that runs in one replica at a time. All versions of the program must use the same
+// numbers.
 type lock int64
 
 const (
-	lockMigration lock = 0x7468_7265_6570_0001 + iota // "threep", and a number
+	lockMigration lock = 0x7468_7265_6570_0001 + iota // "threep" and a number
 	lockPruning
 )
 
 const unlockTimeout = 10 * time.Second
 
-// tryLock takes a lock that no other replica holds, and tells whether it could. Then unlock gives it back; if the
-// process or its connection dies, the database does. SQLite has one process, so that the lock is always free.
+// tryLock takes an advisory lock and reports whether it was free. The lock ends with unlock, or with the process or its
+// connection. SQLite has only one process, so its locks are always free.
 func (s *Store) tryLock(ctx context.Context, l lock) (unlock func() error, ok bool, err error) {
 	if s.dialect == sqliteDialect {
 		return func() error { return nil }, true, nil
@@ -40,9 +41,9 @@ func (s *Store) tryLock(ctx context.Context, l lock) (unlock func() error, ok bo
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
 		defer cancel()
 		_, err := conn.ExecContext(ctx, "SELECT pg_advisory_unlock($1)", int64(l))
-		if err != nil { // the lock is the session's, so that this may not go back to the pool
+		if err != nil { // the session holds the lock, so it must not return to the pool
 			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-			return fmt.Errorf("give back advisory lock: %w", err)
+			return fmt.Errorf("release advisory lock: %w", err)
 		}
 		return conn.Close()
 	}, true, nil

@@ -14,9 +14,9 @@ func TestOneReplicaAtATime(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatalf("a free lock: %t, %v", ok, err)
 		}
-		// A file has one process, which asks for a lock once.
+		// A SQLite file has one process, which takes a lock only once.
 		if _, ok, err := other.tryLock(t.Context(), lockPruning); err != nil || ok != (one.dialect == sqliteDialect) {
-			t.Errorf("the lock that another replica has: %t, %v", ok, err)
+			t.Errorf("a lock held by another replica: %t, %v", ok, err)
 		}
 		second, ok, err := other.tryLock(t.Context(), lockPruning+1)
 		if err != nil || !ok {
@@ -27,7 +27,7 @@ func TestOneReplicaAtATime(t *testing.T) {
 		}
 		again, ok, err := other.tryLock(t.Context(), lockPruning)
 		if err != nil || !ok {
-			t.Fatalf("a lock that was given back: %t, %v", ok, err)
+			t.Fatalf("a released lock: %t, %v", ok, err)
 		}
 		for _, unlock := range []func() error{second, again} {
 			if err := unlock(); err != nil {

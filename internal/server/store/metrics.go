@@ -9,48 +9,48 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// fleetTimeout is how long the database may take to answer what the fleet's metrics ask.
+// fleetTimeout limits the database queries of a scrape.
 const fleetTimeout = 2 * time.Second
 
-// Collectors are the metrics of the pools of connections, and of the fleet.
+// Collectors returns the metrics of the connection pools, and of clusters and workloads.
 func (s *Store) Collectors() []prometheus.Collector {
-	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write"), newFleet(s)}
+	found := []prometheus.Collector{collectors.NewDBStatsCollector(s.write, "write"), newFleetCollector(s)}
 	if s.read != s.write {
 		found = append(found, collectors.NewDBStatsCollector(s.read, "read"))
 	}
 	return found
 }
 
-// fleet tells what clusters and workloads there are, as the rows say at each scrape: the same in every replica. While the
-// database does not answer there is none of it, and a scrape has all other metrics.
-type fleet struct {
+// fleetCollector reads the metrics of clusters and workloads from the database at each scrape, so all replicas report
+// the same. If the database does not answer, only these metrics are missing.
+type fleetCollector struct {
 	store                                   *Store
 	clusters, workloads, delay, deadLetters *prometheus.Desc
 }
 
-func newFleet(s *Store) *fleet {
-	return &fleet{
+func newFleetCollector(s *Store) *fleetCollector {
+	return &fleetCollector{
 		store: s,
 		clusters: prometheus.NewDesc("controlplane_clusters",
-			"Clusters by what is heard of them: reporting, silent, or v0 for those whose agents send no heartbeat.", []string{"state"}, nil),
-		workloads: prometheus.NewDesc("controlplane_workloads", "Workloads on the board, by the status that it shows.", []string{"status"}, nil),
+			"Clusters by state: reporting, silent, or v0 for those whose agents send no heartbeat.", []string{"state"}, nil),
+		workloads: prometheus.NewDesc("controlplane_workloads", "Workloads by displayed status.", []string{"status"}, nil),
 		delay: prometheus.NewDesc("controlplane_agent_delay_seconds",
-			"Age of the oldest report that an agent has not delivered, as it said last; of the agent that is furthest behind, of those that report.", nil, nil),
+			"Age of the oldest undelivered report, as agents reported it last; the maximum over reporting clusters.", nil, nil),
 		deadLetters: prometheus.NewDesc("controlplane_agent_dead_letters",
-			"Reports that were refused for good and that agents keep, as they said last.", nil, nil),
+			"Rejected reports that agents keep, as they reported last.", nil, nil),
 	}
 }
 
-// Describe names the metrics.
-func (f *fleet) Describe(to chan<- *prometheus.Desc) {
+// Describe implements prometheus.Collector.
+func (f *fleetCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{f.clusters, f.workloads, f.delay, f.deadLetters} {
 		to <- d
 	}
 }
 
-// Collect asks the database.
-func (f *fleet) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), fleetTimeout) // a collector is given none
+// Collect implements prometheus.Collector.
+func (f *fleetCollector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), fleetTimeout) // Collect has no context parameter
 	defer cancel()
 	for desc, collected := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
 		f.clusters: f.collectClusters, f.workloads: f.collectWorkloads,
@@ -61,15 +61,15 @@ func (f *fleet) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (f *fleet) collectWorkloads(ctx context.Context, to chan<- prometheus.Metric) error {
-	counts, err := f.store.Counts(ctx, BoardQuery{})
+func (f *fleetCollector) collectWorkloads(ctx context.Context, to chan<- prometheus.Metric) error {
+	counts, err := f.store.Counts(ctx, WorkloadQuery{})
 	for status, n := range counts {
 		to <- prometheus.MustNewConstMetric(f.workloads, prometheus.GaugeValue, float64(n), status)
 	}
 	return err
 }
 
-// clustersOfState are the clusters of which the same is heard.
+// clustersOfState summarizes the clusters of one state.
 type clustersOfState struct {
 	state        string
 	n            int64
@@ -80,7 +80,7 @@ type clustersOfState struct {
 const clusterStatesQuery = "SELECT CASE WHEN silent THEN 'silent' WHEN v0only THEN 'v0' ELSE 'reporting' END, COUNT(*), " +
 	"MAX(delayseconds), SUM(CAST(deadletters AS DOUBLE PRECISION)) FROM clusters GROUP BY 1"
 
-func (f *fleet) collectClusters(ctx context.Context, to chan<- prometheus.Metric) error {
+func (f *fleetCollector) collectClusters(ctx context.Context, to chan<- prometheus.Metric) error {
 	found, err := collect(ctx, f.store, clusterStatesQuery, nil, func(scan scanner) (c clustersOfState, err error) {
 		err = scan(&c.state, &c.n, &c.longestDelay, &c.deadLetters)
 		return c, err

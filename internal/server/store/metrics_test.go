@@ -12,7 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// fleetMetrics are the metrics of the fleet: value by name and label.
+// fleetMetrics are the metrics of clusters and workloads: value by name and label.
 func fleetMetrics(t *testing.T, s *Store) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -55,16 +55,16 @@ func TestMetricsOfTheFleet(t *testing.T) {
 		apply(t, s, "mute", statusOf(w.helm, "Down", 1))
 		older := threeport.Instance{Type: workload, ID: threeport.ID(create(t, s, workload, "older").ID)}
 		apply(t, s, "old", statusOf(older, "Error", 1))
-		hearV0(t, s, older)
+		recordV0Report(t, s, older)
 		for cluster, delay := range map[string]float64{"reporting": 2.5, "late": 7, "mute": 900} {
 			set := setOf(cluster)
-			set.Agent.DelaySeconds, set.Agent.DeadLetters = delay, math.MaxInt64/2 // as an agent may say; their sum is no int64
+			set.Agent.DelaySeconds, set.Agent.DeadLetters = delay, math.MaxInt64/2 // agents can report such values; their sum exceeds an int64
 			if _, err := s.Apply(t.Context(), set); err != nil {
 				t.Fatal(err)
 			}
 		}
-		unheard(t, s, "mute", silence)
-		markSilent(t, s, Silenced{Clusters: 1, Workloads: 1})
+		setLastHeartbeat(t, s, "mute", silence)
+		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
 
 		maps.Copy(want, map[string]float64{
 			"clusters reporting": 2, "clusters silent": 1, "clusters v0": 1, "agent_delay_seconds": 7, "agent_dead_letters": 1.5 * math.MaxInt64,

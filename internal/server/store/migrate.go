@@ -12,31 +12,32 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// migrations has a folder for each dialect. What is released in one is not changed any more: a change is a new file, that
-// fails if it is run twice.
+// migrations has a directory per dialect. A released migration must not change; a schema change is a new file, which must fail
+// if it runs twice.
 //
 //go:embed migrations
 var migrations embed.FS
 
-// migrate brings the schema to the newest version that this program knows. Replicas that start at once take turns.
+// migrate updates the schema to the newest version that this program knows. Replicas that start together wait for each
+// other.
 func (s *Store) migrate(ctx context.Context) error {
 	db := s.write
 	if s.dialect == postgresDialect {
 		config := s.postgres.Copy()
-		config.RuntimeParams["statement_timeout"] = "0" // of a large table it may take long
+		config.RuntimeParams["statement_timeout"] = "0" // a migration of a large table may take long
 		db = stdlib.OpenDB(*config)
 		defer db.Close() //nolint:errcheck // nothing is under way any more
 	}
-	return s.dialect.migrating(ctx, db, func() error {
-		if err := s.dialect.up(ctx, db); err != nil {
+	return s.dialect.withMigrationLock(ctx, db, func() error {
+		if err := s.dialect.runMigrations(ctx, db); err != nil {
 			return err
 		}
-		return s.dialect.setUnique(ctx, db, s.config.StrictV0)
+		return s.dialect.setEventUniqueness(ctx, db, s.config.StrictV0)
 	})
 }
 
-// migrating runs change while no other process changes the schema.
-func (d dialect) migrating(ctx context.Context, db *sql.DB, change func() error) (err error) {
+// withMigrationLock runs change while no other process changes the schema.
+func (d dialect) withMigrationLock(ctx context.Context, db *sql.DB, change func() error) (err error) {
 	if d == sqliteDialect {
 		return withoutForeignKeys(ctx, db, change)
 	}
@@ -51,8 +52,8 @@ func (d dialect) migrating(ctx context.Context, db *sql.DB, change func() error)
 	return change()
 }
 
-// withoutForeignKeys runs change while SQLite lets a table be replaced that others refer to, and checks the references
-// after it: https://www.sqlite.org/lang_altertable.html#otheralter. db has one connection.
+// withoutForeignKeys runs change without foreign keys, so that a referenced table can be replaced in SQLite, and checks
+// the references afterwards: https://www.sqlite.org/lang_altertable.html#otheralter. db must have one connection.
 func withoutForeignKeys(ctx context.Context, db *sql.DB, change func() error) error {
 	if _, err := db.ExecContext(ctx, "PRAGMA foreign_keys = OFF"); err != nil {
 		return err
@@ -63,7 +64,7 @@ func withoutForeignKeys(ctx context.Context, db *sql.DB, change func() error) er
 	var table string
 	err := db.QueryRowContext(ctx, `SELECT "table" FROM pragma_foreign_key_check LIMIT 1`).Scan(&table)
 	if err == nil {
-		return fmt.Errorf("a row of %s refers to one that does not exist", table)
+		return fmt.Errorf("a row of %s refers to a row that does not exist", table)
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -71,8 +72,8 @@ func withoutForeignKeys(ctx context.Context, db *sql.DB, change func() error) er
 	return err
 }
 
-// up runs the migrations that the database has not had.
-func (d dialect) up(ctx context.Context, db *sql.DB) error {
+// runMigrations runs the pending migrations.
+func (d dialect) runMigrations(ctx context.Context, db *sql.DB) error {
 	folder, kind := "migrations/sqlite", goose.DialectSQLite3
 	if d == postgresDialect {
 		folder, kind = "migrations/postgres", goose.DialectPostgres
@@ -87,20 +88,47 @@ func (d dialect) up(ctx context.Context, db *sql.DB) error {
 	}
 	has, known, err := provider.GetVersions(ctx)
 	if err != nil {
-		return fmt.Errorf("read version of the schema: %w", err)
+		return fmt.Errorf("read schema version: %w", err)
 	}
 	if has > known {
-		return fmt.Errorf("its schema has version %d, made by a newer program; this one knows versions up to %d", has, known)
+		return fmt.Errorf("schema version %d was created by a newer program; this one knows versions up to %d", has, known)
 	}
 	for attempt := has; ; attempt++ {
 		_, err := provider.Up(ctx)
 		if err == nil {
 			return nil
 		}
-		// Another process may be doing the same to the file: then the second of two equal migrations fails, and what is
-		// done is not done again.
+		// Another process may migrate the same file. Then one of two equal migrations fails, and the next attempt
+		// continues after it.
 		if d != sqliteDialect || attempt == known {
 			return fmt.Errorf("migrate from version %d to %d: %w", has, known, err)
 		}
 	}
+}
+
+// setEventUniqueness creates or drops the unique index on runtimeeventuid, depending on strictV0. It fails if the index
+// is needed and there are duplicates.
+func (d dialect) setEventUniqueness(ctx context.Context, db *sql.DB, strictV0 bool) error {
+	const index = "workload_events_runtimeeventuid"
+	statements := []string{
+		"CREATE UNIQUE INDEX IF NOT EXISTS " + index + " ON workload_events (runtimeeventuid) WHERE deletedat IS NULL AND runtimeeventuid <> ''",
+		"DROP INDEX IF EXISTS " + index + "_v0",
+	}
+	if strictV0 {
+		statements = []string{
+			"CREATE INDEX IF NOT EXISTS " + index + "_v0 ON workload_events (runtimeeventuid, id)",
+			"DROP INDEX IF EXISTS " + index,
+		}
+	}
+	for _, statement := range statements {
+		_, err := db.ExecContext(ctx, statement)
+		if isUniqueViolation(err) {
+			return fmt.Errorf("several WorkloadEvents have the same RuntimeEventUID, which --strict-v0 allows: "+
+				"start with --strict-v0, delete the duplicates through the v0 API, then start without it: %w", err)
+		}
+		if err != nil {
+			return fmt.Errorf("set uniqueness of runtimeeventuid: %w", err)
+		}
+	}
+	return nil
 }

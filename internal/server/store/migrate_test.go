@@ -15,8 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
-// unversioned makes a file as the program made it before it kept versions of its schema, runs statements on it, and
-// reads its rows by the table's name.
+// unversioned creates a file with the schema from before versions, runs statements on it, and reads its rows by table.
 func unversioned(t *testing.T, statements ...string) (address string, rows map[string][]Row) {
 	t.Helper()
 	dump, err := os.ReadFile("testdata/unversioned.sql")
@@ -41,7 +40,7 @@ func unversioned(t *testing.T, statements ...string) (address string, rows map[s
 	return "sqlite:" + file, rows
 }
 
-// unversionedRows reads a table whose times are texts of RFC 3339.
+// unversionedRows reads a table whose times are RFC 3339 texts.
 func unversionedRows(t *testing.T, db *sql.DB, r *Resource) (all []Row) {
 	t.Helper()
 	found, err := db.QueryContext(t.Context(), "SELECT "+r.columns()+" FROM "+r.table()+" ORDER BY id")
@@ -90,7 +89,7 @@ func storedMicros(t *testing.T, value any) *int64 {
 	return new(at.UnixMicro())
 }
 
-func TestUnversionedFileIsAdopted(t *testing.T) {
+func TestOpen_UnversionedFile_IsMigrated(t *testing.T) {
 	const index = "workload_events_runtimeeventuid"
 	for reason, made := range map[string]struct {
 		strict     bool
@@ -115,7 +114,7 @@ func TestUnversionedFileIsAdopted(t *testing.T) {
 	}
 }
 
-// checkRows looks for all rows, deleted ones too, in the table, and for the others through v0.
+// checkRows compares all rows of the table, and the rows that v0 lists.
 func checkRows(t *testing.T, s *Store, r *Resource, want []Row) {
 	t.Helper()
 	var live, all []Row
@@ -137,31 +136,31 @@ func checkRows(t *testing.T, s *Store, r *Resource, want []Row) {
 	}
 }
 
-// checkReferences sees whether foreign keys hold, and are still watched.
+// checkReferences checks that foreign keys hold and are enforced.
 func checkReferences(t *testing.T, s *Store) {
 	t.Helper()
 	var broken int
 	readRow(t, s, "SELECT COUNT(*) FROM pragma_foreign_key_check", nil, &broken)
 	if broken != 0 {
-		t.Errorf("%d rows refer to none", broken)
+		t.Errorf("%d dangling references", broken)
 	}
 	orphan := eventValues("orphan")
 	orphan[6] = int64(1)
 	if _, created, err := s.Create(t.Context(), resource(t, "WorkloadEvent"), orphan); created || !isForeignKey(err) {
-		t.Errorf("an event of no resource instance: created %t, %v", created, err)
+		t.Errorf("an Event without a resource instance: created %t, %v", created, err)
 	}
 }
 
-// checkUnique sees whether the UID of an event that is there already makes a second row.
+// checkUnique checks whether an Event with an existing UID creates a second row.
 func checkUnique(t *testing.T, s *Store, unique bool) {
 	t.Helper()
 	_, created, err := s.Create(t.Context(), resource(t, "WorkloadEvent"), eventValues("uid-1"))
 	if err != nil || created == unique {
-		t.Errorf("an UID that is there made a row: %t, %v", created, err)
+		t.Errorf("an existing UID created a row: %t, %v", created, err)
 	}
 }
 
-func TestInstancesOfUnversionedFileAreOnBoard(t *testing.T) {
+func TestOpen_UnversionedFile_CreatesWorkloads(t *testing.T) {
 	address, _ := unversioned(t)
 	s := open(t, Config{Address: address})
 	for name, want := range map[string]string{
@@ -177,13 +176,13 @@ func TestInstancesOfUnversionedFileAreOnBoard(t *testing.T) {
 		if got := fmt.Sprint(kind, " ", said, " ", status, " ", rank, " ", deleted); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
-		if shownStatus, shownRank := shown(said); status != shownStatus || rank != shownRank {
+		if shownStatus, shownRank := displayedStatus(said); status != shownStatus || rank != shownRank {
 			t.Errorf("%s: the migration shows %s of rank %d, the program %s of %d", name, status, rank, shownStatus, shownRank)
 		}
 	}
 }
 
-func TestNewerSchemaIsRefused(t *testing.T) {
+func TestOpen_NewerSchema_IsRefused(t *testing.T) {
 	databases.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
 		s, err := Open(t.Context(), Config{Address: address})
@@ -207,10 +206,10 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	})
 }
 
-func TestOpensAtOnce(t *testing.T) {
+func TestOpen_Concurrently_MigratesOnce(t *testing.T) {
 	databases.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
-		// One migrates while the others wait, which SQLite has them do for 5 s at most.
+		// One process migrates while the others wait, for at most 5 s in SQLite.
 		const processes = 6
 		var group sync.WaitGroup
 		for range processes {
@@ -233,8 +232,8 @@ func TestOpensAtOnce(t *testing.T) {
 	})
 }
 
-// Both processes have read that nothing is migrated before either may write.
-func TestMigrationOfAFileByTwoProcesses(t *testing.T) {
+// Both processes read the schema version before either writes.
+func TestOpen_TwoProcessesMigrateOneFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rows.db")
 	holder, err := sql.Open("sqlite", "file:"+file+"?_txlock=immediate&_pragma=journal_mode(WAL)")
 	if err != nil {
@@ -266,15 +265,15 @@ func TestMigrationOfAFileByTwoProcesses(t *testing.T) {
 			}
 		})
 	}
-	<-time.After(300 * time.Millisecond) // if they are not there yet, there is only less to be seen
+	<-time.After(300 * time.Millisecond) // if they do not exist yet, the test is only weaker
 	if err := held.Rollback(); err != nil {
 		t.Error(err)
 	}
 	group.Wait()
 }
 
-// What is written for one database has to fit the other.
-func TestSchemasAreEqual(t *testing.T) {
+// SQL for one database must fit the schema of the other.
+func TestMigrations_BothDialects_HaveEqualSchemas(t *testing.T) {
 	described := make(map[dialect][]string)
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
@@ -297,9 +296,9 @@ func TestSchemasAreEqual(t *testing.T) {
 	})
 	postgres, both := described[postgresDialect]
 	if !both {
-		return // forEachDatabase has said why
+		return // forEachDatabase has logged why
 	}
-	// What is not ours, and an index that a database without its extension does not have.
+	// Skip tables of others, and an index of an extension that the database may lack.
 	own := func(line string) bool {
 		return strings.HasPrefix(line, "goose_db_version") || line == "index workloads_search"
 	}
@@ -308,7 +307,7 @@ func TestSchemasAreEqual(t *testing.T) {
 	slices.Sort(lite)
 	slices.Sort(postgres)
 	if len(lite) < 50 {
-		t.Errorf("only %d lines describe the schema", len(lite))
+		t.Errorf("the schema has only %d lines", len(lite))
 	}
 	for _, line := range lite {
 		if !slices.Contains(postgres, line) {
@@ -322,7 +321,7 @@ func TestSchemasAreEqual(t *testing.T) {
 	}
 }
 
-// lines are the texts that a query gives.
+// lines returns the rows of a query for text.
 func lines(t *testing.T, s *Store, query string) (all []string) {
 	t.Helper()
 	found, err := s.read.QueryContext(t.Context(), query)

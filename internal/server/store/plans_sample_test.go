@@ -9,23 +9,22 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// sample is what a database's pages are asked for in its plans: rows that it has, since what a database expects to find,
-// and so its plan, depends on them.
+// sample has existing rows for the queries, since the planner's estimates depend on them.
 type sample struct {
-	ids                  map[string]int64 // of a workload of each type; 0 if there is none
+	ids                  map[string]int64 // of a workload of each type; 0 for none
 	name                 string           // of a workload
 	cluster, clusterName string           // its cluster's UID and name
 	since                int64
 	events               time.Time // the newest Event of that workload
-	changed              int64     // after it a hundred workloads have changed
+	changed              int64     // a hundred workloads changed after it
 	definition           []any     // cluster and object
 }
 
-// readSample takes the rows from the midst of the database.
+// readSample selects rows from the middle of the tables.
 func readSample(t *testing.T, s *Store) sample {
 	t.Helper()
 	of := sample{ids: map[string]int64{}}
-	for _, kind := range []string{helm, workload} { // the last one's is the sample's workload
+	for _, kind := range []string{helm, workload} { // the last one is the sample's workload
 		var id int64
 		readSampleRow(t, s, `SELECT w.id, w.name, w.clusteruid, w.since, c.name FROM workloads w JOIN clusters c ON c.uid = w.clusteruid
 			WHERE w.type = ? AND w.deletedat IS NULL AND w.since > 0 ORDER BY w.id
@@ -34,7 +33,7 @@ func readSample(t *testing.T, s *Store) sample {
 		of.ids[kind] = id
 	}
 	if of.ids[workload] == 0 {
-		t.Fatal("no cluster has a workload whose plans could be looked at")
+		t.Fatal("no cluster has a workload")
 	}
 	var newest int64
 	readSampleRow(t, s, "SELECT timestamp FROM workload_events WHERE workloadinstanceid = ? ORDER BY timestamp DESC LIMIT 1",
@@ -47,7 +46,7 @@ func readSample(t *testing.T, s *Store) sample {
 	return of
 }
 
-// readSampleRow reads one row, if there is one: not every fleet has workloads of both types, Events and definitions.
+// readSampleRow reads a row if there is one: not every database has workloads of both types, Events and definitions.
 func readSampleRow(t *testing.T, s *Store, query string, args []any, into ...any) {
 	t.Helper()
 	if err := s.read.QueryRowContext(t.Context(), s.dialect.rebind(query), args...).Scan(into...); err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -55,31 +54,31 @@ func readSampleRow(t *testing.T, s *Store, query string, args []any, into ...any
 	}
 }
 
-// boardFilter is one of the board's.
-type boardFilter struct {
+// namedFilter is a filter of the workload list.
+type namedFilter struct {
 	name  string
-	query BoardQuery
+	query WorkloadQuery
 	most  bool // it selects most workloads
 }
 
-// filters are those of the board, each for itself and all at once.
-func (of sample) filters() []boardFilter {
-	return []boardFilter{
-		{"all", BoardQuery{}, true},
-		{"one status", BoardQuery{Statuses: []string{"Down"}}, false},
-		{"most statuses", BoardQuery{Statuses: []string{"Down", "Unhealthy", "Reconciling", "Healthy"}}, true},
-		{"one type", BoardQuery{Types: []string{helm}}, false},
-		{"one cluster", BoardQuery{Cluster: of.cluster}, false},
-		{"text", BoardQuery{Text: of.name}, false},
-		{"text of a cluster's name", BoardQuery{Text: of.clusterName}, false},
-		{"everything", BoardQuery{Statuses: []string{"Down", "Unhealthy"}, Types: []string{workload}, Cluster: of.cluster, Text: of.name}, false},
+// filters are all filters, alone and combined.
+func (of sample) filters() []namedFilter {
+	return []namedFilter{
+		{"all", WorkloadQuery{}, true},
+		{"one status", WorkloadQuery{Statuses: []string{"Down"}}, false},
+		{"most statuses", WorkloadQuery{Statuses: []string{"Down", "Unhealthy", "Reconciling", "Healthy"}}, true},
+		{"one type", WorkloadQuery{Types: []string{helm}}, false},
+		{"one cluster", WorkloadQuery{Cluster: of.cluster}, false},
+		{"text", WorkloadQuery{Text: of.name}, false},
+		{"text of a cluster's name", WorkloadQuery{Text: of.clusterName}, false},
+		{"everything", WorkloadQuery{Statuses: []string{"Down", "Unhealthy"}, Types: []string{workload}, Cluster: of.cluster, Text: of.name}, false},
 	}
 }
 
-// deepPlace is the sample's workload in a list.
-func (of sample) deepPlace(sort string) *boardPlace {
-	return &boardPlace{
-		Sort: sort, Rank: 5, Time: of.since, Name: lower(of.name), Type: workload, ID: threeport.ID(of.ids[workload]),
-		ClusterName: lower(of.clusterName), Cluster: of.cluster,
+// deepPlace is the position of the sample's workload.
+func (of sample) deepPlace(sort string) *workloadPosition {
+	return &workloadPosition{
+		Sort: sort, Rank: 5, Time: of.since, Name: lowerASCII(of.name), Type: workload, ID: threeport.ID(of.ids[workload]),
+		ClusterName: lowerASCII(of.clusterName), Cluster: of.cluster,
 	}
 }

@@ -20,24 +20,24 @@ var (
 	plansTo     = flag.String("plans-to", "", "the file that these are written to")
 )
 
-// The plans that are for people are those of a large installation. SQLite's are much the same for a fifth of each, which
-// takes a fifth of the time; PostgreSQL reads what is small as a whole.
+// The recorded plans are those of a large installation. SQLite's plans are nearly the same for a fifth of the rows, and
+// need a fifth of the time; PostgreSQL scans small tables.
 var (
 	large = scale{clusters: 1000, workloads: 20_000, events: 30_000}
 	fifth = scale{clusters: 200, workloads: 4_000, events: 6_000}
 )
 
-// pageQuery is a query that the page makes, or that is made for it.
+// pageQuery is a query of the UI.
 type pageQuery struct {
 	name  string
 	query string
 	args  []any
-	// most is set if it counts all rows, or most: then PostgreSQL reads the table or an index, whichever is the lesser, and
-	// that depends on how many rows have changed since its last vacuum.
+	// most is set if the query counts most rows. Then PostgreSQL scans the table or an index, depending on the rows
+	// changed since the last vacuum.
 	most bool
 }
 
-// pageQueries are all of them, for rows that the database has.
+// pageQueries are all queries of the UI, with values from the database.
 func pageQueries(t *testing.T, s *Store) []pageQuery {
 	t.Helper()
 	of := readSample(t, s)
@@ -55,10 +55,10 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 			}
 			for _, page := range []struct {
 				name  string
-				place *boardPlace
+				place *workloadPosition
 			}{{"first page", nil}, {"a later page", of.deepPlace(sort)}} {
 				query, args := orders[sort].page(where, page.place, DefaultSize+1)
-				add(fmt.Sprintf("board by %s, %s, %s", sort, filter.name, page.name), query, args)
+				add(fmt.Sprintf("workloads by %s, %s, %s", sort, filter.name, page.name), query, args)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 	}
 	add("workload", workloadQuery, []any{workload, of.ids[workload]})
 	add("objects of a workload", presentQuery, []any{workload, of.ids[workload]})
-	add("objects of a workload that are gone", goneQuery, []any{workload, of.ids[workload], maxGone})
+	add("objects of a workload that are gone", deletedQuery, []any{workload, of.ids[workload], maxDeletedObjects})
 	from := of.events.AddDate(0, 0, -1)
 	for _, kind := range types {
 		instance := threeport.Instance{Type: kind, ID: threeport.ID(of.ids[kind])}
@@ -86,7 +86,7 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 			where := s.dialect.timeline(instance, filter.query)
 			query, args := timelinePage(where, nil, DefaultSize+1)
 			add(fmt.Sprintf("timeline of a %s, %s, first page", kind, filter.name), query, args)
-			query, args = timelinePage(where, &timelinePlace{timelineList, from.UnixMicro(), 5}, DefaultSize+1)
+			query, args = timelinePage(where, &timelinePosition{timelineList, from.UnixMicro(), 5}, DefaultSize+1)
 			add(fmt.Sprintf("timeline of a %s, %s, a later page", kind, filter.name), query, args)
 			add(fmt.Sprintf("total of the timeline of a %s, %s", kind, filter.name), timelineCount(where), where.args)
 		}
@@ -99,11 +99,11 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 	return all
 }
 
-// whole finds what reads a whole table of those that grow, in either database's words. An index that is read in its order
-// until the page is full is none of that.
-var whole = regexp.MustCompile(`(?m)Seq Scan on (workloads|workload_events|objects|definitions)\b|SCAN (w|o|d|workloads|workload_events|objects|definitions)$`)
+// fullScan matches a complete scan of a growing table in the output of either database. An ordered index scan that
+// stops after a page does not match.
+var fullScan = regexp.MustCompile(`(?m)Seq Scan on (workloads|workload_events|objects|definitions)\b|SCAN (w|o|d|workloads|workload_events|objects|definitions)$`)
 
-func TestEveryQueryOfThePageUsesAnIndex(t *testing.T) {
+func TestPlans_UIQueries_UseIndexes(t *testing.T) {
 	if *plansOf != "" {
 		writePlans(t, *plansTo, checkPlans(t, open(t, Config{Address: *plansOf})))
 		return
@@ -124,8 +124,8 @@ func TestEveryQueryOfThePageUsesAnIndex(t *testing.T) {
 	})
 }
 
-// Rows that came one by one are counted as those are that were there at once.
-func TestTheBoardOfAFileThatGrewUsesItsIndexes(t *testing.T) {
+// A file whose rows were added one by one gets the same statistics as one that was filled at once.
+func TestPlans_GrownFile_UsesIndexes(t *testing.T) {
 	s := open(t, Config{Address: "sqlite:" + filepath.Join(t.TempDir(), "rows.db")})
 	for cluster := range 20 {
 		var reports []threeport.Report
@@ -138,31 +138,32 @@ func TestTheBoardOfAFileThatGrewUsesItsIndexes(t *testing.T) {
 	if err := s.optimize(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s = open(t, s.config) // with connections that know what was counted
+	s = open(t, s.config) // new connections load the new statistics
 	for _, q := range pageQueries(t, s) {
 		plan := explain(t, s, q)
-		if strings.HasPrefix(q.name, "board by cluster, all") && !strings.Contains(plan, " c USING INDEX clusters_name") ||
-			strings.HasPrefix(q.name, "board") && strings.Contains(q.name, "one cluster") && !strings.Contains(plan, "SEARCH w USING INDEX workloads_cluster (clusteruid=?") {
+		if strings.HasPrefix(q.name, "workloads by cluster, all") && !strings.Contains(plan, " c USING INDEX clusters_name") ||
+			strings.HasPrefix(q.name, "workloads by") && strings.Contains(q.name, "one cluster") && !strings.Contains(plan, "SEARCH w USING INDEX workloads_cluster (clusteruid=?") {
 			t.Errorf("%s:\n%s", q.name, plan)
 		}
 	}
 }
 
-// checkPlans returns the plans of all queries, of which none may read a whole table.
+// checkPlans returns the plans of all queries. It fails for a complete scan.
 func checkPlans(t *testing.T, s *Store) string {
 	t.Helper()
 	var dump strings.Builder
 	for _, q := range pageQueries(t, s) {
 		plan := explain(t, s, q)
 		fmt.Fprintf(&dump, "## %s\n%s\n", q.name, plan)
-		if whole.MatchString(plan) && (s.postgres == nil || !q.most) {
-			t.Errorf("%s reads a whole table:\n%s\n%s", q.name, q.query, plan)
+		if fullScan.MatchString(plan) && (s.postgres == nil || !q.most) {
+			t.Errorf("%s scans a whole table:\n%s\n%s", q.name, q.query, plan)
 		}
 	}
 	return dump.String()
 }
 
-// writePlans keeps the plans for people to read. They are not compared: another version of a database may well do better.
+// writePlans records the plans for readers. They are not compared, since another version of a database may have better
+// ones.
 func writePlans(t *testing.T, file, plans string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(plans), 0o600); err != nil {
@@ -170,7 +171,7 @@ func writePlans(t *testing.T, file, plans string) {
 	}
 }
 
-// explain is the plan of a query, as the database tells it.
+// explain returns the plan of a query.
 func explain(t *testing.T, s *Store, q pageQuery) string {
 	t.Helper()
 	if s.postgres != nil {

@@ -5,23 +5,25 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 )
 
-// Prune deletes what is older, or more, than is to be kept: in transactions of a few hundred rows, and in one replica at
-// a time. It looks at every workload, so it is for once in a while; [Store.PruneGrown] is for the time between.
+// Prune deletes all rows that exceed the retention, in transactions of a few hundred rows and in one replica at a time.
+// It checks every workload, so run it rarely; [Store.PruneGrown] covers the time between.
 //
-// It may stop at any point, and goes on the next time. A row that a report writes at that moment waits until then.
+// It can be interrupted at any point; the next run continues. It skips rows that are locked by a report.
 func (s *Store) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 	return s.pruning(ctx, keep, func(p *pruner) error {
-		return errors.Join(p.pruneEvents(ctx), p.pruneGone(ctx))
+		return errors.Join(p.pruneEvents(ctx), p.pruneDeleted(ctx))
 	})
 }
 
-// PruneGrown deletes Events of those workloads only that have got many since they were looked at last, from this replica.
+// PruneGrown deletes excess Events of the workloads to which this replica has added many since it last pruned them.
 func (s *Store) PruneGrown(ctx context.Context, keep Retention) (Pruned, error) {
-	// So the number of Events exceeds the bound by a tenth at most, and each one is counted about ten times in its life.
-	grown := s.grown.take(max(keep.EventCount/10, 1))
+	// With a tenth, EventCount is exceeded by at most that, and each Event is counted about ten times in its life.
+	grown := s.eventGrowth.take(max(keep.EventCount/10, 1))
 	if len(grown) == 0 {
 		return Pruned{}, nil
 	}
@@ -39,9 +41,9 @@ func (s *Store) PruneGrown(ctx context.Context, keep Retention) (Pruned, error) 
 		}
 		return nil
 	})
-	if err != nil || pruned.Elsewhere {
+	if err != nil || pruned.Skipped {
 		for _, instance := range grown {
-			s.grown.add(map[instanceKey]int{instance: keep.EventCount})
+			s.eventGrowth.add(map[instanceKey]int{instance: keep.EventCount})
 		}
 	}
 	return pruned, err
@@ -51,19 +53,19 @@ func (s *Store) PruneGrown(ctx context.Context, keep Retention) (Pruned, error) 
 type pruner struct {
 	store *Store
 	keep  Retention
-	// now is when it began, by the clock of the database, in microseconds.
+	// now is the start of the run by the database's clock, in microseconds.
 	now    int64
 	pruned Pruned
 }
 
-// pruning runs prune in no more than one replica at a time.
+// pruning runs prune while it holds the pruning lock.
 func (s *Store) pruning(ctx context.Context, keep Retention, prune func(*pruner) error) (pruned Pruned, err error) {
 	if err := keep.Validate(); err != nil {
 		return Pruned{}, err
 	}
 	unlock, ok, err := s.tryLock(ctx, lockPruning)
 	if err != nil || !ok {
-		return Pruned{Elsewhere: err == nil}, err
+		return Pruned{Skipped: err == nil}, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	p := &pruner{store: s, keep: keep}
@@ -76,11 +78,11 @@ func (s *Store) pruning(ctx context.Context, keep Retention, prune func(*pruner)
 	return p.pruned, nil
 }
 
-// delete removes the rows of a table that a query selects by their keys, in steps, and counts them. The query has the
-// order in which the rows are locked. On PostgreSQL it leaves out rows that someone is writing.
+// delete deletes the selected rows in several transactions and counts them. The selection defines the lock order. On
+// PostgreSQL it skips locked rows.
 func (p *pruner) delete(ctx context.Context, of deletion) error {
 	text := p.store.dialect.rebind(of.statement(p.store.dialect))
-	args := slices.Concat(of.args, []any{stepRows})
+	args := slices.Concat(of.args, []any{maxRowsPerTx})
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -97,7 +99,7 @@ func (p *pruner) delete(ctx context.Context, of deletion) error {
 		if err != nil {
 			return err
 		}
-		if *of.count += n; n < stepRows {
+		if *of.count += n; n < maxRowsPerTx {
 			return nil
 		}
 	}
@@ -108,10 +110,67 @@ func (of deletion) statement(d dialect) string {
 		"DELETE FROM " + of.table + " WHERE (" + of.key + ") IN (SELECT " + of.key + " FROM x)"
 }
 
-// skipLocked locks the rows of a SELECT that no other transaction has locked, and leaves out the others.
-func (d dialect) skipLocked() string {
-	if d == sqliteDialect {
-		return ""
+// eventGrowth counts the Events that were added to workloads since they were last pruned. It is only a hint in memory;
+// [Store.Prune] finds all others. It is safe for concurrent use; the zero value is empty.
+type eventGrowth struct {
+	mu     sync.Mutex
+	events map[instanceKey]int
+}
+
+// eventsByWorkload returns the count of a row that v0 created: one for each workload that an Event names. Under
+// StrictV0 nothing is counted, since nothing is pruned.
+func (s *Store) eventsByWorkload(r *Resource, values []any) map[instanceKey]int {
+	if r.Object != "WorkloadEvent" || s.config.StrictV0 {
+		return nil
 	}
-	return " FOR UPDATE SKIP LOCKED"
+	grown := make(map[instanceKey]int)
+	for _, of := range instanceTables {
+		for i, f := range r.Fields {
+			if id, named := values[i].(int64); named && f.references == of.table {
+				grown[instanceKey{of.kind, id}]++
+			}
+		}
+	}
+	return grown
+}
+
+func (g *eventGrowth) add(more map[instanceKey]int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.events == nil {
+		g.events = make(map[instanceKey]int)
+	}
+	for instance, n := range more {
+		g.events[instance] += n
+	}
+}
+
+// take removes and returns the workloads with at least this number of added Events.
+func (g *eventGrowth) take(least int) []instanceKey {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var taken []instanceKey
+	maps.DeleteFunc(g.events, func(instance instanceKey, n int) bool {
+		if n >= least {
+			taken = append(taken, instance)
+		}
+		return n >= least
+	})
+	return taken
+}
+
+// deletion selects rows to delete: see [pruner.delete].
+type deletion struct {
+	table, key, selection string
+	args                  []any
+	count                 *int64
+}
+
+func (p *pruner) deleteAll(ctx context.Context, all ...deletion) error {
+	for _, d := range all {
+		if err := p.delete(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// BenchmarkPrune prunes a million Events of 250 workloads, which are at most 4,000 of each: when there is nothing to do,
-// and then a tenth of them.
+// BenchmarkPrune prunes a million Events of 250 workloads, with a limit of 4,000 each: first with nothing to do, then a
+// tenth of them.
 func BenchmarkPrune(b *testing.B) {
 	benchmarkDatabases(b, func(b *testing.B, s *Store) {
 		b.Helper()

@@ -8,27 +8,26 @@ import (
 	"time"
 )
 
-// ahead is by how much an Event may be ahead of the database's clock, at most, to count as one of a workload: clocks and
-// time zones differ by less. Others would be its newest Events until their time comes, and push out all that happens, however
-// wrong the clock of one node was. They are kept for themselves, as many as there may be of the others.
-const ahead = 24 * time.Hour
+// maxEventLead is how far an Event may be ahead of the database's clock to count as an Event of its workload; errors of
+// clocks and time zones are smaller. Events further ahead would otherwise always be the newest ones and displace all
+// others. They are limited separately, to the same count.
+const maxEventLead = 24 * time.Hour
 
-// surveyPage is how many workloads are looked at in one statement.
-const surveyPage = 100
+// workloadBatch is the number of workloads per query.
+const workloadBatch = 100
 
-// surplus is what a workload has too much of: nothing if all are unset.
-type surplus struct {
-	instance int64
-	old      bool          // there are Events that are too old
-	beyond   sql.NullInt64 // the ID of the newest Event that is one too many
-	// beyondAhead is the same of those that are of the future.
-	beyondAhead sql.NullInt64
+// excess describes the excess Events of a workload; the zero value means none.
+type excess struct {
+	instance    int64
+	hasExpired  bool          // some Events exceed EventAge
+	firstExcess sql.NullInt64 // ID of the newest Event beyond EventCount
+	// firstExcessAhead is the same for Events that are too far ahead.
+	firstExcessAhead sql.NullInt64
 }
 
-// surveyOf asks of workloads, by index only, whether their oldest Event is too old, and which the first is that is one too
-// many. So it reads no more of a workload's Events than it may keep, and of most only one. As they are subqueries of a
-// value, no plan joins the two tables as a whole.
-func surveyOf(reference string) string {
+// excessQuery finds expired and excess Events of workloads with index lookups only. It reads at most EventCount index
+// entries of a workload, and only one of most. Scalar subqueries keep the planner from joining both tables as a whole.
+func excessQuery(reference string) string {
 	return fmt.Sprintf(`SELECT x.id,
 		COALESCE((SELECT e.timestamp FROM workload_events e WHERE e.%[1]s = x.id ORDER BY e.timestamp, e.id LIMIT 1) < ?, FALSE),
 		(SELECT e.id FROM workload_events e WHERE e.%[1]s = x.id AND e.timestamp <= ? ORDER BY e.timestamp DESC, e.id DESC LIMIT 1 OFFSET ?),
@@ -36,12 +35,12 @@ func surveyOf(reference string) string {
 		FROM x`, reference)
 }
 
-// pruneEvents looks at all workloads, and at the Events that have none.
+// pruneEvents checks all workloads, and the Events without one.
 func (p *pruner) pruneEvents(ctx context.Context) error {
 	for _, of := range instanceTables {
 		for last := int64(-1); ; {
 			ids, err := collect(ctx, p.store, "SELECT w.id FROM workloads w WHERE w.type = ? AND w.id > ? ORDER BY w.id LIMIT ?",
-				[]any{of.kind, last, surveyPage}, number)
+				[]any{of.kind, last, workloadBatch}, number)
 			if err != nil {
 				return fmt.Errorf("list workloads: %w", err)
 			}
@@ -54,26 +53,26 @@ func (p *pruner) pruneEvents(ctx context.Context) error {
 			}
 		}
 	}
-	return p.delete(ctx, p.nobodys())
+	return p.delete(ctx, p.orphanEvents())
 }
 
-// pruneEventsOf deletes the Events of workloads that are too old or too many. reference is the column that refers to them.
+// pruneEventsOf deletes the expired and excess Events of workloads. reference is the column that refers to them.
 func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int64) error {
-	found, err := p.survey(ctx, reference, ids)
+	found, err := p.findExcess(ctx, reference, ids)
 	if err != nil {
 		return fmt.Errorf("look for events to prune: %w", err)
 	}
 	for _, one := range found {
-		if one.old {
-			if err := p.delete(ctx, p.tooOld(reference, one.instance)); err != nil {
+		if one.hasExpired {
+			if err := p.delete(ctx, p.expiredEvents(reference, one.instance)); err != nil {
 				return err
 			}
 		}
-		for _, beyond := range []sql.NullInt64{one.beyond, one.beyondAhead} {
+		for _, beyond := range []sql.NullInt64{one.firstExcess, one.firstExcessAhead} {
 			if !beyond.Valid {
 				continue
 			}
-			if err := p.pruneBeyond(ctx, reference, one.instance, beyond.Int64); err != nil {
+			if err := p.pruneExcess(ctx, reference, one.instance, beyond.Int64); err != nil {
 				return err
 			}
 		}
@@ -81,57 +80,57 @@ func (p *pruner) pruneEventsOf(ctx context.Context, reference string, ids []int6
 	return nil
 }
 
-func (p *pruner) survey(ctx context.Context, reference string, ids []int64) (found []surplus, err error) {
+func (p *pruner) findExcess(ctx context.Context, reference string, ids []int64) (found []excess, err error) {
 	err = p.store.readBulk(ctx, bulk{
-		surveyOf(reference), []column{integers("id", ids, same)}, len(ids), []any{p.oldest(), p.latest(), p.keep.EventCount, p.latest(), p.keep.EventCount},
+		excessQuery(reference), []column{integers("id", ids, identity)}, len(ids), []any{p.minEventTime(), p.maxEventTime(), p.keep.EventCount, p.maxEventTime(), p.keep.EventCount},
 	}, func(scan scanner) error {
-		var one surplus
-		err := scan(&one.instance, &one.old, &one.beyond, &one.beyondAhead)
+		var one excess
+		err := scan(&one.instance, &one.hasExpired, &one.firstExcess, &one.firstExcessAhead)
 		found = append(found, one)
 		return err
 	})
 	return found, err
 }
 
-// pruneBeyond deletes the Events of a workload from the first that is one too many on.
-func (p *pruner) pruneBeyond(ctx context.Context, reference string, instance, id int64) error {
+// pruneExcess deletes the Events of a workload from the first excess one on.
+func (p *pruner) pruneExcess(ctx context.Context, reference string, instance, id int64) error {
 	at, err := first(ctx, p.store, "SELECT timestamp FROM workload_events WHERE id = ?", []any{id}, number)
 	switch {
-	case errors.Is(err, ErrNotFound): // it was too old as well
+	case errors.Is(err, ErrNotFound): // it had also expired
 		return nil
 	case err != nil:
 		return fmt.Errorf("look for events to prune: %w", err)
-	case at > p.latest():
-		return p.delete(ctx, p.aheadUpTo(reference, instance, at, id))
+	case at > p.maxEventTime():
+		return p.delete(ctx, p.aheadEventsUpTo(reference, instance, at, id))
 	}
-	return p.delete(ctx, p.upTo(reference, instance, at, id))
+	return p.delete(ctx, p.eventsUpTo(reference, instance, at, id))
 }
 
-// oldest is from when on Events are kept.
-func (p *pruner) oldest() int64 { return p.now - p.keep.EventAge.Microseconds() }
+// minEventTime is the time from which on Events are kept.
+func (p *pruner) minEventTime() int64 { return p.now - p.keep.EventAge.Microseconds() }
 
-// latest is up to when Events count as those of a workload.
-func (p *pruner) latest() int64 { return p.now + ahead.Microseconds() }
+// maxEventTime is the time up to which Events count as those of their workload.
+func (p *pruner) maxEventTime() int64 { return p.now + maxEventLead.Microseconds() }
 
-func (p *pruner) nobodys() deletion {
-	return p.events("workloadinstanceid IS NULL AND helmworkloadinstanceid IS NULL AND timestamp < ?", p.oldest())
+func (p *pruner) orphanEvents() deletion {
+	return p.eventDeletion("workloadinstanceid IS NULL AND helmworkloadinstanceid IS NULL AND timestamp < ?", p.minEventTime())
 }
 
-func (p *pruner) tooOld(reference string, instance int64) deletion {
-	return p.events(reference+" = ? AND timestamp < ?", instance, p.oldest())
+func (p *pruner) expiredEvents(reference string, instance int64) deletion {
+	return p.eventDeletion(reference+" = ? AND timestamp < ?", instance, p.minEventTime())
 }
 
-// upTo are an Event of a workload and all before it.
-func (p *pruner) upTo(reference string, instance, at, id int64) deletion {
-	return p.events(reference+" = ? AND (timestamp, id) <= (?, ?)", instance, at, id)
+// eventsUpTo are an Event of a workload and all older ones.
+func (p *pruner) eventsUpTo(reference string, instance, at, id int64) deletion {
+	return p.eventDeletion(reference+" = ? AND (timestamp, id) <= (?, ?)", instance, at, id)
 }
 
-// aheadUpTo are an Event of a workload that is of the future, and those before it that are.
-func (p *pruner) aheadUpTo(reference string, instance, at, id int64) deletion {
-	return p.events(reference+" = ? AND timestamp > ? AND (timestamp, id) <= (?, ?)", instance, p.latest(), at, id)
+// aheadEventsUpTo are an Event of a workload that is too far ahead, and the older ones that are.
+func (p *pruner) aheadEventsUpTo(reference string, instance, at, id int64) deletion {
+	return p.eventDeletion(reference+" = ? AND timestamp > ? AND (timestamp, id) <= (?, ?)", instance, p.maxEventTime(), at, id)
 }
 
-// events are those that fulfil a condition, the oldest first.
-func (p *pruner) events(condition string, args ...any) deletion {
+// eventDeletion deletes the Events that match a condition, oldest first.
+func (p *pruner) eventDeletion(condition string, args ...any) deletion {
 	return deletion{"workload_events", "id", "workload_events WHERE " + condition + " ORDER BY timestamp, id", args, &p.pruned.Events}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// keepTen is a retention of 10 Events.
-var keepTen = Retention{EventAge: time.Hour, EventCount: 10, GoneAge: time.Hour}
+// keepTen keeps 10 Events per workload.
+var keepTen = Retention{EventAge: time.Hour, EventCount: 10, TombstoneAge: time.Hour}
 
-// addEvents adds Events of the last minutes to a workload, one a minute, each named after its age; the youngest is 0.
+// addEvents adds one Event per minute to a workload, named after its age in minutes; the youngest is 0.
 func addEvents(t *testing.T, s *Store, of threeport.Instance, name string, n int) {
 	t.Helper()
 	for from := 0; from < n; from += MaxReports {
@@ -38,13 +38,13 @@ func prune(t *testing.T, s *Store, keep Retention, want Pruned) {
 	}
 }
 
-func TestEventsArePrunedByAgeAndByCount(t *testing.T) {
+func TestPrune_Events_ByAgeAndCount(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
-		addEvents(t, s, w.workload, "w", 70) // of which 60 to 69 are too old, and 10 to 59 too many
+		addEvents(t, s, w.workload, "w", 70) // 60 to 69 are expired, and 10 to 59 exceed the count
 		addEvents(t, s, w.helm, "h", 9)
-		create(t, s, "WorkloadEvent", "nobody's", "Normal", "Created", "", told.UnixMicro()-1e12)
+		create(t, s, "WorkloadEvent", "nobody's", "Normal", "Created", "", reportTime.UnixMicro()-1e12)
 		create(t, s, "WorkloadEvent", "nobody's, young", "Normal", "Created", "", time.Now().UnixMicro())
 		prune(t, s, keepTen, Pruned{Events: 61})
 		for i := range 10 {
@@ -56,8 +56,8 @@ func TestEventsArePrunedByAgeAndByCount(t *testing.T) {
 	})
 }
 
-// A node whose clock is wrong is no reason to keep nothing else of a workload until its time has come.
-func TestEventsOfTheFuturePushOutNone(t *testing.T) {
+// A node whose clock is ahead must not displace all other Events of a workload.
+func TestPrune_EventsAheadOfClock_DisplaceNoOthers(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -82,7 +82,7 @@ func TestEventsOfTheFuturePushOutNone(t *testing.T) {
 	})
 }
 
-func TestEventsOfOneMomentArePrunedByCount(t *testing.T) {
+func TestPrune_EventsOfEqualTime_ByCount(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -93,14 +93,14 @@ func TestEventsOfOneMomentArePrunedByCount(t *testing.T) {
 			reports = append(reports, report)
 		}
 		apply(t, s, "one", reports...)
-		prune(t, s, Retention{EventAge: 3 * time.Hour, EventCount: 10, GoneAge: time.Hour}, Pruned{Events: 15})
+		prune(t, s, Retention{EventAge: 3 * time.Hour, EventCount: 10, TombstoneAge: time.Hour}, Pruned{Events: 15})
 	})
 }
 
-func TestWorkloadsThatGrewArePrunedInBetween(t *testing.T) {
+func TestPruneGrown_ReportedEvents(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
-		keep := Retention{EventAge: 1000 * time.Hour, EventCount: 1000, GoneAge: time.Hour}
+		keep := Retention{EventAge: 1000 * time.Hour, EventCount: 1000, TombstoneAge: time.Hour}
 		w := newWorld(t, s)
 		grown := func(want int64) {
 			t.Helper()
@@ -115,13 +115,13 @@ func TestWorkloadsThatGrewArePrunedInBetween(t *testing.T) {
 		addEvents(t, s, w.workload, "a", 1010)
 		grown(10)
 		addEvents(t, s, w.workload, "b", 99)
-		grown(0) // it is not looked at yet
+		grown(0) // it is not checked yet
 		addEvents(t, s, w.workload, "c", 1)
 		grown(100)
 	})
 }
 
-func TestEventsOfV0ArePrunedInBetween(t *testing.T) {
+func TestPruneGrown_EventsOfV0(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		databases.ForEachPrepared(t, migrated, func(t *testing.T, address string) {
 			t.Helper()
@@ -143,8 +143,8 @@ func TestEventsOfV0ArePrunedInBetween(t *testing.T) {
 	}
 }
 
-func TestOneReplicaPrunes(t *testing.T) {
-	onPostgres(t, Config{}, func(t *testing.T, s *Store) { // a file of SQLite has one process
+func TestPrune_OtherReplicaHasLock_IsSkipped(t *testing.T) {
+	onPostgres(t, Config{}, func(t *testing.T, s *Store) { // a SQLite file has one process
 		t.Helper()
 		w := newWorld(t, s)
 		addEvents(t, s, w.workload, "w", 20)
@@ -153,21 +153,21 @@ func TestOneReplicaPrunes(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
-		prune(t, s, keepTen, Pruned{Elsewhere: true})
-		if pruned, err := s.PruneGrown(t.Context(), keepTen); err != nil || pruned != (Pruned{Elsewhere: true}) {
+		prune(t, s, keepTen, Pruned{Skipped: true})
+		if pruned, err := s.PruneGrown(t.Context(), keepTen); err != nil || pruned != (Pruned{Skipped: true}) {
 			t.Errorf("%+v %v", pruned, err)
 		}
 		if err := unlock(); err != nil {
 			t.Fatal(err)
 		}
 		if pruned, err := s.PruneGrown(t.Context(), keepTen); err != nil || pruned != (Pruned{Events: 10}) {
-			t.Errorf("what had grown is forgotten: %+v %v", pruned, err)
+			t.Errorf("the growth was forgotten: %+v %v", pruned, err)
 		}
 	})
 }
 
-// What is said not to be kept is what pruning takes, and would take again.
-func TestWhatIsSaidNotToBeKeptIsPruned(t *testing.T) {
+// EventsKeptAfter must match what pruning deletes.
+func TestEventsKeptAfter_MatchesPruning(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -179,7 +179,7 @@ func TestWhatIsSaidNotToBeKeptIsPruned(t *testing.T) {
 			}
 			return after
 		}
-		// Of three at each moment, so that the bound is in the midst of a moment.
+		// Three Events share each time, so that the limit falls between equal times.
 		var reports []threeport.Report
 		for i := range 30 {
 			report := eventOf(w.helm, fmt.Sprint("three ", i), 1)
@@ -191,20 +191,20 @@ func TestWhatIsSaidNotToBeKeptIsPruned(t *testing.T) {
 		earliest := fromMicros(databaseTime(t, s)).Add(-age)
 		got := keptAfter(keepTen)
 		if latest := fromMicros(databaseTime(t, s)).Add(-age); got.Before(earliest) || got.After(latest) {
-			t.Errorf("with room for more, what is after %v is kept, which is not between %v and %v", got, earliest, latest)
+			t.Errorf("with room for more: kept after %v, want between %v and %v", got, earliest, latest)
 		}
 
 		apply(t, s, "one", reports...)
 		after := keptAfter(keepTen)
 		prune(t, s, keepTen, Pruned{Events: 20})
 		if got := keptAfter(keepTen); !got.Equal(after) {
-			t.Errorf("pruning made %v of %v", got, after)
+			t.Errorf("pruning changed %v from %v", got, after)
 		}
 		var again []threeport.Report
 		for _, report := range reports {
 			gone := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE runtimeeventuid = ?", report.Event.UID) == 0
 			if gone != !report.Event.Time.After(after) && !report.Event.Time.Equal(after) {
-				t.Errorf("%s of %v is pruned: %t; kept is what is after %v", report.Event.UID, report.Event.Time, gone, after)
+				t.Errorf("%s of %v is pruned: %t, kept after %v", report.Event.UID, report.Event.Time, gone, after)
 			}
 			if gone && report.Event.Time.Before(after) {
 				again = append(again, report)
@@ -213,10 +213,10 @@ func TestWhatIsSaidNotToBeKeptIsPruned(t *testing.T) {
 		apply(t, s, "one", again...)
 		prune(t, s, keepTen, Pruned{Events: int64(len(again))})
 
-		// Where newer ones are gone there is room for older ones.
+		// Where newer Events were deleted, there is room for older ones.
 		mustExec(t, s, "DELETE FROM workload_events WHERE runtimeeventuid = 'three 0'")
 		if got := keptAfter(keepTen); !got.Before(after) {
-			t.Errorf("with nine, what is after %v is kept", got)
+			t.Errorf("with nine Events: kept after %v", got)
 		}
 		none := threeport.Instance{Type: workload, ID: w.helm.ID}
 		if _, err := s.EventsKeptAfter(t.Context(), none, keepTen); !errors.Is(err, ErrNotFound) {
@@ -225,10 +225,10 @@ func TestWhatIsSaidNotToBeKeptIsPruned(t *testing.T) {
 	})
 }
 
-// past is a time before which everything is forgotten.
+// past is older than TombstoneAge.
 var past = time.Now().Add(-2 * time.Hour).UnixMicro()
 
-func TestWhatIsGoneIsForgotten(t *testing.T) {
+func TestPrune_DeletedRows_AfterTombstoneAge(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -254,7 +254,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		prune(t, s, keepTen, Pruned{}) // all of it is young
+		prune(t, s, keepTen, Pruned{}) // nothing is old enough
 
 		for _, table := range []string{"workloads", "workload_instances", "workload_resource_instances"} {
 			mustExec(t, s, "UPDATE "+table+" SET deletedat = ? WHERE deletedat IS NOT NULL", past)
@@ -275,7 +275,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 	})
 }
 
-func TestARowOfV0StaysWhileOthersReferToIt(t *testing.T) {
+func TestPrune_ReferencedV0Row_IsKept(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -286,15 +286,15 @@ func TestARowOfV0StaysWhileOthersReferToIt(t *testing.T) {
 		}
 		mustExec(t, s, "UPDATE workload_instances SET deletedat = ?", past)
 		mustExec(t, s, "UPDATE workloads SET deletedat = ? WHERE deletedat IS NOT NULL", past)
-		prune(t, s, keepTen, Pruned{Workloads: 1, Rows: 1}) // the resource that nobody deleted goes with its instance
+		prune(t, s, keepTen, Pruned{Workloads: 1, Rows: 1}) // the resource without a deletion goes with its instance
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_instances"); n != 1 {
-			t.Error("the instance of a resource that another workload's Event refers to is gone")
+			t.Error("the instance of a resource referenced by another Event was deleted")
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_resource_instances WHERE id = ?", second.ID); n != 1 {
-			t.Error("a resource that another workload's Event refers to is gone")
+			t.Error("a resource referenced by another Event was deleted")
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE id = ?", event.ID); n != 1 {
-			t.Error("another workload's Event is gone")
+			t.Error("another workload's Event was deleted")
 		}
 		if _, err := s.Remove(t.Context(), resource(t, "WorkloadEvent"), event.ID); err != nil {
 			t.Fatal(err)
@@ -304,15 +304,15 @@ func TestARowOfV0StaysWhileOthersReferToIt(t *testing.T) {
 	})
 }
 
-func TestRetentionIsValidated(t *testing.T) {
+func TestRetention_Validate(t *testing.T) {
 	for _, wrong := range []Retention{
 		{},
-		{EventAge: time.Second, EventCount: 1, GoneAge: time.Hour},
-		{EventAge: time.Hour, EventCount: 0, GoneAge: time.Hour},
-		{EventAge: time.Hour, EventCount: 1, GoneAge: -time.Hour},
+		{EventAge: time.Second, EventCount: 1, TombstoneAge: time.Hour},
+		{EventAge: time.Hour, EventCount: 0, TombstoneAge: time.Hour},
+		{EventAge: time.Hour, EventCount: 1, TombstoneAge: -time.Hour},
 	} {
 		if err := wrong.Validate(); err == nil {
-			t.Errorf("%+v is accepted", wrong)
+			t.Errorf("%+v: no error", wrong)
 		}
 	}
 	if err := DefaultRetention().Validate(); err != nil {

@@ -4,42 +4,41 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
 )
 
 // scanner reads the columns of one row.
 type scanner = func(targets ...any) error
 
-// reading bounds a statement that reads, with all its rows. A PostgreSQL that is there gives it up by itself; one that a
-// connection leads to no more would be waited for until the operating system notices, which may take a quarter of an hour,
-// and whoever asks may have more patience than that.
+// reading limits the time of a statement that reads, including all its rows. PostgreSQL itself ends a slow statement,
+// but over a dead connection only this timeout ends the wait early.
 func (s *Store) reading(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.dialect == sqliteDialect || s.patient {
+	if s.dialect == sqliteDialect || s.addressHasTimeout {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, s.config.ReadTimeout)
 }
 
-// collect reads all rows of a query, each by read.
+// collect runs a query that reads, and converts each row with read.
 func collect[T any](ctx context.Context, s *Store, query string, args []any, read func(scanner) (T, error)) ([]T, error) {
 	ctx, cancel := s.reading(ctx)
 	defer cancel()
-	rows, err := s.read.QueryContext(ctx, s.dialect.rebind(query), args...)
+	var all []T
+	err := queryRows(ctx, s.read.QueryContext, s.dialect.rebind(query), args, func(scan scanner) error {
+		one, err := read(scan)
+		all = append(all, one)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // its error is that of Err
-	var all []T
-	for rows.Next() {
-		one, err := read(rows.Scan)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, rows.Err()
+	return all, nil
 }
 
-// first reads the only row of a query; [ErrNotFound] if there is none.
+// first reads the only row of a query. It returns [ErrNotFound] if there is none.
 func first[T any](ctx context.Context, s *Store, query string, args []any, read func(scanner) (T, error)) (T, error) {
 	ctx, cancel := s.reading(ctx)
 	defer cancel()
@@ -50,11 +49,101 @@ func first[T any](ctx context.Context, s *Store, query string, args []any, read 
 	return one, err
 }
 
-// number is the only column of a row.
+// number reads the only column of a row.
 func number(scan scanner) (n int64, err error) {
 	err = scan(&n)
 	return n, err
 }
 
-// knownTime is a time where 0 stands for one that is not known.
-func knownTime(micros int64) sql.NullInt64 { return sql.NullInt64{Int64: micros, Valid: micros != 0} }
+// nonZeroTime converts a column that stores an unknown time as 0.
+func nonZeroTime(micros int64) sql.NullInt64 { return sql.NullInt64{Int64: micros, Valid: micros != 0} }
+
+// now is the current time as it is stored: microseconds since 1970.
+func now() int64 { return time.Now().UnixMicro() }
+
+// fromMicros converts a stored time.
+func fromMicros(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+
+// optionalTime converts a stored time that may be NULL.
+func optionalTime(micros sql.NullInt64) *time.Time {
+	if !micros.Valid {
+		return nil
+	}
+	return new(fromMicros(micros.Int64))
+}
+
+// queryFunc is QueryContext of sql.DB and sql.Tx.
+type queryFunc func(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+
+// queryRows runs a query and calls row for each row of its result.
+func queryRows(ctx context.Context, query queryFunc, text string, args []any, row func(scanner) error) error {
+	rows, err := query(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err reports the same error
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// whereClause is a conjunction of conditions with their arguments.
+type whereClause struct {
+	terms []string
+	args  []any
+}
+
+func (c *whereClause) add(term string, args ...any) {
+	c.terms = append(c.terms, term)
+	c.args = append(c.args, args...)
+}
+
+// clone returns a copy; terms added to it do not change c.
+func (c whereClause) clone() whereClause {
+	return whereClause{terms: slices.Clip(c.terms), args: slices.Clip(c.args)}
+}
+
+func (c whereClause) String() string { return strings.Join(c.terms, " AND ") }
+
+// placeholders is a list of n placeholders, as for IN.
+func placeholders(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
+
+// optionalMicros converts a time for storage; nil becomes NULL.
+func optionalMicros(t *time.Time) *int64 {
+	if t == nil {
+		return nil
+	}
+	return new(t.UnixMicro())
+}
+
+// microsOf converts any time to microseconds, limited to the range of int64.
+func microsOf(t time.Time) int64 {
+	switch year := t.Year(); {
+	case year < -290000:
+		return math.MinInt64
+	case year > 290000:
+		return math.MaxInt64
+	default:
+		return t.UnixMicro()
+	}
+}
+
+// sleep waits for d. It reports false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// databaseTime is the current time by the database's clock, in microseconds. All changedat columns use this clock.
+func (s *Store) databaseTime(ctx context.Context) (int64, error) {
+	return first(ctx, s, "SELECT "+s.dialect.now(), nil, number)
+}

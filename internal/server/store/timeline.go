@@ -2,34 +2,36 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"fmt"
-	"math"
+	"strings"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// TimelineQuery says which Events of a workload are asked for. The zero value asks for all.
+// TimelineQuery selects Events of a workload. The zero value selects all.
 type TimelineQuery struct {
 	// Level is Normal or Warning; empty for both.
 	Level string
-	// Kind is that of the object that an Event is about.
+	// Kind is the kind of the involved object.
 	Kind string
-	// Text is to be in the reason, the message or the object's name. Letters of ASCII match in either case.
+	// Text must occur in the reason, the message or the object's name. ASCII letters match in either case.
 	Text string
-	// From and To bound when an Event happened last; From is included, To is not.
+	// From (inclusive) and To (exclusive) limit the last occurrence of an Event.
 	From, To *time.Time
-	// Cursor is where the page begins, as the one before it said; empty for the first.
+	// Cursor is the Next of the previous page; empty for the first page.
 	Cursor string
-	// Size is how many Events a page has, up to 1,000; 0 stands for 100.
+	// Size is the page size, up to 1,000; 0 means 100.
 	Size int
 }
 
 var levels = []string{"Normal", "Warning"}
 
-// Validate says which parameter is wrong: its error is a [ParameterError].
+// Validate returns a [FieldError] for the first invalid parameter.
 func (q TimelineQuery) Validate() error {
-	if err := checkWord("level", q.Level, levels); err != nil {
+	if err := checkOneOf("level", q.Level, levels); err != nil {
 		return err
 	}
 	if err := checkText("kind", q.Kind); err != nil {
@@ -39,17 +41,17 @@ func (q TimelineQuery) Validate() error {
 		return err
 	}
 	if q.From != nil && q.To != nil && q.To.Before(*q.From) {
-		return &ParameterError{"to", "a time that is not before from"}
+		return &FieldError{"to", "a time that is not before from"}
 	}
 	if _, err := pageSize(q.Size); err != nil {
 		return err
 	}
-	_, err := q.place()
+	_, err := q.position()
 	return err
 }
 
-// timelinePlace is the place of an Event in the list: what a cursor holds.
-type timelinePlace struct {
+// timelinePosition is the position of an Event in the list, as a cursor contains it.
+type timelinePosition struct {
 	List string       `json:"list"` // timelineList
 	Time int64        `json:"time"` // microseconds
 	ID   threeport.ID `json:"id"`
@@ -57,30 +59,30 @@ type timelinePlace struct {
 
 const timelineList = "timeline"
 
-// place is where the page begins; nil for the first.
-func (q TimelineQuery) place() (*timelinePlace, error) {
+// position is where the page begins; nil for the first page.
+func (q TimelineQuery) position() (*timelinePosition, error) {
 	if q.Cursor == "" {
 		return nil, nil
 	}
-	place, err := decodeCursor[timelinePlace](q.Cursor)
+	place, err := decodeCursor[timelinePosition](q.Cursor)
 	if err != nil || place.List != timelineList {
 		return nil, ErrCursor
 	}
 	return &place, nil
 }
 
-// Timeline returns a page of a workload's Events, newest first. The query's errors are those of Validate; [ErrNotFound]
-// if there is no such workload.
+// Timeline returns a page of a workload's Events, newest first. The error is that of Validate, or [ErrNotFound] if the
+// workload does not exist.
 func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q TimelineQuery) (threeport.List[threeport.TimelineEvent], error) {
 	list := threeport.List[threeport.TimelineEvent]{Items: []threeport.TimelineEvent{}}
 	if err := q.Validate(); err != nil {
 		return list, err
 	}
-	if _, err := s.boardRow(ctx, instance); err != nil {
+	if _, err := s.workloadRow(ctx, instance); err != nil {
 		return list, err
 	}
-	size, _ := pageSize(q.Size) // valid
-	place, _ := q.place()       // valid
+	size, _ := pageSize(q.Size) // validated above
+	place, _ := q.position()    // validated above
 	where := s.dialect.timeline(instance, q)
 	query, args := timelinePage(where, place, size+1)
 	events, err := collect(ctx, s, query, args, scanTimelineEvent)
@@ -96,7 +98,7 @@ func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q Tim
 	if len(events) > size {
 		events = events[:size]
 		last := events[size-1]
-		if list.Next, err = encodeCursor(timelinePlace{timelineList, last.Time.UnixMicro(), last.ID}); err != nil {
+		if list.Next, err = encodeCursor(timelinePosition{timelineList, last.Time.UnixMicro(), last.ID}); err != nil {
 			return list, err
 		}
 	}
@@ -104,14 +106,74 @@ func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q Tim
 	return list, nil
 }
 
-// microsOf is a time in microseconds; one that these cannot hold is the nearest that they can.
-func microsOf(t time.Time) int64 {
-	switch year := t.Year(); {
-	case year < -290000:
-		return math.MinInt64
-	case year > 290000:
-		return math.MaxInt64
-	default:
-		return t.UnixMicro()
+// timeline is the WHERE clause of the query.
+func (d dialect) timeline(instance threeport.Instance, q TimelineQuery) whereClause {
+	var where whereClause
+	where.add(eventColumn(instance.Type)+" = ?", int64(instance.ID))
+	where.add("deletedat IS NULL")
+	if q.Level != "" {
+		where.add("type = ?", q.Level)
 	}
+	if q.Kind != "" {
+		where.add("involvedkind = ?", q.Kind)
+	}
+	if q.Text != "" {
+		pattern := likePattern(q.Text)
+		where.add(fmt.Sprintf(`(reason %[1]s ? ESCAPE '\' OR message %[1]s ? ESCAPE '\' OR involvedname %[1]s ? ESCAPE '\')`, d.like()),
+			pattern, pattern, pattern)
+	}
+	if q.From != nil {
+		where.add("timestamp >= ?", microsOf(*q.From))
+	}
+	if q.To != nil {
+		where.add("timestamp < ?", microsOf(*q.To))
+	}
+	return where
+}
+
+// timelinePage selects up to limit Events after a position.
+func timelinePage(where whereClause, place *timelinePosition, limit int) (query string, args []any) {
+	where = where.clone()
+	if place != nil {
+		where.add("(timestamp, id) < (?, ?)", place.Time, int64(place.ID))
+	}
+	return "SELECT " + eventColumns + " FROM workload_events WHERE " + where.String() +
+		" ORDER BY timestamp DESC, id DESC LIMIT ?", append(where.args, limit)
+}
+
+func timelineCount(where whereClause) string {
+	return "SELECT COUNT(*) FROM workload_events WHERE " + where.String()
+}
+
+const eventColumns = "id, runtimeeventuid, workloadresourceinstanceid, involvedgroup, involvedversion, involvedkind, involvednamespace, " +
+	"involvedname, involveduid, type, reason, message, timestamp, firsttimestamp, count, gap"
+
+func scanTimelineEvent(scan scanner) (threeport.TimelineEvent, error) {
+	var (
+		event                                      threeport.TimelineEvent
+		id, at                                     int64
+		resource, firstAt, count                   sql.NullInt64
+		group, version, kind, namespace, name, uid sql.NullString
+		gap                                        sql.NullString
+	)
+	err := scan(&id, &event.UID, &resource, &group, &version, &kind, &namespace, &name, &uid,
+		&event.Type, &event.Reason, &event.Message, &at, &firstAt, &count, &gap)
+	if err != nil {
+		return event, err
+	}
+	event.ID, event.ResourceInstanceID = threeport.ID(id), threeport.ID(resource.Int64)
+	event.Involved = threeport.ObjectRef{
+		Group: group.String, Version: version.String, Kind: kind.String, Namespace: namespace.String, Name: name.String, UID: uid.String,
+	}
+	if kind.String != "" { // rows that v0 created have no prefix
+		event.Derived = true
+		event.Message, event.Derived = strings.CutPrefix(event.Message, messagePrefix(&event.EventReport))
+	}
+	event.Time, event.FirstTime, event.Count = fromMicros(at), optionalTime(firstAt), count.Int64
+	if gap.String != "" {
+		if err := json.Unmarshal([]byte(gap.String), &event.Gap); err != nil {
+			return event, fmt.Errorf("read gap of event %d: %w", id, err)
+		}
+	}
+	return event, nil
 }

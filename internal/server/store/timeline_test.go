@@ -10,7 +10,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// putEvent writes an Event of a workload instance, or of a Helm one.
+// putEvent writes an Event of a workload or Helm instance.
 func putEvent(t *testing.T, s *Store, instance threeport.Instance, id int64, at time.Time, level, kind, reason, message string) {
 	t.Helper()
 	columns := map[string]string{workload: "workloadinstanceid", helm: "helmworkloadinstanceid"}
@@ -21,7 +21,7 @@ func putEvent(t *testing.T, s *Store, instance threeport.Instance, id int64, at 
 		id, fmt.Sprintf("event-%d", id), level, reason, message, at.UnixMicro(), kind, int64(instance.ID))
 }
 
-func TestTimelineIsFilteredNewestFirst(t *testing.T) {
+func TestTimeline_FiltersNewestFirst(t *testing.T) {
 	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 	tests := []struct {
 		reason string
@@ -64,7 +64,7 @@ func TestTimelineIsFilteredNewestFirst(t *testing.T) {
 	})
 }
 
-// checkTimeline reads a timeline in one page, and one by one. IDs are compared without what all have in common.
+// checkTimeline reads a timeline in one page and one by one. The expected IDs omit their common prefix.
 func checkTimeline(t *testing.T, s *Store, instance threeport.Instance, q TimelineQuery, first threeport.ID, want string) {
 	t.Helper()
 	for _, size := range []int{0, 1} {
@@ -91,7 +91,7 @@ func checkTimeline(t *testing.T, s *Store, instance threeport.Instance, q Timeli
 	}
 }
 
-func TestTimelineEventHasAllItsFields(t *testing.T) {
+func TestTimeline_ReturnsAllFields(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		instance := put(t, s, fixture{id: 1}).instance()
@@ -118,7 +118,7 @@ func TestTimelineEventHasAllItsFields(t *testing.T) {
 	})
 }
 
-func TestTimelineOfNoWorkload(t *testing.T) {
+func TestTimeline_UnknownWorkload_IsNotFound(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		deleted := put(t, s, fixture{id: 1, deleted: 1}).instance()
@@ -133,7 +133,7 @@ func TestTimelineOfNoWorkload(t *testing.T) {
 	})
 }
 
-func TestBadParametersOfTimelineAreNamed(t *testing.T) {
+func TestTimeline_InvalidParameter_IsNamed(t *testing.T) {
 	earlier := noon.Add(-time.Second)
 	for parameter, query := range map[string]TimelineQuery{
 		"level":  {Level: "warning"},
@@ -143,8 +143,8 @@ func TestBadParametersOfTimelineAreNamed(t *testing.T) {
 		"size":   {Size: 1001},
 		"cursor": {Cursor: "e30x"},
 	} {
-		if bad, ok := errors.AsType[*ParameterError](query.Validate()); !ok || bad.Parameter != parameter {
-			t.Errorf("%+v: got %v; want an error of %s", query, bad, parameter)
+		if bad, ok := errors.AsType[*FieldError](query.Validate()); !ok || bad.Field != parameter {
+			t.Errorf("%+v: got %v, want an error for %s", query, bad, parameter)
 		}
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Token lets its bearer in, in a role. The secret itself is not kept, only its hash.
+// Token authenticates its bearer with a role. Only the hash of its secret is stored.
 type Token struct {
 	ID         int64
 	Name, Role string
-	// Subject is the person who logged in, of a token that stands for a log-in and that nobody has; else empty.
+	// Subject is the OpenID Connect subject of a person, for a token that backs an SSO session; else empty.
 	Subject string
-	// ClusterUID is the cluster that an agent's token is for; empty if it is for none or any.
+	// ClusterUID is the cluster of an agent's token; empty for other roles.
 	ClusterUID string
 	CreatedAt  time.Time
 	// ExpiresAt, RevokedAt and UsedAt are nil for never.
@@ -38,8 +38,8 @@ func scanToken(scan func(...any) error) (Token, error) {
 	return t, nil
 }
 
-// CreateToken keeps a token by the hash of its secret, and returns it with its ID and time of creation. The error is
-// [ErrConflict] if there is one of this hash.
+// CreateToken stores a token with the hash of its secret, and returns it with its ID and creation time. It returns
+// [ErrConflict] if the hash exists.
 func (s *Store) CreateToken(ctx context.Context, t Token, hash []byte) (Token, error) {
 	t.ID, t.CreatedAt, t.RevokedAt, t.UsedAt = s.ids.next(), fromMicros(now()), nil, nil
 	err := s.exec(ctx, "INSERT INTO tokens (id, name, role, subject, clusteruid, hash, createdat, expiresat) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -53,12 +53,12 @@ func (s *Store) CreateToken(ctx context.Context, t Token, hash []byte) (Token, e
 	return t, nil
 }
 
-// TokenByHash returns the token of this hash, whether it still holds or not; else [ErrNotFound].
+// TokenByHash returns the token with this hash, even if it is expired or revoked; else [ErrNotFound].
 func (s *Store) TokenByHash(ctx context.Context, hash []byte) (Token, error) {
 	return first(ctx, s, "SELECT "+tokenColumns+" FROM tokens WHERE hash = ?", []any{hash}, scanToken)
 }
 
-// Tokens returns all tokens, the oldest first.
+// Tokens returns all tokens, oldest first.
 func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 	tokens, err := collect(ctx, s, "SELECT "+tokenColumns+" FROM tokens ORDER BY id", nil, scanToken)
 	if err != nil {
@@ -67,8 +67,8 @@ func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 	return tokens, nil
 }
 
-// RevokeToken ends a token, with all its sessions, and returns it; [ErrNotFound] if there is none. One that was revoked
-// stays as it was.
+// RevokeToken revokes a token, ends all its sessions, and returns it; [ErrNotFound] if it does not exist. The time of
+// an earlier revocation stays.
 func (s *Store) RevokeToken(ctx context.Context, id int64) (t Token, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		t, err = scanToken(tx.QueryRowContext(ctx, s.dialect.rebind(
@@ -82,7 +82,43 @@ func (s *Store) RevokeToken(ctx context.Context, id int64) (t Token, err error) 
 	return t, err
 }
 
-// TouchToken notes when a token was used last.
-func (s *Store) TouchToken(ctx context.Context, id int64, at time.Time) error {
+// RecordTokenUse records the last use of a token.
+func (s *Store) RecordTokenUse(ctx context.Context, id int64, at time.Time) error {
 	return s.exec(ctx, "UPDATE tokens SET usedat = ? WHERE id = ? AND (usedat IS NULL OR usedat < ?)", at.UnixMicro(), id, at.UnixMicro())
+}
+
+// CreateSession stores a session of a token with the hash of its secret. It returns [ErrConflict] if the hash exists,
+// and [ErrNotFound] if the token does not.
+func (s *Store) CreateSession(ctx context.Context, hash []byte, tokenID int64, expires time.Time) error {
+	err := s.exec(ctx, "INSERT INTO sessions (hash, tokenid, createdat, expiresat) VALUES (?, ?, ?, ?)",
+		hash, tokenID, now(), expires.UnixMicro())
+	switch {
+	case isUniqueViolation(err):
+		return ErrConflict
+	case isForeignKey(err):
+		return ErrNotFound
+	case err != nil:
+		return fmt.Errorf("create session: %w", err)
+	}
+	return nil
+}
+
+// SessionToken returns the token of an unexpired session, even if the token is expired or revoked; else [ErrNotFound].
+func (s *Store) SessionToken(ctx context.Context, hash []byte, now time.Time) (Token, error) {
+	return first(ctx, s, "SELECT "+tokenColumns+
+		" FROM sessions JOIN tokens ON tokens.id = sessions.tokenid WHERE sessions.hash = ? AND sessions.expiresat > ?",
+		[]any{hash, now.UnixMicro()}, scanToken)
+}
+
+// DeleteSession ends a session. It returns nil if there is none.
+func (s *Store) DeleteSession(ctx context.Context, hash []byte) error {
+	return s.exec(ctx, "DELETE FROM sessions WHERE hash = ?", hash)
+}
+
+// PruneSessions deletes expired sessions, and expired tokens of SSO sessions. No session outlives its token.
+func (s *Store) PruneSessions(ctx context.Context, now time.Time) error {
+	if err := s.exec(ctx, "DELETE FROM sessions WHERE expiresat <= ?", now.UnixMicro()); err != nil {
+		return err
+	}
+	return s.exec(ctx, "DELETE FROM tokens WHERE subject <> '' AND expiresat <= ?", now.UnixMicro())
 }

@@ -15,13 +15,13 @@ func TestTokens(t *testing.T) {
 		if err != nil || agent.ID == 0 || time.Since(agent.CreatedAt) > time.Minute {
 			t.Fatalf("got %+v, %v", agent, err)
 		}
-		// What only the store may say is not taken.
+		// The store ignores fields that only it may set.
 		admin, err := s.CreateToken(ctx, Token{ID: 7, Name: "east", Role: "admin", RevokedAt: &expires, UsedAt: &expires}, []byte{0, 2})
 		if err != nil || admin.ID <= agent.ID || admin.RevokedAt != nil || admin.UsedAt != nil {
 			t.Fatalf("got %+v, %v", admin, err)
 		}
 		if _, err := s.CreateToken(ctx, Token{Name: "again", Role: "admin"}, []byte{0, 2}); !errors.Is(err, ErrConflict) {
-			t.Errorf("a hash that is there: %v", err)
+			t.Errorf("an existing hash: %v", err)
 		}
 		for _, want := range []struct {
 			hash  []byte
@@ -40,7 +40,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-func TestTokenIsUsedAndRevoked(t *testing.T) {
+func TestTokens_UseAndRevocation(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		ctx, hash := t.Context(), []byte("hash")
@@ -49,8 +49,8 @@ func TestTokenIsUsedAndRevoked(t *testing.T) {
 			t.Fatal(err)
 		}
 		later := fromMicros(moment)
-		for _, at := range []time.Time{later.Add(-time.Hour), later, later.Add(-time.Minute)} { // replicas tell late
-			if err := s.TouchToken(ctx, token.ID, at); err != nil {
+		for _, at := range []time.Time{later.Add(-time.Hour), later, later.Add(-time.Minute)} { // replicas write late
+			if err := s.RecordTokenUse(ctx, token.ID, at); err != nil {
 				t.Error(err)
 			}
 		}
@@ -71,7 +71,7 @@ func TestTokenIsUsedAndRevoked(t *testing.T) {
 			t.Errorf("again: %+v, %v, want %+v", again, err, revoked)
 		}
 		if _, err := s.RevokeToken(ctx, 1); !errors.Is(err, ErrNotFound) {
-			t.Errorf("a token that is not there: %v", err)
+			t.Errorf("an unknown token: %v", err)
 		}
 	})
 }
@@ -90,10 +90,10 @@ func TestSessions(t *testing.T) {
 			}
 		}
 		if err := s.CreateSession(ctx, []byte("long"), token.ID, now); !errors.Is(err, ErrConflict) {
-			t.Errorf("a hash that is there: %v", err)
+			t.Errorf("an existing hash: %v", err)
 		}
 		if err := s.CreateSession(ctx, []byte("orphan"), 1, now); !errors.Is(err, ErrNotFound) {
-			t.Errorf("a session of no token: %v", err)
+			t.Errorf("a session without a token: %v", err)
 		}
 		if err := s.DeleteSession(ctx, []byte("ended")); err != nil {
 			t.Error(err)
@@ -117,8 +117,8 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// A token that stood for a log-in goes with it; others are kept, that it can be seen what they were.
-func TestLogInsThatEndedAreRemoved(t *testing.T) {
+// The token of an SSO session is deleted with it; other tokens stay for the record.
+func TestPruneSessions_ExpiredSSOTokens_AreDeleted(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		ctx, now := t.Context(), fromMicros(moment)

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// statements of one resource, prepared once.
-type statements struct {
-	insert, update, remove *sql.Stmt // on write
-	get, byUnique          *sql.Stmt // on read; byUnique on write, nil without such a field
+// resourceStatements are the prepared statements of one resource.
+type resourceStatements struct {
+	insert, update, remove *sql.Stmt // on Store.write
+	get, byUnique          *sql.Stmt // on Store.read; byUnique on Store.write, nil without a unique field
 }
 
-// prepareResources makes the statements and the generator of IDs, which begins after the newest of them all.
+// prepareResources prepares the statements, and the ID generator, which starts above the largest stored ID.
 func (s *Store) prepareResources(ctx context.Context) error {
-	s.statements = make(map[*Resource]*statements, len(Resources))
+	s.statements = make(map[*Resource]*resourceStatements, len(Resources))
 	for _, r := range Resources {
 		var err error
 		if s.statements[r], err = s.prepareResource(ctx, r); err != nil {
@@ -37,7 +37,7 @@ func (s *Store) prepareResources(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) prepareResource(ctx context.Context, r *Resource) (*statements, error) {
+func (s *Store) prepareResource(ctx context.Context, r *Resource) (*resourceStatements, error) {
 	sets := make([]string, 0, len(r.Fields))
 	for _, f := range r.Fields {
 		sets = append(sets, fmt.Sprintf("%s = COALESCE(?, %[1]s)", f.Column()))
@@ -49,10 +49,10 @@ func (s *Store) prepareResource(ctx context.Context, r *Resource) (*statements, 
 		errs = append(errs, err)
 		return statement
 	}
-	prepared := &statements{
+	prepared := &resourceStatements{
 		insert: prepare(s.write, fmt.Sprintf("INSERT INTO %s (%s) VALUES (?, ?, ?, NULL%s) ON CONFLICT DO NOTHING",
 			r.table(), r.columns(), strings.Repeat(", ?", len(r.Fields)))),
-		// A field that was not given is left alone.
+		// nil leaves a field unchanged.
 		update: prepare(s.write, fmt.Sprintf("UPDATE %s SET updatedat = ?, %s WHERE id = ? AND deletedat IS NULL RETURNING %s",
 			r.table(), strings.Join(sets, ", "), r.columns())),
 		remove: prepare(s.write, fmt.Sprintf("UPDATE %s SET deletedat = ? WHERE id = ? AND deletedat IS NULL RETURNING %s",
@@ -65,7 +65,7 @@ func (s *Store) prepareResource(ctx context.Context, r *Resource) (*statements, 
 	return prepared, errors.Join(errs...)
 }
 
-// unique is the field that identifies a row besides its ID, if there is one.
+// unique is the field that identifies a row besides its ID; ok is false if there is none.
 func (s *Store) unique(r *Resource) (index int, ok bool) {
 	if s.config.StrictV0 {
 		return 0, false
@@ -73,44 +73,44 @@ func (s *Store) unique(r *Resource) (index int, ok bool) {
 	return r.unique()
 }
 
-// Create adds a row with these values. If one with the same unique value exists, it returns that one and created is
-// false. Its errors are [ValueError], [ErrReference] and [ErrRefused].
+// Create inserts a row. If a row with the same unique value exists, it returns that row and created is false. The error
+// is a [FieldError], [ErrReference] or [ErrRefused].
 func (s *Store) Create(ctx context.Context, r *Resource, values []any) (o Row, created bool, err error) {
-	if err := r.check(values); err != nil {
+	if err := r.checkValues(values); err != nil {
 		return Row{}, false, err
 	}
 	for {
 		o, created, err = s.insert(ctx, r, values)
 		if created {
-			s.grown.add(s.grownBy(r, values))
+			s.eventGrowth.add(s.eventsByWorkload(r, values))
 		}
 		if created || err != nil {
-			return o, created, refusal(err)
+			return o, created, writeError(err)
 		}
 		i, ok := s.unique(r)
 		if !ok {
-			continue // another process took the same ID
+			continue // another process used the same ID
 		}
 		o, err = s.getByUnique(ctx, r, values[i])
-		if !errors.Is(err, sql.ErrNoRows) { // deleted in between: its value is free
+		if !errors.Is(err, sql.ErrNoRows) { // deleted meanwhile: the value is free again
 			return o, false, err
 		}
 	}
 }
 
-// getByUnique returns the row that has a value, or [sql.ErrNoRows].
+// getByUnique returns the row with a unique value, or [sql.ErrNoRows].
 func (s *Store) getByUnique(ctx context.Context, r *Resource, value any) (Row, error) {
 	ctx, cancel := s.reading(context.WithoutCancel(ctx))
 	defer cancel()
 	return r.scan(s.statements[r].byUnique.QueryRowContext(ctx, value).Scan)
 }
 
-// insert adds a row unless its ID or its unique value is taken.
+// insert inserts a row unless its ID or unique value exists.
 func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, inserted bool, err error) {
-	err = s.change(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
 		at := now()
 		o = Row{ID: s.ids.next(), CreatedAt: at, UpdatedAt: at, Values: values}
-		result, err := s.statement(ctx, tx, s.statements[r].insert).ExecContext(ctx, append([]any{o.ID, at, at}, values...)...)
+		result, err := s.stmtIn(ctx, tx, s.statements[r].insert).ExecContext(ctx, append([]any{o.ID, at, at}, values...)...)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, i
 		if err != nil || !inserted || tx == nil {
 			return err
 		}
-		return s.addToBoard(ctx, tx, r, o)
+		return s.insertWorkload(ctx, tx, r, o)
 	})
 	return o, inserted, err
 }
@@ -128,59 +128,59 @@ func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, i
 func (s *Store) Get(ctx context.Context, r *Resource, id int64) (Row, error) {
 	ctx, cancel := s.reading(ctx)
 	defer cancel()
-	return found(r.scan(s.statements[r].get.QueryRowContext(ctx, id).Scan))
+	return orNotFound(r.scan(s.statements[r].get.QueryRowContext(ctx, id).Scan))
 }
 
-// Update sets the values that are not nil, and returns the whole row. Its errors are [ErrNotFound],
-// [ErrConflict], and those of Create.
+// Update sets the values that are not nil, and returns the new row. The error is [ErrNotFound], [ErrConflict] or one of
+// those of Create.
 func (s *Store) Update(ctx context.Context, r *Resource, id int64, values []any) (o Row, err error) {
-	if err := r.check(values); err != nil {
+	if err := r.checkValues(values); err != nil {
 		return Row{}, err
 	}
-	err = s.change(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
 		args := append(append([]any{now()}, values...), id)
-		o, err = found(r.scan(s.statement(ctx, tx, s.statements[r].update).QueryRowContext(ctx, args...).Scan))
+		o, err = orNotFound(r.scan(s.stmtIn(ctx, tx, s.statements[r].update).QueryRowContext(ctx, args...).Scan))
 		if err != nil || tx == nil {
 			return err
 		}
-		return s.changeOnBoard(ctx, tx, r, o, values)
+		return s.updateWorkload(ctx, tx, r, o, values)
 	})
-	return o, refusal(err)
+	return o, writeError(err)
 }
 
-// Remove marks a row as deleted, and returns it so, or [ErrNotFound]. Rows that refer to it stay.
+// Remove marks a row as deleted and returns it, or [ErrNotFound]. Rows that refer to it stay.
 func (s *Store) Remove(ctx context.Context, r *Resource, id int64) (o Row, err error) {
-	err = s.change(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
-		o, err = found(r.scan(s.statement(ctx, tx, s.statements[r].remove).QueryRowContext(ctx, now(), id).Scan))
+	err = s.writeResource(ctx, r, func(ctx context.Context, tx *sql.Tx) error {
+		o, err = orNotFound(r.scan(s.stmtIn(ctx, tx, s.statements[r].remove).QueryRowContext(ctx, now(), id).Scan))
 		if err != nil || tx == nil {
 			return err
 		}
-		return s.removeFromBoard(ctx, tx, r, o)
+		return s.deleteWorkload(ctx, tx, r, o)
 	})
 	return o, err
 }
 
-// change runs a write of a resource: in a transaction where the board changes with it, else as the one statement that
-// it is, with no tx.
-func (s *Store) change(ctx context.Context, r *Resource, write func(ctx context.Context, tx *sql.Tx) error) error {
+// writeResource runs a write: in a transaction for an instance, whose workloads row changes with it; otherwise as a
+// single statement, with a nil tx.
+func (s *Store) writeResource(ctx context.Context, r *Resource, write func(ctx context.Context, tx *sql.Tx) error) error {
 	return s.writing(ctx, func(ctx context.Context) error {
-		if !r.onBoard {
+		if !r.isWorkload {
 			return write(ctx, nil)
 		}
 		return s.transact(ctx, write)
 	})
 }
 
-// statement is a prepared one, as it is to be used in tx; tx may be nil.
-func (s *Store) statement(ctx context.Context, tx *sql.Tx, prepared *sql.Stmt) *sql.Stmt {
+// stmtIn returns the prepared statement for use in tx, which may be nil.
+func (s *Store) stmtIn(ctx context.Context, tx *sql.Tx, prepared *sql.Stmt) *sql.Stmt {
 	if tx == nil {
 		return prepared
 	}
 	return tx.StmtContext(ctx, prepared)
 }
 
-// found makes ErrNotFound of no rows.
-func found(o Row, err error) (Row, error) {
+// orNotFound converts sql.ErrNoRows to ErrNotFound.
+func orNotFound(o Row, err error) (Row, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return Row{}, ErrNotFound
 	}

@@ -18,12 +18,12 @@ import (
 
 const moment = int64(1767323045600000) // 2026-01-02T03:04:05.6Z
 
-// eventValues are those of a WorkloadEvent with this UID.
+// eventValues are the values of a WorkloadEvent with this UID.
 func eventValues(uid string) []any {
 	return []any{uid, "Normal", "Created", "m", moment, nil, nil, nil}
 }
 
-func TestRowsReadBackAsWritten(t *testing.T) {
+func TestCreate_RowsReadBackAsWritten(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		instance := create(t, s, "WorkloadInstance", "wëb", "Healthy", true)
@@ -45,26 +45,26 @@ func TestRowsReadBackAsWritten(t *testing.T) {
 		orphan := eventValues("orphan")
 		orphan[5] = int64(1)
 		if _, created, err := s.Create(t.Context(), resource(t, "WorkloadEvent"), orphan); created || !errors.Is(err, ErrReference) {
-			t.Errorf("an event of no instance: created %t, %v", created, err)
+			t.Errorf("an Event of an unknown instance: created %t, %v", created, err)
 		}
 	})
 }
 
-func TestValuesThatAreNotAccepted(t *testing.T) {
+func TestCreate_InvalidValue_ReturnsFieldError(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		r := resource(t, "WorkloadEvent")
-		noise := make([]byte, longestUID/2) // which no index makes shorter
+		noise := make([]byte, maxEventUIDBytes/2) // incompressible for an index
 		_, _ = rand.Read(noise)
 		longest := hex.EncodeToString(noise)
 		kept := create(t, s, "WorkloadEvent", eventValues(longest)...)
 		for _, uid := range []string{longest + "x", strings.Repeat(longest, 6), "\x00", "\xff"} {
 			_, _, err := s.Create(t.Context(), r, eventValues(uid))
-			if wrong, ok := errors.AsType[*ValueError](err); !ok || wrong.Field != "RuntimeEventUID" {
+			if wrong, ok := errors.AsType[*FieldError](err); !ok || wrong.Field != "RuntimeEventUID" {
 				t.Errorf("created with %d bytes: %v", len(uid), err)
 			}
 			_, err = s.Update(t.Context(), r, kept.ID, append([]any{uid}, make([]any, 7)...))
-			if _, ok := errors.AsType[*ValueError](err); !ok {
+			if _, ok := errors.AsType[*FieldError](err); !ok {
 				t.Errorf("changed to %d bytes: %v", len(uid), err)
 			}
 		}
@@ -72,7 +72,7 @@ func TestValuesThatAreNotAccepted(t *testing.T) {
 	})
 }
 
-func TestListPages(t *testing.T) {
+func TestList_Pages(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		r := resource(t, "WorkloadEvent")
@@ -106,7 +106,7 @@ func TestListPages(t *testing.T) {
 	})
 }
 
-func TestConcurrentDuplicatesMakeOneRow(t *testing.T) {
+func TestCreate_ConcurrentDuplicates_CreateOneRow(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		r := resource(t, "WorkloadEvent")
@@ -139,7 +139,7 @@ func TestConcurrentDuplicatesMakeOneRow(t *testing.T) {
 	})
 }
 
-func TestConcurrentChangesOfOneRow(t *testing.T) {
+func TestUpdate_ConcurrentChangesOfOneRow(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		r, o := resource(t, "WorkloadInstance"), create(t, s, "WorkloadInstance", "web")
@@ -159,12 +159,12 @@ func TestConcurrentChangesOfOneRow(t *testing.T) {
 		var said string
 		readRow(t, s, "SELECT said FROM workloads WHERE id = ?", []any{o.ID}, &said)
 		if said != got.Values[instanceStatus] {
-			t.Errorf("the row says %v, the board %q", got.Values[instanceStatus], said)
+			t.Errorf("the instance has %v, the workloads row %q", got.Values[instanceStatus], said)
 		}
 	})
 }
 
-func TestUniqueConflictInChange(t *testing.T) {
+func TestUpdate_UniqueValueExists_IsConflict(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		create(t, s, "WorkloadEvent", eventValues("a")...)
@@ -177,7 +177,7 @@ func TestUniqueConflictInChange(t *testing.T) {
 	})
 }
 
-func TestRowsOutliveTheStore(t *testing.T) {
+func TestStore_Reopened_KeepsRows(t *testing.T) {
 	databases.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
 		r := resource(t, "WorkloadEvent")
@@ -185,7 +185,7 @@ func TestRowsOutliveTheStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.ids = newIDs(1 << 61) // a clock ahead of ours made the newest row
+		s.ids = newIDs(1 << 61) // the newest ID came from a clock ahead of this one
 		first := create(t, s, "WorkloadEvent", eventValues("uid")...)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestRowsOutliveTheStore(t *testing.T) {
 	})
 }
 
-func TestMemorySurvivesCancelledRequests(t *testing.T) {
+func TestInMemory_CancelledRequests_KeepRows(t *testing.T) {
 	s, r := open(t, Config{Address: "sqlite::memory:"}), resource(t, "WorkloadEvent")
 	o := create(t, s, "WorkloadEvent", eventValues("uid")...)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -229,7 +229,7 @@ func TestMemorySurvivesCancelledRequests(t *testing.T) {
 	}
 }
 
-// removeOne deletes a row of a database that is opened strictly.
+// removeOne deletes a row of a database that is opened with StrictV0.
 func removeOne(t *testing.T, address string, r *Resource) {
 	t.Helper()
 	s, err := Open(t.Context(), Config{Address: address, StrictV0: true})
@@ -245,8 +245,8 @@ func removeOne(t *testing.T, address string, r *Resource) {
 	}
 }
 
-// A database can be opened in either mode, whatever it was made in, as long as its rows allow it.
-func TestStrictV0MakesARowOfEachPost(t *testing.T) {
+// A database can be opened in either mode, whichever it was created in, as long as its rows allow it.
+func TestCreate_StrictV0_CreatesDuplicates(t *testing.T) {
 	databases.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
 		r, values := resource(t, "WorkloadEvent"), eventValues("uid")
@@ -263,21 +263,21 @@ func TestStrictV0MakesARowOfEachPost(t *testing.T) {
 			return created
 		}
 		if first, again := post(false), post(false); !first || again {
-			t.Errorf("by default two posts made rows: %t, %t, want only the first", first, again)
+			t.Errorf("by default, two posts created rows: %t, %t, want only the first", first, again)
 		}
 		if !post(true) {
-			t.Error("strictly, the second post made no row")
+			t.Error("with StrictV0, the second post created no row")
 		}
 		s, err := Open(t.Context(), Config{Address: address})
 		if err == nil {
-			t.Error("a database with two rows of one UID was opened as one without")
+			t.Error("a database with a duplicate UID was opened without StrictV0")
 			_ = s.Close()
-		} else if !strings.Contains(err.Error(), "serve it with --strict-v0") {
-			t.Errorf("opening a database with two rows of one UID does not say what to do: %v", err)
+		} else if !strings.Contains(err.Error(), "start with --strict-v0") {
+			t.Errorf("the error does not say how to resolve duplicates: %v", err)
 		}
 		removeOne(t, address, r)
 		if first := post(false); first {
-			t.Error("after the second row was deleted, a post by default made a row beside the first")
+			t.Error("after the second row was deleted, a post created a duplicate by default")
 		}
 	})
 }

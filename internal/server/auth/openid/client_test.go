@@ -19,9 +19,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// announcing is a provider over TLS, which announces itself with a part of the metadata and takes note of what it is sent for a
-// code.
-func announcing(t *testing.T, more string) (config Config, sent chan *http.Request) {
+// startFakeProvider starts a provider over TLS with additional metadata. It sends the requests to its token endpoint to
+// the channel.
+func startFakeProvider(t *testing.T, more string) (config Config, sent chan *http.Request) {
 	t.Helper()
 	sent = make(chan *http.Request, 1)
 	mux := http.NewServeMux()
@@ -40,7 +40,7 @@ func announcing(t *testing.T, more string) (config Config, sent chan *http.Reque
 	dir := t.TempDir()
 	config = DefaultConfig()
 	config.Issuer, config.ClientID, config.RedirectURL = server.URL, "threeport", "https://threeport.example/callback"
-	config.Timeout = 5 * time.Minute // which only means that it hangs
+	config.Timeout = 5 * time.Minute // longer than any test
 	config.CAFile, config.ClientSecretFile = filepath.Join(dir, "ca.crt"), filepath.Join(dir, "secret")
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	for file, content := range map[string][]byte{config.CAFile: ca, config.ClientSecretFile: []byte("first\n")} {
@@ -64,11 +64,11 @@ func startProvider(t *testing.T, config Config) *Provider {
 	return p
 }
 
-func TestClientProvesItself(t *testing.T) {
+func TestPerson_ClientAuthentication(t *testing.T) {
 	for _, tc := range []struct {
 		reason, metadata string
 		public           bool
-		header, form     string // the secret, where it is sent
+		header, form     string // where the secret is sent
 	}{
 		{"in a header, if nothing is said", "", false, "second", ""},
 		{"in a header, if that is one of several ways", `, "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"]`, false, "second", ""},
@@ -76,7 +76,7 @@ func TestClientProvesItself(t *testing.T) {
 		{"by PKCE alone", "", true, "", ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			config, sent := announcing(t, tc.metadata)
+			config, sent := startFakeProvider(t, tc.metadata)
 			secretFile := config.ClientSecretFile
 			if tc.public {
 				config.ClientSecretFile = ""
@@ -86,7 +86,7 @@ func TestClientProvesItself(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := p.Person(t.Context(), NewFlow("/", time.Now()), "code"); err == nil {
-				t.Fatal("somebody is logged in")
+				t.Fatal("a person was logged in")
 			}
 			r := <-sent
 			_, header, _ := r.BasicAuth()
@@ -97,8 +97,8 @@ func TestClientProvesItself(t *testing.T) {
 	}
 }
 
-func TestAuthURLKeepsItsQuery(t *testing.T) {
-	config, _ := announcing(t, "")
+func TestAuthURL_KeepsQueryOfEndpoint(t *testing.T) {
+	config, _ := startFakeProvider(t, "")
 	p := startProvider(t, config)
 	flow := NewFlow("/", time.Now())
 	sent, err := p.AuthURL(t.Context(), flow)
@@ -106,22 +106,22 @@ func TestAuthURLKeepsItsQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	at, err := url.Parse(sent)
-	if err != nil || at.Query().Get("tenant") != "1" || !flow.IsOf(at.Query().Get("state")) {
+	if err != nil || at.Query().Get("tenant") != "1" || !flow.MatchesState(at.Query().Get("state")) {
 		t.Errorf("sent to %s, %v", sent, err)
 	}
 }
 
-func TestMetadataThatAreRefused(t *testing.T) {
+func TestDiscover_InvalidMetadata_IsRefused(t *testing.T) {
 	for _, tc := range []struct{ reason, metadata, want string }{
 		{"another issuer", `, "issuer": "https://evil.example"`, "did not match"},
 		{"endpoint in the clear", `, "token_endpoint": "http://id.example/token"`, `endpoint "http://id.example/token"`},
 		{"keys in the clear", `, "jwks_uri": "http://id.example/keys"`, `endpoint "http://id.example/keys"`},
 		{"a script", `, "authorization_endpoint": "javascript:alert(1)"`, "endpoint"},
 		{"no endpoint", `, "token_endpoint": ""`, `endpoint ""`},
-		{"too much", `, "more": "` + strings.Repeat("x", maxAnswer) + `"`, "too large"},
+		{"too much", `, "more": "` + strings.Repeat("x", maxResponseBytes) + `"`, "too large"},
 		{"no JSON", `, `, "decode"},
 	} {
-		config, _ := announcing(t, tc.metadata)
+		config, _ := startFakeProvider(t, tc.metadata)
 		err := startProvider(t, config).Discover(t.Context())
 		if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 1000 {
 			t.Errorf("%s: %v", tc.reason, err)
@@ -129,8 +129,8 @@ func TestMetadataThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestStrangersCertificateIsRefused(t *testing.T) {
-	config, _ := announcing(t, "")
+func TestDiscover_UnknownAuthority_IsRefused(t *testing.T) {
+	config, _ := startFakeProvider(t, "")
 	config.CAFile = ""
 	if err := startProvider(t, config).Discover(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("%v", err)
@@ -141,26 +141,26 @@ func TestFlow(t *testing.T) {
 	now := time.Now()
 	flow := NewFlow("/x?a=b;c", now.Add(time.Minute))
 	read, ok := ParseFlow(flow.String(), now)
-	if !ok || read.Next != flow.Next || !read.IsOf(flow.state()) || read.nonce() != flow.nonce() || read.verifier() != flow.verifier() {
-		t.Errorf("%+v is read as %+v", flow, read)
+	if !ok || read.Next != flow.Next || !read.MatchesState(flow.state()) || read.nonce() != flow.nonce() || read.verifier() != flow.verifier() {
+		t.Errorf("%+v was parsed as %+v", flow, read)
 	}
 	derived := []string{flow.secret, flow.state(), flow.nonce(), flow.verifier()}
 	slices.Sort(derived)
 	if len(slices.Compact(derived)) != 4 {
-		t.Errorf("two of %v are the same", derived)
+		t.Errorf("two of %v are equal", derived)
 	}
 	if long := NewFlow(strings.Repeat("x", 2048), now).String(); len(long) > 3000 {
 		t.Errorf("a cookie of %d bytes", len(long))
 	}
 	if _, ok := ParseFlow(flow.String(), now.Add(time.Minute)); ok {
-		t.Error("it does not end")
+		t.Error("the flow does not expire")
 	}
-	if flow.IsOf("") || flow.IsOf(NewFlow("/", now).state()) {
-		t.Error("it has another's state")
+	if flow.MatchesState("") || flow.MatchesState(NewFlow("/", now).state()) {
+		t.Error("it matches another state")
 	}
 	for _, text := range []string{"", "..", flow.secret, flow.String() + ".", flow.String()[1:], flow.secret + ".x.", flow.secret + ".99999999999.!"} {
 		if _, ok := ParseFlow(text, now); ok {
-			t.Errorf("%q is a flow", text)
+			t.Errorf("%q was parsed", text)
 		}
 	}
 }

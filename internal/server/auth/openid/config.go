@@ -11,31 +11,31 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// Config names a provider of OpenID Connect, and what this API is to it.
+// Config describes an OpenID Connect provider and this client.
 type Config struct {
-	// Issuer is the provider's URL, exactly as its ID tokens have it.
+	// Issuer is the provider's URL, exactly as in its ID tokens.
 	Issuer string
-	// CAFile has the authorities of the provider's certificate, in PEM; empty for those of the system.
+	// CAFile has the certificate authorities of the provider in PEM; empty for those of the system.
 	CAFile string
 
-	// ClientID is what the provider calls this API.
+	// ClientID is the client's ID at the provider.
 	ClientID string
-	// ClientSecretFile has the secret of the two. It is read for each log-in, so it may be replaced. Empty for a public
-	// client, which proves by PKCE alone that it is the one that began.
+	// ClientSecretFile has the client secret. It is read for each log-in, so it can be rotated. Empty means a public
+	// client, which relies on PKCE alone.
 	ClientSecretFile string
-	// RedirectURL is where the provider sends browsers back to.
+	// RedirectURL is the callback to which the provider redirects browsers.
 	RedirectURL string
 
-	// Scopes are asked for; openid has to be among them.
+	// Scopes are the requested scopes; they must include openid.
 	Scopes []string
-	// NameClaim and GroupsClaim are the claims of an ID token with a person's name and groups.
+	// NameClaim and GroupsClaim are the ID token's claims with the name and groups of a person.
 	NameClaim, GroupsClaim string
 
-	// Timeout bounds each request to the provider.
+	// Timeout limits each request to the provider.
 	Timeout time.Duration
 }
 
-// DefaultConfig asks for what most providers have.
+// DefaultConfig fits most providers.
 func DefaultConfig() Config {
 	return Config{
 		Scopes:    []string{oidc.ScopeOpenID, oidc.ScopeProfile, oidc.ScopeEmail},
@@ -44,7 +44,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names the first bad field and what it accepts. It reads no files.
+// Validate returns an error that names the first invalid field and its accepted values. It reads no files.
 func (c Config) Validate() error {
 	for _, at := range []struct{ name, url string }{{"issuer", c.Issuer}, {"redirect URL", c.RedirectURL}} {
 		if err := checkURL(at.url); err != nil {
@@ -53,32 +53,32 @@ func (c Config) Validate() error {
 	}
 	switch {
 	case c.ClientID == "":
-		return errors.New("client ID is empty: accepted is the name under which the provider knows this API")
+		return errors.New("client ID: must be the ID of this API at the provider")
 	case !slices.Contains(c.Scopes, oidc.ScopeOpenID):
-		return fmt.Errorf("scopes %q: accepted are such with %s among them", c.Scopes, oidc.ScopeOpenID)
+		return fmt.Errorf("scopes %q: must include %s", c.Scopes, oidc.ScopeOpenID)
 	case c.Timeout <= 0:
-		return fmt.Errorf("timeout of %v: accepted is more than 0", c.Timeout)
+		return fmt.Errorf("timeout %v: must be above 0", c.Timeout)
 	case c.NameClaim == "" || c.GroupsClaim == "":
-		return errors.New("claim of names or of groups is empty: accepted is the name of a claim, such as email and groups")
+		return errors.New("name claim and groups claim: must be the name of a claim, such as email and groups")
 	}
 	return nil
 }
 
-// checkURL accepts what [checkEndpoint] does, without a query.
+// checkURL accepts the URLs of [checkEndpoint] without a query.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	if err == nil && (u.RawQuery != "" || u.ForceQuery) {
-		return errors.New("accepted is a URL without a query")
+		return errors.New("must be a URL without a query")
 	}
 	return checkEndpoint(text)
 }
 
-// checkEndpoint accepts what nobody else can read or answer: HTTPS, and plain HTTP to loopback.
+// checkEndpoint accepts URLs whose traffic nobody else can read or forge: HTTPS, and HTTP to loopback.
 func checkEndpoint(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" ||
 		u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
-		return errors.New("accepted is a URL that begins with https://, or with http:// for loopback")
+		return errors.New("must be an https URL, or an http URL of loopback")
 	}
 	return nil
 }

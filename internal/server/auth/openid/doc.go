@@ -1,7 +1,10 @@
 // Package openid logs people in by OpenID Connect: the authorization code flow with PKCE.
 //
-// A browser leaves for the provider with a [Flow], which only it keeps, and comes back with a code, for which
-// [Provider.Person] gets to know who it is. Nothing of that is in memory, so that any replica may finish what another began.
-// What the provider says of itself (its endpoints and keys) is asked when it is needed first: a provider that is away
-// keeps nobody from starting, and is asked again.
+// [Provider.AuthURL] is where a browser goes to log in. It comes back with a code, for which [Provider.Person] returns
+// the person. The state of a log-in is a [Flow], which only the browser keeps, in a cookie: the server has none, so any
+// replica can finish a log-in.
+//
+// The provider's metadata (endpoints and keys) are fetched in the background when a [Provider] is created, and again
+// when needed until that succeeds. So an unavailable provider does not prevent the start. All types are safe for
+// concurrent use.
 package openid

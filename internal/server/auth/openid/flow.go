@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// Flow is a log-in on its way. Whoever has its secret is the browser that began it: what goes to the provider, and comes
-// back through others' hands, is derived from that and does not tell it.
+// Flow is the state of a log-in. Its secret stays in the browser that started it. State, nonce and code verifier, which
+// others see, are derived from it and do not reveal it.
 type Flow struct {
 	secret  string
 	expires time.Time
-	// Next is where the browser wants to go after it; not to be believed when the flow was read from a cookie.
+	// Next is where the browser goes after the log-in. It is untrusted if the flow came from a cookie.
 	Next string
 }
 
-// NewFlow begins a log-in.
+// NewFlow starts a log-in.
 func NewFlow(next string, expires time.Time) Flow {
 	secret := make([]byte, sha256.Size)
-	_, _ = rand.Read(secret) // never fails, and fills it
+	_, _ = rand.Read(secret) // never fails
 	return Flow{secret: base64.RawURLEncoding.EncodeToString(secret), expires: expires, Next: next}
 }
 
-// String is the flow as a cookie has it.
+// String encodes the flow for a cookie.
 func (f Flow) String() string {
 	return f.secret + "." + strconv.FormatInt(f.expires.Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(f.Next))
 }
 
-// ParseFlow reads what [Flow.String] wrote; ok is false if it is something else, or too old.
+// ParseFlow decodes the result of [Flow.String]; ok is false if it is malformed or expired.
 func ParseFlow(text string, now time.Time) (f Flow, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 || len(parts[0]) != base64.RawURLEncoding.EncodedLen(sha256.Size) {
@@ -49,18 +49,21 @@ func ParseFlow(text string, now time.Time) (f Flow, ok bool) {
 	return Flow{secret: parts[0], expires: time.Unix(expires, 0), Next: string(next)}, true
 }
 
-// IsOf tells whether a state that came back is the flow's: if not, another browser began what ends here.
-func (f Flow) IsOf(state string) bool { return equal(state, f.state()) }
+// MatchesState reports whether a returned state belongs to this flow. Otherwise another browser started that log-in.
+func (f Flow) MatchesState(state string) bool { return constantTimeEqual(state, f.state()) }
 
 func (f Flow) state() string    { return f.derive("state") }
 func (f Flow) nonce() string    { return f.derive("nonce") }
 func (f Flow) verifier() string { return f.derive("verifier") }
 
-// derive makes a text of 43 characters, as a verifier has at least (RFC 7636, section 4.1), that tells of no other.
+// derive returns 43 characters, the minimal length of a code verifier (RFC 7636, section 4.1). Results for different
+// uses are independent.
 func (f Flow) derive(use string) string {
 	mac := hmac.New(sha256.New, []byte(f.secret))
 	mac.Write([]byte(use))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func constantTimeEqual(a, b string) bool {
+	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}

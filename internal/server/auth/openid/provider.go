@@ -17,37 +17,38 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// retryPeriod is how often a provider that does not answer is asked at most.
-const retryPeriod = 5 * time.Second
+// retryInterval is the minimal time between two requests for metadata that is not available.
+const retryInterval = 5 * time.Second
 
-// Provider is a provider of OpenID Connect. Make one with [New] and end it with [Provider.Close]. It is safe for
-// concurrent use.
+// Provider is a client of an OpenID Connect provider. Create it with [New] and end it with [Provider.Close]. It is safe
+// for concurrent use.
 type Provider struct {
 	config Config
 	client *http.Client
 	now    func() time.Time
 	log    *slog.Logger
 
-	away   atomic.Bool
-	cancel context.CancelFunc
-	asking sync.WaitGroup // one goroutine
+	unavailable atomic.Bool
+	cancel      context.CancelFunc
+	discovery   sync.WaitGroup // one goroutine
 
-	mu    sync.Mutex
-	known *metadata // nil until it has answered
-	err   error     // why there is none
-	asked time.Time // when it did not answer last
+	mu       sync.Mutex
+	metadata *metadata // nil until it is fetched
+	err      error     // error of the last attempt
+	failedAt time.Time // time of the last failed attempt
 }
 
-// metadata are what the provider says of itself.
+// metadata is the provider's discovery document.
 type metadata struct {
 	*oidc.Provider
 	KeysURL string `json:"jwks_uri"`
-	// AuthMethods are how it takes a client's secret; if it says none, in a header (OpenID Connect Discovery 1.0, section 3).
+	// AuthMethods are the accepted ways to send the client secret; empty means client_secret_basic (OpenID Connect
+	// Discovery 1.0, section 3).
 	AuthMethods []string `json:"token_endpoint_auth_methods_supported"`
 }
 
-// New reads the files of the configuration, and starts a goroutine that asks the provider for the first time, so that it
-// shows early if that is away. [Provider.Close] ends it.
+// New reads the files of the configuration. It starts a goroutine that fetches the metadata, so that an unavailable
+// provider is logged early; [Provider.Close] ends it.
 func New(config Config, now func() time.Time, log *slog.Logger) (*Provider, error) {
 	client, err := newClient(config)
 	if err != nil {
@@ -59,53 +60,53 @@ func New(config Config, now func() time.Time, log *slog.Logger) (*Provider, erro
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	p.asking.Go(func() { _ = p.Discover(ctx) }) // it logs what it cannot do
+	p.discovery.Go(func() { _ = p.Discover(ctx) }) // it logs its errors
 	return p, nil
 }
 
-// Close ends what New began, and closes idle connections. Nobody may be logging in any more.
+// Close ends the goroutine and closes idle connections. No log-in may be running.
 func (p *Provider) Close() {
 	p.cancel()
-	p.asking.Wait()
+	p.discovery.Wait()
 	p.client.CloseIdleConnections()
 }
 
-// IsAway tells whether the provider did not answer when it was asked last.
-func (p *Provider) IsAway() bool { return p.away.Load() }
+// IsUnavailable reports whether the last request for metadata failed.
+func (p *Provider) IsUnavailable() bool { return p.unavailable.Load() }
 
-// Discover asks the provider for its endpoints, unless it has told them, or was asked within [retryPeriod].
+// Discover fetches the metadata unless they are known, or an attempt failed within [retryInterval].
 func (p *Provider) Discover(ctx context.Context) error {
 	_, err := p.discovered(ctx)
 	return err
 }
 
-// discovered are the provider's metadata. Those who ask at once wait for one answer.
+// discovered returns the metadata. Concurrent callers wait for one request.
 func (p *Provider) discovered(ctx context.Context) (*metadata, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known != nil {
-		return p.known, nil
+	if p.metadata != nil {
+		return p.metadata, nil
 	}
-	if p.err != nil && p.now().Sub(p.asked) < retryPeriod {
+	if p.err != nil && p.now().Sub(p.failedAt) < retryInterval {
 		return nil, p.err
 	}
-	found, err := p.ask(ctx)
+	found, err := p.fetchMetadata(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return nil, ctx.Err() // who asked has gone: that tells nothing of the provider
+		return nil, ctx.Err() // the caller is gone, which says nothing about the provider
 	}
 	if err != nil {
-		p.err, p.asked = fmt.Errorf("discover identity provider: %w", brief(err)), p.now()
-		p.away.Store(true)
-		p.log.Warn("Nobody can log in by single sign-on: the identity provider does not answer as it should", "issuer", p.config.Issuer, "error", p.err)
+		p.err, p.failedAt = fmt.Errorf("discover identity provider: %w", truncateError(err)), p.now()
+		p.unavailable.Store(true)
+		p.log.Warn("Single sign-on is unavailable: the metadata of the identity provider cannot be fetched", "issuer", p.config.Issuer, "error", p.err)
 		return nil, p.err
 	}
-	p.known, p.err = found, nil
-	p.away.Store(false)
-	p.log.Info("The identity provider answers", "issuer", p.config.Issuer)
+	p.metadata, p.err = found, nil
+	p.unavailable.Store(false)
+	p.log.Info("Single sign-on is available", "issuer", p.config.Issuer)
 	return found, nil
 }
 
-func (p *Provider) ask(ctx context.Context) (*metadata, error) {
+func (p *Provider) fetchMetadata(ctx context.Context) (*metadata, error) {
 	found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.config.Issuer)
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (p *Provider) ask(ctx context.Context) (*metadata, error) {
 	return m, nil
 }
 
-// AuthURL is where a browser has to go to log in.
+// AuthURL returns the URL at which a browser logs in.
 func (p *Provider) AuthURL(ctx context.Context, f Flow) (string, error) {
 	found, err := p.discovered(ctx)
 	if err != nil {
@@ -142,7 +143,7 @@ func (p *Provider) oauth2(found *metadata, secret string) *oauth2.Config {
 	}
 }
 
-// secret is the client's; empty for a public client.
+// secret returns the client secret; empty for a public client.
 func (p *Provider) secret() (string, error) {
 	if p.config.ClientSecretFile == "" {
 		return "", nil
@@ -158,8 +159,8 @@ func (p *Provider) secret() (string, error) {
 	return secret, nil
 }
 
-// brief cuts an error, since some repeat what the provider sent.
-func brief(err error) error {
+// truncateError limits an error, since some repeat the provider's response.
+func truncateError(err error) error {
 	const longest = 400
 	if text := err.Error(); len(text) > longest {
 		return errors.New(strings.ToValidUTF8(text[:longest], "") + "…")

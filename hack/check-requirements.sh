@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Checks that the programs import each direct requirement of the main module. Requirements of tests and tools belong to
+# the modules internal/e2e and hack. The one exception is goleak, which the tests of all packages with goroutines use.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+exempt='go.uber.org/goleak'
+
+imported=$(go list -deps -f '{{if and .Module .Module.Main}}{{join .Imports "\n"}}{{end}}' ./cmd/... | sort -u)
+unused=
+for module in $(go list -m -f '{{if not (or .Indirect .Main)}}{{.Path}}{{end}}' all); do
+  [ "$module" = "$exempt" ] || grep -qE "^${module//./\\.}(/|$)" <<<"$imported" || unused+=" $module"
+done
+if [ -n "$unused" ]; then
+  echo "go.mod requires what no program imports:$unused. Move the tests that need it to internal/e2e, or the tool to hack." >&2
+  exit 1
+fi

@@ -1,0 +1,324 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// maxFrame is the size from which on a frame is written, though the commit has more changes: a burst of 60,000 Events
+// would otherwise be encoded in memory as a whole.
+const maxFrame = 1 << 20
+
+// tables are records by table and key.
+type tables map[string]map[string][]byte
+
+// logFile is an open state file, see format.go. After an error of a method other than openLog its index may be wrong: it
+// is to be closed, and opened again.
+type logFile struct {
+	path     string
+	file     *os.File
+	index    map[string]map[string]*span // the newest record of each table and key
+	live     int64                       // the bytes of these records
+	end      int64                       // where the next frame is written
+	synced   int64                       // how much of the file is on disk
+	frame    []byte                      // the frame to be written next, from its head on
+	repaired bool
+}
+
+func newLogFile(path string, file *os.File) *logFile {
+	return &logFile{
+		path: path, file: file, index: map[string]map[string]*span{}, end: int64(headerSize), frame: make([]byte, frameHead),
+	}
+}
+
+// openLog opens and locks a file, checks all of it, and puts its records into loaded, unless that is nil. The caller may
+// know that more of the file is on disk than the header says. openLog writes nothing. The error is [ErrInUse], errBbolt, errDamaged or of the system.
+func openLog(path string, loaded tables, synced int64) (*logFile, error) {
+	file, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the user names the directory
+	if err != nil {
+		return nil, fmt.Errorf("open the state file: %w", err)
+	}
+	f := newLogFile(path, file)
+	info, err := file.Stat()
+	if err == nil {
+		err = lockState(file)
+	}
+	if err == nil {
+		err = f.load(file, info.Size(), loaded, synced)
+	}
+	if err != nil {
+		clear(loaded)
+		return nil, errors.Join(err, file.Close())
+	}
+	return f, nil
+}
+
+// lockState locks the state file. This excludes other agents where the disk has no space for the lock file.
+func lockState(file *os.File) error {
+	err := flock(file)
+	if errors.Is(err, ErrInUse) {
+		err = fmt.Errorf("%w%s", err, hint(err))
+	}
+	return err
+}
+
+// load reads a file of a size.
+func (f *logFile) load(file io.ReaderAt, size int64, loaded tables, synced int64) error {
+	raw := make([]byte, headerSize)
+	if _, err := file.ReadAt(raw, 0); errors.Is(err, io.EOF) {
+		return damaged("it ends in its header")
+	} else if err != nil {
+		return fmt.Errorf("read the state file: %w", err)
+	}
+	if isBbolt(raw) {
+		return errBbolt
+	}
+	var err error
+	if f.synced, err = decodeHeader(raw); err != nil {
+		return err
+	}
+	f.synced = max(f.synced, synced)
+	f.end, err = replay(file, size, func(r record) error { f.apply(r, loaded); return nil })
+	if err == nil && f.end < f.synced {
+		err = damaged("the frame at %d of %d bytes is not valid", f.end, f.synced)
+	}
+	return err
+}
+
+// apply makes the change of a record that was read.
+func (f *logFile) apply(r record, loaded tables) {
+	if r.value == nil {
+		f.drop(string(r.table), string(r.key))
+		delete(loaded[string(r.table)], string(r.key))
+		return
+	}
+	table, key := string(r.table), string(r.key)
+	f.note(table, key, r.span)
+	if loaded == nil {
+		return
+	}
+	if loaded[table] == nil {
+		loaded[table] = map[string][]byte{}
+	}
+	loaded[table][key] = append([]byte{}, r.value...)
+}
+
+// note makes a record the newest of its key.
+func (f *logFile) note(table, key string, at span) {
+	f.live += int64(at.size)
+	if old := f.index[table][key]; old != nil {
+		f.live -= int64(old.size)
+		*old = at // keeps the string of the key, which the caller of Put may share
+		return
+	}
+	if f.index[table] == nil {
+		f.index[table] = map[string]*span{}
+	}
+	f.index[table][key] = &at
+}
+
+// drop removes a key, and reports whether there was a record of it.
+func (f *logFile) drop(table, key string) bool {
+	old := f.index[table][key]
+	if old == nil {
+		return false
+	}
+	f.live -= int64(old.size)
+	delete(f.index[table], key)
+	return true
+}
+
+// garbage is how many bytes of the file a compaction would save.
+func (f *logFile) garbage() int64 { return f.end - int64(headerSize) - f.live }
+
+// write commits changes; nil values are deletions. After a crash all of them are on disk or none, unless they need
+// several frames: then it is some of the frames. All that is put is written before all that is deleted, so that a crash
+// leaves too many records rather than too few.
+func (f *logFile) write(changes map[id][]byte) error {
+	if err := f.repair(); err != nil {
+		return err
+	}
+	for at, value := range changes {
+		if value == nil {
+			continue
+		}
+		if err := f.put(at.table, at.key, value); err != nil {
+			return err
+		}
+	}
+	for at, value := range changes {
+		if value != nil || !f.drop(at.table, at.key) {
+			continue // a record that was put and deleted between two commits is not in the file
+		}
+		if _, err := appendTo(f, at.table, at.key, nil); err != nil {
+			return err
+		}
+	}
+	return f.commit()
+}
+
+func (f *logFile) put(table, key string, value []byte) error {
+	at, err := appendTo(f, table, key, value)
+	f.note(table, key, at)
+	return err
+}
+
+// appendTo adds a record to the frame, and writes the frame if it is large.
+func appendTo[T string | []byte](f *logFile, table, key T, value []byte) (span, error) {
+	begin := len(f.frame)
+	f.frame = appendRecord(f.frame, table, key, value)
+	at := span{f.end + int64(begin), int32(len(f.frame) - begin)} //nolint:gosec // records are small
+	if len(f.frame) < maxFrame {
+		return at, nil
+	}
+	return at, f.flush()
+}
+
+// flush writes the frame, if it has records.
+func (f *logFile) flush() error {
+	if len(f.frame) == frameHead {
+		return nil
+	}
+	sealFrame(f.frame, f.end)
+	if _, err := f.file.WriteAt(f.frame, f.end); err != nil {
+		return err
+	}
+	f.end += int64(len(f.frame))
+	f.frame = f.frame[:frameHead]
+	return nil
+}
+
+// commit brings to disk what was appended. The header follows one commit later, because the disk may take it first.
+func (f *logFile) commit() error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	if f.end == f.synced {
+		return nil
+	}
+	return f.sync(f.synced)
+}
+
+// sync writes the header and waits for the disk.
+func (f *logFile) sync(synced int64) error {
+	if _, err := f.file.WriteAt(encodeHeader(synced), 0); err != nil {
+		return err
+	}
+	if err := syncData(f.file); err != nil {
+		return err
+	}
+	f.synced = f.end
+	return nil
+}
+
+// repair cuts off a torn frame before the first write, and writes again what may not be on disk: if the end of a commit
+// fails, the system may go on showing it from memory. Before each later write it checks that the file was not changed.
+func (f *logFile) repair() error {
+	if f.repaired {
+		info, err := f.file.Stat()
+		if err == nil && info.Size() != f.end {
+			err = fmt.Errorf("the file has %d bytes instead of %d: another program changed it", info.Size(), f.end)
+		}
+		return err
+	}
+	if err := f.file.Truncate(f.end); err != nil {
+		return err
+	}
+	tail := io.NewSectionReader(f.file, f.synced, f.end-f.synced)
+	if _, err := io.Copy(io.NewOffsetWriter(f.file, f.synced), tail); err != nil {
+		return err
+	}
+	f.repaired = true
+	return errors.Join(f.sync(f.synced), syncDir(filepath.Dir(f.path)))
+}
+
+// close closes the file, and protects the last commit by the header as well.
+func (f *logFile) close() error {
+	var err error
+	if f.repaired {
+		err = f.sync(f.end)
+	}
+	return errors.Join(err, f.file.Close())
+}
+
+// compact copies the newest record of each key into a new file that replaces this one. After an error this one is as it
+// was, but for the index in memory.
+func (f *logFile) compact() (*logFile, error) {
+	return replaceLog(f.path, func(next *logFile) error {
+		next.index, next.live = f.index, f.live
+		end, err := replay(f.file, f.end, func(r record) (err error) {
+			at := f.index[string(r.table)][string(r.key)]
+			if at != nil && at.offset == r.span.offset {
+				*at, err = appendTo(next, r.table, r.key, r.value)
+			}
+			return err
+		})
+		if err == nil && end != f.end {
+			err = damaged("the frame at %d is not valid any more", end)
+		}
+		return err
+	})
+}
+
+// newLog creates a file with records, in place of the file at path, if there is one.
+func newLog(path string, records tables) (*logFile, error) {
+	return replaceLog(path, func(f *logFile) error {
+		for table, byKey := range records {
+			for key, value := range byKey {
+				if err := f.put(table, key, value); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// unfinishedName is the file in the directory that is to replace the state file.
+const unfinishedName = "state.new"
+
+// replaceLog creates a file at path when all of it is on disk: after a crash the earlier one is there, or the new one.
+func replaceLog(path string, fill func(*logFile) error) (f *logFile, err error) {
+	unfinished := filepath.Join(filepath.Dir(path), unfinishedName)
+	file, err := os.OpenFile(unfinished, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600) //nolint:gosec // the user names the directory
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f, err = nil, errors.Join(err, file.Close())
+			_ = os.Remove(unfinished)
+		}
+	}()
+	f = newLogFile(path, file)
+	f.repaired = true
+	err = flock(file)
+	for _, step := range []func() error{
+		func() error { return fill(f) },
+		f.flush,
+		func() error { return f.sync(f.end) },
+		func() error { return os.Rename(unfinished, path) },
+		func() error { return syncDir(filepath.Dir(path)) },
+	} {
+		if err == nil {
+			err = step()
+		}
+	}
+	return f, err
+}
+
+// syncDir makes sure that the disk knows the names in a directory.
+func syncDir(path string) error {
+	dir, err := os.Open(path) //nolint:gosec // the user names the directory
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // it was only read
+	if err := dir.Sync(); failing(err) {
+		return err
+	}
+	return nil // not every file system can do it
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package journal
+
+import "os"
+
+func syncData(file *os.File) error { return file.Sync() }

@@ -1,0 +1,242 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Aggregate is the verdict on a resource together with its dependents. Its message is the rendered cause, if it has one.
+type Aggregate struct {
+	Assessment
+	// Cause explains the verdict by the dependents; zero if they do not explain it.
+	Cause Cause
+}
+
+// replacesPods has the kinds that keep a number of Pods: they replace a Pod that has ended, so that it counts no more.
+var replacesPods = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "Deployment"}:  true,
+	{Group: "apps", Kind: "ReplicaSet"}:  true,
+	{Kind: "ReplicationController"}:      true,
+	{Group: "apps", Kind: "StatefulSet"}: true,
+	{Group: "apps", Kind: "DaemonSet"}:   true,
+}
+
+// Combine assesses a resource by itself and by its dependents: a Deployment whose Pods crash is not Reconciling. Failed
+// Pods do not change a resource that has completed. The kind is empty for the objects that belong to a workload by
+// its label alone. The time depends on the number of different causes, not on the number of dependents.
+func (f *Dependents) Combine(kind schema.GroupKind, self Assessment) Aggregate {
+	if len(f.byUID) == 0 || self.Status == Healthy && self.Reason == Completed {
+		return Aggregate{Assessment: self}
+	}
+	if kind == serviceKind {
+		return f.combineService(self)
+	}
+	self = f.clearTimeout(kind, self)
+	e := f.explain(kind, self)
+	out := Aggregate{Assessment: self}
+	out.Status = f.status(kind, self, e.severity)
+	if out.Status == Unknown && self.Status == Unknown && f.activePods() > 0 {
+		ready := fmt.Sprintf("%d of %d pods ready", f.phases[Serving], f.activePods())
+		out.Message = strings.Join(nonEmpty(self.Message, ready), "; ")
+	}
+	if e.group == nil || out.Status == Healthy {
+		return out
+	}
+	// The reason is that of the cause, unless the resource has a more precise one for a status as bad.
+	if worse(e.severity, Reconciling) && (self.Status != Down || replacesPods[kind]) || worse(e.severity, self.Status) {
+		out.Reason, out.Since = e.key.Reason, e.group.since
+	}
+	out.Cause = f.cause(self, e)
+	out.Message = out.Cause.String()
+	return out
+}
+
+// combineService assesses a Service by itself and by its EndpointSlices: it works while one of them has a ready endpoint.
+func (f *Dependents) combineService(self Assessment) Aggregate {
+	count := f.Count("EndpointSlice")
+	if self.Status == Down || count.Total == 0 || count.Healthy > 0 {
+		return Aggregate{Assessment: self}
+	}
+	worst := f.worst()
+	self.Message = cmp.Or(self.Message, "the Service leads nowhere")
+	out := Aggregate{Cause: f.cause(self, worst)}
+	out.Verdict = Verdict{Status: worst.key.Status, Reason: worst.key.Reason, Message: out.Cause.String()}
+	out.Since, out.Recheck = worst.group.since, self.Recheck
+	return out
+}
+
+// clearTimeout clears a startup timeout inferred from the workload alone when its Pods give better evidence.
+func (f *Dependents) clearTimeout(kind schema.GroupKind, self Assessment) Assessment {
+	if !replacesPods[kind] || self.Phase != Overdue || f.activePods() == 0 {
+		return self
+	}
+	self.Status, self.Phase, self.Since = Reconciling, NotServing, time.Time{}
+	self.Message = cmp.Or(self.WithoutTimeout, self.Message)
+	return self
+}
+
+// explanation is a group of dependents as the cause of a resource's status.
+type explanation struct {
+	key      groupKey
+	group    *group // nil if there is no cause
+	severity Status // how bad the cause is for the resource; Healthy if it does not count
+	others   int    // further causes that are worse than Reconciling
+}
+
+// explain returns the worst cause. Among equals the most frequent one wins, then the one whose text sorts first. A cause
+// that does not count for the resource's status is returned if there is no other.
+func (f *Dependents) explain(kind schema.GroupKind, self Assessment) explanation {
+	best := explanation{severity: Healthy}
+	others := map[Verdict]bool{}
+	for key, g := range f.groups {
+		if key.kind != podKind.Kind || key.phase == Terminating && !f.allTerminating(kind) {
+			continue
+		}
+		e := explanation{key: key, group: g, severity: f.severity(kind, self, key)}
+		if e.severity == Healthy && !worse(self.Status, Reconciling) {
+			continue
+		}
+		if worse(key.Status, Reconciling) {
+			others[key.Verdict] = true
+		}
+		if best.group == nil || e.before(best) {
+			best = e
+		}
+	}
+	delete(others, best.key.Verdict)
+	if best.group != nil && worse(best.key.Status, Reconciling) {
+		best.others = len(others)
+	}
+	return best
+}
+
+// worst returns the group whose own status is worst; an empty explanation if all dependents are Healthy.
+func (f *Dependents) worst() explanation {
+	var best explanation
+	for key, g := range f.groups {
+		if e := (explanation{key: key, group: g}); best.group == nil || e.before(best) {
+			best = e
+		}
+	}
+	return best
+}
+
+// before reports whether a cause is named rather than another one. The order is total, so that equal dependents have
+// equal messages.
+func (e explanation) before(other explanation) bool {
+	a, b := e.key, other.key
+	switch {
+	case e.severity != other.severity:
+		return worse(e.severity, other.severity)
+	case a.Status != b.Status:
+		return worse(a.Status, b.Status)
+	case len(e.group.uids) != len(other.group.uids):
+		return len(e.group.uids) > len(other.group.uids)
+	}
+	if c := cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message), cmp.Compare(a.kind, b.kind)); c != 0 {
+		return c < 0
+	}
+	if a.via != b.via {
+		return a.via.String() < b.via.String()
+	}
+	return a.phase < b.phase
+}
+
+// cause returns the chain from a resource to a group of its dependents.
+func (f *Dependents) cause(self Assessment, e explanation) Cause {
+	g := CauseGroup{
+		Kind: e.key.kind, Count: len(e.group.uids), Reason: e.key.Reason, Message: e.key.Message, Since: e.group.since,
+	}
+	if g.Count == 1 {
+		for uid := range e.group.uids {
+			g.Name = f.byUID[uid].Name
+		}
+	}
+	return Cause{Effect: cmp.Or(self.Message, self.Subject), Path: e.key.via, Group: g, Others: e.others}
+}
+
+// allTerminating reports whether everything that belongs to a workload by its label alone is being deleted.
+func (f *Dependents) allTerminating(kind schema.GroupKind) bool {
+	return kind == schema.GroupKind{} && f.phases[Terminating] == f.kinds[podKind.Kind].Total
+}
+
+// severity returns how bad a cause is for a resource; Healthy if it does not count.
+func (f *Dependents) severity(kind schema.GroupKind, self Assessment, key groupKey) Status {
+	switch {
+	case self.Reason == "Terminating" && key.Reason != terminatingTooLong:
+		return Healthy // the Pods are deleted with the resource
+	case key.phase == Terminating:
+		if f.allTerminating(kind) {
+			return Reconciling
+		}
+		return Healthy
+	case key.phase == Ended:
+		if f.isReplaced(kind, key) {
+			return Healthy
+		}
+	case key.phase == Overdue && hasDeadline(kind, self):
+		return Reconciling
+	case kind == cronJobKind || key.via.Includes(jobKind.Kind) && kind != jobKind:
+		return runSeverity(key)
+	case kind == jobKind && isRetried(key):
+		return Unhealthy
+	}
+	return key.Status
+}
+
+// hasDeadline reports whether a Deployment's own deadline still runs. It decides then, and not the time its Pods take.
+func hasDeadline(kind schema.GroupKind, self Assessment) bool {
+	if kind.Group != "apps" || kind.Kind != "Deployment" || self.Status != Reconciling {
+		return false
+	}
+	return self.Reason != replicasMissing || !self.Recheck.IsZero()
+}
+
+// runSeverity returns how bad a Pod of one run is for the resource that starts the runs. A run that starts does not
+// count, and a run that fails is followed by others.
+func runSeverity(key groupKey) Status {
+	if worse(key.Status, Reconciling) {
+		return Unhealthy
+	}
+	return Healthy
+}
+
+// isRetried reports whether a Job tries again after the failure of a Pod: its program fails. A Pod that cannot start at
+// all is not an attempt.
+func isRetried(key groupKey) bool { return key.phase == Restarting || key.Status == Unhealthy }
+
+// isReplaced reports whether the failure of a Pod is over: its owner has created another one, or counts failures itself.
+func (f *Dependents) isReplaced(kind schema.GroupKind, key groupKey) bool {
+	switch {
+	case replacesPods[kind]:
+		return f.activePods() > 0
+	case kind == jobKind || kind == cronJobKind:
+		return true
+	}
+	return !key.via.IsEmpty() && f.works[key.via] > 0
+}
+
+// status returns the status of a resource, given the severity of the worst cause.
+func (f *Dependents) status(kind schema.GroupKind, self Assessment, severity Status) Status {
+	if !worse(severity, Reconciling) {
+		if worse(self.Status, severity) {
+			return self.Status
+		}
+		return severity
+	}
+	switch {
+	case self.Status == Down:
+		return Down
+	case kind == cronJobKind, f.phases[Serving] > 0, !replacesPods[kind] && len(f.works) > 0:
+		return Unhealthy
+	case self.Status == Healthy && kind != (schema.GroupKind{}):
+		return Unhealthy // its own status may only lag behind
+	case kind == jobKind, self.Status == Unknown, kind == schema.GroupKind{}:
+		return severity
+	}
+	return Down
+}

@@ -1,0 +1,126 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unique"
+)
+
+// ObjectRef names an object in a verdict.
+type ObjectRef struct{ Kind, Name string }
+
+// String returns the reference as a message has it: "ReplicaSet web-78".
+func (r ObjectRef) String() string { return r.Kind + " " + r.Name }
+
+// OwnerPath lists the owners between a resource and one of its dependents, the resource's own child first. Paths with
+// the same owners are equal, so that a path can be part of a map key. The zero value is the path of a direct child.
+type OwnerPath struct{ last unique.Handle[pathStep] }
+
+// pathStep is the last owner of a path and the path before it. Dependents of one owner share it.
+type pathStep struct {
+	before OwnerPath
+	owner  ObjectRef
+}
+
+// Append returns the path with one more owner at its end.
+func (p OwnerPath) Append(owner ObjectRef) OwnerPath {
+	return OwnerPath{unique.Make(pathStep{before: p, owner: owner})}
+}
+
+// IsEmpty reports whether the resource itself is the owner.
+func (p OwnerPath) IsEmpty() bool { return p == OwnerPath{} }
+
+// Owners returns the owners, the resource's own child first.
+func (p OwnerPath) Owners() []ObjectRef {
+	var owners []ObjectRef
+	for !p.IsEmpty() {
+		step := p.last.Value()
+		owners = append(owners, step.owner)
+		p = step.before
+	}
+	slices.Reverse(owners)
+	return owners
+}
+
+// Includes reports whether one of the owners has a kind.
+func (p OwnerPath) Includes(kind string) bool {
+	return slices.ContainsFunc(p.Owners(), func(owner ObjectRef) bool { return owner.Kind == kind })
+}
+
+// String returns the path as a message has it: "CronJob backup ← Job backup-3".
+func (p OwnerPath) String() string {
+	var names []string
+	for _, owner := range p.Owners() {
+		names = append(names, owner.String())
+	}
+	return strings.Join(names, causeSeparator)
+}
+
+// Cause is the chain from the status of a resource to the dependents that explain it. The zero value has no dependents.
+type Cause struct {
+	// Effect is the message about the resource itself, or the resource's name if it has none.
+	Effect string
+	Path   OwnerPath
+	Group  CauseGroup
+	// Others is the number of further causes that are worse than Reconciling.
+	Others int
+}
+
+// CauseGroup is a group of dependents that are not Healthy for the same cause.
+type CauseGroup struct {
+	Kind string
+	// Name is the name of the only dependent in the group; empty if there are more.
+	Name            string
+	Count           int
+	Reason, Message string
+	// Since is the earliest known start of the cause in the group; zero if no dependent has one.
+	Since time.Time
+}
+
+// causeSeparator stands between an effect and its cause in a message.
+const causeSeparator = " ← "
+
+// Length limits for the parts of a cause in a message, in bytes.
+const (
+	maxEffect = 500
+	maxPath   = 300
+	maxGroup  = 500
+)
+
+// String renders the chain: "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-78 ← 5 pods ImagePullBackOff:
+// image example/app:9 cannot be pulled, since 2026-01-01T10:02Z".
+func (c Cause) String() string {
+	links := nonEmpty(truncate(c.Effect, maxEffect), truncate(c.Path.String(), maxPath), c.Group.String())
+	text := strings.Join(links, causeSeparator)
+	switch {
+	case c.Others == 1:
+		text += "; and 1 other cause"
+	case c.Others > 1:
+		text += fmt.Sprintf("; and %d other causes", c.Others)
+	}
+	return text
+}
+
+// String renders the group: "5 pods ImagePullBackOff: image example/app:9 cannot be pulled, since 2026-01-01T10:02Z".
+func (g CauseGroup) String() string {
+	text := fmt.Sprintf("%d %ss", g.Count, strings.ToLower(g.Kind))
+	if g.Name != "" || g.Count == 1 {
+		text = ObjectRef{g.Kind, g.Name}.String()
+	}
+	text += " " + g.Reason
+	if g.Message != "" {
+		text += ": " + g.Message
+	}
+	text = truncate(text, maxGroup)
+	if !g.Since.IsZero() {
+		text += ", since " + g.Since.UTC().Format("2006-01-02T15:04Z")
+	}
+	return text
+}
+
+// nonEmpty returns the texts that are not empty.
+func nonEmpty(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
+}

@@ -1,0 +1,156 @@
+package health
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// CountsAsDependent reports whether objects of a kind count for the resources that own them: Pods, and the
+// EndpointSlices of a Service. Objects between a resource and its Pods, such as ReplicaSets, do not count.
+func CountsAsDependent(kind schema.GroupKind) bool {
+	return kind == podKind || kind == schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}
+}
+
+var (
+	podKind     = schema.GroupKind{Kind: "Pod"}
+	serviceKind = schema.GroupKind{Kind: "Service"}
+)
+
+// Dependent is an assessed object that descends from a resource.
+type Dependent struct {
+	UID        types.UID
+	Kind, Name string
+	// Via is the owners between the resource and the object.
+	Via OwnerPath
+	Assessment
+}
+
+// phase returns the phase that counts for the resource.
+func (d Dependent) phase() PodPhase {
+	if d.Phase == NotServing && d.Status == Healthy {
+		return Serving
+	}
+	return d.Phase
+}
+
+// Count is the number of objects of a kind, and of the Healthy ones among them.
+type Count struct{ Total, Healthy int }
+
+// Dependents holds the assessments of the objects that descend from a resource. It keeps counts and groups up to date,
+// so that a change of one object does not read the others. The zero value is empty. It is not safe for concurrent use.
+type Dependents struct {
+	byUID  map[types.UID]Dependent
+	groups map[groupKey]*group
+	kinds  map[string]Count
+	phases map[PodPhase]int  // Pods by phase
+	works  map[OwnerPath]int // Pods that serve or have completed, by owners
+}
+
+// groupKey is what the dependents of a group have in common.
+type groupKey struct {
+	kind  string
+	via   OwnerPath
+	phase PodPhase
+	Verdict
+}
+
+// group holds the dependents that are not Healthy for one cause.
+type group struct {
+	uids  map[types.UID]struct{}
+	since time.Time // the earliest of the dependents'; zero if none has one
+}
+
+// Set adds a dependent or replaces it. It reports whether its verdict, its owners or its phase changed.
+func (f *Dependents) Set(d Dependent) bool {
+	old, known := f.byUID[d.UID]
+	if known && old.Verdict == d.Verdict && old.Via == d.Via && old.Kind == d.Kind && old.phase() == d.phase() {
+		f.byUID[d.UID] = d
+		return false
+	}
+	if known {
+		f.Remove(d.UID)
+	}
+	if f.byUID == nil {
+		f.byUID, f.groups, f.kinds = map[types.UID]Dependent{}, map[groupKey]*group{}, map[string]Count{}
+		f.phases, f.works = map[PodPhase]int{}, map[OwnerPath]int{}
+	}
+	f.byUID[d.UID] = d
+	f.count(d, 1)
+	if d.Status != Healthy {
+		f.addToGroup(d)
+	}
+	return true
+}
+
+func (f *Dependents) addToGroup(d Dependent) {
+	key := keyOf(d)
+	g := f.groups[key]
+	if g == nil {
+		g = &group{uids: map[types.UID]struct{}{}}
+		f.groups[key] = g
+	}
+	g.uids[d.UID] = struct{}{}
+	if !d.Since.IsZero() && (g.since.IsZero() || d.Since.Before(g.since)) {
+		g.since = d.Since
+	}
+}
+
+func keyOf(d Dependent) groupKey { return groupKey{d.Kind, d.Via, d.phase(), d.Verdict} }
+
+// Remove removes a dependent. It reports whether it was there.
+func (f *Dependents) Remove(uid types.UID) bool {
+	d, known := f.byUID[uid]
+	if !known {
+		return false
+	}
+	delete(f.byUID, uid)
+	f.count(d, -1)
+	key := keyOf(d)
+	if g := f.groups[key]; g != nil {
+		delete(g.uids, uid)
+		if len(g.uids) == 0 {
+			delete(f.groups, key)
+		}
+	}
+	return true
+}
+
+func (f *Dependents) count(d Dependent, n int) {
+	c := f.kinds[d.Kind]
+	c.Total += n
+	if d.Status == Healthy {
+		c.Healthy += n
+	}
+	if f.kinds[d.Kind] = c; c.Total == 0 {
+		delete(f.kinds, d.Kind)
+	}
+	if d.Kind != podKind.Kind {
+		return
+	}
+	f.phases[d.phase()] += n
+	if d.phase() == Serving || d.phase() == Ended && d.Status == Healthy {
+		if f.works[d.Via] += n; f.works[d.Via] == 0 {
+			delete(f.works, d.Via)
+		}
+	}
+}
+
+// Len returns the number of dependents.
+func (f *Dependents) Len() int { return len(f.byUID) }
+
+// Each visits the dependents, in no order.
+func (f *Dependents) Each(visit func(Dependent)) {
+	for _, d := range f.byUID {
+		visit(d)
+	}
+}
+
+// Count returns the counts of a kind.
+func (f *Dependents) Count(kind string) Count { return f.kinds[kind] }
+
+// activePods returns the number of Pods that are neither being deleted nor ended.
+func (f *Dependents) activePods() int {
+	return f.kinds[podKind.Kind].Total - f.phases[Terminating] - f.phases[Ended]
+}

@@ -1,0 +1,51 @@
+package health
+
+// evidence is what a status scan has found for and against Healthy.
+type evidence struct {
+	whole Assessment // the worst statement about the whole object
+	parts Assessment // the worst statement about a part of it
+	soft  Assessment // the worst statement that counts only if no strong one says that the object works
+
+	strong bool // a statement says that the whole object works
+	weak   bool // a statement says so of a part, or by counting
+	ended  bool // the object has run to its end
+	stale  bool // a condition is about an earlier spec
+
+	unclassified string // a phase or a state of the whole in words that have no class
+	sentence     bool   // it is a sentence, which may even deny a strong statement
+}
+
+func newEvidence() evidence { return evidence{whole: healthy, parts: healthy, soft: healthy} }
+
+// against adds a statement against Healthy. It is about a part of the object unless the path is empty.
+func (e *evidence) against(path []string, a Assessment) {
+	into := &e.whole
+	if len(path) > 0 {
+		into = &e.parts
+	}
+	if worse(a.Status, into.Status) {
+		*into = a
+	}
+}
+
+// softAgainst adds a statement that counts only if no strong one says that the object works.
+func (e *evidence) softAgainst(a Assessment) {
+	if worse(a.Status, e.soft.Status) {
+		e.soft = a
+	}
+}
+
+// worst returns the worst statement against Healthy.
+func (e *evidence) worst() Assessment {
+	a := e.whole
+	if worse(e.parts.Status, a.Status) && !e.ended { // else the parts are failed attempts before the success
+		a = e.parts
+	}
+	if worse(e.soft.Status, a.Status) && !e.strong {
+		a = e.soft
+	}
+	return a
+}
+
+// works reports whether the statements for Healthy suffice if none is against it.
+func (e *evidence) works() bool { return e.strong && !e.sentence || e.weak && e.unclassified == "" }

@@ -1,0 +1,148 @@
+package kubectl
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// objectMetadata is an object of which only the metadata is known.
+type objectMetadata struct {
+	listScope
+	uid    types.UID
+	name   string
+	owners []types.UID
+}
+
+// scan lists the metadata of everything in some places.
+func (g *objectReader) scan(ctx context.Context, places []listScope) ([]objectMetadata, error) {
+	return g.scanEach(ctx, places, metav1.ListOptions{})
+}
+
+// scanLabel lists what belongs to a workload by its label.
+func (g *objectReader) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]objectMetadata, error) {
+	label := v1alpha1.LabelWorkloadInstance
+	if wl.Spec.WorkloadType == v1alpha1.WorkloadTypeHelmInstance {
+		label = v1alpha1.LabelHelmWorkloadInstance
+	}
+	var places []listScope
+	for _, r := range baseResources {
+		places = append(places, listScope{r, metav1.NamespaceAll})
+	}
+	return g.scanEach(ctx, places, metav1.ListOptions{LabelSelector: label + "=" + strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10)})
+}
+
+func (g *objectReader) scanEach(ctx context.Context, places []listScope, options metav1.ListOptions) ([]objectMetadata, error) {
+	var mu sync.Mutex
+	var out []objectMetadata
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+	for _, p := range places {
+		group.Go(func() error {
+			err := g.listMetadata(ctx, p, options, func(m *metav1.PartialObjectMetadata) {
+				f := objectMetadata{listScope: listScope{p.GroupVersionResource, m.Namespace}, uid: m.UID, name: m.Name}
+				for _, ref := range m.OwnerReferences {
+					f.owners = append(f.owners, ref.UID)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				out = append(out, f)
+			})
+			return g.tolerate(p.String(), err)
+		})
+	}
+	return out, group.Wait()
+}
+
+// descendants returns what descends from some objects, without these.
+func descendants(known []objectMetadata, roots map[types.UID]bool) []objectMetadata {
+	children := map[types.UID][]int{}
+	for i := range known {
+		for _, owner := range known[i].owners {
+			children[owner] = append(children[owner], i)
+		}
+	}
+	var out []objectMetadata
+	seen := maps.Clone(roots)
+	for queue := slices.Collect(maps.Keys(roots)); len(queue) > 0; queue = queue[1:] {
+		for _, i := range children[queue[0]] {
+			if f := known[i]; !seen[f.uid] {
+				seen[f.uid] = true
+				out = append(out, f)
+				queue = append(queue, f.uid)
+			}
+		}
+	}
+	return out
+}
+
+// readAll reads objects of which the metadata is known. What is gone meanwhile is left out.
+func (g *objectReader) readAll(ctx context.Context, wanted []objectMetadata) ([]*unstructured.Unstructured, error) {
+	names := map[listScope][]string{}
+	uids := map[types.UID]bool{}
+	for _, f := range wanted {
+		names[f.listScope] = append(names[f.listScope], f.name)
+		uids[f.uid] = true
+	}
+	var mu sync.Mutex
+	var out []*unstructured.Unstructured
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+	for p, names := range names {
+		group.Go(func() error {
+			objects, err := g.read(ctx, p, names)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, u := range objects {
+				if uids[u.GetUID()] {
+					out = append(out, u)
+				}
+			}
+			return g.tolerate(p.String(), err)
+		})
+	}
+	return out, group.Wait()
+}
+
+// readWarnings reads the latest Event of type Warning about each object.
+func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) (map[types.UID]health.Warning, error) {
+	namespaces := map[string]bool{}
+	uids := map[types.UID]bool{}
+	note := func(u *unstructured.Unstructured) {
+		uids[u.GetUID()] = true
+		namespaces[cmp.Or(u.GetNamespace(), metav1.NamespaceDefault)] = true // where Events about objects of the cluster are
+	}
+	for _, s := range have.listed {
+		if s.object != nil {
+			note(s.object)
+		}
+	}
+	for _, u := range slices.Concat(have.derived, have.labelled) {
+		note(u)
+	}
+	latest := map[types.UID]health.Warning{}
+	for namespace := range namespaces {
+		p := listScope{events, namespace}
+		err := g.list(ctx, p, metav1.ListOptions{FieldSelector: "type=Warning"}, func(u *unstructured.Unstructured) {
+			uid, warning, ok := warningOf(u.Object)
+			if ok && uids[uid] && !warning.Time.Before(latest[uid].Time) {
+				latest[uid] = warning
+			}
+		})
+		if err := g.tolerate(p.String(), err); err != nil {
+			return nil, err
+		}
+	}
+	return latest, nil
+}

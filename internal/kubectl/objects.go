@@ -1,0 +1,229 @@
+package kubectl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// listedResource is what is found of a listed resource.
+type listedResource struct {
+	listed v1alpha1.WorkloadResourceInstance // with its namespace
+	state  v1alpha1.ResourceState
+	// message says why, if it is not present.
+	message string
+	object  *unstructured.Unstructured // nil if it is not present
+}
+
+// workloadObjects is what a workload consists of.
+type workloadObjects struct {
+	listed     []listedResource
+	derived    []*unstructured.Unstructured // by owners
+	labelled   []*unstructured.Unstructured // by a label, and what descends from them; in no order
+	warnings   map[types.UID]health.Warning
+	incomplete []string // what could not be read, so that something may be missing
+}
+
+// objectReader reads what a workload consists of. It only lists: what may be listed is what the agent sees.
+type objectReader struct {
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	mapper    meta.RESTMapper
+	discovery discovery.CachedDiscoveryInterface
+	allKinds  bool
+
+	mu         sync.Mutex
+	incomplete []string
+}
+
+func newObjectReader(c *connection, allKinds bool) (*objectReader, error) {
+	g := &objectReader{allKinds: allKinds}
+	var err error
+	if g.dynamic, err = c.dynamic(); err != nil {
+		return nil, err
+	}
+	if g.metadata, err = c.metadata(); err != nil {
+		return nil, err
+	}
+	if g.mapper, err = c.flags.ToRESTMapper(); err != nil {
+		return nil, clusterFailure("ask which kinds there are", err)
+	}
+	if g.discovery, err = c.flags.ToDiscoveryClient(); err != nil {
+		return nil, clusterFailure("ask which kinds there are", err)
+	}
+	return g, nil
+}
+
+// readWorkload reads everything.
+func (g *objectReader) readWorkload(ctx context.Context, wl *v1alpha1.ThreeportWorkload) (*workloadObjects, error) {
+	out := &workloadObjects{}
+	var err error
+	if out.listed, err = g.readListed(ctx, wl); err != nil {
+		return nil, err
+	}
+	known, err := g.scan(ctx, g.scopes(out.listed))
+	if err != nil {
+		return nil, err
+	}
+	labelled, err := g.scanLabel(ctx, wl)
+	if err != nil {
+		return nil, err
+	}
+	roots := map[types.UID]bool{}
+	for _, s := range out.listed {
+		if s.object != nil {
+			roots[s.object.GetUID()] = true
+		}
+	}
+	byOwner := descendants(known, roots)
+	if out.derived, err = g.readAll(ctx, byOwner); err != nil {
+		return nil, err
+	}
+	out.labelled, err = g.readAll(ctx, slices.DeleteFunc(labelled, func(f objectMetadata) bool {
+		return roots[f.uid] || slices.ContainsFunc(byOwner, func(other objectMetadata) bool { return other.uid == f.uid })
+	}))
+	if err != nil {
+		return nil, err
+	}
+	if out.warnings, err = g.readWarnings(ctx, out); err != nil {
+		return nil, err
+	}
+	slices.Sort(g.incomplete)
+	out.incomplete = slices.Compact(g.incomplete)
+	return out, nil
+}
+
+// tolerate notes what cannot be read, and returns the error if it makes everything pointless.
+func (g *objectReader) tolerate(what string, err error) error {
+	switch {
+	case err == nil, apierrors.IsNotFound(err): // the kind is not installed: there is nothing of it
+		return nil
+	case apierrors.IsForbidden(err):
+		g.noteIncomplete(what + " may not be listed, so some may be missing here")
+		return nil
+	case unavailable(err):
+		g.noteIncomplete(what + " cannot be listed, so some may be missing here: " + err.Error())
+		return nil
+	}
+	return clusterFailure("list "+what, err)
+}
+
+func (g *objectReader) noteIncomplete(trouble string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.incomplete = append(g.incomplete, trouble)
+}
+
+// unavailable reports whether the API server fails for a kind, as one does whose kinds another server serves.
+func unavailable(err error) bool {
+	return apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
+}
+
+// readListed reads the listed resources, in their order.
+func (g *objectReader) readListed(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]listedResource, error) {
+	fallback := defaultNamespace(wl.Spec.WorkloadResourceInstances)
+	out := make([]listedResource, len(wl.Spec.WorkloadResourceInstances))
+	at := map[listScope]map[string][]int{} // by name
+	for i, r := range wl.Spec.WorkloadResourceInstances {
+		out[i].listed = r
+		mapping, err := g.mapping(schema.GroupKind{Group: r.Group, Kind: r.Kind}, r.Version)
+		if meta.IsNoMatchError(err) {
+			out[i].state, out[i].message = v1alpha1.ResourceKindNotInstalled, "the cluster does not serve "+r.Kind
+			if r.Group != "" {
+				out[i].message += "." + r.Group
+			}
+			continue
+		}
+		if err != nil {
+			return nil, clusterFailure("ask for the kind "+r.Kind, err)
+		}
+		switch {
+		case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+			out[i].listed.Namespace = ""
+		case r.Namespace == "":
+			out[i].listed.Namespace = fallback
+		}
+		p := listScope{mapping.Resource, out[i].listed.Namespace}
+		if at[p] == nil {
+			at[p] = map[string][]int{}
+		}
+		at[p][r.Name] = append(at[p][r.Name], i)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+	for p, names := range at {
+		group.Go(func() error { return g.readListedIn(ctx, p, names, out) })
+	}
+	return out, group.Wait()
+}
+
+// readListedIn reads the listed resources of one place.
+func (g *objectReader) readListedIn(ctx context.Context, p listScope, names map[string][]int, out []listedResource) error {
+	objects, err := g.read(ctx, p, slices.Sorted(maps.Keys(names)))
+	state, message := v1alpha1.ResourceAbsent, ""
+	switch {
+	case apierrors.IsForbidden(err):
+		state, message = v1alpha1.ResourceForbidden, p.String()+" may not be listed"
+	case apierrors.IsNotFound(err):
+		state, message = v1alpha1.ResourceKindNotInstalled, "the cluster does not serve "+p.GroupResource().String()
+	case unavailable(err):
+		state, message = v1alpha1.ResourceUnavailable, err.Error()
+	case err != nil:
+		return clusterFailure("list "+p.String(), err)
+	}
+	for _, places := range names {
+		for _, i := range places {
+			out[i].state, out[i].message = state, message
+		}
+	}
+	for _, u := range objects {
+		for _, i := range names[u.GetName()] {
+			out[i].state, out[i].object = v1alpha1.ResourcePresent, u
+		}
+	}
+	return nil
+}
+
+// defaultNamespace is where a namespaced resource is that is listed without a namespace, as the agent looks for it.
+func defaultNamespace(listed []v1alpha1.WorkloadResourceInstance) string {
+	namespace := ""
+	for _, r := range listed {
+		switch {
+		case r.Namespace == "" || r.Namespace == namespace:
+		case namespace == "":
+			namespace = r.Namespace
+		default:
+			return metav1.NamespaceDefault
+		}
+	}
+	return cmp.Or(namespace, metav1.NamespaceDefault)
+}
+
+func (s *listedResource) verdict(judged health.Assessment) health.Assessment {
+	name := subject(s.listed.Kind, s.listed.Namespace, s.listed.Name)
+	switch s.state {
+	case v1alpha1.ResourcePresent:
+		return judged
+	case v1alpha1.ResourceAbsent:
+		return health.Assessment{Verdict: health.Verdict{Status: health.Down, Reason: "Absent", Message: name + " does not exist"}}
+	case v1alpha1.ResourceKindNotInstalled, v1alpha1.ResourceForbidden, v1alpha1.ResourceUnavailable, v1alpha1.ResourcePending:
+	}
+	return health.Assessment{Verdict: health.Verdict{Status: health.Unknown, Reason: string(s.state), Message: fmt.Sprintf("%s: %s", name, s.message)}}
+}

@@ -1,0 +1,183 @@
+package kubectl
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// workloadStatus is how a workload stands, by its ThreeportWorkload. It is also what -o json and -o yaml print.
+type workloadStatus struct {
+	Name    string                `json:"name"`
+	Status  health.Status         `json:"status"`
+	Reason  string                `json:"reason"`
+	Message string                `json:"message"`
+	Since   *metav1.Time          `json:"since,omitempty"`
+	Ready   *v1alpha1.Count       `json:"ready,omitempty"` // listed resources
+	Pods    *v1alpha1.Count       `json:"pods,omitempty"`
+	Type    v1alpha1.WorkloadType `json:"workloadType"`
+	ID      int64                 `json:"workloadInstanceId"`
+	Created metav1.Time           `json:"created,omitzero"`
+
+	Conditions []metav1.Condition        `json:"conditions,omitempty"`
+	Delivery   v1alpha1.DeliveryStatus   `json:"delivery,omitzero"`
+	Resources  []v1alpha1.ResourceStatus `json:"resources,omitempty"`
+	Omitted    int64                     `json:"resourcesOmitted,omitempty"`
+}
+
+// statusOf reads how a workload stands. What its status does not tell is Unknown, and one that is about an earlier spec is
+// not Healthy.
+func statusOf(wl *v1alpha1.ThreeportWorkload) workloadStatus {
+	st := &wl.Status
+	s := workloadStatus{
+		Name: wl.Name, Status: health.Status(st.Health), Reason: st.Reason, Message: st.Message, Since: st.HealthSince,
+		Ready: st.ResourceCount, Pods: st.PodCount, Type: wl.Spec.WorkloadType, ID: wl.Spec.WorkloadInstanceID,
+		Created: wl.CreationTimestamp, Conditions: st.Conditions, Delivery: st.Delivery, Resources: st.Resources,
+		Omitted: st.ResourcesOmitted,
+	}
+	if s.Ready == nil && len(st.Resources) > 0 { // an agent that does not count yet
+		s.Ready = count(st.Resources)
+	}
+	if s.Message == "" { // one that puts both into one field
+		s.Reason, s.Message, _ = strings.Cut(s.Reason, ": ")
+	}
+	judged := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionHealthy)
+	switch {
+	case wl.Status.Health == "" && len(st.Conditions) == 0:
+		s.override(health.Unknown, "NotSeen", "the agent has not said anything of it yet: is it running?")
+	case wl.Status.Health == "":
+		s.override(health.Unknown, "NotJudged", "the agent has not judged it yet")
+	case !slices.Contains(statuses, s.Status):
+		s.override(health.Unknown, "NotUnderstood", fmt.Sprintf("the agent says %q, which this version of the plugin does not know", s.Status))
+	case s.Status == health.Healthy && !wl.DeletionTimestamp.IsZero():
+		s.override(health.Reconciling, "Terminating", "the ThreeportWorkload is being deleted")
+	case s.Status == health.Healthy && st.ObservedGeneration < wl.Generation:
+		s.override(health.Reconciling, "SpecNotObserved", "the agent has not seen the latest spec yet")
+	case s.Status == health.Healthy && judged != nil && judged.Status != metav1.ConditionTrue:
+		s.override(health.Unknown, cmp.Or(judged.Reason, "NotJudged"), cmp.Or(judged.Message, "the agent has not judged it yet"))
+	}
+	return s
+}
+
+// override replaces a verdict that is not one on what is there now.
+func (s *workloadStatus) override(status health.Status, reason, message string) {
+	s.Status, s.Reason, s.Message, s.Since = status, reason, message, nil
+}
+
+func count(resources []v1alpha1.ResourceStatus) *v1alpha1.Count {
+	c := &v1alpha1.Count{}
+	for i := range resources {
+		c.Total++
+		if resources[i].Health == string(health.Healthy) {
+			c.Healthy++
+		}
+	}
+	return c
+}
+
+// cause says in a line why a workload is not Healthy.
+func (s *workloadStatus) cause() string {
+	switch {
+	case s.Message == "":
+		return s.Reason
+	case s.Reason == "" || strings.Contains(s.Message, s.Reason):
+		return s.Message
+	}
+	return s.Reason + ": " + s.Message
+}
+
+// delivered says in a word or two what the control plane has.
+func (s *workloadStatus) delivered() cell {
+	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDelivered)
+	switch {
+	case c == nil:
+		return cell{none, dim}
+	case s.Delivery.Pending > 0:
+		return cell{fmt.Sprintf("%d pending", s.Delivery.Pending), yellow}
+	case s.Delivery.Rejected > 0:
+		return cell{fmt.Sprintf("%d refused", s.Delivery.Rejected), yellow}
+	case s.Delivery.Dropped > 0:
+		return cell{fmt.Sprintf("%d dropped", s.Delivery.Dropped), yellow}
+	case c.Status != metav1.ConditionTrue:
+		return cell{string(c.Status), yellow}
+	}
+	return cell{"True", plain}
+}
+
+// condition returns the status of a condition in a word.
+func (s *workloadStatus) condition(name string) cell {
+	c := meta.FindStatusCondition(s.Conditions, name)
+	switch {
+	case c == nil:
+		return cell{none, dim}
+	case c.Status != metav1.ConditionTrue:
+		return cell{string(c.Status), yellow}
+	}
+	return cell{string(c.Status), plain}
+}
+
+// fraction shows a count: "3/4".
+func fraction(c *v1alpha1.Count) cell {
+	switch {
+	case c == nil:
+		return cell{none, dim}
+	case c.Healthy < c.Total:
+		return cell{fmt.Sprintf("%d/%d", c.Healthy, c.Total), yellow}
+	}
+	return cell{fmt.Sprintf("%d/%d", c.Healthy, c.Total), plain}
+}
+
+// since returns when a workload's status came to be; the zero time if that is not known.
+func (s *workloadStatus) since() time.Time {
+	if s.Since == nil {
+		return time.Time{}
+	}
+	return s.Since.Time
+}
+
+// worstFirst orders workloads: the worst first, of equals those that have been so for longest.
+func worstFirst(all []workloadStatus) {
+	slices.SortStableFunc(all, func(a, b workloadStatus) int {
+		byTime := 0
+		if a.Since != nil && b.Since != nil && a.Status != health.Healthy {
+			byTime = a.Since.Compare(b.Since.Time)
+		}
+		return cmp.Or(cmp.Compare(rank(a.Status), rank(b.Status)), byTime, cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// statusTable returns the table of all workloads.
+func statusTable(all []workloadStatus, now time.Time, wide bool) *table {
+	t := &table{}
+	titles := []string{"NAME", "STATUS", "READY", "PODS", "DELIVERED", "SINCE", "AGE"}
+	if wide {
+		titles = append(titles, "WATCHING", "DURABLE", "TYPE", "INSTANCE")
+	}
+	t.header(append(titles, "CAUSE")...)
+	for i := range all {
+		s := &all[i]
+		row := []cell{
+			{s.Name, plain},
+			{string(s.Status), styleOf(s.Status)},
+			fraction(s.Ready),
+			fraction(s.Pods),
+			s.delivered(),
+			{ago(s.since(), now), plain},
+			{ago(s.Created.Time, now), plain},
+		}
+		if wide {
+			row = append(row, s.condition(v1alpha1.ConditionWatching), s.condition(v1alpha1.ConditionDurable),
+				cell{string(s.Type), plain}, cell{fmt.Sprint(s.ID), plain})
+		}
+		t.add(append(row, cell{s.cause(), plain})...)
+	}
+	return t
+}

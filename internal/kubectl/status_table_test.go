@@ -1,0 +1,117 @@
+package kubectl
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/threeport/threeport-agent/api/v1alpha1"
+)
+
+// told returns the workloads of testdata/input/workloads.yaml.
+func told(t *testing.T) []v1alpha1.ThreeportWorkload {
+	t.Helper()
+	data, err := os.ReadFile("testdata/input/workloads.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []v1alpha1.ThreeportWorkload
+	if err := yaml.UnmarshalStrict(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestStatusTable(t *testing.T) {
+	all := statusesOf(told(t))
+	for name, wide := range map[string]bool{"board.txt": false, "board-wide.txt": true} {
+		var out bytes.Buffer
+		if err := statusTable(all, goldenTime, wide).write(&out, false, "", 0); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.String())
+	}
+}
+
+func TestStatusTable_FitsTheTerminal(t *testing.T) {
+	for _, width := range []int{20, 60, 100} {
+		var out bytes.Buffer
+		if err := statusTable(statusesOf(told(t)), goldenTime, false).write(&out, false, "", width); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > width {
+				t.Errorf("a line of %d characters on a terminal of %d: %s", n, width, line)
+			}
+		}
+	}
+}
+
+func TestStatusTable_Colours(t *testing.T) {
+	var with, without bytes.Buffer
+	for out, p := range map[*bytes.Buffer]palette{&with: true, &without: false} {
+		if err := statusTable(statusesOf(told(t)), goldenTime, false).write(out, p, "", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := with.String()
+	for _, want := range []string{"\x1b[1;31mDown\x1b[0m", "\x1b[32mHealthy\x1b[0m", "\x1b[35mUnknown\x1b[0m"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %q", want, text)
+		}
+	}
+	for _, s := range []style{bold, dim, red, yellow, green, cyan, purple} {
+		text = strings.ReplaceAll(text, "\x1b["+string(s)+"m", "")
+	}
+	if text = strings.ReplaceAll(text, "\x1b[0m", ""); text != without.String() {
+		t.Errorf("without its colours it is\n%q, want\n%q", text, without.String())
+	}
+}
+
+func TestWriteDetails(t *testing.T) {
+	for _, s := range statusesOf(told(t)) {
+		switch s.Name {
+		case "web", "api", "old-agent":
+		default:
+			continue
+		}
+		for _, format := range []string{outputText, outputWide} {
+			var out bytes.Buffer
+			if err := s.writeDetails(&out, false, goldenTime, output{value: format}, 0); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, strings.TrimSuffix("detail-"+s.Name+"-"+format, "-")+".txt", out.String())
+		}
+	}
+}
+
+func TestEncode(t *testing.T) {
+	for name, o := range map[string]statusOptions{
+		"status.json":     {output: output{value: outputJSON}},
+		"status.yaml":     {output: output{value: outputYAML}},
+		"status-web.json": {output: output{value: outputJSON}, name: "web"},
+	} {
+		all := statusesOf(told(t))
+		if o.name != "" {
+			all = all[:1]
+		}
+		var out bytes.Buffer
+		if err := o.encode(&out, all); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.String())
+	}
+}
+
+func TestStatus_UndecodableWorkload_IsAnError(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "odd"}, "status": map[string]any{"health": map[string]any{}},
+	}}
+	if _, err := decodeWorkload(u); exitCode(err) != exitCluster || !strings.Contains(err.Error(), "another version") {
+		t.Errorf("got %v", err)
+	}
+}

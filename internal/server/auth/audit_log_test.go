@@ -1,0 +1,236 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
+	s := defaultSetting()
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v0/panic":
+			panic(http.ErrAbortHandler)
+		case "/v0/teapot":
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusTeapot)
+		case "/v0/body":
+			_, _ = w.Write([]byte("x"))
+			w.WriteHeader(http.StatusTeapot)
+		}
+	})
+	w := start(t, s)
+	named := w.client(t, certificate(t, w.authority, "ro\not\x7f é", "threeport:admins"))
+	v0 := w.client(t, certificate(t, w.authority, "workload-agent"))
+	opened := w.session(t, RoleAdmin)
+	_, admin := w.token(t, RoleAdmin)
+	_, agent := w.token(t, RoleAgent)
+	_, viewer := w.token(t, RoleViewer)
+	plain := w.plain
+	for _, do := range []struct {
+		client       *http.Client
+		method, path string
+		part         func(*http.Request)
+	}{
+		{plain, "POST", "/v0/tokens?secret=1", bearer(admin)},
+		{plain, "DELETE", "/v0/tokens/7", cookie(opened)},
+		{named, "PATCH", "/v0/workload-events/7", nil},
+		{v0, "POST", "/v0/workload-instances", nil},
+		{plain, "POST", "/v0/teapot", bearer(admin)},
+		{plain, "POST", "/v0/body", bearer(admin)},
+		{plain, "PUT", "/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath), bearer(admin)},
+		{plain, strings.Repeat("M", 100), "/", bearer(admin)},
+		// Requests without a record.
+		{plain, "GET", "/v0/tokens", bearer(admin)},
+		{named, "POST", "/v0/workload-report-sets", nil},
+		{v0, "POST", "/v0/workload-report-sets", nil},
+		{v0, "PATCH", "/v0/workload-events/7", nil},
+		{plain, "POST", "/v0/workload-events", bearer(agent)},
+		{plain, "POST", "/v0/tokens", bearer(viewer)},
+		{plain, "POST", "/v0/tokens", bearer(newToken(RoleAdmin))},
+	} {
+		part := do.part
+		if part == nil {
+			part = func(*http.Request) {}
+		}
+		w.do(t, do.client, do.method, do.path, part)
+	}
+	w.post(t, "/login", url.Values{"token": {"wrong"}})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+"/v0/panic", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer(admin)(req)
+	if resp, err := plain.Do(req); err == nil {
+		_ = resp.Body.Close()
+		t.Error("a panic got an answer")
+	}
+	w.server.Close() // its handlers have returned
+	want := []string{
+		"session:a-admin admin POST /login 303",
+		"token:a-admin admin POST /v0/tokens 200",
+		"session:a-admin admin DELETE /v0/tokens/7 200",
+		"certificate:ro?ot? ? admin PATCH /v0/workload-events/7 200",
+		"certificate:workload-agent admin POST /v0/workload-instances 200",
+		"token:a-admin admin POST /v0/teapot 418",
+		"token:a-admin admin POST /v0/body 200",
+		"token:a-admin admin PUT " + ("/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath))[:maxAuditPath] + " 200",
+		"token:a-admin admin MMMMMMMMMMMMMMMM / 200",
+		"anonymous:127.0.0.1  POST /login 401",
+		"token:a-admin admin POST /v0/panic 500",
+	}
+	got := w.records()
+	for i, record := range got {
+		text := fmt.Sprintf("%s %s %s %s %d", record.Principal, record.Role, record.Method, record.Path, record.Code)
+		if i >= len(want) || text != want[i] || !record.At.Equal(w.now()) {
+			t.Errorf("record %d: %s at %v", i, text, record.At)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d records, want %d", len(got), len(want))
+	}
+}
+
+// HTTP/2 allows any method; the record must be ASCII, which every database stores.
+func TestAuditLog_Method_IsASCII(t *testing.T) {
+	w := start(t, defaultSetting())
+	w.auditLog.add(w.now(), "token:x", RoleAdmin, &http.Request{Method: "P\xffT\x00 é", URL: &url.URL{Path: "/"}}, http.StatusMethodNotAllowed)
+	if got := w.records(); len(got) != 1 || got[0].Method != "P?T? ?" {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
+// The store hangs: requests do not wait for it, and Close writes all records.
+func TestAuditLog_SlowStore_DoesNotBlockRequests(t *testing.T) {
+	w := start(t, defaultSetting())
+	_, admin := w.token(t, RoleAdmin)
+	hang := make(chan struct{})
+	w.store.mu.Lock()
+	w.store.writing = func() { <-hang }
+	w.store.mu.Unlock()
+	const requests = 50
+	client := w.plain
+	for i := range requests {
+		if got := w.do(t, client, http.MethodDelete, fmt.Sprintf("/v0/tokens/%d", i), bearer(admin)); got.code != http.StatusOK {
+			t.Fatalf("%d", got.code)
+		}
+	}
+	close(hang)
+	for i, record := range w.records() {
+		if want := fmt.Sprintf("/v0/tokens/%d", i); record.Path != want {
+			t.Fatalf("record %d has path %s", i, record.Path)
+		}
+	}
+	if got := len(w.store.audit); got != requests {
+		t.Errorf("%d records, want %d", got, requests)
+	}
+}
+
+func TestAuditLog_StoreFails_GoesToLog(t *testing.T) {
+	w := start(t, defaultSetting())
+	_, admin := w.token(t, RoleAdmin)
+	w.do(t, w.plain, http.MethodGet, "/v0/tokens", bearer(admin)) // so that the token is cached
+	w.store.fail(errors.New("disk full"))
+	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/7", bearer(admin))
+	w.Close()
+	if text := w.log.String(); lostRecords(w.log) != 1 || !strings.Contains(text, "disk full") || !strings.Contains(text, "/v0/tokens/7") {
+		t.Errorf("%d failures, logged %s", lostRecords(w.log), text)
+	}
+	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/8", bearer(admin)) // after Close
+	if text := w.log.String(); lostRecords(w.log) != 2 || !strings.Contains(text, "/v0/tokens/8") {
+		t.Errorf("%d failures, logged %s", lostRecords(w.log), text)
+	}
+}
+
+func TestAuditLog_FullQueue_GoesToLog(t *testing.T) {
+	w := start(t, defaultSetting())
+	hang, hanging := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w.store.mu.Lock()
+	w.store.writing = func() { once.Do(func() { close(hanging); <-hang }) }
+	w.store.mu.Unlock()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+"/x", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.auditLog.add(w.now(), "token:x", RoleAdmin, req, 200)
+	<-hanging
+	for range maxQueuedWrites + 3 {
+		w.auditLog.add(w.now(), "token:x", RoleAdmin, req, 200)
+	}
+	close(hang)
+	if got := len(w.records()); got != maxQueuedWrites+1 || lostRecords(w.log) != 3 {
+		t.Errorf("%d records, %d failures", got, lostRecords(w.log))
+	}
+}
+
+// A store may take any time to finish a write.
+func TestClose_UnwrittenRecords_GoToLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, log := newFakeStore(), &logBuffer{}
+		slow.writing = func() { time.Sleep(time.Minute) }
+		a, err := New(slow, DefaultConfig(), slog.New(slog.NewJSONHandler(log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("/x/%d", i), http.NoBody)
+			a.auditLog.add(time.Now(), "token:x", RoleAdmin, r, http.StatusOK)
+		}
+		begun := time.Now()
+		a.Close()
+		if took := time.Since(begun); took != time.Minute || lostRecords(log) != 3 {
+			t.Errorf("took %v, %d failures", took, lostRecords(log))
+		}
+		for i := range 3 {
+			if path := fmt.Sprintf("/x/%d", i); strings.Count(log.String(), path) != 1 {
+				t.Errorf("%s is not logged: %s", path, log)
+			}
+		}
+	})
+}
+
+func TestClose_Twice(t *testing.T) {
+	a, err := New(newFakeStore(), DefaultConfig(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(a.Close)
+	}
+	group.Wait()
+}
+
+// lostRecords counts the audit records that went to the log instead of the store.
+func lostRecords(log *logBuffer) int { return strings.Count(log.String(), "Audit record not written") }
+
+func TestAuditLog_List(t *testing.T) {
+	w := start(t, defaultSetting())
+	post := func(path string) *http.Request {
+		return httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody)
+	}
+	w.auditLog.add(w.now(), "token:jane", RoleAdmin, post("/v0/tokens"), 201)
+	w.auditLog.add(w.now(), "anonymous:192.0.2.1", "", post("/login"), 401)
+	w.Close()
+	got, err := w.AuditLog().List(t.Context(), &ListAuditInput{Size: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, oldest := got.Body.Items[0], got.Body.Items[1]
+	if newest.ID != threeport.ID(2) || newest.Principal != "anonymous:192.0.2.1" || newest.Code != 401 || got.Body.Total != 2 ||
+		oldest.Role != RoleAdmin || oldest.Method != "POST" || oldest.Path != "/v0/tokens" || !oldest.At.Equal(w.now()) {
+		t.Errorf("got %+v", got.Body)
+	}
+}

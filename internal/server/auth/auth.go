@@ -1,0 +1,148 @@
+package auth
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/auth/openid"
+)
+
+// Authenticator authenticates and authorizes the requests of the API. Create it with [New] and end it with
+// [Authenticator.Close]. It is safe for concurrent use.
+type Authenticator struct {
+	config Config
+	store  Store
+	log    *slog.Logger
+	now    func() time.Time
+
+	origins  *http.CrossOriginProtection
+	cache    *tokenCache
+	usage    *usageTracker
+	limits   limits
+	signOn   *openid.Provider // nil without single sign-on
+	writes   *writeQueue
+	auditLog *auditLog
+}
+
+// limits are the rate limits of requests and of failed log-ins.
+type limits struct{ agents, viewers, logins *rateLimiters }
+
+// New returns an Authenticator and starts its goroutine, and a second one with an identity provider.
+// [Authenticator.Close] ends both. New does not read the store.
+func New(s Store, config Config, log *slog.Logger) (*Authenticator, error) {
+	return newAuthenticator(s, config, log, time.Now)
+}
+
+func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.Time) (*Authenticator, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	a := &Authenticator{
+		config: config, store: s, log: log, now: now,
+		origins: http.NewCrossOriginProtection(),
+		cache:   newTokenCache(),
+		usage:   newUsageTracker(),
+		limits: limits{
+			agents:  newRateLimiters(config.AgentRate),
+			viewers: newRateLimiters(config.ViewerRate),
+			logins:  newRateLimiters(loginRate),
+		},
+	}
+	if config.SingleSignOn.isSet() {
+		var err error
+		if a.signOn, err = openid.New(config.SingleSignOn.Config, now, log); err != nil {
+			return nil, fmt.Errorf("single sign-on: %w", err)
+		}
+	}
+	a.writes = newWriteQueue()
+	a.auditLog = &auditLog{store: s, queue: a.writes, log: log}
+	return a, nil
+}
+
+// Close writes the queued records and stops the goroutines. Records that are not written within ten seconds go to the
+// log. Call it after the last request and before the store is closed.
+func (a *Authenticator) Close() {
+	a.writes.close()
+	if a.signOn != nil {
+		a.signOn.Close()
+	}
+}
+
+// Register adds the log-in pages to a mux, which must be wrapped by [Authenticator.Middleware].
+func (a *Authenticator) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+loginPath, a.handleLoginForm)
+	mux.HandleFunc("POST "+loginPath, a.handleLogin)
+	mux.HandleFunc("GET "+stylePath, serveStyle)
+	mux.HandleFunc("POST "+logoutPath, a.handleLogout)
+	if a.signOn != nil {
+		mux.HandleFunc("GET "+signOnPath, a.handleSignOn)
+		mux.HandleFunc("GET "+CallbackPath, a.handleCallback)
+	}
+}
+
+// Middleware authenticates and authorizes each request, and passes it to next with its [Principal] in the context.
+func (a *Authenticator) Middleware(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := cmp.Or(a.checkHost(r), a.checkOrigin(r)); err != nil {
+			a.writeError(w, r, err)
+			return
+		}
+		if a.isPublic(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		p, err := a.authenticate(r)
+		if err != nil {
+			a.writeError(w, r, err)
+			return
+		}
+		granted := ruleFor(r)
+		serve := func(w http.ResponseWriter, r *http.Request) { a.serveAuthorized(w, r, p, granted, next) }
+		if isAudited(p, granted, r.Method) {
+			a.serveAudited(w, r, p, serve)
+			return
+		}
+		serve(w, r)
+	})
+}
+
+// serveAuthorized serves the request if the role allows it and the rate limit has room.
+func (a *Authenticator) serveAuthorized(w http.ResponseWriter, r *http.Request, p Principal, granted rule, next http.Handler) {
+	if !granted.allows(p.Role) {
+		a.writeError(w, r, forbidden("not allowed for the role "+string(p.Role)))
+		return
+	}
+	if wait := a.throttle(p, a.now()); wait > 0 {
+		a.writeError(w, r, tooManyRequests(wait))
+		return
+	}
+	r = r.WithContext(WithPrincipal(r.Context(), p))
+	if granted.kind == kindStream {
+		a.serveStream(w, r, next)
+		return
+	}
+	next.ServeHTTP(w, r)
+}
+
+// writeError answers with a problem, or redirects a browser to the log-in page.
+func (a *Authenticator) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	problem, ok := errors.AsType[*Problem](err)
+	if !ok {
+		problem = unavailable(err)
+	}
+	if problem.cause != nil && r.Context().Err() == nil {
+		a.log.Error("Authentication failed because of an internal error", "method", r.Method, "path", r.URL.EscapedPath(), "error", problem.cause)
+	}
+	if problem.closeConnection {
+		w.Header().Set("Connection", "close") // net/http also ends the connections of HTTP/2, which has no such header
+	}
+	if problem.Status == http.StatusUnauthorized && acceptsHTML(r) {
+		redirectToLogin(w, r)
+		return
+	}
+	problem.write(w)
+}

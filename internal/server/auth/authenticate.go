@@ -1,0 +1,189 @@
+package auth
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/store"
+)
+
+// authenticate returns the principal of a request: by its bearer token, else its session, else its client certificate.
+// An invalid token is an error even if there are other credentials; an invalid session is ignored.
+func (a *Authenticator) authenticate(r *http.Request) (Principal, error) {
+	if !a.config.Enabled {
+		return Principal{Name: "everyone", Role: RoleAdmin, Credential: CredentialNone}, nil
+	}
+	if given := r.Header["Authorization"]; len(given) > 0 {
+		return a.bearerPrincipal(r, given)
+	}
+	p, found, err := a.sessionPrincipal(r)
+	if found || err != nil {
+		return p, err
+	}
+	if cert := verifiedCertificate(r); cert != nil {
+		if a.config.Trusted != nil && !a.config.Trusted(r.TLS) {
+			return Principal{}, untrustedCertificate()
+		}
+		return a.certificatePrincipal(cert, a.now())
+	}
+	return Principal{}, unauthenticated("a client certificate, a bearer token or a session is needed")
+}
+
+// bearerPrincipal authenticates by Authorization header (RFC 6750, section 2.1).
+func (a *Authenticator) bearerPrincipal(r *http.Request, given []string) (Principal, error) {
+	scheme, secret, _ := strings.Cut(given[0], " ")
+	switch {
+	case len(given) > 1 || !strings.EqualFold(scheme, "Bearer"):
+		return Principal{}, unauthenticated("exactly one Bearer Authorization header is required")
+	case !isConfidential(r):
+		return Principal{}, unauthenticated("a token requires TLS")
+	case !isToken(secret):
+		return Principal{}, invalidToken()
+	}
+	key, now := digestOf(secret), a.now()
+	token, err := a.cache.token(r.Context(), key, now, a.store.TokenByHash)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return Principal{}, invalidToken()
+	case err != nil:
+		return Principal{}, unavailable(fmt.Errorf("read token: %w", err))
+	case !isUsable(token, now):
+		return Principal{}, invalidToken()
+	}
+	a.recordUse(token, now)
+	return tokenPrincipal(token, CredentialToken), nil
+}
+
+// sessionPrincipal authenticates by session cookie. found is false without a valid session.
+func (a *Authenticator) sessionPrincipal(r *http.Request) (p Principal, found bool, err error) {
+	key, ok := sessionKey(r)
+	if !ok {
+		return Principal{}, false, nil
+	}
+	now := a.now()
+	token, err := a.cache.token(r.Context(), key, now, func(ctx context.Context, hash []byte) (store.Token, error) {
+		return a.store.SessionToken(ctx, hash, now)
+	})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return Principal{}, false, nil
+	case err != nil:
+		return Principal{}, false, unavailable(fmt.Errorf("read session: %w", err))
+	case !isUsable(token, now):
+		return Principal{}, false, nil
+	}
+	a.recordUse(token, now)
+	return tokenPrincipal(token, CredentialSession), true, nil
+}
+
+func tokenPrincipal(token store.Token, by Credential) Principal {
+	if token.Subject != "" {
+		return personPrincipal(token.Subject, token.Name, Role(token.Role))
+	}
+	return Principal{Name: token.Name, Role: Role(token.Role), ClusterUID: token.ClusterUID, Credential: by}
+}
+
+// isUsable reports whether a stored token is valid now. An inconsistent row is not.
+func isUsable(token store.Token, now time.Time) bool {
+	role, err := ParseRole(token.Role)
+	return err == nil && token.RevokedAt == nil &&
+		(token.ExpiresAt == nil || now.Before(*token.ExpiresAt)) &&
+		(role == RoleAgent) == (token.ClusterUID != "")
+}
+
+// isConfidential reports whether a secret in the request is protected: by TLS, or because it came over loopback.
+func isConfidential(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && local.IP.IsLoopback()
+}
+
+// Organizations in the subject of a client certificate that define its role. The common name of an agent's certificate
+// is the UID of its cluster.
+const (
+	groupPrefix  = "threeport:"
+	groupAgents  = groupPrefix + "agents"
+	groupViewers = groupPrefix + "viewers"
+	groupAdmins  = groupPrefix + "admins"
+)
+
+// maxClusterUID is the limit of [threeport.Agent].
+const maxClusterUID = 128
+
+// verifiedCertificate returns the client certificate that the TLS handshake verified; nil if there is none. An
+// unverified certificate proves nothing.
+func verifiedCertificate(r *http.Request) *x509.Certificate {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return nil
+	}
+	return r.TLS.VerifiedChains[0][0]
+}
+
+// certificatePrincipal authenticates by client certificate. It rejects unknown groups, so that a misspelled group does
+// not get the default role.
+func (a *Authenticator) certificatePrincipal(cert *x509.Certificate, now time.Time) (Principal, error) {
+	if now.After(cert.NotAfter) { // a connection may outlive the certificate
+		return Principal{}, unauthenticated("the client certificate has expired")
+	}
+	p := Principal{Name: printable(cert.Subject.CommonName), Credential: CredentialCertificate}
+	groups := threeportGroups(cert)
+	switch {
+	case len(groups) == 0:
+		p.Role, p.roleByDefault = a.config.CertificateRole, true
+	case len(groups) > 1:
+		return Principal{}, unauthenticated("the client certificate has more than one organization that begins with " + groupPrefix)
+	case groups[0] == groupAgents:
+		if !isClusterUID(cert.Subject.CommonName) {
+			return Principal{}, unauthenticated("the common name of an agent's certificate must be the UID of its cluster")
+		}
+		p.Role, p.ClusterUID = RoleAgent, cert.Subject.CommonName
+	case groups[0] == groupViewers:
+		p.Role = RoleViewer
+	case groups[0] == groupAdmins:
+		p.Role = RoleAdmin
+	default:
+		return Principal{}, unauthenticated("the client certificate has an unknown organization that begins with " + groupPrefix)
+	}
+	return p, nil
+}
+
+func threeportGroups(cert *x509.Certificate) (groups []string) {
+	for _, organization := range cert.Subject.Organization {
+		if strings.HasPrefix(strings.ToLower(organization), groupPrefix) {
+			groups = append(groups, organization)
+		}
+	}
+	return groups
+}
+
+// isClusterUID accepts the UIDs of [threeport.Agent] without spaces and control characters.
+func isClusterUID(uid string) bool {
+	return isASCIIWord(uid, maxClusterUID)
+}
+
+// isASCIIWord accepts printable ASCII without spaces, up to this number of bytes.
+func isASCIIWord(text string, longest int) bool {
+	return text != "" && len(text) <= longest && strings.IndexFunc(text, notGraphicASCII) < 0
+}
+
+// printable makes foreign text fit for a record: limited, and ASCII without control characters.
+func printable(name string) string {
+	const longest = 128
+	name = strings.Map(func(r rune) rune {
+		if r != ' ' && notGraphicASCII(r) {
+			return '?'
+		}
+		return r
+	}, name)
+	return name[:min(len(name), longest)]
+}
+
+func notGraphicASCII(r rune) bool { return r <= ' ' || r > '~' }

@@ -1,0 +1,210 @@
+package auth
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAuthenticate_InvalidBearer_IsUnauthorized(t *testing.T) {
+	w := start(t, defaultSetting())
+	_, good := w.token(t, RoleViewer)
+	_, expired := w.token(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Second)) })
+	w.clock.advance(time.Second)
+	gone, revoked := w.token(t, RoleViewer)
+	if _, err := w.Tokens().Revoke(t.Context(), &RevokeTokenInput{ID: gone.ID}); err != nil {
+		t.Fatal(err)
+	}
+	strayed, clusterless := w.token(t, RoleAgent)
+	w.store.tokens[strayed.ID-1].ClusterUID = ""
+	odd, roleless := w.token(t, RoleAdmin)
+	w.store.tokens[odd.ID-1].Role = "root"
+	for _, tc := range []struct {
+		reason string
+		given  []string
+	}{
+		{"unknown", []string{"Bearer " + newToken(RoleAdmin)}},
+		{"expired", []string{"Bearer " + expired}},
+		{"revoked", []string{"Bearer " + revoked}},
+		{"an agent of no cluster", []string{"Bearer " + clusterless}},
+		{"an unknown role", []string{"Bearer " + roleless}},
+		{"nothing", []string{""}},
+		{"a scheme alone", []string{"Bearer"}},
+		{"no scheme", []string{good}},
+		{"another scheme", []string{"Basic " + good}},
+		{"two spaces", []string{"Bearer  " + good}},
+		{"two tokens", []string{"Bearer " + good + "," + good}},
+		{"two headers", []string{"Bearer " + good, "Bearer " + good}},
+		{"cut", []string{"Bearer " + good[:len(good)-1]}},
+		{"too long", []string{"Bearer " + good + "0"}},
+		{"very long", []string{"Bearer tp_" + strings.Repeat("x", 100_000)}},
+		{"other characters", []string{"Bearer " + good[:len(good)-1] + "+"}},
+		{"another prefix", []string{"Bearer xx_" + good[3:]}},
+		{"upper case", []string{"Bearer " + strings.ToUpper(good)}},
+	} {
+		before := w.store.count()
+		// The certificate must not replace the token.
+		got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/workloads",
+			func(r *http.Request) { r.Header["Authorization"] = tc.given })
+		if got.code != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Bearer") {
+			t.Errorf("%s: %d %v", tc.reason, got.code, got.header)
+		}
+		for _, given := range tc.given {
+			if _, secret, _ := strings.Cut(given, " "); secret != "" && strings.Contains(got.body+w.log.String(), secret) {
+				t.Errorf("%s: the answer quotes the token", tc.reason)
+			}
+		}
+		if len(tc.given[0]) != len("Bearer "+good) && w.store.count() != before {
+			t.Errorf("%s: cost a query", tc.reason)
+		}
+	}
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", header("Authorization", "bEARER "+good)); got.code != http.StatusOK {
+		t.Errorf("a scheme in another case: %d", got.code)
+	}
+}
+
+func TestAuthenticate_HugeHeader_IsUnauthorized(t *testing.T) {
+	w := start(t, defaultSetting())
+	got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(strings.Repeat("x", 2<<20)))
+	if got.code != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("%d", got.code)
+	}
+}
+
+func TestAuthenticate_InvalidCookie_IsUnauthorized(t *testing.T) {
+	w := start(t, defaultSetting())
+	good := w.session(t, RoleAdmin)
+	forged := newSession()
+	for _, tc := range []struct {
+		reason  string
+		cookies string
+	}{
+		{"unknown", tlsCookie + "=" + forged},
+		{"the name for loopback", sessionCookie + "=" + good.Value},
+		{"another case", "__host-threeport-session=" + good.Value},
+		{"empty", tlsCookie + "="},
+		{"not base64", tlsCookie + "=" + strings.Repeat("!", len(good.Value))},
+		{"cut", tlsCookie + "=" + good.Value[1:]},
+		{"two", tlsCookie + "=" + good.Value + "; " + tlsCookie + "=" + forged},
+		{"huge", tlsCookie + "=" + strings.Repeat("A", 100_000)},
+		{"a token", tlsCookie + "=" + newToken(RoleAdmin)},
+	} {
+		got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", header("Cookie", tc.cookies))
+		if got.code != http.StatusUnauthorized {
+			t.Errorf("%s: %d", tc.reason, got.code)
+		}
+	}
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(good.Value)); got.code != http.StatusUnauthorized {
+		t.Errorf("a session as a token: %d", got.code)
+	}
+}
+
+func TestAuthenticate_SeveralCredentials_Precedence(t *testing.T) {
+	w := start(t, defaultSetting())
+	admin := w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
+	_, agent := w.token(t, RoleAgent)
+	viewer := w.session(t, RoleViewer)
+	for _, tc := range []struct {
+		reason string
+		parts  []func(*http.Request)
+		want   string
+	}{
+		{"a token before all", []func(*http.Request){bearer(agent), cookie(viewer)}, "token:a-agent"},
+		{"a session before a certificate", []func(*http.Request){cookie(viewer)}, "session:a-viewer"},
+		{"a session that is none", []func(*http.Request){cookie(&http.Cookie{Name: tlsCookie, Value: newSession()})}, "certificate:root"},
+	} {
+		if got := w.do(t, admin, http.MethodGet, "/openapi.json", tc.parts...); got.code != http.StatusOK || w.principal().String() != tc.want {
+			t.Errorf("%s: %d %s, want %s", tc.reason, got.code, w.principal(), tc.want)
+		}
+	}
+	if got := w.principal(); got.ClusterUID != "" {
+		t.Errorf("an administrator of one cluster: %+v", got)
+	}
+}
+
+func TestAuthenticate_PlainHTTPOnLoopback(t *testing.T) {
+	s := defaultSetting()
+	s.plain = true
+	w := start(t, s)
+	c := w.session(t, RoleViewer)
+	if c.Name != sessionCookie || c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
+		t.Errorf("cookie %s", c)
+	}
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(c)); got.code != http.StatusOK {
+		t.Errorf("%d", got.code)
+	}
+	_, secret := w.token(t, RoleViewer)
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusOK {
+		t.Errorf("token: %d", got.code)
+	}
+}
+
+func TestAuthenticate_StoreFails_IsUnavailable(t *testing.T) {
+	w := start(t, defaultSetting())
+	_, secret := w.token(t, RoleViewer)
+	session := w.session(t, RoleViewer)
+	w.flush() // only these requests must fail
+	w.clock.advance(cacheTime)
+	w.store.fail(errors.New("connection refused"))
+	for reason, part := range map[string]func(*http.Request){"token": bearer(secret), "session": cookie(session)} {
+		got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", part)
+		if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %d %v", reason, got.code, got.header)
+		}
+		var problem Problem
+		if err := json.Unmarshal([]byte(got.body), &problem); err != nil || problem.Status != got.code || strings.Contains(got.body, "refused") {
+			t.Errorf("%s: %s", reason, got.body)
+		}
+	}
+	if text := w.log.String(); strings.Count(text, "connection refused") != 2 || strings.Contains(text, secret) {
+		t.Errorf("logged %s", text)
+	}
+	w.store.fail(nil)
+	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusOK {
+		t.Errorf("after the store recovered: %d", got.code)
+	}
+}
+
+func TestRecordUse_OncePerMinute(t *testing.T) {
+	w := start(t, defaultSetting())
+	_, secret := w.token(t, RoleViewer)
+	begin := w.now()
+	for range 13 { // two minutes in steps of ten seconds
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
+		w.clock.advance(10 * time.Second)
+	}
+	w.Close()
+	want := []time.Time{begin, begin.Add(time.Minute), begin.Add(2 * time.Minute)}
+	if !slices.EqualFunc(w.store.uses, want, time.Time.Equal) {
+		t.Errorf("recorded at %v, want %v", w.store.uses, want)
+	}
+}
+
+func TestRecordUse_RecordedByOtherReplica_IsSkipped(t *testing.T) {
+	w := start(t, defaultSetting())
+	token, secret := w.token(t, RoleViewer)
+	w.store.tokens[token.ID-1].UsedAt = new(w.now().Add(-59 * time.Second))
+	w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
+	w.Close()
+	if len(w.store.uses) != 0 {
+		t.Errorf("recorded at %v", w.store.uses)
+	}
+}
+
+func TestTokenCache_RepeatedRequests_NeedNoQuery(t *testing.T) {
+	w := start(t, defaultSetting())
+	_, secret := w.token(t, RoleViewer)
+	session := w.session(t, RoleViewer)
+	before := w.store.count()
+	for range 20 {
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(session))
+	}
+	if got := w.store.count() - before; got != 2 {
+		t.Errorf("%d queries, want one each", got)
+	}
+}

@@ -1,0 +1,222 @@
+package store
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// objectState is the stored version of an object, in its definition or in its resource's row.
+type objectState struct {
+	version int64
+	deleted bool
+}
+
+// isSupersededBy reports whether an operation on the same object is newer. A deletion is final.
+func (s objectState) isSupersededBy(i *item) bool {
+	return !s.deleted && (i.isDeletion() || i.version > s.version)
+}
+
+// after is the state after the operation.
+func (s objectState) after(i *item) objectState {
+	return objectState{max(s.version, i.version), i.isDeletion()}
+}
+
+// definition is a row of definitions, before and after the transaction.
+type definition struct {
+	objectState
+	owner    instanceKey
+	resource int64
+	// item is the last applied operation; nil for none.
+	item *item
+}
+
+// applyOperations applies the operations that are newer than the stored state, separately to the object's definition
+// and to the v0 resource row. The late deletion of an object may apply to its definition only, because the row already
+// has another object.
+func (a *applyTx) applyOperations(ctx context.Context) error {
+	items := sortedItems(a.items, func(i *item) (string, bool) {
+		if i.Operation == nil {
+			return "", false
+		}
+		return i.Operation.Object.UID, true
+	}, cmp.Compare)
+	definitions, err := a.readDefinitions(ctx, items)
+	if err != nil {
+		return err
+	}
+	var defined, rows []*item
+	for _, one := range items {
+		uid := one.Operation.Object.UID
+		d, known := definitions[uid]
+		if !known {
+			d = &definition{objectState: objectState{version: -1}}
+			definitions[uid] = d
+		}
+		stored := d.version
+		takesDefinition, takesRow := d.apply(one), a.applyToRow(one)
+		switch {
+		case !known:
+			one.answerCreated()
+		case takesDefinition || takesRow:
+			one.answerUpdated()
+		case d.deleted && one.isDeletion():
+			one.answerNotNewer(one.version) // a deletion equals any other deletion of the object
+		default:
+			one.answerNotNewer(stored)
+		}
+		if takesDefinition {
+			defined = append(defined, one)
+		}
+		if takesRow {
+			rows = append(rows, one)
+		}
+	}
+	if err := a.writeDefinitions(ctx, definitions, defined); err != nil {
+		return err
+	}
+	return a.writeResourceRows(ctx, rows)
+}
+
+// apply applies a newer operation to the definition. An equal version from another workload or resource moves the
+// definition there, so that it lives as long as the workload that reported it last.
+func (d *definition) apply(i *item) bool {
+	_, resource := i.resourceInstance()
+	moves := !d.deleted && i.version == d.version && (d.owner != i.instance || d.resource != resource)
+	if !d.isSupersededBy(i) && !moves {
+		return false
+	}
+	d.objectState, d.owner, d.resource, d.item = d.after(i), i.instance, resource, i
+	return true
+}
+
+// applyToRow applies the operation to the row of its resource if it is newer. Between two objects of one resource
+// (deleted and created again), the version decides.
+func (a *applyTx) applyToRow(i *item) bool {
+	_, id := i.resourceInstance()
+	if id == 0 {
+		return false
+	}
+	row, uid := a.resources[id], i.Operation.Object.UID
+	state := objectState{row.objectVersion, row.objectDeleted}
+	if row.objectUID != uid {
+		if i.version <= row.objectVersion {
+			return false
+		}
+		state = objectState{version: -1}
+	}
+	if !state.isSupersededBy(i) {
+		return false
+	}
+	state = state.after(i)
+	row.objectUID, row.objectVersion, row.objectDeleted = uid, state.version, state.deleted
+	return true
+}
+
+func (a *applyTx) readDefinitions(ctx context.Context, items []*item) (map[string]*definition, error) {
+	found := make(map[string]*definition, len(items))
+	err := a.exec(ctx, bulk{
+		"SELECT d.uid, d.version, d.deleted, d.type, d.id, d.resourceinstanceid FROM x CROSS JOIN definitions d WHERE d.clusteruid = ? AND d.uid = x.uid",
+		[]column{texts("uid", items, func(i *item) string { return i.Operation.Object.UID })},
+		len(items),
+		[]any{a.agent.ClusterUID},
+	}, func(scan scanner) error {
+		var uid string
+		var d definition
+		err := scan(&uid, &d.version, &d.deleted, &d.owner.kind, &d.owner.id, &d.resource)
+		found[uid] = &d
+		return err
+	})
+	return found, err
+}
+
+// writeDefinitions writes the changed definitions, each once.
+func (a *applyTx) writeDefinitions(ctx context.Context, definitions map[string]*definition, taken []*item) error {
+	var written []*definition
+	for _, one := range taken {
+		if d := definitions[one.Operation.Object.UID]; d.item == one {
+			written = append(written, d)
+		}
+	}
+	object := func(of func(*threeport.ObjectRef) string) func(*definition) string {
+		return func(d *definition) string { return of(&d.item.Operation.Object) }
+	}
+	return a.exec(ctx, bulk{
+		`INSERT INTO definitions (clusteruid, uid, type, id, apigroup, apiversion, kind, namespace, name, resourceinstanceid,
+			operation, version, deleted, current, at, goneat)
+		SELECT CAST(? AS TEXT), x.uid, x.type, x.id, x.apigroup, x.apiversion, x.kind, x.namespace, x.name, x.resourceinstanceid,
+			x.operation, x.version, x.deleted, x.current, CAST(? AS BIGINT), x.goneat
+		FROM x WHERE TRUE
+		ON CONFLICT (clusteruid, uid) DO UPDATE SET type = excluded.type, id = excluded.id,
+			apigroup = excluded.apigroup, apiversion = excluded.apiversion, kind = excluded.kind, namespace = excluded.namespace,
+			name = excluded.name, resourceinstanceid = excluded.resourceinstanceid, operation = excluded.operation,
+			version = excluded.version, deleted = excluded.deleted,
+			previous = CASE WHEN definitions.version = excluded.version AND NOT excluded.deleted THEN definitions.previous ELSE definitions.current END,
+			previousat = CASE WHEN definitions.version = excluded.version AND NOT excluded.deleted THEN definitions.previousat ELSE definitions.at END,
+			current = excluded.current, at = excluded.at, goneat = excluded.goneat`,
+		[]column{
+			texts("uid", written, object(func(o *threeport.ObjectRef) string { return o.UID })),
+			texts("type", written, func(d *definition) string { return d.owner.kind }),
+			integers("id", written, func(d *definition) int64 { return d.owner.id }),
+			texts("apigroup", written, object(func(o *threeport.ObjectRef) string { return o.Group })),
+			texts("apiversion", written, object(func(o *threeport.ObjectRef) string { return o.Version })),
+			texts("kind", written, object(func(o *threeport.ObjectRef) string { return o.Kind })),
+			texts("namespace", written, object(func(o *threeport.ObjectRef) string { return o.Namespace })),
+			texts("name", written, object(func(o *threeport.ObjectRef) string { return o.Name })),
+			integers("resourceinstanceid", written, func(d *definition) int64 { return d.resource }),
+			texts("operation", written, func(d *definition) string { return d.item.Operation.Operation }),
+			integers("version", written, func(d *definition) int64 { return d.version }),
+			booleans("deleted", written, func(d *definition) bool { return d.deleted }),
+			optionalTexts("current", written, func(d *definition) *string { return d.item.definitionOrNil() }),
+			optionalIntegers("goneat", written, func(d *definition) *int64 {
+				if !d.deleted {
+					return nil
+				}
+				return &a.now
+			}),
+		},
+		len(written),
+		[]any{a.agent.ClusterUID, a.now},
+	}, nil)
+}
+
+// writeResourceRows writes the changed resource rows, each once.
+func (a *applyTx) writeResourceRows(ctx context.Context, taken []*item) error {
+	last := make(map[int64]*item, len(taken))
+	for _, one := range taken {
+		_, id := one.resourceInstance()
+		last[id] = one
+	}
+	written := sortedItems(taken, func(i *item) (int64, bool) {
+		_, id := i.resourceInstance()
+		return id, last[id] == i
+	}, cmp.Compare)
+	row := func(i *item) *resourceRow {
+		_, id := i.resourceInstance()
+		return a.resources[id]
+	}
+	return a.exec(ctx, bulk{
+		`UPDATE workload_resource_instances SET lastoperation = x.operation, runtimedefinition = COALESCE(x.definition, runtimedefinition),
+			objectuid = x.uid, objectversion = x.version, objectdeleted = x.deleted, updatedat = ?
+		FROM x WHERE workload_resource_instances.id = x.id AND workload_resource_instances.deletedat IS NULL`,
+		[]column{
+			integers("id", written, func(i *item) int64 { return row(i).id }),
+			texts("operation", written, func(i *item) string { return i.Operation.Operation }),
+			optionalTexts("definition", written, (*item).definitionOrNil),
+			texts("uid", written, func(i *item) string { return row(i).objectUID }),
+			integers("version", written, func(i *item) int64 { return row(i).objectVersion }),
+			booleans("deleted", written, func(i *item) bool { return row(i).objectDeleted }),
+		},
+		len(written),
+		[]any{a.now},
+	}, nil)
+}
+
+// definitionOrNil is the definition of the operation; nil for none.
+func (i *item) definitionOrNil() *string {
+	if i.definition == "" {
+		return nil
+	}
+	return &i.definition
+}

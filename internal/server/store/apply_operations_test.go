@@ -1,0 +1,152 @@
+package store
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// resourceOf is the row that v0 shows for a resource.
+func resourceOf(t *testing.T, s *Store, id int64) string {
+	t.Helper()
+	o, err := s.Get(t.Context(), resource(t, "WorkloadResourceInstance"), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(o.Values[2], " ", o.Values[3])
+}
+
+// definitionOf is the stored definition of an object of cluster one.
+func definitionOf(t *testing.T, s *Store, uid string) string {
+	t.Helper()
+	d, err := s.Definition(t.Context(), "one", uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s %d %s < %s", d.Operation, d.Version, d.Current, d.Previous)
+}
+
+func TestApplyOperations(t *testing.T) {
+	const added, modified, deleted = threeport.OperationAdded, threeport.OperationModified, threeport.OperationDeleted
+	for _, test := range []struct {
+		reason     string
+		told       []threeport.Report // of the resource {r}, one set each
+		outcomes   []string
+		row        string
+		definition string // of object a
+	}{
+		{
+			reason:     "a change keeps what was before it",
+			told:       []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "a", modified, 5)},
+			outcomes:   []string{"created", "updated"},
+			row:        `MODIFIED {"uid":"a","version":5}`,
+			definition: `MODIFIED 5 {"uid":"a","version":5} < {"uid":"a","version":3}`,
+		},
+		{
+			reason:     "a late packet turns nothing back",
+			told:       []threeport.Report{operationOf(ofR, 1, "a", modified, 5), operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "a", modified, 5)},
+			outcomes:   []string{"created", "stale 5", "unchanged"},
+			row:        `MODIFIED {"uid":"a","version":5}`,
+			definition: `MODIFIED 5 {"uid":"a","version":5} < `,
+		},
+		{
+			reason:     "the end counts whatever its version, and nothing after it",
+			told:       []threeport.Report{operationOf(ofR, 1, "a", modified, 5), operationOf(ofR, 1, "a", deleted, 4), operationOf(ofR, 1, "a", modified, 9), operationOf(ofR, 1, "a", deleted, 4)},
+			outcomes:   []string{"created", "updated", "stale 5", "unchanged"},
+			row:        `DELETED {"uid":"a","version":5}`,
+			definition: `DELETED 5  < {"uid":"a","version":5}`,
+		},
+		{
+			reason:     "an end that comes alone",
+			told:       []threeport.Report{operationOf(ofR, 1, "a", deleted, 4), operationOf(ofR, 1, "a", added, 3)},
+			outcomes:   []string{"created", "stale 4"},
+			row:        `DELETED <nil>`,
+			definition: `DELETED 4  < `,
+		},
+		{
+			reason:     "deleted and created again",
+			told:       []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "a", deleted, 4), operationOf(ofR, 1, "b", added, 6)},
+			outcomes:   []string{"created", "updated", "created"},
+			row:        `ADDED {"uid":"b","version":6}`,
+			definition: `DELETED 4  < {"uid":"a","version":3}`,
+		},
+		{
+			reason:     "the late end of an object is not that of its successor",
+			told:       []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofR, 1, "b", added, 6), operationOf(ofR, 1, "a", deleted, 4)},
+			outcomes:   []string{"created", "created", "updated"},
+			row:        `ADDED {"uid":"b","version":6}`,
+			definition: `DELETED 4  < {"uid":"a","version":3}`,
+		},
+		{
+			reason:     "one object of two workloads",
+			told:       []threeport.Report{operationOf(ofR, 1, "a", added, 3), operationOf(ofHelm, 0, "a", added, 3), operationOf(ofR, 1, "a", added, 3)},
+			outcomes:   []string{"created", "updated", "updated"},
+			row:        `ADDED {"uid":"a","version":3}`,
+			definition: `ADDED 3 {"uid":"a","version":3} < `,
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			forEachDatabase(t, func(t *testing.T, s *Store) {
+				t.Helper()
+				w := newWorld(t, s)
+				for i, report := range test.told {
+					if report.Instance = w.workload; report.Operation.ResourceInstanceID == 0 {
+						report.Instance = w.helm
+					} else {
+						o := *report.Operation
+						o.ResourceInstanceID = threeport.ID(w.resource)
+						report.Operation = &o
+					}
+					expect(t, apply(t, s, "one", report), test.outcomes[i])
+				}
+				if got := resourceOf(t, s, w.resource); got != test.row {
+					t.Errorf("row is %s, want %s", got, test.row)
+				}
+				if got := definitionOf(t, s, "a"); got != test.definition {
+					t.Errorf("the definition is %s, want %s", got, test.definition)
+				}
+			})
+		})
+	}
+}
+
+// ofR and ofHelm are placeholders for the workloads of a world that is created later.
+var ofR, ofHelm threeport.Instance
+
+func TestApplyOperations_OneObjectOfTwoResources(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		other := create(t, s, workload, "other")
+		second := create(t, s, "WorkloadResourceInstance", "{}", other.ID)
+		of := threeport.Instance{Type: workload, ID: threeport.ID(other.ID)}
+		expect(t, apply(t, s, "one",
+			operationOf(w.workload, w.resource, "a", threeport.OperationAdded, 3),
+			operationOf(of, second.ID, "a", threeport.OperationModified, 4),
+		), "created", "updated")
+		for id, want := range map[int64]string{w.resource: `ADDED {"uid":"a","version":3}`, second.ID: `MODIFIED {"uid":"a","version":4}`} {
+			if got := resourceOf(t, s, id); got != want {
+				t.Errorf("row is %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+func TestApplyOperations_Deletion_SetsGoneAt(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", operationOf(w.workload, w.resource, "a", threeport.OperationDeleted, 3), operationOf(w.helm, 0, "b", threeport.OperationAdded, 3))
+		var gone sql.NullInt64
+		readRow(t, s, "SELECT goneat FROM definitions WHERE uid = 'a'", nil, &gone)
+		if !gone.Valid {
+			t.Error("the deleted object has no time")
+		}
+		readRow(t, s, "SELECT goneat FROM definitions WHERE uid = 'b'", nil, &gone)
+		if gone.Valid {
+			t.Error("the other object has a time")
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// statusUpdate is a status report that is applied, with the new state of its workload.
+type statusUpdate struct {
+	*workloadState
+	*threeport.StatusReport
+	status string
+	rank   int64
+	// changed reports whether the status differs from the last reported one.
+	changed bool
+}
+
+// applyStatuses writes the statuses that are newer than the stored ones to the workloads and to the v0 instances.
+func (a *applyTx) applyStatuses(ctx context.Context) error {
+	var taken []statusUpdate
+	for _, one := range sortedItems(a.items, func(i *item) (instanceKey, bool) { return i.instance, i.Status != nil }, compareInstances) {
+		w := a.workloads[one.instance]
+		switch {
+		case one.version <= w.statusVersion:
+			one.answerNotNewer(w.statusVersion)
+			continue
+		case w.statusVersion == 0:
+			one.answerCreated()
+		default:
+			one.answerUpdated()
+		}
+		taken = append(taken, a.statusChange(w, one))
+	}
+	if err := a.writeStatuses(ctx, taken); err != nil {
+		return err
+	}
+	for _, of := range instanceTables {
+		if err := a.writeInstances(ctx, of.kind, of.table, taken); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statusChange applies the report to the workload. Since is the reported time of the last transition; without it, the
+// old value for an unchanged status, and now for a changed one.
+func (a *applyTx) statusChange(w *workloadState, i *item) statusUpdate {
+	v := statusUpdate{workloadState: w, StatusReport: i.Status, changed: w.reported != i.Status.Status}
+	status, rank := displayedStatus(i.Status.Status)
+	v.status, v.rank = status, int64(rank)
+	switch {
+	case i.Status.Since != nil:
+		w.since = i.Status.Since.UnixMicro()
+	case v.changed || w.since == 0:
+		w.since = a.now
+	}
+	w.reported, w.statusVersion, w.changedAt = i.Status.Status, i.version, a.nextChangedAt(w.changedAt)
+	return v
+}
+
+func (a *applyTx) writeStatuses(ctx context.Context, taken []statusUpdate) error {
+	return a.exec(ctx, bulk{
+		`UPDATE workloads SET said = x.said, saidversion = x.saidversion, reason = x.reason, cause = x.cause, since = x.since, saidat = ?,
+			status = x.status, rank = x.rank, silent = FALSE, pending = x.pending, rejected = x.rejected, dropped = x.dropped,
+			changedat = x.changedat FROM x WHERE workloads.type = x.type AND workloads.id = x.id`,
+		[]column{
+			texts("type", taken, func(v statusUpdate) string { return v.kind }),
+			integers("id", taken, func(v statusUpdate) int64 { return v.id }),
+			texts("said", taken, func(v statusUpdate) string { return v.reported }),
+			integers("saidversion", taken, func(v statusUpdate) int64 { return v.statusVersion }),
+			texts("reason", taken, func(v statusUpdate) string { return v.Reason }),
+			texts("cause", taken, func(v statusUpdate) string { return v.Cause }),
+			integers("since", taken, func(v statusUpdate) int64 { return v.since }),
+			texts("status", taken, func(v statusUpdate) string { return v.status }),
+			integers("rank", taken, func(v statusUpdate) int64 { return v.rank }),
+			integers("pending", taken, func(v statusUpdate) int64 { return v.Pending }),
+			integers("rejected", taken, func(v statusUpdate) int64 { return v.Rejected }),
+			integers("dropped", taken, func(v statusUpdate) int64 { return v.Dropped }),
+			integers("changedat", taken, func(v statusUpdate) int64 { return v.changedAt }),
+		},
+		len(taken),
+		[]any{a.now},
+	}, nil)
+}
+
+// writeInstances writes changed statuses to the v0 instances of one type.
+func (a *applyTx) writeInstances(ctx context.Context, kind, table string, taken []statusUpdate) error {
+	var changed []statusUpdate
+	for _, v := range taken {
+		if v.changed && v.kind == kind {
+			changed = append(changed, v)
+		}
+	}
+	return a.exec(ctx, bulk{
+		"UPDATE " + table + " SET status = x.status, updatedat = ? FROM x WHERE " + table + ".id = x.id",
+		[]column{
+			integers("id", changed, func(v statusUpdate) int64 { return v.id }),
+			texts("status", changed, func(v statusUpdate) string { return v.reported }),
+		},
+		len(changed),
+		[]any{a.now},
+	}, nil)
+}

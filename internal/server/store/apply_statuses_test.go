@@ -1,0 +1,93 @@
+package store
+
+import (
+	"testing"
+	"time"
+)
+
+// sinceOf returns since when a workload has its status.
+func sinceOf(t *testing.T, s *Store, w world) int64 {
+	t.Helper()
+	return count(t, s, "SELECT since FROM workloads WHERE type = ? AND id = ?", w.workload.Type, int64(w.workload.ID))
+}
+
+func TestApplyStatuses_WritesWorkloadAndV0Instance(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Down", 5), statusOf(w.helm, "Reconciling", 6))
+		for _, one := range []struct{ got, want string }{
+			{workloadRowOf(t, s, w.workload), "said Down 5, shown Down 0, silent false, Reason: cause 5"},
+			{workloadRowOf(t, s, w.helm), "said Reconciling 6, shown Reconciling 4, silent false, Reason: cause 6"},
+			{rows(t, s, workload)[0].Values[instanceStatus].(string), "Down"},
+			{rows(t, s, helm)[0].Values[instanceStatus].(string), "Reconciling"},
+		} {
+			if one.got != one.want {
+				t.Errorf("got %s, want %s", one.got, one.want)
+			}
+		}
+	})
+}
+
+func TestApplyStatuses_StatusOfV0InBetween(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Down", 5))
+		r := resource(t, workload)
+		if _, err := s.Update(t.Context(), r, int64(w.workload.ID), []any{nil, "Healthy", nil}); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 5, shown Healthy 5, silent false, : "; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		expect(t, apply(t, s, "one", statusOf(w.workload, "Down", 5)), "unchanged")
+		expect(t, apply(t, s, "one", statusOf(w.workload, "Down", 6)), "updated")
+		if got, want := workloadRowOf(t, s, w.workload), "said Down 6, shown Down 0, silent false, Reason: cause 6"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got := rows(t, s, workload)[0].Values[instanceStatus]; got != "Down" {
+			t.Errorf("v0 shows %v", got)
+		}
+	})
+}
+
+func TestApplyStatuses_Since(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Down", 1))
+		first := sinceOf(t, s, w)
+		if heard := count(t, s, "SELECT heardat FROM clusters"); first != heard {
+			t.Errorf("a status without a time has since %d, heartbeat %d", first, heard)
+		}
+		apply(t, s, "one", statusOf(w.workload, "Down", 2))
+		if got := sinceOf(t, s, w); got != first {
+			t.Errorf("the same status has since %d, before %d", got, first)
+		}
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 3))
+		if got := sinceOf(t, s, w); got <= first {
+			t.Errorf("another status has since %d, before %d", got, first)
+		}
+		report := statusOf(w.workload, "Healthy", 4)
+		report.Status.Since = new(reportTime.Add(-time.Hour))
+		apply(t, s, "one", report)
+		if got := sinceOf(t, s, w); got != report.Status.Since.UnixMicro() {
+			t.Errorf("the status has since %d, reported %v", got, report.Status.Since)
+		}
+	})
+}
+
+func TestApplyStatuses_ClockSetBack_ChangedAtGrows(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Down", 1))
+		future := time.Now().Add(time.Hour).UnixMicro()
+		mustExec(t, s, "UPDATE workloads SET changedat = ? WHERE type = ?", future, workload)
+		apply(t, s, "one", statusOf(w.workload, "Down", 2), treeOf(w.workload, 2, nodeOf("a", "a", "Healthy")))
+		if got := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload); got != future+2 {
+			t.Errorf("changed at %d, want two after %d", got, future)
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// tree lists the stored nodes; those that are gone are in brackets.
+func tree(t *testing.T, s *Store, of threeport.Instance) string {
+	t.Helper()
+	detail, err := s.Workload(t.Context(), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nodes []string
+	for _, o := range detail.Objects {
+		text := o.Object.Name + " " + o.Health
+		if o.Gone != nil {
+			text = "(" + text + ")"
+		}
+		nodes = append(nodes, text)
+	}
+	slices.Sort(nodes)
+	return strings.Join(nodes, ", ")
+}
+
+func TestApplyTrees_NewerReport_ReplacesTree(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		for version, step := range []struct {
+			nodes []threeport.TreeObject
+			want  string
+		}{
+			{nil, ""},
+			{[]threeport.TreeObject{nodeOf("a", "1", "Healthy"), nodeOf("b", "2", "Down")}, "a Healthy, b Down"},
+			{[]threeport.TreeObject{nodeOf("a", "1", "Healthy"), nodeOf("c", "", "Unknown")}, "(b Down), a Healthy, c Unknown"},
+			{[]threeport.TreeObject{nodeOf("b", "2", "Healthy"), nodeOf("c", "", "Unknown")}, "(a Healthy), b Healthy, c Unknown"},
+			{[]threeport.TreeObject{nodeOf("b", "2", "Healthy"), nodeOf("same", "2", "Down")}, "(a Healthy), (c Unknown), b Healthy"},
+			{nil, "(a Healthy), (b Healthy), (c Unknown)"},
+		} {
+			apply(t, s, "one", treeOf(w.workload, int64(version+1), step.nodes...))
+			if got := tree(t, s, w.workload); got != step.want {
+				t.Errorf("version %d: %s, want %s", version+1, got, step.want)
+			}
+		}
+		if got := tree(t, s, w.helm); got != "" {
+			t.Errorf("another workload has %s", got)
+		}
+	})
+}
+
+// The rows of an agent's resources may be deleted or moved at any time. Its tree is still applied, without references
+// to rows of other workloads.
+func TestApplyTrees_ForeignResource_IsOmitted(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		rows, other := resource(t, "WorkloadResourceInstance"), create(t, s, workload, "other")
+		row := func(of int64) int64 { return create(t, s, "WorkloadResourceInstance", "{}", of).ID }
+		gone, moved, foreign := row(int64(w.workload.ID)), row(int64(w.workload.ID)), row(other.ID)
+		if _, err := s.Remove(t.Context(), rows, gone); err != nil {
+			t.Fatal(err)
+		}
+		nodes := make([]threeport.TreeObject, 6)
+		for i, id := range []int64{w.resource, gone, moved, foreign, 1, 0} {
+			nodes[i] = nodeOf(fmt.Sprint(i), fmt.Sprint("uid-", i), "Healthy")
+			nodes[i].ResourceInstanceID = threeport.ID(id)
+		}
+		sent := slices.Clone(nodes)
+		shows := func(of threeport.Instance, want ...int64) {
+			t.Helper()
+			detail, err := s.Workload(t.Context(), of)
+			if err != nil || len(detail.Objects) != len(want) {
+				t.Fatalf("%+v, %v", detail.Objects, err)
+			}
+			for _, o := range detail.Objects {
+				if i, _ := strconv.Atoi(o.Object.Name); int64(o.ResourceInstanceID) != want[i] {
+					t.Errorf("object %d has resource %d, want %d", i, o.ResourceInstanceID, want[i])
+				}
+			}
+		}
+		expect(t, apply(t, s, "one", treeOf(w.workload, 1, nodes...), treeOf(w.helm, 1, nodes...)), "created", "created")
+		shows(w.workload, w.resource, gone, moved, 0, 0, 0)
+		shows(w.helm, 0, 0, 0, 0, 0, 0)
+		if !slices.Equal(nodes, sent) {
+			t.Error("the set was modified")
+		}
+		changed := func() int64 { return count(t, s, "SELECT changedat FROM workloads WHERE id = ?", int64(w.workload.ID)) }
+		before := changed()
+		expect(t, apply(t, s, "one", treeOf(w.workload, 2, nodes...)), "updated")
+		if changed() != before {
+			t.Error("an unchanged tree changed the workload")
+		}
+		if _, err := s.Update(t.Context(), rows, moved, []any{nil, other.ID, nil, nil, nil, nil}); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, apply(t, s, "one", treeOf(w.workload, 3, nodes...)), "updated")
+		shows(w.workload, w.resource, gone, 0, 0, 0, 0)
+	})
+}
+
+func TestApplyTrees_Since_ChangesWithHealth(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		since := func() int64 { return count(t, s, "SELECT since FROM objects WHERE key = '1'") }
+		node := nodeOf("a", "1", "Healthy")
+		apply(t, s, "one", treeOf(w.workload, 1, node))
+		first := since()
+		node.Cause = "another"
+		apply(t, s, "one", treeOf(w.workload, 2, node))
+		apply(t, s, "one", treeOf(w.workload, 3))
+		apply(t, s, "one", treeOf(w.workload, 4, node))
+		if got := since(); got != first {
+			t.Errorf("since %d, before %d", got, first)
+		}
+		node.Health = "Down"
+		apply(t, s, "one", treeOf(w.workload, 5, node))
+		if got := since(); got <= first {
+			t.Errorf("since %d, before %d", got, first)
+		}
+	})
+}
+
+func TestApplyTrees_LargeTree_WritesOnlyChanges(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		nodes := make([]threeport.TreeObject, 5000)
+		for i := range nodes {
+			nodes[i] = nodeOf(fmt.Sprint("pod-", i), fmt.Sprint("uid-", i), "Healthy")
+			nodes[i].Owner, nodes[i].State, nodes[i].Cause = "owner", "Present", "a cause"
+		}
+		apply(t, s, "one", treeOf(w.workload, 1, nodes...))
+		if s.dialect == postgresDialect {
+			mustExec(t, s, `CREATE TABLE writes (n INTEGER); CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+				$$BEGIN INSERT INTO writes VALUES (1); RETURN NEW; END$$;
+				CREATE TRIGGER note AFTER INSERT OR UPDATE ON objects FOR EACH ROW EXECUTE FUNCTION note()`)
+		} else {
+			mustExec(t, s, "CREATE TABLE writes (n INTEGER)")
+			mustExec(t, s, "CREATE TRIGGER note AFTER UPDATE ON objects BEGIN INSERT INTO writes VALUES (1); END")
+			mustExec(t, s, "CREATE TRIGGER added AFTER INSERT ON objects BEGIN INSERT INTO writes VALUES (1); END")
+		}
+		nodes[1234].Health = "Down"
+		apply(t, s, "one", treeOf(w.workload, 2, nodes...))
+		if n := count(t, s, "SELECT COUNT(*) FROM writes"); n != 1 {
+			t.Errorf("%d rows were written", n)
+		}
+		before := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload)
+		apply(t, s, "one", treeOf(w.workload, 3, nodes...))
+		if got := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload); got != before {
+			t.Error("an unchanged tree changed the workload")
+		}
+		apply(t, s, "one", treeOf(w.workload, 4, nodes[1:]...))
+		if n := count(t, s, "SELECT COUNT(*) FROM writes"); n != 2 {
+			t.Errorf("%d rows were written", n)
+		}
+	})
+}
+
+func TestApplyTrees_LongNameWithoutUID_IsHashed(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		long := strings.Repeat("𝄞", maxName)
+		a, b := nodeOf(long, "", "Unknown"), nodeOf(long[4:], "", "Unknown")
+		for _, o := range []*threeport.ObjectRef{&a.Object, &b.Object} {
+			o.Group, o.Kind, o.Namespace = long, long, long
+		}
+		expect(t, apply(t, s, "one", treeOf(w.workload, 1, a, b)), "created")
+		expect(t, apply(t, s, "one", treeOf(w.workload, 2, a, b)), "updated")
+		if n := count(t, s, "SELECT COUNT(*) FROM objects WHERE goneat IS NULL"); n != 2 {
+			t.Errorf("there are %d nodes", n)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// SilentCount counts the clusters and workloads that [Store.MarkSilent] marked.
+type SilentCount struct{ Clusters, Workloads int64 }
+
+// overdueClusters are clusters without a recent heartbeat, and silent ones with workloads that an interrupted run left
+// unmarked.
+const overdueClusters = `SELECT c.uid FROM clusters c
+	WHERE c.heardat < ? AND NOT c.v0only AND (NOT c.silent OR EXISTS
+		(SELECT 1 FROM workloads w WHERE w.clusteruid = c.uid AND w.deletedat IS NULL AND NOT w.silent))
+	ORDER BY c.uid`
+
+// MarkSilent marks the clusters without a heartbeat for the timeout, by the database's clock, and shows their workloads
+// as Unknown. The reported status is kept. Several replicas may run it at once, also during reports. It skips clusters
+// that report meanwhile, and those whose agents use v0 (see [Store.RecordV0Report]). The next report set of a cluster
+// reverts it.
+func (s *Store) MarkSilent(ctx context.Context, timeout time.Duration) (SilentCount, error) {
+	var done SilentCount
+	present, err := s.databaseTime(ctx)
+	if err != nil {
+		return done, fmt.Errorf("find silent clusters: %w", err)
+	}
+	heardBefore := present - timeout.Microseconds()
+	overdue, err := collect(ctx, s, overdueClusters, []any{heardBefore}, func(scan scanner) (uid string, err error) {
+		err = scan(&uid)
+		return uid, err
+	})
+	if err != nil {
+		return done, fmt.Errorf("find silent clusters: %w", err)
+	}
+	for _, uid := range overdue {
+		workloads, silent, err := s.markClusterSilent(ctx, uid, heardBefore)
+		done.Workloads += workloads
+		if err != nil {
+			return done, fmt.Errorf("mark cluster as silent: %w", err)
+		}
+		if silent {
+			done.Clusters++
+		}
+	}
+	return done, nil
+}
+
+// markClusterSilent marks a cluster and its workloads in as many transactions as needed, unless it reports meanwhile.
+func (s *Store) markClusterSilent(ctx context.Context, uid string, heardBefore int64) (workloads int64, silent bool, err error) {
+	for ctx.Err() == nil {
+		var marked int64
+		err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			marked, silent, err = s.markSilentStep(ctx, tx, uid, heardBefore)
+			return err
+		})
+		if err != nil {
+			return workloads, silent, err
+		}
+		if workloads += marked; marked < maxRowsPerTx {
+			return workloads, silent, nil
+		}
+	}
+	return workloads, silent, ctx.Err()
+}
+
+// markSilentStep marks some of a cluster's workloads. Its first statement locks the cluster's row, so it cannot run at
+// the same time as a report set.
+func (s *Store) markSilentStep(ctx context.Context, tx *sql.Tx, uid string, heardBefore int64) (marked int64, silent bool, err error) {
+	d := s.dialect
+	err = tx.QueryRowContext(ctx, d.rebind("UPDATE clusters SET silent = TRUE, "+d.changed("clusters")+
+		" WHERE uid = ? AND heardat < ? AND NOT v0only RETURNING silent"), uid, heardBefore).Scan(&silent)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	status, rank := displayedStatus(statusUnknown)
+	result, err := tx.ExecContext(ctx, d.rebind("UPDATE workloads SET silent = TRUE, status = ?, rank = ?, "+d.changed("workloads")+
+		` WHERE clusteruid = ? AND deletedat IS NULL AND (type, id) IN (
+			SELECT w.type, w.id FROM workloads w WHERE w.clusteruid = ? AND w.deletedat IS NULL AND NOT w.silent LIMIT ?)`),
+		status, rank, uid, uid, maxRowsPerTx)
+	if err != nil {
+		return 0, false, err
+	}
+	marked, err = result.RowsAffected()
+	return marked, silent, err
+}
+
+// recordHeartbeat stores the agent's state in the cluster's row. It is the first step of a transaction, so that the
+// report sets of a cluster are serialized.
+func (a *applyTx) recordHeartbeat(ctx context.Context) error {
+	d := a.store.dialect
+	return a.tx.QueryRowContext(ctx, d.rebind(`INSERT INTO clusters
+		(uid, name, agentversion, agenttime, delayseconds, pending, deadletters, dropped, heardat, changedat)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, `+d.now()+`, `+d.now()+`)
+		ON CONFLICT (uid) DO UPDATE SET
+			name = CASE excluded.name WHEN '' THEN clusters.name ELSE excluded.name END,
+			agentversion = CASE excluded.agentversion WHEN '' THEN clusters.agentversion ELSE excluded.agentversion END,
+			agenttime = excluded.agenttime, delayseconds = excluded.delayseconds, pending = excluded.pending,
+			deadletters = excluded.deadletters, dropped = excluded.dropped,
+			heardat = excluded.heardat, v0only = FALSE, `+d.changed("clusters")+`
+		RETURNING silent, heardat`),
+		a.agent.ClusterUID, a.agent.ClusterName, a.agent.Version, a.agent.Time.UnixMicro(), a.agent.DelaySeconds,
+		a.agent.Pending, a.agent.DeadLetters, a.agent.Dropped,
+	).Scan(&a.wasSilent, &a.now)
+}
+
+// endSilence restores the workloads of a cluster that was marked as silent. It is the last step, since it locks further
+// rows.
+func (a *applyTx) endSilence(ctx context.Context) error {
+	if !a.wasSilent {
+		return nil
+	}
+	return a.store.endSilence(ctx, a.tx, a.agent.ClusterUID)
+}
+
+// endSilence restores the reported status of a cluster's workloads. tx must hold the lock of the cluster's row.
+func (s *Store) endSilence(ctx context.Context, tx *sql.Tx, clusterUID string) error {
+	d := s.dialect
+	if _, err := tx.ExecContext(ctx, d.rebind("UPDATE clusters SET silent = FALSE WHERE uid = ?"), clusterUID); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, d.rebind("UPDATE workloads SET silent = FALSE, "+restoreReportedStatus+", "+d.changed("workloads")+
+		" WHERE clusteruid = ? AND silent AND deletedat IS NULL"), clusterUID)
+	return err
+}
+
+// clusterAwaitingSets is the cluster of an instance, unless its agent is known to use v0.
+const clusterAwaitingSets = `SELECT c.uid FROM workloads w JOIN clusters c ON c.uid = w.clusteruid
+	WHERE w.type = ? AND w.id = ? AND w.deletedat IS NULL AND NOT c.v0only`
+
+// RecordV0Report records that an agent reported instances through v0, which has no heartbeat. Their clusters are not
+// silent, and are not marked as silent before their next report set, since an agent may be switched back to v0.
+//
+// It writes only for the first v0 report after a report set. After an error, the next v0 report records it.
+func (s *Store) RecordV0Report(ctx context.Context, instances []threeport.Instance) error {
+	if s.config.StrictV0 {
+		return nil
+	}
+	for _, of := range instances {
+		uid, err := first(ctx, s, clusterAwaitingSets, []any{of.Type, int64(of.ID)}, func(scan scanner) (uid string, err error) {
+			err = scan(&uid)
+			return uid, err
+		})
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.markV0Only(ctx, tx, uid) })
+		}
+		if err != nil {
+			return fmt.Errorf("record v0 report: %w", err)
+		}
+	}
+	return nil
+}
+
+// markV0Only locks the cluster's row before its workloads, as report sets and MarkSilent do.
+func (s *Store) markV0Only(ctx context.Context, tx *sql.Tx, clusterUID string) error {
+	var silent bool
+	err := tx.QueryRowContext(ctx, s.dialect.rebind("UPDATE clusters SET v0only = TRUE, "+s.dialect.changed("clusters")+
+		" WHERE uid = ? AND NOT v0only RETURNING silent"), clusterUID).Scan(&silent)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // a concurrent request did it
+	}
+	if err != nil || !silent {
+		return err
+	}
+	return s.endSilence(ctx, tx, clusterUID)
+}

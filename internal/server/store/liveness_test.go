@@ -1,0 +1,116 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// setLastHeartbeat sets the heartbeat of a cluster to some time ago.
+func setLastHeartbeat(t *testing.T, s *Store, cluster string, since time.Duration) {
+	t.Helper()
+	mustExec(t, s, "UPDATE clusters SET heardat = heardat - ? WHERE uid = ?", since.Microseconds(), cluster)
+}
+
+// silence is the timeout: long compared with the duration of a test.
+const silence = time.Hour
+
+func markSilent(t *testing.T, s *Store, want SilentCount) {
+	t.Helper()
+	found, err := s.MarkSilent(t.Context(), silence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found != want {
+		t.Errorf("found %+v, want %+v", found, want)
+	}
+}
+
+// expectNoChange returns a function that fails if the workload of type workload changed in between: watchers would get
+// an event.
+func expectNoChange(t *testing.T, s *Store) (wantTold func()) {
+	t.Helper()
+	const query = "SELECT changedat FROM workloads WHERE type = ?"
+	before := count(t, s, query, workload)
+	return func() {
+		t.Helper()
+		if count(t, s, query, workload) <= before {
+			t.Error("changedat did not grow")
+		}
+	}
+}
+
+func TestMarkSilent(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 5))
+		apply(t, s, "two", statusOf(w.helm, "Healthy", 5))
+		setLastHeartbeat(t, s, "one", silence/2)
+		markSilent(t, s, SilentCount{})
+		setLastHeartbeat(t, s, "one", silence/2)
+		wantTold := expectNoChange(t, s)
+		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 1})
+		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 5, shown Unknown 3, silent true, Reason: cause 5"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		wantTold()
+		if got, want := workloadRowOf(t, s, w.helm), "said Healthy 5, shown Healthy 5, silent false, Reason: cause 5"; got != want {
+			t.Errorf("another cluster: got %s, want %s", got, want)
+		}
+		markSilent(t, s, SilentCount{})
+
+		r := resource(t, workload)
+		if _, err := s.Update(t.Context(), r, int64(w.workload.ID), []any{nil, "Down", nil}); err != nil {
+			t.Fatal(err)
+		}
+		markSilent(t, s, SilentCount{})
+		apply(t, s, "one") // a heartbeat
+		if got, want := workloadRowOf(t, s, w.workload), "said Down 5, shown Down 0, silent false, : "; got != want {
+			t.Errorf("after a report: got %s, want %s", got, want)
+		}
+		markSilent(t, s, SilentCount{})
+	})
+}
+
+func TestApply_ReportOfSilentCluster_RestoresStatus(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 5), eventOf(w.helm, "event", 1))
+		setLastHeartbeat(t, s, "one", silence)
+		markSilent(t, s, SilentCount{Clusters: 1, Workloads: 2})
+		apply(t, s, "one", statusOf(w.workload, "Down", 6))
+		for of, want := range map[threeport.Instance]string{
+			w.workload: "said Down 6, shown Down 0, silent false, Reason: cause 6",
+			w.helm:     "said  0, shown Unknown 3, silent false, : ",
+		} {
+			if got := workloadRowOf(t, s, of); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+func TestMarkSilent_ManyWorkloads_UsesSeveralTransactions(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		apply(t, s, "one")
+		mustExec(t, s, `INSERT INTO workloads (type, id, name, clusteruid, said, status, rank, changedat)
+			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+			SELECT 'WorkloadInstance', i, 'w' || i, 'one', 'Healthy', 'Healthy', 5, 1 FROM n`, 2*maxRowsPerTx+3)
+		setLastHeartbeat(t, s, "one", silence)
+		// A process that ended after its first step.
+		mustExec(t, s, "UPDATE clusters SET silent = TRUE")
+		mustExec(t, s, "UPDATE workloads SET silent = TRUE, status = 'Unknown', rank = 3 WHERE id <= 500")
+		markSilent(t, s, SilentCount{Clusters: 1, Workloads: maxRowsPerTx + 3})
+		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Unknown' AND rank = 3 AND silent"); n != 2*maxRowsPerTx+3 {
+			t.Errorf("%d workloads are silent", n)
+		}
+		apply(t, s, "one")
+		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Healthy' AND rank = 5 AND NOT silent"); n != 2*maxRowsPerTx+3 {
+			t.Errorf("%d workloads are restored", n)
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+func TestMaintainAtEachTick(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		w := newWorld(t, s)
+		apply(t, s, "one", statusOf(w.workload, "Healthy", 1))
+		setLastHeartbeat(t, s, "one", time.Hour)
+		addEvents(t, s, w.workload, "e", 20)
+		setLastHeartbeat(t, s, "one", time.Hour)
+
+		c := DefaultMaintainConfig()
+		c.Retention = keepTen
+		c.PruneDelay = 3 * time.Minute // the AgentTimeout identifies its ticker
+		// Each loop has its own unbuffered ticker: a tick that is received means that the work of the previous one is
+		// done.
+		ticks := map[time.Duration]chan time.Time{}
+		for _, every := range []time.Duration{c.AgentTimeout, c.SilenceInterval, c.GrowthInterval, c.PruneDelay, c.PruneInterval} {
+			ticks[every] = make(chan time.Time)
+		}
+		c.tick = func(every time.Duration) (<-chan time.Time, func()) { return ticks[every], func() {} }
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Maintain(ctx, c) }()
+
+		ticks[c.AgentTimeout] <- time.Time{} // no cluster is silent before
+		for _, every := range []time.Duration{c.SilenceInterval, c.SilenceInterval, c.GrowthInterval, c.GrowthInterval} {
+			ticks[every] <- time.Time{}
+		}
+		ticks[c.PruneDelay] <- time.Time{}
+		ticks[c.PruneInterval] <- time.Time{}
+		if got, want := workloadRowOf(t, s, w.workload), "said Healthy 1, shown Unknown 3, silent true, Reason: cause 1"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if n := count(t, s, "SELECT COUNT(*) FROM workload_events"); n != 10 {
+			t.Errorf("found %d Events", n)
+		}
+		if s.dialect == sqliteDialect && count(t, s, "SELECT COUNT(*) FROM sqlite_stat1 WHERE tbl = 'workload_events'") == 0 {
+			t.Error("there are no table statistics")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMaintainConfigIsValidated(t *testing.T) {
+	if err := DefaultMaintainConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+	for _, spoil := range []func(*MaintainConfig){
+		func(c *MaintainConfig) { c.AgentTimeout = 0 },
+		func(c *MaintainConfig) { c.SilenceInterval = 0 },
+		func(c *MaintainConfig) { c.GrowthInterval = -1 },
+		func(c *MaintainConfig) { c.PruneInterval = 0 },
+		func(c *MaintainConfig) { c.PruneDelay = 0 },
+		func(c *MaintainConfig) { c.Retention = Retention{} },
+	} {
+		c := DefaultMaintainConfig()
+		spoil(&c)
+		if err := c.Validate(); err == nil {
+			t.Errorf("%+v: no error", c)
+		}
+	}
+}

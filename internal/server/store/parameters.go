@@ -1,0 +1,140 @@
+package store
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// FieldError names a parameter or field with an invalid value, and the accepted values. It quotes no value, which may be secret.
+type FieldError struct {
+	Field string
+	// Accepted completes the sentence "must be …".
+	Accepted string
+}
+
+func (e *FieldError) Error() string { return e.Field + ": must be " + e.Accepted }
+
+// ErrCursor rejects a cursor that this list did not return, or returned with another sort. It is also a [FieldError].
+var ErrCursor error = &FieldError{"cursor", "what the same list with the same sort answered as next"}
+
+// Page sizes.
+const (
+	DefaultSize = 100
+	MaxSize     = 1000
+)
+
+// maxParameter limits a parameter, in bytes.
+const maxParameter = 256
+
+// pageSize validates a requested size and applies the default.
+func pageSize(given int) (int, error) {
+	switch {
+	case given == 0:
+		return DefaultSize, nil
+	case given < 0 || given > MaxSize:
+		return 0, &FieldError{"size", "a number from 1 to 1000; 100 if it is left out"}
+	default:
+		return given, nil
+	}
+}
+
+// checkText rejects text that no row can contain.
+func checkText(parameter, given string) error {
+	if len(given) > maxParameter || !utf8.ValidString(given) || strings.ContainsFunc(given, unicode.IsControl) {
+		return &FieldError{parameter, "UTF-8 of at most 256 bytes without control characters"}
+	}
+	return nil
+}
+
+// checkOneOf rejects a value that is not in words; an empty value is accepted.
+func checkOneOf(parameter, given string, words []string) error {
+	if given == "" || slices.Contains(words, given) {
+		return nil
+	}
+	return &FieldError{parameter, oneOf(words)}
+}
+
+// oneOf completes "must be …".
+func oneOf(words []string) string { return "one of " + strings.Join(words, ", ") }
+
+// maxCursor limits a cursor, in bytes. The longest cursor has a cluster's name and UID and the prefix of a workload's
+// name.
+const maxCursor = 4096
+
+// cursorEncoding is strict, so that each position has exactly one cursor.
+var cursorEncoding = base64.RawURLEncoding.Strict()
+
+// encodeCursor encodes the key of the last row of a page as an opaque cursor.
+func encodeCursor(key any) (string, error) {
+	text, err := json.Marshal(key)
+	if err != nil {
+		return "", err
+	}
+	return cursorEncoding.EncodeToString(text), nil
+}
+
+// decodeCursor decodes a cursor; it returns [ErrCursor] if that is malformed. The fields are untrusted: use them only
+// as query arguments.
+func decodeCursor[K any](cursor string) (K, error) {
+	var key K
+	if len(cursor) > maxCursor {
+		return key, ErrCursor
+	}
+	text, err := cursorEncoding.DecodeString(cursor)
+	if err != nil {
+		return key, ErrCursor
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&key); err != nil {
+		return key, ErrCursor
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return key, ErrCursor
+	}
+	return key, nil
+}
+
+// storable reports whether a database can store the texts: PostgreSQL accepts only UTF-8 without NUL. No row has other
+// text, so a search for it finds nothing.
+func storable(texts ...string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool {
+		return !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0
+	})
+}
+
+// likePattern is a pattern for LIKE … ESCAPE '\' that finds text anywhere, in lower case.
+func likePattern(text string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(lowerASCII(text)) + "%"
+}
+
+// lowerASCII lowers ASCII letters only, as SQLite does, so that both databases and the feed match the same rows.
+func lowerASCII(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
+}
+
+// check says which value cannot be kept: its error is a [FieldError].
+func (r *Resource) checkValues(values []any) error {
+	for i, f := range r.Fields {
+		text, _ := values[i].(string)
+		switch {
+		case !storable(text):
+			return &FieldError{f.Name, "UTF-8 without NUL"}
+		case f.MaxBytes > 0 && len(text) > f.MaxBytes:
+			return &FieldError{f.Name, "a text of at most " + strconv.Itoa(f.MaxBytes) + " bytes"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+var (
+	// ErrReset reports that changes were dropped: load the workloads again. The subscription continues.
+	ErrReset = errors.New("changes were dropped: load the workloads again")
+	// ErrEnded reports that the subscription was closed, or that the feed has ended.
+	ErrEnded = errors.New("the subscription has ended")
+)
+
+const (
+	// maxPending limits the undelivered workloads of a subscriber. Beyond that, loading all workloads again is cheaper.
+	maxPending = 5000
+	// maxBatch limits the result of Next.
+	maxBatch = 500
+)
+
+// Subscription receives changes of workloads. It keeps the newest row of each changed workload until Next returns it,
+// so a slow reader skips intermediate versions.
+type Subscription struct {
+	feed  *feed
+	query WatchQuery
+	ready chan struct{} // capacity 1: Next has something to return
+
+	mu            sync.Mutex
+	pending       map[threeport.Instance]*threeport.Workload
+	position      int64 // all changes of the feed up to this time, in microseconds, were offered
+	resetDue      bool  // Next must return ErrReset
+	resetPosition int64 // then: no change up to this position was dropped
+	ended         bool
+}
+
+// newSubscription returns a subscription that starts now, a time in microseconds.
+func newSubscription(f *feed, q WatchQuery, now int64) *Subscription {
+	return &Subscription{
+		feed: f, query: q, position: now,
+		ready: make(chan struct{}, 1), pending: make(map[threeport.Instance]*threeport.Workload),
+	}
+}
+
+// Next waits for changes and returns them in the order of Changed. A row that was deleted, or no longer matches the
+// query, has Gone set. The error is [ErrReset], [ErrEnded] or that of ctx. Only one goroutine may call it at a time.
+func (s *Subscription) Next(ctx context.Context) ([]threeport.Workload, error) {
+	for {
+		if rows, err := s.take(); err != nil || len(rows) > 0 {
+			return rows, err
+		}
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Position returns the position from which another subscription can continue: that one receives all changes that Next
+// has not returned.
+func (s *Subscription) Position() threeport.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.resetDue {
+		return threeport.ID(s.resetPosition)
+	}
+	return threeport.ID(s.undelivered())
+}
+
+// undelivered is the position before the first pending change.
+func (s *Subscription) undelivered() int64 {
+	place := s.position
+	for _, row := range s.pending {
+		place = min(place, int64(row.Changed)-1)
+	}
+	return place
+}
+
+// advance records that all changes up to a position were offered.
+func (s *Subscription) advance(place int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.position = max(s.position, place)
+}
+
+// Close ends the subscription, and a waiting Next with it. It may be called more than once.
+func (s *Subscription) Close() {
+	s.feed.remove(s)
+	s.end()
+}
+
+func (s *Subscription) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	wake(s.ready)
+}
+
+// reset makes Next return [ErrReset]: changes after this position were dropped.
+func (s *Subscription) reset(place int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requireReset(place)
+}
+
+// requireReset schedules a reset. Until Next returns it, nothing is queued, since the reader then loads everything.
+func (s *Subscription) requireReset(place int64) {
+	s.resetDue, s.resetPosition = true, place
+	clear(s.pending)
+	wake(s.ready)
+}
+
+// take removes and returns the oldest pending changes.
+func (s *Subscription) take() ([]threeport.Workload, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return nil, ErrEnded
+	case s.resetDue:
+		s.resetDue = false
+		return nil, ErrReset
+	}
+	oldest := slices.SortedFunc(maps.Values(s.pending), func(a, b *threeport.Workload) int {
+		return cmp.Or(cmp.Compare(a.Changed, b.Changed), cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
+	})
+	oldest = oldest[:min(len(oldest), maxBatch)]
+	rows := make([]threeport.Workload, len(oldest))
+	for i, row := range oldest {
+		rows[i] = *row
+		delete(s.pending, row.Instance)
+	}
+	return rows, nil
+}
+
+// offer queues the rows that match the query. It does not copy them: all subscriptions share the rows, which nobody
+// modifies, as copies for hundreds of slow readers would need most of the memory.
+func (s *Subscription) offer(rows []*workloadRow) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.resetDue {
+		return
+	}
+	for _, row := range rows {
+		if s.query.Instance != nil && *s.query.Instance != row.Instance || !s.query.Board.matchesScope(&row.Workload) {
+			continue
+		}
+		if queued, ok := s.pending[row.Instance]; ok && queued.Changed >= row.Changed {
+			continue
+		}
+		workload := &row.Workload
+		if row.deleted || !s.query.Board.matches(workload) {
+			gone := *workload
+			gone.Gone = true
+			workload = &gone
+		}
+		s.pending[row.Instance] = workload
+	}
+	switch {
+	case len(s.pending) > maxPending:
+		s.requireReset(s.undelivered())
+	case len(s.pending) > 0:
+		wake(s.ready)
+	}
+}

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// changedRow is a row as the feed reads it.
+func changedRow(id int64, status string, changed int64) *workloadRow {
+	return &workloadRow{Workload: threeport.Workload{
+		Instance: threeport.Instance{Type: workload, ID: threeport.ID(id)}, Status: status, Changed: threeport.ID(changed),
+	}}
+}
+
+// changes summarizes rows for comparison.
+func changes(rows []threeport.Workload) string {
+	text := ""
+	for _, row := range rows {
+		text += fmt.Sprintf("%d@%d", row.ID, row.Changed)
+		if row.Gone {
+			text += " gone"
+		}
+		text += ", "
+	}
+	return text
+}
+
+func TestSubscription_SeveralVersions_KeepsNewest(t *testing.T) {
+	sub := newSubscription(newFeed(), WatchQuery{}, 0)
+	sub.offer([]*workloadRow{changedRow(1, "Down", 30), changedRow(2, "Down", 20)})
+	sub.offer([]*workloadRow{changedRow(2, "Down", 10), changedRow(3, "Down", 5)}) // read late
+	for i := range int64(100) {
+		sub.offer([]*workloadRow{changedRow(4, "Down", 40+i)})
+	}
+	got, err := sub.Next(t.Context())
+	if want := "3@5, 2@20, 1@30, 4@139, "; err != nil || changes(got) != want {
+		t.Errorf("got %s, %v; want %s", changes(got), err, want)
+	}
+	if rows, err := sub.take(); len(rows) > 0 || err != nil {
+		t.Errorf("returned again: %s, %v", changes(rows), err)
+	}
+}
+
+// Hundreds of readers that are thousands of rows behind share one copy of them.
+func TestSubscription_Offer_SharesRows(t *testing.T) {
+	first, second := newSubscription(newFeed(), WatchQuery{}, 0), newSubscription(newFeed(), WatchQuery{}, 0)
+	var rows []*workloadRow
+	for i := range int64(maxPending) {
+		rows = append(rows, changedRow(i, "Down", i+1))
+	}
+	first.offer(rows)
+	second.offer(rows)
+	for instance, row := range first.pending {
+		if second.pending[instance] != row {
+			t.Fatalf("%v is queued twice", instance)
+		}
+	}
+	rows[0].deleted = true
+	rows[0].Changed++
+	first.offer(rows[:1])
+	if rows[0].Gone || second.pending[rows[0].Instance].Gone {
+		t.Error("a row shared by all subscriptions was modified")
+	}
+}
+
+func TestSubscription_DeletedOrNoLongerMatching_IsGone(t *testing.T) {
+	deleted := changedRow(4, "Down", 4)
+	deleted.deleted = true
+	other := changedRow(5, "Down", 5)
+	other.Type = helm
+	elsewhere := changedRow(6, "Down", 6)
+	elsewhere.ClusterUID = "uid-b"
+	rows := []*workloadRow{changedRow(1, "Down", 1), changedRow(2, "Healthy", 2), deleted, other, elsewhere}
+	tests := []struct {
+		reason string
+		query  WatchQuery
+		want   string
+	}{
+		{"only what is deleted, without a filter", WatchQuery{}, "1@1, 2@2, 4@4 gone, 5@5, 6@6, "},
+		{"what does not match any more, perhaps", WatchQuery{Board: WorkloadQuery{Statuses: []string{"Down"}}}, "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, "},
+		{"not what can never have matched", WatchQuery{Board: WorkloadQuery{Types: []string{helm}}}, "5@5, "},
+		{"nor what is another cluster's", WatchQuery{Board: WorkloadQuery{Cluster: "uid-b"}}, "6@6, "},
+		{"one workload", WatchQuery{Instance: &threeport.Instance{Type: workload, ID: 4}}, "4@4 gone, "},
+	}
+	for _, test := range tests {
+		sub := newSubscription(newFeed(), test.query, 0)
+		sub.offer(rows)
+		if got, err := sub.Next(t.Context()); err != nil || changes(got) != test.want {
+			t.Errorf("%s: got %s, %v; want %s", test.reason, changes(got), err, test.want)
+		}
+	}
+}
+
+func TestSubscription_Next_ReturnsBatches(t *testing.T) {
+	sub := newSubscription(newFeed(), WatchQuery{}, 0)
+	for id := range int64(maxBatch + 1) {
+		sub.offer([]*workloadRow{changedRow(id, "Down", 1000-id)})
+	}
+	for _, want := range []int{maxBatch, 1} {
+		if got, err := sub.Next(t.Context()); err != nil || len(got) != want {
+			t.Errorf("got %d, %v; want %d", len(got), err, want)
+		}
+	}
+}
+
+func TestSubscription_TooManyPending_IsReset(t *testing.T) {
+	sub := newSubscription(newFeed(), WatchQuery{}, 0)
+	for id := range int64(maxPending + 1) {
+		sub.offer([]*workloadRow{changedRow(id, "Down", id)})
+	}
+	sub.offer([]*workloadRow{changedRow(1, "Down", 9999)}) // of no use before everything is loaded again
+	if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
+		t.Errorf("got %d, %v", len(got), err)
+	}
+	sub.offer([]*workloadRow{changedRow(1, "Down", 10_000)})
+	if got, err := sub.Next(t.Context()); err != nil || changes(got) != "1@10000, " {
+		t.Errorf("after it: %s, %v", changes(got), err)
+	}
+}
+
+func TestSubscription_Close_EndsNext(t *testing.T) {
+	sub := newSubscription(newFeed(), WatchQuery{}, 0)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := sub.Next(cancelled); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := sub.Next(t.Context())
+		ended <- err
+	}()
+	sub.Close()
+	sub.Close()
+	if err := <-ended; !errors.Is(err, ErrEnded) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := sub.Next(t.Context()); !errors.Is(err, ErrEnded) {
+		t.Errorf("and again: %v", err)
+	}
+}
+
+func wantPosition(t *testing.T, sub *Subscription, want int64) {
+	t.Helper()
+	if got := sub.Position(); int64(got) != want {
+		t.Errorf("position is %d, want %d", got, want)
+	}
+}
+
+// A reader that continues from the position of another subscription gets everything that this one did not return.
+func TestSubscription_Position(t *testing.T) {
+	sub := newSubscription(newFeed(), WatchQuery{}, 1000)
+	wantPosition(t, sub, 1000)
+	sub.advance(1500)
+	sub.advance(1200) // a read that began before the subscription
+	wantPosition(t, sub, 1500)
+	sub.offer([]*workloadRow{changedRow(1, "Down", 1600), changedRow(2, "Down", 1590)})
+	sub.advance(1700)
+	wantPosition(t, sub, 1589)
+	if _, err := sub.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantPosition(t, sub, 1700)
+
+	for id := range int64(maxPending + 1) {
+		sub.offer([]*workloadRow{changedRow(id, "Down", 1800+id)})
+	}
+	sub.advance(9000)
+	wantPosition(t, sub, 1700) // a reset is pending
+	if _, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
+		t.Fatal(err)
+	}
+	wantPosition(t, sub, 9000)
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// maxAttempts limits the tries of a write that conflicts with others.
+const maxAttempts = 6
+
+// inTx runs f in a transaction for writing and commits it if f returns nil. It retries f from the start after a
+// conflict with other transactions, so f must have no other effects than those on tx and on variables that it sets anew
+// each time.
+//
+// The end of ctx does not cancel it, so that the outcome is definite: the context of f ends only with
+// Config.WriteTimeout.
+func (s *Store) inTx(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+	return s.writing(ctx, func(ctx context.Context) error { return s.transact(ctx, f) })
+}
+
+// transact runs f once in a transaction.
+func (s *Store) transact(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // no effect after a commit; otherwise f's error is returned
+	if err := f(ctx, tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	s.signalChange()
+	return nil
+}
+
+// writing runs an atomic write and retries it after conflicts. The end of ctx does not cancel it. It does not retry
+// after a lost connection: the commit may have happened.
+func (s *Store) writing(ctx context.Context, write func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.WriteTimeout)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		err := write(ctx)
+		if !isConflict(err) || attempt == maxAttempts {
+			return err
+		}
+		// A random delay keeps two transactions from conflicting again.
+		if !sleep(ctx, rand.N(5*time.Millisecond<<attempt)) { //nolint:gosec // no secret
+			return err
+		}
+	}
+}
+
+// exec runs one statement that writes.
+func (s *Store) exec(ctx context.Context, query string, args ...any) error {
+	return s.writing(ctx, func(ctx context.Context) error {
+		_, err := s.write.ExecContext(ctx, s.dialect.rebind(query), args...)
+		return err
+	})
+}
+
+// maxRowsPerTx limits the rows that a maintenance transaction changes, so that it does not block other writers for
+// long.
+const maxRowsPerTx = 500

@@ -1,0 +1,172 @@
+package store
+
+import (
+	"database/sql"
+	"strings"
+)
+
+// Kind is the type of a field: on the wire, in a [Row] and in the database.
+type Kind int
+
+// The kinds of fields.
+const (
+	Text      Kind = iota // a JSON string; a string
+	Integer               // a JSON number; an int64
+	Boolean               // true or false; a bool
+	Timestamp             // RFC 3339; an int64, microseconds since 1970
+	Document              // any JSON; a string in canonical form
+)
+
+// Field is a field of a v0 object. Its column and filter have its name in lower case.
+type Field struct {
+	Name       string
+	Kind       Kind
+	Required   bool   // on create
+	Filterable bool   // as a query parameter of a list
+	unique     bool   // among rows that are not deleted, unless empty
+	references string // table of the object whose ID it contains
+	// MaxBytes limits a text, in bytes; 0 means no limit.
+	MaxBytes int
+}
+
+// Column is the field's column in the database.
+func (f Field) Column() string { return strings.ToLower(f.Name) }
+
+// Resource is a type of v0 objects: a table, and the routes below its path. Resources are compared by address.
+type Resource struct {
+	Object string // Type in answers
+	Path   string // plural, as in /v0/{path}
+	Fields []Field
+	// isWorkload reports whether each row has a row in workloads.
+	isWorkload bool
+}
+
+func (r *Resource) table() string { return strings.ReplaceAll(r.Path, "-", "_") }
+
+// Field finds a field by its wire name.
+func (r *Resource) Field(name string) (index int, ok bool) {
+	for i, f := range r.Fields {
+		if f.Name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// unique is the field that identifies a row besides its ID; ok is false if there is none.
+func (r *Resource) unique() (index int, ok bool) {
+	for i, f := range r.Fields {
+		if f.unique {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// maxEventUIDBytes limits the UID of an Event, since PostgreSQL limits the size of index entries. It is twice the limit
+// of report sets.
+const maxEventUIDBytes = 2048
+
+// Indexes of the fields of an instance that are copied to its workloads row.
+const (
+	instanceName   = 0
+	instanceStatus = 1
+)
+
+// Resources are the objects of v0; referenced objects come first.
+var Resources = []*Resource{
+	{
+		Object: "WorkloadInstance", Path: "workload-instances", isWorkload: true,
+		Fields: []Field{
+			instanceName:   {Name: "Name", Kind: Text, Required: true, Filterable: true},
+			instanceStatus: {Name: "Status", Kind: Text, Filterable: true},
+			2:              {Name: "Reconciled", Kind: Boolean, Filterable: true},
+		},
+	},
+	{
+		Object: "HelmWorkloadInstance", Path: "helm-workload-instances", isWorkload: true,
+		Fields: []Field{
+			instanceName:   {Name: "Name", Kind: Text, Required: true, Filterable: true},
+			instanceStatus: {Name: "Status", Kind: Text, Filterable: true},
+			2:              {Name: "Reconciled", Kind: Boolean, Filterable: true},
+		},
+	},
+	{
+		Object: "WorkloadResourceInstance", Path: "workload-resource-instances",
+		Fields: []Field{
+			{Name: "JSONDefinition", Kind: Document, Required: true},
+			{Name: "WorkloadInstanceID", Kind: Integer, Required: true, Filterable: true, references: "workload_instances"},
+			{Name: "LastOperation", Kind: Text, Filterable: true},
+			{Name: "RuntimeDefinition", Kind: Document},
+			{Name: "Reconciled", Kind: Boolean, Filterable: true},
+			{Name: "ScheduledForDeletion", Kind: Timestamp},
+		},
+	},
+	{
+		Object: "WorkloadEvent", Path: "workload-events",
+		Fields: []Field{
+			{Name: "RuntimeEventUID", Kind: Text, Required: true, Filterable: true, unique: true, MaxBytes: maxEventUIDBytes},
+			{Name: "Type", Kind: Text, Required: true, Filterable: true},
+			{Name: "Reason", Kind: Text, Required: true, Filterable: true},
+			{Name: "Message", Kind: Text, Required: true, Filterable: true},
+			{Name: "Timestamp", Kind: Timestamp, Required: true},
+			{Name: "WorkloadInstanceID", Kind: Integer, Filterable: true, references: "workload_instances"},
+			{Name: "WorkloadResourceInstanceID", Kind: Integer, Filterable: true, references: "workload_resource_instances"},
+			{Name: "HelmWorkloadInstanceID", Kind: Integer, Filterable: true, references: "helm_workload_instances"},
+		},
+	},
+}
+
+// Row is a stored v0 object. Values has a string, an int64, a bool or nil for each field of the resource: see [Kind].
+// Times are microseconds since 1970.
+type Row struct {
+	ID                   int64
+	CreatedAt, UpdatedAt int64
+	DeletedAt            *int64 // nil for a live row
+	Values               []any
+}
+
+// columns are the columns of a row, in the order of scan.
+func (r *Resource) columns() string {
+	names := []string{"id", "createdat", "updatedat", "deletedat"}
+	for _, f := range r.Fields {
+		names = append(names, f.Column())
+	}
+	return strings.Join(names, ", ")
+}
+
+// scan reads a row. Typed targets make it independent of the driver's representation of BOOLEAN and TEXT.
+func (r *Resource) scan(scan func(...any) error) (Row, error) {
+	out := Row{Values: make([]any, len(r.Fields))}
+	targets := []any{&out.ID, &out.CreatedAt, &out.UpdatedAt, &out.DeletedAt}
+	for _, f := range r.Fields {
+		switch f.Kind {
+		case Integer, Timestamp:
+			targets = append(targets, new(sql.NullInt64))
+		case Boolean:
+			targets = append(targets, new(sql.NullBool))
+		case Text, Document:
+			targets = append(targets, new(sql.NullString))
+		}
+	}
+	if err := scan(targets...); err != nil {
+		return Row{}, err
+	}
+	for i, target := range targets[len(targets)-len(r.Fields):] {
+		switch v := target.(type) {
+		case *sql.NullInt64:
+			if v.Valid {
+				out.Values[i] = v.Int64
+			}
+		case *sql.NullBool:
+			if v.Valid {
+				out.Values[i] = v.Bool
+			}
+		case *sql.NullString:
+			if v.Valid {
+				out.Values[i] = v.String
+			}
+		}
+	}
+	return out, nil
+}

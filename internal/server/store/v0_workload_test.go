@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+)
+
+// workloadText is the part of a workloads row that v0 changes, and its changedat.
+func workloadText(t *testing.T, s *Store, o Row) (text string, changed int64) {
+	t.Helper()
+	var kind, name, said, reason, cause, status string
+	var rank int
+	var since, saidAt int64
+	var deleted sql.NullInt64
+	readRow(t, s, "SELECT type, name, said, reason, cause, status, rank, since, saidat, deletedat, changedat FROM workloads WHERE id = ?",
+		[]any{o.ID}, &kind, &name, &said, &reason, &cause, &status, &rank, &since, &saidAt, &deleted, &changed)
+	when := func(at int64) string {
+		switch at {
+		case 0:
+			return "never"
+		case o.CreatedAt:
+			return "created"
+		case o.UpdatedAt:
+			return "updated"
+		default:
+			return "then"
+		}
+	}
+	return fmt.Sprintf("%s %q said %q, shown %s %d, since %s, told %s, reason %q %q, deleted %t",
+		kind, name, said, status, rank, when(since), when(saidAt), reason, cause, deleted.Valid), changed
+}
+
+func TestV0Write_UpdatesWorkload(t *testing.T) {
+	cases := make(map[string]func(*testing.T, *Store))
+	for _, object := range []string{"WorkloadInstance", "HelmWorkloadInstance"} {
+		for _, c := range []struct {
+			reason string
+			made   []any  // Name, Status
+			before string // SQL on the workloads row
+			given  []any  // Name, Status, Reconciled; nil removes the row
+			want   string
+			still  bool // no copied field changed
+		}{
+			{"a new one of which nothing was said", []any{"a"}, "", []any{nil, nil, true}, `"a" said "", shown Unknown 3, since never, told never, reason "" "", deleted false`, true},
+			{"a new one with a status", []any{"a", "Down"}, "", []any{nil, nil, true}, `"a" said "Down", shown Down 0, since created, told created, reason "" "", deleted false`, true},
+			{"a status", []any{"a"}, "", []any{nil, "Healthy", nil}, `"a" said "Healthy", shown Healthy 5, since updated, told updated, reason "" "", deleted false`, false},
+			{"another status ends the cause", []any{"a", "Down"}, "reason = 'R', cause = 'c'", []any{nil, "Error", nil}, `"a" said "Error", shown Error 1, since updated, told updated, reason "" "", deleted false`, false},
+			{"the same status again", []any{"a", "Down"}, "reason = 'R', cause = 'c'", []any{nil, "Down", nil}, `"a" said "Down", shown Down 0, since created, told updated, reason "R" "c", deleted false`, false},
+			{"a word that is no status", []any{"a", "Down"}, "", []any{nil, "Sideways", nil}, `"a" said "Sideways", shown Unknown 3, since updated, told updated, reason "" "", deleted false`, false},
+			{"an empty status", []any{"a", "Down"}, "", []any{nil, "", nil}, `"a" said "", shown Unknown 3, since updated, told updated, reason "" "", deleted false`, false},
+			{"a status while the cluster is silent", []any{"a", "Down"}, "silent = TRUE, status = 'Unknown', rank = 3", []any{nil, "Healthy", nil}, `"a" said "Healthy", shown Unknown 3, since updated, told updated, reason "" "", deleted false`, false},
+			{"a name", []any{"a", "Down"}, "reason = 'R'", []any{"b", nil, nil}, `"b" said "Down", shown Down 0, since created, told created, reason "R" "", deleted false`, false},
+			{"a name and a status", []any{"a", "Down"}, "", []any{"b", "Unhealthy", nil}, `"b" said "Unhealthy", shown Unhealthy 2, since updated, told updated, reason "" "", deleted false`, false},
+			{"removed", []any{"a", "Down"}, "reason = 'R'", nil, `"a" said "Down", shown Down 0, since created, told created, reason "R" "", deleted true`, false},
+		} {
+			cases[object+": "+c.reason] = func(t *testing.T, s *Store) {
+				t.Helper()
+				r, o := resource(t, object), create(t, s, object, c.made...)
+				if c.before != "" {
+					err := s.exec(t.Context(), "UPDATE workloads SET "+c.before+" WHERE id = ?", o.ID)
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, before := workloadText(t, s, o)
+				var err error
+				if c.given == nil {
+					o, err = s.Remove(t.Context(), r, o.ID)
+				} else {
+					o, err = s.Update(t.Context(), r, o.ID, c.given)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, changed := workloadText(t, s, o)
+				if want := object + " " + c.want; got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+				if c.still && changed != before || !c.still && changed <= before {
+					t.Errorf("changed at %d, before that at %d", changed, before)
+				}
+			}
+		}
+	}
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		for reason, test := range cases {
+			t.Run(reason, func(t *testing.T) { test(t, s) })
+		}
+	})
+}
+
+// An instance and its workloads row change in one transaction.
+func TestV0Write_WorkloadFails_ChangesNothing(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		o, r := create(t, s, "WorkloadInstance", "web", "Healthy"), resource(t, "WorkloadInstance")
+		if err := s.exec(t.Context(), "ALTER TABLE workloads RENAME TO hidden"); err != nil {
+			t.Fatal(err)
+		}
+		if _, created, err := s.Create(t.Context(), r, []any{"other", nil, nil}); err == nil {
+			t.Errorf("an instance without its workloads row: created %t", created)
+		}
+		if _, err := s.Update(t.Context(), r, o.ID, []any{nil, "Down", nil}); err == nil {
+			t.Error("a status without that of the workloads row")
+		}
+		if _, err := s.Remove(t.Context(), r, o.ID); err == nil {
+			t.Error("removed without the workloads row")
+		}
+		if err := s.exec(t.Context(), "ALTER TABLE hidden RENAME TO workloads"); err != nil {
+			t.Fatal(err)
+		}
+		all := rows(t, s, "WorkloadInstance")
+		if len(all) != 1 || all[0].Values[instanceStatus] != "Healthy" {
+			t.Errorf("the instances are %+v", all)
+		}
+	})
+}
+
+// The end of a request does not cancel its write.
+func TestV0Write_CancelledRequest_Completes(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		o, created, err := s.Create(ended, resource(t, "WorkloadInstance"), []any{"web", nil, nil})
+		if err != nil || !created {
+			t.Fatalf("created %t, %v", created, err)
+		}
+		for _, object := range []string{"WorkloadInstance", "WorkloadEvent"} {
+			values := []any{"web", "Down", nil}
+			if object == "WorkloadEvent" {
+				o, values = create(t, s, object, eventValues("uid")...), eventValues("other")
+			}
+			if _, err := s.Update(ended, resource(t, object), o.ID, values); err != nil {
+				t.Errorf("%s: %v", object, err)
+			}
+			if _, err := s.Remove(ended, resource(t, object), o.ID); err != nil {
+				t.Errorf("%s: %v", object, err)
+			}
+		}
+	})
+}

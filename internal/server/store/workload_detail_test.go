@@ -1,0 +1,146 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+func putObject(t *testing.T, s *Store, instance threeport.Instance, uid string, goneAt any) {
+	t.Helper()
+	mustExec(t, s, `INSERT INTO objects (type, id, key, clusteruid, uid, kind, name, health, since, goneat) VALUES (?, ?, ?, 'uid-a', ?, 'Pod', ?, 'Healthy', 1, ?)`,
+		instance.Type, int64(instance.ID), uid, uid, uid, goneAt)
+}
+
+func TestWorkload_ReturnsTree(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		instance := put(t, s, fixture{id: 1, cluster: "uid-a"}).instance()
+		other := put(t, s, fixture{id: 1, kind: helm, cluster: "uid-a"}).instance()
+		putObject(t, s, other, "hers", nil)
+		putObject(t, s, instance, "b", nil)
+		putObject(t, s, instance, "a", nil)
+		putObject(t, s, instance, "old", 5)
+		putObject(t, s, instance, "late", 6)
+		mustExec(t, s, `INSERT INTO definitions (clusteruid, uid, type, id, kind, name, operation, version, at) VALUES
+			('uid-a', 'a', 'WorkloadInstance', 1, 'Pod', 'a', 'ADDED', 1, 1), ('uid-other', 'b', 'WorkloadInstance', 1, 'Pod', 'b', 'ADDED', 1, 1)`)
+
+		detail, err := s.Workload(t.Context(), instance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, object := range detail.Objects {
+			got = append(got, fmt.Sprintf("%s defined=%t gone=%t", object.Object.UID, object.Defined, object.Gone != nil))
+		}
+		want := "a defined=true gone=false, b defined=false gone=false, late defined=false gone=true, old defined=false gone=true"
+		if got := strings.Join(got, ", "); got != want || detail.Workload.Instance != instance {
+			t.Errorf("%v has %s; want %s", detail.Workload.Instance, got, want)
+		}
+	})
+}
+
+func TestWorkload_ObjectHasAllFields(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		instance := put(t, s, fixture{id: 1}).instance()
+		putObject(t, s, instance, "a", nil)
+		mustExec(t, s, `UPDATE objects SET apigroup = 'apps', apiversion = 'v1', namespace = 'app', owner = 'o', listed = TRUE,
+			resourceinstanceid = ?, state = 'Present', health = 'Down', reason = 'r', cause = 'c', since = ?`, int64(1<<60), noon.UnixMicro())
+		detail, err := s.Workload(t.Context(), instance)
+		if err != nil || len(detail.Objects) != 1 {
+			t.Fatal(detail, err)
+		}
+		got := detail.Objects[0]
+		if !got.Since.Equal(noon) {
+			t.Errorf("since %v", got.Since)
+		}
+		got.Since = nil
+		want := threeport.Object{TreeObject: threeport.TreeObject{
+			Object: threeport.ObjectRef{Group: "apps", Version: "v1", Kind: "Pod", Namespace: "app", Name: "a", UID: "a"},
+			Owner:  "o", Listed: true, ResourceInstanceID: 1 << 60, State: "Present", Health: "Down", Reason: "r", Cause: "c",
+		}}
+		if got != want {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+	})
+}
+
+func TestWorkload_DeletedObjects_AreLimited(t *testing.T) {
+	s := open(t, Config{Address: "sqlite::memory:"})
+	instance := put(t, s, fixture{id: 1}).instance()
+	for i := range maxDeletedObjects + 5 {
+		putObject(t, s, instance, fmt.Sprintf("pod-%d", i), i+1)
+	}
+	detail, err := s.Workload(t.Context(), instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := fmt.Sprintf("pod-%d", maxDeletedObjects+4)
+	if len(detail.Objects) != maxDeletedObjects || detail.Objects[0].Object.UID != newest {
+		t.Errorf("got %d objects beginning with %s; want %d beginning with %s", len(detail.Objects), detail.Objects[0].Object.UID, maxDeletedObjects, newest)
+	}
+}
+
+func TestDefinition(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		mustExec(t, s, `INSERT INTO definitions (clusteruid, uid, type, id, apigroup, apiversion, kind, namespace, name, operation, version, current, previous, at, previousat)
+			VALUES ('uid-a', 'd', 'HelmWorkloadInstance', ?, 'apps', 'v1', 'Deployment', 'app', 'web', 'MODIFIED', ?, '{"a":2}', '{"a":1}', ?, ?)`,
+			int64(1<<60), int64(1<<61), noon.UnixMicro(), noon.Add(-1).UnixMicro())
+		mustExec(t, s, `INSERT INTO definitions (clusteruid, uid, type, id, kind, name, operation, version, deleted, at) VALUES ('uid-a', 'e', 'WorkloadInstance', 1, 'Pod', 'x', 'DELETED', 1, TRUE, 1)`)
+
+		got, err := s.Definition(t.Context(), "uid-a", "d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := threeport.ObjectRef{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "app", Name: "web", UID: "d"}
+		if got.Instance != (threeport.Instance{Type: helm, ID: 1 << 60}) || got.Object != object || got.Operation != "MODIFIED" ||
+			got.Version != 1<<61 || !got.At.Equal(noon) || got.PreviousAt == nil || string(got.Current) != `{"a":2}` || string(got.Previous) != `{"a":1}` {
+			t.Errorf("got %+v", got)
+		}
+		if got, err := s.Definition(t.Context(), "uid-a", "e"); err != nil || got.Current != nil || got.Previous != nil || got.PreviousAt != nil {
+			t.Errorf("of a deleted one: %+v, %v", got, err)
+		}
+		for _, key := range [][2]string{{"uid-b", "d"}, {"uid-a", "f"}, {"uid-a\x00", "d"}, {"", ""}} {
+			if _, err := s.Definition(t.Context(), key[0], key[1]); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%q: %v", key, err)
+			}
+		}
+	})
+}
+
+func TestClusters_SortsAndCounts(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		if got, err := s.Clusters(t.Context()); err != nil || got == nil || len(got) != 0 {
+			t.Errorf("none: %v, %v", got, err)
+		}
+		putCluster(t, s, "uid-b", "berlin")
+		putCluster(t, s, "uid-a", "Amsterdam")
+		mustExec(t, s, "UPDATE clusters SET agentversion = 'v1', pending = 1, deadletters = 2, dropped = 3, silent = TRUE WHERE uid = 'uid-a'")
+		put(t, s, fixture{id: 1, cluster: "uid-a"})
+		put(t, s, fixture{id: 2, cluster: "uid-a"})
+		put(t, s, fixture{id: 3, cluster: "uid-a", deleted: 1})
+		got, err := s.Clusters(t.Context())
+		if err != nil || len(got) != 2 || got[1].ClusterUID != "uid-b" || got[1].Workloads != 0 {
+			t.Fatal(got, err)
+		}
+		first := got[0]
+		if !first.HeardAt.Equal(noon) || !first.Time.Before(first.HeardAt) {
+			t.Errorf("heartbeat at %v, agent time %v", first.HeardAt, first.Time)
+		}
+		want := threeport.Cluster{
+			Agent: threeport.Agent{
+				ClusterUID: "uid-a", ClusterName: "Amsterdam", Version: "v1", Time: first.Time, DelaySeconds: 1.5, Pending: 1, DeadLetters: 2, Dropped: 3,
+			},
+			HeardAt: first.HeardAt, Silent: true, Workloads: 2,
+		}
+		if first != want {
+			t.Errorf("got  %+v\nwant %+v", first, want)
+		}
+	})
+}
