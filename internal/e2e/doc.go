@@ -1,3 +1,3 @@
-// Package e2e tests the agent from outside: a real Kubernetes control plane, the reference control-plane API
-// and the agent, each in processes of their own.
+// Package e2e tests the agent from outside. The Kubernetes control plane, the control-plane API and the agent run as
+// processes.
 package e2e

@@ -14,7 +14,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// restart starts the agent again after it was killed, with its state.
+// restart starts the agent again with its state, after it was killed.
 func (w *world) restart(state string) {
 	w.Helper()
 	w.startAgent("--state-dir=" + state)
@@ -25,7 +25,7 @@ func TestAgent_ObjectDeletedWhileDown_ReportsAtStart(t *testing.T) {
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("web", configMap("kept"), configMap("deleted"), configMap("again"), deployment("web", 2))
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	before := len(w.proxy.sent())
 	w.agent.Kill()
 
@@ -35,39 +35,39 @@ func TestAgent_ObjectDeletedWhileDown_ReportsAtStart(t *testing.T) {
 	w.restart(state)
 	w.expectOperation(d, 1, threeport.OperationDeleted)
 	w.expectOperation(d, 2, threeport.OperationAdded)
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 
 	var said []string
-	for _, r := range w.proxy.told(rowPath(d, 2))[1:] {
+	for _, r := range w.proxy.writes(rowPath(d, 2))[1:] {
 		said = append(said, operationIn(r))
 	}
 	if got := strings.Join(said, ", "); got != "DELETED, ADDED" {
-		t.Errorf("of the object that was created again the agent said %s", got)
+		t.Errorf("the agent reported %s of the recreated object", got)
 	}
 	for _, r := range w.proxy.sent()[before:] {
-		if r.tells(rowPath(d, 0)) || strings.Contains(string(r.body), "Scheduled") {
-			t.Errorf("the restarted agent repeated %s %s %.300s, which the control plane has", r.method, r.path, r.body)
+		if r.writesTo(rowPath(d, 0)) || strings.Contains(string(r.body), "Scheduled") {
+			t.Errorf("the restarted agent repeated %s %s %.300s, which the control plane already had", r.method, r.path, r.body)
 		}
 	}
 }
 
-// An object that was deleted and created again is the one that exists, however often the agent starts.
+// After restarts, a recreated object must not be taken for the deleted one.
 func TestAgent_ObjectRecreated_SurvivesRestarts(t *testing.T) {
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("web", configMap("again"), deployment("web", 2))
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	for _, manifest := range []string{configMap("again"), deployment("web", 2)} {
 		w.must(w.upstream.DeleteObject(w.ctx, w.place(object(manifest))))
 		w.create(manifest)
 	}
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
-	before := len(w.proxy.told(rowPath(d, 0)))
+	w.awaitAgreement(tracked(d)...)
+	before := len(w.proxy.writes(rowPath(d, 0)))
 	for range 8 {
-		w.must(w.agent.Stop(patience))
+		w.must(w.agent.Stop(waitTimeout))
 		w.restart(state)
-		w.eventually(patience, "readiness", func() error {
+		w.eventually(waitTimeout, "readiness", func() error {
 			if page, code := w.fetch(w.probes + "/readyz"); code != http.StatusOK {
 				return fmt.Errorf("HTTP %d: %s", code, page)
 			}
@@ -76,11 +76,11 @@ func TestAgent_ObjectRecreated_SurvivesRestarts(t *testing.T) {
 		w.expectState(d, 0, v1alpha1.ResourcePresent, "")
 		w.expectState(d, 1, v1alpha1.ResourcePresent, "")
 	}
-	if more := w.proxy.told(rowPath(d, 0))[before:]; len(more) > 0 {
-		t.Errorf("after restarts the agent said %s of an object that did not change", operationIn(more[0]))
+	if more := w.proxy.writes(rowPath(d, 0))[before:]; len(more) > 0 {
+		t.Errorf("after restarts the agent reported %s of an unchanged object", operationIn(more[0]))
 	}
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 }
 
 func TestAgent_Killed_LosesAndRepeatsNothing(t *testing.T) {
@@ -89,8 +89,8 @@ func TestAgent_Killed_LosesAndRepeatsNothing(t *testing.T) {
 	d := w.deploy("web", deployment("web", 3))
 	for i := range 10 {
 		w.patch(d.Objects[0], fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"turn":"%d"}}}}}`, i))
-		w.eventually(patience, "the agent to report something", func() error {
-			if n := len(w.proxy.told("/v0/workload-events")); n <= i {
+		w.eventually(waitTimeout, "the agent to report something", func() error {
+			if n := len(w.proxy.writes("/v0/workload-events")); n <= i {
 				return fmt.Errorf("%d Events were reported", n)
 			}
 			return nil
@@ -99,7 +99,7 @@ func TestAgent_Killed_LosesAndRepeatsNothing(t *testing.T) {
 		w.restart(state)
 	}
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 }
 
 func TestAgent_StateLost_RepeatsNothing(t *testing.T) {
@@ -107,17 +107,17 @@ func TestAgent_StateLost_RepeatsNothing(t *testing.T) {
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("web", configMap("conf"), deployment("web", 3))
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	w.agent.Kill()
 	w.must(os.Remove(filepath.Join(state, "state.db")))
 	w.restart(state)
 	w.patch(d.Objects[1], `{"spec":{"template":{"metadata":{"labels":{"turn":"1"}}}}}`)
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 }
 
-// byHand makes a request of the control plane that does not come from the agent.
-func (w *world) byHand(method, path, body string) {
+// requestByOther sends a request to the control plane as another client would.
+func (w *world) requestByOther(method, path, body string) {
 	w.Helper()
 	req, err := http.NewRequestWithContext(w.ctx, method, w.api.URL+path, strings.NewReader(body))
 	w.must(err)
@@ -134,31 +134,31 @@ func TestResync_RowsChangedByOthers_AreRestored(t *testing.T) {
 	w := newWorld(t, "--resync-interval=5s")
 	d := w.deploy("web", configMap("conf"), deployment("web", 1))
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	events := w.clusterRows()
 	gone, changed := events[0], events[1]
 
-	w.byHand(http.MethodDelete, fmt.Sprintf("/v0/workload-events/%d", *gone.ID), "")
-	w.byHand(http.MethodPatch, fmt.Sprintf("/v0/workload-events/%d", *changed.ID), `{"Message":"by hand"}`)
-	w.byHand(http.MethodPatch, rowPath(d, 0), `{"LastOperation":"DELETED"}`)
-	w.byHand(http.MethodPatch, rowPath(d, 1), `{"RuntimeDefinition":{"by":"hand"}}`)
+	w.requestByOther(http.MethodDelete, fmt.Sprintf("/v0/workload-events/%d", *gone.ID), "")
+	w.requestByOther(http.MethodPatch, fmt.Sprintf("/v0/workload-events/%d", *changed.ID), `{"Message":"by hand"}`)
+	w.requestByOther(http.MethodPatch, rowPath(d, 0), `{"LastOperation":"DELETED"}`)
+	w.requestByOther(http.MethodPatch, rowPath(d, 1), `{"RuntimeDefinition":{"by":"hand"}}`)
 	changes := w.expectStatusRepaired(d)
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	for kind, repairs := range map[string]struct{ least, most int }{
 		"operation": {least: 2, most: 2}, "event": {least: 2, most: 2}, "status": {least: 1, most: changes}, "watch": {},
 	} {
 		got := w.sum(fmt.Sprintf("threeport_agent_audit_repairs_total{kind=%q", kind))
 		if got < repairs.least || got > repairs.most {
-			t.Errorf("there were %d repairs of kind %s, expected %d to %d", got, kind, repairs.least, repairs.most)
+			t.Errorf("there were %d repairs of kind %s, want %d to %d", got, kind, repairs.least, repairs.most)
 		}
 	}
 }
 
-// expectStatusRepaired changes a workload's status, until it is repaired and not just told anew, which the agent does when
-// anything else in it changes. It returns how often that was.
+// expectStatusRepaired changes a workload's status until the resync repairs it. The agent may also report the status for
+// another reason, so several changes may be needed. It returns their number.
 func (w *world) expectStatusRepaired(d upstream.Deployed) (changes int) {
 	w.Helper()
-	w.eventually(patience, "the status to be repaired", func() error {
+	w.eventually(waitTimeout, "the status to be repaired", func() error {
 		status, err := w.api.Status(w.ctx, upstream.WorkloadInstances, d.InstanceID)
 		if err != nil || status != "Healthy" {
 			return errors.Join(err, fmt.Errorf("it is %q", status))
@@ -166,9 +166,9 @@ func (w *world) expectStatusRepaired(d upstream.Deployed) (changes int) {
 		if w.sum(`threeport_agent_audit_repairs_total{kind="status"`) > 0 {
 			return nil
 		}
-		w.byHand(http.MethodPatch, fmt.Sprintf("/v0/workload-instances/%d", d.InstanceID), `{"Status":"Down"}`)
+		w.requestByOther(http.MethodPatch, fmt.Sprintf("/v0/workload-instances/%d", d.InstanceID), `{"Status":"Down"}`)
 		changes++
-		return errors.New("it was not repaired")
+		return errors.New("the status was not repaired")
 	})
 	return changes
 }

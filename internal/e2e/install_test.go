@@ -19,7 +19,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 )
 
-// What config/default installs, and for whom.
+// Names in config/default.
 const (
 	installNamespace = "threeport-agent-system"
 	installUser      = "system:serviceaccount:threeport-agent-system:threeport-agent"
@@ -28,7 +28,7 @@ const (
 	installWorkloads = "/apis/control-plane.threeport.io/v1alpha1/threeportworkloads"
 )
 
-// installTarget is an API server of the test's own, with nothing in it.
+// installTarget is an empty API server for one test.
 type installTarget struct {
 	*testing.T
 	client  *kubernetes.Clientset
@@ -57,7 +57,7 @@ func newInstallTarget(t *testing.T) installTarget {
 	}
 }
 
-// run runs kubectl, which has to succeed without a warning, and returns what it prints.
+// run runs kubectl, expects success without warnings, and returns its output.
 func (i installTarget) run(args ...string) string {
 	i.Helper()
 	args = append(slices.Clone(i.kubectl[1:]), args...)
@@ -74,20 +74,20 @@ func (i installTarget) run(args ...string) string {
 	return stdout.String()
 }
 
-// installCRD makes ThreeportWorkloads known to the API server.
+// installCRD installs the CRD.
 func (i installTarget) installCRD() {
 	i.Helper()
 	i.run("apply", "--server-side", "-k", "config/crd")
 	i.run("wait", "--for=condition=Established", "--timeout=30s", "crd/"+installCRD)
 }
 
-// The media types of what create posts.
+// The media types of the bodies that create sends.
 const (
 	installYAML = "application/yaml"
 	installJSON = "application/json"
 )
 
-// create posts a ThreeportWorkload as it is.
+// create sends a ThreeportWorkload unchanged.
 func (i installTarget) create(mediaType, manifest string, dryRun bool) error {
 	request := i.client.RESTClient().Post().AbsPath(installWorkloads).
 		SetHeader("Content-Type", mediaType).Body([]byte(manifest))
@@ -97,17 +97,17 @@ func (i installTarget) create(mediaType, manifest string, dryRun bool) error {
 	return request.Do(i.Context()).Error()
 }
 
-// installRefusal tells how an answer differs from what is wanted: acceptance, or a refusal with all these texts.
-func installRefusal(err error, want []string) error {
+// checkAnswer returns an error if an answer is not the wanted one: success, or an error with all these texts.
+func checkAnswer(err error, want []string) error {
 	switch {
 	case len(want) == 0 && err != nil:
-		return fmt.Errorf("refused: %w", err)
+		return fmt.Errorf("rejected: %w", err)
 	case len(want) > 0 && err == nil:
-		return fmt.Errorf("accepted, want a refusal that says %q", want)
+		return fmt.Errorf("accepted, want an error that contains %q", want)
 	}
 	for _, text := range want {
 		if !strings.Contains(err.Error(), text) {
-			return fmt.Errorf("the refusal does not say %q: %w", text, err)
+			return fmt.Errorf("the error does not contain %q: %w", text, err)
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func installRefusal(err error, want []string) error {
 
 func TestInstallation_IsAccepted(t *testing.T) {
 	target := newInstallTarget(t)
-	// What the rest needs to be there, even in a dry run.
+	// The other objects need these, even in a dry run.
 	target.run("apply", "--server-side", "-f", "config/manager/namespace.yaml", "-f", "config/controlplane/namespace.yaml")
 	target.installCRD()
 
@@ -185,7 +185,7 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 			wantAllowed: true,
 		},
 		{
-			reason:      "it asks which permission is missing",
+			reason:      "the agent checks its permissions",
 			verbs:       "create",
 			group:       "authorization.k8s.io",
 			resources:   "selfsubjectaccessreviews",
@@ -193,7 +193,7 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 			wantAllowed: true,
 		},
 		{
-			reason:      "it elects a leader",
+			reason:      "the leader election uses a Lease",
 			verbs:       "create",
 			group:       "coordination.k8s.io",
 			resources:   "leases",
@@ -202,7 +202,7 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 			wantAllowed: true,
 		},
 		{
-			reason:      "it elects a leader",
+			reason:      "the leader election uses a Lease",
 			verbs:       "get update",
 			group:       "coordination.k8s.io",
 			resources:   "leases",
@@ -211,7 +211,7 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 			wantAllowed: true,
 		},
 		{
-			reason:      "it tells who leads",
+			reason:      "the leader election writes Events",
 			verbs:       "create patch",
 			resources:   "events",
 			name:        anyName,
@@ -220,14 +220,14 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 		},
 
 		{
-			reason:    "it never changes a workload",
+			reason:    "the agent never changes a workload",
 			verbs:     "create update patch delete deletecollection",
 			resources: "pods secrets configmaps services namespaces nodes serviceaccounts",
 			name:      anyName,
 			namespace: elsewhere,
 		},
 		{
-			reason:    "it never changes a workload",
+			reason:    "the agent never changes a workload",
 			verbs:     "create update patch delete deletecollection",
 			group:     "apps",
 			resources: "deployments statefulsets deployments/scale deployments/status",
@@ -235,7 +235,7 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 			namespace: elsewhere,
 		},
 		{
-			reason:    "nor what it reads in its own namespace",
+			reason:    "the agent changes no objects in its own namespace",
 			verbs:     "create update patch delete deletecollection",
 			resources: "pods secrets configmaps",
 			name:      anyName,
@@ -249,21 +249,21 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 			name:      anyName,
 		},
 		{
-			reason:    "patching a status is enough",
+			reason:    "patch is enough for a status",
 			verbs:     "create update delete",
 			group:     agentGroup,
 			resources: "threeportworkloads/status",
 			name:      "any",
 		},
 		{
-			reason:    "it writes no Event about a workload",
+			reason:    "the agent writes no Events about workloads",
 			verbs:     "create update patch delete",
 			resources: "events",
 			name:      anyName,
 			namespace: elsewhere,
 		},
 		{
-			reason:    "it writes no Event about a workload",
+			reason:    "the agent writes no Events about workloads",
 			verbs:     "create update patch delete",
 			group:     "events.k8s.io",
 			resources: "events",
@@ -271,7 +271,7 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 			namespace: elsewhere,
 		},
 		{
-			reason:    "leases of others keep leaders and nodes alive",
+			reason:    "other Leases belong to other leaders and to nodes",
 			verbs:     "create update patch delete",
 			group:     "coordination.k8s.io",
 			resources: "leases",
@@ -279,7 +279,7 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 			namespace: elsewhere,
 		},
 		{
-			reason:    "leases of others keep leaders and nodes alive",
+			reason:    "other Leases belong to other leaders and to nodes",
 			verbs:     "update patch delete",
 			group:     "coordination.k8s.io",
 			resources: "leases",
@@ -287,48 +287,48 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 			namespace: installNamespace,
 		},
 		{
-			reason:    "it may not run commands",
+			reason:    "the agent must not run commands in pods",
 			verbs:     "create",
 			resources: "pods/exec pods/attach pods/portforward pods/ephemeralcontainers",
 			name:      anyName,
 			namespace: elsewhere,
 		},
 		{
-			reason:    "to get them is to run commands too",
+			reason:    "get permits running commands in pods",
 			verbs:     "get",
 			resources: "pods/exec pods/attach pods/portforward pods/proxy services/proxy nodes/proxy",
 			name:      "any",
 			namespace: elsewhere,
 		},
 		{
-			reason:    "lists are enough to read objects",
+			reason:    "list is enough to read objects",
 			verbs:     "get",
 			resources: "secrets configmaps pods",
 			name:      "any",
 			namespace: elsewhere,
 		},
 		{
-			reason:    "it may not become somebody else",
+			reason:    "the agent must not impersonate others",
 			verbs:     "create",
 			resources: "serviceaccounts/token",
 			name:      "default",
 			namespace: elsewhere,
 		},
 		{
-			reason:    "it may not become somebody else",
+			reason:    "the agent must not impersonate others",
 			verbs:     "impersonate",
 			resources: "users groups serviceaccounts",
 			name:      anyName,
 		},
 		{
-			reason:    "it may not widen its role",
+			reason:    "the agent must not extend its role",
 			verbs:     "create update patch bind escalate",
 			group:     "rbac.authorization.k8s.io",
 			resources: "clusterroles clusterrolebindings roles rolebindings",
 			name:      anyName,
 		},
 		{
-			reason:    "it installs no kinds",
+			reason:    "the agent installs no CRDs",
 			verbs:     "create update patch delete",
 			group:     "apiextensions.k8s.io",
 			resources: "customresourcedefinitions",
@@ -360,7 +360,7 @@ func TestInstallation_PermitsOnlyReading(t *testing.T) {
 	}
 }
 
-// installManifest wraps a spec, in YAML's flow style.
+// installManifest returns a ThreeportWorkload with a spec in YAML's flow style.
 func installManifest(name, spec string) string {
 	return fmt.Sprintf("apiVersion: %s\nkind: ThreeportWorkload\nmetadata: {name: %s}\nspec: %s\n", v1alpha1.GroupVersion, name, spec)
 }
@@ -369,7 +369,7 @@ func TestCRD_RejectsInvalidSpecs(t *testing.T) {
 	target := newInstallTarget(t)
 	target.installCRD()
 
-	// A spec of one type and ID, with these resources.
+	// with returns a spec with these resources.
 	with := func(resources ...string) string {
 		return fmt.Sprintf("{workloadType: WorkloadInstance, workloadInstanceId: 877588458330128385, workloadResourceInstances: [%s]}",
 			strings.Join(resources, ", "))
@@ -383,7 +383,7 @@ func TestCRD_RejectsInvalidSpecs(t *testing.T) {
 		spec   string
 		want   []string // texts of the refusal; none: accepted
 	}{
-		{reason: "what upstream writes", spec: with(conf, web)},
+		{reason: "a spec as upstream writes it", spec: with(conf, web)},
 		{
 			reason: "a Helm workload's resources have no ID, and some no namespace",
 			spec: "{workloadType: HelmWorkloadInstance, workloadInstanceId: 1, workloadResourceInstances: [" +
@@ -393,9 +393,9 @@ func TestCRD_RejectsInvalidSpecs(t *testing.T) {
 			reason: "0 is no ID, so it may repeat",
 			spec:   with("{version: v1, kind: Secret, name: a, threeportID: 0}", "{version: v1, kind: Secret, name: b, threeportID: 0}"),
 		},
-		{reason: "the list may come later", spec: "{workloadType: WorkloadInstance, workloadInstanceId: 1}"},
+		{reason: "a spec without a list", spec: "{workloadType: WorkloadInstance, workloadInstanceId: 1}"},
 		{
-			reason: "clients send null for what they leave out",
+			reason: "null for optional fields",
 			spec:   with("{group: null, version: v1, kind: Node, name: a, namespace: null, threeportID: null}"),
 		},
 		{reason: "the greatest ID", spec: "{workloadType: WorkloadInstance, workloadInstanceId: 9223372036854775807}"},
@@ -424,12 +424,12 @@ func TestCRD_RejectsInvalidSpecs(t *testing.T) {
 			want:   []string{"spec.workloadInstanceId: Required value"},
 		},
 		{
-			reason: "an instance that cannot be",
+			reason: "an instance ID below 1",
 			spec:   "{workloadType: WorkloadInstance, workloadInstanceId: 0}",
 			want:   []string{"spec.workloadInstanceId", "greater than or equal to 1"},
 		},
 		{
-			reason: "an instance that cannot be",
+			reason: "an instance ID below 1",
 			spec:   "{workloadType: WorkloadInstance, workloadInstanceId: -1}",
 			want:   []string{"spec.workloadInstanceId", "greater than or equal to 1"},
 		},
@@ -480,7 +480,7 @@ func TestCRD_RejectsInvalidSpecs(t *testing.T) {
 			want:   []string{"spec.workloadResourceInstances[0].name", "at least 1 chars"},
 		},
 		{
-			reason: "an ID that cannot be",
+			reason: "a negative threeportID",
 			spec:   with("{version: v1, kind: ConfigMap, name: conf, threeportID: -1}"),
 			want:   []string{"spec.workloadResourceInstances[0].threeportID", "greater than or equal to 0"},
 		},
@@ -508,7 +508,7 @@ func TestCRD_RejectsInvalidSpecs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		err := target.create(installYAML, installManifest("workload", tt.spec), true)
-		if err = installRefusal(err, tt.want); err != nil {
+		if err = checkAnswer(err, tt.want); err != nil {
 			t.Errorf("%s: %s\n%v", tt.reason, tt.spec, err)
 		}
 	}
@@ -538,10 +538,10 @@ func TestCRD_RejectsInvalidSpecs(t *testing.T) {
 	})
 }
 
-// installResources is how many resources a workload may have.
+// installResources is the maximum number of resources of a workload.
 const installResources = 2000
 
-// installWorkload has this many resources, with the IDs that id gives them.
+// installWorkload returns a workload with a number of resources, whose IDs id returns.
 func installWorkload(name string, resources int, id func(int) int64) *v1alpha1.ThreeportWorkload {
 	wl := &v1alpha1.ThreeportWorkload{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ThreeportWorkload"},
@@ -557,8 +557,7 @@ func installWorkload(name string, resources int, id func(int) int64) *v1alpha1.T
 	return wl
 }
 
-// The limit of the API server on the cost of a rule is what makes the number of resources a question: see the
-// type's comment.
+// The API server limits the cost of the CRD's rules, which depends on the number of resources: see the comment of the type.
 func TestCRD_AcceptsLargeSpecs(t *testing.T) {
 	target := newInstallTarget(t)
 	target.installCRD()
@@ -571,18 +570,18 @@ func TestCRD_AcceptsLargeSpecs(t *testing.T) {
 		id        func(int) int64
 		want      []string
 	}{
-		{reason: "as many as there may be", resources: installResources, id: unlike},
+		{reason: "the maximum number of resources", resources: installResources, id: unlike},
 		{reason: "consecutive IDs", resources: installResources, id: func(n int) int64 { return first + int64(n) }},
-		{reason: "no IDs, as a Helm workload has it", resources: installResources, id: func(int) int64 { return 0 }},
+		{reason: "no IDs, as in a Helm workload", resources: installResources, id: func(int) int64 { return 0 }},
 		{reason: "IDs that fall into one rule of several", resources: 900, id: func(n int) int64 { return 7 * (1 + int64(n)) }},
 		{
-			reason:    "one too many",
+			reason:    "more than the maximum number of resources",
 			resources: installResources + 1,
 			id:        unlike,
 			want:      []string{"spec.workloadResourceInstances", "must have at most 2000 items"},
 		},
 		{
-			reason:    "the last ID is the first once more",
+			reason:    "the last ID repeats the first",
 			resources: installResources,
 			id:        func(n int) int64 { return unlike(n % (installResources - 1)) },
 			want:      []string{"threeportID 877588461973536769 is listed twice"},
@@ -594,7 +593,7 @@ func TestCRD_AcceptsLargeSpecs(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = target.create(installJSON, string(raw), true)
-		if err = installRefusal(err, tt.want); err != nil {
+		if err = checkAnswer(err, tt.want); err != nil {
 			t.Errorf("%s: %v", tt.reason, err)
 		}
 	}
@@ -605,8 +604,8 @@ func TestCRD_AcceptsLargeSpecs(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = target.create(installJSON, string(raw), true)
-		if err := installRefusal(err, []string{fmt.Sprintf("threeportID %d is listed twice", id(0))}); err != nil {
-			t.Errorf("every rule finds its IDs: remainder %d: %v", remainder, err)
+		if err := checkAnswer(err, []string{fmt.Sprintf("threeportID %d is listed twice", id(0))}); err != nil {
+			t.Errorf("a duplicate ID with remainder %d: %v", remainder, err)
 		}
 	}
 
@@ -615,8 +614,8 @@ func TestCRD_AcceptsLargeSpecs(t *testing.T) {
 	})
 }
 
-// createWithStatus stores a workload and then, as the controller does, a status of it in which every resource has
-// something to say. Both together have to fit into etcd.
+// createWithStatus stores a workload and then, as the controller does, a status with a message for every resource. Both
+// together must fit into etcd.
 func (i installTarget) createWithStatus(t *testing.T, wl *v1alpha1.ThreeportWorkload) {
 	t.Helper()
 	raw, err := json.Marshal(wl)

@@ -27,7 +27,7 @@ func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
 	d := w.deploy("web", configMap("conf"), deployment("web", 2))
 	w.expectStatus(d, "Healthy")
 	w.awaitStatusRow(d, "Healthy")
-	w.eventually(patience, "the last Event of each pod to have a row", func() error {
+	w.eventually(waitTimeout, "the last Event of each pod to have a row", func() error {
 		started := 0
 		for _, row := range w.clusterRows() {
 			if *row.Reason == "Started" {
@@ -39,7 +39,7 @@ func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
 		}
 		return nil
 	})
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
 	w.awaitSilence()
 	watches, sent := w.watches(), len(w.proxy.sent())
@@ -47,30 +47,30 @@ func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
 		w.patch(w.cr(d), fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, i))
 		w.patch(w.cr(d), fmt.Sprintf(`{"spec":{"workloadInstanceId":%d}}`, d.InstanceID))
 	}
-	// What comes after the touches in every queue has been handled when this has.
+	// The agent handles this change after all earlier ones, in each of its queues.
 	more := w.deploy("more", configMap("more"))
 	w.expectStatus(more, "Healthy")
-	w.agree(tracked(d, more)...)
+	w.awaitAgreement(tracked(d, more)...)
 	for _, r := range w.proxy.sent()[sent:] {
 		if r.isHeartbeat() {
 			continue
 		}
 		ofMore := strings.HasPrefix(r.path, rowPath(more, 0)) || strings.Contains(r.path+string(r.body), strconv.FormatInt(more.InstanceID, 10))
 		if !ofMore || strings.Contains(string(r.body), strconv.FormatInt(d.InstanceID, 10)) {
-			t.Errorf("after the workload was touched, and nothing else, the agent sent %s %s %.300s", r.method, r.path, r.body)
+			t.Errorf("after an unchanged spec was written, the agent sent %s %s %.300s", r.method, r.path, r.body)
 		}
 	}
 	if now := w.watches(); now != watches {
-		t.Errorf("the agent had %d watches before the touches and has %d after them", watches, now)
+		t.Errorf("the agent had %d watches before the writes and has %d after them", watches, now)
 	}
 }
 
-// awaitSilence waits until the agent has told nothing for three times as long as it holds a status or a tree back.
+// awaitSilence waits until the agent has sent nothing for three times the delay of a status or a tree.
 func (w *world) awaitSilence() {
 	w.Helper()
 	const held = 5 * time.Second // watch.DefaultConfig has it as StatusInterval
 	told, since := -1, time.Now()
-	w.eventually(patience, "the agent to have told all", func() error {
+	w.eventually(waitTimeout, "the agent to send nothing more", func() error {
 		reports := slices.DeleteFunc(slices.Clone(w.proxy.sent()), request.isHeartbeat)
 		if len(reports) != told {
 			told, since = len(reports), time.Now()
@@ -85,7 +85,7 @@ func (w *world) awaitSilence() {
 func TestWorkload_ChangedSpec_ChangesReports(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("list", configMap("kept"), configMap("dropped"))
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	added := w.place(object(configMap("added")))
 	_, err := w.upstream.Create(w.ctx, added)
 	w.must(err)
@@ -95,13 +95,13 @@ func TestWorkload_ChangedSpec_ChangesReports(t *testing.T) {
 	changed := d
 	changed.Resources = []v1alpha1.WorkloadResourceInstance{d.Resources[0], extra}
 	w.must(w.upstream.Declare(w.ctx, changed))
-	w.agree(tracked(changed)...)
-	before := len(w.proxy.told(rowPath(d, 1)))
+	w.awaitAgreement(tracked(changed)...)
+	before := len(w.proxy.writes(rowPath(d, 1)))
 	w.patch(d.Objects[1], `{"data":{"key":"after it was dropped"}}`)
 	w.patch(added, `{"data":{"key":"after it was added"}}`)
-	w.agree(tracked(changed)...)
-	if now := len(w.proxy.told(rowPath(d, 1))); now != before {
-		t.Errorf("the resource that was dropped from the list was reported %d times more", now-before)
+	w.awaitAgreement(tracked(changed)...)
+	if now := len(w.proxy.writes(rowPath(d, 1))); now != before {
+		t.Errorf("the removed resource was reported %d more times", now-before)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestWorkload_Deleted_ReportsAndReleases(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", configMap("conf"), deployment("web", 2))
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	if finalizers := w.getObject(w.cr(d)).GetFinalizers(); !slices.Contains(finalizers, v1alpha1.Finalizer) {
 		t.Errorf("the finalizers are %v, expected %s", finalizers, v1alpha1.Finalizer)
 	}
@@ -117,8 +117,8 @@ func TestWorkload_Deleted_ReportsAndReleases(t *testing.T) {
 	w.expectGone(d)
 	w.expectOperation(d, 0, threeport.OperationDeleted)
 	w.expectOperation(d, 1, threeport.OperationDeleted)
-	// No workload, no watch but that of ThreeportWorkloads.
-	w.eventually(patience, "no informers", func() error {
+	// Without workloads the agent watches only ThreeportWorkloads.
+	w.eventually(waitTimeout, "no informers", func() error {
 		if n := w.watches(); n != 0 {
 			return fmt.Errorf("there are %d", n)
 		}
@@ -129,16 +129,16 @@ func TestWorkload_Deleted_ReportsAndReleases(t *testing.T) {
 func TestWorkload_Released_SendsNothing(t *testing.T) {
 	w := newWorld(t)
 	d, other := w.deploy("gone", configMap("conf")), w.deploy("other", configMap("other"))
-	w.agree(tracked(d, other)...)
+	w.awaitAgreement(tracked(d, other)...)
 	w.must(w.upstream.DeleteObject(w.ctx, w.cr(d)))
 	w.expectGone(d)
 	_, err := w.agent.WaitFor(w.ctx, "Released workload") // The log line follows just after.
 	w.must(err)
-	sent := len(w.proxy.told(rowPath(d, 0)))
+	sent := len(w.proxy.writes(rowPath(d, 0)))
 	w.patch(d.Objects[0], `{"data":{"key":"changed"}}`)
 	w.patch(other.Objects[0], `{"data":{"key":"changed"}}`)
-	w.agree(oracle.Expected{Deployed: other}, oracle.Expected{Deployed: d, Released: true})
-	if now := len(w.proxy.told(rowPath(d, 0))); now != sent {
+	w.awaitAgreement(oracle.Expected{Deployed: other}, oracle.Expected{Deployed: d, Released: true})
+	if now := len(w.proxy.writes(rowPath(d, 0))); now != sent {
 		t.Errorf("an object of a released workload was reported %d times", now-sent)
 	}
 }
@@ -153,7 +153,7 @@ func TestDelivery_Outage_LosesAndRepeatsNothing(t *testing.T) {
 	w.expectCondition(during.Name, v1alpha1.ConditionDelivered, metav1.ConditionFalse)
 	w.proxy.failWith(nil)
 	w.expectStatus(during, "Down")
-	w.agree(tracked(before, during)...)
+	w.awaitAgreement(tracked(before, during)...)
 	w.expectCondition(during.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
 	for _, words := range []string{"Delivery fails", "Delivery recovered"} {
 		if n := strings.Count(w.agent.Output(), words); n != 1 {
@@ -167,7 +167,7 @@ func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 	d, err := w.upstream.Register(w.ctx, w.workload("refused", v1alpha1.WorkloadTypeInstance, configMap("good"), configMap("bad")))
 	w.must(err)
 	w.proxy.failWith(func(r request) (int, http.Header) {
-		if r.tells(rowPath(d, 1)) {
+		if r.writesTo(rowPath(d, 1)) {
 			return http.StatusBadRequest, nil
 		}
 		return 0, nil
@@ -178,7 +178,7 @@ func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 	}
 	w.must(w.upstream.Declare(w.ctx, d))
 	w.expectOperation(d, 0, threeport.OperationAdded)
-	w.eventually(patience, "the refused report in the workload's status", func() error {
+	w.eventually(waitTimeout, "the refused report in the workload's status", func() error {
 		cr, err := w.status(d.Name)
 		if err != nil {
 			return err
@@ -189,42 +189,42 @@ func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 		}
 		return nil
 	})
-	if n := w.proxy.refusals(rowPath(d, 1)); n != 1 {
-		t.Errorf("the refused report was sent %d times by itself, expected once", n)
+	if n := w.proxy.rejections(rowPath(d, 1)); n != 1 {
+		t.Errorf("the rejected report was sent %d times by itself, want 1", n)
 	}
 	if metrics := w.get(w.metrics + "/metrics"); !strings.Contains(metrics, `threeport_agent_reports_total{kind="operation",result="rejected"} 1`) {
 		t.Error("the metrics do not count the rejected report")
 	}
-	// On demand it is tried again, as often as that is asked for.
+	// Each change of the annotation causes another attempt.
 	retry := func(value string) {
 		t.Helper()
 		w.patch(w.cr(d), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRetryRejected, value))
 	}
 	retry("once")
-	w.eventually(patience, "the refused report to be sent again", func() error {
-		if n := w.proxy.refusals(rowPath(d, 1)); n != 2 {
+	w.eventually(waitTimeout, "the refused report to be sent again", func() error {
+		if n := w.proxy.rejections(rowPath(d, 1)); n != 2 {
 			return fmt.Errorf("it was sent %d times", n)
 		}
 		return nil
 	})
 	w.proxy.failWith(nil)
 	retry("twice")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
 }
 
 func TestDelivery_RejectedReportObjectChanges_SendsAgain(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("refused", configMap("conf"))
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	w.proxy.failWith(func(r request) (int, http.Header) {
-		if r.tells(rowPath(d, 0)) {
+		if r.writesTo(rowPath(d, 0)) {
 			return http.StatusBadRequest, nil
 		}
 		return 0, nil
 	})
 	w.patch(d.Objects[0], `{"data":{"key":"bad"}}`)
-	w.eventually(patience, "the report to be refused", func() error {
+	w.eventually(waitTimeout, "the report to be refused", func() error {
 		cr, err := w.status(d.Name)
 		if err == nil && cr.Status.Delivery.Rejected != 1 {
 			err = fmt.Errorf("delivery is %+v", cr.Status.Delivery)
@@ -233,43 +233,43 @@ func TestDelivery_RejectedReportObjectChanges_SendsAgain(t *testing.T) {
 	})
 	w.proxy.failWith(nil)
 	w.patch(d.Objects[0], `{"data":{"key":"better"}}`)
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 }
 
 func TestDelivery_RetryAfter_Waits(t *testing.T) {
 	w := newWorld(t)
 	var refused []time.Time
 	w.proxy.failWith(func(r request) (int, http.Header) {
-		if len(r.told) == 0 || len(refused) > 0 {
+		if len(r.writes) == 0 || len(refused) > 0 {
 			return 0, nil
 		}
 		refused = append(refused, time.Now())
 		return http.StatusTooManyRequests, http.Header{"Retry-After": {"2"}}
 	})
 	d := w.deploy("conf", configMap("conf"))
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	if waited := time.Since(refused[0]); waited < 2*time.Second {
-		t.Errorf("the report was accepted %s after the control plane asked for 2s of patience", waited)
+		t.Errorf("the report was accepted %s after a Retry-After of 2 s", waited)
 	}
 }
 
 func TestAgent_SIGTERM_FlushesPendingReports(t *testing.T) {
 	w := newWorld(t)
 	first := w.deploy("first", configMap("first"))
-	w.agree(tracked(first)...)
+	w.awaitAgreement(tracked(first)...)
 	w.proxy.failWith(func(request) (int, http.Header) { return http.StatusServiceUnavailable, nil })
 	d := w.deploy("conf", configMap("conf"), deployment("web", 2))
 	w.awaitReplicas(d.Objects[1], 2)
 	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionFalse)
 	stopped := make(chan error)
-	go func() { stopped <- w.agent.Stop(patience) }()
+	go func() { stopped <- w.agent.Stop(waitTimeout) }()
 	_, err := w.agent.WaitFor(w.ctx, "Stopping and waiting for leader election runnables")
 	w.must(err)
 	w.proxy.failWith(nil)
 	if err := <-stopped; err != nil {
 		t.Errorf("the agent did not flush: %v", err)
 	}
-	w.agree(tracked(first, d)...)
+	w.awaitAgreement(tracked(first, d)...)
 }
 
 func TestAgent_Restart_UpdatesRows(t *testing.T) {
@@ -286,27 +286,27 @@ message: once
 count: 1
 lastTimestamp: "2026-01-02T03:04:05Z"
 `, w.namespace, w.getObject(d.Objects[0]).GetUID()))
-	w.agree(tracked(d)...)
-	w.must(w.agent.Stop(patience))
+	w.awaitAgreement(tracked(d)...)
+	w.must(w.agent.Stop(waitTimeout))
 	w.patch(event, `{"message":"twice, while nobody watched","count":2,"lastTimestamp":"2026-01-02T03:05:06Z"}`)
 	w.patch(d.Objects[0], `{"data":{"key":"changed while nobody watched"}}`)
 	w.startAgent()
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 }
 
 func TestEvents_ObjectMoves_RowKeepsInstance(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", deployment("web", 1))
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	before := w.allEvents()
 	w.must(w.upstream.DeleteObject(w.ctx, w.cr(d)))
 	w.expectGone(d)
-	// The same objects, as another instance.
+	// The same objects in another instance.
 	again, err := w.upstream.Register(w.ctx, upstream.Workload{Name: d.Name, Type: v1alpha1.WorkloadTypeHelmInstance, Objects: d.Objects})
 	w.must(err)
 	w.must(w.upstream.Declare(w.ctx, again))
-	w.eventually(patience, "the status of the new instance", func() error {
+	w.eventually(waitTimeout, "the status of the new instance", func() error {
 		status, err := w.api.Status(w.ctx, upstream.HelmWorkloadInstances, again.InstanceID)
 		if err == nil && status != "Healthy" {
 			err = fmt.Errorf("it is %q", status)
@@ -314,7 +314,7 @@ func TestEvents_ObjectMoves_RowKeepsInstance(t *testing.T) {
 		return err
 	})
 	w.patch(d.Objects[0], `{"spec":{"replicas":2}}`)
-	w.eventually(patience, "new Events under the new instance", func() error {
+	w.eventually(waitTimeout, "new Events under the new instance", func() error {
 		rows := w.allEvents()
 		fresh := 0
 		for _, row := range rows {
@@ -365,7 +365,7 @@ func TestAgent_ProbesAndMetrics(t *testing.T) {
 		`threeport_agent_watches{resource="deployments.apps"} 1`, "threeport_agent_reports_pending 0",
 		`threeport_agent_reports_total{kind="status",result="accepted"}`,
 	} {
-		w.eventually(patience, "metrics with "+name, func() error { // Events may be on their way
+		w.eventually(waitTimeout, "metrics with "+name, func() error { // Events may be on their way
 			if !strings.Contains(w.get(w.metrics+"/metrics"), name) {
 				return errors.New("there is none")
 			}
@@ -423,16 +423,16 @@ func TestAgent_TwoReplicas_ElectLeader(t *testing.T) {
 	w.must(err)
 	t.Cleanup(second.Kill)
 	d := w.deploy("conf", configMap("conf"))
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	if strings.Contains(second.Output(), "Starting workers") {
-		t.Error("the second replica works although the first leads")
+		t.Error("the second replica sends reports although the first one leads")
 	}
-	w.must(leader.Stop(patience))
+	w.must(leader.Stop(waitTimeout))
 	w.patch(d.Objects[0], `{"data":{"key":"after the leader stopped"}}`)
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 }
 
-// cr returns a name of a workload's ThreeportWorkload.
+// cr returns an object with the name of a workload's ThreeportWorkload.
 func (w *world) cr(d upstream.Deployed) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ThreeportWorkload"))
@@ -440,8 +440,8 @@ func (w *world) cr(d upstream.Deployed) *unstructured.Unstructured {
 	return obj
 }
 
-// expectGone waits until a deleted ThreeportWorkload is released, which takes less than the agent's grace of 30 s: that it
-// would wait for the last reports no longer than so is no proof that it has sent them.
+// expectGone expects that a deleted ThreeportWorkload is released before the agent's grace period of 30 s ends. After the
+// grace period the agent would release it even without its last reports.
 func (w *world) expectGone(d upstream.Deployed) {
 	w.Helper()
 	const within = 20 * time.Second
@@ -455,13 +455,13 @@ func (w *world) expectGone(d upstream.Deployed) {
 	})
 }
 
-// watches returns the number of the agent's informers, by its own word.
+// watches returns the number of the agent's informers from its metrics.
 func (w *world) watches() int {
 	w.Helper()
 	return w.sum("threeport_agent_watches{")
 }
 
-// sum adds up those of the agent's metrics whose lines begin so, which have labels.
+// sum returns the sum of the agent's metrics whose lines have a prefix.
 func (w *world) sum(begin string) int {
 	w.Helper()
 	n := 0

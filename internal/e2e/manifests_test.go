@@ -10,7 +10,7 @@ func deployment(name string, replicas int) string {
 	return failingDeployment(name, replicas, "")
 }
 
-// failingDeployment is a Deployment whose pods behave as package cluster's stages have it.
+// failingDeployment is a Deployment whose pods fail as the stages of package cluster define.
 func failingDeployment(name string, replicas int, behaviour string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -35,7 +35,7 @@ func pod(name string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: app, image: "example/app:1"}]}}`, name)
 }
 
-// crd is a definition of a namespaced kind without a schema.
+// crd returns a CRD of a namespaced kind without a schema.
 func crd(group, kind, plural string) string {
 	return fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1

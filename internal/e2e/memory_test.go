@@ -15,18 +15,18 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 )
 
-// memoryHolds searches all writable memory of a process for a text, as a dump of it would (Linux).
-func memoryHolds(pid int, text string) (where string, found bool, err error) {
+// searchMemory searches all writable memory of a process for a text (Linux).
+func searchMemory(pid int, text string) (where string, found bool, err error) {
 	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
 		return "", false, err
 	}
-	defer maps.Close() //nolint:errcheck // it was only read
+	defer maps.Close() //nolint:errcheck // only read
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	if err != nil {
 		return "", false, err
 	}
-	defer memory.Close() //nolint:errcheck // it was only read
+	defer memory.Close() //nolint:errcheck // only read
 	chunk := make([]byte, 1<<20)
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
 		var from, to int64
@@ -47,7 +47,7 @@ func memoryHolds(pid int, text string) (where string, found bool, err error) {
 	return "", false, nil
 }
 
-// startAgentIn starts the agent with a folder as its home and for its temporary files.
+// startAgentIn starts the agent with a folder as its home and temporary folder.
 func (w *world) startAgentIn(dir string) string {
 	w.Helper()
 	w.Setenv("HOME", dir)
@@ -57,7 +57,7 @@ func (w *world) startAgentIn(dir string) string {
 	return dir
 }
 
-// filesIn adds what the files below a folder contain.
+// filesIn adds the contents of the files below a folder.
 func (w *world) filesIn(dir string, places map[string]string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -78,7 +78,7 @@ func expectWithout(t *testing.T, place string, text []byte, secrets ...string) {
 	}
 }
 
-// operationIn returns the LastOperation that the control plane is told.
+// operationIn returns the LastOperation in a body.
 func operationIn(w oracle.Write) string {
 	var body struct{ LastOperation string }
 	if err := json.Unmarshal(w.Body, &body); err != nil {

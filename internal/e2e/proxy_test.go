@@ -20,14 +20,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// request is what the agent sent.
+// request is a request of the agent.
 type request struct {
 	method, path string
-	body         []byte         // without its encoding
-	told         []oracle.Write // what it is to change, one by one, in v0's words: a report set has many
+	body         []byte         // decoded
+	writes       []oracle.Write // in the form of v0; a report set has several
 }
 
-// newRequest reads what the agent sent, and leaves the request as it was.
+// newRequest reads a request of the agent, and restores its body.
 func newRequest(req *http.Request) (request, error) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -35,19 +35,19 @@ func newRequest(req *http.Request) (request, error) {
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	r := request{method: req.Method, path: req.URL.RequestURI()}
-	if r.body, err = oracle.Decoded(body, req.Header.Get("Content-Encoding")); err != nil || r.method == http.MethodGet {
+	if r.body, err = oracle.DecodeBody(body, req.Header.Get("Content-Encoding")); err != nil || r.method == http.MethodGet {
 		return r, err
 	}
-	r.told, err = oracle.Told(oracle.Write{Method: r.method, Path: r.path, Body: r.body})
+	r.writes, err = oracle.Writes(oracle.Write{Method: r.method, Path: r.path, Body: r.body})
 	return r, err
 }
 
-// tells reports whether a request is to change a row, by its path in v0.
-func (r request) tells(path string) bool {
-	return slices.ContainsFunc(r.told, func(w oracle.Write) bool { return w.Path == path })
+// writesTo reports whether a request writes to a row, given by its path in v0.
+func (r request) writesTo(path string) bool {
+	return slices.ContainsFunc(r.writes, func(w oracle.Write) bool { return w.Path == path })
 }
 
-// proxy stands between the agent and the control plane: it records what is sent, and fails on demand.
+// proxy forwards requests of the agent to the control plane. It records them, and injects faults.
 type proxy struct {
 	url string
 
@@ -93,15 +93,15 @@ func (p *proxy) record(r request) (int, http.Header) {
 	return p.fault(r)
 }
 
-// failWith makes every request that matches fail until it is called with nil.
+// failWith sets the fault; nil removes it.
 func (p *proxy) failWith(fault func(request) (int, http.Header)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault = fault
 }
 
-// isHeartbeat reports whether a request tells no more than that the agent is there.
-func (r request) isHeartbeat() bool { return r.method == http.MethodPost && len(r.told) == 0 }
+// isHeartbeat reports whether a request is a heartbeat.
+func (r request) isHeartbeat() bool { return r.method == http.MethodPost && len(r.writes) == 0 }
 
 // sent returns the requests so far.
 func (p *proxy) sent() []request {
@@ -110,23 +110,23 @@ func (p *proxy) sent() []request {
 	return slices.Clip(p.requests)
 }
 
-// refusals counts the requests that tell of a row and of nothing else: of a set that is refused, each half is sent, until
-// what is at fault is alone.
-func (p *proxy) refusals(path string) int {
+// rejections counts the requests that write only to one row. The agent splits a rejected set in halves until the faulty
+// report is alone.
+func (p *proxy) rejections(path string) int {
 	n := 0
 	for _, r := range p.sent() {
-		if r.tells(path) && len(r.told) == 1 {
+		if r.writesTo(path) && len(r.writes) == 1 {
 			n++
 		}
 	}
 	return n
 }
 
-// told returns what the control plane was told so far, in v0's words, of rows whose path begins so.
-func (p *proxy) told(path string) []oracle.Write {
+// writes returns the writes so far to rows whose path has a prefix, in the form of v0.
+func (p *proxy) writes(path string) []oracle.Write {
 	var out []oracle.Write
 	for _, r := range p.sent() {
-		for _, w := range r.told {
+		for _, w := range r.writes {
 			if strings.HasPrefix(w.Path, path) {
 				out = append(out, w)
 			}
@@ -145,7 +145,7 @@ func (w *world) fetch(url string) (string, int) {
 	w.must(err)
 	answer, err := http.DefaultClient.Do(req)
 	w.must(err)
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close() //nolint:errcheck // only read
 	body, err := io.ReadAll(answer.Body)
 	w.must(err)
 	return string(body), answer.StatusCode

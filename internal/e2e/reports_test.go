@@ -29,7 +29,7 @@ func TestReports_Workload(t *testing.T) {
 	crash := w.deploy("crash", failingDeployment("crash", 2, "crash-loop"))
 	w.expectStatus(web, "Healthy")
 	w.expectStatus(crash, "Down")
-	w.agree(tracked(web, crash)...)
+	w.awaitAgreement(tracked(web, crash)...)
 
 	cr, err := w.status(web.Name)
 	w.must(err)
@@ -44,22 +44,22 @@ func TestReports_Changes(t *testing.T) {
 	w := newWorld(t)
 	web := w.deploy("web", deployment("web", 3))
 	w.expectStatus(web, "Healthy")
-	// A rollout, a scale to nothing and back.
+	// A rollout, and scaling to zero and back.
 	w.patch(web.Objects[0], `{"spec":{"template":{"metadata":{"labels":{"rollout":"2"}}}}}`)
 	w.patch(web.Objects[0], `{"spec":{"replicas":0}}`)
 	w.awaitReplicas(web.Objects[0], 0)
 	w.patch(web.Objects[0], `{"spec":{"replicas":2}}`)
 	w.awaitReplicas(web.Objects[0], 2)
 	w.expectStatus(web, "Healthy")
-	w.agree(tracked(web)...)
+	w.awaitAgreement(tracked(web)...)
 }
 
 func TestReports_RecreatedObject_DeletedThenAdded(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("conf", configMap("conf"), deployment("web", 2))
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
-	before := len(w.proxy.told(rowPath(d, 0)))
+	w.awaitAgreement(tracked(d)...)
+	before := len(w.proxy.writes(rowPath(d, 0)))
 	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[0]))
 	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[1]))
 	for _, obj := range d.Objects {
@@ -68,13 +68,13 @@ func TestReports_RecreatedObject_DeletedThenAdded(t *testing.T) {
 	}
 	w.awaitReplicas(d.Objects[1], 2)
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	var operations []string
-	for _, r := range w.proxy.told(rowPath(d, 0))[before:] {
+	for _, r := range w.proxy.writes(rowPath(d, 0))[before:] {
 		operations = append(operations, operationIn(r))
 	}
 	if got := strings.Join(operations, " "); got != "DELETED ADDED" {
-		t.Errorf("after recreation under the same name the row was told %q, expected DELETED ADDED", got)
+		t.Errorf("after the recreation the row got %q, want DELETED ADDED", got)
 	}
 }
 
@@ -85,12 +85,12 @@ func TestReports_CustomResources_AnyOwnerChain(t *testing.T) {
 	}
 	api := w.namespace + ".example.com/v1"
 	app := w.deploy("app", fmt.Sprintf(`{apiVersion: %s, kind: App, metadata: {name: shop}}`, api))
-	// Nobody lists the kind in between, and nothing watches it.
+	// The kind in between is neither listed nor watched.
 	owner := w.getObject(app.Objects[0])
 	widget := w.createOwned(fmt.Sprintf(`{apiVersion: %s, kind: Widget, metadata: {name: shelf}}`, api), owner)
 	shelf := w.createOwned(pod("shelf-0"), widget)
 	w.awaitCondition(shelf, "Ready")
-	w.eventually(patience, "Events of the pod in the control plane", func() error {
+	w.eventually(waitTimeout, "Events of the pod in the control plane", func() error {
 		events, err := w.api.Events(w.ctx, url.Values{"workloadinstanceid": {strconv.FormatInt(app.InstanceID, 10)}})
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func TestReports_CustomResources_AnyOwnerChain(t *testing.T) {
 	})
 	w.patch(app.Objects[0], `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"StockFailed","message":"the shelf is empty"}]}}`)
 	w.expectStatus(app, "Unhealthy")
-	w.agree(tracked(app)...)
+	w.awaitAgreement(tracked(app)...)
 }
 
 func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
@@ -120,20 +120,20 @@ func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
 		w.must(err)
 	}
 	d.Resources[2].Namespace = "" // to be defaulted to that of the others
-	// A pod that only its label attributes.
+	// A pod that belongs to the workload only by its label.
 	hook := w.place(object(pod("chart-hook")))
 	hook.SetLabels(label)
 	_, err = w.upstream.Create(w.ctx, hook)
 	w.must(err)
 	w.must(w.upstream.Declare(w.ctx, d))
-	w.eventually(patience, "the status of the helm instance", func() error {
+	w.eventually(waitTimeout, "the status of the helm instance", func() error {
 		status, err := w.api.Status(w.ctx, upstream.HelmWorkloadInstances, d.InstanceID)
 		if err == nil && status != "Healthy" {
 			err = fmt.Errorf("it is %q, expected Healthy", status)
 		}
 		return err
 	})
-	w.eventually(patience, "Events of the labelled pod under the helm instance", func() error {
+	w.eventually(waitTimeout, "Events of the labelled pod under the helm instance", func() error {
 		events, err := w.api.Events(w.ctx, url.Values{"helmworkloadinstanceid": {strconv.FormatInt(d.InstanceID, 10)}})
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
 		}
 		return nil
 	})
-	w.eventually(patience, "the Service's namespace in the status", func() error {
+	w.eventually(waitTimeout, "the Service's namespace in the status", func() error {
 		cr, err := w.status(d.Name)
 		if err != nil || len(cr.Status.Resources) != 3 {
 			return fmt.Errorf("%w: %d resources", err, len(cr.Status.Resources))
@@ -161,7 +161,7 @@ func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
 		}
 		return nil
 	})
-	if sent := w.proxy.told("/v0/workload-resource-instances"); len(sent) > 0 {
+	if sent := w.proxy.writes("/v0/workload-resource-instances"); len(sent) > 0 {
 		t.Errorf("%d operations were sent for a Helm workload, expected none", len(sent))
 	}
 }
@@ -170,7 +170,7 @@ func TestReports_RepeatedEvent_UpdatesRow(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("conf", configMap("conf"))
 	uid := w.getObject(d.Objects[0]).GetUID()
-	// Written through the newer API: lastTimestamp stays null.
+	// An Event of events.k8s.io: lastTimestamp stays null.
 	series := func(count int, second int) string {
 		return fmt.Sprintf(`{"count": %d, "lastObservedTime": "2026-01-02T03:04:%02d.123456Z"}`, count, second)
 	}
@@ -188,18 +188,18 @@ note: it did not answer
 regarding: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}
 `, w.namespace, uid)
 	created := w.create(event)
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	for i := range 5 {
 		w.patch(created, `{"series":`+series(i+2, 10+i)+`}`)
 	}
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	events, err := w.api.Events(w.ctx, url.Values{"runtimeeventuid": {string(created.GetUID())}})
 	w.must(err)
 	want := time.Date(2026, 1, 2, 3, 4, 14, 123456000, time.UTC)
 	if len(events) != 1 || !events[0].Timestamp.Equal(want) {
-		t.Errorf("the repeated Event is %d rows, the first of %v, expected one row of %v", len(events), events[0].Timestamp, want)
+		t.Errorf("the repeated Event has %d rows, the first with the time %v, want one row with %v", len(events), events[0].Timestamp, want)
 	}
-	posts := slices.DeleteFunc(w.proxy.told("/v0/workload-events"), func(w oracle.Write) bool { return w.Method != http.MethodPost })
+	posts := slices.DeleteFunc(w.proxy.writes("/v0/workload-events"), func(w oracle.Write) bool { return w.Method != http.MethodPost })
 	if *strictV0 && len(posts) != len(w.allEvents()) { // in sets a repeat is told as the first time was
 		t.Errorf("%d rows were posted for %d Events", len(posts), len(w.allEvents()))
 	}
@@ -210,7 +210,7 @@ func TestSecrets_StayInCluster(t *testing.T) {
 	const value = "correct-horse-battery-staple-4711"
 	encoded := base64.StdEncoding.EncodeToString([]byte(value))
 	out := w.startAgentIn(t.TempDir())
-	// As kubectl apply creates it: with a copy of its manifest in an annotation.
+	// As with kubectl apply, an annotation contains the manifest.
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"sesame"},"data":{"password":%q}}`, encoded)
 	secret := object(manifest)
 	secret.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: manifest, "example.com/kept": "kept"})
@@ -218,9 +218,9 @@ func TestSecrets_StayInCluster(t *testing.T) {
 	wl.Objects = append(wl.Objects, w.place(secret))
 	d, err := w.upstream.Deploy(w.ctx, wl)
 	w.must(err)
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	w.patch(d.Objects[0], fmt.Sprintf(`{"data":{"more":%q}}`, encoded))
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 
 	row, err := w.api.Resources(w.ctx, nil)
 	w.must(err)
@@ -237,21 +237,21 @@ func TestSecrets_StayInCluster(t *testing.T) {
 	for place, text := range places {
 		expectWithout(t, place, []byte(text), value, encoded)
 	}
-	// The check can fail: the control plane was given the manifest, and holds it in memory.
-	if _, found, err := memoryHolds(w.controlPlane.PID(), encoded); err != nil || !found {
-		t.Fatalf("the value was not found where it is, in the control plane's memory: %v", err)
+	// Proves that the search works: the control plane received the manifest, so its memory contains it.
+	if _, found, err := searchMemory(w.controlPlane.PID(), encoded); err != nil || !found {
+		t.Fatalf("the search did not find the value in the control plane's memory: %v", err)
 	}
 	for _, secret := range []string{value, encoded} {
-		if where, found, err := memoryHolds(w.agent.PID(), secret); err != nil || found {
+		if where, found, err := searchMemory(w.agent.PID(), secret); err != nil || found {
 			t.Errorf("the agent's memory holds the Secret's value: %s %v", where, err)
 		}
 	}
 }
 
-// expectStatus waits until the control plane has a workload's status.
+// expectStatus waits until the row of a workload has a status.
 func (w *world) expectStatus(d upstream.Deployed, want string) {
 	w.Helper()
-	w.eventually(patience, "status "+want+" of "+d.Name+" in the control plane", func() error {
+	w.eventually(waitTimeout, "status "+want+" of "+d.Name+" in the control plane", func() error {
 		status, err := w.api.Status(w.ctx, upstream.WorkloadInstances, d.InstanceID)
 		if err == nil && status != want {
 			err = fmt.Errorf("it is %q", status)
@@ -262,7 +262,7 @@ func (w *world) expectStatus(d upstream.Deployed, want string) {
 
 func (w *world) expectCondition(name, condition string, want metav1.ConditionStatus) {
 	w.Helper()
-	w.eventually(patience, fmt.Sprintf("condition %s of %s to be %s", condition, name, want), func() error {
+	w.eventually(waitTimeout, fmt.Sprintf("condition %s of %s to be %s", condition, name, want), func() error {
 		cr, err := w.status(name)
 		if err != nil {
 			return err
@@ -301,7 +301,7 @@ func (w *world) patch(obj *unstructured.Unstructured, patch string) {
 	w.awaitOracle(patched)
 }
 
-// createOwned creates an object that another controls.
+// createOwned creates an object with another one as its controller.
 func (w *world) createOwned(manifest string, owner *unstructured.Unstructured) *unstructured.Unstructured {
 	w.Helper()
 	controller := true
@@ -317,7 +317,7 @@ func (w *world) createOwned(manifest string, owner *unstructured.Unstructured) *
 // awaitCondition waits until an object's condition is True in the cluster.
 func (w *world) awaitCondition(obj *unstructured.Unstructured, condition string) {
 	w.Helper()
-	w.eventually(patience, obj.GetKind()+" "+obj.GetName()+" to be "+condition+" in the cluster", func() error {
+	w.eventually(waitTimeout, obj.GetKind()+" "+obj.GetName()+" to be "+condition+" in the cluster", func() error {
 		conditions, _, err := unstructured.NestedSlice(w.getObject(obj).Object, "status", "conditions")
 		for _, c := range conditions {
 			if c, ok := c.(map[string]any); ok && c["type"] == condition && c["status"] == "True" {
@@ -328,10 +328,10 @@ func (w *world) awaitCondition(obj *unstructured.Unstructured, condition string)
 	})
 }
 
-// awaitReplicas waits until a Deployment is at rest with so many pods.
+// awaitReplicas waits until a rollout of a Deployment is complete with a number of pods.
 func (w *world) awaitReplicas(obj *unstructured.Unstructured, want int64) {
 	w.Helper()
-	w.eventually(patience, fmt.Sprintf("%d ready replicas of %s in the cluster", want, obj.GetName()), func() error {
+	w.eventually(waitTimeout, fmt.Sprintf("%d ready replicas of %s in the cluster", want, obj.GetName()), func() error {
 		live := w.getObject(obj)
 		ready, _, _ := unstructured.NestedInt64(live.Object, "status", "readyReplicas")
 		all, _, _ := unstructured.NestedInt64(live.Object, "status", "replicas")

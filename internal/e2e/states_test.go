@@ -31,7 +31,7 @@ func TestState_AbsentObjectCreated_BecomesPresent(t *testing.T) {
 	w.must(err)
 	w.expectState(d, 1, v1alpha1.ResourcePresent, "")
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 }
 
 func TestState_KindInstalled_BecomesPresent(t *testing.T) {
@@ -57,7 +57,7 @@ func TestState_KindInstalled_BecomesPresent(t *testing.T) {
 	w.expectOperation(d, 1, threeport.OperationAdded)
 	w.expectStatus(d, "Healthy")
 
-	// Gone again, with all its objects; and back.
+	// The CRD is deleted with all its objects, and installed again.
 	w.must(w.upstream.DeleteObject(w.ctx, definition))
 	w.expectOperation(d, 1, threeport.OperationDeleted)
 	w.expectState(d, 1, v1alpha1.ResourceKindNotInstalled, "")
@@ -69,7 +69,7 @@ func TestState_KindInstalled_BecomesPresent(t *testing.T) {
 	w.expectOperation(d, 1, threeport.OperationAdded)
 }
 
-// restricted gives the agent a user that may read everything but the given resource.
+// restricted limits the agent's user to the given resources.
 func (w *world) restricted(resources string) {
 	w.Helper()
 	name := w.namespace + "-agent"
@@ -97,8 +97,8 @@ func TestState_PermissionGranted_BecomesPresent(t *testing.T) {
 	w.expectState(d, 1, v1alpha1.ResourceForbidden, "permission missing: list deployments.apps in namespace "+w.namespace)
 	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
 	w.expectOperation(d, 0, threeport.OperationAdded)
-	// Its Events can be read, and tell what its object would.
-	w.eventually(patience, "Events of the forbidden Deployment's pods", func() error {
+	// Its Events can still be read.
+	w.eventually(waitTimeout, "Events of the forbidden Deployment's pods", func() error {
 		events, err := w.api.Events(w.ctx, url.Values{"workloadresourceinstanceid": {strconv.FormatInt(d.Resources[1].ThreeportID, 10)}})
 		if err == nil && len(events) == 0 {
 			err = fmt.Errorf("there are none")
@@ -117,7 +117,7 @@ rules: [{apiGroups: [apps], resources: [deployments], verbs: [get, list, watch]}
 	w.must(err)
 	w.expectState(d, 1, v1alpha1.ResourcePresent, "")
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	if strings.Contains(w.agent.Output(), `"level":"error"`) {
 		t.Error("a missing permission was logged as an error")
 	}
@@ -153,7 +153,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
 	w.startAgent()
 	d := w.deploy("web", configMap("conf"), deployment("web", 2))
 	w.expectStatus(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	w.expectCondition(d.Name, v1alpha1.ConditionWatching, metav1.ConditionTrue)
 }
 
@@ -164,8 +164,8 @@ func TestWatchNamespaces_LimitsWatches(t *testing.T) {
 	w.removeLater(d.Objects[1])
 	w.expectState(d, 0, v1alpha1.ResourcePresent, "")
 	w.expectState(d, 1, v1alpha1.ResourceForbidden, "namespace default is not among those that the agent watches")
-	w.eventually(patience, "a report of the Deployment", func() error {
-		if len(w.proxy.told(rowPath(d, 0))) == 0 {
+	w.eventually(waitTimeout, "a report of the Deployment", func() error {
+		if len(w.proxy.writes(rowPath(d, 0))) == 0 {
 			return fmt.Errorf("there is none")
 		}
 		return nil
@@ -192,7 +192,7 @@ spec:
 	w.must(w.upstream.Declare(w.ctx, d))
 	w.expectState(d, 0, v1alpha1.ResourcePresent, "version v1beta1 is not served; watched as v1")
 	w.expectOperation(d, 0, threeport.OperationAdded)
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 }
 
 func TestInstance_TwoWorkloads_HasWorstStatus(t *testing.T) {
@@ -206,7 +206,7 @@ func TestInstance_TwoWorkloads_HasWorstStatus(t *testing.T) {
 	w.expectStatus(good, "Down")
 	w.patch(good.Objects[0], `{"data":{"key":"news of the good part"}}`)
 	w.expectState(good, 0, v1alpha1.ResourcePresent, "")
-	w.agree(oracle.Expected{Deployed: good}, oracle.Expected{Deployed: part, Released: true}) // its resource has no row
+	w.awaitAgreement(oracle.Expected{Deployed: good}, oracle.Expected{Deployed: part, Released: true}) // its resource has no row
 	w.expectStatus(good, "Down")
 	w.must(w.upstream.DeleteObject(w.ctx, w.cr(part)))
 	w.expectStatus(good, "Healthy")
@@ -221,11 +221,11 @@ func TestReports_ClusterScopedResource(t *testing.T) {
 	w.expectOperation(d, 0, threeport.OperationDeleted)
 }
 
-// expectState waits until a listed resource's status is as wanted.
+// expectState waits until the status of a listed resource has a state and a message.
 func (w *world) expectState(d upstream.Deployed, resource int, want v1alpha1.ResourceState, message string) {
 	w.Helper()
 	res := d.Resources[resource]
-	w.eventually(patience, fmt.Sprintf("%s %s to be %s %s in the workload's status", res.Kind, res.Name, want, message), func() error {
+	w.eventually(waitTimeout, fmt.Sprintf("%s %s to be %s %s in the workload's status", res.Kind, res.Name, want, message), func() error {
 		cr, err := w.status(d.Name)
 		if err != nil || len(cr.Status.Resources) != len(d.Resources) {
 			return fmt.Errorf("%d resources: %w", len(cr.Status.Resources), err)
@@ -237,11 +237,11 @@ func (w *world) expectState(d upstream.Deployed, resource int, want v1alpha1.Res
 	})
 }
 
-// expectOperation waits until the control plane has a resource's last operation.
+// expectOperation waits until the row of a resource has a last operation.
 func (w *world) expectOperation(d upstream.Deployed, resource int, want string) {
 	w.Helper()
 	res := d.Resources[resource]
-	w.eventually(patience, fmt.Sprintf("%s of %s %s in the control plane", want, res.Kind, res.Name), func() error {
+	w.eventually(waitTimeout, fmt.Sprintf("%s of %s %s in the control plane", want, res.Kind, res.Name), func() error {
 		rows, err := w.api.Resources(w.ctx, nil)
 		for _, row := range rows {
 			if row.ID != nil && *row.ID == res.ThreeportID && row.LastOperation != nil && *row.LastOperation == want {

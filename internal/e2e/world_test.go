@@ -27,7 +27,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// shared is what all tests of the package use: starting it takes longer than most of them.
+// shared is the cluster of all tests: starting it takes longer than most tests.
 var shared struct {
 	cluster    *cluster.Cluster
 	agentUser  string // kubeconfig of the user that the agent's role is bound to
@@ -36,7 +36,7 @@ var shared struct {
 	controlAPI string
 }
 
-var strictV0 = flag.Bool("strict-v0", false, "let the control plane be no better than Threeport's own, so that the agent delivers as v0 has it")
+var strictV0 = flag.Bool("strict-v0", false, "limit the control plane to the API of Threeport, so that the agent uses v0")
 
 func TestMain(m *testing.M) {
 	code, err := runMain(m)
@@ -78,10 +78,10 @@ func runMain(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// root is the module's, seen from this package.
+// root is the path of the module's root from this package.
 var root = filepath.Join("..", "..")
 
-// install applies the generated CRD and role, and binds the role to the agent's user.
+// install creates the generated CRD and role, and binds the role to the agent's user.
 func install(ctx context.Context) error {
 	up, err := upstream.New(shared.cluster.Config(), upstream.API{})
 	if err != nil {
@@ -94,7 +94,7 @@ func install(ctx context.Context) error {
 	return err
 }
 
-// object parses one manifest that is known to be right.
+// object parses a valid manifest.
 func object(manifest string) *unstructured.Unstructured {
 	objects, err := upstream.Parse(manifest)
 	if err != nil || len(objects) != 1 {
@@ -103,8 +103,8 @@ func object(manifest string) *unstructured.Unstructured {
 	return objects[0]
 }
 
-// world is what one test has for itself: a control-plane API, a recording proxy before it, an agent, an
-// oracle and a namespace.
+// world is the environment of one test: a control-plane API, a recording proxy in front of it, an agent, an oracle and a
+// namespace.
 type world struct {
 	*testing.T
 	ctx       context.Context //nolint:containedctx // the test's own, which ends with it
@@ -114,7 +114,7 @@ type world struct {
 	proxy     *proxy
 	api       upstream.API
 	agent     *process.Process
-	// controlPlane is the API's process.
+	// controlPlane is the process of the control-plane API.
 	controlPlane *process.Process
 	binary       string // the agent's
 	metrics      string // URLs
@@ -122,7 +122,7 @@ type world struct {
 	user         string // the agent's kubeconfig
 }
 
-// newWorld starts a world whose agent runs with more flags.
+// newWorld starts a world with additional flags for the agent.
 func newWorld(t *testing.T, flags ...string) *world {
 	t.Helper()
 	w := newWorldWithoutAgent(t)
@@ -156,7 +156,7 @@ func newWorldWithoutAgent(t *testing.T) *world {
 	return w
 }
 
-// startAgent starts the agent against the proxy, and waits until it is ready.
+// startAgent starts the agent with the proxy as its control plane, and waits until it is ready.
 func (w *world) startAgent(flags ...string) {
 	w.Helper()
 	metrics, probes := freeAddress(w.T), freeAddress(w.T)
@@ -173,7 +173,7 @@ func (w *world) startAgent(flags ...string) {
 		if w.Failed() {
 			w.Logf("the agent's log:\n%s", agent.Output())
 		}
-		if err := agent.Stop(patience); err != nil && !strings.Contains(err.Error(), "signal: killed") {
+		if err := agent.Stop(waitTimeout); err != nil && !strings.Contains(err.Error(), "signal: killed") {
 			w.Errorf("stop the agent: %v", err)
 		}
 		if strings.Contains(agent.Output(), "DATA RACE") {
@@ -193,8 +193,7 @@ func freeAddress(t *testing.T) string {
 	return address
 }
 
-// cleanUp removes what the test left in the shared cluster, with the agent still running to let go of its
-// workloads.
+// cleanUp removes the test's objects from the shared cluster. The agent still runs, so that it forgets its workloads.
 func (w *world) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), time.Minute)
 	defer cancel()
@@ -204,7 +203,7 @@ func (w *world) cleanUp() {
 	list, err := workloads.List(ctx, metav1.ListOptions{})
 	w.must(err)
 	for _, item := range list.Items {
-		// Without the finalizer: whether it is taken off in time is a test of its own.
+		// Another test checks that the agent removes the finalizer in time.
 		_, _ = workloads.Patch(ctx, item.GetName(), "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		if err := workloads.Delete(ctx, item.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			w.Errorf("clean up: %v", err)
@@ -216,7 +215,7 @@ func (w *world) cleanUp() {
 	}
 }
 
-// removeLater deletes a cluster-scoped object when the test ends.
+// removeLater deletes a cluster-scoped object at the end of the test.
 func (w *world) removeLater(obj *unstructured.Unstructured) {
 	w.Cleanup(func() {
 		if err := w.upstream.DeleteObject(context.WithoutCancel(w.ctx), obj); err != nil {
@@ -232,8 +231,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// create creates an object from a manifest, in the test's namespace unless the manifest names another or
-// the kind is cluster-scoped. A kind that is defined is watched by the oracle from then on.
+// create creates an object from a manifest; the default namespace is the test's. After the creation of a CRD the oracle
+// watches the new kind.
 func (w *world) create(manifest string) *unstructured.Unstructured {
 	w.Helper()
 	created, err := w.upstream.Create(w.ctx, w.place(object(manifest)))
@@ -257,22 +256,22 @@ func (w *world) create(manifest string) *unstructured.Unstructured {
 	return created
 }
 
-// awaitOracle waits until the oracle has seen a version of an object, so that it judges by that. Of kinds that were
-// installed it may see nothing, or less.
+// awaitOracle waits until the oracle has observed a version of an object, so that its checks expect that version. The oracle
+// need not watch kinds of CRDs.
 func (w *world) awaitOracle(obj *unstructured.Unstructured) {
 	w.Helper()
 	if group := obj.GroupVersionKind().Group; strings.HasSuffix(group, ".example.com") || group == v1alpha1.GroupVersion.Group {
 		return
 	}
-	w.eventually(patience, obj.GetKind()+" "+obj.GetName()+" to be seen by the oracle", func() error {
-		if !w.oracle.Saw(obj.GetUID(), obj.GetResourceVersion()) {
+	w.eventually(waitTimeout, obj.GetKind()+" "+obj.GetName()+" to be seen by the oracle", func() error {
+		if !w.oracle.Observed(obj.GetUID(), obj.GetResourceVersion()) {
 			return errors.New("it is not")
 		}
 		return nil
 	})
 }
 
-// place puts a namespaced object without a namespace into the test's.
+// place sets the test's namespace on a namespaced object without one.
 func (w *world) place(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	switch obj.GetKind() {
 	case "Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PriorityClass", "ThreeportWorkload":
@@ -284,7 +283,7 @@ func (w *world) place(obj *unstructured.Unstructured) *unstructured.Unstructured
 	return obj
 }
 
-// workload makes a workload of manifests.
+// workload returns a workload of manifests.
 func (w *world) workload(name string, typ v1alpha1.WorkloadType, manifests ...string) upstream.Workload {
 	w.Helper()
 	out := upstream.Workload{Name: w.namespace + "-" + name, Type: typ}
@@ -302,13 +301,13 @@ func (w *world) deploy(name string, manifests ...string) upstream.Deployed {
 	return d
 }
 
-// patience is more than anything here takes on a busy machine.
-const patience = 2 * time.Minute
+// waitTimeout is longer than any wait on a busy machine.
+const waitTimeout = 2 * time.Minute
 
-// agree waits until the control plane holds what the oracle saw of the workloads.
-func (w *world) agree(workloads ...oracle.Expected) {
+// awaitAgreement waits until the rows of the control plane match the observations of the oracle.
+func (w *world) awaitAgreement(workloads ...oracle.Expected) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	ctx, cancel := context.WithTimeout(w.ctx, waitTimeout)
 	defer cancel()
 	if err := w.oracle.Await(ctx, w.api, workloads); err != nil {
 		w.Fatal(err)
@@ -323,7 +322,7 @@ func tracked(deployed ...upstream.Deployed) []oracle.Expected {
 	return out
 }
 
-// eventually checks again and again until there is no error, at most for a while. It does so in a cleanup too.
+// eventually repeats a check until it returns no error. It also works in a cleanup.
 func (w *world) eventually(within time.Duration, expected string, check func() error) {
 	w.Helper()
 	var last error
@@ -332,11 +331,11 @@ func (w *world) eventually(within time.Duration, expected string, check func() e
 		return last == nil, nil
 	})
 	if err != nil {
-		w.Fatalf("expected within %s: %s; at last: %v", within, expected, last)
+		w.Fatalf("expected within %s: %s; last error: %v", within, expected, last)
 	}
 }
 
-// status returns a ThreeportWorkload as it is stored; an empty one with an error.
+// status returns the stored ThreeportWorkload; with an error, an empty one.
 func (w *world) status(name string) (*v1alpha1.ThreeportWorkload, error) {
 	out := &v1alpha1.ThreeportWorkload{}
 	obj := &unstructured.Unstructured{}
@@ -351,7 +350,7 @@ func (w *world) status(name string) (*v1alpha1.ThreeportWorkload, error) {
 	return out, convert(obj.Object, out)
 }
 
-// get returns the body of a page, which must be there.
+// get returns the body of a page, and expects success.
 func (w *world) get(url string) string {
 	w.Helper()
 	body, code := w.fetch(url)

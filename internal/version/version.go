@@ -1,4 +1,4 @@
-// Package version says which build this is.
+// Package version identifies the build.
 package version
 
 import "runtime/debug"
@@ -6,8 +6,7 @@ import "runtime/debug"
 // release is set by the linker; see the Makefile.
 var release string
 
-// String is the release that was built, or else what the toolchain knows of the build: a module's version such as
-// "v0.3.1", or "(devel)".
+// String returns the release, or else the version of the module from the build information, such as "v0.3.1" or "(devel)".
 func String() string {
 	if release != "" {
 		return release

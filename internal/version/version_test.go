@@ -4,11 +4,11 @@ import "testing"
 
 func TestString(t *testing.T) {
 	if got := String(); got == "" {
-		t.Error("expected a build without a release to say what the toolchain knows of it")
+		t.Error("a build without a release has no version")
 	}
 	release = "v1.2.3"
 	t.Cleanup(func() { release = "" })
 	if got := String(); got != "v1.2.3" {
-		t.Errorf("expected the release that the linker set, got %s", got)
+		t.Errorf("the version is %s, want the release that the linker sets", got)
 	}
 }

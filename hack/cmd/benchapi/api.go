@@ -15,7 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// api makes requests. It is not the agent's client: what is measured is the server.
+// api is a client of the API. It is not the agent's client, because the server is measured.
 type api struct {
 	url  string
 	http *http.Client
@@ -32,7 +32,7 @@ func newAPI(url string) (*api, error) {
 	return &api{url: url, http: &http.Client{Transport: transport}, zstd: encoder}, nil
 }
 
-// exchange makes a request, and decodes the answer into out if that is not nil.
+// exchange sends a request, and decodes the answer into out unless that is nil.
 func (a *api) exchange(ctx context.Context, method, path, encoding string, body []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -62,12 +62,12 @@ func (a *api) exchange(ctx context.Context, method, path, encoding string, body 
 	return json.Unmarshal(text, out)
 }
 
-// get reads a page of the new endpoints, whatever it is.
+// get reads a page of an endpoint.
 func (a *api) get(ctx context.Context, path string) error {
 	return a.exchange(ctx, http.MethodGet, path, "", nil, nil)
 }
 
-// send posts a report set, as an agent does, and checks that all of it was taken.
+// send sends a report set, and expects the API to accept all reports.
 func (a *api) send(ctx context.Context, set threeport.ReportSet) error {
 	body, err := json.Marshal(set)
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *api) send(ctx context.Context, set threeport.ReportSet) error {
 	return nil
 }
 
-// create makes a row by v0, and returns its ID.
+// create creates a row by v0, and returns its ID.
 func (a *api) create(ctx context.Context, path string, row any) (int64, error) {
 	body, err := json.Marshal(row)
 	if err != nil {

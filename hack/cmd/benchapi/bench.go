@@ -12,7 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// world is what is measured.
+// world is the measured system.
 type world struct {
 	size
 	plans  string // the file for the plans of the page's queries; empty for none
@@ -63,7 +63,7 @@ func (w *world) start(ctx context.Context) (err error) {
 	return err
 }
 
-// stop ends the API, if it runs.
+// stop stops the API if it runs.
 func (w *world) stop() error {
 	if w.server == nil {
 		return nil
@@ -96,7 +96,7 @@ func (w *world) measure(ctx context.Context) error {
 	return nil
 }
 
-// fill stores what a fleet has told in a week by SQL, while the API does not run: through the API it would take hours.
+// fill stores the reports of a fleet in a week by SQL, while the API is stopped. Through the API it would take hours.
 func (w *world) fill(ctx context.Context) error {
 	if err := w.stop(); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (w *world) fill(ctx context.Context) error {
 	return w.start(ctx)
 }
 
-// end prints what is there when all is over.
+// end prints the final sizes.
 func (w *world) end(ctx context.Context) error {
 	bytes, err := w.db.bytes(ctx)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// eventsOfSet is how many Events a full set of an agent has.
+// eventsOfSet is the number of Events in a full report set.
 const eventsOfSet = 500
 
-// way is one way to store Events.
+// way is a method of storing Events.
 type way struct {
 	name    string
 	clients int
-	// store stores some Events of an agent, and returns how many.
+	// store stores some Events of an agent, and returns their number.
 	store func(ctx context.Context, a *agent) (int, error)
 
 	rates   []float64 // of each round, Events a second
@@ -32,7 +32,7 @@ func (y *way) median() float64 {
 	return y.rates[len(y.rates)/2]
 }
 
-// compare stores Events in all ways in turns, so that whatever else the machine does meanwhile meets each of them.
+// compare uses all ways in turns, so that other load of the machine affects all of them.
 func (w *world) compare(ctx context.Context) error {
 	one, err := w.db.inserter(ctx, 1)
 	if err != nil {
@@ -72,7 +72,7 @@ func (w *world) compare(ctx context.Context) error {
 	return nil
 }
 
-// try stores Events in one way for a slice of time.
+// try stores Events in one way for a time slice.
 func (w *world) try(ctx context.Context, y *way) error {
 	api, db, err := w.used()
 	if err != nil {
@@ -104,7 +104,7 @@ func (w *world) try(ctx context.Context, y *way) error {
 	return err
 }
 
-// post makes an Event by v0, as an agent does that knows nothing else.
+// post creates an Event by v0, as an agent without report sets does.
 func (w *world) post(ctx context.Context, a *agent) (int, error) {
 	ev := a.event()
 	_, err := w.api.create(ctx, "workload-events", map[string]any{

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// stat returns the fields of a process's /proc/PID/stat from its state on, which is number 3 in proc(5).
+// stat returns the fields of /proc/PID/stat from field 3 of proc(5) on, the state.
 func stat(pid int) ([]string, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -23,7 +23,7 @@ func stat(pid int) ([]string, error) {
 	return fields, nil
 }
 
-// parent returns the process that started one.
+// parent returns the parent of a process.
 func parent(pid int) (int, error) {
 	fields, err := stat(pid)
 	if err != nil {
@@ -32,10 +32,10 @@ func parent(pid int) (int, error) {
 	return strconv.Atoi(fields[1])
 }
 
-// ticks are the kernel's in a second for user space, on every architecture that Go has.
+// ticks is the number of clock ticks a second (USER_HZ), the same on all architectures of Go.
 const ticks = 100
 
-// cpuTime returns the time of cores that a process and its children, those that have ended too, have used.
+// cpuTime returns the CPU time of a process and its children, including ended ones.
 func cpuTime(pid int) (time.Duration, error) {
 	total, err := ownTime(pid, 4)
 	if err != nil {
@@ -60,7 +60,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	return total, nil
 }
 
-// ownTime sums up the first of utime, stime, cutime and cstime.
+// ownTime returns the sum of the first fields of utime, stime, cutime and cstime.
 func ownTime(pid, fields int) (time.Duration, error) {
 	all, err := stat(pid)
 	if err != nil {
@@ -77,7 +77,7 @@ func ownTime(pid, fields int) (time.Duration, error) {
 	return time.Duration(sum) * time.Second / ticks, nil
 }
 
-// used returns what API and database have used of the cores since they were started.
+// used returns the CPU time of the API and the database since their start.
 func (w *world) used() (api, db time.Duration, err error) {
 	if api, err = cpuTime(w.server.PID()); err != nil || w.db.pid == 0 {
 		return api, 0, err

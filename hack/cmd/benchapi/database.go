@@ -15,24 +15,24 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/postgres"
 )
 
-// database is what the API keeps its rows in, and a connection to it of this program's own.
+// database is the database of the API, with a connection of this program.
 type database struct {
 	name, address string
 	sql           *sql.DB
 	words         words
 	stop          func() error
-	// settle does what a database that has run for long has done by itself, and waits for the disk: else the first request
-	// that does would wait for all that was filled in.
+	// settle runs the maintenance that a long-running database has already done, and waits for the disk. Otherwise the first
+	// measured requests would wait for it.
 	settle func(context.Context) error
 	// bytes returns its size on disk.
 	bytes func(context.Context) (int64, error)
-	// scans returns how often a table was read from its beginning to its end; nil if the database does not count that.
+	// scans returns the number of full table scans; nil if the database does not count them.
 	scans func(ctx context.Context, table string) (int64, error)
-	// pid is the process whose children do its work; 0 if it is a part of the API.
+	// pid is the parent process of the database; 0 if it runs in the process of the API.
 	pid int
 }
 
-// open makes an empty database of a kind, in a folder.
+// open creates an empty database of a kind in a folder.
 func open(ctx context.Context, kind, dir string) (*database, error) {
 	switch kind {
 	case "postgres":
@@ -43,7 +43,7 @@ func open(ctx context.Context, kind, dir string) (*database, error) {
 	return nil, fmt.Errorf("--database is %q: give postgres or sqlite", kind)
 }
 
-// settings are those that anyone sets who runs a PostgreSQL of this size; all others are the package's.
+// settings are the usual settings of a PostgreSQL of this size; all others are defaults.
 var settings = map[string]string{"shared_buffers": "1GB", "max_wal_size": "4GB"}
 
 func openPostgres(ctx context.Context) (*database, error) {
@@ -95,7 +95,7 @@ func openSQLite(dir string) (*database, error) {
 		return nil, err
 	}
 	file := filepath.Join(dir, "controlplane.db")
-	// The same as the API's own connection that writes.
+	// The same settings as those of the API's writing connection.
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(30000)&_pragma=synchronous(2)&_pragma=cache_size(-65536)&_txlock=immediate")
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func openSQLite(dir string) (*database, error) {
 	}, nil
 }
 
-// syncFile waits until what was written to a file is on disk.
+// syncFile waits until the writes to a file are on disk.
 func syncFile(path string) error {
 	file, err := os.Open(path) //nolint:gosec // our own
 	if err != nil {
@@ -117,10 +117,10 @@ func syncFile(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// growing are the tables that grow with the fleet or with time.
+// growing are the tables whose size depends on the fleet or on time.
 var growing = [...]string{"workload_events", "workloads", "objects", "definitions"}
 
-// countScans returns how often each of them was read as a whole; all 0 if the database does not count that.
+// countScans returns the number of full scans of each table; 0 if the database does not count them.
 func (d *database) countScans(ctx context.Context) (counts [len(growing)]int64, err error) {
 	if d.scans == nil {
 		return counts, nil
@@ -133,7 +133,7 @@ func (d *database) countScans(ctx context.Context) (counts [len(growing)]int64, 
 	return counts, nil
 }
 
-// folder returns the bytes of the files in a folder.
+// folder returns the total size of the files in a folder.
 func folder(dir string) (total int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

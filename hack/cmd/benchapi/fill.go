@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// words are what the fill says differently to the databases.
+// words are the SQL expressions of fill that depend on the database.
 type words struct {
-	// series is a query of the numbers from one to another, as column g.
+	// series is a query of a range of numbers, as column g.
 	series func(from, to int) string
 	// uid is a random UID.
 	uid string
-	// quick makes the connection write without what protects others from it; slow ends that.
+	// quick disables the durability and constraints of the connection; slow enables them again.
 	quick, slow []string
-	// indexes lists the indexes of Events but the primary key: name, and how to make it.
+	// indexes is a query of the indexes of Events, except the primary key: name and definition.
 	indexes string
 	// mark is the placeholder number n.
 	mark func(n int) string
@@ -29,7 +29,7 @@ var postgresWords = words{
 		return fmt.Sprintf("SELECT CAST(g AS BIGINT) AS g FROM generate_series(%d, %d) AS g", from, to)
 	},
 	uid: "CAST(gen_random_uuid() AS TEXT)",
-	// Foreign keys are triggers.
+	// This also disables foreign keys, which are triggers.
 	quick:   []string{"SET session_replication_role = replica", "SET synchronous_commit = off", "SET maintenance_work_mem = '1GB'"},
 	slow:    []string{"RESET ALL"},
 	indexes: "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'workload_events' AND indexname NOT LIKE '%_pkey'",
@@ -49,7 +49,7 @@ var sqliteWords = words{
 	mark:    func(int) string { return "?" },
 }
 
-// The IDs of rows that are filled in are smaller than any that the API makes.
+// The IDs of filled rows are smaller than those of the API.
 const (
 	firstResource = 500_000_000_000_000_000
 	firstEvent    = 600_000_000_000_000_000
@@ -58,8 +58,8 @@ const (
 // filledAtATime bounds a transaction.
 const filledAtATime = 500_000
 
-// fill stores resources and Events as the API would have, had it been told of them in the last week: the Events of all
-// workloads in turns, by their time.
+// fill stores resources and Events as the API would have stored them in the last week: in the order of time, with the workloads
+// in turns.
 func (d *database) fill(ctx context.Context, agents []*agent, events int) (err error) {
 	conn, err := d.sql.Conn(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func readIndexes(ctx context.Context, conn *sql.Conn, query string) (all []index
 	return all, rows.Err()
 }
 
-// fleetTable makes a table of the workloads, numbered from 0.
+// fleetTable creates a table of the workloads, numbered from 0.
 func fleetTable(agents []*agent) []string {
 	statements := []string{"CREATE TABLE bench_fleet (n BIGINT NOT NULL PRIMARY KEY, instance BIGINT, resource BIGINT, cluster TEXT)"}
 	n := 0
@@ -127,14 +127,14 @@ func fleetTable(agents []*agent) []string {
 	return statements
 }
 
-// resources makes the rows of so many resources of each workload, as an upstream controller does.
+// resources creates the rows of a number of resources of each workload, as an upstream controller does.
 func (w words) resources(each, workloads int) string {
 	return fmt.Sprintf(`INSERT INTO workload_resource_instances (id, createdat, updatedat, jsondefinition, workloadinstanceid)
 		SELECT %d + s.g, 1, 1, '{"kind":"ConfigMap","metadata":{"name":"resource-' || (s.g %% %d) || '"}}', f.instance
 		FROM (%s) AS s JOIN bench_fleet AS f ON f.n = s.g / %d`, int64(firstResource), each, w.series(0, each*workloads-1), each)
 }
 
-// events makes some of all Events.
+// events creates a range of the Events.
 func (w words) events(from, to, all, workloads int) string {
 	const week = 7 * 24 * 3600 * 1_000_000
 	at := fmt.Sprintf("(%d - CAST(%d - s.g AS BIGINT) * %d)", began.UnixMicro(), all, week/max(all, 1))

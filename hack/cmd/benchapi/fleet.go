@@ -20,13 +20,13 @@ const (
 	definitionBytes  = 2500
 )
 
-// workload is one that an agent reports of.
+// workload is a workload of an agent.
 type workload struct {
 	instance  threeport.Instance
 	resources []threeport.ID
 }
 
-// agent is one of the fleet.
+// agent is an agent of the fleet.
 type agent struct {
 	number    int
 	cluster   string
@@ -36,7 +36,7 @@ type agent struct {
 
 func (a *agent) version() threeport.ID { return threeport.ID(a.clock.Add(1)) }
 
-// set returns a set of the agent's with reports.
+// set returns a report set of the agent.
 func (a *agent) set(reports ...threeport.Report) threeport.ReportSet {
 	return threeport.ReportSet{
 		Agent: threeport.Agent{
@@ -47,10 +47,10 @@ func (a *agent) set(reports ...threeport.Report) threeport.ReportSet {
 	}
 }
 
-// began is when the measurement did; Events that are filled in are older.
+// began is the start of the measurement; filled Events are older.
 var began = time.Now()
 
-// declare makes the rows of the fleet's workloads by v0, as upstream controllers do. Those of their resources are filled in.
+// declare creates the rows of the fleet's workloads by v0, as upstream controllers do. fill creates those of their resources.
 func (w *world) declare(ctx context.Context) error {
 	if err := w.start(ctx); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (a *agent) declare(ctx context.Context, to *api, resources int) error {
 
 func name(resource int) string { return fmt.Sprintf("resource-%d", resource) }
 
-// first lets each agent tell all that it has, as after its start.
+// first sends the full state of each agent, as after its start.
 func (w *world) first(ctx context.Context) error {
 	api, db, err := w.used()
 	if err != nil {
@@ -126,7 +126,7 @@ func (w *world) first(ctx context.Context) error {
 	return nil
 }
 
-// state is all that an agent has to tell of its workloads.
+// state returns the full state of the workloads of an agent.
 func (a *agent) state() []threeport.Report {
 	var reports []threeport.Report
 	for i := range a.workloads {
@@ -205,10 +205,10 @@ func (a *agent) events(n int) []threeport.Report {
 	return out
 }
 
-// below returns a random number from 0 to below n.
+// below returns a random number in [0, n).
 func below(n int) int { return rand.IntN(n) } //nolint:gosec // a load, no secret
 
-// text returns random words, which compress as words do.
+// text returns random words, which compress like natural text.
 func text(bytes int) string {
 	words := [...]string{"registry", "image", "pull", "layer", "timeout", "pod", "replica", "volume", "quota", "secret", "config", "probe"}
 	var b strings.Builder

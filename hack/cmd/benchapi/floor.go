@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// insertedColumns are what a set writes of an Event.
+// insertedColumns are the columns of an Event that a report set writes.
 const insertedColumns = "id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp, workloadinstanceid, " +
 	"workloadresourceinstanceid, clusteruid, objectversion, involvedkind, involvednamespace, involvedname, involveduid, count, firsttimestamp"
 
-// inserted counts the rows of inserters, for IDs.
+// inserted counts the rows of inserters, as the source of IDs.
 var inserted atomic.Int64
 
-// inserter returns what stores Events by an INSERT of so many rows, and nothing else: what the database itself takes.
+// inserter returns a function that only inserts Events, a number of rows per INSERT. It measures the database alone.
 func (d *database) inserter(ctx context.Context, rows int) (func(ctx context.Context, a *agent) (int, error), error) {
 	columns := strings.Count(insertedColumns, ",") + 1
 	tuples := make([]string, rows)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// latencies collects how long requests took. It is safe for concurrent use.
+// latencies collects the durations of requests. It is safe for concurrent use.
 type latencies struct {
 	mu  sync.Mutex
 	all []time.Duration
@@ -24,7 +24,7 @@ func (l *latencies) count() int {
 	return len(l.all)
 }
 
-// percentile returns the value below which the given part of all lies, in milliseconds; 0 if there are none.
+// percentile returns the value below which a fraction of all values lies, in milliseconds; 0 without values.
 func (l *latencies) percentile(part float64) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

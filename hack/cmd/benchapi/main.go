@@ -1,6 +1,5 @@
-// Command benchapi measures the control-plane API from outside, with the load of a fleet: agents that report, and
-// people who look at the board. It runs bin/controlplane on a database of its own, and prints the figures as a Markdown
-// table. "make bench-api" runs it; docs/scale.md has the results.
+// Command benchapi measures the control-plane API with the load of a fleet: reporting agents, and users of the page. It runs
+// bin/controlplane with an empty database, and prints the results as a Markdown table. docs/scale.md has the results.
 package main
 
 import (
@@ -14,7 +13,7 @@ import (
 	"time"
 )
 
-// size is what is measured.
+// size is the size of the measurement.
 type size struct {
 	agents    int
 	resources int // of all agents
@@ -39,7 +38,7 @@ func (s size) validate() error {
 	return nil
 }
 
-// workloads returns how many all agents have.
+// workloads returns the number of workloads of all agents.
 func (s size) workloads() int { return s.agents * workloadsOfAgent }
 
 func main() {

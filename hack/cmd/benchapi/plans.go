@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// explain writes the plans of all queries of the page to a file. The test that knows the queries does it, and fails if one of
-// them reads a whole table. The database has counted its rows before, as it does by itself within a minute: the first reports
-// have just come. The API does not run meanwhile: an SQLite file has one process.
+// explain writes the plans of all queries of the page to a file. It runs the test that knows the queries, which fails on a full
+// table scan. The statistics of the database are updated before, as the database does itself within a minute of the first
+// reports. The API is stopped, because SQLite permits only one process.
 func (w *world) explain(ctx context.Context) error {
 	if w.plans == "" {
 		return nil

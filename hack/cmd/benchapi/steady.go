@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What an agent tells in each period of the steady load.
+// The reports of an agent in each period of the steady load.
 const (
 	steadyEvents     = 4
 	steadyOperations = 1
@@ -16,7 +16,7 @@ const (
 	perSet           = steadyEvents + steadyOperations + steadyStatuses
 )
 
-// steadily lets people look at the board, first while nothing is reported, and then while the fleet reports at its pace.
+// steadily measures the users of the page, first without reports, then with the steady load of the fleet.
 func (w *world) steadily(ctx context.Context) error {
 	deep, err := w.deepCursor(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (w *world) steadily(ctx context.Context) error {
 	return err
 }
 
-// run lets viewers look for a time, and agents report if sets is not nil, whatever the answers take.
+// run runs viewers for a time, and agents too if sets is not nil. Slow answers do not slow down the load.
 func (w *world) run(ctx context.Context, long time.Duration, sets *latencies, seen views) error {
 	ctx, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
@@ -91,7 +91,7 @@ func (w *world) run(ctx context.Context, long time.Duration, sets *latencies, se
 	return failed
 }
 
-// report sends a set each period, at a random time at first. How long it takes is counted from when it was due.
+// report sends a set each period, with a random offset. The duration counts from the scheduled time.
 func (a *agent) report(ctx context.Context, to *api, period time.Duration, took *latencies) error {
 	due := time.Now().Add(time.Duration(below(int(period))))
 	for ; ; due = due.Add(period) {

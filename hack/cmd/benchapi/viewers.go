@@ -16,7 +16,7 @@ type query struct {
 	path func() string
 }
 
-// views are how long each query took, by its name.
+// views are the durations of each query, by its name.
 type views map[string]*viewed
 
 type viewed struct {
@@ -33,7 +33,7 @@ func newViews(queries []query) views {
 	return out
 }
 
-// queries returns them in their order.
+// queries returns the queries in order.
 func (v views) queries() []query {
 	out := make([]query, len(v))
 	for _, one := range v {
@@ -42,7 +42,7 @@ func (v views) queries() []query {
 	return out
 }
 
-// pageQueries are what the page asks for. Each list comes with its total.
+// pageQueries are the queries of the page. Each list includes its total.
 func pageQueries(w *world, deep string) []query {
 	one := func() *agent { return w.agents[below(len(w.agents))] }
 	workload := func() string {
@@ -73,7 +73,7 @@ func pageQueries(w *world, deep string) []query {
 	}
 }
 
-// deepCursor leads to the fiftieth page of the board, or to the last if there are fewer.
+// deepCursor returns the cursor of the fiftieth page of the board, or of the last one if there are fewer.
 func (w *world) deepCursor(ctx context.Context) (cursor string, err error) {
 	for range 49 {
 		var page threeport.List[threeport.Workload]
@@ -92,7 +92,7 @@ func (w *world) deepCursor(ctx context.Context) (cursor string, err error) {
 	return cursor, nil
 }
 
-// look makes the page's requests, one after the other, four times a second.
+// look sends the requests of the page one after the other, four times a second.
 func (w *world) look(ctx context.Context, queries []query, seen views) error {
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()

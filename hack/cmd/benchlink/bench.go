@@ -19,10 +19,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// bound is how many times as fast as posts one after the other report sets have to be.
+// bound is the required speed of report sets, relative to sequential posts.
 const bound = 20
 
-// sample is one way, and how many Events are delivered in it each time.
+// sample is a way of delivery, and the number of Events of each run.
 type sample struct {
 	name   string
 	way    string
@@ -37,7 +37,7 @@ func (s *sample) median() float64 {
 	return s.rates[len(s.rates)/2]
 }
 
-// bench measures all ways in turns, so that whatever else the machine does meanwhile meets each of them.
+// bench measures all ways in turns, so that other load of the machine affects all of them.
 func bench(ctx context.Context, l link, rounds int) (err error) {
 	dir, err := os.MkdirTemp("", "benchlink-")
 	if err != nil {
@@ -128,7 +128,7 @@ func measure(ctx context.Context, agent, api *side, url string, rounds int) ([]*
 	return samples, nil
 }
 
-// once runs the agent's side, and checks that each Event is one row.
+// once runs the agent's side, and expects one row for each Event.
 func once(ctx context.Context, from *side, self, url string, s *sample) (d delivery, err error) {
 	out, err := from.run(ctx, self, nearCommand, "--way="+s.way, "--url="+url, "--events="+strconv.Itoa(s.events))
 	if err != nil {
@@ -143,7 +143,7 @@ func once(ctx context.Context, from *side, self, url string, s *sample) (d deliv
 	return d, nil
 }
 
-// report prints the figures. It fails if the bound was missed.
+// report prints the results. It fails if the bound is missed.
 func report(l link, rounds int, samples []*sample, there, back *wire) error {
 	fmt.Printf("%s, %d CPUs for both sides, SQLite, TCP %s, %s; %d rounds, all ways in turns\n\n",
 		runtime.Version(), runtime.NumCPU(), l.congestion, time.Now().UTC().Format(time.DateOnly), rounds)
@@ -159,8 +159,8 @@ func report(l link, rounds int, samples []*sample, there, back *wire) error {
 	return err
 }
 
-// judge compares the medians over the link: how many times as fast as posts one after the other report sets are. Less than
-// the bound is an error.
+// judge compares the medians over the link. It fails if report sets are not as fast as the bound requires, relative to
+// sequential posts.
 func judge(samples []*sample) (ratio float64, err error) {
 	over := func(way string) float64 {
 		i := slices.IndexFunc(samples, func(s *sample) bool { return s.way == way && !s.local })

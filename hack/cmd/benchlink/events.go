@@ -20,7 +20,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// makeEvents returns Events as a kubelet writes them about the pods of a Deployment.
+// makeEvents returns Events like those of a kubelet about the pods of a Deployment.
 func makeEvents(instance int64, n int) []observe.Event {
 	reasons := [...]struct{ kind, reason, message string }{
 		{"Normal", "Scheduled", "Successfully assigned shop/web-%[1]s to node-%[2]d"},
@@ -46,7 +46,7 @@ func makeEvents(instance int64, n int) []observe.Event {
 	return out
 }
 
-// createInstance makes the row of a workload, as an upstream controller does.
+// createInstance creates the row of a workload, as an upstream controller does.
 func createInstance(ctx context.Context, url, name string) (int64, error) {
 	body, err := json.Marshal(map[string]string{"Name": name})
 	if err != nil {
@@ -59,7 +59,7 @@ func createInstance(ctx context.Context, url, name string) (int64, error) {
 	return answer.Data[0].ID, nil
 }
 
-// countRows returns how many Events of a workload the control plane has.
+// countRows returns the number of rows of Events of a workload.
 func countRows(ctx context.Context, url string, instance int64) (int64, error) {
 	var answer threeport.Response[json.RawMessage]
 	path := fmt.Sprintf("%s/v0/workload-events?workloadinstanceid=%d&size=1", url, instance)

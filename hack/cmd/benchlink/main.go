@@ -1,10 +1,9 @@
 //go:build linux
 
-// Command benchlink measures how many Events a second an agent delivers over a link of delay and loss: in report sets, and
-// by v0 in comparison. The control-plane API and the agent's delivery run as processes in network namespaces of their own,
-// between which every packet goes through a wire ([wire]): their TCP is the kernel's. It prints the figures as a Markdown
-// table, and ends with exit code 1 if report sets are not at least 20 times as fast as posts one after the other.
-// "make bench-link" runs it; docs/scale.md has the results.
+// Command benchlink measures the number of Events a second that an agent delivers over a link with delay and loss, with report
+// sets and with v0. The control-plane API and the agent's delivery run in separate network namespaces, which a [wire] connects;
+// they use the kernel's TCP. The program prints the results as a Markdown table. It exits with code 1 if report sets are not at
+// least 20 times as fast as sequential posts. docs/scale.md has the results.
 package main
 
 import (
@@ -33,7 +32,7 @@ func main() {
 	}
 }
 
-// link is what is between agent and API.
+// link is the connection between agent and API.
 type link struct {
 	delay      time.Duration // each way
 	loss       float64       // of packets, each way
@@ -55,7 +54,7 @@ func run(ctx context.Context) error {
 	var rounds int
 	flag.DurationVar(&l.delay, "delay", 50*time.Millisecond, "delay of a packet, each way")
 	flag.Float64Var(&l.loss, "loss", 0.01, "part of the packets that are lost, each way")
-	// Reno is in every kernel, may be used in any namespace, and suffers most from loss.
+	// Reno is in every kernel, is permitted in every namespace, and suffers most from loss.
 	flag.StringVar(&l.congestion, "congestion", "reno", "congestion control of TCP at both ends")
 	flag.IntVar(&rounds, "rounds", 5, "how often each way is measured")
 	flag.Parse()

@@ -23,21 +23,21 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// nearCommand makes this program the agent's side: it delivers Events in one of the ways, and prints how long it took.
+// nearCommand makes this program run the agent's side: it delivers Events in one way, and prints the duration.
 const nearCommand = "near"
 
-// The ways of delivering.
+// The ways of delivery.
 const (
 	waySets   = "sets"   // the agent with --report-sets
 	wayV0     = "v0"     // the agent without
 	waySerial = "serial" // one client, one connection, one post after the other
 )
 
-// delivery is what one run of the agent's side measured.
+// delivery is the result of one run of the agent's side.
 type delivery struct {
 	Events  int
 	Seconds float64
-	// Rows is how many of them the control plane has afterwards.
+	// Rows is the number of their rows afterwards.
 	Rows int64
 }
 
@@ -73,7 +73,7 @@ func near(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(delivery{Events: *events, Seconds: took.Seconds(), Rows: rows})
 }
 
-// deliver sends Events in a way, and returns how long it took until the control plane had accepted all.
+// deliver sends Events in one way, and returns the time until the control plane has accepted all.
 func deliver(ctx context.Context, client *threeport.Client, way string, events []observe.Event) (time.Duration, error) {
 	switch way {
 	case waySerial:
@@ -91,7 +91,7 @@ func deliver(ctx context.Context, client *threeport.Client, way string, events [
 	return 0, fmt.Errorf("--way is %q: give %s, %s or %s", way, waySets, wayV0, waySerial)
 }
 
-// serially posts one Event after the other.
+// serially posts Events one after the other.
 func serially(ctx context.Context, client *threeport.Client, events []observe.Event) (time.Duration, error) {
 	begin := time.Now()
 	for _, ev := range events {
@@ -102,7 +102,7 @@ func serially(ctx context.Context, client *threeport.Client, events []observe.Ev
 	return time.Since(begin), nil
 }
 
-// asAgent offers all Events at once to the parts of the agent that deliver: outbox, state on disk, notifier and sender.
+// asAgent offers all Events at once to the agent's delivery: outbox, journal, notifier and sender.
 func asAgent(
 	ctx context.Context, newSender func(*outbox.Outbox) notify.Sender, events []observe.Event,
 ) (took time.Duration, err error) {

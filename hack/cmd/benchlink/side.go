@@ -18,14 +18,14 @@ import (
 // device is the name of the TUN device of a side.
 const device = "wire"
 
-// side is a network namespace with nothing in it but a loopback and one end of the wire.
+// side is a network namespace with a loopback device and one end of the wire.
 type side struct {
 	address   string // without a port
 	namespace *os.File
 	tun       *os.File
 }
 
-// newSide makes a namespace whose device has an address of the network 192.0.2.0/24, which is for examples (RFC 5737).
+// newSide creates a namespace whose device has an address of 192.0.2.0/24, the network for examples (RFC 5737).
 func newSide(address, congestion string) (*side, error) {
 	s := &side{address: address}
 	if err := inNewNamespace(func() error { return s.furnish(congestion) }); err != nil {
@@ -34,7 +34,7 @@ func newSide(address, congestion string) (*side, error) {
 	return s, nil
 }
 
-// inNewNamespace calls f on a thread that is in a new network namespace meanwhile.
+// inNewNamespace calls f on a thread in a new network namespace.
 func inNewNamespace(f func() error) error {
 	runtime.LockOSThread()
 	home, err := os.Open("/proc/thread-self/ns/net")
@@ -55,7 +55,7 @@ func inNewNamespace(f func() error) error {
 	return err
 }
 
-// furnish keeps the thread's namespace, and sets up what is in it.
+// furnish keeps the thread's namespace open, and creates its devices.
 func (s *side) furnish(congestion string) (err error) {
 	if s.namespace, err = os.Open("/proc/thread-self/ns/net"); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *side) furnish(congestion string) (err error) {
 	return os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(congestion), 0)
 }
 
-// openTUN makes a device that hands over the packets which the kernel sends, and takes those which it receives.
+// openTUN creates a TUN device: reads return packets that the kernel sends, writes are packets that it receives.
 func openTUN() (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -98,13 +98,13 @@ func openTUN() (*os.File, error) {
 	return os.NewFile(uintptr(fd), device), nil
 }
 
-// inside returns the program and its arguments that start another one on this side.
+// inside returns the command that starts another program on this side.
 func (s *side) inside(binary string, args ...string) (string, []string) {
 	namespace := fmt.Sprintf("--net=/proc/%d/fd/%d", os.Getpid(), s.namespace.Fd())
 	return "nsenter", append([]string{namespace, binary}, args...)
 }
 
-// run runs a program on this side, and returns what it prints.
+// run runs a program on this side, and returns its output.
 func (s *side) run(ctx context.Context, binary string, args ...string) ([]byte, error) {
 	name, args := s.inside(binary, args...)
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // this program
@@ -113,7 +113,7 @@ func (s *side) run(ctx context.Context, binary string, args ...string) ([]byte, 
 	return cmd.Output()
 }
 
-// close gives back what the side has; the kernel removes it once no process is in it.
+// close releases the side; the kernel removes its namespace after the last process.
 func (s *side) close() error {
 	var errs []error
 	for _, file := range []*os.File{s.tun, s.namespace} {

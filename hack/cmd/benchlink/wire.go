@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// onWire is how many packets are on a wire at most; more are lost. netem has the same by default.
+	// onWire is the maximum number of packets on a wire; more are lost. It is the default of netem.
 	onWire = 1000
 	// packetBytes is more than the MTU of a TUN device.
 	packetBytes = 2048
 )
 
-// wire carries packets one way. It loses each with the same probability, whatever became of the one before, and gives the
-// others on after a delay, in their order: what the kernel's netem does, which not every kernel has.
+// wire transfers packets in one direction. It drops each packet with the same independent probability, and forwards the others
+// in order after a delay. It replaces netem, which not every kernel has.
 type wire struct {
 	delay time.Duration
 	loss  float64
@@ -28,14 +28,13 @@ type wire struct {
 	carried, lost atomic.Int64
 }
 
-// onTheWay is a packet with the time at which it arrives.
+// onTheWay is a packet with its arrival time.
 type onTheWay struct {
 	packet []byte
 	due    time.Time
 }
 
-// carry gives on packets until the context ends or from cannot be read any more. A read returns one packet, and so a write
-// takes one.
+// carry forwards packets until the context ends or reading fails. Each read and each write is one packet.
 func (w *wire) carry(ctx context.Context, from io.Reader, to io.Writer) error {
 	way := make(chan onTheWay, onWire)
 	arrived := make(chan error, 1)
@@ -45,7 +44,7 @@ func (w *wire) carry(ctx context.Context, from io.Reader, to io.Writer) error {
 	return errors.Join(err, <-arrived)
 }
 
-// depart reads packets, until there are none any more.
+// depart reads packets until reading fails.
 func (w *wire) depart(from io.Reader, way chan<- onTheWay) error {
 	for {
 		packet := make([]byte, packetBytes)

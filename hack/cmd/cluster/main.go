@@ -1,5 +1,5 @@
-// Command cluster runs a local Kubernetes control plane with fake nodes until it is interrupted. It is what
-// `make cluster` runs; see package internal/e2e/cluster.
+// Command cluster runs a local Kubernetes control plane with fake nodes until it is interrupted; see package
+// internal/e2e/cluster.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/image"
 )
 
-// config is the command line.
+// config is the parsed command line.
 type config struct {
 	nodes      int
 	kubeconfig string
@@ -34,7 +34,7 @@ const (
 	nodeReal = "real" // one that runs containers, beside the fake ones
 )
 
-// hints are what the user of a cluster has to know of its nodes.
+// hints tell the user of a cluster about its nodes.
 var hints = map[string]string{
 	nodeFake: "A pod with the annotation " + cluster.BehaviourAnnotation + " fails: see internal/e2e/cluster/stages/README.md.",
 	nodeReal: "Pods run on " + cluster.RealNodeName + ", which has the image " + image.Behave + ", a program that fails as its flags say\n" +
@@ -121,7 +121,7 @@ func parse(args []string) (config, error) {
 	return cfg, nil
 }
 
-// removeOwn removes a file, unless another cluster has written its own there meanwhile.
+// removeOwn removes a file, unless another cluster has replaced it.
 func removeOwn(path string, content []byte) error {
 	now, err := os.ReadFile(path) //nolint:gosec // the user names the file
 	if errors.Is(err, os.ErrNotExist) || err == nil && !bytes.Equal(now, content) {
@@ -130,7 +130,7 @@ func removeOwn(path string, content []byte) error {
 	return errors.Join(err, os.Remove(path))
 }
 
-// load makes images known to the real node: that of the program for test workloads, and the user's own.
+// load loads images into the real node: that of the test workloads, and those of the user.
 func load(ctx context.Context, c *cluster.Cluster, cfg config, out io.Writer) error {
 	if cfg.node != nodeReal {
 		return nil
@@ -147,7 +147,7 @@ func load(ctx context.Context, c *cluster.Cluster, cfg config, out io.Writer) er
 	return nil
 }
 
-// serve offers the cluster until ctx ends, which is no error, or a component dies, which is one.
+// serve runs the cluster until ctx ends, or returns an error when a component dies.
 func serve(ctx context.Context, c *cluster.Cluster, cfg config, kubectl string, out io.Writer) (err error) {
 	path, err := filepath.Abs(cfg.kubeconfig)
 	if err != nil {

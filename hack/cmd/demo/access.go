@@ -13,7 +13,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
-// access is how the control-plane API is reached: by the agent, by the demo, and by its user.
+// access has the connection settings of the control-plane API for the agent, the demo and the user.
 type access struct {
 	flags       []string              // of the API, that demand it
 	credentials *operator.Credentials // nil if none are demanded
@@ -22,7 +22,7 @@ type access struct {
 	curl        string
 }
 
-// openAccess demands nothing.
+// openAccess requires no certificates.
 func openAccess(string) (access, error) {
 	return access{
 		flags:     []string{"--auth-enabled=false"},
@@ -31,11 +31,10 @@ func openAccess(string) (access, error) {
 	}, nil
 }
 
-// curlPair is the name of the files with which the user's curl shows who it is.
+// curlPair is the file name of the client certificate for the user's curl.
 const curlPair = "demo"
 
-// mutualAccess demands that client and server know each other by certificates, which are files below the cluster's run
-// directory.
+// mutualAccess requires mutual TLS, with certificates below the cluster's run directory.
 func mutualAccess(clusterDir string) (access, error) {
 	dir := filepath.Join(clusterDir, "tls")
 	if err := os.Mkdir(dir, 0o700); err != nil { //nolint:gosec // the cluster made the folder that it is in
@@ -62,7 +61,7 @@ func mutualAccess(clusterDir string) (access, error) {
 	}, pair.Write(dir, curlPair)
 }
 
-// keyPairOf returns the certificate that a client shows.
+// keyPairOf returns the certificate of a client.
 func keyPairOf(client *http.Client) (certs.KeyPair, error) {
 	transport, ok := client.Transport.(*http.Transport)
 	if !ok || transport.TLSClientConfig == nil || len(transport.TLSClientConfig.Certificates) != 1 {

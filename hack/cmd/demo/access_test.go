@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// mutual returns the access with certificates, and the folder of these.
+// mutual returns the access with mutual TLS, and the folder of its certificates.
 func mutual(t *testing.T) (access, string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -6,14 +6,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// agent is the agent, in one of the ways in which it runs.
+// agent is a running agent, as a process or a Deployment.
 type agent interface {
-	// start installs it for a cluster and a control-plane API that run, and returns when it is ready.
+	// start installs the agent for a running cluster and control-plane API, and waits until it is ready.
 	start(ctx context.Context, s *stack) error
-	// log returns what it has logged. It is empty before start.
+	// log returns the log; empty before start.
 	log(ctx context.Context) (string, error)
-	// process returns its process if that is ours to stop, and its death the demo's end. It is nil before start.
+	// process returns the process if the demo has to stop it and must end with it; nil before start.
 	process() *process.Process
-	// commands show it at work.
+	// commands are commands for the user that show the agent at work.
 	commands(kubectl string) []string
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// agentDeployment is the agent as its users install it: the Deployment of config/, in the cluster. If it dies, the
-// kubelet starts it again.
+// agentDeployment is the agent as the Deployment of config/, as users install it. The kubelet restarts it.
 type agentDeployment struct {
 	installed *operator.Operator
 }

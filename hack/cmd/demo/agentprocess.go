@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// agentUser is who the agent is in the cluster.
+	// agentUser is the user name of the agent in the cluster.
 	agentUser = "threeport-agent"
-	// portAttempts is how often it is started anew because its port was taken.
+	// portAttempts limits the restarts because of a port in use.
 	portAttempts = 5
 )
 
-// agentProcess is the agent as a process of ours, outside the cluster.
+// agentProcess is the agent as a child process, outside the cluster.
 type agentProcess struct {
 	child                 *process.Process // nil until it is started
 	metricsURL, probesURL string
 }
 
-// start starts the agent and waits until it is ready. It has to be told its ports, and one that is free now may be
-// taken then.
+// start starts the agent and waits until it is ready. It retries with other ports: a free port may be in use when the agent
+// listens.
 func (a *agentProcess) start(ctx context.Context, s *stack) error {
 	if err := installForUser(ctx, s.cluster, s.root, agentUser); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (a *agentProcess) start(ctx context.Context, s *stack) error {
 	}
 }
 
-// await waits until the agent says that it is ready.
+// await waits until the agent logs that it is ready.
 func (a *agentProcess) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

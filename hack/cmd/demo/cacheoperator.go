@@ -23,13 +23,13 @@ import (
 // cacheKind is the custom kind of the workload "custom".
 var cacheKind = schema.GroupVersionKind{Group: "demo.threeport.io", Version: "v1alpha1", Kind: "Cache"}
 
-// Reasons of a Cache's Ready condition, and of the Events about it.
+// Reasons of a Cache's condition Ready and of its Events.
 const (
 	reasonStarting = "Starting"
 	reasonReady    = "Ready"
 )
 
-// cacheOperator plays the operator of Caches: it gives each a Deployment, and a Ready condition that follows it.
+// cacheOperator stands in for an operator: it creates a Deployment for each Cache, and sets the condition Ready from it.
 type cacheOperator struct {
 	upstream *upstream.Upstream
 	typed    kubernetes.Interface
@@ -43,7 +43,7 @@ func newCacheOperator(config *rest.Config, up *upstream.Upstream) (*cacheOperato
 	return &cacheOperator{upstream: up, typed: typed}, nil
 }
 
-// install creates the CRD of Caches, and returns when they can be created.
+// install creates the CRD of Caches, and waits until it is served.
 func (o *cacheOperator) install(ctx context.Context) error {
 	text, err := manifests.ReadFile("manifests/operator/crd.yaml")
 	if err != nil {
@@ -63,7 +63,7 @@ func (o *cacheOperator) install(ctx context.Context) error {
 	return awaitServed(ctx, o.upstream, sample)
 }
 
-// reconcile does what there is to do for every Cache.
+// reconcile reconciles every Cache.
 func (o *cacheOperator) reconcile(ctx context.Context) error {
 	sample := &unstructured.Unstructured{}
 	sample.SetGroupVersionKind(cacheKind)
@@ -98,7 +98,7 @@ func (o *cacheOperator) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// deployment returns the Deployment of a Cache, and creates it if it is not there.
+// deployment returns the Deployment of a Cache, and creates it if necessary.
 func (o *cacheOperator) deployment(ctx context.Context, cache *unstructured.Unstructured) (*appsv1.Deployment, error) {
 	deployments := o.typed.AppsV1().Deployments(cache.GetNamespace())
 	name := cache.GetName() + "-server"
@@ -163,7 +163,7 @@ func readyCondition(cache *unstructured.Unstructured) map[string]any {
 	return condition
 }
 
-// tell writes an Event about a Cache's condition, through the API whose Events have no lastTimestamp.
+// tell creates an Event about a Cache's condition by events.k8s.io, so it has no lastTimestamp.
 func (o *cacheOperator) tell(ctx context.Context, cache *unstructured.Unstructured) error {
 	condition := readyCondition(cache)
 	reason, _ := condition["reason"].(string)

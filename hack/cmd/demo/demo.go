@@ -15,10 +15,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// refresh is how often the control-plane API is asked while the workloads come up.
+// refresh is the interval of requests to the control-plane API while the workloads start.
 const refresh = 500 * time.Millisecond
 
-// errInterrupted is the end of a demo that was told to stop before it was up.
+// errInterrupted means that the demo was interrupted during its start.
 var errInterrupted = errors.New("interrupted; everything is stopped")
 
 // demo is one run.
@@ -29,7 +29,7 @@ type demo struct {
 
 func newDemo(cfg config, out io.Writer) *demo { return &demo{cfg, out} }
 
-// run shows the demo and takes everything down again, whatever came of it.
+// run runs the demo, and stops everything at its end.
 func (d *demo) run(ctx context.Context) error {
 	root, err := sourceTree()
 	if err != nil {
@@ -96,8 +96,7 @@ func (d *demo) show(ctx context.Context, s *stack) error {
 	return d.stay(ctx, scene)
 }
 
-// settle shows what the control-plane API says until it is what is expected, or the time is over: then it
-// returns what is not as expected.
+// settle shows the rows of the control-plane API until they are as expected. After a timeout it returns the differences.
 func (d *demo) settle(ctx context.Context, scene *scene) (unmet []string, err error) {
 	deadline := time.NewTimer(d.timeout)
 	defer deadline.Stop()
@@ -122,7 +121,7 @@ func (d *demo) settle(ctx context.Context, scene *scene) (unmet []string, err er
 	}
 }
 
-// stay keeps the demo up until it is interrupted, which is no error, or a part of it dies, which is one.
+// stay runs until the demo is interrupted, or returns an error when a part of it dies.
 func (d *demo) stay(ctx context.Context, scene *scene) error {
 	ticker := time.NewTicker(refresh)
 	defer ticker.Stop()
@@ -143,7 +142,7 @@ func (d *demo) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.out, format+"\n", args...)
 }
 
-// scene is what is played in the cluster, and what is looked at.
+// scene has the workloads of the demo and its view of them.
 type scene struct {
 	config   *rest.Config
 	upstream *upstream.Upstream
@@ -170,7 +169,7 @@ func newScene(s *stack) (*scene, error) {
 	return &scene{config: config, upstream: up, page: board, operator: op, leaks: leaks, logs: s.logs}, nil
 }
 
-// deploy brings the workloads into the cluster, which the oracle watches from before they come.
+// deploy deploys the workloads. The oracle watches the cluster from before.
 func (s *scene) deploy(ctx context.Context) (err error) {
 	if err := prepareNamespace(ctx, s.upstream); err != nil {
 		return err
@@ -191,7 +190,7 @@ func (s *scene) deploy(ctx context.Context) (err error) {
 	return nil
 }
 
-// look returns what the control-plane API says, nil if it does not answer, and what is not as expected.
+// look returns the rows of the control-plane API, nil without an answer, and the differences from the expectation.
 func (s *scene) look(ctx context.Context) (*history, []string) {
 	if err := s.operator.reconcile(ctx); err != nil {
 		return nil, []string{fmt.Sprintf("custom: expected the demo to play the operator of %s: %v", cacheKind.Kind, err)}
@@ -214,7 +213,7 @@ func (s *scene) look(ctx context.Context) (*history, []string) {
 	return &said, unmet
 }
 
-// leaked looks for the Secret's value in all that came to light of the agent until now.
+// leaked searches all observed output of the agent for the Secret's value.
 func (s *scene) leaked(ctx context.Context) []string {
 	logs, err := s.logs(ctx)
 	if err != nil {

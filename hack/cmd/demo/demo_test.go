@@ -20,9 +20,9 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// The tests of the whole demo run its binary as users do, with fake nodes: internal/e2e/node has those with a real one.
-// These limits only mean that something hangs, on a slow and busy machine too: what the demo itself waits for, how long one
-// may take in all, of which a first run builds the control plane, and to stop everything.
+// The tests of the whole demo run its binary with fake nodes; internal/e2e/node has those with a real one. The limits are long
+// enough on a slow and busy machine: for the demo's own waits, for a whole demo including the first build of the control plane,
+// and for its end.
 const (
 	demoTimeout = 10 * time.Minute
 	startLimit  = 30 * time.Minute
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// start runs the demo. It ends with the test.
+// start runs the demo, and stops it at the end of the test.
 func start(t *testing.T, args ...string) *process.Process {
 	t.Helper()
 	p, err := process.Start(binary, nil, append([]string{"--timeout=" + demoTimeout.String()}, args...))
@@ -67,7 +67,7 @@ func start(t *testing.T, args ...string) *process.Process {
 	return p
 }
 
-// expectExit waits for the end of the demo and compares its exit code.
+// expectExit waits for the end of the demo, and checks its exit code.
 func expectExit(t *testing.T, p *process.Process, limit time.Duration, code int) {
 	t.Helper()
 	timer := time.NewTimer(limit)
@@ -208,7 +208,7 @@ func TestFlags_Invalid(t *testing.T) {
 	}
 }
 
-// left returns what the demo says that it runs: processes, addresses and its folder.
+// left returns the processes, addresses and the folder that the demo has printed.
 func left(t *testing.T, output string) (pids map[string]int, addresses []string, dir string) {
 	t.Helper()
 	pids = map[string]int{}

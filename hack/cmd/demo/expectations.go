@@ -7,9 +7,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// check compares what the control-plane API says with what the demo expects beyond what is in the cluster: the
-// workloads' statuses, and Events that tell their stories. It returns a sentence for each difference, which says of
-// whom what was expected.
+// check compares the control-plane API with the demo's expectations, which go beyond those of the oracle: the statuses of
+// workloads, and certain Events. It returns a sentence for each difference.
 func check(workloads []deployed, said history) []string {
 	var unmet []string
 	for _, w := range workloads {

@@ -11,7 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// IDs as the control plane gives them: beyond 2^53, and different only where a float does not tell.
+// IDs like those of the control plane: beyond 2^53, so that a float64 cannot distinguish them.
 const (
 	webID      = 1<<60 + 1
 	resourceID = 1<<60 + 2
@@ -24,7 +24,7 @@ var (
 	chartRow = threeport.Instance{Type: string(v1alpha1.WorkloadTypeHelmInstance), ID: chartID}
 )
 
-// asExpected is a workload and a Helm workload, and a control plane that says of them what is expected.
+// asExpected returns a workload and a Helm workload, and matching rows of the control plane.
 func asExpected() ([]deployed, history) {
 	workloads := []deployed{
 		{

@@ -10,7 +10,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// hint tells how to look further, in commands that can be copied.
+// hint prints commands for a further look.
 func (d *demo) hint(ctx context.Context, s *stack, scene *scene) error {
 	kubectl, err := findKubectl(ctx, s)
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *demo) curl(s *stack, w deployed, path string) {
 	d.say("  %s '%s/v0/%s'  # %s", s.access.curl, s.apiURL, path, w.name)
 }
 
-// findKubectl returns what to call kubectl by; it is built if the machine has none.
+// findKubectl returns the path of kubectl, and builds it if the machine has none.
 func findKubectl(ctx context.Context, s *stack) (string, error) {
 	found, err := cluster.FindBinaries(ctx, s.log, cluster.Kubectl)
 	if err != nil {
@@ -66,7 +66,7 @@ func findKubectl(ctx context.Context, s *stack) (string, error) {
 	return path, nil
 }
 
-// processes lists what runs, with process IDs.
+// processes lists the processes with their IDs.
 func processes(s *stack) []string {
 	var list []string
 	if p := s.agent.process(); p != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// history is what the control-plane API says.
+// history is the content of the control-plane API.
 type history struct {
 	oracle.History
 	statuses map[string]string // of the instances, by the workload's name
@@ -33,7 +33,7 @@ func readHistory(ctx context.Context, api upstream.API, workloads []deployed) (h
 	return h, err
 }
 
-// rowOf returns what the page shows of one workload.
+// rowOf returns the row of one workload on the page.
 func (h history) rowOf(w deployed) threeport.Workload {
 	return h.board[threeport.Instance{Type: string(w.typ), ID: threeport.ID(w.InstanceID)}]
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// installTimeout is how long the cluster may take to act on what is installed.
+// installTimeout limits the reaction of the cluster to an installation.
 const installTimeout = 5 * time.Minute
 
 var moduleLine = regexp.MustCompile(`(?m)^module github\.com/threeport/threeport-agent$`)
 
-// sourceTree returns the root of the source tree that the working directory is in.
+// sourceTree returns the root of the source tree that contains the working directory.
 func sourceTree() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -40,8 +40,7 @@ func sourceTree() (string, error) {
 	}
 }
 
-// installForUser applies the CRD of ThreeportWorkload, and the role that lets the agent do what it needs to and no
-// more, bound to a user.
+// installForUser applies the CRD and the role of the agent, and binds the role to a user.
 func installForUser(ctx context.Context, c *cluster.Cluster, root, user string) error {
 	up, err := upstream.New(c.Config(), upstream.API{})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// leakDetector makes up a Secret's value, and looks for it where it must not be.
+// leakDetector generates the value of a Secret, and searches for it in places that must not contain it.
 type leakDetector struct {
 	secret    string
 	transport http.RoundTripper
@@ -25,10 +25,10 @@ func newLeakDetector(transport http.RoundTripper) *leakDetector {
 	return &leakDetector{secret: rand.Text(), transport: transport, answers: map[string]bool{}}
 }
 
-// client returns an HTTP client whose answers are looked through.
+// client returns an HTTP client whose answers are searched.
 func (l *leakDetector) client() *http.Client { return &http.Client{Transport: l} }
 
-// RoundTrip is a transport's.
+// RoundTrip implements http.RoundTripper.
 func (l *leakDetector) RoundTrip(req *http.Request) (*http.Response, error) {
 	answer, err := l.transport.RoundTrip(req)
 	if err != nil {
@@ -48,12 +48,12 @@ func (l *leakDetector) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// in reports whether a text has the value, as it is or as the API server has it.
+// in reports whether a text contains the value, plain or in base64.
 func (l *leakDetector) in(text string) bool {
 	return strings.Contains(text, l.secret) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(l.secret)))
 }
 
-// check returns a sentence for each place where the value was seen.
+// check returns a sentence for each place with the value.
 func (l *leakDetector) check(logs map[string]string) []string {
 	var unmet []string
 	for _, place := range l.found(logs) {
@@ -62,7 +62,7 @@ func (l *leakDetector) check(logs map[string]string) []string {
 	return unmet
 }
 
-// found returns the places where the value was seen: in answers up to now, and in logs, given by their names.
+// found returns the places with the value: answers so far, and logs by name.
 func (l *leakDetector) found(logs map[string]string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

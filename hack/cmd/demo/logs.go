@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// The logs of the demo's processes, in the cluster's run directory beside those of its components.
+// The log files of the demo's processes, in the cluster's run directory.
 const (
 	apiLog   = "controlplane.log"
 	agentLog = "agent.log"
 )
 
-// logTimeout is how long reading the logs may take in the end.
+// logTimeout limits reading the logs at the end.
 const logTimeout = time.Minute
 
 // logFile creates a file in the cluster's run directory. It is closed when the stack stops.
@@ -28,7 +28,7 @@ func (s *stack) logFile(name string) (*os.File, error) {
 	return file, nil
 }
 
-// logs returns what the control-plane API and the agent have printed, by these names.
+// logs returns the logs of the control-plane API and the agent, by name.
 func (s *stack) logs(ctx context.Context) (map[string]string, error) {
 	logs := map[string]string{}
 	if s.api != nil {
@@ -44,7 +44,7 @@ func (s *stack) logs(ctx context.Context) (map[string]string, error) {
 	return logs, nil
 }
 
-// printLogs prints the ends of the logs, which will be gone with the stack.
+// printLogs prints the ends of the logs before they are deleted with the stack.
 func (s *stack) printLogs(ctx context.Context) {
 	const shown = 20
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)

@@ -1,11 +1,10 @@
-// Command demo shows the agent at work: it runs a Kubernetes control plane, the reference control-plane API and
-// the agent, deploys workloads as an upstream controller does, and prints what the control-plane API then says
-// of them. It is what `make demo` runs.
+// Command demo shows the agent at work. It runs a Kubernetes control plane, the control-plane API and the agent, deploys
+// workloads as an upstream controller does, and prints their rows in the control-plane API.
 //
-// With --node real the workloads' containers run, and the agent is installed as its users do it: as a Deployment that
-// knows the API, and is known to it, by certificates. That takes Linux and root; see package internal/e2e/cluster.
+// With --node real the containers of the workloads run, and the agent is a Deployment with mutual TLS to the API. That needs
+// Linux and root; see package internal/e2e/cluster.
 //
-// With --once it is a test: it ends when everything expected is in the API, and fails with what is missing.
+// With --once it is a test: it ends when the API has all expected rows, and fails with the missing ones.
 package main
 
 import (
@@ -27,7 +26,7 @@ const (
 	exitInterrupted = 130 // as a shell has it: the demo did not get as far as being up
 )
 
-// config is the command line.
+// config is the parsed command line.
 type config struct {
 	once    bool
 	node    string
@@ -41,7 +40,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the command: it returns its exit code.
+// run runs the command, and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parse(args, stderr)
 	switch {
@@ -61,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// parse reads the flags, and tells on stderr what is wrong with them.
+// parse parses the flags, and prints errors to stderr.
 func parse(args []string, stderr io.Writer) (config, error) {
 	var cfg config
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)

@@ -13,22 +13,22 @@ const (
 	nodeReal = "real" // one that runs containers, beside fake ones
 )
 
-// fakes is the number of fake nodes, beside a real one too.
+// fakes is the number of fake nodes, also with a real one.
 const fakes = 3
 
-// mode is what follows from where pods run. All else is the same, and so is what is expected.
+// mode is the part of the demo that depends on the kind of nodes. The expectations do not.
 type mode struct {
 	nodes  string // in words
 	real   bool
 	access func(clusterDir string) (access, error)
 	agent  func() agent
-	// images makes the images of the workloads known to the nodes.
+	// images loads the images of the workloads into the nodes.
 	images func(context.Context, *stack) error
-	// hints are arguments of kubectl that show what there is to see in this mode only.
+	// hints are additional kubectl commands of this mode.
 	hints []string
 }
 
-// fakeNodes is the mode that needs nothing of the machine: since no container runs, the agent is a process of ours.
+// fakeNodes is the mode without requirements on the machine. No container runs, so the agent is a child process.
 func fakeNodes() mode {
 	return mode{
 		nodes:  fmt.Sprintf("%d fake nodes", fakes),
@@ -38,7 +38,7 @@ func fakeNodes() mode {
 	}
 }
 
-// realNode is the mode in which containers run: those of the workloads, and the agent's.
+// realNode is the mode in which the containers of the workloads and of the agent run.
 func realNode() mode {
 	return mode{
 		nodes:  fmt.Sprintf("a real node and %d fake nodes", fakes),
@@ -50,8 +50,8 @@ func realNode() mode {
 	}
 }
 
-// realNodeOr is the mode with a real node, unless there is an obstacle to that: then it is another, and the user is
-// told why, and what to do about it.
+// realNodeOr returns the mode with a real node. If the machine does not support it, it returns another mode, and tells the user
+// the reason and the remedy.
 func realNodeOr(other mode, obstacle error, say func(format string, args ...any)) mode {
 	if obstacle == nil {
 		return realNode()
@@ -62,7 +62,7 @@ func realNodeOr(other mode, obstacle error, say func(format string, args ...any)
 
 func (m mode) options() cluster.Options { return cluster.Options{Nodes: fakes, RealNode: m.real} }
 
-// loadBehave makes the image that the workloads' containers run known to the real node.
+// loadBehave loads the image of the workloads' containers into the real node.
 func loadBehave(ctx context.Context, s *stack) error {
 	s.say("Building the image of the workloads (seconds).")
 	return s.cluster.LoadBehave(ctx)

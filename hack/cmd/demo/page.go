@@ -14,15 +14,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// page is where people look at the workloads, in a browser.
+// page is the page of the control-plane API for the browser.
 type page struct {
 	url  string
 	http *http.Client // of an administrator
-	// token is what its user logs in with; empty if nobody has to.
+	// token is the token of the user; empty without authentication.
 	token string
 }
 
-// login makes a viewer of the user.
+// login creates a token with the role viewer.
 func (p *page) login(ctx context.Context) error {
 	viewer := map[string]string{"name": "demo", "role": "viewer"}
 	created, err := ask[struct{ Token string }](ctx, p, http.MethodPost, "/v0/tokens", viewer)
@@ -30,7 +30,7 @@ func (p *page) login(ctx context.Context) error {
 	return err
 }
 
-// hint tells how to get there.
+// hint prints the address of the page.
 func (p *page) hint() string {
 	text := "The page: " + p.url
 	if p.token == "" {
@@ -39,8 +39,7 @@ func (p *page) hint() string {
 	return text + "\n  sign in with " + p.token + "\n  (the browser will ask about the certificate: it is of an authority of the demo's own)"
 }
 
-// open shows the page in the user's browser, if there is a desktop that has one. That it could not is no error of the
-// demo's: the address has been told.
+// open opens the page in the user's browser if there is a desktop. A failure is no error, because the address was printed.
 func (p *page) open(ctx context.Context) {
 	opener := "xdg-open"
 	switch {
@@ -54,7 +53,7 @@ func (p *page) open(ctx context.Context) {
 	}
 }
 
-// board is what it shows of each workload.
+// board returns the rows of the page.
 func (p *page) board(ctx context.Context) (map[threeport.Instance]threeport.Workload, error) {
 	list, err := ask[threeport.List[threeport.Workload]](ctx, p, http.MethodGet, "/v0/workloads?size=100", nil)
 	if err != nil {
@@ -67,7 +66,7 @@ func (p *page) board(ctx context.Context) (map[threeport.Instance]threeport.Work
 	return rows, nil
 }
 
-// ask calls what the control-plane API has beside v0.
+// ask sends a request to an endpoint of the control-plane API outside v0.
 func ask[T any](ctx context.Context, p *page, method, path string, body any) (answer T, err error) {
 	request := resty.NewWithClient(p.http).R().SetContext(ctx).SetResult(&answer)
 	if body != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// poll checks until there is no error, or one that another try does not mend, or the context ends.
+// poll repeats a check until it succeeds, fails permanently, or the context ends.
 func poll(ctx context.Context, check func(context.Context) (again bool, err error)) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/term"
 )
 
-// plainWidth is how long a line may be where there is no terminal to ask.
+// plainWidth is the line width without a terminal.
 const plainWidth = 160
 
-// screen shows a text that changes: in place on a terminal, else anew.
+// screen shows a changing text: in place on a terminal, otherwise by printing it again.
 type screen struct {
 	out      io.Writer
 	terminal int // file descriptor; below zero if there is none
@@ -27,7 +27,7 @@ func newScreen(out io.Writer) *screen {
 	return s
 }
 
-// width returns how long a line may be.
+// width returns the maximum width of a line.
 func (s *screen) width() int {
 	if s.terminal < 0 {
 		return plainWidth
@@ -39,7 +39,7 @@ func (s *screen) width() int {
 	return width
 }
 
-// show shows a text of full lines, if it is not the one that is shown.
+// show shows a text of complete lines if it has changed.
 func (s *screen) show(text string) {
 	if text == s.shown {
 		return

@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// apiAddress is where the control-plane API listens by default; it moves if that is taken.
+	// apiAddress is the default address of the control-plane API; if it is in use, the demo takes another one.
 	apiAddress = "127.0.0.1:1323"
 	anyAddress = "127.0.0.1:0"
-	// startTimeout is how long a process may take to be ready.
+	// startTimeout limits the time until a process is ready.
 	startTimeout = 5 * time.Minute
 	portTaken    = "address already in use"
 )
 
-// How long the processes have to end, after which they are killed: the agent flushes for up to 25 seconds.
+// The time limits for stopping the processes before they are killed. The agent flushes for up to 25 s.
 const (
 	agentGrace = time.Minute
 	apiGrace   = time.Minute
 )
 
-// stack is all that runs.
+// stack is all running parts of the demo.
 type stack struct {
 	root  string // of the source tree
 	log   io.Writer
@@ -47,7 +47,7 @@ func newStack(root string, log io.Writer, m mode) *stack {
 	return &stack{root: root, log: log, mode: m, agent: m.agent()}
 }
 
-// start brings everything up. If it fails, what did start is there to be looked at, and to be stopped.
+// start starts everything. After an error, the started parts still run, and have to be stopped.
 func (s *stack) start(ctx context.Context) error {
 	if err := s.startCluster(ctx); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *stack) startCluster(ctx context.Context) (err error) {
 	return s.mode.images(ctx, s)
 }
 
-// build compiles one of the project's commands into the cluster's run directory, which goes with the cluster.
+// build compiles a command of the project into the cluster's run directory, which is deleted with the cluster.
 func (s *stack) build(ctx context.Context, command string) (string, error) {
 	s.say("Building %s (a minute or two the first time, then seconds).", command)
 	return process.Build(ctx, s.root, command, s.cluster.Dir(), "-buildvcs=false")
@@ -113,8 +113,8 @@ func (s *stack) startAPI(ctx context.Context) error {
 	return nil
 }
 
-// guard returns a context that ends, with a deathError as its cause, when a part of the stack dies by itself that
-// nobody starts again. The function that it returns releases it.
+// guard returns a context that is cancelled with a deathError as its cause when a part of the stack dies without being
+// restarted. The returned function releases the context.
 func (s *stack) guard(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var agentDone <-chan struct{} // for ever open, if it is no process of ours
@@ -140,7 +140,7 @@ func (s *stack) guard(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// deathError is the end of a part that was to go on running.
+// deathError is the unexpected end of a part of the stack.
 type deathError struct {
 	part string
 	why  error
@@ -148,7 +148,7 @@ type deathError struct {
 
 func (e *deathError) Error() string { return fmt.Sprintf("%s ended by itself: %v", e.part, e.why) }
 
-// stop ends what runs: the agent first, so that it can deliver its last reports, if it is not the cluster's to end.
+// stop stops all parts. An agent outside the cluster is first, so that it delivers its last reports.
 func (s *stack) stop() error {
 	var errs []error
 	if p := s.agent.process(); p != nil {

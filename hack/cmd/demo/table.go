@@ -12,7 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// table is what the control-plane API says of the workloads, no line longer than width.
+// table returns the rows of the workloads as a table with lines up to width.
 func table(workloads []deployed, said history, width int) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -31,7 +31,7 @@ func table(workloads []deployed, said history, width int) string {
 	return out.String()
 }
 
-// resourceCell counts the resources that were reported, and their last operations: "5/5 ADDED 3, MODIFIED 2".
+// resourceCell counts the reported resources and their last operations: "5/5 ADDED 3, MODIFIED 2".
 func resourceCell(w deployed, said history) string {
 	if w.helm() {
 		return "-" // they have no rows
@@ -65,8 +65,7 @@ func eventCell(rows []threeport.WorkloadEvent) string {
 	return fmt.Sprintf("%d/%d", len(rows)-warnings, warnings)
 }
 
-// latest is the Event that happened last; of several in one second, which is as exact as kubelets are, the one
-// that was reported last.
+// latest returns the latest Event. Kubelets have a resolution of one second; within a second the last reported one counts.
 func latest(rows []threeport.WorkloadEvent) string {
 	if len(rows) == 0 {
 		return "-"
@@ -79,7 +78,7 @@ func latest(rows []threeport.WorkloadEvent) string {
 	return strings.Join(strings.Fields(value(last.Reason)+": "+value(last.Message)), " ")
 }
 
-// shorten cuts a text that is longer than width.
+// shorten truncates a text to width.
 func shorten(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text

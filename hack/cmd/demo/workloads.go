@@ -13,38 +13,37 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// The manifests are for all nodes. On a real one containers are the program internal/e2e/behave, and fail as its flags say;
-// on fake ones pods fail as an annotation says, see internal/e2e/cluster/stages. Both say the same.
+// The manifests work on real and fake nodes. On a real node containers run internal/e2e/behave, whose flags define the failure.
+// On fake nodes an annotation defines it; see internal/e2e/cluster/stages. Both define the same failure.
 //
 //go:embed manifests
 var manifests embed.FS
 
-// namespace is where the workloads' objects are.
+// namespace is the namespace of the workloads' objects.
 const namespace = "demo"
 
-// What manifests leave open until their objects are created. What is registered in the API keeps the words.
+// Placeholders of the manifests, replaced when the objects are created. The registered definitions keep them.
 const (
 	openInstanceID = "$INSTANCE_ID"
 	openPassword   = "$PASSWORD"
 )
 
-// The statuses that workloads end up with.
+// The final statuses of the workloads.
 const (
 	healthy = "Healthy"
 	down    = "Down"
 )
 
-// hookAnnotation marks objects of a Helm chart that are no part of its release.
+// hookAnnotation marks hooks of a Helm chart, which are not listed.
 const hookAnnotation = "helm.sh/hook"
 
-// workload is what is deployed, and what the control plane is expected to be told of it. Its objects are those
-// of manifests/NAME.yaml.
+// workload is a workload of the demo with the expected reports. Its objects are in manifests/NAME.yaml.
 type workload struct {
 	name string
 	typ  v1alpha1.WorkloadType
-	// status is the word expected for the instance.
+	// status is the expected status of the instance.
 	status string
-	// reasons are those of Events that must be among the reported ones.
+	// reasons are reasons of Events that must be reported.
 	reasons []string
 }
 
@@ -68,8 +67,8 @@ type deployed struct {
 
 func (d deployed) helm() bool { return d.typ == v1alpha1.WorkloadTypeHelmInstance }
 
-// deploy does what an upstream controller does: it registers the workload, fills in what is open then, creates
-// the objects, and declares them to the agent.
+// deploy does the work of an upstream controller: it registers the workload, replaces the placeholders, creates the objects,
+// and declares them to the agent.
 func (w workload) deploy(ctx context.Context, up *upstream.Upstream, password string) (deployed, error) {
 	d := deployed{workload: w}
 	text, err := manifests.ReadFile("manifests/" + w.name + ".yaml")

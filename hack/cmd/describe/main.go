@@ -1,6 +1,5 @@
-// Command describe prints what the comments of Go files say of struct types and their fields, as JSON: an object for each
-// type, with the texts by the fields' JSON names, and the type's own by the empty name. It is what `make generate` runs
-// for the API's document.
+// Command describe prints the doc comments of struct types in Go files as JSON, for the OpenAPI document: an object for each
+// type, with the comments of fields by their JSON names, and the comment of the type by the empty name.
 package main
 
 import (
@@ -48,7 +47,7 @@ func run(files []string) error {
 	return nil
 }
 
-// plain is a comment without the escapes of Go's strings and the brackets of its links.
+// plain returns a comment without the brackets of doc links.
 func plain(comment string) string {
 	return strings.NewReplacer(`\"`, `"`, `\n`, "\n", "[", "", "]", "").Replace(comment)
 }

@@ -1,5 +1,5 @@
-// Command image builds a container image of the project's, without Docker. It is what `make image` runs, in the root of the
-// source tree; see package internal/e2e/image.
+// Command image builds a container image of the project without Docker. It runs in the root of the source tree; see package
+// internal/e2e/image.
 package main
 
 import (

@@ -16,15 +16,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// delays are how long after an Event was sent to the API server something happened, in milliseconds.
+// delays are times since an Event was sent to the API server, in milliseconds.
 type delays struct {
-	// watched is the floor: when a plain watch of Events, in this process, had it.
+	// watched is the lower bound: the arrival at a plain watch in this process.
 	watched []float64
-	// reported is when the control plane made its row.
+	// reported is the creation of its row in the control plane.
 	reported []float64
 }
 
-// measureDelay writes Events about a pod of a workload at an even rate.
+// measureDelay creates Events about a pod of a workload at a constant rate.
 func (s *stack) measureDelay(ctx context.Context, d upstream.Deployed, size size) (delays, error) {
 	pods, err := s.client.CoreV1().Pods(d.Name).List(ctx, metav1.ListOptions{})
 	if err != nil || len(pods.Items) == 0 {
@@ -109,7 +109,7 @@ func (s *stack) collect(ctx context.Context, d upstream.Deployed, written, seen 
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// percentile returns the value that p percent of the values are not above.
+// percentile returns the smallest value that p percent of the values do not exceed.
 func percentile(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return 0

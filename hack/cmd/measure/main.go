@@ -1,6 +1,5 @@
-// Command measure measures, from outside, what the agent costs and how quick it is, on the full local
-// control plane, and prints the figures as a Markdown table. It ends with exit code 1 if a figure misses its
-// bound. "make measure" runs it.
+// Command measure measures the resource usage and the delays of the agent on a local control plane, and prints the results as a
+// Markdown table. It exits with code 1 if a result misses its bound.
 package main
 
 import (

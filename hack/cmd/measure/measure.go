@@ -14,19 +14,19 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 )
 
-// size is how much is measured.
+// size is the size of a measurement.
 type size struct{ events, rate int }
 
-// The two sizes that are compared: the second has 60 workloads and 500 pods.
+// The two compared sizes. The second has 60 workloads and 500 pods.
 const (
 	smallWorkloads, smallPods = 20, 5
 	largeWorkloads, largePods = 60, 10
 )
 
-// table is the result.
+// table is the table of results.
 type table struct{ missed bool }
 
-// row prints a figure. A bound of 0 is none.
+// row prints a result. A bound of 0 means none.
 func (t *table) row(what string, figure, bound float64, unit string) {
 	verdict := ""
 	if bound > 0 {
@@ -39,7 +39,7 @@ func (t *table) row(what string, figure, bound float64, unit string) {
 	fmt.Printf("| %s | %.4g %s | %s |\n", what, figure, unit, verdict)
 }
 
-// measure runs the whole measurement, and reports whether a figure missed its bound.
+// measure runs all measurements, and reports whether a result missed its bound.
 func measure(ctx context.Context, size size) (missed bool, err error) {
 	s, err := start(ctx)
 	defer func() { err = errors.Join(err, s.stop()) }()
@@ -72,7 +72,7 @@ func measure(ctx context.Context, size size) (missed bool, err error) {
 	return t.missed, s.agree(ctx, all)
 }
 
-// measureWatches counts the API server's open WATCH requests without an agent, and with one at two sizes.
+// measureWatches counts the open WATCH requests of the API server without an agent, and with one at both sizes.
 func (s *stack) measureWatches(ctx context.Context, t *table) ([]oracle.Expected, error) {
 	var all []oracle.Expected
 	grown := func(from, to, pods int) (int, error) {
@@ -113,8 +113,8 @@ func (s *stack) measureWatches(ctx context.Context, t *table) ([]oracle.Expected
 	return all, nil
 }
 
-// settledWatches returns the open WATCH requests once three readings in a row agree: the controllers of the
-// cluster open and close their own.
+// settledWatches returns the number of open WATCH requests after three equal readings in a row. The controllers of the cluster
+// also open and close watches.
 func (s *stack) settledWatches(ctx context.Context) (int, error) {
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()
@@ -170,8 +170,8 @@ func (s *stack) measureMemory(ctx context.Context, t *table, all []oracle.Expect
 	return nil
 }
 
-// measureChanges changes everything, and after each change counts how the control plane differs from what
-// was seen in the cluster, once it has had the time to follow.
+// measureChanges changes all workloads. After each change it waits, and counts the differences between the control plane and
+// the cluster.
 func (s *stack) measureChanges(ctx context.Context, t *table, all []oracle.Expected) error {
 	pods := func(w oracle.Expected) int {
 		if i := indexOf(w); i < smallWorkloads {

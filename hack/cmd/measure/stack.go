@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// stack is what is measured, and what measures it.
+// stack is the measured system with its observers.
 type stack struct {
 	dir      string
 	cluster  *cluster.Cluster
@@ -30,7 +30,7 @@ type stack struct {
 	oracle   *oracle.Oracle
 }
 
-// start brings up everything but the agent. The stack is to be stopped, also after an error.
+// start starts everything except the agent. Call stop also after an error.
 func start(ctx context.Context) (*stack, error) {
 	s := &stack{}
 	var err error
@@ -96,7 +96,7 @@ func (s *stack) stopAgent() error {
 	return agent.Stop(40 * time.Second)
 }
 
-// stop ends everything, in the order in which one needs the other.
+// stop stops everything in the order of dependency.
 func (s *stack) stop() error {
 	errs := []error{s.stopAgent()}
 	if s.api != nil {
@@ -108,7 +108,7 @@ func (s *stack) stop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
-// watches returns the WATCH requests that the API server has open.
+// watches returns the number of open WATCH requests of the API server.
 func (s *stack) watches(ctx context.Context) (int, error) {
 	text, err := s.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -127,8 +127,7 @@ func (s *stack) watches(ctx context.Context) (int, error) {
 	return total, nil
 }
 
-// memory returns what a process occupies, in MB, once it has been at rest for a while: the median of
-// readings.
+// memory returns the memory of an idle process in MB, as the median of several readings.
 func memory(ctx context.Context, pid int) (float64, error) {
 	const readings = 9
 	all := make([]float64, 0, readings)

@@ -46,8 +46,7 @@ spec:
 	return upstream.Workload{Name: name, Type: v1alpha1.WorkloadTypeInstance, Objects: objects}, err
 }
 
-// create registers workloads and creates their objects, but not their ThreeportWorkloads, and waits until
-// their pods are ready.
+// create registers workloads and creates their objects without the ThreeportWorkloads, and waits until their pods are ready.
 func (s *stack) create(ctx context.Context, from, to, pods int) ([]upstream.Deployed, error) {
 	out := make([]upstream.Deployed, to-from)
 	group, ctx := errgroup.WithContext(ctx)
@@ -79,7 +78,7 @@ func (s *stack) create(ctx context.Context, from, to, pods int) ([]upstream.Depl
 	return out, group.Wait()
 }
 
-// declare creates the workloads' ThreeportWorkloads, and waits until the control plane agrees.
+// declare creates the workloads' ThreeportWorkloads, and waits until the control plane matches the cluster.
 func (s *stack) declare(ctx context.Context, all []oracle.Expected, fresh []upstream.Deployed) error {
 	for _, d := range fresh {
 		if err := s.upstream.Declare(ctx, d); err != nil {
@@ -111,7 +110,7 @@ func (s *stack) patchAll(ctx context.Context, all []oracle.Expected, patch strin
 	return nil
 }
 
-// awaitReady waits until a Deployment is at rest with so many pods.
+// awaitReady waits until a rollout is complete with a number of pods.
 func (s *stack) awaitReady(ctx context.Context, namespace string, pods int) error {
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()

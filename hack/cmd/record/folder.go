@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// folder is where recordings are, a file for each moment.
+// folder is a folder with recordings, one file for each moment.
 type folder struct {
 	path string
-	// complete says that all moments were recorded: files of others are not to be there.
+	// complete means that all moments were recorded, so that other files are stale.
 	complete bool
 }
 
@@ -40,7 +40,7 @@ func (f folder) write(recordings map[string][]byte) error {
 	return err
 }
 
-// stale returns the files of moments that there are not any more.
+// stale returns the files of moments that no longer exist.
 func (f folder) stale(recordings map[string][]byte) ([]string, error) {
 	if !f.complete {
 		return nil, nil
@@ -51,7 +51,7 @@ func (f folder) stale(recordings map[string][]byte) ([]string, error) {
 	}), err
 }
 
-// compare prints what differs from the files that are there, and returns whether nothing does.
+// compare prints the differences from the existing files, and reports whether there are none.
 func (f folder) compare(ctx context.Context, recordings map[string][]byte, out io.Writer) (bool, error) {
 	same := true
 	for _, moment := range slices.Sorted(maps.Keys(recordings)) {
@@ -78,7 +78,7 @@ func (f folder) compare(ctx context.Context, recordings map[string][]byte, out i
 	return same, err
 }
 
-// diff prints how a file would change. The file need not be there.
+// diff prints the change of a file. The file need not exist.
 func diff(ctx context.Context, file string, text []byte, out io.Writer) error {
 	cmd := exec.CommandContext(ctx, "diff", "-U", "8", "--new-file", "--label", file, "--label", file+" (recorded now)", file, "-") //nolint:gosec // our own file
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), out, os.Stderr

@@ -1,10 +1,10 @@
-// Command record runs the scenarios of package internal/e2e/scenario on a real node, and writes down what the API
-// server holds in each of their moments, into internal/health/testdata/recorded. "make record-fixtures" runs it; the README
-// there says what the files are. It needs Linux and root, see package internal/e2e/cluster.
+// Command record runs the scenarios of package internal/e2e/scenario on a real node, and records the objects of the API server
+// at each moment to internal/health/testdata/recorded. The README there describes the files. It needs Linux and root; see
+// package internal/e2e/cluster.
 //
-//	record                       all of them
-//	record --only crash-at-once  one of them
-//	record --check               compares with the files that are there; exit code 1 if one differs
+//	record                       all scenarios
+//	record --only crash-at-once  one scenario
+//	record --check               compares with the existing files; exit code 1 for a difference
 package main
 
 import (
@@ -16,10 +16,10 @@ import (
 	"syscall"
 )
 
-// recorded is where the recordings are, seen from the module's root.
+// recorded is the folder of the recordings, relative to the module's root.
 const recorded = "internal/health/testdata/recorded"
 
-// validate names what is wrong and what is accepted.
+// validate returns an error that names the invalid flag and its accepted values.
 func (o options) validate(args []string) error {
 	switch {
 	case len(args) > 0:

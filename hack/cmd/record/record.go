@@ -18,7 +18,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 )
 
-// options are the command line.
+// options are the parsed command line.
 type options struct {
 	check    bool
 	only     string
@@ -26,14 +26,14 @@ type options struct {
 	parallel int
 }
 
-// A moment is written down once nothing about it has changed for settleFor, looked at every settleEvery.
+// A moment is recorded after its objects have not changed for settleFor, checked every settleEvery.
 const (
 	settleFor   = 3 * time.Second
 	settleEvery = 500 * time.Millisecond
 	settleLimit = 2 * time.Minute
 )
 
-// run records what the options say. It returns false if the files that are there differ from what was recorded.
+// run records the selected scenarios. It returns false if the existing files differ from the recordings.
 func run(ctx context.Context, o options) (same bool, err error) {
 	scenarios, err := o.scenarios()
 	if err != nil {
@@ -69,7 +69,7 @@ func (o options) scenarios() ([]scenario.Scenario, error) {
 	return []scenario.Scenario{s}, nil
 }
 
-// recorder runs scenarios and keeps their recordings.
+// recorder runs scenarios and collects their recordings.
 type recorder struct {
 	stack *stack
 
@@ -77,8 +77,7 @@ type recorder struct {
 	files map[string][]byte // by moment
 }
 
-// runAll runs several scenarios at a time, and those that act on the node alone, at the end. One that fails keeps
-// no other from being recorded.
+// runAll runs several scenarios at a time. Those that act on the node run last, one by one. A failure does not stop the others.
 func (r *recorder) runAll(ctx context.Context, scenarios []scenario.Scenario, parallel int) error {
 	var mu sync.Mutex
 	var failed []error
@@ -103,10 +102,10 @@ func (r *recorder) runAll(ctx context.Context, scenarios []scenario.Scenario, pa
 	return errors.Join(failed...)
 }
 
-// attempts is how often a scenario is run until all of its moments are recorded.
+// attempts limits the runs of a scenario until all its moments are recorded.
 const attempts = 3
 
-// run runs a scenario, again if it came out otherwise than it is to: a machine that is busy misses moments.
+// run runs a scenario, and repeats it after an unexpected result: a busy machine misses moments.
 func (r *recorder) run(ctx context.Context, s scenario.Scenario) error {
 	for attempt := 1; ; attempt++ {
 		files, err := r.runOnce(ctx, s, attempt)
@@ -123,7 +122,7 @@ func (r *recorder) run(ctx context.Context, s scenario.Scenario) error {
 	}
 }
 
-// runOnce runs a scenario in a namespace of its own, and removes it. It returns the recordings by their moments.
+// runOnce runs a scenario in a new namespace, and deletes it. It returns the recordings by moment.
 func (r *recorder) runOnce(ctx context.Context, s scenario.Scenario, attempt int) (map[string][]byte, error) {
 	if err := s.AwaitSecond(ctx); err != nil {
 		return nil, err
@@ -147,8 +146,8 @@ func (r *recorder) runOnce(ctx context.Context, s scenario.Scenario, attempt int
 	return files, err
 }
 
-// spoilt is what Events tell of a kubelet that is too busy for its own caches, which it waits a second for. The
-// workload fares as it would have otherwise, and the recording would not be that of a repeat.
+// spoilt are messages of Events of an overloaded kubelet whose caches time out after a second. The workload is not affected, but
+// another run would not have these Events.
 var spoilt = []string{"failed to sync secret cache", "failed to sync configmap cache"}
 
 func checkSpoilt(at recording.Snapshot) error {
@@ -163,8 +162,8 @@ func checkSpoilt(at recording.Snapshot) error {
 	return err
 }
 
-// settled returns the recording of a moment that has been reached, once it does not change any more: controllers
-// lag behind one another, and Events behind what they tell of.
+// settled returns the recording of a moment after it no longer changes: controllers follow each other with delays, and Events
+// follow their causes.
 func settled(ctx context.Context, s scenario.Scenario, step scenario.Step, env scenario.Env) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()

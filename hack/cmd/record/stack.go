@@ -13,15 +13,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// stack is where scenarios run.
+// stack is the cluster for the scenarios.
 type stack struct {
 	cluster  *cluster.Cluster
 	client   dynamic.Interface
 	upstream *upstream.Upstream
 }
 
-// start starts a cluster with a real node, which knows the scenarios' image. The stack is to be stopped, also after
-// an error.
+// start starts a cluster with a real node, and loads the scenarios' image. Call stop also after an error.
 func start(ctx context.Context) (*stack, error) {
 	s := &stack{}
 	var err error
@@ -44,8 +43,7 @@ func (s *stack) stop() error {
 	return s.cluster.Stop()
 }
 
-// deploy creates a scenario's objects in a new namespace. The function that it returns deletes it, and is to be
-// called after an error too.
+// deploy creates a scenario's objects in a new namespace. The returned function deletes it; call it also after an error.
 func (s *stack) deploy(ctx context.Context, of scenario.Scenario, namespace string) (scenario.Env, func(), error) {
 	env := scenario.Env{Client: s.client, Namespace: namespace, Node: scenario.ClusterNode{Cluster: s.cluster}}
 	remove := func() {

@@ -1,5 +1,5 @@
-// Command screenshots makes the pictures of the page in docs/images: it starts a control plane of its own, tells it of the
-// sample of package browser as agents do, and looks at it through chromium. It is what `make screenshots` runs.
+// Command screenshots creates the screenshots of the page in docs/images. It starts a control plane, sends it the sample of
+// package browser as agents do, and opens the page in chromium.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/browser"
 )
 
-// largest is what a picture may have, in bytes: the repository keeps every one of them.
+// largest is the maximum size of a picture in bytes: the repository keeps all versions.
 const largest = 200 << 10
 
 // picture is a view of the page.
@@ -35,9 +35,9 @@ type picture struct {
 	name          string
 	width, height int64
 	dark          bool
-	// path is that of the board; empty for the workload that has everything.
+	// path is the path of the page; empty for the workload that shows everything.
 	path string
-	// shown is a condition, in JavaScript.
+	// shown is a JavaScript condition that becomes true when the view is complete.
 	shown string
 }
 
@@ -101,7 +101,7 @@ func run(ctx context.Context, out string) (err error) {
 	return nil
 }
 
-// take makes the picture of a page that has come to rest.
+// take takes a screenshot of a page that no longer changes.
 func (p picture) take(chromium *browser.Chromium, url, out string) error {
 	tab, err := chromium.Open()
 	if err != nil {
@@ -134,8 +134,7 @@ func (p picture) take(chromium *browser.Chromium, url, out string) error {
 	return nil
 }
 
-// shrink encodes a picture by a palette: a page has few colours, and those at the edges of its letters are near each
-// other.
+// shrink encodes a picture with a palette: a page has few colours, and the colours at the edges of letters are similar.
 func shrink(raw []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(raw))
 	if err != nil {
@@ -150,11 +149,11 @@ func shrink(raw []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// colours is how many a palette of PNG holds.
+// colours is the size of a PNG palette.
 const colours = 256
 
-// paletteOf has the colours that a picture has most of: first the commonest of each hue and shade, so that those of
-// little things are among them.
+// paletteOf returns the most frequent colours of a picture. It begins with the most frequent one of each hue and shade, so that
+// small coloured items keep their colour.
 func paletteOf(picture image.Image) color.Palette {
 	count := map[color.RGBA]int{}
 	bounds := picture.Bounds()

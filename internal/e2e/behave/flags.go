@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// behaviour is the command line.
+// behaviour is the parsed command line.
 type behaviour struct {
 	listen         string
 	unready        bool
@@ -27,7 +27,7 @@ type behaviour struct {
 	terminationLog string
 }
 
-// parse reads the flags, and tells on stderr what is wrong with them.
+// parse parses the flags, and prints errors to stderr.
 func parse(args []string, stderr io.Writer) (behaviour, error) {
 	var b behaviour
 	flags := flag.NewFlagSet("behave", flag.ContinueOnError)
@@ -57,7 +57,7 @@ func parse(args []string, stderr io.Writer) (behaviour, error) {
 	return b, err
 }
 
-// validate names the flag that is wrong and what it accepts.
+// validate returns an error that names the invalid flag and its accepted values.
 func (b behaviour) validate(args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("unexpected argument %q: there are only flags, see --help", args[0])

@@ -1,14 +1,14 @@
-// Command behave is what the containers of test workloads run: it does what its flags say, well or badly.
+// Command behave is the program of test containers. Its flags define whether and how it fails.
 //
 //	behave --listen=:8080 --ready-after=5s                    a server that starts slowly
-//	behave --listen=:8080 --unhealthy-after=10s               one that its liveness probe ends
-//	behave --exit-after=3s --exit-code=1 --message="no luck"  one that crashes
-//	behave --allocate=64Mi                                    one that its memory limit ends
-//	behave --exit-after=5s                                    a Job; a preStop hook that takes its time
+//	behave --listen=:8080 --unhealthy-after=10s               a server that fails its liveness probe
+//	behave --exit-after=3s --exit-code=1 --message="no luck"  a program that crashes
+//	behave --allocate=64Mi                                    a program that exceeds its memory limit
+//	behave --exit-after=5s                                    a Job; a slow preStop hook
 //	behave --exit-code=1                                      a probe or a hook that fails
 //
-// Durations count from the start of the process. SIGTERM ends it at once with exit code 0, as it does any server that
-// shuts down in order, unless a flag says otherwise. Wrong flags give exit code 2.
+// Durations count from the start of the process. Unless a flag changes it, SIGTERM ends the process at once with exit code 0.
+// Invalid flags cause exit code 2.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// The exit codes besides 0 and what --exit-code says.
+// The exit codes besides 0 and --exit-code.
 const (
 	exitFailed = 1
 	exitUsage  = 2
@@ -34,10 +34,10 @@ const (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the command: it returns its exit code.
+// run runs the command, and returns its exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	start := time.Now()
-	// From the first moment on: to a container's first process nothing happens on a signal that it does not handle.
+	// First of all: the kernel ignores signals to PID 1 of a container that the process does not handle.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -56,7 +56,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// run behaves until the process is to end, and returns its exit code.
+// run follows the flags until the end of the process, and returns its exit code.
 func (b behaviour) run(start time.Time, signals <-chan os.Signal, stdout io.Writer) (int, error) {
 	if err := b.leaveMessage(stdout); err != nil {
 		return 0, err
@@ -105,8 +105,8 @@ func (b behaviour) run(start time.Time, signals <-chan os.Signal, stdout io.Writ
 	}
 }
 
-// leaveMessage writes --message to where the kubelet looks for it. It does so at once, since a process that is killed
-// for its memory has no time for that.
+// leaveMessage writes --message to the termination log. It does so at the start, because a process that exceeds its memory
+// limit is killed without notice.
 func (b behaviour) leaveMessage(stdout io.Writer) error {
 	if b.message == "" {
 		return nil
@@ -123,7 +123,7 @@ func (b behaviour) leaveMessage(stdout io.Writer) error {
 	return errors.Join(err, file.Close())
 }
 
-// handler serves what probes ask for.
+// handler serves the endpoints of probes.
 func (b behaviour) handler(start time.Time) http.Handler {
 	mux := http.NewServeMux()
 	for path, well := range map[string]func() bool{

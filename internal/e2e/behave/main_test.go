@@ -21,10 +21,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// behaveEnv makes the test binary the command, so that it can be looked at as the process it is in a container.
+// behaveEnv makes the test binary run the command, so that tests observe it as a process.
 const behaveEnv = "THREEPORT_BEHAVE_TEST"
 
-// patience is more than anything here takes.
+// patience is longer than any wait.
 const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start runs the command as a process, which ends with the test.
+// start runs the command as a process, and stops it at the end of the test.
 func start(t *testing.T, args ...string) *process.Process {
 	t.Helper()
 	p, err := process.Start(os.Args[0], []string{behaveEnv + "=1"}, args)
@@ -45,7 +45,7 @@ func start(t *testing.T, args ...string) *process.Process {
 	return p
 }
 
-// await returns the line in which a process says a text.
+// await waits for a line of output with a text.
 func await(t *testing.T, p *process.Process, text string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -57,7 +57,7 @@ func await(t *testing.T, p *process.Process, text string) string {
 	return line
 }
 
-// url is where a process that is given --listen=127.0.0.1:0 serves.
+// url returns the URL of a process with --listen=127.0.0.1:0.
 func url(t *testing.T, p *process.Process) string {
 	t.Helper()
 	return "http://" + strings.TrimPrefix(await(t, p, "listening on "), "listening on ")
@@ -78,7 +78,7 @@ func get(t *testing.T, url string) int {
 	return answer.StatusCode
 }
 
-// exitCode waits for a process that ends by itself.
+// exitCode waits for the end of a process, and returns its exit code.
 func exitCode(t *testing.T, p *process.Process) int {
 	t.Helper()
 	select {

@@ -10,17 +10,16 @@ import (
 	"time"
 )
 
-// Memory grows by step, with a pause in between: a signal is still seen, and a kernel that kills for memory kills at
-// the limit, not far beyond it.
+// Memory grows in steps with pauses, so that the process still handles signals, and the kernel kills it close to its limit.
 const (
 	step      = 4 << 20
 	stepPause = 5 * time.Millisecond
 )
 
-// ballast is memory that is occupied.
+// ballast is allocated memory.
 type ballast [][]byte
 
-// grow adds a step, and reports whether there is more to add until it has the size.
+// grow allocates a step, and reports whether the size is not reached yet.
 func (b *ballast) grow(to size) bool {
 	missing := int64(to) - b.size()
 	part := make([]byte, min(missing, step))
@@ -38,7 +37,7 @@ func (b *ballast) size() (n int64) {
 	return n
 }
 
-// size is a number of bytes, written as Kubernetes does: 64Mi.
+// size is a number of bytes in the format of Kubernetes, such as 64Mi.
 type size int64
 
 var units = map[string]int64{"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}

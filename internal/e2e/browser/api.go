@@ -11,8 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/server"
 )
 
-// API is a control plane on a loopback address, whose rows are in a file. It may be stopped and started again: its
-// address stays.
+// API is a control plane on a loopback address, with its rows in a file. After Stop and Start it has the same address.
 type API struct {
 	URL string
 
@@ -22,8 +21,7 @@ type API struct {
 	ended  chan error
 }
 
-// NewAPI is a control plane without authentication that will keep its rows in a file. An agent counts as silent after
-// silence.
+// NewAPI returns a control plane without authentication, with its rows in a file. An agent counts as offline after silence.
 func NewAPI(file string, silence time.Duration, log *slog.Logger) *API {
 	config := server.DefaultConfig()
 	config.BindAddress, config.AuthEnabled, config.Database = "127.0.0.1:0", false, "sqlite:"+file
@@ -57,7 +55,7 @@ func (a *API) ready(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// Stop ends it and waits until it has.
+// Stop stops the control plane, and waits for its end.
 func (a *API) Stop() error {
 	if a.end == nil {
 		return errors.New("stop control plane: it was not started")

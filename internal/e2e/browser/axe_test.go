@@ -9,10 +9,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axeFile is where npm ci puts it.
+// axeFile is the path of axe-core after npm ci.
 var axeFile = filepath.Join("..", "..", "..", "hack", "browser", "node_modules", "axe-core", "axe.min.js")
 
-// violations runs axe on the page: the rule, the impact and the first places of each that is serious or critical.
+// violations runs axe on the page, and returns the rule, the impact and the first places of each serious or critical violation.
 const violations = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations
 	.filter(({ impact }) => impact === 'serious' || impact === 'critical')
 	.map(({ id, impact, nodes }) => id + ' (' + impact + '): ' + nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? '')).join(' | ')))`
@@ -55,7 +55,7 @@ func TestAccessibility(t *testing.T) {
 	}
 }
 
-// expectAccessible lets axe judge what is shown.
+// expectAccessible expects no violations on the current page.
 func expectAccessible(t *testing.T, tab *Tab) {
 	t.Helper()
 	axe, err := os.ReadFile(axeFile)
@@ -70,7 +70,7 @@ func expectAccessible(t *testing.T, tab *Tab) {
 	}
 }
 
-// discard evaluates what has no value.
+// discard evaluates a statement without a value.
 func discard(expression string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](expression)
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// between is a proxy in front of a control plane, which answers questions to the API with an error when told to.
+// between is a proxy in front of a control plane that injects errors into answers of the API.
 type between struct {
 	*httptest.Server
 
@@ -27,7 +27,7 @@ func newBetween(t *testing.T, api *API) *between {
 	return b
 }
 
-// newBetweenTLS is one that browsers find at https, where they may have a session.
+// newBetweenTLS returns a proxy with https, which sessions need.
 func newBetweenTLS(t *testing.T, api *API) *between {
 	t.Helper()
 	b := unstartedBetween(t, api)
@@ -61,7 +61,7 @@ func unstartedBetween(t *testing.T, api *API) *between {
 	return b
 }
 
-// answer lets it answer requests to the API, by path and query, with a code; 0 is for the control plane to answer.
+// answer sets the function that decides the status of a request by path and query; 0 forwards the request.
 func (b *between) answer(code func(uri string) int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,5 +77,5 @@ func (b *between) codeFor(uri string) int {
 	return b.code(uri)
 }
 
-// isNetworkError is what a browser says by itself of a request that fails.
+// isNetworkError matches the browser's own messages about failed requests.
 func isNetworkError(problem string) bool { return strings.HasPrefix(problem, "network: ") }

@@ -16,20 +16,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long the browser may take to start, and a condition on a page to come true: it only means that something
-// hangs.
+// patience limits the start of the browser and the wait for a condition on a page. It is long enough for everything that does
+// not hang.
 const patience = 5 * time.Minute
 
-// ErrNoChromium says what to install.
+// ErrNoChromium means that chromium is not installed.
 var ErrNoChromium = errors.New("there is no chromium: install it with hack/browser-packages.sh")
 
-// Chromium is a browser without a head. Make one with [Start], and [Chromium.Stop] it.
+// Chromium is a headless browser. [Start] starts one; call [Chromium.Stop] at the end.
 type Chromium struct {
 	ctx  context.Context //nolint:containedctx // chromedp's handle of a browser is a context
 	stop []context.CancelFunc
 }
 
-// Start starts the machine's chromium, with a profile of its own that goes when it stops.
+// Start starts the installed chromium with a temporary profile.
 func Start(ctx context.Context) (*Chromium, error) {
 	path, err := find()
 	if err != nil {
@@ -60,14 +60,14 @@ func find() (string, error) {
 	return "", ErrNoChromium
 }
 
-// Stop ends the browser and waits until it has.
+// Stop stops the browser, and waits for its end.
 func (c *Chromium) Stop() {
 	for _, stop := range c.stop {
 		stop()
 	}
 }
 
-// Tab is a tab of a browser, with cookies and storage of its own. It is for one goroutine.
+// Tab is a tab of a browser with separate cookies and storage. It is not safe for concurrent use.
 type Tab struct {
 	ctx   context.Context //nolint:containedctx // chromedp's handle of a tab is a context
 	close context.CancelFunc
@@ -91,8 +91,8 @@ func (c *Chromium) Open() (*Tab, error) {
 // Close closes the tab.
 func (t *Tab) Close() { t.close() }
 
-// hear notes what must not happen on a page: exceptions, errors on the console (violations of the
-// Content-Security-Policy are there too), and dialogs.
+// hear records problems of a page: exceptions, errors on the console (including violations of the Content-Security-Policy), and
+// dialogs.
 func (t *Tab) hear(event any) {
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
@@ -122,28 +122,28 @@ func (t *Tab) note(problem string) {
 	}
 }
 
-// Ignore leaves out problems that are expected from now on.
+// Ignore excludes expected problems from now on.
 func (t *Tab) Ignore(expected func(problem string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ignore = expected
 }
 
-// Problems are what the browser complained of so far.
+// Problems returns the recorded problems so far.
 func (t *Tab) Problems() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.problems
 }
 
-// Do does steps one after the other.
+// Do executes actions one after the other.
 func (t *Tab) Do(steps ...chromedp.Action[chromedp.Void]) error {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
 	return chromedp.Do(ctx, steps...)
 }
 
-// Eval evaluates an expression of JavaScript, and awaits it if it is a promise.
+// Eval evaluates a JavaScript expression, and awaits a promise.
 func Eval[T any](t *Tab, expression string) (T, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
@@ -154,11 +154,11 @@ func Eval[T any](t *Tab, expression string) (T, error) {
 	return value, nil
 }
 
-// Until waits until a condition, an expression of JavaScript, holds; what it throws counts as false.
+// Until waits until a JavaScript expression is true. An exception counts as false.
 func (t *Tab) Until(condition string) error {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
-	// A poll in the page would end with it when it navigates.
+	// A poll inside the page would end with a navigation.
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -175,14 +175,14 @@ func (t *Tab) Until(condition string) error {
 	}
 }
 
-// Media are the user's preferences that a page asks for.
+// Media are user preferences in media queries.
 type Media struct {
 	Dark          bool
 	ReducedMotion bool
 	ForcedColors  bool
 }
 
-// Emulate sets the window's size and the user's preferences.
+// Emulate sets the size of the window and the user's preferences.
 func (t *Tab) Emulate(width, height int64, media Media) error {
 	choose := func(name string, on bool, value, otherwise string) *emulation.MediaFeature {
 		if on {
@@ -204,7 +204,7 @@ func (t *Tab) Emulate(width, height int64, media Media) error {
 	return nil
 }
 
-// Shot is what is in the window, as PNG.
+// Shot returns a screenshot of the window as PNG.
 func (t *Tab) Shot() ([]byte, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()

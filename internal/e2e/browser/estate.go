@@ -8,18 +8,18 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Estate is clusters with their workloads.
+// Estate is a set of clusters with their workloads.
 type Estate struct {
 	Clusters []Cluster
 }
 
-// Cluster is an agent and what it reports of.
+// Cluster is an agent with its workloads.
 type Cluster struct {
 	Agent     threeport.Agent
 	Workloads []Workload
 }
 
-// Workload is one with everything that its agent says of it.
+// Workload is a workload with all reports of its agent.
 type Workload struct {
 	Name       string
 	Type       string // controlplane.TypeWorkloadInstance or TypeHelmWorkloadInstance
@@ -35,20 +35,20 @@ type Operation struct {
 	Version threeport.ID
 }
 
-// newCluster makes a cluster whose agent is heard now; delay is its delay of delivery.
+// newCluster returns a cluster with a heartbeat now; delay is its delay of delivery.
 func newCluster(name string, now time.Time, delay time.Duration) Cluster {
 	return Cluster{Agent: threeport.Agent{
 		ClusterUID: "uid-of-" + name, ClusterName: name, Version: "v0.9.0", Time: now, DelaySeconds: delay.Seconds(),
 	}}
 }
 
-// status is a verdict that has held for a while.
+// status returns a verdict that has lasted for a while.
 func status(word, reason, cause string, now time.Time, since time.Duration) threeport.StatusReport {
 	at := now.Add(-since)
 	return threeport.StatusReport{Status: word, Reason: reason, Cause: cause, Since: &at}
 }
 
-// Many is an estate of n workloads, most of them healthy, on n/100 clusters: what a board has to be quick with.
+// Many returns an estate of n workloads, most of them Healthy, in n/100 clusters, for tests of speed.
 func Many(n int, now time.Time) Estate {
 	var estate Estate
 	kinds := []string{"api", "worker", "cache", "gateway", "billing", "search", "mailer", "ledger"}
@@ -77,7 +77,7 @@ func Many(n int, now time.Time) Estate {
 	return estate
 }
 
-// Hostile is an estate whose every text tries to be more than text.
+// Hostile returns an estate whose texts all contain markup and scripts.
 func Hostile(now time.Time) Estate {
 	script := `<script>document.title='owned'</script><img src=x onerror="alert(1)">`
 	long := make([]rune, 10_000)
@@ -113,7 +113,7 @@ func Hostile(now time.Time) Estate {
 	return Estate{Clusters: []Cluster{c}}
 }
 
-// definition is an object as JSON.
+// definition returns an object as JSON.
 func definition(object map[string]any) json.RawMessage {
 	raw, err := json.Marshal(object)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// chromium is one browser for all tests; nil if there is none on this machine. Each test has a tab of its own.
+// chromium is the browser of all tests; nil if it is not installed. Each test has its own tab.
 var chromium *Chromium
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// never is a silence that no test waits for.
+// never is longer than any test.
 const never = time.Hour
 
 // startAPI starts a control plane with an estate.
@@ -69,7 +69,7 @@ func startAPI(t *testing.T, silence time.Duration, estate Estate) (*API, map[str
 	return api, instances
 }
 
-// openTab opens a tab of a desktop's size, which must not complain of anything until the test ends.
+// openTab opens a tab with the size of a desktop. Problems of its pages fail the test.
 func openTab(t *testing.T) *Tab {
 	t.Helper()
 	if chromium == nil {
@@ -112,7 +112,7 @@ func until(t *testing.T, tab *Tab, condition string) {
 	}
 }
 
-// click clicks an element as a person does: where it is.
+// click clicks at the position of an element, as a user does.
 func click(t *testing.T, tab *Tab, css string) {
 	t.Helper()
 	until(t, tab, "document.querySelector("+quote(css)+")")
@@ -141,10 +141,10 @@ func eval[T any](t *testing.T, tab *Tab, expression string) T {
 	return value
 }
 
-// quote writes a text as JavaScript does.
+// quote returns a text as a JavaScript literal.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `\'`) + "'" }
 
-// pathOf is the address of a workload's page.
+// pathOf returns the path of a workload's page.
 func pathOf(i threeport.Instance) string {
 	return fmt.Sprintf("/workloads/%s/%d", i.Type, int64(i.ID))
 }
@@ -155,7 +155,7 @@ const (
 	workloadShown = "document.querySelector('.verdict') && document.querySelector('#live').dataset.state === 'live'"
 )
 
-// rowSays is the condition that the row of a workload has a text.
+// rowSays returns the condition that the row of a workload contains a text.
 func rowSays(name, text string) string {
 	return fmt.Sprintf("[...document.querySelectorAll('.grid-list .row')].some((r) => r.querySelector('.open').innerText === %s && r.innerText.includes(%s))", quote(name), quote(text))
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// reportsAtOnce is how many reports a set may have.
+// reportsAtOnce is the maximum number of reports in a set.
 const reportsAtOnce = 500
 
-// Post registers an estate's workloads at a control plane, tells of them, and returns their instances by name.
+// Post registers the workloads of an estate at a control plane, sends their reports, and returns their instances by name.
 func Post(ctx context.Context, url string, estate Estate) (map[string]threeport.Instance, error) {
 	instances := map[string]threeport.Instance{}
 	for _, cluster := range estate.Clusters {
@@ -47,7 +47,7 @@ func Post(ctx context.Context, url string, estate Estate) (map[string]threeport.
 	return instances, nil
 }
 
-// register makes the workload's row, as upstream controllers do.
+// register creates the row of a workload, as upstream controllers do.
 func register(ctx context.Context, url string, w Workload) (threeport.Instance, error) {
 	objects := upstream.WorkloadInstances
 	if w.Type == threeport.TypeHelmWorkloadInstance {
@@ -60,7 +60,7 @@ func register(ctx context.Context, url string, w Workload) (threeport.Instance, 
 	return threeport.Instance{Type: w.Type, ID: threeport.ID(id)}, nil
 }
 
-// Reports are all that is to be said of a workload as it is now.
+// Reports returns the reports of the current state of a workload.
 func (w Workload) Reports(instance threeport.Instance, version threeport.ID) []threeport.Report {
 	reports := []threeport.Report{{Instance: instance, Version: version, Status: &w.Status}}
 	if len(w.Tree) > 0 {
@@ -75,7 +75,7 @@ func (w Workload) Reports(instance threeport.Instance, version threeport.ID) []t
 	return reports
 }
 
-// earlier are all operations but the last.
+// earlier returns all operations except the last one.
 func (w Workload) earlier(instance threeport.Instance) []threeport.Report {
 	var reports []threeport.Report
 	for i := range len(w.Operations) - 1 {
@@ -88,7 +88,7 @@ func (o *Operation) report(instance threeport.Instance) threeport.Report {
 	return threeport.Report{Instance: instance, Version: o.Version, Operation: &o.OperationReport}
 }
 
-// Tell sends a report set. That a report is rejected is an error.
+// Tell sends a report set. A rejected report is an error.
 func Tell(ctx context.Context, url string, set threeport.ReportSet) error {
 	body, err := json.Marshal(set)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Sample is an estate as one may be found on a weekday: most runs, some does not, one cluster is silent. The workload
-// named by [Checkout] has everything that a page can show.
+// Sample returns a typical estate: most workloads are Healthy, some are not, and one agent is offline. The workload [Checkout]
+// has everything that a page can show.
 func Sample(now time.Time) Estate {
 	frankfurt := newCluster("frankfurt-prod-1", now, 0)
 	virginia := newCluster("virginia-prod-2", now, 2*time.Second)
@@ -32,7 +32,7 @@ func Sample(now time.Time) Estate {
 	return Estate{Clusters: []Cluster{frankfurt, virginia, singapore, staging}}
 }
 
-// Checkout is the name of the workload of [Sample] that has everything.
+// Checkout is the name of the most complete workload of [Sample].
 const Checkout = "checkout"
 
 func healthy(now time.Time, names ...string) []Workload {
@@ -51,7 +51,7 @@ func troubled(name string, s threeport.StatusReport) Workload {
 	return Workload{Name: name, Type: threeport.TypeWorkloadInstance, Status: s}
 }
 
-// checkout is a Deployment whose new version cannot reach its database, and what belongs to it.
+// checkout returns a Deployment whose new version cannot reach its database, with its other resources.
 func checkout(now time.Time) Workload {
 	w := Workload{
 		Name: Checkout, Type: threeport.TypeWorkloadInstance,
@@ -97,7 +97,7 @@ func (w *Workload) derive(ref, owner threeport.ObjectRef, health, reason, cause 
 	w.Tree = append(w.Tree, threeport.TreeObject{Object: ref, Owner: owner.UID, Health: health, Reason: reason, Cause: cause})
 }
 
-// define reports the deployment twice: the new image, and one more variable, are what broke it.
+// define adds two versions of the Deployment. The second one has another image and another variable, which broke it.
 func (w *Workload) define(now time.Time, ref threeport.ObjectRef) {
 	for i, image := range []string{"registry.example.com/shop/checkout:4.17.2", "registry.example.com/shop/checkout:4.18.0"} {
 		env := []any{map[string]any{"name": "PAYMENTS_URL", "value": "http://payments.shop.svc:8080"}, map[string]any{"name": "LOG_LEVEL", "value": "info"}}
@@ -140,7 +140,7 @@ func (w *Workload) define(now time.Time, ref threeport.ObjectRef) {
 	}
 }
 
-// happen is what is told of the last hour and a half.
+// happen adds the Events of the last 90 minutes.
 func (w *Workload) happen(now time.Time, deployment, fresh, old threeport.ObjectRef, pods []threeport.ObjectRef) {
 	ago := func(minutes float64) time.Time { return now.Add(-time.Duration(minutes * float64(time.Minute))) }
 	n := 0

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// assetsEnv names a folder of ready binaries, as it does for controller-runtime's envtest.
+// assetsEnv names a folder of prebuilt binaries, as for controller-runtime's envtest.
 const assetsEnv = "KUBEBUILDER_ASSETS"
 
 // Binaries are the paths of executables.
@@ -49,12 +49,11 @@ func pins() []pin {
 // FindBinaries returns the paths of the wanted binaries, and builds those that are missing.
 //
 // If KUBEBUILDER_ASSETS names a folder that holds all components, they are taken from there. Otherwise they come
-// from the user's cache folder, where `go build` puts them from the modules pinned in internal/e2e/cluster/pins: some
-// minutes the first time, nothing after that until a pin or the Go version changes. Kubectl is taken from the
-// PATH if it is there.
+// from the user's cache folder. `go build` builds them there from the modules pinned in internal/e2e/cluster/pins. That takes
+// minutes the first time, and again after a change of a pin or of Go's version. kubectl on the PATH is preferred.
 //
-// Progress goes to log, which may be nil. It is safe to call at the same time from many processes: one builds,
-// the others wait. An error of the build has the compiler's output.
+// It writes progress to log, which may be nil. Several processes may call it at the same time: one builds, the others wait. An
+// error of a build contains the compiler's output.
 func FindBinaries(ctx context.Context, log io.Writer, want ...Component) (Binaries, error) {
 	if log == nil {
 		log = io.Discard
@@ -106,8 +105,7 @@ func FindBinaries(ctx context.Context, log io.Writer, want ...Component) (Binari
 	return found, nil
 }
 
-// assets returns the binaries in a folder if it has every component, else none: a mix of versions that nobody
-// chose is worse than a build.
+// assets returns the binaries in a folder if it has every component, else none, to avoid an accidental mix of versions.
 func assets(dir string) Binaries {
 	if dir == "" {
 		return nil
@@ -128,7 +126,7 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// cacheKey is a short hash of all that decides what is built.
+// cacheKey returns a short hash of all inputs of a build.
 func cacheKey(source, goVersion string) (string, error) {
 	hash := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
@@ -142,10 +140,10 @@ func cacheKey(source, goVersion string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// pinsDir is where the pins are, from the root of the source tree.
+// pinsDir is the folder of the pins, relative to the root of the source tree.
 var pinsDir = filepath.Join("internal", "e2e", "cluster", "pins")
 
-// SourceTree is the root of the source tree that the working directory is in.
+// SourceTree returns the root of the source tree that contains the working directory.
 func SourceTree() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -173,7 +171,7 @@ func rootAbove(dir string) (string, bool) {
 	}
 }
 
-// goTool runs the go command and returns what it prints.
+// goTool runs the go command, and returns its output.
 func goTool(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // fixed commands
 	cmd.Dir = dir

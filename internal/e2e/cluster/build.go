@@ -15,7 +15,7 @@ import (
 
 const kubernetesModule = "k8s.io/kubernetes"
 
-// builder makes the binaries of one pin.
+// builder builds the binaries of one pin.
 type builder struct {
 	pin    pin
 	source string // the pin's folder, with go.mod and go.sum
@@ -23,13 +23,13 @@ type builder struct {
 	log    io.Writer
 }
 
-// buildFlags decide what is built, besides the sources; a change of them builds anew.
+// buildFlags are inputs of a build; a change causes a new build.
 func buildFlags() []string {
 	return []string{"-trimpath", "-mod=readonly", "-buildvcs=false"}
 }
 
-// binary returns the path of a built binary, and builds it first if it is not there. What is at that path is
-// complete: the linker writes elsewhere, and the result is moved there at the end.
+// binary returns the path of a binary, and builds it if necessary. The file at that path is always complete: the linker writes to
+// another folder, and the result is moved.
 func (b builder) binary(ctx context.Context, c Component) (string, error) {
 	path := filepath.Join(b.target, string(c))
 	if executable(path) {
@@ -62,8 +62,7 @@ func (b builder) binary(ctx context.Context, c Component) (string, error) {
 	return path, nil
 }
 
-// build compiles and links one binary. The caller has the lock of the folder, so that whatever is unfinished there
-// was left behind by a build that was killed.
+// build compiles and links one binary. The caller holds the lock of the folder, so unfinished files in it are from killed builds.
 func (b builder) build(ctx context.Context, c Component, version, path string) error {
 	if err := removeUnfinished(b.target); err != nil {
 		return err
@@ -95,7 +94,7 @@ func (b builder) build(ctx context.Context, c Component, version, path string) e
 	return nil
 }
 
-// unfinishedPrefix begins the names of folders in which the linker writes.
+// unfinishedPrefix is the prefix of the folders of the linker.
 const unfinishedPrefix = "unfinished-"
 
 func removeUnfinished(dir string) error {
@@ -111,7 +110,7 @@ func removeUnfinished(dir string) error {
 	return nil
 }
 
-// version is what the pin's go.mod requires of its main module.
+// version returns the version of the main module in the pin's go.mod.
 func (b builder) version(ctx context.Context) (string, error) {
 	raw, err := goTool(ctx, b.source, "mod", "edit", "-json")
 	if err != nil {
@@ -131,8 +130,8 @@ func (b builder) version(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("pin %s does not require %s: fix %s", b.pin.name, b.pin.module, filepath.Join(b.source, "go.mod"))
 }
 
-// linkerFlags strip the binary and, for Kubernetes, stamp it with its version, as its own release build does:
-// unstamped, every component calls itself v0.0.0-master.
+// linkerFlags strip the binary and, for Kubernetes, set its version as its release build does. Without that every component
+// reports v0.0.0-master.
 func linkerFlags(module, version string) string {
 	flags := []string{"-s", "-w"}
 	if module != kubernetesModule {

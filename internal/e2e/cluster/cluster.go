@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
-// portAttempts is how often Start tries other ports when one of them was taken meanwhile.
+// portAttempts limits the attempts of Start with other ports after a port was in use.
 const portAttempts = 5
 
 // Cluster is a running control plane. See the package's documentation for its lifecycle.
@@ -44,11 +44,11 @@ type Cluster struct {
 	stopErr  error
 }
 
-// Start brings a control plane up and returns when it is ready: the API serves, and, as far as the components are
-// there, default ServiceAccounts are made and the nodes are Ready.
+// Start starts a control plane and waits until it is ready: the API serves, and, depending on the components, default
+// ServiceAccounts exist and the nodes are Ready.
 //
-// It builds the binaries if need be, see FindBinaries. ctx bounds the start only: the cluster runs until Stop.
-// If it fails nothing stays behind, and the error has the last log lines of the component that is to blame.
+// It builds missing binaries, see FindBinaries. ctx limits only the start: the cluster runs until Stop. After an error nothing
+// is left behind, and the error contains the last log lines of the failed component.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startRest(ctx, begin)
 }
 
-// startRest starts what needs a ready API server, all at once.
+// startRest starts all components that need a ready API server, in parallel.
 func (c *Cluster) startRest(ctx context.Context, begin time.Time) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.startComponents(ctx, begin) })
@@ -182,8 +182,7 @@ func since(begin time.Time) time.Duration {
 	return time.Since(begin).Round(100 * time.Millisecond)
 }
 
-// Config returns a client configuration of the administrator (system:masters), with a high rate limit. It is a
-// copy: change it at will.
+// Config returns a copy of the client configuration of the administrator (system:masters), with a high rate limit.
 func (c *Cluster) Config() *rest.Config {
 	return c.clientConfig(c.admin)
 }
@@ -198,20 +197,20 @@ func (c *Cluster) Dir() string {
 	return c.dir.path
 }
 
-// Done is closed when a component has died by itself, or when Stop was called.
+// Done is closed when a component has died or Stop was called.
 func (c *Cluster) Done() <-chan struct{} {
 	return c.done
 }
 
-// Err is nil unless a component died by itself: then it says which, with the last lines of its log.
+// Err returns the death of a component with the last lines of its log, or nil.
 func (c *Cluster) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Stop ends all components, those with clients last, waits until they are gone and removes the run directory. A
-// component that does not end within 3 seconds is killed. Further calls do nothing and return the same.
+// Stop stops all components, those with clients last, and removes the run directory. It kills a component that does not end
+// within 3 s. Further calls return the same result.
 func (c *Cluster) Stop() error {
 	c.stopOnce.Do(func() {
 		c.finish()
@@ -232,14 +231,14 @@ func (c *Cluster) Stop() error {
 	return c.stopErr
 }
 
-// process returns a component's newest process, or nil.
+// process returns the latest process of a component, or nil.
 func (c *Cluster) process(component Component) *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.processes[component]
 }
 
-// Components returns what this cluster runs, in the order in which it was started.
+// Components returns the components of the cluster, in the order of their start.
 func (c *Cluster) Components() []Component {
 	components := slices.Clone(c.options.Components)
 	if c.options.RealNode {
@@ -257,7 +256,7 @@ func (c *Cluster) PID(component Component) int {
 	return p.pid
 }
 
-// fail records the first component that died by itself.
+// fail records the first component that died.
 func (c *Cluster) fail(err error) {
 	c.mu.Lock()
 	if c.err == nil {

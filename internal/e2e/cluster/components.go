@@ -11,19 +11,18 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
-// ports of a cluster. Nothing else listens: controller manager, scheduler and kwok serve nothing.
+// ports are the ports of a cluster. Controller manager, scheduler and kwok do not listen.
 type ports struct {
 	etcd, etcdPeer, api int
 }
 
-// serviceCIDR has the addresses of Services, of which the first is the API server's.
+// serviceCIDR is the range of Services; the first address is the API server's.
 const (
 	serviceCIDR  = "10.96.0.0/16"
 	apiServiceIP = "10.96.0.1"
 )
 
-// How quickly a node that is lost is noticed where there is a real one, and how long its pods then stay: by default
-// that takes 50 and 300 seconds.
+// The time until a lost node is detected, and until its pods are evicted, with a real node. The defaults are 50 s and 300 s.
 const (
 	leaseSeconds    = 8 // renewed every 2
 	evictionSeconds = "10"
@@ -37,13 +36,13 @@ var componentUsers = map[Component]struct {
 	// kube-apiserver binds the two names to their roles at its first start (bootstrap policy).
 	ControllerManager: {name: "system:kube-controller-manager"},
 	Scheduler:         {name: "system:kube-scheduler"},
-	// kwok is every kubelet and the author of their Events at once, for which there is no role.
+	// kwok acts as every kubelet and creates their Events; there is no predefined role for that.
 	Kwok: {name: "kwok", group: []string{"system:masters"}},
 	// The API server's Node authorizer knows what a kubelet may do by these names.
 	Kubelet: {name: "system:node:" + RealNodeName, group: []string{"system:nodes"}},
 }
 
-// writeFiles puts all that the components read into the run directory.
+// writeFiles writes the configuration files of all components to the run directory.
 func (c *Cluster) writeFiles() error {
 	etcdAuthority, err := certs.NewAuthority("etcd")
 	if err != nil {
@@ -112,7 +111,7 @@ func (c *Cluster) writeKubeconfigs() error {
 	return nil
 }
 
-// args is the command line of a component.
+// args returns the command line of a component.
 func (c *Cluster) args(component Component) []string {
 	switch component {
 	case Etcd:
@@ -189,7 +188,7 @@ func (c *Cluster) apiServerArgs() []string {
 		"--allow-privileged=true",
 	}
 	if !slices.Contains(c.options.Components, ControllerManager) {
-		// Nobody would make the ServiceAccount that this plugin demands of every pod.
+		// Without the controller manager there are no ServiceAccounts, which this plugin requires for pods.
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	if c.options.RealNode {
@@ -215,7 +214,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 		"--use-service-account-credentials",
 		"--service-account-private-key-file=" + c.dir.file("service-account.key"),
 		"--root-ca-file=" + c.dir.file("ca.crt"),
-		// Hundreds of pods have to come up in seconds: by default its clients wait for 20 requests a second.
+		// Hundreds of pods must start in seconds, and the default limit is 20 requests a second.
 		"--kube-api-qps=500", "--kube-api-burst=1000",
 		"--concurrent-deployment-syncs=10", "--concurrent-replicaset-syncs=10",
 		"--concurrent-statefulset-syncs=10", "--concurrent-daemonset-syncs=5", "--concurrent-job-syncs=10",

@@ -11,20 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// How long a component may take to become ready, and how often it is asked.
+// The limit and the interval of waiting for a component.
 const (
 	readyTimeout = 3 * time.Minute
 	readyPoll    = 50 * time.Millisecond
 )
 
-// nodeEndPatience is how long after something in a node the node itself may end.
+// nodeEndPatience limits the time between the end of a process in the node and that of the node.
 const nodeEndPatience = 500 * time.Millisecond
 
-// errStopped is what a caller gets who wants something of a stopped cluster.
+// errStopped is the error of methods of a stopped cluster.
 var errStopped = errors.New("the cluster is stopped")
 
-// Kill ends a component at once, with SIGKILL, and waits until it is gone. The other components go on, and Done
-// stays open: this death is wanted. Restart brings the component back.
+// Kill sends SIGKILL to a component, and waits for its end. The other components keep running, and Done stays open. Restart starts
+// the component again.
 func (c *Cluster) Kill(component Component) error {
 	p := c.process(component)
 	if p == nil {
@@ -34,8 +34,8 @@ func (c *Cluster) Kill(component Component) error {
 	return nil
 }
 
-// Restart starts a component again, on the same port and with the same storage, and returns when it is ready. If
-// it runs it is ended first, with SIGTERM; call Kill before for a crash. ctx bounds the wait.
+// Restart starts a component again on the same port and with the same storage, and waits until it is ready. It stops a running
+// component with SIGTERM; call Kill before for a crash. ctx limits the wait.
 func (c *Cluster) Restart(ctx context.Context, component Component) error {
 	p := c.process(component)
 	if p == nil {
@@ -45,7 +45,7 @@ func (c *Cluster) Restart(ctx context.Context, component Component) error {
 	return c.launchAndAwait(ctx, component)
 }
 
-// launch starts a component's process and watches over it.
+// launch starts the process of a component, and watches for its end.
 func (c *Cluster) launch(ctx context.Context, component Component) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *Cluster) runsInNode(component Component) bool {
 	return component == Containerd || component == Kubelet
 }
 
-// nodeEnds waits a little for the end of the node's first process, and reports whether it has ended.
+// nodeEnds waits shortly for the end of the node's first process, and reports whether it has ended.
 func (c *Cluster) nodeEnds() bool {
 	node := c.process(nodeInit)
 	timer := time.NewTimer(nodeEndPatience)
@@ -101,7 +101,7 @@ func (c *Cluster) nodeEnds() bool {
 	}
 }
 
-// awaitReady waits until a component does its work.
+// awaitReady waits until a component is ready.
 func (c *Cluster) awaitReady(ctx context.Context, component Component) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -123,7 +123,7 @@ func (c *Cluster) awaitReady(ctx context.Context, component Component) error {
 	}
 }
 
-// ready is nil if a component does its work. Those that serve nothing are judged by what they do to the API.
+// ready returns nil if a component is ready. Components without a server are checked by their effects in the API.
 func (c *Cluster) ready(ctx context.Context, component Component) error {
 	switch component {
 	case Etcd:
@@ -149,7 +149,7 @@ func (c *Cluster) ready(ctx context.Context, component Component) error {
 	case Kubelet:
 		return c.realNodeReady(ctx)
 	case Scheduler, Kubectl, ctr:
-		// A scheduler shows in nothing but pods. Its death would show in Done.
+		// A scheduler affects only pods, so there is no check. Its death closes Done.
 	}
 	return nil
 }

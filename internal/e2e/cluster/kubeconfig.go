@@ -11,19 +11,18 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
-// Requests a second of the clients that this package hands out. Tests and benchmarks are to be limited by the
-// API server, not by a client's own default of 5 a second.
+// The rate limit of this package's clients, in requests a second. The default of 5 would limit tests and benchmarks.
 const (
 	clientQPS   = 1000
 	clientBurst = 2000
 )
 
-// contextName is the name of the cluster, the user and the context in every kubeconfig of ours.
+// contextName is the name of the cluster, the user and the context in kubeconfigs.
 const contextName = "threeport-local"
 
-// User makes a new identity with a client certificate of its own, and returns it as the path of a kubeconfig and
-// as a client configuration. Without groups it may do what RBAC grants to that name and to
-// system:authenticated, which is next to nothing. A second call with the same name replaces the kubeconfig.
+// User creates a user with a client certificate, and returns the path of its kubeconfig and its client configuration. Without
+// groups it has only the permissions of its name and of system:authenticated. Another call with the same name replaces the
+// kubeconfig.
 func (c *Cluster) User(name string, groups ...string) (kubeconfig string, config *rest.Config, err error) {
 	pair, err := c.authority.Client(name, groups...)
 	if err != nil {

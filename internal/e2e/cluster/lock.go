@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// lockPoll is how often a lock that another process holds is tried again.
+// lockPoll is the interval of attempts to take a lock.
 const lockPoll = 100 * time.Millisecond
 
-// errLocked says that somebody else holds the lock.
+// errLocked means that another process holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// tryLock takes the exclusive lock of a file, which it creates, or returns errLocked. Closing the file gives the
-// lock back, and so does the end of this process, however it ends: children do not inherit it.
+// tryLock creates a file and takes its exclusive lock, or returns errLocked. Closing the file or the end of this process releases
+// the lock; children do not inherit it.
 func tryLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // paths in our own cache folder
 	if err != nil {
@@ -33,7 +33,7 @@ func tryLock(path string) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// lock waits for the exclusive lock of a file. It calls waiting, once, if somebody else has it.
+// lock waits for the exclusive lock of a file. It calls waiting once if another process holds the lock.
 func lock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 	ticker := time.NewTicker(lockPoll)
 	defer ticker.Stop()

@@ -11,23 +11,22 @@ import (
 	"strings"
 )
 
-// machine is what a real node takes from the machine that it runs on.
+// machine has the programs of this machine that a real node needs.
 type machine struct {
 	containerd, ctr, runc string // programs
 	cniDir                string // folder of network plugins
 }
 
-// adminDirs are searched for programs besides the PATH, which does not have them for every user.
+// adminDirs are searched in addition to the PATH, which contains them only for some users.
 var adminDirs = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin"}
 
-// cniDirs are where distributions put the network plugins that cniPlugins names.
+// cniDirs are the folders of network plugins in distributions.
 var (
 	cniDirs    = []string{"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"}
 	cniPlugins = []string{"bridge", "host-local", "loopback"}
 )
 
-// CanRunRealNode is nil if this machine can run a real node. Otherwise the error says all that is missing, and how
-// to get it.
+// CanRunRealNode returns nil if this machine can run a real node. Otherwise the error lists the missing parts and the remedy.
 func CanRunRealNode() error {
 	_, err := findMachine()
 	return err

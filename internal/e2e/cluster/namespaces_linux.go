@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// giveNamespaces makes the child the first process of namespaces of its own. It is not killed with its parent: it
-// has a pipe that ends then, and puts things in order.
+// giveNamespaces makes the child the first process of new namespaces. The kernel does not kill it with its parent: it detects the
+// end of a pipe, and cleans up.
 func giveNamespaces(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid: true,

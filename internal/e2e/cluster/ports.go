@@ -17,11 +17,11 @@ const (
 	lastPort  = 32000
 )
 
-// loopback is the only address that anything listens on.
+// loopback is the only listening address.
 const loopback = "127.0.0.1"
 
-// freePorts returns n different ports that nobody listens on now. That is no reservation: a process that is
-// quicker makes the component die, and Start tries again with others.
+// freePorts returns n different ports without a listener. They are not reserved: if another process takes one, the component dies,
+// and Start retries with other ports.
 func freePorts(ctx context.Context, n int) ([]int, error) {
 	var ports []int
 	var held []net.Listener // all at once, so that they differ

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// stopGrace is how long a process has between SIGTERM and SIGKILL. Nothing that it could lose is kept anyway.
+// stopGrace is the time between SIGTERM and SIGKILL. It is short, because the data is deleted anyway.
 const stopGrace = 3 * time.Second
 
-// tailLines is how much of a dead component's log goes into the error.
+// tailLines is the number of log lines in the error of a dead component.
 const tailLines = 15
 
 // process is one running component. Its goroutine, started by startProcess, is the only one that waits for it.
@@ -29,7 +29,7 @@ type process struct {
 	lifeline  *os.File // what a process with own namespaces reads until we are gone
 }
 
-// startSpec says what to start, and where.
+// startSpec describes a process to start.
 type startSpec struct {
 	component     Component
 	path          string // of the binary
@@ -40,8 +40,8 @@ type startSpec struct {
 	namespacesOf  int  // if not 0: the process whose namespaces it runs in
 }
 
-// startProcess starts a component, with its output appended to its log. The process ends with this one, by whatever
-// way this one ends: see tieToParent. It outlives ctx.
+// startProcess starts a component, and appends its output to its log. The component ends with this process, see tieToParent, and
+// not with ctx.
 func startProcess(ctx context.Context, spec startSpec) (*process, error) {
 	log, err := os.OpenFile(spec.logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -49,7 +49,7 @@ func startProcess(ctx context.Context, spec startSpec) (*process, error) {
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), spec.path, spec.args...) //nolint:gosec // binaries that FindBinaries built or was given
 	cmd.Dir = spec.dir
-	// Nothing of the user's own configuration (~/.kube, ~/.kwok, proxies) may change what a component does.
+	// The user's configuration (~/.kube, ~/.kwok, proxies) must not affect a component.
 	cmd.Env = []string{"HOME=" + spec.dir, "TMPDIR=" + spec.dir, "PATH=" + searchPath()}
 	cmd.Stdout, cmd.Stderr = log, log
 	if spec.namespacesOf == 0 {
@@ -97,7 +97,7 @@ func startProcess(ctx context.Context, spec startSpec) (*process, error) {
 	return p, nil
 }
 
-// alive tells whether the process has not been reaped yet.
+// alive reports whether the process has not been reaped yet.
 func (p *process) alive() bool {
 	select {
 	case <-p.exited:
@@ -107,7 +107,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// stop ends the process, with SIGTERM first and SIGKILL after grace (0: at once), and waits until it is gone.
+// stop sends SIGTERM, and SIGKILL after grace (0: at once), and waits for the end of the process.
 func (p *process) stop(grace time.Duration) {
 	p.expected.Store(true)
 	if grace > 0 {
@@ -132,7 +132,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// deathError describes an end that nobody asked for.
+// deathError returns the error of an unexpected end.
 func (p *process) deathError() *deathError {
 	state := "exit status 0"
 	if p.waitErr != nil {
@@ -141,7 +141,7 @@ func (p *process) deathError() *deathError {
 	return &deathError{component: p.component, state: state, tail: tail(p.logFile, tailLines)}
 }
 
-// deathError is the end of a component that was to go on running.
+// deathError is the unexpected end of a component.
 type deathError struct {
 	component Component
 	state     string
@@ -152,12 +152,12 @@ func (e *deathError) Error() string {
 	return fmt.Sprintf("%s died (%s); the end of its log:\n%s", e.component, e.state, e.tail)
 }
 
-// portTaken tells whether it died because another process was quicker to listen on its port.
+// portTaken reports whether the component died because its port was in use.
 func (e *deathError) portTaken() bool {
 	return strings.Contains(e.tail, "address already in use")
 }
 
-// tail returns the last n lines of a file, or why they cannot be read.
+// tail returns the last n lines of a file, or the error of reading them.
 func tail(file string, n int) string {
 	raw, err := os.ReadFile(file) //nolint:gosec // a log in our own run directory
 	if err != nil {

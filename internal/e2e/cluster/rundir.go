@@ -11,7 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/cluster/cgroup"
 )
 
-// lockName is the file in a run directory that the living owner has locked.
+// lockName is the file in a run directory that its running owner locks.
 const lockName = "lock"
 
 // runDir is the folder of one cluster: storage, keys, kubeconfigs, logs.
@@ -58,7 +58,7 @@ func newRunDir(ctx context.Context, parent string) (*runDir, error) {
 	return &runDir{path: path, lock: own}, nil
 }
 
-// removeDead removes the run directories that nobody has locked.
+// removeDead removes the run directories without a lock.
 func removeDead(parent string) error {
 	dirs, err := filepath.Glob(filepath.Join(parent, "run-*"))
 	if err != nil {
@@ -99,7 +99,7 @@ func (d *runDir) file(elem ...string) string {
 	return filepath.Join(append([]string{d.path}, elem...)...)
 }
 
-// remove deletes the directory and gives its lock back.
+// remove deletes the directory and releases its lock.
 func (d *runDir) remove() error {
 	err := removeRunDir(d.path)
 	return errors.Join(err, d.lock.Close())

@@ -5,8 +5,7 @@ import (
 	"runtime"
 )
 
-// onOwnThread calls f on a thread that runs nothing else, then or later: whatever f does to it, such as entering
-// namespaces, ends with it.
+// onOwnThread calls f on a new thread that ends with f, so that changes of the thread, such as entering namespaces, do not last.
 func onOwnThread(f func()) {
 	done := make(chan struct{})
 	go ownThread(func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
-// Authorities, the control plane's certificate and the agent's are replaced while both run, one after the other.
+// The authorities and both certificates are replaced one after the other, while the agent and the control plane run.
 func TestCredentials_Rotated(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutAgent(t)
@@ -25,19 +25,19 @@ func TestCredentials_Rotated(t *testing.T) {
 	objects := w.deployWeb()
 	load := w.startLoad(seed(t), 10, objects)
 	for turn := range 2 {
-		w.eventually(patience, "reports over TLS", func() error { return w.hasEvents(20 * (turn + 1)) })
-		w.must(secure.Stop(patience))
+		w.eventually(waitTimeout, "reports over TLS", func() error { return w.expectEvents(20 * (turn + 1)) })
+		w.must(secure.Stop(waitTimeout))
 		authority = w.newAuthority(serving)
 		secure = w.startSecure(address, serving)
-		w.let(3 * time.Second) // with an agent that does not know the new authority, nor has a certificate of it
+		w.pause(3 * time.Second) // with an agent that does not know the new authority, nor has a certificate of it
 		w.issueClient(authority, client)
 	}
-	w.eventually(patience, "reports over TLS", func() error { return w.hasEvents(60) })
+	w.eventually(waitTimeout, "reports over TLS", func() error { return w.expectEvents(60) })
 	load.stop()
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 }
 
-// newAuthority makes an authority, and a certificate of it for the control plane.
+// newAuthority creates an authority, and a certificate for the control plane.
 func (w *world) newAuthority(serving string) *certs.Authority {
 	w.Helper()
 	authority, err := certs.NewAuthority("threeport")
@@ -49,7 +49,7 @@ func (w *world) newAuthority(serving string) *certs.Authority {
 	return authority
 }
 
-// issueClient gives the agent a certificate.
+// issueClient issues a certificate for the agent.
 func (w *world) issueClient(authority *certs.Authority, dir string) {
 	w.Helper()
 	pair, err := authority.Client("agent")
@@ -67,8 +67,8 @@ func (w *world) startSecure(address, serving string) *process.Process {
 	return secure
 }
 
-// hasEvents expects that the control plane has some rows of Events.
-func (w *world) hasEvents(n int) error {
+// expectEvents expects at least n rows of Events.
+func (w *world) expectEvents(n int) error {
 	rows, err := w.api.Events(w.ctx, nil)
 	if err == nil && len(rows) < n {
 		err = fmt.Errorf("there are %d Events", len(rows))
@@ -76,28 +76,28 @@ func (w *world) hasEvents(n int) error {
 	return err
 }
 
-// The control plane does not accept the agent's credentials for a while: the agent pauses, says so, and resumes.
+// The control plane rejects the agent's credentials for a while. The agent pauses, shows the error in the status, and resumes.
 func TestCredentials_Refused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.deployWeb()
 	load := w.startLoad(seed(t), 20, objects)
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
-		w.await(patience, w.proxy.count(request.write)+20, "between refusals", request.write)
+		w.await(waitTimeout, w.proxy.count(request.isWrite)+20, "between refusals", request.isWrite)
 		w.proxy.setScript(func(request) fault { return fault{status: status} })
 		before, seen := w.proxy.count(anyRequest), w.oracle.EventCount()
 		const enough = 120
-		w.eventually(patience, "much to be reported", func() error {
+		w.eventually(waitTimeout, "much to be reported", func() error {
 			if n := w.oracle.EventCount() - seen; n < enough {
 				return fmt.Errorf("there are %d more Events", n)
 			}
 			return nil
 		})
-		// Some were on their way, and then there are a few that try.
+		// Some requests were open; then there are a few attempts.
 		if n := w.proxy.count(anyRequest) - before; n > enough/4 {
-			t.Errorf("the agent sent %d requests while they were answered with %d and %d Events happened, expected a few that try", n, status, enough)
+			t.Errorf("the agent sent %d requests during answers with %d and %d Events, want only a few attempts", n, status, enough)
 		}
-		w.eventually(patience, "the refusal in the workload's status", func() error {
+		w.eventually(waitTimeout, "the error in the workload's status", func() error {
 			delivery := w.status(w.deployed[0].Name).Status.Delivery
 			if delivery.LastError == "" || delivery.Rejected > 0 {
 				return fmt.Errorf("delivery is %+v", delivery)
@@ -107,5 +107,5 @@ func TestCredentials_Refused(t *testing.T) {
 		w.proxy.setScript(nil)
 	}
 	load.stop()
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
-// The disk is full: the agent goes on in memory, says so, and writes again when there is room.
+// The disk is full. The agent keeps its state in memory, shows that in the status, and writes again when there is space.
 func TestStateDir_DiskFull(t *testing.T) {
 	t.Parallel()
 	for name, fromTheStart := range map[string]bool{"while the agent runs": false, "when it starts": true} {
@@ -32,17 +32,17 @@ func TestStateDir_DiskFull(t *testing.T) {
 			}
 			w.start()
 			load := w.startLoad(seed(t), 20, w.deployWeb())
-			w.await(patience, 40, "before the disk is full", func(r request) bool { return r.write() && r.accepted })
+			w.await(waitTimeout, 40, "before the disk is full", func(r request) bool { return r.isWrite() && r.accepted })
 			if !fromTheStart {
-				w.expectReady(patience, true)
+				w.expectReady(waitTimeout, true)
 				w.fill(filler)
 			}
-			w.outlive(load, "no space left on device", func() { w.must(os.Remove(filler)) })
+			w.expectSurvives(load, "no space left on device", func() { w.must(os.Remove(filler)) })
 		})
 	}
 }
 
-// The disk fails, or the system makes it read-only because it does: the same.
+// The disk fails, or the kernel remounts it read-only. The agent behaves as with a full disk.
 func TestStateDir_DiskFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,8 +59,8 @@ func TestStateDir_DiskFails(t *testing.T) {
 			disk := w.mountFailing()
 			w.start()
 			load := w.startLoad(seed(t), 20, w.deployWeb())
-			w.await(patience, 40, "before the disk fails", func(r request) bool { return r.write() && r.accepted })
-			w.expectReady(patience, true)
+			w.await(waitTimeout, 40, "before the disk fails", func(r request) bool { return r.isWrite() && r.accepted })
+			w.expectReady(waitTimeout, true)
 			if c.atStart {
 				w.kill()
 			}
@@ -68,39 +68,39 @@ func TestStateDir_DiskFails(t *testing.T) {
 			if c.atStart {
 				w.start()
 			}
-			w.outlive(load, c.fault.Error(), func() { disk.fail(0) })
+			w.expectSurvives(load, c.fault.Error(), func() { disk.fail(0) })
 		})
 	}
 }
 
-// outlive expects that the agent goes on while its disk does not take anything, says why, and has all on disk again once
-// that is mended.
-func (w *world) outlive(load *load, says string, mend func()) {
+// expectSurvives expects that the agent works without its disk and shows the reason, and that its state is complete on disk
+// after the disk is restored.
+func (w *world) expectSurvives(load *load, says string, restore func()) {
 	w.Helper()
-	before := w.proxy.count(request.write)
-	w.expectReady(patience, false)
+	before := w.proxy.count(request.isWrite)
+	w.expectReady(waitTimeout, false)
 	w.expectDurable(metav1.ConditionFalse, says, 1)
-	w.await(patience, before+100, "while the disk takes nothing", request.write)
+	w.await(waitTimeout, before+100, "while the disk takes nothing", request.isWrite)
 	load.paused.Store(true)
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 	load.paused.Store(false)
 
-	mend()
-	w.expectReady(patience, true)
+	restore()
+	w.expectReady(waitTimeout, true)
 	w.expectDurable(metav1.ConditionTrue, "outlives", 0)
 	w.kill()
 	w.start()
 	load.stop()
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 	if strings.Contains(w.agent.Output(), "was quarantined") {
-		w.Error("the state on disk was not whole once the disk was mended")
+		w.Error("the state on disk is incomplete after the disk was restored")
 	}
 }
 
-// expectDurable waits until the workload's status and the metric tell whether the state can be written.
+// expectDurable waits until the condition Durable and the metric have the wanted values.
 func (w *world) expectDurable(want metav1.ConditionStatus, says string, failing int) {
 	w.Helper()
-	w.eventually(patience, "condition Durable to be "+string(want), func() error {
+	w.eventually(waitTimeout, "condition Durable to be "+string(want), func() error {
 		condition := meta.FindStatusCondition(w.status(w.deployed[0].Name).Status.Conditions, v1alpha1.ConditionDurable)
 		if condition == nil || condition.Status != want || !strings.Contains(condition.Message, says) {
 			return fmt.Errorf("it is %+v", condition)
@@ -113,7 +113,7 @@ func (w *world) expectDurable(want metav1.ConditionStatus, says string, failing 
 	}
 }
 
-// mountState gives the agent a disk of its own, of a few megabytes. It needs root.
+// mountState mounts a small disk for the state of the agent. It needs root.
 func (w *world) mountState(size string) {
 	w.Helper()
 	w.must(os.MkdirAll(w.state, 0o700))
@@ -143,7 +143,7 @@ func (w *world) fill(path string) {
 	}
 }
 
-// expectReady waits until the agent's readiness is as wanted.
+// expectReady waits until the readiness of the agent has the wanted value.
 func (w *world) expectReady(within time.Duration, want bool) {
 	w.Helper()
 	w.eventually(within, fmt.Sprintf("readiness to be %t", want), func() error {

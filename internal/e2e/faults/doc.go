@@ -1,12 +1,17 @@
-// Package faults tests what the agent promises while everything around it fails: the network, both APIs, its disk, its
-// process, the cluster. Each test has a cluster, a reference control-plane API, the proxies between them and an agent for
-// itself; package oracle records what the cluster had and judges what the control plane was told.
+// Package faults tests the promises of the agent while its environment fails: the network, both APIs, the disk, the process
+// of the agent, the cluster. Each test has its own cluster, control-plane API, proxies between them, and agent. Package
+// oracle observes the cluster and checks the control plane.
 //
-// The agent delivers in report sets. The tests whose subject is the delivery are run as v0 has it too, with an API that is
-// no better than Threeport's own: see way.
+// The agent delivers report sets. Tests of the delivery run also with v0, with an API that has only the features of
+// Threeport's: see protocol.
 //
-// What is checked, once the faults end: (A) the control plane has the last version of each object, or DELETED; (B)
-// every Event is a row, or is counted in a row about dropped ones; (C) no Event has two rows; (D) versions arrive in
-// order; and throughout: (E) memory, disk, goroutines and requests stay under their caps. Where the control plane is killed
-// too, what it had accepted is looked for right afterwards: later an agent that was started again would have made up for it.
+// After the faults the tests check that
+//
+//   - (A) the control plane has the last version of each object, or DELETED;
+//   - (B) every Event has a row, or is counted in a row of dropped Events;
+//   - (C) no Event has two rows;
+//   - (D) versions arrived in order.
+//
+// During the whole test, (E) memory, disk, goroutines and requests stay below their limits. Tests that kill the control plane
+// check right afterwards that it has retained all accepted writes: later, a restarted agent may have sent them again.
 package faults

@@ -9,7 +9,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// While the agent is down objects are changed, deleted and created again, and a Pod comes and goes.
+// While the agent is down, objects are changed, deleted and recreated, and a Pod is created and deleted.
 func TestAgent_ChangesWhileDown(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -21,10 +21,10 @@ func TestAgent_ChangesWhileDown(t *testing.T) {
 			w := newWorld(t)
 			d := w.deploy("web", configMap("kept"), configMap("changed"), configMap("deleted"), configMap("again"), configMap("twice"), deployment)
 			for _, obj := range d.Objects {
-				w.happen(w.get(obj), "before-"+obj.GetName())
+				w.createEvent(w.get(obj), "before-"+obj.GetName())
 			}
 			set := w.createOwned(replicaSet, w.get(d.Objects[5]))
-			w.agree(patience)
+			w.awaitAgreement(waitTimeout)
 			w.kill()
 			if c.lost {
 				w.must(os.RemoveAll(w.state))
@@ -34,32 +34,32 @@ func TestAgent_ChangesWhileDown(t *testing.T) {
 			w.change(d.Objects[1])
 			w.remove(d.Objects[2])
 			w.remove(d.Objects[3])
-			w.happen(w.create(configMap("again")), "of-the-second")
+			w.createEvent(w.create(configMap("again")), "of-the-second")
 			w.remove(d.Objects[4])
 			w.create(configMap("twice"))
 			w.remove(d.Objects[4])
 			w.create(configMap("twice"))
 			short := w.createOwned(pod, set)
-			w.happen(short, "of-a-pod-that-came-and-went")
+			w.createEvent(short, "of-a-pod-that-came-and-went")
 			w.remove(short)
 
 			w.start()
-			w.agree(patience)
+			w.awaitAgreement(waitTimeout)
 			for resource, want := range map[int]string{2: "DELETED", 3: "DELETED ADDED", 4: "DELETED ADDED"} {
 				if got := w.operations(resource, taken); got != want {
-					t.Errorf("of %s the agent said %q afterwards, expected %q", d.Objects[resource].GetName(), got, want)
+					t.Errorf("the agent reported %[2]q for %[1]s afterwards, want %[3]q", d.Objects[resource].GetName(), got, want)
 				}
 			}
 			for _, r := range w.proxy.sent(anyRequest)[sent:] {
-				if r.tells(rowPath(d, 0)) || r.says("before-") {
-					t.Errorf("the agent sent %s %s %.200s, which the control plane has", r.method, r.path, r.told)
+				if r.writesTo(rowPath(d, 0)) || r.contains("before-") {
+					t.Errorf("the agent sent %s %s %.200s, which the control plane already had", r.method, r.path, r.writes)
 				}
 			}
 		})
 	}
 }
 
-// operations returns what the control plane was told of a resource after a number of writes.
+// operations returns the operations on a resource after the first writes.
 func (w *world) operations(resource, after int) string {
 	w.Helper()
 	var out []string
@@ -71,40 +71,39 @@ func (w *world) operations(resource, after int) string {
 	return strings.Join(slices.Compact(out), " ")
 }
 
-// A whole workload is deleted while the agent is down, and comes back as another instance with objects of the same
+// A whole workload is deleted while the agent is down, and deployed again as another instance with objects of the same
 // names.
 func TestAgent_WorkloadDeletedWhileDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deploy("web", configMap("one"), configMap("two"))
-	w.happen(w.get(d.Objects[0]), "first")
-	w.agree(patience)
+	w.createEvent(w.get(d.Objects[0]), "first")
+	w.awaitAgreement(waitTimeout)
 	w.kill()
 	w.must(w.upstream.Delete(w.ctx, d))
 	w.start()
-	w.eventually(patience, "the deletions in the control plane", func() error {
+	w.eventually(waitTimeout, "the deletions in the control plane", func() error {
 		for i := range d.Objects {
-			if err := w.hasOperation(i, threeport.OperationDeleted); err != nil {
+			if err := w.expectOperation(i, threeport.OperationDeleted); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 }
 
-// Of an object that came and went while the agent was down nothing is left but an Event, and its name, which another
-// object bears now.
+// An object is created and deleted while the agent is down. Only its Event remains, and another object has its name.
 func TestAgent_EventOfUnseenIncarnation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deploy("web", configMap("conf"))
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 	w.kill()
 	w.remove(d.Objects[0])
-	w.happen(w.create(configMap("conf")), "of-the-second")
+	w.createEvent(w.create(configMap("conf")), "of-the-second")
 	w.remove(d.Objects[0])
-	w.happen(w.create(configMap("conf")), "of-the-third")
+	w.createEvent(w.create(configMap("conf")), "of-the-third")
 	w.start()
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 }

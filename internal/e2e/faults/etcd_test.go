@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// etcd writes Events to where a cluster's API server has them, as another API server beside it would. To accept one takes
-// an API server 0.65 ms of a core, which is too much for 2,000 a second on two; to tell those who watch takes little.
+// etcd writes Events directly to the etcd of a cluster, as another API server would. An API server takes 0.65 ms of a core to
+// accept an Event, too much for 2,000 a second on two cores; forwarding one to its watches takes little.
 type etcd struct {
 	url    string
 	client *http.Client
@@ -52,7 +52,7 @@ func newEtcd(t *testing.T, c *testCluster) *etcd {
 	return &etcd{url, &http.Client{Transport: transport}}
 }
 
-// etcdURL finds the process that has its data in a cluster's folder, and returns where it listens.
+// etcdURL finds the etcd process with its data in a cluster's folder, and returns its URL.
 func etcdURL(dir string) (string, error) {
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -72,7 +72,7 @@ func etcdURL(dir string) (string, error) {
 			return url, nil
 		}
 	}
-	return "", fmt.Errorf("no process is the etcd of %s", dir)
+	return "", fmt.Errorf("there is no etcd process for %s", dir)
 }
 
 var storage = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
@@ -95,7 +95,7 @@ func field(message []byte, number uint64, value []byte) []byte {
 	return append(binary.AppendUvarint(message, uint64(len(value))), value...)
 }
 
-// call makes a gRPC call, of whose answer only the status matters.
+// call makes a gRPC call, and checks only the status of the answer.
 func (e *etcd) call(ctx context.Context, method string, message []byte) error {
 	body := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))) // not compressed
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+method, bytes.NewReader(append(body, message...)))

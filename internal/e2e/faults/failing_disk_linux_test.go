@@ -13,12 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// failingDisk is a folder on a disk that can be made to fail. The kernel asks for what is in it through /dev/fuse (see
-// include/uapi/linux/fuse.h), so that a program gets the error from where it gets that of a real disk: from the call, or
-// as a fault of the memory that it mapped a file into.
+// failingDisk is a folder on a file system whose operations can be made to fail. It uses the protocol of /dev/fuse (see
+// include/uapi/linux/fuse.h), so a program gets errors as from a real disk: from a system call, or as a fault in a mapped
+// file.
 //
-// It is served by the test's own process, which must not open a file there: the kernel would ask it about that while it
-// waits.
+// The test's process serves the file system, so it must not open files there: it would wait for itself.
 type failingDisk struct {
 	device int
 	served chan struct{} // closed once it is unmounted, and nobody uses it
@@ -32,7 +31,7 @@ type failingDisk struct {
 
 const rootNode = 1
 
-// mountFailing gives the agent a disk of its own that works, until it is told to fail. It needs root.
+// mountFailing mounts a failing disk for the state of the agent. It works until fail is called. It needs root.
 func (w *world) mountFailing() *failingDisk {
 	w.Helper()
 	w.must(os.MkdirAll(w.state, 0o700))
@@ -56,8 +55,8 @@ func (w *world) mountFailing() *failingDisk {
 	return d
 }
 
-// fail makes the disk fail. With EIO nothing can be written or read any more, whatever the system remembers of it; with
-// EROFS, which is what the system makes of a disk that fails, nothing can be written. With 0 it works again.
+// fail makes the disk fail. With EIO, reads and writes fail, even of cached data. With EROFS, writes fail, as after a remount
+// of a failing disk. With 0 the disk works again.
 func (d *failingDisk) fail(fault syscall.Errno) {
 	d.mu.Lock()
 	d.fault = fault
@@ -68,7 +67,7 @@ func (d *failingDisk) fail(fault syscall.Errno) {
 	}
 }
 
-// forget lets the kernel forget what it has in memory of a file.
+// forget drops the kernel's cache of a file.
 func (d *failingDisk) forget(node uint64) {
 	const invalidateInode = 2
 	all := struct {
@@ -78,7 +77,7 @@ func (d *failingDisk) forget(node uint64) {
 	d.send(0, invalidateInode, encode(all)) // fails if the kernel does not know the file
 }
 
-// The requests that the kernel sends, and their numbers.
+// The numbers of the requests of the kernel.
 const (
 	opLookup      = 1
 	opForget      = 2
@@ -101,7 +100,7 @@ const (
 	opBatchForget = 42
 )
 
-// The kernel's structures, in the order of its fields.
+// The structures of the protocol; the order of fields matters.
 type (
 	fuseRequest struct {
 		Length, Op    uint32
@@ -145,7 +144,7 @@ func encode(v any) []byte {
 	return out
 }
 
-// decode reads a structure from the beginning of a request, and returns what is behind it.
+// decode reads a structure from the beginning of a request, and returns it and the rest.
 func decode[T any](in []byte) (v T, rest []byte) {
 	n, err := binary.Decode(in, binary.NativeEndian, &v)
 	if err != nil {
@@ -180,7 +179,7 @@ func (d *failingDisk) serve(complain func(format string, args ...any)) {
 	}
 }
 
-// send sends an answer, or something that the kernel did not ask for. An error says that nobody waits for it any more.
+// send sends an answer or a notification. An error means that the caller no longer waits.
 func (d *failingDisk) send(unique uint64, code int32, body []byte) {
 	header := struct {
 		Length uint32
@@ -194,7 +193,7 @@ func (d *failingDisk) send(unique uint64, code int32, body []byte) {
 	_, _ = unix.Write(d.device, append(encode(header), body...))
 }
 
-// do does what is asked for.
+// do executes a request.
 func (d *failingDisk) do(r fuseRequest, body []byte) (answer []byte, fault syscall.Errno) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,7 +226,7 @@ func (d *failingDisk) do(r fuseRequest, body []byte) (answer []byte, fault sysca
 	return d.change(r, body)
 }
 
-// change does what a disk that fails or is read-only does not do.
+// change executes a writing request.
 func (d *failingDisk) change(r fuseRequest, body []byte) (answer []byte, fault syscall.Errno) {
 	switch r.Op {
 	case opFsync, opFsyncdir:
@@ -269,7 +268,7 @@ func (d *failingDisk) change(r fuseRequest, body []byte) (answer []byte, fault s
 	return nil, syscall.ENOSYS
 }
 
-// text returns a name, which ends with a zero.
+// text returns a zero-terminated name.
 func text(in []byte) string {
 	name, _, _ := bytes.Cut(in, []byte{0})
 	return string(name)
@@ -292,7 +291,7 @@ func (d *failingDisk) attributes(node uint64) fuseAttributes {
 	return out
 }
 
-// resize makes a file longer with zeros, or shorter.
+// resize extends a file with zeros, or truncates it.
 func (d *failingDisk) resize(node uint64, size int) {
 	old := d.files[node]
 	if size <= len(old) {
@@ -314,7 +313,7 @@ func (d *failingDisk) read(node uint64, body []byte) ([]byte, syscall.Errno) {
 	return slices.Clone(data[from:min(from+int(in.Size), len(data))]), 0
 }
 
-// list returns the names in the folder from an offset on, as many as there is room for.
+// list returns names in the folder from an offset on, as many as fit.
 func (d *failingDisk) list(body []byte) []byte {
 	in, _ := decode[fuseTransfer](body)
 	var out []byte

@@ -26,13 +26,13 @@ const (
 	floodPatience = 5 * time.Minute // only means that something hangs
 )
 
-// 2,000 Events a second for 30 seconds, or as many as the API server accepts: the agent falls behind and makes up for it.
-// Nothing else runs meanwhile.
+// The API server gets 2,000 Events a second for 30 s, or as many as it accepts. The agent falls behind and catches up. No
+// other test runs at the same time.
 func TestEvents_Flood(t *testing.T) {
 	w := newWorldOn(t, ownCluster(t))
 	w.start()
 	objects := w.deployWeb()
-	w.agree(floodPatience)
+	w.awaitAgreement(floodPatience)
 	before := w.reported()
 
 	begin := time.Now()
@@ -46,18 +46,18 @@ func TestEvents_Flood(t *testing.T) {
 	took := time.Since(begin)
 	t.Logf("all but %d that were dropped were reported %s after the last was written, %.0f a second",
 		dropped, (took - wrote).Round(100*time.Millisecond), float64(n-dropped)/took.Seconds())
-	w.agree(floodPatience)
+	w.awaitAgreement(floodPatience)
 }
 
-// burst is how many Events come at once in TestEvents_Burst; 60,000 are those of 30 s at floodRate.
+// burst is the number of Events of TestEvents_Burst; 60,000 are 30 s at floodRate.
 var burst = flag.Int("burst", 4000, "`number` of Events that come at once")
 
-// The agent is cut off from the API server while Events are written, and then gets all of them at once.
+// The agent is disconnected from the API server while Events are written, and then receives all of them at once.
 func TestEvents_Burst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.deployWeb()
-	w.agree(floodPatience)
+	w.awaitAgreement(floodPatience)
 	before := w.reported()
 	w.toCluster.down()
 	begin := time.Now()
@@ -73,14 +73,14 @@ func TestEvents_Burst(t *testing.T) {
 	took := time.Since(begin)
 	t.Logf("%d Events were written in %s; the agent reported the first of them %s after it could read them, and all but %d that were dropped within %s, %.0f a second",
 		n, wrote.Round(time.Second), pending.Round(100*time.Millisecond), dropped, took.Round(100*time.Millisecond), float64(n-dropped)/(took-pending).Seconds())
-	w.agree(floodPatience)
+	w.awaitAgreement(floodPatience)
 }
 
-// reported counts what the control plane accepted.
+// reported returns the number of accepted writes.
 func (w *world) reported() int { return len(w.proxy.accepted()) }
 
-// expectReports waits until so many reports were accepted, or are of Events that the agent dropped, because more waited
-// than --state-max-bytes allows: it returns how many those are.
+// expectReports waits until n reports were accepted or dropped because of --state-max-bytes, and returns the number of dropped
+// ones.
 func (w *world) expectReports(within time.Duration, n int) (dropped int) {
 	w.Helper()
 	var asked time.Time
@@ -107,7 +107,7 @@ func (w *world) expectReports(within time.Duration, n int) (dropped int) {
 	return dropped
 }
 
-// ownCluster starts a cluster that no other test uses, before or after.
+// ownCluster starts a cluster for one test only.
 func ownCluster(t *testing.T, apiServerArgs ...string) *testCluster {
 	t.Helper()
 	c, err := startCluster(t.Context(), apiServerArgs...)
@@ -125,8 +125,8 @@ func ownCluster(t *testing.T, apiServerArgs ...string) *testCluster {
 // create stores a new Event.
 type create func(context.Context, *corev1.Event) error
 
-// creator returns what creates Events through the API server, on a connection of its own. With -as-shipped it is through
-// etcd: there floodRate is reached.
+// creator returns a function that creates Events through the API server on a separate connection. With -as-shipped it writes
+// to etcd, which reaches floodRate.
 func (w *world) creator() create {
 	w.Helper()
 	if *asShipped {
@@ -143,7 +143,7 @@ func (w *world) creator() create {
 	}
 }
 
-// flood creates up to n Events at floodRate, or as fast as it goes, for at most a while, and returns how many.
+// flood creates up to n Events at floodRate or slower within a time limit, and returns their number.
 func (w *world) flood(within time.Duration, n int, event func(int) *corev1.Event) int {
 	w.Helper()
 	var next, written atomic.Int64
@@ -176,17 +176,17 @@ func (w *world) flood(within time.Duration, n int, event func(int) *corev1.Event
 	return int(written.Load())
 }
 
-// With a cap on its state, the agent drops the oldest Events while the control plane is down, and says how many.
+// With limited state, the agent drops the oldest Events while the control plane is down, and reports their number.
 func TestEvents_QueueFull_CountsDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	w.start("--state-max-bytes=1048576")
 	d := w.deploy("web", configMap("conf"), configMap("more"))
-	w.agree(floodPatience)
+	w.awaitAgreement(floodPatience)
 	w.toAPI.down()
 	about := w.get(d.Objects[0])
 	begin := time.Now()
-	// 4,000 are more than twice what the state has room for; a busy API server takes its time, or not all of them.
+	// 4,000 Events are more than twice the limit of the state; a busy API server may be slow or reject some.
 	n := w.flood(floodPatience, 4000, func(i int) *corev1.Event {
 		eventType := corev1.EventTypeNormal
 		if i%4 == 0 {
@@ -196,23 +196,23 @@ func TestEvents_QueueFull_CountsDropped(t *testing.T) {
 	})
 	w.eventually(floodPatience, "the test's own watch to see all Events", func() error {
 		if got := w.oracle.EventCount(); got < n {
-			return fmt.Errorf("it saw %d", got)
+			return fmt.Errorf("it observed %d", got)
 		}
 		return nil
 	})
 	changed := w.change(d.Objects[1])
-	w.let(3 * time.Second)
+	w.pause(3 * time.Second)
 	w.toAPI.up()
-	// State is never dropped.
-	w.eventually(floodPatience, "what changed in the outage", func() error { return w.has(1, changed.GetResourceVersion()) })
-	w.agree(floodPatience)
+	// Operations and statuses are never dropped.
+	w.eventually(floodPatience, "what changed in the outage", func() error { return w.expectVersion(1, changed.GetResourceVersion()) })
+	w.awaitAgreement(floodPatience)
 	rows, err := w.api.Events(w.ctx, nil)
 	w.must(err)
 	if len(rows) >= n {
-		t.Errorf("there are %d rows of the %d Events that were written: nothing was dropped, expected the state to be too small", len(rows), n)
+		t.Errorf("there are %d rows of %d Events: nothing was dropped, want the state to be too small", len(rows), n)
 	}
 	t.Logf("of %d Events %d became rows", n, len(rows))
 	if size := sizeOf(w.state); size > 8<<20 {
-		t.Errorf("the state has %d KiB with a cap of 1024", size>>10)
+		t.Errorf("the state has %d KiB, want at most 1024", size>>10)
 	}
 }

@@ -17,59 +17,59 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// stateFile is where the agent keeps what it must not forget.
+// stateFile returns the path of the agent's journal.
 func (w *world) stateFile() string { return filepath.Join(w.state, "state.db") }
 
-// The agent is killed 50 times under load, or 10 with -short, at any moment of its life.
+// The agent is killed 50 times under load, or 10 times with -short, at random moments.
 func TestAgent_KilledFiftyTimes(t *testing.T) {
 	t.Parallel()
-	inBothWays(t, killedFiftyTimes)
+	forEachProtocol(t, killedFiftyTimes)
 }
 
 func killedFiftyTimes(w *world) {
 	random := seed(w.T)
 	load := w.startLoad(seed(w.T), 20, w.deployWeb())
 	for range repeats(50, 10) {
-		w.let(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
+		w.pause(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
 		w.kill()
 		w.launch()
 	}
 	load.stop()
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 }
 
-// The agent is killed at points of its life that an outside can name: by what is on its way to the control plane.
+// The agent is killed at moments that the test recognizes by an open request.
 func TestAgent_KilledDuringRequests(t *testing.T) {
 	t.Parallel()
-	event := func(r request) bool { return r.tellsOf(upstream.WorkloadEvents) }
-	for _, point := range []point{
-		{name: "an Event's row is asked for, and not made", matches: event},
-		{name: "an Event's row is made, and the agent not told", matches: event, applied: true},
+	event := func(r request) bool { return r.writesToAny(upstream.WorkloadEvents) }
+	for _, point := range []killPoint{
+		{name: "a request for an Event's row has not been applied", matches: event},
+		{name: "an Event's row has been created, but not answered", matches: event, applied: true},
 		{
-			name:    "a row is updated, and the agent not told",
-			matches: func(r request) bool { return r.tellsOf(upstream.WorkloadResourceInstances) }, applied: true,
+			name:    "a row has been updated, but not answered",
+			matches: func(r request) bool { return r.writesToAny(upstream.WorkloadResourceInstances) }, applied: true,
 		},
-		{name: "the agent starts, and reads what there is", matches: func(r request) bool { return !r.write() }, starting: true},
-		{name: "the agent stops, and its last Events are made", matches: event, applied: true, stopping: true},
+		{name: "the agent starts and reads the rows", matches: func(r request) bool { return !r.isWrite() }, starting: true},
+		{name: "the agent stops, and its last Events have been created", matches: event, applied: true, stopping: true},
 	} {
 		t.Run(point.name, func(t *testing.T) {
 			t.Parallel()
-			inBothWays(t, func(w *world) {
+			forEachProtocol(t, func(w *world) {
 				load := w.startLoad(seed(w.T), 20, w.deployWeb())
-				w.await(patience, 10, "before the first kill", func(r request) bool { return r.write() && r.accepted })
+				w.await(waitTimeout, 10, "before the first kill", func(r request) bool { return r.isWrite() && r.accepted })
 				for range 2 {
 					w.killAt(point)
-					w.await(patience, w.proxy.count(request.write)+10, "after the kill", request.write)
+					w.await(waitTimeout, w.proxy.count(request.isWrite)+10, "after the kill", request.isWrite)
 				}
 				load.stop()
-				w.agree(patience)
+				w.awaitAgreement(waitTimeout)
 			})
 		})
 	}
 }
 
-// point is a moment of the agent's life.
-type point struct {
+// killPoint is a moment at which the agent is killed.
+type killPoint struct {
 	name     string
 	matches  func(request) bool
 	applied  bool // the control plane does what the request asks for, before the agent is killed
@@ -77,8 +77,8 @@ type point struct {
 	stopping bool // it is told to stop just before
 }
 
-// killAt kills the agent when it is there, and starts it again.
-func (w *world) killAt(at point) {
+// killAt kills the agent at a kill point, and starts it again.
+func (w *world) killAt(at killPoint) {
 	w.Helper()
 	hold, reached := make(chan struct{}), make(chan struct{}, 1)
 	w.proxy.setScript(func(r request) fault {
@@ -114,37 +114,37 @@ func (w *world) killAt(at point) {
 	w.launch()
 }
 
-// The state is lost: what the control plane has tells what was reported.
+// The state is lost. The agent recovers it from the rows of the control plane.
 func TestStateDir_Lost(t *testing.T) {
 	t.Parallel()
-	inBothWays(t, stateLost)
+	forEachProtocol(t, stateLost)
 }
 
 func stateLost(w *world) {
 	load := w.startLoad(seed(w.T), 20, w.deployWeb())
 	for range 3 {
-		w.let(3 * time.Second)
+		w.pause(3 * time.Second)
 		w.kill()
 		w.must(os.RemoveAll(w.state))
-		w.let(time.Second)
+		w.pause(time.Second)
 		w.launch()
 	}
 	load.stop()
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 }
 
-// A torn state is quarantined, and the agent starts all the same. A hundred states are opened as the agent does it; the
-// agent itself starts with ten, or three with -short.
+// The state is damaged. The agent quarantines it and starts anyway. The test opens a hundred damaged states; the agent itself
+// starts with ten of them, or three with -short.
 func TestStateDir_Torn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	random := seed(t)
 	load := w.startLoad(seed(t), 20, w.deployWeb())
-	w.await(patience, 40, "before the state is torn", func(r request) bool { return r.write() && r.accepted })
+	w.await(waitTimeout, 40, "before the state is torn", func(r request) bool { return r.isWrite() && r.accepted })
 	w.kill()
 	good, err := os.ReadFile(w.stateFile())
 	w.must(err)
-	w.expectNothingWrong(random, good)
+	w.expectTornStatesRejected(random, good)
 	for range repeats(10, 3) {
 		text, err := os.ReadFile(w.stateFile())
 		w.must(err)
@@ -152,15 +152,15 @@ func TestStateDir_Torn(t *testing.T) {
 		w.must(os.WriteFile(w.stateFile(), torn, 0o600))
 		t.Logf("the agent starts with a state that is %s", how)
 		w.launch()
-		w.let(time.Duration(random.Int64N(int64(3 * time.Second))))
+		w.pause(time.Duration(random.Int64N(int64(3 * time.Second))))
 		w.kill()
 	}
 	load.stop()
 	w.launch()
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 }
 
-// tear damages a file in one place, and says how.
+// tear damages a file in one place, and describes the damage.
 func tear(random *rand.Rand, text []byte) (torn []byte, how string) {
 	torn = bytes.Clone(text)
 	at := random.IntN(len(torn))
@@ -182,11 +182,11 @@ func tear(random *rand.Rand, text []byte) (torn []byte, how string) {
 	}
 }
 
-// tables are the agent's tables.
+// tables are the tables of the agent's state.
 var tables = []string{"receipts", "pending", "dead", "gaps", "objects", "events", "ends", "changes"}
 
-// expectNothingWrong opens a state that is torn in a hundred places: each record that is read was written.
-func (w *world) expectNothingWrong(random *rand.Rand, killed []byte) {
+// expectTornStatesRejected damages a state in a hundred places, one at a time. Every record that can be read is unchanged.
+func (w *world) expectTornStatesRejected(random *rand.Rand, killed []byte) {
 	w.Helper()
 	dir := filepath.Join(w.TempDir(), "good")
 	// In the state of an agent that was killed, damage of the last commit looks as if the agent was killed before it.
@@ -202,7 +202,7 @@ func (w *world) expectNothingWrong(random *rand.Rand, killed []byte) {
 		got := w.records(filepath.Join(w.TempDir(), fmt.Sprint(i)), torn)
 		for key, value := range got {
 			if before, ok := want[key]; !ok || before != value {
-				w.Errorf("with a state that is %s, %q is %q, it was %q", how, key, value, before)
+				w.Errorf("with a state that is %s, %q is %q, want %q", how, key, value, before)
 				damaged++
 			}
 		}

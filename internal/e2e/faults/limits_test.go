@@ -13,14 +13,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// The caps of an agent; that of its memory is the edition's.
+// The limits of an agent; agentBuild has that of its memory.
 const (
 	maxState      = 300 << 20 // --state-max-bytes, and what the file's pages waste
 	maxGoroutines = 300
 	maxOpen       = 16 // requests to the control plane at a time: --send-concurrency, and others that time out
 )
 
-// limits looks at the agent from outside while the test runs.
+// limits measures the agent during a test.
 type limits struct {
 	mu         sync.Mutex
 	agent      *process.Process
@@ -32,7 +32,7 @@ type limits struct {
 	goroutines int
 }
 
-// watchLimits measures twice a second until the test ends, and then compares with the caps.
+// watchLimits measures twice a second until the test ends, and then compares the maxima with the limits.
 func watchLimits(w *world) *limits {
 	l := &limits{}
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -56,21 +56,21 @@ func watchLimits(w *world) *limits {
 		w.Logf("at most %d MiB of memory, %d with pages of files, %d KiB of state, %d goroutines, %d requests a second, %d at a time",
 			l.private>>20, l.resident>>20, l.bytes>>10, l.goroutines, perSecond, open)
 		if l.private > shared.agent.maxMemory || l.bytes > maxState || l.goroutines > maxGoroutines || open > maxOpen {
-			w.Errorf("the caps are %d MiB of memory, %d KiB of state, %d goroutines, %d requests at a time",
+			w.Errorf("the limits are %d MiB of memory, %d KiB of state, %d goroutines, %d requests at a time",
 				shared.agent.maxMemory>>20, maxState>>10, maxGoroutines, maxOpen)
 		}
 	})
 	return l
 }
 
-// follow measures another process from now on.
+// follow continues with another process.
 func (l *limits) follow(agent *process.Process, metrics, state string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.agent, l.metrics, l.state = agent, metrics, state
 }
 
-// measure leaves out what cannot be measured now: the process may just be starting or ending.
+// measure skips values that are not available, as while the process starts or ends.
 func (l *limits) measure(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *limits) measure(ctx context.Context) {
 	}
 }
 
-// sizeOf is the sum of the files below a folder.
+// sizeOf returns the total size of the files below a folder.
 func sizeOf(dir string) int64 {
 	var sum int64
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
@@ -108,7 +108,7 @@ func sizeOf(dir string) int64 {
 	return sum
 }
 
-// metric returns the sum of a metric's series on a page of metrics.
+// metric returns the sum of a metric's series in the text format.
 func metric(page, name string) (float64, error) {
 	var sum float64
 	found := false

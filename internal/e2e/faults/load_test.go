@@ -25,8 +25,8 @@ const (
 	pod         = "{apiVersion: v1, kind: Pod, metadata: {name: web-66c6ccd947-bh2rs}, spec: {containers: [{name: main, image: example.com/web}]}}"
 )
 
-// deployWeb deploys two ConfigMaps and a Deployment, and creates what a Deployment makes: nothing else does it here.
-// It returns all objects, the Pod last.
+// deployWeb deploys two ConfigMaps and a Deployment, and creates the Deployment's ReplicaSet and Pod, because no controller
+// manager runs. It returns all objects, the Pod last.
 func (w *world) deployWeb() []*unstructured.Unstructured {
 	w.Helper()
 	d := w.deploy("web", configMap("conf"), configMap("more"), deployment)
@@ -38,7 +38,7 @@ func (w *world) deployWeb() []*unstructured.Unstructured {
 	return append(out, set, w.createOwned(pod, set))
 }
 
-// newEvent returns an Event about an object, as it happens first.
+// newEvent returns the first occurrence of an Event about an object.
 func newEvent(about *unstructured.Unstructured, name, eventType string, at time.Time) *corev1.Event {
 	when := metav1.NewTime(at.Truncate(time.Second))
 	return &corev1.Event{
@@ -50,15 +50,15 @@ func newEvent(about *unstructured.Unstructured, name, eventType string, at time.
 	}
 }
 
-// happen writes an Event about an object.
-func (w *world) happen(about *unstructured.Unstructured, name string) *corev1.Event {
+// createEvent creates an Event about an object.
+func (w *world) createEvent(about *unstructured.Unstructured, name string) *corev1.Event {
 	w.Helper()
 	ev, err := w.client.CoreV1().Events(w.namespace).Create(w.ctx, newEvent(about, name, corev1.EventTypeNormal, time.Now()), metav1.CreateOptions{})
 	w.must(err)
 	return ev
 }
 
-// load changes objects, and writes Events about them and repeats of those, until it is stopped.
+// load changes objects, and creates and repeats Events about them, until it is stopped.
 type load struct {
 	w       *world
 	random  *rand.Rand
@@ -71,7 +71,7 @@ type load struct {
 	done    sync.WaitGroup
 }
 
-// startLoad does so many things a second to objects.
+// startLoad starts a load with a number of actions a second.
 func (w *world) startLoad(random *rand.Rand, perSecond int, objects []*unstructured.Unstructured) *load {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -98,13 +98,13 @@ func (w *world) startLoad(random *rand.Rand, perSecond int, objects []*unstructu
 	return l
 }
 
-// stop ends the load and logs how much it was. It may be called again.
+// stop ends the load and logs its totals. Further calls have no effect.
 func (l *load) stop() {
 	l.cancel()
 	l.done.Wait()
 }
 
-// act does one thing.
+// act executes one random action.
 func (l *load) act(ctx context.Context) error {
 	about := l.objects[l.random.IntN(len(l.objects))]
 	switch l.random.IntN(4) {

@@ -17,12 +17,12 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// root is the module's, seen from this package.
+// root is the path of the module's root from this package.
 var root = filepath.Join("..", "..", "..")
 
-// shared is what all tests of the package use.
+// shared has the resources of all tests.
 var shared struct {
-	agent      edition
+	agent      agentBuild
 	controlAPI string // binary
 	clusters   pool
 }
@@ -55,7 +55,7 @@ func runMain(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// repeats is how often a test does what it does at random: so often, or with -short so seldom.
+// repeats returns the number of repetitions of a random test: the second value with -short.
 func repeats(often, seldom int) int {
 	if testing.Short() {
 		return seldom
@@ -63,13 +63,13 @@ func repeats(often, seldom int) int {
 	return often
 }
 
-// testCluster is an API server with nothing that acts on objects: what tests create is all that happens.
+// testCluster is an API server without controllers: only tests change objects.
 type testCluster struct {
 	*cluster.Cluster
 	agentUser string // kubeconfig of the user that the agent's role is bound to
 }
 
-// startCluster starts one in which the agent's role and CRD are installed.
+// startCluster starts a cluster with the CRD and the role of the agent.
 func startCluster(ctx context.Context, apiServerArgs ...string) (*testCluster, error) {
 	c, err := cluster.Start(ctx, cluster.Options{Components: cluster.APIOnly(), APIServerArgs: apiServerArgs})
 	if err != nil {
@@ -89,14 +89,13 @@ func startCluster(ctx context.Context, apiServerArgs ...string) (*testCluster, e
 	return out, nil
 }
 
-// pool has the clusters that no test uses. ThreeportWorkloads are not in namespaces, so two tests cannot share one at
-// a time.
+// pool has the unused clusters. ThreeportWorkloads are cluster-scoped, so two tests cannot use a cluster at the same time.
 type pool struct {
 	mu   sync.Mutex
 	idle []*testCluster
 }
 
-// take returns a cluster for one test; give it back.
+// take returns a cluster for one test. Return it with give.
 func (p *pool) take(ctx context.Context) (*testCluster, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,13 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// link is a TCP connection's way from the agent to a server, with faults of the network.
+// link is a TCP proxy between the agent and a server that injects network faults.
 type link struct {
 	*toxiproxy.Proxy
 	*testing.T
 }
 
-// newLink returns a link to a server, given as host:port.
+// newLink returns a link to a server with an address host:port.
 func newLink(t *testing.T, name, server string) *link {
 	t.Helper()
 	log := zerolog.Nop()
@@ -36,18 +36,18 @@ func newLink(t *testing.T, name, server string) *link {
 	return l
 }
 
-// down closes all connections, and refuses new ones.
+// down closes all connections and stops listening.
 func (l *link) down() {
 	l.Helper()
 	l.Stop()
 }
 
-// up takes connections, after down again on the same port. A child that another test is just starting has a copy of the
-// listener that down closed, and so the port, until it runs its program.
+// up listens again, on the same port. It retries: a child process that another test starts at this moment may have inherited
+// the closed listener, and keeps the port until it executes its program.
 func (l *link) up() {
 	l.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(l.Context(), time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(l.Context(), time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
 		last = l.Start()
 		return !errors.Is(last, syscall.EADDRINUSE), nil
 	})
@@ -62,21 +62,21 @@ func (l *link) cut() {
 	l.up()
 }
 
-// spoil makes the network bad in one way, such as "latency", in both directions, until the function that it returns is
-// called. The attributes are those of the toxic.
-func (l *link) spoil(kind, attributes string) (mend func()) {
+// impair injects a fault, such as "latency", in both directions until the returned function is called. The attributes are
+// those of the toxic.
+func (l *link) impair(kind, attributes string) (restore func()) {
 	l.Helper()
 	for _, stream := range []string{"upstream", "downstream"} {
 		text := fmt.Sprintf(`{"type":%q,"name":%q,"stream":%q,"attributes":%s}`, kind, stream, stream, attributes)
 		if _, err := l.Toxics.AddToxicJson(strings.NewReader(text)); err != nil {
-			l.Fatalf("spoil the link to %s with %s: %v", l.Name, text, err)
+			l.Fatalf("impair the link to %s with %s: %v", l.Name, text, err)
 		}
 	}
 	return func() { l.Toxics.ResetToxics(l.Context()) }
 }
 
-// relay copies connections to a server, and can freeze those that it has: nothing passes any more and nothing is
-// closed, as if a router had forgotten them. New connections work.
+// relay forwards connections to a server, and can freeze the existing ones: they stay open but transfer no data, as if a
+// router had dropped their state. New connections work.
 type relay struct {
 	address string
 	server  string
@@ -130,8 +130,8 @@ func (r *relay) connect(client net.Conn) {
 	r.done.Go(func() { pass(client, server, frozen) })
 }
 
-// pass copies one direction until it ends or freezes. What comes after that is read and thrown away, so that the
-// sender notices nothing.
+// pass copies one direction until it ends or freezes. After a freeze it reads and discards the data, so that the sender notices
+// nothing.
 func pass(to, from net.Conn, frozen <-chan struct{}) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -150,7 +150,7 @@ func pass(to, from net.Conn, frozen <-chan struct{}) {
 	}
 }
 
-// freeze freezes the connections that there are.
+// freeze freezes the existing connections.
 func (r *relay) freeze() {
 	close(*r.frozen.Swap(new(make(chan struct{}))))
 }

@@ -19,19 +19,19 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// request is one that an agent sent to the control plane.
+// request is a request of an agent to the control plane.
 type request struct {
 	from     string // the entrance
 	method   string
 	path     string
 	header   http.Header
 	body     []byte
-	told     []oracle.Write // what it is to change, one by one, in v0's words: a report set has many
+	writes   []oracle.Write // what it is to change, one by one, in v0's words: a report set has many
 	at       time.Time
 	accepted bool // by the control plane, whatever the agent was told
 }
 
-// newRequest reads what an agent sent.
+// newRequest reads a request of an agent.
 func newRequest(from string, req *http.Request) (request, error) {
 	r := request{from: from, method: req.Method, path: req.URL.RequestURI(), header: req.Header.Clone(), at: time.Now()}
 	var err error
@@ -39,8 +39,8 @@ func newRequest(from string, req *http.Request) (request, error) {
 		return r, err
 	}
 	write := r.asWrite()
-	if write.Body, err = oracle.Decoded(r.body, r.header.Get("Content-Encoding")); err == nil {
-		r.told, err = oracle.Told(write)
+	if write.Body, err = oracle.DecodeBody(r.body, r.header.Get("Content-Encoding")); err == nil {
+		r.writes, err = oracle.Writes(write)
 	}
 	return r, err
 }
@@ -49,31 +49,33 @@ func (r request) asWrite() oracle.Write {
 	return oracle.Write{Method: r.method, Path: r.path, Body: r.body}
 }
 
-// write reports whether a request is to change something. A heartbeat is not.
-func (r request) write() bool { return len(r.told) > 0 }
+// isWrite reports whether a request changes a row. A heartbeat does not.
+func (r request) isWrite() bool { return len(r.writes) > 0 }
 
-// tells reports whether a request is to change a row, by its path in v0.
-func (r request) tells(path string) bool {
-	return slices.ContainsFunc(r.told, func(w oracle.Write) bool { return w.Path == path })
+// writesTo reports whether a request writes to a row, given by its path in v0.
+func (r request) writesTo(path string) bool {
+	return slices.ContainsFunc(r.writes, func(w oracle.Write) bool { return w.Path == path })
 }
 
-// tellsOnly reports whether it is to change that row, and nothing else.
-func (r request) tellsOnly(path string) bool { return len(r.told) == 1 && r.told[0].Path == path }
-
-// tellsOf reports whether it is to change or make a row of a kind of objects of v0.
-func (r request) tellsOf(objects string) bool {
-	return slices.ContainsFunc(r.told, func(w oracle.Write) bool { return strings.HasPrefix(w.Path, "/v0/"+objects) })
+// writesOnlyTo reports whether a request writes only to that row.
+func (r request) writesOnlyTo(path string) bool {
+	return len(r.writes) == 1 && r.writes[0].Path == path
 }
 
-// says reports whether a text is in what it tells.
-func (r request) says(text string) bool {
-	return slices.ContainsFunc(r.told, func(w oracle.Write) bool { return strings.Contains(string(w.Body), text) })
+// writesToAny reports whether a request writes to any row of a collection of v0.
+func (r request) writesToAny(objects string) bool {
+	return slices.ContainsFunc(r.writes, func(w oracle.Write) bool { return strings.HasPrefix(w.Path, "/v0/"+objects) })
 }
 
-// keys are what it writes to: an Event by its UID, everything else by its row.
+// contains reports whether a text is in the bodies of its writes.
+func (r request) contains(text string) bool {
+	return slices.ContainsFunc(r.writes, func(w oracle.Write) bool { return strings.Contains(string(w.Body), text) })
+}
+
+// keys returns the keys of its writes: the UID of an Event, the path of another row.
 func (r request) keys() []string {
 	var keys []string
-	for _, w := range r.told {
+	for _, w := range r.writes {
 		key := w.Path
 		var ev struct{ RuntimeEventUID string }
 		if json.Unmarshal(w.Body, &ev) == nil && ev.RuntimeEventUID != "" {
@@ -85,7 +87,7 @@ func (r request) keys() []string {
 	return slices.Compact(keys)
 }
 
-// fault is what happens to a request. The zero value is nothing.
+// fault is the fault of a request. The zero value is none.
 type fault struct {
 	status int // answered in the control plane's place
 	header http.Header
@@ -95,8 +97,8 @@ type fault struct {
 	cut    bool            // the answer ends in its middle
 }
 
-// proxy stands right before the control plane. It records what comes in and what is accepted, in that order, and makes
-// requests fail as a script says.
+// proxy forwards requests to the control plane. It records all requests and, in their order, the accepted writes. A script
+// injects faults.
 type proxy struct {
 	client *http.Client
 
@@ -117,8 +119,8 @@ func newProxy(t *testing.T) *proxy {
 	return &proxy{client: &http.Client{Transport: transport}, backends: map[string]bool{}, rows: map[string]*sync.Mutex{}}
 }
 
-// lead lets requests go to a control plane from now on, by its URL, or not any more.
-func (p *proxy) lead(backend string, there bool) {
+// setBackend adds or removes a control plane, given by its URL.
+func (p *proxy) setBackend(backend string, there bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if there {
@@ -128,21 +130,21 @@ func (p *proxy) lead(backend string, there bool) {
 	}
 }
 
-// errNowhere is that there is no control plane to go to.
-var errNowhere = errors.New("there is no control plane")
+// errNoBackend means that there is no control plane to forward to.
+var errNoBackend = errors.New("there is no control plane")
 
-// backend is where a request goes to: the order of a map is random.
+// backend returns the control plane for a request, at random by the order of a map.
 func (p *proxy) backend() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for backend := range p.backends {
 		return backend, nil
 	}
-	return "", errNowhere
+	return "", errNoBackend
 }
 
-// entrance opens an address that leads to the control plane, and returns it as host:port.
-func (p *proxy) entrance(t *testing.T, name string) string {
+// listen opens another address of the proxy, and returns it as host:port.
+func (p *proxy) listen(t *testing.T, name string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r, err := newRequest(name, req)
@@ -198,7 +200,7 @@ func await(req *http.Request, hold <-chan struct{}) {
 	}
 }
 
-// refuse answers as the control plane does.
+// refuse answers with an error in the format of the control plane.
 func refuse(w http.ResponseWriter, r request, f fault) {
 	maps.Copy(w.Header(), f.header)
 	w.WriteHeader(f.status)
@@ -223,7 +225,7 @@ func (p *proxy) end() {
 	p.open--
 }
 
-// answer is what the control plane said.
+// answer is an answer of the control plane.
 type answer struct {
 	status int
 	header http.Header
@@ -232,7 +234,7 @@ type answer struct {
 
 func (a *answer) ok() bool { return a.status < http.StatusMultipleChoices }
 
-// send asks a control plane, by its URL, for what a request asks for.
+// send sends a request to a control plane, given by its URL.
 func (p *proxy) send(r request, backend string) (*answer, error) {
 	out, err := http.NewRequest(r.method, backend+r.path, bytes.NewReader(r.body)) //nolint:noctx // it is to be completed
 	if err != nil {
@@ -248,7 +250,7 @@ func (p *proxy) send(r request, backend string) (*answer, error) {
 	return &answer{status: got.StatusCode, header: got.Header, body: body}, err
 }
 
-// forward lets the control plane do what is asked for, also if the client has gone meanwhile: that cannot be known.
+// forward sends a request to the control plane, even if the client has disconnected: the control plane would not notice either.
 func (p *proxy) forward(r request, id int) (*answer, error) {
 	for _, key := range r.keys() { // which are sorted, so that nobody waits for each other
 		row := p.row(key)
@@ -264,7 +266,7 @@ func (p *proxy) forward(r request, id int) (*answer, error) {
 		return nil, err
 	}
 	if got.ok() {
-		taken, err := oracle.Taken(r.asWrite(), r.told, got.body)
+		taken, err := oracle.AcceptedWrites(r.asWrite(), r.writes, got.body)
 		if err != nil {
 			return nil, err
 		}
@@ -285,21 +287,21 @@ func (p *proxy) row(key string) *sync.Mutex {
 	return p.rows[key]
 }
 
-// setScript says what happens to requests from now on; nil is nothing. It is called for one request at a time.
+// setScript sets the function that decides the fault of each request; nil injects none. It is called for one request at a time.
 func (p *proxy) setScript(script func(request) fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.script = script
 }
 
-// accepted returns what the control plane accepted, in that order.
+// accepted returns the accepted writes in their order.
 func (p *proxy) accepted() []oracle.Write {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clip(p.writes)
 }
 
-// sent returns the requests so far that match.
+// sent returns the matching requests so far.
 func (p *proxy) sent(matches func(request) bool) []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -312,7 +314,7 @@ func (p *proxy) sent(matches func(request) bool) []request {
 	return out
 }
 
-// count returns how many requests so far match.
+// count returns the number of matching requests so far.
 func (p *proxy) count(matches func(request) bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -327,7 +329,7 @@ func (p *proxy) count(matches func(request) bool) int {
 
 func anyRequest(request) bool { return true }
 
-// busiest returns the largest number of requests that came within a second, and how many were open at a time.
+// busiest returns the largest number of requests within a second, and of simultaneously open requests.
 func (p *proxy) busiest() (perSecond, open int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,40 +22,40 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// The agent, two replicas of the control plane and their PostgreSQL are killed at any moment, under load.
+// The agent, two replicas of the control plane and their PostgreSQL are killed at random moments under load.
 func TestControlPlane_ReplicasKilled(t *testing.T) {
 	t.Parallel()
 	if err := postgres.Installed(); err != nil {
 		t.Log("Not tested:", err)
 		return
 	}
-	for _, delivery := range []way{inSets, inV0Only} {
+	for _, delivery := range []protocol{reportSets, v0WithoutProbe} {
 		t.Run(delivery.name, func(t *testing.T) {
 			t.Parallel()
 			r := newReplicas(t, delivery)
 			random := seed(t)
 			objects := r.deployWeb()
-			// Who was told of an object first is not known of a replica that is killed meanwhile.
-			r.agree(patience)
+			// With a replica that is killed, the order of acceptance is unknown.
+			r.awaitAgreement(waitTimeout)
 			load := r.startLoad(seed(t), 20, objects)
 			kills := r.kills(random, objects[0])
 			for _, i := range random.Perm(len(kills)) {
-				r.let(randomUpTo(random, 2*time.Second))
+				r.pause(randomUpTo(random, 2*time.Second))
 				kills[i]()
 			}
 			r.expectEachServes()
 			load.stop()
-			r.lookAt(r.members[random.IntN(len(r.members))].url)
-			r.agree(patience)
-			if delivery.name == inSets.name { // v0 has nothing by which it could refuse what is late
+			r.useReplica(r.members[random.IntN(len(r.members))].url)
+			r.awaitAgreement(waitTimeout)
+			if delivery.name == reportSets.name { // v0 has nothing by which it could refuse what is late
 				r.expectLateSetsChangeNothing(random)
-				r.agree(patience)
+				r.awaitAgreement(waitTimeout)
 			}
 		})
 	}
 }
 
-// replicas is a world whose control plane are two processes on one PostgreSQL. The agent has one address for both.
+// replicas is a world with two control-plane processes on one PostgreSQL. The agent has one address for both.
 type replicas struct {
 	*world
 	server  *postgres.Server
@@ -67,11 +67,11 @@ type replica struct {
 	url     string
 }
 
-func newReplicas(t *testing.T, delivery way) *replicas {
+func newReplicas(t *testing.T, delivery protocol) *replicas {
 	t.Helper()
 	r := &replicas{world: newWorldWithoutControlPlane(t, takeCluster(t), delivery)}
 	var err error
-	// It waits for its disk, as it has to where it may be killed.
+	// The database waits for its disk, so that a kill loses no committed data.
 	r.server, err = postgres.Start(r.ctx, postgres.Options{})
 	r.must(err)
 	t.Cleanup(func() {
@@ -84,30 +84,30 @@ func newReplicas(t *testing.T, delivery way) *replicas {
 	for i := range r.members {
 		r.startMember(i)
 	}
-	r.begin(r.members[0].url)
+	r.setUp(r.members[0].url)
 	r.start()
 	return r
 }
 
-// startMember starts a member, again if it ends while the database is not there yet.
+// startMember starts a member, and repeats that if it ends because the database is not ready.
 func (r *replicas) startMember(i int) {
 	r.Helper()
-	r.eventually(patience, "a replica to start", func() error {
+	r.eventually(waitTimeout, "a replica to start", func() error {
 		started := r.startControlPlane("--bind-address=127.0.0.1:0", "--auth-enabled=false")
 		url, err := started.URL(r.ctx)
 		r.members[i] = replica{started, url}
 		return err
 	})
-	r.proxy.lead(r.members[i].url, true)
+	r.proxy.setBackend(r.members[i].url, true)
 }
 
-// moment is when something is killed, by the function that it gets.
+// moment calls a kill function at some moment.
 type moment func(kill func())
 
-// anyMoment is now.
+// anyMoment kills immediately.
 func anyMoment(kill func()) { kill() }
 
-// atAnAnswer is when a replica has just answered that it took a report: what it has not on disk by then is lost.
+// atAnAnswer kills right after a replica has accepted a report, so that a report which is not on disk by then is lost.
 func (r *replicas) atAnAnswer(kill func()) {
 	r.Helper()
 	var once sync.Once
@@ -119,7 +119,7 @@ func (r *replicas) atAnAnswer(kill func()) {
 		})
 	}
 	r.proxy.setScript(func(q request) fault {
-		if !q.write() {
+		if !q.isWrite() {
 			return fault{}
 		}
 		return fault{taken: killOnce}
@@ -127,13 +127,12 @@ func (r *replicas) atAnAnswer(kill func()) {
 	select {
 	case <-done:
 	case <-r.ctx.Done():
-		r.Fatal("nothing was answered")
+		r.Fatal("there was no answer")
 	}
 	r.proxy.setScript(nil)
 }
 
-// killMembers kills members at once, which is noticed on the way to them at once or late, and starts others in their
-// places.
+// killMembers kills members, whose connections fail at once or later, and starts new ones on their addresses.
 func (r *replicas) killMembers(random *rand.Rand, at moment, members ...int) {
 	r.Helper()
 	at(func() {
@@ -141,66 +140,65 @@ func (r *replicas) killMembers(random *rand.Rand, at moment, members ...int) {
 			r.members[i].process.Kill()
 		}
 	})
-	r.let(randomUpTo(random, 200*time.Millisecond)) // they are asked all the same
+	r.pause(randomUpTo(random, 200*time.Millisecond)) // they are asked all the same
 	for _, i := range members {
-		r.proxy.lead(r.members[i].url, false)
+		r.proxy.setBackend(r.members[i].url, false)
 	}
-	r.let(randomUpTo(random, time.Second))
+	r.pause(randomUpTo(random, time.Second))
 	for _, i := range members {
 		r.startMember(i)
 	}
-	r.expectKept()
+	r.expectRetained()
 }
 
-// killDatabase kills PostgreSQL and starts it again on its files. Its port may be somebody else's for a moment.
+// killDatabase kills PostgreSQL and restarts it on its files. Another process may have its port for a moment.
 func (r *replicas) killDatabase(random *rand.Rand, at moment) {
 	r.Helper()
 	at(r.server.Kill)
-	r.let(randomUpTo(random, 2*time.Second))
-	r.eventually(patience, "PostgreSQL to start again", func() error { return r.server.Restart(r.ctx) })
-	r.expectKept()
+	r.pause(randomUpTo(random, 2*time.Second))
+	r.eventually(waitTimeout, "PostgreSQL to start again", func() error { return r.server.Restart(r.ctx) })
+	r.expectRetained()
 }
 
-// expectKept expects all that was accepted so far. An agent that starts again makes up for what is lost, so that it does
-// not show in the end.
-func (r *replicas) expectKept() {
+// expectRetained expects all accepted writes so far. A restarted agent would send lost ones again, so the final check cannot
+// find them.
+func (r *replicas) expectRetained() {
 	r.Helper()
 	accepted := r.proxy.accepted()
 	var held oracle.History
-	r.eventually(patience, "a replica to say what it holds", func() (err error) {
+	r.eventually(waitTimeout, "the rows of a replica", func() (err error) {
 		held, err = oracle.Read(r.ctx, upstream.API{URL: r.members[0].url})
 		return err
 	})
-	if differences := oracle.CheckKept(held, accepted); len(differences) > 0 {
+	if differences := oracle.CheckRetained(held, accepted); len(differences) > 0 {
 		r.Fatalf("%d of %d writes are lost, the first: %s", len(differences), len(accepted), differences[0])
 	}
 }
 
-// killAfterExpiry kills the agent when it can reach no replica and has an Event on its disk that the cluster has not any
-// more.
+// killAfterExpiry kills the agent while it reaches no replica and has an expired Event on its disk.
 func (r *replicas) killAfterExpiry(about *unstructured.Unstructured, name string) {
 	r.Helper()
-	r.leadToAll(false)
-	expired := r.happen(about, name+"-expired")
+	r.setReachable(false)
+	expired := r.createEvent(about, name+"-expired")
 	r.awaitInState(expired.UID)
-	// What comes after is committed after.
-	r.awaitInState(r.happen(about, name+"-next").UID)
+	// The journal commits in order.
+	r.awaitInState(r.createEvent(about, name+"-next").UID)
 	r.must(r.client.CoreV1().Events(r.namespace).Delete(r.ctx, expired.Name, metav1.DeleteOptions{}))
 	r.kill()
 	r.launch()
-	r.leadToAll(true)
+	r.setReachable(true)
 }
 
-func (r *replicas) leadToAll(there bool) {
+func (r *replicas) setReachable(there bool) {
 	for _, member := range r.members {
-		r.proxy.lead(member.url, there)
+		r.proxy.setBackend(member.url, there)
 	}
 }
 
-// awaitInState waits until the agent's state has something of an Event, which need not be committed yet.
+// awaitInState waits until the agent's state contains an Event. It need not be committed yet.
 func (r *replicas) awaitInState(event types.UID) {
 	r.Helper()
-	r.eventually(patience, "the Event to be in the agent's state", func() error {
+	r.eventually(waitTimeout, "the Event to be in the agent's state", func() error {
 		text, err := os.ReadFile(r.stateFile())
 		if err == nil && !bytes.Contains(text, []byte(event)) {
 			err = errors.New("it is not")
@@ -209,7 +207,7 @@ func (r *replicas) awaitInState(event types.UID) {
 	})
 }
 
-// kills are what is to be killed, each as often as it is to be: the agent, each of the replicas, both, PostgreSQL.
+// kills returns the kills of a test: of the agent, of each replica, of both, and of PostgreSQL.
 func (r *replicas) kills(random *rand.Rand, about *unstructured.Unstructured) []func() {
 	var all []func()
 	moments := []moment{anyMoment, r.atAnAnswer}
@@ -229,10 +227,10 @@ func (r *replicas) kills(random *rand.Rand, about *unstructured.Unstructured) []
 	return all
 }
 
-// expectLateSetsChangeNothing sends some sets again that were accepted, in any order and to any replica.
+// expectLateSetsChangeNothing sends some accepted sets again, in random order to random replicas.
 func (r *replicas) expectLateSetsChangeNothing(random *rand.Rand) {
 	r.Helper()
-	sets := r.proxy.sent(func(q request) bool { return q.write() && q.accepted })
+	sets := r.proxy.sent(func(q request) bool { return q.isWrite() && q.accepted })
 	const some = 200
 	for _, i := range random.Perm(len(sets))[:min(len(sets), some)] {
 		got, err := r.proxy.send(sets[i], r.members[random.IntN(len(r.members))].url)
@@ -241,29 +239,29 @@ func (r *replicas) expectLateSetsChangeNothing(random *rand.Rand) {
 		r.must(json.Unmarshal(got.body, &answer))
 		for n, item := range answer.Items {
 			if item.Outcome == threeport.OutcomeCreated || item.Outcome == threeport.OutcomeUpdated {
-				r.Fatalf("%s %s came again: it was %s, expected it to change nothing", sets[i].told[n].Path, sets[i].told[n].Body, item.Outcome)
+				r.Fatalf("%s %s was sent again and is %s, want no change", sets[i].writes[n].Path, sets[i].writes[n].Body, item.Outcome)
 			}
 		}
-		if !got.ok() || len(answer.Items) != len(sets[i].told) {
-			r.Fatalf("a set of %d reports was answered %d %.200s", len(sets[i].told), got.status, got.body)
+		if !got.ok() || len(answer.Items) != len(sets[i].writes) {
+			r.Fatalf("the answer to a set of %d reports is %d %.200s", len(sets[i].writes), got.status, got.body)
 		}
 	}
 }
 
-// lookAt makes the test itself ask one of the replicas from now on.
-func (w *world) lookAt(url string) {
+// useReplica makes the test's own requests go to one of the replicas.
+func (w *world) useReplica(url string) {
 	w.api = upstream.API{URL: url}
 	w.upstream.API = w.api
 }
 
-// expectEachServes expects that each of the members takes reports while the other is away.
+// expectEachServes expects that each member accepts reports while the other is down.
 func (r *replicas) expectEachServes() {
 	r.Helper()
-	accepted := func(r request) bool { return r.write() && r.accepted }
+	accepted := func(r request) bool { return r.isWrite() && r.accepted }
 	for i, away := range r.members {
-		r.proxy.lead(away.url, false)
+		r.proxy.setBackend(away.url, false)
 		away.process.Kill()
-		r.await(patience, r.proxy.count(accepted)+5, "while one replica is away", accepted)
+		r.await(waitTimeout, r.proxy.count(accepted)+5, "while one replica is away", accepted)
 		r.startMember(i)
 	}
 }
@@ -272,27 +270,27 @@ func randomUpTo(random *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(random.Int64N(int64(most)))
 }
 
-// The control plane is replaced by one that knows no report sets, and that by one that does, under load and on the same
-// database: the agent falls back and comes back.
+// Under load, the control plane is replaced by one without report sets on the same database, and that one by one with them.
+// The agent falls back to v0 and returns to report sets.
 func TestProtocol_ReportSetsComeAndGo(t *testing.T) {
 	t.Parallel()
-	w := newWorldWithoutControlPlane(t, takeCluster(t), inSets)
+	w := newWorldWithoutControlPlane(t, takeCluster(t), reportSets)
 	control, url := w.startAnotherControlPlane()
-	w.begin(url)
+	w.setUp(url)
 	w.start()
 	load := w.startLoad(seed(t), 20, w.deployWeb())
-	replace := func(delivery way) {
+	replace := func(delivery protocol) {
 		w.way = delivery
 		control.Kill()
-		w.proxy.lead(url, false)
+		w.proxy.setBackend(url, false)
 		control, url = w.startAnotherControlPlane()
 		w.api = upstream.API{URL: url}
 	}
 	for _, restarted := range []bool{false, true} {
 		w.expectSets(true)
-		replace(inV0)
+		replace(v0)
 		w.expectSets(false)
-		replace(inSets)
+		replace(reportSets)
 		if restarted { // it asks at once, else after half a minute
 			w.kill()
 			w.launch()
@@ -300,17 +298,17 @@ func TestProtocol_ReportSetsComeAndGo(t *testing.T) {
 	}
 	w.expectSets(true)
 	load.stop()
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 }
 
-// expectSets waits until much was accepted in sets, or in v0, after the agent said that it delivers so.
+// expectSets waits until the agent has changed its protocol and many of its reports were accepted.
 func (w *world) expectSets(want bool) {
 	w.Helper()
 	mode := 0.0
 	if want {
 		mode = 1
 	}
-	w.eventually(patience, fmt.Sprintf("report sets to be %t", want), func() error {
+	w.eventually(waitTimeout, fmt.Sprintf("report sets to be %t", want), func() error {
 		page, _, err := fetch(w.ctx, w.metrics+"/metrics")
 		if err != nil {
 			return err
@@ -320,6 +318,6 @@ func (w *world) expectSets(want bool) {
 		}
 		return nil
 	})
-	accepted := func(r request) bool { return r.write() && r.accepted && r.asWrite().IsReportSet() == want }
-	w.await(patience, w.proxy.count(accepted)+20, "accepted in this way", accepted)
+	accepted := func(r request) bool { return r.isWrite() && r.accepted && r.asWrite().IsReportSet() == want }
+	w.await(waitTimeout, w.proxy.count(accepted)+20, "accepted in this way", accepted)
 }

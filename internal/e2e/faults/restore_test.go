@@ -11,29 +11,29 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// The control plane's database is replaced by a backup that was made while it ran: the agent goes on, and its audit tells
-// again what is not in there.
+// The control plane's database is replaced by a backup that was taken while it ran. The agent's resync sends the missing
+// reports again.
 func TestControlPlane_BackupRestored(t *testing.T) {
 	t.Parallel()
-	w := newWorldWithoutControlPlane(t, takeCluster(t), inSets)
+	w := newWorldWithoutControlPlane(t, takeCluster(t), reportSets)
 	control, url := w.startAnotherControlPlane()
-	w.begin(url)
+	w.setUp(url)
 	w.start("--resync-interval=5s")
 	d := w.deploy("web", configMap("kept"), configMap("changed"), configMap("deleted"), deployment)
-	w.happen(w.get(d.Objects[0]), "before")
-	w.agree(patience)
+	w.createEvent(w.get(d.Objects[0]), "before")
+	w.awaitAgreement(waitTimeout)
 	copied, err := store.Backup(w.ctx, w.database)
 	w.must(err)
 	backup, err := io.ReadAll(copied)
 	w.must(errors.Join(err, copied.Close()))
 
 	w.change(d.Objects[1])
-	w.happen(w.get(d.Objects[1]), "after")
+	w.createEvent(w.get(d.Objects[1]), "after")
 	w.remove(d.Objects[2])
-	w.agree(patience)
+	w.awaitAgreement(waitTimeout)
 
-	w.proxy.lead(url, false)
-	w.must(control.Stop(patience))
+	w.proxy.setBackend(url, false)
+	w.must(control.Stop(waitTimeout))
 	file := strings.TrimPrefix(w.database, "sqlite:")
 	old, err := filepath.Glob(file + "*")
 	w.must(err)
@@ -42,6 +42,6 @@ func TestControlPlane_BackupRestored(t *testing.T) {
 	}
 	w.must(os.WriteFile(file, backup, 0o600))
 	_, url = w.startAnotherControlPlane()
-	w.lookAt(url)
-	w.agree(patience)
+	w.useReplica(url)
+	w.awaitAgreement(waitTimeout)
 }

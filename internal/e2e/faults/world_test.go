@@ -31,11 +31,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// world is what one test has for itself. The agent reaches the control plane through a link and the proxy, and the
-// cluster through a link.
+// world is the environment of one test. The agent reaches the control plane through a link and the proxy, and the cluster
+// through a link.
 type world struct {
 	*testing.T
-	way       way
+	way       protocol
 	ctx       context.Context //nolint:containedctx // the test's own, which ends with it
 	cluster   *testCluster
 	namespace string
@@ -56,17 +56,17 @@ type world struct {
 	deployed  []upstream.Deployed
 }
 
-// patience is how long to wait for what has to come, on a machine that does much else: longer means that it hangs.
-const patience = 5 * time.Minute
+// waitTimeout is longer than any wait on a busy machine.
+const waitTimeout = 5 * time.Minute
 
-// newWorld makes a world that has a cluster of the pool, and starts its agent.
+// newWorld returns a world with a cluster of the pool, and starts its agent.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return newWorldIn(t, inSets)
+	return newWorldIn(t, reportSets)
 }
 
-// newWorldIn makes one in which reports are delivered in a way.
-func newWorldIn(t *testing.T, delivery way) *world {
+// newWorldIn is newWorld with a protocol.
+func newWorldIn(t *testing.T, delivery protocol) *world {
 	t.Helper()
 	w := newWorldWithoutAgentIn(t, delivery)
 	w.start()
@@ -75,10 +75,10 @@ func newWorldIn(t *testing.T, delivery way) *world {
 
 func newWorldWithoutAgent(t *testing.T) *world {
 	t.Helper()
-	return newWorldWithoutAgentIn(t, inSets)
+	return newWorldWithoutAgentIn(t, reportSets)
 }
 
-func newWorldWithoutAgentIn(t *testing.T, delivery way) *world {
+func newWorldWithoutAgentIn(t *testing.T, delivery protocol) *world {
 	t.Helper()
 	w := newWorldWithoutControlPlane(t, takeCluster(t), delivery)
 	w.startOnlyControlPlane()
@@ -101,52 +101,52 @@ func takeCluster(t *testing.T) *testCluster {
 	return c
 }
 
-// newWorldOn makes a world on a cluster that is the test's.
+// newWorldOn is newWorld with the test's own cluster.
 func newWorldOn(t *testing.T, c *testCluster) *world {
 	t.Helper()
-	w := newWorldWithoutControlPlane(t, c, inSets)
+	w := newWorldWithoutControlPlane(t, c, reportSets)
 	w.startOnlyControlPlane()
 	return w
 }
 
-func newWorldWithoutControlPlane(t *testing.T, c *testCluster, delivery way) *world {
+func newWorldWithoutControlPlane(t *testing.T, c *testCluster, delivery protocol) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	t.Cleanup(cancel)
 	w := &world{T: t, way: delivery, ctx: ctx, cluster: c, state: filepath.Join(t.TempDir(), "state")}
 	w.database = "sqlite:" + filepath.Join(t.TempDir(), "controlplane.db")
 	w.proxy = newProxy(t)
-	w.toAPI = newLink(t, "the control plane", w.proxy.entrance(t, "agent"))
+	w.toAPI = newLink(t, "the control plane", w.proxy.listen(t, "agent"))
 	w.toCluster = newLink(t, "the cluster", strings.TrimPrefix(c.Config().Host, "https://"))
 	return w
 }
 
-// startAnotherControlPlane starts one on the world's database, and lets requests go there.
+// startAnotherControlPlane starts another control plane on the world's database, and forwards requests to it.
 func (w *world) startAnotherControlPlane() (control *process.Process, url string) {
 	w.Helper()
 	control = w.startControlPlane("--bind-address=127.0.0.1:0", "--auth-enabled=false")
 	url, err := control.URL(w.ctx)
 	w.must(err)
-	w.proxy.lead(url, true)
+	w.proxy.setBackend(url, true)
 	return control, url
 }
 
-// startOnlyControlPlane starts the control plane, if it is but one and stays, and goes on as the world begins.
+// startOnlyControlPlane starts the control plane of a world that keeps it for the whole test, and sets up the world.
 func (w *world) startOnlyControlPlane() {
 	w.Helper()
 	_, url := w.startAnotherControlPlane()
-	w.begin(url)
+	w.setUp(url)
 }
 
-// begin makes all that is before an agent. The URL is the test's own to the control plane.
-func (w *world) begin(url string) {
+// setUp creates everything except the agent. The URL is that of the control plane for the test's own requests.
+func (w *world) setUp(url string) {
 	w.Helper()
 	w.api = upstream.API{URL: url}
 	w.connect()
 	w.limits = watchLimits(w)
 }
 
-// keepAll makes the control plane keep more Events of a workload than any test makes, however fast the machine is.
+// keepAll raises the limit of stored Events of a workload above the number in any test.
 const keepAll = "--events-per-workload=10000000"
 
 // startControlPlane starts the reference API with flags.
@@ -158,7 +158,7 @@ func (w *world) startControlPlane(flags ...string) *process.Process {
 	return control
 }
 
-// connect makes the test's own clients and its namespace, and lets the oracle watch before anything happens.
+// connect creates the test's clients, starts the oracle, and creates the namespace.
 func (w *world) connect() {
 	w.Helper()
 	config := w.cluster.Config()
@@ -177,7 +177,7 @@ func (w *world) connect() {
 
 var worlds atomic.Int64
 
-// namespaceFor makes a name that tells which test it is for, and that no other has.
+// namespaceFor returns a unique name for a test.
 func namespaceFor(test string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -188,8 +188,8 @@ func namespaceFor(test string) string {
 	return fmt.Sprintf("%s-%d", strings.Trim(name[:min(len(name), 40)], "-"), worlds.Add(1))
 }
 
-// release takes the workloads out of a cluster, so that the next agent has none. Objects and Events that stay there
-// are nobody's.
+// release removes the workloads from a cluster, so that the next agent has none. The remaining objects and Events then belong
+// to no workload.
 func release(config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -211,20 +211,20 @@ func release(config *rest.Config) error {
 	return nil
 }
 
-// start starts the agent with more flags, and waits until it works.
+// start starts the agent with additional flags, and waits until it is ready.
 func (w *world) start(flags ...string) {
 	w.Helper()
 	w.launch(flags...)
-	w.awaitWork(w.ctx)
+	w.awaitReady(w.ctx)
 }
 
-func (w *world) awaitWork(ctx context.Context) {
+func (w *world) awaitReady(ctx context.Context) {
 	w.Helper()
 	_, err := w.agent.WaitFor(ctx, "Starting workers")
 	w.must(err)
 }
 
-// launch starts the agent and does not wait.
+// launch starts the agent without waiting.
 func (w *world) launch(flags ...string) {
 	w.Helper()
 	metrics, probes := freeAddress(w.T), freeAddress(w.T)
@@ -237,13 +237,13 @@ func (w *world) launch(flags ...string) {
 	w.limits.follow(w.agent, w.metrics, w.state)
 }
 
-// startProcess starts the agent's binary. In the end it is stopped, and must not have failed until then.
+// startProcess starts the agent's binary. At the end of the test it is stopped, and must not have failed before.
 func (w *world) startProcess(flags ...string) *process.Process {
 	w.Helper()
 	agent, err := shared.agent.start(w.T, flags)
 	w.must(err)
 	w.Cleanup(func() {
-		err := agent.Stop(patience)
+		err := agent.Stop(waitTimeout)
 		if err != nil && agent != w.deposed && !strings.Contains(err.Error(), "signal: killed") {
 			w.Errorf("stop the agent: %v", err)
 		}
@@ -259,7 +259,7 @@ func (w *world) startProcess(flags ...string) *process.Process {
 
 func end(text string, n int) string { return text[max(0, len(text)-n):] }
 
-// kill ends the agent at once. It must not have ended by itself.
+// kill kills the agent, which must still run.
 func (w *world) kill() {
 	w.Helper()
 	select {
@@ -270,7 +270,7 @@ func (w *world) kill() {
 	}
 }
 
-// kubeconfig writes a copy of a kubeconfig that leads to the API server by another address.
+// kubeconfig writes a copy of a kubeconfig with another address of the API server.
 func (w *world) kubeconfig(original, address string) string {
 	w.Helper()
 	config, err := clientcmd.LoadFromFile(original)
@@ -299,7 +299,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// object parses one manifest that is known to be right, and puts it into the test's namespace unless it has one.
+// object parses a valid manifest. The default namespace is the test's.
 func (w *world) object(manifest string) *unstructured.Unstructured {
 	w.Helper()
 	objects, err := upstream.Parse(manifest)
@@ -322,7 +322,7 @@ func (w *world) create(manifest string) *unstructured.Unstructured {
 	return created
 }
 
-// createOwned creates an object that another controls.
+// createOwned creates an object with another one as its controller.
 func (w *world) createOwned(manifest string, owner *unstructured.Unstructured) *unstructured.Unstructured {
 	w.Helper()
 	obj := w.object(manifest)
@@ -365,7 +365,7 @@ func (w *world) patch(obj *unstructured.Unstructured, patch string) *unstructure
 	return patched
 }
 
-// change changes an object in a way of its own.
+// change makes a unique change of an object.
 func (w *world) change(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	w.Helper()
 	return w.patch(obj, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/turn":"%d"}}}`, rand.Int64()))
@@ -384,26 +384,26 @@ func (w *world) expected() []oracle.Expected {
 	return out
 }
 
-// agree waits until the control plane holds what the cluster had (A, B, C), and checks in which order it was told (D).
-func (w *world) agree(within time.Duration) {
+// awaitAgreement waits until the rows match the cluster (A, B, C), and checks the order of the writes (D).
+func (w *world) awaitAgreement(within time.Duration) {
 	w.Helper()
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(w.ctx, within)
 	defer cancel()
-	w.awaitWork(ctx) // until then all may be there that its predecessor was to tell
+	w.awaitReady(ctx) // until then all may be there that its predecessor was to tell
 	if err := w.oracle.Await(ctx, w.api, w.expected()); err != nil {
 		w.Fatalf("after %s: %v", within, err)
 	}
 	writes := w.proxy.accepted()
 	if differences := w.oracle.CheckOrder(writes, w.expected()); len(differences) > 0 {
 		const shown = 10
-		w.Errorf("%d differences from the order, such as:\n  %s", len(differences), strings.Join(differences[:min(len(differences), shown)], "\n  "))
+		w.Errorf("%d differences in the order of writes, such as:\n  %s", len(differences), strings.Join(differences[:min(len(differences), shown)], "\n  "))
 	}
 	w.Logf("the control plane agrees with the cluster after %s: %d writes, %d Events",
 		time.Since(begin).Round(time.Millisecond), len(writes), w.oracle.EventCount())
 }
 
-// eventually checks again and again until there is no error, at most for a while.
+// eventually repeats a check until it returns no error.
 func (w *world) eventually(within time.Duration, expected string, check func() error) {
 	w.Helper()
 	var last error
@@ -412,12 +412,12 @@ func (w *world) eventually(within time.Duration, expected string, check func() e
 		return last == nil, nil
 	})
 	if err != nil {
-		w.Fatalf("expected within %s: %s; at last: %v", within, expected, last)
+		w.Fatalf("expected within %s: %s; last error: %v", within, expected, last)
 	}
 }
 
-// let lets time pass: what is injected or measured lasts that long.
-func (w *world) let(d time.Duration) {
+// pause lets time pass, as the duration of a fault or a measurement.
+func (w *world) pause(d time.Duration) {
 	w.Helper()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -428,7 +428,7 @@ func (w *world) let(d time.Duration) {
 	}
 }
 
-// await waits for a number of requests that match, counted from the first.
+// await waits for a number of matching requests since the start.
 func (w *world) await(within time.Duration, n int, expected string, matches func(request) bool) {
 	w.Helper()
 	w.eventually(within, fmt.Sprintf("%d requests %s", n, expected), func() error {
@@ -439,7 +439,7 @@ func (w *world) await(within time.Duration, n int, expected string, matches func
 	})
 }
 
-// status returns a ThreeportWorkload as it is stored.
+// status returns the stored ThreeportWorkload.
 func (w *world) status(name string) *v1alpha1.ThreeportWorkload {
 	w.Helper()
 	obj := &unstructured.Unstructured{}
@@ -465,7 +465,7 @@ func fetch(ctx context.Context, url string) (string, int, error) {
 	return string(body), answer.StatusCode, err
 }
 
-// seed returns a source of random numbers, and prints how to have the same again: FAULTS_SEED=….
+// seed returns a source of random numbers, and logs its seed; FAULTS_SEED sets it.
 func seed(t *testing.T) *rand.Rand {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())
@@ -479,12 +479,12 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, n))
 }
 
-// rowPath is the path of a listed resource's row.
+// rowPath returns the path of a listed resource's row.
 func rowPath(d upstream.Deployed, resource int) string {
 	return fmt.Sprintf("/v0/workload-resource-instances/%d", d.Resources[resource].ThreeportID)
 }
 
-// operationIn returns the LastOperation that a request tells.
+// operationIn returns the LastOperation in a body.
 func operationIn(body []byte) string {
 	_, rest, _ := strings.Cut(string(body), `"LastOperation":"`)
 	operation, _, _ := strings.Cut(rest, `"`)

@@ -62,7 +62,7 @@ func TestControlPlane_InCluster(t *testing.T) {
 	p.expectBoard("kept")
 }
 
-// install does what an administrator does, but for the volume: its folder is root's, as a disk is that was just formatted.
+// install follows the administrator's instructions, except for the volume: its folder belongs to root, like a new file system.
 func (p *plane) install() {
 	p.Helper()
 	dir := p.TempDir()
@@ -90,23 +90,23 @@ func (p *plane) install() {
 	p.awaitPlane()
 }
 
-// inside runs one of the program's commands in its container, and returns what it prints.
+// inside runs a command of the program in its container, and returns its output.
 func (p *plane) inside(command ...string) string {
 	p.Helper()
 	return p.kubectl(append([]string{"exec", "-n", planeNamespace, planeDeployment, "--", "/controlplane"}, command...)...)
 }
 
-// awaitPlane waits for a rollout, and tells what there is if it does not come about.
+// awaitPlane waits for a rollout, and fails with the state of the pods.
 func (p *plane) awaitPlane() {
 	p.Helper()
-	if _, err := shared.operator.Kubectl(p.ctx, "rollout", "status", "-n", planeNamespace, planeDeployment, "--timeout="+patience.String()); err != nil {
+	if _, err := shared.operator.Kubectl(p.ctx, "rollout", "status", "-n", planeNamespace, planeDeployment, "--timeout="+waitTimeout.String()); err != nil {
 		why, _ := shared.operator.Kubectl(p.ctx, "get", "pods,pvc,events", "-n", planeNamespace, "-o", "wide")
 		logs, _ := shared.operator.Kubectl(p.ctx, "logs", planeDeployment, "-n", planeNamespace, "--tail=20")
 		p.Fatalf("expected the control-plane API to be ready: %v\n%s\n%s", err, why, logs)
 	}
 }
 
-// reach makes the API's pod reachable from here until the test ends.
+// reach forwards a port to the API's pod until the test ends.
 func (p *plane) reach() {
 	p.Helper()
 	binaries, err := cluster.FindBinaries(p.ctx, nil, cluster.Kubectl)
@@ -136,7 +136,7 @@ func (p *plane) expectBoard(name string) {
 	}
 }
 
-// call sends a request, with a token if there is one, and returns code and body of the answer.
+// call sends a request with an optional token, and returns the status and the body of the answer.
 func (p *plane) call(method, path, token, body string) (code int, answer string) {
 	p.Helper()
 	req, err := http.NewRequestWithContext(p.ctx, method, p.url+path, strings.NewReader(body))

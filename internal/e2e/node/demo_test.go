@@ -19,20 +19,20 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// What the demo itself waits for, and how long a demo may take in all, with its start and its programs to compile:
-// these limits only mean that something hangs. The first is the shorter, so that it is the demo that says what is missing.
+// The demo's own timeout, and the limit of a whole demo with compilation and start. Both are long enough for every demo that
+// does not hang. The first is shorter, so that the demo itself reports what is missing.
 const (
 	demoTimeout = 10 * time.Minute
 	demoLimit   = 15 * time.Minute
 )
 
-// demo is the demo as a process, with a real node of its own.
+// demo is a process of the demo with a real node.
 type demo struct {
 	*testing.T
 	*process.Process
 }
 
-// buildDemo compiles the demo, once for all tests.
+// buildDemo compiles the demo once for all tests.
 var buildDemo = sync.OnceValues(func() (string, error) {
 	return process.Build(context.Background(), filepath.Join(root, "hack"), "./cmd/demo", shared.dir)
 })
@@ -72,7 +72,7 @@ func (d demo) interrupt() {
 	}
 }
 
-// find returns what the demo printed at the place of a pattern's group.
+// find returns the part of the demo's output that matches the group of a pattern.
 func (d demo) find(pattern string) string {
 	d.Helper()
 	match := regexp.MustCompile(pattern).FindStringSubmatch(d.Output())
@@ -82,7 +82,7 @@ func (d demo) find(pattern string) string {
 	return match[1]
 }
 
-// expectEnd waits for the end of the demo, compares its exit code, and looks for what it left behind.
+// expectEnd waits for the end of the demo, and checks its exit code and that it left nothing behind.
 func (d demo) expectEnd(code int) {
 	d.Helper()
 	timer := time.NewTimer(demoLimit)
@@ -108,7 +108,7 @@ func (d demo) expectEnd(code int) {
 	}
 }
 
-// leftOf returns what is there of a cluster: its run directory, control groups and processes.
+// leftOf returns the remains of a cluster: run directory, control groups and processes.
 func leftOf(t *testing.T, runDir string) (left []string) {
 	t.Helper()
 	if _, err := os.Stat(runDir); !errors.Is(err, fs.ErrNotExist) {
@@ -137,13 +137,13 @@ func TestDemo_Once(t *testing.T) {
 	d.find(`(Everything expected is in the control-plane API)`)
 }
 
-// TestDemo_Hints does what the demo proposes, with its agent gone for a moment: that is no end of the demo.
+// TestDemo_Hints runs the commands that the demo proposes. One of them restarts the agent, which must not end the demo.
 func TestDemo_Hints(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
 	d.waitFor("Ctrl-C stops everything.")
 	if len(leftOf(t, d.find(`Logs, keys and data are in (\S+),`))) < 3 {
-		t.Error("expected this test to see the directory, the control groups and the processes of the running demo")
+		t.Error("the test does not find the directory, the control groups and the processes of the running demo")
 	}
 	_, hints, _ := strings.Cut(d.Output(), "The cluster, in another terminal:")
 	script := "set -e\ncurl() { command curl --fail \"$@\"; }\n"
@@ -154,7 +154,7 @@ func TestDemo_Hints(t *testing.T) {
 	}
 	kubectl := d.find(`\n  (\S+) get pods -A`)
 	script += kubectl + " -n " + operator.Namespace + " delete pods --all --grace-period=1\n" +
-		kubectl + " -n " + operator.Namespace + " rollout status deployment/" + operator.Name + " --timeout=" + patience.String() + "\n"
+		kubectl + " -n " + operator.Namespace + " rollout status deployment/" + operator.Name + " --timeout=" + waitTimeout.String() + "\n"
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput()
 	if err != nil {
 		t.Errorf("expected the hints to work: %v\n%s\n%s", err, script, out)

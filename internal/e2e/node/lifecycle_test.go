@@ -25,11 +25,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/image"
 )
 
-// helperEnv makes the test binary a process that starts a cluster with a real node, tells about it and then waits to
-// be killed. Its value is the archive with the image of the test workloads.
+// helperEnv makes the test binary start a cluster with a real node, print a helperReport, and wait to be killed. Its value is
+// the archive with the image of the test workloads.
 const helperEnv = "THREEPORT_NODE_TEST_HELPER"
 
-// helperReport is what the helper process prints when a pod runs on its node.
+// helperReport is printed by the helper process when a pod runs on its node.
 type helperReport struct {
 	Dir      string // of the cluster
 	NodeInit int    // process ID of the node's first process
@@ -50,7 +50,7 @@ func helper() error {
 	return c.Stop()
 }
 
-// startWithPod starts a cluster with a real node, on which a pod with a Secret and two containers runs.
+// startWithPod starts a cluster with a real node and a running pod with a Secret and two containers.
 func startWithPod(ctx context.Context, archive string) (*cluster.Cluster, error) {
 	c, err := cluster.Start(ctx, cluster.Options{RealNode: true, Nodes: -1, Log: os.Stderr})
 	if err != nil {
@@ -84,7 +84,7 @@ func runPod(ctx context.Context, c *cluster.Cluster, archive string) error {
 }
 
 func awaitPod(ctx context.Context, pods typedcorev1.PodInterface, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -104,10 +104,10 @@ func awaitPod(ctx context.Context, pods typedcorev1.PodInterface, name string) e
 	}
 }
 
-// state is what of the machine a cluster could change and leave changed.
+// state is the state of the machine that a cluster may change.
 type state map[string]bool
 
-// observed are the parts of a state: each returns a line for all that there is of it.
+// observed has a function for each part of a state, which returns a line for each item.
 var observed = map[string]func() ([]string, error){
 	"mount":     mounts,
 	"interface": func() ([]string, error) { return names("/sys/class/net") },
@@ -125,8 +125,8 @@ func lines(path string) ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(raw)), "\n"), err
 }
 
-// mounts leaves out those in folders for temporary files, which the tests of other packages make and remove meanwhile:
-// nothing of a cluster is there.
+// mounts omits mounts in temporary folders, which tests of other packages create and remove at the same time. A cluster has
+// none there.
 func mounts() ([]string, error) {
 	all, err := lines("/proc/self/mounts")
 	return slices.DeleteFunc(all, func(line string) bool {
@@ -148,8 +148,8 @@ func names(dirs ...string) (all []string, err error) {
 	return all, nil
 }
 
-// controlGroups are those of a cluster, given by its run directory, in any hierarchy: there is one for each controller
-// with version 1, and one in all with version 2.
+// controlGroups returns the control groups of a cluster, given by its run directory, in all hierarchies: version 1 has one for
+// each controller, version 2 a single one.
 func controlGroups(runDir string) (groups []string) {
 	for _, hierarchy := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 		found, _ := filepath.Glob(filepath.Join(hierarchy, "threeport-"+filepath.Base(runDir))) // the pattern is right
@@ -204,7 +204,7 @@ func observe(t *testing.T) state {
 	return s
 }
 
-// difference tells what is in one state only.
+// difference returns the items that are in only one of two states.
 func (s state) difference(after state) error {
 	var errs []error
 	for _, line := range slices.Sorted(maps.Keys(s)) {
@@ -220,13 +220,13 @@ func (s state) difference(after state) error {
 	return errors.Join(errs...)
 }
 
-// nodeID tells a node's processes from others.
+// nodeID identifies the processes of a node.
 type nodeID struct {
 	namespace string // of processes: the node's own, not those of its pods
 	runDir    string // of its cluster: its name is in that of every container's control group
 }
 
-// left returns what of a node is there: processes and control groups.
+// left returns the remaining processes and control groups of a node.
 func (n nodeID) left() error {
 	var errs []error
 	if processes := n.processes(); len(processes) > 0 {
@@ -238,8 +238,8 @@ func (n nodeID) left() error {
 	return errors.Join(errs...)
 }
 
-// identify holds the node's namespace of processes until the test ends: the kernel gives the number of one that
-// nobody holds to the next, such as that of another test's pod.
+// identify keeps the node's PID namespace open until the test ends. Otherwise the kernel could reuse its number for another
+// one, such as that of another test's pod.
 func identify(t *testing.T, clusterDir string, nodeInit int) nodeID {
 	t.Helper()
 	path := fmt.Sprintf("/proc/%d/ns/pid", nodeInit)
@@ -255,7 +255,7 @@ func identify(t *testing.T, clusterDir string, nodeInit int) nodeID {
 	return nodeID{namespace: namespace, runDir: clusterDir}
 }
 
-// processes returns the commands that run in the node, in its pods too.
+// processes returns the commands that run in the node and its pods.
 func (n nodeID) processes() (commands []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
@@ -278,7 +278,7 @@ func archiveOfBehave(t *testing.T) string {
 	return archive
 }
 
-// The tests of this file have clusters of their own.
+// Each test of this file has its own clusters.
 
 func TestStop_LeavesNothing(t *testing.T) {
 	t.Parallel()
@@ -298,7 +298,7 @@ func TestStop_LeavesNothing(t *testing.T) {
 			node := identify(t, c.Dir(), c.PID("nodeinit"))
 			w := &world{T: t, ctx: t.Context()}
 			for _, want := range []string{"containerd-shim", "kubelet", "nodeinit", "/pause", "/behave --listen=:8081"} {
-				w.eventually(want+" to run in the node", func() error { // the runtime says so a little early
+				w.eventually(want+" to run in the node", func() error { // The runtime reports it a little early.
 					if running := strings.Join(node.processes(), "\n"); !strings.Contains(running, want) {
 						return fmt.Errorf("there are only\n%s", running)
 					}
@@ -306,7 +306,7 @@ func TestStop_LeavesNothing(t *testing.T) {
 				})
 			}
 			if during := node.left(); during == nil || !strings.Contains(during.Error(), "control groups") {
-				t.Errorf("the running node has nothing that this test looks for: %v", during)
+				t.Errorf("the test finds nothing of the running node: %v", during)
 			}
 			if err := errors.Join(end(c), c.Stop()); err != nil {
 				t.Error(err)
@@ -318,18 +318,18 @@ func TestStop_LeavesNothing(t *testing.T) {
 	}
 }
 
-// crash kills a component behind the cluster's back, and waits until it is noticed.
+// crash kills a component, and waits until the cluster notices.
 func crash(c *cluster.Cluster, component cluster.Component) error {
 	if err := syscall.Kill(c.PID(component), syscall.SIGKILL); err != nil {
 		return err
 	}
 	select {
 	case <-c.Done():
-	case <-time.After(patience):
-		return fmt.Errorf("%s was killed %s ago, and the cluster goes on", component, patience)
+	case <-time.After(waitTimeout):
+		return fmt.Errorf("%s was killed %s ago, and the cluster still runs", component, waitTimeout)
 	}
 	if err := c.Err(); err == nil || !strings.Contains(err.Error(), string(component)+" died") {
-		return fmt.Errorf("expected the cluster to say that %s died, it says: %w", component, err)
+		return fmt.Errorf("the error of the cluster does not name %s: %w", component, err)
 	}
 	return nil
 }
@@ -353,7 +353,7 @@ func TestKilledProcess_LeavesNothing(t *testing.T) {
 			}
 			node := identify(t, report.Dir, report.NodeInit)
 			if len(node.processes()) == 0 {
-				t.Fatal("nothing runs in the node")
+				t.Fatal("no process runs in the node")
 			}
 			w.must(cmd.Process.Kill())
 			if also {

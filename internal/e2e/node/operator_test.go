@@ -18,7 +18,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 )
 
-// web is a Deployment whose pods answer, and the ConfigMap that comes with it.
+// web is a Deployment with an HTTP server, and its ConfigMap.
 const web = `
 apiVersion: v1
 kind: ConfigMap
@@ -43,7 +43,7 @@ spec:
         readinessProbe: {httpGet: {path: /readyz, port: 8080}, periodSeconds: 1}
 `
 
-// The tests of this file change the one operator, so they run one by one, and before those that run in parallel.
+// The tests of this file change the shared operator, so they run one by one, before the parallel tests.
 
 func TestOperator_ReportsWorkloads(t *testing.T) {
 	w := newWorld(t)
@@ -53,7 +53,7 @@ func TestOperator_ReportsWorkloads(t *testing.T) {
 	noMissingPermission(w)
 }
 
-// TestOperator_IsConfined looks at the agent's process from the machine.
+// TestOperator_IsConfined inspects the agent's process from the machine.
 func TestOperator_IsConfined(t *testing.T) {
 	w := newWorld(t)
 	pods := w.agents(1)
@@ -134,11 +134,11 @@ func TestOperator_PodDeleted_LosesNothing(t *testing.T) {
 
 func TestOperator_LeaderDeleted_OtherReplicaTakesOver(t *testing.T) {
 	for name, end := range map[string]func(*world, corev1.Pod){
-		// The kubelet sends SIGTERM all the same, and the leader gives its lease back.
+		// The kubelet sends SIGTERM anyway, and the leader releases its lease.
 		"when the pod is deleted by force": func(w *world, leader corev1.Pod) {
 			w.kubectl("delete", "pod", leader.Name, "-n", operator.Namespace, "--grace-period=0", "--force")
 		},
-		// The lease has to expire.
+		// The lease must expire.
 		"when the agent is killed": func(w *world, leader corev1.Pod) {
 			w.must(syscall.Kill(w.agentPID(leader), syscall.SIGKILL))
 		},
@@ -175,7 +175,7 @@ func otherReplicaTakesOver(t *testing.T, end func(*world, corev1.Pod)) {
 	noMissingPermission(w)
 }
 
-// TestOperator_PermissionMissing_IsLogged is the proof that noMissingPermission can fail.
+// TestOperator_PermissionMissing_IsLogged proves that noMissingPermission can fail.
 func TestOperator_PermissionMissing_IsLogged(t *testing.T) {
 	w := newWorld(t)
 	binding, err := shared.client.RbacV1().ClusterRoleBindings().Get(w.ctx, operator.Name, metav1.GetOptions{})
@@ -191,7 +191,7 @@ func TestOperator_PermissionMissing_IsLogged(t *testing.T) {
 		ctx := context.WithoutCancel(w.ctx)
 		_, err := shared.client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 		w.must(err)
-		// Its log is of no use to the other tests.
+		// The other tests must not find this log.
 		w.kubectl("rollout", "restart", "deployment/"+operator.Name, "-n", operator.Namespace)
 		w.must(shared.operator.AwaitRollout(ctx))
 		w.eventually("one agent to be left", func() error { return w.agentCount(1) })
@@ -216,7 +216,7 @@ func TestOperator_PermissionMissing_IsLogged(t *testing.T) {
 	})
 }
 
-// missingPermission is what the API server and client-go say of it.
+// missingPermission matches the messages of the API server and client-go.
 var missingPermission = regexp.MustCompile(`(?i)forbidden|unauthorized|permission|cannot (get|list|watch|create|patch|update|delete) resource`)
 
 func missingPermissions(ctx context.Context) ([]string, error) {
@@ -233,11 +233,11 @@ func missingPermissions(ctx context.Context) ([]string, error) {
 	return found, nil
 }
 
-// noMissingPermission fails the test if an agent's log tells of a permission that it lacks.
+// noMissingPermission fails the test if the log of an agent reports a missing permission.
 func noMissingPermission(w *world) {
 	w.Helper()
 	var lines []string
-	w.eventually("the agents' logs to be readable", func() (err error) { // that of a container which is just started is not
+	w.eventually("the agents' logs to be readable", func() (err error) { // The log of a starting container is not readable.
 		lines, err = missingPermissions(w.ctx)
 		return err
 	})
@@ -246,7 +246,7 @@ func noMissingPermission(w *world) {
 	}
 }
 
-// agents waits until there are n agents, all ready, and returns their pods.
+// agents waits until exactly n agents exist and are ready, and returns their pods.
 func (w *world) agents(n int) (pods []corev1.Pod) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("%d agents to be ready", n), func() error {
@@ -277,7 +277,7 @@ func (w *world) agentCount(n int) error {
 	return nil
 }
 
-// agentReadyBut is nil if one agent is ready that is not in the pod.
+// agentReadyBut returns nil if exactly one agent exists, ready and in another pod.
 func (w *world) agentReadyBut(gone string) error {
 	pods, err := shared.operator.Pods(w.ctx)
 	if err != nil {
@@ -300,7 +300,7 @@ func podReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// leader is who holds the lease, as POD_PROCESS; empty if nobody does.
+// leader returns the holder of the lease, as POD_PROCESS; empty for none.
 func (w *world) leader() string {
 	w.Helper()
 	lease, err := shared.client.CoordinationV1().Leases(operator.Namespace).Get(w.ctx, "threeport-agent.control-plane.threeport.io", metav1.GetOptions{})
@@ -311,7 +311,7 @@ func (w *world) leader() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// leadingPod waits until the leader is in one of the pods: a lease may be one's that has ended, and not have expired.
+// leadingPod waits until the leader is in one of the pods. The lease may still name an ended process.
 func (w *world) leadingPod(pods []corev1.Pod) (leader string, in corev1.Pod) {
 	w.Helper()
 	w.eventually("one of these agents to lead", func() error {
@@ -328,8 +328,8 @@ func (w *world) leadingPod(pods []corev1.Pod) (leader string, in corev1.Pod) {
 	return leader, in
 }
 
-// churn restarts the test's Deployment again and again, so that Events are written all the time. The function that
-// it returns ends that, and waits until the Deployment is as declared.
+// churn restarts the test's Deployment repeatedly, which creates Events all the time. The returned function ends it, and waits
+// for the last rollout.
 func (w *world) churn() (stop func()) {
 	w.Helper()
 	done, ended := make(chan struct{}), make(chan error, 1)
@@ -337,7 +337,7 @@ func (w *world) churn() (stop func()) {
 		for {
 			_, err := shared.operator.Kubectl(w.ctx, "rollout", "restart", "deployment/web", "-n", w.namespace)
 			if err == nil {
-				_, err = shared.operator.Kubectl(w.ctx, "rollout", "status", "deployment/web", "-n", w.namespace, "--timeout="+patience.String())
+				_, err = shared.operator.Kubectl(w.ctx, "rollout", "status", "deployment/web", "-n", w.namespace, "--timeout="+waitTimeout.String())
 			}
 			if err != nil {
 				ended <- err
@@ -358,7 +358,7 @@ func (w *world) churn() (stop func()) {
 	}
 }
 
-// agentPID finds a pod's agent among the processes of the machine, by its control group.
+// agentPID returns the PID of a pod's agent, which it finds by its control group.
 func (w *world) agentPID(pod corev1.Pod) int {
 	w.Helper()
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -373,11 +373,11 @@ func (w *world) agentPID(pod corev1.Pod) int {
 		w.must(err)
 		return pid
 	}
-	w.Fatalf("no process /agent of pod %s is there", pod.Name)
+	w.Fatalf("pod %s has no process /agent", pod.Name)
 	return 0
 }
 
-// procStatus returns the fields of a process's status.
+// procStatus returns the fields of /proc/PID/status.
 func (w *world) procStatus(pid int) map[string]string {
 	w.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -21,24 +21,23 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// At so many scenarios at a time the machine is busy only when they start: most of the time all of them wait.
+// The number of scenarios at a time. They keep the machine busy only at their start, and then mostly wait.
 const scenariosAtATime = 10
 
-// scenarioLimit is for all of a scenario, and only means that it hangs.
+// scenarioLimit is long enough for every scenario that does not hang.
 const scenarioLimit = 30 * time.Minute
 
-// A scenario is played anew if one of its moments went by without being seen, of which nothing follows, so often at most.
+// The limit of attempts of a scenario. It is repeated if a moment passed unobserved, which proves nothing.
 const plays = 3
 
-// The control plane has to show what the cluster has come to before that is over; of what stays as it is, patience is the
-// limit. How soon it shows is measured elsewhere, see docs/measurements.md.
+// The control plane must show a moment before it ends; for lasting moments waitTimeout is the limit. docs/measurements.md has
+// the measured delays.
 const (
 	showEvery = 200 * time.Millisecond
 	showFor   = 2 * time.Second // at least: what it shows in passing does not count
 )
 
-// TestScenarios takes workloads that go well or badly through their moments, and compares what the control plane
-// shows with what a user would call it.
+// TestScenarios plays each scenario, and compares the status in the control plane with the expected status of each moment.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	results := map[string]chan error{}
@@ -50,7 +49,7 @@ func TestScenarios(t *testing.T) {
 		defer cancel()
 		results[s.Name] <- runScenario(ctx, s)
 	}
-	// Parallel subtests would wait for one another: there are as many as the machine has processors.
+	// Parallel subtests are limited to the number of processors, but scenarios mostly wait.
 	var all errgroup.Group
 	all.Go(func() error {
 		var together errgroup.Group
@@ -78,7 +77,7 @@ func TestScenarios(t *testing.T) {
 	_ = all.Wait() // it has no error
 }
 
-// runScenario plays a scenario until all of its moments were seen.
+// runScenario plays a scenario until all its moments were observed.
 func runScenario(ctx context.Context, s scenario.Scenario) error {
 	for play := 1; ; play++ {
 		err := playScenario(ctx, s, fmt.Sprintf("scenario-%s-%d", s.Name, play))
@@ -88,8 +87,7 @@ func runScenario(ctx context.Context, s scenario.Scenario) error {
 	}
 }
 
-// playScenario deploys a scenario's workload, and compares at each of its moments. The error is ErrUnseen only if nothing
-// else is wrong.
+// playScenario deploys a scenario's workload, and compares each moment. It returns ErrUnseen only if there is no other error.
 func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (err error) {
 	client, err := dynamic.NewForConfig(shared.cluster.Config())
 	if err != nil {
@@ -110,7 +108,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitTimeout)
 		defer cancel()
 		err = errors.Join(err, shared.upstream.Delete(ctx, d), env.Remove(ctx))
 	}()
@@ -131,15 +129,15 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	case err != nil:
 		return err
 	}
-	agree, cancel := context.WithTimeout(ctx, patience)
+	agree, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
-	return errors.Join(append(wrong, shared.oracle.AwaitOf(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
+	return errors.Join(append(wrong, shared.oracle.AwaitOnly(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
 }
 
-// expectShown waits until the control plane shows a moment, for a while and as long as it lasts. The error is ErrUnseen if it
-// showed it when it ended, but not for long enough.
+// expectShown waits until the control plane has shown a moment for a while. It returns ErrUnseen if the moment ended before
+// that.
 func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, env scenario.Env, d upstream.Deployed) error {
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(waitTimeout)
 	defer deadline.Stop()
 	ticker := time.NewTicker(showEvery)
 	defer ticker.Stop()
@@ -172,10 +170,10 @@ func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, e
 	}
 }
 
-// flaps is in the message of a ThreeportWorkload whose status changes all the time: it works in part then.
+// flaps is part of the message of a ThreeportWorkload whose status changes all the time.
 const flaps = "changes in 10 min"
 
-// shows is nil if the control plane shows a status, and the ThreeportWorkload tells why.
+// shows returns nil if the control plane shows a status, and the ThreeportWorkload the reason.
 func shows(ctx context.Context, step scenario.Step, d upstream.Deployed) error {
 	got, err := shared.api.Status(ctx, upstream.WorkloadInstances, d.InstanceID)
 	if err != nil {
@@ -198,7 +196,7 @@ func shows(ctx context.Context, step scenario.Step, d upstream.Deployed) error {
 	return nil
 }
 
-// workloadReason returns why a workload is not healthy, as its ThreeportWorkload tells.
+// workloadReason returns the reason and the message in the status of a ThreeportWorkload.
 func workloadReason(ctx context.Context, name string) (string, error) {
 	client, err := dynamic.NewForConfig(shared.cluster.Config())
 	if err != nil {

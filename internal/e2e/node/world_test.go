@@ -25,11 +25,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// root is the module's, seen from this package.
+// root is the path of the module's root from this package.
 var root = filepath.Join("..", "..", "..")
 
-// shared is the installation that all tests of the package use: a cluster with a real node, a control-plane API
-// that demands certificates, and the agent as an operator.
+// shared is the installation of all tests: a cluster with a real node, a control-plane API that requires certificates, and the
+// agent as an operator.
 var shared struct {
 	dir      string // for files, until all tests have ended
 	cluster  *cluster.Cluster
@@ -92,7 +92,7 @@ func runMain(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// install starts the control-plane API and installs the operator. The function that it returns stops the API.
+// install starts the control-plane API and installs the operator. The returned function stops the API.
 func install(ctx context.Context, dir string) (func(), error) {
 	binary, err := process.Build(ctx, root, "./cmd/controlplane", dir, "-race")
 	if err != nil {
@@ -120,25 +120,25 @@ func install(ctx context.Context, dir string) (func(), error) {
 		return nil, err
 	}
 	if parsed.Scheme != "https" {
-		return nil, fmt.Errorf("the control-plane API is at %s: expected it to demand certificates", base)
+		return nil, fmt.Errorf("the control-plane API at %s does not require certificates", base)
 	}
 	shared.operator, err = operator.Install(ctx, shared.cluster, root, credentials, parsed.Host)
 	return api.Kill, err
 }
 
-// behaveArchive builds the image of the test workloads, for the clusters that a test starts.
+// behaveArchive builds the image of the test workloads.
 func behaveArchive(ctx context.Context, dir string) (string, error) {
 	archive := filepath.Join(dir, "behave.tar")
 	return archive, image.Program(ctx, filepath.Join(root, "internal", "e2e"), "./behave", archive, image.Behave)
 }
 
-// These limits only mean that something hangs: the machine may be slow, and busy with other tests.
+// These limits are long enough for every test that does not hang, on a slow and busy machine.
 const (
-	patience   = 5 * time.Minute  // with a condition
-	worldLimit = 20 * time.Minute // with a test on the shared cluster
+	waitTimeout = 5 * time.Minute  // with a condition
+	worldLimit  = 20 * time.Minute // with a test on the shared cluster
 )
 
-// world is what one test has for itself: a namespace.
+// world is the environment of one test: a namespace.
 type world struct {
 	*testing.T
 	ctx       context.Context //nolint:containedctx // the test's own, which ends with it
@@ -162,7 +162,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// objects parses manifests, and puts what has a namespace into the test's.
+// objects parses manifests, and sets the test's namespace on namespaced objects.
 func (w *world) objects(manifests string) []*unstructured.Unstructured {
 	w.Helper()
 	objects, err := upstream.Parse(manifests)
@@ -175,7 +175,7 @@ func (w *world) objects(manifests string) []*unstructured.Unstructured {
 	return objects
 }
 
-// deploy deploys a WorkloadInstance of manifests, which is deleted when the test ends.
+// deploy deploys a WorkloadInstance of manifests, and deletes it at the end of the test.
 func (w *world) deploy(name, manifests string) upstream.Deployed {
 	w.Helper()
 	d, err := shared.upstream.Deploy(w.ctx, upstream.Workload{
@@ -190,16 +190,16 @@ func (w *world) deploy(name, manifests string) upstream.Deployed {
 	return d
 }
 
-// agree waits until the control plane holds what the oracle saw of the workloads.
+// agree waits until the rows of the control plane match the observations of the oracle.
 func (w *world) agree(deployed ...upstream.Deployed) {
 	w.Helper()
 	var expected []oracle.Expected
 	for _, d := range deployed {
 		expected = append(expected, oracle.Expected{Deployed: d})
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	ctx, cancel := context.WithTimeout(w.ctx, waitTimeout)
 	defer cancel()
-	if err := shared.oracle.AwaitOf(ctx, shared.api, expected); err != nil {
+	if err := shared.oracle.AwaitOnly(ctx, shared.api, expected); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -226,7 +226,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// kubectl runs kubectl, which has to succeed.
+// kubectl runs kubectl, and expects success.
 func (w *world) kubectl(args ...string) string {
 	w.Helper()
 	out, err := shared.operator.Kubectl(w.ctx, args...)
@@ -234,16 +234,15 @@ func (w *world) kubectl(args ...string) string {
 	return out
 }
 
-// eventually checks again and again until there is no error, as long as there is patience.
-// It does so in a cleanup too.
+// eventually repeats a check until it returns no error. It also works in a cleanup.
 func (w *world) eventually(expected string, check func() error) {
 	w.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(w.ctx), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(w.ctx), 100*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
 	})
 	if err != nil {
-		w.Fatalf("expected within %s: %s; at last: %v", patience, expected, last)
+		w.Fatalf("expected within %s: %s; last error: %v", waitTimeout, expected, last)
 	}
 }

@@ -1,5 +1,5 @@
-// Package operator installs the agent the way its users do: as a Deployment from config/, in a local cluster with
-// a real node, with the image that the Dockerfile describes, and mutual TLS to a control-plane API on this machine.
+// Package operator installs the agent as users do: as a Deployment from config/ in a local cluster with a real node, with the
+// image of the Dockerfile, and with mutual TLS to a control-plane API on this machine.
 package operator
 
 import (
@@ -23,29 +23,29 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
-// What config/default calls things.
+// Names in config/default.
 const (
 	Namespace = "threeport-agent-system"
-	Name      = "threeport-agent" // of the Deployment, and of the label app.kubernetes.io/name
+	Name      = "threeport-agent" // of the Deployment, and value of the label app.kubernetes.io/name
 	apiHost   = "threeport-api-server.threeport-control-plane.svc"
 )
 
-// What the overlay calls them: see overlay/kustomization.yaml.
+// Names in overlay/kustomization.yaml.
 const (
 	imageRef   = "localhost/threeport-agent:local"
 	apiService = "10.96.0.20:443"
 )
 
-// rolloutTimeout is how long kubectl waits for a rollout: it only means that something hangs.
+// rolloutTimeout is long enough for every rollout that does not hang.
 const rolloutTimeout = "10m"
 
-// Credentials are what the agent and the control-plane API need to know each other.
+// Credentials are the certificates for mutual TLS between the agent and the control-plane API.
 type Credentials struct {
 	authority *certs.Authority
 	dir       string
 }
 
-// NewCredentials makes an authority, and writes the control-plane API's certificate into a folder.
+// NewCredentials creates an authority, and writes the control-plane API's certificate to a folder.
 func NewCredentials(dir string) (*Credentials, error) {
 	authority, err := certs.NewAuthority("threeport-control-plane")
 	if err != nil {
@@ -64,7 +64,7 @@ func NewCredentials(dir string) (*Credentials, error) {
 	return &Credentials{authority: authority, dir: dir}, nil
 }
 
-// APIFlags are the flags of cmd/controlplane that make it require them.
+// APIFlags returns the flags with which cmd/controlplane requires them.
 func (c *Credentials) APIFlags() []string {
 	return []string{
 		"--auth-enabled=true",
@@ -97,9 +97,9 @@ type Operator struct {
 	kubectl string
 }
 
-// Install builds the agent's image from the source tree at root, loads it, and applies config/ with the overlay.
-// api is the control-plane API's TCP address on this machine. It returns when the rollout is complete, which takes
-// a minute or so if the agent has to be compiled.
+// Install builds the agent's image from the source tree at root, loads it, and applies config/ with the overlay. api is the
+// TCP address of the control-plane API on this machine. Install returns after the rollout; compiling the agent takes about a
+// minute.
 func Install(ctx context.Context, c *cluster.Cluster, root string, credentials *Credentials, api string) (*Operator, error) {
 	binaries, err := cluster.FindBinaries(ctx, nil, cluster.Kubectl)
 	if err != nil {
@@ -130,7 +130,7 @@ func Install(ctx context.Context, c *cluster.Cluster, root string, credentials *
 	return o, o.AwaitRollout(ctx)
 }
 
-// createSecrets creates the namespace, and the Secrets that the Deployment mounts.
+// createSecrets creates the namespace and the Secrets of the Deployment.
 func (o *Operator) createSecrets(ctx context.Context, credentials *Credentials) error {
 	pair, err := credentials.authority.Client(Name)
 	if err != nil {
@@ -152,7 +152,7 @@ func (o *Operator) createSecrets(ctx context.Context, credentials *Credentials) 
 	return nil
 }
 
-// Kubectl runs kubectl as the cluster's administrator, and returns what it printed.
+// Kubectl runs kubectl as the cluster's administrator, and returns its output.
 func (o *Operator) Kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, o.kubectl, args...) //nolint:gosec // kubectl, with the arguments of tests
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+o.cluster.Kubeconfig())
@@ -163,7 +163,7 @@ func (o *Operator) Kubectl(ctx context.Context, args ...string) (string, error) 
 	return string(out), nil
 }
 
-// AwaitRollout waits until the Deployment's pods are those of its newest template, and available.
+// AwaitRollout waits until the rollout of the Deployment is complete.
 func (o *Operator) AwaitRollout(ctx context.Context) error {
 	_, err := o.Kubectl(ctx, "rollout", "status", "deployment/"+Name, "-n", Namespace, "--timeout="+rolloutTimeout)
 	if err == nil {
@@ -174,7 +174,7 @@ func (o *Operator) AwaitRollout(ctx context.Context) error {
 	return fmt.Errorf("install the agent: %w\n%s\n%s", err, why, logs)
 }
 
-// Pods returns the agent's pods that are not being deleted.
+// Pods returns the agent's pods without a deletion timestamp.
 func (o *Operator) Pods(ctx context.Context) ([]corev1.Pod, error) {
 	list, err := o.client.CoreV1().Pods(Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + Name})
 	if err != nil {
@@ -189,7 +189,7 @@ func (o *Operator) Pods(ctx context.Context) ([]corev1.Pod, error) {
 	return live, nil
 }
 
-// Logs returns what all of the agent's pods have logged.
+// Logs returns the logs of all pods of the agent.
 func (o *Operator) Logs(ctx context.Context) (string, error) {
 	return o.Kubectl(ctx, "logs", "-n", Namespace, "-l", "app.kubernetes.io/name="+Name, "--tail=-1", "--prefix")
 }

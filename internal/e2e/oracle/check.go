@@ -15,17 +15,17 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Expected is a workload to be checked.
+// Expected is a workload to check.
 type Expected struct {
 	upstream.Deployed
-	// Released is true if its ThreeportWorkload was deleted: what the control plane holds of it has to be
-	// its own, and need be neither complete nor the newest.
+	// Released is true after the deletion of the ThreeportWorkload. Then the rows of the workload need not be complete or
+	// up to date, but must still be correct.
 	Released bool
 }
 
 func (w *Expected) helm() bool { return w.Type == v1alpha1.WorkloadTypeHelmInstance }
 
-// ids returns the IDs of the instance that the rows of its Events have; 0 stands for none.
+// ids returns the instance IDs in the rows of its Events; 0 means none.
 func (w *Expected) ids() (workload, helm int64) {
 	if w.helm() {
 		return 0, w.InstanceID
@@ -33,18 +33,22 @@ func (w *Expected) ids() (workload, helm int64) {
 	return w.InstanceID, 0
 }
 
-// Check compares what the control plane holds with what was seen in the cluster: each Event about a workload's
-// object, the latest end of each container and the latest change of its health are one row each, or counted in a row that
-// says how many were dropped; no other Event is; times and attributions
-// are right; and each listed resource is there in its newest version, or DELETED. It returns a sentence for each
-// difference, which says of whom what was expected.
+// Check compares the rows of the control plane with the cluster. It expects:
+//
+//   - one row for each Event about a workload's object, for the latest termination of each container and for the latest
+//     transition of the workload's health, or a row that counts it as dropped;
+//   - no other rows of Events;
+//   - correct times and attributions;
+//   - each listed resource in its latest version, or as DELETED.
+//
+// It returns a sentence for each difference, with the expectation and its subject.
 func (o *Oracle) Check(h History, workloads []Expected) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	differences := o.checkEvents(h.Events, workloads)
 	for i := range workloads {
 		w := &workloads[i]
-		if w.Released || w.helm() { // a Helm workload's resources have no rows
+		if w.Released || w.helm() { // The resources of a Helm workload have no rows.
 			continue
 		}
 		for _, res := range w.Resources {
@@ -55,7 +59,7 @@ func (o *Oracle) Check(h History, workloads []Expected) []string {
 	return differences
 }
 
-// report is what the control plane says of one object or Event.
+// report collects the differences of one object or Event.
 type report struct {
 	subject     string
 	differences []string
@@ -68,106 +72,106 @@ func (r *report) expect(field string, got, want any) {
 }
 
 func (o *Oracle) checkEvents(events []threeport.WorkloadEvent, workloads []Expected) []string {
-	c := eventCheck{events: o.events, workloads: workloads, rows: map[types.UID][]threeport.WorkloadEvent{}, gaps: gaps{}}
-	c.sort(events)
-	claims := o.claims(workloads)
+	c := eventCheck{events: o.events, workloads: workloads, rows: map[types.UID][]threeport.WorkloadEvent{}, dropped: droppedByWorkload{}}
+	c.group(events)
+	claims := o.attributions(workloads)
 	for _, ev := range o.events {
 		if at, belongs := claims.of(ev.InvolvedObject.UID); belongs {
-			c.check(ev, at)
+			c.checkEvent(ev, at)
 		}
 	}
-	ownCheck{&c, o, claims}.check()
-	c.checkGaps()
-	c.checkRest()
+	syntheticCheck{&c, o, claims}.check()
+	c.checkDropped()
+	c.checkRemaining()
 	return c.differences
 }
 
-// eventCheck compares rows with Events.
+// eventCheck is the state of a check of Events.
 type eventCheck struct {
 	events      map[types.UID]*corev1.Event
 	workloads   []Expected
-	rows        map[types.UID][]threeport.WorkloadEvent // without those that were checked
-	gaps        gaps
+	rows        map[types.UID][]threeport.WorkloadEvent // not checked yet
+	dropped     droppedByWorkload
 	differences []string
 }
 
-func (c *eventCheck) differ(format string, args ...any) {
+func (c *eventCheck) addDifference(format string, args ...any) {
 	c.differences = append(c.differences, fmt.Sprintf(format, args...))
 }
 
-// sort puts rows in order by their Event, and reads those about gaps.
-func (c *eventCheck) sort(rows []threeport.WorkloadEvent) {
+// group groups rows by Event, and reads the rows that count dropped Events.
+func (c *eventCheck) group(rows []threeport.WorkloadEvent) {
 	for _, row := range rows {
 		uid := types.UID(deref(row.RuntimeEventUID))
 		c.rows[uid] = append(c.rows[uid], row)
-		if len(c.rows[uid]) > 1 || !c.isGap(row) {
+		if len(c.rows[uid]) > 1 || !c.isDroppedRow(row) {
 			continue
 		}
-		if err := c.gaps.take(row, c.workloads); err != nil {
-			c.differ("%s: expected the agent to say how many Events it dropped (%s): %v", nameOf(row, c.workloads), uid, err)
+		if err := c.dropped.add(row, c.workloads); err != nil {
+			c.addDifference("%s: expected the agent to report the number of dropped Events (%s): %v", nameOf(row, c.workloads), uid, err)
 		}
 	}
 }
 
-// isGap reports whether a row is about Events that were dropped, and not one of the cluster's.
-func (c *eventCheck) isGap(row threeport.WorkloadEvent) bool {
-	return deref(row.Reason) == gapReason && c.events[types.UID(deref(row.RuntimeEventUID))] == nil
+// isDroppedRow reports whether a row counts dropped Events. An Event of the cluster may have the same reason.
+func (c *eventCheck) isDroppedRow(row threeport.WorkloadEvent) bool {
+	return deref(row.Reason) == droppedReason && c.events[types.UID(deref(row.RuntimeEventUID))] == nil
 }
 
-// check compares an Event that belongs to a workload with its rows.
-func (c *eventCheck) check(ev *corev1.Event, at claim) {
+// checkEvent checks the rows of an Event of a workload.
+func (c *eventCheck) checkEvent(ev *corev1.Event, at attribution) {
 	found := c.rows[ev.UID]
 	delete(c.rows, ev.UID)
 	r := report{subject: fmt.Sprintf("%s: expected the agent to report Event %s of %s %s (%s)",
 		at.workload.Name, ev.Reason, ev.InvolvedObject.Kind, ev.InvolvedObject.Name, ev.UID)}
 	newest := report{subject: r.subject}
-	if n := len(found); n > 1 || n == 0 && !at.workload.Released && !c.gaps[at.workload].covers(ev.Type) {
-		c.differ("%s once, the API has %d rows of it", r.subject, n)
+	if n := len(found); n > 1 || n == 0 && !at.workload.Released && !c.dropped[at.workload].takeOne(ev.Type) {
+		c.addDifference("%s once, the API has %d rows of it", r.subject, n)
 	}
 	for _, row := range found {
 		r.checkEvent(row, ev, at)
 		newest.checkNewest(row, ev, at)
 	}
 	c.differences = append(c.differences, r.differences...)
-	// The newest version may be one of those that were dropped.
-	if len(newest.differences) > 0 && !c.gaps[at.workload].covers(ev.Type) {
+	// The latest version of the Event may have been dropped.
+	if len(newest.differences) > 0 && !c.dropped[at.workload].takeOne(ev.Type) {
 		c.differences = append(c.differences, newest.differences...)
 	}
 }
 
-// checkGaps expects that no more is counted as dropped than is missing.
-func (c *eventCheck) checkGaps() {
-	for w, gap := range c.gaps {
-		for eventType, left := range gap {
+// checkDropped expects that the agent counts no more Events as dropped than are missing.
+func (c *eventCheck) checkDropped() {
+	for w, counts := range c.dropped {
+		for eventType, left := range counts {
 			if left > 0 && !w.Released {
-				c.differ("%s: expected the agent to count the Events that it dropped, it counts %d %s Events more than are missing",
+				c.addDifference("%s: expected the agent to count the dropped Events, it counts %d %s Events more than are missing",
 					w.Name, left, eventType)
 			}
 		}
 	}
 }
 
-// checkRest expects no rows besides those of Events and of gaps.
-func (c *eventCheck) checkRest() {
+// checkRemaining expects no other rows.
+func (c *eventCheck) checkRemaining() {
 	for uid, found := range c.rows {
-		if c.isGap(found[0]) {
+		if c.isDroppedRow(found[0]) {
 			if len(found) > 1 {
-				c.differ("%s: expected the agent to say once how many Events it dropped (%s), the API has %d rows of it",
+				c.addDifference("%s: expected the agent to report the number of dropped Events (%s) once, the API has %d rows of it",
 					nameOf(found[0], c.workloads), uid, len(found))
 			}
 			continue
 		}
 		origin := ""
 		if c.events[uid] == nil {
-			origin = ", which the cluster never had"
+			origin = ", which never existed in the cluster"
 		}
-		c.differ("%s: expected the agent to report no Events but those about objects of workloads, the API has %s %q (%s)%s",
+		c.addDifference("%s: expected the agent to report only Events about objects of workloads, the API has %s %q (%s)%s",
 			nameOf(found[0], c.workloads), deref(found[0].Reason), deref(found[0].Message), uid, origin)
 	}
 }
 
-// checkEvent compares a row with its Event.
-func (r *report) checkEvent(row threeport.WorkloadEvent, ev *corev1.Event, at claim) {
+// checkEvent compares a row with its Event, except for the parts that change with a repeat.
+func (r *report) checkEvent(row threeport.WorkloadEvent, ev *corev1.Event, at attribution) {
 	workloadID, helmID := at.workload.ids()
 	r.expect("workload instance", deref(row.WorkloadInstanceID), workloadID)
 	r.expect("Helm workload instance", deref(row.HelmWorkloadInstanceID), helmID)
@@ -179,10 +183,10 @@ func (r *report) checkEvent(row threeport.WorkloadEvent, ev *corev1.Event, at cl
 	}
 }
 
-// checkNewest compares what a repeat changes.
-func (r *report) checkNewest(row threeport.WorkloadEvent, ev *corev1.Event, at claim) {
+// checkNewest compares the parts of a row that change with a repeat of the Event.
+func (r *report) checkNewest(row threeport.WorkloadEvent, ev *corev1.Event, at attribution) {
 	reported := deref(row.Timestamp)
-	if reported.IsZero() || at.workload.Released { // a released workload's Event may have been repeated since
+	if reported.IsZero() || at.workload.Released { // The Event may have been repeated after the release.
 		return
 	}
 	message := ev.Message
@@ -193,7 +197,7 @@ func (r *report) checkNewest(row threeport.WorkloadEvent, ev *corev1.Event, at c
 	r.expect("time", reported.UTC().Format(time.RFC3339Nano), lastSeen(ev).UTC().Format(time.RFC3339Nano))
 }
 
-// lastSeen is when an Event happened last. Events of the newer API have no lastTimestamp.
+// lastSeen returns the time of the last occurrence of an Event. Events of events.k8s.io have no lastTimestamp.
 func lastSeen(ev *corev1.Event) time.Time {
 	times := []time.Time{ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time}
 	if ev.Series != nil {
@@ -205,7 +209,7 @@ func lastSeen(ev *corev1.Event) time.Time {
 	return ev.CreationTimestamp.Time
 }
 
-// nameOf returns the name of the workload that a row is attributed to.
+// nameOf returns the name of the workload of a row.
 func nameOf(row threeport.WorkloadEvent, workloads []Expected) string {
 	for i := range workloads {
 		workload, helm := workloads[i].ids()
@@ -216,11 +220,11 @@ func nameOf(row threeport.WorkloadEvent, workloads []Expected) string {
 	return "no workload"
 }
 
-// checkResource compares a listed resource's row with the object that bears its name.
+// checkResource compares the row of a listed resource with the latest object of its name.
 func (o *Oracle) checkResource(w *Expected, res v1alpha1.WorkloadResourceInstance, rows map[int64]threeport.WorkloadResourceInstance) []string {
 	kind := schema.GroupKind{Group: res.Group, Kind: res.Kind}
 	if o.watched[kind] == nil {
-		return []string{fmt.Sprintf("%s: expected the oracle to watch %s, nobody added it", w.Name, kind)}
+		return []string{fmt.Sprintf("%s: the oracle does not watch %s; call Add", w.Name, kind)}
 	}
 	r := report{subject: fmt.Sprintf("%s: expected the agent to report %s %s", w.Name, res.Kind, res.Name)}
 	row, ok := rows[res.ThreeportID]
@@ -238,14 +242,14 @@ func (o *Oracle) checkResource(w *Expected, res v1alpha1.WorkloadResourceInstanc
 		return []string{fmt.Sprintf("%s as ADDED or MODIFIED, its last operation is %q", r.subject, operation)}
 	case exists:
 		r.checkDefinition(row.RuntimeDefinition, latest)
-	case latest.uid == "" && operation == "": // it was never there
+	case latest.uid == "" && operation == "": // The object never existed.
 	case operation != threeport.OperationDeleted:
 		return []string{fmt.Sprintf("%s as DELETED, its last operation is %q", r.subject, operation)}
 	}
 	return r.differences
 }
 
-// definition is what the checks read of a RuntimeDefinition.
+// definition is the part of a RuntimeDefinition that the checks read.
 type definition struct {
 	Kind     string
 	Metadata struct {
@@ -258,7 +262,7 @@ type definition struct {
 func (r *report) checkDefinition(held []byte, current object) {
 	var got definition
 	if err := json.Unmarshal(held, &got); err != nil {
-		r.differences = append(r.differences, fmt.Sprintf("%s with its object, the runtime definition is none: %v", r.subject, err))
+		r.differences = append(r.differences, fmt.Sprintf("%s with its object, the runtime definition is not valid: %v", r.subject, err))
 		return
 	}
 	r.expect("kind", got.Kind, current.kind.Kind)

@@ -18,7 +18,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// IDs as the control plane gives them: beyond 2^53, and different only where a float does not tell.
+// IDs like those of the control plane: beyond 2^53, so that a float64 cannot distinguish them.
 const (
 	webID      = 1<<60 + 1
 	resourceID = 1<<60 + 2
@@ -35,9 +35,9 @@ var (
 	deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 )
 
-// scene is a cluster, and a control plane that was told exactly what is in it: a Deployment "web" with a pod,
-// the Service of a chart, which lists it without its namespace, a pod of it, known by its label only, and objects
-// of nobody, one of which has a listed name and kind in another group.
+// scene is a cluster with a control plane whose rows match it: a Deployment "web" with a pod,
+// the Service of a chart, listed without its namespace, a pod with only the label of the chart, and objects
+// without a workload, one of them with a listed name and kind in another group.
 type scene struct {
 	*Oracle
 	History
@@ -99,18 +99,18 @@ func (s *scene) sees(kind schema.GroupKind, name string, uid types.UID, version 
 	for _, set := range more {
 		set(&m)
 	}
-	s.sawObject(kind, &metav1.PartialObjectMetadata{ObjectMeta: m}, false)
+	s.recordObject(kind, &metav1.PartialObjectMetadata{ObjectMeta: m}, false)
 }
 
-// loses deletes an object, which is told with its last state.
+// loses deletes an object.
 func (s *scene) loses(uid types.UID) {
 	last := s.objects[uid]
 	m := metav1.ObjectMeta{Namespace: last.namespace, Name: last.name, UID: uid, ResourceVersion: "99"}
 	ownedBy(last.owners...)(&m)
-	s.sawObject(last.kind, cache.DeletedFinalStateUnknown{Obj: &metav1.PartialObjectMetadata{ObjectMeta: m}}, true)
+	s.recordObject(last.kind, cache.DeletedFinalStateUnknown{Obj: &metav1.PartialObjectMetadata{ObjectMeta: m}}, true)
 }
 
-// happens writes an Event. Only the newer API's have fractions of a second, and they have no lastTimestamp.
+// happens records an Event. Only those of events.k8s.io have fractions of a second; they have no lastTimestamp.
 func (s *scene) happens(uid types.UID, reason, kind, name string, involved types.UID, when time.Time) {
 	ev := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{UID: uid, CreationTimestamp: metav1.NewTime(at.Add(time.Hour))},
@@ -122,7 +122,7 @@ func (s *scene) happens(uid types.UID, reason, kind, name string, involved types
 	} else {
 		ev.FirstTimestamp, ev.LastTimestamp = metav1.NewTime(at.Add(-time.Hour)), metav1.NewTime(when)
 	}
-	s.sawEvent(ev, false)
+	s.recordEvent(ev, false)
 }
 
 func row(uid, reason, message string, when time.Time) threeport.WorkloadEvent {
@@ -138,7 +138,7 @@ func helmRow(uid, reason, message string) threeport.WorkloadEvent {
 	return r
 }
 
-// operation and define change the row of the Deployment.
+// operation and define set fields of the row of the Deployment.
 func (s *scene) operation(last string) {
 	r := s.Resources[resourceID]
 	r.LastOperation = &last
@@ -158,7 +158,7 @@ func TestCheck_Accepts(t *testing.T) {
 			s.loses("deployment")
 			s.operation(threeport.OperationDeleted)
 		},
-		"an Event about an object that is gone": func(s *scene) {
+		"an Event about an object that was deleted": func(s *scene) {
 			s.loses("pod")
 			s.loses("set")
 		},
@@ -173,7 +173,7 @@ func TestCheck_Accepts(t *testing.T) {
 			s.sees(deployments, "web", "again", "20")
 			s.define(`"deployment","resourceVersion":"7"`, `"again","resourceVersion":"20"`)
 		},
-		"nothing of an object that was never there": func(s *scene) {
+		"nothing of an object that was never created": func(s *scene) {
 			s.workloads[0].Resources[0].Name, s.Events = "absent", s.Events[2:]
 			s.operation("")
 		},
@@ -189,7 +189,7 @@ func TestCheck_Accepts(t *testing.T) {
 		"a repeated Event with its newest time": func(s *scene) {
 			ev := s.events["e2"].DeepCopy()
 			ev.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(micro.Add(time.Minute))}
-			s.sawEvent(ev, false)
+			s.recordEvent(ev, false)
 			s.Events[1].Timestamp = new(micro.Add(time.Minute))
 		},
 		"an Event without any time of its own": func(s *scene) {
@@ -206,12 +206,12 @@ func TestCheck_Accepts(t *testing.T) {
 			s.happens("e6", "Started", "Pod", "child", "child", at)
 			s.Events = append(s.Events, helmRow("e6", "Started", "Pod child: about child"))
 		},
-		"owners in a circle": func(s *scene) {
+		"an owner cycle": func(s *scene) {
 			s.sees(pods, "a", "a", "13", ownedBy("b"))
 			s.sees(pods, "b", "b", "14", ownedBy("a"))
 			s.happens("e6", "Started", "Pod", "a", "a", at)
 		},
-		"the first of two workloads that claim an object": func(s *scene) {
+		"the first of two workloads that list an object": func(s *scene) {
 			s.sees(pods, "web-1-a", "pod", "9", ownedBy("service", "deployment"))
 		},
 	}
@@ -220,7 +220,7 @@ func TestCheck_Accepts(t *testing.T) {
 			s := newScene()
 			change(s)
 			if differences := s.Check(s.History, s.workloads); len(differences) > 0 {
-				t.Errorf("expected no difference, got\n%s", strings.Join(differences, "\n"))
+				t.Errorf("want no difference, got\n%s", strings.Join(differences, "\n"))
 			}
 		})
 	}
@@ -245,11 +245,11 @@ func TestCheck_Differences(t *testing.T) {
 			change: func(s *scene) { s.operation("DELETED") },
 			want:   resource + ` as ADDED or MODIFIED, its last operation is "DELETED"`,
 		},
-		"a resource that is gone": {
+		"a resource that was deleted": {
 			change: func(s *scene) { s.loses("deployment") },
 			want:   resource + ` as DELETED, its last operation is "MODIFIED"`,
 		},
-		"a resource that was never there": {
+		"a resource that was never created": {
 			change: func(s *scene) { s.workloads[0].Resources[0].Name, s.Events = "absent", s.Events[2:] },
 			want:   `web: expected the agent to report Deployment absent as DELETED, its last operation is "MODIFIED"`,
 		},
@@ -271,18 +271,18 @@ func TestCheck_Differences(t *testing.T) {
 		},
 		"a resource without its object": {
 			change: func(s *scene) { s.define("{", "") },
-			want:   resource + " with its object, the runtime definition is none",
+			want:   resource + " with its object, the runtime definition is not valid",
 		},
-		"a kind that nobody watches": {
+		"a kind that the oracle does not watch": {
 			change: func(s *scene) { delete(s.watched, deployments) },
-			want:   "web: expected the oracle to watch Deployment.apps, nobody added it",
+			want:   "web: the oracle does not watch Deployment.apps; call Add",
 		},
 
 		"a missing Event": {
 			change: func(s *scene) { s.Events = slices.Delete(s.Events, 1, 2) },
 			want:   event + "once, the API has 0 rows",
 		},
-		"a missing Event of an object that came and went": {
+		"a missing Event of an object that was created and deleted": {
 			change: func(s *scene) {
 				s.sees(pods, "web-1-b", "short", "13", ownedBy("set"))
 				s.happens("e6", "Killing", "Pod", "web-1-b", "short", at)
@@ -298,21 +298,21 @@ func TestCheck_Differences(t *testing.T) {
 			change: func(s *scene) { s.happens("e6", "Checked", "Service", "chart", "service", at) },
 			want:   "chart: expected the agent to report Event Checked of Service chart (e6) once, the API has 0 rows",
 		},
-		"a doubled Event": {
+		"an Event with two rows": {
 			change: func(s *scene) { s.Events = append(s.Events, s.Events[1]) },
 			want:   event + "once, the API has 2 rows",
 		},
-		"a doubled Event of a released workload": {
+		"an Event with two rows of a released workload": {
 			change: func(s *scene) { s.workloads[0].Released, s.Events = true, append(s.Events, s.Events[1]) },
 			want:   event + "once, the API has 2 rows",
 		},
-		"an Event about an object of nobody": {
+		"an Event about an object of no workload": {
 			change: func(s *scene) { s.Events = append(s.Events, row("e5", "Started", "about web", at)) },
-			want:   `web: expected the agent to report no Events but those about objects of workloads, the API has Started "about web" (e5)`,
+			want:   `web: expected the agent to report only Events about objects of workloads, the API has Started "about web" (e5)`,
 		},
-		"an Event that the cluster never had": {
+		"an Event that did not happen": {
 			change: func(s *scene) { s.Events = append(s.Events, threeport.WorkloadEvent{RuntimeEventUID: new("e9")}) },
-			want:   `no workload: expected the agent to report no Events but those about objects of workloads, the API has  "" (e9), which the cluster never had`,
+			want:   `no workload: expected the agent to report only Events about objects of workloads, the API has  "" (e9), which never existed in the cluster`,
 		},
 		"an Event with another time": {
 			change: func(s *scene) { s.Events[1].Timestamp = new(micro.Add(-time.Microsecond)) },
@@ -362,7 +362,7 @@ func TestCheck_Differences(t *testing.T) {
 			s := newScene()
 			c.change(s)
 			if differences := s.Check(s.History, s.workloads); len(differences) != 1 || !strings.HasPrefix(differences[0], c.want) {
-				t.Errorf("expected one sentence:\n%s\ngot %d:\n%s", c.want, len(differences), strings.Join(differences, "\n"))
+				t.Errorf("want one difference:\n%s\ngot %d:\n%s", c.want, len(differences), strings.Join(differences, "\n"))
 			}
 		})
 	}

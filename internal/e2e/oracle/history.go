@@ -12,13 +12,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// History is what the control plane holds.
+// History is the content of the control plane.
 type History struct {
 	Events    []threeport.WorkloadEvent
 	Resources map[int64]threeport.WorkloadResourceInstance // by ID
 }
 
-// Read returns all that the control plane holds, so that rows in a wrong place are seen too.
+// Read reads all rows of the control plane, so that checks find rows of wrong instances too.
 func Read(ctx context.Context, api upstream.API) (History, error) {
 	h := History{Resources: map[int64]threeport.WorkloadResourceInstance{}}
 	rows, err := api.Resources(ctx, nil)
@@ -32,9 +32,8 @@ func Read(ctx context.Context, api upstream.API) (History, error) {
 	return h, err
 }
 
-// Of returns the rows of Events that the workloads' instances have, and all resources: for a control plane that
-// has other workloads too.
-func (h History) Of(workloads []Expected) History {
+// For returns a copy with only the Events of some workloads, and with all resources.
+func (h History) For(workloads []Expected) History {
 	h.Events = slices.DeleteFunc(slices.Clone(h.Events), func(row threeport.WorkloadEvent) bool {
 		return !slices.ContainsFunc(workloads, func(w Expected) bool {
 			workload, helm := w.ids()
@@ -44,17 +43,17 @@ func (h History) Of(workloads []Expected) History {
 	return h
 }
 
-// Await checks again and again until there is no difference, or the context ends; then it returns the last
-// differences. The control plane is to have no other workloads.
+// Await repeats the check until there is no difference or the context ends. Then it returns the last differences. The
+// control plane must not have other workloads.
 func (o *Oracle) Await(ctx context.Context, api upstream.API, workloads []Expected) error {
 	return o.await(ctx, workloads, func() (History, error) { return Read(ctx, api) })
 }
 
-// AwaitOf is Await for a control plane that has other workloads too.
-func (o *Oracle) AwaitOf(ctx context.Context, api upstream.API, workloads []Expected) error {
+// AwaitOnly is Await for a control plane with other workloads.
+func (o *Oracle) AwaitOnly(ctx context.Context, api upstream.API, workloads []Expected) error {
 	return o.await(ctx, workloads, func() (History, error) {
 		h, err := Read(ctx, api)
-		return h.Of(workloads), err
+		return h.For(workloads), err
 	})
 }
 
@@ -66,13 +65,13 @@ func (o *Oracle) await(ctx context.Context, workloads []Expected, read func() (H
 		switch {
 		case err == nil:
 			differences = o.Check(h, workloads)
-		case ctx.Err() == nil || differences == nil: // else the last differences tell more
+		case ctx.Err() == nil || differences == nil: // otherwise the last differences say more
 			differences = []string{"read the control plane: " + err.Error()}
 		}
 		if len(differences) == 0 {
 			return nil
 		}
-		// What takes long takes much of the machine.
+		// A slow check means a busy machine, so wait longer.
 		pause := time.NewTimer(max(250*time.Millisecond, 2*time.Since(begin)))
 		select {
 		case <-pause.C:

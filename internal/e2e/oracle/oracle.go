@@ -1,6 +1,6 @@
-// Package oracle judges the agent from outside: it watches the cluster by itself, remembers every object and
-// every Event that it saw, works out which of them belong to a workload, and compares that with what the
-// control plane holds. It shares no code with the agent's own watching and attribution.
+// Package oracle checks the agent from outside. It watches the cluster, records every object and Event, attributes them to
+// workloads, and compares the result with the rows of the control plane. It shares no code with the agent's informers and
+// attribution.
 package oracle
 
 import (
@@ -30,55 +30,54 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
-// fullName is what one object at a time bears.
+// fullName identifies one object at a time.
 type fullName struct {
 	kind            schema.GroupKind
 	namespace, name string
 }
 
-// object is what is remembered of one incarnation of a name, after its end too.
+// object is the record of one incarnation of a name, also after its deletion.
 type object struct {
 	fullName
 	uid             types.UID
 	resourceVersion string
-	versions        []string // all that were seen, the newest last
+	versions        []string // all observed ones, the latest last
 	labels          map[string]string
 	owners          []types.UID
 	deleted         bool
 }
 
-// Oracle remembers what it saw. It is safe for concurrent use.
+// Oracle records the content of a cluster. It is safe for concurrent use.
 type Oracle struct {
 	informers metadatainformer.SharedInformerFactory
 
-	mu      sync.Mutex
-	watched map[schema.GroupKind]cache.InformerSynced
-	objects map[types.UID]object
-	bearers map[fullName][]types.UID // in the order in which they bore it
-	events  map[types.UID]*corev1.Event
-	times   map[types.UID][]time.Time // of all versions of an Event that were seen
-	ends    map[types.UID]ends        // of pods
-	changes map[types.UID]changes     // of ThreeportWorkloads
-	missed  bool                      // there may be versions that were not seen
+	mu                 sync.Mutex
+	watched            map[schema.GroupKind]cache.InformerSynced
+	objects            map[types.UID]object
+	incarnationsByName map[fullName][]types.UID // in the order of their creation
+	events             map[types.UID]*corev1.Event
+	times              map[types.UID][]time.Time         // of all observed versions of an Event
+	terminations       map[types.UID]podTerminations     // of pods
+	transitions        map[types.UID]workloadTransitions // of ThreeportWorkloads
+	mayHaveMissed      bool                              // versions may be missing from the record
 }
 
 func newOracle() *Oracle {
 	return &Oracle{
-		watched: map[schema.GroupKind]cache.InformerSynced{},
-		objects: map[types.UID]object{},
-		bearers: map[fullName][]types.UID{},
-		events:  map[types.UID]*corev1.Event{},
-		times:   map[types.UID][]time.Time{},
-		ends:    map[types.UID]ends{},
-		changes: map[types.UID]changes{},
+		watched:            map[schema.GroupKind]cache.InformerSynced{},
+		objects:            map[types.UID]object{},
+		incarnationsByName: map[fullName][]types.UID{},
+		events:             map[types.UID]*corev1.Event{},
+		times:              map[types.UID][]time.Time{},
+		terminations:       map[types.UID]podTerminations{},
+		transitions:        map[types.UID]workloadTransitions{},
 	}
 }
 
-// Watch starts to watch Events and every other resource that the API server has, and returns when the first
-// lists are complete. It goes on until the context ends.
+// Watch watches all resources of an API server until the context ends. It returns after the first lists.
 func Watch(ctx context.Context, config *rest.Config) (*Oracle, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // of deprecated kinds, which are watched like all others
+	config.WarningHandler = rest.NoWarnings{} // of deprecated kinds
 	typed, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("oracle: %w", err)
@@ -98,15 +97,15 @@ func Watch(ctx context.Context, config *rest.Config) (*Oracle, error) {
 	if err := pods.SetTransform(withoutSpec); err != nil {
 		return nil, fmt.Errorf("oracle: %w", err)
 	}
-	synced := []cache.InformerSynced{handle(events.Core().V1().Events().Informer(), o.sawEvent), handle(pods, o.sawPod)}
+	synced := []cache.InformerSynced{addHandler(events.Core().V1().Events().Informer(), o.recordEvent), addHandler(pods, o.recordPod)}
 	dyn, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("oracle: %w", err)
 	}
-	// Whatever discovery says, which may be behind.
+	// Not from discovery, which may not list the kind yet.
 	workloads := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
 	informer := workloads.ForResource(v1alpha1.GroupVersion.WithResource("threeportworkloads")).Informer()
-	listed, unserved := handleServed(informer, o.sawWorkload)
+	listed, unserved := addHandlerIfServed(informer, o.recordWorkload)
 	synced = append(synced, func() bool { return listed() || unserved.Load() })
 	workloads.Start(ctx.Done())
 	for kind, resource := range kinds {
@@ -120,7 +119,7 @@ func Watch(ctx context.Context, config *rest.Config) (*Oracle, error) {
 	return o, nil
 }
 
-// withoutSpec leaves out of a pod what the oracle does not read, for the sake of memory.
+// withoutSpec removes unused parts of a pod to save memory.
 func withoutSpec(obj any) (any, error) {
 	if pod, ok := obj.(*corev1.Pod); ok {
 		pod.Spec, pod.ManagedFields, pod.Annotations = corev1.PodSpec{}, nil, nil
@@ -128,8 +127,8 @@ func withoutSpec(obj any) (any, error) {
 	return obj, nil
 }
 
-// Add watches one more resource, such as one whose definition was installed since Watch, and returns when its
-// first list is complete: the API server may be about to serve it. It goes on until the context ends.
+// Add watches another resource until the context ends, such as one whose CRD was installed after Watch. It returns after the
+// first list. The API server need not serve the resource yet.
 func (o *Oracle) Add(ctx context.Context, kind schema.GroupKind, resource schema.GroupVersionResource) error {
 	o.mu.Lock()
 	synced, ok := o.watched[kind]
@@ -143,7 +142,7 @@ func (o *Oracle) Add(ctx context.Context, kind schema.GroupKind, resource schema
 	return nil
 }
 
-// discover returns the resources that can be watched, Events left out.
+// discover returns the resources that can be watched, except Events.
 func discover(client discovery.DiscoveryInterface) (map[schema.GroupKind]schema.GroupVersionResource, error) {
 	lists, err := client.ServerPreferredResources()
 	if err != nil {
@@ -165,77 +164,77 @@ func discover(client discovery.DiscoveryInterface) (map[schema.GroupKind]schema.
 	return kinds, nil
 }
 
-// watch starts to watch a resource. It returns whether the first list is complete, and whether the API server
-// has said that it does not serve the resource, which is asked for again and again.
+// watch watches a resource. It returns whether the first list is complete, and whether the API server has answered that it
+// does not serve the resource; the informer retries then.
 func (o *Oracle) watch(
 	ctx context.Context, kind schema.GroupKind, resource schema.GroupVersionResource,
-) (synced cache.InformerSynced, unserved *atomic.Bool) {
-	synced, unserved = handleServed(o.informers.ForResource(resource).Informer(), func(obj any, deleted bool) { o.sawObject(kind, obj, deleted) })
+) (synced cache.InformerSynced, notServed *atomic.Bool) {
+	synced, notServed = addHandlerIfServed(o.informers.ForResource(resource).Informer(), func(obj any, deleted bool) { o.recordObject(kind, obj, deleted) })
 	o.mu.Lock()
 	o.watched[kind] = synced
 	o.mu.Unlock()
 	o.informers.Start(ctx.Done())
-	return synced, unserved
+	return synced, notServed
 }
 
-// handleServed is handle for a resource that the API server may not serve yet: then it says so.
-func handleServed(
-	informer cache.SharedIndexInformer, saw func(obj any, deleted bool),
-) (synced cache.InformerSynced, unserved *atomic.Bool) {
-	unserved = &atomic.Bool{}
+// addHandlerIfServed is addHandler for a resource that the API server may not serve yet.
+func addHandlerIfServed(
+	informer cache.SharedIndexInformer, record func(obj any, deleted bool),
+) (synced cache.InformerSynced, notServed *atomic.Bool) {
+	notServed = &atomic.Bool{}
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		if apierrors.IsNotFound(err) {
-			unserved.Store(true)
+			notServed.Store(true)
 			return
 		}
 		cache.DefaultWatchErrorHandler(ctx, r, err)
-	}) // it fails once an informer is started
-	return handle(informer, saw), unserved
+	}) // fails only on a started informer
+	return addHandler(informer, record), notServed
 }
 
-func handle(informer cache.SharedIndexInformer, saw func(obj any, deleted bool)) cache.InformerSynced {
+func addHandler(informer cache.SharedIndexInformer, record func(obj any, deleted bool)) cache.InformerSynced {
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { saw(obj, false) },
-		UpdateFunc: func(_, obj any) { saw(obj, false) },
-		DeleteFunc: func(obj any) { saw(obj, true) },
+		AddFunc:    func(obj any) { record(obj, false) },
+		UpdateFunc: func(_, obj any) { record(obj, false) },
+		DeleteFunc: func(obj any) { record(obj, true) },
 	})
-	if err != nil { // only a stopped informer refuses
+	if err != nil { // only on a stopped informer
 		return func() bool { return false }
 	}
 	return registration.HasSynced
 }
 
-// EventCount returns how many Events were seen.
+// EventCount returns the number of observed Events.
 func (o *Oracle) EventCount() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.events)
 }
 
-// Saw reports whether a version of an object or of an Event was seen, or a later one.
-func (o *Oracle) Saw(uid types.UID, version string) bool {
+// Observed reports whether a version of an object or an Event, or a later one, was observed.
+func (o *Oracle) Observed(uid types.UID, version string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	seen := slices.Clone(o.objects[uid].versions)
+	versions := slices.Clone(o.objects[uid].versions)
 	if ev := o.events[uid]; ev != nil {
-		seen = append(seen, ev.ResourceVersion)
+		versions = append(versions, ev.ResourceVersion)
 	}
-	return slices.ContainsFunc(seen, func(v string) bool {
+	return slices.ContainsFunc(versions, func(v string) bool {
 		order, err := resourceversion.CompareResourceVersion(v, version)
 		return err == nil && order >= 0
 	})
 }
 
-// Interrupted says that the oracle's own watch may have missed versions, such as by an end of the API server: that it
-// does not know one is not held against the agent any more. What there is in the end it sees.
+// Interrupted records that the oracle may have missed versions, as during a restart of the API server. From then on a
+// report of an unknown version is no difference. The latest versions are still known.
 func (o *Oracle) Interrupted() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.missed = true
+	o.mayHaveMissed = true
 }
 
-// sawEvent keeps the newest version of an Event, one that has expired too.
-func (o *Oracle) sawEvent(obj any, _ bool) {
+// recordEvent records the latest version of an Event, also after its expiry.
+func (o *Oracle) recordEvent(obj any, _ bool) {
 	if ev, ok := obj.(*corev1.Event); ok {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -246,31 +245,31 @@ func (o *Oracle) sawEvent(obj any, _ bool) {
 	}
 }
 
-// lastKnown returns what is told, or, of a deletion that was missed, what was told last.
-func lastKnown(obj any) any {
+// unwrapTombstone returns the object of an informer notification, or the last known one after a missed deletion.
+func unwrapTombstone(obj any) any {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return tombstone.Obj
 	}
 	return obj
 }
 
-func (o *Oracle) sawObject(kind schema.GroupKind, obj any, deleted bool) {
-	m, err := meta.Accessor(lastKnown(obj))
+func (o *Oracle) recordObject(kind schema.GroupKind, obj any, deleted bool) {
+	m, err := meta.Accessor(unwrapTombstone(obj))
 	if err != nil {
 		return
 	}
-	seen := object{
+	observed := object{
 		fullName: fullName{kind, m.GetNamespace(), m.GetName()},
 		uid:      m.GetUID(), resourceVersion: m.GetResourceVersion(), labels: m.GetLabels(), deleted: deleted,
 	}
 	for _, owner := range m.GetOwnerReferences() {
-		seen.owners = append(seen.owners, owner.UID)
+		observed.owners = append(observed.owners, owner.UID)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, known := o.objects[seen.uid]; !known {
-		o.bearers[seen.fullName] = append(o.bearers[seen.fullName], seen.uid)
+	if _, known := o.objects[observed.uid]; !known {
+		o.incarnationsByName[observed.fullName] = append(o.incarnationsByName[observed.fullName], observed.uid)
 	}
-	seen.versions = slices.Concat(o.objects[seen.uid].versions, []string{seen.resourceVersion})
-	o.objects[seen.uid] = seen
+	observed.versions = slices.Concat(o.objects[observed.uid].versions, []string{observed.resourceVersion})
+	o.objects[observed.uid] = observed
 }

@@ -15,20 +15,19 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Write is a request of v0 to change something, or what stands for it in a report set: see [Told].
+// Write is a writing request of v0, or its equivalent in a report set: see [Writes].
 type Write struct {
 	Method, Path string
 	Body         []byte
 }
 
-// CheckOrder compares what the control plane was told, in the order in which it accepted it, with what was seen in
-// the cluster: versions of an object, and times of an Event, are those that the cluster had, and never go back; of
-// a name, an incarnation begins with ADDED, ends with DELETED, and does not come again. It returns a sentence for
-// each difference.
+// CheckOrder checks the accepted writes in their order. Versions of an object and times of an Event existed in the cluster
+// and never decrease. Each incarnation of a name begins with ADDED, ends with DELETED and never returns. It returns a
+// sentence for each difference.
 func (o *Oracle) CheckOrder(writes []Write, workloads []Expected) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	order := order{Oracle: o, rows: map[int64]*rowOrder{}, events: map[types.UID]time.Time{}}
+	order := orderCheck{Oracle: o, rows: map[int64]*rowOrder{}, events: map[types.UID]time.Time{}}
 	for i := range workloads {
 		w := &workloads[i]
 		for _, res := range w.Resources {
@@ -41,23 +40,23 @@ func (o *Oracle) CheckOrder(writes []Write, workloads []Expected) []string {
 		objects, id, _ := strings.Cut(strings.TrimPrefix(write.Path, "/v0/"), "/")
 		switch objects {
 		case upstream.WorkloadResourceInstances:
-			order.operation(id, write.Body)
+			order.checkOperation(id, write.Body)
 		case upstream.WorkloadEvents:
-			order.event(write.Body)
+			order.checkEvent(write.Body)
 		}
 	}
 	return order.differences
 }
 
-// order is how far a check of writes is.
-type order struct {
+// orderCheck is the state of a check of writes.
+type orderCheck struct {
 	*Oracle
 	rows        map[int64]*rowOrder
-	events      map[types.UID]time.Time // the newest that was told
+	events      map[types.UID]time.Time // the latest reported time
 	differences []string
 }
 
-// rowOrder is what was told of one name.
+// rowOrder is the state of one row.
 type rowOrder struct {
 	workload *Expected
 	resource v1alpha1.WorkloadResourceInstance
@@ -67,83 +66,83 @@ type rowOrder struct {
 	earlier  []types.UID
 }
 
-func (o *order) differ(r *rowOrder, format string, args ...any) {
+func (o *orderCheck) addDifference(r *rowOrder, format string, args ...any) {
 	subject := fmt.Sprintf("%s: expected the agent to report %s %s ", r.workload.Name, r.resource.Kind, r.resource.Name)
 	o.differences = append(o.differences, subject+fmt.Sprintf(format, args...))
 }
 
-// operationTold is what the checks read of an update of a resource's row.
-type operationTold struct {
+// operationUpdate is the part of an update of a resource's row that the checks read.
+type operationUpdate struct {
 	LastOperation     string
 	RuntimeDefinition definition
 }
 
-// operation checks an update of a resource's row.
-func (o *order) operation(id string, body []byte) {
+// checkOperation checks an update of a resource's row.
+func (o *orderCheck) checkOperation(id string, body []byte) {
 	n, _ := strconv.ParseInt(id, 10, 64)
 	r := o.rows[n]
 	if r == nil {
-		o.differences = append(o.differences, fmt.Sprintf("expected the agent to report resources of workloads only, it wrote to row %s", id))
+		o.differences = append(o.differences, fmt.Sprintf("expected the agent to report only resources of workloads, it wrote to row %s", id))
 		return
 	}
-	var told operationTold
-	if err := json.Unmarshal(body, &told); err != nil {
-		o.differ(r, "as JSON, it wrote %v", err)
+	var update operationUpdate
+	if err := json.Unmarshal(body, &update); err != nil {
+		o.addDifference(r, "as JSON, it wrote %v", err)
 		return
 	}
-	uid, version := told.RuntimeDefinition.Metadata.UID, told.RuntimeDefinition.Metadata.ResourceVersion
-	if told.LastOperation == threeport.OperationDeleted {
+	uid, version := update.RuntimeDefinition.Metadata.UID, update.RuntimeDefinition.Metadata.ResourceVersion
+	if update.LastOperation == threeport.OperationDeleted {
 		if r.uid != "" && !o.objects[r.uid].deleted {
-			o.differ(r, "as DELETED when it is, but %s is there", r.uid)
+			o.addDifference(r, "as DELETED only after its deletion, but %s exists", r.uid)
 		}
 		r.deleted = true
 		return
 	}
-	seen := o.objects[uid].versions
-	if len(seen) == 0 || !o.missed && !slices.Contains(seen, version) {
-		o.differ(r, "in versions that the cluster had, it told %s of version %s of %q", told.LastOperation, version, uid)
+	observed := o.objects[uid].versions
+	if len(observed) == 0 || !o.mayHaveMissed && !slices.Contains(observed, version) {
+		o.addDifference(r, "in versions that the cluster had, it reported %s of version %s of %q", update.LastOperation, version, uid)
 	}
 	switch {
 	case uid != r.uid:
-		o.incarnation(r, uid, told.LastOperation)
+		o.checkIncarnation(r, uid, update.LastOperation)
 	case r.deleted:
-		o.differ(r, "as DELETED at last, it told %s of %s afterwards", told.LastOperation, uid)
+		o.addDifference(r, "as DELETED last, it reported %s of %s afterwards", update.LastOperation, uid)
 	case older(version, r.version):
-		o.differ(r, "in order, it told version %s of %s after %s", version, uid, r.version)
+		o.addDifference(r, "in order, it reported version %s of %s after %s", version, uid, r.version)
 	}
 	r.uid, r.version, r.deleted = uid, version, r.deleted && uid == r.uid
 }
 
-// incarnation checks the first report of an incarnation.
-func (o *order) incarnation(r *rowOrder, uid types.UID, operation string) {
+// checkIncarnation checks the first report of an incarnation.
+func (o *orderCheck) checkIncarnation(r *rowOrder, uid types.UID, operation string) {
 	if slices.Contains(r.earlier, uid) {
-		o.differ(r, "in order, it told %s of %s again after %s", operation, uid, r.uid)
+		o.addDifference(r, "in order, it reported %s of %s again after %s", operation, uid, r.uid)
 	}
 	if r.uid != "" && !r.deleted {
-		o.differ(r, "as DELETED before it is created again, it told of %s right after %s", uid, r.uid)
+		o.addDifference(r, "as DELETED before it is created again, it reported %s right after %s", uid, r.uid)
 	}
 	if operation != threeport.OperationAdded {
-		o.differ(r, "as ADDED at first, it told %s of %s", operation, uid)
+		o.addDifference(r, "as ADDED first, it reported %s of %s", operation, uid)
 	}
 	r.earlier = append(r.earlier, uid)
 }
 
-// event checks a new row of an Event, or an update of one.
-func (o *order) event(body []byte) {
-	var told threeport.WorkloadEvent
-	if err := json.Unmarshal(body, &told); err != nil {
+// checkEvent checks a new row of an Event, or an update of one.
+func (o *orderCheck) checkEvent(body []byte) {
+	var update threeport.WorkloadEvent
+	if err := json.Unmarshal(body, &update); err != nil {
 		o.differences = append(o.differences, fmt.Sprintf("expected the agent to report Events as JSON, it wrote %v", err))
 		return
 	}
-	uid, when := types.UID(deref(told.RuntimeEventUID)), deref(told.Timestamp)
+	uid, when := types.UID(deref(update.RuntimeEventUID)), deref(update.Timestamp)
 	if o.events[uid].After(when) {
-		o.differences = append(o.differences, fmt.Sprintf("expected the agent to report Event %s (%s) in order, it told %s after %s",
-			deref(told.Reason), uid, when.UTC().Format(time.RFC3339Nano), o.events[uid].UTC().Format(time.RFC3339Nano)))
+		o.differences = append(o.differences, fmt.Sprintf("expected the agent to report Event %s (%s) in order, it reported %s after %s",
+			deref(update.Reason), uid, when.UTC().Format(time.RFC3339Nano), o.events[uid].UTC().Format(time.RFC3339Nano)))
 	}
 	o.events[uid] = when
-	if seen := o.times[uid]; len(seen) > 0 && !o.missed && !slices.ContainsFunc(seen, when.Equal) {
-		o.differences = append(o.differences, fmt.Sprintf("expected the agent to report Event %s (%s) with times that it had, it told %s",
-			deref(told.Reason), uid, when.UTC().Format(time.RFC3339Nano)))
+	if observed := o.times[uid]; len(observed) > 0 && !o.mayHaveMissed && !slices.ContainsFunc(observed, when.Equal) {
+		o.differences = append(o.differences, fmt.Sprintf("expected the agent to report Event %s (%s) with times that it had, it reported %s",
+			deref(update.Reason), uid, when.UTC().Format(time.RFC3339Nano)))
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// history is a scene in which the Deployment changed, was deleted and created again, and an Event was repeated, with
-// all that the control plane was told of it.
+// history is a scene with all writes of the agent: the Deployment changes, is deleted and created again, and an Event
+// is repeated.
 type history struct {
 	*scene
 	writes []Write
 }
 
-// The writes of a history, by what they say.
+// The indexes of the writes of a history.
 const (
 	addedOld = iota
 	modifiedOld
@@ -39,7 +39,7 @@ func newHistory() *history {
 	h.sees(deployments, "web", "again", "100")
 	ev := h.events["e2"].DeepCopy()
 	ev.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(micro.Add(time.Minute))}
-	h.sawEvent(ev, false)
+	h.recordEvent(ev, false)
 	h.writes = []Write{
 		addedOld:    operationWrite("ADDED", "deployment", "7"),
 		modifiedOld: operationWrite("MODIFIED", "deployment", "8"),
@@ -70,10 +70,10 @@ func eventWrite(method, row string, when time.Time) Write {
 	return Write{Method: method, Path: "/v0/workload-events" + row, Body: body}
 }
 
-// drop leaves one write out.
+// drop removes a write.
 func (h *history) drop(i int) { h.writes = slices.Delete(h.writes, i, i+1) }
 
-// move makes one write come right before another.
+// move moves a write to the place before another.
 func (h *history) move(i, before int) {
 	moved := h.writes[i]
 	h.drop(i)
@@ -89,7 +89,7 @@ func TestCheckOrder_Accepts(t *testing.T) {
 				h.writes = slices.Insert(h.writes, i, h.writes[i])
 			}
 		},
-		"versions and times that an interrupted oracle did not see": func(h *history) {
+		"versions and times that an interrupted oracle did not observe": func(h *history) {
 			h.Interrupted()
 			h.writes[modifiedOld], h.writes[eventOnce] = operationWrite("MODIFIED", "deployment", "9"), eventWrite("POST", "", at)
 		},
@@ -101,7 +101,7 @@ func TestCheckOrder_Accepts(t *testing.T) {
 			h := newHistory()
 			change(h)
 			if differences := h.CheckOrder(h.writes, h.workloads); len(differences) > 0 {
-				t.Errorf("expected no difference, got\n%s", strings.Join(differences, "\n"))
+				t.Errorf("want no difference, got\n%s", strings.Join(differences, "\n"))
 			}
 		})
 	}
@@ -118,58 +118,58 @@ func TestCheckOrder_Differences(t *testing.T) {
 			change: func(h *history) {
 				h.writes[addedOld], h.writes[modifiedOld] = operationWrite("ADDED", "deployment", "8"), operationWrite("MODIFIED", "deployment", "7")
 			},
-			want: []string{web + "in order, it told version 7 of deployment after 8"},
+			want: []string{web + "in order, it reported version 7 of deployment after 8"},
 		},
 		"versions reversed that differ in length": {
 			change: func(h *history) {
 				h.writes[addedNew], h.writes[modifiedNew] = operationWrite("ADDED", "again", "100"), operationWrite("MODIFIED", "again", "20")
 			},
-			want: []string{web + "in order, it told version 20 of again after 100"},
+			want: []string{web + "in order, it reported version 20 of again after 100"},
 		},
 		"no DELETED between two incarnations": {
 			change: func(h *history) { h.drop(deletedOld) },
-			want:   []string{web + "as DELETED before it is created again, it told of again right after deployment"},
+			want:   []string{web + "as DELETED before it is created again, it reported again right after deployment"},
 		},
 		"DELETED after the next incarnation": {
 			change: func(h *history) { h.move(deletedOld, modifiedNew) },
 			want: []string{
-				web + "as DELETED before it is created again, it told of again right after deployment",
-				web + "as DELETED when it is, but again is there",
+				web + "as DELETED before it is created again, it reported again right after deployment",
+				web + "as DELETED only after its deletion, but again exists",
 			},
 		},
-		"an incarnation that comes again": {
+		"an incarnation that returns": {
 			change: func(h *history) { h.writes = append(h.writes, operationWrite("MODIFIED", "deployment", "8")) },
 			want: []string{
-				web + "in order, it told MODIFIED of deployment again after again",
-				web + "as DELETED before it is created again, it told of deployment right after again",
-				web + "as ADDED at first, it told MODIFIED of deployment",
+				web + "in order, it reported MODIFIED of deployment again after again",
+				web + "as DELETED before it is created again, it reported deployment right after again",
+				web + "as ADDED first, it reported MODIFIED of deployment",
 			},
 		},
 		"a change after DELETED": {
 			change: func(h *history) { h.move(deletedOld, modifiedOld) },
-			want:   []string{web + "as DELETED at last, it told MODIFIED of deployment afterwards"},
+			want:   []string{web + "as DELETED last, it reported MODIFIED of deployment afterwards"},
 		},
 		"an incarnation that was never ADDED": {
 			change: func(h *history) { h.drop(addedNew) },
-			want:   []string{web + "as ADDED at first, it told MODIFIED of again"},
+			want:   []string{web + "as ADDED first, it reported MODIFIED of again"},
 		},
-		"DELETED of what is there": {
+		"DELETED of an existing object": {
 			change: func(h *history) { h.writes = append(h.writes, h.writes[deletedOld]) },
-			want:   []string{web + "as DELETED when it is, but again is there"},
+			want:   []string{web + "as DELETED only after its deletion, but again exists"},
 		},
 		"a version that the cluster never had": {
 			change: func(h *history) { h.writes[modifiedNew] = operationWrite("MODIFIED", "again", "101") },
-			want:   []string{web + `in versions that the cluster had, it told MODIFIED of version 101 of "again"`},
+			want:   []string{web + `in versions that the cluster had, it reported MODIFIED of version 101 of "again"`},
 		},
-		"an object that the cluster never had, told to an interrupted oracle too": {
+		"an object that the cluster never had, with an interrupted oracle": {
 			change: func(h *history) {
 				h.Interrupted()
 				h.writes = append(h.writes, h.writes[deletedOld], operationWrite("ADDED", "never", "101"))
 				h.objects["again"] = object{fullName: h.objects["again"].fullName, uid: "again", deleted: true, versions: []string{"20", "100"}}
 			},
-			want: []string{web + `in versions that the cluster had, it told ADDED of version 101 of "never"`},
+			want: []string{web + `in versions that the cluster had, it reported ADDED of version 101 of "never"`},
 		},
-		"a row of nobody": {
+		"a row of no workload": {
 			change: func(h *history) {
 				h.writes = append(h.writes, Write{
 					Method: "PATCH",
@@ -177,7 +177,7 @@ func TestCheckOrder_Differences(t *testing.T) {
 					Body:   []byte("{}"),
 				})
 			},
-			want: []string{"expected the agent to report resources of workloads only, it wrote to row 3"},
+			want: []string{"expected the agent to report only resources of workloads, it wrote to row 3"},
 		},
 		"a body cut off": {
 			change: func(h *history) { h.writes[modifiedNew].Body = h.writes[modifiedNew].Body[:20] },
@@ -185,18 +185,18 @@ func TestCheckOrder_Differences(t *testing.T) {
 		},
 		"an Event's times reversed": {
 			change: func(h *history) { h.move(eventTwice, eventOnce) },
-			want:   []string{event + "in order, it told 2026-07-01T12:00:00.123456Z after 2026-07-01T12:01:00.123456Z"},
+			want:   []string{event + "in order, it reported 2026-07-01T12:00:00.123456Z after 2026-07-01T12:01:00.123456Z"},
 		},
 		"an Event's time that it never had": {
 			change: func(h *history) { h.writes[eventOnce] = eventWrite("POST", "", at) },
-			want:   []string{event + "with times that it had, it told 2026-07-01T12:00:00Z"},
+			want:   []string{event + "with times that it had, it reported 2026-07-01T12:00:00Z"},
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			h := newHistory()
 			c.change(h)
 			if differences := h.CheckOrder(h.writes, h.workloads); !slices.Equal(differences, c.want) {
-				t.Errorf("expected\n%s\ngot\n%s", strings.Join(c.want, "\n"), strings.Join(differences, "\n"))
+				t.Errorf("want\n%s\ngot\n%s", strings.Join(c.want, "\n"), strings.Join(differences, "\n"))
 			}
 		})
 	}

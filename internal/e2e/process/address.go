@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// The ports lie below those that an outgoing connection gets, and those of a cluster's components: one stays free
-// while nothing listens on it.
+// The ports are below those of outgoing connections and of a cluster's components, so a port stays free while no server of a
+// test listens on it.
 const (
 	firstPort = 10000
 	lastPort  = 20000
@@ -18,9 +18,9 @@ const (
 
 var given sync.Map // ports
 
-// FreeAddress returns a loopback address, as host:port, that nothing listens on. It gives each once, so that a server
-// can go and come back. It asks by a connection: a child that is started meanwhile has a copy of every listener until
-// it runs its program, and would hold the port a little longer.
+// FreeAddress returns a loopback address, as host:port, without a listener. It returns each address only once, so that a
+// server can stop and start again on it. It tests a port by connecting, not by listening: a child process that starts at
+// that moment would inherit the listener and keep the port for a while.
 func FreeAddress() (string, error) {
 	for range 200 {
 		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // no secret
@@ -28,7 +28,7 @@ func FreeAddress() (string, error) {
 			continue
 		}
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		conn, err := net.Dial("tcp", address) //nolint:noctx // loopback answers at once
+		conn, err := net.Dial("tcp", address) //nolint:noctx // immediate on loopback
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return address, nil
 		}

@@ -1,5 +1,4 @@
-// Package process runs the project's own programs as processes of their own, for tests, the demo and
-// measurements: they are looked at from outside.
+// Package process runs the project's programs as processes for tests, the demo and measurements.
 package process
 
 import (
@@ -20,8 +19,8 @@ import (
 	"time"
 )
 
-// Build compiles one of the project's commands, such as "./cmd/agent", into a folder, given by its absolute
-// path, and returns the binary. The flags are those of go build, such as "-race".
+// Build compiles a command of the project, such as "./cmd/agent", into a folder with an absolute path, and returns the path
+// of the binary. The flags are flags of go build, such as "-race".
 func Build(ctx context.Context, root, command, dir string, flags ...string) (string, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", fmt.Errorf("build %s: %w", command, err)
@@ -30,7 +29,7 @@ func Build(ctx context.Context, root, command, dir string, flags ...string) (str
 	args := append([]string{"build", "-o", out, "-buildvcs=false"}, likeMake(flags)...)
 	cmd := exec.CommandContext(ctx, "go", append(args, command)...) //nolint:gosec // the project's own commands
 	cmd.Dir = root
-	// A build that is interrupted early leaves its work folder behind: let it be where the binary is.
+	// An interrupted build may leave its work folder behind, so it is in the folder of the binary.
 	cmd.Env = append(os.Environ(), "GOTMPDIR="+dir)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
@@ -40,7 +39,7 @@ func Build(ctx context.Context, root, command, dir string, flags ...string) (str
 	return out, nil
 }
 
-// likeMake adds what the Makefile compiles with as well: what one of both has compiled, the other finds.
+// likeMake adds the flags of the Makefile, so that both share the build cache.
 func likeMake(flags []string) []string {
 	if slices.Contains(flags, "-race") {
 		return append(flags, "-gcflags=modernc.org/...=-d=checkptr=0")
@@ -48,7 +47,7 @@ func likeMake(flags []string) []string {
 	return append(flags, "-trimpath")
 }
 
-// Process is a program that runs. Its output is kept, and can be waited for.
+// Process is a running program. It records its output.
 type Process struct {
 	cmd    *exec.Cmd
 	name   string
@@ -57,8 +56,8 @@ type Process struct {
 	output *output
 }
 
-// Start runs a binary. Standard output and standard error are kept together, and copied to the writers.
-// The process dies with its parent, where the operating system provides for that.
+// Start runs a binary. It records standard output and standard error together, and copies them to the writers. On Linux the
+// process ends with its parent.
 func Start(binary string, env []string, args []string, copies ...io.Writer) (*Process, error) {
 	p := &Process{
 		cmd:    exec.Command(binary, args...), //nolint:gosec,noctx // the caller names the binary; Stop and Kill end it
@@ -76,17 +75,17 @@ func Start(binary string, env []string, args []string, copies ...io.Writer) (*Pr
 	return p, nil
 }
 
-// PID returns the process's ID.
+// PID returns the ID of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended.
+// Done is closed after the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Output returns what the process has printed so far.
+// Output returns the output so far.
 func (p *Process) Output() string { return p.output.String() }
 
-// Stop asks the process to end (SIGTERM) and waits until it has; after the grace it is killed. The error is
-// that of an exit code other than 0.
+// Stop sends SIGTERM and waits for the end of the process; after the grace period it kills the process. It returns an error
+// for a non-zero exit code.
 func (p *Process) Stop(grace time.Duration) error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -104,7 +103,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return nil
 }
 
-// Kill ends the process at once (SIGKILL), and waits until it has ended.
+// Kill sends SIGKILL and waits for the end of the process.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
@@ -118,7 +117,7 @@ func (p *Process) Signal(s os.Signal) error {
 	return nil
 }
 
-// WaitFor returns the first line of the output that contains a text, once it is printed.
+// WaitFor waits for a line of output with a text, and returns the first one.
 func (p *Process) WaitFor(ctx context.Context, text string) (string, error) {
 	for {
 		line, more := p.output.find(text)
@@ -138,7 +137,7 @@ func (p *Process) WaitFor(ctx context.Context, text string) (string, error) {
 	}
 }
 
-// URL returns where the process says in its log that it listens, once it does.
+// URL waits until the process logs its listening address, and returns its URL.
 func (p *Process) URL(ctx context.Context) (string, error) {
 	const key = `"url":"`
 	line, err := p.WaitFor(ctx, key)
@@ -147,10 +146,10 @@ func (p *Process) URL(ctx context.Context) (string, error) {
 	return url, err
 }
 
-// ResidentBytes returns the memory that a process occupies (VmRSS; Linux).
+// ResidentBytes returns the resident memory of a process (VmRSS; Linux).
 func ResidentBytes(pid int) (int64, error) { return statusBytes(pid, "VmRSS:") }
 
-// PrivateBytes returns the part of it that is not of files, which the kernel could read again (RssAnon; Linux).
+// PrivateBytes returns the resident memory without mapped files (RssAnon; Linux).
 func PrivateBytes(pid int) (int64, error) { return statusBytes(pid, "RssAnon:") }
 
 func statusBytes(pid int, field string) (int64, error) {
@@ -158,21 +157,21 @@ func statusBytes(pid int, field string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read memory of process %d: %w", pid, err)
 	}
-	defer status.Close() //nolint:errcheck // it was only read
+	defer status.Close() //nolint:errcheck // only read
 	for lines := bufio.NewScanner(status); lines.Scan(); {
 		if rest, ok := strings.CutPrefix(lines.Text(), field); ok {
 			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
 			return kib << 10, err
 		}
 	}
-	return 0, fmt.Errorf("read memory of process %d: it has no %s", pid, field)
+	return 0, fmt.Errorf("read memory of process %d: no field %s", pid, field)
 }
 
-// output keeps what a process prints.
+// output records the output of a process.
 type output struct {
 	mu     sync.Mutex
 	text   bytes.Buffer
-	more   chan struct{} // closed and replaced when there is more
+	more   chan struct{} // closed and replaced after each write
 	copies []io.Writer
 }
 
@@ -183,7 +182,7 @@ func (o *output) Write(b []byte) (int, error) {
 	defer o.mu.Unlock()
 	o.text.Write(b)
 	for _, w := range o.copies {
-		_, _ = w.Write(b) // a lost copy loses nothing
+		_, _ = w.Write(b) // a failed copy is no error
 	}
 	close(o.more)
 	o.more = make(chan struct{})

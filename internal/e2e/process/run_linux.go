@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// run starts the process and waits for its end. The kernel kills the process when the thread that started it
-// ends, so the thread is kept for as long. The process has a group of its own: Ctrl-C in a terminal is for its
-// parent, who ends it in order.
+// run starts the process and waits for its end. The kernel kills the process when the thread that started it ends, so run
+// keeps the thread. The process has its own process group: Ctrl-C in a terminal reaches only the parent, which stops the
+// process.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -4,8 +4,8 @@ package process
 
 import "syscall"
 
-// run starts the process and waits for its end. It outlives a parent that is killed. The process has a group
-// of its own: Ctrl-C in a terminal is for its parent, who ends it in order.
+// run starts the process and waits for its end. The process survives a killed parent. It has its own process group: Ctrl-C
+// in a terminal reaches only the parent, which stops the process.
 func (p *Process) run(started chan<- error) {
 	defer close(p.done)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

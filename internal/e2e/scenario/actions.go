@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podKind is what most Events are about.
+// podKind is the kind of most involved objects.
 const podKind = "Pod"
 
 var (
@@ -18,7 +18,7 @@ var (
 	podResource        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-// patch changes an object, with a patch that knows the keys of lists.
+// patch changes an object by a strategic merge patch.
 func patch(resource schema.GroupVersionResource, name, change string) func(context.Context, Env) error {
 	return func(ctx context.Context, env Env) error {
 		_, err := env.Client.Resource(resource).Namespace(env.Namespace).

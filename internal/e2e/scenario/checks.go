@@ -14,7 +14,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 )
 
-// all is a check that all of some have to pass.
+// all combines checks: all must pass.
 func all(checks ...Check) Check {
 	return func(at recording.Snapshot) error {
 		for _, check := range checks {
@@ -26,7 +26,7 @@ func all(checks ...Check) Check {
 	}
 }
 
-// objects checks that there is a number of objects of a type, and each of them.
+// objects checks the number of objects of a type, and each of them.
 func objects[T any](n int, tests ...func(*T) error) Check {
 	return func(at recording.Snapshot) error {
 		found, err := recording.Of[T](at)
@@ -47,10 +47,10 @@ func objects[T any](n int, tests ...func(*T) error) Check {
 	}
 }
 
-// pods checks that there is a number of pods, and each of them.
+// pods checks the number of pods, and each of them.
 func pods(n int, tests ...func(*corev1.Pod) error) Check { return objects(n, tests...) }
 
-// some checks that exactly n of the pods pass all tests.
+// some checks that exactly n pods pass all checks.
 func some(n int, tests ...func(*corev1.Pod) error) Check {
 	return func(at recording.Snapshot) error {
 		found, err := recording.Of[corev1.Pod](at)
@@ -71,7 +71,7 @@ func some(n int, tests ...func(*corev1.Pod) error) Check {
 			}
 		}
 		if passed != n {
-			return fmt.Errorf("%d pods are as they are to be, want %d: %w", passed, n, errors.Join(missing...))
+			return fmt.Errorf("%d pods pass the checks, want %d: %w", passed, n, errors.Join(missing...))
 		}
 		return nil
 	}
@@ -151,25 +151,25 @@ func state(c *corev1.ContainerStatus) string {
 	return "in no state"
 }
 
-// crashed checks for the state that a kubelet shows while it waits for 20 s to 30 s with the third restart: how the
-// container ended. CrashLoopBackOff shows only once the kubelet looks at the pod again, and it does not do so before
-// the back-off is over, unless that takes more than a minute (see backingOff) or something else made it look.
+// crashed checks the state during the back-off of 20 s to 30 s before the third restart: the termination of the container.
+// The kubelet sets CrashLoopBackOff only at its next sync of the pod. That happens after the back-off, unless the back-off is
+// longer than a minute (see backingOff) or another change causes a sync.
 func crashed(reason string, code int32) func(*corev1.ContainerStatus) error {
 	return func(c *corev1.ContainerStatus) error {
 		return errors.Join(restarts(2)(c), terminated(reason, code)(c))
 	}
 }
 
-// backingOff checks for the state that a kubelet shows in the end of a back-off of 160 s, the first that is long
-// enough for it to show in any case: it holds for 70 s at least.
+// backingOff checks the state at the end of a back-off of 160 s, the first one that is long enough for a sync of the kubelet
+// in any case. It lasts for at least 70 s.
 func backingOff(reason string, code int32) func(*corev1.ContainerStatus) error {
 	return func(c *corev1.ContainerStatus) error {
 		return errors.Join(restarts(5)(c), waiting("CrashLoopBackOff", "back-off 2m40s")(c), lastTerminated(reason, code)(c))
 	}
 }
 
-// killed checks for the state that a kubelet shows while it waits for 20 s with the fourth restart of a container
-// that it has killed itself. It looks at the pod twice then, so CrashLoopBackOff shows at once.
+// killed checks the state during the back-off of 20 s before the fourth restart of a container that the kubelet has killed.
+// The kubelet syncs the pod twice then, so CrashLoopBackOff appears at once.
 func killed(reason string, code int32) func(*corev1.ContainerStatus) error {
 	return func(c *corev1.ContainerStatus) error {
 		return errors.Join(restarts(3)(c), waiting("CrashLoopBackOff", "back-off 20s")(c), lastTerminated(reason, code)(c))
@@ -189,7 +189,7 @@ func ready(status corev1.ConditionStatus) func(*corev1.Pod) error {
 	return podCondition(corev1.PodReady, status, "")
 }
 
-// podCondition checks a condition of a pod; its reason too, if one is given.
+// podCondition checks a condition of a pod, and its reason unless it is empty.
 func podCondition(name corev1.PodConditionType, status corev1.ConditionStatus, reason string) func(*corev1.Pod) error {
 	return func(pod *corev1.Pod) error {
 		for _, c := range pod.Status.Conditions {
@@ -220,7 +220,7 @@ func available(n int32) Check {
 	})
 }
 
-// rolledOut checks that the only Deployment has nothing left to do.
+// rolledOut checks that the rollout of the only Deployment is complete.
 func rolledOut(at recording.Snapshot) error {
 	return objects(1, func(d *appsv1.Deployment) error {
 		want := appsv1.DeploymentStatus{
@@ -235,7 +235,7 @@ func rolledOut(at recording.Snapshot) error {
 	})(at)
 }
 
-// progressing checks the condition of the only Deployment that tells how its rollout goes.
+// progressing checks the condition Progressing of the only Deployment.
 func progressing(status corev1.ConditionStatus, reason string) Check {
 	return objects(1, func(d *appsv1.Deployment) error {
 		for _, c := range d.Status.Conditions {
@@ -258,17 +258,17 @@ func jobCondition(name batchv1.JobConditionType, reason string) func(*batchv1.Jo
 	}
 }
 
-// happened checks that there is an Event about a kind, with a reason and a text in its message.
+// happened checks that there is an Event about an object of a kind, with a reason and a text in its message.
 func happened(kind, reason, message string) Check {
 	return counts(kind, reason, message, "at least once", func(n int32) bool { return n >= 1 })
 }
 
-// repeated checks that each such Event happened more than once: how often it has by now is not fixed otherwise.
+// repeated checks that each such Event happened more than once. The exact count depends on the time.
 func repeated(kind, reason, message string) Check {
 	return counts(kind, reason, message, "more than once", func(n int32) bool { return n > 1 })
 }
 
-// exactly checks how often each Event about a pod with a reason happened.
+// exactly checks the count of each Event about a pod with a reason.
 func exactly(times int32, reason string) Check {
 	return counts(podKind, reason, "", fmt.Sprint(times, " times"), func(n int32) bool { return n == times })
 }
@@ -295,23 +295,23 @@ func counts(kind, reason, message, want string, enough func(int32) bool) Check {
 	}
 }
 
-// givenUp checks that the kubelet is done with a pod that is being deleted: only then it deletes it without grace,
-// which moves the deletionTimestamp to that moment.
+// givenUp checks that the kubelet has finished a terminating pod. It then deletes the pod without a grace period, which sets
+// the deletionTimestamp to that moment.
 func givenUp(pod *corev1.Pod) error {
 	if grace := pod.DeletionGracePeriodSeconds; grace == nil || *grace != 0 {
-		return fmt.Errorf("pod %s is still to be ended", pod.Name)
+		return fmt.Errorf("pod %s is not finished by the kubelet", pod.Name)
 	}
 	return nil
 }
 
-// graceOver is how long a pod has to be overdue.
+// graceOver is the minimum time for which a pod is overdue.
 const graceOver = time.Second
 
-// overdue checks that one pod is being deleted, and should be gone already.
+// overdue checks that a pod still exists after its grace period.
 func overdue(at recording.Snapshot) error {
 	return some(1, func(pod *corev1.Pod) error {
 		if pod.DeletionTimestamp == nil || at.Taken.Sub(pod.DeletionTimestamp.Time) < graceOver {
-			return fmt.Errorf("pod %s was to be gone at %v, and it is %v", pod.Name, pod.DeletionTimestamp, at.Taken)
+			return fmt.Errorf("the grace period of pod %s ends at %v, and it is %v", pod.Name, pod.DeletionTimestamp, at.Taken)
 		}
 		return nil
 	})(at)

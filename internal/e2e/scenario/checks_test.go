@@ -65,7 +65,7 @@ func TestChecks_NameMissing(t *testing.T) {
 		{reason: "a container that is not there", check: pods(1, container("db", running)), want: "no status of container db"},
 		{reason: "there is one pod", check: pods(2), want: "there are 1 v1.Pod, want 2"},
 		{reason: "one of them is not ready", check: some(1, ready(corev1.ConditionFalse))},
-		{reason: "none is ready", check: some(1, ready(corev1.ConditionTrue)), want: "0 pods are as they are to be, want 1"},
+		{reason: "none is ready", check: some(1, ready(corev1.ConditionTrue)), want: "0 pods pass the checks, want 1"},
 		{
 			reason: "the reason of a condition",
 			check:  pods(1, podCondition(corev1.PodReady, corev1.ConditionFalse, "Other")),
@@ -99,6 +99,6 @@ func TestChecks_NameMissing(t *testing.T) {
 	}
 	s.Taken = s.Taken.Add(-time.Minute)
 	if err := overdue(s); err == nil {
-		t.Error("a pod is overdue before its time")
+		t.Error("a pod is overdue before the end of its grace period")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// containers are about programs that fail, and containers that cannot be started.
+// containers are scenarios of failing programs and of containers that cannot be started.
 func containers() []Scenario {
 	const (
 		noKey    = "couldn't find key greeting in ConfigMap"
@@ -64,8 +64,8 @@ func containers() []Scenario {
 			},
 		},
 		{
-			// What shows lags behind by one look of the kubelet's, and so do these two: first the back-off after the
-			// first try, and when that is over and the second try has failed, the failure of it.
+			// The status is one sync of the kubelet behind: first it shows the back-off after the first attempt, and after
+			// the second attempt has failed, that failure.
 			Name: "image-pull",
 			Steps: []Step{
 				{

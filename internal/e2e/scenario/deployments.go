@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// deployments are about workloads that run, and how they change.
+// deployments are scenarios of running workloads and their changes.
 func deployments() []Scenario {
 	return []Scenario{
 		{
@@ -95,7 +95,7 @@ func deployments() []Scenario {
 	}
 }
 
-// nextVersion takes 30 s to become ready. Only it has a probe: one of a pod that ends may happen to fail.
+// nextVersion takes 30 s to become ready. The first version has no probe, because a probe of a terminating pod may fail.
 const nextVersion = `{"spec": {"template": {"spec": {"containers": [{
 	"name": "web", "args": ["--listen=:8080", "--ready-after=30s"],
 	"readinessProbe": {"httpGet": {"path": "/readyz", "port": 8080}, "initialDelaySeconds": 1, "periodSeconds": 2}
@@ -106,7 +106,7 @@ const pausedVersion = `{"spec": {"paused": true, "template": {"spec": {"containe
 // containerProbed is nil for a pod of the next version.
 func containerProbed(pod *corev1.Pod) error {
 	if pod.Spec.Containers[0].ReadinessProbe == nil {
-		return errors.New("pod " + pod.Name + " is of the version before")
+		return errors.New("pod " + pod.Name + " has the previous version")
 	}
 	return nil
 }

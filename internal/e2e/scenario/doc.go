@@ -1,8 +1,8 @@
-// Package scenario holds workloads that go well or badly on a real node, each as a manifest, and the moments that
-// it comes to. A moment is defined so sharply that a repeat finds the same state, and it holds for a while.
+// Package scenario contains workloads that succeed or fail on a real node, each with a manifest and its moments. A moment is a
+// state of the workload that lasts for a while and is the same in every run.
 //
-// The end-to-end tests deploy them and compare what the control plane shows with [Step.Status]; `make record-fixtures` writes
-// down what the API server holds in each moment, see package recording.
+// The end-to-end tests deploy the workloads and compare the status in the control plane with [Step.Status]. The program
+// hack/cmd/record records the objects of the API server at each moment; see package recording.
 //
 //	for _, s := range scenario.All() {
 //		objects, err := s.Objects(namespace) // create them

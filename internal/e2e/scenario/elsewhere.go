@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// elsewhere are about workloads whose trouble is not their own.
+// elsewhere are scenarios of workloads with external faults.
 func elsewhere() []Scenario {
 	unschedulable := podCondition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
 	return []Scenario{
@@ -27,7 +27,7 @@ func elsewhere() []Scenario {
 	}
 }
 
-// node is about the node itself.
+// node is a scenario of a failing node.
 func node() []Scenario {
 	return []Scenario{{
 		Name: "node-gone", Node: true,

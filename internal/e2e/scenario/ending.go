@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ending are about pods that are being deleted.
+// ending are scenarios of terminating pods.
 func ending() []Scenario {
 	return []Scenario{
 		{

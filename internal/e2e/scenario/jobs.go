@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// jobs are about work that ends.
+// jobs are scenarios of Jobs.
 func jobs() []Scenario {
 	return []Scenario{
 		{
@@ -52,7 +52,7 @@ func jobs() []Scenario {
 	}
 }
 
-// cronJobs are deployed at the begin of a minute, so that the first Job is far enough away.
+// cronJobs are deployed at the beginning of a minute, so that the first Job starts late enough.
 func cronJobs() []Scenario {
 	return []Scenario{
 		{

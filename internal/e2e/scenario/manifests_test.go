@@ -37,10 +37,10 @@ func TestCatalogue_EachManifestHasOneScenario(t *testing.T) {
 		t.Errorf("scenarios %v, manifests %v", got, want)
 	}
 	if _, ok := Get("absent"); ok {
-		t.Error("a scenario is found that there is not")
+		t.Error("Get found a scenario that does not exist")
 	}
 	if _, err := (Scenario{Name: "absent"}).Objects("app"); err == nil {
-		t.Error("objects of a scenario that there is not")
+		t.Error("Objects succeeded for a scenario that does not exist")
 	}
 }
 
@@ -58,23 +58,23 @@ func TestCatalogue_DescribesMoments(t *testing.T) {
 				continue
 			}
 			if seen[step.Moment] || !strings.HasPrefix(step.Moment, s.Name) {
-				t.Errorf("scenario %s: moment %s is there twice, or not named for it", s.Name, step.Moment)
+				t.Errorf("scenario %s: moment %s is a duplicate, or does not have its name", s.Name, step.Moment)
 			}
 			seen[step.Moment] = true
 			if !strings.HasSuffix(step.Doc, ".") {
-				t.Errorf("moment %s: it is not told in a sentence: %q", step.Moment, step.Doc)
+				t.Errorf("moment %s: %q is not a sentence", step.Moment, step.Doc)
 			}
 			if !slices.Contains([]string{Healthy, Reconciling, Unhealthy, Down, Unknown}, step.Status) {
-				t.Errorf("moment %s: there is no status %q", step.Moment, step.Status)
+				t.Errorf("moment %s: %q is not a status", step.Moment, step.Status)
 			}
 			if step.Status == Healthy && step.Reason != "" {
-				t.Errorf("moment %s: why is it not healthy: %q", step.Moment, step.Reason)
+				t.Errorf("moment %s: unexpected reason %q", step.Moment, step.Reason)
 			}
 		}
 	}
 }
 
-// kinds are what manifests may hold.
+// kinds are the kinds in manifests.
 var kinds = map[string]func() any{
 	"ConfigMap":             func() any { return &corev1.ConfigMap{} },
 	"Secret":                func() any { return &corev1.Secret{} },
@@ -97,7 +97,7 @@ func TestManifests_MatchSchemas(t *testing.T) {
 		for _, obj := range objects {
 			make, ok := kinds[obj.GetKind()]
 			if !ok {
-				t.Errorf("scenario %s: kind %s is not known", s.Name, obj.GetKind())
+				t.Errorf("scenario %s: unknown kind %s", s.Name, obj.GetKind())
 				continue
 			}
 			typed := make()
@@ -138,7 +138,7 @@ func podSpecs(object any) []corev1.PodSpec {
 	return nil
 }
 
-// expectContainers checks that nothing is pulled but what cannot be.
+// expectContainers checks that no image is pulled, except for images that do not exist.
 func expectContainers(t *testing.T, scenario string, spec corev1.PodSpec) {
 	t.Helper()
 	for _, c := range append(spec.InitContainers, spec.Containers...) {

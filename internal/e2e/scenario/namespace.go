@@ -11,13 +11,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 )
 
-// everyNamespaceHas is what controllers put into a new namespace, and pods need: before, they are refused or wait.
+// everyNamespaceHas are the objects that controllers create in a new namespace. Without them pods are rejected or wait.
 var everyNamespaceHas = map[schema.GroupVersionResource]string{
 	{Version: "v1", Resource: "serviceaccounts"}: "default",
 	{Version: "v1", Resource: "configmaps"}:      recording.RootCertificates,
 }
 
-// Prepare creates the namespace, and waits until pods can be made there.
+// Prepare creates the namespace, and waits until pods can be created in it.
 func (e Env) Prepare(ctx context.Context) error {
 	namespace := &unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")
@@ -38,7 +38,7 @@ func (e Env) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Remove deletes the namespace with all that is in it, and does not wait for that.
+// Remove deletes the namespace with its objects, without waiting.
 func (e Env) Remove(ctx context.Context) error {
 	if err := e.Client.Resource(namespaceResource).Delete(ctx, e.Namespace, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", e.Namespace, err)

@@ -37,7 +37,7 @@ func TestPrepare_WaitsForServiceAccountAndConfigMap(t *testing.T) {
 			}
 			namespaces := env.Client.Resource(namespaceResource)
 			if _, err := namespaces.Get(ctx, "app", metav1.GetOptions{}); tt.want == nil && err != nil {
-				t.Errorf("%s: the namespace is not there: %v", tt.reason, err)
+				t.Errorf("%s: the namespace does not exist: %v", tt.reason, err)
 			}
 			if tt.want != nil {
 				return
@@ -46,7 +46,7 @@ func TestPrepare_WaitsForServiceAccountAndConfigMap(t *testing.T) {
 				t.Errorf("%s: %v", tt.reason, err)
 			}
 			if _, err := namespaces.Get(ctx, "app", metav1.GetOptions{}); err == nil {
-				t.Errorf("%s: the namespace is still there", tt.reason)
+				t.Errorf("%s: the namespace still exists", tt.reason)
 			}
 		})
 	}

@@ -9,13 +9,13 @@ import (
 // ClusterNode is the real node of a local cluster.
 type ClusterNode struct{ Cluster *cluster.Cluster }
 
-// Name is that of the Node object.
+// Name returns the name of the Node object.
 func (ClusterNode) Name() string { return cluster.RealNodeName }
 
-// StopKubelet kills the kubelet; containers go on.
+// StopKubelet kills the kubelet; containers keep running.
 func (n ClusterNode) StopKubelet(context.Context) error { return n.Cluster.Kill(cluster.Kubelet) }
 
-// StartKubelet starts it again.
+// StartKubelet starts the kubelet again.
 func (n ClusterNode) StartKubelet(ctx context.Context) error {
 	return n.Cluster.Restart(ctx, cluster.Kubelet)
 }

@@ -28,7 +28,7 @@ func client(t *testing.T, objects ...runtime.Object) dynamic.Interface {
 	return fake.NewSimpleDynamicClient(scheme, objects...)
 }
 
-// after is a check that passes once it was asked n times.
+// after returns a check that passes at its n-th call.
 func after(n int) Check {
 	return func(recording.Snapshot) error {
 		if n--; n >= 0 {
@@ -59,7 +59,7 @@ func TestPlay_StepsInOrder(t *testing.T) {
 			t.Errorf("got %v, %v, want %v", log, err, want)
 		}
 		if took := time.Since(begin); took != 5*lookEvery {
-			t.Errorf("it took %s, want five looks", took)
+			t.Errorf("it took %s, want five checks", took)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestAwaitSecond(t *testing.T) {
 	}
 }
 
-// kubelet counts what is done to it.
+// kubelet counts its stops and starts.
 type kubelet struct{ stopped, started int }
 
 func (*kubelet) Name() string                         { return "node-real" }
@@ -170,7 +170,7 @@ func TestCatalogue_NodeScenariosActOnNode(t *testing.T) {
 		}
 		at, err := s.Take(t.Context(), env)
 		if err != nil || len(at.Objects) != 1 {
-			t.Errorf("%s: it sees %d objects, want the node: %v", s.Name, len(at.Objects), err)
+			t.Errorf("%s: the snapshot has %d objects, want the node: %v", s.Name, len(at.Objects), err)
 		}
 	}
 }

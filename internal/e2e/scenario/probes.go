@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What a kubelet writes when a program answers a probe with 500. On a busy machine others come before it now and then,
-// once: the program does not listen yet, or answers late.
+// The messages of the kubelet for an answer 500 to a probe. On a busy machine another one may come first: the program does not
+// listen yet, or answers late.
 const (
 	answers500 = " probe failed: HTTP probe failed with statuscode: 500"
 	notAlive   = "Liveness" + answers500
@@ -13,7 +13,7 @@ const (
 	notStarted = "Startup" + answers500
 )
 
-// probes are about programs that run, and do not answer as they should.
+// probes are scenarios of running programs with failing probes.
 func probes() []Scenario {
 	return []Scenario{
 		{
@@ -27,8 +27,8 @@ func probes() []Scenario {
 			Name: "startup",
 			Steps: []Step{{
 				Moment: "startup", Doc: "It has not come up four times, and was ended each time.", Status: Down, Reason: "CrashLoopBackOff",
-				// There is no Event BackOff: the failing probes have used up the kubelet's Warnings about the pod, 25 and then
-				// one each five minutes (client-go, EventSourceObjectSpamFilter).
+				// There is no Event BackOff: the failing probes exhaust the kubelet's limit of Warnings about a pod, 25 and then
+				// one in five minutes (client-go, EventSourceObjectSpamFilter).
 				Reached: all(available(0), pods(1, container("web", killed("Completed", 0))), repeated(podKind, "Unhealthy", notStarted)),
 			}},
 		},

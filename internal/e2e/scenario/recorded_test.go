@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 )
 
-// recorded is where `make record-fixtures` writes.
+// recorded is the folder of the recordings, which `make record-fixtures` writes.
 const recorded = "../../health/testdata/recorded"
 
 func read(t *testing.T, moment string) (string, recording.Snapshot) {
@@ -56,11 +56,11 @@ func TestRecordings_MatchMoments(t *testing.T) {
 		t.Run(m.Moment, func(t *testing.T) {
 			text, at := read(t, m.Moment)
 			if err := m.Reached(at); err != nil {
-				t.Errorf("the recording is not of the moment: %v", err)
+				t.Errorf("the recording does not pass the check of its moment: %v", err)
 			}
 			for _, doc := range []string{m.Scenario.Doc(), m.Step.Doc, "would call it " + m.Status + "."} {
 				if !strings.Contains(text, doc) {
-					t.Errorf("the recording does not say %q", doc)
+					t.Errorf("the recording does not contain %q", doc)
 				}
 			}
 			deployed, err := m.Objects(recording.Namespace)
@@ -79,7 +79,7 @@ func TestRecordings_MatchMoments(t *testing.T) {
 			slices.Sort(want)
 			slices.Sort(listed)
 			if !slices.Equal(listed, want) {
-				t.Errorf("it has %v, and deployed were %v", listed, want)
+				t.Errorf("the recording has %v, want %v", listed, want)
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestRecordings_NoneWithoutMoment(t *testing.T) {
 	}
 	for _, file := range files {
 		if !known[strings.TrimSuffix(filepath.Base(file), ".yaml")] {
-			t.Errorf("%s is of no moment", file)
+			t.Errorf("%s has no moment", file)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestRecordings_DecodeAsTypedObjects(t *testing.T) {
 	}
 }
 
-// expectTyped checks that objects lose nothing on the way into their Go type and back.
+// expectTyped checks that a conversion of objects to their Go type and back loses nothing.
 func expectTyped[T any](t *testing.T, at recording.Snapshot, from []*unstructured.Unstructured) {
 	t.Helper()
 	typed, err := recording.Of[T](at)
@@ -165,7 +165,7 @@ func expectTyped[T any](t *testing.T, at recording.Snapshot, from []*unstructure
 	}
 }
 
-// prunedOfEmpty removes what says nothing: one side may leave it out.
+// prunedOfEmpty removes empty values, which only one side may have.
 func prunedOfEmpty(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

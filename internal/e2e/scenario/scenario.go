@@ -20,8 +20,8 @@ import (
 //go:embed manifests
 var manifests embed.FS
 
-// The words of the control plane for how a workload fares. They are those of package health, which this package
-// does not import: its tests read the recordings of the moments here.
+// The statuses of a workload in the control plane. Package health defines the same; it is not imported, because its tests use
+// the recordings of these scenarios.
 const (
 	Healthy     = "Healthy"
 	Reconciling = "Reconciling"
@@ -30,25 +30,25 @@ const (
 	Unknown     = "Unknown"
 )
 
-// Scenario is a workload, and what becomes of it.
+// Scenario is a workload with its moments.
 type Scenario struct {
-	// Name is that of its manifest.
+	// Name is the name of the manifest.
 	Name string
-	// Steps come one after another.
+	// Steps are played in this order.
 	Steps []Step
-	// Node is set if the steps act on the node: nothing else may run there at the time.
+	// Node is set if the steps act on the node. Nothing else may run on the node at that time.
 	Node bool
-	// Second is when in a minute the workload has to be deployed, for those that depend on the clock; else 0.
+	// Second is the second of a minute at which to deploy a workload that depends on the clock; else 0.
 	Second int
 }
 
-// Step is something that is done to a workload, and the moment that it comes to then.
+// Step is an action on a workload, and the moment that follows.
 type Step struct {
-	// Moment is the name of the recording; empty if nobody is interested in it.
+	// Moment is the name of the recording; empty for none.
 	Moment string
-	// Doc says what is to be seen, in a sentence.
+	// Doc describes the moment in a sentence.
 	Doc string
-	// Do is what is done first; nil if it is enough to wait.
+	// Do is the action; nil for none.
 	Do func(ctx context.Context, env Env) error
 	// Reached is nil once the moment is there. The error says what is missing.
 	Reached Check
@@ -74,11 +74,11 @@ type Env struct {
 
 // Node is what scenarios do to the real node.
 type Node interface {
-	// Name is that of the Node object.
+	// Name returns the name of the Node object.
 	Name() string
 	// StopKubelet ends the kubelet; containers go on.
 	StopKubelet(ctx context.Context) error
-	// StartKubelet starts it again.
+	// StartKubelet starts the kubelet again.
 	StartKubelet(ctx context.Context) error
 }
 

@@ -14,14 +14,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// API is a client of the control plane as its users have it: plain JSON over HTTP.
+// API is a client of the control plane: plain JSON over HTTP, as its users have it.
 type API struct {
-	// URL is the server's, without a trailing slash.
+	// URL is the URL of the server, without a trailing slash.
 	URL  string
 	HTTP *http.Client
 }
 
-// Objects of the control-plane API, as they stand in its paths.
+// Collections of the control-plane API, as in its paths.
 const (
 	WorkloadInstances         = "workload-instances"
 	HelmWorkloadInstances     = "helm-workload-instances"
@@ -30,7 +30,7 @@ const (
 	WorkloadReportSets        = "workload-report-sets"
 )
 
-// Create makes an object and returns its ID.
+// Create creates an object and returns its ID.
 func (a API) Create(ctx context.Context, objects string, body any) (int64, error) {
 	rows, err := call[struct{ ID int64 }](ctx, a, http.MethodPost, "/v0/"+objects, body)
 	if err != nil {
@@ -42,7 +42,7 @@ func (a API) Create(ctx context.Context, objects string, body any) (int64, error
 	return rows[0].ID, nil
 }
 
-// Status returns the status of an instance; empty if it has none yet.
+// Status returns the status of an instance; empty before the first one.
 func (a API) Status(ctx context.Context, objects string, id int64) (string, error) {
 	rows, err := call[struct{ Status string }](ctx, a, http.MethodGet, "/v0/"+objects+"/"+strconv.FormatInt(id, 10), nil)
 	if err != nil {
@@ -51,12 +51,12 @@ func (a API) Status(ctx context.Context, objects string, id int64) (string, erro
 	return rows[0].Status, nil
 }
 
-// Events returns the rows of workload events that match a filter, all if it is empty.
+// Events returns the rows of workload events that match a filter; all for an empty filter.
 func (a API) Events(ctx context.Context, filter url.Values) ([]threeport.WorkloadEvent, error) {
 	return list[threeport.WorkloadEvent](ctx, a, WorkloadEvents, filter)
 }
 
-// Resources returns the rows of resource instances that match a filter, all if it is empty.
+// Resources returns the rows of resource instances that match a filter; all for an empty filter.
 func (a API) Resources(ctx context.Context, filter url.Values) ([]threeport.WorkloadResourceInstance, error) {
 	return list[threeport.WorkloadResourceInstance](ctx, a, WorkloadResourceInstances, filter)
 }
@@ -89,7 +89,7 @@ func call[T any](ctx context.Context, a API, method, path string, body any) ([]T
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close() //nolint:errcheck // only read
 	var envelope threeport.Response[T]
 	if err := json.NewDecoder(answer.Body).Decode(&envelope); err != nil {
 		return nil, fmt.Errorf("%s %s: HTTP %d: %w", method, path, answer.StatusCode, err)

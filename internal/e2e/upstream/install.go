@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Install applies the CRD and the agent's role as they were generated into config/ below the module's root,
-// and binds the role to a user. What is there already stays as it is.
+// Install creates the generated CRD and the agent's role from config/ below the module's root, and binds the role to a user.
+// Objects that exist already are not changed.
 func (u *Upstream) Install(ctx context.Context, root, user string) error {
 	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
 	if err != nil || len(files) == 0 {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Refusal is the body with which the control plane refuses a request to a path: v0's envelope, or, of what v0 does not
-// have, a problem (RFC 9457).
+// Refusal returns the body of an error response to a request: v0's envelope for paths of v0, a problem (RFC 9457) for others.
 func Refusal(path string, status int, why string) any {
 	if strings.HasPrefix(strings.TrimPrefix(path, "/v0"), "/"+WorkloadReportSets) {
 		return map[string]any{"title": http.StatusText(status), "status": status, "detail": why}

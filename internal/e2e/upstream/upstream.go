@@ -25,20 +25,20 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
-// Workload is what is to be deployed.
+// Workload is a workload to deploy.
 type Workload struct {
-	// Name is the instance's in the control plane, and the ThreeportWorkload's.
+	// Name is the name of the instance in the control plane and of the ThreeportWorkload.
 	Name string
 	Type v1alpha1.WorkloadType
-	// Objects are created in their order.
+	// Objects are created in this order.
 	Objects []*unstructured.Unstructured
 }
 
-// Deployed is a workload that is registered.
+// Deployed is a registered workload.
 type Deployed struct {
 	Workload
 	InstanceID int64
-	// Resources are the workload's objects as the ThreeportWorkload lists them, in the order of Objects.
+	// Resources is the list of the ThreeportWorkload, in the order of Objects.
 	Resources []v1alpha1.WorkloadResourceInstance
 }
 
@@ -80,8 +80,8 @@ func Parse(manifests string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Register creates the workload's instance in the control plane, and, unless it is a Helm workload, an
-// instance of each of its resources.
+// Register creates the workload's instance in the control plane and, except for a Helm workload, an instance of each of its
+// resources.
 func (u *Upstream) Register(ctx context.Context, w Workload) (Deployed, error) {
 	d := Deployed{Workload: w}
 	objects := WorkloadInstances
@@ -103,8 +103,8 @@ func (u *Upstream) Register(ctx context.Context, w Workload) (Deployed, error) {
 	return d, nil
 }
 
-// RegisterResource creates an instance of one more resource of a workload in the control plane, unless that is a Helm
-// workload, and returns how the ThreeportWorkload is to list it.
+// RegisterResource creates an instance of another resource of a workload in the control plane, except for a Helm workload,
+// and returns its entry in the list of the ThreeportWorkload.
 func (u *Upstream) RegisterResource(
 	ctx context.Context, of Deployed, obj *unstructured.Unstructured,
 ) (v1alpha1.WorkloadResourceInstance, error) {
@@ -178,7 +178,7 @@ func (u *Upstream) Declare(ctx context.Context, d Deployed) error {
 	return nil
 }
 
-// Delete deletes the workload's objects, last first, and then its ThreeportWorkload.
+// Delete deletes the workload's objects in reverse order, and then its ThreeportWorkload.
 func (u *Upstream) Delete(ctx context.Context, d Deployed) error {
 	for _, obj := range slices.Backward(d.Objects) {
 		if err := u.DeleteObject(ctx, obj); err != nil {
@@ -191,7 +191,7 @@ func (u *Upstream) Delete(ctx context.Context, d Deployed) error {
 	return u.DeleteObject(ctx, cr)
 }
 
-// Create creates an object in the cluster, and returns it as it was stored.
+// Create creates an object in the cluster, and returns the stored object.
 func (u *Upstream) Create(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	resource, err := u.Resource(obj)
 	if err != nil {
@@ -204,7 +204,7 @@ func (u *Upstream) Create(ctx context.Context, obj *unstructured.Unstructured) (
 	return created, nil
 }
 
-// DeleteObject deletes an object, as kubectl does; that it is gone already is no error.
+// DeleteObject deletes an object as kubectl does. A missing object is no error.
 func (u *Upstream) DeleteObject(ctx context.Context, obj *unstructured.Unstructured) error {
 	resource, err := u.Resource(obj)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package cgroup makes and removes the control group that those of a node's pods are below.
+// Package cgroup creates and removes the parent control group of a node's pods.
 package cgroup
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// removePoll is how often a group is tried again whose processes are still ending.
+// removePoll is the interval of attempts to remove a group with ending processes.
 const removePoll = 20 * time.Millisecond
 
 // hierarchy is a mounted tree of control groups: the only one (version 2), or that of some controllers (version 1).
@@ -46,8 +46,7 @@ func hierarchies() ([]hierarchy, error) {
 	return found, lines.Err()
 }
 
-// Create makes a group, given by its path from the root, in every hierarchy, and lets it have all controllers
-// that there are.
+// Create creates a group, given by its path from the root, in every hierarchy, with all available controllers.
 func Create(group string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -64,7 +63,7 @@ func Create(group string) error {
 	return nil
 }
 
-// needed are the controllers that a kubelet demands of version 2.
+// needed are the controllers that a kubelet requires with version 2.
 var needed = []string{"cpu", "cpuset", "io", "memory", "pids"}
 
 // delegate gives the controllers to the groups below the root, which version 2 does not do by itself. They stay there:
@@ -90,8 +89,8 @@ func (h hierarchy) delegate() error {
 	return nil
 }
 
-// Remove removes a group and those below it from every hierarchy. For processes in them to end it waits for a while.
-// A group that is not there is no error.
+// Remove removes a group and its descendants from every hierarchy. It waits for a while for their processes to end. A missing group
+// is no error.
 func Remove(group string, patience time.Duration) error {
 	all, err := hierarchies()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command pause is what a pod's sandbox runs: it holds the pod's namespaces open and reaps what ends in them. It
-// is all that its image contains.
+// Command pause is the program of a pod's sandbox: it keeps the pod's namespaces open, and reaps orphaned processes. Its image
+// contains nothing else.
 package main
 
 import (

@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// Real times come in bursts: a pod is created, scheduled, started and ready within a few seconds, which differ
-// each time; then nothing happens until a back-off, a deadline or a crash. So what is less than burstGap apart is
-// one burst, in which everything happens at one time, and the gaps between bursts are rounded.
+// Times of a workload come in bursts. A pod is created, scheduled, started and ready within a few seconds that differ in each
+// run; then nothing happens until the end of a back-off, a deadline or a crash. So times less than burstGap apart form a burst
+// and become one time, and the gaps between bursts are rounded.
 const burstGap = 6 * time.Second
 
 // epoch is the time of the first burst of every recording.
 var epoch = time.Date(2026, time.January, 1, 10, 0, 20, 0, time.UTC)
 
-// longAgo is the time of what was before the first burst: a node's life until then.
+// longAgo replaces times before the first burst, such as those of a node.
 var longAgo = epoch.Add(-time.Hour)
 
-// afterBurst is how long after its last burst a moment is.
+// afterBurst is the time between the last burst and the moment.
 const afterBurst = 5 * time.Second
 
-// early is how long before a burst's first time something may happen that belongs to it: what has a time of its
-// own and does not make a burst, such as the last failing probe before a container is killed.
+// early is the time before a burst within which another time still belongs to it, such as that of the last failing probe before
+// a container is killed.
 const early = 2 * time.Second
 
-// burst is a group of times that stand for one.
+// burst is a group of times that become one.
 type burst struct {
 	first time.Time // of the group
 	at    time.Time // what they are in the recording
 }
 
-// clock turns real times into those of a recording.
+// clock converts real times to those of a recording.
 type clock []burst
 
-// newClock makes bursts of times.
+// newClock groups times into bursts.
 func newClock(times []time.Time) clock {
 	slices.SortFunc(times, time.Time.Compare)
 	var c clock
@@ -52,9 +52,8 @@ func newClock(times []time.Time) clock {
 	return c
 }
 
-// coarse rounds the gap between two bursts to 10 s, 20 s, 40 s and so on. The steps are those of a kubelet's
-// back-off, which lasts up to half as long again as it says (workqueue jitter), and their limits (18 s, 36 s, …)
-// are as far as can be from what back-offs really take.
+// coarse rounds the gap between two bursts to 10 s, 20 s, 40 s and so on, the steps of a kubelet's back-off. With jitter a
+// back-off takes up to 50 % longer. The limits of the steps (18 s, 36 s, …) are as far as possible from real back-offs.
 func coarse(gap time.Duration) time.Duration {
 	step := 10 * time.Second
 	for gap >= step*18/10 {
@@ -63,7 +62,7 @@ func coarse(gap time.Duration) time.Duration {
 	return step
 }
 
-// at returns the recording's time: that of the last burst that had begun.
+// at returns the recording's time of a real time: that of the last burst that had begun.
 func (c clock) at(t time.Time) time.Time {
 	out := longAgo
 	for _, b := range c {
@@ -82,8 +81,8 @@ func (c clock) moment(t time.Time) time.Time {
 
 var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$`)
 
-// instant reads a time as it is written in objects; false if the text is none, or one that stands for none:
-// containers that never ran started in 1970.
+// instant parses a time in the format of objects. It returns false for another text, and for 1970, the start time of containers
+// that never ran.
 func instant(text string) (time.Time, bool) {
 	if !timestamp.MatchString(text) {
 		return time.Time{}, false
@@ -92,7 +91,7 @@ func instant(text string) (time.Time, bool) {
 	return t, err == nil && t.Year() > 2000
 }
 
-// rewrite replaces a text that is a time, and leaves any other as it is.
+// rewrite replaces a text if it is a time.
 func (c clock) rewrite(text string) string {
 	t, ok := instant(text)
 	if !ok {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// happening is an Event that is being normalised.
+// happening is an Event during its normalization.
 type happening struct {
 	*unstructured.Unstructured
-	// first is when it happened first, exactly.
+	// first is the exact time of the first occurrence.
 	first time.Time
-	// about is what it is about.
+	// about is the involved object.
 	about reference
-	// exact says that its count is one that the moment fixes.
+	// exact means that the moment determines the count.
 	exact bool
 }
 
@@ -25,7 +25,7 @@ type reference struct {
 	kind, name, uid string
 }
 
-// newHappenings makes happenings of Events, in the order in which they happened.
+// newHappenings returns the happenings of Events in the order of their first occurrences.
 func newHappenings(events []*unstructured.Unstructured) []*happening {
 	var out []*happening
 	for _, event := range events {
@@ -44,9 +44,9 @@ func newHappenings(events []*unstructured.Unstructured) []*happening {
 	return out
 }
 
-// triedOnce leaves of the scheduler's Events that tell the same only the first: whether it has tried again by now is
-// chance. The second try makes an Event of its own, since the first has changed the pod (client-go, tools/events:
-// the key has the resource version); what follows are the series of that.
+// triedOnce keeps only the first of equal Events of the scheduler, because the number of its attempts is random. The second
+// attempt creates another Event: the first one has changed the pod, and the key of an Event includes the resource version
+// (client-go, tools/events). Further attempts extend the series of the second Event.
 func triedOnce(events []*happening) []*happening {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(events, func(h *happening) bool {
@@ -70,8 +70,8 @@ func (h *happening) count() int64 {
 	return count
 }
 
-// firstTime returns when an Event happened first: the suffix of its name, in nanoseconds (client-go,
-// tools/record), else its own first time.
+// firstTime returns the time of the first occurrence: the suffix of the name in nanoseconds (client-go, tools/record), or else
+// the field of the Event.
 func firstTime(event *unstructured.Unstructured) time.Time {
 	name := event.GetName()
 	if nanos, err := strconv.ParseInt(name[strings.LastIndexByte(name, '.')+1:], 16, 64); err == nil && nanos > 1e18 {
@@ -86,13 +86,12 @@ func firstTime(event *unstructured.Unstructured) time.Time {
 	return event.GetCreationTimestamp().UTC()
 }
 
-// counted are the reasons of Events that happen once for each start of a container, or each try to pull: a moment
-// that fixes the number of restarts fixes their counts.
+// counted are the reasons of Events that happen once for each start of a container or each attempt to pull. A moment with a
+// fixed number of restarts determines their counts.
 var counted = []string{"Created", "Started", "Killing", "Pulling"}
 
-// settleCounts makes each count the same in a repeat: exact where a moment fixes it, else 2 for more than one.
-// That an image is present (Pulled) is told once per start where containers are created, and again and again
-// where they cannot be.
+// settleCounts makes each count the same in every run: the exact one if the moment determines it, otherwise 2 for more than one.
+// The Event Pulled for a present image happens once for each start, but repeatedly if the container cannot be created.
 func settleCounts(events []*happening) {
 	created := map[string]int64{}
 	container := func(h *happening) string { return h.about.uid + " " + h.text("involvedObject", "fieldPath") }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// eachText calls a function for each text in a value of JSON, with the key that it stands under, in a fixed order.
+// eachText calls a function for each text in a JSON value with its key, in a fixed order.
 func eachText(value any, see func(key, text string)) {
 	var walk func(key string, value any)
 	walk = func(key string, value any) {
@@ -25,7 +25,7 @@ func eachText(value any, see func(key, text string)) {
 	walk("", value)
 }
 
-// rewriteTexts returns a copy of a value of JSON with each text in it replaced. Keys stay.
+// rewriteTexts returns a copy of a JSON value with all texts replaced, except for keys.
 func rewriteTexts(value any, rewrite func(string) string) any {
 	switch v := value.(type) {
 	case string:

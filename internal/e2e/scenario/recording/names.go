@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// generated is a name that the API server or a controller made up, whoever still bears it.
+// generated is a name that the API server or a controller has generated.
 type generated struct {
 	name   string
 	kind   string
 	prefix string    // of the names of its siblings
 	born   time.Time // when it was made, or heard of first
-	// content is how it fares: everything about it but names, and its times in the recording.
+	// content is the content of the object without names, and with the times of the recording.
 	content string
 }
 
-// census finds the names that were generated.
+// census collects the generated names.
 type census struct {
 	draft
 	clock    clock
@@ -27,8 +27,8 @@ type census struct {
 	found    map[string]*generated
 }
 
-// generatedNames returns the names that differ each time, siblings together and in an order that a repeat gives
-// again: by age where they are of different age, by how they fare where they are not.
+// generatedNames returns the names that differ in each run. Siblings are together, in an order that is the same in every run: by
+// age, and for equal ages by content.
 func generatedNames(d draft, times clock) [][]*generated {
 	c := census{draft: d, clock: times, prefixes: map[string]string{}, found: map[string]*generated{}}
 	for _, obj := range d.objects {
@@ -55,7 +55,7 @@ func generatedNames(d draft, times clock) [][]*generated {
 	return c.siblings()
 }
 
-// add notes a name, if it is one that was generated.
+// add records a name if it is generated.
 func (c *census) add(name string, born time.Time) {
 	cut := strings.LastIndexByte(name, '-') + 1
 	kind, ok := c.prefixes[name[:cut]]
@@ -64,7 +64,7 @@ func (c *census) add(name string, born time.Time) {
 	}
 }
 
-// describe sets what tells siblings apart.
+// describe sets the values that distinguish siblings.
 func (c *census) describe() {
 	for _, g := range c.found {
 		var text strings.Builder
@@ -85,7 +85,7 @@ func (c *census) describe() {
 	}
 }
 
-// anonymous returns a function that removes from a text what differs each time.
+// anonymous returns a function that removes the parts of a text that differ in each run.
 func (c *census) anonymous(self string) func(string) string {
 	return func(text string) string {
 		text = c.clock.rewrite(text)
@@ -119,7 +119,7 @@ func (c *census) siblings() [][]*generated {
 			for n < len(rest) && rest[n].born.Sub(rest[n-1].born) < burstGap {
 				n++
 			}
-			// Those of the same content may change places: nothing tells them apart.
+			// Siblings with the same content are interchangeable.
 			slices.SortFunc(rest[:n], func(a, b *generated) int { return strings.Compare(a.content, b.content) })
 			rest = rest[n:]
 		}
@@ -129,7 +129,7 @@ func (c *census) siblings() [][]*generated {
 	return out
 }
 
-// ownerOf returns the name of an object's owner of a kind; empty if it has none.
+// ownerOf returns the name of an object's owner of a kind; empty without one.
 func ownerOf(obj *unstructured.Unstructured, kind string) string {
 	for _, owner := range obj.GetOwnerReferences() {
 		if owner.Kind == kind {

@@ -17,7 +17,7 @@ func placeholder(kind, name string) types.UID {
 	return types.UID("uid-" + strings.ToLower(kind) + "-" + name)
 }
 
-// dictionary says what stands for the names, UIDs and addresses of a draft.
+// dictionary has the replacements of the names, UIDs and addresses of a draft.
 func (d draft) dictionary(times clock) dictionary {
 	out := newDictionary()
 	for _, group := range generatedNames(d, times) {
@@ -36,7 +36,7 @@ func (d draft) dictionary(times clock) dictionary {
 	return out
 }
 
-// addUIDs names each UID for its object. Of several incarnations of a name, the later ones have a number.
+// addUIDs adds a replacement with the name of the object for each UID. Later incarnations of a name have a number.
 func (d draft) addUIDs(out dictionary) {
 	type incarnation struct {
 		reference
@@ -84,7 +84,7 @@ func (d draft) addAddresses(out dictionary) {
 	}
 }
 
-// place is where an object or what is about it stands in a recording.
+// place is the position of an object or its Event in a recording.
 type place struct {
 	made bool // for another one
 	rank int
@@ -102,7 +102,7 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.rank, q.rank), strings.Compare(p.name, q.name), strings.Compare(p.uid, q.uid))
 }
 
-// order puts objects and Events, which bear the recording's names, into their final order.
+// order sorts objects and Events, which have the recording's names already.
 func (d draft) order() {
 	places := map[string]place{}
 	of := func(obj *unstructured.Unstructured) place {
@@ -133,11 +133,11 @@ func (d draft) order() {
 	}
 }
 
-// suffix is the end of a recording's names that stand for generated ones.
+// suffix matches the end of a replaced generated name.
 var suffix = regexp.MustCompile(`-\d{5,}\b`)
 
-// alike reports whether two Events tell the same of two objects that were made at a time. Which of those was made
-// first is chance, so their names give the order.
+// alike reports whether two Events are equal except for their objects, which were created at the same time. The order of their
+// creation is random, so their names decide.
 func alike(a, b *happening) bool {
 	return a.about == b.about && a.text("reason") == b.text("reason") && a.text("firstTimestamp") == b.text("firstTimestamp") &&
 		suffix.ReplaceAllString(a.text("message"), "") == suffix.ReplaceAllString(b.text("message"), "")

@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// takenLine is the comment that tells the time of the moment.
+// takenLine is the comment with the time of the moment.
 const takenLine = "# The time of the moment: "
 
 var taken = regexp.MustCompile(`(?m)^` + takenLine + `(\S+)$`)
 
-// Parse reads what Text wrote. Whole numbers are int64, as the dynamic client has them.
+// Parse parses the output of Text. Whole numbers are int64, as in the dynamic client.
 func Parse(text []byte) (Snapshot, error) {
 	s := Snapshot{Namespace: Namespace}
 	if match := taken.FindSubmatch(text); match != nil {

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// noise are the fields that tell nothing about how a workload fares, and differ each time.
+// noise are fields that differ in each run and do not show the state of a workload.
 var noise = [][]string{
 	{"metadata", "managedFields"},
 	{"metadata", "resourceVersion"},
@@ -14,7 +14,7 @@ var noise = [][]string{
 	{"series"}, // whether the scheduler tried again by now
 }
 
-// ofPods are the fields of a Pod that do.
+// ofPods are such fields of a Pod.
 var ofPods = [][]string{
 	{"status", "resources"}, // of control groups of version 1: now and then a limit of 2^63 bytes where there is none
 }
@@ -34,7 +34,7 @@ var machine = [][]string{
 	{"status", "volumesInUse"},
 }
 
-// prune removes what is noise from a copy of an object.
+// prune returns a copy of an object without noise.
 func prune(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	out := obj.DeepCopy()
 	for _, path := range noise {

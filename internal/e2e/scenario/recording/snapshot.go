@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Snapshot is what an API server holds of the workloads in a namespace at one time.
+// Snapshot has the objects and Events of a namespace at one time.
 type Snapshot struct {
 	Namespace string
-	// Taken is when it was read: the time of the moment.
+	// Taken is the time of reading, and so of the moment.
 	Taken time.Time
-	// Objects are all of them but Events.
+	// Objects are all objects except Events.
 	Objects []*unstructured.Unstructured
 	Events  []*unstructured.Unstructured
 }
 
-// Of returns a snapshot's objects of a type, such as Of[corev1.Pod]: the one whose name is the kind.
+// Of returns the objects of a type, such as Of[corev1.Pod]. The name of the type is the kind.
 func Of[T any](s Snapshot) ([]T, error) {
 	kind := reflect.TypeFor[T]().Name()
 	from := s.Objects
@@ -40,7 +40,7 @@ func Of[T any](s Snapshot) ([]T, error) {
 	return out, nil
 }
 
-// Listed reports whether an object was deployed by itself, and not made for another one.
+// Listed reports whether an object was deployed, and not created for another one.
 func Listed(obj *unstructured.Unstructured) bool {
 	return len(obj.GetOwnerReferences()) == 0 && obj.GetKind() != nodeKind
 }

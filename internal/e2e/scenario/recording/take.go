@@ -17,11 +17,10 @@ const (
 	podKind   = "Pod"
 )
 
-// RootCertificates is the ConfigMap that every namespace has, and no recording.
+// RootCertificates is a ConfigMap of every namespace. Recordings omit it.
 const RootCertificates = "kube-root-ca.crt"
 
-// resources are what is read, in the order in which a recording has their objects: what makes others comes
-// before what it makes.
+// resources are the recorded resources, in the order of a recording: owners before the objects that they own.
 var resources = []struct {
 	kind     string
 	resource schema.GroupVersionResource
@@ -44,7 +43,7 @@ var (
 	nodes  = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 )
 
-// rank is the place of a kind in a recording.
+// rank returns the position of a kind in a recording.
 func rank(kind string) int {
 	for i, r := range resources {
 		if r.kind == kind {
@@ -54,9 +53,8 @@ func rank(kind string) int {
 	return len(resources)
 }
 
-// Take reads a namespace, and some nodes by their names. The lists follow one another, so an object may be newer
-// than what made it; what holds for a while is read consistently in the end. Events come last: what they tell of
-// may not be in the objects yet, never the other way round.
+// Take reads a namespace and some nodes. The lists are read one after the other, so an object may be newer than its owner; a
+// state that lasts is still read consistently. Events are read last, so that no Event of an observed change is missing.
 func Take(ctx context.Context, client dynamic.Interface, namespace string, nodeNames ...string) (Snapshot, error) {
 	s := Snapshot{Namespace: namespace}
 	for _, r := range resources {

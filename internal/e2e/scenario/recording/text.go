@@ -11,17 +11,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Namespace is that of every recording.
+// Namespace is the namespace of every recording.
 const Namespace = "app"
 
-// draft is a snapshot that is being normalised.
+// draft is a snapshot during its normalization.
 type draft struct {
 	objects []*unstructured.Unstructured
 	events  []*happening // in the order in which they happened
 }
 
-// Text returns a snapshot in its normal form, with a comment at its head: the listed objects, those that were made
-// for them, then the Events. The snapshot is not changed.
+// Text returns the normalized snapshot with a comment at its beginning: the listed objects, the objects created for them, and the
+// Events. The snapshot is not changed.
 func Text(s Snapshot, comment string) ([]byte, error) {
 	d := draft{events: newHappenings(s.Events)}
 	for _, obj := range s.Objects {
@@ -42,9 +42,8 @@ func Text(s Snapshot, comment string) ([]byte, error) {
 	return d.print(comment, c.moment(s.Taken))
 }
 
-// times returns the times that make bursts. Not among them are those that say until when something went on, which
-// depends on when the moment was looked at: an Event's last time, unless its count is exact, and a node's
-// heartbeats.
+// times returns the times that form bursts. It omits times that depend on when the snapshot was taken: the last time of an
+// Event, unless its count is exact, and the heartbeats of a node.
 func (d draft) times() []time.Time {
 	var all, ofNodes []time.Time
 	for _, obj := range d.objects {
@@ -75,7 +74,7 @@ func (d draft) times() []time.Time {
 	return all
 }
 
-// nameEvents gives each Event a name and a UID by its place.
+// nameEvents sets the name and the UID of each Event from its position.
 func (d draft) nameEvents() {
 	for i, h := range d.events {
 		first := epoch
@@ -90,7 +89,7 @@ func (d draft) nameEvents() {
 	}
 }
 
-// print writes the documents, and numbers what else differs each time.
+// print writes the documents, and numbers the remaining values that differ in each run.
 func (d draft) print(comment string, moment time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	for line := range strings.Lines(strings.TrimSpace(comment)) {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Texts that differ each time, and tell nothing.
+// Texts that differ in each run and do not show a state.
 var (
-	// token is what may be a name or a UID as a whole.
+	// token matches a possible name or UID.
 	token = regexp.MustCompile(`[A-Za-z0-9-]+`)
-	// randomSuffix ends a name that was generated (k8s.io/apimachinery/pkg/util/rand: no vowels, no 0, 1 and 3).
+	// randomSuffix is the end of a generated name (k8s.io/apimachinery/pkg/util/rand: no vowels, no 0, 1 and 3).
 	randomSuffix = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 
 	accessVolume = regexp.MustCompile(`\bkube-api-access-[a-z0-9]{5}\b`)
@@ -21,7 +21,7 @@ var (
 	identifier   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 )
 
-// What stands for them in a recording.
+// Their replacements in a recording.
 const (
 	theAccessVolume = "kube-api-access-00000"
 	theScheduler    = "default-scheduler"
@@ -37,7 +37,7 @@ func newDictionary() dictionary {
 	return dictionary{tokens: map[string]string{}, addresses: map[string]string{}}
 }
 
-// rewrite replaces what is in the dictionary, and what needs none.
+// rewrite replaces the values in the dictionary, and those with a fixed replacement.
 func (d dictionary) rewrite(text string) string {
 	text = accessVolume.ReplaceAllString(text, theAccessVolume)
 	text = scheduler.ReplaceAllString(text, theScheduler)
@@ -57,8 +57,7 @@ const (
 	nodeAddresses  = "192.0.2."
 )
 
-// address replaces an address that is known, or that may have been a pod's which is gone. Those of the node and
-// those that are written in manifests stay.
+// address replaces a known address, or one that may be of a deleted pod. It keeps addresses of the node and of manifests.
 func (d dictionary) address(ip string) string {
 	if replaced, ok := d.addresses[ip]; ok {
 		return replaced
@@ -69,7 +68,7 @@ func (d dictionary) address(ip string) string {
 	return ip
 }
 
-// number replaces each match by a text with its number, in the order in which they first appear.
+// number replaces each match by a text with a number, in the order of first appearance.
 func number(text string, match *regexp.Regexp, format string) string {
 	seen := map[string]string{}
 	return match.ReplaceAllStringFunc(text, func(found string) string {

@@ -14,15 +14,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// reportSets is where report sets are sent to.
+// reportSets is the path of report sets.
 const reportSets = "/v0/" + upstream.WorkloadReportSets
 
-// IsReportSet reports whether a request has a report set.
+// IsReportSet reports whether a request contains a report set.
 func (w Write) IsReportSet() bool { return w.Method == http.MethodPost && w.Path == reportSets }
 
-// Told returns what a request tells, in v0's words: a request of v0 is itself, a report set is a write for each of its
-// reports. What v0 has no place for keeps the path of report sets. The body is the one without its encoding.
-func Told(request Write) ([]Write, error) {
+// Writes returns the writes of a request in the form of v0. A request of v0 is one write; a report set has one write for
+// each report. A report without an equivalent in v0 keeps the path of report sets. The body must be decoded.
+func Writes(request Write) ([]Write, error) {
 	if !request.IsReportSet() {
 		return []Write{request}, nil
 	}
@@ -30,41 +30,41 @@ func Told(request Write) ([]Write, error) {
 	if err := json.Unmarshal(request.Body, &set); err != nil {
 		return nil, fmt.Errorf("read a report set: %w", err)
 	}
-	told := make([]Write, len(set.Reports))
+	writes := make([]Write, len(set.Reports))
 	for i, r := range set.Reports {
 		var err error
-		if told[i], err = inV0(r); err != nil {
+		if writes[i], err = writeOf(r); err != nil {
 			return nil, fmt.Errorf("read a report set: %w", err)
 		}
 	}
-	return told, nil
+	return writes, nil
 }
 
-// Taken returns those of the writes that a request told which the control plane has, by its answer of success: none that
-// it rejected, or called stale.
-func Taken(request Write, told []Write, answer []byte) ([]Write, error) {
+// AcceptedWrites returns the writes of a successful request that the control plane accepted according to its answer: those
+// that are neither rejected nor stale.
+func AcceptedWrites(request Write, writes []Write, answer []byte) ([]Write, error) {
 	if !request.IsReportSet() {
-		return told, nil
+		return writes, nil
 	}
 	var got threeport.ReportSetAnswer
 	if err := json.Unmarshal(answer, &got); err != nil {
 		return nil, fmt.Errorf("read the answer to a report set: %w", err)
 	}
-	if len(got.Items) != len(told) {
-		return nil, fmt.Errorf("the answer to a report set has %d items for %d reports", len(got.Items), len(told))
+	if len(got.Items) != len(writes) {
+		return nil, fmt.Errorf("the answer to a report set has %d items for %d reports", len(got.Items), len(writes))
 	}
-	var taken []Write
+	var accepted []Write
 	for i, item := range got.Items {
 		switch item.Outcome {
 		case threeport.OutcomeCreated, threeport.OutcomeUpdated, threeport.OutcomeUnchanged:
-			taken = append(taken, told[i])
+			accepted = append(accepted, writes[i])
 		}
 	}
-	return taken, nil
+	return accepted, nil
 }
 
-// Decoded returns a request's body without its encoding, which is the request's Content-Encoding.
-func Decoded(body []byte, encoding string) ([]byte, error) {
+// DecodeBody decodes the body of a request with the given Content-Encoding.
+func DecodeBody(body []byte, encoding string) ([]byte, error) {
 	switch encoding {
 	case "":
 		return body, nil
@@ -82,28 +82,28 @@ func Decoded(body []byte, encoding string) ([]byte, error) {
 		defer r.Close()
 		return io.ReadAll(r)
 	default:
-		return nil, fmt.Errorf("read a body: the encoding is %q", encoding)
+		return nil, fmt.Errorf("decode a body: unknown encoding %q", encoding)
 	}
 }
 
-// inV0 is a report as v0 has it.
-func inV0(r threeport.Report) (Write, error) {
+// writeOf returns a report as a write of v0.
+func writeOf(r threeport.Report) (Write, error) {
 	write := Write{Method: http.MethodPatch}
 	var body any
 	switch {
 	case r.Operation != nil && r.Operation.ResourceInstanceID != 0:
-		write.Path = rowOf(upstream.WorkloadResourceInstances, r.Operation.ResourceInstanceID)
+		write.Path = rowPath(upstream.WorkloadResourceInstances, r.Operation.ResourceInstanceID)
 		body = threeport.WorkloadResourceInstance{LastOperation: &r.Operation.Operation, RuntimeDefinition: r.Operation.Definition}
 	case r.Event != nil:
 		write.Method, write.Path = http.MethodPost, "/v0/"+upstream.WorkloadEvents
-		body = eventInV0(r.Instance, *r.Event)
+		body = eventRow(r.Instance, *r.Event)
 	case r.Status != nil && r.Instance.Type == threeport.TypeHelmWorkloadInstance:
-		write.Path = rowOf(upstream.HelmWorkloadInstances, r.Instance.ID)
+		write.Path = rowPath(upstream.HelmWorkloadInstances, r.Instance.ID)
 		body = threeport.HelmWorkloadInstance{Status: &r.Status.Status}
 	case r.Status != nil:
-		write.Path = rowOf(upstream.WorkloadInstances, r.Instance.ID)
+		write.Path = rowPath(upstream.WorkloadInstances, r.Instance.ID)
 		body = threeport.WorkloadInstance{Status: &r.Status.Status}
-	default: // a tree, or an operation of a resource that has no row
+	default: // a tree, or an operation on a resource without a row
 		write.Method, write.Path, body = http.MethodPost, reportSets, r
 	}
 	var err error
@@ -111,9 +111,9 @@ func inV0(r threeport.Report) (Write, error) {
 	return write, err
 }
 
-func rowOf(objects string, id threeport.ID) string { return fmt.Sprintf("/v0/%s/%d", objects, id) }
+func rowPath(objects string, id threeport.ID) string { return fmt.Sprintf("/v0/%s/%d", objects, id) }
 
-func eventInV0(instance threeport.Instance, ev threeport.EventReport) threeport.WorkloadEvent {
+func eventRow(instance threeport.Instance, ev threeport.EventReport) threeport.WorkloadEvent {
 	row := threeport.WorkloadEvent{
 		RuntimeEventUID: &ev.UID, Type: &ev.Type, Reason: &ev.Reason, Message: &ev.Message, Timestamp: &ev.Time,
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// ran is a pod of the scene with the status of its container app.
+// ran records a pod of the scene with a status of its container app.
 func (s *scene) ran(status string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1-a", UID: "pod"}}
 	c := corev1.ContainerStatus{}
@@ -23,17 +23,17 @@ func (s *scene) ran(status string) *corev1.Pod {
 		panic(err.Error() + " in " + status)
 	}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{c}
-	s.sawPod(pod, false)
+	s.recordPod(pod, false)
 	return pod
 }
 
-// changed is the ThreeportWorkload of the scene's web, whose health changed.
+// changed records the ThreeportWorkload of web with a transition of its health.
 func (s *scene) changed(status string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte("{metadata: {name: web, uid: cr}, status: "+status+"}"), &u.Object); err != nil {
 		panic(err.Error() + " in " + status)
 	}
-	s.sawWorkload(u, false)
+	s.recordWorkload(u, false)
 	return u
 }
 
@@ -71,10 +71,10 @@ func downRow() threeport.WorkloadEvent {
 }
 
 func TestCheck_SyntheticEvents(t *testing.T) {
-	const ended = "web: expected the agent to say that container app of Pod web-1-a ended (pod/app/1)"
-	const lacks = "web: expected the agent to say that a container of Pod web-1-a ended "
-	const unwanted = "web: expected the agent to report no Events but those about objects of workloads, the API has "
-	const turned = "web: expected the agent to say that its health changed (cr/2026-07-01T11:01:00Z/Down)"
+	const ended = "web: expected the agent to report the termination of container app of Pod web-1-a (pod/app/1)"
+	const lacks = "web: expected the agent to report the termination of a container of Pod web-1-a "
+	const unwanted = "web: expected the agent to report only Events about objects of workloads, the API has "
+	const turned = "web: expected the agent to report the transition of its health (cr/2026-07-01T11:01:00Z/Down)"
 	add := func(rows ...threeport.WorkloadEvent) func(*scene) {
 		return func(s *scene) { s.Events = append(s.Events, rows...) }
 	}
@@ -87,53 +87,53 @@ func TestCheck_SyntheticEvents(t *testing.T) {
 		change func(*scene)
 		want   []string // the beginning of each sentence
 	}{
-		"an end": {seen: []string{firstEnd}, change: add(firstEndRow())},
-		"an end that is not told": {
+		"a termination": {seen: []string{firstEnd}, change: add(firstEndRow())},
+		"a termination without a row": {
 			seen:   []string{firstEnd},
 			change: add(),
 			want:   []string{lacks + "(pod/app/1) once, the API has 0 rows"},
 		},
-		"an end that is told twice": {
+		"a termination with two rows": {
 			seen:   []string{firstEnd},
 			change: add(firstEndRow(), firstEndRow()),
 			want:   []string{ended + " once, the API has 2 rows"},
 		},
-		"an end that nobody saw":         {change: add(firstEndRow()), want: []string{unwanted + "ContainerRestarted"}},
-		"two ends that show at a time":   {seen: []string{killed}, change: add(firstEndRow(), killedRow())},
-		"only the latest has to be told": {seen: []string{firstEnd, killed}, change: add(killedRow())},
-		"and the latest has to": {
+		"a termination that did not happen":       {change: add(firstEndRow()), want: []string{unwanted + "ContainerRestarted"}},
+		"two terminations in one status":          {seen: []string{killed}, change: add(firstEndRow(), killedRow())},
+		"only the latest termination needs a row": {seen: []string{firstEnd, killed}, change: add(killedRow())},
+		"the latest termination without a row": {
 			seen:   []string{firstEnd, backOff},
 			change: add(firstEndRow()),
 			want:   []string{lacks + "(pod/app/2) once"},
 		},
-		"one end in two states is one": {seen: []string{killed, backOff}, change: add(firstEndRow(), killedRow())},
-		"an end with a number of its state": {
+		"one termination in two states of a container": {seen: []string{killed, backOff}, change: add(firstEndRow(), killedRow())},
+		"a termination with the wrong restart count": {
 			seen:   []string{firstEnd, backOff},
 			change: add(firstEndRow(), with(killedRow(), func(r *threeport.WorkloadEvent) { r.RuntimeEventUID = new("pod/app/3") })),
 			want:   []string{unwanted + "OOMKilled", lacks},
 		},
-		"an end of a pod that is gone need not be told": {
+		"a termination of a deleted pod without a row": {
 			change: func(s *scene) {
-				s.sawPod(cache.DeletedFinalStateUnknown{Obj: s.ran(firstEnd)}, true)
+				s.recordPod(cache.DeletedFinalStateUnknown{Obj: s.ran(firstEnd)}, true)
 				s.loses("pod")
 			},
 		},
-		"but may be": {
+		"a termination of a deleted pod with a row": {
 			change: func(s *scene) {
-				s.sawPod(s.ran(firstEnd), true)
+				s.recordPod(s.ran(firstEnd), true)
 				s.loses("pod")
 				add(firstEndRow())(s)
 			},
 		},
-		"an end of a released workload's pod": {
+		"a termination of a released workload": {
 			seen:   []string{firstEnd},
 			change: func(s *scene) { s.workloads[0].Released = true },
 		},
-		"an end that is counted as dropped": {
+		"a termination that is counted as dropped": {
 			seen:   []string{firstEnd},
-			change: add(gapRow("gap", "1 Events (0 Normal, 1 Warning) that happened between A and B were dropped")),
+			change: add(droppedRow("gap", "1 Events (0 Normal, 1 Warning) that happened between A and B were dropped")),
 		},
-		"an end of nobody's pod": {
+		"a termination of a pod without a workload": {
 			change: func(s *scene) {
 				s.sees(pods, "web-1-a", "pod", "10")
 				s.Events = slices.Delete(s.Events, 1, 2)
@@ -142,41 +142,41 @@ func TestCheck_SyntheticEvents(t *testing.T) {
 			},
 			want: []string{unwanted + "ContainerRestarted"},
 		},
-		"an end with another time": {
+		"a termination with another time": {
 			seen:   []string{firstEnd},
 			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Timestamp = &at })),
 			want:   []string{ended + " with time 2026-07-01T11:00:00Z, the API has 2026-07-01T12:00:00Z"},
 		},
-		"an end with another reason": {
+		"a termination with another reason": {
 			seen:   []string{firstEnd},
 			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Reason = new("OOMKilled") })),
 			want:   []string{ended + " with reason ContainerRestarted, the API has OOMKilled"},
 		},
-		"an end without its exit code": {
+		"a termination without its exit code": {
 			seen:   []string{firstEnd},
 			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Message = new("Pod web-1-a: app Error") })),
 			want:   []string{ended + ` with "exit code 1" in its message`},
 		},
-		"an end for another instance": {
+		"a termination for another instance": {
 			seen:   []string{firstEnd},
 			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.WorkloadInstanceID = new(int64(chartID)) })),
 			want:   []string{ended + " with workload instance"},
 		},
-		"an end for no resource": {
+		"a termination for no resource": {
 			seen:   []string{firstEnd},
 			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.WorkloadResourceInstanceID = nil })),
 			want:   []string{ended + " with resource instance"},
 		},
-		"an end of the wrong type": {
+		"a termination of the wrong type": {
 			seen:   []string{firstEnd},
 			change: add(with(firstEndRow(), func(r *threeport.WorkloadEvent) { r.Type = new("Normal") })),
 			want:   []string{ended + " with type Warning"},
 		},
-		"an end that an interrupted oracle missed": {change: func(s *scene) {
+		"a termination that an interrupted oracle missed": {change: func(s *scene) {
 			s.Interrupted()
 			add(firstEndRow())(s)
 		}},
-		"which is told twice": {
+		"a termination that an interrupted oracle missed, with two rows": {
 			change: func(s *scene) {
 				s.Interrupted()
 				add(firstEndRow(), firstEndRow())(s)
@@ -184,76 +184,76 @@ func TestCheck_SyntheticEvents(t *testing.T) {
 			want: []string{ended + " once, the API has 2 rows"},
 		},
 
-		"a change": {seen: []string{down}, change: add(downRow())},
-		"a change that is not told": {
+		"a transition": {seen: []string{down}, change: add(downRow())},
+		"a transition without a row": {
 			seen:   []string{down},
 			change: add(),
-			want:   []string{"web: expected the agent to say that it is Down since 2026-07-01T11:01:00Z (cr/2026-07-01T11:01:00Z/Down) once, the API has 0 rows"},
+			want:   []string{"web: expected the agent to report the transition to Down at 2026-07-01T11:01:00Z (cr/2026-07-01T11:01:00Z/Down) once, the API has 0 rows"},
 		},
-		"a change that is told twice": {
+		"a transition with two rows": {
 			seen:   []string{down},
 			change: add(downRow(), downRow()),
 			want:   []string{turned + " once, the API has 2 rows"},
 		},
-		"a change before the latest": {
+		"an earlier transition": {
 			seen:   []string{down, well},
 			change: add(downRow()),
-			want:   []string{"web: expected the agent to say that it is Healthy since"},
+			want:   []string{"web: expected the agent to report the transition to Healthy at"},
 		},
-		"a change that is counted as dropped": {
+		"a transition that is counted as dropped": {
 			seen:   []string{down},
-			change: add(gapRow("gap", "1 Events (0 Normal, 1 Warning) that happened between A and B were dropped")),
+			change: add(droppedRow("gap", "1 Events (0 Normal, 1 Warning) that happened between A and B were dropped")),
 		},
-		"a change of another type is not": {
+		"a transition of another type than the dropped one": {
 			seen:   []string{down},
-			change: add(gapRow("gap", "1 Events (1 Normal, 0 Warning) that happened between A and B were dropped")),
-			want:   []string{"web: expected the agent to count", "web: expected the agent to say that it is Down"},
+			change: add(droppedRow("gap", "1 Events (1 Normal, 0 Warning) that happened between A and B were dropped")),
+			want:   []string{"web: expected the agent to count", "web: expected the agent to report the transition to Down"},
 		},
-		"a change that nobody saw": {
+		"a transition that did not happen": {
 			seen:   []string{well},
 			change: add(downRow()),
-			want:   []string{unwanted + "WorkloadDown", "web: expected the agent to say that it is Healthy since"},
+			want:   []string{unwanted + "WorkloadDown", "web: expected the agent to report the transition to Healthy at"},
 		},
-		"a change that an interrupted one missed": {
+		"a transition that an interrupted oracle missed": {
 			seen:   []string{well},
 			change: func(s *scene) { s.Interrupted(); add(downRow())(s) },
-			want:   []string{"web: expected the agent to say that it is Healthy since"},
+			want:   []string{"web: expected the agent to report the transition to Healthy at"},
 		},
-		"a change of a released workload": {
+		"a transition of a released workload": {
 			seen:   []string{down},
 			change: func(s *scene) { s.workloads[0].Released = true },
 		},
-		"a change of a ThreeportWorkload that is gone": {
+		"a transition of a deleted ThreeportWorkload": {
 			change: func(s *scene) {
-				s.sawWorkload(cache.DeletedFinalStateUnknown{Obj: s.changed(down)}, true)
+				s.recordWorkload(cache.DeletedFinalStateUnknown{Obj: s.changed(down)}, true)
 			},
 		},
-		"Unknown at first is no change": {
+		"a first transition to Unknown": {
 			seen:   []string{`{health: Unknown, healthSince: "2026-07-01T11:01:00Z", healthChange: {}}`},
 			change: add(),
 		},
-		"nor is no status": {seen: []string{`{}`}, change: add()},
-		"a change with another time": {
+		"an empty status": {seen: []string{`{}`}, change: add()},
+		"a transition with another time": {
 			seen:   []string{down},
 			change: add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Timestamp = &at })),
 			want:   []string{turned + " with time 2026-07-01T11:01:00Z, the API has 2026-07-01T12:00:00Z"},
 		},
-		"a change of the wrong type": {
+		"a transition of the wrong type": {
 			seen:   []string{down},
 			change: add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Type = new("Normal") })),
 			want:   []string{turned + " with type Warning"},
 		},
-		"a change with another reason": {
+		"a transition with another reason": {
 			seen:   []string{down},
 			change: add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Reason = new("WorkloadUnhealthy") })),
 			want:   []string{turned + " with reason WorkloadDown"},
 		},
-		"a change for a resource": {
+		"a transition for a resource": {
 			seen:   []string{down},
 			change: add(with(downRow(), func(r *threeport.WorkloadEvent) { r.WorkloadResourceInstanceID = new(int64(resourceID)) })),
 			want:   []string{turned + " with resource instance 0"},
 		},
-		"a change that does not say what was before": {
+		"a transition without the previous health": {
 			seen:   []string{down},
 			change: add(with(downRow(), func(r *threeport.WorkloadEvent) { r.Message = new("web is Down") })),
 			want:   []string{turned + ` with "Healthy" in its message`},
@@ -276,12 +276,12 @@ func TestCheck_SyntheticEvents(t *testing.T) {
 			c.change(s)
 			differences := s.Check(s.History, s.workloads)
 			if len(differences) != len(c.want) {
-				t.Fatalf("expected %d sentences, got\n%s", len(c.want), strings.Join(differences, "\n"))
+				t.Fatalf("want %d differences, got\n%s", len(c.want), strings.Join(differences, "\n"))
 			}
 			slices.Sort(c.want)
 			for i, want := range c.want {
 				if !strings.HasPrefix(differences[i], want) {
-					t.Errorf("expected\n%s\ngot\n%s", want, differences[i])
+					t.Errorf("want\n%s\ngot\n%s", want, differences[i])
 				}
 			}
 		})

@@ -10,7 +10,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// heldRows is what a control plane holds that kept all of newHistory.
+// heldRows are the rows of a control plane with all writes of newHistory.
 func heldRows() History {
 	return History{
 		Events: []threeport.WorkloadEvent{{RuntimeEventUID: new("e2"), Timestamp: new(micro.Add(time.Minute))}},
@@ -21,7 +21,7 @@ func heldRows() History {
 }
 
 func TestCheckRetained(t *testing.T) {
-	const lost = "expected the control plane to keep what it accepted: "
+	const lost = "expected the control plane to retain an accepted write: "
 	at := func(when time.Time) string { return when.UTC().Format(time.RFC3339Nano) }
 	later := micro.Add(time.Minute)
 	row := fmt.Sprintf("row %d ", resourceID)
@@ -29,25 +29,25 @@ func TestCheckRetained(t *testing.T) {
 		change func(*History)
 		want   []string
 	}{
-		"everything is kept": {change: func(*History) {}},
-		"what is held is newer": {
+		"everything is retained": {change: func(*History) {}},
+		"the rows are newer": {
 			change: func(h *History) {
 				h.Events[0].Timestamp = new(later.Add(time.Minute))
 				h.Resources[resourceID] = threeport.WorkloadResourceInstance{RuntimeDefinition: []byte(`{"metadata":{"resourceVersion":"101"}}`)}
 			},
 		},
-		"an Event has two rows, of which one is old": {
+		"an Event has a current and an old row": {
 			change: func(h *History) {
 				h.Events = append(h.Events, threeport.WorkloadEvent{RuntimeEventUID: new("e2"), Timestamp: new(micro)})
 			},
 		},
 		"an Event has no row": {
 			change: func(h *History) { h.Events = nil },
-			want:   []string{lost + "there is no row of Event Scheduled (e2)", lost + "there is no row of Event Scheduled (e2)"},
+			want:   []string{lost + "Event Scheduled (e2) has no row", lost + "Event Scheduled (e2) has no row"},
 		},
 		"an Event's repeat is lost": {
 			change: func(h *History) { h.Events[0].Timestamp = new(micro) },
-			want:   []string{lost + "the row of Event Scheduled (e2) is of " + at(micro) + ", it was of " + at(later)},
+			want:   []string{lost + "the row of Event Scheduled (e2) has the time " + at(micro) + ", it had " + at(later)},
 		},
 		"a version is lost": {
 			change: func(h *History) {
@@ -63,8 +63,8 @@ func TestCheckRetained(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			held := heldRows()
 			c.change(&held)
-			if got := CheckKept(held, newHistory().writes); !slices.Equal(got, c.want) {
-				t.Errorf("expected\n%s\ngot\n%s", strings.Join(c.want, "\n"), strings.Join(got, "\n"))
+			if got := CheckRetained(held, newHistory().writes); !slices.Equal(got, c.want) {
+				t.Errorf("want\n%s\ngot\n%s", strings.Join(c.want, "\n"), strings.Join(got, "\n"))
 			}
 		})
 	}
@@ -72,7 +72,7 @@ func TestCheckRetained(t *testing.T) {
 
 func TestCheckRetained_ComparesMicroseconds(t *testing.T) {
 	told := eventWrite("POST", "", micro.Add(time.Minute+999*time.Nanosecond))
-	if got := CheckKept(heldRows(), []Write{told}); len(got) > 0 {
-		t.Errorf("expected no difference, got %s", got)
+	if got := CheckRetained(heldRows(), []Write{told}); len(got) > 0 {
+		t.Errorf("want no difference, got %s", got)
 	}
 }

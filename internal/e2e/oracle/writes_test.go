@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// set is a report of each kind, about a workload and about one of Helm.
+// set has a report of each kind, for a workload and for a Helm workload.
 const set = `{"agent": {"clusterUID": "c", "time": "2026-01-02T03:04:05Z"}, "reports": [
 	{"instance": {"type": "WorkloadInstance", "id": "1"}, "version": "7",
 		"operation": {"resourceInstanceID": "2", "object": {"kind": "ConfigMap", "name": "conf", "uid": "u"}, "operation": "ADDED",
@@ -27,7 +27,7 @@ const set = `{"agent": {"clusterUID": "c", "time": "2026-01-02T03:04:05Z"}, "rep
 		"operation": {"object": {"kind": "ConfigMap", "name": "conf"}, "operation": "DELETED"}}
 ]}`
 
-// setInV0 is what it tells, but for the last, of which v0 knows nothing.
+// setInV0 has the writes of set, without the last one, which has no equivalent in v0.
 var setInV0 = []string{
 	`PATCH /v0/workload-resource-instances/2 {"LastOperation":"ADDED","RuntimeDefinition":{"metadata":{"uid":"u","resourceVersion":"7"}}}`,
 	`POST /v0/workload-events {"RuntimeEventUID":"e","Type":"Normal","Reason":"Started","Message":"Pod web-0: it runs",` +
@@ -48,36 +48,36 @@ func texts(writes []Write) []string {
 
 func TestReportedWrites(t *testing.T) {
 	request := Write{Method: "POST", Path: "/v0/workload-report-sets", Body: []byte(set)}
-	told, err := Told(request)
-	if err != nil || len(told) != 6 || told[5].Path != request.Path {
-		t.Fatalf("the set tells %q: %v", texts(told), err)
+	writes, err := Writes(request)
+	if err != nil || len(writes) != 6 || writes[5].Path != request.Path {
+		t.Fatalf("the writes are %q: %v", texts(writes), err)
 	}
-	if got := texts(told[:5]); !reflect.DeepEqual(got, setInV0) {
-		t.Errorf("the set tells\n%q, expected\n%q", got, setInV0)
+	if got := texts(writes[:5]); !reflect.DeepEqual(got, setInV0) {
+		t.Errorf("the writes are\n%q, want\n%q", got, setInV0)
 	}
 	single := Write{Method: "PATCH", Path: "/v0/workload-resource-instances/2", Body: []byte(`{"LastOperation":"ADDED"}`)}
-	if told, err := Told(single); err != nil || !reflect.DeepEqual(told, []Write{single}) {
-		t.Errorf("a request of v0 tells %q: %v", texts(told), err)
+	if writes, err := Writes(single); err != nil || !reflect.DeepEqual(writes, []Write{single}) {
+		t.Errorf("the writes of a request of v0 are %q: %v", texts(writes), err)
 	}
-	if _, err := Told(Write{Method: "POST", Path: "/v0/workload-report-sets", Body: []byte("{")}); err == nil {
-		t.Error("what is no set was read")
+	if _, err := Writes(Write{Method: "POST", Path: "/v0/workload-report-sets", Body: []byte("{")}); err == nil {
+		t.Error("an invalid set was accepted")
 	}
 }
 
 func TestAcceptedWrites(t *testing.T) {
 	request := Write{Method: "POST", Path: "/v0/workload-report-sets", Body: []byte(set)}
-	told, err := Told(request)
+	writes, err := Writes(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const answer = `{"items": [{"outcome": "created"}, {"outcome": "stale", "version": "20"}, {"outcome": "updated"},
 		{"outcome": "rejected", "problem": {"code": "invalid", "detail": "it is"}}, {"outcome": "unchanged"}, {"outcome": "stale"}]}`
-	taken, err := Taken(request, told, []byte(answer))
-	if want := []Write{told[0], told[2], told[4]}; err != nil || !reflect.DeepEqual(taken, want) {
-		t.Errorf("taken was %q: %v, expected %q", texts(taken), err, texts(want))
+	accepted, err := AcceptedWrites(request, writes, []byte(answer))
+	if want := []Write{writes[0], writes[2], writes[4]}; err != nil || !reflect.DeepEqual(accepted, want) {
+		t.Errorf("the accepted writes are %q: %v, want %q", texts(accepted), err, texts(want))
 	}
-	if _, err := Taken(request, told, []byte(`{"items": [{"outcome": "created"}]}`)); err == nil {
-		t.Error("an answer with too few items was read")
+	if _, err := AcceptedWrites(request, writes, []byte(`{"items": [{"outcome": "created"}]}`)); err == nil {
+		t.Error("an answer with too few items was accepted")
 	}
 }
 
@@ -91,11 +91,11 @@ func TestDecodeBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for encoding, body := range map[string][]byte{"": []byte(set), "gzip": zipped.Bytes(), "zstd": encoder.EncodeAll([]byte(set), nil)} {
-		if got, err := Decoded(body, encoding); err != nil || string(got) != set {
+		if got, err := DecodeBody(body, encoding); err != nil || string(got) != set {
 			t.Errorf("with encoding %q the body is %.40q: %v", encoding, got, err)
 		}
 	}
-	if _, err := Decoded(nil, "br"); err == nil {
-		t.Error("an unknown encoding was read")
+	if _, err := DecodeBody(nil, "br"); err == nil {
+		t.Error("an unknown encoding was accepted")
 	}
 }

@@ -23,19 +23,19 @@ import (
 var asShipped = flag.Bool("as-shipped", false,
 	"run the agent without the race detector, with the bounds and the memory limit that config/manager gives it (Linux, root)")
 
-// edition is a build of the agent, and what it is run with besides a test's own flags.
-type edition struct {
+// agentBuild is a build of the agent with its limits and flags.
+type agentBuild struct {
 	binary     string
 	env, flags []string
 	maxMemory  int64 // the cap in bytes
 	confined   bool  // the kernel enforces it
 }
 
-// buildAgent builds the agent with the race detector, which takes several times the memory; or as it is shipped.
-func buildAgent(ctx context.Context, dir string) (edition, error) {
+// buildAgent builds the agent with the race detector, which takes several times the memory, or for production.
+func buildAgent(ctx context.Context, dir string) (agentBuild, error) {
 	if !*asShipped {
 		binary, err := process.Build(ctx, root, "./cmd/agent", dir, "-race")
-		return edition{binary: binary, maxMemory: 1 << 30}, err
+		return agentBuild{binary: binary, maxMemory: 1 << 30}, err
 	}
 	out, err := shippedBounds()
 	if err == nil {
@@ -44,21 +44,21 @@ func buildAgent(ctx context.Context, dir string) (edition, error) {
 	return out, err
 }
 
-// shippedBounds reads from the Deployment what bounds the agent's memory.
-func shippedBounds() (edition, error) {
+// shippedBounds reads the memory limits of the agent from its Deployment.
+func shippedBounds() (agentBuild, error) {
 	manifest, err := os.ReadFile(filepath.Join(root, "config", "manager", "deployment.yaml"))
 	if err != nil {
-		return edition{}, err
+		return agentBuild{}, err
 	}
 	var deployment appsv1.Deployment
 	if err := yaml.UnmarshalStrict(manifest, &deployment); err != nil {
-		return edition{}, fmt.Errorf("read the agent's Deployment: %w", err)
+		return agentBuild{}, fmt.Errorf("read the agent's Deployment: %w", err)
 	}
 	containers := deployment.Spec.Template.Spec.Containers
 	if len(containers) != 1 {
-		return edition{}, fmt.Errorf("the agent's Deployment has %d containers, expected one", len(containers))
+		return agentBuild{}, fmt.Errorf("the agent's Deployment has %d containers, expected one", len(containers))
 	}
-	out := edition{maxMemory: containers[0].Resources.Limits.Memory().Value(), confined: true}
+	out := agentBuild{maxMemory: containers[0].Resources.Limits.Memory().Value(), confined: true}
 	for _, arg := range containers[0].Args {
 		if strings.HasPrefix(arg, "--state-max-bytes=") {
 			out.flags = append(out.flags, arg)
@@ -70,16 +70,16 @@ func shippedBounds() (edition, error) {
 		}
 	}
 	if out.maxMemory == 0 || len(out.flags) != 1 || len(out.env) != 1 {
-		return edition{}, errors.New("the agent's Deployment does not have a memory limit, --state-max-bytes and GOMEMLIMIT, once each")
+		return agentBuild{}, errors.New("the agent's Deployment does not have a memory limit, --state-max-bytes and GOMEMLIMIT, once each")
 	}
 	return out, nil
 }
 
 var groups atomic.Int64
 
-// start starts the agent with flags. A memory limit is enforced as in a pod: by a control group, in which the kernel
-// ends what needs more and cannot give it back. That is an error at the end of the test.
-func (e edition) start(t *testing.T, flags []string) (*process.Process, error) {
+// start starts the agent with flags. A control group enforces the memory limit as in a pod: the kernel kills a process that
+// exceeds it. The test fails at its end then.
+func (e agentBuild) start(t *testing.T, flags []string) (*process.Process, error) {
 	t.Helper()
 	flags = slices.Concat(e.flags, flags)
 	if !e.confined {
@@ -105,7 +105,7 @@ func (e edition) start(t *testing.T, flags []string) (*process.Process, error) {
 	}
 	t.Cleanup(func() {
 		if text, err := os.ReadFile(filepath.Join(dir, kills)); err != nil || !slices.Contains(strings.Split(string(text), "\n"), "oom_kill 0") {
-			t.Errorf("the agent needed more than %d MiB of memory: %v\n%s", e.maxMemory>>20, err, text)
+			t.Errorf("the agent exceeded %d MiB of memory: %v\n%s", e.maxMemory>>20, err, text)
 		}
 	})
 	enter := []string{"-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs"), e.binary}

@@ -18,19 +18,19 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// ownRows returns the rows of Events that the agent made, whose UIDs have parts.
-func (w *world) ownRows(reason string) []threeport.WorkloadEvent {
+// syntheticRows returns the rows of synthetic Events, whose UIDs contain slashes.
+func (w *world) syntheticRows(reason string) []threeport.WorkloadEvent {
 	w.Helper()
 	return slices.DeleteFunc(w.allEvents(), func(row threeport.WorkloadEvent) bool {
 		return !strings.Contains(*row.RuntimeEventUID, "/") || !strings.HasPrefix(*row.Reason, reason)
 	})
 }
 
-// awaitOwnRows waits until there are so many.
-func (w *world) awaitOwnRows(reason string, n int) (rows []threeport.WorkloadEvent) {
+// awaitSyntheticRows waits for a number of these rows.
+func (w *world) awaitSyntheticRows(reason string, n int) (rows []threeport.WorkloadEvent) {
 	w.Helper()
-	w.eventually(patience, fmt.Sprintf("%d rows of %s", n, reason), func() error {
-		if rows = w.ownRows(reason); len(rows) != n {
+	w.eventually(waitTimeout, fmt.Sprintf("%d rows of %s", n, reason), func() error {
+		if rows = w.syntheticRows(reason); len(rows) != n {
 			return fmt.Errorf("there are %d", len(rows))
 		}
 		return nil
@@ -38,7 +38,7 @@ func (w *world) awaitOwnRows(reason string, n int) (rows []threeport.WorkloadEve
 	return rows
 }
 
-// clusterRows returns the others.
+// clusterRows returns the rows of the cluster's Events.
 func (w *world) clusterRows() []threeport.WorkloadEvent {
 	w.Helper()
 	return slices.DeleteFunc(w.allEvents(), func(row threeport.WorkloadEvent) bool { return strings.Contains(*row.RuntimeEventUID, "/") })
@@ -53,17 +53,17 @@ func (w *world) patchStatus(obj *unstructured.Unstructured, patch string) {
 	w.awaitOracle(patched)
 }
 
-// awaitStatusRow waits until the change that stands in a ThreeportWorkload's status has a row, and returns it.
+// awaitStatusRow waits for the row of the transition in a ThreeportWorkload's status, and returns it.
 func (w *world) awaitStatusRow(d upstream.Deployed, health string) threeport.WorkloadEvent {
 	w.Helper()
 	var found threeport.WorkloadEvent
-	w.eventually(patience, "a row that says that "+d.Name+" is "+health, func() error {
+	w.eventually(waitTimeout, "a row that says that "+d.Name+" is "+health, func() error {
 		cr, err := w.status(d.Name)
 		if err != nil || cr.Status.Health != health || cr.Status.HealthSince == nil {
 			return errors.Join(err, fmt.Errorf("it is %q", cr.Status.Health))
 		}
 		uid := fmt.Sprintf("%s/%s/%s", cr.UID, cr.Status.HealthSince.UTC().Format(time.RFC3339), health)
-		rows := w.ownRows("Workload" + health)
+		rows := w.syntheticRows("Workload" + health)
 		at := slices.IndexFunc(rows, func(row threeport.WorkloadEvent) bool { return *row.RuntimeEventUID == uid })
 		if at < 0 {
 			return fmt.Errorf("none of the %d rows is %s", len(rows), uid)
@@ -74,14 +74,14 @@ func (w *world) awaitStatusRow(d upstream.Deployed, health string) threeport.Wor
 	return found
 }
 
-// lose ends the agent and its state at once.
-func (w *world) lose(state string) {
+// killAndLoseState kills the agent and deletes its state.
+func (w *world) killAndLoseState(state string) {
 	w.Helper()
 	w.agent.Kill()
 	w.must(os.Remove(filepath.Join(state, "state.db")))
 }
 
-// What Kubernetes writes no Event for is a row all the same: one, whatever becomes of the agent and its state.
+// Each termination and transition has one row, even if the agent is killed and its state is lost.
 func TestSyntheticEvents_ContainerTerminations(t *testing.T) {
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
@@ -89,7 +89,7 @@ func TestSyntheticEvents_ContainerTerminations(t *testing.T) {
 	w.expectStatus(d, "Healthy")
 	healthy := w.awaitStatusRow(d, "Healthy")
 	if *healthy.Type != "Normal" || *healthy.WorkloadInstanceID != d.InstanceID {
-		t.Errorf("the row about the first change is %s for instance %d, want Normal for %d", *healthy.Type, *healthy.WorkloadInstanceID, d.InstanceID)
+		t.Errorf("the row of the first transition is %s for instance %d, want Normal for %d", *healthy.Type, *healthy.WorkloadInstanceID, d.InstanceID)
 	}
 	p := w.getObject(d.Objects[0])
 	at := time.Now().UTC().Truncate(time.Second)
@@ -100,30 +100,30 @@ func TestSyntheticEvents_ContainerTerminations(t *testing.T) {
 			restarts, at.Add(time.Duration(restarts)*time.Second).Format(time.RFC3339), reason, restarts-1)
 	}
 	w.patchStatus(p, status(1, "OOMKilled"))
-	rows := w.awaitOwnRows("OOMKilled", 1)
-	w.agree(tracked(d)...)
+	rows := w.awaitSyntheticRows("OOMKilled", 1)
+	w.awaitAgreement(tracked(d)...)
 	if uid := fmt.Sprintf("%s/app/1", p.GetUID()); *rows[0].RuntimeEventUID != uid || *rows[0].Type != "Warning" ||
 		!rows[0].Timestamp.Equal(at.Add(time.Second)) || *rows[0].WorkloadResourceInstanceID != d.Resources[0].ThreeportID {
 		t.Errorf("the row is %s %s at %s for resource %d, want %s Warning at %s for %d", *rows[0].RuntimeEventUID, *rows[0].Type, rows[0].Timestamp,
 			*rows[0].WorkloadResourceInstanceID, uid, at.Add(time.Second), d.Resources[0].ThreeportID)
 	}
-	// It is killed with its state, and without; and there is news while it is not there.
+	// The agent is killed, with and without loss of its state, and changes happen while it is down.
 	for restarts := 2; restarts <= 5; restarts++ {
 		if restarts%2 == 0 {
 			w.agent.Kill()
 		} else {
-			w.lose(state)
+			w.killAndLoseState(state)
 		}
 		w.patchStatus(p, status(restarts, "Error"))
 		w.restart(state)
-		w.agree(tracked(d)...)
+		w.awaitAgreement(tracked(d)...)
 	}
-	w.awaitOwnRows("ContainerRestarted", 4)
-	w.awaitOwnRows("OOMKilled", 1)
+	w.awaitSyntheticRows("ContainerRestarted", 4)
+	w.awaitSyntheticRows("OOMKilled", 1)
 	w.expectEachOnce()
 }
 
-// expectEachOnce expects every Event, whoever made it, to have one row.
+// expectEachOnce expects one row for every Event, synthetic or not.
 func (w *world) expectEachOnce() {
 	w.Helper()
 	rows := map[string]int{}
@@ -135,20 +135,20 @@ func (w *world) expectEachOnce() {
 	}
 }
 
-// A crash loop is told end by end, and each change of the workload's health, while the agent is killed again and again.
+// Each termination of a crash loop and each transition has one row, while the agent is killed repeatedly.
 func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.deploy("web", failingDeployment("web", 2, "oom"))
 	for turn := range 4 {
-		w.eventually(patience, "more containers to be killed", func() error {
-			if n := len(w.ownRows("OOMKilled")); n < 2*(turn+1) {
+		w.eventually(waitTimeout, "more containers to be killed", func() error {
+			if n := len(w.syntheticRows("OOMKilled")); n < 2*(turn+1) {
 				return fmt.Errorf("%d rows tell of it", n)
 			}
 			return nil
 		})
 		if turn%2 == 0 {
-			w.lose(state)
+			w.killAndLoseState(state)
 		} else {
 			w.agent.Kill()
 		}
@@ -157,16 +157,16 @@ func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
 	w.expectStatus(d, "Down")
 	row := w.awaitStatusRow(d, "Down")
 	if *row.Type != "Warning" || !strings.Contains(*row.Message, " ← ReplicaSet web-") {
-		t.Errorf("the row about it is %s: %q, want a Warning with the chain to the pods", *row.Type, *row.Message)
+		t.Errorf("its row is %s: %q, want a Warning with the owner path to the pods", *row.Type, *row.Message)
 	}
 	w.patch(d.Objects[0], `{"spec":{"replicas":0}}`)
 	w.expectStatus(d, "Healthy")
 	w.awaitStatusRow(d, "Healthy")
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 	w.expectEachOnce()
 }
 
-// A row that the agent made is restored like those of the cluster's Events.
+// The resync restores the rows of synthetic Events like those of the cluster's Events.
 func TestSyntheticEvents_DeletedRows_AreRestored(t *testing.T) {
 	w := newWorld(t, "--resync-interval=5s")
 	d := w.deploy("single", pod("single"))
@@ -175,17 +175,17 @@ func TestSyntheticEvents_DeletedRows_AreRestored(t *testing.T) {
 	w.patchStatus(w.getObject(d.Objects[0]), fmt.Sprintf(`{"status":{"containerStatuses":[{"name":"app","image":"a","imageID":"a","ready":true,
 		"restartCount":1,"state":{"running":{}},"lastState":{"terminated":{"exitCode":1,"reason":"Error","finishedAt":%q}}}]}}`,
 		time.Now().UTC().Format(time.RFC3339)))
-	rows := w.awaitOwnRows("ContainerRestarted", 1)
-	w.agree(tracked(d)...)
-	w.byHand(http.MethodDelete, fmt.Sprintf("/v0/workload-events/%d", *rows[0].ID), "")
-	w.byHand(http.MethodPatch, fmt.Sprintf("/v0/workload-events/%d", *gone.ID), `{"Message":"by hand"}`)
-	w.eventually(patience, "the rows to be as they were", func() error {
-		again := w.ownRows("ContainerRestarted")
+	rows := w.awaitSyntheticRows("ContainerRestarted", 1)
+	w.awaitAgreement(tracked(d)...)
+	w.requestByOther(http.MethodDelete, fmt.Sprintf("/v0/workload-events/%d", *rows[0].ID), "")
+	w.requestByOther(http.MethodPatch, fmt.Sprintf("/v0/workload-events/%d", *gone.ID), `{"Message":"by hand"}`)
+	w.eventually(waitTimeout, "the rows to be as they were", func() error {
+		again := w.syntheticRows("ContainerRestarted")
 		told := w.awaitStatusRow(d, "Healthy")
 		if len(again) != 1 || *again[0].Message != *rows[0].Message || *told.Message != *gone.Message {
-			return fmt.Errorf("%d rows tell of the restart, and the change is told as %q", len(again), *told.Message)
+			return fmt.Errorf("the restart has %d rows, and the message of the transition is %q", len(again), *told.Message)
 		}
 		return nil
 	})
-	w.agree(tracked(d)...)
+	w.awaitAgreement(tracked(d)...)
 }

@@ -11,29 +11,29 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
-// claim is where an object belongs.
-type claim struct {
+// attribution is the workload of an object.
+type attribution struct {
 	workload *Expected
-	// resourceID is that of the listed resource that the object is or descends from; 0 if it has no row.
+	// resourceID is the row of the listed resource that the object is or descends from; 0 if there is none.
 	resourceID int64
 	// itself is true if the object is the listed resource.
 	itself bool
 }
 
-// first tells which of two workloads that claim an object gets the rows.
-func first(a, b claim) int {
+// compareAttributions orders the attributions of an object. The first one gets the rows.
+func compareAttributions(a, b attribution) int {
 	return cmp.Or(cmp.Compare(a.workload.InstanceID, b.workload.InstanceID), cmp.Compare(a.workload.Name, b.workload.Name))
 }
 
-// claims is what belongs to whom.
-type claims struct {
+// attributions are the attributions of all objects.
+type attributions struct {
 	objects  map[types.UID]object
-	listed   map[types.UID]claim // every incarnation of a listed name
+	listed   map[types.UID]attribution // by the UID of each incarnation of a listed name
 	labelled map[string]*Expected
 }
 
-func (o *Oracle) claims(workloads []Expected) claims {
-	c := claims{o.objects, map[types.UID]claim{}, map[string]*Expected{}}
+func (o *Oracle) attributions(workloads []Expected) attributions {
+	c := attributions{o.objects, map[types.UID]attribution{}, map[string]*Expected{}}
 	for i := range workloads {
 		w := &workloads[i]
 		label := v1alpha1.LabelWorkloadInstance
@@ -42,9 +42,9 @@ func (o *Oracle) claims(workloads []Expected) claims {
 		}
 		c.labelled[label+"="+strconv.FormatInt(w.InstanceID, 10)] = w
 		for _, res := range w.Resources {
-			mine := claim{workload: w, resourceID: res.ThreeportID}
+			mine := attribution{workload: w, resourceID: res.ThreeportID}
 			for _, uid := range o.incarnations(w, res) {
-				if other, ok := c.listed[uid]; !ok || first(mine, other) < 0 {
+				if other, ok := c.listed[uid]; !ok || compareAttributions(mine, other) < 0 {
 					c.listed[uid] = mine
 				}
 			}
@@ -53,12 +53,12 @@ func (o *Oracle) claims(workloads []Expected) claims {
 	return c
 }
 
-// of walks up the owners of an object to one that is listed. Where there is none, the nearest label tells.
-func (c claims) of(uid types.UID) (claim, bool) {
+// of returns the attribution of an object: the nearest listed owner decides, or else the nearest label.
+func (c attributions) of(uid types.UID) (attribution, bool) {
 	var byLabel *Expected
 	visited := map[types.UID]bool{uid: true}
 	for level := []types.UID{uid}; len(level) > 0; {
-		var found []claim
+		var found []attribution
 		var owners []types.UID
 		for _, at := range level {
 			if listed, ok := c.listed[at]; ok {
@@ -74,14 +74,14 @@ func (c claims) of(uid types.UID) (claim, bool) {
 			}
 		}
 		if len(found) > 0 {
-			return slices.MinFunc(found, first), true
+			return slices.MinFunc(found, compareAttributions), true
 		}
 		level = owners
 	}
-	return claim{workload: byLabel}, byLabel != nil
+	return attribution{workload: byLabel}, byLabel != nil
 }
 
-func (c claims) labelOf(uid types.UID) *Expected {
+func (c attributions) labelOf(uid types.UID) *Expected {
 	labels := c.objects[uid].labels
 	for _, label := range []string{v1alpha1.LabelWorkloadInstance, v1alpha1.LabelHelmWorkloadInstance} {
 		if w := c.labelled[label+"="+labels[label]]; w != nil {
@@ -91,18 +91,17 @@ func (c claims) labelOf(uid types.UID) *Expected {
 	return nil
 }
 
-// incarnations returns all that bore the name of a listed resource, the latest last. The list need not know
-// whether a kind is namespaced: the namespace is left out then, or does not apply. No object has a name both
-// ways.
+// incarnations returns all objects with the name of a listed resource, the latest last. The namespace of the list may be
+// missing or, for a cluster-scoped kind, superfluous, so both forms of the name count. A kind has objects of only one form.
 func (o *Oracle) incarnations(w *Expected, res v1alpha1.WorkloadResourceInstance) []types.UID {
-	bears := fullName{schema.GroupKind{Group: res.Group, Kind: res.Kind}, cmp.Or(res.Namespace, w.defaultNamespace()), res.Name}
-	namespaced := o.bearers[bears]
-	bears.namespace = ""
-	return slices.Concat(namespaced, o.bearers[bears])
+	name := fullName{schema.GroupKind{Group: res.Group, Kind: res.Kind}, cmp.Or(res.Namespace, w.defaultNamespace()), res.Name}
+	namespaced := o.incarnationsByName[name]
+	name.namespace = ""
+	return slices.Concat(namespaced, o.incarnationsByName[name])
 }
 
-// defaultNamespace is the only one that the workload's resources name, else "default": the ThreeportWorkload's
-// definition says so.
+// defaultNamespace returns the namespace of resources that are listed without one. The description of the field in the CRD
+// defines it.
 func (w *Expected) defaultNamespace() string {
 	named := map[string]bool{}
 	var last string
