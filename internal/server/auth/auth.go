@@ -117,7 +117,7 @@ func (a *Authenticator) Middleware(rules []Rule, next http.Handler) http.Handler
 	})
 }
 
-// serveAuthorized serves the request if the role allows it and the rate limit has room.
+// serveAuthorized serves the request if the role and the rate limit allow it.
 func (a *Authenticator) serveAuthorized(w http.ResponseWriter, r *http.Request, p Principal, granted Rule, next http.Handler) {
 	if !granted.allows(p.Role) {
 		a.writeError(w, r, forbidden("not allowed for the role "+string(p.Role)))

@@ -97,7 +97,7 @@ func (c Config) Validate() error {
 type SingleSignOn struct {
 	openid.Config
 
-	// Members of ViewerGroups are viewers, members of AdminGroups administrators. Nobody else may log in.
+	// Members of ViewerGroups are viewers, members of AdminGroups administrators. Other people may not log in.
 	ViewerGroups, AdminGroups []string
 }
 

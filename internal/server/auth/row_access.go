@@ -24,9 +24,9 @@ type RowAccess struct {
 	Object string
 	// Fields are the fields that it sets; empty for a read.
 	Fields []string
-	// Instances are the instances that the rows belong to, before and after the request: a WorkloadInstance to itself,
-	// a WorkloadResourceInstance to its WorkloadInstanceID, and a WorkloadEvent to the instances that it names and to
-	// that of the resource that it names.
+	// Instances are the instances that the rows belong to, before and after the request. A WorkloadInstance belongs to
+	// itself, and a WorkloadResourceInstance to its WorkloadInstanceID. A WorkloadEvent belongs to the instances that it
+	// names, and to that of the resource that it names.
 	Instances []threeport.Instance
 }
 
@@ -43,7 +43,7 @@ func AgentFields(object string) []string { return agentFields[object] }
 // Authorize returns nil if the principal may access the rows, and otherwise a [*Problem]. An agent may access rows of
 // instances of its cluster, and of instances without a cluster. Other roles need no check of rows.
 //
-// Rows of an instance that does not exist are not found: they may outlive it, but no agent may access them. An instance
+// An agent gets 404 for the rows of a missing instance: such rows may exist, but no agent may access them. An instance
 // may be claimed between the check and the write. The write then still happens, as if it had come a moment earlier.
 func (p Principal) Authorize(ctx context.Context, owner InstanceClusters, touch RowAccess) error {
 	switch {

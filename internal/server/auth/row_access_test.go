@@ -46,6 +46,7 @@ func TestAuthorize(t *testing.T) {
 		{"reads a row of an unknown instance", agent, RowAccess{"WorkloadInstance", nil, of(missing)}, http.StatusNotFound},
 		{"writes a row of an unknown instance", agent, RowAccess{"WorkloadEvent", []string{"Message"}, of(missing)}, http.StatusNotFound},
 		{"reads an empty list", agent, RowAccess{"WorkloadEvent", nil, nil}, 0},
+		// Another cluster.
 		{"reads a row of another cluster", agent, RowAccess{"WorkloadInstance", nil, of(foreign)}, http.StatusForbidden},
 		{"reads rows of its own and another cluster", agent, RowAccess{"WorkloadEvent", nil, of(own, nobodys, foreign)}, http.StatusForbidden},
 		{"sets a status", agent, RowAccess{"WorkloadInstance", []string{"Status"}, of(own)}, 0},
@@ -58,6 +59,7 @@ func TestAuthorize(t *testing.T) {
 		{"creates an Event", agent, RowAccess{"WorkloadEvent", []string{"Message", "WorkloadInstanceID"}, of(nobodys)}, 0},
 		{"moves an Event to another cluster", agent, RowAccess{"WorkloadEvent", []string{"WorkloadInstanceID"}, of(own, foreign)}, http.StatusForbidden},
 		{"creates an Event without an instance", agent, RowAccess{"WorkloadEvent", []string{"Message"}, nil}, http.StatusForbidden},
+		// Other outcomes.
 		{"the store fails", agent, RowAccess{"WorkloadEvent", nil, of(broken)}, http.StatusServiceUnavailable},
 		{"an agent of no cluster", Principal{Role: RoleAgent}, RowAccess{"WorkloadEvent", nil, of(nobodys)}, http.StatusForbidden},
 		{"a viewer reads", Principal{Role: RoleViewer}, RowAccess{"WorkloadEvent", nil, of(foreign)}, 0},

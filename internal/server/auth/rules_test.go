@@ -80,16 +80,20 @@ var denied = []struct{ reason, method, path string }{
 	{"deletes a resource", "DELETE", "/v0/workload-resource-instances/7"},
 	{"deletes an Event", "DELETE", "/v0/workload-events/7"},
 	{"replaces an Event", "PUT", "/v0/workload-events/7"},
+	// Unknown routes.
 	{"an unknown method", "FROB", "/v0/workload-events"},
 	{"an unknown path", "GET", "/v0/secrets"},
 	{"below a rule", "GET", "/v0/tokens/7"},
 	{"beside a rule", "GET", "/v0/workloads/"},
 	{"in capitals", "GET", "/v0/Workloads"},
+	// Unclean paths.
 	{"a rule with a double slash", "POST", "/v0//workload-report-sets"},
 	{"a rule after dot segments", "POST", "/x/../v0/workload-report-sets"},
 	{"an escaped slash is part of a name", "GET", "/v0%2Fworkloads"},
+	// Below public paths.
 	{"dot segments after a public path", "GET", "/page/../v0/tokens"},
 	{"escaped dot segments after a public path", "GET", "/page/..%2fv0/tokens"},
+	// Similar to public paths.
 	{"a public path with an escaped slash", "GET", "/page%2fv0"},
 	{"a public path with a double slash", "GET", "//login"},
 	{"like a public path", "GET", "/healthz/x"},

@@ -93,8 +93,9 @@ func setCookie(w http.ResponseWriter, name, value string, seconds int, sent http
 	})
 }
 
-// serveStream serves an answer without an end, and ends it with its credential: at once if the token is revoked or the
-// session closed here, and within twice cacheTime if that happened in another replica or the credential expired.
+// serveStream serves an answer without an end, and ends it with its credential. That is at once if the token is revoked
+// or the session closed in this replica. It is within twice cacheTime if that happens in another replica, or if the
+// credential expires.
 func (a *Authenticator) serveStream(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	ctx, cancel := context.WithCancel(r.Context())
 	r = r.WithContext(ctx)

@@ -19,7 +19,7 @@ const (
 
 // flowCookie is the name of the cookie between start and callback, and flowLifetime its lifetime. It is SameSite=Lax,
 // since the provider's redirect to the callback would not send a Strict cookie. No other site can set it (see
-// [hostPrefix]), so nobody can be made to finish a log-in that somebody else started.
+// [hostPrefix]), so a browser can only finish a log-in that it started itself.
 const (
 	flowCookie   = "threeport-login"
 	flowLifetime = 10 * time.Minute

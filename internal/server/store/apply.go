@@ -69,8 +69,8 @@ func (s *Store) applyInTx(ctx context.Context, agent *threeport.Agent, items []*
 // The transactions of one cluster are serialized, because each begins with an UPDATE of the cluster's row. So data that
 // belongs to one cluster needs no other lock.
 //
-// Locks are taken in a fixed order, which excludes deadlocks: the cluster's row; the v0 instances by type and ID, each
-// with its workloads row, as v0 writes do; then all other rows by key.
+// A fixed lock order excludes deadlocks. First comes the cluster's row, then the v0 instances by type and ID, each with
+// its workloads row, as in v0 writes. All other rows follow by key.
 type applyTx struct {
 	store *Store
 	tx    *sql.Tx

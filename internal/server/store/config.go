@@ -24,7 +24,7 @@ type Config struct {
 	// Address is sqlite:FILE, sqlite::memory: or a PostgreSQL URI (postgres://… or postgresql://…).
 	Address string
 
-	// StrictV0 restricts the store to what Threeport's own API does: a RuntimeEventUID may occur more than once.
+	// StrictV0 restricts the store to the features of Threeport's own API. A RuntimeEventUID may then occur more than once.
 	StrictV0 bool
 
 	// Connections limits the PostgreSQL connections for writing and reading together. It has no effect on SQLite.

@@ -14,7 +14,7 @@ import (
 type database struct {
 	config  Config
 	dialect dialect
-	// write runs transactions. read is for queries only; it may be the same pool.
+	// The pool write runs transactions. The pool read runs queries only; it may be the same pool.
 	write, read *sql.DB
 	// postgres has the connection parameters of PostgreSQL; nil for SQLite. Copy it before use.
 	postgres *pgx.ConnConfig

@@ -22,7 +22,7 @@ const (
 	keepaliveInterval = time.Minute
 )
 
-// notify tells other replicas that rows changed here. It runs outside of the writing transaction, since commits with a
+// notify signals other replicas that rows changed here. It runs outside of the writing transaction, since commits with a
 // NOTIFY are serialized (https://www.postgresql.org/docs/current/sql-notify.html), and combines many changes into one
 // notification. The polls of other replicas cover a lost one.
 func (f *feed) notify(ctx context.Context, replica string) {

@@ -93,7 +93,7 @@ func pageQueries(t *testing.T, s *Store) []pageQuery {
 	}
 	add("definition", definitionQuery, of.definition)
 	add("clusters", clustersQuery, nil)
-	add("feed: what has changed", changedQuery, []any{of.changed})
+	add("feed: changed workloads", changedQuery, []any{of.changed})
 	query, args := rowsQuery(workload, []any{int64(1), int64(2), int64(3)})
 	add("feed: its rows", query, args)
 	return all

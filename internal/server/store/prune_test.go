@@ -191,7 +191,7 @@ func TestEventsKeptAfter_MatchesPruning(t *testing.T) {
 		earliest := fromMicros(databaseTime(t, s)).Add(-age)
 		got := keptAfter(keepTen)
 		if latest := fromMicros(databaseTime(t, s)).Add(-age); got.Before(earliest) || got.After(latest) {
-			t.Errorf("with room for more: kept after %v, want between %v and %v", got, earliest, latest)
+			t.Errorf("below the limit: kept after %v, want between %v and %v", got, earliest, latest)
 		}
 
 		apply(t, s, "one", reports...)
@@ -213,7 +213,7 @@ func TestEventsKeptAfter_MatchesPruning(t *testing.T) {
 		apply(t, s, "one", again...)
 		prune(t, s, keepTen, Pruned{Events: int64(len(again))})
 
-		// Where newer Events were deleted, there is room for older ones.
+		// After the deletion of newer Events, older ones fit again.
 		mustExec(t, s, "DELETE FROM workload_events WHERE runtimeeventuid = 'three 0'")
 		if got := keptAfter(keepTen); !got.Before(after) {
 			t.Errorf("with nine Events: kept after %v", got)

@@ -140,8 +140,8 @@ func (s *Subscription) take() ([]threeport.Workload, error) {
 	return rows, nil
 }
 
-// offer queues the rows that match the query. It does not copy them: all subscriptions share the rows, which nobody
-// modifies, as copies for hundreds of slow readers would need most of the memory.
+// offer queues the rows that match the query. All subscriptions share the rows and must not modify them. Copies for
+// hundreds of slow readers would need most of the memory.
 func (s *Subscription) offer(rows []*workloadRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -112,7 +112,7 @@ func TestSubscription_TooManyPending_IsReset(t *testing.T) {
 	for id := range int64(maxPending + 1) {
 		sub.offer([]*workloadRow{changedRow(id, "Down", id)})
 	}
-	sub.offer([]*workloadRow{changedRow(1, "Down", 9999)}) // of no use before everything is loaded again
+	sub.offer([]*workloadRow{changedRow(1, "Down", 9999)}) // dropped, since a reset is pending
 	if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
 		t.Errorf("got %d, %v", len(got), err)
 	}

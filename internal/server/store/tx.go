@@ -11,9 +11,8 @@ import (
 // maxAttempts limits the tries of a write that conflicts with others.
 const maxAttempts = 6
 
-// inTx runs f in a transaction for writing and commits it if f returns nil. It retries f from the start after a
-// conflict with other transactions, so f must have no other effects than those on tx and on variables that it sets anew
-// each time.
+// inTx runs f in a transaction for writing and commits it if f returns nil. It runs f again after a conflict with other
+// transactions. So f may only change tx, and variables that it sets in each run.
 //
 // The end of ctx does not cancel it, so that the outcome is definite: the context of f ends only with
 // Config.WriteTimeout.

@@ -52,14 +52,17 @@ func TestWorkloads_FiltersAndSorts(t *testing.T) {
 		{"a cluster", WorkloadQuery{Cluster: "uid-a"}, "Batch edge"},
 		{"an unknown cluster", WorkloadQuery{Cluster: "uid-c"}, ""},
 		{"text of a name, in another case", WorkloadQuery{Text: "BAT"}, "Batch"},
+		// Text of each field.
 		{"text of a reason", WorkloadQuery{Text: "gone"}, "Batch"},
 		{"text of a cause", WorkloadQuery{Text: "deployment WEB"}, "Batch"},
 		{"text of a cluster's name", WorkloadQuery{Text: "amster", Sort: SortName}, "Batch edge"},
+		// Wildcards.
 		{"a percent sign is literal", WorkloadQuery{Text: "100%"}, "cart"},
 		{"a percent sign is no wildcard", WorkloadQuery{Text: "1%r"}, ""},
 		{"an underscore is literal", WorkloadQuery{Text: "e_c"}, "desk"},
-		{"a percent sign is no wildcard", WorkloadQuery{Text: "a_i"}, ""},
+		{"an underscore is no wildcard", WorkloadQuery{Text: "a_i"}, ""},
 		{"a backslash is literal", WorkloadQuery{Text: `A\B`}, "edge"},
+		// Other text.
 		{"a quote is literal", WorkloadQuery{Text: `' OR 1=1 --`}, ""},
 		{"text across two fields", WorkloadQuery{Text: "batchgone"}, ""},
 		{"all at once", WorkloadQuery{Statuses: []string{"Down", "Healthy"}, Types: []string{workload}, Cluster: "uid-b", Text: "5 repl"}, "cart"},

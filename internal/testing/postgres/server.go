@@ -106,7 +106,7 @@ func (s *Server) launch(ctx context.Context) error {
 		"port":                       strconv.Itoa(s.port),
 		"unix_socket_directories":    "",
 		"max_connections":            "200",
-		"dynamic_shared_memory_type": "mmap", // files in its own directory, which nothing outlives
+		"dynamic_shared_memory_type": "mmap", // files in its own directory, removed by Stop
 		"timezone":                   "UTC",
 	}
 	if s.options.NoSync {

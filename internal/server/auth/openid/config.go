@@ -73,7 +73,7 @@ func checkURL(text string) error {
 	return checkEndpoint(text)
 }
 
-// checkEndpoint accepts URLs whose traffic nobody else can read or forge: HTTPS, and HTTP to loopback.
+// checkEndpoint accepts URLs with protected traffic: HTTPS, and HTTP to loopback.
 func checkEndpoint(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" ||
