@@ -40,7 +40,7 @@ func TestStatus_Cluster(t *testing.T) {
 	workload(t, "bad", "observedGeneration: 1, health: Down, reason: Absent, message: ConfigMap a/b does not exist", "")
 	create(t, workloadText, "unseen", "")
 	r := call(t, "status")
-	r.want(t, exitNotHealthy, "NAME ", "Absent: ConfigMap a/b does not exist", "is it running?")
+	r.want(t, exitNotHealthy, "NAME ", "Absent: ConfigMap a/b does not exist", "is the agent running?")
 	if bad, unseen, fine := strings.Index(r.out, "bad "), strings.Index(r.out, "unseen "), strings.Index(r.out, "fine "); bad > unseen || unseen > fine {
 		t.Errorf("the worst is not first:\n%s", r.out)
 	}
@@ -50,7 +50,7 @@ func TestStatus_Cluster(t *testing.T) {
 	call(t, "status", "none").want(t, exitUsage, `there is no ThreeportWorkload "none"`)
 	call(t, "status", "none", "--watch").want(t, exitUsage, `there is no ThreeportWorkload "none"`)
 	call(t, "status", "a", "b").want(t, exitUsage, "accepts at most 1 arg")
-	call(t, "status", "-o", "xml").want(t, exitUsage, `--output is "xml": give wide, json, yaml`)
+	call(t, "status", "-o", "xml").want(t, exitUsage, `--output: "xml" is not a format: use wide, json, yaml`)
 
 	var one workloadStatus
 	r = call(t, "status", "bad", "-o", "json")
@@ -222,7 +222,7 @@ func TestTree_Cluster(t *testing.T) {
 
 	r := call(t, "tree", "plant", "-o", "wide")
 	r.want(t, exitNotHealthy, "└─ Pod web-1-a", "CrashLoopBackOff", "BackOff", "Service garden/absent does not exist", "KindNotInstalled", "Piston one",
-		"Pod garden/labelled", "Secret garden/key", "The agent says Healthy")
+		"Pod garden/labelled", "Secret garden/key", "The agent reports Healthy")
 	for _, text := range []string{"hunter2", "ConfigMap engine"} {
 		if strings.Contains(r.out, text) {
 			t.Errorf("%q is in\n%s", text, r.out)
