@@ -14,19 +14,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// The times of the leader's election: another replica leads once it has seen no renewal for leaseDuration. A leader
-// stops sending renewDeadline after its last renewal, so that what is on its way by then arrives before.
+// The times of the leader election. Another replica takes over leaseDuration after the last renewal. A leader stops sending
+// renewDeadline after its last renewal, so that requests under way arrive before that.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	renewPeriod   = 2 * time.Second
 )
 
-// errNotLeading is why a request is not made: the process was stopped for a while, or cannot reach the API server.
+// errNotLeading is the error of a request that is not made. The process was paused, or cannot reach the API server.
 var errNotLeading = errors.New("the leader's lease was not renewed for too long: another replica may lead")
 
-// lease is the leader's lease. It knows until when this process may act on it, whatever keeps the election from
-// noticing that it was lost.
+// lease is the leader's lease. It has the time until which this process may act as the leader, even if the election does not
+// notice in time that the lease was lost.
 type lease struct {
 	resourcelock.Interface
 
@@ -34,7 +34,7 @@ type lease struct {
 	until time.Time
 }
 
-// newLease returns the lease of a namespace, that of the pod if it is empty.
+// newLease returns the lease in a namespace; empty for that of the pod.
 func newLease(config *rest.Config, namespace string) (*lease, error) {
 	lock, err := leaderelection.NewResourceLock(config, silent{}, leaderelection.Options{
 		LeaderElection:          true,
@@ -59,7 +59,7 @@ func (l *lease) Update(ctx context.Context, r resourcelock.LeaderElectionRecord)
 }
 
 func (l *lease) write(r resourcelock.LeaderElectionRecord, write func() error) error {
-	began := time.Now() // before the others can see it
+	began := time.Now() // before other replicas can see the renewal
 	err := write()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +82,7 @@ func (l *lease) held() error {
 	return errNotLeading
 }
 
-// silent records no Events about the lease: who holds it is in the lease.
+// silent records no Events about the lease. The lease itself has its holder.
 type silent struct{}
 
 func (silent) GetEventRecorderFor(string) record.EventRecorder { return nil }

@@ -21,7 +21,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
-		ctrl.Log.Error(err, "The agent ended")
+		ctrl.Log.Error(err, "The agent failed")
 		os.Exit(1)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/journal"
 )
 
-// addStateMetrics registers what is known of --state-dir.
+// addStateMetrics registers the metrics of --state-dir.
 func addStateMetrics(registry prometheus.Registerer, state *journal.Journal) {
 	registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

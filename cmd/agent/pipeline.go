@@ -24,7 +24,7 @@ type pipeline struct {
 }
 
 // runUnder runs the manager, and the pipeline while this replica leads, until the context ends. It returns the errors of
-// both: the manager only logs an error of the pipeline that comes after it was told to stop.
+// both: the manager only logs an error that the pipeline returns after the context has ended.
 func (p pipeline) runUnder(ctx context.Context, mgr manager.Manager) error {
 	flushed := make(chan error, 1)
 	err := mgr.Add(manager.RunnableFunc(func(leading context.Context) error {
@@ -52,8 +52,8 @@ func (p pipeline) runUnder(ctx context.Context, mgr manager.Manager) error {
 //  1. The informers end, after they have offered what they have seen. The resyncer and the negotiation end too.
 //  2. The notifier flushes what is in the outbox, and ends.
 //
-// If this replica lost the lease, which shows in the process not being told to stop (untilStopped), the notifier ends at
-// once instead: another replica may send already.
+// If leading ends but untilStopped does not, this replica has lost the lease. Then the notifier ends at once, because another
+// replica may send already.
 func (p pipeline) run(leading, untilStopped context.Context) error {
 	delivery, stop := context.WithCancelCause(context.WithoutCancel(leading))
 	defer stop(nil)

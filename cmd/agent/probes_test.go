@@ -30,7 +30,7 @@ func TestReadiness_Check(t *testing.T) {
 		{"leads, informers have not synced", readiness{leading, true, tracked, fakeInformers(false)}, false},
 		{"leads", readiness{leading, true, tracked, fakeInformers(true)}, true},
 	} {
-		if err := tt.ready.check(httptest.NewRequest("GET", "/readyz", nil)); (err == nil) != tt.want {
+		if err := tt.ready.check(httptest.NewRequestWithContext(t.Context(), "GET", "/readyz", nil)); (err == nil) != tt.want {
 			t.Errorf("%s: got %v, want ready %t", tt.reason, err, tt.want)
 		}
 	}

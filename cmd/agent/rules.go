@@ -11,9 +11,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/health/rules"
 )
 
-// openRules returns the rules for judging objects: those of --health-rules, if it is set, before those of the catalogue.
-// The former are returned by themselves too, to be taken anew when they change; nil if there are none. An error names
-// the flag, and all that is wrong.
+// openRules returns the health rules: those of --health-rules, if it is set, before those of the catalogue. It also returns
+// the former alone, to be reloaded when they change; nil if there are none. An error names the flag and all mistakes.
 func openRules(path string, registry prometheus.Registerer) (health.Rules, *rules.Live, error) {
 	if path == "" {
 		return catalogue.Rules(), nil, nil

@@ -58,7 +58,7 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	}
 
-	// ThreeportWorkloads → the registry of targets. The outbox tells the reconciler how far their delivery is.
+	// ThreeportWorkloads → the registry of targets. The reconciler reads the progress of their delivery from the outbox.
 	targets := target.NewRegistry()
 	box := outbox.New(outboxConfig(o, api), state)
 	reconciler := controller.New(mgr.GetClient(), targets, deliveryStatus{box, state})

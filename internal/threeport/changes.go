@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Changes returns the names of the fields that an update with e would change in a row. One that cannot be sent changes
-// none.
+// Changes returns the names of the fields that an update with e would change in a row; none if e cannot be sent.
 func (e WorkloadEvent) Changes(row WorkloadEvent) []string {
 	e, err := e.clean()
 	if err != nil {
@@ -38,8 +37,8 @@ func (e WorkloadEvent) Changes(row WorkloadEvent) []string {
 	return names
 }
 
-// Changes returns which of LastOperation and RuntimeDefinition an update with r would change in a row. One that cannot
-// be sent changes none.
+// Changes returns which of LastOperation and RuntimeDefinition an update with r would change in a row; none if r cannot be
+// sent.
 func (r WorkloadResourceInstance) Changes(row WorkloadResourceInstance) []string {
 	r, err := r.clean()
 	if err != nil {
@@ -55,7 +54,7 @@ func (r WorkloadResourceInstance) Changes(row WorkloadResourceInstance) []string
 	return names
 }
 
-// sets reports whether a field of an update changes that of a row: nil leaves it alone.
+// sets reports whether a field of an update changes that of a row. A nil field does not.
 func sets[T comparable](field, of *T) bool { return field != nil && (of == nil || *field != *of) }
 
 // setsTime is sets for a time, which databases keep to the microsecond.
@@ -63,8 +62,8 @@ func setsTime(field, of *time.Time) bool {
 	return field != nil && (of == nil || !field.Truncate(time.Microsecond).Equal(of.Truncate(time.Microsecond)))
 }
 
-// sameJSON compares two documents as a database with a JSON type does: whatever the order of keys and the notation of
-// strings and numbers, but numbers in all their digits. What is not JSON equals nothing.
+// sameJSON compares two documents as a database with a JSON type does. The order of keys and the notation of strings and
+// numbers do not matter, and numbers are compared exactly. Invalid JSON equals nothing.
 func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return json.Valid(a)
@@ -121,8 +120,7 @@ func sameValue(a, b any) bool {
 	return a == b // a string, a boolean or null
 }
 
-// decimal is a number as 0.DIGITS × 10^exponent, the digits without zeros at either end. The value itself could be too
-// large to be computed.
+// decimal is a number as 0.DIGITS × 10^exponent, without leading and trailing zeros. Its value could be too large to compute.
 type decimal struct {
 	negative bool
 	digits   string

@@ -14,11 +14,11 @@ const (
 	EncodingGzip = "gzip"
 )
 
-// leastCompressed is from how many bytes on a body is compressed: a smaller one fits into a packet or two anyway.
-const leastCompressed = 1 << 10
+// minCompressed is the size in bytes from which on a body is compressed. A smaller one fits into two packets.
+const minCompressed = 1 << 10
 
-// zstdEncoder starts no goroutine: it encodes in the caller's, one body at a time. Reports are alike within a small
-// distance, so that a larger window gains little and costs memory.
+// zstdEncoder starts no goroutine: it encodes one body at a time, in that of the caller. A larger window would cost memory
+// and gain little, because similar reports are close to each other.
 var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
@@ -28,9 +28,10 @@ var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 	return encoder
 })
 
-// compress returns a body in an encoding, or as it is if that is not known or gains nothing, and which one it is in then.
+// compress returns a body in an encoding, and the encoding. The body is not encoded if the encoding is unknown or gains
+// nothing.
 func compress(body []byte, encoding string) (out []byte, encoded string) {
-	if len(body) < leastCompressed {
+	if len(body) < minCompressed {
 		return body, ""
 	}
 	switch encoding {

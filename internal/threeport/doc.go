@@ -1,23 +1,19 @@
-// Package threeport speaks the control-plane API, version v0: its wire
-// types, a client for the few requests the agent makes, and the kinds of
-// failure a caller has to tell apart.
+// Package threeport is the contract with a control plane: the wire types of v0 and of report sets, a client for the agent's
+// requests, and the kinds of errors.
 //
-// The client makes each request once. Whether, when and how often to repeat
-// one is the caller's decision, taken from the error:
+// The client makes each request once. The caller decides by the kind of the error whether to repeat it:
 //
 //	err := client.UpdateWorkloadResourceInstance(ctx, id, patch)
 //	switch threeport.KindOf(err) {
 //	case threeport.KindNone: // delivered
 //	case threeport.KindRetryable: // again later, see [Error.RetryAfter]
-//	case threeport.KindUnauthorized: // credentials; nothing else will pass either
-//	case threeport.KindNotFound: // the row is gone
-//	case threeport.KindPermanent: // this message will never be accepted
+//	case threeport.KindUnauthorized: // the credentials are wrong, for all requests
+//	case threeport.KindNotFound: // the row does not exist
+//	case threeport.KindPermanent: // a repeat would fail again
 //	}
 //
-// Creating an event is not idempotent in v0. When [Ambiguous] says that a
-// failed create may have been applied all the same, look for the row with
-// [Client.FindWorkloadEvent] before creating it again.
+// Creating an Event is not idempotent in v0. If [Ambiguous] reports that a failed request may have created the row, look for
+// it with [Client.FindWorkloadEvent] before creating it again.
 //
-// A [Client] is safe for concurrent use. It starts no goroutines apart from
-// those of the connections it keeps alive, which [Client.Close] ends.
+// A [Client] is safe for concurrent use. Its only goroutines are those of idle connections, which [Client.Close] ends.
 package threeport

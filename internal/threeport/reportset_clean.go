@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The most that the fields of a report may have, in characters: what reportset.go declares as maxLength. A longer text is
-// cut, because a part of it is worth more than a dead letter.
+// The limits of a report's fields in characters, the same as maxLength in reportset.go. A longer text is cut, because a part
+// of it is worth more than a dead letter.
 const (
 	maxWord = 256
 	maxText = 65536
@@ -15,8 +15,8 @@ const (
 	MaxTreeObjects = 20000
 )
 
-// Clean returns the report as it can be sent: its texts no longer than a server takes, its times in UTC and to the
-// microsecond. An error says that it never can be sent. What the report points to is changed.
+// Clean returns the report in a form that can be sent: with texts within the server's limits, and times in UTC with
+// microseconds. An error means that the report can never be sent. Clean changes the objects that the report points to.
 func (r Report) Clean() (Report, error) {
 	var err error
 	switch {
@@ -68,14 +68,14 @@ func (e *EventReport) clean() error {
 	return nil
 }
 
-// round cuts a time to the microsecond, which is what databases keep.
+// round truncates a time to microseconds, the precision of databases.
 func round(t *time.Time) {
 	if t != nil {
 		*t = t.Truncate(time.Microsecond)
 	}
 }
 
-// cut returns the beginning of a text, up to a number of bytes, and so of characters at most.
+// cut returns the beginning of a text, up to a number of bytes.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

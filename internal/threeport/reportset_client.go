@@ -13,10 +13,10 @@ const (
 	reportSetVersionsPath = "/workload-report-sets/versions"
 )
 
-// Takes reports whether report sets are taken in the version that this package speaks.
+// Takes reports whether the server takes report sets in the version of this package.
 func (v ReportSetVersions) Takes() bool { return slices.Contains(v.Versions, "v0") }
 
-// Encoding is the best of the offered encodings of a body that this package has; empty for none.
+// Encoding returns the best of the offered encodings that this package supports; empty for none.
 func (v ReportSetVersions) Encoding() string {
 	for _, encoding := range []string{EncodingZstd, EncodingGzip} {
 		if slices.Contains(v.Encodings, encoding) {
@@ -26,8 +26,7 @@ func (v ReportSetVersions) Encoding() string {
 	return ""
 }
 
-// ReportSetVersions asks whether the server takes report sets, and how. That it does not know them is no error: the answer
-// takes none then.
+// ReportSetVersions returns what report sets the server takes. A server without report sets takes none, which is no error.
 func (c *Client) ReportSetVersions(ctx context.Context) (ReportSetVersions, error) {
 	q := request{op: "find report sets", method: http.MethodGet, path: reportSetVersionsPath}
 	offer, err := ask[ReportSetVersions](ctx, c, q)
@@ -37,7 +36,7 @@ func (c *Client) ReportSetVersions(ctx context.Context) (ReportSetVersions, erro
 	return offer, err
 }
 
-// ask reads the answer of an endpoint that v0 does not have.
+// ask makes a GET request to an endpoint that is not in v0, and decodes the answer.
 func ask[T any](ctx context.Context, c *Client, q request) (T, error) {
 	var none, out T
 	got, err := c.exchange(ctx, q, nil)
@@ -54,11 +53,14 @@ func ask[T any](ctx context.Context, c *Client, q request) (T, error) {
 	return out, nil
 }
 
-// SendReportSet sends a set, with its body in an encoding if that is not empty and the body is worth it. The answer has an
-// item for each report. Each report has to be one that [Report.Clean] returned.
+// SendReportSet sends a set, in an encoding if it is not empty and makes the body smaller. Each report has to come from
+// [Report.Clean]. The answer has an item for each report.
 //
-// To repeat a set is harmless, so its errors are never ambiguous. [StatusOf] tells what to do about some of them: 404 and
-// 405, the server does not take sets any more; 413, it takes smaller ones; 415, it takes none in this encoding.
+// A set can be repeated without harm, so its errors are never ambiguous. Some of them have a [StatusOf] with a meaning:
+//
+//   - 404 and 405: the server does not take sets any more.
+//   - 413: it takes smaller sets only.
+//   - 415: it does not take this encoding.
 func (c *Client) SendReportSet(ctx context.Context, set ReportSet, encoding string) (ReportSetAnswer, error) {
 	q := request{op: "send report set", method: http.MethodPost, path: reportSetsPath}
 	if set.Reports == nil {
@@ -86,7 +88,7 @@ func (c *Client) SendReportSet(ctx context.Context, set ReportSet, encoding stri
 	return answer, nil
 }
 
-// fits reports whether there is an answer to each report, of a sort that is known.
+// fits reports whether each report has an answer with a known outcome.
 func (a ReportSetAnswer) fits(set ReportSet) bool {
 	if len(a.Items) != len(set.Reports) {
 		return false
@@ -105,7 +107,7 @@ func (a ReportSetAnswer) fits(set ReportSet) bool {
 	return true
 }
 
-// Err is the failure of a report; nil if the control plane has it, or a newer one.
+// Err returns the failure of a report; nil if the control plane has the report or a newer one.
 func (a ReportAnswer) Err() error {
 	if a.Problem == nil || a.Outcome != OutcomeRejected {
 		return nil
@@ -113,7 +115,7 @@ func (a ReportAnswer) Err() error {
 	return &Error{Op: "send report", Message: shorten(a.Problem.Detail), Problem: a.Problem.Code}
 }
 
-// refusal is the error of an answer with an HTTP status that is no success.
+// refusal returns the error for an answer without success.
 func refusal(q request, got answer) *Error {
 	var problem struct{ Title, Detail string }
 	bad := json.Unmarshal(got.body, &problem)

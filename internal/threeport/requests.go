@@ -15,14 +15,12 @@ const (
 
 func row(path string, id int64) string { return path + "/" + strconv.FormatInt(id, 10) }
 
-// acknowledged is the part of an updated object that is read: its
-// RuntimeDefinition comes back with it and is skipped.
+// acknowledged is the part of an updated object that is decoded. Its RuntimeDefinition is skipped.
 type acknowledged struct {
 	ID *int64 `json:"ID"`
 }
 
-// patch updates one row; the server leaves omitted fields alone. Repeating it
-// is harmless, so its errors are never ambiguous.
+// patch updates one row. The server keeps the values of omitted fields. A repeat does no harm, so errors are never ambiguous.
 func (c *Client) patch(ctx context.Context, op, path string, id int64, body any) error {
 	q := request{op: op + " " + strconv.FormatInt(id, 10), method: http.MethodPatch, path: row(path, id), body: body}
 	got, _, err := sendOne[acknowledged](ctx, c, q)
@@ -60,7 +58,7 @@ func (c *Client) UpdateWorkloadResourceInstance(ctx context.Context, id int64, p
 	return c.patch(ctx, op, workloadResourceInstancesPath, id, patch)
 }
 
-// read gets one row. The answer has to be about the row that was asked for.
+// read gets one row. An answer with another ID is an error.
 func read[T any](ctx context.Context, c *Client, op, path string, id int64, idOf func(T) *int64) (T, error) {
 	q := request{op: op + " " + strconv.FormatInt(id, 10), method: http.MethodGet, path: row(path, id)}
 	got, _, err := sendOne[T](ctx, c, q)
@@ -86,14 +84,14 @@ func (c *Client) GetHelmWorkloadInstance(ctx context.Context, id int64) (HelmWor
 		func(r HelmWorkloadInstance) *int64 { return r.ID })
 }
 
-// unread is a field of an answer that is skipped where it stands.
+// unread is a field of an answer that is not decoded.
 type unread struct{}
 
-// UnmarshalJSON takes nothing.
+// UnmarshalJSON ignores the value.
 func (*unread) UnmarshalJSON([]byte) error { return nil }
 
-// GetWorkloadResourceInstance reads one row, without its JSONDefinition: of a Secret that holds the data,
-// which must not stay in memory. [WorkloadResourceInstance.Changes] compares what is read.
+// GetWorkloadResourceInstance reads one row, without its JSONDefinition: that of a Secret has the data, which must not stay in
+// memory. [WorkloadResourceInstance.Changes] compares the other fields.
 func (c *Client) GetWorkloadResourceInstance(ctx context.Context, id int64) (WorkloadResourceInstance, error) {
 	type reported struct {
 		WorkloadResourceInstance
@@ -104,11 +102,9 @@ func (c *Client) GetWorkloadResourceInstance(ctx context.Context, id int64) (Wor
 	return got.WorkloadResourceInstance, err
 }
 
-// CreateWorkloadEvent creates a row and returns its ID. Created is false if a server
-// on which RuntimeEventUID is unique answered with the row that it had already, and
-// left as it was. Nil strings among the
-// required fields are sent as empty ones; Timestamp must be set. It is the one
-// request that is not idempotent: see [Ambiguous].
+// CreateWorkloadEvent creates a row and returns its ID. Created is false if RuntimeEventUID is unique on the server, and the
+// server answered with an existing row, which it did not change. Nil strings among the required fields are sent as empty
+// ones. Timestamp must be set. This request alone is not idempotent: see [Ambiguous].
 func (c *Client) CreateWorkloadEvent(ctx context.Context, event WorkloadEvent) (id int64, created bool, err error) {
 	q := request{op: "create workload event", method: http.MethodPost, path: workloadEventsPath}
 	event, err = event.clean()
@@ -139,11 +135,10 @@ func (c *Client) UpdateWorkloadEvent(ctx context.Context, id int64, event Worklo
 	return c.patch(ctx, op, workloadEventsPath, id, event)
 }
 
-// FindWorkloadEvent looks for the row of a Kubernetes Event. v0 may hold several
-// for one UID; the oldest wins, so that every caller settles on the same.
+// FindWorkloadEvent looks for the row of a Kubernetes Event. v0 may have several rows for one UID. The oldest one is returned,
+// so that all callers use the same.
 //
-// A server ignores filters that it does not know, and then answers with any
-// rows. Such an answer proves nothing, and is a permanent error.
+// A server ignores unknown filters and answers with any rows. Such an answer is a permanent error.
 func (c *Client) FindWorkloadEvent(ctx context.Context, runtimeEventUID string) (id int64, found bool, err error) {
 	q := request{op: "find workload event", method: http.MethodGet, path: workloadEventsPath}
 	uid := cleanText(runtimeEventUID)
@@ -174,12 +169,12 @@ func (c *Client) FindWorkloadEvent(ctx context.Context, runtimeEventUID string) 
 	return id, found, nil
 }
 
-// unfiltered is the error of a server that answered with rows that were not asked for.
+// unfiltered is the error of an answer with rows that do not match a filter.
 func unfiltered(q request, filter string) *Error {
 	return &Error{Op: q.op, Unsendable: true, Message: "the server does not filter by " + filter}
 }
 
-// EventFilter selects rows of Events: those that have every value which is not zero. One has to be given.
+// EventFilter selects the rows of Events that match all values that are not zero. At least one has to be set.
 type EventFilter struct {
 	RuntimeEventUID        string
 	WorkloadInstanceID     int64
@@ -201,7 +196,7 @@ func (f EventFilter) query() map[string]string {
 	return query
 }
 
-// ignored returns the name of a filter that a row does not pass, or "".
+// ignored returns the name of a filter that a row does not match, or "".
 func (f EventFilter) ignored(row WorkloadEvent) string {
 	is := func(id *int64, want int64) bool { return want == 0 || id != nil && *id == want }
 	switch uid := row.RuntimeEventUID; {
@@ -215,9 +210,9 @@ func (f EventFilter) ignored(row WorkloadEvent) string {
 	return ""
 }
 
-// ListWorkloadEvents returns one page of the rows that a filter selects, by ascending ID, and how many there are on all
-// pages. Pages count from 1. Every row has an ID. The rows of a server that ignored the filter are a permanent error,
-// as in [Client.FindWorkloadEvent].
+// ListWorkloadEvents returns one page of the rows that match a filter, by ascending ID, and the number of rows on all pages.
+// Pages count from 1. Every row has an ID. The rows of a server that ignored the filter are a permanent error, as in
+// [Client.FindWorkloadEvent].
 func (c *Client) ListWorkloadEvents(
 	ctx context.Context, filter EventFilter, page, size int,
 ) (rows []WorkloadEvent, total int64, err error) {

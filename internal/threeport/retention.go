@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// EventsKeptAfter asks up to which time a server does not keep Events of a workload, however often they are sent. It is
-// zero for a server that does not tell: one of v0, and one that forbids agents what it does not know.
+// EventsKeptAfter returns the time up to which a server prunes Events of a workload, however often they are sent. It is zero
+// for a server without that endpoint: one of v0, or one that forbids agents unknown paths.
 func (c *Client) EventsKeptAfter(ctx context.Context, instance Instance) (time.Time, error) {
 	got, err := ask[EventRetention](ctx, c, request{
 		op: "find event retention", method: http.MethodGet,

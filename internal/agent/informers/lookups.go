@@ -79,7 +79,7 @@ func (l *lookups) next(ctx context.Context) bool {
 	defer l.queue.Done(id)
 	if err := l.lookUp(ctx, id); err != nil && ctx.Err() == nil {
 		if l.queue.NumRequeues(id) == 0 && !errors.Is(err, errNotInstalled) {
-			l.log.Info("owner lookup failed; it is retried", "object", id.Ref.String(), "error", err.Error())
+			l.log.Info("owner lookup failed; it is retried", "object", id.String(), "error", err.Error())
 		}
 		l.queue.AddRateLimited(id)
 	} else {

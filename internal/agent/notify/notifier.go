@@ -71,9 +71,9 @@ type Notifier struct {
 
 // New returns a notifier that does nothing until it is run. The syncer is nil if the outbox has no initial sync.
 func New(
-	config Config, box *outbox.Outbox, sender Sender, adopter InitialSyncer, metrics *Metrics, log logr.Logger,
+	config Config, box *outbox.Outbox, sender Sender, syncer InitialSyncer, metrics *Metrics, log logr.Logger,
 ) *Notifier {
-	return &Notifier{config: config, outbox: box, sender: sender, syncer: adopter, metrics: metrics, log: log}
+	return &Notifier{config: config, outbox: box, sender: sender, syncer: syncer, metrics: metrics, log: log}
 }
 
 // ErrLeadershipLost is the cause of a context with which [Notifier.Run] does not flush, because another replica leads.

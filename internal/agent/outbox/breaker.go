@@ -18,7 +18,7 @@ type Failure struct {
 // outageKeys is how many keys have to fail, without a success in between, to open the breaker.
 const outageKeys = 2
 
-// breaker tells an outage of the control plane from a report that is at fault. While it is open, only probes are sent.
+// breaker distinguishes an outage of the control plane from a report that is at fault. While it is open, only probes are sent.
 type breaker struct {
 	backoff Backoff
 	answers uint64 // counts the reports that the control plane took or refused

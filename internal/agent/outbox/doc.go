@@ -14,7 +14,7 @@
 //   - entry.go: a key, its lane, and the index of both.
 //   - protocol.go: [Protocol] decides whether a report is sent, and under which version.
 //   - queue.go: lanes that have something to send, by class. Classes take turns: state, fresh Events, the backlog, and
-//     reports in quarantine, of which one is out at a time.
+//     reports in quarantine. One report in quarantine is out at a time.
 //   - retry.go: retryState is the history of a key's tries. A report that fails while others succeed is quarantined.
 //   - breaker.go: breaker is open during an outage. Then only probes are sent, one at a time, after growing waits. Two keys
 //     that fail without a success in between open it, and so does a refusal of the agent as a whole.

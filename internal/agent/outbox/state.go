@@ -46,9 +46,8 @@ func (o *Outbox) State(r observe.Report) Snapshot {
 	return s
 }
 
-// Resend puts in a report again although its version was accepted, because the control plane has something else, of which
-// the receipt is. It returns false and does nothing if the key is not settled at that version: then a newer report is
-// pending.
+// Resend sends a report again although its version was accepted, because the control plane has lost or changed it. The
+// receipt is that of the current row. It returns false and does nothing if the key is not settled at that version.
 func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,7 +2,6 @@ package reporter
 
 import (
 	"context"
-	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"net"
 	"net/url"
 	"sync"
@@ -12,6 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+
+	"github.com/threeport/threeport-agent/internal/agent/informers"
 )
 
 // relay forwards TCP connections. Frozen connections stay open and forward nothing.

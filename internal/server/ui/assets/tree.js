@@ -225,7 +225,7 @@ function drawGroup({ group, health, gone, kind, children }) {
   return {
     class: 'group', 'data-status': gone ? 'Gone' : health, 'aria-label': `${label} ${how}`,
     content: [icon(gone ? 'Gone' : health), h('span', { class: 'what' },
-      h('span', { class: 'name' }, label), ' ', h('span', { class: 'kind' }, how))],
+      h('span', { class: 'name' }, `${label} ${how}`))],
   };
 }
 
