@@ -158,8 +158,8 @@ type ResourceStatus struct {
 	// state says whether the resource is watched and exists.
 	// +required
 	State ResourceState `json:"state"`
-	// message explains state and health to a person: the missing permission, the version that is watched instead of the listed
-	// one, or the cause why the resource is not Healthy, down to the object at fault.
+	// message explains state and health to a person. It names the missing permission, the version that is watched instead of
+	// the listed one, or the cause why the resource is not Healthy, down to the object at fault.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// health is Healthy, Reconciling, Unhealthy, Down or Unknown.
@@ -228,8 +228,8 @@ type DeliveryStatus struct {
 	// pendingSince is the time of the oldest pending report.
 	// +optional
 	PendingSince *metav1.Time `json:"pendingSince,omitempty"`
-	// delaySeconds is the age of the oldest pending report, rounded down to 5, 10, 30, 60, 120, 300, 600, 1800 or full hours,
-	// so that it does not change all the time.
+	// delaySeconds is the age of the oldest pending report. The agent rounds it down to 5, 10, 30, 60, 120, 300, 600, 1800 or
+	// full hours. The rounding keeps status updates rare.
 	// +optional
 	DelaySeconds int64 `json:"delaySeconds,omitempty"`
 	// lastError is the latest error of a delivery.

@@ -81,7 +81,7 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("exit code %d, want %d; printed %s, want %q", code, tc.code, out, tc.out)
 			}
 			if strings.Contains(string(out), "\x1b") {
-				t.Errorf("there are colours in what is no terminal: %q", out)
+				t.Errorf("colours in an output that is no terminal: %q", out)
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func TestAssess_InterruptDuringInput(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in.Write([]byte("a: [\n---\n")); err != nil { // what is wrong with it is told at once
+	if _, err := in.Write([]byte("a: [\n---\n")); err != nil { // the plugin reports the syntax error at once
 		t.Fatal(err)
 	}
 	if _, err := stderr.Read(make([]byte, 1)); err != nil {

@@ -77,7 +77,7 @@ func TestCases(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d judgements of %d kinds by %d rules", total, len(set.Kinds()), set.Len())
+	t.Logf("%d verdicts on %d kinds by %d rules", total, len(set.Kinds()), set.Len())
 	for _, branch := range slices.SortedFunc(maps.Keys(branches), func(a, b rules.Branch) int {
 		return strings.Compare(fmt.Sprint(a.File, 1_000_000+a.Line, a), fmt.Sprint(b.File, 1_000_000+b.Line, b))
 	}) {

@@ -23,19 +23,20 @@ var exceptions = map[string]string{
 	"a revision that is kept: ProviderRevision.pkg.crossplane.io":      "it is kept to go back to",
 	"a revision that is kept: ConfigurationRevision.pkg.crossplane.io": "it is kept to go back to",
 	"a revision that is kept: FunctionRevision.pkg.crossplane.io":      "it is kept to go back to",
-	"scaled to zero: PodAutoscaler.autoscaling.internal.knative.dev":   "nobody asks for it, and Ready is False as long",
+	"scaled to zero: PodAutoscaler.autoscaling.internal.knative.dev":   "it receives no requests, and Ready is False as long",
 	"trial stopped early: Trial.kubeflow.org":                          "early stopping is one of its regular ends",
 	"stopped: Engine.longhorn.io":                                      "its volume is detached",
 	"stopped: Replica.longhorn.io":                                     "its volume is detached",
 	"no target: BackupTarget.longhorn.io":                              "none is declared",
 	"pool: CiliumLoadBalancerIPPool.cilium.io":                         "IPsAvailable is always Unknown: it has a count for a message",
-	"being renewed, in time: Certificate.cert-manager.io":              "what was issued before is valid meanwhile",
+	"being renewed, in time: Certificate.cert-manager.io":              "the previous certificate is still valid",
 }
 
 // mayChange has the conditions that do not affect a Healthy object, with the reason.
 var mayChange = map[string]string{
-	"Running: kubeflow.org":             "what has Succeeded has ended, whatever is left over of its run",
-	"NoWarnings: rabbitmq.com":          "it is about the spec, such as a limit that is not the request",
+	"Running: kubeflow.org":    "the run has succeeded and ended.",
+	"NoWarnings: rabbitmq.com": "it is about the spec, such as a limit that is not the request",
+
 	"cilium.io/IPsAvailable: cilium.io": "it has a count for a message, and its status says nothing",
 }
 
@@ -144,8 +145,8 @@ func withCondition(t *testing.T, object *unstructured.Unstructured, i int, statu
 	return other
 }
 
-// TestRules_TerminatingObject_IsNotHealthy adds a condition to what the conventions confirm: nodes and machines are Ready until they
-// are gone.
+// TestRules_TerminatingObject_IsNotHealthy adds a condition to an object that the conventions call Healthy. Nodes and
+// machines are Ready until they are gone.
 func TestRules_TerminatingObject_IsNotHealthy(t *testing.T) {
 	for _, leaving := range []string{"Deleting", "Disrupting", "Draining", "Terminating"} {
 		object := &unstructured.Unstructured{Object: map[string]any{

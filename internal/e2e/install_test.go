@@ -629,7 +629,7 @@ func (i installTarget) createWithStatus(t *testing.T, wl *v1alpha1.ThreeportWork
 	for _, r := range wl.Spec.WorkloadResourceInstances {
 		status.Resources = append(status.Resources, v1alpha1.ResourceStatus{
 			Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
-			State: v1alpha1.ResourceAbsent, Message: "no such object exists, or not any more",
+			State: v1alpha1.ResourceAbsent, Message: "no such object exists, or it was deleted",
 			Health: "Unhealthy", Reason: "ImagePullBackOff: container web: image web:1.2.3 cannot be pulled",
 		})
 	}

@@ -68,7 +68,7 @@ func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
 // awaitSilence waits until the agent has sent nothing for three times the delay of a status or a tree.
 func (w *world) awaitSilence() {
 	w.Helper()
-	const held = 5 * time.Second // watch.DefaultConfig has it as StatusInterval
+	const held = 5 * time.Second // StatusInterval of the reporter's default configuration
 	told, since := -1, time.Now()
 	w.eventually(waitTimeout, "the agent to send nothing more", func() error {
 		reports := slices.DeleteFunc(slices.Clone(w.proxy.sent()), request.isHeartbeat)
@@ -365,7 +365,7 @@ func TestAgent_ProbesAndMetrics(t *testing.T) {
 		`threeport_agent_watches{resource="deployments.apps"} 1`, "threeport_agent_reports_pending 0",
 		`threeport_agent_reports_total{kind="status",result="accepted"}`,
 	} {
-		w.eventually(waitTimeout, "metrics with "+name, func() error { // Events may be on their way
+		w.eventually(waitTimeout, "metrics with "+name, func() error { // Events may be pending
 			if !strings.Contains(w.get(w.metrics+"/metrics"), name) {
 				return errors.New("there is none")
 			}

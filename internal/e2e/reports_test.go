@@ -200,7 +200,7 @@ regarding: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}
 		t.Errorf("the repeated Event has %d rows, the first with the time %v, want one row with %v", len(events), events[0].Timestamp, want)
 	}
 	posts := slices.DeleteFunc(w.proxy.writes("/v0/workload-events"), func(w oracle.Write) bool { return w.Method != http.MethodPost })
-	if *strictV0 && len(posts) != len(w.allEvents()) { // in sets a repeat is told as the first time was
+	if *strictV0 && len(posts) != len(w.allEvents()) { // a report set writes a repeat like the first report
 		t.Errorf("%d rows were posted for %d Events", len(posts), len(w.allEvents()))
 	}
 }

@@ -143,7 +143,7 @@ func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
 	for turn := range 4 {
 		w.eventually(waitTimeout, "more containers to be killed", func() error {
 			if n := len(w.syntheticRows("OOMKilled")); n < 2*(turn+1) {
-				return fmt.Errorf("%d rows tell of it", n)
+				return fmt.Errorf("%d rows report it", n)
 			}
 			return nil
 		})

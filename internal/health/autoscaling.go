@@ -37,7 +37,7 @@ func autoscaler(s *fields, ctx Context) Assessment {
 	case active.status == "True" && able.status == "True":
 		return healthy
 	}
-	return pending(ctx, s.created(), binding, Unhealthy, "NotScaledYet", s.subject()+" has not looked at what it scales yet")
+	return pending(ctx, s.created(), binding, Unhealthy, "NotScaledYet", s.subject()+" has not checked its target yet")
 }
 
 // scaling returns a condition of an autoscaler of any API version.

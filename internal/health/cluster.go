@@ -68,9 +68,9 @@ func node(s *fields, ctx Context) Assessment {
 		return a
 	default:
 		if created := s.created(); !created.IsZero() {
-			return pending(ctx, created, binding, Down, "NotReady", s.subject()+" has not told that it is Ready")
+			return pending(ctx, created, binding, Down, "NotReady", s.subject()+" has not reported that it is Ready")
 		}
-		return verdict(Unknown, "NoSignal", s.subject()+" has not told that it is Ready")
+		return verdict(Unknown, "NoSignal", s.subject()+" has not reported that it is Ready")
 	}
 	for _, item := range s.list("status", "conditions") {
 		c, _ := item.(map[string]any)

@@ -51,7 +51,7 @@ func TestDependentsCombine(t *testing.T) {
 		{"nothing descends from it", deploymentKind, onItsWay, nil, onItsWay},
 		{"nothing fails", deploymentKind, works, []Assessment{serves, serves}, works},
 		{
-			"all pods fail: it is not on its way", deploymentKind, onItsWay,
+			"all pods fail, so it is not Reconciling", deploymentKind, onItsWay,
 			[]Assessment{crash, crash},
 			Verdict{Down, "CrashLoopBackOff", "0 of 2 ← " + via + "2 pods CrashLoopBackOff: container web crashes"},
 		},
@@ -92,12 +92,12 @@ func TestDependentsCombine(t *testing.T) {
 			Verdict{Reconciling, "Starting", "Deployment web ← " + via + "Pod pod-1 Starting: the pod is starting"},
 		},
 		{
-			"it is on its way, and so are its pods", deploymentKind, onItsWay,
+			"it and its pods are Reconciling", deploymentKind, onItsWay,
 			[]Assessment{starts},
 			Verdict{Reconciling, "ReplicasNotReady", "0 of 2 ← " + via + "Pod pod-0 Starting: the pod is starting"},
 		},
 		{"pods leave as they should", deploymentKind, works, []Assessment{serves, leaves, leaves}, works},
-		{"it is on its way, and pods of before leave", deploymentKind, onItsWay, []Assessment{leaves, leaves}, onItsWay},
+		{"it is Reconciling, and its old pods are Terminating", deploymentKind, onItsWay, []Assessment{leaves, leaves}, onItsWay},
 		{
 			"a pod does not leave", deploymentKind, works,
 			[]Assessment{serves, stays},
@@ -126,7 +126,7 @@ func TestDependentsCombine(t *testing.T) {
 			Verdict{Unhealthy, "StartingTooLong", "1 of 2 ← " + via + "Pod pod-1 StartingTooLong: the pod is starting for long"},
 		},
 		{
-			"a pod takes long, of what has no deadline of its own",
+			"a pod takes long, and its StatefulSet has no deadline",
 			schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
 			onItsWay,
 			[]Assessment{late},
@@ -145,7 +145,7 @@ func TestDependentsCombine(t *testing.T) {
 		},
 
 		{
-			"what cannot be judged by itself is by its pods", customKind, silent,
+			"an object without a status is judged by its pods", customKind, silent,
 			[]Assessment{crash},
 			Verdict{Down, "CrashLoopBackOff", "no status ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
 		},
@@ -199,7 +199,7 @@ func TestDependentsCombine(t *testing.T) {
 		{"a suspended Job, whose pods have gone or failed", jobKind, Verdict{Reconciling, "Suspended", "it is suspended"}, []Assessment{leaves, failed}, Verdict{Reconciling, "Suspended", "it is suspended"}},
 
 		{"a CronJob whose run starts", cronJobKind, works, []Assessment{starts}, works},
-		{"a CronJob of which an earlier run failed", cronJobKind, works, []Assessment{failed, did}, works},
+		{"an earlier run of a CronJob failed", cronJobKind, works, []Assessment{failed, did}, works},
 		{
 			"a CronJob whose run cannot start", cronJobKind, works,
 			[]Assessment{pull},
@@ -212,7 +212,7 @@ func TestDependentsCombine(t *testing.T) {
 			Verdict{Unhealthy, "LastRunFailed", "it has not succeeded ← " + via + "Pod pod-0 Error: container web ended"},
 		},
 
-		{"what has only a label works", noKind, works, []Assessment{serves, did}, works},
+		{"it has only a label, and works", noKind, works, []Assessment{serves, did}, works},
 		{"it has only a label, and starts", noKind, works, []Assessment{starts}, Verdict{Reconciling, "Starting", "Deployment web ← " + via + "Pod pod-0 Starting: the pod is starting"}},
 		{"it has only a label, and works in part", noKind, works, []Assessment{serves, crash}, Verdict{Unhealthy, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-1 CrashLoopBackOff: container web crashes"}},
 		{"it has only a label, and nothing works", noKind, works, []Assessment{crash}, Verdict{Down, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"}},
@@ -296,7 +296,7 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 		old, known := now[i]
 		if state == len(states) {
 			if f.Remove(podDependent(i, Assessment{}).UID) != known {
-				t.Fatalf("step %d: Remove does not tell whether it was there", step)
+				t.Fatalf("step %d: the result of Remove is wrong", step)
 			}
 			delete(now, i)
 		} else {

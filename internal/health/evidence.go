@@ -6,10 +6,13 @@ type evidence struct {
 	parts Assessment // the worst statement about a part of it
 	soft  Assessment // the worst statement that counts only if no strong one says that the object works
 
-	strong bool // a statement says that the whole object works
-	weak   bool // a statement says so of a part, or by counting
-	ended  bool // the object has run to its end
-	stale  bool // a condition is about an earlier spec
+	// strong means that a statement says that the whole object works.
+	strong bool
+	// weak means that a part of the object works, or that a count says so.
+	weak bool
+
+	ended bool // the object has run to its end
+	stale bool // a condition is about an earlier spec
 
 	unclassified string // a phase or a state of the whole in words that have no class
 	sentence     bool   // it is a sentence, which may even deny a strong statement

@@ -12,7 +12,7 @@ const (
 	flappingWindow = 10 * time.Minute
 	// flappingLimit is the number of changes within the window that make a status flap.
 	flappingLimit = 4
-	// flappingCalm is the time without a change after which a status does not flap any more. A kubelet waits up to five
+	// flappingCalm is the time without a change after which a status no longer flaps. A kubelet waits up to five
 	// minutes before it restarts a crashed container, so a longer state is no pause between two crashes.
 	flappingCalm = 5 * time.Minute
 	// flappingKept bounds the number of kept changes.
@@ -28,7 +28,7 @@ const (
 //
 // The zero value is ready for use. It is not safe for concurrent use.
 type Flapping struct {
-	last     Status // the latest that is not Unknown
+	last     Status // the latest, except Unknown
 	changes  []change
 	flapping bool
 }

@@ -42,31 +42,39 @@ func TestFlapping(t *testing.T) {
 		{"nothing was seen before", "", "0s Down", "Down: as of 0s", ""},
 		{"three changes do not flap", "0s Healthy, 1m Down, 2m Healthy, 3m Down", "3m Down", "Down: as of 3m", ""},
 		{"the fourth change does", four, "4m Healthy", "Unhealthy: as of 3m, 4 changes in 10 min", "9m"},
-		{"the worst in its latest words", "0s Healthy, 1m Down, 2m Healthy, 3m Down, 3m20s Down, 4m Healthy", "4m Healthy", "Unhealthy: as of 3m20s, 4 changes in 10 min", "9m"},
-		{"what is seen is the worst: its own words", four + ", 5m Down", "5m30s Down", "Unhealthy: as of 5m30s, 5 changes in 10 min", "10m"},
+
+		{"the latest message of the worst status", "0s Healthy, 1m Down, 2m Healthy, 3m Down, 3m20s Down, 4m Healthy", "4m Healthy", "Unhealthy: as of 3m20s, 4 changes in 10 min", "9m"},
+
+		{"the current status is the worst: its message is shown", four + ", 5m Down", "5m30s Down", "Unhealthy: as of 5m30s, 5 changes in 10 min", "10m"},
+
 		{"held until it has been quiet", four, "8m59s Healthy", "Unhealthy: as of 3m, 4 changes in 10 min", "9m"},
 		{"quiet for five minutes", four, "9m Healthy", "Healthy: ", ""},
-		{"quiet, and told so", four + ", 9m Healthy", "9m Healthy", "Healthy: ", ""},
+
+		{"quiet since an earlier observation", four + ", 9m Healthy", "9m Healthy", "Healthy: ", ""},
 		{"a change after the calm, with three others in the window", four + ", 9m30s Down", "9m30s Down", "Unhealthy: as of 9m30s, 5 changes in 10 min", "14m30s"},
 		{"a change when the others are out of the window", four + ", 13m30s Down", "13m30s Down", "Down: as of 13m30s", ""},
+
 		{"too slow", "0s Healthy, 1m Down, 5m Healthy, 9m Down, 13m Healthy, 17m Down", "17m Down", "Down: as of 17m", ""},
 		{"two rollouts", "0s Healthy, 1m Reconciling, 2m Healthy, 3m Reconciling, 4m Healthy", "4m Healthy", "Healthy: ", ""},
 		{"an autoscaler", "0s Healthy, 1m Reconciling, 2m Healthy, 3m Reconciling, 4m Healthy, 5m Reconciling, 6m Healthy", "6m Reconciling", "Reconciling: as of 6m", ""},
 		{
-			"two rollouts of which each is Unhealthy for a moment count, the steps around do not",
+			"two rollouts that are Unhealthy for a moment count, and the steps around do not",
 			"0s Healthy, 1m Reconciling, 2m Unhealthy, 3m Reconciling, 3m10s Healthy, 4m Reconciling, 5m Unhealthy, 5m10s Healthy",
 			"5m10s Healthy", "Unhealthy: as of 5m, 4 changes in 10 min", "10m10s",
 		},
 		{"it did not work at any time", "0s Reconciling, 1m Down, 2m Reconciling, 3m Down, 4m Reconciling", "4m Reconciling", "Down: as of 3m, 4 changes in 10 min", "9m"},
 		{"one such rollout", "0s Healthy, 1m Reconciling, 2m Unhealthy, 3m Reconciling, 4m Healthy", "4m Healthy", "Healthy: ", ""},
 		{"between Unhealthy and Down too", "0s Down, 1m Unhealthy, 2m Down, 3m Unhealthy, 4m Down", "4m10s Unhealthy", "Unhealthy: as of 4m, 4 changes in 10 min", "9m"},
+
 		{"the worst is of the window", "0s Down, 1m Unhealthy, 12m Healthy, 13m Unhealthy, 14m Healthy, 15m Unhealthy", "15m Unhealthy", "Unhealthy: as of 15m, 4 changes in 10 min", "20m"},
-		{"what is not seen is no change", "0s Healthy, 1m Unknown, 2m Healthy, 3m Unknown, 4m Healthy, 5m Unknown, 6m Healthy", "6m Healthy", "Healthy: ", ""},
-		{"nor from trouble to the same", "0s Down, 1m Unknown, 2m Down, 3m Unknown, 4m Down", "4m Down", "Down: as of 4m", ""},
+
+		{"Unknown is no change", "0s Healthy, 1m Unknown, 2m Healthy, 3m Unknown, 4m Healthy, 5m Unknown, 6m Healthy", "6m Healthy", "Healthy: ", ""},
+		{"nor is Unknown between two equal faults", "0s Down, 1m Unknown, 2m Down, 3m Unknown, 4m Down", "4m Down", "Down: as of 4m", ""},
+
 		{"but across it", "0s Down, 1m Unknown, 2m Healthy, 3m Unknown, 4m Down, 5m Healthy, 6m Down", "6m Healthy", "Unhealthy: as of 6m, 4 changes in 10 min", "11m"},
 		{"Unknown is never dressed", four, "5m Unknown", "Unknown: as of 5m", ""},
 		{"a status that is none", four + ", 5m Odd", "5m Odd", "Odd: as of 5m", ""},
-		{"told again and again", "0s Down, 1s Down, 2s Down, 3s Down, 4s Down, 5s Down", "6s Down", "Down: as of 6s", ""},
+		{"observed again and again", "0s Down, 1s Down, 2s Down, 3s Down, 4s Down, 5s Down", "6s Down", "Down: as of 6s", ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			var f Flapping

@@ -141,7 +141,7 @@ func obviousFault(object map[string]any, kind schema.GroupKind) string {
 	}
 	spec, _ := object["spec"].(map[string]any)
 	if spec["suspend"] == true || spec["paused"] == true {
-		return "it is at rest"
+		return "it is suspended"
 	}
 	status, _ := object["status"].(map[string]any)
 	switch status["phase"] {

@@ -12,13 +12,14 @@ func TestWorst(t *testing.T) {
 	}{
 		{"none", nil, healthy},
 		{"all are healthy, and one has a reason", []Verdict{{Healthy, Completed, ""}, healthy}, healthy},
-		{"what is not known is not healthy", []Verdict{healthy, unknown, healthy}, unknown},
-		{"on its way is worse than not known", []Verdict{unknown, reconciling}, reconciling},
-		{"in part is worse than on its way", []Verdict{unhealthy, reconciling}, unhealthy},
-		{"down is the worst", []Verdict{unhealthy, down, reconciling, unknown, healthy}, down},
+		{"Unknown is worse than Healthy", []Verdict{healthy, unknown, healthy}, unknown},
+
+		{"Reconciling is worse than Unknown", []Verdict{unknown, reconciling}, reconciling},
+		{"Unhealthy is worse than Reconciling", []Verdict{unhealthy, reconciling}, unhealthy},
+		{"Down is the worst", []Verdict{unhealthy, down, reconciling, unknown, healthy}, down},
 		{"the first of equals", []Verdict{{Down, "A", ""}, {Down, "B", ""}}, Verdict{Down, "A", ""}},
-		{"no verdict at all is not healthy", []Verdict{healthy, {}}, Verdict{Unknown, "NotJudged", "there is no verdict"}},
-		{"nor is a word that is not known", []Verdict{{Status: "Great"}, reconciling}, reconciling},
+		{"an empty verdict is Unknown", []Verdict{healthy, {}}, Verdict{Unknown, "NotJudged", "there is no verdict"}},
+		{"an unknown word is Unknown", []Verdict{{Status: "Great"}, reconciling}, reconciling},
 	}
 	for _, tt := range tests {
 		if got := Worst(tt.in...); got != tt.want {

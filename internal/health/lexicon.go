@@ -11,14 +11,16 @@ type meaning int
 
 const (
 	unclassified meaning = iota // the word is in no class
-	neutral                     // the word tells nothing of health
+	neutral                     // the word is not about health
 	good                        // it works
 	done                        // it has run to its end
-	step                        // one step on the way is done, which says little of the whole
-	busy                        // work is under way
-	rest                        // somebody suspended it
-	bad                         // something is wrong
-	unknownWord                 // the writer of the status does not know
+
+	// step means that one step of several is done. This says little about the whole.
+	step
+	busy        // work is under way
+	rest        // somebody suspended it
+	bad         // something is wrong
+	unknownWord // the writer of the status does not know
 
 	meanings = iota // the number of classes
 )

@@ -8,7 +8,7 @@ import "strings"
 // Source: "Typical status properties" of the API conventions for conditions. There is no convention for phases and
 // states: those words come from the documentation of operators.
 
-// classes are the tables of single words by what they mean in a phase, a state, a reason or a type of a condition.
+// classes are the tables of single words by their meaning in a phase, a state, a reason or a type of a condition.
 var classes = map[meaning]lexicon{
 	good: newLexicon(
 		wordGroup{"the object serves its purpose", `ready running active healthy available ok okay up online green normal stable working
@@ -114,11 +114,15 @@ func compoundReplacer(pairs ...[2]string) *strings.Replacer {
 // Tables about single words within a text.
 var (
 	negations = newLexicon(
-		wordGroup{"the next word is denied", "not non never isnt arent wasnt"},
+		wordGroup{"the next word is denied", "not non isnt arent wasnt"},
+		wordGroup{"the next word is denied for all time", "never"},
 		wordGroup{"the next word is absent", "no without zero 0"},
 	)
 	// strictNegations make bad news of a word that is in no class. The others may say anything of it: NoPodsMatched.
-	strictNegations = newLexicon(wordGroup{"the word is a state that is not reached", "not isnt never non"})
+	strictNegations = newLexicon(
+		wordGroup{"the word is a state to be reached", "not isnt non"},
+		wordGroup{"the word is a state out of reach", "never"},
+	)
 	// particles belong to the activity before them.
 	particles = newLexicon(wordGroup{"scaling up, rolling out", "up down out in back over off"})
 	// notYetFaults are bad words that controllers also write of an object that is still being set up.
@@ -127,7 +131,7 @@ var (
 		wordGroup{"the object does not answer yet", "unavailable unready unreachable disconnected blocked"},
 		wordGroup{"the fault is mild", "partially partial warning recoverable"},
 	)
-	// downPhases are bad words that mean, as a whole phase, that nothing works.
+	// downPhases are bad words that mean, as a whole phase, that the object does not work at all.
 	downPhases = newLexicon(
 		wordGroup{"the run has failed", "failed failure"},
 		wordGroup{"the program crashes", "crashloopbackoff crashloop"},
@@ -141,10 +145,10 @@ var (
 	// firstSteps are states that an object has had since its creation.
 	firstSteps = newLexicon(wordGroup{"the setup of a new object", `creating provisioning pending initializing initialising
 		bootstrapping installing new preparing starting`})
-	// suspensionFillers may stand beside a word for rest without changing it: PausedByUser.
+	// suspensionFillers may accompany a word for rest without changing it: PausedByUser.
 	suspensionFillers = newLexicon(
 		wordGroup{"the suspended activity", `reconcile reconciliation reconciler deployment rollout scaling autoscaling operator instance`},
-		wordGroup{"who suspended it, and where", "by user manually spec in under for or"},
+		wordGroup{"the actor and the place of the suspension", "by user manually spec in under for or"},
 		wordGroup{"the suspension begins", "pausing suspending stopping hibernating"},
 	)
 )
@@ -208,11 +212,11 @@ var (
 	wordKeys = newLexicon(wordGroup{"the value is an option", "type name policy action mode on event level severity"})
 	// otherTimeKeys begin the key of a value that is not about the present.
 	otherTimeKeys = newLexicon(
-		wordGroup{"what is wanted", "desired target expected wanted next"},
-		wordGroup{"what was", "previous prior old initial history past"},
+		wordGroup{"the desired state", "desired target expected wanted next"},
+		wordGroup{"the past", "previous prior old initial history past"},
 	)
 	// pastKeys are those of otherTimeKeys that are so as a whole key too.
-	pastKeys = newLexicon(wordGroup{"what was", "previous history"})
+	pastKeys = newLexicon(wordGroup{"the past", "previous history"})
 	// declaredKeys end the key of a value that was declared, or that is a record.
 	declaredKeys = newLexicon(
 		wordGroup{"a declaration", `spec template templates config configuration parameters inputs outputs labels annotations selector
@@ -225,5 +229,5 @@ var (
 	ratioKeys = newLexicon(wordGroup{"a count of parts", "ready replicas available healthy pods nodes members instances"})
 	// failedCounts and countedParts are the words of a count of failed parts: failedNodes.
 	failedCounts = newLexicon(wordGroup{"the parts do not work", "failed degraded unhealthy"})
-	countedParts = newLexicon(wordGroup{"the parts are there for good", "machine machines node nodes replicas pods instances members tasks count"})
+	countedParts = newLexicon(wordGroup{"the parts are permanent", "machine machines node nodes replicas pods instances members tasks count"})
 )

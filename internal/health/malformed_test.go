@@ -205,10 +205,13 @@ func TestObject_MalformedConditions(t *testing.T) {
 		{"no list", "Ready", Unknown, "NoSignal"},
 		{"a status that is no string, beside a good one", []any{condition(), condition("type", "Synced", "status", true)}, Unknown, "Malformed"},
 		{"a status that is no word of the three", []any{condition(), condition("type", "Synced", "status", "true")}, Unknown, "Malformed"},
+
 		{"an item that is no condition, beside a good one", []any{condition(), "Ready"}, Unknown, "Malformed"},
 		{"a type that is no string, beside a good one", []any{condition(), condition("type", int64(1))}, Unknown, "Malformed"},
-		{"a type that is there twice and does not agree", []any{condition("status", "False"), condition()}, Unknown, "Malformed"},
-		{"a type that is there twice and agrees", []any{condition(), condition()}, Healthy, ""},
+
+		{"a duplicate type with another status", []any{condition("status", "False"), condition()}, Unknown, "Malformed"},
+		{"a duplicate type with the same status", []any{condition(), condition()}, Healthy, ""},
+
 		{"a generation that is no number", []any{condition("observedGeneration", "third")}, Unknown, "Malformed"},
 		{"a generation that is a text", []any{condition("observedGeneration", "3")}, Healthy, ""},
 		{"bad news is believed also in a malformed object", []any{condition("status", "False", "reason", int64(1)), "odd"}, Unhealthy, "NotReady"},

@@ -20,7 +20,7 @@ func TestObject_RecordedObjectsWithOddValues_ValidVerdict(t *testing.T) {
 				if !ok {
 					continue
 				}
-				delete(part, "template") // as large as all else, and nobody reads it
+				delete(part, "template") // as large as everything else, and no rule reads it
 				replaceEach(part, []string{root}, func(path []string, put func(any)) {
 					for range 4 { // another four of them each time
 						value := oddValues[next%len(oddValues)]

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// networkRules has the rules of kinds that lead traffic to pods.
+// networkRules has the rules of kinds that route traffic to pods.
 var networkRules = map[schema.GroupKind]rule{
 	{Kind: "Service"}: service,
 	{Group: "networking.k8s.io", Kind: "Ingress"}:      ingress,

@@ -28,7 +28,7 @@ var builtin = func() map[schema.GroupKind]rule {
 }()
 
 // Object assesses an object by itself. A kind without a rule is assessed by the API conventions. An object without a
-// signal is Unknown. So is an object that looks Healthy if a field that was read is malformed.
+// signal is Unknown. An object that looks Healthy is Unknown too if a field that was read is malformed.
 //
 // Source: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
 func Object(kind schema.GroupKind, obj runtime.Object, ctx Context) Assessment {

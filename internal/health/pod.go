@@ -40,7 +40,7 @@ func Pod(pod *corev1.Pod, ctx Context) Assessment {
 	case corev1.PodUnknown:
 		if pod.Status.Reason != nodeLost {
 			return verdict(Unknown, camelReason(pod.Status.Reason, "PodUnknown"),
-				"the state of the pod cannot be told"+colon(sanitizeMessage(pod, pod.Status.Message)))
+				"the state of the pod is unknown"+colon(sanitizeMessage(pod, pod.Status.Message)))
 		}
 	case corev1.PodPending, corev1.PodRunning:
 	}
@@ -158,7 +158,7 @@ func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
 	case c.Reason == corev1.PodReasonSchedulingGated:
 		a = verdict(Reconciling, c.Reason, "the pod is held back from scheduling"+colon(words))
 	case pod.Status.NominatedNodeName != "":
-		a = verdict(Reconciling, "Preempting", "the pod waits for room that others make on its node")
+		a = verdict(Reconciling, "Preempting", "the pod waits until lower-priority pods have left its node")
 	}
 	a.Since = c.LastTransitionTime.Time
 	return a
@@ -168,12 +168,14 @@ func podUnscheduled(pod *corev1.Pod, c corev1.PodCondition) Assessment {
 //
 // Source: the kubelet's and the attach-detach controller's Events, pkg/kubelet/events in kubernetes/kubernetes.
 var startFailures = map[string]string{
-	"FailedMount":                   "a volume of the pod cannot be mounted",
-	"FailedAttachVolume":            "a volume of the pod cannot be attached",
-	"FailedMapVolume":               "a volume of the pod cannot be mapped",
-	"FailedCreatePodSandBox":        "the sandbox of the pod cannot be created",
-	"FailedPodSandBoxStatus":        "the sandbox of the pod cannot be examined",
-	"FailedCreatePodCgroup":         "the control group of the pod cannot be created",
+	"FailedMount":        "a volume of the pod cannot be mounted",
+	"FailedAttachVolume": "a volume of the pod cannot be attached",
+	"FailedMapVolume":    "a volume of the pod cannot be mapped",
+
+	"FailedCreatePodSandBox": "the sandbox of the pod cannot be created",
+	"FailedPodSandBoxStatus": "the sandbox of the pod cannot be examined",
+	"FailedCreatePodCgroup":  "the control group of the pod cannot be created",
+
 	"FailedPrepareDynamicResources": "the devices of the pod cannot be prepared",
 	"NetworkNotReady":               "the network of the pod's node is not ready",
 	"FailedSync":                    "the pod cannot be brought up by its node",
@@ -290,7 +292,7 @@ func podResize(pod *corev1.Pod) Assessment {
 		a = verdict(Unhealthy, "ResizeFailed", "the pod cannot be resized"+colon(sanitizeMessage(pod, running.Message)))
 		a.Since = running.LastTransitionTime.Time
 	case pending.Status == corev1.ConditionTrue:
-		a = verdict(Reconciling, "ResizeDeferred", "the pod waits for room on its node to be resized"+colon(sanitizeMessage(pod, pending.Message)))
+		a = verdict(Reconciling, "ResizeDeferred", "the pod waits for capacity on its node to be resized"+colon(sanitizeMessage(pod, pending.Message)))
 		a.Since = pending.LastTransitionTime.Time
 	case running.Status == corev1.ConditionTrue:
 		a = verdict(Reconciling, "Resizing", "the pod is being resized")
@@ -341,7 +343,7 @@ func notReadyByCondition(pod *corev1.Pod, ready corev1.PodCondition, ctx Context
 const nodeNotReady = "NodeNotReady"
 
 func nodeUnreachable(reason string, since metav1.Time) Assessment {
-	a := verdict(Unhealthy, reason, "the pod is not ready: its node does not tell how it is")
+	a := verdict(Unhealthy, reason, "the pod is not ready: its node does not report the status of the pod")
 	a.Since = since.Time
 	return a
 }

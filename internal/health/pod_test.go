@@ -21,7 +21,7 @@ func TestPod(t *testing.T) {
 		{"it failed", `{status: {phase: Failed}}`, Down, "PodFailed", ""},
 		{"it was evicted", `{status: {phase: Failed, reason: Evicted, message: the node was low on memory}}`, Down, "Evicted", "the pod was evicted: the node was low on memory"},
 		{"it is being deleted", `{metadata: {deletionTimestamp: "2026-01-02T03:04:05Z"}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`, Reconciling, "Terminating", ""},
-		{"its node does not tell", `{status: {phase: Unknown, conditions: [{type: Ready, status: "True"}]}}`, Unknown, "PodUnknown", ""},
+		{"its node does not report", `{status: {phase: Unknown, conditions: [{type: Ready, status: "True"}]}}`, Unknown, "PodUnknown", ""},
 		{"it says that it is ready and not that it runs", `{status: {phase: Pending, conditions: [{type: Ready, status: "True"}]}}`, Reconciling, "Starting", ""},
 
 		{
@@ -47,11 +47,12 @@ func TestPod(t *testing.T) {
 		{"one of two containers ended badly, whatever the conditions say yet", `{status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: a, ready: true, state: {running: {}}}, {name: b, state: {terminated: {exitCode: 2, reason: Error}}}]}}`, Down, "Error", ""},
 
 		{"a container has not been ready since it started", `{status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "2026-01-01T10:00:00Z"}], containerStatuses: [{name: web, state: {running: {startedAt: "2026-01-01T10:00:05Z"}}}]}}`, Reconciling, "Starting", ""},
-		{"a container is not ready any more", `{status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "2026-01-01T11:00:00Z"}], containerStatuses: [{name: web, state: {running: {startedAt: "2026-01-01T10:00:05Z"}}}]}}`, Unhealthy, "NotReady", "container web runs and is not ready"},
+		{"a container is no longer ready", `{status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "2026-01-01T11:00:00Z"}], containerStatuses: [{name: web, state: {running: {startedAt: "2026-01-01T10:00:05Z"}}}]}}`, Unhealthy, "NotReady", "container web runs and is not ready"},
 		{"a container that was restarted is not ready", `{status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "2026-01-01T10:00:00Z"}], containerStatuses: [{name: web, restartCount: 1, state: {running: {startedAt: "2026-01-01T10:00:05Z"}}}]}}`, Unhealthy, "NotReady", ""},
 		{"a container runs and is not ready", `{status: {phase: Running, conditions: [{type: Ready, status: "False", reason: ContainersNotReady}], containerStatuses: [{name: web, state: {running: {}}}]}}`, Unhealthy, "NotReady", "container web runs and is not ready"},
 		{"a container has not passed its startup probe yet", `{status: {phase: Running, containerStatuses: [{name: web, started: false, state: {running: {}}}]}}`, Reconciling, "Starting", ""},
 		{"the order of the conditions does not matter", `{status: {phase: Running, conditions: [{type: Ready, status: "True"}, {type: PodScheduled, status: "False"}]}}`, Down, "Unschedulable", ""},
+
 		{"its node is lost", `{status: {phase: Running, conditions: [{type: Ready, status: "False", reason: NodeNotReady}], containerStatuses: [{name: web, ready: true, state: {running: {}}}]}}`, Unhealthy, "NodeNotReady", ""},
 		{"its containers are ready, and nothing says that the pod is", `{status: {phase: Running, containerStatuses: [{name: web, ready: true, state: {running: {}}}]}}`, Reconciling, "Starting", ""},
 	}

@@ -15,7 +15,7 @@ import (
 //  3. Texts: readText. They are errors, flags, phases and states, severities or ratios.
 //  4. Truth values: readFlag.
 //  5. Counts: readCounts, and readReplicas for the whole status.
-//  6. Tables and lists: readPart. A name such as errors speaks for itself, else the rules apply to what is inside.
+//  6. Tables and lists: readPart. A name such as errors speaks for itself, else the rules apply to its contents.
 //
 // Keys about the past or about what is wanted are left out: isNotCurrent. Keys are read in order, so that equal objects
 // have equal verdicts.
@@ -64,7 +64,7 @@ func (b *scanBudget) wordsOf(key string) []string {
 
 // statusField is a field of a status.
 type statusField struct {
-	path  []string // of the table that has the field; empty for the status itself
+	path  []string // the table that has the field; empty for the status itself
 	key   string
 	words []string       // of the key
 	in    map[string]any // the table
@@ -117,7 +117,7 @@ func (v *statusScan) verdict() Assessment {
 
 // noSignal assesses an object whose status has no statement about its health.
 func (v *statusScan) noSignal() Assessment {
-	message := v.object.subject() + " has no status that tells its health"
+	message := v.object.subject() + " has no status that shows its health"
 	if v.unclassified != "" {
 		message = v.object.subject() + " has " + v.unclassified + ", which may mean anything"
 	}

@@ -66,12 +66,12 @@ func (v *statusScan) readReplicas(status map[string]any) {
 	}
 }
 
-// scaledToZero adds that nothing is wanted. Only a condition can tell that the object runs at times, and is Healthy.
+// scaledToZero adds that the object is scaled to zero. Only a condition can state that this is its regular, Healthy state.
 func (v *statusScan) scaledToZero() {
 	v.against(nil, verdict(Reconciling, "ScaledToZero", v.object.subject()+" is scaled to zero"))
 }
 
-// readCounts compares the counts of one table with each other, and reads the counts of what is missing.
+// readCounts compares the counts of one table with each other, and reads the counts of missing parts.
 func (v *statusScan) readCounts(path []string, in map[string]any) {
 	if want, ok := firstCount(in, desiredCountFields...); ok {
 		for _, names := range [][]string{readyCountFields, availableCountFields, {"updatedAvailableReplicas"}, {"updatedReadyReplicas"}} {

@@ -42,7 +42,7 @@ func isErrorKey(words []string) bool {
 }
 
 // isStateKey reports whether the key of some words has a phase or a state as its value. A power state is none: it does
-// not tell whether the object works.
+// not show whether the object works.
 func isStateKey(words []string) bool { return stateKeys.has(lastWord(words)) && words[0] != "power" }
 
 // isPlainFault reports whether a text is one word for a fault, and its key is not that of an option.

@@ -106,8 +106,8 @@ func (v *statusScan) quoteWarning(message string) string {
 	return message
 }
 
-// latestNews returns the latest time in the object: its creation, a write by a manager of its fields, or a time at the
-// top of its status or in its conditions. Times in the future do not count. It is zero without a creation time.
+// latestNews returns the latest time in the object. Candidates are its creation, the writes of field managers, and times
+// at the top of its status or in its conditions. Times in the future do not count. It is zero without a creation time.
 func (v *statusScan) latestNews() time.Time {
 	latest := v.object.created()
 	if latest.IsZero() {
@@ -131,7 +131,7 @@ func (v *statusScan) latestNews() time.Time {
 	return latest
 }
 
-// runFields are fields of a status that tell when a run began or ended.
+// runFields are fields of a status that state when a run began or ended.
 var runFields = []string{
 	"startTime", "startedAt", "startTimestamp", "startedTime", "completionTime", "completedAt", "completionTimestamp",
 	"finishedAt", "finishTime", "endTime", "endedAt", "terminationTime",

@@ -34,14 +34,16 @@ func TestForest(t *testing.T) {
 	}{
 		{"nothing", ``, ""},
 		{"objects without owners, in their order", `[{name: b, uid: b}, {name: a, uid: a}]`, "b a"},
-		{"what is owned comes before its owner", `[{name: c, uid: c, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}, {name: a, uid: a}]`, "a(b(c))"},
+		{"a dependent comes before its owner", `[{name: c, uid: c, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}, {name: a, uid: a}]`, "a(b(c))"},
+
 		{"an owner that is not there", `[{name: a, uid: a, ownerReferences: [{uid: x}]}]`, "a"},
 		{"the controller before another owner", `[{name: a, uid: a}, {name: b, uid: b}, {name: c, uid: c, ownerReferences: [{uid: a}, {uid: b, controller: true}]}]`, "a b(c)"},
 		{"the first of owners that are there", `[{name: a, uid: a}, {name: b, uid: b}, {name: c, uid: c, ownerReferences: [{uid: x, controller: true}, {uid: b}, {uid: a}]}]`, "a b(c)"},
+
 		{"one that owns itself", `[{name: a, uid: a, ownerReferences: [{uid: a}]}]`, "a"},
 		{"two that own each other", `[{name: a, uid: a, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}]`, "a b"},
-		{"what is below a circle", `[{name: c, uid: c, ownerReferences: [{uid: a}]}, {name: a, uid: a, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}]`, "a(c) b"},
-		{"without UIDs nobody owns anything", `[{name: a}, {name: b, ownerReferences: [{uid: ""}]}]`, "a b"},
+		{"a dependent of a cycle", `[{name: c, uid: c, ownerReferences: [{uid: a}]}, {name: a, uid: a, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}]`, "a(c) b"},
+		{"objects without UIDs have no owners", `[{name: a}, {name: b, ownerReferences: [{uid: ""}]}]`, "a b"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {

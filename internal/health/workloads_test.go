@@ -121,7 +121,7 @@ func TestDaemonSet(t *testing.T) {
 		{"pods are updated when somebody deletes them", head + `
 spec: {updateStrategy: {type: OnDelete}}
 status: {observedGeneration: 1, desiredNumberScheduled: 3, numberReady: 3}`, Healthy, ""},
-		{"how many are wanted is not told", head + `status: {observedGeneration: 1}`, Unknown, "Malformed"},
+		{"the desired number is missing", head + `status: {observedGeneration: 1}`, Unknown, "Malformed"},
 		{"no status yet", head, Reconciling, "SpecNotObserved"},
 	})
 }

@@ -37,10 +37,12 @@ type assessor struct {
 	errors   int
 	statuses map[health.Status]int
 
-	lines   []verdictLine                // the lines that are not emitted yet
-	held    []*unstructured.Unstructured // the objects of lines; nil for a line that has its verdict
-	waiting int                          // the number of objects in held that are not nil
-	uids    map[types.UID]bool           // the UIDs of the waiting objects
+	// lines are the lines that are not emitted yet.
+	lines []verdictLine
+	// held has the objects of lines; nil for a line that has its verdict.
+	held    []*unstructured.Unstructured
+	waiting int                // the number of objects in held that are not nil
+	uids    map[types.UID]bool // the UIDs of the waiting objects
 }
 
 func newAssessor(hc health.Context) *assessor {

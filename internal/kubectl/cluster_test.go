@@ -27,7 +27,7 @@ metadata: {name: %s}
 spec: {workloadType: WorkloadInstance, workloadInstanceId: 877588458330128385, workloadResourceInstances: [%s]}
 `
 
-// workload creates a ThreeportWorkload of which the agent says something.
+// workload creates a ThreeportWorkload with a status as the agent writes it.
 func workload(t *testing.T, name, status, listed string) *unstructured.Unstructured {
 	t.Helper()
 	return create(t, workloadText+"status: {%s}\n", name, listed, status)
@@ -322,11 +322,11 @@ func TestTrack(t *testing.T) {
 			[]string{"-l", "app=web", "secret/key=7"},
 			"/v1/Secret tracked/key 7\n/v1/ConfigMap tracked/conf 0\napps/v1/Deployment tracked/web 0",
 		},
-		"in all namespaces":   {[]string{"-l", "app=web", "-A", "--kinds", "deployments,cm", "-n", "default"}, "apps/v1/Deployment tracked/web 0\n/v1/ConfigMap tracked/conf 0"},
-		"among kinds":         {[]string{"-l", "app=engine", "--kinds", "engines.example.com"}, "example.com/v1/Engine tracked/v8 0"},
-		"among all kinds":     {[]string{"-l", "app=engine", "--kinds", "all"}, "example.com/v1/Engine tracked/v8 0"},
-		"by files":            {[]string{"-f", file, "cm/conf=5"}, "/v1/ConfigMap tracked/conf 5\n/v1/Namespace /tracked 0"},
-		"what is still to be": {[]string{"--allow-missing", "sts/db"}, "apps/v1/StatefulSet tracked/db 0"},
+		"in all namespaces": {[]string{"-l", "app=web", "-A", "--kinds", "deployments,cm", "-n", "default"}, "apps/v1/Deployment tracked/web 0\n/v1/ConfigMap tracked/conf 0"},
+		"among kinds":       {[]string{"-l", "app=engine", "--kinds", "engines.example.com"}, "example.com/v1/Engine tracked/v8 0"},
+		"among all kinds":   {[]string{"-l", "app=engine", "--kinds", "all"}, "example.com/v1/Engine tracked/v8 0"},
+		"by files":          {[]string{"-f", file, "cm/conf=5"}, "/v1/ConfigMap tracked/conf 5\n/v1/Namespace /tracked 0"},
+		"missing objects":   {[]string{"--allow-missing", "sts/db"}, "apps/v1/StatefulSet tracked/db 0"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			if got := listed(read(tc.args...)); got != tc.want {

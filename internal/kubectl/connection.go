@@ -42,9 +42,10 @@ func newConnection(cmd *cobra.Command) *connection {
 	}
 	c.flags.AddFlags(cmd.Flags())
 	shown := map[string]string{
-		"kubeconfig":      "kubeconfig file; as for kubectl, $KUBECONFIG and ~/.kube/config if not given",
-		"context":         "context of the kubeconfig",
-		"namespace":       "namespace of what is named without one",
+		"kubeconfig": "kubeconfig file; the default is that of kubectl: $KUBECONFIG, then ~/.kube/config",
+		"context":    "context of the kubeconfig",
+
+		"namespace":       "namespace of objects that are given without one",
 		"request-timeout": "how long a request may take, such as 10s; 0 for any time",
 		"as":              "user to impersonate",
 	}

@@ -38,7 +38,7 @@ var shared struct {
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
 	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" { // what is fuzzed asks no cluster, in many processes
+	if flag.Lookup("test.fuzz").Value.String() != "" { // fuzzing runs many processes, and its targets need no cluster
 		os.Exit(m.Run())
 	}
 	code, err := runMain(m)
@@ -135,7 +135,7 @@ func served(ctx context.Context, crd *unstructured.Unstructured) error {
 	}
 	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := shared.dynamic.Resource(resource(group, version, plural)).List(ctx, metav1.ListOptions{})
-		_, lists, discoveryErr := client.ServerGroupsAndResources() // which tell of it some time after it is served
+		_, lists, discoveryErr := client.ServerGroupsAndResources() // discovery lists a new kind some time after it is served
 		return err == nil && discoveryErr == nil && slices.ContainsFunc(lists, func(l *metav1.APIResourceList) bool {
 			return l.GroupVersion == group+"/"+version &&
 				slices.ContainsFunc(l.APIResources, func(r metav1.APIResource) bool { return r.Name == plural })

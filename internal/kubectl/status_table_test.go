@@ -12,8 +12,8 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 )
 
-// told returns the workloads of testdata/input/workloads.yaml.
-func told(t *testing.T) []v1alpha1.ThreeportWorkload {
+// goldenWorkloads returns the workloads of testdata/input/workloads.yaml.
+func goldenWorkloads(t *testing.T) []v1alpha1.ThreeportWorkload {
 	t.Helper()
 	data, err := os.ReadFile("testdata/input/workloads.yaml")
 	if err != nil {
@@ -27,7 +27,7 @@ func told(t *testing.T) []v1alpha1.ThreeportWorkload {
 }
 
 func TestStatusTable(t *testing.T) {
-	all := statusesOf(told(t))
+	all := statusesOf(goldenWorkloads(t))
 	for name, wide := range map[string]bool{"board.txt": false, "board-wide.txt": true} {
 		var out bytes.Buffer
 		if err := statusTable(all, goldenTime, wide).write(&out, false, "", 0); err != nil {
@@ -40,7 +40,7 @@ func TestStatusTable(t *testing.T) {
 func TestStatusTable_FitsTheTerminal(t *testing.T) {
 	for _, width := range []int{20, 60, 100} {
 		var out bytes.Buffer
-		if err := statusTable(statusesOf(told(t)), goldenTime, false).write(&out, false, "", width); err != nil {
+		if err := statusTable(statusesOf(goldenWorkloads(t)), goldenTime, false).write(&out, false, "", width); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {
@@ -54,7 +54,7 @@ func TestStatusTable_FitsTheTerminal(t *testing.T) {
 func TestStatusTable_Colours(t *testing.T) {
 	var with, without bytes.Buffer
 	for out, p := range map[*bytes.Buffer]palette{&with: true, &without: false} {
-		if err := statusTable(statusesOf(told(t)), goldenTime, false).write(out, p, "", 0); err != nil {
+		if err := statusTable(statusesOf(goldenWorkloads(t)), goldenTime, false).write(out, p, "", 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestStatusTable_Colours(t *testing.T) {
 }
 
 func TestWriteDetails(t *testing.T) {
-	for _, s := range statusesOf(told(t)) {
+	for _, s := range statusesOf(goldenWorkloads(t)) {
 		switch s.Name {
 		case "web", "api", "old-agent":
 		default:
@@ -95,7 +95,7 @@ func TestEncode(t *testing.T) {
 		"status.yaml":     {output: output{value: outputYAML}},
 		"status-web.json": {output: output{value: outputJSON}, name: "web"},
 	} {
-		all := statusesOf(told(t))
+		all := statusesOf(goldenWorkloads(t))
 		if o.name != "" {
 			all = all[:1]
 		}

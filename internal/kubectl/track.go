@@ -44,7 +44,7 @@ func (p *plugin) trackCommand() *cobra.Command {
 		Short: "Write a ThreeportWorkload for objects of the cluster",
 		Long: "Writes a ThreeportWorkload that lists objects of the cluster, so that the agent watches and reports them. It lists named " +
 			"objects, objects in files, and those that a label selector matches. It is written to stdout, or with --apply to the cluster.\n\n" +
-			"KIND has any form that kubectl accepts: deployment, deploy, deployments.apps, Deployment.v1.apps. =ID is the ID of the object's " +
+			"KIND has any form that kubectl accepts: deployment, deploy, deployments.apps, Deployment.v1.apps. The suffix =ID is the ID of the object's " +
 			"WorkloadResourceInstance in the control plane, for the reports of its operations. Without an ID the agent reports only its Events " +
 			"and its part in the workload's status. KIND/NAME=ID also sets the ID of an object from a selector or a file.\n\n" +
 			"A selector applies to Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, Pods, Services, Ingresses, ConfigMaps, Secrets, " +

@@ -50,9 +50,11 @@ func TestDecodeReportSet_InvalidSet_IsRefused(t *testing.T) {
 		{"no JSON", "hunter2", http.StatusBadRequest, ""},
 		{"cut off", reportOf("")[:60], http.StatusBadRequest, ""},
 		{"cut off within a report", strings.TrimSuffix(reportOf(""), "}]}"), http.StatusBadRequest, ""},
+
 		{"a comma too many", `{` + someAgent + `,"reports":[],}`, http.StatusBadRequest, ""},
 		{"a comma too many in a list", `{` + someAgent + `,"reports":[{},]}`, http.StatusBadRequest, ""},
 		{"brackets that do not match", `{` + someAgent + `,"reports":[}`, http.StatusBadRequest, ""},
+
 		{"more behind it", reportOf("") + `{}`, http.StatusBadRequest, ""},
 		{"no JSON behind it", reportOf("") + `x`, http.StatusBadRequest, ""},
 		{"not an object", `[]`, http.StatusUnprocessableEntity, "body"},
@@ -62,31 +64,41 @@ func TestDecodeReportSet_InvalidSet_IsRefused(t *testing.T) {
 		{"reports are no list", `{` + someAgent + `,"reports":{"hunter2":1}}`, http.StatusUnprocessableEntity, "body.reports"},
 		{"a report is no object", `{` + someAgent + `,"reports":["hunter2"]}`, http.StatusUnprocessableEntity, "body.reports[0]"},
 		{"an unknown field", `{"x":["hunter2"],` + someAgent + `,"reports":[]}`, http.StatusUnprocessableEntity, "body.x"},
+
 		{"an unknown field of a report", reportOf(`,"x":{"y":"hunter2"}`), http.StatusUnprocessableEntity, "body.reports[0].x"},
 		{"an unknown field below", reportOf(`,"event":{"involved":{"x":"hunter2"}}`), http.StatusUnprocessableEntity, "body.reports[0].event.involved.x"},
+
 		{"another case", reportOf(`,"Event":{}`), http.StatusUnprocessableEntity, "body.reports[0].Event"},
 		{"a field twice", reportOf(`,"version":"3"`), http.StatusUnprocessableEntity, "body.reports[0].version"},
+
 		{"a field below twice", reportOf(`,"status":{"status":"Down","status":"hunter2"}`), http.StatusUnprocessableEntity, "body.reports[0].status.status"},
 		{"an ID that is a number", `{` + someAgent + `,"reports":[{"instance":{"type":"WorkloadInstance","id":1}}]}`, http.StatusUnprocessableEntity, "body.reports[0].instance.id"},
 		{"a report without its key", `{` + someAgent + `,"reports":[{"version":"1"}]}`, http.StatusUnprocessableEntity, "body.reports[0].instance"},
 		{"a report without a version", `{` + someAgent + `,"reports":[{"instance":{"type":"WorkloadInstance","id":"1"}}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
+
 		{"a version that is null", `{` + someAgent + `,"reports":[{"version":null}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
 		{"a version with a sign", `{` + someAgent + `,"reports":[{"version":"+5"}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
 		{"a version with more digits than one has", `{` + someAgent + `,"reports":[{"version":"00000000000000000005"}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
+
 		{"an agent that is null", `{"agent":null,"reports":[]}`, http.StatusUnprocessableEntity, "body.agent"},
 		{"a tree without objects", reportOf(`,"tree":{}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects"},
 		{"objects that are null", reportOf(`,"tree":{"objects":null}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects"},
 		{"an object that is null", reportOf(`,"tree":{"objects":[null]}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects[0]"},
 		{"an Event without a message", reportOf(`,"event":{"uid":"u"}`), http.StatusUnprocessableEntity, "body.reports[0].event.message"},
 		{"a name that is null", reportOf(`,"tree":{"objects":[{"object":{"kind":"Pod","name":null},"health":"Down"}]}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects[0].object.name"},
+
 		{"an ID beyond 64 bits", `{` + someAgent + `,"reports":[{"version":"9223372036854775808"}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
+
 		{"an ID that is a word", reportOf(`,"operation":{"resourceInstanceID":"hunter2"}`), http.StatusUnprocessableEntity, "body.reports[0].operation.resourceInstanceID"},
 		{"a string that is a number", reportOf(`,"event":{"reason":1}`), http.StatusUnprocessableEntity, "body.reports[0].event.reason"},
+
 		{"a count that is a fraction", reportOf(`,"event":{"count":1.5}`), http.StatusUnprocessableEntity, "body.reports[0].event.count"},
 		{"a time that is none", reportOf(`,"event":{"time":"hunter2"}`), http.StatusUnprocessableEntity, "body.reports[0].event.time"},
+
 		{"a time that is a number", reportOf(`,"event":{"gap":{"first":5}}`), http.StatusUnprocessableEntity, "body.reports[0].event.gap.first"},
 		{"an object that is a list", reportOf(`,"event":[]`), http.StatusUnprocessableEntity, "body.reports[0].event"},
 		{"a tree that is a list", reportOf(`,"tree":[]`), http.StatusUnprocessableEntity, "body.reports[0].tree"},
+
 		{"an object of a tree", reportOf(`,"tree":{"objects":[` + someTree + `,{"listed":"hunter2"}]}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects[1].listed"},
 		{"an agent's number", `{"agent":{"pending":"hunter2"},"reports":[]}`, http.StatusUnprocessableEntity, "body.agent.pending"},
 		{"too many reports", `{` + someAgent + `,"reports":[{},{},{},{}]}`, http.StatusRequestEntityTooLarge, "body.reports"},

@@ -138,17 +138,21 @@ var contract = []exchange{
 	{reason: "malformed JSON", method: "POST", path: "/v0/workload-events", body: `{"Type":`, code: 500, has: []string{badEnvelope + `500,"message":"Internal Server Error"`}},
 	{reason: "no body", method: "POST", path: "/v0/workload-events", code: 500},
 	{reason: "a list with an object", method: "POST", path: "/v0/workload-events", body: `[{"Type":"Normal"}]`, code: 500},
+
 	{reason: "a wrong type", method: "PATCH", path: "/v0/workload-events/{event}", body: `{"Message":7}`, code: 500, hasNot: []string{"7,"}},
 	{reason: "an ID as a string", method: "PATCH", path: "/v0/workload-events/{event}", body: `{"WorkloadInstanceID":"{wi}"}`, code: 500},
+
 	{reason: "an ID as a float", method: "PATCH", path: "/v0/workload-events/{event}", body: `{"WorkloadInstanceID":1.2e18}`, code: 500},
 	{reason: "a bad timestamp", method: "PATCH", path: "/v0/workload-events/{event}", body: `{"Timestamp":"yesterday"}`, code: 500, hasNot: []string{"yesterday"}},
 	{reason: "a wrong content type", method: "PATCH", path: "/v0/workload-events/{event}", content: "text/plain", body: `{"Message":"m"}`, code: 500},
 	{reason: "no content type", method: "PATCH", path: "/v0/workload-events/{event}", content: "none", body: `{"Message":"m"}`, code: 500},
 	{reason: "an ID that is not a number", method: "GET", path: "/v0/workload-events/abc", code: 500},
+
 	{reason: "an ID over int64", method: "GET", path: "/v0/workload-events/9223372036854775808", code: 500},
 	{reason: "a parent that does not exist, in words of our own", method: "POST", path: "/v0/workload-events", body: strings.Replace(event, "new", "orphan", 1) + `,"HelmWorkloadInstanceID":1}`, code: 500, has: []string{`"error":"a referenced row does not exist"`}},
 	{reason: "a parent that does not exist", method: "POST", path: "/v0/workload-events", body: strings.Replace(event, "new", "orphan", 1) + `,"WorkloadInstanceID":1}`, code: 500},
 	{reason: "a parent that does not exist, in a change", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"WorkloadInstanceID":1}`, code: 500},
+
 	{reason: "NUL in a string", method: "PATCH", path: "/v0/workload-events/{event}", body: `{"Message":"a\u0000b"}`, code: 500},
 	{reason: "a UID that no index takes", method: "POST", path: "/v0/workload-events", body: strings.Replace(event, "new", strings.Repeat("0123456789ab", 1000), 1) + `}`, code: 400, has: []string{`"error":"RuntimeEventUID: must be a text of at most 2048 bytes"`}},
 	{reason: "NUL in a document", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"RuntimeDefinition":{"a":["\\\u0000"]}}`, code: 500},

@@ -18,7 +18,7 @@ type size struct {
 	agents    int
 	resources int // of all agents
 	events    int // of all agents, that are stored before anything is measured
-	writers   int // requests that are on their way at a time where it is not one
+	writers   int // concurrent requests, in measurements with more than one
 	viewers   int
 	rounds    int           // in which the ways to store Events are compared
 	slice     time.Duration // how long each is tried in a round
@@ -47,8 +47,8 @@ func main() {
 	flag.IntVar(&s.agents, "agents", 1000, "agents that report")
 	flag.IntVar(&s.resources, "resources", 100_000, "resources of all agents")
 	flag.IntVar(&s.events, "events", 10_000_000, "Events that are stored before anything is measured")
-	flag.IntVar(&s.writers, "writers", 8, "requests that are on their way at a time, where it is not one")
-	flag.IntVar(&s.viewers, "viewers", 10, "people who look at the board in the steady load")
+	flag.IntVar(&s.writers, "writers", 8, "concurrent requests, in measurements with more than one")
+	flag.IntVar(&s.viewers, "viewers", 10, "people who view the workload list in the steady load")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds in which ways to store Events are compared")
 	flag.DurationVar(&s.slice, "slice", 6*time.Second, "how long each of them is tried in a round")
 	flag.DurationVar(&s.steady, "steady", time.Minute, "how long the steady load lasts")

@@ -53,12 +53,12 @@ func pageQueries(w *world, deep string) []query {
 	middle := began.Add(-84 * time.Hour).UTC().Format(time.RFC3339)
 	return []query{
 		{"floor: an answer that needs no database", fixed("/workload-report-sets/versions")},
-		{"board, worst first", fixed("/v0/workloads?size=100")},
-		{"board, by name", fixed("/v0/workloads?size=100&sort=name")},
-		{"board, page 50", fixed("/v0/workloads?size=100&cursor=" + url.QueryEscape(deep))},
-		{"board, one status", fixed("/v0/workloads?size=100&status=Down")},
-		{"board, one cluster", func() string { return "/v0/workloads?size=100&cluster=" + one().cluster }},
-		{"board, text", func() string {
+		{"workload list, worst first", fixed("/v0/workloads?size=100")},
+		{"workload list, by name", fixed("/v0/workloads?size=100&sort=name")},
+		{"workload list, page 50", fixed("/v0/workloads?size=100&cursor=" + url.QueryEscape(deep))},
+		{"workload list, one status", fixed("/v0/workloads?size=100&status=Down")},
+		{"workload list, one cluster", func() string { return "/v0/workloads?size=100&cluster=" + one().cluster }},
+		{"workload list, text", func() string {
 			return "/v0/workloads?size=100&text=" + url.QueryEscape(fmt.Sprintf("cluster-%04d", one().number))
 		}},
 		{"clusters", fixed("/v0/clusters")},
@@ -73,7 +73,7 @@ func pageQueries(w *world, deep string) []query {
 	}
 }
 
-// deepCursor returns the cursor of the fiftieth page of the board, or of the last one if there are fewer.
+// deepCursor returns the cursor of the fiftieth page of the workload list, or of the last one if there are fewer.
 func (w *world) deepCursor(ctx context.Context) (cursor string, err error) {
 	for range 49 {
 		var page threeport.List[threeport.Workload]

@@ -104,6 +104,7 @@ func measure(ctx context.Context, agent, api *side, url string, rounds int) ([]*
 		{name: "one post after the other, v0", way: waySerial, events: 100},
 		{name: "the agent by v0, 8 requests at a time", way: wayV0, events: 800},
 		{name: "the agent in report sets", way: waySets, events: 20_000},
+
 		{name: "without the link: one post after the other, v0", way: waySerial, events: 2000, local: true},
 		{name: "without the link: the agent in report sets", way: waySets, events: 20_000, local: true},
 	}

@@ -86,7 +86,7 @@ func TestWire_QueueFull_DropsPackets(t *testing.T) {
 		if err := w.carry(t.Context(), &sender{left: 2 * onWire, interval: time.Microsecond}, got); err != nil {
 			t.Fatal(err)
 		}
-		// One more than there are places is on its way: the one that is waited for.
+		// The channel has a capacity of onWire packets, and arrive holds one more until its arrival time.
 		if n := len(got.numbers); n < onWire || n > onWire+1 {
 			t.Errorf("%d packets were on the wire at a time", n)
 		}

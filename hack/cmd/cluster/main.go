@@ -34,7 +34,7 @@ const (
 	nodeReal = "real" // one that runs containers, beside the fake ones
 )
 
-// hints tell the user of a cluster about its nodes.
+// hints explain the nodes of a cluster to its user.
 var hints = map[string]string{
 	nodeFake: "A pod with the annotation " + cluster.BehaviourAnnotation + " fails: see internal/e2e/cluster/stages/README.md.",
 	nodeReal: "Pods run on " + cluster.RealNodeName + ", which has the image " + image.Behave + ", a program that fails as its flags say\n" +

@@ -29,7 +29,7 @@ const (
 	reasonReady    = "Ready"
 )
 
-// cacheOperator stands in for an operator: it creates a Deployment for each Cache, and sets the condition Ready from it.
+// cacheOperator is a small operator: it creates a Deployment for each Cache, and sets the condition Ready from it.
 type cacheOperator struct {
 	upstream *upstream.Upstream
 	typed    kubernetes.Interface
@@ -91,7 +91,7 @@ func (o *cacheOperator) reconcile(ctx context.Context) error {
 		if _, err := caches.UpdateStatus(ctx, cache, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("update status of %s %s: %w", cacheKind.Kind, cache.GetName(), err)
 		}
-		if err := o.tell(ctx, cache); err != nil {
+		if err := o.createEvent(ctx, cache); err != nil {
 			return err
 		}
 	}
@@ -163,8 +163,8 @@ func readyCondition(cache *unstructured.Unstructured) map[string]any {
 	return condition
 }
 
-// tell creates an Event about a Cache's condition by events.k8s.io, so it has no lastTimestamp.
-func (o *cacheOperator) tell(ctx context.Context, cache *unstructured.Unstructured) error {
+// createEvent creates an Event about a Cache's condition by events.k8s.io, so it has no lastTimestamp.
+func (o *cacheOperator) createEvent(ctx context.Context, cache *unstructured.Unstructured) error {
 	condition := readyCondition(cache)
 	reason, _ := condition["reason"].(string)
 	note, _ := condition["message"].(string)

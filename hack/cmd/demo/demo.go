@@ -43,7 +43,7 @@ func (d *demo) run(ctx context.Context) error {
 	err = d.show(ctx, s)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		err = errInterrupted // whatever else failed did so because of that
+		err = errInterrupted // other errors follow from the interruption
 	case err != nil:
 		s.printLogs(ctx)
 	}
@@ -150,7 +150,7 @@ type scene struct {
 	operator *cacheOperator
 	oracle   *oracle.Oracle // nil until there is something to watch
 	leaks    *leakDetector
-	logs     func(context.Context) (map[string]string, error) // by what writes them
+	logs     func(context.Context) (map[string]string, error) // by the name of the program that writes them
 	deployed []deployed
 }
 
@@ -199,7 +199,7 @@ func (s *scene) look(ctx context.Context) (*history, []string) {
 	if err != nil {
 		return nil, []string{fmt.Sprintf("expected the control-plane API to answer: %v", err)}
 	}
-	if said.board, err = s.page.board(ctx); err != nil {
+	if said.board, err = s.page.workloads(ctx); err != nil {
 		return nil, []string{fmt.Sprintf("expected the page's rows: %v", err)}
 	}
 	expected := make([]oracle.Expected, 0, len(s.deployed))

@@ -21,8 +21,8 @@ import (
 )
 
 // The tests of the whole demo run its binary with fake nodes; internal/e2e/node has those with a real one. The limits are long
-// enough on a slow and busy machine: for the demo's own waits, for a whole demo including the first build of the control plane,
-// and for its end.
+// enough on a slow and busy machine. They cover the demo's own waits, a whole demo with the first build of the control plane,
+// and its end.
 const (
 	demoTimeout = 10 * time.Minute
 	startLimit  = 30 * time.Minute
@@ -121,6 +121,7 @@ func TestOnce_Fails(t *testing.T) {
 	for _, want := range []string{
 		"expectations are not met after 1ns",
 		"custom: expected the agent to report an Event with the reason Ready",
+
 		"The end of the agent's log:",
 		"The end of the control-plane API's log:",
 	} {

@@ -26,7 +26,7 @@ func (d *demo) hint(ctx context.Context, s *stack, scene *scene) error {
 	}, s.mode.hints...) {
 		d.say("  %s %s", kubectl, args)
 	}
-	d.say("\nWhat the control-plane API was told:\n")
+	d.say("\nThe rows in the control-plane API:\n")
 	if s.access.setup != "" {
 		d.say("  %s", s.access.setup)
 	}

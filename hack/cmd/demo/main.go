@@ -65,7 +65,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	var cfg config
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.BoolVar(&cfg.once, "once", false, "end when everything expected is in the control-plane API; fail with what is missing")
+	flags.BoolVar(&cfg.once, "once", false, "end when everything expected is in the control-plane API; else fail and list the missing rows")
 	flags.StringVar(&cfg.node, "node", nodeFake, "real to have containers run on a real node, if this machine can (Linux, root); or fake")
 	flags.DurationVar(&cfg.timeout, "timeout", 3*time.Minute, "how long that may take, from when the workloads are deployed")
 	if err := flags.Parse(args); err != nil {

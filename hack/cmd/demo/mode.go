@@ -50,8 +50,8 @@ func realNode() mode {
 	}
 }
 
-// realNodeOr returns the mode with a real node. If the machine does not support it, it returns another mode, and tells the user
-// the reason and the remedy.
+// realNodeOr returns the mode with a real node. If the machine does not support it, it returns another mode, and reports the
+// reason and a hint to the user.
 func realNodeOr(other mode, obstacle error, say func(format string, args ...any)) mode {
 	if obstacle == nil {
 		return realNode()

@@ -31,7 +31,7 @@ func TestMode_RealNodeIfPossible(t *testing.T) {
 		}
 		for _, want := range c.says {
 			if !strings.Contains(said.String(), want) {
-				t.Errorf("%s: expected the user to be told %q, was told %q", c.reason, want, said.String())
+				t.Errorf("%s: expected the output to contain %q, got %q", c.reason, want, said.String())
 			}
 		}
 		if len(c.says) == 0 && said.Len() > 0 {

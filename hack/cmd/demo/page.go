@@ -53,8 +53,8 @@ func (p *page) open(ctx context.Context) {
 	}
 }
 
-// board returns the rows of the page.
-func (p *page) board(ctx context.Context) (map[threeport.Instance]threeport.Workload, error) {
+// workloads returns the rows of the workload list.
+func (p *page) workloads(ctx context.Context) (map[threeport.Instance]threeport.Workload, error) {
 	list, err := ask[threeport.List[threeport.Workload]](ctx, p, http.MethodGet, "/v0/workloads?size=100", nil)
 	if err != nil {
 		return nil, err

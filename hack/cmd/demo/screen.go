@@ -48,7 +48,7 @@ func (s *screen) show(text string) {
 	case s.shown == "":
 	case s.terminal < 0:
 		_, _ = fmt.Fprintln(s.out)
-	default: // up to the first line of what is shown, and away with that
+	default: // move up to the first line of the shown text, and erase it
 		_, _ = fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", strings.Count(s.shown, "\n"))
 	}
 	_, _ = io.WriteString(s.out, text)

@@ -1,5 +1,5 @@
-// Command describe prints the doc comments of struct types in Go files as JSON, for the OpenAPI document: an object for each
-// type, with the comments of fields by their JSON names, and the comment of the type by the empty name.
+// Command describe prints the doc comments of struct types in Go files as JSON, for the OpenAPI document. Each type has an
+// object with the comments of fields by their JSON names, and the comment of the type by the empty name.
 package main
 
 import (

@@ -52,7 +52,7 @@ func start(ctx context.Context) (*stack, error) {
 	}
 	s.api, err = process.Start(apiBinary, nil, []string{
 		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=sqlite:" + filepath.Join(s.dir, "controlplane.db"),
-		"--events-per-workload=10000000", // all that any measurement makes
+		"--events-per-workload=10000000", // enough for every measurement
 	})
 	if err != nil {
 		return s, err

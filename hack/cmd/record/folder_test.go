@@ -33,7 +33,7 @@ func TestWriteAndCompare(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if same, err := f.compare(t.Context(), recordings, &out); !same || err != nil {
-		t.Errorf("what was just written differs: %v\n%s", err, &out)
+		t.Errorf("the files that were just written differ: %v\n%s", err, &out)
 	}
 
 	out.Reset()

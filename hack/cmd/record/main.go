@@ -16,7 +16,7 @@ import (
 	"syscall"
 )
 
-// recorded is the folder of the recordings, relative to the module's root.
+// recorded names the folder of the recordings, relative to the module's root.
 const recorded = "internal/health/testdata/recorded"
 
 // validate returns an error that names the invalid flag and its accepted values.

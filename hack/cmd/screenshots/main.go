@@ -37,7 +37,7 @@ type picture struct {
 	dark          bool
 	// path is the path of the page; empty for the workload that shows everything.
 	path string
-	// shown is a JavaScript condition that becomes true when the view is complete.
+	// shown has a JavaScript condition that becomes true when the view is complete.
 	shown string
 }
 
@@ -126,7 +126,7 @@ func (p picture) take(chromium *browser.Chromium, url, out string) error {
 		return err
 	}
 	if len(small) > largest {
-		return fmt.Errorf("the picture has %d bytes, accepted are %d", len(small), largest)
+		return fmt.Errorf("the picture has %d bytes, the limit is %d", len(small), largest)
 	}
 	if err := os.WriteFile(filepath.Join(out, p.name+".png"), small, 0o644); err != nil { //nolint:gosec // a picture for everyone
 		return fmt.Errorf("write picture: %w", err)

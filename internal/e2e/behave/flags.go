@@ -45,7 +45,7 @@ func parse(args []string, stderr io.Writer) (behaviour, error) {
 	flags.BoolVar(&b.ignoreSIGTERM, "ignore-sigterm", false, "go on at SIGTERM, so that it takes SIGKILL")
 	flags.DurationVar(&b.sleepOnSIGTERM, "sleep-on-sigterm", 0, "go on for this long at SIGTERM, and then end with exit code 0")
 	flags.StringVar(&b.message, "message", "", "`text` to print, and to write to --termination-log")
-	flags.StringVar(&b.terminationLog, "termination-log", "/dev/termination-log", "`file` for --message; nothing if it does not exist")
+	flags.StringVar(&b.terminationLog, "termination-log", "/dev/termination-log", "`file` for --message, if it exists")
 	if err := flags.Parse(args); err != nil {
 		return b, err
 	}

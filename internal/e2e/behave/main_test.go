@@ -86,7 +86,7 @@ func exitCode(t *testing.T, p *process.Process) int {
 	case <-time.After(patience):
 		t.Fatalf("it has not ended after %s; it printed %s", patience, p.Output())
 	}
-	err := p.Stop(patience) // it has ended: this only tells how
+	err := p.Stop(patience) // it has ended: Stop returns its exit error
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
 	}
@@ -140,7 +140,7 @@ func TestEnds(t *testing.T) {
 		reason string
 		args   []string
 		code   int
-		out    string // a part of what it prints
+		out    string // a part of its output
 	}{
 		{reason: "a Job", args: []string{"--exit-after=10ms"}},
 		{reason: "at once", args: []string{"--exit-after=0s"}},
@@ -302,7 +302,7 @@ func TestMemory_IsOccupied(t *testing.T) {
 func TestMessage(t *testing.T) {
 	dir := t.TempDir()
 	there, missing := filepath.Join(dir, "there"), filepath.Join(dir, "missing")
-	if err := os.WriteFile(there, []byte("what was there before, and longer"), 0o600); err != nil {
+	if err := os.WriteFile(there, []byte("a longer text of an earlier run"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, log := range []string{there, missing} {

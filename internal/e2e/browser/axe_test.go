@@ -25,9 +25,9 @@ func TestAccessibility(t *testing.T) {
 		code              int
 		act               string // done once the page is shown
 	}{
-		{name: "board", path: "/", shown: boardShown},
-		{name: "board, filtered", path: "/?status=Down&text=ledger", shown: boardShown},
-		{name: "board, nothing found", path: "/?text=nothing-has-this", shown: "document.querySelector('.none').checkVisibility()"},
+		{name: "list", path: "/", shown: boardShown},
+		{name: "list, filtered", path: "/?status=Down&text=ledger", shown: boardShown},
+		{name: "list, nothing found", path: "/?text=nothing-has-this", shown: "document.querySelector('.none').checkVisibility()"},
 		{name: "workload", path: pathOf(instances[Checkout]), shown: "document.querySelectorAll('.line').length > 10 && document.querySelector('.event')"},
 		{name: "diff", path: pathOf(instances[Checkout]), shown: "document.querySelector('#tab-changes')", act: "document.querySelector('#tab-changes').click()"},
 		{name: "keys", path: "/", shown: boardShown, act: "document.querySelector('#help').click()"},

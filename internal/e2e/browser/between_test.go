@@ -31,7 +31,7 @@ func newBetween(t *testing.T, api *API) *between {
 func newBetweenTLS(t *testing.T, api *API) *between {
 	t.Helper()
 	b := unstartedBetween(t, api)
-	b.Config.ErrorLog = log.New(io.Discard, "", 0) // of what the browser does not trust
+	b.Config.ErrorLog = log.New(io.Discard, "", 0) // it would have a line for each rejected certificate
 	b.StartTLS()
 	return b
 }
@@ -48,7 +48,7 @@ func unstartedBetween(t *testing.T, api *API) *between {
 		if code := b.codeFor(req.URL.RequestURI()); code != 0 {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(code)
-			_, _ = w.Write([]byte(`{"title":"No","detail":"It was told to fail."}`))
+			_, _ = w.Write([]byte(`{"title":"No","detail":"Injected fault."}`))
 			return
 		}
 		defer func() { _ = recover() }() // the proxy panics to cut a stream off whose server is gone

@@ -11,7 +11,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// rowCount is how many workloads the board shows.
+// rowCount is the number of workloads in the list.
 const rowCount = "Number(document.querySelector('.grid').getAttribute('aria-rowcount')) - 1"
 
 func TestBoard_Filters(t *testing.T) {
@@ -61,18 +61,19 @@ func TestBoard_Sorts(t *testing.T) {
 	}
 }
 
-// A cause is a chain of objects: its end says what to do, and is not to be cut off with it.
+// A cause is a chain of objects. Its end is the fault, so a narrow row must not cut it off.
 func TestBoard_ShowsFaultyObject(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/?text=checkout-7d9c8b6f5", boardShown)
 	until(t, tab, rowSays("checkout", "← 6 pods CrashLoopBackOff"))
 	for reason, holds := range map[string]string{
-		"what is between both ends is on the workload's page": "!fault.parentNode.innerText.includes('ReplicaSet')",
-		"the whole is shown to the pointer":                   "at(fault).title.includes(' ← ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready ← ')",
-		"most of a long end is seen":                          "fault.offsetWidth > fault.parentNode.offsetWidth / 2",
-		"what a user deployed is seen too":                    "document.querySelector('.symptom').offsetWidth > 100",
-		"a cause without a chain is alone":                    "[...document.querySelectorAll('.fault')].every((e) => e.hidden === (e.innerText === ''))",
+		"the middle of the chain is only on the workload's page": "!fault.parentNode.innerText.includes('ReplicaSet')",
+		"the tooltip shows the whole chain":                      "at(fault).title.includes(' ← ReplicaSet checkout-7d9c8b6f5 has 0 of 6 pods ready ← ')",
+
+		"most of a long end is visible":      "fault.offsetWidth > fault.parentNode.offsetWidth / 2",
+		"the deployed object is visible too": "document.querySelector('.symptom').offsetWidth > 100",
+		"a cause without a chain is alone":   "[...document.querySelectorAll('.fault')].every((e) => e.hidden === (e.innerText === ''))",
 	} {
 		if !eval[bool](t, tab, "(() => { const fault = document.querySelector('.fault'); const at = (e) => { const r = e.getBoundingClientRect(); return document.elementFromPoint(r.x + 9, r.y + 9) }; return "+holds+" })()") {
 			t.Errorf("%s: not so", reason)
@@ -93,7 +94,7 @@ func TestBoard_IsLive(t *testing.T) {
 	until(t, tab, rowSays("catalog", "0 of 2 replicas ready"))
 	until(t, tab, `document.querySelector('.chip[data-status="Down"] .number').textContent === '1'`)
 	if !eval[bool](t, tab, "window.notReloaded === true") {
-		t.Error("the page was loaded anew")
+		t.Error("the page was reloaded")
 	}
 }
 
@@ -109,7 +110,7 @@ func TestBoard_OfflineAgent(t *testing.T) {
 	until(t, tab, "/^No report since .* \\(last status: Healthy\\)$/.test(document.querySelector('.cause-what').innerText)")
 }
 
-// What was created, and no agent has told anything of, is not taken for what an agent does not know.
+// A workload without reports is Unknown, with another message than a workload that its agent reports as Unknown.
 func TestWorkloadPage_NeverReported(t *testing.T) {
 	api, _ := startAPI(t, never, Estate{})
 	if _, err := register(t.Context(), api.URL, Workload{Name: "web", Type: threeport.TypeWorkloadInstance}); err != nil {
@@ -135,7 +136,7 @@ func TestConnection_LostAndRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, tab, "document.querySelector('#banner').checkVisibility() && /Connection lost.*Showing data from .* old\\)/s.test(document.querySelector('#banner').innerText)")
-	until(t, tab, "document.querySelector('#live').dataset.state === 'lost' && "+rowSays("catalog", "Healthy")) // what is there stays
+	until(t, tab, "document.querySelector('#live').dataset.state === 'lost' && "+rowSays("catalog", "Healthy")) // the rows stay
 
 	if err := api.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -268,7 +269,7 @@ func TestTheme_Dark(t *testing.T) {
 func say(t *testing.T, api *API, agent threeport.Agent, instance threeport.Instance, s threeport.StatusReport) {
 	t.Helper()
 	agent.Time = time.Now()
-	err := Tell(t.Context(), api.URL, threeport.ReportSet{Agent: agent, Reports: []threeport.Report{
+	err := SendReports(t.Context(), api.URL, threeport.ReportSet{Agent: agent, Reports: []threeport.Report{
 		{Instance: instance, Version: threeport.ID(agent.Time.UnixMicro()), Status: &s},
 	}})
 	if err != nil {

@@ -80,7 +80,7 @@ type Tab struct {
 // Open opens an empty tab.
 func (c *Chromium) Open() (*Tab, error) {
 	t := &Tab{ignore: func(string) bool { return false }}
-	t.ctx, t.close = chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(t.hear))
+	t.ctx, t.close = chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(t.recordProblem))
 	if err := chromedp.Do(t.ctx); err != nil {
 		t.close()
 		return nil, fmt.Errorf("open tab: %w", err)
@@ -91,9 +91,9 @@ func (c *Chromium) Open() (*Tab, error) {
 // Close closes the tab.
 func (t *Tab) Close() { t.close() }
 
-// hear records problems of a page: exceptions, errors on the console (including violations of the Content-Security-Policy), and
+// recordProblem records problems of a page: exceptions, errors on the console (including violations of the Content-Security-Policy), and
 // dialogs.
-func (t *Tab) hear(event any) {
+func (t *Tab) recordProblem(event any) {
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
 		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {

@@ -39,16 +39,16 @@ func TestDemo(t *testing.T) {
 	}
 	until(t, tab, "!"+rowSays("web", "Healthy")+" && "+rowSays("web", "Deployment demo/web does not exist"))
 	if !eval[bool](t, tab, "window.notReloaded === true") {
-		t.Error("the page was loaded anew")
+		t.Error("the page was reloaded")
 	}
 
 	crash := eval[string](t, tab, "[...document.querySelectorAll('.open')].find((a) => a.innerText === 'crash').getAttribute('href')")
 	click(t, tab, ".open[href="+quote(crash)+"]")
 	until(t, tab, workloadShown+" && document.querySelector('.status-word').innerText.startsWith('Down')")
 	for name, condition := range map[string]string{
-		"the pod below its ReplicaSet":   `[...document.querySelectorAll('[role=treeitem][aria-level="3"]')].some((n) => /^Pod crash-.*, (Down|Unhealthy)/.test(n.getAttribute('aria-label')))`,
-		"the Events of the pod":          "[...document.querySelectorAll('.event .message')].some((m) => m.innerText.startsWith('Back-off restarting failed container'))",
-		"the definition of what is down": "[...document.querySelectorAll('.line')].some((l) => l.innerText.includes('kind: Deployment'))",
+		"the pod below its ReplicaSet": `[...document.querySelectorAll('[role=treeitem][aria-level="3"]')].some((n) => /^Pod crash-.*, (Down|Unhealthy)/.test(n.getAttribute('aria-label')))`,
+		"the Events of the pod":        "[...document.querySelectorAll('.event .message')].some((m) => m.innerText.startsWith('Back-off restarting failed container'))",
+		"the definition of the object": "[...document.querySelectorAll('.line')].some((l) => l.innerText.includes('kind: Deployment'))",
 	} {
 		if err := tab.Until(condition); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -9,9 +9,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Conditions of the board's rows.
+// Conditions of the rows in the workload list.
 const (
-	// reachable is that one row takes the focus by Tab, and that it is in sight.
+	// reachable requires exactly one row that takes the focus by Tab, and that it is visible.
 	reachable = `(() => {
 		const stops = [...document.querySelectorAll('.grid-list .open[tabindex="0"]')];
 		const grid = document.querySelector('.grid').getBoundingClientRect();
@@ -22,7 +22,7 @@ const (
 	scrolled   = "document.querySelector('.grid').scrollTop"
 )
 
-// focusedRow is the condition that the row with this index has the focus, and is in sight.
+// focusedRow is the condition that the row with this index has the focus, and is visible.
 func focusedRow(index int) string {
 	return fmt.Sprintf(`document.activeElement.closest('.row')?.getAttribute('aria-rowindex') === '%d' && `, index) + reachable
 }
@@ -42,7 +42,7 @@ func goBack(t *testing.T, tab *Tab, condition string) {
 	until(t, tab, condition)
 }
 
-// However it is scrolled, and wherever one comes from, Tab leads to a row that is in sight.
+// At any scroll position and from any element, Tab leads to a visible row.
 func TestBoard_Rows_ReachableByKeyboard(t *testing.T) {
 	estate := Many(300, time.Now())
 	api, instances := startAPI(t, never, estate)
@@ -59,7 +59,7 @@ func TestBoard_Rows_ReachableByKeyboard(t *testing.T) {
 	press(t, tab, kb.ArrowDown)
 	until(t, tab, focusedRow(place+3))
 
-	// What has the focus keeps it while rows come and go around it.
+	// The focused row keeps the focus while rows around it come and go.
 	wheel(t, tab, (place+1)*rowHeight)
 	until(t, tab, focusedRow(place+3))
 	wheel(t, tab, 0)
@@ -92,7 +92,7 @@ func TestBoard_Rows_ReachableByKeyboard(t *testing.T) {
 	until(t, tab, focusedRow(2)+" && document.activeElement.innerText !== "+quote(first))
 }
 
-// Everything that leads back to the board leads to the board as it was left.
+// Every way back to the workload list restores its filters, order and focus.
 func TestBoard_Back_RestoresState(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
@@ -103,7 +103,7 @@ func TestBoard_Back_RestoresState(t *testing.T) {
 		"crumb": func() { click(t, tab, "#crumbs a") },
 		"logo":  func() { click(t, tab, ".brand") },
 		"key":   func() { press(t, tab, "b") },
-		"crumb of a page that was loaded anew": func() {
+		"crumb of a reloaded page": func() {
 			visit(t, tab, api.URL+pathOf(instances[Checkout]), workloadShown)
 			click(t, tab, "#crumbs a")
 		},
@@ -118,7 +118,7 @@ func TestBoard_Back_RestoresState(t *testing.T) {
 	press(t, tab, "b")
 	until(t, tab, rowFocused)
 
-	// What was typed last is part of it, however soon one goes on.
+	// The restored state has a text that was typed just before the page changed.
 	visit(t, tab, api.URL+"/", boardShown+" && "+rowCount+" === 37")
 	if err := tab.Do(chromedp.SendKeys(chromedp.CSS("#text"), "ledger"+kb.ArrowDown+kb.Enter)); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestTheme_ButtonNamesCurrentTheme(t *testing.T) {
 	until(t, tab, label+" === 'Colours: dark'")
 }
 
-// Who has signed in again elsewhere need not do so here, or load the page anew.
+// After a sign-on in another tab, the page continues without a reload.
 func TestSignOn_InAnotherTab(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	between := newBetweenTLS(t, api)
@@ -181,7 +181,7 @@ func TestBoard_OnPhone(t *testing.T) {
 	visit(t, tab, api.URL+"/", boardShown)
 	until(t, tab, rowCount+" === 37")
 	for reason, holds := range map[string]string{
-		"nothing that cannot be seen takes the focus": `[...document.querySelectorAll('.sort')].every((b) => !b.checkVisibility())`,
+		"only visible elements take the focus": `[...document.querySelectorAll('.sort')].every((b) => !b.checkVisibility())`,
 		"the cluster is beside the name": `[...document.querySelectorAll('.grid-list .row')].every((r) => {
 			const [name, cluster] = ['name', 'cluster'].map((c) => r.querySelector('.cell-' + c).getBoundingClientRect());
 			return cluster.width > 20 && Math.abs(name.y - cluster.y) < 8 && cluster.right <= 390;
@@ -200,7 +200,7 @@ func TestBoard_OnPhone(t *testing.T) {
 	until(t, tab, "!document.querySelector('#sort').checkVisibility()")
 }
 
-// What a heading says of the order is what is seen, and an arrow points up where values grow on the way down.
+// The heading shows the order of the rows. An arrow points up where values grow from top to bottom.
 func TestBoard_OrderMatchesHeading(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)

@@ -16,7 +16,7 @@ func tabIs(tab, title string) string {
 	return fmt.Sprintf("document.querySelector('#tab-%s').getAttribute('aria-selected') === 'true' && document.querySelector('#panel-%[1]s').innerText !== '' && document.querySelector('#object-title').innerText === %s", tab, quote(title))
 }
 
-// What one looks at is in the address, for reloading it and for links.
+// The address has the selected object and tab, for reloads and links.
 func TestObject_TabInAddress(t *testing.T) {
 	api, instances := startAPI(t, never, Sample(time.Now()))
 	tab := openTab(t)
@@ -42,7 +42,7 @@ func TestObject_OnPhone(t *testing.T) {
 	visit(t, tab, api.URL+pathOf(instances[Checkout]), workloadShown+" && document.querySelector('.line')")
 	const inSight = "((css) => { const { top, bottom } = document.querySelector(css).getBoundingClientRect(); return top >= document.querySelector('.bar').offsetHeight && bottom <= innerHeight })"
 	if !eval[bool](t, tab, "!"+inSight+"('#object-title')") {
-		t.Fatal("the definition is in sight already: the test is for nothing")
+		t.Fatal("the definition is visible already: the test proves nothing")
 	}
 	for _, object := range []string{"Service checkout", "Deployment checkout"} { // the second is the one that was shown at first
 		selector := fmt.Sprintf("[aria-label^=%q]", object)
@@ -85,7 +85,7 @@ func TestDefinition_LargeDiff(t *testing.T) {
 
 	visit(t, tab, api.URL+pathOf(instances["other"])+"?tab=changes", "document.querySelector('#panel-changes').innerText === 'The versions differ in metadata.generation only.'")
 
-	// Whatever the lists are, it leads from one to the other; by the shortest way, as long as they are short.
+	// A diff of random lists turns one into the other, and a diff of short lists is minimal.
 	wrong := eval[string](t, tab, `(async () => {
 		const { diff } = await import(document.querySelector('link[href$="/diff.js"]').href);
 		let seed = 1;

@@ -26,18 +26,18 @@ func failing(texts ...string) func(uri string) int {
 
 const noteSays = "document.querySelector('.note').checkVisibility() && document.querySelector('.note').innerText"
 
-// A list of which a page cannot be read is not shown as if it were whole, and becomes so.
+// A list with a failed page has a note that it is incomplete, until a retry succeeds.
 func TestBoard_ListFailsHalfway(t *testing.T) {
 	now := time.Now()
 	estate := Many(450, now)
 	api, _ := startAPI(t, never, Estate{})
-	instances := postHeard(t, api, estate)
+	instances := postAndWatch(t, api, estate)
 	between := newBetween(t, api)
 	tab := openTab(t)
 	tab.Ignore(isNetworkError)
 	between.answer(failing("/v0/workloads?", "cursor="))
 	visit(t, tab, between.URL+"/", boardShown)
-	until(t, tab, noteSays+" === 'Showing 200 of 450 workloads: It was told to fail. Retrying.'")
+	until(t, tab, noteSays+" === 'Showing 200 of 450 workloads: Injected fault. Retrying.'")
 
 	say(t, api, estate.Clusters[0].Agent, instances["api-00000"], status("Unhealthy", "Told", "while it failed", now, 0))
 	until(t, tab, rowSays("api-00000", "while it failed"))
@@ -46,9 +46,9 @@ func TestBoard_ListFailsHalfway(t *testing.T) {
 	until(t, tab, rowSays("api-00000", "while it failed"))
 }
 
-// postHeard posts an estate while somebody watches, until all of it was told. A watch tells of what has changed half a
-// minute before it, unless another one was told: so those that come later are not told of the estate, and list it.
-func postHeard(t *testing.T, api *API, estate Estate) map[string]threeport.Instance {
+// postAndWatch posts an estate and waits until a watch has received all workloads. A new watch receives the changes of the
+// last half minute unless an earlier watch has received them. So later watches do not receive the estate, and list it.
+func postAndWatch(t *testing.T, api *API, estate Estate) map[string]threeport.Instance {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL+"/v0/workloads/watch", nil)
 	if err != nil {
@@ -63,21 +63,21 @@ func postHeard(t *testing.T, api *API, estate Estate) map[string]threeport.Insta
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[threeport.Instance]bool{}
-	for lines := bufio.NewScanner(resp.Body); len(told) < len(instances); {
+	seen := map[threeport.Instance]bool{}
+	for lines := bufio.NewScanner(resp.Body); len(seen) < len(instances); {
 		if !lines.Scan() {
-			t.Fatalf("the watch ended when %d of %d workloads were told: %v", len(told), len(instances), lines.Err())
+			t.Fatalf("the watch ended after %d of %d workloads: %v", len(seen), len(instances), lines.Err())
 		}
 		var row threeport.Workload
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if ok && json.Unmarshal([]byte(data), &row) == nil && row.Since != nil { // it was reported of, and not only registered
-			told[row.Instance] = true
+		if ok && json.Unmarshal([]byte(data), &row) == nil && row.Since != nil { // it was reported, and not only registered
+			seen[row.Instance] = true
 		}
 	}
 	return instances
 }
 
-// What the first row of the board says is there at once, and the rest when the control plane answers.
+// The page shows the data of the row at once, and the rest when the control plane answers.
 func TestWorkloadPage_OpenedInOutage(t *testing.T) {
 	api, _ := startAPI(t, never, Sample(time.Now()))
 	between := newBetween(t, api)
@@ -99,12 +99,12 @@ func TestDefinition_RequestFails(t *testing.T) {
 	tab.Ignore(isNetworkError)
 	between.answer(failing("/objects/"))
 	visit(t, tab, between.URL+pathOf(instances[Checkout]), workloadShown)
-	until(t, tab, "document.querySelector('.object .code-note').innerText.startsWith('It was told to fail. Retrying.')")
+	until(t, tab, "document.querySelector('.object .code-note').innerText.startsWith('Injected fault. Retrying.')")
 	between.answer(nil)
 	until(t, tab, "document.querySelectorAll('.object .line').length > 10 && !document.querySelector('.object > div > .code-note')")
 }
 
-// A workload that cannot be read anew is shown as old, though the connection is live.
+// A workload that cannot be read again is shown as old, though the connection is live.
 func TestWorkloadPage_RefreshFails(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)
@@ -121,12 +121,12 @@ func TestWorkloadPage_RefreshFails(t *testing.T) {
 		return 0
 	})
 	say(t, api, estate.Clusters[0].Agent, instances["catalog"], status("Down", "Told", "while it failed", now, 0))
-	until(t, tab, "/^Showing data from .* The current state could not be read: It was told to fail. Retrying./.test("+noteSays+") && document.querySelector('#live').dataset.state === 'live'")
+	until(t, tab, "/^Showing data from .* The current state could not be read: Injected fault. Retrying./.test("+noteSays+") && document.querySelector('#live').dataset.state === 'live'")
 	between.answer(nil)
 	until(t, tab, "document.querySelector('.cause-what').innerText === 'while it failed' && !document.querySelector('.note').checkVisibility()")
 }
 
-// Of Events, as of workloads: what is missing is said, and comes.
+// A list of Events with a failed page has a note too, until a retry succeeds.
 func TestTimeline_RequestFailsHalfway(t *testing.T) {
 	now := time.Now()
 	estate := Estate{Clusters: []Cluster{newCluster("c", now, 0)}}
@@ -142,11 +142,11 @@ func TestTimeline_RequestFailsHalfway(t *testing.T) {
 	const note = "document.querySelector('.happened .code-note')"
 	between.answer(failing("/events?", "cursor="))
 	visit(t, tab, between.URL+pathOf(instances["web"]), workloadShown)
-	until(t, tab, note+".innerText === 'Events older than these 500 could not be read: It was told to fail. Retrying.'")
+	until(t, tab, note+".innerText === 'Events older than these 500 could not be read: Injected fault. Retrying.'")
 	between.answer(nil)
 	until(t, tab, "document.querySelector('.event-part h3').innerText === '620 Events' && !"+note+".checkVisibility()")
 
-	// Of 120 new ones, on three pages, the second fails: the third comes all the same, once it does not any more.
+	// 120 new Events have three pages. The second page fails. After its retry succeeds, the third page follows.
 	between.answer(failing("/events?", "cursor="))
 	var reports []threeport.Report
 	for i := range 120 {
@@ -155,10 +155,10 @@ func TestTimeline_RequestFailsHalfway(t *testing.T) {
 	}
 	agent := estate.Clusters[0].Agent
 	agent.Time = time.Now()
-	if err := Tell(t.Context(), api.URL, threeport.ReportSet{Agent: agent, Reports: reports}); err != nil {
+	if err := SendReports(t.Context(), api.URL, threeport.ReportSet{Agent: agent, Reports: reports}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, tab, note+".innerText === 'Newer Events could not be read: It was told to fail. Retrying.' && document.querySelector('.event-part h3').innerText === '670 Events'")
+	until(t, tab, note+".innerText === 'Newer Events could not be read: Injected fault. Retrying.' && document.querySelector('.event-part h3').innerText === '670 Events'")
 	between.answer(nil)
 	until(t, tab, "document.querySelector('.event-part h3').innerText === '740 Events' && !"+note+".checkVisibility()")
 }
@@ -169,7 +169,7 @@ func eventOf(uid string, at time.Time) threeport.EventReport {
 	}
 }
 
-// A page that is open for days holds no more Events than it has room for: the newest.
+// A page that is open for days keeps only the newest Events, up to its limit.
 func TestTimeline_EventsOfManyDays(t *testing.T) {
 	api, _ := startAPI(t, never, Estate{})
 	tab := openTab(t)

@@ -19,7 +19,7 @@ const reportsAtOnce = 500
 func Post(ctx context.Context, url string, estate Estate) (map[string]threeport.Instance, error) {
 	instances := map[string]threeport.Instance{}
 	for _, cluster := range estate.Clusters {
-		var before, reports []threeport.Report // of one key a set has one version
+		var before, reports []threeport.Report // two sets, because a set has one version of each key
 		for _, w := range cluster.Workloads {
 			instance, err := register(ctx, url, w)
 			if err != nil {
@@ -32,13 +32,13 @@ func Post(ctx context.Context, url string, estate Estate) (map[string]threeport.
 			reports = append(reports, w.Reports(instance, threeport.ID(cluster.Agent.Time.UnixMicro()))...)
 		}
 		if len(before) > 0 {
-			if err := Tell(ctx, url, threeport.ReportSet{Agent: cluster.Agent, Reports: before}); err != nil {
+			if err := SendReports(ctx, url, threeport.ReportSet{Agent: cluster.Agent, Reports: before}); err != nil {
 				return nil, err
 			}
 		}
 		for len(reports) > 0 {
 			n := min(len(reports), reportsAtOnce)
-			if err := Tell(ctx, url, threeport.ReportSet{Agent: cluster.Agent, Reports: reports[:n]}); err != nil {
+			if err := SendReports(ctx, url, threeport.ReportSet{Agent: cluster.Agent, Reports: reports[:n]}); err != nil {
 				return nil, err
 			}
 			reports = reports[n:]
@@ -88,8 +88,8 @@ func (o *Operation) report(instance threeport.Instance) threeport.Report {
 	return threeport.Report{Instance: instance, Version: o.Version, Operation: &o.OperationReport}
 }
 
-// Tell sends a report set. A rejected report is an error.
-func Tell(ctx context.Context, url string, set threeport.ReportSet) error {
+// SendReports sends a report set. A rejected report is an error.
+func SendReports(ctx context.Context, url string, set threeport.ReportSet) error {
 	body, err := json.Marshal(set)
 	if err != nil {
 		return fmt.Errorf("write report set: %w", err)

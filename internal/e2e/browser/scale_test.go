@@ -11,17 +11,17 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// What the board may take of a processor, in seconds; the time by the clock depends on what else the machine does.
+// Limits of the processor time of the workload list, in seconds. Wall-clock time depends on the load of the machine.
 const (
 	mostScripting = 0.2  // until the first rows are there
-	mostPerScroll = 0.05 // to draw other rows, of which all are new; what takes longer is a long task (W3C Long Tasks API)
+	mostPerScroll = 0.05 // to draw a screen of new rows; a longer task is a long task (W3C Long Tasks API)
 )
 
-// slower is by how much a machine may be slower than those that docs/measurements.md has: on them the board takes half of
-// the most. What grows with all workloads rather than those in sight takes a hundred times as much.
+// slower is the factor by which a machine may be slower than those in docs/measurements.md, which need half of the limits.
+// Work that grows with all workloads rather than with the visible ones takes a hundred times as long.
 const slower = 4
 
-// workloads is how many the board has to be quick with.
+// workloads is the number of workloads in the list.
 var workloads = flag.Int("workloads", 5000, "how many workloads TestBoard_ThousandsOfWorkloads has")
 
 func TestBoard_ThousandsOfWorkloads(t *testing.T) {
@@ -39,7 +39,7 @@ func TestBoard_ThousandsOfWorkloads(t *testing.T) {
 		t.Errorf("the first rows took %.0f ms of scripting, expected up to %.0f", first*1000, slower*mostScripting*1000)
 	}
 	if rows := eval[int](t, tab, "document.querySelectorAll('.grid-list .row').length"); rows > 60 {
-		t.Errorf("%d rows have elements, expected those in sight", rows)
+		t.Errorf("%d rows have elements, expected only the visible ones", rows)
 	}
 
 	before := measure(t, tab, "TaskDuration")

@@ -153,7 +153,7 @@ func logIn(t *testing.T, tab *Tab, name string) {
 func TestSignOn_OpenIDConnect(t *testing.T) {
 	home := startSignOn(t)
 
-	t.Run("who may see it comes to where they wanted", func(t *testing.T) {
+	t.Run("an authorized user arrives at the requested page", func(t *testing.T) {
 		tab := openTrusting(t)
 		visit(t, tab, home+"/?status=Down", "location.pathname === '/login'")
 		logIn(t, tab, "jane")
@@ -164,7 +164,7 @@ func TestSignOn_OpenIDConnect(t *testing.T) {
 		}
 		visit(t, tab, home+"/", "document.querySelector('#live').dataset.state === 'live'")
 	})
-	t.Run("who may not is told what to ask for", func(t *testing.T) {
+	t.Run("an unauthorized user sees the required group", func(t *testing.T) {
 		tab := openTrusting(t)
 		visit(t, tab, home+"/", "location.pathname === '/login'")
 		logIn(t, tab, "joe")
@@ -172,7 +172,7 @@ func TestSignOn_OpenIDConnect(t *testing.T) {
 		expectAccessible(t, tab)
 		visit(t, tab, home+"/", "location.pathname === '/login'")
 	})
-	t.Run("the page where one does is accessible, and looks like the rest", func(t *testing.T) {
+	t.Run("the log-in page is accessible, and looks like the others", func(t *testing.T) {
 		for _, media := range []Media{{}, {Dark: true}} {
 			tab := openTrusting(t)
 			emulate(t, tab, 1280, 900, media)
@@ -182,7 +182,7 @@ func TestSignOn_OpenIDConnect(t *testing.T) {
 			logIn(t, tab, "jane")
 			until(t, tab, "document.querySelector('#live').dataset.state === 'live'")
 			if there := eval[[]string](t, tab, looks(".bar", ".total", "h1", ".mark")); !slices.Equal(here, there) {
-				t.Errorf("it looks as %q, expected as the board: %q", here, there)
+				t.Errorf("it looks as %q, expected as the workload list: %q", here, there)
 			}
 		}
 	})
@@ -208,7 +208,7 @@ func TestSignOn_OpenIDConnect(t *testing.T) {
 			}
 		}
 		if eval[bool](t, tab, "document.querySelector('#token').hasAttribute('aria-invalid')") {
-			t.Error("the token is called wrong, though nobody looked at it")
+			t.Error("the token is marked as wrong, though it was not checked")
 		}
 		expectAccessible(t, tab)
 	})

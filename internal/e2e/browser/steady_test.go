@@ -11,8 +11,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// restless is a workload of which everything changes with each update: what is wrong, its objects, and the definition of
-// the worst of them, which has so many lines that it has to be scrolled.
+// restless is a workload that changes with each update: its cause, its objects, and the definition of the object at fault.
+// The definition has so many lines that it has to be scrolled.
 type restless struct {
 	t        *testing.T
 	api      *API
@@ -73,8 +73,8 @@ func (r *restless) update(tab *Tab) {
 	s, tree, operations := r.now()
 	w := Workload{Status: s, Tree: tree, Operations: operations}
 	reports := w.Reports(r.instance, threeport.ID(r.agent.Time.UnixMicro()))
-	// What the page is told of comes last: it asks for the rest then.
-	if err := Tell(r.t.Context(), r.api.URL, threeport.ReportSet{Agent: r.agent, Reports: append(reports[1:], reports[0])}); err != nil {
+	// The status comes last: the page watches statuses, and reads the rest after one.
+	if err := SendReports(r.t.Context(), r.api.URL, threeport.ReportSet{Agent: r.agent, Reports: append(reports[1:], reports[0])}); err != nil {
 		r.t.Fatal(err)
 	}
 	until(r.t, tab, r.shown())
@@ -86,7 +86,7 @@ func (r *restless) shown() string {
 		"document.querySelector('.object-body').dataset.version === '%[2]d')", r.updates, r.updates+1)
 }
 
-// What the reader does with a page that changes under their hands is left alone.
+// Updates of the page keep the reader's focus, scroll position and opened parts.
 func TestWorkloadPage_Updates_KeepScrollAndFocus(t *testing.T) {
 	r := newRestless(t)
 	tab := openTab(t)
@@ -100,8 +100,9 @@ func TestWorkloadPage_Updates_KeepScrollAndFocus(t *testing.T) {
 	for _, c := range []struct{ name, arrange, state string }{
 		{name: "a link has the focus", arrange: "at('#crumbs a').focus()"},
 		{name: "a time has the focus", arrange: "at('.facts time').focus()"},
-		{name: "the time of what is heard has the focus", arrange: "[...document.querySelectorAll('.facts time')].at(-1).focus()"},
-		{name: "an object has the focus, out of sight", arrange: "at('.node[tabindex=\"0\"]').focus(); scrollTo(0, document.body.scrollHeight)"},
+		{name: "the time of the last report has the focus", arrange: "[...document.querySelectorAll('.facts time')].at(-1).focus()"},
+		{name: "an invisible object has the focus", arrange: "at('.node[tabindex=\"0\"]').focus(); scrollTo(0, document.body.scrollHeight)"},
+
 		{name: "an object that changes its place has the focus", arrange: "[...document.querySelectorAll('.node')].at(-1).click(); scrollTo(0, 100)", state: "document.activeElement.dataset.key"},
 		{name: "a tab has the focus", arrange: "at('.node[data-key$=main]').click(); at('#tab-definition').focus()"},
 		{
@@ -140,7 +141,7 @@ func TestWorkloadPage_Updates_KeepScrollAndFocus(t *testing.T) {
 		if c.state == "" {
 			c.state = "null"
 		}
-		// The browser scrolls along with what grows above, so that what is in sight stays where it is.
+		// The browser adjusts the scroll position when content above grows, so the visible part keeps its place.
 		eval[bool](t, tab, "(async () => {"+c.arrange+"; await frames(); window.focused = document.activeElement; window.scrolled = scrollY; return true })()")
 		state := "String(" + c.state + ")"
 		before := eval[string](t, tab, state)

@@ -49,15 +49,15 @@ func TestTimeline_InAddress(t *testing.T) {
 	click(t, tab, ".node[aria-level=\"1\"]")
 	until(t, tab, "!location.search.includes('object=none') && location.search.includes('object=') && location.search.includes('last=1d&text=back-off+2n&kind=Pod')")
 
-	// A piece of the past is the same one for whoever follows the link, whenever that is.
+	// A link to a range of the past shows the same range to every reader at any time.
 	const past = "?from=2026-01-05T10:00:00Z&to=2026-01-05T11:00:00Z&level=Warning&kind=Kraken"
 	visit(t, tab, api.URL+pathOf(instances[Checkout])+past, "document.querySelector('.plot-area').getAttribute('aria-label').startsWith('Timeline from 5 Jan')")
 	until(t, tab, "document.querySelector('[aria-label=Level]').value === 'Warning' && document.querySelector('[aria-label=\"Kind of object\"]').value === 'Kraken' && "+listed+" === 0")
 	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?last=all", eventsShown+" && "+listed+" > 60")
-	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?last=soon&from=never&to=now&level=Loud", eventsShown) // what is not known is ignored
+	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?last=soon&from=never&to=now&level=Loud", eventsShown) // unknown values are ignored
 }
 
-// While a pointer is down nothing moves below it, and while nothing has moved nothing is drawn.
+// The page moves nothing while a pointer is down, and draws only after a change of position.
 func TestTimeline_Updates_KeepPosition(t *testing.T) {
 	now := time.Now()
 	estate := Sample(now)
@@ -75,7 +75,7 @@ func TestTimeline_Updates_KeepPosition(t *testing.T) {
 	tick()
 	tick()
 	if !eval[bool](t, tab, "window.mark.isConnected") {
-		t.Error("a day was drawn anew because a second of it had passed")
+		t.Error("a day was drawn again because a second of it had passed")
 	}
 
 	click(t, tab, `.timeline-tools [aria-label="The last 15 min"]`)
@@ -88,7 +88,7 @@ func TestTimeline_Updates_KeepPosition(t *testing.T) {
 	tick()
 	mouse(t, tab, input.DispatchMouseEventTypeMouseReleased, at)
 	until(t, tab, "document.querySelector('.event.picked')")
-	until(t, tab, "document.querySelector('.band [data-status=Error]')") // what was put off is drawn
+	until(t, tab, "document.querySelector('.band [data-status=Error]')") // the delayed drawing follows
 }
 
 // An exact time is for the pointer at once, and for everybody at the press of one button: there is no stop for the
@@ -196,7 +196,7 @@ func TestTimeline_Labels(t *testing.T) {
 	until(t, tab, "document.querySelector('.band rect').x.baseVal.value > 5 && document.querySelector('.band rect').width.baseVal.value > 200")
 }
 
-// Of a workload whose agent is silent one sees what was said last, and that it was then.
+// The page of an offline agent's workload shows the last report and its time.
 func TestWorkloadPage_OfflineAgent_ShowsLastReport(t *testing.T) {
 	now := time.Now()
 	w := troubled("web", status("Unhealthy", "Unschedulable", "Deployment web has 1 of 2 replicas ready ← 1 pod Unschedulable", now, 10*time.Minute))
@@ -206,7 +206,7 @@ func TestWorkloadPage_OfflineAgent_ShowsLastReport(t *testing.T) {
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances["web"]), "/^Unknown for \\d+ s/.test(document.querySelector('.status-word').innerText)")
 	for name, condition := range map[string]string{
-		"what it said":          "/^No report since .* \\(last status: Unhealthy\\)$/.test(document.querySelector('.cause-what').innerText)",
+		"last report":           "/^No report since .* \\(last status: Unhealthy\\)$/.test(document.querySelector('.cause-what').innerText)",
 		"why":                   "document.querySelector('.cause').innerText.includes('Last reported cause: Deployment web has 1 of 2 replicas ready') && document.querySelector('.cause-why li:last-child').innerText === '1 pod Unschedulable'",
 		"since when":            "/Unknown since/.test(document.querySelector('.facts').innerText) && /Was Unhealthy since/.test(document.querySelector('.facts').innerText)",
 		"nothing else is Since": "![...document.querySelectorAll('.facts dt')].some((dt) => dt.innerText === 'Since' || dt.innerText === 'Reason')",

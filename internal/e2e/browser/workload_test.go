@@ -21,7 +21,7 @@ func TestWorkloadPage(t *testing.T) {
 		"dead letters are said":         "document.querySelector('.notice.rejected').innerText.includes('1 report was rejected by the control plane')",
 		"lost Events are said":          "document.querySelector('.notice.dropped').innerText.includes('212 Events were dropped')",
 		"a node of the tree":            "document.querySelector('[role=treeitem][aria-level=\"3\"]').getAttribute('aria-label').startsWith('Pod checkout-7d9c8b6f5-4kq2n, Down')",
-		"what is alike is put together": "[...document.querySelectorAll('.node.group')].some((n) => n.innerText.includes('12 Healthy Pods (grouped)'))",
+		"similar objects are grouped":   "[...document.querySelectorAll('.node.group')].some((n) => n.innerText.includes('12 Healthy Pods (grouped)'))",
 		"the health over time":          "[...document.querySelectorAll('.band g')].map((g) => g.dataset.status).join() === 'Healthy,Reconciling,Unhealthy,Down'",
 		"where Events were lost":        "document.querySelector('.gap title').textContent === '212 Events were dropped here'",
 		"Events as marks":               "document.querySelectorAll('.point.warning').length > 6",

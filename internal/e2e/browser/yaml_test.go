@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What is copied or saved is read by YAML parsers, whatever it holds.
+// YAML parsers read copied and saved definitions, whatever values they have.
 func TestDefinition_AsYAML(t *testing.T) {
 	texts := []any{
 		"", " ", "a ", " a", "a: b", "a #b", "#a", "a:", "-", "- a", "?", "*a", "&a", "!a", "{a}", "[a]", "a, b", "'a'", `"a"`, "%a", "@a", "`a`", "<<", "=", "|", ">", "~",
@@ -74,7 +74,7 @@ func expectYAML(t *testing.T, text string, values map[string]any) {
 	var got struct{ Data map[string]any }
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		t.Fatalf("what was copied is no YAML: %v\n%s", err, text)
+		t.Fatalf("the copied text is no YAML: %v\n%s", err, text)
 	}
 	decode := func(raw []byte, into any) {
 		d := json.NewDecoder(bytes.NewReader(raw))

@@ -51,7 +51,7 @@ func TestBuild_Concurrent_BuildsOnce(t *testing.T) {
 	b := fakePin(t, "package main\n\nfunc main() { println(\"ran\") }\n")
 	var log syncBuffer
 	b.log = &log
-	// What a killed build left behind: it must be neither used nor in the way.
+	// A killed build left this file. The next build ignores it.
 	path := filepath.Join(b.target, string(Kwok))
 	half := filepath.Join(b.target, unfinishedPrefix+"0", string(Kwok))
 	if err := errors.Join(os.MkdirAll(filepath.Dir(half), 0o700), os.WriteFile(half, []byte("half"), 0o700)); err != nil {

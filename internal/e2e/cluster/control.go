@@ -68,7 +68,7 @@ func (c *Cluster) launch(ctx context.Context, component Component) error {
 	c.watchers.Go(func() {
 		<-p.exited
 		if c.runsInNode(component) && c.nodeEnds() {
-			return // it was killed with the node, whose own end tells more
+			return // it was killed with the node, and the node reports the cause
 		}
 		if !p.expected.Load() {
 			c.fail(p.deathError())
@@ -139,7 +139,7 @@ func (c *Cluster) ready(ctx context.Context, component Component) error {
 		return err
 	case Kwok:
 		if !slices.Contains(c.options.Components, ControllerManager) {
-			return nil // nobody removes the taint of a new node
+			return nil // without it, new nodes keep their taint
 		}
 		return nodesReady(ctx, c.client, c.options.Nodes)
 	case nodeInit:

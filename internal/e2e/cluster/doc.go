@@ -20,8 +20,8 @@
 //
 // # The real node
 //
-// The real node is a kubelet and a containerd in their own namespaces (PID, mount, network, UTS, IPC), so that nothing of it can
-// be left behind:
+// The real node is a kubelet and a containerd in their own namespaces (PID, mount, network, UTS, IPC). Their end leaves
+// no processes, mounts or interfaces:
 //
 //   - Its first process, internal/e2e/cluster/nodeinit, reads a pipe from the process that started the cluster. When the pipe is
 //     closed, it kills all other processes and removes the control groups. If it is killed itself, the kernel kills the other

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// gone is nil if no process has one of the pids, nobody listens on one of the ports and dir does not exist.
+// gone returns nil if none of the processes runs, none of the ports has a listener and dir does not exist.
 func gone(pids map[Component]int, ports []int, dir string) error {
 	for component, pid := range pids {
 		if running(pid) {
@@ -41,7 +41,7 @@ func gone(pids map[Component]int, ports []int, dir string) error {
 	return nil
 }
 
-// running tells a live process from one that is gone or that only waits for its parent to reap it.
+// running reports whether a process is alive. One that waits for its parent to reap it is not.
 func running(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

@@ -26,7 +26,7 @@ var (
 	cniPlugins = []string{"bridge", "host-local", "loopback"}
 )
 
-// CanRunRealNode returns nil if this machine can run a real node. Otherwise the error lists the missing parts and the remedy.
+// CanRunRealNode returns nil if this machine can run a real node. Otherwise the error lists the missing parts with a hint for each.
 func CanRunRealNode() error {
 	_, err := findMachine()
 	return err

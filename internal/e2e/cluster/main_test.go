@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperEnv makes the test binary a process that starts a cluster, tells about it and then waits to be killed.
+// helperEnv makes the test binary a process that starts a cluster, prints a helperReport and then waits to be killed.
 const helperEnv = "THREEPORT_CLUSTER_TEST_HELPER"
 
 // helperReport is what the helper process prints when its cluster is up.

@@ -18,8 +18,8 @@ const (
 	nodeAnnotationValue = "fake"
 )
 
-// nodeIP is the address that all nodes claim: one reserved for documentation (RFC 5737), so that nobody can take
-// a connection to it for a connection to a pod.
+// nodeIP is the address that all nodes claim: one reserved for documentation (RFC 5737), so a connection to it
+// cannot be mistaken for a connection to a pod.
 const nodeIP = "192.0.2.1"
 
 // fakeTaint keeps pods that do not tolerate it away from the fake nodes where there is a real one, as kwok's

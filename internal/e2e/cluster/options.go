@@ -32,16 +32,17 @@ const ctr Component = "ctr"
 // Kubectl is the client's binary. It is no part of a running cluster.
 const Kubectl Component = "kubectl"
 
-// BehaviourAnnotation on a Pod selects how it fails; its values are [CrashLoop] and its kin. A Pod without it
+// BehaviourAnnotation on a Pod selects how it fails; its values are the constants below. A Pod without it
 // runs well.
 const BehaviourAnnotation = "kwok.threeport.io/behaviour"
 
 // The values of BehaviourAnnotation.
 const (
-	CrashLoop = "crash-loop" // exits with code 1, over and over
-	OOM       = "oom"        // is killed for its memory (exit code 137), over and over
+	CrashLoop = "crash-loop" // exits with code 1, again and again
+	OOM       = "oom"        // is killed for its memory (exit code 137), again and again
+
 	ImagePull = "image-pull" // its image cannot be pulled
-	NotReady  = "not-ready"  // runs, but fails its readiness probe for ever
+	NotReady  = "not-ready"  // runs, but always fails its readiness probe
 )
 
 // All returns every component: a cluster in which workloads come up.
@@ -62,7 +63,7 @@ type Options struct {
 	// RealNode adds a node that runs containers, beside the fake ones. It needs All() components, Linux, root, and
 	// programs of the machine's: see [CanRunRealNode].
 	RealNode bool
-	// Nodes is the number of fake nodes, each with room for 500 pods. 0 means 1 if kwok runs, negative means none.
+	// Nodes is the number of fake nodes, each with a capacity of 500 pods. 0 means 1 if kwok runs, negative means none.
 	Nodes int
 	// Log gets progress, a line per step, while binaries are built and the cluster starts. Nil means none.
 	Log io.Writer

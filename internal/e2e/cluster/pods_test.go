@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// podTemplate is a pod with one container "app" that behaves as told.
+// podTemplate is a pod with one container "app" with the given behaviour.
 func podTemplate(name, behaviour string, restart corev1.RestartPolicy) corev1.PodTemplateSpec {
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}},
@@ -284,7 +284,7 @@ func testFailing(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// backingOff tells whether a container is between two crashes, and shows them as a kubelet does.
+// backingOff reports whether a container is between two crashes, with the status that a kubelet writes.
 func backingOff(s corev1.ContainerStatus, exitCode int32, reason string) bool {
 	last := s.LastTerminationState.Terminated
 	return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && !s.Ready && s.RestartCount >= 2 &&

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// The real node has a network of its own, from which no packet leaves. Connections cross its border here: each is
-// accepted on one side, made on the other, and copied.
+// The network of the real node is isolated: it has no route to other networks. A portal accepts a connection on one side,
+// makes one on the other side, and copies the data.
 
 // portalTimeout is how long making such a connection may take.
 const portalTimeout = 10 * time.Second
 
-// Publish makes a TCP address on this machine, such as 127.0.0.1:1323, a service of the real node: what runs there
-// reaches it at service, an IP address of the cluster's services (10.96.0.0/16) and a port. It ends with Stop.
+// Publish makes target, a TCP address on this machine such as 127.0.0.1:1323, a service of the real node. Programs there
+// reach it at service, an IP address of the cluster's services (10.96.0.0/16) and a port. It ends with Stop.
 func (c *Cluster) Publish(ctx context.Context, service, target string) error {
 	var listener net.Listener
 	err := c.inNodeNetwork(func() (err error) {
@@ -39,7 +39,7 @@ func (c *Cluster) Publish(ctx context.Context, service, target string) error {
 			c.watchers.Go(func() {
 				outside, err := (&net.Dialer{Timeout: portalTimeout}).DialContext(context.WithoutCancel(ctx), "tcp", target)
 				if err != nil {
-					_ = inside.Close() // as if nobody listened
+					_ = inside.Close() // as without a listener
 					return
 				}
 				c.portals.join(inside, outside)
@@ -62,16 +62,16 @@ egressSelections:
 `
 }
 
-// serveEgress connects whoever asks at a Unix socket, by HTTP CONNECT, to an address in the node's network.
+// serveEgress serves HTTP CONNECT on a Unix socket, and connects clients to addresses in the node's network.
 //
-// Source: https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/, whose place it takes.
+// Source: https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/, which it replaces.
 func (c *Cluster) serveEgress(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", c.dir.file("egress.sock"))
 	if err != nil {
 		return fmt.Errorf("listen for the API server's connections to the node: %w", err)
 	}
 	server := &http.Server{Handler: http.HandlerFunc(c.connect), ReadHeaderTimeout: time.Minute}
-	// What becomes of a connection that is taken over, which ends with connect, is not the server's to tell.
+	// The server does not report the end of a hijacked connection: connect calls Done for it.
 	server.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew: // still on the goroutine of Serve
@@ -123,8 +123,8 @@ func (c *Cluster) dialInNode(ctx context.Context, address string) (conn net.Conn
 	return conn, err
 }
 
-// inNodeNetwork calls f on a thread that is in the node's network namespace: a socket that is made there belongs to
-// it for good.
+// inNodeNetwork calls f on a thread that is in the node's network namespace. A socket that f creates stays in that
+// namespace.
 func (c *Cluster) inNodeNetwork(f func() error) error {
 	pid, err := c.nodePID()
 	if err != nil {
@@ -165,7 +165,7 @@ type portals struct {
 	closed bool
 }
 
-// add remembers what is to be closed in the end; what comes too late is closed at once.
+// add registers a closer for close. After close, it closes the closer at once.
 func (p *portals) add(closer io.Closer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

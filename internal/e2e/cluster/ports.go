@@ -9,9 +9,8 @@ import (
 	"strconv"
 )
 
-// Ports are taken below the range from which Linux (32768) and darwin (49152) give ports to outgoing
-// connections: so nothing takes a port by accident between its choice and its use, nor while a component
-// restarts.
+// Ports are taken below the range for outgoing connections, which begins at 32768 on Linux and at 49152 on darwin. So an
+// outgoing connection cannot take a port between its choice and its use, or while a component restarts.
 const (
 	firstPort = 20000
 	lastPort  = 32000

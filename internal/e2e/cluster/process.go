@@ -26,7 +26,7 @@ type process struct {
 	expected  atomic.Bool   // its end is wanted: Stop, Kill or Restart asked for it
 	exited    chan struct{} // closed once the process is gone and waitErr is set
 	waitErr   error
-	lifeline  *os.File // what a process with own namespaces reads until we are gone
+	lifeline  *os.File // the pipe that a process with its own namespaces reads until this process ends
 }
 
 // startSpec describes a process to start.

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// tieToParent gives the child a process group of its own: Ctrl-C in a terminal is for us, who end the components
-// in order. Only Linux can tie a child's life to its parent's: here the children of a killed process stay until
-// they are ended by hand (their command lines name the run directory).
+// tieToParent gives the child its own process group, so that Ctrl-C in a terminal reaches only this process, which ends
+// the components in order. Only Linux can end a child with its parent. Here the user ends the children of a killed
+// process by hand; their command lines name the run directory.
 func tieToParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

@@ -34,7 +34,7 @@ func cacheDir() (string, error) {
 }
 
 // newRunDir makes a new directory under parent and removes those whose owners died. One lock serialises this, so
-// that nobody takes a directory that is just being made for a dead one.
+// that no process removes a directory that another one is making.
 func newRunDir(ctx context.Context, parent string) (*runDir, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, fmt.Errorf("create folder of run directories: %w", err)

@@ -26,16 +26,16 @@ type eventStep struct {
 	Count   string `json:"count,omitempty"` // default 1
 }
 
-// statusStep patches a Pod's status as the kubelet would. Ready and Restarts are expressions of kwok's templates,
-// State and LastState are templates.
+// statusStep patches a Pod's status as the kubelet would. Ready and Restarts are expressions of kwok's templates, State and
+// LastState are templates; all are of the first container. Restarts and LastState stay as they are by default.
 type statusStep struct {
 	Phase     string `json:"phase"`
-	Ready     string `json:"ready"`               // of the first container
-	Restarts  string `json:"restarts,omitempty"`  // of the first container, default as before
-	State     string `json:"state"`               // of the first container
-	LastState string `json:"lastState,omitempty"` // of the first container, default as before
-	Every     bool   `json:"every,omitempty"`     // State holds for every container, else the others run
-	Probed    bool   `json:"probed,omitempty"`    // the Ready condition gets a new lastProbeTime
+	Ready     string `json:"ready"`
+	Restarts  string `json:"restarts,omitempty"`
+	State     string `json:"state"`
+	LastState string `json:"lastState,omitempty"`
+	Every     bool   `json:"every,omitempty"`  // State holds for every container, else the others run
+	Probed    bool   `json:"probed,omitempty"` // the Ready condition gets a new lastProbeTime
 }
 
 // renderStages returns the documents for kwok's --config, with our own kinds of steps replaced by kwok's.

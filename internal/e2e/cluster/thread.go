@@ -15,10 +15,10 @@ func onOwnThread(f func()) {
 	<-done
 }
 
-// ownThread is for a goroutine of its own. The process's first thread is not for f: it never ends, and what
-// /proc/self shows is its. It is kept until another is found.
+// ownThread calls f on a thread that ends with the calling goroutine. The first thread of the process is unsuitable: it
+// never ends, and /proc/self shows its namespaces. It stays locked until f has run on another thread.
 func ownThread(f func()) {
-	runtime.LockOSThread() // for good, except the first: a thread ends with the goroutine that has it
+	runtime.LockOSThread() // a locked thread ends with its goroutine; only the first thread is unlocked
 	if threadID() != os.Getpid() {
 		f()
 		return

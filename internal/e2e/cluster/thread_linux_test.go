@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is done to the first thread stays, and shows in /proc/self.
+// A change of the first thread is permanent, and visible in /proc/self.
 func TestOwnThread_IsNotFirstThread(t *testing.T) {
 	var all sync.WaitGroup
 	for range 100 {

@@ -85,7 +85,7 @@ func controlPlaneDown(w *world) {
 	fresh := w.change(objects[0])
 	w.eventually(waitTimeout, "the change after the outage", func() error { return w.expectVersion(0, fresh.GetResourceVersion()) })
 	first := len(w.proxy.accepted()) - taken
-	w.Logf("a change right after the outage was reported %s later, among the first %d of what %d Events had piled up",
+	w.Logf("a change right after the outage was reported %s later, among the first %d reports of a backlog of %d Events",
 		time.Since(back).Round(time.Millisecond), first, piledUp)
 	if first >= piledUp {
 		w.Errorf("a change right after the outage came after %d other reports, want it to alternate with the backlog of %d Events", first, piledUp)

@@ -67,7 +67,7 @@ func TestNetwork_HalfOpenConnections(t *testing.T) {
 			load.paused.Store(true)
 			changed := w.change(objects[0])
 			w.eventually(within, "the change after the connections froze", func() error { return w.expectVersion(0, changed.GetResourceVersion()) })
-			t.Logf("what changed was reported %s after the connections %s froze", time.Since(frozen).Round(time.Second), reason)
+			t.Logf("the change was reported %s after the connections %s froze", time.Since(frozen).Round(time.Second), reason)
 			load.paused.Store(false)
 			w.pause(2 * time.Second)
 			load.stop()

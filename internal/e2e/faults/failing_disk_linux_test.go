@@ -20,7 +20,7 @@ import (
 // The test's process serves the file system, so it must not open files there: it would wait for itself.
 type failingDisk struct {
 	device int
-	served chan struct{} // closed once it is unmounted, and nobody uses it
+	served chan struct{} // closed once it is unmounted and no longer in use
 
 	mu    sync.Mutex
 	fault syscall.Errno // 0 if it works
@@ -139,7 +139,7 @@ type (
 func encode(v any) []byte {
 	out, err := binary.Append(nil, binary.NativeEndian, v)
 	if err != nil {
-		panic(err) // of a type that has no fixed size
+		panic(err) // the type has no fixed size
 	}
 	return out
 }

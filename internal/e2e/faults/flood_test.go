@@ -71,7 +71,7 @@ func TestEvents_Burst(t *testing.T) {
 	pending := time.Since(begin)
 	dropped := w.expectReports(floodPatience, before+n)
 	took := time.Since(begin)
-	t.Logf("%d Events were written in %s; the agent reported the first of them %s after it could read them, and all but %d that were dropped within %s, %.0f a second",
+	t.Logf("%d Events were written in %s. The agent reported the first %s after it could read them. It dropped %d and reported the others within %s, %.0f a second",
 		n, wrote.Round(time.Second), pending.Round(100*time.Millisecond), dropped, took.Round(100*time.Millisecond), float64(n-dropped)/(took-pending).Seconds())
 	w.awaitAgreement(floodPatience)
 }
@@ -204,7 +204,7 @@ func TestEvents_QueueFull_CountsDropped(t *testing.T) {
 	w.pause(3 * time.Second)
 	w.toAPI.up()
 	// Operations and statuses are never dropped.
-	w.eventually(floodPatience, "what changed in the outage", func() error { return w.expectVersion(1, changed.GetResourceVersion()) })
+	w.eventually(floodPatience, "the change during the outage", func() error { return w.expectVersion(1, changed.GetResourceVersion()) })
 	w.awaitAgreement(floodPatience)
 	rows, err := w.api.Events(w.ctx, nil)
 	w.must(err)

@@ -74,7 +74,7 @@ type killPoint struct {
 	matches  func(request) bool
 	applied  bool // the control plane does what the request asks for, before the agent is killed
 	starting bool // the agent is started just before
-	stopping bool // it is told to stop just before
+	stopping bool // the agent receives SIGTERM just before
 }
 
 // killAt kills the agent at a kill point, and starts it again.

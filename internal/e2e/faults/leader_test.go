@@ -47,7 +47,7 @@ func TestLeader_Takeover(t *testing.T) {
 	all := func(r request) bool { return r.from == "second" }
 	before := w.proxy.count(all)
 	w.must(second.Signal(syscall.SIGCONT))
-	w.eventually(waitTimeout, "the deposed leader to end", func() error {
+	w.eventually(waitTimeout, "the previous leader to end", func() error {
 		select {
 		case <-second.Done():
 			return nil

@@ -90,7 +90,7 @@ func (w *world) startLoad(random *rand.Rand, perSecond int, objects []*unstructu
 			}
 			l.turn++
 			if err := l.act(ctx); err != nil && ctx.Err() == nil {
-				l.failed++ // such as while the API server is away: what did not happen need not be reported
+				l.failed++ // such as while the API server is away; the oracle expects no report of a failed change
 			}
 		}
 	})

@@ -80,7 +80,8 @@ func (l *link) impair(kind, attributes string) (restore func()) {
 type relay struct {
 	address string
 	server  string
-	frozen  atomic.Pointer[chan struct{}] // of the connections that are made from now on: closed when they freeze
+	// frozen is for new connections. The channel is closed when they freeze.
+	frozen atomic.Pointer[chan struct{}]
 
 	mu    sync.Mutex
 	conns []net.Conn

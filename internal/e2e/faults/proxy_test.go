@@ -26,9 +26,9 @@ type request struct {
 	path     string
 	header   http.Header
 	body     []byte
-	writes   []oracle.Write // what it is to change, one by one, in v0's words: a report set has many
+	writes   []oracle.Write // the requested writes in the form of v0; a report set has many
 	at       time.Time
-	accepted bool // by the control plane, whatever the agent was told
+	accepted bool // by the control plane, even if the agent received another answer
 }
 
 // newRequest reads a request of an agent.
@@ -89,12 +89,13 @@ func (r request) keys() []string {
 
 // fault is the fault of a request. The zero value is none.
 type fault struct {
-	status int // answered in the control plane's place
+	status int // of an answer without the control plane
 	header http.Header
-	taken  func()          // is called once the control plane did what was asked for
+	taken  func()          // called once the control plane has handled the request
 	hold   <-chan struct{} // the answer waits for it
-	lose   bool            // the answer is lost, after the control plane did what was asked for
-	cut    bool            // the answer ends in its middle
+
+	lose bool // the answer is lost after the control plane has handled the request
+	cut  bool // the answer ends in its middle
 }
 
 // proxy forwards requests to the control plane. It records all requests and, in their order, the accepted writes. A script
@@ -252,7 +253,7 @@ func (p *proxy) send(r request, backend string) (*answer, error) {
 
 // forward sends a request to the control plane, even if the client has disconnected: the control plane would not notice either.
 func (p *proxy) forward(r request, id int) (*answer, error) {
-	for _, key := range r.keys() { // which are sorted, so that nobody waits for each other
+	for _, key := range r.keys() { // they are sorted, so concurrent requests cannot deadlock
 		row := p.row(key)
 		row.Lock()
 		defer row.Unlock()

@@ -390,7 +390,7 @@ func (w *world) awaitAgreement(within time.Duration) {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(w.ctx, within)
 	defer cancel()
-	w.awaitReady(ctx) // until then all may be there that its predecessor was to tell
+	w.awaitReady(ctx) // before that, all rows may be those of its predecessor
 	if err := w.oracle.Await(ctx, w.api, w.expected()); err != nil {
 		w.Fatalf("after %s: %v", within, err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// What config/controlplane calls things, and the overlay for this cluster.
+// Names in config/controlplane, and the overlay for this cluster.
 const (
 	planeNamespace  = "threeport-control-plane"
 	planeDeployment = "deployment/threeport-controlplane"
@@ -35,8 +35,8 @@ type plane struct {
 	url    string
 }
 
-// TestControlPlane_InCluster installs the control-plane API as docs/operating.md says, and replaces its pod: what it was
-// told stays.
+// TestControlPlane_InCluster installs the control-plane API as docs/operating.md says, and replaces its pod. The rows
+// stay.
 func TestControlPlane_InCluster(t *testing.T) {
 	p := plane{world: newWorld(t)}
 	p.install()
@@ -45,7 +45,7 @@ func TestControlPlane_InCluster(t *testing.T) {
 	if code, answer := p.call(http.MethodPost, "/v0/workload-instances", token, `{"Name":"kept"}`); code != http.StatusCreated {
 		t.Fatalf("the administrator's workload: %d %s", code, answer)
 	}
-	p.expectBoard("kept")
+	p.expectWorkload("kept")
 	if code, answer := p.call(http.MethodGet, "/", "", ""); code != http.StatusOK || !strings.Contains(answer, "<!doctype html>") {
 		t.Errorf("the page: %d %s", code, answer)
 	}
@@ -59,7 +59,7 @@ func TestControlPlane_InCluster(t *testing.T) {
 	p.kubectl("rollout", "restart", "-n", planeNamespace, planeDeployment)
 	p.awaitPlane()
 	p.reach()
-	p.expectBoard("kept")
+	p.expectWorkload("kept")
 }
 
 // install follows the administrator's instructions, except for the volume: its folder belongs to root, like a new file system.
@@ -123,16 +123,16 @@ func (p *plane) reach() {
 	p.url = "https://" + address
 }
 
-// expectBoard expects one workload on the board, by its name.
-func (p *plane) expectBoard(name string) {
+// expectWorkload expects one workload in the workload list, by its name.
+func (p *plane) expectWorkload(name string) {
 	p.Helper()
 	code, answer := p.call(http.MethodGet, "/v0/workloads", "", "")
-	var board threeport.List[threeport.Workload]
-	if err := json.Unmarshal([]byte(answer), &board); err != nil || code != http.StatusOK {
-		p.Fatalf("the board: %d %s", code, answer)
+	var list threeport.List[threeport.Workload]
+	if err := json.Unmarshal([]byte(answer), &list); err != nil || code != http.StatusOK {
+		p.Fatalf("the workload list: %d %s", code, answer)
 	}
-	if board.Total != 1 || len(board.Items) != 1 || board.Items[0].Name != name {
-		p.Errorf("the board shows %s, expected %s", answer, name)
+	if list.Total != 1 || len(list.Items) != 1 || list.Items[0].Name != name {
+		p.Errorf("the workload list is %s, expected %s", answer, name)
 	}
 }
 

@@ -161,8 +161,8 @@ func TestDemo_Hints(t *testing.T) {
 	}
 	for what, want := range map[string]string{
 		"the crash of a container":  "Back-off restarting failed container",
-		"what a container printed":  "the database is not there",
-		"what the agent logged":     `"msg":"Starting workers"`,
+		"the output of a container": "the database is not there",
+		"the log of the agent":      `"msg":"Starting workers"`,
 		"the API's rows of Events":  `"Type":"WorkloadEvent"`,
 		"pods on the real node":     "node-real",
 		"the scaled Deployment":     "deployment.apps/web scaled",

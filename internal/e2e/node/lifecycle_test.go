@@ -366,7 +366,7 @@ func TestKilledProcess_LeavesNothing(t *testing.T) {
 				}
 				return nil
 			})
-			if also { // nobody was left to remove the control groups: the next cluster does
+			if also { // the next cluster removes the control groups
 				next, err := cluster.Start(t.Context(), cluster.Options{Components: cluster.APIOnly()})
 				w.must(err)
 				w.must(next.Stop())

@@ -1,5 +1,5 @@
-// Package operator installs the agent as users do: as a Deployment from config/ in a local cluster with a real node, with the
-// image of the Dockerfile, and with mutual TLS to a control-plane API on this machine.
+// Package operator installs the agent as users do: as a Deployment from config/ with the image of the Dockerfile. The local
+// cluster has a real node. The agent uses mutual TLS to a control-plane API on this machine.
 package operator
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Expected is a workload to check.
+// Expected describes a workload to check.
 type Expected struct {
 	upstream.Deployed
 	// Released is true after the deletion of the ThreeportWorkload. Then the rows of the workload need not be complete or
@@ -35,8 +35,8 @@ func (w *Expected) ids() (workload, helm int64) {
 
 // Check compares the rows of the control plane with the cluster. It expects:
 //
-//   - one row for each Event about a workload's object, for the latest termination of each container and for the latest
-//     transition of the workload's health, or a row that counts it as dropped;
+//   - one row for each Event about a workload's object, or a row that counts the Event as dropped;
+//   - the same for the latest termination of each container and for the latest transition of the workload's health;
 //   - no other rows of Events;
 //   - correct times and attributions;
 //   - each listed resource in its latest version, or as DELETED.

@@ -35,9 +35,9 @@ var (
 	deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 )
 
-// scene is a cluster with a control plane whose rows match it: a Deployment "web" with a pod,
-// the Service of a chart, listed without its namespace, a pod with only the label of the chart, and objects
-// without a workload, one of them with a listed name and kind in another group.
+// scene is a cluster with a control plane whose rows match it. The workload "web" has a Deployment with a pod. The workload
+// "chart" has a Service, listed without its namespace, and a pod that has only the label of the chart. Other objects have no
+// workload; one of them has a listed name and kind in another group.
 type scene struct {
 	*Oracle
 	History
@@ -173,7 +173,7 @@ func TestCheck_Accepts(t *testing.T) {
 			s.sees(deployments, "web", "again", "20")
 			s.define(`"deployment","resourceVersion":"7"`, `"again","resourceVersion":"20"`)
 		},
-		"nothing of an object that was never created": func(s *scene) {
+		"no reports about a listed object that does not exist": func(s *scene) {
 			s.workloads[0].Resources[0].Name, s.Events = "absent", s.Events[2:]
 			s.operation("")
 		},

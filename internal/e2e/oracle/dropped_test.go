@@ -80,6 +80,7 @@ func TestCheck_DroppedEvents(t *testing.T) {
 			change: func(s *scene) { s.Events[2] = droppedRow("gap", one) },
 			want: []string{
 				"chart: expected the agent to report Event Started of Pod hook (e3) once, the API has 0 rows",
+
 				"web: expected the agent to count the dropped Events, it counts 1 Normal Events more than are missing",
 			},
 		},

@@ -141,6 +141,7 @@ func TestCheckOrder_Differences(t *testing.T) {
 			change: func(h *history) { h.writes = append(h.writes, operationWrite("MODIFIED", "deployment", "8")) },
 			want: []string{
 				web + "in order, it reported MODIFIED of deployment again after again",
+
 				web + "as DELETED before it is created again, it reported deployment right after again",
 				web + "as ADDED first, it reported MODIFIED of deployment",
 			},

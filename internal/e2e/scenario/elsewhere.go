@@ -13,14 +13,14 @@ func elsewhere() []Scenario {
 		{
 			Name: "unschedulable",
 			Steps: []Step{{
-				Moment: "unschedulable", Doc: "No node has room for it.", Status: Down, Reason: corev1.PodReasonUnschedulable,
+				Moment: "unschedulable", Doc: "No node has enough CPU for it.", Status: Down, Reason: corev1.PodReasonUnschedulable,
 				Reached: all(pods(1, unschedulable), happened(podKind, "FailedScheduling", "Insufficient cpu")),
 			}},
 		},
 		{
 			Name: "pvc-pending",
 			Steps: []Step{{
-				Moment: "pvc-pending", Doc: "It waits for a claim that nobody fulfils.", Status: Down, Reason: corev1.PodReasonUnschedulable,
+				Moment: "pvc-pending", Doc: "It waits for a volume claim without a volume.", Status: Down, Reason: corev1.PodReasonUnschedulable,
 				Reached: all(pods(1, unschedulable), repeated("PersistentVolumeClaim", "FailedBinding", ""), happened(podKind, "FailedScheduling", "")),
 			}},
 		},
@@ -40,7 +40,7 @@ func node() []Scenario {
 					pods(1, deleting(false), podCondition(corev1.PodReady, corev1.ConditionFalse, "")), happened(podKind, "NodeNotReady", "")),
 			},
 			{
-				Moment: "node-gone-evicted", Doc: "The pod is to be deleted, which nobody does, and the one in its place has no node.", Status: Down,
+				Moment: "node-gone-evicted", Doc: "The lost node cannot delete the pod, and its replacement has no node.", Status: Down,
 				Reached: all(nodeReady(corev1.ConditionUnknown), some(1, deleting(true)),
 					some(1, podCondition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)),
 					happened(podKind, "TaintManagerEviction", ""), happened(podKind, "FailedScheduling", ""), overdue),

@@ -74,7 +74,7 @@ func TestPlay_Timeout_NamesMissing(t *testing.T) {
 		want   string
 	}{
 		{
-			reason: "what is to be done fails",
+			reason: "the action fails",
 			step:   Step{Moment: "a", Do: func(context.Context, Env) error { return boom }, Reached: after(0)},
 			want:   "scenario test, a: boom",
 		},
@@ -84,12 +84,12 @@ func TestPlay_Timeout_NamesMissing(t *testing.T) {
 			want:   "wait for a: it was not seen: context deadline exceeded; last: it is not Ready",
 		},
 		{
-			reason: "neither does one without a name",
+			reason: "a moment without a name never comes",
 			step:   Step{Reached: never},
 			want:   "wait for step 1: it was not seen: context deadline exceeded; last: it is not Ready",
 		},
 		{
-			reason: "who sees it is not content",
+			reason: "the observer returns an error",
 			step:   Step{Moment: "a", Reached: after(0)},
 			seen:   boom,
 			want:   "scenario test, at a: boom",

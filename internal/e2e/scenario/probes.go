@@ -52,7 +52,7 @@ func probes() []Scenario {
 			Steps: []Step{
 				{Reached: available(1)},
 				{
-					Moment: "readiness-lost", Doc: "It runs, and is not ready any more.", Status: Down,
+					Moment: "readiness-lost", Doc: "It runs, and is no longer ready.", Status: Down,
 					Reached: all(available(0), pods(1, container("web", running, restarts(0)), ready(corev1.ConditionFalse)),
 						repeated(podKind, "Unhealthy", notReady)),
 				},

@@ -17,7 +17,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 )
 
-// recorded is the folder of the recordings, which `make record-fixtures` writes.
+// recorded names the folder of the recordings, which `make record-fixtures` writes.
 const recorded = "../../health/testdata/recorded"
 
 func read(t *testing.T, moment string) (string, recording.Snapshot) {

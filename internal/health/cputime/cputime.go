@@ -1,4 +1,4 @@
-// Package cputime measures what a test costs: what else the machine does adds nothing to it.
+// Package cputime measures the processor time of a test. The load of other processes does not count.
 package cputime
 
 import (

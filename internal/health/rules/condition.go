@@ -43,7 +43,7 @@ func findCondition(object map[string]any, name string) (Condition, error) {
 			return Condition{}, fmt.Errorf("condition %s: %w", name, err)
 		}
 		if found.Status != "" && found.Status != read.Status {
-			return Condition{}, fmt.Errorf("condition %s is there twice, with different statuses", name)
+			return Condition{}, fmt.Errorf("duplicate condition %s, with different statuses", name)
 		}
 		found = read
 	}

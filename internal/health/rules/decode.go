@@ -247,7 +247,7 @@ func (d *decoder) texts(n, status *yaml.Node, c *check) {
 	}
 	switch {
 	case strings.TrimSpace(c.message) == "":
-		d.fail(n, "message is missing: what follows the kind and the name in a sentence, such as %q", "is not ready")
+		d.fail(n, "message is missing: give the words that follow the kind and the name, such as %q", "is not ready")
 	case len(c.message) > maxDetail || strings.ContainsAny(c.message, "\n\r"):
 		d.fail(n, "message is longer than a line of %d bytes", maxDetail)
 	}
@@ -269,7 +269,7 @@ func (d *decoder) mapping(n *yaml.Node, known map[string]func(*yaml.Node), requi
 		case !ok || key.Kind != yaml.ScalarNode:
 			d.fail(key, "the field %q is not known; there are %s", key.Value, names(known))
 		case seen[key.Value]:
-			d.fail(key, "the field %q is there twice", key.Value)
+			d.fail(key, "duplicate field %q", key.Value)
 		default:
 			seen[key.Value] = true
 			read(resolve(n.Content[i+1]))
@@ -341,7 +341,7 @@ func (d *decoder) words(n *yaml.Node, form *regexp.Regexp, what string) []string
 	for _, item := range items {
 		word := d.word(resolve(item), form, what)
 		if slices.Contains(out, word) {
-			d.fail(item, "%q is there twice", word)
+			d.fail(item, "duplicate %q", word)
 			continue
 		}
 		out = append(out, word)

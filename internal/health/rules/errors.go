@@ -7,13 +7,16 @@ import (
 
 // Error is an error in a file of rules.
 type Error struct {
-	File         string
-	Line, Column int    // in the file, from 1; 0 for the whole file
-	Rule         string // the name of the rule, such as Certificate.cert-manager.io; empty outside a rule
-	Place        string // in the rule, such as "check 2, when"; empty for the whole rule
-	ExprLine     int    // in the expression, from 1; 0 outside an expression
-	ExprColumn   int    // from 1
-	Text         string
+	File string
+	// Line and Column are the position in the file, from 1; 0 for the whole file.
+	Line, Column int
+	// Rule is the name of the rule, such as Certificate.cert-manager.io; empty outside a rule.
+	Rule string
+	// Place is the position in the rule, such as "check 2, when"; empty for the whole rule.
+	Place string
+	// ExprLine and ExprColumn are the position in the expression, from 1; 0 outside an expression.
+	ExprLine, ExprColumn int
+	Text                 string
 }
 
 // Error returns the position, from the file to the expression, and the text.

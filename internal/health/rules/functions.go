@@ -201,7 +201,7 @@ func join(list, separator ref.Val) ref.Val {
 	return types.String(b.String())
 }
 
-// functionCosts charges the functions of this package for what they read. Standard functions have the costs of cel-go.
+// functionCosts charges the functions of this package for the values that they read. Standard functions have the costs of cel-go.
 type functionCosts struct{}
 
 // CallCost returns the cost of a call; nil for a standard function.

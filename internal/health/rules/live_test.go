@@ -187,7 +187,7 @@ func TestLive_InvalidRules_AreRejected(t *testing.T) {
 	m.project(t, map[string]string{"a.yaml": saying("One")})
 	r.logs(t, "valid again and unchanged")
 	if got := testutil.ToFloat64(r.metrics.broken); got != 0 {
-		t.Errorf("threeport_agent_health_rules_failing is %v for what was in use", got)
+		t.Errorf("threeport_agent_health_rules_failing is %v for rules that were in use", got)
 	}
 	m.project(t, map[string]string{"a.yaml": "rules: ["})
 	r.logs(t, "this is not YAML")

@@ -10,10 +10,14 @@ import (
 
 // Document is an object of an input, or the error in its place.
 type Document struct {
-	Source string // the name of the input
-	Number int    // of the document in its source, from 1
-	Item   int    // of the object in its document, from 1, if that is a list; else 0
-	Line   int    // the first line of the document
+	// Source is the name of the input.
+	Source string
+	// Number is the number of the document in its source, from 1.
+	Number int
+	// Item is the number of the object in its document, from 1, if the document is a list; else 0.
+	Item int
+	// Line is the first line of the document.
+	Line int
 	// Object is the object without managedFields; nil if it could not be read. Whole numbers are exact and int64.
 	Object map[string]any
 	// Err is the error in the document. A [Flaw] is an error in an object that could be read.

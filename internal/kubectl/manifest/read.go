@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// largeDocument is the size from which a document is decoded alone, to bound the memory.
+// largeDocument is the minimum size of a document that is decoded alone, to bound the memory.
 const largeDocument = 1 << 20
 
 // job is the decoding of one document.

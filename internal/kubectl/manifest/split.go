@@ -28,11 +28,13 @@ type splitter struct {
 	maxYAML int
 	maxJSON int
 
-	rest       []byte // of a line, put back
-	startsLine bool   // rest begins its line
-	started    bool   // something has been read
-	line       int    // the number of the line that is read next, or that rest is of
-	midLine    bool   // the last fragment did not end its line
+	// rest is the text that putBack returned; fragment returns it again.
+	rest       []byte
+	startsLine bool // rest begins its line
+	started    bool // something has been read
+	// line is the number of the line of rest, or else of the next line.
+	line    int
+	midLine bool // the last fragment did not end its line
 }
 
 func newSplitter(in io.Reader) *splitter {

@@ -32,7 +32,7 @@ func hierarchies() ([]hierarchy, error) {
 	var found []hierarchy
 	lines := bufio.NewScanner(mounts)
 	for lines.Scan() {
-		fields := strings.Fields(lines.Text()) // what, where, type, …
+		fields := strings.Fields(lines.Text()) // device, mount point, type, …
 		if len(fields) < 3 {
 			continue
 		}
@@ -63,7 +63,7 @@ func Create(group string) error {
 	return nil
 }
 
-// needed are the controllers that a kubelet requires with version 2.
+// needed lists the controllers that a kubelet requires with version 2.
 var needed = []string{"cpu", "cpuset", "io", "memory", "pids"}
 
 // delegate gives the controllers to the groups below the root, which version 2 does not do by itself. They stay there:
@@ -117,7 +117,7 @@ func Remove(group string, patience time.Duration) error {
 	}
 }
 
-// removeTree removes a group, those below it first: they are all that a group's folder holds for rmdir.
+// removeTree removes a group after the groups below it. The kernel rejects the rmdir of a group with children.
 func removeTree(root string) error {
 	var groups []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

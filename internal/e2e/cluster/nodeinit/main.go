@@ -153,8 +153,8 @@ func maskSysctls(config) error {
 	return nil
 }
 
-// network brings the loopback interface up, with the node's address, and makes every service's address local:
-// whoever listens on one of them, in this network namespace, is that service for the node and its pods.
+// network brings the loopback interface up with the node's address, and makes the address of every service local. A
+// listener on such an address in this network namespace serves the node and its pods.
 func network(cfg config) error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -200,7 +200,7 @@ func end(cfg config) error {
 	defer timeout.Stop()
 	select {
 	case <-reaped:
-	case <-timeout.C: // what the kernel does not let go of yet ends when it does
+	case <-timeout.C: // a process in an uninterruptible system call ends after that call
 	}
 	return cgroup.Remove(cfg.group, patience)
 }

@@ -1,8 +1,8 @@
-// Command provider is a provider of OpenID Connect on loopback, for tests of single sign-on: the one of zitadel/oidc, which
-// the OpenID Foundation has certified, with the log-in page and the memory of its example, and with groups.
+// Command provider is a provider of OpenID Connect on loopback, for tests of single sign-on. It uses zitadel/oidc, which the
+// OpenID Foundation has certified, with the log-in page and the storage of its example, and adds groups.
 //
-// It is a module of its own, so that nothing of it is among what the agent and the control-plane API are built from. It
-// prints its issuer, and runs until it is killed.
+// It has its own module, so that the agent and the control-plane API do not depend on its packages. It prints its issuer,
+// and runs until it is killed.
 package main
 
 import (
@@ -76,7 +76,7 @@ func (p people) GetUserByID(id string) *storage.User {
 // GetUserByUsername finds somebody by the name that they log in with.
 func (p people) GetUserByUsername(name string) *storage.User { return p.GetUserByID(name) }
 
-// ExampleClientID is the example's own, which nobody uses.
+// ExampleClientID returns the client of the example; the tests do not use it.
 func (p people) ExampleClientID() string { return storage.ServiceUserID }
 
 // memory is the example's, with groups in ID tokens.
@@ -91,7 +91,7 @@ func (m memory) GetClientByClientID(ctx context.Context, id string) (op.Client, 
 	return client{found}, err
 }
 
-// SetUserinfoFromRequest tells the claims of an ID token.
+// SetUserinfoFromRequest sets the claims of an ID token.
 func (m memory) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserInfo, request op.IDTokenRequest, scopes []string) error {
 	if err := m.Storage.SetUserinfoFromRequest(ctx, info, request, scopes); err != nil {
 		return err

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Times of a workload come in bursts. A pod is created, scheduled, started and ready within a few seconds that differ in each
-// run; then nothing happens until the end of a back-off, a deadline or a crash. So times less than burstGap apart form a burst
+// burstGap separates bursts of times. A pod is created, scheduled, started and ready within a few seconds that differ in
+// each run. The next change follows after a back-off, a deadline or a crash. So times less than burstGap apart form a burst
 // and become one time, and the gaps between bursts are rounded.
 const burstGap = 6 * time.Second
 

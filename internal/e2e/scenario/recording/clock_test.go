@@ -37,10 +37,10 @@ func TestClock(t *testing.T) {
 		want   time.Duration
 	}{
 		{reason: "the first"},
-		{reason: "one of the first burst, which each time prolongs", second: 14},
-		{reason: "one that makes no burst, in the gap", second: 25},
+		{reason: "the last of the first burst", second: 14},
+		{reason: "a time of no burst, in the gap", second: 25},
 		{reason: "the second burst, 26 s later", second: 40, want: 20 * time.Second},
-		{reason: "just before it, by what makes no burst", second: 38, want: 20 * time.Second},
+		{reason: "a time of no burst, just before it", second: 38, want: 20 * time.Second},
 		{reason: "much later", second: 500, want: 20 * time.Second},
 		{reason: "before all", second: -3, want: -time.Hour},
 	}

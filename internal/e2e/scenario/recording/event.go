@@ -86,7 +86,7 @@ func firstTime(event *unstructured.Unstructured) time.Time {
 	return event.GetCreationTimestamp().UTC()
 }
 
-// counted are the reasons of Events that happen once for each start of a container or each attempt to pull. A moment with a
+// counted lists the reasons of Events that happen once for each start of a container or each attempt to pull. A moment with a
 // fixed number of restarts determines their counts.
 var counted = []string{"Created", "Started", "Killing", "Pulling"}
 

@@ -14,7 +14,7 @@ type generated struct {
 	name   string
 	kind   string
 	prefix string    // of the names of its siblings
-	born   time.Time // when it was made, or heard of first
+	born   time.Time // when it was created, or first mentioned
 	// content is the content of the object without names, and with the times of the recording.
 	content string
 }

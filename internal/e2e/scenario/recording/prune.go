@@ -11,7 +11,7 @@ var noise = [][]string{
 	{"metadata", "selfLink"},
 	{"involvedObject", "resourceVersion"},
 	{"related", "resourceVersion"},
-	{"series"}, // whether the scheduler tried again by now
+	{"series"}, // it depends on whether the scheduler has tried again
 }
 
 // ofPods are such fields of a Pod.

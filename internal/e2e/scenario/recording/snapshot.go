@@ -12,7 +12,7 @@ import (
 // Snapshot has the objects and Events of a namespace at one time.
 type Snapshot struct {
 	Namespace string
-	// Taken is the time of reading, and so of the moment.
+	// Taken gives the time of reading, and so of the moment.
 	Taken time.Time
 	// Objects are all objects except Events.
 	Objects []*unstructured.Unstructured

@@ -28,7 +28,7 @@ func TestOf(t *testing.T) {
 	}
 	s.Objects[0].Object["unheardOf"] = "field"
 	if _, err := Of[corev1.Pod](Snapshot{Objects: s.Objects[:1]}); err == nil && s.Objects[0].GetKind() == podKind {
-		t.Error("a field that the type does not have is not noticed")
+		t.Error("Of accepts an unknown field")
 	}
 }
 
@@ -76,7 +76,7 @@ func TestTake(t *testing.T) {
 		t.Errorf("it was taken at %s in %s", s.Taken, s.Namespace)
 	}
 	if _, err := Take(context.Background(), client, "app", "node-7"); err == nil {
-		t.Error("a node that is not there is not missed")
+		t.Error("Take accepts a node that does not exist")
 	}
 }
 

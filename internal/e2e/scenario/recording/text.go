@@ -64,7 +64,7 @@ func (d draft) times() []time.Time {
 			}
 		}
 	}
-	if c := newClock(all); len(c) > 0 { // what happened to a node before is long ago
+	if c := newClock(all); len(c) > 0 { // earlier times of nodes become longAgo
 		for _, t := range ofNodes {
 			if c.at(t).After(longAgo) {
 				all = append(all, t)

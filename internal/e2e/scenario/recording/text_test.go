@@ -166,7 +166,7 @@ func TestText_KeepsDifferences(t *testing.T) {
 			},
 		},
 		{
-			reason: "who owns it",
+			reason: "the owner",
 			change: func(_ *variant, s *Snapshot) { find(s.Objects, "CrashLoopBackOff").SetOwnerReferences(nil) },
 		},
 		{
