@@ -234,8 +234,8 @@ func (c *checker) value(e ast.Expr, s *scope) (callable, bool) {
 	return callable{}, false
 }
 
-// expression checks the calls in an expression. Function literals that are not called are checked without mutexes: they
-// run later.
+// expression checks the calls in an expression. A function literal that is only passed or stored runs later, so its body
+// is checked with no mutex held.
 func (c *checker) expression(n ast.Node, s *scope) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		switch x := n.(type) {

@@ -38,8 +38,8 @@ func newAssessments() *assessments {
 	return &assessments{workloads: map[string]map[target.Ref]*resourceHealth{}}
 }
 
-// set stores the assessment of an object, and reports whether it has changed. via is the owner path between the object
-// and the resource from which it descends.
+// set stores the assessment of an object, and reports whether it has changed. via is the owner path from the resource to
+// the object.
 func (s *assessments) set(attribution target.Attribution, id target.Identity, via health.OwnerPath, a health.Assessment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -71,7 +71,7 @@ func (a *Assessor) Workloads() []string {
 	return slices.Collect(maps.Keys(a.flapping))
 }
 
-// ForgetWorkload drops the state of a workload that is not declared any more.
+// ForgetWorkload drops the state of a workload that is no longer declared.
 func (a *Assessor) ForgetWorkload(workload string) {
 	a.assessments.forget(workload)
 	a.mu.Lock()
@@ -79,7 +79,7 @@ func (a *Assessor) ForgetWorkload(workload string) {
 	delete(a.flapping, workload)
 }
 
-// ForgetInstance drops the state of an instance that no workload declares any more.
+// ForgetInstance drops the state of an instance after its last workload was removed.
 func (a *Assessor) ForgetInstance(instance target.Instance) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package assess judges the objects of workloads and derives the reports about their health: the verdict on each
-// resource, the damped status of a workload, and the tree of an instance's objects.
+// Package assess judges the objects of workloads and derives the reports about their health. These are the verdict on
+// each resource, the damped status of a workload, and the tree of an instance's objects.
 //
 // [Assessor.Assess] puts the assessment of one object into a cache. The health of a resource combines its own assessment
-// with those of the pods and other dependents below it; it is computed when a caller asks for it, so a change of one pod
-// does not read the other pods.
+// with those of the pods and other dependents below it. It is computed on request, so a change of one pod does not read
+// the other pods.
 //
 // A status that changes back and forth is damped ([health.Flapping]). Statuses and trees are spaced: [Assessor.StatusDue]
 // and [Assessor.TreeDue] return how long the caller has to wait with the next one.

@@ -13,7 +13,7 @@ import (
 // Object is the newest version of an object.
 type Object struct {
 	target.Identity
-	// Cached is the object as the cache has it. Health judges Pods, and derived objects, by this version.
+	// Cached is the object from the cache. Health judges Pods, and derived objects, by this version.
 	Cached any
 	// Whole is a listed object with all its fields; nil for a derived object.
 	Whole runtime.Object

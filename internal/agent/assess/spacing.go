@@ -23,7 +23,7 @@ func (a *Assessor) TreeChanged(instance target.Instance) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.trees[instance]
-	if t == nil || t.changed { // TreeDue considers a tree changed of which it knows nothing
+	if t == nil || t.changed { // TreeDue considers an unknown tree changed
 		return false
 	}
 	t.changed = true

@@ -25,7 +25,7 @@ type noTransitions struct{}
 
 func (noTransitions) Since(string, string) time.Time { return time.Time{} }
 
-// newAssessor returns an assessor with a clock that stands still until it is changed.
+// newAssessor returns an assessor with a clock that only the test advances.
 func newAssessor() (a *Assessor, clock *time.Time) {
 	clock = new(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))
 	config := Config{StatusInterval: 5 * time.Second, Now: func() time.Time { return *clock }}

@@ -156,8 +156,8 @@ func combined(id target.Identity, dependents *health.Dependents) health.Verdict 
 	return dependents.Combine(id.GroupKind(), self).Verdict
 }
 
-// withoutUnused returns the objects without those that own nothing in the tree and are either a ReplicaSet of an earlier
-// revision, or of a kind that is not watched: nothing reports when such an object is deleted.
+// withoutUnused returns the objects of the tree except for two sorts that own no other object in the tree: a ReplicaSet of
+// an earlier revision, and an object of a kind that is not watched. The agent would not notice the deletion of the latter.
 func (b *treeBuilder) withoutUnused() []observe.TreeObject {
 	owners := map[types.UID]bool{}
 	for _, o := range b.objects {

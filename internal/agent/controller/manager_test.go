@@ -42,7 +42,7 @@ func TestReconciler_InManager(t *testing.T) {
 	w.must(err)
 	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, w.delivery)
 	w.reconciler.Watch(w.watcher)
-	w.reconciler.now = func() time.Time { return w.clock } // The clock stands still, so only immediate changes are written.
+	w.reconciler.now = func() time.Time { return w.clock } // The clock is fixed, so only immediate changes are written.
 	w.reconciler.Changed("too-early")                      // must neither panic nor block
 	w.must(w.reconciler.SetupWithManager(mgr))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -72,7 +72,7 @@ func omitResources(status *v1alpha1.ThreeportWorkloadStatus, healthy bool, exces
 		return 0
 	}
 	excess += len(`,"resourcesOmitted":2000`)
-	first := len(status.Resources) // of the resources that may be omitted
+	first := len(status.Resources) // index of the first resource that may be omitted
 	for ; first > 0 && saved < excess; first-- {
 		if r := status.Resources[first-1]; (r.Health == statusHealthy) == healthy {
 			saved += jsonBytes(r) + len(`,`)

@@ -44,7 +44,7 @@ func named(length, n int) string {
 	return strings.Repeat("n", max(length-len(number), 0)) + number
 }
 
-// Whatever spec the API server accepts, it must accept the status too.
+// The API server must accept the status of every spec that it accepts.
 func TestReconcile_LargeWorkload_StatusIsStored(t *testing.T) {
 	for i, c := range []struct {
 		reason       string
@@ -157,7 +157,7 @@ func TestTruncateToSize_KeepsUnhealthyResources(t *testing.T) {
 		}
 	}
 	if down != 200 || status.ResourcesOmitted == 0 || len(status.Resources)+int(status.ResourcesOmitted) != 2000 {
-		t.Errorf("%d resources are Down, %d are omitted, %d are left; want all 200 that are Down", down, status.ResourcesOmitted, len(status.Resources))
+		t.Errorf("%d resources are Down, %d are omitted, %d remain; want all 200 that are Down", down, status.ResourcesOmitted, len(status.Resources))
 	}
 	small := v1alpha1.ThreeportWorkloadStatus{Resources: resourceStatuses(statuses[:20], operationsOf(wl), nil)}
 	same := small.DeepCopy()

@@ -121,7 +121,7 @@ func TestReconcile_Conditions(t *testing.T) {
 			message:  "is Pending",
 		},
 		{
-			reason:   "a resource of a kind that is not installed is not watched",
+			reason:   "a resource is unwatched while its kind is not installed",
 			state:    target.KindNotInstalled,
 			progress: Progress{},
 			watching: "False NotAllWatched",

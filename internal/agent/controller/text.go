@@ -42,8 +42,8 @@ func conditionReason(text, fallback string) string {
 	return out.String()
 }
 
-// truncateMessage shortens one of several messages. Errors of the API server and of admission webhooks have no limit of
-// their own; this one keeps the messages of all resources together far below the size limit of an object.
+// truncateMessage shortens one of several messages. Errors of the API server and of admission webhooks have no size limit.
+// This limit keeps the messages of all resources together far below the size limit of an object.
 func truncateMessage(message string, resources int) string {
 	const maxTotal, maxEach = 200_000, 512 // bytes
 	return truncate(message, min(max(maxTotal/max(resources, 1), minMessageBytes), maxEach))

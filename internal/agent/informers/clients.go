@@ -35,8 +35,8 @@ const (
 	clientBurst = 200
 )
 
-// Clients are the clients of the API server: the typed client with protobuf for Events and Pods, the metadata client for
-// kinds of which the agent needs, or may read, the metadata only, and the dynamic client for other kinds.
+// Clients are the clients of the API server. The typed client reads Events and Pods with protobuf. The metadata client
+// reads the kinds whose metadata alone the agent needs or may read. The dynamic client reads the other kinds.
 type Clients struct {
 	typed    kubernetes.Interface
 	dynamic  dynamic.Interface

@@ -17,8 +17,8 @@ import (
 const fetchLimit = 5
 
 // DeletionsObserved reports whether the agent has seen the deletion of every listed object of a workload that the API
-// server no longer has, or is deleting, so that no deletion is still to be reported. It ignores objects that the agent may
-// not, or cannot, watch.
+// server no longer has, or is deleting. If it has, no deletion is still to be reported. Objects that the agent may not, or
+// cannot, watch are ignored.
 func (s *Informers) DeletionsObserved(ctx context.Context, workload string) (bool, error) {
 	wl, ok := s.targets.Workload(workload)
 	if !ok {

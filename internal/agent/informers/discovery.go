@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// resolve returns the resource of a kind: in the given version if that is served, else in the first version of the group,
-// in the order of preference, that has the kind. It returns errNotInstalled if the API server does not serve the kind, and
-// other errors if discovery fails. It uses an earlier answer if cached is true.
+// resolve returns the resource of a kind in the given version if the API server serves that version. Otherwise it returns
+// the resource in the most preferred version of the group that has the kind. It returns errNotInstalled if the API server
+// does not serve the kind, and other errors if discovery fails. It uses an earlier answer if cached is true.
 func (c *Clients) resolve(ctx context.Context, gvk schema.GroupVersionKind, cached bool) (mapping, error) {
 	c.mu.Lock()
 	known, ok := c.mappings[gvk]

@@ -1,6 +1,6 @@
-// Package informers watches the cluster: it keeps one shared informer per resource and scope for the kinds that the
-// registry's workloads list, records in the registry which objects exist, and passes changes on to its [Handler]. It knows
-// no verdicts and no reports.
+// Package informers watches the cluster. It keeps one shared informer per resource and scope for the kinds that the
+// registry's workloads list. It records in the registry which objects exist, and passes changes on to its [Handler]. It
+// knows no verdicts and no reports.
 //
 // # Parts
 //
@@ -26,7 +26,7 @@
 //
 // # Locks
 //
-// Mutexes of this package nest in one way only: informerPool.mu before informer.mu. tombstones.mu is held during calls of
-// the registry, so that the deletion of an object and its registration do not interleave. No mutex is held while the
+// Mutexes of this package nest in one way only: informerPool.mu before informer.mu. Calls of the registry hold
+// tombstones.mu, so that the deletion of an object and its registration do not interleave. No mutex is held while the
 // Handler, or another part, is called. A test in package agent derives this from the source.
 package informers

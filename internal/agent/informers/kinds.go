@@ -36,7 +36,7 @@ type kinds struct {
 	mu       sync.Mutex
 	started  bool
 	watchers map[schema.GroupVersionKind]*kindWatcher
-	stopped  []schema.GroupKind // of watchers that have ended since the last dropStopped
+	stopped  []schema.GroupKind // kinds whose watchers have ended since the last dropStopped
 }
 
 func newKinds(env *kindEnv) *kinds {
@@ -108,7 +108,7 @@ func (s *kinds) watcherEnded(k *kindWatcher) {
 	}
 }
 
-// dropStopped removes the objects of kinds that are not watched any more from the registry. A kind that is watched again,
+// dropStopped removes the objects of kinds that are no longer watched from the registry. A kind that is watched again,
 // perhaps in another version, keeps its objects, so that the deletions in between are reported.
 func (s *kinds) dropStopped() {
 	s.mu.Lock()

@@ -25,7 +25,7 @@ type kindEnv struct {
 
 	discovery discovery
 	informers informerSource
-	// kindRemoved is called when the API server does not serve a kind any more.
+	// kindRemoved is called when the API server no longer serves a kind.
 	kindRemoved func(schema.GroupKind)
 	// changed is called when the published state of a kind has changed. It must not block.
 	changed func(schema.GroupKind)
@@ -262,9 +262,10 @@ func (p permissions) permits(namespace string) bool {
 	return wanted && missing == ""
 }
 
-// permittedScopes returns the scopes in which the kind is to be watched: the whole cluster if that is permitted, else the
-// namespaces in which resources are listed; or the configured namespaces. Scopes with a working informer are not
-// reviewed again, so one more namespace costs the reviews of that namespace only.
+// permittedScopes returns the scopes in which the kind is to be watched. For a namespaced kind these are the configured
+// namespaces, if any. Otherwise it is the whole cluster if that is permitted, else the namespaces in which resources are
+// listed. Scopes with a working informer are not reviewed again, so one more namespace costs the reviews of that namespace
+// only.
 func (k *kindWatcher) permittedScopes(ctx context.Context, found mapping) (permissions, error) {
 	scopes := k.env.config.Namespaces
 	if len(scopes) == 0 || !found.namespaced {

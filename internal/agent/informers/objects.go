@@ -26,7 +26,7 @@ type CachedObject struct {
 }
 
 // Object returns an object from a cache: in the version that the attribution lists, or in any version for a derived
-// object. It returns false if no cache has this incarnation of the object yet, or any more.
+// object. It returns false if no cache has this incarnation of the object, yet or still.
 func (s *Informers) Object(id target.Identity, attribution target.Attribution) (CachedObject, bool) {
 	var gvr *schema.GroupVersionResource
 	if attribution.Listed {

@@ -116,8 +116,8 @@ func (p *informerPool) run(ctx context.Context, i, before *informer) {
 	i.clearStall()
 }
 
-// watchFailed handles the error of a list or a watch: it ends an informer that a retry does not fix, so that its kind
-// watcher starts again, and records the errors that client-go retries.
+// watchFailed handles the error of a list or a watch. If a retry cannot succeed, it ends the informer, so that its kind
+// watcher starts again. It records the errors that client-go retries.
 func (p *informerPool) watchFailed(i *informer, err error) {
 	if i.err() != nil {
 		return

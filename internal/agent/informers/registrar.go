@@ -91,8 +91,8 @@ func (r *registrar) delete(id target.Identity, version string, certain bool) {
 	}
 }
 
-// listed deletes the known objects that are missing from the first list of an informer, and from the caches of the other
-// informers of the kind, which may be ahead of it: they were deleted while no informer watched them.
+// listed deletes the known objects that were deleted while no informer watched them. They are missing from the first list
+// of an informer, and from the caches of the other informers of the kind, which may be ahead of it.
 func (r *registrar) listed(i *informer, running []*informer) {
 	if i.gvk == eventKind {
 		r.handler.EventsListed(i.id.namespace, func(name types.NamespacedName) types.UID { return cachedVersion(i, name).uid })
@@ -114,7 +114,7 @@ func (r *registrar) listed(i *informer, running []*informer) {
 	}
 }
 
-// deleteKind deletes all known objects of a kind that the API server does not serve any more.
+// deleteKind deletes all known objects of a kind that the API server no longer serves.
 func (r *registrar) deleteKind(kind schema.GroupKind) {
 	for _, id := range r.targets.Live(kind, metav1.NamespaceAll) {
 		r.delete(id, "", false)

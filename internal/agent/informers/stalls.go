@@ -33,10 +33,10 @@ type objectVersion struct {
 // lag is a name for which an informer's cache differed from a later answer of the API server.
 type lag struct{ cached, answered objectVersion }
 
-// detect compares the cache of every current informer with the API server, and restarts the informers that have stalled:
-// those whose caches still differ in the same way after the grace period. The handlers receive the missed changes after
-// the restart. It returns the number of restarted informers; the error joins those of informers that could not be
-// compared.
+// detect compares the cache of every current informer with the API server, and restarts the informers that have stalled.
+// An informer has stalled if its cache still differs in the same way after the grace period. The handlers receive the
+// missed changes after the restart. It returns the number of restarted informers; the error joins those of informers that
+// could not be compared.
 func (d stallDetector) detect(ctx context.Context) (stalled int, err error) {
 	var failed []error
 	lags := map[*informer]map[types.NamespacedName]lag{}

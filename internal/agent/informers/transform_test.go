@@ -19,7 +19,7 @@ import (
 )
 
 // TestATrimmedPodIsJudgedLikeTheWholeOne judges all pods of package health's tests as they are, and as the cache keeps
-// them, and compares what they tell of the ends of their containers.
+// them. It also compares the container terminations that both forms of a pod report.
 func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 	pods := casesOfPods(t)
 	files, err := filepath.Glob("../../health/testdata/recorded/*.yaml")
@@ -41,7 +41,7 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 	}
 	for _, whole := range pods {
 		if want, got := observe.ContainerTerminations(whole), observe.ContainerTerminations(trimPod(whole.DeepCopy())); !reflect.DeepEqual(got, want) {
-			t.Errorf("pod %s tells of the ends\n     %+v, as a whole\n     %+v", whole.Name, got, want)
+			t.Errorf("the trimmed pod %s reports the terminations\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}
 		for _, w := range warnings {
 			scene := health.Context{Now: now, Warning: w}

@@ -92,7 +92,7 @@ func TestConvert_DamagedAtRandom_FindsTheRecordsOfACommit(t *testing.T) {
 		}
 	}
 	if count == 0 {
-		t.Error("of 60 damaged files none was quarantined: the test damages nothing")
+		t.Error("none of the 60 damaged files was quarantined: the test does no damage")
 	}
 }
 

@@ -31,8 +31,8 @@ type disk struct {
 	log        logr.Logger
 	lock       *lock    // nil until it can be created
 	file       *logFile // nil until it can be opened
-	known      bool     // the file was read, or this process has created it
-	synced     int64    // after a failed write: how much of the file is on disk nevertheless
+	known      bool     // this process has read or created the file
+	synced     int64    // size of the file on disk after a failed write
 	minGarbage int64
 	compactAt  int64 // after a failed compaction: the size from which on it is tried again
 }

@@ -21,8 +21,8 @@
 //
 // The file has at most twice [Journal.Bytes] and 1 MiB. A compaction needs space for another file of [Journal.Bytes]; without
 // it the log goes on to grow. A damaged file is quarantined, that is renamed to state.db.TIME, and an empty one takes its
-// place: the content can be found again in the cluster and the control plane, so a lost record costs work and a wrong one
-// costs trust. The newest quarantined file is kept, and up to two more while all have at most 16 MiB together.
+// place. The agent can rebuild the records from the cluster and the control plane, so it does not trust damaged ones. The
+// newest quarantined file is kept, and up to two more while all have at most 16 MiB together.
 //
 // # Crashes
 //
@@ -34,10 +34,11 @@
 //   - Between two frames of a commit of more than 1 MiB: the first frames stay, which have all that is put and no deletions.
 //   - Before a compaction renames its file: the log is as before. The next process removes the other file.
 //
-// The header says how much of the file was on disk before the last commit, and in a closed file all of it. A frame below
-// that is not torn but damaged, and the file is quarantined. So is a file that ends before it, has another format, or cannot be
-// read when the agent starts: its records do not include the work that the agent has done by the time the disk works again. If
-// the file is damaged while the agent runs, the new one has the changes from then on.
+// The header says how much of the file was on disk before the last commit, and in a closed file all of it. No crash tears a
+// frame below that size, so an invalid one is damaged and the file is quarantined. A file that ends before that size or has
+// another format is quarantined too. The same holds for a file that cannot be read when the agent starts: its records miss
+// the changes that the agent makes until the disk works again. If the file is damaged while the agent runs, the new one has
+// the changes from then on.
 //
 // # Concurrency
 //

@@ -58,8 +58,8 @@ func damage(raw, program []byte) []byte {
 	return raw
 }
 
-// openAny checks that a journal opens a file, whatever is in it, and works. It returns the records of the file, and whether
-// it was quarantined.
+// openAny checks that a journal opens a file with any content, and works. It returns the records of the file, and whether
+// the file was quarantined.
 func openAny(t *testing.T, raw []byte) (found tables, aside bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func FuzzAnyFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { openAny(t, raw) })
 }
 
-// FuzzPayload opens files with a frame of which the checksums are right, whatever its payload is.
+// FuzzPayload opens files with a frame that has an arbitrary payload and the right checksums.
 func FuzzPayload(f *testing.F) {
 	put := appendRecord(nil, "events", "a", []byte("1"))
 	for _, payload := range [][]byte{nil, put, appendRecord(put, "events", "a", nil), put[:5], {0xff, 0xff, 0xff, 0xff, 0x0f}} {
@@ -159,7 +159,7 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// TestOpen_DamagedAtRandom_FindsTheRecordsOfACommit damages a file at places that nobody chose.
+// TestOpen_DamagedAtRandom_FindsTheRecordsOfACommit damages a file at random places.
 func TestOpen_DamagedAtRandom_FindsTheRecordsOfACommit(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -177,6 +177,6 @@ func TestOpen_DamagedAtRandom_FindsTheRecordsOfACommit(t *testing.T) {
 		}
 	}
 	if count == 0 {
-		t.Error("of 40 damaged files none was quarantined: the test damages nothing")
+		t.Error("none of the 40 damaged files was quarantined: the test does no damage")
 	}
 }

@@ -43,10 +43,10 @@ type Journal struct {
 
 // state is the part of a journal that its mutex protects.
 type state struct {
-	loaded    tables                    // the records of the file, until Load returns them
-	sizes     map[string]map[string]int // by table and key: the sizes of all records, once the changes are committed
-	bytes     int64                     // their sum
-	dirty     map[id][]byte             // the changes to be committed; a nil value is a deletion
+	loaded    tables                    // records of the file, until Load returns them
+	sizes     map[string]map[string]int // record sizes by table and key after the next commit
+	bytes     int64                     // sum of sizes
+	dirty     map[id][]byte             // changes to commit; nil deletes
 	scheduled bool                      // the timer runs
 	changes   uint64                    // counts changes
 	synced    uint64                    // how many of them are on disk

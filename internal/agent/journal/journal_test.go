@@ -149,7 +149,7 @@ func TestQuarantine_Full_RemovesTheOldest(t *testing.T) {
 		trimQuarantine(path)
 		left := quarantined(t, filepath.Dir(path))
 		if len(left) != tc.left || left[len(left)-1] != fmt.Sprintf("%s.%d", path, len(tc.sizes)-1) {
-			t.Errorf("%s: left are %v, want the newest %d", tc.name, left, tc.left)
+			t.Errorf("%s: %v remain, want the newest %d", tc.name, left, tc.left)
 		}
 	}
 }

@@ -103,7 +103,7 @@ func TestHold_UnusableDirectory_Fails(t *testing.T) {
 	for _, tc := range []struct{ reason, dir, want string }{
 		{"a file", file, "name a directory"},
 		{"below a file", filepath.Join(file, "state"), "name a directory"},
-		{"nobody may write there, not even root", "/proc", ""}, // what to do depends on the system
+		{"read-only even for root", "/proc", ""}, // the hint depends on the system
 		{"the lock is a directory", taken, "lock: is a directory"},
 	} {
 		held, err := hold(tc.dir)

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// maxFrame is the size from which on a frame is written, though the commit has more changes: a burst of 60,000 Events
-// would otherwise be encoded in memory as a whole.
+// maxFrame is the size at which a frame is written even if the commit has more changes. Otherwise a burst of 60,000 Events
+// would be encoded in memory as a whole.
 const maxFrame = 1 << 20
 
 // tables are records by table and key.
@@ -134,9 +134,9 @@ func (f *logFile) drop(table, key string) bool {
 // garbage is how many bytes of the file a compaction would save.
 func (f *logFile) garbage() int64 { return f.end - int64(headerSize) - f.live }
 
-// write commits changes; nil values are deletions. After a crash all of them are on disk or none, unless they need
-// several frames: then it is some of the frames. All that is put is written before all that is deleted, so that a crash
-// leaves too many records rather than too few.
+// write commits changes; nil values are deletions. After a crash all of them are on disk or none. Of a commit with
+// several frames, the first frames may be on disk. Puts are written before deletions, so that a crash leaves too many
+// records rather than too few.
 func (f *logFile) write(changes map[id][]byte) error {
 	if err := f.repair(); err != nil {
 		return err
@@ -214,8 +214,9 @@ func (f *logFile) sync(synced int64) error {
 	return nil
 }
 
-// repair cuts off a torn frame before the first write, and writes again what may not be on disk: if the end of a commit
-// fails, the system may go on showing it from memory. Before each later write it checks that the file was not changed.
+// repair cuts off a torn frame before the first write, and writes the tail again that may not be on disk. If the sync of a
+// commit failed, the system may still return the tail from memory. Before each later write it checks that the file was not
+// changed.
 func (f *logFile) repair() error {
 	if f.repaired {
 		info, err := f.file.Stat()
@@ -257,7 +258,7 @@ func (f *logFile) compact() (*logFile, error) {
 			return err
 		})
 		if err == nil && end != f.end {
-			err = damaged("the frame at %d is not valid any more", end)
+			err = damaged("the frame at %d is no longer valid", end)
 		}
 		return err
 	})

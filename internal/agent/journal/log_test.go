@@ -141,8 +141,7 @@ func TestLog_ClosedFileBitFlipped_IsDamaged(t *testing.T) {
 	}
 }
 
-// A process that was killed leaves a header that is one commit behind: damage in the last commit cannot be told from a
-// commit that was torn.
+// A killed process leaves a header that is one commit behind. Damage in the last commit then looks like a torn commit.
 func TestLog_KilledFileDamaged_LosesTheLastCommitOnly(t *testing.T) {
 	h := newHistory(t, 4, 5)
 	lastCommit := h.ends[len(h.ends)-2]
@@ -167,9 +166,9 @@ func TestLog_FramesMoved_IsDamaged(t *testing.T) {
 	h := newHistory(t, 4, 5)
 	frame := func(i int) []byte { return h.closed[h.ends[i]:h.ends[i+1]] }
 	for reason, frames := range map[string][][]byte{
-		"one is missing":     {frame(0), frame(2), frame(3)},
-		"one is there twice": {frame(0), frame(1), frame(1), frame(2), frame(3)},
-		"two are swapped":    {frame(0), frame(2), frame(1), frame(3)},
+		"one is missing":  {frame(0), frame(2), frame(3)},
+		"one is repeated": {frame(0), frame(1), frame(1), frame(2), frame(3)},
+		"two are swapped": {frame(0), frame(2), frame(1), frame(3)},
 	} {
 		wantRecords(t, reason, append(bytes.Clone(h.closed[:headerSize]), bytes.Join(frames, nil)...), nil)
 	}
@@ -275,8 +274,8 @@ func TestCompact_MostlyGarbage_KeepsTheNewestRecords(t *testing.T) {
 	}
 }
 
-// TestCompact_KilledInBetween_KeepsTheRecords has what a process leaves that is killed before the new file replaces the
-// earlier one.
+// TestCompact_KilledInBetween_KeepsTheRecords opens the files of a process that was killed before the new file replaced
+// the earlier one.
 func TestCompact_KilledInBetween_KeepsTheRecords(t *testing.T) {
 	d, want := compacting(t, t.TempDir())
 	whole := readFile(t, d.path())

@@ -51,7 +51,7 @@ func (d *deliveryCounts) refresh() {
 	}
 }
 
-// forget drops an instance that the outbox does not know any more, unless another status was sent in the meantime.
+// forget drops an instance that the outbox no longer knows, unless another status was sent in the meantime.
 func (d *deliveryCounts) forget(instance target.Instance, last sentStatus) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

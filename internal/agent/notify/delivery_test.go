@@ -181,7 +181,7 @@ func TestProtocolV0_Version(t *testing.T) {
 		want   bool
 	}{
 		{"a listed resource has a row", listed, true},
-		{"what is derived from it has none", derived, false},
+		{"a derived object has none", derived, false},
 		{"a resource without an ID has none", helm, false},
 		{"Events have rows of their own", observe.Event{}, true},
 		{"an instance has a status", observe.Status{}, true},

@@ -6,8 +6,8 @@
 //   - [StdoutSender] prints one line per report.
 //   - [V0Sender] makes one request per report, in version v0 of the control-plane API.
 //   - [NegotiatingSender] uses report sets ([threeport.ReportSet]) while the control plane takes them, and v0 otherwise. A
-//     set has many reports in one request. It probes from time to time, and goes back to v0 when a server does not take
-//     sets any more.
+//     set has many reports in one request. It probes from time to time, and goes back to v0 when a server no longer
+//     takes sets.
 //
 // # A change of the protocol loses and duplicates nothing
 //

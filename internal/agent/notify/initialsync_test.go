@@ -18,7 +18,7 @@ type adopter struct {
 	box    *outbox.Outbox
 	errs   []error
 	tries  []time.Duration // when it was called, from the first call on
-	counts []int           // the attempts that it was told
+	counts []int           // the attempts that were passed to it
 	start  time.Time
 }
 

@@ -15,7 +15,7 @@ type Metrics struct {
 	delay   *prometheus.HistogramVec
 }
 
-// Outbox has what the metrics show. *outbox.Outbox is one.
+// Outbox provides the numbers of the metrics. *outbox.Outbox implements it.
 type Outbox interface {
 	Pending() int
 	DeadLetters() int
@@ -36,8 +36,8 @@ func NewMetrics(registry prometheus.Registerer, box Outbox) *Metrics {
 	m := &Metrics{
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_reports_total",
-			Help: "Reports sent to the control plane, by kind (operation, event, status, tree; adoption: what it has was read) and result (accepted, retried, rejected, " +
-				"gone: there is no such row any more).",
+			Help: "Reports sent to the control plane, by kind (operation, event, status, tree; `adoption`: an initial sync) and result (accepted, retried, rejected, " +
+				"gone: the row no longer exists).",
 		}, []string{"kind", "result"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "threeport_agent_report_delay_seconds",
@@ -52,7 +52,7 @@ func NewMetrics(registry prometheus.Registerer, box Outbox) *Metrics {
 		}, func() float64 { return float64(box.Pending()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "threeport_agent_dead_letters",
-			Help: "Reports that the control plane refused for good.",
+			Help: "Reports that the control plane permanently refused.",
 		}, func() float64 { return float64(box.DeadLetters()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "threeport_agent_events_dropped_total",

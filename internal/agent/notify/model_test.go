@@ -24,8 +24,8 @@ type model struct {
 	close func() // ends the server, once it is done with all that reached it
 
 	mu sync.Mutex
-	// Takes tells whether the replica that answers now takes sets; cut decides about a request with which reports come: how
-	// often it arrives, and whether the answer comes back.
+	// The function takes reports whether the replica that answers now takes sets. The function cut decides how often a
+	// request with reports arrives, and whether the answer comes back.
 	takes   func() bool
 	cut     func() (arrives int, answers bool)
 	refuse  func(w http.ResponseWriter, set threeport.ReportSet, encoding string) bool
@@ -33,7 +33,7 @@ type model struct {
 
 	ids      int64
 	events   []*modelEvent
-	rows     map[string]string // what is told of resources and instances, by path
+	rows     map[string]string // the last report about each resource and instance, by path
 	versions map[string]threeport.ID
 	ended    map[string]bool // objects that were deleted
 	sets     []threeport.ReportSet

@@ -160,5 +160,5 @@ func (n *NegotiatingSender) downgrade() {
 		return // a concurrent request was answered in the same way
 	}
 	wait := n.schedule.downgrade()
-	n.log.Info("The control plane does not take report sets any more. Reports are sent one by one.", "nextProbeIn", wait.String())
+	n.log.Info("The control plane no longer takes report sets. Reports are sent one by one.", "nextProbeIn", wait.String())
 }

@@ -94,7 +94,7 @@ func (b *negotiationBench) recordChange(_, line string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case strings.Contains(line, "does not take report sets any more"):
+	case strings.Contains(line, "no longer takes report sets"):
 		b.changes = append(b.changes, false)
 	case strings.Contains(line, "takes report sets"):
 		b.changes = append(b.changes, true)
@@ -117,8 +117,8 @@ func (b *negotiationBench) reoffer(ctx context.Context) {
 	}
 }
 
-// run delivers until the function has returned, flushes, and waits for the model: a request that was cancelled may still
-// be on its way through it.
+// run delivers until the function has returned, flushes, and waits for the model, which may still handle a cancelled
+// request.
 func (b *negotiationBench) run(during func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -269,7 +269,7 @@ func TestNegotiatingSender_ProtocolChanges_LoseNothing(t *testing.T) {
 		set(false)
 		b.offer(treeAt(1), eventAt("a", "2"), eventAt("b", "1"))
 		b.untilChanged()
-		b.untilDelivered() // the tree has no place any more
+		b.untilDelivered() // v0 has no place for the tree
 		m.expectEvents(map[string]string{"a": "Pod web-1: message 2", "b": "Pod web-1: message 1"})
 		b.offer(treeAt(2), operationAt(0, "helm", "2"))
 		if got := b.box.Pending(); got != 0 {

@@ -169,7 +169,7 @@ func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) 
 	case threeport.KindPermanent:
 		n.outbox.Reject(item, err)
 		n.metrics.count(item, resultRejected)
-		n.logItem("The control plane refused a report for good", item, err)
+		n.logItem("The control plane permanently refused a report", item, err)
 	case threeport.KindRetryable, threeport.KindUnauthorized:
 		n.fail(item, err, kind)
 		return

@@ -25,9 +25,9 @@ func TestNotifier_SettlesByTheKindOfTheError(t *testing.T) {
 		{"credentials are renewed", &threeport.Error{StatusCode: 401}, 1, 0, 1, 0},
 		{"a proxy's 404 heals with the route", &threeport.Error{StatusCode: 404, Foreign: true}, 1, 0, 1, 0},
 		{"a timeout passes", &threeport.Error{Err: context.DeadlineExceeded}, 1, 0, 1, 0},
-		{"somebody's cancelled context is not the end", &threeport.Error{Err: context.Canceled}, 1, 0, 1, 0},
-		{"a 400 is for good", errBad, 0, 1, 0, 1},
-		{"what cannot be sent cannot be sent later", &threeport.Error{Unsendable: true}, 0, 1, 0, 1},
+		{"a cancelled context of the transport passes", &threeport.Error{Err: context.Canceled}, 1, 0, 1, 0},
+		{"a 400 is permanent", errBad, 0, 1, 0, 1},
+		{"an unsendable report is rejected", &threeport.Error{Unsendable: true}, 0, 1, 0, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestNotifier_SettlesByTheKindOfTheError(t *testing.T) {
 				if tt.refused > 0 && p.Rejections[0].Reason != tt.err.Error() {
 					t.Errorf("shown is %+v", p.Rejections)
 				}
-				if got := b.logged("refused a report for good"); got != tt.refused {
+				if got := b.logged("permanently refused a report"); got != tt.refused {
 					t.Errorf("%d lines of a refusal", got)
 				}
 			})
@@ -141,7 +141,7 @@ func TestNotifier_Concurrency_IsBounded(t *testing.T) {
 				t.Error(err)
 			}
 			if took := time.Since(start); most.Load() != int32(limit) || took != time.Duration(12/limit)*time.Second {
-				t.Errorf("%d were on their way at a time, and all took %s", most.Load(), took)
+				t.Errorf("%d were sent at a time, and all took %s", most.Load(), took)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestNotifier_Run_FlushesAtTheEnd(t *testing.T) {
 	}{
 		{"all is delivered in time", slow(time.Second), 3 * time.Second, 0},
 		{"time is over before all is delivered", slow(4 * time.Second), 10 * time.Second, 2},
-		{"what is on its way is cut off", slow(time.Hour), 10 * time.Second, 6},
+		{"a running request is cancelled", slow(time.Hour), 10 * time.Second, 6},
 		{"what waits is not waited for", &script{answer: func(context.Context, outbox.Item) (outbox.Receipt, error) {
 			return outbox.Receipt{}, &threeport.Error{StatusCode: 429, RetryAfter: time.Hour}
 		}}, 10 * time.Second, 6},
@@ -227,7 +227,7 @@ func TestNotifier_Run_CancelledSendIsNotRetried(t *testing.T) {
 			b.box.Offer(status(id, "Healthy"))
 		}
 		if err := b.start(t)(); err == nil {
-			t.Error("nothing is said of what is left")
+			t.Error("no error about the remaining reports")
 		}
 		if len(sender.sends) != 3 || b.logged("Delivery fails") > 0 {
 			t.Errorf("sent %d times, logged %q", len(sender.sends), b.logs)

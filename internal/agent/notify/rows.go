@@ -10,8 +10,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// OperationRow returns the fields that an operation sets in the row of its resource. Known is true if the control plane has
-// an earlier report of the same object.
+// OperationRow returns the fields that an operation sets in the row of its resource. The argument known is true if the
+// control plane has an earlier report of the same object.
 func OperationRow(op observe.Operation, known bool) (threeport.WorkloadResourceInstance, error) {
 	definition, err := op.Definition()
 	if err != nil {

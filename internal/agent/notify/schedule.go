@@ -14,7 +14,7 @@ type intervals struct {
 	// retry is the wait after a failed probe. It doubles with each further failure, up to maxRetry.
 	retry, maxRetry time.Duration
 	// downgradeBackoff is the wait after a downgrade. It doubles with each further downgrade, up to reprobe, because old and
-	// new replicas may answer in turn during a rollout. It starts anew after report sets have worked for the time stable.
+	// new replicas may answer in turn during a rollout. It is reset after report sets have worked for the time stable.
 	downgradeBackoff, stable time.Duration
 	// heartbeat is the wait after the last set before an empty one is sent.
 	heartbeat time.Duration
@@ -67,7 +67,7 @@ func (s *schedule) upgrade() {
 	s.upgraded = time.Now()
 }
 
-// downgrade notes that the control plane does not take report sets any more. It returns the wait before the next probe.
+// downgrade notes that the control plane no longer takes report sets. It returns the wait before the next probe.
 func (s *schedule) downgrade() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

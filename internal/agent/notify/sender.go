@@ -11,7 +11,7 @@ import (
 type Sender interface {
 	// MaxBatch is how many reports Send takes at the moment.
 	MaxBatch() int
-	// Send delivers reports of different lanes, and returns their results in the same order.
+	// Send delivers reports with different ordering keys, and returns their results in the same order.
 	Send(ctx context.Context, items []outbox.Item) []Result
 }
 

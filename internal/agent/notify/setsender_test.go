@@ -57,7 +57,7 @@ func TestSetSender_EachAnswerSettlesItsReport(t *testing.T) {
 		t.Errorf("%d dead letters", got)
 	}
 	if row := m.find(func(e *modelEvent) bool { return e.RuntimeEventUID == "fine" }); len(row) != 1 {
-		t.Errorf("of what is fine there are %d rows", len(row))
+		t.Errorf("the accepted Event has %d rows, want 1", len(row))
 	}
 }
 
@@ -216,8 +216,8 @@ func TestSetSender_GatheredReports_ShareASet(t *testing.T) {
 	}
 }
 
-// A row that somebody changed is overwritten, although the control plane has its version. So is that of an object of which
-// only the row is known.
+// A row that somebody changed is overwritten, although the control plane has its version. The row of an object that is known
+// only from that row is overwritten too.
 func TestSetSender_Repair_OverwritesTheRow(t *testing.T) {
 	m := newModel(t)
 	b := newNegotiationBench(t, m, nil)
@@ -259,8 +259,8 @@ func TestVersionOf(t *testing.T) {
 		{"an object's", outbox.Item{Report: operationAt(1, "o", "9223372036854775807")}, 1<<63 - 1},
 		{"one that is no number", outbox.Item{Report: operationAt(1, "o", "a7")}, 0},
 		{"a deletion's own", outbox.Item{Report: deletedAt, Settled: "5"}, 9},
-		{"a deletion that was not seen has the last that was told", outbox.Item{Report: deleted, Settled: "5"}, 5},
-		{"if nothing was told it is older than anything", outbox.Item{Report: deleted, Settled: "deleted"}, minVersion},
+		{"an unseen deletion has the last reported version", outbox.Item{Report: deleted, Settled: "5"}, 5},
+		{"without a report it is older than anything", outbox.Item{Report: deleted, Settled: "deleted"}, minVersion},
 		{"an Event's", outbox.Item{Report: eventAt("e", "7")}, 7},
 		{"a synthetic Event has none, whatever its digest looks like", outbox.Item{Report: synthetic}, 0},
 		{"a status has none", outbox.Item{Report: status(1, "Down")}, 0},

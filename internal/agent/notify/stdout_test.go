@@ -27,7 +27,7 @@ func TestStdoutSender_Lines(t *testing.T) {
 		{"the first report of an object", outbox.Item{Report: op}, "Pod created: web-7887448d46-2tsj5"},
 		{"a later one", outbox.Item{Report: op, Receipt: known}, "Pod updated: web-7887448d46-2tsj5"},
 		{"the last one", outbox.Item{Report: deleted, Receipt: known}, "Pod deleted: web-7887448d46-2tsj5"},
-		{"the last one of what was never reported", outbox.Item{Report: deleted}, "Pod deleted: web-7887448d46-2tsj5"},
+		{"the deletion of an unreported object", outbox.Item{Report: deleted}, "Pod deleted: web-7887448d46-2tsj5"},
 		{
 			"an Event",
 			outbox.Item{Report: observe.Event{Type: "Warning", Reason: "BackOff", Involved: pod, Message: "Back-off"}},

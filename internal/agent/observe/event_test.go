@@ -67,9 +67,9 @@ func TestNewEvent_HasTheInvolvedObject(t *testing.T) {
 		derived  bool
 		resource int64
 	}{
-		{"the listed resource has a row that tells", listed, false, 7},
+		{"the row identifies the listed resource", listed, false, 7},
 		{"a derived object has none", derived, true, 7},
-		{"nor has one that only a label claims", labelled, true, 0},
+		{"an object with only the label has none", labelled, true, 0},
 	}
 	for _, tt := range tests {
 		got := NewEvent(podEvent(), tt.claim)
@@ -97,7 +97,7 @@ func TestNewEvent_CountsRepeats(t *testing.T) {
 		{"core/v1", func(ev *corev1.Event) { ev.Count, ev.FirstTimestamp = 4, metav1.NewTime(first) }, 4, first},
 		{"a series", func(ev *corev1.Event) { ev.Series, ev.EventTime = series, metav1.NewMicroTime(first) }, 9, first},
 		{"no count, and no time of its own", func(ev *corev1.Event) { ev.CreationTimestamp = metav1.NewTime(first) }, 0, first},
-		{"nothing is told", func(*corev1.Event) {}, 0, time.Time{}},
+		{"no count and no times", func(*corev1.Event) {}, 0, time.Time{}},
 	} {
 		ev := podEvent()
 		tt.change(ev)
@@ -138,7 +138,7 @@ func TestEvent_Repeat_IsANewVersionOfTheKey(t *testing.T) {
 	second := podEvent()
 	second.UID = "uid-event-2"
 	if other := NewEvent(second, claim); other.Key() == base.Key() || other.OrderingKey() == base.OrderingKey() {
-		t.Error("another Event shares the key or the lane")
+		t.Error("another Event shares the key or the ordering key")
 	}
 	if EventKey("uid-event") != base.Key() {
 		t.Error("the key cannot be made of the UID")

@@ -34,9 +34,9 @@ func TestOperation_Keys(t *testing.T) {
 	otherResource.Attribution.Resource.ID = 8
 	otherName.Object.Name = "api"
 	tests := []struct {
-		reason             string
-		other              Operation
-		key, lane, version bool // equal
+		reason                    string
+		other                     Operation
+		key, orderingKey, version bool // equal
 	}{
 		{"the same", base, true, true, true},
 		{"a newer version", newer, true, true, false},
@@ -50,8 +50,8 @@ func TestOperation_Keys(t *testing.T) {
 		if got := base.Key() == tt.other.Key(); got != tt.key {
 			t.Errorf("%s: the keys are equal: %v", tt.reason, got)
 		}
-		if got := base.OrderingKey() == tt.other.OrderingKey(); got != tt.lane {
-			t.Errorf("%s: the lanes are equal: %v", tt.reason, got)
+		if got := base.OrderingKey() == tt.other.OrderingKey(); got != tt.orderingKey {
+			t.Errorf("%s: the ordering keys are equal: %v", tt.reason, got)
 		}
 		if got := base.Version() == tt.other.Version(); got != tt.version {
 			t.Errorf("%s: the versions are equal: %v", tt.reason, got)

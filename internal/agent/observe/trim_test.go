@@ -58,7 +58,7 @@ func TestTrim(t *testing.T) {
 			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"keep":"me"},"name":"x"}}`,
 		},
 		{
-			"an annotation that is no string does not hide the others",
+			"annotations are removed despite a malformed one",
 			object(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","annotations":{"odd":1,`+applied+`}}}`),
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"odd":1},"name":"x"}}`,
 		},

@@ -19,7 +19,7 @@ func (r *Reporter) Instances() []target.Instance { return r.targets.Instances() 
 
 // DesiredState returns the state that the control plane is to hold of an instance. It returns false if the instance is not
 // declared, while its kinds have not been listed, and while a change of one of its objects arrives. An error means that
-// an object could not be read of which the cache keeps a part only.
+// the agent could not read an object that the cache keeps only in part.
 func (r *Reporter) DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
 	parts := r.targets.WorkloadsOf(instance)
 	if len(parts) == 0 || !r.informers.Complete(parts) {
@@ -45,8 +45,8 @@ func (r *Reporter) DesiredState(ctx context.Context, instance target.Instance) (
 	return out, true, nil
 }
 
-// addDesired adds a listed resource to a desired state: as an operation if it exists, as absent if it does not, and not at
-// all if the agent cannot see it. It returns false while a change of the object arrives.
+// addDesired adds a listed resource to a desired state: as an operation if it exists, else as absent. It leaves out a
+// resource that the agent cannot see. It returns false while a change of the object arrives.
 func (r *Reporter) addDesired(
 	ctx context.Context, instance target.Instance, resource target.Resource, out *observe.DesiredState,
 ) (bool, error) {

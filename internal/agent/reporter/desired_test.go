@@ -208,7 +208,7 @@ func TestReporter_DesiredState_LeavesOutInvisibleResources(t *testing.T) {
 		got := describe(w.desiredState(wl.Instance))
 		return complain(!strings.HasPrefix(got, want), "it is "+got)
 	})
-	other := w.track("other", "v1 ConfigMap conf") // cached as a whole by now; the Pod is not
+	other := w.track("other", "v1 ConfigMap conf") // now cached as a whole; the Pod is not
 	p := w.create(pod("web"))
 	pods := w.track("pods", "v1 Pod web")
 	w.expectLives(pods.Resources[0].Ref, "[1]")

@@ -16,7 +16,7 @@
 //
 // # Records
 //
-// The type reported groups the records of what was offered: operations by object, Events, container terminations,
+// The type reported groups the records of the offered reports: operations by object, Events, container terminations,
 // transitions, and the attributed objects. They serve to withdraw reports whose subject no longer belongs to a workload,
 // and to forget reports whose subject is gone. A [Store] keeps them across restarts, except the operations.
 //

@@ -185,8 +185,8 @@ func TestReporter_Health_WarningCountsUntilItExpires(t *testing.T) {
 	})
 }
 
-// Many Warnings about an object cause few assessments, and do not make the agent fetch a listed object of which the cache
-// keeps a part only.
+// Many Warnings about an object cause few assessments, and do not make the agent fetch a listed object that the cache keeps
+// only in part.
 func TestReporter_ManyWarnings_FewAssessments(t *testing.T) {
 	t.Parallel()
 	config := quick()

@@ -80,8 +80,8 @@ func runMain(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// allowed returns when the API server lets a user list ConfigMaps everywhere, or does not any more: it learns of roles
-// from watches of its own.
+// allowed returns when the API server lets a user list ConfigMaps everywhere, or no longer does. The API server learns of
+// roles from its own watches, with a delay.
 func allowed(ctx context.Context, user string, want bool) error {
 	client, err := kubernetes.NewForConfig(shared.api.Config())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // The outcome does not depend on the order in which kinds become visible. Here a kind becomes visible when the permission
-// to watch it is granted, and the Event of a Pod is reported for the Deployment from which the Pod descends.
+// to watch it is granted, and the Event of a Pod is reported for its Deployment.
 func TestReporter_AnyOrderOfArrival_SameReports(t *testing.T) {
 	orders := []string{
 		"events pods replicasets deployments workload",

@@ -16,10 +16,10 @@ type Store interface {
 
 // The tables of a reporter. The database names predate the identifiers.
 const (
-	objectTable      = "objects" // by UID: attributed objects, and their owners
+	objectTable      = "objects" // by UID: attributed objects and their owners
 	eventTable       = "events"  // by UID: NAMESPACE/NAME of offered Events
-	terminationTable = "ends"    // by the Event's UID: NAMESPACE/NAME of pods with terminated containers
-	transitionTable  = "changes" // by workload: the UID of the Event about the last transition of its health
+	terminationTable = "ends"    // by Event UID: NAMESPACE/NAME of terminated containers' pods
+	transitionTable  = "changes" // by workload: Event UID of its last transition
 )
 
 // records is a Store that may be missing.

@@ -16,7 +16,7 @@ type recorder struct {
 	offered   []observe.Report
 	times     []time.Time // when each was
 	clock     func(observe.Report) time.Time
-	versions  map[observe.Key]string // what was offered last
+	versions  map[observe.Key]string // the last offered one of each key
 	cancelled []observe.Key
 	forgot    []observe.Key
 	reoffer   chan struct{} // nil unless a test sets it

@@ -62,8 +62,8 @@ func (w *world) expectForgotten(uid types.UID) {
 	})
 }
 
-// Each container termination is offered under its own UID, independent of changes of the pod and of restarts of the agent,
-// and is forgotten after the next termination, and with the pod.
+// Each container termination is offered under its own UID, independent of changes of the pod and of restarts of the agent.
+// It is forgotten after the next termination, and with the pod.
 func TestReporter_ContainerTerminations_OfferedOnce(t *testing.T) {
 	t.Parallel()
 	store := newMemoryStore()

@@ -49,7 +49,7 @@ func (r *objectReporter) forgetTermination(uid types.UID) {
 	r.sink.Forget(observe.EventKey(uid))
 }
 
-// pruneTerminations forgets the terminations of pods that belong to no workload any more.
+// pruneTerminations forgets the terminations of pods that no longer belong to a workload.
 func (r *objectReporter) pruneTerminations(keep func(pod types.UID) bool) {
 	for _, pod := range r.reported.terminations.pods() {
 		if !keep(pod) {

@@ -41,7 +41,7 @@ func (t *transitions) set(workload string, ev observe.Event) (before observe.Eve
 	return before
 }
 
-// remove removes the transition of a workload that is not declared any more.
+// remove removes the transition of a workload that is no longer declared.
 func (t *transitions) remove(workload string) (observe.Event, bool) {
 	t.mu.Lock()
 	before, ok := t.last[workload]

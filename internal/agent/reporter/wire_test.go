@@ -28,7 +28,7 @@ func TestClients_Secrets_MetadataOnly(t *testing.T) {
 	})
 	owner := w.create(strings.ReplaceAll(manifest, "NAME", "owner"))
 	w.targets.Forget(first.Name)
-	w.targets.Forget(late.Name) // Secrets are not watched any more: an owner is looked up
+	w.targets.Forget(late.Name) // Secrets are no longer watched: an owner is looked up
 	other := w.track("other", "v1 ConfigMap none")
 	w.expectState(other, 0, target.Absent, "")
 	w.eventually("Secrets are not watched", func() string {

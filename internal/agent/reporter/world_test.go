@@ -290,7 +290,7 @@ func (w *world) discovered(gvk schema.GroupVersionKind) string {
 			return ""
 		}
 	}
-	return "discovery does not tell of it"
+	return "discovery does not list it"
 }
 
 // awaitServed returns when the API server serves an object's kind, and discovery shows it.
@@ -304,7 +304,7 @@ func (w *world) awaitServed(example *unstructured.Unstructured) {
 	})
 }
 
-// awaitNotServed returns when the API server does not serve a group and version any more.
+// awaitNotServed returns when the API server no longer serves a group and version.
 func (w *world) awaitNotServed(path string) {
 	w.Helper()
 	client, err := kubernetes.NewForConfig(shared.api.Config())

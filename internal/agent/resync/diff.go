@@ -17,8 +17,8 @@ import (
 // drift is a row of the control plane that differs from its report, or a report that was never made.
 type drift struct {
 	report        observe.Report
-	version       string         // of the report, in the protocol in which it was sent
-	receipt       outbox.Receipt // what the control plane has of the key
+	version       string         // of the report, in the protocol that carried it
+	receipt       outbox.Receipt // state of the key in the control plane
 	neverReported bool           // the outbox does not know the key
 	fields        []string       // their names or another difference; never their contents
 }
@@ -161,7 +161,7 @@ func (l *comparison) operation(ctx context.Context, op observe.Operation) error 
 }
 
 // absent compares the row of an object that does not exist. Only the row has the UID of the object, so the state of the
-// outbox is read after the row; the recheck makes up for this.
+// outbox is read after the row; the recheck corrects this.
 func (l *comparison) absent(ctx context.Context, claim target.Attribution) error {
 	if claim.Resource.ID <= 0 {
 		return nil

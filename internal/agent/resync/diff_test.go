@@ -72,7 +72,7 @@ func TestResyncer_Diff_OfEqualRowsChangesNothing(t *testing.T) {
 	if got := s.audit(); got != 0 || len(s.writes()) > 0 || len(s.deliver()) > 0 {
 		t.Errorf("%v repairs: %q", got, s.logs.all)
 	}
-	// Not after a restart either, when only the adoption knows what is there.
+	// After a restart only the initial sync knows the rows; it repeats none of them either.
 	s.restart()
 	s.offer()
 	s.adoptNow()

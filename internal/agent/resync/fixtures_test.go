@@ -209,7 +209,7 @@ func (w *world) call(method, path, body string) []map[string]any {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // what matters was read
+	defer func() { _ = resp.Body.Close() }() // the answer was read
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode >= 300 {
 		w.t.Fatalf("%s %s: %d %s %v", method, path, resp.StatusCode, answer, err)

@@ -77,8 +77,8 @@ type remoteState struct {
 	unread   []error // of a few rows that could not be read
 }
 
-// readAll reads the rows of an instance. Rows that the control plane refuses to return, for good, are skipped: then each
-// Event looks for its row when it is sent.
+// readAll reads the rows of an instance. If the control plane permanently refuses to return them, they are skipped: each
+// Event then looks for its row when it is sent.
 func (r *Resyncer) readAll(ctx context.Context, instance target.Instance, inventory observe.DesiredState) (*remoteState, error) {
 	known, err := r.knownEvents(ctx, instance, inventory.Events)
 	if err != nil && !r.refused(instance, err) {
@@ -165,7 +165,7 @@ func (l *remoteState) absent(ctx context.Context, claim target.Attribution) erro
 	return nil
 }
 
-// read reads the row of a resource. A few rows that cannot be read count as not found.
+// read reads the row of a resource. A few unreadable rows count as missing.
 func (l *remoteState) read(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
 	if id <= 0 {
 		return resourceRow{}, false, nil // the resources of a Helm chart have no rows

@@ -153,7 +153,7 @@ func TestResyncer_InitialSync_OfResources(t *testing.T) {
 					i.Operations = []observe.Operation{op}
 				}
 			})
-			w.box.Offer(event(w.instance, "a", "1", time.Now())) // so that there is something to adopt
+			w.box.Offer(event(w.instance, "a", "1", time.Now())) // so that the initial sync has a report
 			w.offer()
 			w.adoptNow()
 			var got []string

@@ -23,7 +23,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_audit_repairs_total",
-			Help: "What audits repaired, normally zero, by kind: rows of the control plane (operation, event, status) and caches of the agent (watch).",
+			Help: "Repairs by audits, normally zero, by kind: rows of the control plane (operation, event, status) and caches of the agent (watch).",
 		}, []string{"kind"}),
 		audits: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_audits_total",

@@ -51,7 +51,7 @@ func newPruningWorld(t *testing.T, keep store.Retention) (w *world, prune func()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = opened.Close() }() // what matters was written
+		defer func() { _ = opened.Close() }() // the rows were written
 		if _, err := opened.Prune(t.Context(), keep); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestResyncer_PrunedEvents_AreNotSentAgain(t *testing.T) {
 				t.Errorf("%v repairs, sent %q", repaired, got)
 			}
 
-			// What somebody removes of those that are kept is missing all the same.
+			// An Event that somebody else removes is still reported as missing.
 			w.call("DELETE", "workload-events/"+fmt.Sprint(w.call("GET", "workload-events?runtimeeventuid=1", "")[0]["ID"]), "")
 			if repaired, got := w.audit(), w.deliver(); repaired != 1 || len(got) != 1 || !slices.Equal(w.uids(), kept) {
 				t.Errorf("%v repairs, sent %q, has %q", repaired, got, w.uids())

@@ -185,8 +185,9 @@ func (r resourceRow) changes(op observe.Operation) ([]string, error) {
 	return patch.Changes(r.WorkloadResourceInstance), nil
 }
 
-// deletion returns the report that the object in the row was deleted. If the row has no UID, the report has an empty one: it
-// has a key of its own in the lane of the resource, and so comes before the object that has the name now.
+// deletion returns the report that the object in the row was deleted. If the row has no UID, the report
+// has an empty one. Its key is then its own, with the resource's ordering key, so it precedes the reports about the object
+// that has the name now.
 func (r resourceRow) deletion(claim target.Attribution, ref target.Ref) observe.Operation {
 	return observe.Operation{Attribution: claim, Object: target.Identity{Ref: ref, UID: r.uid}, Deleted: true}
 }

@@ -318,7 +318,8 @@ func TestInferOwner_NamesAsControllersGenerateThem(t *testing.T) {
 	}
 }
 
-// InferOwner must not attribute a known object without a workload, so Prune keeps it while Events about it may arrive.
+// InferOwner attributes only unknown objects. A known object that belongs to no workload must stay unattributed, so Prune
+// keeps it while Events about it may arrive.
 func TestPrune_DeletedObjectWithInferableOwner_IsKept(t *testing.T) {
 	tests := []struct {
 		reason  string

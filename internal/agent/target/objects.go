@@ -71,7 +71,7 @@ func (r *Registry) Prune(now time.Time) {
 }
 
 // retention returns how long a deleted object is kept. An object whose name suggests an owner is kept as long as one that
-// belongs to a workload: without it, InferOwner would take the object for one that was never seen, and attribute it.
+// belongs to a workload. If it were dropped earlier, InferOwner would treat the object as unknown and attribute it.
 func (r *Registry) retention(n *node) time.Duration {
 	if len(r.attributions(n.Identity)) > 0 || r.candidates(n.Ref).attributed {
 		return retainAttributed
@@ -79,8 +79,8 @@ func (r *Registry) retention(n *node) time.Duration {
 	return retainUnattributed
 }
 
-// ObjectsOf returns all objects that may belong to an instance, each once: the listed names, without a UID; the known
-// objects of these names and those with the instance's label; and their descendants. [Registry.Attributions] decides
+// ObjectsOf returns all objects that may belong to an instance, each once. These are the listed names, without a UID, the
+// known objects of these names, those with the instance's label, and their descendants. [Registry.Attributions] decides
 // whether an object does belong to it.
 func (r *Registry) ObjectsOf(instance Instance) []Identity {
 	r.mu.RLock()

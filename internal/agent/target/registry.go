@@ -184,8 +184,8 @@ func (r *Registry) markAffected(uid types.UID) {
 	}
 }
 
-// visitObjects visits all objects that may belong to a workload: the listed names, without a UID; the known objects of
-// these names and those with the workload's label; and their descendants. It may visit an object more than once.
+// visitObjects visits all objects that may belong to a workload. These are the listed names, without a UID, the known
+// objects of these names, those with the workload's label, and their descendants. It may visit an object more than once.
 func (r *Registry) visitObjects(w *tracked, visit func(Identity)) {
 	for _, ref := range w.resolved {
 		visit(Identity{Ref: ref})
