@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Workload is a row of the board.
+// Workload is a row of the list of workloads.
 type Workload struct {
 	Instance
 	Name string `json:"name"`
@@ -13,33 +13,33 @@ type Workload struct {
 	ClusterUID string `json:"clusterUID,omitempty"`
 	// ClusterName is for people.
 	ClusterName string `json:"clusterName,omitempty"`
-	// Status is what is to be shown: Unknown if the agent has fallen silent.
+	// Status is the status to show: Unknown while the agent is silent.
 	Status string `json:"status"`
-	// Said is what was reported last; it differs from Status while the agent is silent.
+	// Said is the last reported status; it differs from Status while the agent is silent.
 	Said string `json:"said,omitempty"`
 	// Reason is a word for the cause.
 	Reason string `json:"reason,omitempty"`
-	// Cause is a sentence: what is wrong, along the chain of objects.
+	// Cause is a sentence about the fault, along the chain of objects.
 	Cause string `json:"cause,omitempty"`
 	// Since is when the status became what it is.
 	Since *time.Time `json:"since,omitempty"`
-	// SaidAt is when the agent told of the status last.
+	// SaidAt is when the agent last reported the status.
 	SaidAt *time.Time `json:"saidAt,omitempty"`
-	// HeardAt is when the cluster's agent was heard last; none for agents that know v0 only.
+	// HeardAt is when the cluster's agent last sent a report set; none for agents that know v0 only.
 	HeardAt *time.Time `json:"heardAt,omitempty"`
-	// DelaySeconds is the agent's delay of delivery when it was heard last.
+	// DelaySeconds is the agent's delay of delivery in its last report set.
 	DelaySeconds float64 `json:"delaySeconds"`
-	// Silent is true while the agent has not been heard for too long.
+	// Silent is true while the agent has not reported for too long.
 	Silent bool `json:"silent,omitempty"`
 	// Pending counts the workload's reports that are not delivered.
 	Pending int64 `json:"pending,omitempty"`
-	// Rejected counts those that were refused for good.
+	// Rejected counts those that were permanently refused.
 	Rejected int64 `json:"rejected,omitempty"`
 	// Dropped counts its Events that were lost.
 	Dropped int64 `json:"dropped,omitempty"`
 	// Changed grows with each change of the row; microseconds since 1970.
 	Changed ID `json:"changed"`
-	// Gone is true in a watch if the workload is deleted, or does not match the filter any more.
+	// Gone is true in a watch if the workload is deleted, or no longer matches the filter.
 	Gone bool `json:"gone,omitempty"`
 }
 
@@ -78,12 +78,12 @@ type TimelineEvent struct {
 
 // EventRetention says which Events of a workload are not kept.
 type EventRetention struct {
-	// KeptAfter is the time up to which they are not, by when they happened last: they are too old, or there are as many as
-	// may be kept that are not older.
+	// KeptAfter is the time up to which Events are not kept, by their last occurrence. They are too old, or other Events that
+	// are not older reach the limit.
 	KeptAfter time.Time `json:"keptAfter"`
 }
 
-// Definition is an object as its cluster has it, and as it was before its latest change.
+// Definition is an object of a cluster, now and before its latest change.
 type Definition struct {
 	// Instance is the workload that it is of.
 	Instance Instance  `json:"instance"`
@@ -92,9 +92,9 @@ type Definition struct {
 	Operation string `json:"operation"`
 	// Version is the object's resource version.
 	Version ID `json:"version"`
-	// At is when the current one came.
+	// At is when the API received the current definition.
 	At time.Time `json:"at"`
-	// PreviousAt is when the one before it came.
+	// PreviousAt is when the API received the previous definition.
 	PreviousAt *time.Time `json:"previousAt,omitempty"`
 	// Current is the object as JSON; none if it is deleted.
 	Current json.RawMessage `json:"current,omitempty"`
@@ -102,21 +102,21 @@ type Definition struct {
 	Previous json.RawMessage `json:"previous,omitempty"`
 }
 
-// Cluster is one whose agent has been heard.
+// Cluster is a cluster whose agent has reported.
 type Cluster struct {
 	Agent
-	// HeardAt is when the agent was heard last.
+	// HeardAt is when the agent last sent a report set.
 	HeardAt time.Time `json:"heardAt"`
-	// Silent is true while the agent has not been heard for too long.
+	// Silent is true while the agent has not reported for too long.
 	Silent bool `json:"silent"`
-	// Workloads counts those that are its.
+	// Workloads counts the workloads of the cluster.
 	Workloads int64 `json:"workloads"`
 }
 
-// ReleasedCluster is one that was forgotten.
+// ReleasedCluster is a cluster that was deleted from the control plane.
 type ReleasedCluster struct {
 	// ClusterUID is the UID of its namespace kube-system.
 	ClusterUID string `json:"clusterUID"`
-	// Workloads counts those that were its, and are nobody's now.
+	// Workloads counts the workloads of the cluster. They now belong to no cluster.
 	Workloads int64 `json:"workloads"`
 }

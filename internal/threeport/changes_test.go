@@ -27,10 +27,10 @@ func TestEventChanges(t *testing.T) {
 		{"the same", none, none, ""},
 		{"the same moment, to the microsecond", none, func(e *WorkloadEvent) { e.Timestamp = new(at.UTC().Truncate(time.Microsecond)) }, ""},
 		{"another moment", none, func(e *WorkloadEvent) { e.Timestamp = new(at.Add(time.Microsecond)) }, "Timestamp"},
-		{"what is not sent", func(e *WorkloadEvent) { *e = WorkloadEvent{Message: new("m")} }, none, ""},
-		{"what the server sets", func(e *WorkloadEvent) { e.ID, e.UpdatedAt = new(int64(1)), &at }, none, ""},
-		{"what the server cannot store", func(e *WorkloadEvent) { e.Message = new("a\x00b") }, func(e *WorkloadEvent) { e.Message = new("a\uFFFDb") }, ""},
-		{"what cannot be sent", func(e *WorkloadEvent) { e.Timestamp = &time.Time{} }, func(e *WorkloadEvent) { e.Message = nil }, ""},
+		{"an unsent field", func(e *WorkloadEvent) { *e = WorkloadEvent{Message: new("m")} }, none, ""},
+		{"a field that the server sets", func(e *WorkloadEvent) { e.ID, e.UpdatedAt = new(int64(1)), &at }, none, ""},
+		{"a character that the server cannot store", func(e *WorkloadEvent) { e.Message = new("a\x00b") }, func(e *WorkloadEvent) { e.Message = new("a\uFFFDb") }, ""},
+		{"an unsendable time", func(e *WorkloadEvent) { e.Timestamp = &time.Time{} }, func(e *WorkloadEvent) { e.Message = nil }, ""},
 		{"an ID that is the same as a float", none, func(e *WorkloadEvent) { e.WorkloadInstanceID = new(bigID + 1) }, "WorkloadInstanceID"},
 		{
 			"everything", func(e *WorkloadEvent) { e.HelmWorkloadInstanceID = new(bigID) },
@@ -52,9 +52,9 @@ func TestResourceInstanceChanges(t *testing.T) {
 		want   []string
 	}{
 		{"the same", WorkloadResourceInstance{LastOperation: new(OperationAdded), RuntimeDefinition: json.RawMessage(`{"b":"\u0000", "a":1.0}`)}, nil},
-		{"what is not sent", WorkloadResourceInstance{}, nil},
+		{"unsent fields", WorkloadResourceInstance{}, nil},
 		{"both", WorkloadResourceInstance{LastOperation: new(OperationDeleted), RuntimeDefinition: json.RawMessage(`{}`)}, []string{"LastOperation", "RuntimeDefinition"}},
-		{"what cannot be sent", WorkloadResourceInstance{LastOperation: new(OperationDeleted), ScheduledForDeletion: &time.Time{}}, nil},
+		{"an unsendable time", WorkloadResourceInstance{LastOperation: new(OperationDeleted), ScheduledForDeletion: &time.Time{}}, nil},
 	} {
 		if got := tc.patch.Changes(row); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)

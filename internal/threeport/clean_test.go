@@ -33,6 +33,7 @@ func TestCleanJSON(t *testing.T) {
 		{"an escaped NUL in a key", `{"\u0000":1}`, `{"\ufffd":1}`},
 		{"an escaped backslash before the same letters", `{"a":"\\u0000"}`, `{"a":"\\u0000"}`},
 		{"a NUL after an escaped backslash", `{"a":"\\\u0000"}`, `{"a":"\\\ufffd"}`},
+
 		{"a surrogate pair", `"\ud83d\ude00"`, `"\ud83d\ude00"`},
 		{"half a pair", `"\ud83d!"`, `"\ufffd!"`},
 		{"the other half", `"\ude00"`, `"\ufffd"`},

@@ -248,7 +248,7 @@ func TestEventsKeptAfter(t *testing.T) {
 }
 
 func TestClient_Unreachable_IsNotAmbiguous(t *testing.T) {
-	// Nobody listens there, and no process is given that port.
+	// No process listens on that port, and the system does not assign it.
 	_, _, err := clientOf(t, "http://127.0.0.1:1").CreateWorkloadEvent(t.Context(), WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
 	if KindOf(err) != KindRetryable || Ambiguous(err) {
 		t.Errorf("%v: %v, ambiguous %v", err, KindOf(err), Ambiguous(err))
@@ -269,7 +269,7 @@ func TestCancellation(t *testing.T) {
 	}()
 	_, _, err := client.CreateWorkloadEvent(ctx, WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
 	if !errors.Is(err, context.Canceled) || !Ambiguous(err) {
-		t.Errorf("on its way: %v, ambiguous %v", err, Ambiguous(err))
+		t.Errorf("after it was sent: %v, ambiguous %v", err, Ambiguous(err))
 	}
 	_, _, err = client.CreateWorkloadEvent(ctx, WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
 	if !errors.Is(err, context.Canceled) || Ambiguous(err) {
@@ -302,7 +302,7 @@ func TestTimeout(t *testing.T) {
 		select {
 		case <-arrived:
 			if !Ambiguous(err) {
-				t.Errorf("the request was on its way for %s, and is not ambiguous: %v", timeout, err)
+				t.Errorf("the request reached the server within %s, and is not ambiguous: %v", timeout, err)
 			}
 			return
 		default:

@@ -27,8 +27,8 @@ type Config struct {
 	Server string
 
 	// AuthEnabled turns on mutual TLS with the three files below. Without it
-	// CertFile and KeyFile are not read; CAFile is, for a server given as https,
-	// unless it is the default and does not exist: then the system's
+	// CertFile and KeyFile are not read. CAFile is still read for a server given
+	// as https. If it is the default and does not exist, the system's
 	// authorities are trusted.
 	AuthEnabled bool
 	CertFile    string // PEM, client certificate
@@ -42,8 +42,8 @@ type Config struct {
 	// Timeout bounds one request.
 	Timeout time.Duration
 
-	// Allowed is asked before each request, which is not made if it returns an
-	// error; nil allows all.
+	// The client calls Allowed before each request, and makes no request if it
+	// returns an error. Nil allows all requests.
 	Allowed func() error
 }
 
@@ -83,7 +83,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-const serverForms = "accepted are HOST, HOST:PORT, and an http or https URL"
+const serverForms = "give HOST, HOST:PORT, or an http or https URL"
 
 // baseURL is the server's URL without a trailing slash.
 func (c Config) baseURL() (*url.URL, error) {

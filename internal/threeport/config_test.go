@@ -73,7 +73,7 @@ func TestConfigValidate(t *testing.T) {
 			case tc.bad != "" && (err == nil || !strings.Contains(err.Error(), tc.bad)):
 				t.Errorf("got %v, want an error with %q", err, tc.bad)
 			case err != nil && strings.Contains(err.Error(), "hunter2"):
-				t.Errorf("the error tells the password: %v", err)
+				t.Errorf("the error contains the password: %v", err)
 			}
 		})
 	}

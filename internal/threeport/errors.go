@@ -71,8 +71,7 @@ type Error struct {
 	// Unsendable is set when the request was refused by the client itself.
 	Unsendable bool
 
-	// Problem is the code of what is wrong with one report of a set, such as [ProblemInvalid]. The set itself was
-	// answered.
+	// Problem is the code of a fault in one report of a set, such as [ProblemInvalid]. The set itself was answered.
 	Problem string
 
 	// Ambiguous is set when the request was not idempotent and may have been
@@ -137,11 +136,11 @@ func KindOf(err error) Kind {
 	return KindRetryable
 }
 
-// Ambiguous reports whether a failed create may have been applied all the same:
-// the connection broke or timed out after the request was on its way, the
+// Ambiguous reports whether a failed create may have been applied all the same.
+// Either the connection broke or timed out after the client began to send, the
 // server answered 5xx, or its success answer could not be read. A request that
-// provably never left (connection refused) is not ambiguous, and neither is one
-// that can simply be repeated.
+// provably never left (connection refused) is not ambiguous. A request that can
+// be repeated without harm is not ambiguous either.
 func Ambiguous(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Ambiguous
@@ -168,7 +167,7 @@ func RetryAfter(err error) time.Duration {
 const maxRetryAfter = 24 * time.Hour
 
 // parseRetryAfter reads both forms of RFC 9110 section 10.2.3: seconds, or an
-// HTTP date. What it cannot read is 0.
+// HTTP date. It returns 0 for any other text.
 func parseRetryAfter(header string, now time.Time) time.Duration {
 	header = strings.TrimSpace(header)
 	if header == "" {

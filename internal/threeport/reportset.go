@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ID is a row's ID, or a version: 64 bits, beyond what a JSON number holds in a browser, so that it is a string in the
-// report sets and in everything that a page reads. (v0 has numbers.)
+// ID is a row's ID, or a version. A JSON number in a browser cannot hold its 64 bits, so it is a string in the report sets
+// and in everything that a page reads. In v0 it is a number.
 type ID int64
 
 // MarshalText writes the ID in decimal.
@@ -38,22 +38,22 @@ const (
 // Instance names a workload's row.
 type Instance struct {
 	Type string `json:"type" enum:"WorkloadInstance,HelmWorkloadInstance"`
-	// ID is the row's, as v0 has it.
+	// ID is the ID of the row, the same as in v0.
 	ID ID `json:"id"`
 }
 
-// ReportSet is what an agent has to tell at one moment. It may be empty: it is a heartbeat too.
+// ReportSet has the reports that an agent sends in one request. It is also a heartbeat, so it may be empty.
 //
-// Each report has a key and a version, and is taken only if it is newer than what is there. So a set can be sent again
-// in whole or in part, by whomever, as often as need be: nothing is doubled, and nothing turned back.
+// Each report has a key and a version, and is taken only if it is newer than the stored one. So a set can be sent again
+// in whole or in part, by any agent, any number of times. A repeat duplicates nothing, and restores no earlier state.
 type ReportSet struct {
 	Agent Agent `json:"agent"`
-	// Reports are answered one by one, in this order. Of several with one key the newest counts, wherever it stands: the
-	// others are answered as if it had been there before.
+	// Reports are answered one by one, in this order. Among several with one key the newest counts, at any position: the
+	// others are answered as if it had been stored before.
 	Reports []Report `json:"reports" maxItems:"1000"`
 }
 
-// Agent is who tells, and how far behind it is.
+// Agent is the sender of a report set, and its delay.
 type Agent struct {
 	// ClusterUID is the UID of the cluster's namespace kube-system.
 	ClusterUID string `json:"clusterUID" minLength:"1" maxLength:"128"`
@@ -67,15 +67,15 @@ type Agent struct {
 	DelaySeconds float64 `json:"delaySeconds" minimum:"0"`
 	// Pending counts the reports that are not delivered.
 	Pending int64 `json:"pending" minimum:"0"`
-	// DeadLetters counts those that were refused for good.
+	// DeadLetters counts those that were permanently refused.
 	DeadLetters int64 `json:"deadLetters" minimum:"0"`
 	// Dropped counts the Events that were dropped since the agent started because no more may be kept.
 	Dropped int64 `json:"dropped" minimum:"0"`
 }
 
-// Report tells of one thing: exactly one of its last four fields is set.
+// Report is an operation, an Event, a status or a tree: exactly one of its last four fields is set.
 type Report struct {
-	// Instance is the workload that it is about. It has to exist, and not to be another cluster's.
+	// Instance is the workload of the report. It must exist, and must not belong to another cluster.
 	Instance Instance `json:"instance"`
 	// Version orders the reports of one key.
 	Version ID `json:"version"`
@@ -137,7 +137,7 @@ type EventReport struct {
 	FirstTime *time.Time `json:"firstTime,omitempty"`
 	// Count is how often it happened.
 	Count int64 `json:"count,omitempty" minimum:"0"`
-	// Gap is set if it tells of Events that were lost.
+	// Gap is set if the Event reports the loss of other Events.
 	Gap *Gap `json:"gap,omitempty"`
 }
 
@@ -160,31 +160,31 @@ type StatusReport struct {
 	Status string `json:"status" enum:"Healthy,Reconciling,Unhealthy,Down,Error,Unknown"`
 	// Reason is a word for the cause.
 	Reason string `json:"reason,omitempty" maxLength:"256"`
-	// Cause is a sentence: what is wrong, along the chain of objects.
+	// Cause is a sentence about the fault, along the chain of objects.
 	Cause string `json:"cause,omitempty" maxLength:"65536"`
 	// Since is when the status became what it is; none if that is not known.
 	Since *time.Time `json:"since,omitempty"`
 	// Pending counts the workload's reports that are not delivered.
 	Pending int64 `json:"pending,omitempty" minimum:"0"`
-	// Rejected counts those that were refused for good.
+	// Rejected counts those that were permanently refused.
 	Rejected int64 `json:"rejected,omitempty" minimum:"0"`
 	// Dropped counts its Events that were lost.
 	Dropped int64 `json:"dropped,omitempty" minimum:"0"`
 }
 
 // TreeReport is all objects of a workload, listed and derived, at one moment. Its key is the workload, its version like
-// that of a status. What was in an earlier one and is not in this one is gone.
+// that of a status. An object of an earlier report that this one does not have is gone.
 type TreeReport struct {
 	// Objects are in no order.
 	Objects []TreeObject `json:"objects" maxItems:"20000"`
 }
 
-// TreeObject is one object, and what is to be said of it.
+// TreeObject is one object of a tree, with its health.
 type TreeObject struct {
 	Object ObjectRef `json:"object"`
 	// Owner is the UID of the object in the tree above this one; empty at the top.
 	Owner string `json:"owner,omitempty" maxLength:"128"`
-	// Listed is true for the workload's own resources, false for what controllers made of them.
+	// Listed is true for the workload's own resources, false for objects that controllers created for them.
 	Listed bool `json:"listed,omitempty"`
 	// ResourceInstanceID is the row of a listed one; 0 for none. One that is not a workload resource instance of the
 	// report's workload is left out: the object is kept without it.
@@ -195,7 +195,7 @@ type TreeObject struct {
 	Health string `json:"health" enum:"Healthy,Reconciling,Unhealthy,Down,Error,Unknown"`
 	// Reason is a word for the cause.
 	Reason string `json:"reason,omitempty" maxLength:"256"`
-	// Cause is a sentence: what is wrong with it.
+	// Cause is a sentence about the fault of the object.
 	Cause string `json:"cause,omitempty" maxLength:"65536"`
 }
 
@@ -213,7 +213,7 @@ type ReportSetAnswer struct {
 	Items []ReportAnswer `json:"items"`
 }
 
-// ReportAnswer is what became of a report.
+// ReportAnswer is the outcome of a report.
 type ReportAnswer struct {
 	// Outcome is created or updated if the report was written, unchanged if its version is there already, stale if a newer
 	// one is, and rejected if there is a problem.
@@ -226,15 +226,15 @@ type ReportAnswer struct {
 
 // The codes of a problem.
 const (
-	ProblemNotFound  = "not_found" // the workload or resource does not exist (any more)
-	ProblemForbidden = "forbidden" // it is another cluster's
+	ProblemNotFound  = "not_found" // the workload or resource does not exist, or no longer
+	ProblemForbidden = "forbidden" // it belongs to another cluster
 	ProblemInvalid   = "invalid"   // the report itself is wrong, and always will be
 )
 
 // ReportProblem is why a report was rejected.
 type ReportProblem struct {
-	// Code is not_found if the workload or resource does not exist (any more), forbidden if it is another cluster's, and
-	// invalid if the report itself is wrong, and always will be.
+	// Code is not_found if the workload or resource does not exist, or no longer. It is forbidden if that belongs to
+	// another cluster. It is invalid if the report itself is wrong, and always will be.
 	Code string `json:"code" enum:"not_found,forbidden,invalid"`
 	// Detail names the field and what is accepted. It quotes no value.
 	Detail string `json:"detail"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The limits of a report's fields in characters, the same as maxLength in reportset.go. A longer text is cut, because a part
-// of it is worth more than a dead letter.
+// The limits of a report's fields in characters. They equal the tags maxLength of the fields. A longer text is cut, because
+// a part of it is worth more than a dead letter.
 const (
 	maxWord = 256
 	maxText = 65536
@@ -51,7 +51,7 @@ func (e *EventReport) clean() error {
 	e.Time = *at
 	round(&e.Time)
 	if first, err := cleanTime("FirstTime", e.FirstTime); err == nil {
-		e.FirstTime = first // one that makes no sense is not worth the Event
+		e.FirstTime = first // an invalid one is left out, so that the Event is sent
 		round(e.FirstTime)
 	} else {
 		e.FirstTime = nil

@@ -58,7 +58,7 @@ func ask[T any](ctx context.Context, c *Client, q request) (T, error) {
 //
 // A set can be repeated without harm, so its errors are never ambiguous. Some of them have a [StatusOf] with a meaning:
 //
-//   - 404 and 405: the server does not take sets any more.
+//   - 404 and 405: the server no longer takes sets.
 //   - 413: it takes smaller sets only.
 //   - 415: it does not take this encoding.
 func (c *Client) SendReportSet(ctx context.Context, set ReportSet, encoding string) (ReportSetAnswer, error) {

@@ -27,6 +27,7 @@ func TestReportSetVersions(t *testing.T) {
 		{"only another version is", 200, `{"API":"WorkloadReportSet","Versions":["v1"]}`, false, false},
 		{"the router of v0 knows no such path", 404, `{"message":"Not Found"}`, false, false},
 		{"another server has nothing there", 404, `no`, false, false},
+
 		{"a server that has the path, for something else", 405, ``, false, false},
 		{"a proxy's page proves nothing", 200, `<html>`, false, true},
 		{"a server that is not ready", 503, ``, false, true},
@@ -51,7 +52,7 @@ func TestReportSetVersions(t *testing.T) {
 	}
 }
 
-// sent is what a server got.
+// sent has the body of a request that a server received.
 type sent struct {
 	encoding string
 	bytes    int
@@ -116,9 +117,9 @@ func TestSendReportSet(t *testing.T) {
 		{"zstd", long, EncodingZstd, EncodingZstd},
 		{"gzip", long, EncodingGzip, EncodingGzip},
 		{"no encoding is offered", long, "", ""},
-		{"one that nobody knows", long, "br", ""},
-		{"what does not shrink is sent as it is", noise.String(), EncodingZstd, ""},
-		{"what a database has no place for is replaced", "a\x00b\xffc", "", ""},
+		{"an unknown encoding", long, "br", ""},
+		{"an incompressible body is sent as it is", noise.String(), EncodingZstd, ""},
+		{"characters that a database cannot store are replaced", "a\x00b\xffc", "", ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			var got sent
@@ -173,8 +174,8 @@ func TestSendReportSetFails(t *testing.T) {
 		{"not this cluster", `{"detail":"no\nway"}`, 403, KindUnauthorized, "no way", 0},
 		{"a proxy's page", `<html>secret</html>`, 200, KindRetryable, "the answer is not one of the control-plane API", 0},
 		{"too few answers", `{"items":[]}`, 200, KindRetryable, "the answer is not one of the control-plane API", 0},
-		{"an outcome that nobody knows", `{"items":[{"outcome":"fine"}]}`, 200, KindRetryable, "the answer is not one of the control-plane API", 0},
-		{"rejected, and nobody says why", `{"items":[{"outcome":"rejected"}]}`, 200, KindRetryable, "the answer is not one of the control-plane API", 0},
+		{"an unknown outcome", `{"items":[{"outcome":"fine"}]}`, 200, KindRetryable, "the answer is not one of the control-plane API", 0},
+		{"rejected without a problem", `{"items":[{"outcome":"rejected"}]}`, 200, KindRetryable, "the answer is not one of the control-plane API", 0},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			client := serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -23,7 +23,7 @@ type reloadingTransport struct {
 
 	mu      sync.Mutex
 	current *http.Transport
-	seen    fingerprint // of the files that current was made from
+	seen    fingerprint // fingerprint of the files in current
 }
 
 func newReloadingTransport(c Config, https bool) (*reloadingTransport, error) {

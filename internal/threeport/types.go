@@ -53,8 +53,8 @@ type WorkloadResourceInstance struct {
 	// LastOperation is ADDED, MODIFIED or DELETED.
 	LastOperation *string `json:"LastOperation,omitempty"`
 
-	// RuntimeDefinition is the object as the cluster has it, any JSON. It is
-	// read back normalised (key order): compare it semantically.
+	// RuntimeDefinition is the object in the cluster, as any JSON. The server
+	// normalises its key order: compare it semantically.
 	RuntimeDefinition json.RawMessage `json:"RuntimeDefinition,omitempty"`
 
 	Reconciled           *bool      `json:"Reconciled,omitempty"`

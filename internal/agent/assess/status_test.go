@@ -44,8 +44,10 @@ func TestAssessor_StatusDue_SpacesStatuses(t *testing.T) {
 	}{
 		{"the first status does not wait", 0, "Healthy", "", 0, false},
 		{"a repeat does not wait", time.Second, "Healthy", "", 0, false},
+
 		{"another word waits for the interval", time.Second, "Down", "crash", 3 * time.Second, false},
 		{"another word after the interval", 3 * time.Second, "Down", "crash", 0, true},
+
 		{"another cause waits for the interval", time.Second, "Down", "no memory", 4 * time.Second, false},
 		{"another cause after the interval", 4 * time.Second, "Down", "no memory", 0, false},
 		{"another word waits for the last new word only", time.Second, "Healthy", "", 0, true},

@@ -156,8 +156,9 @@ func combined(id target.Identity, dependents *health.Dependents) health.Verdict 
 	return dependents.Combine(id.GroupKind(), self).Verdict
 }
 
-// withoutUnused returns the objects of the tree except for two sorts that own no other object in the tree: a ReplicaSet of
-// an earlier revision, and an object of a kind that is not watched. The agent would not notice the deletion of the latter.
+// withoutUnused returns the tree without derived objects that own nothing in it, if they are ReplicaSets or of a kind that
+// is not watched. Such a ReplicaSet is of an earlier revision. The agent does not notice when an unwatched object is
+// deleted.
 func (b *treeBuilder) withoutUnused() []observe.TreeObject {
 	owners := map[types.UID]bool{}
 	for _, o := range b.objects {

@@ -26,7 +26,7 @@
 //
 // # Locks
 //
-// Mutexes of this package nest in one way only: informerPool.mu before informer.mu. Calls of the registry hold
-// tombstones.mu, so that the deletion of an object and its registration do not interleave. No mutex is held while the
-// Handler, or another part, is called. A test in package agent derives this from the source.
+// Mutexes of this package nest in one way only: informerPool.mu is locked before informer.mu, never after it. A lock on
+// tombstones.mu covers calls of the registry, so that the deletion of an object and its registration do not interleave. The Handler, and other parts,
+// are called without a mutex. A test in package agent derives this from the source.
 package informers

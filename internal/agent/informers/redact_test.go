@@ -17,6 +17,7 @@ func TestRedactor_Read_OverwritesManifestCopies(t *testing.T) {
 		{"white space", "{\"" + name + "\" :\n \"x\"}", "{\"" + name + "\" :\n \"-\"}"},
 		{"the name as a value", `{"a":"` + name + `","b":"c"}`, `{"a":"` + name + `","b":"c"}`},
 		{"the name as the last of a list", `{"a":["` + name + `"],"b":"c"}`, `{"a":["` + name + `"],"b":"c"}`},
+
 		{"the name within another", `{"f:` + name + `":"kept"}`, `{"f:` + name + `":"kept"}`},
 		{"no text behind the name", `{"` + name + `":null,"b":"c"}`, `{"` + name + `":null,"b":"c"}`},
 		{"a string that ends in a backslash", `{"a\\":"b","` + name + `":"x"}`, `{"a\\":"b","` + name + `":"-"}`},

@@ -48,9 +48,10 @@ type state struct {
 	bytes     int64                     // sum of sizes
 	dirty     map[id][]byte             // changes to commit; nil deletes
 	scheduled bool                      // the timer runs
-	changes   uint64                    // counts changes
-	synced    uint64                    // how many of them are on disk
-	err       error                     // why the disk cannot be used, or the last commit failed
+
+	changes uint64 // counts changes
+	synced  uint64 // changes that are on disk
+	err     error  // of the disk, or of the last commit
 }
 
 // Open takes a directory, which it creates if need be, and reads the state file. It fails if another process uses the

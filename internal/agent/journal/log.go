@@ -21,10 +21,10 @@ type logFile struct {
 	path     string
 	file     *os.File
 	index    map[string]map[string]*span // the newest record of each table and key
-	live     int64                       // the bytes of these records
-	end      int64                       // where the next frame is written
-	synced   int64                       // how much of the file is on disk
-	frame    []byte                      // the frame to be written next, from its head on
+	live     int64                       // bytes of these records
+	end      int64                       // offset of the next frame
+	synced   int64                       // bytes that are on disk
+	frame    []byte                      // the next frame, with its head
 	repaired bool
 }
 

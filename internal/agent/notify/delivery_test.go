@@ -183,6 +183,7 @@ func TestProtocolV0_Version(t *testing.T) {
 		{"a listed resource has a row", listed, true},
 		{"a derived object has none", derived, false},
 		{"a resource without an ID has none", helm, false},
+
 		{"Events have rows of their own", observe.Event{}, true},
 		{"an instance has a status", observe.Status{}, true},
 		{"a tree has no place", observe.Tree{}, false},

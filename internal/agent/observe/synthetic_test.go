@@ -53,11 +53,14 @@ func TestContainerTerminations(t *testing.T) {
 			`{containerStatuses: [{name: app, restartCount: 1, containerID: one, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {` + failed + `}}]}`, "app 2 Error 10:00:40",
 		},
 		{"the same without a container ID", `{containerStatuses: [{name: app, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {` + failed + `}}]}`, "app 2 Error 10:00:40"},
+
 		{"a container that was created for the restart, and has not started", `{containerStatuses: [{name: app, restartCount: 2, containerID: two, state: {waiting: {}}, lastState: {` + failed + `}}]}`, "app 2 Error 10:00:40"},
 		{"the same without a container ID", `{containerStatuses: [{name: app, restartCount: 2, state: {waiting: {reason: ContainerCreating}}, lastState: {` + failed + `}}]}`, "app 2 Error 10:00:40"},
+
 		{"it failed, and is not restarted yet", `{containerStatuses: [{name: app, restartCount: 0, state: {` + failed + `}}]}`, ""},
 		{"it was killed for its memory, and is not restarted yet", `{containerStatuses: [{name: app, restartCount: 0, state: {` + killed + `}}]}`, "app 1 OOMKilled 10:00:50"},
 		{"it ended twice: both are reported", `{containerStatuses: [{name: app, restartCount: 1, containerID: two, state: {` + killed + `}, lastState: {` + failed + `}}]}`, "app 1 Error 10:00:40, app 2 OOMKilled 10:00:50"},
+
 		{"a lost restart count: no report", `{containerStatuses: [{name: app, restartCount: 0, state: {` + running + `}, lastState: {` + failed + `}}]}`, ""},
 		{"init containers, sidecars and ephemeral ones", `{
 			initContainerStatuses: [{name: init, restartCount: 3, state: {` + failed + `}, lastState: {` + failed + `}}],
@@ -65,9 +68,9 @@ func TestContainerTerminations(t *testing.T) {
 			ephemeralContainerStatuses: [{name: debug, state: {` + killed + `}}]}`, "init 3 Error 10:00:40, debug 1 OOMKilled 10:00:50"},
 		{"a kubelet that lost it does not know when it ended", `{containerStatuses: [{name: app, restartCount: 1, state: {` + running + `},
 			lastState: {terminated: {exitCode: 137, reason: ContainerStatusUnknown, startedAt: null, finishedAt: null}}}]}`, "app 1 ContainerStatusUnknown 10:01:00"},
-		{"nor does anybody", `{startTime: "2026-01-01T09:30:00Z", containerStatuses: [{name: app, restartCount: 1, state: {waiting: {}},
+		{"without a time of the container, the pod's start counts", `{startTime: "2026-01-01T09:30:00Z", containerStatuses: [{name: app, restartCount: 1, state: {waiting: {}},
 			lastState: {terminated: {exitCode: 137, reason: ContainerStatusUnknown, finishedAt: "1970-01-01T00:00:00Z"}}}]}`, "app 1 ContainerStatusUnknown 09:30:00"},
-		{"and not even a start", `{containerStatuses: [{name: app, restartCount: 1, state: {waiting: {}}, lastState: {terminated: {exitCode: 137, reason: Error, finishedAt: null}}}]}`, "app 1 Error 09:00:00"},
+		{"without a start, the pod's creation counts", `{containerStatuses: [{name: app, restartCount: 1, state: {waiting: {}}, lastState: {terminated: {exitCode: 137, reason: Error, finishedAt: null}}}]}`, "app 1 Error 09:00:00"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			if got := endTexts(ContainerTerminations(podWith(t, c.status))); got != c.want {

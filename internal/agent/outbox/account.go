@@ -14,7 +14,7 @@ const maxRejections = 10
 // overdueAfter is the time after which a pending report counts as pending in [DeliveryCounts].
 const overdueAfter = 5 * time.Second
 
-// Rejection is a report that the control plane refused for good.
+// Rejection is a report that the control plane permanently refused.
 type Rejection struct {
 	Report string
 	Reason string
@@ -45,7 +45,7 @@ type Progress struct {
 }
 
 // DeliveryCounts counts the operations and Events of a workload that are not delivered. Pending are those that have waited
-// for more than 5 s, Rejected those that the control plane refused for good, Dropped are Events.
+// for more than 5 s, Rejected those that the control plane permanently refused, Dropped are Events.
 type DeliveryCounts struct{ Pending, Rejected, Dropped int64 }
 
 // account has the reports of one workload.

@@ -38,8 +38,8 @@ func expectBatch(t *testing.T, o *Outbox, most int, want ...string) []Item {
 
 func TestOutbox_NextBatch_TakesOneOfEachLane(t *testing.T) {
 	o := New(Config{}, nil)
-	o.Offer(in("lane", "a", "1"))
-	o.Offer(in("lane", "b", "1"))
+	o.Offer(in("group", "a", "1"))
+	o.Offer(in("group", "b", "1"))
 	o.Offer(at("c", "1"))
 	o.Offer(at("d", "1"))
 	first := expectBatch(t, o, 2, "a@1", "c@1")
@@ -67,11 +67,11 @@ func TestOutbox_NextBatch_WaitsForTheFirstOnly(t *testing.T) {
 }
 
 func TestOutbox_NextBatch_SyncProbeAndQuarantineComeAlone(t *testing.T) {
-	t.Run("an adoption", func(t *testing.T) {
+	t.Run("an initial sync", func(t *testing.T) {
 		o := New(Config{InitialSync: true}, nil)
 		o.Offer(observe.Status{Workload: other, Status: "Healthy"})
 		o.Offer(observe.Status{Workload: shop, Status: "Healthy"})
-		// Of what is of one class the first comes first; an adoption ends the batch before it, and is next.
+		// Within a class the order is first come, first served. An initial sync ends the batch before it, and is next.
 		expectBatch(t, o, 9, InitialSync{other}.String())
 		expectBatch(t, o, 9, "status of "+other.String())
 		expectBatch(t, o, 9, InitialSync{shop}.String())
@@ -159,8 +159,8 @@ func first(o *Outbox) *Outbox {
 
 func TestOutbox_Requeue_IsNextOrHasNoPlace(t *testing.T) {
 	o := New(Config{}, nil)
-	o.Offer(in("lane", "a", "1"))
-	o.Offer(in("lane", "b", "1"))
+	o.Offer(in("group", "a", "1"))
+	o.Offer(in("group", "b", "1"))
 	item := take(t, o)
 	o.Requeue(item)
 	item = expectTake(t, o, "a@1")
@@ -173,7 +173,7 @@ func TestOutbox_Requeue_IsNextOrHasNoPlace(t *testing.T) {
 	expectPending(t, o, 1, 0)
 	o.Ack(expectTake(t, o, "b@1"), Receipt{})
 	o.SetProtocol(everything{})
-	o.Offer(in("lane", "a", "1")) // it was never accepted: it is news
+	o.Offer(in("group", "a", "1")) // it was never accepted: it is news
 	o.Ack(expectTake(t, o, "a@1"), Receipt{})
 }
 

@@ -11,7 +11,7 @@ type Failure struct {
 	Cause error
 	// RetryAfter is the pause that the control plane asks for; 0 if it asks for none.
 	RetryAfter time.Duration
-	// General is true if the control plane would take no report at all now, whatever is in it.
+	// General is true if the control plane would take no report at all now.
 	General bool
 }
 

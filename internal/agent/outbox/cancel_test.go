@@ -20,28 +20,28 @@ func TestOutbox_Cancel_DropsThePendingReport(t *testing.T) {
 		o.Offer(at("a", "1"))
 		expectTake(t, o, "a@1")
 	})
-	t.Run("in its lane behind others", func(t *testing.T) {
+	t.Run("in its group behind others", func(t *testing.T) {
 		o := New(Config{}, nil)
 		for _, key := range []string{"a", "b", "c"} {
-			o.Offer(in("lane", key, "1"))
+			o.Offer(in("group", key, "1"))
 		}
 		o.Cancel("b")
 		o.Ack(expectTake(t, o, "a@1"), Receipt{})
 		o.Ack(expectTake(t, o, "c@1"), Receipt{})
 		expectPending(t, o, 0, 0)
 	})
-	t.Run("in its lane before others", func(t *testing.T) {
+	t.Run("in its group before others", func(t *testing.T) {
 		o := New(Config{}, nil)
-		o.Offer(in("lane", "a", "1"))
-		o.Offer(in("lane", "b", "1"))
+		o.Offer(in("group", "a", "1"))
+		o.Offer(in("group", "b", "1"))
 		o.Cancel("a")
 		o.Ack(expectTake(t, o, "b@1"), Receipt{})
 		expectNothing(t, o)
 	})
-	t.Run("while another one of the lane is out", func(t *testing.T) {
+	t.Run("while another one of the group is out", func(t *testing.T) {
 		o := New(Config{}, nil)
-		o.Offer(in("lane", "a", "1"))
-		o.Offer(in("lane", "b", "1"))
+		o.Offer(in("group", "a", "1"))
+		o.Offer(in("group", "b", "1"))
 		a := expectTake(t, o, "a@1")
 		o.Cancel("b")
 		expectNothing(t, o)
@@ -72,27 +72,29 @@ func TestOutbox_Cancel_WhileOut(t *testing.T) {
 		reason    string
 		meanwhile func(o *Outbox) // while it is out
 		settle    func(*Outbox, Item)
-		want      string // of the same lane, next
+		want      string // of the same group, next
 		attempt   int
 	}{
 		{"it succeeds", nil, accept, "b@1", 1},
 		{"it fails, and is not sent again", nil, fail, "b@1", 1},
 		{"it is rejected", nil, reject, "b@1", 1},
-		{"it was replaced before, and succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "2")); o.Cancel("a") }, accept, "b@1", 1},
-		{"it was replaced before, and fails", func(o *Outbox) { o.Offer(in("lane", "a", "2")); o.Cancel("a") }, fail, "b@1", 1},
-		{"it comes back, and succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "1")) }, accept, "b@1", 1},
-		{"it comes back, and fails", func(o *Outbox) { o.Offer(in("lane", "a", "1")) }, fail, "a@1", 2},
-		{"another version comes back, and it succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "2")) }, accept, "a@2", 1},
-		{"another version comes back, and it fails", func(o *Outbox) { o.Offer(in("lane", "a", "2")) }, fail, "a@2", 2},
-		{"the version before comes back, and it succeeds", func(o *Outbox) { o.Offer(in("lane", "a", "0")) }, accept, "a@0", 1},
+		{"it was replaced before, and succeeds", func(o *Outbox) { o.Offer(in("group", "a", "2")); o.Cancel("a") }, accept, "b@1", 1},
+		{"it was replaced before, and fails", func(o *Outbox) { o.Offer(in("group", "a", "2")); o.Cancel("a") }, fail, "b@1", 1},
+
+		{"it comes back, and succeeds", func(o *Outbox) { o.Offer(in("group", "a", "1")) }, accept, "b@1", 1},
+		{"it comes back, and fails", func(o *Outbox) { o.Offer(in("group", "a", "1")) }, fail, "a@1", 2},
+
+		{"another version comes back, and it succeeds", func(o *Outbox) { o.Offer(in("group", "a", "2")) }, accept, "a@2", 1},
+		{"another version comes back, and it fails", func(o *Outbox) { o.Offer(in("group", "a", "2")) }, fail, "a@2", 2},
+		{"the version before comes back, and it succeeds", func(o *Outbox) { o.Offer(in("group", "a", "0")) }, accept, "a@0", 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
 			o := New(Config{}, nil)
-			o.Offer(in("lane", "a", "0"))
+			o.Offer(in("group", "a", "0"))
 			o.Ack(expectTake(t, o, "a@0"), Receipt{})
-			o.Offer(in("lane", "a", "1"))
-			o.Offer(in("lane", "b", "1"))
+			o.Offer(in("group", "a", "1"))
+			o.Offer(in("group", "b", "1"))
 			item := expectTake(t, o, "a@1")
 			o.Cancel("a")
 			expectPending(t, o, 1, 0)
@@ -208,11 +210,11 @@ func TestOutbox_Forget_LeavesNothing(t *testing.T) {
 			o.Ack(item, Receipt{})
 			o.Ack(expectTake(t, o, "a@deleted"), Receipt{})
 		}},
-		{"with others in the lane", func(t *testing.T, o *Outbox) {
+		{"with others in the group", func(t *testing.T, o *Outbox) {
 			t.Helper()
-			o.Offer(in("lane", "a", "1"))
+			o.Offer(in("group", "a", "1"))
 			o.Forget("a")
-			o.Offer(in("lane", "b", "1"))
+			o.Offer(in("group", "b", "1"))
 			o.Forget("b")
 			o.Ack(expectTake(t, o, "a@1"), Receipt{})
 			o.Ack(expectTake(t, o, "b@1"), Receipt{})

@@ -8,7 +8,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// deadLetter is a report that the control plane refused for good.
+// deadLetter is a report that the control plane permanently refused.
 type deadLetter struct {
 	Rejection
 	instance target.Instance
@@ -25,7 +25,7 @@ func (o *Outbox) Reject(item Item, cause error) {
 	o.conclude(e, item)
 	switch known := o.accounts[item.Report.Instance()] != nil; {
 	case e.report != nil: // a newer version is sent
-	case cancelled || !known: // nobody would see the dead letter; the next Offer is sent
+	case cancelled || !known: // no status would show the dead letter; the next Offer is sent
 		e.version, e.settled = "", false
 	default:
 		o.setDead(e, &deadLetter{
@@ -34,7 +34,7 @@ func (o *Outbox) Reject(item Item, cause error) {
 			report:    item.Report,
 		})
 	}
-	o.persistence.saveReceipt(e.key, e.lane.name, e.delivered)
+	o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
 	o.gc(e)
 }
 
@@ -61,7 +61,7 @@ func (o *Outbox) setDead(e *entry, letter *deadLetter) {
 	if ev, isEvent := letter.report.(observe.Event); isEvent {
 		o.makeEvictable(e, ev)
 	}
-	o.persistence.saveDead(e.key, e.lane.name, e.version, letter)
+	o.persistence.saveDead(e.key, e.group.name, e.version, letter)
 }
 
 // RetryRejected sends the dead letters of a workload again.
@@ -86,16 +86,16 @@ func (o *Outbox) RetryRejected(id target.Instance) {
 	}
 }
 
-// isOutdated reports whether the control plane has a later object of the entry's lane. Deleting the earlier one would undo
+// isOutdated reports whether the control plane has a later object of the entry's group. Deleting the earlier one would undo
 // that.
 func (e *entry) isOutdated() bool {
 	deleted := observe.Operation{Deleted: true}.Version()
-	return slices.ContainsFunc(e.lane.entries, func(other *entry) bool {
+	return slices.ContainsFunc(e.group.entries, func(other *entry) bool {
 		return other != e && other.receipt.Accepted && other.version != deleted
 	})
 }
 
-// DeadLetters returns the number of reports that the control plane refused for good.
+// DeadLetters returns the number of reports that the control plane permanently refused.
 func (o *Outbox) DeadLetters() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

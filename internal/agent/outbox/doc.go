@@ -3,17 +3,18 @@
 //
 // Informers offer reports ([Outbox.Offer]). An offered version that is pending or accepted already changes nothing. The
 // notifier takes reports ([Outbox.NextBatch]) and settles each item exactly once: [Outbox.Ack], [Outbox.AckNotFound],
-// [Outbox.Reject], [Outbox.Nack], [Outbox.Defer] or [Outbox.Requeue]. Lanes are independent of each other. At most one item
-// of a lane is out, and items of a lane come out in the order in which their keys came up. The receipt and version of an
-// accepted report are kept until [Outbox.Forget], so that a repeat of an Event updates its row.
+// [Outbox.Reject], [Outbox.Nack], [Outbox.Defer] or [Outbox.Requeue]. The keys with one ordering key are a group, and groups
+// are independent of each other. At most one item of a group is out, and items of a group come out in the order in which
+// their keys came up. The receipt and version of an accepted report are kept until [Outbox.Forget], so that a repeat of an
+// Event updates its row.
 //
 // # Parts
 //
 // Each part is a type in a file of its own, and works without the others; [Outbox] composes them.
 //
-//   - entry.go: a key, its lane, and the index of both.
+//   - entry.go: a key, its group, and the index of both.
 //   - protocol.go: [Protocol] decides whether a report is sent, and under which version.
-//   - queue.go: lanes that have something to send, by class. Classes take turns: state, fresh Events, the backlog, and
+//   - queue.go: groups that have something to send, by class. Classes take turns: state, fresh Events, the backlog, and
 //     reports in quarantine. One report in quarantine is out at a time.
 //   - retry.go: retryState is the history of a key's tries. A report that fails while others succeed is quarantined.
 //   - breaker.go: breaker is open during an outage. Then only probes are sent, one at a time, after growing waits. Two keys

@@ -22,7 +22,7 @@ type evictable struct {
 // evictionQueue has the entries with an Event that may be evicted, the oldest first.
 type evictionQueue struct {
 	normal, warning *list.List
-	bytes           int64 // an estimate of what they take
+	bytes           int64 // their estimated size
 }
 
 func newEvictionQueue() evictionQueue {

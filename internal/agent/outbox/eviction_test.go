@@ -103,7 +103,7 @@ func TestOutbox_Eviction_SparesState(t *testing.T) {
 	o.Offer(operation("conf", "1"))
 	o.Offer(operation("gone", ""))
 	o.Offer(event("a", "1"))
-	for range 3 { // both operations, and what tells of the Event
+	for range 3 { // both operations, and the Event
 		o.Ack(take(t, o), Receipt{})
 	}
 	expectNothing(t, o)
@@ -224,7 +224,7 @@ func TestEvictionQueue_Next(t *testing.T) {
 	if q.next() != first {
 		t.Error("next is not the oldest Normal Event")
 	}
-	first.lane.out = first
+	first.group.out = first
 	if q.next() != second {
 		t.Error("next is an Event that is being sent")
 	}

@@ -20,23 +20,23 @@ var (
 	other = target.Instance{Type: target.HelmWorkloadInstance, ID: 1}
 )
 
-// report is a report of any key, lane and version.
+// report is a report of any key, group and version.
 type report struct {
-	key, lane, version string
-	instance           target.Instance
+	key, group, version string
+	instance            target.Instance
 }
 
 func (r report) Key() observe.Key                 { return observe.Key(r.key) }
-func (r report) OrderingKey() observe.OrderingKey { return observe.OrderingKey(r.lane) }
+func (r report) OrderingKey() observe.OrderingKey { return observe.OrderingKey(r.group) }
 func (r report) Version() string                  { return r.version }
 func (r report) Instance() target.Instance        { return r.instance }
 func (r report) String() string                   { return r.key + "@" + r.version }
 
-// at is a report of a key in a lane of its own.
+// at is a report of a key in a group of its own.
 func at(key, version string) report { return report{key, key, version, shop} }
 
-// in is a report of a key in a lane.
-func in(lane, key, version string) report { return report{key, lane, version, shop} }
+// in is a report of a key in a group.
+func in(group, key, version string) report { return report{key, group, version, shop} }
 
 // without is a protocol that has no place for a key. It takes the word of a status only.
 type without observe.Key
@@ -121,12 +121,12 @@ func expectPending(t *testing.T, o *Outbox, pending, failing int) {
 	}
 }
 
-// expectEmpty checks that nothing is left in the outbox.
+// expectEmpty checks that the outbox is empty.
 func expectEmpty(t *testing.T, o *Outbox) {
 	t.Helper()
-	if len(o.entries) > 0 || len(o.lanes) > 0 || !o.queues.isEmpty() || o.counts.out > 0 || o.counts.pending > 0 || o.counts.failed > 0 {
-		t.Errorf("%d entries, %d lanes, something to send: %t, %d out, %d pending, %d failed; want none",
-			len(o.entries), len(o.lanes), !o.queues.isEmpty(), o.counts.out, o.counts.pending, o.counts.failed)
+	if len(o.entries) > 0 || len(o.groups) > 0 || !o.queues.isEmpty() || o.counts.out > 0 || o.counts.pending > 0 || o.counts.failed > 0 {
+		t.Errorf("%d entries, %d groups, something to send: %t, %d out, %d pending, %d failed; want none",
+			len(o.entries), len(o.groups), !o.queues.isEmpty(), o.counts.out, o.counts.pending, o.counts.failed)
 	}
 	for id, account := range o.accounts {
 		if len(account.pending) > 0 {

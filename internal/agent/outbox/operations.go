@@ -17,7 +17,7 @@ type LastOperation struct {
 }
 
 // maxOperations bounds the operations that are kept of a workload. A ThreeportWorkload lists up to 2,000 resources. Beyond
-// that, operations are deletions of resources that are not listed any more.
+// that, operations are deletions of resources that are no longer listed.
 const maxOperations = 4096
 
 // acceptedOperation is the last operation on a resource, with the key of the object that it was about.
@@ -90,7 +90,7 @@ func (o *Outbox) recordOperation(e *entry, r observe.Report) {
 	e.operation = &slot
 }
 
-// correctOperation replaces the filed operation of an entry by what the initial sync has found.
+// correctOperation replaces the filed operation of an entry by the one that the initial sync has found.
 func (o *Outbox) correctOperation(e *entry) {
 	if e.operation == nil {
 		return
@@ -101,7 +101,7 @@ func (o *Outbox) correctOperation(e *entry) {
 	}
 }
 
-// removeOperation removes the filed operation of an entry whose row is gone, or which is not reported any more. A deletion
+// removeOperation removes the filed operation of an entry whose row is gone, or which is no longer reported. A deletion
 // stays.
 func (o *Outbox) removeOperation(e *entry) {
 	if e.operation == nil {

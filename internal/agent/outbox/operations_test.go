@@ -47,7 +47,7 @@ func TestOutbox_Progress_OperationsAreTheLatestAccepted(t *testing.T) {
 	o.Ack(item, Receipt{})
 	expectOperations(t, o, "a newer one waits", only(LastOperation{ResourceVersion: "3", Modified: true}))
 	o.Reject(take(t, o), errSend)
-	expectOperations(t, o, "what is refused is not accepted", only(LastOperation{ResourceVersion: "3", Modified: true}))
+	expectOperations(t, o, "a refused one is not accepted", only(LastOperation{ResourceVersion: "3", Modified: true}))
 	o.Offer(operation("x", "4"))
 	expectOperations(t, o, "nor when it is offered again", only(LastOperation{ResourceVersion: "3", Modified: true}))
 	o.Offer(operation("x", ""))
@@ -58,7 +58,7 @@ func TestOutbox_Progress_OperationsAreTheLatestAccepted(t *testing.T) {
 	expectOperations(t, o, "the next incarnation", only(LastOperation{ResourceVersion: "9"}))
 	o.Cancel(operation("y", "").Key())
 	o.Forget(operation("y", "").Key())
-	expectOperations(t, o, "it is not listed any more", nil)
+	expectOperations(t, o, "it is no longer listed", nil)
 }
 
 func TestOutbox_Progress_OperationsAreOfListedResources(t *testing.T) {
@@ -90,7 +90,7 @@ func TestOutbox_Progress_OperationsOfAnEarlierProcess(t *testing.T) {
 		reason  string
 		before  []observe.Report // accepted by the earlier process
 		kept    bool
-		known   Known // what the adoption finds; of nothing if it has no key
+		known   Known // result of the initial sync; without a key if there is none
 		deleted bool
 		offer   observe.Report
 		want    map[target.Resource]LastOperation
@@ -123,7 +123,7 @@ func TestOutbox_Progress_OperationsOfAnEarlierProcess(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, offerFirst := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, offered before the adoption: %t", tt.reason, offerFirst), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, offered before the initial sync: %t", tt.reason, offerFirst), func(t *testing.T) {
 				kept := records{}
 				deliver(t, New(Config{}, kept), tt.before...)
 				if !tt.kept {

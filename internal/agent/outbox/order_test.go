@@ -35,8 +35,8 @@ func TestOutbox_Next_KeepsTheOrderOfKeys(t *testing.T) {
 
 func TestOutbox_Next_OneItemOfALane(t *testing.T) {
 	o := New(Config{}, nil)
-	o.Offer(in("lane", "a", "1"))
-	o.Offer(in("lane", "b", "1"))
+	o.Offer(in("group", "a", "1"))
+	o.Offer(in("group", "b", "1"))
 	o.Offer(at("c", "1"))
 	a := expectTake(t, o, "a@1")
 	expectTake(t, o, "c@1")
@@ -135,11 +135,11 @@ func TestOutbox_OfferWhileOut_SendsTheNewestNext(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
 			o := New(Config{}, nil)
-			o.Offer(in("lane", "a", "1"))
-			o.Offer(in("lane", "b", "1"))
+			o.Offer(in("group", "a", "1"))
+			o.Offer(in("group", "b", "1"))
 			item := expectTake(t, o, "a@1")
 			for _, version := range tt.offered {
-				o.Offer(in("lane", "a", version))
+				o.Offer(in("group", "a", version))
 				expectNothing(t, o)
 			}
 			tt.settle(o, item)

@@ -15,7 +15,7 @@ type Config struct {
 	Protocol Protocol
 	// InitialSync makes an [InitialSync] the first item of each workload, for which its operations and Events wait.
 	InitialSync bool
-	// MaxBytes bounds the estimated size of what is held in memory and in the store; 0 for no bound. Only Events are
+	// MaxBytes bounds the estimated size of the reports in memory and in the store; 0 for no bound. Only Events are
 	// evicted.
 	MaxBytes int64
 	// Backoff bounds the wait before a report is sent again.
@@ -27,8 +27,8 @@ func DefaultConfig() Config {
 	return Config{MaxBytes: 256 << 20, Backoff: Backoff{Base: 500 * time.Millisecond, Max: time.Minute}}
 }
 
-// Outbox holds reports. The methods of its parts are called with mu held. So are all unexported methods of Outbox, except
-// those that lock it.
+// Outbox holds reports. The methods of its parts are called with mu held. The same holds for all unexported methods of
+// Outbox, except those that lock it.
 type Outbox struct {
 	config      Config
 	persistence persistence
@@ -116,7 +116,7 @@ func (o *Outbox) entryOf(r observe.Report) *entry {
 	return e
 }
 
-// Cancel drops the pending report or the dead letter of a key that is not to be reported any more. A report that is being
+// Cancel drops the pending report or the dead letter of a key that is no longer to be reported. A report that is being
 // sent is not sent again if it fails. The receipt stays, so that a later report does not create a second row.
 func (o *Outbox) Cancel(key observe.Key) {
 	o.mu.Lock()
@@ -128,7 +128,7 @@ func (o *Outbox) Cancel(key observe.Key) {
 	if e.dead != nil { // the control plane does not have it, so the next Offer is sent
 		e.version, e.settled = "", false
 		o.setDead(e, nil)
-		o.persistence.saveReceipt(e.key, e.lane.name, e.delivered)
+		o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
 	}
 	o.unqueue(e)
 	o.clearPending(e)
@@ -153,8 +153,8 @@ func (o *Outbox) Close() {
 	defer o.mu.Unlock()
 	o.closed = true
 	o.breaker.until = time.Time{}
-	for _, l := range o.queues.takeAll() {
-		o.schedule(l)
+	for _, g := range o.queues.takeAll() {
+		o.schedule(g)
 	}
 	o.broadcast()
 }
@@ -163,34 +163,34 @@ func (o *Outbox) Close() {
 func (o *Outbox) enqueue(e *entry, r observe.Report) {
 	e.since = time.Now()
 	o.setPending(e, r)
-	e.lane.queue = append(e.lane.queue, e)
-	o.schedule(e.lane)
+	e.group.queue = append(e.group.queue, e)
+	o.schedule(e.group)
 }
 
-// unqueue removes an entry from the queue of its lane, if it is there.
+// unqueue removes an entry from the queue of its group, if it is there.
 func (o *Outbox) unqueue(e *entry) {
-	l := e.lane
-	at := slices.Index(l.queue, e)
+	g := e.group
+	at := slices.Index(g.queue, e)
 	if at < 0 {
 		return
 	}
-	l.queue = slices.Delete(l.queue, at, at+1)
+	g.queue = slices.Delete(g.queue, at, at+1)
 	if at == 0 { // the next entry does not wait for the retry of this one
-		l.dequeue()
-		o.schedule(l)
+		g.dequeue()
+		o.schedule(g)
 	}
 }
 
-// schedule queues a lane if its first entry may be sent.
-func (o *Outbox) schedule(l *lane) {
-	if l.isQueued() || l.out != nil || len(l.queue) == 0 {
+// schedule queues a group if its first entry may be sent.
+func (o *Outbox) schedule(g *group) {
+	if g.isQueued() || g.out != nil || len(g.queue) == 0 {
 		return
 	}
-	r := l.first().report
+	r := g.first().report
 	if a := o.accounts[r.Instance()]; a != nil && a.sync.holds(r) {
 		return
 	}
-	o.queues.add(l, time.Now())
+	o.queues.add(g, time.Now())
 	o.broadcast()
 }
 
@@ -207,9 +207,9 @@ func (o *Outbox) setPending(e *entry, r observe.Report) {
 		return
 	default:
 		o.unaccount(e)
-		if !e.isOut() { // the other workload's initial sync decides whether the lane waits
-			e.lane.dequeue()
-			defer o.schedule(e.lane)
+		if !e.isOut() { // the other workload's initial sync decides whether the group waits
+			e.group.dequeue()
+			defer o.schedule(e.group)
 		}
 	}
 	e.report = r

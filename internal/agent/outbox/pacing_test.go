@@ -17,7 +17,7 @@ var (
 	refusal = Failure{Cause: errSend, General: true}
 )
 
-// takeAll offers reports in lanes of their own, and takes them.
+// takeAll offers reports in groups of their own, and takes them.
 func takeAll(t *testing.T, o *Outbox, keys ...string) map[string]Item {
 	t.Helper()
 	out := map[string]Item{}
@@ -57,7 +57,7 @@ func TestOutbox_Nack_TwoKeysAreAnOutage(t *testing.T) {
 		o.Nack(items["b"], failure)
 		expectSuspended(t, o, true)
 		o.Offer(at("d", "1"))
-		o.Nack(items["c"], failure) // it was on its way
+		o.Nack(items["c"], failure) // sent before the outage
 		expectNothing(t, o)
 
 		var probes []string
@@ -82,7 +82,7 @@ func TestOutbox_Nack_TwoKeysAreAnOutage(t *testing.T) {
 		probe, _ := next(t, o)
 		o.Ack(probe, Receipt{})
 		expectSuspended(t, o, false)
-		takeAll(t, o) // nothing waits any more
+		takeAll(t, o) // no report is delayed
 		for range 3 {
 			if take(t, o).Probe {
 				t.Error("Probe is true after the outage")
@@ -126,7 +126,7 @@ func TestOutbox_Nack_RetryAfterHoldsForAll(t *testing.T) {
 		start := time.Now()
 		o.Nack(items["a"], Failure{Cause: errSend, RetryAfter: 30 * time.Second})
 		o.Nack(items["b"], Failure{Cause: errSend, RetryAfter: 90 * time.Second})
-		o.Ack(items["c"], Receipt{}) // it was on its way
+		o.Ack(items["c"], Receipt{}) // sent before the outage
 		o.Offer(at("d", "1"))
 		probe, _ := next(t, o)
 		if waited := time.Since(start); waited != 90*time.Second {

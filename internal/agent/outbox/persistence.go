@@ -22,7 +22,7 @@ type Store interface {
 
 // The tables of an outbox, by key.
 const (
-	receiptTable = "receipts" // what the control plane has
+	receiptTable = "receipts" // receipts of the control plane
 	pendingTable = "pending"  // pending reports that only the outbox has
 	deadTable    = "dead"     // dead letters
 	droppedTable = "gaps"     // counts of Events that were dropped
@@ -104,14 +104,14 @@ func (p persistence) savePending(key observe.Key, r observe.Report) bool {
 
 func (p persistence) deletePending(key observe.Key) { p.delete(pendingTable, key) }
 
-func (p persistence) saveReceipt(key observe.Key, lane observe.OrderingKey, d delivered) {
-	p.put(receiptTable, key, receiptRecord{lane, d.version, d.receipt.Accepted, d.receipt.RowID, d.receipt.Instance, d.modified})
+func (p persistence) saveReceipt(key observe.Key, orderingKey observe.OrderingKey, d delivered) {
+	p.put(receiptTable, key, receiptRecord{orderingKey, d.version, d.receipt.Accepted, d.receipt.RowID, d.receipt.Instance, d.modified})
 }
 
 func (p persistence) deleteReceipt(key observe.Key) { p.delete(receiptTable, key) }
 
-func (p persistence) saveDead(key observe.Key, lane observe.OrderingKey, version string, letter *deadLetter) {
-	record := deadRecord{Rejection: letter.Rejection, Lane: lane, Version: version, Instance: letter.instance}
+func (p persistence) saveDead(key observe.Key, orderingKey observe.OrderingKey, version string, letter *deadLetter) {
+	record := deadRecord{Rejection: letter.Rejection, Lane: orderingKey, Version: version, Instance: letter.instance}
 	if letter.report != nil && mustPersist(letter.report) {
 		record.Content = newPendingRecord(letter.report)
 	}

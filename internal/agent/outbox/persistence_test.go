@@ -38,7 +38,7 @@ func (r records) Bytes() (sum int64) {
 func expectRecords(t *testing.T, r records, receipts, pending int) {
 	t.Helper()
 	if len(r[receiptTable]) != receipts || len(r[pendingTable]) != pending {
-		t.Errorf("kept are the receipts %v and the pending %v, want %d and %d", r[receiptTable], r[pendingTable], receipts, pending)
+		t.Errorf("the store has the receipts %v and the pending %v, want %d and %d", r[receiptTable], r[pendingTable], receipts, pending)
 	}
 }
 
@@ -187,9 +187,9 @@ func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
 		t.Error("savePending of a deletion: got false")
 	}
 	d := delivered{receipt: Receipt{Accepted: true, RowID: 7, Instance: shop}, version: "1", settled: true, modified: true}
-	p.saveReceipt("r", "lane", d)
-	p.saveDead("dead", "lane", "2", &deadLetter{instance: shop, report: event("x", "2")})
-	p.saveDead("deadOperation", "lane", "2", &deadLetter{instance: shop, report: operation("y", "2")})
+	p.saveReceipt("r", "group", d)
+	p.saveDead("dead", "group", "2", &deadLetter{instance: shop, report: event("x", "2")})
+	p.saveDead("deadOperation", "group", "2", &deadLetter{instance: shop, report: operation("y", "2")})
 	store.Put(pendingTable, "broken", []byte("{"))
 	store.Put(pendingTable, "empty", []byte("{}"))
 
@@ -197,7 +197,7 @@ func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
 	if len(got.pending) != 2 || got.pending[0].Key() != operation("d", "").Key() || got.pending[1].Key() != "event/a" {
 		t.Errorf("pending are %v, want the deletion and then the Event", got.pending)
 	}
-	if r := got.receipts["r"]; r.delivered() != d || r.Lane != "lane" {
+	if r := got.receipts["r"]; r.delivered() != d || r.Lane != "group" {
 		t.Errorf("the receipt is %+v, want %+v", r, d)
 	}
 	if got.dead["dead"].Content.report() == nil || got.dead["deadOperation"].Content.report() != nil {

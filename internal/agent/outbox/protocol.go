@@ -43,8 +43,8 @@ func (p *protocolState) takes(r observe.Report) bool {
 	return ok
 }
 
-// version returns the version under which a report is settled. That of a snapshot names the generation: what was sent in
-// another protocol, maybe to another control plane, is always sent again.
+// version returns the version under which a report is settled. That of a snapshot names the generation: after a
+// change of the protocol, maybe to another control plane, a snapshot is always sent again.
 func (p *protocolState) version(r observe.Report) string {
 	version, _ := p.current.Version(r)
 	if isSnapshot(r) && p.generation != 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// The classes of lanes that have something to send. They take turns.
+// The classes of groups that have something to send. They take turns.
 const (
 	classState       = iota // operations, statuses and trees
 	classFresh              // Events
@@ -29,19 +29,19 @@ func classOf(e *entry) int {
 	return classFresh
 }
 
-// queues are the lanes that have something to send and nothing out, by class.
+// queues are the groups that have something to send and nothing out, by class.
 type queues struct {
-	heaps [classes]laneHeap
+	heaps [classes]groupHeap
 	turn  int // the class that was served last
 }
 
-// add queues a lane. It is due when its first entry may be tried again.
-func (q *queues) add(l *lane, now time.Time) {
+// add queues a group. It is due when its first entry may be tried again.
+func (q *queues) add(g *group, now time.Time) {
 	due := now
-	if retryAt := l.first().retry.retryAt; retryAt.After(now) {
+	if retryAt := g.first().retry.retryAt; retryAt.After(now) {
 		due = retryAt
 	}
-	q.heaps[classOf(l.first())].add(l, due)
+	q.heaps[classOf(g.first())].add(g, due)
 }
 
 func (q *queues) isEmpty() bool {
@@ -53,8 +53,8 @@ func (q *queues) isEmpty() bool {
 	return true
 }
 
-// next returns the lane that is next, or else the earliest time at which one is due, zero if none is queued.
-func (q *queues) next(now time.Time, withQuarantined bool) (*lane, time.Time) {
+// next returns the group that is next, or else the earliest time at which one is due, zero if none is queued.
+func (q *queues) next(now time.Time, withQuarantined bool) (*group, time.Time) {
 	var earliest time.Time
 	for i := range classes {
 		class := (q.turn + 1 + i) % classes
@@ -62,10 +62,10 @@ func (q *queues) next(now time.Time, withQuarantined bool) (*lane, time.Time) {
 		if h.Len() == 0 || class == classQuarantined && !withQuarantined {
 			continue
 		}
-		due := h.lanes[0].place.due
+		due := h.groups[0].place.due
 		if !due.After(now) {
 			q.turn = class
-			return h.lanes[0], time.Time{}
+			return h.groups[0], time.Time{}
 		}
 		if earliest.IsZero() || due.Before(earliest) {
 			earliest = due
@@ -74,118 +74,118 @@ func (q *queues) next(now time.Time, withQuarantined bool) (*lane, time.Time) {
 	return nil, earliest
 }
 
-// nextProbe is next for the probe of an outage: the lane whose first entry was tried least. If the outage is only a few
+// nextProbe is next for the probe of an outage: the group whose first entry was tried least. If the outage is only a few
 // reports that fail, the first report without a fault ends it.
-func (q *queues) nextProbe(now time.Time) (*lane, time.Time) {
-	var best *lane
+func (q *queues) nextProbe(now time.Time) (*group, time.Time) {
+	var best *group
 	var earliest time.Time
 	for class := range q.heaps {
-		for _, l := range q.heaps[class].lanes {
-			switch due := l.place.due; {
+		for _, g := range q.heaps[class].groups {
+			switch due := g.place.due; {
 			case due.After(now):
 				if earliest.IsZero() || due.Before(earliest) {
 					earliest = due
 				}
-			case best == nil || l.attempts() < best.attempts() || l.attempts() == best.attempts() && due.Before(best.place.due):
-				best = l
+			case best == nil || g.attempts() < best.attempts() || g.attempts() == best.attempts() && due.Before(best.place.due):
+				best = g
 			}
 		}
 	}
 	return best, earliest
 }
 
-func (l *lane) attempts() int { return l.first().retry.attempts }
+func (g *group) attempts() int { return g.first().retry.attempts }
 
-// endOutage makes everything that waits a part of the backlog, except for the quarantine. It removes and returns the lanes
+// endOutage makes everything that waits a part of the backlog, except for the quarantine. It removes and returns the groups
 // that have to be queued again. The others keep their turn: thousands may wait through many outages.
-func (q *queues) endOutage(now time.Time) (again []*lane) {
+func (q *queues) endOutage(now time.Time) (again []*group) {
 	for class := range classQuarantined {
-		for _, l := range q.heaps[class].lanes {
-			if class == classFresh || l.place.due.After(now) {
-				again = append(again, l)
+		for _, g := range q.heaps[class].groups {
+			if class == classFresh || g.place.due.After(now) {
+				again = append(again, g)
 			}
-			l.first().retry.waits, l.first().backlog = 0, true
+			g.first().retry.waits, g.first().backlog = 0, true
 		}
 	}
-	for _, l := range again {
-		l.first().retry.retryAt = time.Time{}
-		l.dequeue()
+	for _, g := range again {
+		g.first().retry.retryAt = time.Time{}
+		g.dequeue()
 	}
 	return again
 }
 
-// takeAll removes and returns all lanes, to be queued again without a wait.
-func (q *queues) takeAll() (all []*lane) {
+// takeAll removes and returns all groups, to be queued again without a wait.
+func (q *queues) takeAll() (all []*group) {
 	for class := range q.heaps {
-		all = append(all, q.heaps[class].lanes...)
+		all = append(all, q.heaps[class].groups...)
 	}
-	for _, l := range all {
-		l.first().retry.retryAt = time.Time{}
-		l.dequeue()
+	for _, g := range all {
+		g.first().retry.retryAt = time.Time{}
+		g.dequeue()
 	}
 	return all
 }
 
-// laneHeap is a heap of lanes by the time at which they are due, first come first served.
-type laneHeap struct {
-	lanes []*lane
-	turns uint64
+// groupHeap is a heap of groups by the time at which they are due, first come first served.
+type groupHeap struct {
+	groups []*group
+	turns  uint64
 }
 
-// heapPlace is the place of a lane in a heap.
+// heapPlace is the place of a group in a heap.
 type heapPlace struct {
-	in    *laneHeap // nil if the lane is in none
+	in    *groupHeap // nil if the group is in none
 	index int
 	due   time.Time
 	turn  uint64
 }
 
-// add adds a lane that is due at a time.
-func (h *laneHeap) add(l *lane, due time.Time) {
+// add adds a group that is due at a time.
+func (h *groupHeap) add(g *group, due time.Time) {
 	h.turns++
-	l.place = heapPlace{in: h, due: due, turn: h.turns}
-	heap.Push(h, l)
+	g.place = heapPlace{in: h, due: due, turn: h.turns}
+	heap.Push(h, g)
 }
 
-// isQueued reports whether a lane is in a heap.
-func (l *lane) isQueued() bool { return l.place.in != nil }
+// isQueued reports whether a group is in a heap.
+func (g *group) isQueued() bool { return g.place.in != nil }
 
-// dequeue removes a lane from its heap, if it is in one.
-func (l *lane) dequeue() {
-	if l.isQueued() {
-		heap.Remove(l.place.in, l.place.index)
-		l.place.in = nil
+// dequeue removes a group from its heap, if it is in one.
+func (g *group) dequeue() {
+	if g.isQueued() {
+		heap.Remove(g.place.in, g.place.index)
+		g.place.in = nil
 	}
 }
 
 // Len, Less, Swap, Push and Pop are for package heap.
-func (h *laneHeap) Len() int { return len(h.lanes) }
+func (h *groupHeap) Len() int { return len(h.groups) }
 
-func (h *laneHeap) Less(i, j int) bool {
-	x, y := h.lanes[i].place, h.lanes[j].place
+func (h *groupHeap) Less(i, j int) bool {
+	x, y := h.groups[i].place, h.groups[j].place
 	if x.due.Equal(y.due) {
 		return x.turn < y.turn
 	}
 	return x.due.Before(y.due)
 }
 
-func (h *laneHeap) Swap(i, j int) {
-	h.lanes[i], h.lanes[j] = h.lanes[j], h.lanes[i]
-	h.lanes[i].place.index, h.lanes[j].place.index = i, j
+func (h *groupHeap) Swap(i, j int) {
+	h.groups[i], h.groups[j] = h.groups[j], h.groups[i]
+	h.groups[i].place.index, h.groups[j].place.index = i, j
 }
 
-// Push appends a lane.
-func (h *laneHeap) Push(x any) {
-	l := x.(*lane)
-	l.place.index = len(h.lanes)
-	h.lanes = append(h.lanes, l)
+// Push appends a group.
+func (h *groupHeap) Push(x any) {
+	g := x.(*group)
+	g.place.index = len(h.groups)
+	h.groups = append(h.groups, g)
 }
 
-// Pop removes the last lane.
-func (h *laneHeap) Pop() any {
-	last := len(h.lanes) - 1
-	l := h.lanes[last]
-	h.lanes[last] = nil
-	h.lanes = h.lanes[:last]
-	return l
+// Pop removes the last group.
+func (h *groupHeap) Pop() any {
+	last := len(h.groups) - 1
+	g := h.groups[last]
+	h.groups[last] = nil
+	h.groups = h.groups[:last]
+	return g
 }

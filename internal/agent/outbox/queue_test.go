@@ -7,76 +7,76 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// laneWith returns a lane with one entry.
-func laneWith(r observe.Report, retry retryState) *lane {
+// groupWith returns a group with one entry.
+func groupWith(r observe.Report, retry retryState) *group {
 	x := newIndex()
 	e := x.get(r.Key(), r.OrderingKey())
 	e.report, e.retry = r, retry
-	e.lane.queue = []*entry{e}
-	return e.lane
+	e.group.queue = []*entry{e}
+	return e.group
 }
 
 func TestQueues_ClassesTakeTurns(t *testing.T) {
 	now := time.Now()
-	state, fresh := laneWith(at("state", "1"), retryState{}), laneWith(event("fresh", "1"), retryState{})
-	quarantined := laneWith(at("bad", "1"), retryState{alone: quarantineAfter})
+	state, fresh := groupWith(at("state", "1"), retryState{}), groupWith(event("fresh", "1"), retryState{})
+	quarantined := groupWith(at("bad", "1"), retryState{alone: quarantineAfter})
 	var q queues
-	for _, l := range []*lane{quarantined, state, fresh} {
-		q.add(l, now)
+	for _, g := range []*group{quarantined, state, fresh} {
+		q.add(g, now)
 	}
-	if l, _ := q.next(now, false); l != fresh {
-		t.Errorf("first is %v, want the fresh Event", l.name)
+	if g, _ := q.next(now, false); g != fresh {
+		t.Errorf("first is %v, want the fresh Event", g.name)
 	}
-	if l, _ := q.next(now, false); l != state {
-		t.Errorf("second is %v, want the state, without the quarantine", l.name)
+	if g, _ := q.next(now, false); g != state {
+		t.Errorf("second is %v, want the state, without the quarantine", g.name)
 	}
 	q.next(now, true)
-	if l, _ := q.next(now, true); l != quarantined {
-		t.Errorf("fourth is %v, want the quarantined report", l.name)
+	if g, _ := q.next(now, true); g != quarantined {
+		t.Errorf("fourth is %v, want the quarantined report", g.name)
 	}
 }
 
 func TestQueues_Next_ReturnsWhenTheFirstIsDue(t *testing.T) {
 	now := time.Now()
 	var q queues
-	if l, due := q.next(now, true); l != nil || !due.IsZero() || !q.isEmpty() {
-		t.Errorf("empty queues: got %v, due %s", l, due)
+	if g, due := q.next(now, true); g != nil || !due.IsZero() || !q.isEmpty() {
+		t.Errorf("empty queues: got %v, due %s", g, due)
 	}
-	late, later := laneWith(at("a", "1"), retryState{retryAt: now.Add(2)}), laneWith(event("b", "1"), retryState{retryAt: now.Add(3)})
+	late, later := groupWith(at("a", "1"), retryState{retryAt: now.Add(2)}), groupWith(event("b", "1"), retryState{retryAt: now.Add(3)})
 	q.add(later, now)
 	q.add(late, now)
-	if l, due := q.next(now, true); l != nil || !due.Equal(now.Add(2)) {
-		t.Errorf("got %v, due %s; want none, due %s", l, due, now.Add(2))
+	if g, due := q.next(now, true); g != nil || !due.Equal(now.Add(2)) {
+		t.Errorf("got %v, due %s; want none, due %s", g, due, now.Add(2))
 	}
 	late.dequeue()
 	late.dequeue()
-	if l, _ := q.next(now.Add(3), true); l != later {
-		t.Errorf("got %v, want the lane that is left", l)
+	if g, _ := q.next(now.Add(3), true); g != later {
+		t.Errorf("got %v, want the remaining group", g)
 	}
 }
 
 func TestQueues_NextProbe_PrefersFewestAttempts(t *testing.T) {
 	now := time.Now()
 	var q queues
-	tried, untried := laneWith(at("a", "1"), retryState{attempts: 2}), laneWith(at("b", "1"), retryState{attempts: 1})
+	tried, untried := groupWith(at("a", "1"), retryState{attempts: 2}), groupWith(at("b", "1"), retryState{attempts: 1})
 	q.add(tried, now)
 	q.add(untried, now.Add(-1))
-	if l, _ := q.nextProbe(now); l != untried {
-		t.Errorf("the probe is %v, want the one with fewer attempts", l.name)
+	if g, _ := q.nextProbe(now); g != untried {
+		t.Errorf("the probe is %v, want the one with fewer attempts", g.name)
 	}
 }
 
 func TestQueues_EndOutage_MovesEventsToTheBacklog(t *testing.T) {
 	now := time.Now()
 	var q queues
-	fresh, waiting := laneWith(event("a", "1"), retryState{waits: 3}), laneWith(at("b", "1"), retryState{retryAt: now.Add(time.Minute)})
-	ready, quarantined := laneWith(at("c", "1"), retryState{}), laneWith(at("d", "1"), retryState{alone: quarantineAfter, waits: 3})
-	for _, l := range []*lane{fresh, waiting, ready, quarantined} {
-		q.add(l, now)
+	fresh, waiting := groupWith(event("a", "1"), retryState{waits: 3}), groupWith(at("b", "1"), retryState{retryAt: now.Add(time.Minute)})
+	ready, quarantined := groupWith(at("c", "1"), retryState{}), groupWith(at("d", "1"), retryState{alone: quarantineAfter, waits: 3})
+	for _, g := range []*group{fresh, waiting, ready, quarantined} {
+		q.add(g, now)
 	}
 	again := q.endOutage(now)
 	if len(again) != 2 || fresh.isQueued() || waiting.isQueued() || !ready.isQueued() || !quarantined.isQueued() {
-		t.Errorf("%d lanes are to be queued again, want the fresh Event and the waiting report", len(again))
+		t.Errorf("%d groups are to be queued again, want the fresh Event and the waiting report", len(again))
 	}
 	if e := fresh.first(); !e.backlog || e.retry.waits != 0 || classOf(e) != classBacklog {
 		t.Errorf("the Event is %+v, want it in the backlog", e.pending)

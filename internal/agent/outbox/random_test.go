@@ -25,9 +25,9 @@ type ledger struct {
 	t *testing.T
 
 	mu    sync.Mutex
-	out   map[observe.OrderingKey]string // what is being sent, by lane
+	out   map[observe.OrderingKey]string // reports being sent, by group
 	sent  map[string]int                 // the newest version that was sent, by key
-	final map[string]bool                // keys of which the last version was accepted
+	final map[string]bool                // keys whose last version was accepted
 	rows  map[string]int64
 }
 
@@ -36,7 +36,7 @@ func (l *ledger) begin(item Item) {
 	defer l.mu.Unlock()
 	r := item.Report.(report)
 	if busy, ok := l.out[r.OrderingKey()]; ok {
-		l.t.Errorf("%s comes out while %s of its lane is", r, busy)
+		l.t.Errorf("%s comes out while %s of its group is", r, busy)
 	}
 	l.out[r.OrderingKey()] = r.String()
 	version := versionOf(r)
@@ -141,7 +141,7 @@ func produce(o *Outbox, random *rand.Rand, first int) {
 			if random.IntN(3) == 0 && version < randomVersions {
 				continue
 			}
-			r := in(fmt.Sprint("lane", key%randomLanes), strconv.Itoa(key), strconv.Itoa(version))
+			r := in(fmt.Sprint("group", key%randomLanes), strconv.Itoa(key), strconv.Itoa(version))
 			o.Offer(r)
 			if random.IntN(10) == 0 {
 				o.Cancel(r.Key())
@@ -155,7 +155,7 @@ func produce(o *Outbox, random *rand.Rand, first int) {
 	}
 }
 
-// The cost of a take must not grow with the number of waiting lanes.
+// The cost of a take must not grow with the number of waiting groups.
 func BenchmarkTakeWhileManyWait(b *testing.B) {
 	o := New(Config{}, nil)
 	for i := range 100_000 {

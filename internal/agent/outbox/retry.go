@@ -36,13 +36,16 @@ const (
 
 // retryState is the history of the tries to send a key's reports. Answers are counted by [breaker].
 type retryState struct {
-	attempts int       // since the last success; a rejection may follow an attempt whose outcome is not known
-	waits    int       // those of them after which the entry waited by itself
-	alone    int       // those of them that failed while others succeeded
+	// attempts counts the attempts since the last success. A rejection does not reset it, because the outcome of an earlier
+	// attempt may be unknown.
+	attempts int
+	waits    int       // attempts after which the entry waited by itself
+	alone    int       // attempts that failed while others succeeded
 	retryAt  time.Time // it is not sent before
 	failures int       // in this process, since the last answer
-	takenAt  uint64    // the number of answers when it was taken
-	failedAt uint64    // and when it failed last
+
+	takenAt  uint64 // the number of answers when it was taken
+	failedAt uint64 // the number of answers when it failed last
 }
 
 // quarantined reports whether it is the report that is at fault, and not the control plane.

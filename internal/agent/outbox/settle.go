@@ -9,7 +9,7 @@ import (
 
 // Receipt is what the control plane returned for a key when it accepted a report.
 type Receipt struct {
-	// Accepted is true once any report of the key was accepted.
+	// Accepted becomes true with the first accepted report of the key.
 	Accepted bool
 	// RowID is the control plane's row for the key; 0 for reports that do not create rows.
 	RowID int64
@@ -31,11 +31,11 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 	o.conclude(e, item)
 	o.recordOperation(e, item.Report)
 	e.retry.attempts = 0
-	o.persistence.saveReceipt(e.key, e.lane.name, e.delivered)
+	o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
 	o.gc(e)
 }
 
-// AckNotFound settles an item whose row does not exist any more. The report and the receipt are dropped.
+// AckNotFound settles an item whose row no longer exists. The report and the receipt are dropped.
 func (o *Outbox) AckNotFound(item Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,7 +47,7 @@ func (o *Outbox) AckNotFound(item Item) {
 	o.gc(e)
 }
 
-// Nack settles an item that has to be sent again after a wait, or the report that replaced it meanwhile. Its lane waits
+// Nack settles an item that has to be sent again after a wait, or the report that replaced it meanwhile. Its group waits
 // for it. If it was cancelled, it is dropped.
 func (o *Outbox) Nack(item Item, f Failure) {
 	o.mu.Lock()
@@ -69,7 +69,7 @@ func (o *Outbox) requeueFailed(e *entry, cause error, after time.Duration) {
 }
 
 // Defer settles an item that this side cannot send yet, as if it had not been taken. It comes again after a wait that
-// doubles each time, up to five seconds. After [Outbox.Close] it is dropped, because the reason does not pass any more.
+// doubles each time, up to five seconds. After [Outbox.Close] it is dropped, because the reason no longer passes.
 func (o *Outbox) Defer(item Item, after time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -81,7 +81,7 @@ func (o *Outbox) Defer(item Item, after time.Duration) {
 	o.requeue(e)
 }
 
-// Requeue settles an item that was not sent because the protocol has changed. It is the next one of its lane, and counts as
+// Requeue settles an item that was not sent because the protocol has changed. It is the next one of its group, and counts as
 // an attempt.
 func (o *Outbox) Requeue(item Item) {
 	o.mu.Lock()
@@ -93,14 +93,14 @@ func (o *Outbox) Requeue(item Item) {
 	o.requeue(e)
 }
 
-// requeue makes a settled entry the first of its lane, if it has a pending report.
+// requeue makes a settled entry the first of its group, if it has a pending report.
 func (o *Outbox) requeue(e *entry) {
 	e.replaced = time.Time{}
 	if e.report != nil {
-		e.lane.putFirst(e)
+		e.group.putFirst(e)
 	}
 	o.gc(e)
-	o.schedule(e.lane)
+	o.schedule(e.group)
 }
 
 // settle takes an item back.
@@ -109,7 +109,7 @@ func (o *Outbox) settle(item Item) *entry {
 	if e == nil || !e.isOut() {
 		panic("outbox: " + item.Report.String() + " is settled twice, or was never taken")
 	}
-	e.lane.out = nil
+	e.group.out = nil
 	o.counts.out--
 	if e.retry.quarantined() {
 		o.counts.quarantinedOut--
@@ -122,8 +122,8 @@ func (o *Outbox) settle(item Item) *entry {
 // next.
 func (o *Outbox) conclude(e *entry, item Item) {
 	if o.breaker.answer(&e.retry, item.Probe) {
-		for _, l := range o.queues.endOutage(time.Now()) {
-			o.schedule(l)
+		for _, g := range o.queues.endOutage(time.Now()) {
+			o.schedule(g)
 		}
 	}
 	e.version, e.settled, e.dropped = item.version, true, false
@@ -132,10 +132,10 @@ func (o *Outbox) conclude(e *entry, item Item) {
 	if e.report != nil && o.protocol.version(e.report) != e.version {
 		e.since = cmp.Or(e.replaced, time.Now())
 		o.clearFailed(e)
-		e.lane.putFirst(e)
+		e.group.putFirst(e)
 	} else {
 		o.clearPending(e)
 	}
 	e.replaced = time.Time{}
-	o.schedule(e.lane)
+	o.schedule(e.group)
 }

@@ -7,20 +7,20 @@ type Phase int
 
 // The phases of a key.
 const (
-	// Unknown is the phase of a key for which nothing was offered.
+	// Unknown is the phase of a key that was never offered.
 	Unknown Phase = iota
 	// Pending means that a report has to be delivered.
 	Pending
 	// Settled means that the control plane has the newest report.
 	Settled
-	// Rejected means that the newest report was refused for good, or evicted.
+	// Rejected means that the newest report was permanently refused, or evicted.
 	Rejected
 )
 
 // Snapshot is the state of a report's key.
 type Snapshot struct {
 	Phase   Phase
-	Version string // of the last report that was settled, in the protocol in which it was sent
+	Version string // of the last settled report, in its protocol
 	Receipt Receipt
 	// Current is true if the last report that was settled has the version of the report in question.
 	Current bool
@@ -47,7 +47,7 @@ func (o *Outbox) State(r observe.Report) Snapshot {
 }
 
 // Resend sends a report again although its version was accepted, because the control plane has lost or changed it. The
-// receipt is that of the current row. It returns false and does nothing if the key is not settled at that version.
+// receipt is that of the current row. It returns false, without any effect, unless the key is settled at that version.
 func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -30,7 +30,7 @@ func (s InitialSync) Instance() target.Instance { return s.Workload }
 
 func (s InitialSync) String() string { return "initial sync of " + s.Workload.String() }
 
-// Known is the remote state of a key.
+// Known has the remote state of a key.
 type Known struct {
 	Key observe.Key
 	// OrderingKey is that of the key. Deletions that wait there for other keys are older than the remote state, and are
@@ -48,7 +48,7 @@ type Known struct {
 // initialSync is the state of a workload's initial sync.
 type initialSync struct {
 	done bool
-	// known is the remote state of keys for which nothing was offered yet. It is kept until the first Offer.
+	// The map known has the remote state of keys that were not offered yet. It is kept until the first Offer.
 	known map[observe.Key]Known
 }
 
@@ -80,8 +80,8 @@ func (o *Outbox) beginInitialSync(id target.Instance) {
 
 // Seed takes the remote state of a workload, and releases its reports. Remote state for keys not offered yet is kept until
 // the first Offer. Missed are deletions that the control plane has not got and that no informer has seen: they are sent
-// before everything else in their lanes. Live are the Events that the cluster has: they replace those from the store for
-// which nothing was offered since.
+// before everything else in their groups. Live are the Events that the cluster has: they replace those from the store that
+// were not offered since.
 func (o *Outbox) Seed(id target.Instance, known []Known, missed []observe.Operation, live []observe.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,19 +108,19 @@ func (o *Outbox) Seed(id target.Instance, known []Known, missed []observe.Operat
 		o.putBefore(op)
 	}
 	for _, e := range slices.SortedFunc(maps.Keys(a.pending), func(a, b *entry) int { return a.since.Compare(b.since) }) {
-		o.schedule(e.lane)
+		o.schedule(e.group)
 	}
 	o.broadcast()
 }
 
-// dropOutdated drops deletions that wait in a lane before the key that the control plane has. They were delivered by a
+// dropOutdated drops deletions that wait in a group before the key that the control plane has. They were delivered by a
 // process that did not record it. Sent again, they would undo the later report.
 func (o *Outbox) dropOutdated(k Known) {
-	l := o.lanes[k.OrderingKey]
-	if l == nil {
+	g := o.groups[k.OrderingKey]
+	if g == nil {
 		return
 	}
-	for _, e := range slices.Clone(l.queue) {
+	for _, e := range slices.Clone(g.queue) {
 		if e.key == k.Key {
 			return
 		}
@@ -149,12 +149,12 @@ func (o *Outbox) learn(e *entry, k Known) {
 		}
 	}
 	if e.settled {
-		o.persistence.saveReceipt(e.key, e.lane.name, e.delivered)
+		o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
 	}
 	o.gc(e)
 }
 
-// putBefore queues a deletion before everything else in its lane.
+// putBefore queues a deletion before everything else in its group.
 func (o *Outbox) putBefore(op observe.Operation) {
 	e := o.entryOf(op)
 	if e.report != nil || e.isOut() || e.settled && e.version == o.protocol.version(op) {
@@ -162,6 +162,6 @@ func (o *Outbox) putBefore(op observe.Operation) {
 	}
 	e.since, e.forgets = time.Now(), true
 	o.setPending(e, op)
-	e.lane.dequeue()
-	e.lane.putFirst(e)
+	e.group.dequeue()
+	e.group.putFirst(e)
 }

@@ -24,7 +24,7 @@ type Item struct {
 	Probe bool
 	// Settled is the version of the key's report that was settled last; empty if none was.
 	Settled string
-	// Repair is true if the control plane accepted this version before and has something else by now. It has to be written
+	// Repair is true if the control plane accepted this version before and has something else now. It has to be written
 	// whatever version the control plane has.
 	Repair bool
 
@@ -41,7 +41,7 @@ func (o *Outbox) Next(ctx context.Context) (Item, error) {
 	return items[0], nil
 }
 
-// NextBatch is Next for up to a number of reports that are ready at the moment. They are of different lanes. A probe, an
+// NextBatch is Next for up to a number of reports that are ready at the moment. They are of different groups. A probe, an
 // [InitialSync] and a quarantined report are returned alone.
 func (o *Outbox) NextBatch(ctx context.Context, limit int) ([]Item, error) {
 	for {
@@ -77,17 +77,17 @@ func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, wake <-chan 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	l, due := o.pick(now)
-	if l == nil {
+	g, due := o.pick(now)
+	if g == nil {
 		if o.closed && o.counts.out == 0 && o.queues.isEmpty() {
 			err = ErrClosed
 		}
 		return nil, due, o.wake, err
 	}
-	more := !l.goesAlone()
-	for items = append(items, o.takeFrom(l)); more && len(items) < limit; items = append(items, o.takeFrom(l)) {
+	more := !g.goesAlone()
+	for items = append(items, o.takeFrom(g)); more && len(items) < limit; items = append(items, o.takeFrom(g)) {
 		turn := o.queues.turn
-		if l, _ = o.pick(now); l == nil || l.goesAlone() {
+		if g, _ = o.pick(now); g == nil || g.goesAlone() {
 			o.queues.turn = turn // its class does not lose its turn
 			break
 		}
@@ -95,9 +95,9 @@ func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, wake <-chan 
 	return items, time.Time{}, nil, nil
 }
 
-// pick returns the lane that is next, or when to look again at the latest; zero means not before something changes. In an
+// pick returns the group that is next, or when to look again at the latest; zero means not before something changes. In an
 // outage it returns one probe at a time.
-func (o *Outbox) pick(now time.Time) (*lane, time.Time) {
+func (o *Outbox) pick(now time.Time) (*group, time.Time) {
 	switch {
 	case !o.breaker.open:
 		return o.queues.next(now, o.counts.quarantinedOut == 0)
@@ -109,12 +109,12 @@ func (o *Outbox) pick(now time.Time) (*lane, time.Time) {
 	return o.queues.nextProbe(now)
 }
 
-// takeFrom takes the first report of a queued lane.
-func (o *Outbox) takeFrom(l *lane) Item {
-	l.dequeue()
-	e := l.first()
-	l.queue = slices.Delete(l.queue, 0, 1)
-	l.out = e
+// takeFrom takes the first report of a queued group.
+func (o *Outbox) takeFrom(g *group) Item {
+	g.dequeue()
+	e := g.first()
+	g.queue = slices.Delete(g.queue, 0, 1)
+	g.out = e
 	e.retry.take(o.breaker.answers)
 	o.counts.out++
 	if e.retry.quarantined() {

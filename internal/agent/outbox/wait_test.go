@@ -29,16 +29,16 @@ func TestOutbox_Nack_WaitsBeforeTheRetry(t *testing.T) {
 func TestOutbox_Nack_HoldsItsLaneOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
-		o.Offer(in("lane", "a", "1"))
+		o.Offer(in("group", "a", "1"))
 		item, _ := next(t, o)
 		o.Retry(item, time.Minute, errSend)
-		o.Offer(in("lane", "b", "1")) // does not wake the lane
+		o.Offer(in("group", "b", "1")) // does not wake the group
 		o.Offer(at("c", "1"))
 		if item, waited := next(t, o); fmt.Sprint(item.Report) != "c@1" || waited != 0 {
 			t.Errorf("took %s after %s", item.Report, waited)
 		}
 		time.Sleep(20 * time.Second)
-		o.Offer(in("lane", "a", "2")) // replaces what waits, and does not send it earlier
+		o.Offer(in("group", "a", "2")) // replaces what waits, and does not send it earlier
 		item, waited := next(t, o)
 		if fmt.Sprint(item.Report) != "a@2" || waited != 40*time.Second || item.Attempt != 2 {
 			t.Errorf("took %s after %s, attempt %d", item.Report, waited, item.Attempt)
@@ -53,17 +53,17 @@ func TestOutbox_Nack_HoldsItsLaneOnly(t *testing.T) {
 func TestOutbox_Cancel_ReleasesTheLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
-		o.Offer(in("lane", "a", "1"))
+		o.Offer(in("group", "a", "1"))
 		item, _ := next(t, o)
 		o.Retry(item, time.Minute, errSend)
-		o.Offer(in("lane", "b", "1"))
+		o.Offer(in("group", "b", "1"))
 		o.Cancel("a")
 		item, waited := next(t, o)
 		if fmt.Sprint(item.Report) != "b@1" || waited != 0 {
 			t.Errorf("took %s after %s", item.Report, waited)
 		}
 		o.Ack(item, Receipt{})
-		o.Offer(in("lane", "a", "2")) // is left alone as long as the control plane asked for
+		o.Offer(in("group", "a", "2")) // is left alone as long as the control plane asked for
 		if item, waited := next(t, o); fmt.Sprint(item.Report) != "a@2" || waited != time.Minute {
 			t.Errorf("took %s after %s", item.Report, waited)
 		}

@@ -71,8 +71,8 @@ func (r *reported) sizes() map[string]int {
 	return out
 }
 
-// pruneReported forgets the records of objects and workloads that no workload has any more, or that the registry has
-// forgotten. It does nothing while no workload is declared: after a start the declarations are still to come.
+// pruneReported forgets the records of objects without a workload, of objects that the registry has forgotten, and of
+// removed workloads. It does nothing while no workload is declared: after a start the declarations are still to come.
 func (r *Reporter) pruneReported() {
 	if r.targets.Empty() {
 		return

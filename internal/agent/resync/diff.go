@@ -17,10 +17,10 @@ import (
 // drift is a row of the control plane that differs from its report, or a report that was never made.
 type drift struct {
 	report        observe.Report
-	version       string         // of the report, in the protocol that carried it
+	version       string         // of the report, in its protocol
 	receipt       outbox.Receipt // state of the key in the control plane
 	neverReported bool           // the outbox does not know the key
-	fields        []string       // their names or another difference; never their contents
+	fields        []string       // names of fields, or another difference
 }
 
 // same reports whether two drifts are of the same report.

@@ -277,6 +277,7 @@ func TestResyncer_ReadEvents_StopsAtOldRows(t *testing.T) {
 		{"no Events: those of the last hour may be in the outbox", fakeRows(100_000, all), nil, 9},
 		{"the Events of an hour, and the margin", fakeRows(100_000, all), []observe.Event{event(target.Instance{}, "a", "1", now.Add(-time.Hour))}, 16},
 		{"the oldest counts", fakeRows(100_000, all), []observe.Event{event(target.Instance{}, "a", "1", now.Add(-time.Hour)), event(target.Instance{}, "b", "1", now)}, 16},
+
 		{"all on one page", fakeRows(500, all), nil, 1},
 		{"one more than a page", fakeRows(501, all), nil, 2},
 		{"none", fakeRows(0, all), nil, 1},
