@@ -50,7 +50,7 @@ func checkRetainedEvent(held map[types.UID]time.Time, body []byte) error {
 	uid, when := types.UID(deref(want.RuntimeEventUID)), deref(want.Timestamp).Truncate(time.Microsecond)
 	switch got, ok := held[uid]; {
 	case !ok:
-		return fmt.Errorf("the Event %s (%s) has no row", deref(want.Reason), uid)
+		return fmt.Errorf("no row for Event %s (%s)", deref(want.Reason), uid)
 	case got.Before(when):
 		return fmt.Errorf("the row of Event %s (%s) has the time %s, it had %s",
 			deref(want.Reason), uid, got.UTC().Format(time.RFC3339Nano), when.UTC().Format(time.RFC3339Nano))

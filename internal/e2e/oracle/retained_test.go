@@ -43,7 +43,7 @@ func TestCheckRetained(t *testing.T) {
 		},
 		"an Event has no row": {
 			change: func(h *History) { h.Events = nil },
-			want:   []string{lost + "Event Scheduled (e2) has no row", lost + "Event Scheduled (e2) has no row"},
+			want:   []string{lost + "no row for Event Scheduled (e2)", lost + "no row for Event Scheduled (e2)"},
 		},
 		"an Event's repeat is lost": {
 			change: func(h *History) { h.Events[0].Timestamp = new(micro) },
