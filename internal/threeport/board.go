@@ -9,9 +9,9 @@ import (
 type Workload struct {
 	Instance
 	Name string `json:"name"`
-	// ClusterUID is the cluster that reports of it; none until one has.
+	// ClusterUID is the cluster that reports on the workload; none before its first report.
 	ClusterUID string `json:"clusterUID,omitempty"`
-	// ClusterName is for people.
+	// ClusterName is the name that people gave the cluster.
 	ClusterName string `json:"clusterName,omitempty"`
 	// Status is the status to show: Unknown while the agent is silent.
 	Status string `json:"status"`
@@ -85,7 +85,7 @@ type EventRetention struct {
 
 // Definition is an object of a cluster, now and before its latest change.
 type Definition struct {
-	// Instance is the workload that it is of.
+	// Instance is the workload of the object.
 	Instance Instance  `json:"instance"`
 	Object   ObjectRef `json:"object"`
 	// Operation is the last one: ADDED, MODIFIED or DELETED.

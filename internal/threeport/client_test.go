@@ -227,7 +227,7 @@ func TestEventsKeptAfter(t *testing.T) {
 		want         time.Time
 		kind         Kind
 	}{
-		{"told", `{"keptAfter":"2026-05-01T12:00:00.123456Z"}`, 200, at, KindNone},
+		{"reported", `{"keptAfter":"2026-05-01T12:00:00.123456Z"}`, 200, at, KindNone},
 		{"v0 does not know it", `{"message":"Not Found"}`, 404, time.Time{}, KindNone},
 		{"an older server, whose rules grant it to no agent", `{"detail":"this is not for your role"}`, 403, time.Time{}, KindNone},
 		{"the database is away", `{"detail":"ask again"}`, 503, time.Time{}, KindRetryable},

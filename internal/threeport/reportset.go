@@ -57,7 +57,7 @@ type ReportSet struct {
 type Agent struct {
 	// ClusterUID is the UID of the cluster's namespace kube-system.
 	ClusterUID string `json:"clusterUID" minLength:"1" maxLength:"128"`
-	// ClusterName is for people.
+	// ClusterName is the name that people gave the cluster.
 	ClusterName string `json:"clusterName,omitempty" maxLength:"253"`
 	// Version is the agent's.
 	Version string `json:"version,omitempty" maxLength:"128"`
@@ -118,10 +118,9 @@ type OperationReport struct {
 // key is the Event's UID, its version the Event's resource version.
 type EventReport struct {
 	UID string `json:"uid" minLength:"1" maxLength:"256"`
-	// ResourceInstanceID is the row of the listed resource that it is about, itself or through what derives from it; 0 for
-	// none.
+	// ResourceInstanceID is the row of the listed resource that is the involved object, or its ancestor; 0 for none.
 	ResourceInstanceID ID `json:"resourceInstanceID,omitempty"`
-	// Involved is the object that it is about.
+	// Involved is the object that the Event is about.
 	Involved ObjectRef `json:"involved"`
 	// Derived is true if the involved object is not the listed one itself: for v0, which has no field for it, its name is
 	// put before the message.
@@ -218,7 +217,7 @@ type ReportAnswer struct {
 	// Outcome is created or updated if the report was written, unchanged if its version is there already, stale if a newer
 	// one is, and rejected if there is a problem.
 	Outcome string `json:"outcome" enum:"created,updated,unchanged,stale,rejected"`
-	// Version is the one that is there if the outcome is stale.
+	// Version is the stored version if the outcome is stale.
 	Version ID `json:"version,omitempty"`
 	// Problem is why it was rejected.
 	Problem *ReportProblem `json:"problem,omitempty"`

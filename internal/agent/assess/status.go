@@ -42,27 +42,27 @@ func (a *Assessor) Note(workload string) (recheck time.Duration) {
 // while the verdict on one of them is not known.
 func (a *Assessor) Status(instance target.Instance) (observe.Status, bool) {
 	out := observe.Status{Workload: instance}
-	parts := a.targets.WorkloadsOf(instance)
-	verdicts := make([]health.Verdict, len(parts))
-	for i, part := range parts {
-		v, ok := a.Verdict(part.Name)
+	workloads := a.targets.WorkloadsOf(instance)
+	verdicts := make([]health.Verdict, len(workloads))
+	for i, workload := range workloads {
+		v, ok := a.Verdict(workload.Name)
 		if !ok {
 			return out, false
 		}
 		verdicts[i] = v
 	}
-	if len(parts) == 0 {
+	if len(workloads) == 0 {
 		return out, false
 	}
 	worst := health.Worst(verdicts...)
 	out.Status, out.Reason, out.Cause = string(worst.Status), worst.Reason, worst.Message
-	out.Since = a.since(out, parts)
+	out.Since = a.since(out, workloads)
 	return out, true
 }
 
 // since returns when the status of an instance last changed: as the assessor saw it, or as a transition of one of its
 // workloads recorded it; else zero.
-func (a *Assessor) since(s observe.Status, parts []target.Workload) time.Time {
+func (a *Assessor) since(s observe.Status, workloads []target.Workload) time.Time {
 	a.mu.Lock()
 	last := a.statuses[s.Workload]
 	a.mu.Unlock()
@@ -70,11 +70,11 @@ func (a *Assessor) since(s observe.Status, parts []target.Workload) time.Time {
 		return time.Time{} // StatusDue sets it
 	}
 	since := last.since
-	for _, part := range parts {
+	for _, workload := range workloads {
 		if !last.since.IsZero() {
 			break
 		}
-		if at := a.transitions.Since(part.Name, s.Status); !at.IsZero() && (since.IsZero() || at.Before(since)) {
+		if at := a.transitions.Since(workload.Name, s.Status); !at.IsZero() && (since.IsZero() || at.Before(since)) {
 			since = at
 		}
 	}

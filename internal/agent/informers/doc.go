@@ -27,6 +27,6 @@
 // # Locks
 //
 // Mutexes of this package nest in one way only: informerPool.mu is locked before informer.mu, never after it. A lock on
-// tombstones.mu covers calls of the registry, so that the deletion of an object and its registration do not interleave. The Handler, and other parts,
-// are called without a mutex. A test in package agent derives this from the source.
+// tombstones.mu covers calls of the registry, so that the deletion of an object and its registration do not interleave. The
+// Handler, and other parts, are called without a mutex. A test in package agent derives this from the source.
 package informers

@@ -44,12 +44,12 @@ func TestATrimmedPodIsJudgedLikeTheWholeOne(t *testing.T) {
 			t.Errorf("the trimmed pod %s reports the terminations\n     %+v, the whole pod\n     %+v", whole.Name, got, want)
 		}
 		for _, w := range warnings {
-			scene := health.Context{Now: now, Warning: w}
-			want, got := health.Pod(whole, scene), health.Pod(trimPod(whole.DeepCopy()), scene)
+			context := health.Context{Now: now, Warning: w}
+			want, got := health.Pod(whole, context), health.Pod(trimPod(whole.DeepCopy()), context)
 			if got != want {
 				t.Errorf("pod %s with Warning %q is judged\n     %+v, as a whole\n     %+v", whole.Name, w.Reason, got, want)
 			}
-			if again := health.Pod(trimPod(trimPod(whole.DeepCopy())), scene); again != want {
+			if again := health.Pod(trimPod(trimPod(whole.DeepCopy())), context); again != want {
 				t.Errorf("pod %s, trimmed twice, is judged %+v", whole.Name, again)
 			}
 		}

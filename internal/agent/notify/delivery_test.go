@@ -12,7 +12,7 @@ import (
 )
 
 func TestV0Sender_EventRepeat_UpdatesTheRow(t *testing.T) {
-	p := newPlane(t)
+	p := newReferenceAPI(t)
 	ev := p.event("uid-1", "1")
 	ev.ResourceID = p.resource
 	repeat := ev
@@ -35,7 +35,7 @@ func TestV0Sender_EventRepeat_UpdatesTheRow(t *testing.T) {
 }
 
 func TestV0Sender_HelmEvent_HasTheHelmInstance(t *testing.T) {
-	p := newPlane(t)
+	p := newReferenceAPI(t)
 	ev := p.event("uid-1", "1")
 	ev.Workload = p.helm
 	p.deliver(ev)
@@ -80,7 +80,7 @@ func TestV0Sender_AmbiguousPost_EndsInOneRow(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
-			p := newPlane(t)
+			p := newReferenceAPI(t)
 			p.cut = tt.cut
 			b := p.deliver(p.event("uid-1", "1"))
 			p.expectRequests(tt.want...)
@@ -93,7 +93,7 @@ func TestV0Sender_AmbiguousPost_EndsInOneRow(t *testing.T) {
 }
 
 func TestV0Sender_DeletedRow_IsCreatedAgainOnce(t *testing.T) {
-	p := newPlane(t)
+	p := newReferenceAPI(t)
 	p.cut = func(_ string, n int) (bool, bool) {
 		if n == 2 {
 			for _, row := range p.events() {
@@ -111,7 +111,7 @@ func TestV0Sender_DeletedRow_IsCreatedAgainOnce(t *testing.T) {
 }
 
 func TestV0Sender_RepeatAfterAmbiguousPost_UpdatesTheRow(t *testing.T) {
-	p := newPlane(t)
+	p := newReferenceAPI(t)
 	p.cut = func(_ string, n int) (bool, bool) { return true, n > 1 }
 	p.deliver(p.event("uid-1", "1"), p.event("uid-1", "2"), p.event("uid-1", "3"))
 	p.expectRequests("POST workload-events", "GET workload-events", "PATCH workload-events", "PATCH workload-events")
@@ -122,7 +122,7 @@ func TestV0Sender_RepeatAfterAmbiguousPost_UpdatesTheRow(t *testing.T) {
 
 func TestV0Sender_Operation_UpdatesTheResource(t *testing.T) {
 	const body = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"managedFields":[{"manager":"kubectl"}],"name":"web"},"spec":{"big":9007199254740993}}`
-	p := newPlane(t)
+	p := newReferenceAPI(t)
 	expect := func(word, definition string) {
 		t.Helper()
 		got := p.call("GET", fmt.Sprint("/v0/workload-resource-instances/", p.resource), "")[0]
@@ -142,7 +142,7 @@ func TestV0Sender_Operation_UpdatesTheResource(t *testing.T) {
 }
 
 func TestV0Sender_Status_UpdatesTheInstance(t *testing.T) {
-	p := newPlane(t)
+	p := newReferenceAPI(t)
 	p.deliver(observe.Status{Workload: p.instance, Status: "Healthy"})
 	p.deliver(observe.Status{Workload: p.helm, Status: "Down"})
 	p.expectRequests("PATCH workload-instances", "PATCH helm-workload-instances")
@@ -155,7 +155,7 @@ func TestV0Sender_Status_UpdatesTheInstance(t *testing.T) {
 }
 
 func TestNotifier_NotFound_DiscardsTheReport(t *testing.T) {
-	p := newPlane(t)
+	p := newReferenceAPI(t)
 	report := observe.Status{Workload: shop, Status: "Healthy"}
 	b := p.deliver(report)
 	if got := b.box.Progress(shop); got.Rejected != 0 || got.Pending != 0 {

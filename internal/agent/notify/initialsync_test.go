@@ -13,8 +13,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// adopter is an InitialSyncer that returns some errors first.
-type adopter struct {
+// syncer is an InitialSyncer that returns some errors first.
+type syncer struct {
 	box    *outbox.Outbox
 	errs   []error
 	tries  []time.Duration // when it was called, from the first call on
@@ -22,7 +22,7 @@ type adopter struct {
 	start  time.Time
 }
 
-func (a *adopter) InitialSync(_ context.Context, workload target.Instance, attempt int) error {
+func (a *syncer) InitialSync(_ context.Context, workload target.Instance, attempt int) error {
 	if a.start.IsZero() {
 		a.start = time.Now()
 	}
@@ -41,7 +41,7 @@ func TestNotifier_InitialSyncComesBeforeEvents(t *testing.T) {
 		sender := fails()
 		b := newBenchOf(DefaultConfig(), outbox.Config{InitialSync: true, Backoff: outbox.DefaultConfig().Backoff}, sender)
 		busy := &threeport.Error{StatusCode: 429, RetryAfter: 7 * time.Second}
-		a := &adopter{box: b.box, errs: []error{ErrNotObserved, ErrNotObserved, busy}}
+		a := &syncer{box: b.box, errs: []error{ErrNotObserved, ErrNotObserved, busy}}
 		b.syncer = a
 		b.settle(t, observe.Event{Workload: shop, UID: "a"})
 		if want := []time.Duration{0, notObservedDelay, 3 * notObservedDelay, 3*notObservedDelay + 7*time.Second}; !slices.Equal(a.tries, want) {

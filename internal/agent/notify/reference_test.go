@@ -42,7 +42,7 @@ func TestNegotiatingSender_AgainstTheReferenceServer(t *testing.T) {
 
 	b := newNegotiationBench(t, &model{url: s.URL(), close: func() {}}, nil)
 	ev, again := eventAt("uid-1", "5"), eventAt("uid-1", "6")
-	op := (&plane{t: t, instance: instance, resource: resource}).operation("7", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`)
+	op := (&referenceAPI{t: t, instance: instance, resource: resource}).operation("7", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`)
 	tree := treeAt(1)
 	ev.Workload, again.Workload, tree.Workload = instance, instance, instance
 	b.run(func() {

@@ -26,11 +26,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// plane is the reference control plane with one instance of each type, behind a connection that can be cut.
-type plane struct {
+// referenceAPI is the reference control plane with one instance of each type, behind a connection that can be cut.
+type referenceAPI struct {
 	t       *testing.T
 	handler http.Handler
-	api     *V0Sender
+	sender  *V0Sender
 
 	instance, helm target.Instance
 	resource       int64
@@ -41,14 +41,14 @@ type plane struct {
 	cut func(method string, n int) (reaches, answers bool)
 }
 
-func newPlane(t *testing.T) *plane {
+func newReferenceAPI(t *testing.T) *referenceAPI {
 	t.Helper()
 	opened, err := store.Open(t.Context(), store.Config{Address: "sqlite::memory:", StrictV0: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = opened.Close() })
-	p := &plane{t: t, handler: server.Handler(opened, slog.New(slog.DiscardHandler))}
+	p := &referenceAPI{t: t, handler: server.Handler(opened, slog.New(slog.DiscardHandler))}
 	wire := httptest.NewServer(http.HandlerFunc(p.serve))
 	wire.Config.SetKeepAlivesEnabled(false) // on a connection that it used before, a client repeats a GET by itself
 	t.Cleanup(wire.Close)
@@ -59,7 +59,7 @@ func newPlane(t *testing.T) *plane {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	p.api = NewV0Sender(client)
+	p.sender = NewV0Sender(client)
 	p.instance = target.Instance{Type: target.WorkloadInstance, ID: p.create("workload-instances", `{"Name":"shop"}`)}
 	p.helm = target.Instance{Type: target.HelmWorkloadInstance, ID: p.create("helm-workload-instances", `{"Name":"chart"}`)}
 	p.resource = p.create("workload-resource-instances",
@@ -68,7 +68,7 @@ func newPlane(t *testing.T) *plane {
 }
 
 // serve records a request and loses it, or its answer, if the connection is cut.
-func (p *plane) serve(w http.ResponseWriter, req *http.Request) {
+func (p *referenceAPI) serve(w http.ResponseWriter, req *http.Request) {
 	p.mu.Lock()
 	p.requests = append(p.requests, req.Method+" "+strings.Split(req.URL.Path, "/")[2])
 	reaches, answers := true, true
@@ -86,7 +86,7 @@ func (p *plane) serve(w http.ResponseWriter, req *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-func (p *plane) create(path, body string) int64 {
+func (p *referenceAPI) create(path, body string) int64 {
 	p.t.Helper()
 	return p.call(http.MethodPost, "/v0/"+path, body)[0].ID
 }
@@ -105,7 +105,7 @@ type row struct {
 }
 
 // call makes a request that cannot be cut.
-func (p *plane) call(method, path, body string) []row {
+func (p *referenceAPI) call(method, path, body string) []row {
 	p.t.Helper()
 	var content io.Reader
 	if body != "" {
@@ -122,10 +122,13 @@ func (p *plane) call(method, path, body string) []row {
 	return envelope.Data
 }
 
-func (p *plane) events() []row { p.t.Helper(); return p.call("GET", "/v0/workload-events?size=-1", "") }
+func (p *referenceAPI) events() []row {
+	p.t.Helper()
+	return p.call("GET", "/v0/workload-events?size=-1", "")
+}
 
 // deliver sends a series of reports, each of which replaces the one before it while that is being sent.
-func (p *plane) deliver(reports ...observe.Report) *bench {
+func (p *referenceAPI) deliver(reports ...observe.Report) *bench {
 	p.t.Helper()
 	config := DefaultConfig()
 	config.Concurrency = 1
@@ -144,7 +147,7 @@ func (p *plane) deliver(reports ...observe.Report) *bench {
 	}
 	b = newBenchOf(config, impatient, &script{answer: func(ctx context.Context, item outbox.Item) (outbox.Receipt, error) {
 		offer()
-		return p.api.Send(ctx, item)
+		return p.sender.Send(ctx, item)
 	}})
 	offer()
 	if err := b.Run(ctx); err != nil {
@@ -153,7 +156,7 @@ func (p *plane) deliver(reports ...observe.Report) *bench {
 	return b
 }
 
-func (p *plane) expectRequests(want ...string) {
+func (p *referenceAPI) expectRequests(want ...string) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,14 +166,14 @@ func (p *plane) expectRequests(want ...string) {
 }
 
 // event returns an Event of the workload, in a version.
-func (p *plane) event(uid types.UID, version string) observe.Event {
+func (p *referenceAPI) event(uid types.UID, version string) observe.Event {
 	return observe.Event{
 		Workload: p.instance, UID: uid, ResourceVersion: version, Type: "Warning", Reason: "BackOff",
 		Message: "message " + version, Time: time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.FixedZone("", 3600)),
 	}
 }
 
-func (p *plane) operation(version string, body string) observe.Operation {
+func (p *referenceAPI) operation(version string, body string) observe.Operation {
 	p.t.Helper()
 	ref := target.Ref{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "web"}
 	u := &unstructured.Unstructured{}

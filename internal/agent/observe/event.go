@@ -50,17 +50,17 @@ type DroppedRange struct {
 }
 
 // NewEvent returns the report of an Event about an object with an attribution.
-func NewEvent(ev *corev1.Event, claim target.Attribution) Event {
+func NewEvent(ev *corev1.Event, attribution target.Attribution) Event {
 	involved := InvolvedObject(ev)
 	return Event{
-		Workload:        claim.Instance,
-		ResourceID:      claim.Resource.ID,
+		Workload:        attribution.Instance,
+		ResourceID:      attribution.Resource.ID,
 		UID:             ev.UID,
 		ResourceVersion: ev.ResourceVersion,
 		Involved:        involved.Ref,
 		InvolvedUID:     involved.UID,
 		InvolvedVersion: schema.FromAPIVersionAndKind(ev.InvolvedObject.APIVersion, "").Version,
-		Derived:         !claim.Listed,
+		Derived:         !attribution.Listed,
 		Type:            cmp.Or(ev.Type, corev1.EventTypeNormal),
 		Reason:          ev.Reason,
 		Message:         ev.Message,

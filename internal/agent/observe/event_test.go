@@ -62,18 +62,18 @@ func TestNewEvent_HasTheInvolvedObject(t *testing.T) {
 	listed, labelled := derived, target.Attribution{Instance: chart}
 	listed.Listed = true
 	tests := []struct {
-		reason   string
-		claim    target.Attribution
-		derived  bool
-		resource int64
+		reason      string
+		attribution target.Attribution
+		derived     bool
+		resource    int64
 	}{
 		{"the row identifies the listed resource", listed, false, 7},
 		{"a derived object has none", derived, true, 7},
 		{"an object with only the label has none", labelled, true, 0},
 	}
 	for _, tt := range tests {
-		got := NewEvent(podEvent(), tt.claim)
-		if got.Derived != tt.derived || got.ResourceID != tt.resource || got.Instance() != tt.claim.Instance {
+		got := NewEvent(podEvent(), tt.attribution)
+		if got.Derived != tt.derived || got.ResourceID != tt.resource || got.Instance() != tt.attribution.Instance {
 			t.Errorf("%s: got %+v", tt.reason, got)
 		}
 		if got.InvolvedUID != "uid-pod" || got.InvolvedVersion != "v1" || got.Message != "Back-off restarting" {
@@ -116,15 +116,15 @@ func TestNewEvent_WithoutATypeIsNormal(t *testing.T) {
 }
 
 func TestEvent_Repeat_IsANewVersionOfTheKey(t *testing.T) {
-	claim := target.Attribution{Instance: shop, Resource: target.Resource{ID: 7}}
-	elsewhere, otherResource := claim, claim
+	attribution := target.Attribution{Instance: shop, Resource: target.Resource{ID: 7}}
+	elsewhere, otherResource := attribution, attribution
 	elsewhere.Instance = chart
 	otherResource.Resource.ID = 8
-	base := NewEvent(podEvent(), claim)
+	base := NewEvent(podEvent(), attribution)
 	repeat := podEvent()
 	repeat.ResourceVersion = "6"
 	for reason, other := range map[string]Event{
-		"repeated":                     NewEvent(repeat, claim),
+		"repeated":                     NewEvent(repeat, attribution),
 		"found to belong elsewhere":    NewEvent(podEvent(), elsewhere),
 		"found to be another resource": NewEvent(podEvent(), otherResource),
 	} {
@@ -132,12 +132,12 @@ func TestEvent_Repeat_IsANewVersionOfTheKey(t *testing.T) {
 			t.Errorf("%s: keys %s and %s, versions %s and %s", reason, base.Key(), other.Key(), base.Version(), other.Version())
 		}
 	}
-	if same := NewEvent(podEvent(), claim); same.Version() != base.Version() {
+	if same := NewEvent(podEvent(), attribution); same.Version() != base.Version() {
 		t.Error("the same Event is not news")
 	}
 	second := podEvent()
 	second.UID = "uid-event-2"
-	if other := NewEvent(second, claim); other.Key() == base.Key() || other.OrderingKey() == base.OrderingKey() {
+	if other := NewEvent(second, attribution); other.Key() == base.Key() || other.OrderingKey() == base.OrderingKey() {
 		t.Error("another Event shares the key or the ordering key")
 	}
 	if EventKey("uid-event") != base.Key() {

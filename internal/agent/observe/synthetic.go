@@ -115,7 +115,7 @@ func ParseTerminationUID(uid types.UID) (pod types.UID, container string, restar
 }
 
 // NewTermination returns the Event about a termination.
-func NewTermination(pod target.Identity, end ContainerTermination, claim target.Attribution) Event {
+func NewTermination(pod target.Identity, end ContainerTermination, attribution target.Attribution) Event {
 	t := end.Terminated
 	reason := ReasonContainerRestarted
 	message := fmt.Sprintf("Pod %s: container %s ended with exit code %d (%s), restart %d",
@@ -126,8 +126,8 @@ func NewTermination(pod target.Identity, end ContainerTermination, claim target.
 			pod.Name, end.Container, t.ExitCode, t.Reason)
 	}
 	return syntheticEvent(Event{
-		Workload:        claim.Instance,
-		ResourceID:      claim.Resource.ID,
+		Workload:        attribution.Instance,
+		ResourceID:      attribution.Resource.ID,
 		UID:             TerminationUID(pod.UID, end.Container, end.Restart),
 		Involved:        pod.Ref,
 		InvolvedUID:     pod.UID,

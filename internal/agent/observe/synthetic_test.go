@@ -121,7 +121,7 @@ func TestContainerTerminations_OfRecordedPods(t *testing.T) {
 
 func TestNewTermination(t *testing.T) {
 	pod := target.Identity{Ref: target.Ref{Kind: "Pod", Namespace: "ns", Name: "web-1"}, UID: "u"}
-	claim := target.Attribution{Instance: target.Instance{Type: target.WorkloadInstance, ID: 7}, Resource: target.Resource{ID: 8}}
+	attribution := target.Attribution{Instance: target.Instance{Type: target.WorkloadInstance, ID: 7}, Resource: target.Resource{ID: 8}}
 	at := time.Date(2026, 1, 1, 10, 0, 40, 0, time.UTC)
 	for _, c := range []struct {
 		reason string
@@ -145,19 +145,19 @@ func TestNewTermination(t *testing.T) {
 		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			got := NewTermination(pod, c.end, claim)
-			c.want.Workload, c.want.ResourceID, c.want.Involved = claim.Instance, 8, pod.Ref
+			got := NewTermination(pod, c.end, attribution)
+			c.want.Workload, c.want.ResourceID, c.want.Involved = attribution.Instance, 8, pod.Ref
 			c.want.InvolvedUID, c.want.InvolvedVersion = "u", "v1"
 			c.want.Type, c.want.Time, c.want.Preexisting, c.want.Synthetic, c.want.ResourceVersion = "Warning", at, true, true, got.ResourceVersion
 			if got != c.want {
 				t.Errorf("it is\n%+v, want\n%+v", got, c.want)
 			}
-			if again := NewTermination(pod, c.end, claim); again.Version() != got.Version() || got.ResourceVersion == "" {
+			if again := NewTermination(pod, c.end, attribution); again.Version() != got.Version() || got.ResourceVersion == "" {
 				t.Errorf("versions %q and %q of the same", got.Version(), again.Version())
 			}
 			later := c.end
 			later.Time = at.Add(time.Second)
-			if NewTermination(pod, later, claim).Version() == got.Version() {
+			if NewTermination(pod, later, attribution).Version() == got.Version() {
 				t.Error("another time makes no version")
 			}
 			if p, container, n, ok := ParseTerminationUID(got.UID); !ok || p != "u" || container != "app" || n != c.end.Restart {

@@ -111,17 +111,17 @@ func TestOutbox_Seed_RefreshesRestoredEvents(t *testing.T) {
 	kept := records{}
 	New(Config{}, kept).Offer(event("a", "1"))
 	o := New(Config{InitialSync: true}, kept)
-	adoption := take(t, o)
+	sync := take(t, o)
 	row := Known{Key: "event/a", Receipt: Receipt{RowID: 7}, Version: event("a", "2").Version()}
 	o.Seed(shop, []Known{row}, nil, []observe.Event{event("a", "2"), event("b", "1")})
-	o.Ack(adoption, Receipt{})
+	o.Ack(sync, Receipt{})
 	expectNothing(t, o)
 
 	o = New(Config{InitialSync: true}, kept)
 	o.Offer(event("a", "3")) // since the restart
-	adoption = take(t, o)
+	sync = take(t, o)
 	o.Seed(shop, nil, nil, []observe.Event{event("a", "2")})
-	o.Ack(adoption, Receipt{})
+	o.Ack(sync, Receipt{})
 	if ev := take(t, o).Report.(observe.Event); ev.ResourceVersion != "3" {
 		t.Errorf("sent is %+v", ev)
 	}
@@ -227,9 +227,9 @@ func TestOutbox_InitialSync_EventOfAnotherWorkloadIsReleased(t *testing.T) {
 	toOther.Workload = other
 	o.Offer(observe.Status{Workload: other, Status: "Healthy"})
 	o.Offer(event("a", "1"))
-	adoption := expectTake(t, o, InitialSync{other}.String())
+	sync := expectTake(t, o, InitialSync{other}.String())
 	o.Seed(other, nil, nil, nil)
-	o.Ack(adoption, Receipt{})
+	o.Ack(sync, Receipt{})
 	o.Ack(take(t, o), Receipt{}) // the status
 	held := expectTake(t, o, InitialSync{shop}.String())
 	expectNothing(t, o)

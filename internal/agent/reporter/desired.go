@@ -21,14 +21,14 @@ func (r *Reporter) Instances() []target.Instance { return r.targets.Instances() 
 // declared, while its kinds have not been listed, and while a change of one of its objects arrives. An error means that
 // the agent could not read an object that the cache keeps only in part.
 func (r *Reporter) DesiredState(ctx context.Context, instance target.Instance) (observe.DesiredState, bool, error) {
-	parts := r.targets.WorkloadsOf(instance)
-	if len(parts) == 0 || !r.informers.Complete(parts) {
+	workloads := r.targets.WorkloadsOf(instance)
+	if len(workloads) == 0 || !r.informers.Complete(workloads) {
 		return observe.DesiredState{}, false, nil
 	}
 	var out observe.DesiredState
 	done := map[target.Ref]struct{}{}
-	for _, part := range parts {
-		for _, resource := range part.Resources {
+	for _, workload := range workloads {
+		for _, resource := range workload.Resources {
 			if _, ok := done[resource.Ref]; ok {
 				continue
 			}

@@ -55,7 +55,7 @@ func (r *statusReporter) workloadsDeclared(before map[string]target.Workload) ma
 		}
 		r.queues.statuses.Add(name)
 		r.assessor.TreeChanged(old.Instance)
-		for _, other := range r.targets.WorkloadsOf(old.Instance) { // its other parts
+		for _, other := range r.targets.WorkloadsOf(old.Instance) { // the other workloads of the instance
 			r.queues.statusLater(other.Name)
 		}
 	}
@@ -79,7 +79,7 @@ func (r *statusReporter) reconcile(_ context.Context, workload string) error {
 }
 
 // moveTo records the instance of a workload; zero for none. It withdraws the reports of the workload's former instance if
-// no other workload declares a part of it.
+// no other workload declares that instance.
 func (r *statusReporter) moveTo(workload string, instance target.Instance) {
 	before, known := r.instances[workload]
 	if instance == (target.Instance{}) {
@@ -90,12 +90,12 @@ func (r *statusReporter) moveTo(workload string, instance target.Instance) {
 	if !known || before == instance {
 		return
 	}
-	parts := r.targets.WorkloadsOf(before)
-	for _, part := range parts { // one of them withdraws the reports when it is gone, too
-		r.instances[part.Name] = before
-		r.queues.statusLater(part.Name)
+	workloads := r.targets.WorkloadsOf(before)
+	for _, other := range workloads { // one of them withdraws the reports when it is gone, too
+		r.instances[other.Name] = before
+		r.queues.statusLater(other.Name)
 	}
-	if len(parts) > 0 {
+	if len(workloads) > 0 {
 		return
 	}
 	for _, key := range []observe.Key{observe.Status{Workload: before}.Key(), observe.Tree{Workload: before}.Key()} {

@@ -39,33 +39,33 @@ const wholeRow = "row"
 // Keys with a pending or rejected report are skipped. Other races (a report that is about to be offered, a deletion that is
 // delivered and forgotten in between) are gone at the recheck.
 func (r *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift, error) {
-	inventory, complete, err := r.desiredState(ctx, instance)
+	desired, complete, err := r.desiredState(ctx, instance)
 	if err != nil || !complete {
 		return nil, err
 	}
 	l := &comparison{resyncer: r, states: map[observe.Key]outbox.Snapshot{}}
-	l.note(inventory.Status)
-	for _, op := range inventory.Operations {
+	l.note(desired.Status)
+	for _, op := range desired.Operations {
 		l.note(op)
 	}
-	for _, ev := range inventory.Events {
+	for _, ev := range desired.Events {
 		l.note(ev)
 	}
-	exists, err := l.status(ctx, instance, inventory.Status)
+	exists, err := l.status(ctx, instance, desired.Status)
 	if err != nil || !exists {
 		return nil, err // a deleted instance has no rows
 	}
-	for _, op := range inventory.Operations {
+	for _, op := range desired.Operations {
 		if err := l.operation(ctx, op); err != nil {
 			return nil, err
 		}
 	}
-	for _, claim := range inventory.Absent {
-		if err := l.absent(ctx, claim); err != nil {
+	for _, attribution := range desired.Absent {
+		if err := l.absent(ctx, attribution); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.events(ctx, instance, inventory.Events); err != nil {
+	if err := l.events(ctx, instance, desired.Events); err != nil {
 		return nil, err
 	}
 	return l.drifts, nil
@@ -162,15 +162,15 @@ func (l *comparison) operation(ctx context.Context, op observe.Operation) error 
 
 // absent compares the row of an object that does not exist. Only the row has the UID of the object, so the state of the
 // outbox is read after the row; the recheck corrects this.
-func (l *comparison) absent(ctx context.Context, claim target.Attribution) error {
-	if claim.Resource.ID <= 0 {
+func (l *comparison) absent(ctx context.Context, attribution target.Attribution) error {
+	if attribution.Resource.ID <= 0 {
 		return nil
 	}
-	row, found, err := l.resyncer.readResource(ctx, claim.Resource.ID)
+	row, found, err := l.resyncer.readResource(ctx, attribution.Resource.ID)
 	if err != nil || !found || !row.exists {
 		return err
 	}
-	op := row.deletion(claim, claim.Resource.Ref)
+	op := row.deletion(attribution, attribution.Resource.Ref)
 	state := l.resyncer.outbox.State(op)
 	switch {
 	case state.Phase == outbox.Pending, state.Phase == outbox.Rejected:

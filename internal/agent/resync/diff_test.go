@@ -38,7 +38,7 @@ func newSettled(t *testing.T) *settled {
 		i.Status = observe.Status{Workload: w.instance, Status: "Healthy"}
 	})
 	w.offer()
-	w.adoptNow()
+	w.syncNow()
 	w.deliver()
 	w.cluster.edit(w.instance, func(i *observe.DesiredState) {
 		i.Operations, i.Absent = i.Operations[:2:2], []target.Attribution{s.absent}
@@ -61,9 +61,9 @@ func (s *settled) eventID(uid types.UID) string {
 	return fmt.Sprint(rows[0]["ID"])
 }
 
-func (s *settled) patch(claim target.Attribution, body string) {
+func (s *settled) patch(attribution target.Attribution, body string) {
 	s.t.Helper()
-	s.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", claim.Resource.ID), body)
+	s.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", attribution.Resource.ID), body)
 }
 
 func TestResyncer_Diff_OfEqualRowsChangesNothing(t *testing.T) {
@@ -75,7 +75,7 @@ func TestResyncer_Diff_OfEqualRowsChangesNothing(t *testing.T) {
 	// After a restart only the initial sync knows the rows; it repeats none of them either.
 	s.restart()
 	s.offer()
-	s.adoptNow()
+	s.syncNow()
 	if got := s.deliver(); len(got) > 1 || len(got) == 1 && !strings.Contains(got[0], "/workload-instances/") {
 		t.Errorf("sent %q", got) // the status only
 	}
@@ -158,8 +158,8 @@ func (s *settled) state() string {
 		lines = append(lines, fmt.Sprint(row["RuntimeEventUID"], row["Type"], row["Reason"], row["Message"], row["Timestamp"]))
 	}
 	slices.Sort(lines)
-	for _, claim := range []target.Attribution{s.first, s.second, s.absent} {
-		row := s.row(claim)
+	for _, attribution := range []target.Attribution{s.first, s.second, s.absent} {
+		row := s.row(attribution)
 		if row["LastOperation"] == threeport.OperationDeleted {
 			lines = append(lines, "deleted")
 			continue
@@ -172,10 +172,10 @@ func (s *settled) state() string {
 func TestResyncer_OffersReportsThatWereNeverMade(t *testing.T) {
 	s := newSettled(t)
 	missed := event(s.instance, "missed", "1", time.Now())
-	claim := s.resource("late")
+	attribution := s.resource("late")
 	s.cluster.edit(s.instance, func(i *observe.DesiredState) {
 		i.Events = append(i.Events, missed)
-		i.Operations = append(i.Operations, operation(claim, "uid-late", "1"))
+		i.Operations = append(i.Operations, operation(attribution, "uid-late", "1"))
 	})
 	if got := s.audit(); got != 2 {
 		t.Errorf("%v repairs: %q", got, s.logs.all)
@@ -281,7 +281,7 @@ func TestResyncer_AcceptsAnEventRowOfAnotherInstance(t *testing.T) {
 	s.cluster.edit(other, func(i *observe.DesiredState) { i.Events = []observe.Event{moved} })
 	s.cluster.edit(s.instance, func(i *observe.DesiredState) { i.Events = i.Events[1:] })
 	s.box.Offer(moved)
-	s.adoptNow()
+	s.syncNow()
 	s.deliver()
 	s.instance = other
 	if got := s.audit(); got != 0 {

@@ -35,21 +35,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // cluster is a Cluster with scripted states.
 type cluster struct {
-	mu          sync.Mutex
-	inventories map[target.Instance]observe.DesiredState // those that are complete
-	declared    []target.Instance                        // in addition
-	failing     error
-	at          []time.Time // when inventories were asked for
-	stalled     int
-	audits      int
+	mu       sync.Mutex
+	states   map[target.Instance]observe.DesiredState // those that are complete
+	declared []target.Instance                        // in addition
+	failing  error
+	at       []time.Time // when states were asked for
+	stalled  int
+	audits   int
 }
 
-func newCluster() *cluster { return &cluster{inventories: map[target.Instance]observe.DesiredState{}} }
+func newCluster() *cluster { return &cluster{states: map[target.Instance]observe.DesiredState{}} }
 
 func (c *cluster) Instances() []target.Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := slices.AppendSeq(slices.Clone(c.declared), maps.Keys(c.inventories))
+	out := slices.AppendSeq(slices.Clone(c.declared), maps.Keys(c.states))
 	slices.SortFunc(out, func(a, b target.Instance) int { return strings.Compare(a.String(), b.String()) })
 	return out
 }
@@ -58,8 +58,8 @@ func (c *cluster) DesiredState(_ context.Context, instance target.Instance) (obs
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = append(c.at, time.Now())
-	inventory, ok := c.inventories[instance]
-	return inventory, ok && c.failing == nil, c.failing
+	desired, ok := c.states[instance]
+	return desired, ok && c.failing == nil, c.failing
 }
 
 func (c *cluster) DetectStalls(context.Context) (int, error) {
@@ -87,16 +87,16 @@ func (c *cluster) ended() int {
 func (c *cluster) forget(instance target.Instance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.inventories, instance)
+	delete(c.states, instance)
 }
 
 // edit changes the state of an instance.
 func (c *cluster) edit(instance target.Instance, change func(*observe.DesiredState)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	inventory := c.inventories[instance]
-	change(&inventory)
-	c.inventories[instance] = inventory
+	desired := c.states[instance]
+	change(&desired)
+	c.states[instance] = desired
 }
 
 // lines are what was logged.
@@ -242,16 +242,16 @@ func (w *world) resource(name string) target.Attribution {
 }
 
 // operation is one of a ConfigMap.
-func operation(claim target.Attribution, uid types.UID, version string) observe.Operation {
+func operation(attribution target.Attribution, uid types.UID, version string) observe.Operation {
 	body := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{
-			"name": claim.Resource.Name, "namespace": "app", "uid": string(uid), "resourceVersion": version,
+			"name": attribution.Resource.Name, "namespace": "app", "uid": string(uid), "resourceVersion": version,
 		},
 		"data": map[string]any{"word": "hush\x00", "number": int64(1)<<53 + 1, "half": 1e21},
 	}}
 	return observe.Operation{
-		Attribution: claim, Object: target.Identity{Ref: claim.Resource.Ref, UID: uid}, ResourceVersion: version, Body: body,
+		Attribution: attribution, Object: target.Identity{Ref: attribution.Resource.Ref, UID: uid}, ResourceVersion: version, Body: body,
 	}
 }
 
@@ -284,15 +284,15 @@ func eventBody(t *testing.T, ev observe.Event) string {
 
 // offer offers all reports of the desired state.
 func (w *world) offer() {
-	inventory, _, _ := w.cluster.DesiredState(context.Background(), w.instance)
-	for _, op := range inventory.Operations {
+	desired, _, _ := w.cluster.DesiredState(context.Background(), w.instance)
+	for _, op := range desired.Operations {
 		w.box.Offer(op)
 	}
-	for _, ev := range inventory.Events {
+	for _, ev := range desired.Events {
 		w.box.Offer(ev)
 	}
-	if inventory.Status.Status != "" {
-		w.box.Offer(inventory.Status)
+	if desired.Status.Status != "" {
+		w.box.Offer(desired.Status)
 	}
 }
 
@@ -317,8 +317,8 @@ func (n *dueNow) Err() error {
 	return nil
 }
 
-// adoptNow makes all pending initial syncs, and leaves other reports.
-func (w *world) adoptNow() {
+// syncNow makes all pending initial syncs, and leaves other reports.
+func (w *world) syncNow() {
 	w.t.Helper()
 	var rest []outbox.Item
 	for tries := 0; ; {
@@ -326,13 +326,13 @@ func (w *world) adoptNow() {
 		if err != nil {
 			break
 		}
-		adoption, ok := item.Report.(outbox.InitialSync)
+		initial, ok := item.Report.(outbox.InitialSync)
 		if !ok {
 			rest = append(rest, item)
 			continue
 		}
 		tries++
-		if err := w.InitialSync(w.t.Context(), adoption.Workload, tries); err == nil {
+		if err := w.InitialSync(w.t.Context(), initial.Workload, tries); err == nil {
 			w.box.Ack(item, outbox.Receipt{})
 		} else if w.box.Defer(item, 0); tries > maxAttempts {
 			w.t.Fatalf("the initial sync failed: %v", err)
@@ -392,9 +392,9 @@ func (w *world) rows() []map[string]any {
 	return w.call("GET", fmt.Sprintf("workload-events?workloadinstanceid=%d&size=-1", w.instance.ID), "")
 }
 
-func (w *world) row(claim target.Attribution) map[string]any {
+func (w *world) row(attribution target.Attribution) map[string]any {
 	w.t.Helper()
-	return w.call("GET", fmt.Sprintf("workload-resource-instances/%d", claim.Resource.ID), "")[0]
+	return w.call("GET", fmt.Sprintf("workload-resource-instances/%d", attribution.Resource.ID), "")[0]
 }
 
 // metric returns the value of a counter or gauge with a label's value.

@@ -26,23 +26,23 @@ const stateTimeout = 5 * time.Second
 // InitialSync reads the remote state of an instance and passes it to the outbox. Attempt counts from 1. It returns
 // [notify.ErrNotObserved] while not all of the instance has been listed, and otherwise the errors of the control plane.
 func (r *Resyncer) InitialSync(ctx context.Context, instance target.Instance, attempt int) error {
-	inventory, err := r.stateOf(ctx, instance)
+	desired, err := r.stateOf(ctx, instance)
 	if err != nil {
 		return err
 	}
-	found, err := r.readAll(ctx, instance, inventory)
+	found, err := r.readAll(ctx, instance, desired)
 	if err == nil && attempt < maxAttempts {
 		err = errors.Join(found.unread...)
 	}
 	r.mu.Lock()
 	if err != nil {
-		r.lastState[instance] = inventory
+		r.lastState[instance] = desired
 	} else {
 		delete(r.lastState, instance)
 	}
 	r.mu.Unlock()
 	if err == nil {
-		found.apply(inventory)
+		found.apply(desired)
 	}
 	return err
 }
@@ -52,12 +52,12 @@ func (r *Resyncer) InitialSync(ctx context.Context, instance target.Instance, at
 func (r *Resyncer) stateOf(ctx context.Context, instance target.Instance) (observe.DesiredState, error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
-	inventory, complete, err := r.desiredState(ctx, instance)
+	desired, complete, err := r.desiredState(ctx, instance)
 	switch {
 	case err != nil:
 		r.log.V(1).Info("Reading the objects of a workload failed", "instance", instance.String(), "error", err.Error())
 	case complete:
-		return inventory, nil
+		return desired, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,33 +79,33 @@ type remoteState struct {
 
 // readAll reads the rows of an instance. If the control plane permanently refuses to return them, they are skipped: each
 // Event then looks for its row when it is sent.
-func (r *Resyncer) readAll(ctx context.Context, instance target.Instance, inventory observe.DesiredState) (*remoteState, error) {
-	known, err := r.knownEvents(ctx, instance, inventory.Events)
+func (r *Resyncer) readAll(ctx context.Context, instance target.Instance, desired observe.DesiredState) (*remoteState, error) {
+	known, err := r.knownEvents(ctx, instance, desired.Events)
 	if err != nil && !r.refused(instance, err) {
 		return nil, err
 	}
 	l := &remoteState{resyncer: r, instance: instance, known: known}
-	for _, op := range inventory.Operations {
+	for _, op := range desired.Operations {
 		if err := l.operation(ctx, op); err != nil {
 			return nil, err
 		}
 	}
-	for _, claim := range inventory.Absent {
-		if err := l.absent(ctx, claim); err != nil {
+	for _, attribution := range desired.Absent {
+		if err := l.absent(ctx, attribution); err != nil {
 			return nil, err
 		}
 	}
-	return l, l.status(ctx, inventory.Status)
+	return l, l.status(ctx, desired.Status)
 }
 
 // apply passes the remote state to the outbox.
-func (l *remoteState) apply(inventory observe.DesiredState) {
+func (l *remoteState) apply(desired observe.DesiredState) {
 	box, log := l.resyncer.outbox, l.resyncer.log.WithValues("instance", l.instance.String())
 	if len(l.unread) > 0 {
 		log.Info("The initial sync skips rows that cannot be read",
 			"rows", len(l.unread), "error", l.unread[0].Error())
 	}
-	box.Seed(l.instance, l.known, l.missed, inventory.Events)
+	box.Seed(l.instance, l.known, l.missed, desired.Events)
 	for _, f := range l.drifts { // no effect unless the store says that the report was accepted
 		box.Resend(f.report, f.receipt)
 	}
@@ -151,12 +151,12 @@ func (l *remoteState) status(ctx context.Context, verdict observe.Status) error 
 }
 
 // absent reads whether the control plane has missed the deletion of an object.
-func (l *remoteState) absent(ctx context.Context, claim target.Attribution) error {
-	row, found, err := l.read(ctx, claim.Resource.ID)
+func (l *remoteState) absent(ctx context.Context, attribution target.Attribution) error {
+	row, found, err := l.read(ctx, attribution.Resource.ID)
 	if err != nil || !found {
 		return err
 	}
-	switch op := row.deletion(claim, claim.Resource.Ref); {
+	switch op := row.deletion(attribution, attribution.Resource.Ref); {
 	case row.exists:
 		l.missed = append(l.missed, op)
 	case row.LastOperation != nil && *row.LastOperation == threeport.OperationDeleted:

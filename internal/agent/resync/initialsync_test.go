@@ -32,7 +32,7 @@ func TestResyncer_InitialSync_FindsEventRows(t *testing.T) {
 		i.Events = []observe.Event{same, repeated, fresh, doubled}
 	})
 	w.offer()
-	w.adoptNow()
+	w.syncNow()
 	got := w.deliver()
 	slices.Sort(got)
 	if len(got) != 3 || !strings.HasPrefix(got[0], "PATCH") || !strings.HasPrefix(got[1], "PATCH") || got[2] != "POST /v0/workload-events" {
@@ -51,12 +51,12 @@ func TestResyncer_InitialSync_OfAHelmWorkload(t *testing.T) {
 	w.instance = target.Instance{Type: target.HelmWorkloadInstance, ID: w.create("helm-workload-instances", `{"Name":"chart"}`)}
 	ev := event(w.instance, "a", "1", time.Now())
 	w.create("workload-events", eventBody(t, ev))
-	claim := target.Attribution{Instance: w.instance, Listed: true, Resource: target.Resource{Ref: target.Ref{Kind: "ConfigMap", Name: "x"}}}
+	attribution := target.Attribution{Instance: w.instance, Listed: true, Resource: target.Resource{Ref: target.Ref{Kind: "ConfigMap", Name: "x"}}}
 	w.cluster.edit(w.instance, func(i *observe.DesiredState) {
-		i.Events, i.Operations, i.Absent = []observe.Event{ev}, []observe.Operation{operation(claim, "uid", "1")}, []target.Attribution{claim}
+		i.Events, i.Operations, i.Absent = []observe.Event{ev}, []observe.Operation{operation(attribution, "uid", "1")}, []target.Attribution{attribution}
 	})
 	w.offer()
-	w.adoptNow()
+	w.syncNow()
 	if got := w.deliver(); len(got) > 0 {
 		t.Errorf("sent %q", got)
 	}
@@ -88,7 +88,7 @@ func TestResyncer_InitialSync_FindsAllRowsWhileTheyChange(t *testing.T) {
 		}
 		return false
 	}
-	w.adoptNow()
+	w.syncNow()
 	w.before = nil
 	if pages != 4 {
 		t.Errorf("%d pages were read", pages)
@@ -132,30 +132,30 @@ func TestResyncer_InitialSync_OfResources(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
 			w := newWorld(t)
-			claim := w.resource("conf")
-			op := operation(claim, "uid-1", "5")
+			attribution := w.resource("conf")
+			op := operation(attribution, "uid-1", "5")
 			if tt.last != "" {
-				reported := operation(claim, "uid-1", "5")
+				reported := operation(attribution, "uid-1", "5")
 				if tt.other {
-					reported = operation(claim, "uid-1", "4")
+					reported = operation(attribution, "uid-1", "4")
 				}
 				body := strings.ReplaceAll(definition(t, reported), `"uid-1"`, fmt.Sprintf("%q", tt.uid))
 				if tt.uid == "-" {
 					body = `{"kind":"ConfigMap"}`
 				}
-				w.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", claim.Resource.ID),
+				w.call("PATCH", fmt.Sprintf("workload-resource-instances/%d", attribution.Resource.ID),
 					fmt.Sprintf(`{"LastOperation":%q,"RuntimeDefinition":%s}`, tt.last, body))
 			}
 			w.cluster.edit(w.instance, func(i *observe.DesiredState) {
 				if tt.absent {
-					i.Absent = []target.Attribution{claim}
+					i.Absent = []target.Attribution{attribution}
 				} else {
 					i.Operations = []observe.Operation{op}
 				}
 			})
 			w.box.Offer(event(w.instance, "a", "1", time.Now())) // so that the initial sync has a report
 			w.offer()
-			w.adoptNow()
+			w.syncNow()
 			var got []string
 			w.before = func(_ http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodPatch {
@@ -178,10 +178,10 @@ func TestResyncer_InitialSync_OfResources(t *testing.T) {
 				if last == deleted {
 					op = outbox.LastOperation{Deleted: true}
 				}
-				has[target.Resource{Ref: claim.Resource.Ref, ID: claim.Resource.ID}] = op
+				has[target.Resource{Ref: attribution.Resource.Ref, ID: attribution.Resource.ID}] = op
 			}
-			if told := w.box.Progress(w.instance).Operations; !maps.Equal(told, has) {
-				t.Errorf("the control plane has %v, the outbox %v", has, told)
+			if reported := w.box.Progress(w.instance).Operations; !maps.Equal(reported, has) {
+				t.Errorf("the control plane has %v, the outbox %v", has, reported)
 			}
 		})
 	}
@@ -190,14 +190,14 @@ func TestResyncer_InitialSync_OfResources(t *testing.T) {
 func TestResyncer_InitialSync_SkipsDeletedRows(t *testing.T) {
 	w := newWorld(t)
 	here, absent := w.resource("here"), w.resource("absent")
-	for _, claim := range []target.Attribution{here, absent} {
-		w.call("DELETE", fmt.Sprintf("workload-resource-instances/%d", claim.Resource.ID), "")
+	for _, attribution := range []target.Attribution{here, absent} {
+		w.call("DELETE", fmt.Sprintf("workload-resource-instances/%d", attribution.Resource.ID), "")
 	}
 	w.cluster.edit(w.instance, func(i *observe.DesiredState) {
 		i.Operations, i.Absent = []observe.Operation{operation(here, "uid", "1")}, []target.Attribution{absent}
 	})
 	w.offer()
-	w.adoptNow()
+	w.syncNow()
 	if got := w.box.Pending(); got != 1 {
 		t.Errorf("%d are pending", got)
 	}
@@ -222,7 +222,7 @@ func TestResyncer_InitialSync_SkipsUnreadableRows(t *testing.T) {
 		rw.WriteHeader(http.StatusInternalServerError)
 		return true
 	}
-	w.adoptNow()
+	w.syncNow()
 	w.before = nil
 	if want := []string{fmt.Sprintf("PATCH /v0/workload-resource-instances/%d", bad.Resource.ID)}; !slices.Equal(w.deliver(), want) {
 		t.Errorf("sent %q", w.writes())
@@ -244,7 +244,7 @@ func TestResyncer_InitialSync_WithoutAccessToEvents(t *testing.T) {
 		_, _ = fmt.Fprint(rw, `{"Meta":{"TotalCount":1},"Data":[{"ID":1,"RuntimeEventUID":"x","WorkloadInstanceID":1}],"Status":{"code":200}}`)
 		return true
 	}
-	w.adoptNow()
+	w.syncNow()
 	w.before = nil
 	if got := w.deliver(); len(got) != 1 || w.logs.count("does not filter by workloadinstanceid") != 1 {
 		t.Errorf("sent %q; logged %q", got, w.logs.all)
@@ -345,7 +345,7 @@ func TestResyncer_InitialSync_FindsEventsOfTheOutbox(t *testing.T) {
 	ev := event(w.instance, "a", "1", time.Now())
 	w.create("workload-events", eventBody(t, ev))
 	w.box.Offer(ev) // it expired in the cluster
-	w.adoptNow()
+	w.syncNow()
 	if got := w.deliver(); len(got) != 1 || !strings.HasPrefix(got[0], "PATCH ") {
 		t.Errorf("sent %q", got)
 	}
@@ -355,8 +355,8 @@ func TestResyncer_InitialSync_IgnoresOtherEvents(t *testing.T) {
 	box := newHeld()
 	box.states[observe.EventKey("uid-1")] = outbox.Snapshot{Phase: outbox.Pending}
 	a := New(DefaultConfig(), newCluster(), untracked, box, fakeRows(5, func(int) time.Time { return time.Now() }), nil, new(lines).logger())
-	inventory := observe.DesiredState{Events: []observe.Event{event(shop, "uid-3", "1", time.Now())}}
-	found, err := a.readAll(t.Context(), shop, inventory)
+	desired := observe.DesiredState{Events: []observe.Event{event(shop, "uid-3", "1", time.Now())}}
+	found, err := a.readAll(t.Context(), shop, desired)
 	if err != nil || len(found.known) != 2 {
 		t.Fatalf("known are %+v, %v", found, err)
 	}
@@ -376,7 +376,7 @@ func TestResyncer_InitialSync_TrustsTheRowsNotTheStore(t *testing.T) {
 		i.Operations, i.Status = []observe.Operation{op}, status
 	})
 	w.offer()
-	w.adoptNow()
+	w.syncNow()
 	if got := w.deliver(); len(got) != 2 {
 		t.Fatalf("sent %q", got)
 	}

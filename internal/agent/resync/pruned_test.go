@@ -82,7 +82,7 @@ func TestResyncer_PrunedEvents_AreNotSentAgain(t *testing.T) {
 			}
 			w.cluster.edit(w.instance, func(i *observe.DesiredState) { i.Events = events })
 			w.offer()
-			w.adoptNow()
+			w.syncNow()
 			if got := w.deliver(); len(got) != 5 {
 				t.Fatalf("sent %q", got)
 			}

@@ -188,6 +188,6 @@ func (r resourceRow) changes(op observe.Operation) ([]string, error) {
 // deletion returns the report that the object in the row was deleted. If the row has no UID, the report
 // has an empty one. Its key is then its own, with the resource's ordering key, so it precedes the reports about the object
 // that has the name now.
-func (r resourceRow) deletion(claim target.Attribution, ref target.Ref) observe.Operation {
-	return observe.Operation{Attribution: claim, Object: target.Identity{Ref: ref, UID: r.uid}, Deleted: true}
+func (r resourceRow) deletion(attribution target.Attribution, ref target.Ref) observe.Operation {
+	return observe.Operation{Attribution: attribution, Object: target.Identity{Ref: ref, UID: r.uid}, Deleted: true}
 }

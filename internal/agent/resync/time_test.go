@@ -33,19 +33,19 @@ type bench struct {
 	*Resyncer
 	cluster  *cluster
 	box      *held
-	plane    *script
+	api      *script
 	registry *prometheus.Registry
 	logs     lines
 }
 
 func newBench(interval time.Duration, instances ...target.Instance) *bench {
-	b := &bench{cluster: newCluster(), box: newHeld(), plane: newScript(), registry: newRegistry()}
+	b := &bench{cluster: newCluster(), box: newHeld(), api: newScript(), registry: newRegistry()}
 	for _, instance := range instances {
 		b.cluster.edit(instance, func(*observe.DesiredState) {})
 	}
 	config := DefaultConfig()
 	config.Interval = interval
-	b.Resyncer = New(config, b.cluster, untracked, b.box, b.plane, NewMetrics(b.registry), b.logs.logger())
+	b.Resyncer = New(config, b.cluster, untracked, b.box, b.api, NewMetrics(b.registry), b.logs.logger())
 	return b
 }
 
@@ -65,7 +65,7 @@ func (b *bench) start(t *testing.T) {
 
 // rows makes the list of Event rows return an error for some instances.
 func (b *bench) rows(answer func(id int64) error) {
-	b.plane.events = func(f threeport.EventFilter, _, _ int) ([]threeport.WorkloadEvent, int64, error) {
+	b.api.events = func(f threeport.EventFilter, _, _ int) ([]threeport.WorkloadEvent, int64, error) {
 		return nil, 0, answer(f.WorkloadInstanceID)
 	}
 }
@@ -214,7 +214,7 @@ func TestResyncer_Run_SkipsTheRoundInAnOutage(t *testing.T) {
 		var tries atomic.Int64
 		var down atomic.Bool
 		down.Store(true)
-		b.plane.instance = func(id int64) (threeport.WorkloadInstance, error) {
+		b.api.instance = func(id int64) (threeport.WorkloadInstance, error) {
 			tries.Add(1)
 			if down.Load() || id%20 == 7 {
 				return threeport.WorkloadInstance{}, errDown
