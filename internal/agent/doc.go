@@ -8,9 +8,11 @@
 //	   │  target.Registry, with a channel of capacity 1 for changes; owner: the registry
 //	target       which object belongs to which workload; pure
 //	   │
-//	informers    watch the kinds that are needed; work queues of names; owner: the Watcher
-//	   │         each worker reads the newest object and judges it (package health)
-//	observe      the reports: operation, Event, status, tree; pure
+//	informers    watch the kinds that are needed, record the objects in the registry, and call a Handler for each change
+//	   │  work queues of names; owner: the reporter
+//	reporter     each worker reads the newest object, and offers reports
+//	   │         assess: its verdict, and the workload's status and tree (package health)
+//	   │         observe: the reports, as operation, Event, status or tree; pure
 //	   │  Outbox.Offer; the outbox asks for all reports again through Outbox.Reoffer, a channel of capacity 1
 //	outbox       the newest report of each key, until it is delivered; decides on order, retry and eviction
 //	   │         journal: its records on disk
@@ -25,8 +27,8 @@
 // The controller writes the progress of each delivery into the status of the ThreeportWorkload. It reads that from the
 // outbox through an interface of its own.
 //
-// Imports point one way: controller → target ← observe ← informers, outbox ← notify ← resync.
+// Imports point one way: controller → target ← observe ← informers, assess ← reporter; observe ← outbox ← notify ← resync.
 //
-// On SIGTERM the informers end first, after they have offered what they have seen. Then the notifier delivers what is in
+// On SIGTERM the informers and the reporter end first. The reporter offers the changes that are in its queues. Then the notifier delivers what is in
 // the outbox, for at most --shutdown-timeout. A replica that has lost the lease sends nothing more.
 package agent

@@ -99,7 +99,7 @@ type Reconciler struct {
 	deleted map[string]time.Time // when this process first saw the deletion of a workload with a finalizer
 }
 
-// New returns a reconciler. Call [Reconciler.Watch] before [Reconciler.SetupWithManager].
+// New returns a reconciler. Call [Reconciler.Watch] before the manager starts.
 func New(c client.Client, targets *target.Registry, delivery Delivery) *Reconciler {
 	return &Reconciler{
 		client: c, targets: targets, delivery: delivery, now: time.Now,

@@ -14,7 +14,7 @@
 //   - A report whose set was not answered is pending. It is sent again in the new protocol.
 //   - An Event that was sent in a set, answered or not, is looked for before v0 creates a row. A set finds a row that v0
 //     created by the UID of the Event.
-//   - A report without a place in v0 is not pending while v0 is used. After each change the outbox asks the informers for
+//   - A report without a place in v0 is not pending while v0 is used. After each change the outbox asks the reporter for
 //     all reports again ([outbox.Outbox.SetProtocol]).
 //
 // # Goroutines

@@ -1,7 +1,7 @@
 // Package outbox holds reports until the control plane has accepted them, and decides which is sent next. It keeps the
 // newest report of each key, so a hundred changes of an object while the control plane is slow are one request.
 //
-// Informers offer reports ([Outbox.Offer]). An offered version that is pending or accepted already changes nothing. The
+// The reporter offers reports ([Outbox.Offer]). An offered version that is pending or accepted already changes nothing. The
 // notifier takes reports ([Outbox.NextBatch]) and settles each item exactly once: [Outbox.Ack], [Outbox.AckNotFound],
 // [Outbox.Reject], [Outbox.Nack], [Outbox.Defer] or [Outbox.Requeue]. The keys with one ordering key are a group, and groups
 // are independent of each other. At most one item of a group is out, and items of a group come out in the order in which

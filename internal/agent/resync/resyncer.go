@@ -15,7 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Cluster is the state of the cluster. *informers.Watcher is one.
+// Cluster is the state of the cluster. *reporter.Reporter is one.
 type Cluster interface {
 	// Instances returns the instances that are declared.
 	Instances() []target.Instance
