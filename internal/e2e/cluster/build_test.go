@@ -170,7 +170,7 @@ func TestRootAbove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want, err := filepath.Abs("../.."); err != nil || root != want {
+	if want, err := filepath.Abs("../../.."); err != nil || root != want {
 		t.Errorf("got %s, want %s (%v)", root, want, err)
 	}
 	if got, ok := rootAbove(t.TempDir()); ok {

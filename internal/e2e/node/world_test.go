@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -145,12 +146,23 @@ type world struct {
 	namespace string
 }
 
+// namespaceOf returns a namespace for a test. The name of a namespace has at most 63 bytes, so a long one ends with a digest.
+func namespaceOf(t *testing.T) string {
+	name := "t-" + strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
+	if len(name) <= 63 {
+		return name
+	}
+	digest := fnv.New32a()
+	_, _ = digest.Write([]byte(name))
+	return fmt.Sprintf("%s-%08x", name[:54], digest.Sum32())
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), worldLimit)
 	t.Cleanup(cancel)
 	w := &world{T: t, ctx: ctx}
-	w.namespace = "t-" + strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
+	w.namespace = namespaceOf(t)
 	_, err := shared.upstream.Create(ctx, w.objects("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.namespace + "}}")[0])
 	w.must(err)
 	t.Cleanup(func() {
