@@ -137,13 +137,13 @@ test: unit ## Run the everyday tests: no root, no packages, minutes
 	@echo 'Not run: test-e2e test-tools test-faults-short test-node test-browser; see `make help`. `.ci/run` runs all of them.'
 
 .PHONY: unit
-unit: cluster-binaries ## Run the tests of each package, with a real API server and database: 4 min
+unit: cluster-binaries ## Run the tests of each package, with a real API server and database: 5 min
 	@for server in "$$(command -v postgres)" /usr/lib/postgresql/*/bin/postgres; do [ ! -x "$$server" ] || exit 0; done; \
 	echo '*** No PostgreSQL found: the control-plane API is tested on SQLite only. `make postgres-packages` installs it. ***'
 	$(GO) test $(RACE) -timeout 30m -p $(UNIT_AT_ONCE) -parallel 8 $(UNIT_TESTS)
 
 .PHONY: test-e2e
-test-e2e: cluster-binaries ## Run the agent as a process on whole control planes: 9 min
+test-e2e: cluster-binaries ## Run the agent as a process on whole control planes: 10 min
 	$(E2E_TEST) -timeout 60m -p 1 . ./kstatus ./openapi ./oracle ./scenario/... ./upstream
 
 .PHONY: test-tools
