@@ -87,7 +87,7 @@ func (w *world) expectSurvives(load *load, says string, restore func()) {
 
 	restore()
 	w.expectReady(waitTimeout, true)
-	w.expectDurable(metav1.ConditionTrue, "outlives", 0)
+	w.expectDurable(metav1.ConditionTrue, "survive a restart", 0)
 	w.kill()
 	w.start()
 	load.stop()
