@@ -194,7 +194,7 @@ func TestSignOn_OpenIDConnect(t *testing.T) {
 			if err := tab.Do(chromedp.SendKeys(chromedp.CSS("#token"), "wrong"+kb.Enter)); err != nil {
 				t.Fatal(err)
 			}
-			until(t, tab, "!window.before && document.querySelector('[role=alert]')")
+			until(t, tab, "!window.before && document.querySelector('[role=alert]')?.innerText")
 			alert := eval[string](t, tab, "document.querySelector('[role=alert]').innerText")
 			if strings.HasPrefix(alert, "Too many attempts failed. Try again in ") {
 				break
