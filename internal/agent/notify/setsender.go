@@ -109,16 +109,7 @@ func (s *setSender) Send(ctx context.Context, items []outbox.Item) []Result {
 // the row, or nothing but the row is known of the object.
 func isForRow(item outbox.Item) bool {
 	op, isOperation := item.Report.(observe.Operation)
-	return item.Repair && !isSnapshot(item.Report) || isOperation && op.Object.UID == ""
-}
-
-// isSnapshot reports whether a report replaces all earlier ones of its key.
-func isSnapshot(r observe.Report) bool {
-	switch r.(type) {
-	case observe.Status, observe.Tree:
-		return true
-	}
-	return false
+	return item.Repair && !observe.IsSnapshot(item.Report) || isOperation && op.Object.UID == ""
 }
 
 // byteLimit is how many bytes a set may have at the moment, in proportion to the number of reports.
@@ -197,7 +188,7 @@ func (d setDelivery) file(ctx context.Context, set []pendingReport, answer three
 			d.clock.advance(got.Version)
 			p.report.Version = d.clock.next()
 			stale = append(stale, p)
-			if isSnapshot(item.Report) {
+			if observe.IsSnapshot(item.Report) {
 				result.Err = errStale
 			}
 		}

@@ -29,3 +29,12 @@ type Report interface {
 }
 
 func instanceKey(i target.Instance) string { return fmt.Sprintf("%s/%d", i.Type, i.ID) }
+
+// IsSnapshot reports whether a report describes a workload as a whole: a [Status] or a [Tree]. A newer one replaces it.
+func IsSnapshot(r Report) bool {
+	switch r.(type) {
+	case Status, Tree:
+		return true
+	}
+	return false
+}

@@ -47,19 +47,10 @@ func (p *protocolState) takes(r observe.Report) bool {
 // change of the protocol, maybe to another control plane, a snapshot is always sent again.
 func (p *protocolState) version(r observe.Report) string {
 	version, _ := p.current.Version(r)
-	if isSnapshot(r) && p.generation != 0 {
+	if observe.IsSnapshot(r) && p.generation != 0 {
 		return fmt.Sprintf("%d:%s", p.generation, version)
 	}
 	return version
-}
-
-// isSnapshot reports whether a report replaces all earlier ones of its key, and has no history of its own.
-func isSnapshot(r observe.Report) bool {
-	switch r.(type) {
-	case observe.Status, observe.Tree:
-		return true
-	}
-	return false
 }
 
 // Protocol returns the current protocol.

@@ -67,7 +67,7 @@ func (s *initialSync) take(key observe.Key) (Known, bool) {
 // holds reports whether a report waits for the initial sync. Snapshots do not: they replace any remote state.
 func (s *initialSync) holds(r observe.Report) bool {
 	_, isSync := r.(InitialSync)
-	return !s.done && !isSync && !isSnapshot(r)
+	return !s.done && !isSync && !observe.IsSnapshot(r)
 }
 
 // beginInitialSync makes the initial sync of a workload pending.
