@@ -148,6 +148,7 @@ type world struct {
 
 // namespaceOf returns a namespace for a test. The name of a namespace has at most 63 bytes, so a long one ends with a digest.
 func namespaceOf(t *testing.T) string {
+	t.Helper()
 	name := "t-" + strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
 	if len(name) <= 63 {
 		return name
