@@ -19,6 +19,7 @@ type entry struct {
 	// operation is where the workload's account has the accepted operation; nil if it has none.
 	operation *operationSlot
 	forgets   bool // drop the entry once it is idle
+	restored  bool // loaded, not offered since
 	persisted bool // the store has the pending report
 }
 
@@ -28,10 +29,9 @@ type pending struct {
 	since    time.Time      // when the key became pending
 	replaced time.Time      // when the report that is out was replaced; zero if it was not
 
-	failed   bool // its last try failed
-	backlog  bool // it waited for an outage or a restart
-	repair   bool // the control plane lost it
-	restored bool // loaded, not offered since
+	failed  bool // its last try failed
+	backlog bool // it waited for an outage or a restart
+	repair  bool // the control plane lost it
 }
 
 // delivered is what is known of a key at the control plane.
@@ -44,6 +44,14 @@ type delivered struct {
 }
 
 func (e *entry) isOut() bool { return e.group.out == e }
+
+// mustDeliver reports whether the pending report or the dead letter of an entry would be lost if it were dropped.
+func (e *entry) mustDeliver() bool {
+	if e.report != nil {
+		return mustPersist(e.report)
+	}
+	return e.dead != nil && e.dead.report != nil && mustPersist(e.dead.report)
+}
 
 func (e *entry) isIdle() bool { return e.report == nil && !e.isOut() }
 

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,39 @@ func TestOutbox_Restart_KeepsReceipts(t *testing.T) {
 	again.Ack(item, Receipt{})
 	expectRecords(t, kept, 0, 0)
 	expectEmpty(t, again)
+}
+
+// After a restart, the keys that are not offered again are forgotten on request. An undelivered Event is sent before.
+func TestOutbox_ForgetRestored(t *testing.T) {
+	kept := records{"events": {"a": nil}, "ends": {"a/b/1": nil}, "changes": {"w": nil}}
+	o := New(Config{}, kept)
+	for _, uid := range []types.UID{"again", "gone"} {
+		o.Offer(event(uid, "1"))
+		o.Ack(take(t, o), Receipt{RowID: 5})
+	}
+	o.Offer(event("undelivered", "1"))
+	for _, table := range oldTables {
+		if len(kept[table]) > 0 {
+			t.Errorf("the table %s of an earlier version is left", table)
+		}
+	}
+
+	restarted := New(Config{}, kept)
+	restarted.Offer(event("again", "1"))
+	if got := restarted.Events(); len(got) != 3 {
+		t.Errorf("Events are %q, want 3", got)
+	}
+	restarted.ForgetRestored()
+	expectRecords(t, kept, 1, 1)
+	item := take(t, restarted)
+	if item.Report.Key() != event("undelivered", "").Key() {
+		t.Errorf("sent is %s, want the undelivered Event", item.Report)
+	}
+	restarted.Ack(item, Receipt{RowID: 6})
+	expectRecords(t, kept, 1, 0)
+	if got := restarted.Events(); !slices.Equal(got, []types.UID{"again"}) {
+		t.Errorf("Events are %q, want the one that was offered again", got)
+	}
 }
 
 func TestOutbox_Restart_SendsDeletions(t *testing.T) {
