@@ -15,21 +15,25 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// Sink takes reports, and is the only record of the reports that were made. Its methods are called from many goroutines and
-// must not block.
+// Sink takes reports. Its methods are called from many goroutines and must not block.
 type Sink interface {
+	Ledger
 	// Offer adds a report. A report of a version that the sink already has changes nothing.
 	Offer(observe.Report)
 	// Cancel drops the pending report of a key, which may be offered again.
 	Cancel(observe.Key)
 	// Retain forgets the keys of an ordering key, except those to keep. A pending Event or deletion is delivered before.
 	Retain(orderingKey observe.OrderingKey, keep ...observe.Key)
-	// ForgetRestored forgets the keys of an earlier process that this process has not offered.
-	ForgetRestored()
-	// Events returns the UIDs of the cluster's Events that the sink knows.
-	Events() []types.UID
 	// Reoffer receives when all statuses, trees and objects have to be offered again.
 	Reoffer() <-chan struct{}
+}
+
+// Ledger records which reports were made, by this process and earlier ones. There is no other record of them.
+type Ledger interface {
+	// ForgetRestored forgets the keys of an earlier process that this process has not offered.
+	ForgetRestored()
+	// Events returns the UIDs of the cluster's Events that were reported.
+	Events() []types.UID
 }
 
 // Reporter reports the objects, Events and health of the registry's workloads. Its methods are safe for concurrent use.
