@@ -97,7 +97,7 @@ func (o *Outbox) offer(r observe.Report) {
 		e.since = time.Now()
 		e.replaced = e.since
 		o.setPending(e, r)
-	case e.settled && e.version == version:
+	case e.ended(version):
 		if e.dead != nil {
 			e.dead.report = r // for RetryRejected
 		} else {
@@ -155,7 +155,7 @@ func (o *Outbox) cancel(e *entry) {
 		return
 	}
 	if e.dead != nil { // the control plane does not have it, so the next Offer is sent
-		e.version, e.settled = "", false
+		e.unsettle()
 		o.setDead(e, nil)
 		o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
 	}
@@ -246,6 +246,7 @@ func (o *Outbox) schedule(g *group) {
 
 // setPending makes a report the pending one of a key.
 func (o *Outbox) setPending(e *entry, r observe.Report) {
+	before := e.report
 	e.repair = false
 	switch {
 	case e.report == nil:
@@ -253,7 +254,7 @@ func (o *Outbox) setPending(e *entry, r observe.Report) {
 		o.setDead(e, nil)
 	case e.report.Instance() == r.Instance():
 		e.report = r
-		o.storePending(e)
+		o.storePending(e, before)
 		return
 	default:
 		o.unaccount(e)
@@ -264,7 +265,7 @@ func (o *Outbox) setPending(e *entry, r observe.Report) {
 	}
 	e.report = r
 	o.account(r.Instance()).pending[e] = struct{}{}
-	o.storePending(e)
+	o.storePending(e, before)
 }
 
 // clearPending ends that a key has a pending report.
@@ -275,8 +276,9 @@ func (o *Outbox) clearPending(e *entry) {
 	o.counts.pending--
 	o.clearFailed(e)
 	o.unaccount(e)
+	before := e.report
 	e.report, e.backlog, e.repair = nil, false, false
-	o.storePending(e)
+	o.storePending(e, before)
 }
 
 func (o *Outbox) clearFailed(e *entry) {
@@ -286,17 +288,19 @@ func (o *Outbox) clearFailed(e *entry) {
 	}
 }
 
-// storePending brings the eviction queue and the store in line with the pending report of an entry.
-func (o *Outbox) storePending(e *entry) {
+// storePending brings the eviction queue and the store in line with the pending report of an entry, which was another
+// before.
+func (o *Outbox) storePending(e *entry, before observe.Report) {
 	o.evictable.remove(e)
 	if ev, isEvent := e.report.(observe.Event); isEvent {
 		o.makeEvictable(e, ev)
 	}
-	saved := o.persistence.savePending(e.key, e.report)
-	if !saved && e.persisted {
+	switch {
+	case mustPersist(e.report):
+		o.persistence.savePending(e.key, e.report)
+	case mustPersist(before):
 		o.persistence.deletePending(e.key)
 	}
-	e.persisted = saved
 }
 
 func (o *Outbox) makeEvictable(e *entry, ev observe.Event) {

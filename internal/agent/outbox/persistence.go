@@ -43,7 +43,7 @@ type receiptRecord struct {
 
 func (r receiptRecord) delivered() delivered {
 	receipt := Receipt{Accepted: r.Accepted, RowID: r.RowID, Instance: r.Instance}
-	return delivered{receipt: receipt, version: r.Version, settled: true, modified: r.Modified}
+	return delivered{receipt: receipt, version: r.Version, outcome: settled, modified: r.Modified}
 }
 
 // pendingRecord is a report. One of its fields is set.
@@ -96,13 +96,8 @@ type deadRecord struct {
 // persistence writes and reads the records of an outbox. Without a store it does nothing.
 type persistence struct{ store Store }
 
-// savePending saves a pending report if it would be lost otherwise, and returns whether it did.
-func (p persistence) savePending(key observe.Key, r observe.Report) bool {
-	if p.store == nil || r == nil || !mustPersist(r) {
-		return false
-	}
+func (p persistence) savePending(key observe.Key, r observe.Report) {
 	p.put(pendingTable, key, newPendingRecord(r))
-	return true
 }
 
 func (p persistence) deletePending(key observe.Key) { p.delete(pendingTable, key) }
@@ -218,13 +213,14 @@ func (o *Outbox) restore(r loadedRecords) {
 	}
 	for key, record := range r.dead {
 		e := o.get(key, record.Lane)
-		e.version, e.settled, e.restored = record.Version, true, true
+		e.restored = true
+		e.delivered.settle(record.Version, settled)
 		o.setDead(e, &deadLetter{Rejection: record.Rejection, instance: record.Instance, report: record.Content.report()})
 		o.accounts[record.Instance].undeclared = true
 	}
 	for _, report := range r.pending {
 		e := o.get(report.Key(), report.OrderingKey())
-		e.retry.attempts, e.persisted, e.backlog, e.restored = 1, true, true, true
+		e.retry.attempts, e.backlog, e.restored = 1, true, true
 		e.forgets = isDeletion(report)
 		o.enqueue(e, report)
 		o.accounts[report.Instance()].undeclared = true
