@@ -111,7 +111,7 @@ func (r *statusReporter) report(workload string, instance target.Instance) {
 	if !known {
 		return
 	}
-	if due, wait := r.assessor.StatusDue(status); wait > 0 {
+	if due, wait := r.assessor.AdmitStatus(status); wait > 0 {
 		r.queues.statuses.AddAfter(workload, wait)
 	} else {
 		r.sink.Offer(due)
@@ -125,7 +125,7 @@ func (r *statusReporter) reportTree(workload string, instance target.Instance) {
 	if !r.cluster.Complete(r.targets.WorkloadsOf(instance)) {
 		return
 	}
-	due, wait := r.assessor.TreeDue(instance)
+	due, wait := r.assessor.AdmitTree(instance)
 	switch {
 	case due:
 		r.sink.Offer(r.assessor.BuildTree(instance))
