@@ -140,8 +140,8 @@ func (r *Reporter) prune(now time.Time) {
 	r.targets.Prune(now)
 	r.informers.Prune()
 	r.attributed.prune(r.targets)
-	if r.queues.eventsListed.Load() && r.events.forgetExpired() {
-		r.queues.eventsListed.Store(false)
+	if r.queues.eventsListed.CompareAndSwap(true, false) && !r.events.forgetExpired() {
+		r.queues.eventsListed.Store(true) // again at the next call
 	}
 }
 
