@@ -10,6 +10,7 @@ import (
 
 // The health of a Pod counts for the workload that its label names, also after the label has changed.
 func TestReporter_PodChangesWorkload_HealthFollows(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("conf"))
 	from, to := w.track("from", "v1 ConfigMap conf"), w.track("to", "v1 ConfigMap conf")
@@ -35,6 +36,7 @@ func TestReporter_PodChangesWorkload_HealthFollows(t *testing.T) {
 
 // A Pod that is first attributed by its label is assessed once after its owner is known: under the owner's resource.
 func TestReporter_PodAttributedByLabelThenByOwner_AssessedOnce(t *testing.T) {
+	t.Parallel()
 	reader, name := user(t, `[{"apiGroups": ["", "apps", "batch"], "resources": ["pods", "events", "jobs", "deployments"], "verbs": ["list", "watch"]}]`)
 	w := newWorld(t, reader, quick())
 	d := w.create(deployment("web"))

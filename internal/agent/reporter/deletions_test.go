@@ -13,6 +13,7 @@ import (
 const fetchLimit = 5
 
 func TestReporter_DeletionsObserved(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		reason  string
 		objects int

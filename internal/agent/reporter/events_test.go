@@ -10,6 +10,7 @@ import (
 
 // Expired Events are forgotten, also if they expired while Events were not watched. Others are not.
 func TestReporter_ExpiredEvents_AreForgotten(t *testing.T) {
+	t.Parallel()
 	reader, name := user(t, readAll)
 	w := newWorld(t, reader, quick())
 	conf := w.create(configMap("conf"))

@@ -72,6 +72,7 @@ func TestInformers_KindReinstalled(t *testing.T) {
 }
 
 func TestReporter_RecreatedObject_DeletedBeforeAdded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	wl := w.track("wl", "v1 ConfigMap conf")
 	w.expectState(wl, 0, target.Absent, "")

@@ -320,6 +320,7 @@ const slice = `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: 
 
 // EndpointSlices count for the health of their Service if they are watched.
 func TestReporter_EndpointSlices_CountForTheirService(t *testing.T) {
+	t.Parallel()
 	config := quick()
 	config.now = func() time.Time { return time.Now().Add(time.Hour) }
 	w := newWorld(t, shared.reader, config)

@@ -13,6 +13,7 @@ import (
 // The outcome does not depend on the order in which kinds become visible. Here a kind becomes visible when the permission
 // to watch it is granted, and the Event of a Pod is reported for its Deployment.
 func TestReporter_AnyOrderOfArrival_SameReports(t *testing.T) {
+	t.Parallel()
 	orders := []string{
 		"events pods replicasets deployments workload",
 		"workload deployments replicasets pods events",
@@ -27,6 +28,7 @@ func TestReporter_AnyOrderOfArrival_SameReports(t *testing.T) {
 	}
 	for n, order := range orders {
 		t.Run(fmt.Sprintf("%d %s", n, order), func(t *testing.T) {
+			t.Parallel()
 			t.Logf("seed %d", seed)
 			reader, name := user(t, "[]")
 			w := newWorld(t, reader, quick())

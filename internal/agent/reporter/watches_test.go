@@ -189,6 +189,7 @@ func TestInformers_TwoVersionsOfAKind(t *testing.T) {
 }
 
 func TestReporter_ObjectListedLater_IsFetched(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("early"))
 	w.create(configMap("late"))
@@ -205,6 +206,7 @@ func TestReporter_ObjectListedLater_IsFetched(t *testing.T) {
 }
 
 func TestReporter_ListChanges(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.reader, quick())
 	w.create(configMap("a"))
 	w.create(configMap("b"))
