@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/auth"
 )
 
 // holders is the number of requests that hold memory or wait for it.
@@ -21,6 +24,50 @@ func holders(l *memoryLimiter) (requests int) {
 		requests += limit.requests
 	}
 	return requests
+}
+
+// Two clusters send from one address. Neither takes more than its limit of the memory, so the other one still gets as much.
+func TestReportSetMemory_Cluster_HasNoMoreThanItsLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := Limits{BodyBytes: minBytes, DecodedBytes: minBytes}
+		memory, largest := newReportSetMemory(limits), largestSetMemory(limits)
+		senderOfCluster := func(uid, address string) string {
+			return senderOf(requestOf(t, auth.Principal{Role: auth.RoleAgent, ClusterUID: uid, Credential: auth.CredentialToken}, address, nil))
+		}
+		ours, theirs := senderOfCluster("ours", "192.0.2.1:1"), senderOfCluster("theirs", "192.0.2.1:2")
+		for _, tc := range []struct {
+			name         string
+			limiter      *memoryLimiter
+			limit, total int64
+		}{
+			{name: "received", limiter: memory.received, limit: largestReceivedPerSender * minBytes, total: largestReceived * minBytes},
+			{name: "decoded", limiter: memory.decoded, limit: largestDecodedPerSender * largest, total: largestDecoded * largest},
+		} {
+			held, err := tc.limiter.acquire(t.Context(), ours, firstRead)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := held.grow(tc.limit); err != nil {
+				t.Errorf("%s: grow to the limit of a cluster: %v", tc.name, err)
+			}
+			if err := held.grow(tc.limit + 1); !errors.Is(err, errNoMemory) {
+				t.Errorf("%s: grow beyond the limit of a cluster: got %v, want %v", tc.name, err, errNoMemory)
+			}
+			if _, err := tc.limiter.acquire(t.Context(), ours, firstRead); !errors.Is(err, errNoMemory) {
+				t.Errorf("%s: acquire beyond the limit of a cluster: got %v, want %v", tc.name, err, errNoMemory)
+			}
+			rest, err := tc.limiter.acquire(t.Context(), theirs, firstRead)
+			if err != nil {
+				t.Fatalf("%s: acquire for another cluster at the same address: %v", tc.name, err)
+			}
+			if err := rest.grow(tc.limit); err != nil {
+				t.Errorf("%s: grow to the limit of another cluster: %v", tc.name, err)
+			}
+			held.release()
+			rest.release()
+			expectAllFree(t, tc.name, tc.limiter, tc.total)
+		}
+	})
 }
 
 // TestReportSets_StalledBodies_DelayNobody announces bodies of many times the memory, and sends one byte of each.

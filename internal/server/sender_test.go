@@ -18,24 +18,34 @@ func requestOf(t *testing.T, who auth.Principal, address string, body []byte) *h
 }
 
 func TestSenderOf_DistinguishesSenders(t *testing.T) {
-	everyone := auth.Principal{Name: "everyone", Role: auth.RoleAdmin, Credential: auth.CredentialNone}
-	agent := auth.Principal{Name: "a", Role: auth.RoleAgent, ClusterUID: "c", Credential: auth.CredentialToken}
+	type client struct {
+		principal auth.Principal
+		address   string
+	}
+	everyone := func(address string) client {
+		return client{auth.Principal{Name: "everyone", Role: auth.RoleAdmin, Credential: auth.CredentialNone}, address}
+	}
+	cluster := func(uid, address string) client {
+		return client{auth.Principal{Name: "agent", Role: auth.RoleAgent, ClusterUID: uid, Credential: auth.CredentialToken}, address}
+	}
 	for _, tc := range []struct {
 		reason    string
-		who       auth.Principal
-		one, two  string
+		one, two  client
 		different bool
 	}{
-		{"a cluster at two addresses", agent, "192.0.2.1:1", "192.0.2.2:1", false},
-		{"two connections", everyone, "192.0.2.1:1", "192.0.2.1:2", false},
-		{"two addresses", everyone, "192.0.2.1:1", "192.0.2.2:1", true},
-		{"one address in two notations", everyone, "192.0.2.1:1", "[::ffff:192.0.2.1]:1", false},
-		{"one network", everyone, "[2001:db8::1]:1", "[2001:db8::2]:1", false},
-		{"two networks", everyone, "[2001:db8::1]:1", "[2001:db8:0:1::1]:1", true},
+		{reason: "a cluster at two addresses", one: cluster("a", "192.0.2.1:1"), two: cluster("a", "192.0.2.2:1")},
+		{reason: "two clusters at one address", one: cluster("a", "192.0.2.1:1"), two: cluster("b", "192.0.2.1:1"), different: true},
+		{reason: "a cluster and a client without one, at one address", one: cluster("a", "192.0.2.1:1"), two: everyone("192.0.2.1:1"), different: true},
+		{reason: "two connections", one: everyone("192.0.2.1:1"), two: everyone("192.0.2.1:2")},
+		{reason: "two addresses", one: everyone("192.0.2.1:1"), two: everyone("192.0.2.2:1"), different: true},
+		{reason: "one address in two notations", one: everyone("192.0.2.1:1"), two: everyone("[::ffff:192.0.2.1]:1")},
+		{reason: "one network", one: everyone("[2001:db8::1]:1"), two: everyone("[2001:db8::2]:1")},
+		{reason: "two networks", one: everyone("[2001:db8::1]:1"), two: everyone("[2001:db8:0:1::1]:1"), different: true},
 	} {
-		one, two := senderOf(requestOf(t, tc.who, tc.one, nil)), senderOf(requestOf(t, tc.who, tc.two, nil))
+		one := senderOf(requestOf(t, tc.one.principal, tc.one.address, nil))
+		two := senderOf(requestOf(t, tc.two.principal, tc.two.address, nil))
 		if (one != two) != tc.different {
-			t.Errorf("%s: %q and %q", tc.reason, one, two)
+			t.Errorf("%s: got the senders %q and %q, want different ones: %t", tc.reason, one, two, tc.different)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"hash/fnv"
 	"maps"
+	"os"
 	"runtime/debug"
 	"slices"
 	"syscall"
@@ -71,8 +72,36 @@ func readBbolt(path string) (records tables, err error) {
 		return nil, bboltError(err)
 	}
 	records = tables{}
-	err = db.View(func(tx *bolt.Tx) error { return readBuckets(tx, records) })
+	err = checkMetaPages(path)
+	if err == nil {
+		err = db.View(func(tx *bolt.Tx) error { return readBuckets(tx, records) })
+	}
 	return records, errors.Join(bboltError(err), db.Close())
+}
+
+// checkMetaPages expects that both meta pages of a bbolt file are valid. The newer one is that of the last commit. If it is
+// damaged, bbolt silently uses the other one, and so the records of the commit before.
+func checkMetaPages(path string) error {
+	file, err := os.Open(path) //nolint:gosec // the user names the directory
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	at := int64(0)
+	for page := range uint64(2) {
+		raw := make([]byte, 80) // page header, fields, checksum
+		if _, err := file.ReadAt(raw, at); err != nil {
+			return err
+		}
+		hash := fnv.New64a()
+		_, _ = hash.Write(raw[16:72])
+		transaction, sum := binary.NativeEndian.Uint64(raw[64:]), binary.NativeEndian.Uint64(raw[72:])
+		if sum != hash.Sum64() || transaction%2 != page { // transactions alternate between the pages
+			return damaged("bbolt: meta page %d is not valid", page)
+		}
+		at = int64(binary.NativeEndian.Uint32(raw[24:])) // the page size
+	}
+	return nil
 }
 
 func bboltError(err error) error {

@@ -37,18 +37,15 @@ func bboltFile(t *testing.T) []byte {
 	return raw
 }
 
-// bboltRecords are the records of that file after its first and its second commit.
-func bboltRecords() (first, second tables) {
-	first = tables{"receipts": {}, "pending": {"uid-007": make([]byte, 9000), "uid-008": []byte("pending 8")}, "events": {"uid-009": {}}}
+// bboltRecords are the records of that file after its last commit.
+func bboltRecords() tables {
+	records := tables{"receipts": {}, "pending": {"uid-007": make([]byte, 9000), "uid-008": []byte("pending 8 again")}, "events": {"uid-009": {}}}
 	for i := range 300 {
-		first["receipts"][fmt.Sprintf("uid-%03d", i)] = fmt.Appendf(nil, "receipt %d", i)
+		if i%3 > 0 {
+			records["receipts"][fmt.Sprintf("uid-%03d", i)] = fmt.Appendf(nil, "receipt %d", i)
+		}
 	}
-	second = copied(first)
-	second["pending"]["uid-008"] = []byte("pending 8 again")
-	for i := range 100 {
-		delete(second["receipts"], fmt.Sprintf("uid-%03d", 3*i))
-	}
-	return first, second
+	return records
 }
 
 func TestConvert_BboltFile_KeepsTheRecords(t *testing.T) {
@@ -57,7 +54,7 @@ func TestConvert_BboltFile_KeepsTheRecords(t *testing.T) {
 	if err := os.WriteFile(path, bboltFile(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, want := bboltRecords()
+	want := bboltRecords()
 	for range 2 { // the second time it is a log
 		j := opened(t, dir)
 		if got := copied(j.state.loaded); !reflect.DeepEqual(got, want) {
@@ -73,19 +70,46 @@ func TestConvert_BboltFile_KeepsTheRecords(t *testing.T) {
 	}
 }
 
-// TestConvert_DamagedAtRandom_FindsTheRecordsOfACommit damages a bbolt file. bbolt itself trusts it.
-func TestConvert_DamagedAtRandom_FindsTheRecordsOfACommit(t *testing.T) {
+// TestConvert_MetaPageDamaged_IsQuarantined damages one of the two pages that name the commits. bbolt itself would use the
+// commit before the last.
+func TestConvert_MetaPageDamaged_IsQuarantined(t *testing.T) {
+	pageSize := int(binary.NativeEndian.Uint32(bboltFile(t)[24:]))
+	pageOf := func(raw []byte, page int) []byte { return raw[page*pageSize:][:pageSize] }
+	for reason, change := range map[string]func(page, other []byte){
+		"zero":             func(page, _ []byte) { clear(page) },
+		"zero after magic": func(page, _ []byte) { clear(page[20:]) },
+		"older":            func(page, _ []byte) { page[64] -= 2 }, // the transaction
+		"a copy":           func(page, other []byte) { copy(page, other) },
+	} {
+		for page := range 2 {
+			raw, dir := bboltFile(t), t.TempDir()
+			change(pageOf(raw, page), pageOf(raw, 1-page))
+			if err := os.WriteFile(filepath.Join(dir, fileName), raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := copied(opened(t, dir).state.loaded); len(got) > 0 {
+				t.Errorf("meta page %d is %s: %d tables were read, want none", page, reason, len(got))
+			}
+			if files := quarantined(t, dir); len(files) != 1 {
+				t.Errorf("meta page %d is %s: quarantined are %v, want the file", page, reason, files)
+			}
+		}
+	}
+}
+
+// TestConvert_DamagedAtRandom_FindsTheLastCommitOrNothing damages a bbolt file. bbolt itself trusts it.
+func TestConvert_DamagedAtRandom_FindsTheLastCommitOrNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	raw, count := bboltFile(t), 0
-	first, second := bboltRecords()
+	want := bboltRecords()
 	size := uint32(len(raw))
 	for range 60 {
 		program := damageOf(byte(random.IntN(ways)), random.Uint32N(size), random.Uint32N(size))
 		found, aside := openAny(t, damage(raw, program))
-		if len(found) > 0 && !reflect.DeepEqual(found, second) && !reflect.DeepEqual(found, first) {
-			t.Errorf("damage %v: these are the records after no commit", program)
+		if len(found) > 0 && !reflect.DeepEqual(found, want) {
+			t.Errorf("damage %v: the records are not those of the last commit", program)
 		}
 		if aside {
 			count++

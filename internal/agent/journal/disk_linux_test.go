@@ -484,7 +484,7 @@ func TestConvert_DiskFull_ConvertsLater(t *testing.T) {
 		}
 		release := fill(t, dir)
 		j := opened(t, state)
-		_, want := bboltRecords()
+		want := bboltRecords()
 		if got := copied(j.state.loaded); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %d receipts, pending %q and events %v", len(got["receipts"]), got["pending"]["uid-008"], got["events"])
 		}

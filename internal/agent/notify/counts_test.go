@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -63,6 +64,77 @@ func TestNegotiatingSender_DeliveryCountsChange_SendsStatusAgain(t *testing.T) {
 	if got := m.lastStatus(); got.Status != "Down" || got.Reason != "Absent" || got.Cause != "because" {
 		t.Errorf("the control plane has the status %+v, want it unchanged except for the counts", got)
 	}
+}
+
+func TestNegotiatingSender_EventsDropped_SendsStatusAgain(t *testing.T) {
+	m := newModel(t)
+	b := newBoundedNegotiationBench(t, m, nil, 16<<10)
+	offered := 0
+	drop := func() {
+		m.mu.Lock() // the control plane answers nothing, so the Events wait
+		defer m.mu.Unlock()
+		for before := b.box.Dropped(); b.box.Dropped() == before; offered++ {
+			b.offer(eventAt(fmt.Sprint("e", offered), "1"))
+		}
+	}
+	b.run(func() {
+		b.untilChanged()
+		b.offer(observe.Status{Workload: shop, Status: "Down", Reason: "Absent", Cause: "because"})
+		b.untilDelivered()
+		if got := m.lastStatus(); got.Status != "Down" || got.Dropped != 0 {
+			t.Errorf("the control plane has the status %+v, want Down with nothing dropped", got)
+		}
+		for range 2 {
+			drop()
+			for deadline := time.Now().Add(20 * time.Second); m.lastStatus().Dropped != b.box.Dropped(); <-time.After(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("the control plane has the status %+v, want %d dropped", m.lastStatus(), b.box.Dropped())
+				}
+			}
+		}
+	})
+	if got := m.lastStatus(); got.Status != "Down" || got.Reason != "Absent" || got.Cause != "because" {
+		t.Errorf("the control plane has the status %+v, want it unchanged except for the counts", got)
+	}
+}
+
+func TestSetSender_Status_HasDeliveryCounts(t *testing.T) {
+	m := newModel(t) // outside of the bubble, in which a listener would stop the time
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoundedNegotiationBench(t, m, nil, 16<<10)
+		b.box.SetProtocol(ProtocolReportSets)
+		take := func() outbox.Item {
+			t.Helper()
+			item, err := b.box.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return item
+		}
+		b.offer(operationAt(7, "rejected", "1"))
+		b.box.Reject(take(), errBad)
+		for i := range 10 { // more than the bound
+			b.offer(eventAt(fmt.Sprint("e", i), "1"))
+		}
+		want := outbox.DeliveryCounts{Pending: int64(b.box.Pending()), Rejected: 1, Dropped: b.box.Dropped()}
+		if want.Pending == 0 || want.Dropped == 0 {
+			t.Fatalf("the outbox has the counts %+v, want none to be zero", want)
+		}
+		time.Sleep(6 * time.Second) // then they count as pending
+		b.offer(status(shop.ID, "Down"))
+		item := take()
+		for item.Report != status(shop.ID, "Down") {
+			item = take()
+		}
+		b.sender.sets.configure(threeport.ReportSetVersions{})
+		if results := b.sender.sets.Send(t.Context(), []outbox.Item{item}); results[0].Err != nil {
+			t.Fatal(results[0].Err)
+		}
+		sent := m.lastStatus()
+		if got := (outbox.DeliveryCounts{Pending: sent.Pending, Rejected: sent.Rejected, Dropped: sent.Dropped}); got != want {
+			t.Errorf("the control plane has the counts %+v, want %+v", got, want)
+		}
+	})
 }
 
 func TestDeliveryCounts_Refresh(t *testing.T) {

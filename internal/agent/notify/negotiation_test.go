@@ -70,6 +70,14 @@ func quickIntervals() intervals {
 
 func newNegotiationBench(t *testing.T, m *model, identify func(context.Context) (string, error)) *negotiationBench {
 	t.Helper()
+	return newBoundedNegotiationBench(t, m, identify, 0)
+}
+
+// newBoundedNegotiationBench bounds the Events in the outbox to a number of bytes; 0 for no bound.
+func newBoundedNegotiationBench(
+	t *testing.T, m *model, identify func(context.Context) (string, error), maxBytes int64,
+) *negotiationBench {
+	t.Helper()
 	config := threeport.DefaultConfig()
 	config.Server, config.AuthEnabled = m.url, false
 	client, err := threeport.New(config)
@@ -80,7 +88,8 @@ func newNegotiationBench(t *testing.T, m *model, identify func(context.Context) 
 	if identify == nil {
 		identify = func(context.Context) (string, error) { return "cluster", nil }
 	}
-	box := outbox.New(outbox.Config{Protocol: ProtocolV0, Backoff: outbox.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}}, nil)
+	backoff := outbox.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}
+	box := outbox.New(outbox.Config{Protocol: ProtocolV0, MaxBytes: maxBytes, Backoff: backoff}, nil)
 	b := &negotiationBench{t: t, model: m, signal: make(chan struct{}, 1000)}
 	info := AgentInfo{ClusterName: "home", Version: "v9", ClusterUID: identify}
 	b.sender = NewNegotiatingSender(client, box, info, prometheus.NewRegistry(), funcr.New(b.recordChange, funcr.Options{}))

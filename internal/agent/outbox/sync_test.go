@@ -253,11 +253,11 @@ func TestOutbox_Declare_BeginsTheInitialSync(t *testing.T) {
 	o.Declare(shop)
 	o.Offer(operation("conf", "1"))
 	if o.Progress(shop).Synced {
-		t.Error("the initial sync is pending, want none")
+		t.Error("the initial sync is done before it was seeded, want it pending")
 	}
 	seed(t, o, nil, nil)
 	if !o.Progress(shop).Synced {
-		t.Error("the initial sync is not pending")
+		t.Error("the initial sync is pending after it was seeded, want it done")
 	}
 	expectNothing(t, o)
 }

@@ -2,11 +2,14 @@ package faults
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -133,8 +136,8 @@ func stateLost(w *world) {
 	w.awaitAgreement(waitTimeout)
 }
 
-// The state is damaged. The agent quarantines it and starts anyway. The test opens a hundred damaged states; the agent itself
-// starts with ten of them, or three with -short.
+// The state of a killed agent is damaged. The next agent quarantines it, or loses the last commit, and starts anyway. The test
+// opens hundreds of damaged states; the agent itself starts with ten of them, or three with -short.
 func TestStateDir_Torn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -144,7 +147,8 @@ func TestStateDir_Torn(t *testing.T) {
 	w.kill()
 	good, err := os.ReadFile(w.stateFile())
 	w.must(err)
-	w.expectTornStatesRejected(random, good)
+	w.expectTornStatesRejected(random, "killed", good)
+	w.expectTornStatesRejected(random, "stopped", w.closedState(filepath.Join(w.TempDir(), "closed"), good))
 	for range repeats(10, 3) {
 		text, err := os.ReadFile(w.stateFile())
 		w.must(err)
@@ -185,32 +189,53 @@ func tear(random *rand.Rand, text []byte) (torn []byte, how string) {
 // tables are the tables of the agent's state.
 var tables = []string{"receipts", "pending", "dead", "gaps", "objects", "events", "ends", "changes"}
 
-// expectTornStatesRejected damages a state in a hundred places, one at a time. Every record that can be read is unchanged.
-func (w *world) expectTornStatesRejected(random *rand.Rand, killed []byte) {
+// expectTornStatesRejected damages a state in a hundred places, one at a time, and twenty times in the commits that the header
+// does not protect yet. The next journal has no records then, or exactly those after a commit. It may lose only unprotected
+// commits: to the journal, their damage looks as if the agent was killed before them.
+func (w *world) expectTornStatesRejected(random *rand.Rand, agent string, state []byte) {
 	w.Helper()
-	dir := filepath.Join(w.TempDir(), "good")
-	// In the state of an agent that was killed, damage of the last commit looks as if the agent was killed before it.
-	// Once a journal was closed, all of the state is protected.
-	good := w.closedState(dir, killed)
-	want := w.records(dir, good)
-	if len(want) == 0 {
-		w.Fatal("the state has no records")
+	want, protected := w.commits(state)
+	if len(want[0]) == 0 {
+		w.Fatalf("the state of a %s agent has no records", agent)
 	}
-	empty, damaged := 0, 0
-	for i := range 100 {
-		torn, how := tear(random, good)
-		got := w.records(filepath.Join(w.TempDir(), fmt.Sprint(i)), torn)
-		for key, value := range got {
-			if before, ok := want[key]; !ok || before != value {
-				w.Errorf("with a state that is %s, %q is %q, want %q", how, key, value, before)
-				damaged++
+	quarantined, whole := 0, 0
+	for i := range 120 {
+		begin := 0
+		if i >= 100 {
+			if begin = protected; begin == len(state) {
+				break
 			}
 		}
-		if len(got) == 0 {
-			empty++
+		torn, how := tear(random, state[begin:])
+		got := w.records(w.TempDir(), append(bytes.Clone(state[:begin]), torn...))
+		isOne := func(commit map[string]string) bool { return maps.Equal(got, commit) }
+		switch {
+		case len(got) == 0:
+			quarantined++
+		case slices.ContainsFunc(want, isOne):
+			whole++
+		default:
+			w.Errorf("the state of a %s agent is %s, counted from %d: the %d records are those after no commit: %v", agent, how, begin, len(got), got)
 		}
 	}
-	w.Logf("of 100 torn states with %d records, %d were quarantined, and %d records were wrong", len(want), empty, damaged)
+	w.Logf("the state of a %s agent has %d records, and %d of %d bytes are protected: %d torn states were quarantined, %d had the records after a commit",
+		agent, len(want[len(want)-1]), protected, len(state), quarantined, whole)
+}
+
+// commits returns the records after each commit from the last protected one on, and the number of protected bytes. The format
+// is described in package journal.
+func (w *world) commits(state []byte) (records []map[string]string, protected int) {
+	w.Helper()
+	const offsetOfSynced, frameHead = 12, 12
+	protected = int(binary.BigEndian.Uint64(state[offsetOfSynced:])) //nolint:gosec // the size of a file
+	for end := protected; end <= len(state); {
+		records = append(records, w.records(w.TempDir(), state[:end]))
+		if end+frameHead > len(state) {
+			break
+		}
+		end += frameHead + int(binary.BigEndian.Uint32(state[end:]))
+	}
+	return records, protected
 }
 
 // openState opens a state as the agent does.
