@@ -66,11 +66,11 @@ func run(ctx context.Context, o *options) (err error) {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	// Targets → objects and Events → reports in the outbox.
-	watcher := reporter.New(
-		o.reporter, clients, targets, box, state, reporter.NewMetrics(metrics.Registry), log("watch"), reconciler.Changed)
-	reconciler.Watch(watcher)
+	p := pipeline{ownRules: ownRules}
+	p.reporter = reporter.New(
+		o.reporter, clients, targets, box, state, reporter.NewMetrics(metrics.Registry), log("reporter"), reconciler.Changed)
+	reconciler.SetReporter(p.reporter)
 	// Reports in the outbox → the control plane.
-	p := pipeline{reporter: watcher, ownRules: ownRules}
 	var sender notify.Sender
 	switch {
 	case api == nil:
@@ -85,12 +85,12 @@ func run(ctx context.Context, o *options) (err error) {
 	o.notify.Durable = state != nil
 	var syncer notify.InitialSyncer
 	if api != nil {
-		p.resyncer = resync.New(o.resync, watcher, reconciler, box, api, resync.NewMetrics(metrics.Registry), log("resync"))
+		p.resyncer = resync.New(o.resync, p.reporter, reconciler, box, api, resync.NewMetrics(metrics.Registry), log("resync"))
 		syncer = p.resyncer
 	}
 	p.notifier = notify.New(o.notify, box, sender, syncer, notify.NewMetrics(metrics.Registry, box), log("notify"))
 
-	if err := addProbes(mgr, readiness{mgr.Elected(), o.leaderElect, reconciler, watcher}, state); err != nil {
+	if err := addProbes(mgr, readiness{mgr.Elected(), o.leaderElect, reconciler, p.reporter}, state); err != nil {
 		return err
 	}
 	addStateMetrics(metrics.Registry, state)

@@ -66,7 +66,7 @@ func TestCRD_PrinterColumns(t *testing.T) {
 	statuses[0].Health, statuses[0].Cause, statuses[0].Pods = "Down", cause, target.Count{Total: 5}
 	statuses[1].Pods = target.Count{Total: 3, Healthy: 3}
 	statuses[2].Pods, statuses[3].Pods = target.Count{}, target.Count{}
-	w.watcher.set(func(f *fakeWatcher) { f.statuses = statuses })
+	w.reporter.set(func(f *fakeReporter) { f.statuses = statuses })
 	w.verdict("Down", "ImagePullBackOff", cause)
 	w.delivery.set(Progress{Pending: 3, Since: w.clock.Add(-time.Minute)})
 	w.reconcile(wl.Name)
@@ -75,7 +75,7 @@ func TestCRD_PrinterColumns(t *testing.T) {
 		t.Errorf("the row is %q, want %q and %q", cells, want, cause)
 	}
 
-	w.watcher.set(func(f *fakeWatcher) { f.statuses = observedStatuses(wl, "Healthy", "") })
+	w.reporter.set(func(f *fakeReporter) { f.statuses = observedStatuses(wl, "Healthy", "") })
 	w.verdict("Healthy", "", "")
 	w.delivery.set(Progress{})
 	w.clock = w.clock.Add(statusInterval)

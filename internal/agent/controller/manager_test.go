@@ -41,7 +41,7 @@ func TestReconciler_InManager(t *testing.T) {
 	})
 	w.must(err)
 	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, w.delivery)
-	w.reconciler.Watch(w.watcher)
+	w.reconciler.SetReporter(w.reporter)
 	w.reconciler.now = func() time.Time { return w.clock } // The clock is fixed, so only immediate changes are written.
 	w.reconciler.Changed("too-early")                      // must neither panic nor block
 	w.must(w.reconciler.SetupWithManager(mgr))
@@ -70,7 +70,7 @@ func TestReconciler_InManager(t *testing.T) {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"other":"%d"}}}`, n)
 		w.must(shared.client.Patch(t.Context(), w.stored(wl.Name), client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
-	w.watcher.set(func(f *fakeWatcher) { f.state = target.Absent })
+	w.reporter.set(func(f *fakeReporter) { f.state = target.Absent })
 	for range 100 {
 		w.reconciler.Changed(wl.Name)
 	}
@@ -93,9 +93,9 @@ func TestReconciler_InManager(t *testing.T) {
 	w.delivery.set(Progress{Pending: 1})
 	w.must(shared.client.Delete(t.Context(), wl))
 	w.eventually(eventuallyTimeout, "the deletion to wait for delivery", func() string {
-		w.watcher.mu.Lock()
-		defer w.watcher.mu.Unlock()
-		if w.watcher.deletionChecks == 0 {
+		w.reporter.mu.Lock()
+		defer w.reporter.mu.Unlock()
+		if w.reporter.deletionChecks == 0 {
 			return "there was no check"
 		}
 		return ""

@@ -30,8 +30,8 @@ import (
 // +kubebuilder:rbac:groups=*,resources=*,verbs=list;watch
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=selfsubjectaccessreviews,verbs=create
 
-// Watcher observes the resources of the registry's workloads.
-type Watcher interface {
+// Reporter observes and assesses the resources of the registry's workloads. *reporter.Reporter is one.
+type Reporter interface {
 	// ResourceStatuses returns the status of each resource of a workload, in the order of the list.
 	ResourceStatuses(workload string) []target.ResourceStatus
 	// BaseKindErrors returns the errors of the kinds that are watched for every workload.
@@ -89,7 +89,7 @@ const (
 type Reconciler struct {
 	client   client.Client
 	targets  *target.Registry
-	watcher  Watcher
+	reporter Reporter
 	delivery Delivery
 	now      func() time.Time
 
@@ -99,7 +99,7 @@ type Reconciler struct {
 	deleted map[string]time.Time // when this process first saw the deletion of a workload with a finalizer
 }
 
-// New returns a reconciler. Call [Reconciler.Watch] before the manager starts.
+// New returns a reconciler. Call [Reconciler.SetReporter] before the manager starts.
 func New(c client.Client, targets *target.Registry, delivery Delivery) *Reconciler {
 	return &Reconciler{
 		client: c, targets: targets, delivery: delivery, now: time.Now,
@@ -107,8 +107,8 @@ func New(c client.Client, targets *target.Registry, delivery Delivery) *Reconcil
 	}
 }
 
-// Watch sets the watcher. It is not an argument of New, because the watcher needs [Reconciler.Changed].
-func (r *Reconciler) Watch(w Watcher) { r.watcher = w }
+// SetReporter sets the reporter. It is not an argument of New, because the reporter calls [Reconciler.Changed].
+func (r *Reconciler) SetReporter(reporter Reporter) { r.reporter = reporter }
 
 // SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {

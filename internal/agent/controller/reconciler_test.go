@@ -101,8 +101,8 @@ func TestFinalize_WaitsForLastReports(t *testing.T) {
 	}{
 		{
 			reason: "a deletion is not observed yet",
-			waits:  func(w *world) { w.watcher.deletionsObserved = false },
-			ends:   func(w *world) { w.watcher.deletionsObserved = true },
+			waits:  func(w *world) { w.reporter.deletionsObserved = false },
+			ends:   func(w *world) { w.reporter.deletionsObserved = true },
 		},
 		{
 			reason: "a report is pending",
@@ -111,12 +111,12 @@ func TestFinalize_WaitsForLastReports(t *testing.T) {
 		},
 		{
 			reason: "checking the deletions fails until the grace period ends",
-			waits:  func(w *world) { w.watcher.deletionsErr = errors.New("the API server is busy") },
+			waits:  func(w *world) { w.reporter.deletionsErr = errors.New("the API server is busy") },
 			ends:   func(w *world) { w.clock = w.clock.Add(deletionGrace) },
 		},
 		{
 			reason: "for objects, but not for ever",
-			waits:  func(w *world) { w.watcher.deletionsObserved = false },
+			waits:  func(w *world) { w.reporter.deletionsObserved = false },
 			ends:   func(w *world) { w.clock = w.clock.Add(deletionGrace) },
 		},
 		{
@@ -169,7 +169,7 @@ func TestFinalize_SlowCheck_IsBounded(t *testing.T) {
 	wl := workload("slow", "a")
 	w.create(wl)
 	w.reconcile(wl.Name)
-	w.watcher.blockDeletionChecks = true
+	w.reporter.blockDeletionChecks = true
 	w.must(shared.client.Delete(t.Context(), wl))
 	stored := w.stored(wl.Name)
 	begun := time.Now()
@@ -222,7 +222,7 @@ func TestFinalize_Conflict_KeepsWorkload(t *testing.T) {
 	if !apierrors.IsConflict(err) {
 		t.Errorf("Reconcile returned %v, want the conflict", err)
 	}
-	if got := fmt.Sprint(w.targets.Workloads()); got != "[conflict]" {
+	if got := fmt.Sprint(w.targets.WorkloadNames()); got != "[conflict]" {
 		t.Errorf("tracked workloads are %s, want [conflict]", got)
 	}
 	w.failPatch.Store(false)

@@ -97,7 +97,7 @@ func TestReconcile_LargeWorkload_StatusIsStored(t *testing.T) {
 			}
 			w.create(wl)
 			w.verdict("Down", c.text, c.text)
-			w.watcher.set(func(f *fakeWatcher) {
+			w.reporter.set(func(f *fakeReporter) {
 				f.statuses, f.baseKindErrors = observedStatuses(wl, c.health, c.text), []string{c.text, c.text, c.text}
 			})
 			progress := Progress{Pending: 1, LastError: c.text, Rejected: 20, Dropped: 9, Operations: operationsOf(wl)}
@@ -171,7 +171,7 @@ func TestTruncateToSize_KeepsUnhealthyResources(t *testing.T) {
 func TestStatus_WithoutResources_IsSmall(t *testing.T) {
 	w := newWorld(t)
 	w.verdict(arbitraryText, arbitraryText, arbitraryText)
-	w.watcher.set(func(f *fakeWatcher) {
+	w.reporter.set(func(f *fakeReporter) {
 		f.baseKindErrors = []string{arbitraryText, arbitraryText}
 		f.statuses = []target.ResourceStatus{}
 	})
@@ -195,7 +195,7 @@ func BenchmarkStatusOf2000Resources(b *testing.B) {
 		})
 	}
 	r := New(nil, target.NewRegistry(), &fakeDelivery{})
-	r.Watch(&fakeWatcher{health: "Healthy", statuses: observedStatuses(wl, "Healthy", "")})
+	r.SetReporter(&fakeReporter{health: "Healthy", statuses: observedStatuses(wl, "Healthy", "")})
 	progress := Progress{Operations: operationsOf(wl)}
 	for b.Loop() {
 		status := r.status(wl, progress, verdict{status: "Healthy"})

@@ -83,14 +83,14 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress Progress, v
 		Conditions:         slices.Clone(wl.Status.Conditions),
 	}
 	setHealth(&status, wl.Status, v, r.now())
-	observed := r.watcher.ResourceStatuses(wl.Name)
+	observed := r.reporter.ResourceStatuses(wl.Name)
 	status.Resources = resourceStatuses(observed, progress.Operations, storedOperations(wl))
 	setCounts(&status, observed)
 	status.Delivery = r.deliveryStatus(progress)
 	status.Delivery.Retried = retryAnnotation(wl)
 	durable, err := r.delivery.Durable()
 	for _, c := range []metav1.Condition{
-		watchingCondition(wl.Generation, observed, r.watcher.BaseKindErrors()),
+		watchingCondition(wl.Generation, observed, r.reporter.BaseKindErrors()),
 		deliveredCondition(wl.Generation, status.Delivery),
 		durableCondition(wl.Generation, durable, err),
 		healthyCondition(wl.Generation, v),

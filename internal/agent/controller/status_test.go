@@ -36,7 +36,7 @@ func TestReconcile_WritesStatusWithinBudget(t *testing.T) {
 		t.Errorf("the requeue is after %s, want %s", got, resyncInterval)
 	}
 	expect(1, "Healthy", "nothing changed")
-	w.watcher.health = "Unhealthy"
+	w.reporter.health = "Unhealthy"
 	if got := w.reconcile(wl.Name).RequeueAfter; got != statusInterval-time.Second {
 		t.Errorf("the requeue is after %s, want the rest of %s", got, statusInterval)
 	}
@@ -44,7 +44,7 @@ func TestReconcile_WritesStatusWithinBudget(t *testing.T) {
 	w.clock = w.clock.Add(statusInterval)
 	w.reconcile(wl.Name)
 	expect(2, "Unhealthy", "the last write was long ago")
-	w.watcher.health, w.watcher.state = "Down", target.Absent
+	w.reporter.health, w.reporter.state = "Down", target.Absent
 	w.reconcile(wl.Name)
 	expect(3, "Down", "a change of a resource's state is written at once")
 	w.delivery.set(Progress{Pending: 3, Since: w.clock.Add(-time.Second)})
@@ -166,7 +166,7 @@ func TestReconcile_Conditions(t *testing.T) {
 			w := newWorld(t)
 			wl := workload("conditions", "a")
 			w.create(wl)
-			w.watcher.state, w.watcher.baseKindErrors = c.state, c.baseKindErrors
+			w.reporter.state, w.reporter.baseKindErrors = c.state, c.baseKindErrors
 			w.delivery.set(c.progress)
 			w.reconcile(wl.Name)
 			status := w.stored(wl.Name).Status

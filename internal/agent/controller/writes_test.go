@@ -51,7 +51,7 @@ func (d delivering) run(ctx context.Context) {
 	}
 }
 
-// run runs the watcher, the delivery and the reconciler until the test ends.
+// run runs the reporter, the delivery and the reconciler until the test ends.
 func (w *world) run() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
@@ -66,12 +66,12 @@ func (w *world) run() {
 	w.must(err)
 	box := outbox.New(outbox.DefaultConfig(), nil)
 	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, delivering{box})
-	watcher := reporter.New(reporter.DefaultConfig(), clients, w.targets, box, nil,
+	reports := reporter.New(reporter.DefaultConfig(), clients, w.targets, box, nil,
 		reporter.NewMetrics(prometheus.NewRegistry()), logr.Discard(), w.reconciler.Changed)
-	w.reconciler.Watch(watcher)
+	w.reconciler.SetReporter(reports)
 	w.must(w.reconciler.SetupWithManager(mgr))
 	for name, run := range map[string]func(context.Context) error{
-		"manager": mgr.Start, "watcher": watcher.Run, "delivery": func(ctx context.Context) error { delivering{box}.run(ctx); return nil },
+		"manager": mgr.Start, "reporter": reports.Run, "delivery": func(ctx context.Context) error { delivering{box}.run(ctx); return nil },
 	} {
 		all.Go(func() {
 			if err := run(ctx); err != nil {

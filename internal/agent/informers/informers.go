@@ -102,7 +102,7 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 		count: metrics.lookups, log: log, queue: newQueue[target.Identity]("lookups"),
 	}
 	changes := &registrar{targets: targets, tombstones: s.tombstones, lookups: s.lookups, handler: handler}
-	s.pool = newInformerPool(informerFactory{clients, targets.Lists}, changes, config.StallTimeout, metrics, log)
+	s.pool = newInformerPool(informerFactory{clients, targets.IsListed}, changes, config.StallTimeout, metrics, log)
 	s.kinds = newKinds(&kindEnv{
 		config: config, targets: targets, log: log, discovery: clients, informers: s.pool,
 		kindRemoved: changes.deleteKind, changed: handler.KindChanged,

@@ -52,7 +52,7 @@ func (l *lookups) add(ids []target.Identity) {
 		if id.UID == "" || id.GroupKind() == (schema.GroupKind{Kind: "Node"}) || l.follows(id.GroupKind()) {
 			continue
 		}
-		if _, known := l.targets.Lookup(id.UID); !known {
+		if _, known := l.targets.KnownObject(id.UID); !known {
 			l.queue.Add(id)
 		}
 	}
@@ -96,7 +96,7 @@ func (l *lookups) lookUp(ctx context.Context, id target.Identity) error {
 			l.done()
 		}
 	}()
-	if _, known := l.targets.Lookup(id.UID); known {
+	if _, known := l.targets.KnownObject(id.UID); known {
 		return nil
 	}
 	l.count.Inc()

@@ -44,12 +44,12 @@ func (r *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift,
 		return nil, err
 	}
 	l := &comparison{resyncer: r, states: map[observe.Key]outbox.Snapshot{}}
-	l.note(desired.Status)
+	l.noteState(desired.Status)
 	for _, op := range desired.Operations {
-		l.note(op)
+		l.noteState(op)
 	}
 	for _, ev := range desired.Events {
-		l.note(ev)
+		l.noteState(ev)
 	}
 	exists, err := l.status(ctx, instance, desired.Status)
 	if err != nil || !exists {
@@ -80,7 +80,7 @@ type comparison struct {
 	keptAfter *time.Time
 }
 
-func (l *comparison) note(r observe.Report) {
+func (l *comparison) noteState(r observe.Report) {
 	key := r.Key()
 	l.states[key] = l.resyncer.outbox.State(r)
 }
