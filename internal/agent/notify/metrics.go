@@ -72,14 +72,15 @@ func NewMetrics(registry prometheus.Registerer, box Outbox) *Metrics {
 
 func (m *Metrics) accepted(item outbox.Item) {
 	m.count(item, resultAccepted)
-	m.delay.WithLabelValues(kindOf(item.Report)).Observe(time.Since(item.Since).Seconds())
+	m.delay.WithLabelValues(ReportKind(item.Report)).Observe(time.Since(item.Since).Seconds())
 }
 
 func (m *Metrics) count(item outbox.Item, result string) {
-	m.reports.WithLabelValues(kindOf(item.Report), result).Inc()
+	m.reports.WithLabelValues(ReportKind(item.Report), result).Inc()
 }
 
-func kindOf(r observe.Report) string {
+// ReportKind returns the kind of a report in the labels of metrics.
+func ReportKind(r observe.Report) string {
 	switch r.(type) {
 	case observe.Operation:
 		return "operation"

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
@@ -91,7 +92,7 @@ func (r *Resyncer) repair(f drift) {
 	} else if !r.outbox.Resend(f.report, f.receipt) {
 		return
 	}
-	r.metrics.repairs.WithLabelValues(kindOf(f.report)).Inc()
+	r.metrics.repairs.WithLabelValues(notify.ReportKind(f.report)).Inc()
 	r.log.Info("A row of the control plane differs from the cluster. It is repaired.",
 		"instance", f.report.Instance().String(), "report", f.report.String(), "differs", strings.Join(f.fields, ", "))
 }
