@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/agent/worker"
 )
 
 // Handler receives changes. The informers call its methods from many goroutines and hold no mutex meanwhile. The methods
@@ -99,7 +100,7 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 	}
 	s.lookups = &lookups{
 		targets: targets, reader: clients, follows: s.Follows, done: handler.OwnersResolved,
-		count: metrics.lookups, log: log, queue: newQueue[target.Identity]("lookups"),
+		count: metrics.lookups, log: log, queue: worker.NewQueue[target.Identity]("lookups"),
 	}
 	changes := &registrar{targets: targets, tombstones: s.tombstones, lookups: s.lookups, handler: handler}
 	s.pool = newInformerPool(informerFactory{clients, targets.IsListed}, changes, config.StallTimeout, metrics, log)
