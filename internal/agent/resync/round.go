@@ -25,8 +25,8 @@ func (r *Resyncer) round(ctx context.Context) {
 	// ±10 %, to spread the requests of a fleet
 	length := time.Duration(float64(r.config.Interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // jitter is no secret
 	start, ok, failed := time.Now(), true, 0
-	var looks sync.WaitGroup
-	defer looks.Wait()
+	var rechecks sync.WaitGroup
+	defer rechecks.Wait()
 	instances := r.cluster.Instances()
 	for i, instance := range instances {
 		if !sleep(ctx, time.Until(start.Add(length*time.Duration(i+1)/time.Duration(len(instances))))) {
@@ -44,7 +44,7 @@ func (r *Resyncer) round(ctx context.Context) {
 		}
 		failed = 0
 		if len(found) > 0 {
-			looks.Go(func() { r.recheck(ctx, instance, found) })
+			rechecks.Go(func() { r.recheck(ctx, instance, found) })
 		}
 	}
 	if !sleep(ctx, time.Until(start.Add(length))) {
