@@ -61,7 +61,7 @@ func run(ctx context.Context, o *options) (err error) {
 	// ThreeportWorkloads → the registry of targets. The reconciler reads the progress of their delivery from the outbox.
 	targets := target.NewRegistry()
 	box := outbox.New(outboxConfig(o, api), state)
-	reconciler := controller.New(mgr.GetClient(), targets, deliveryStatus{box, state})
+	reconciler := controller.New(mgr.GetClient(), targets, box, state)
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
@@ -82,7 +82,7 @@ func run(ctx context.Context, o *options) (err error) {
 		p.negotiation = notify.NewNegotiatingSender(api, box, info, metrics.Registry, log("negotiation"))
 		sender = p.negotiation
 	}
-	o.notify.Durable = state != nil
+	o.notify.Durable, _ = state.Durable()
 	var syncer notify.InitialSyncer
 	if api != nil {
 		p.resyncer = resync.New(o.resync, p.reporter, reconciler, box, api, resync.NewMetrics(metrics.Registry), log("resync"))

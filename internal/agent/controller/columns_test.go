@@ -68,7 +68,7 @@ func TestCRD_PrinterColumns(t *testing.T) {
 	statuses[2].Pods, statuses[3].Pods = target.Count{}, target.Count{}
 	w.reporter.set(func(f *fakeReporter) { f.statuses = statuses })
 	w.verdict("Down", "ImagePullBackOff", cause)
-	w.delivery.set(Progress{Pending: 3, Since: w.clock.Add(-time.Minute)})
+	w.delivery.set(target.DeliveryProgress{Pending: 3, Since: w.clock.Add(-time.Minute)})
 	w.reconcile(wl.Name)
 	_, cells = w.table(wl.Name)
 	if want := []string{"columns", "Down", "3/4", "3/8", "False"}; !slices.Equal(cells[:5], want) || cells[6] != cause {
@@ -77,7 +77,7 @@ func TestCRD_PrinterColumns(t *testing.T) {
 
 	w.reporter.set(func(f *fakeReporter) { f.statuses = observedStatuses(wl, "Healthy", "") })
 	w.verdict("Healthy", "", "")
-	w.delivery.set(Progress{})
+	w.delivery.set(target.DeliveryProgress{})
 	w.clock = w.clock.Add(statusInterval)
 	w.reconcile(wl.Name)
 	_, cells = w.table(wl.Name)

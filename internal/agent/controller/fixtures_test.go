@@ -87,10 +87,10 @@ func (f *fakeReporter) DeletionsObserved(ctx context.Context, _ string) (bool, e
 	return f.deletionsObserved, f.deletionsErr
 }
 
-// fakeDelivery is a Delivery with settable answers.
+// fakeDelivery is a Delivery and a State with settable answers.
 type fakeDelivery struct {
 	mu         sync.Mutex
-	progress   Progress
+	progress   target.DeliveryProgress
 	forgot     []target.Instance
 	retried    []target.Instance
 	declared   []target.Instance
@@ -98,13 +98,13 @@ type fakeDelivery struct {
 	notSynced  bool
 }
 
-func (f *fakeDelivery) set(p Progress) {
+func (f *fakeDelivery) set(p target.DeliveryProgress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.progress = p
 }
 
-func (f *fakeDelivery) Progress(target.Instance) Progress {
+func (f *fakeDelivery) Progress(target.Instance) target.DeliveryProgress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.progress
@@ -162,7 +162,7 @@ func newWorld(t *testing.T) *world {
 		clock: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC),
 	}
 	w.reporter = &fakeReporter{targets: w.targets, state: target.Present, health: "Healthy", deletionsObserved: true}
-	w.reconciler = New(w.counting(shared.client), w.targets, w.delivery)
+	w.reconciler = New(w.counting(shared.client), w.targets, w.delivery, w.delivery)
 	w.reconciler.SetReporter(w.reporter)
 	w.reconciler.now = func() time.Time { return w.clock }
 	return w

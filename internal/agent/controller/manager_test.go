@@ -40,7 +40,7 @@ func TestReconciler_InManager(t *testing.T) {
 		Controller: config.Controller{SkipNameValidation: new(true)}, // for -count
 	})
 	w.must(err)
-	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, w.delivery)
+	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, w.delivery, w.delivery)
 	w.reconciler.SetReporter(w.reporter)
 	w.reconciler.now = func() time.Time { return w.clock } // The clock is fixed, so only immediate changes are written.
 	w.reconciler.Changed("too-early")                      // must neither panic nor block
@@ -90,7 +90,7 @@ func TestReconciler_InManager(t *testing.T) {
 		t.Error("an annotation changed the declaration")
 	}
 
-	w.delivery.set(Progress{Pending: 1})
+	w.delivery.set(target.DeliveryProgress{Pending: 1})
 	w.must(shared.client.Delete(t.Context(), wl))
 	w.eventually(eventuallyTimeout, "the deletion to wait for delivery", func() string {
 		w.reporter.mu.Lock()
@@ -103,7 +103,7 @@ func TestReconciler_InManager(t *testing.T) {
 	if w.stored(wl.Name) == nil {
 		t.Fatal("the workload was deleted before its last report was delivered")
 	}
-	w.delivery.set(Progress{})
+	w.delivery.set(target.DeliveryProgress{})
 	w.eventually(eventuallyTimeout, "the workload to be deleted", func() string {
 		if w.stored(wl.Name) != nil {
 			return "it exists"

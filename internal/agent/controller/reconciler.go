@@ -44,37 +44,22 @@ type Reporter interface {
 	RecordTransition(workload string, transition target.HealthTransition)
 }
 
-// Delivery sends reports to the control plane.
+// Delivery sends reports to the control plane. *outbox.Outbox is one.
 type Delivery interface {
-	Progress(target.Instance) Progress
+	Progress(target.Instance) target.DeliveryProgress
 	// Declare begins to count the reports of an instance.
 	Declare(target.Instance)
 	// ForgetInstance drops the counts of an instance.
 	ForgetInstance(target.Instance)
 	// RetryRejected sends the rejected reports of an instance again.
 	RetryRejected(target.Instance)
+}
+
+// State is the agent's state on disk. *journal.Journal is one.
+type State interface {
 	// Durable reports whether pending reports survive the end of the process. The error is the reason if a state directory
 	// is configured but they do not.
 	Durable() (bool, error)
-}
-
-// Progress is the progress of delivery for an instance.
-type Progress struct {
-	Pending    int
-	Since      time.Time // of the oldest pending report
-	LastError  string
-	Rejected   int64
-	Rejections []v1alpha1.Rejection
-	Dropped    int64 // Events, because the queue was full
-	Synced     bool  // the reports that the control plane already has are known
-	// Operations are the latest known operations that the control plane accepted. The keys have no version.
-	Operations map[target.Resource]Operation
-}
-
-// Operation is an accepted operation on a resource.
-type Operation struct {
-	Name            string // ADDED, MODIFIED or DELETED
-	ResourceVersion string // of the object; empty after its deletion
 }
 
 // Timing of the controller.
@@ -91,6 +76,7 @@ type Reconciler struct {
 	targets  *target.Registry
 	reporter Reporter
 	delivery Delivery
+	state    State
 	now      func() time.Time
 
 	mu      sync.Mutex
@@ -100,9 +86,9 @@ type Reconciler struct {
 }
 
 // New returns a reconciler. Call [Reconciler.SetReporter] before the manager starts.
-func New(c client.Client, targets *target.Registry, delivery Delivery) *Reconciler {
+func New(c client.Client, targets *target.Registry, delivery Delivery, state State) *Reconciler {
 	return &Reconciler{
-		client: c, targets: targets, delivery: delivery, now: time.Now,
+		client: c, targets: targets, delivery: delivery, state: state, now: time.Now,
 		writes: map[string]*writeState{}, deleted: map[string]time.Time{},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 func TestReconcile_Repeated_DeclaresOnce(t *testing.T) {
@@ -106,8 +107,8 @@ func TestFinalize_WaitsForLastReports(t *testing.T) {
 		},
 		{
 			reason: "a report is pending",
-			waits:  func(w *world) { w.delivery.progress = Progress{Pending: 1} },
-			ends:   func(w *world) { w.delivery.progress = Progress{} },
+			waits:  func(w *world) { w.delivery.progress = target.DeliveryProgress{Pending: 1} },
+			ends:   func(w *world) { w.delivery.progress = target.DeliveryProgress{} },
 		},
 		{
 			reason: "checking the deletions fails until the grace period ends",
@@ -121,7 +122,7 @@ func TestFinalize_WaitsForLastReports(t *testing.T) {
 		},
 		{
 			reason: "a report is pending until the grace period ends",
-			waits:  func(w *world) { w.delivery.progress = Progress{Pending: 1} },
+			waits:  func(w *world) { w.delivery.progress = target.DeliveryProgress{Pending: 1} },
 			ends:   func(w *world) { w.clock = w.clock.Add(deletionGrace) },
 		},
 	} {
