@@ -13,6 +13,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/controller"
 	"github.com/threeport/threeport-agent/internal/agent/informers"
+	"github.com/threeport/threeport-agent/internal/agent/journal"
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/agent/reporter"
@@ -60,7 +61,7 @@ func run(ctx context.Context, o *options) (err error) {
 
 	// ThreeportWorkloads → the registry of targets. The reconciler reads the progress of their delivery from the outbox.
 	targets := target.NewRegistry()
-	box := outbox.New(outboxConfig(o, api), state)
+	box := outbox.New(o.outbox, state)
 	reconciler := controller.New(mgr.GetClient(), targets, box, state)
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
@@ -93,7 +94,7 @@ func run(ctx context.Context, o *options) (err error) {
 	if err := addProbes(mgr, readiness{mgr.Elected(), o.leaderElect, reconciler, p.reporter}, state); err != nil {
 		return err
 	}
-	addStateMetrics(metrics.Registry, state)
+	journal.RegisterMetrics(metrics.Registry, state)
 	return p.runUnder(ctx, mgr)
 }
 
@@ -103,14 +104,4 @@ func newAPIClient(o *options) (*threeport.Client, error) {
 		return nil, nil
 	}
 	return threeport.New(o.api)
-}
-
-// outboxConfig returns the configuration for a sender to the control plane, or to standard output if the client is nil.
-func outboxConfig(o *options, api *threeport.Client) outbox.Config {
-	config := o.outbox
-	config.Protocol, config.InitialSync = notify.ProtocolV0, true
-	if api == nil {
-		config.Protocol, config.InitialSync = notify.ProtocolStdout, false
-	}
-	return config
 }

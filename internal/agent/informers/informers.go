@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/agent/worker"
@@ -64,6 +65,11 @@ func DefaultConfig() Config {
 
 // Validate returns an error that names the wrong field and the accepted values.
 func (c Config) Validate() error {
+	for _, name := range c.Namespaces {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return fmt.Errorf("%q is not the name of a namespace: %s", name, problems[0])
+		}
+	}
 	switch {
 	case c.LookupWorkers < 1:
 		return fmt.Errorf("lookup workers is %d: give a number above 0", c.LookupWorkers)
