@@ -56,7 +56,7 @@ func ask[T any](ctx context.Context, c *Client, q request) (T, error) {
 // SendReportSet sends a set, in an encoding if it is not empty and makes the body smaller. Each report has to come from
 // [Report.Clean]. The answer has an item for each report.
 //
-// A set can be repeated without harm, so its errors are never ambiguous. Some of them have a [StatusOf] with a meaning:
+// A set can be repeated without harm. Some errors have a [StatusOf] with a meaning:
 //
 //   - 404 and 405: the server no longer takes sets.
 //   - 413: it takes smaller sets only.
@@ -81,9 +81,7 @@ func (c *Client) SendReportSet(ctx context.Context, set ReportSet, encoding stri
 	}
 	var answer ReportSetAnswer
 	if err := json.Unmarshal(got.body, &answer); err != nil || !answer.fits(set) {
-		e := malformed(q, got.status)
-		e.Ambiguous = false
-		return ReportSetAnswer{}, e
+		return ReportSetAnswer{}, malformed(q, got.status)
 	}
 	return answer, nil
 }
