@@ -105,7 +105,7 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 		wakeup:     make(chan struct{}, 1),
 	}
 	s.lookups = &lookups{
-		targets: targets, reader: clients, follows: s.Follows, done: handler.OwnersResolved,
+		targets: targets, clients: clients, follows: s.Follows, done: handler.OwnersResolved,
 		count: metrics.lookups, log: log, queue: worker.NewQueue[target.Identity]("lookups"),
 	}
 	changes := &registrar{targets: targets, tombstones: s.tombstones, lookups: s.lookups, handler: handler}

@@ -10,7 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -22,19 +21,13 @@ import (
 // that owns something anywhere in the cluster would cost more than all other watches.
 type lookups struct {
 	targets *target.Registry
-	reader  metadataReader
+	clients *Clients
 	follows func(schema.GroupKind) bool // whether a kind is watched
 	// done is called when the queue is empty. It must not block.
 	done  func()
 	count prometheus.Counter
 	log   logr.Logger
 	queue worker.Queue[target.Identity]
-}
-
-// metadataReader reads the metadata of single objects.
-type metadataReader interface {
-	resolve(ctx context.Context, gvk schema.GroupVersionKind, cached bool) (mapping, error)
-	fetchMetadata(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (*metav1.PartialObjectMetadata, error)
 }
 
 // discoveryRetries is how often the kind of an owner is resolved that is not installed: discovery shows a new group some
@@ -102,14 +95,14 @@ func (l *lookups) read(ctx context.Context, id target.Identity) (target.Object, 
 }
 
 func (l *lookups) readAs(ctx context.Context, id target.Identity, cached bool) (target.Object, error) {
-	served, err := l.reader.resolve(ctx, schema.GroupVersionKind{Group: id.Group, Kind: id.Kind}, cached)
+	served, err := l.clients.resolve(ctx, schema.GroupVersionKind{Group: id.Group, Kind: id.Kind}, cached)
 	if err != nil {
 		return target.Object{}, err
 	}
 	if !served.namespaced {
 		id.Namespace = ""
 	}
-	o, err := l.reader.fetchMetadata(ctx, served.gvr, id.Ref)
+	o, err := l.clients.fetchMetadata(ctx, served.gvr, id.Ref)
 	if err != nil {
 		return target.Object{}, err
 	}

@@ -90,8 +90,9 @@ func (r *registrar) delete(id target.Identity, version string, certain bool) {
 	}
 }
 
-// listed deletes the known objects that were deleted while no informer watched them. They are missing from the first list
-// of an informer, and from the caches of the other informers of the kind, which may be ahead of it.
+// listed is called when the handler has received the first list of an informer. It deletes the known objects that were
+// deleted while no informer watched them. They are missing from that list, and from the caches of the other informers of the
+// kind, which may be ahead of it.
 func (r *registrar) listed(i *informer, running []*informer) {
 	if i.gvk == eventKind {
 		r.handler.EventsListed()

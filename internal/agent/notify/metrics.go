@@ -15,14 +15,6 @@ type Metrics struct {
 	delay   *prometheus.HistogramVec
 }
 
-// Outbox provides the numbers of the metrics. *outbox.Outbox implements it.
-type Outbox interface {
-	Pending() int
-	DeadLetters() int
-	Dropped() int64
-	Suspended() bool
-}
-
 // The results of a delivery.
 const (
 	resultAccepted = "accepted"
@@ -32,7 +24,7 @@ const (
 )
 
 // NewMetrics registers the metrics of deliveries and of an outbox.
-func NewMetrics(registry prometheus.Registerer, box Outbox) *Metrics {
+func NewMetrics(registry prometheus.Registerer, box *outbox.Outbox) *Metrics {
 	m := &Metrics{
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_reports_total",
