@@ -10,6 +10,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/leader"
 )
 
 // stopMargin is the time for ending the informers, which comes before the flush.
@@ -29,16 +30,12 @@ func newManager(o *options, config *rest.Config) (mgr ctrl.Manager, isLeading fu
 		GracefulShutdownTimeout: new(o.notify.ShutdownTimeout + stopMargin),
 	}
 	if o.leaderElect {
-		lease, err := newLease(config, o.leaderElectionNamespace)
+		lease, err := leader.NewLease(config, o.leaderElectionNamespace)
 		if err != nil {
 			return nil, nil, err
 		}
-		isLeading = lease.held
-		options.LeaderElection = true
-		options.LeaderElectionResourceLockInterface = lease
-		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(leaseDuration), new(renewDeadline), new(renewPeriod)
-		// The process ends right after the manager, so the next leader need not wait for the lease to expire.
-		options.LeaderElectionReleaseOnCancel = true
+		lease.Configure(&options)
+		isLeading = lease.Held
 	}
 	if mgr, err = ctrl.NewManager(config, options); err != nil {
 		return nil, nil, fmt.Errorf("set up the manager: %w", err)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/threeport/threeport-agent/internal/agent/notify"
@@ -52,9 +51,6 @@ type options struct {
 
 // minStateBytes is the least value of --state-max-bytes.
 const minStateBytes = 1 << 20
-
-// maxClusterName is the longest --cluster-name that the control plane takes, in bytes.
-const maxClusterName = 253
 
 // newOptions declares the flags. --kubeconfig is declared by controller-runtime.
 func newOptions(flags *flag.FlagSet) *options {
@@ -124,24 +120,22 @@ func (o *options) validate(args []string) error {
 		if err := o.api.Validate(); err != nil {
 			return fmt.Errorf("control-plane API (--threeport-api-server, --auth-enabled, --cert-dir, --ca-file, --token-file): %w", err)
 		}
+		o.outbox.Protocol, o.outbox.InitialSync = notify.ProtocolV0, true
 	case sinkStdout:
+		o.outbox.Protocol = notify.ProtocolStdout
 	default:
 		return fmt.Errorf("--sink is %q: give api or stdout", o.sink)
 	}
-	if len(o.clusterName) > maxClusterName {
-		return fmt.Errorf("--cluster-name has %d bytes: give %d at most", len(o.clusterName), maxClusterName)
+	if len(o.clusterName) > threeport.MaxClusterName {
+		return fmt.Errorf("--cluster-name has %d bytes: give %d at most", len(o.clusterName), threeport.MaxClusterName)
 	}
 	for name := range strings.SplitSeq(o.watchNamespaces, ",") {
-		if name = strings.TrimSpace(name); name == "" {
-			continue
+		if name = strings.TrimSpace(name); name != "" {
+			o.reporter.Namespaces = append(o.reporter.Namespaces, name)
 		}
-		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-			return fmt.Errorf("--watch-namespaces: %q is not the name of a namespace: %s", name, problems[0])
-		}
-		o.reporter.Namespaces = append(o.reporter.Namespaces, name)
 	}
 	if err := o.reporter.Validate(); err != nil {
-		return err
+		return fmt.Errorf("--watch-namespaces: %w", err)
 	}
 	if err := o.notify.Validate(); err != nil {
 		return fmt.Errorf("delivery (--send-concurrency, --shutdown-timeout): %w", err)

@@ -15,12 +15,12 @@ import (
 // readiness is the check behind /readyz. A replica is ready while it waits to lead. A leader is ready when all declared
 // workloads are tracked and the informers for them have synced.
 type readiness struct {
-	leading      <-chan struct{} // closed when this replica leads, or without an election when it has started
-	leaderElect  bool
-	declarations interface {
+	leading     <-chan struct{} // closed when this replica leads, or without an election when it has started
+	leaderElect bool
+	reconciler  interface {
 		Ready(ctx context.Context) error
 	}
-	informers interface{ Ready() bool }
+	reporter interface{ Ready() bool }
 }
 
 func (r readiness) check(req *http.Request) error {
@@ -32,10 +32,10 @@ func (r readiness) check(req *http.Request) error {
 		}
 		return errors.New("the agent has not started yet")
 	}
-	if err := r.declarations.Ready(req.Context()); err != nil {
+	if err := r.reconciler.Ready(req.Context()); err != nil {
 		return err
 	}
-	if !r.informers.Ready() {
+	if !r.reporter.Ready() {
 		return errors.New("caches have not synced yet")
 	}
 	return nil

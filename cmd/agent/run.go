@@ -13,6 +13,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/controller"
 	"github.com/threeport/threeport-agent/internal/agent/informers"
+	"github.com/threeport/threeport-agent/internal/agent/journal"
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/agent/reporter"
@@ -60,17 +61,17 @@ func run(ctx context.Context, o *options) (err error) {
 
 	// ThreeportWorkloads → the registry of targets. The reconciler reads the progress of their delivery from the outbox.
 	targets := target.NewRegistry()
-	box := outbox.New(outboxConfig(o, api), state)
-	reconciler := controller.New(mgr.GetClient(), targets, deliveryStatus{box, state})
+	box := outbox.New(o.outbox, state)
+	reconciler := controller.New(mgr.GetClient(), targets, box, state)
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	// Targets → objects and Events → reports in the outbox.
-	watcher := reporter.New(
-		o.reporter, clients, targets, box, state, reporter.NewMetrics(metrics.Registry), log("watch"), reconciler.Changed)
-	reconciler.Watch(watcher)
+	p := pipeline{ownRules: ownRules}
+	p.reporter = reporter.New(
+		o.reporter, clients, targets, box, state, reporter.NewMetrics(metrics.Registry), log("reporter"), reconciler.Changed)
+	reconciler.SetReporter(p.reporter)
 	// Reports in the outbox → the control plane.
-	p := pipeline{reporter: watcher, ownRules: ownRules}
 	var sender notify.Sender
 	switch {
 	case api == nil:
@@ -82,18 +83,18 @@ func run(ctx context.Context, o *options) (err error) {
 		p.negotiation = notify.NewNegotiatingSender(api, box, info, metrics.Registry, log("negotiation"))
 		sender = p.negotiation
 	}
-	o.notify.Durable = state != nil
+	o.notify.Durable, _ = state.Durable()
 	var syncer notify.InitialSyncer
 	if api != nil {
-		p.resyncer = resync.New(o.resync, watcher, reconciler, box, api, resync.NewMetrics(metrics.Registry), log("resync"))
+		p.resyncer = resync.New(o.resync, p.reporter, reconciler, box, api, resync.NewMetrics(metrics.Registry), log("resync"))
 		syncer = p.resyncer
 	}
 	p.notifier = notify.New(o.notify, box, sender, syncer, notify.NewMetrics(metrics.Registry, box), log("notify"))
 
-	if err := addProbes(mgr, readiness{mgr.Elected(), o.leaderElect, reconciler, watcher}, state); err != nil {
+	if err := addProbes(mgr, readiness{mgr.Elected(), o.leaderElect, reconciler, p.reporter}, state); err != nil {
 		return err
 	}
-	addStateMetrics(metrics.Registry, state)
+	journal.RegisterMetrics(metrics.Registry, state)
 	return p.runUnder(ctx, mgr)
 }
 
@@ -103,14 +104,4 @@ func newAPIClient(o *options) (*threeport.Client, error) {
 		return nil, nil
 	}
 	return threeport.New(o.api)
-}
-
-// outboxConfig returns the configuration for a sender to the control plane, or to standard output if the client is nil.
-func outboxConfig(o *options, api *threeport.Client) outbox.Config {
-	config := o.outbox
-	config.Protocol, config.InitialSync = notify.ProtocolV0, true
-	if api == nil {
-		config.Protocol, config.InitialSync = notify.ProtocolStdout, false
-	}
-	return config
 }

@@ -9,8 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-resty/resty/v2"
@@ -96,17 +94,14 @@ type request struct {
 
 // answer is the outcome of a request.
 type answer struct {
-	reached bool // the request had a connection; without one it was not applied
-	status  int  // 0 if there was no answer
-	header  http.Header
-	body    []byte // the caller clears it
+	status int // 0 if there was no answer
+	header http.Header
+	body   []byte // the caller clears it
 }
 
 // exchange makes one request. The error is that of the middleware or the network.
 func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answer, err error) {
-	var reached atomic.Bool
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }}
-	req := c.http.R().SetContext(httptrace.WithClientTrace(ctx, trace)).SetQueryParams(q.query)
+	req := c.http.R().SetContext(ctx).SetQueryParams(q.query)
 	if body != nil {
 		req.SetHeader("Content-Type", "application/json").SetBody(body)
 	}
@@ -120,7 +115,6 @@ func (c *Client) exchange(ctx context.Context, q request, body []byte) (out answ
 			out.body, err = readAnswer(raw.RawResponse)
 		}
 	}
-	out.reached = reached.Load()
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		c.Close() // connections may be half open: the next request makes a new one
 	}
@@ -137,11 +131,10 @@ func send[T any](ctx context.Context, c *Client, q request) (Response[T], int, e
 			return none, 0, &Error{Op: q.op, Unsendable: true, Err: err}
 		}
 	}
-	creates := q.method == http.MethodPost
 	got, err := c.exchange(ctx, q, body)
 	defer clear(got.body)
 	if err != nil && got.status < 400 {
-		return none, got.status, &Error{Op: q.op, StatusCode: got.status, Ambiguous: creates && got.reached, Err: err}
+		return none, got.status, &Error{Op: q.op, StatusCode: got.status, Err: err}
 	}
 	var envelope Response[T]
 	bad := json.Unmarshal(got.body, &envelope)
@@ -158,7 +151,6 @@ func send[T any](ctx context.Context, c *Client, q request) (Response[T], int, e
 		Message:    shorten(envelope.Status.Error),
 		RetryAfter: parseRetryAfter(got.header.Get("Retry-After"), time.Now()),
 		Foreign:    envelope.Status.Code == 0,
-		Ambiguous:  creates && got.status >= 500,
 	}
 }
 
@@ -196,7 +188,6 @@ func malformed(q request, status int) *Error {
 		StatusCode: status,
 		Message:    "the answer is not one of the control-plane API",
 		Foreign:    true,
-		Ambiguous:  q.method == http.MethodPost,
 	}
 }
 

@@ -174,43 +174,42 @@ func TestFailures(t *testing.T) {
 	}
 	const secret = "hunter2"
 	for _, tc := range []struct {
-		reason    string
-		call      func(context.Context, *Client) error
-		handler   http.HandlerFunc
-		kind      Kind
-		ambiguous bool
-		text      string
+		reason  string
+		call    func(context.Context, *Client) error
+		handler http.HandlerFunc
+		kind    Kind
+		text    string
 	}{
-		{"bad field", create, envelope(400, "Unsupported fields are not allowed : X"), KindPermanent, false, "create workload event: HTTP 400: Unsupported fields are not allowed : X"},
-		{"create, server error", create, envelope(500, "database"), KindRetryable, true, "HTTP 500: database"},
-		{"update, server error", update, envelope(500, "database"), KindRetryable, false, "update workload instance 1: HTTP 500"},
-		{"no row", update, envelope(404, "record not found"), KindNotFound, false, "record not found"},
-		{"no route", update, answer(404, `{"message":"Not Found"}`), KindRetryable, false, "HTTP 404"},
-		{"throttled", create, envelope(429, "slow down"), KindRetryable, false, "slow down"},
-		{"gateway page", create, answer(502, "<html>"+secret), KindRetryable, true, "HTTP 502"},
-		{"redirect", create, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, KindRetryable, false, "HTTP 302"},
-		{"create, garbled success", create, answer(201, secret), KindRetryable, true, "not one of the control-plane API"},
-		{"create, empty success", create, answer(201, ""), KindRetryable, true, "not one of the control-plane API"},
-		{"create, success without a row", create, func(w http.ResponseWriter, _ *http.Request) { reply(w, 201, "[]", "") }, KindRetryable, true, "not one of"},
-		{"create, success without an ID", create, func(w http.ResponseWriter, _ *http.Request) { reply(w, 201, "[{}]", "") }, KindRetryable, true, "not one of"},
-		{"update, another API's success", update, answer(200, `{"ok":true}`), KindRetryable, false, "not one of"},
-		{"update, another row", update, func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, `[{"ID":2}]`, "") }, KindRetryable, false, "not one of"},
-		{"get, another row", get, func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, `[{"ID":2}]`, "") }, KindRetryable, false, "not one of"},
-		{"create, cut off", create, cut, KindRetryable, true, "unexpected EOF"},
-		{"update, cut off", update, cut, KindRetryable, false, "unexpected EOF"},
-		{"create, no answer", create, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, KindRetryable, true, "EOF"},
-		{"find, filter ignored", find, func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, `[{"ID":1,"RuntimeEventUID":"v"}]`, "") }, KindPermanent, false, "does not filter"},
+		{"bad field", create, envelope(400, "Unsupported fields are not allowed : X"), KindPermanent, "create workload event: HTTP 400: Unsupported fields are not allowed : X"},
+		{"create, server error", create, envelope(500, "database"), KindRetryable, "HTTP 500: database"},
+		{"update, server error", update, envelope(500, "database"), KindRetryable, "update workload instance 1: HTTP 500"},
+		{"no row", update, envelope(404, "record not found"), KindNotFound, "record not found"},
+		{"no route", update, answer(404, `{"message":"Not Found"}`), KindRetryable, "HTTP 404"},
+		{"throttled", create, envelope(429, "slow down"), KindRetryable, "slow down"},
+		{"gateway page", create, answer(502, "<html>"+secret), KindRetryable, "HTTP 502"},
+		{"redirect", create, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, KindRetryable, "HTTP 302"},
+		{"create, garbled success", create, answer(201, secret), KindRetryable, "not one of the control-plane API"},
+		{"create, empty success", create, answer(201, ""), KindRetryable, "not one of the control-plane API"},
+		{"create, success without a row", create, func(w http.ResponseWriter, _ *http.Request) { reply(w, 201, "[]", "") }, KindRetryable, "not one of"},
+		{"create, success without an ID", create, func(w http.ResponseWriter, _ *http.Request) { reply(w, 201, "[{}]", "") }, KindRetryable, "not one of"},
+		{"update, another API's success", update, answer(200, `{"ok":true}`), KindRetryable, "not one of"},
+		{"update, another row", update, func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, `[{"ID":2}]`, "") }, KindRetryable, "not one of"},
+		{"get, another row", get, func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, `[{"ID":2}]`, "") }, KindRetryable, "not one of"},
+		{"create, cut off", create, cut, KindRetryable, "unexpected EOF"},
+		{"update, cut off", update, cut, KindRetryable, "unexpected EOF"},
+		{"create, no answer", create, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, KindRetryable, "EOF"},
+		{"find, filter ignored", find, func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, `[{"ID":1,"RuntimeEventUID":"v"}]`, "") }, KindPermanent, "does not filter"},
 		{"answer too large", get, func(w http.ResponseWriter, _ *http.Request) {
 			reply(w, 200, `[{"ID":1,"LastOperation":"`+strings.Repeat("x", maxAnswer)+`"}]`, "")
-		}, KindRetryable, false, "too large"},
+		}, KindRetryable, "too large"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			err := tc.call(t.Context(), serve(t, tc.handler))
 			if err == nil {
 				t.Fatal("no error")
 			}
-			if KindOf(err) != tc.kind || Ambiguous(err) != tc.ambiguous || !strings.Contains(err.Error(), tc.text) || strings.Contains(err.Error(), secret) {
-				t.Errorf("%v: %v, ambiguous %v; want %v, %v, %q", err, KindOf(err), Ambiguous(err), tc.kind, tc.ambiguous, tc.text)
+			if KindOf(err) != tc.kind || !strings.Contains(err.Error(), tc.text) || strings.Contains(err.Error(), secret) {
+				t.Errorf("%v: %v; want %v, %q", err, KindOf(err), tc.kind, tc.text)
 			}
 		})
 	}
@@ -247,11 +246,11 @@ func TestEventsKeptAfter(t *testing.T) {
 	}
 }
 
-func TestClient_Unreachable_IsNotAmbiguous(t *testing.T) {
+func TestClient_Unreachable_IsRetryable(t *testing.T) {
 	// No process listens on that port, and the system does not assign it.
 	_, _, err := clientOf(t, "http://127.0.0.1:1").CreateWorkloadEvent(t.Context(), WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
-	if KindOf(err) != KindRetryable || Ambiguous(err) {
-		t.Errorf("%v: %v, ambiguous %v", err, KindOf(err), Ambiguous(err))
+	if KindOf(err) != KindRetryable {
+		t.Errorf("%v: %v", err, KindOf(err))
 	}
 }
 
@@ -268,12 +267,12 @@ func TestCancellation(t *testing.T) {
 		cancel()
 	}()
 	_, _, err := client.CreateWorkloadEvent(ctx, WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
-	if !errors.Is(err, context.Canceled) || !Ambiguous(err) {
-		t.Errorf("after it was sent: %v, ambiguous %v", err, Ambiguous(err))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("after it was sent: %v", err)
 	}
 	_, _, err = client.CreateWorkloadEvent(ctx, WorkloadEvent{Timestamp: new(time.Unix(1, 0))})
-	if !errors.Is(err, context.Canceled) || Ambiguous(err) {
-		t.Errorf("before it was sent: %v, ambiguous %v", err, Ambiguous(err))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("before it was sent: %v", err)
 	}
 }
 
@@ -288,7 +287,7 @@ func TestTimeout(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	defer close(release)
-	// On a busy machine the time may be over before there is a connection, and then nothing is ambiguous.
+	// On a busy machine the time may be over before there is a connection.
 	for timeout := 20 * time.Millisecond; ; timeout *= 2 {
 		client, err := New(Config{Server: server.URL, Timeout: timeout})
 		if err != nil {
@@ -301,9 +300,6 @@ func TestTimeout(t *testing.T) {
 		}
 		select {
 		case <-arrived:
-			if !Ambiguous(err) {
-				t.Errorf("the request reached the server within %s, and is not ambiguous: %v", timeout, err)
-			}
 			return
 		default:
 		}
@@ -323,7 +319,7 @@ func TestUnsendable(t *testing.T) {
 			RuntimeDefinition: json.RawMessage(`{`),
 		}),
 	} {
-		if KindOf(err) != KindPermanent || Ambiguous(err) {
+		if KindOf(err) != KindPermanent {
 			t.Errorf("%s: %v: %v", reason, err, KindOf(err))
 		}
 	}
@@ -378,7 +374,7 @@ func TestClient_Allowed_IsCheckedBeforeEachRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = client.CreateWorkloadEvent(t.Context(), WorkloadEvent{Timestamp: new(time.Now())})
-	if !errors.Is(err, refusal) || Ambiguous(err) || KindOf(err) != KindRetryable || asked.Load() > 0 {
+	if !errors.Is(err, refusal) || KindOf(err) != KindRetryable || asked.Load() > 0 {
 		t.Errorf("got %v, after %d requests", err, asked.Load())
 	}
 }

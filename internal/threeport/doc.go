@@ -12,8 +12,8 @@
 //	case threeport.KindPermanent: // a repeat would fail again
 //	}
 //
-// Creating an Event is not idempotent in v0. If [Ambiguous] reports that a failed request may have created the row, look for
-// it with [Client.FindWorkloadEvent] before creating it again.
+// Creating an Event is not idempotent in v0. A failed request may have created the row: look for it with
+// [Client.FindWorkloadEvent] before creating it again.
 //
 // A [Client] is safe for concurrent use. Its only goroutines are those of idle connections, which [Client.Close] ends.
 package threeport

@@ -74,10 +74,6 @@ type Error struct {
 	// Problem is the code of a fault in one report of a set, such as [ProblemInvalid]. The set itself was answered.
 	Problem string
 
-	// Ambiguous is set when the request was not idempotent and may have been
-	// applied despite the error.
-	Ambiguous bool
-
 	// Err is the cause when there was no whole answer; it keeps
 	// errors.Is(err, context.Canceled) working.
 	Err error
@@ -134,16 +130,6 @@ func KindOf(err error) Kind {
 		return e.Kind()
 	}
 	return KindRetryable
-}
-
-// Ambiguous reports whether a failed create may have been applied all the same.
-// Either the connection broke or timed out after the client began to send, the
-// server answered 5xx, or its success answer could not be read. A request that
-// provably never left (connection refused) is not ambiguous. A request that can
-// be repeated without harm is not ambiguous either.
-func Ambiguous(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Ambiguous
 }
 
 // StatusOf is the HTTP status of the answer in err's chain; 0 if there was none.

@@ -11,6 +11,8 @@ const (
 	maxWord = 256
 	maxText = 65536
 	maxType = 64
+	// MaxClusterName bounds [Agent.ClusterName].
+	MaxClusterName = 253
 	// MaxTreeObjects bounds a [TreeReport].
 	MaxTreeObjects = 20000
 )

@@ -29,17 +29,17 @@ func (v ReportSetVersions) Encoding() string {
 // ReportSetVersions returns what report sets the server takes. A server without report sets takes none, which is no error.
 func (c *Client) ReportSetVersions(ctx context.Context) (ReportSetVersions, error) {
 	q := request{op: "find report sets", method: http.MethodGet, path: reportSetVersionsPath}
-	offer, err := ask[ReportSetVersions](ctx, c, q)
+	offer, err := ask[ReportSetVersions](ctx, c, q, nil)
 	if code := StatusOf(err); code == http.StatusNotFound || code == http.StatusMethodNotAllowed {
 		return ReportSetVersions{}, nil
 	}
 	return offer, err
 }
 
-// ask makes a GET request to an endpoint that is not in v0, and decodes the answer.
-func ask[T any](ctx context.Context, c *Client, q request) (T, error) {
+// ask makes a request to an endpoint that is not in v0, and decodes the answer.
+func ask[T any](ctx context.Context, c *Client, q request, body []byte) (T, error) {
 	var none, out T
-	got, err := c.exchange(ctx, q, nil)
+	got, err := c.exchange(ctx, q, body)
 	defer clear(got.body)
 	switch code := got.status; {
 	case err != nil && code < 400:
@@ -56,7 +56,7 @@ func ask[T any](ctx context.Context, c *Client, q request) (T, error) {
 // SendReportSet sends a set, in an encoding if it is not empty and makes the body smaller. Each report has to come from
 // [Report.Clean]. The answer has an item for each report.
 //
-// A set can be repeated without harm, so its errors are never ambiguous. Some of them have a [StatusOf] with a meaning:
+// A set can be repeated without harm. Some errors have a [StatusOf] with a meaning:
 //
 //   - 404 and 405: the server no longer takes sets.
 //   - 413: it takes smaller sets only.
@@ -71,21 +71,11 @@ func (c *Client) SendReportSet(ctx context.Context, set ReportSet, encoding stri
 		return ReportSetAnswer{}, &Error{Op: q.op, Unsendable: true, Err: err}
 	}
 	body, q.encoding = compress(cleanJSON(body), encoding)
-	got, err := c.exchange(ctx, q, body)
-	defer clear(got.body)
-	if err != nil && got.status < 400 {
-		return ReportSetAnswer{}, &Error{Op: q.op, StatusCode: got.status, Err: err}
+	answer, err := ask[ReportSetAnswer](ctx, c, q, body)
+	if err == nil && !answer.fits(set) {
+		return ReportSetAnswer{}, malformed(q, http.StatusOK)
 	}
-	if got.status < 200 || got.status >= 300 {
-		return ReportSetAnswer{}, refusal(q, got)
-	}
-	var answer ReportSetAnswer
-	if err := json.Unmarshal(got.body, &answer); err != nil || !answer.fits(set) {
-		e := malformed(q, got.status)
-		e.Ambiguous = false
-		return ReportSetAnswer{}, e
-	}
-	return answer, nil
+	return answer, err
 }
 
 // fits reports whether each report has an answer with a known outcome.

@@ -20,7 +20,7 @@ type acknowledged struct {
 	ID *int64 `json:"ID"`
 }
 
-// patch updates one row. The server keeps the values of omitted fields. A repeat does no harm, so errors are never ambiguous.
+// patch updates one row. The server keeps the values of omitted fields. A repeat does no harm.
 func (c *Client) patch(ctx context.Context, op, path string, id int64, body any) error {
 	q := request{op: op + " " + strconv.FormatInt(id, 10), method: http.MethodPatch, path: row(path, id), body: body}
 	got, _, err := sendOne[acknowledged](ctx, c, q)
@@ -104,7 +104,8 @@ func (c *Client) GetWorkloadResourceInstance(ctx context.Context, id int64) (Wor
 
 // CreateWorkloadEvent creates a row and returns its ID. Created is false if RuntimeEventUID is unique on the server, and the
 // server answered with an existing row, which it did not change. Nil strings among the required fields are sent as empty
-// ones. Timestamp must be set. This request alone is not idempotent: see [Ambiguous].
+// ones. Timestamp must be set. This request alone is not idempotent: a failed
+// one may have created the row.
 func (c *Client) CreateWorkloadEvent(ctx context.Context, event WorkloadEvent) (id int64, created bool, err error) {
 	q := request{op: "create workload event", method: http.MethodPost, path: workloadEventsPath}
 	event, err = event.clean()

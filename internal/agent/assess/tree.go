@@ -53,7 +53,7 @@ func (b *treeBuilder) addListed(resources []target.ResourceStatus) {
 		}
 		b.listed[s.Ref] = true
 		id := target.Identity{Ref: s.Ref}
-		if current, ok := b.targets.Current(s.Ref); ok && s.State == target.Present {
+		if current, ok := b.targets.ExistingObject(s.Ref); ok && s.State == target.Present {
 			id = current
 			b.index[id.UID] = len(b.objects)
 		}
@@ -68,7 +68,7 @@ func (b *treeBuilder) addListed(resources []target.ResourceStatus) {
 func (b *treeBuilder) addDescendants() {
 	first := len(b.objects)
 	for _, id := range b.targets.ObjectsOf(b.instance) {
-		current, ok := b.targets.Current(id.Ref)
+		current, ok := b.targets.ExistingObject(id.Ref)
 		if id.UID == "" || !ok || current.UID != id.UID || b.listed[id.Ref] {
 			continue
 		}
@@ -90,7 +90,7 @@ func (b *treeBuilder) addDescendants() {
 // would close a cycle.
 func (b *treeBuilder) setOwners() {
 	for i := range b.objects {
-		known := b.targets.Known(b.objects[i].Object.UID)
+		known := b.targets.ObjectWithOwners(b.objects[i].Object.UID)
 		if len(known) == 0 || known[0].UID != b.objects[i].Object.UID {
 			continue
 		}

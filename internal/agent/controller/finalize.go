@@ -66,7 +66,7 @@ func (r *Reconciler) waited(name string) time.Duration {
 func (r *Reconciler) lastReportsDelivered(ctx context.Context, wl *v1alpha1.ThreeportWorkload, left time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(left, checkTimeout))
 	defer cancel()
-	observed, err := r.watcher.DeletionsObserved(ctx, wl.Name)
+	observed, err := r.reporter.DeletionsObserved(ctx, wl.Name)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Checking the deletion of resources failed", "error", err.Error())
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// fakeWatcher is a Watcher with settable answers.
-type fakeWatcher struct {
+// fakeReporter is a Reporter with settable answers.
+type fakeReporter struct {
 	targets *target.Registry
 
 	mu                   sync.Mutex
@@ -38,13 +38,13 @@ type fakeWatcher struct {
 	blockDeletionChecks  bool
 }
 
-func (f *fakeWatcher) set(change func(*fakeWatcher)) {
+func (f *fakeReporter) set(change func(*fakeReporter)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
 }
 
-func (f *fakeWatcher) ResourceStatuses(workload string) []target.ResourceStatus {
+func (f *fakeReporter) ResourceStatuses(workload string) []target.ResourceStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.statuses != nil {
@@ -58,25 +58,25 @@ func (f *fakeWatcher) ResourceStatuses(workload string) []target.ResourceStatus 
 	return out
 }
 
-func (f *fakeWatcher) BaseKindErrors() []string {
+func (f *fakeReporter) BaseKindErrors() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.baseKindErrors)
 }
 
-func (f *fakeWatcher) Health(string) (status, reason, message string) {
+func (f *fakeReporter) Health(string) (status, reason, message string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.health, f.healthReason, f.healthMessage
 }
 
-func (f *fakeWatcher) RecordTransition(_ string, transition target.HealthTransition) {
+func (f *fakeReporter) RecordTransition(_ string, transition target.HealthTransition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.transitions = append(f.transitions, transition)
 }
 
-func (f *fakeWatcher) DeletionsObserved(ctx context.Context, _ string) (bool, error) {
+func (f *fakeReporter) DeletionsObserved(ctx context.Context, _ string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.deletionChecks++
@@ -87,10 +87,10 @@ func (f *fakeWatcher) DeletionsObserved(ctx context.Context, _ string) (bool, er
 	return f.deletionsObserved, f.deletionsErr
 }
 
-// fakeDelivery is a Delivery with settable answers.
+// fakeDelivery is a Delivery and a State with settable answers.
 type fakeDelivery struct {
 	mu         sync.Mutex
-	progress   Progress
+	progress   target.DeliveryProgress
 	forgot     []target.Instance
 	retried    []target.Instance
 	declared   []target.Instance
@@ -98,13 +98,13 @@ type fakeDelivery struct {
 	notSynced  bool
 }
 
-func (f *fakeDelivery) set(p Progress) {
+func (f *fakeDelivery) set(p target.DeliveryProgress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.progress = p
 }
 
-func (f *fakeDelivery) Progress(target.Instance) Progress {
+func (f *fakeDelivery) Progress(target.Instance) target.DeliveryProgress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.progress
@@ -142,12 +142,12 @@ func (f *fakeDelivery) forgotten() []target.Instance {
 	return slices.Clone(f.forgot)
 }
 
-// world is a reconciler with a fake watcher, a fake delivery and a clock that a test moves.
+// world is a reconciler with a fake reporter, a fake delivery and a clock that a test moves.
 type world struct {
 	*testing.T
 	reconciler *Reconciler
 	targets    *target.Registry
-	watcher    *fakeWatcher
+	reporter   *fakeReporter
 	delivery   *fakeDelivery
 	clock      time.Time
 	writes     *atomic.Int64 // of statuses: accepted by the API server, or still without an answer
@@ -161,9 +161,9 @@ func newWorld(t *testing.T) *world {
 		// The clocks of the API server and of the agent may differ.
 		clock: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC),
 	}
-	w.watcher = &fakeWatcher{targets: w.targets, state: target.Present, health: "Healthy", deletionsObserved: true}
-	w.reconciler = New(w.counting(shared.client), w.targets, w.delivery)
-	w.reconciler.Watch(w.watcher)
+	w.reporter = &fakeReporter{targets: w.targets, state: target.Present, health: "Healthy", deletionsObserved: true}
+	w.reconciler = New(w.counting(shared.client), w.targets, w.delivery, w.delivery)
+	w.reconciler.SetReporter(w.reporter)
 	w.reconciler.now = func() time.Time { return w.clock }
 	return w
 }
@@ -273,6 +273,6 @@ func (w *world) reconcile(name string) ctrl.Result {
 func (w *world) expectEmpty() {
 	w.Helper()
 	if !w.targets.Empty() || len(w.reconciler.writes) > 0 || len(w.reconciler.deleted) > 0 {
-		w.Errorf("the reconciler still has workloads %v, writes %v, deletions %v; want none", w.targets.Workloads(), w.reconciler.writes, w.reconciler.deleted)
+		w.Errorf("the reconciler still has workloads %v, writes %v, deletions %v; want none", w.targets.WorkloadNames(), w.reconciler.writes, w.reconciler.deleted)
 	}
 }

@@ -40,8 +40,8 @@ func TestReconciler_InManager(t *testing.T) {
 		Controller: config.Controller{SkipNameValidation: new(true)}, // for -count
 	})
 	w.must(err)
-	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, w.delivery)
-	w.reconciler.Watch(w.watcher)
+	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, w.delivery, w.delivery)
+	w.reconciler.SetReporter(w.reporter)
 	w.reconciler.now = func() time.Time { return w.clock } // The clock is fixed, so only immediate changes are written.
 	w.reconciler.Changed("too-early")                      // must neither panic nor block
 	w.must(w.reconciler.SetupWithManager(mgr))
@@ -70,7 +70,7 @@ func TestReconciler_InManager(t *testing.T) {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"other":"%d"}}}`, n)
 		w.must(shared.client.Patch(t.Context(), w.stored(wl.Name), client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
-	w.watcher.set(func(f *fakeWatcher) { f.state = target.Absent })
+	w.reporter.set(func(f *fakeReporter) { f.state = target.Absent })
 	for range 100 {
 		w.reconciler.Changed(wl.Name)
 	}
@@ -90,12 +90,12 @@ func TestReconciler_InManager(t *testing.T) {
 		t.Error("an annotation changed the declaration")
 	}
 
-	w.delivery.set(Progress{Pending: 1})
+	w.delivery.set(target.DeliveryProgress{Pending: 1})
 	w.must(shared.client.Delete(t.Context(), wl))
 	w.eventually(eventuallyTimeout, "the deletion to wait for delivery", func() string {
-		w.watcher.mu.Lock()
-		defer w.watcher.mu.Unlock()
-		if w.watcher.deletionChecks == 0 {
+		w.reporter.mu.Lock()
+		defer w.reporter.mu.Unlock()
+		if w.reporter.deletionChecks == 0 {
 			return "there was no check"
 		}
 		return ""
@@ -103,7 +103,7 @@ func TestReconciler_InManager(t *testing.T) {
 	if w.stored(wl.Name) == nil {
 		t.Fatal("the workload was deleted before its last report was delivered")
 	}
-	w.delivery.set(Progress{})
+	w.delivery.set(target.DeliveryProgress{})
 	w.eventually(eventuallyTimeout, "the workload to be deleted", func() string {
 		if w.stored(wl.Name) != nil {
 			return "it exists"

@@ -30,8 +30,8 @@ import (
 // +kubebuilder:rbac:groups=*,resources=*,verbs=list;watch
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=selfsubjectaccessreviews,verbs=create
 
-// Watcher observes the resources of the registry's workloads.
-type Watcher interface {
+// Reporter observes and assesses the resources of the registry's workloads. *reporter.Reporter is one.
+type Reporter interface {
 	// ResourceStatuses returns the status of each resource of a workload, in the order of the list.
 	ResourceStatuses(workload string) []target.ResourceStatus
 	// BaseKindErrors returns the errors of the kinds that are watched for every workload.
@@ -44,37 +44,22 @@ type Watcher interface {
 	RecordTransition(workload string, transition target.HealthTransition)
 }
 
-// Delivery sends reports to the control plane.
+// Delivery sends reports to the control plane. *outbox.Outbox is one.
 type Delivery interface {
-	Progress(target.Instance) Progress
+	Progress(target.Instance) target.DeliveryProgress
 	// Declare begins to count the reports of an instance.
 	Declare(target.Instance)
 	// ForgetInstance drops the counts of an instance.
 	ForgetInstance(target.Instance)
 	// RetryRejected sends the rejected reports of an instance again.
 	RetryRejected(target.Instance)
+}
+
+// State is the agent's state on disk. *journal.Journal is one.
+type State interface {
 	// Durable reports whether pending reports survive the end of the process. The error is the reason if a state directory
 	// is configured but they do not.
 	Durable() (bool, error)
-}
-
-// Progress is the progress of delivery for an instance.
-type Progress struct {
-	Pending    int
-	Since      time.Time // of the oldest pending report
-	LastError  string
-	Rejected   int64
-	Rejections []v1alpha1.Rejection
-	Dropped    int64 // Events, because the queue was full
-	Synced     bool  // the reports that the control plane already has are known
-	// Operations are the latest known operations that the control plane accepted. The keys have no version.
-	Operations map[target.Resource]Operation
-}
-
-// Operation is an accepted operation on a resource.
-type Operation struct {
-	Name            string // ADDED, MODIFIED or DELETED
-	ResourceVersion string // of the object; empty after its deletion
 }
 
 // Timing of the controller.
@@ -89,8 +74,9 @@ const (
 type Reconciler struct {
 	client   client.Client
 	targets  *target.Registry
-	watcher  Watcher
+	reporter Reporter
 	delivery Delivery
+	state    State
 	now      func() time.Time
 
 	mu      sync.Mutex
@@ -99,16 +85,16 @@ type Reconciler struct {
 	deleted map[string]time.Time // when this process first saw the deletion of a workload with a finalizer
 }
 
-// New returns a reconciler. Call [Reconciler.Watch] before the manager starts.
-func New(c client.Client, targets *target.Registry, delivery Delivery) *Reconciler {
+// New returns a reconciler. Call [Reconciler.SetReporter] before the manager starts.
+func New(c client.Client, targets *target.Registry, delivery Delivery, state State) *Reconciler {
 	return &Reconciler{
-		client: c, targets: targets, delivery: delivery, now: time.Now,
+		client: c, targets: targets, delivery: delivery, state: state, now: time.Now,
 		writes: map[string]*writeState{}, deleted: map[string]time.Time{},
 	}
 }
 
-// Watch sets the watcher. It is not an argument of New, because the watcher needs [Reconciler.Changed].
-func (r *Reconciler) Watch(w Watcher) { r.watcher = w }
+// SetReporter sets the reporter. It is not an argument of New, because the reporter calls [Reconciler.Changed].
+func (r *Reconciler) SetReporter(reporter Reporter) { r.reporter = reporter }
 
 // SetupWithManager adds the reconciler to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 func TestReconcile_Repeated_DeclaresOnce(t *testing.T) {
@@ -101,27 +102,27 @@ func TestFinalize_WaitsForLastReports(t *testing.T) {
 	}{
 		{
 			reason: "a deletion is not observed yet",
-			waits:  func(w *world) { w.watcher.deletionsObserved = false },
-			ends:   func(w *world) { w.watcher.deletionsObserved = true },
+			waits:  func(w *world) { w.reporter.deletionsObserved = false },
+			ends:   func(w *world) { w.reporter.deletionsObserved = true },
 		},
 		{
 			reason: "a report is pending",
-			waits:  func(w *world) { w.delivery.progress = Progress{Pending: 1} },
-			ends:   func(w *world) { w.delivery.progress = Progress{} },
+			waits:  func(w *world) { w.delivery.progress = target.DeliveryProgress{Pending: 1} },
+			ends:   func(w *world) { w.delivery.progress = target.DeliveryProgress{} },
 		},
 		{
 			reason: "checking the deletions fails until the grace period ends",
-			waits:  func(w *world) { w.watcher.deletionsErr = errors.New("the API server is busy") },
+			waits:  func(w *world) { w.reporter.deletionsErr = errors.New("the API server is busy") },
 			ends:   func(w *world) { w.clock = w.clock.Add(deletionGrace) },
 		},
 		{
 			reason: "for objects, but not for ever",
-			waits:  func(w *world) { w.watcher.deletionsObserved = false },
+			waits:  func(w *world) { w.reporter.deletionsObserved = false },
 			ends:   func(w *world) { w.clock = w.clock.Add(deletionGrace) },
 		},
 		{
 			reason: "a report is pending until the grace period ends",
-			waits:  func(w *world) { w.delivery.progress = Progress{Pending: 1} },
+			waits:  func(w *world) { w.delivery.progress = target.DeliveryProgress{Pending: 1} },
 			ends:   func(w *world) { w.clock = w.clock.Add(deletionGrace) },
 		},
 	} {
@@ -169,7 +170,7 @@ func TestFinalize_SlowCheck_IsBounded(t *testing.T) {
 	wl := workload("slow", "a")
 	w.create(wl)
 	w.reconcile(wl.Name)
-	w.watcher.blockDeletionChecks = true
+	w.reporter.blockDeletionChecks = true
 	w.must(shared.client.Delete(t.Context(), wl))
 	stored := w.stored(wl.Name)
 	begun := time.Now()
@@ -222,7 +223,7 @@ func TestFinalize_Conflict_KeepsWorkload(t *testing.T) {
 	if !apierrors.IsConflict(err) {
 		t.Errorf("Reconcile returned %v, want the conflict", err)
 	}
-	if got := fmt.Sprint(w.targets.Workloads()); got != "[conflict]" {
+	if got := fmt.Sprint(w.targets.WorkloadNames()); got != "[conflict]" {
 		t.Errorf("tracked workloads are %s, want [conflict]", got)
 	}
 	w.failPatch.Store(false)

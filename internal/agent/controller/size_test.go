@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
@@ -30,10 +28,10 @@ func observedStatuses(wl *v1alpha1.ThreeportWorkload, health, text string) []tar
 	return out
 }
 
-func operationsOf(wl *v1alpha1.ThreeportWorkload) map[target.Resource]Operation {
-	out := map[target.Resource]Operation{}
+func operationsOf(wl *v1alpha1.ThreeportWorkload) map[target.Resource]target.LastOperation {
+	out := map[target.Resource]target.LastOperation{}
 	for _, r := range workloadOf(wl).Resources {
-		out[target.Resource{Ref: r.Ref, ID: r.ID}] = Operation{Name: "MODIFIED", ResourceVersion: "1234567890"}
+		out[target.Resource{Ref: r.Ref, ID: r.ID}] = target.LastOperation{Modified: true, ResourceVersion: "1234567890"}
 	}
 	return out
 }
@@ -97,12 +95,12 @@ func TestReconcile_LargeWorkload_StatusIsStored(t *testing.T) {
 			}
 			w.create(wl)
 			w.verdict("Down", c.text, c.text)
-			w.watcher.set(func(f *fakeWatcher) {
+			w.reporter.set(func(f *fakeReporter) {
 				f.statuses, f.baseKindErrors = observedStatuses(wl, c.health, c.text), []string{c.text, c.text, c.text}
 			})
-			progress := Progress{Pending: 1, LastError: c.text, Rejected: 20, Dropped: 9, Operations: operationsOf(wl)}
+			progress := target.DeliveryProgress{Pending: 1, LastError: c.text, Rejected: 20, Dropped: 9, Operations: operationsOf(wl)}
 			for range 10 {
-				progress.Rejections = append(progress.Rejections, v1alpha1.Rejection{Report: c.text, Reason: c.text, Time: metav1.Now()})
+				progress.Rejections = append(progress.Rejections, target.Rejection{Report: c.text, Reason: c.text, Time: time.Now()})
 			}
 			w.delivery.set(progress)
 			w.reconcile(wl.Name)
@@ -171,16 +169,16 @@ func TestTruncateToSize_KeepsUnhealthyResources(t *testing.T) {
 func TestStatus_WithoutResources_IsSmall(t *testing.T) {
 	w := newWorld(t)
 	w.verdict(arbitraryText, arbitraryText, arbitraryText)
-	w.watcher.set(func(f *fakeWatcher) {
+	w.reporter.set(func(f *fakeReporter) {
 		f.baseKindErrors = []string{arbitraryText, arbitraryText}
 		f.statuses = []target.ResourceStatus{}
 	})
 	w.delivery.durableErr = fmt.Errorf("%s", arbitraryText)
 	wl := workload("small")
 	wl.Annotations = map[string]string{v1alpha1.AnnotationRetryRejected: arbitraryText}
-	progress := Progress{Pending: 1, LastError: arbitraryText, Since: w.clock.Add(-time.Hour), Rejected: 20, Dropped: 9}
+	progress := target.DeliveryProgress{Pending: 1, LastError: arbitraryText, Since: w.clock.Add(-time.Hour), Rejected: 20, Dropped: 9}
 	for range 10 {
-		progress.Rejections = append(progress.Rejections, v1alpha1.Rejection{Report: arbitraryText, Reason: arbitraryText})
+		progress.Rejections = append(progress.Rejections, target.Rejection{Report: arbitraryText, Reason: arbitraryText})
 	}
 	if got := jsonBytes(w.reconciler.status(wl, progress, w.reconciler.verdict(wl.Name))); got > minStatusBytes/2 {
 		t.Errorf("the status takes %d bytes, want at most %d", got, minStatusBytes/2)
@@ -194,9 +192,9 @@ func BenchmarkStatusOf2000Resources(b *testing.B) {
 			Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: named(40, n), ThreeportID: int64(n + 1),
 		})
 	}
-	r := New(nil, target.NewRegistry(), &fakeDelivery{})
-	r.Watch(&fakeWatcher{health: "Healthy", statuses: observedStatuses(wl, "Healthy", "")})
-	progress := Progress{Operations: operationsOf(wl)}
+	r := New(nil, target.NewRegistry(), &fakeDelivery{}, &fakeDelivery{})
+	r.SetReporter(&fakeReporter{health: "Healthy", statuses: observedStatuses(wl, "Healthy", "")})
+	progress := target.DeliveryProgress{Operations: operationsOf(wl)}
 	for b.Loop() {
 		status := r.status(wl, progress, verdict{status: "Healthy"})
 		urgencyOf(status, wl.Status)

@@ -77,20 +77,20 @@ func (r *Reconciler) write(ctx context.Context, wl *v1alpha1.ThreeportWorkload, 
 }
 
 // status returns the status of a workload.
-func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress Progress, v verdict) v1alpha1.ThreeportWorkloadStatus {
+func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress target.DeliveryProgress, v verdict) v1alpha1.ThreeportWorkloadStatus {
 	status := v1alpha1.ThreeportWorkloadStatus{
 		ObservedGeneration: wl.Generation,
 		Conditions:         slices.Clone(wl.Status.Conditions),
 	}
 	setHealth(&status, wl.Status, v, r.now())
-	observed := r.watcher.ResourceStatuses(wl.Name)
-	status.Resources = resourceStatuses(observed, progress.Operations, storedOperations(wl))
+	observed := r.reporter.ResourceStatuses(wl.Name)
+	status.Resources = resourceStatuses(observed, progress.Operations, storedResources(wl))
 	setCounts(&status, observed)
 	status.Delivery = r.deliveryStatus(progress)
 	status.Delivery.Retried = retryAnnotation(wl)
-	durable, err := r.delivery.Durable()
+	durable, err := r.state.Durable()
 	for _, c := range []metav1.Condition{
-		watchingCondition(wl.Generation, observed, r.watcher.BaseKindErrors()),
+		watchingCondition(wl.Generation, observed, r.reporter.BaseKindErrors()),
 		deliveredCondition(wl.Generation, status.Delivery),
 		durableCondition(wl.Generation, durable, err),
 		healthyCondition(wl.Generation, v),
@@ -103,7 +103,9 @@ func (r *Reconciler) status(wl *v1alpha1.ThreeportWorkload, progress Progress, v
 
 // resourceStatuses returns the status of each resource: its observed status, and the operation that the control plane
 // accepted in this process, or else in an earlier one.
-func resourceStatuses(observed []target.ResourceStatus, accepted, stored map[target.Resource]Operation) []v1alpha1.ResourceStatus {
+func resourceStatuses(
+	observed []target.ResourceStatus, accepted map[target.Resource]target.LastOperation, stored map[target.Ref]v1alpha1.ResourceStatus,
+) []v1alpha1.ResourceStatus {
 	out := make([]v1alpha1.ResourceStatus, 0, len(observed))
 	for _, s := range observed {
 		rs := v1alpha1.ResourceStatus{
@@ -114,26 +116,36 @@ func resourceStatuses(observed []target.ResourceStatus, accepted, stored map[tar
 		if s.Pods.Total > 0 {
 			rs.Pods = countOf(s.Pods)
 		}
-		operation, ok := accepted[target.Resource{Ref: s.Ref, ID: s.ID}]
-		if !ok {
-			operation = stored[target.Resource{Ref: s.Ref}]
+		operation, version := stored[s.Ref].LastOperation, stored[s.Ref].ReportedResourceVersion
+		if last, ok := accepted[target.Resource{Ref: s.Ref, ID: s.ID}]; ok {
+			operation, version = operationName(last), last.ResourceVersion
 		}
-		rs.LastOperation, rs.ReportedResourceVersion = operation.Name, truncate(operation.ResourceVersion, maxReasonBytes)
+		rs.LastOperation, rs.ReportedResourceVersion = operation, truncate(version, maxReasonBytes)
 		out = append(out, rs)
 	}
 	return out
 }
 
-// storedOperations returns the accepted operations in the current status. It returns none after a change of the spec: the
-// status may be that of another instance.
-func storedOperations(wl *v1alpha1.ThreeportWorkload) map[target.Resource]Operation {
+// operationName returns the word for an accepted operation.
+func operationName(op target.LastOperation) string {
+	switch {
+	case op.Deleted:
+		return "DELETED"
+	case op.Modified:
+		return "MODIFIED"
+	}
+	return "ADDED"
+}
+
+// storedResources returns the resources in the current status. It returns none after a change of the spec: the status may be
+// that of another instance.
+func storedResources(wl *v1alpha1.ThreeportWorkload) map[target.Ref]v1alpha1.ResourceStatus {
 	if wl.Status.ObservedGeneration != wl.Generation {
 		return nil
 	}
-	out := make(map[target.Resource]Operation, len(wl.Status.Resources))
+	out := make(map[target.Ref]v1alpha1.ResourceStatus, len(wl.Status.Resources))
 	for _, rs := range wl.Status.Resources {
-		ref := target.Ref{Group: rs.Group, Kind: rs.Kind, Namespace: rs.Namespace, Name: rs.Name}
-		out[target.Resource{Ref: ref}] = Operation{Name: rs.LastOperation, ResourceVersion: rs.ReportedResourceVersion}
+		out[target.Ref{Group: rs.Group, Kind: rs.Kind, Namespace: rs.Namespace, Name: rs.Name}] = rs
 	}
 	return out
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +35,7 @@ func TestReconcile_WritesStatusWithinBudget(t *testing.T) {
 		t.Errorf("the requeue is after %s, want %s", got, resyncInterval)
 	}
 	expect(1, "Healthy", "nothing changed")
-	w.watcher.health = "Unhealthy"
+	w.reporter.health = "Unhealthy"
 	if got := w.reconcile(wl.Name).RequeueAfter; got != statusInterval-time.Second {
 		t.Errorf("the requeue is after %s, want the rest of %s", got, statusInterval)
 	}
@@ -44,10 +43,10 @@ func TestReconcile_WritesStatusWithinBudget(t *testing.T) {
 	w.clock = w.clock.Add(statusInterval)
 	w.reconcile(wl.Name)
 	expect(2, "Unhealthy", "the last write was long ago")
-	w.watcher.health, w.watcher.state = "Down", target.Absent
+	w.reporter.health, w.reporter.state = "Down", target.Absent
 	w.reconcile(wl.Name)
 	expect(3, "Down", "a change of a resource's state is written at once")
-	w.delivery.set(Progress{Pending: 3, Since: w.clock.Add(-time.Second)})
+	w.delivery.set(target.DeliveryProgress{Pending: 3, Since: w.clock.Add(-time.Second)})
 	if got := w.reconcile(wl.Name).RequeueAfter; got != statusInterval {
 		t.Errorf("the requeue is after %s while reports are pending, want %s", got, statusInterval)
 	}
@@ -85,14 +84,14 @@ func TestReconcile_Conditions(t *testing.T) {
 		reason             string
 		state              target.State
 		baseKindErrors     []string
-		progress           Progress
+		progress           target.DeliveryProgress
 		watching, delivery string // status and reason
 		message            string
 	}{
 		{
 			reason:   "everything is present and delivered",
 			state:    target.Present,
-			progress: Progress{},
+			progress: target.DeliveryProgress{},
 			watching: "True Watching",
 			delivery: "True Delivered",
 			message:  "1 resource is watched",
@@ -100,14 +99,14 @@ func TestReconcile_Conditions(t *testing.T) {
 		{
 			reason:   "an absent object is watched",
 			state:    target.Absent,
-			progress: Progress{},
+			progress: target.DeliveryProgress{},
 			watching: "True Watching",
 			delivery: "True Delivered",
 		},
 		{
 			reason:   "a forbidden resource is not watched",
 			state:    target.Forbidden,
-			progress: Progress{},
+			progress: target.DeliveryProgress{},
 			watching: "False NotAllWatched",
 			delivery: "True Delivered",
 			message:  "ConfigMap default/a is Forbidden",
@@ -115,7 +114,7 @@ func TestReconcile_Conditions(t *testing.T) {
 		{
 			reason:   "a pending resource is not watched yet",
 			state:    target.Pending,
-			progress: Progress{},
+			progress: target.DeliveryProgress{},
 			watching: "False NotAllWatched",
 			delivery: "True Delivered",
 			message:  "is Pending",
@@ -123,7 +122,7 @@ func TestReconcile_Conditions(t *testing.T) {
 		{
 			reason:   "a resource is unwatched while its kind is not installed",
 			state:    target.KindNotInstalled,
-			progress: Progress{},
+			progress: target.DeliveryProgress{},
 			watching: "False NotAllWatched",
 			delivery: "True Delivered",
 			message:  "is KindNotInstalled",
@@ -131,7 +130,7 @@ func TestReconcile_Conditions(t *testing.T) {
 		{
 			reason:   "a resource of an unavailable kind is not watched",
 			state:    target.Unavailable,
-			progress: Progress{},
+			progress: target.DeliveryProgress{},
 			watching: "False NotAllWatched",
 			delivery: "True Delivered",
 			message:  "is Unavailable",
@@ -140,7 +139,7 @@ func TestReconcile_Conditions(t *testing.T) {
 			reason:         "Pods are not watched",
 			state:          target.Present,
 			baseKindErrors: []string{"Pod: permission missing"},
-			progress:       Progress{},
+			progress:       target.DeliveryProgress{},
 			watching:       "False NotAllWatched",
 			delivery:       "True Delivered",
 			message:        "Pod: permission missing",
@@ -148,7 +147,7 @@ func TestReconcile_Conditions(t *testing.T) {
 		{
 			reason:   "late reports are pending",
 			state:    target.Present,
-			progress: Progress{Pending: 2, LastError: "no route"},
+			progress: target.DeliveryProgress{Pending: 2, LastError: "no route"},
 			watching: "True Watching",
 			delivery: "False Pending",
 			message:  "2 reports are not delivered yet: no route",
@@ -156,7 +155,7 @@ func TestReconcile_Conditions(t *testing.T) {
 		{
 			reason:   "reports were rejected",
 			state:    target.Present,
-			progress: Progress{Rejected: 1, Rejections: []v1alpha1.Rejection{{Report: "r", Reason: "no", Time: metav1.Now()}}},
+			progress: target.DeliveryProgress{Rejected: 1, Rejections: []target.Rejection{{Report: "r", Reason: "no", Time: time.Now()}}},
 			watching: "True Watching",
 			delivery: "False Rejected",
 			message:  "1 report was rejected",
@@ -166,7 +165,7 @@ func TestReconcile_Conditions(t *testing.T) {
 			w := newWorld(t)
 			wl := workload("conditions", "a")
 			w.create(wl)
-			w.watcher.state, w.watcher.baseKindErrors = c.state, c.baseKindErrors
+			w.reporter.state, w.reporter.baseKindErrors = c.state, c.baseKindErrors
 			w.delivery.set(c.progress)
 			w.reconcile(wl.Name)
 			status := w.stored(wl.Name).Status
@@ -213,7 +212,7 @@ func TestDurableCondition(t *testing.T) {
 	wl := workload("durable", "a")
 	w.create(wl)
 	w.delivery.durableErr = errors.New("no space left")
-	w.delivery.set(Progress{Dropped: 5})
+	w.delivery.set(target.DeliveryProgress{Dropped: 5})
 	w.reconcile(wl.Name)
 	status := w.stored(wl.Name).Status
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDurable); c == nil || c.Reason != "StateFailing" {
@@ -262,10 +261,11 @@ func TestResourceStatuses(t *testing.T) {
 	resource := target.Resource{Ref: target.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web"}, Version: "v1", ID: 7}
 	key := target.Resource{Ref: resource.Ref, ID: 7}
 	for _, c := range []struct {
-		reason           string
-		observed         target.ResourceStatus
-		accepted, stored map[target.Resource]Operation
-		want             v1alpha1.ResourceStatus
+		reason   string
+		observed target.ResourceStatus
+		accepted map[target.Resource]target.LastOperation
+		stored   map[target.Ref]v1alpha1.ResourceStatus
+		want     v1alpha1.ResourceStatus
 	}{
 		{
 			reason:   "Healthy",
@@ -290,20 +290,33 @@ func TestResourceStatuses(t *testing.T) {
 		{
 			reason:   "accepted",
 			observed: target.ResourceStatus{State: target.Present},
-			accepted: map[target.Resource]Operation{key: {Name: "ADDED", ResourceVersion: "5"}},
-			stored:   map[target.Resource]Operation{{Ref: resource.Ref}: {Name: "MODIFIED", ResourceVersion: "4"}},
+			accepted: map[target.Resource]target.LastOperation{key: {ResourceVersion: "5"}},
+			stored:   map[target.Ref]v1alpha1.ResourceStatus{resource.Ref: {LastOperation: "MODIFIED", ReportedResourceVersion: "4"}},
 			want:     v1alpha1.ResourceStatus{State: "Present", LastOperation: "ADDED", ReportedResourceVersion: "5"},
+		},
+		{
+			reason:   "accepted again",
+			observed: target.ResourceStatus{State: target.Present},
+			accepted: map[target.Resource]target.LastOperation{key: {ResourceVersion: "5", Modified: true}},
+			want:     v1alpha1.ResourceStatus{State: "Present", LastOperation: "MODIFIED", ReportedResourceVersion: "5"},
+		},
+		{
+			reason:   "a deletion accepted",
+			observed: target.ResourceStatus{State: target.Absent},
+			accepted: map[target.Resource]target.LastOperation{key: {Deleted: true}},
+			stored:   map[target.Ref]v1alpha1.ResourceStatus{resource.Ref: {LastOperation: "MODIFIED", ReportedResourceVersion: "4"}},
+			want:     v1alpha1.ResourceStatus{State: "Absent", LastOperation: "DELETED"},
 		},
 		{
 			reason:   "accepted in an earlier process",
 			observed: target.ResourceStatus{State: target.Absent},
-			stored:   map[target.Resource]Operation{{Ref: resource.Ref}: {Name: "DELETED"}},
+			stored:   map[target.Ref]v1alpha1.ResourceStatus{resource.Ref: {LastOperation: "DELETED"}},
 			want:     v1alpha1.ResourceStatus{State: "Absent", LastOperation: "DELETED"},
 		},
 		{
 			reason:   "accepted for another row",
 			observed: target.ResourceStatus{State: target.Present},
-			accepted: map[target.Resource]Operation{{Ref: resource.Ref, ID: 8}: {Name: "ADDED", ResourceVersion: "5"}},
+			accepted: map[target.Resource]target.LastOperation{{Ref: resource.Ref, ID: 8}: {ResourceVersion: "5"}},
 			want:     v1alpha1.ResourceStatus{State: "Present"},
 		},
 	} {
@@ -323,9 +336,9 @@ func TestReconcile_Restart_KeepsReportedVersions(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("reported", "a", "b")
 	w.create(wl)
-	w.delivery.set(Progress{Operations: operationsOf(wl)})
+	w.delivery.set(target.DeliveryProgress{Operations: operationsOf(wl)})
 	w.reconcile(wl.Name)
-	w.delivery.set(Progress{})
+	w.delivery.set(target.DeliveryProgress{})
 	w.restart()
 	w.reconcile(wl.Name)
 	w.clock = w.clock.Add(time.Hour)
@@ -352,7 +365,7 @@ func TestDeliveryStatus_DelaySteps(t *testing.T) {
 		10 * time.Minute: 600, 59 * time.Minute: 1800, time.Hour: 3600, 9*time.Hour + 59*time.Minute: 9 * 3600,
 	} {
 		w := newWorld(t)
-		d := w.reconciler.deliveryStatus(Progress{Pending: 2, Since: w.clock.Add(-delay)})
+		d := w.reconciler.deliveryStatus(target.DeliveryProgress{Pending: 2, Since: w.clock.Add(-delay)})
 		if d.DelaySeconds != want || (d.Pending == 2) != (want > 0) || (d.PendingSince != nil) != (want > 0) {
 			t.Errorf("with a delay of %s delivery is %+v, want a delay of %d s", delay, d, want)
 		}
@@ -364,7 +377,7 @@ func TestReconcile_Rejection_WritesOnce(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("rejection", "a")
 	w.create(wl)
-	w.delivery.set(Progress{Rejected: 1, Rejections: []v1alpha1.Rejection{{Report: "r", Reason: "no", Time: metav1.Now()}}})
+	w.delivery.set(target.DeliveryProgress{Rejected: 1, Rejections: []target.Rejection{{Report: "r", Reason: "no", Time: time.Now()}}})
 	for range 5 {
 		w.reconcile(wl.Name)
 		w.clock = w.clock.Add(time.Minute)

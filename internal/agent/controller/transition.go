@@ -15,12 +15,12 @@ const (
 	statusUnknown = "Unknown"
 )
 
-// verdict is the watcher's verdict on a workload, its texts short enough to be stored. The zero verdict means that the
+// verdict is the reporter's verdict on a workload, its texts short enough to be stored. The zero verdict means that the
 // workload has not been assessed.
 type verdict struct{ status, reason, message string }
 
 func (r *Reconciler) verdict(workload string) verdict {
-	status, reason, message := r.watcher.Health(workload)
+	status, reason, message := r.reporter.Health(workload)
 	if status == "" {
 		return verdict{}
 	}
@@ -54,7 +54,7 @@ func setHealth(status *v1alpha1.ThreeportWorkloadStatus, current v1alpha1.Threep
 	status.HealthChange = &v1alpha1.HealthChange{From: current.Health, To: v.status, Reason: v.reason, Message: v.message}
 }
 
-// recordTransition gives the watcher the transition that is stored in a workload's status. Each reconcile repeats it, so
+// recordTransition gives the reporter the transition that is stored in a workload's status. Each reconcile repeats it, so
 // that a transition is reported even if the process or the leader that stored it ended before. The first transition to
 // Unknown is not reported: every new workload has it.
 func (r *Reconciler) recordTransition(wl *v1alpha1.ThreeportWorkload) {
@@ -70,7 +70,7 @@ func (r *Reconciler) recordTransition(wl *v1alpha1.ThreeportWorkload) {
 	}
 	r.mu.Unlock()
 	if !stale {
-		r.watcher.RecordTransition(wl.Name, target.HealthTransition{
+		r.reporter.RecordTransition(wl.Name, target.HealthTransition{
 			UID: wl.UID, From: s.HealthChange.From, To: s.HealthChange.To,
 			Reason: s.HealthChange.Reason, Message: s.HealthChange.Message, At: s.HealthSince.Time,
 		})

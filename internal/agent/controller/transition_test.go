@@ -18,19 +18,19 @@ import (
 )
 
 func (w *world) verdict(status, reason, message string) {
-	w.watcher.set(func(f *fakeWatcher) { f.health, f.healthReason, f.healthMessage = status, reason, message })
+	w.reporter.set(func(f *fakeReporter) { f.health, f.healthReason, f.healthMessage = status, reason, message })
 }
 
 func (w *world) transitions() []target.HealthTransition {
-	w.watcher.mu.Lock()
-	defer w.watcher.mu.Unlock()
-	return slices.CompactFunc(slices.Clone(w.watcher.transitions), func(a, b target.HealthTransition) bool { return a == b })
+	w.reporter.mu.Lock()
+	defer w.reporter.mu.Unlock()
+	return slices.CompactFunc(slices.Clone(w.reporter.transitions), func(a, b target.HealthTransition) bool { return a == b })
 }
 
 // restart replaces the reconciler by a new one, as a new process would.
 func (w *world) restart() {
-	w.reconciler = New(w.counting(shared.client), w.targets, w.delivery)
-	w.reconciler.Watch(w.watcher)
+	w.reconciler = New(w.counting(shared.client), w.targets, w.delivery, w.delivery)
+	w.reconciler.SetReporter(w.reporter)
 	w.reconciler.now = func() time.Time { return w.clock }
 }
 
@@ -265,7 +265,7 @@ func TestReconcile_Restart_ReportsTransitionAgain(t *testing.T) {
 	w.create(wl)
 	w.reconcile(wl.Name)
 	first := w.transitions()
-	w.watcher.set(func(f *fakeWatcher) { f.transitions = nil })
+	w.reporter.set(func(f *fakeReporter) { f.transitions = nil })
 	w.restart()
 	w.reconcile(wl.Name)
 	if got := w.transitions(); len(first) != 1 || len(got) != 1 || !sameButTime(got[0], first[0]) || !got[0].At.Equal(first[0].At) {
@@ -278,7 +278,7 @@ func TestReconcile_Restart_ReportsTransitionAgain(t *testing.T) {
 	if len(before) != 2 || before[1].To != "Down" {
 		t.Fatalf("the transitions are %+v, want two, the second to Down", before)
 	}
-	w.watcher.set(func(f *fakeWatcher) { f.transitions = nil })
+	w.reporter.set(func(f *fakeReporter) { f.transitions = nil })
 	w.restart()
 	w.verdict("", "", "") // nothing is observed yet
 	w.reconcile(wl.Name)
@@ -336,7 +336,7 @@ func requestOf(wl *v1alpha1.ThreeportWorkload) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Name: wl.Name}}
 }
 
-// After a start the stored status is kept until the watcher has observed every resource, or startGrace is over.
+// After a start the stored status is kept until the reporter has observed every resource, or startGrace is over.
 func TestReconcile_Restart_KeepsStatusForStartGrace(t *testing.T) {
 	w := newWorld(t)
 	wl := workload("start", "a")
@@ -357,14 +357,14 @@ func TestReconcile_Restart_KeepsStatusForStartGrace(t *testing.T) {
 	w.clock = w.clock.Add(time.Hour)
 	w.restart()
 	w.verdict("", "", "")
-	w.watcher.set(func(f *fakeWatcher) { f.state = target.Pending })
+	w.reporter.set(func(f *fakeReporter) { f.state = target.Pending })
 	expect("nothing is observed yet", 0, "True")
 	w.clock = w.clock.Add(startGrace - time.Second)
 	expect("nothing is observed within startGrace", 0, "True")
 	w.clock = w.clock.Add(time.Second)
 	expect("nothing is observed after startGrace", 1, "Unknown")
 	w.verdict("Healthy", "", "")
-	w.watcher.set(func(f *fakeWatcher) { f.state = target.Present })
+	w.reporter.set(func(f *fakeReporter) { f.state = target.Present })
 	expect("everything is observed", 2, "True")
 
 	w.clock = w.clock.Add(time.Hour)

@@ -84,7 +84,7 @@ type writeState struct {
 	lastWrite time.Time
 	// budgetUsed is the time at which the bucket is full again: each write adds a statusInterval.
 	budgetUsed time.Time
-	// lastTransition is the time of the latest transition that the watcher was given.
+	// lastTransition is the time of the latest transition that the reporter was given.
 	lastTransition time.Time
 }
 

@@ -24,34 +24,20 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/agent/reporter"
-	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// delivering is a Delivery whose outbox accepts every report at once.
-type delivering struct{ *outbox.Outbox }
-
-func (d delivering) Durable() (bool, error) { return true, nil }
-
-func (d delivering) Progress(instance target.Instance) Progress {
-	p := d.Outbox.Progress(instance)
-	out := Progress{Pending: p.Pending, Since: p.Since, Synced: p.Synced, Operations: map[target.Resource]Operation{}}
-	for resource, op := range p.Operations {
-		out.Operations[resource] = Operation{Name: fmt.Sprint("MODIFIED ", op.Modified), ResourceVersion: op.ResourceVersion}
-	}
-	return out
-}
-
-func (d delivering) run(ctx context.Context) {
+// acceptAll accepts every report of an outbox at once, until the context ends.
+func acceptAll(ctx context.Context, box *outbox.Outbox) error {
 	for {
-		item, err := d.Next(ctx)
+		item, err := box.Next(ctx)
 		if err != nil {
-			return
+			return nil
 		}
-		d.Ack(item, outbox.Receipt{RowID: 1})
+		box.Ack(item, outbox.Receipt{RowID: 1})
 	}
 }
 
-// run runs the watcher, the delivery and the reconciler until the test ends.
+// run runs the reporter, the delivery and the reconciler until the test ends.
 func (w *world) run() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
@@ -65,13 +51,13 @@ func (w *world) run() {
 	clients, err := informers.NewClients(shared.api.Config())
 	w.must(err)
 	box := outbox.New(outbox.DefaultConfig(), nil)
-	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, delivering{box})
-	watcher := reporter.New(reporter.DefaultConfig(), clients, w.targets, box, nil,
+	w.reconciler = New(cached{w.counting(shared.client), mgr.GetClient()}, w.targets, box, w.delivery)
+	reports := reporter.New(reporter.DefaultConfig(), clients, w.targets, box, nil,
 		reporter.NewMetrics(prometheus.NewRegistry()), logr.Discard(), w.reconciler.Changed)
-	w.reconciler.Watch(watcher)
+	w.reconciler.SetReporter(reports)
 	w.must(w.reconciler.SetupWithManager(mgr))
 	for name, run := range map[string]func(context.Context) error{
-		"manager": mgr.Start, "watcher": watcher.Run, "delivery": func(ctx context.Context) error { delivering{box}.run(ctx); return nil },
+		"manager": mgr.Start, "reporter": reports.Run, "delivery": func(ctx context.Context) error { return acceptAll(ctx, box) },
 	} {
 		all.Go(func() {
 			if err := run(ctx); err != nil {
@@ -225,7 +211,7 @@ func TestReconcile_BusyWorkload_BoundsStatusWrites(t *testing.T) {
 	w.eventually(eventuallyTimeout, "the last state", func() string {
 		s := w.stored(wl.Name).Status
 		deployment := s.Resources[1]
-		if s.PodsReady != "5/5" || deployment.ReportedResourceVersion != r.deployment.ResourceVersion || deployment.LastOperation != "MODIFIED true" {
+		if s.PodsReady != "5/5" || deployment.ReportedResourceVersion != r.deployment.ResourceVersion || deployment.LastOperation != "MODIFIED" {
 			return fmt.Sprintf("pods are %s, the Deployment is %+v, want version %s", s.PodsReady, deployment, r.deployment.ResourceVersion)
 		}
 		return ""

@@ -32,7 +32,7 @@ func (s *Informers) DeletionsObserved(ctx context.Context, workload string) (boo
 		if len(s.tombstones.of(r.Ref)) > 0 {
 			return false, nil
 		}
-		current, exists := s.targets.Current(r.Ref)
+		current, exists := s.targets.ExistingObject(r.Ref)
 		state, _ := s.kinds.stateOf(r.GroupVersionKind())
 		if scope, ok := state.in(r.Namespace); exists && ok && scope.state == target.Present {
 			id := informerID{state.gvr, r.Namespace}

@@ -89,7 +89,7 @@ func (s *Informers) EventsAboutUnknownObjects() []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, i := range s.pool.eventInformers() {
 		for _, uid := range i.shared.GetIndexer().ListIndexFuncValues(indexByUID) {
-			if _, known := s.targets.Lookup(types.UID(uid)); known {
+			if _, known := s.targets.KnownObject(types.UID(uid)); known {
 				continue
 			}
 			about, err := i.shared.GetIndexer().ByIndex(indexByUID, uid)

@@ -11,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/agent/worker"
 )
 
 // Handler receives changes. The informers call its methods from many goroutines and hold no mutex meanwhile. The methods
@@ -63,6 +65,11 @@ func DefaultConfig() Config {
 
 // Validate returns an error that names the wrong field and the accepted values.
 func (c Config) Validate() error {
+	for _, name := range c.Namespaces {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return fmt.Errorf("%q is not the name of a namespace: %s", name, problems[0])
+		}
+	}
 	switch {
 	case c.LookupWorkers < 1:
 		return fmt.Errorf("lookup workers is %d: give a number above 0", c.LookupWorkers)
@@ -98,11 +105,11 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 		wakeup:     make(chan struct{}, 1),
 	}
 	s.lookups = &lookups{
-		targets: targets, reader: clients, follows: s.Follows, done: handler.OwnersResolved,
-		count: metrics.lookups, log: log, queue: newQueue[target.Identity]("lookups"),
+		targets: targets, clients: clients, follows: s.Follows, done: handler.OwnersResolved,
+		count: metrics.lookups, log: log, queue: worker.NewQueue[target.Identity]("lookups"),
 	}
 	changes := &registrar{targets: targets, tombstones: s.tombstones, lookups: s.lookups, handler: handler}
-	s.pool = newInformerPool(informerFactory{clients, targets.Lists}, changes, config.StallTimeout, metrics, log)
+	s.pool = newInformerPool(informerFactory{clients, targets.IsListed}, changes, config.StallTimeout, metrics, log)
 	s.kinds = newKinds(&kindEnv{
 		config: config, targets: targets, log: log, discovery: clients, informers: s.pool,
 		kindRemoved: changes.deleteKind, changed: handler.KindChanged,

@@ -188,7 +188,7 @@ func (k *kindWatcher) notInstalled(err error) {
 	if !k.notServed {
 		k.notServed = true
 		state := scopeState{state: target.Pending}
-		if len(k.env.targets.Live(kind, metav1.NamespaceAll)) > 0 {
+		if len(k.env.targets.ExistingObjects(kind, metav1.NamespaceAll)) > 0 {
 			state = scopeState{target.Unavailable, err.Error()}
 		}
 		k.reset(state)

@@ -10,11 +10,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/agent/worker"
 )
 
 // lookups reads the metadata of owners whose kinds are not watched, such as a custom controller's intermediate kinds, and
@@ -22,29 +21,18 @@ import (
 // that owns something anywhere in the cluster would cost more than all other watches.
 type lookups struct {
 	targets *target.Registry
-	reader  metadataReader
+	clients *Clients
 	follows func(schema.GroupKind) bool // whether a kind is watched
 	// done is called when the queue is empty. It must not block.
 	done  func()
 	count prometheus.Counter
 	log   logr.Logger
-	queue workqueue.TypedRateLimitingInterface[target.Identity]
-}
-
-// metadataReader reads the metadata of single objects.
-type metadataReader interface {
-	resolve(ctx context.Context, gvk schema.GroupVersionKind, cached bool) (mapping, error)
-	fetchMetadata(ctx context.Context, gvr schema.GroupVersionResource, ref target.Ref) (*metav1.PartialObjectMetadata, error)
+	queue worker.Queue[target.Identity]
 }
 
 // discoveryRetries is how often the kind of an owner is resolved that is not installed: discovery shows a new group some
 // time after the API server serves its first objects.
 const discoveryRetries = 5
-
-func newQueue[T comparable](name string) workqueue.TypedRateLimitingInterface[T] {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[T](50*time.Millisecond, 30*time.Second)
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{Name: name})
-}
 
 // add queues objects. It skips watched kinds, and Nodes, which have no owners.
 func (l *lookups) add(ids []target.Identity) {
@@ -52,7 +40,7 @@ func (l *lookups) add(ids []target.Identity) {
 		if id.UID == "" || id.GroupKind() == (schema.GroupKind{Kind: "Node"}) || l.follows(id.GroupKind()) {
 			continue
 		}
-		if _, known := l.targets.Lookup(id.UID); !known {
+		if _, known := l.targets.KnownObject(id.UID); !known {
 			l.queue.Add(id)
 		}
 	}
@@ -62,30 +50,9 @@ func (l *lookups) add(ids []target.Identity) {
 func (l *lookups) run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	for range workers {
-		running.Go(func() {
-			for l.next(ctx) {
-			}
-		})
+		running.Go(func() { l.queue.Work(ctx, l.lookUp, l.log) })
 	}
 	running.Wait()
-}
-
-// next looks up one object. It reports false when the queue is shut down and empty.
-func (l *lookups) next(ctx context.Context) bool {
-	id, shutdown := l.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer l.queue.Done(id)
-	if err := l.lookUp(ctx, id); err != nil && ctx.Err() == nil {
-		if l.queue.NumRequeues(id) == 0 && !errors.Is(err, errNotInstalled) {
-			l.log.Info("owner lookup failed; it is retried", "object", id.String(), "error", err.Error())
-		}
-		l.queue.AddRateLimited(id)
-	} else {
-		l.queue.Forget(id)
-	}
-	return true
 }
 
 // lookUp reads one object. An object that does not exist, or that the agent may not read, is recorded as deleted and
@@ -96,7 +63,7 @@ func (l *lookups) lookUp(ctx context.Context, id target.Identity) error {
 			l.done()
 		}
 	}()
-	if _, known := l.targets.Lookup(id.UID); known {
+	if _, known := l.targets.KnownObject(id.UID); known {
 		return nil
 	}
 	l.count.Inc()
@@ -107,7 +74,7 @@ func (l *lookups) lookUp(ctx context.Context, id target.Identity) error {
 		l.add(l.targets.UnresolvedOwners(found.Identity))
 		return nil
 	case errors.Is(err, errNotInstalled) && l.queue.NumRequeues(id) < discoveryRetries:
-		return err
+		return worker.ErrRetry
 	case errors.Is(err, errNotInstalled), errors.Is(err, errNoObject),
 		apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
 		l.targets.Upsert(target.Object{Identity: id, LookedUp: time.Now()})
@@ -128,14 +95,14 @@ func (l *lookups) read(ctx context.Context, id target.Identity) (target.Object, 
 }
 
 func (l *lookups) readAs(ctx context.Context, id target.Identity, cached bool) (target.Object, error) {
-	served, err := l.reader.resolve(ctx, schema.GroupVersionKind{Group: id.Group, Kind: id.Kind}, cached)
+	served, err := l.clients.resolve(ctx, schema.GroupVersionKind{Group: id.Group, Kind: id.Kind}, cached)
 	if err != nil {
 		return target.Object{}, err
 	}
 	if !served.namespaced {
 		id.Namespace = ""
 	}
-	o, err := l.reader.fetchMetadata(ctx, served.gvr, id.Ref)
+	o, err := l.clients.fetchMetadata(ctx, served.gvr, id.Ref)
 	if err != nil {
 		return target.Object{}, err
 	}

@@ -14,18 +14,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// consumer receives the notifications of the pool's informers.
-type consumer interface {
-	// handlerFor returns the event handler of an informer.
-	handlerFor(*informer) cache.ResourceEventHandler
-	// listed is called when the handler has received the first list of an informer. running are the informers of the pool.
-	listed(i *informer, running []*informer)
-}
-
 // informerPool holds the running informers, which kind watchers share.
 type informerPool struct {
 	factory      informerFactory
-	consumer     consumer
+	registrar    *registrar // receives the notifications
 	stallTimeout time.Duration
 	metrics      *Metrics
 	log          logr.Logger
@@ -34,9 +26,9 @@ type informerPool struct {
 	running map[informerID]*informer
 }
 
-func newInformerPool(factory informerFactory, to consumer, stallTimeout time.Duration, metrics *Metrics, log logr.Logger) *informerPool {
+func newInformerPool(factory informerFactory, to *registrar, stallTimeout time.Duration, metrics *Metrics, log logr.Logger) *informerPool {
 	return &informerPool{
-		factory: factory, consumer: to, stallTimeout: stallTimeout, metrics: metrics, log: log,
+		factory: factory, registrar: to, stallTimeout: stallTimeout, metrics: metrics, log: log,
 		running: map[informerID]*informer{},
 	}
 }
@@ -97,7 +89,7 @@ func (p *informerPool) run(ctx context.Context, i, before *informer) {
 	if before != nil {
 		<-before.done
 	}
-	registration, err := i.shared.AddEventHandler(p.consumer.handlerFor(i))
+	registration, err := i.shared.AddEventHandler(p.registrar.handlerFor(i))
 	if err == nil {
 		err = i.shared.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { p.watchFailed(i, err) })
 	}
@@ -108,7 +100,7 @@ func (p *informerPool) run(ctx context.Context, i, before *informer) {
 	var running sync.WaitGroup
 	running.Go(func() { i.shared.RunWithContext(ctx) })
 	if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-		p.consumer.listed(i, p.all(func(*informer) bool { return true }))
+		p.registrar.listed(i, p.all(func(*informer) bool { return true }))
 		i.markSynced()
 		p.wakeUsers(i)
 	}

@@ -90,8 +90,9 @@ func (r *registrar) delete(id target.Identity, version string, certain bool) {
 	}
 }
 
-// listed deletes the known objects that were deleted while no informer watched them. They are missing from the first list
-// of an informer, and from the caches of the other informers of the kind, which may be ahead of it.
+// listed is called when the handler has received the first list of an informer. It deletes the known objects that were
+// deleted while no informer watched them. They are missing from that list, and from the caches of the other informers of the
+// kind, which may be ahead of it.
 func (r *registrar) listed(i *informer, running []*informer) {
 	if i.gvk == eventKind {
 		r.handler.EventsListed()
@@ -101,7 +102,7 @@ func (r *registrar) listed(i *informer, running []*informer) {
 		synced := other.gvk.GroupKind() == i.gvk.GroupKind() && other.hasSynced() && other.err() == nil
 		return other != i && !synced
 	})
-	for _, id := range r.targets.Live(i.gvk.GroupKind(), i.id.namespace) {
+	for _, id := range r.targets.ExistingObjects(i.gvk.GroupKind(), i.id.namespace) {
 		exists := slices.ContainsFunc(caches, func(inf *informer) bool {
 			obj, ok := inf.object(id.Ref)
 			o, err := meta.Accessor(obj)
@@ -115,7 +116,7 @@ func (r *registrar) listed(i *informer, running []*informer) {
 
 // deleteKind deletes all known objects of a kind that the API server no longer serves.
 func (r *registrar) deleteKind(kind schema.GroupKind) {
-	for _, id := range r.targets.Live(kind, metav1.NamespaceAll) {
+	for _, id := range r.targets.ExistingObjects(kind, metav1.NamespaceAll) {
 		r.delete(id, "", false)
 	}
 }

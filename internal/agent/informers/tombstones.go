@@ -51,7 +51,7 @@ func (t *tombstones) upsert(o target.Object) bool {
 		return false
 	}
 	delete(t.deleted, o.UID)
-	if before, ok := t.targets.Current(o.Ref); ok && before.UID != o.UID {
+	if before, ok := t.targets.ExistingObject(o.Ref); ok && before.UID != o.UID {
 		t.addLocked(before, false)
 	}
 	t.targets.Upsert(o)
@@ -112,7 +112,7 @@ func (t *tombstones) prune() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	unknown := func(uid types.UID) bool {
-		_, known := t.targets.Lookup(uid)
+		_, known := t.targets.KnownObject(uid)
 		return !known
 	}
 	maps.DeleteFunc(t.deleted, func(uid types.UID, _ bool) bool { return unknown(uid) })

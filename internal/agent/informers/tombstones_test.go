@@ -63,7 +63,7 @@ func TestTombstones_TwoInformers_OneTombstoneEach(t *testing.T) {
 			if got := fmt.Sprint(tombstones); got != c.tombstones {
 				t.Errorf("tombstones are %s, want %s", got, c.tombstones)
 			}
-			if current, _ := targets.Current(ref); current.UID != c.current {
+			if current, _ := targets.ExistingObject(ref); current.UID != c.current {
 				t.Errorf("current is %q, want %q", current.UID, c.current)
 			}
 			for _, id := range ts.of(ref) {

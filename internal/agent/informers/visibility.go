@@ -40,7 +40,7 @@ func (s *Informers) ResourceStatus(r target.Resource) target.ResourceStatus {
 		out.Version = served
 	}
 	out.State = target.Absent
-	if _, exists := s.targets.Current(r.Ref); exists {
+	if _, exists := s.targets.ExistingObject(r.Ref); exists {
 		out.State = target.Present
 	}
 	return out

@@ -22,7 +22,7 @@ type syncer struct {
 	start  time.Time
 }
 
-func (a *syncer) InitialSync(_ context.Context, workload target.Instance, attempt int) error {
+func (a *syncer) InitialSync(_ context.Context, instance target.Instance, attempt int) error {
 	if a.start.IsZero() {
 		a.start = time.Now()
 	}
@@ -32,7 +32,7 @@ func (a *syncer) InitialSync(_ context.Context, workload target.Instance, attemp
 		a.errs = a.errs[1:]
 		return err
 	}
-	a.box.Seed(workload, nil, nil, nil)
+	a.box.Seed(instance, nil, nil, nil)
 	return nil
 }
 

@@ -15,14 +15,6 @@ type Metrics struct {
 	delay   *prometheus.HistogramVec
 }
 
-// Outbox provides the numbers of the metrics. *outbox.Outbox implements it.
-type Outbox interface {
-	Pending() int
-	DeadLetters() int
-	Dropped() int64
-	Suspended() bool
-}
-
 // The results of a delivery.
 const (
 	resultAccepted = "accepted"
@@ -32,7 +24,7 @@ const (
 )
 
 // NewMetrics registers the metrics of deliveries and of an outbox.
-func NewMetrics(registry prometheus.Registerer, box Outbox) *Metrics {
+func NewMetrics(registry prometheus.Registerer, box *outbox.Outbox) *Metrics {
 	m := &Metrics{
 		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "threeport_agent_reports_total",
@@ -72,14 +64,15 @@ func NewMetrics(registry prometheus.Registerer, box Outbox) *Metrics {
 
 func (m *Metrics) accepted(item outbox.Item) {
 	m.count(item, resultAccepted)
-	m.delay.WithLabelValues(kindOf(item.Report)).Observe(time.Since(item.Since).Seconds())
+	m.delay.WithLabelValues(ReportKind(item.Report)).Observe(time.Since(item.Since).Seconds())
 }
 
 func (m *Metrics) count(item outbox.Item, result string) {
-	m.reports.WithLabelValues(kindOf(item.Report), result).Inc()
+	m.reports.WithLabelValues(ReportKind(item.Report), result).Inc()
 }
 
-func kindOf(r observe.Report) string {
+// ReportKind returns the kind of a report in the labels of metrics.
+func ReportKind(r observe.Report) string {
 	switch r.(type) {
 	case observe.Operation:
 		return "operation"

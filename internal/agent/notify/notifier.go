@@ -15,10 +15,10 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// InitialSyncer reads the remote state of a workload and passes it to the outbox ([outbox.Outbox.Seed]). Its errors are
+// InitialSyncer reads the remote state of an instance and passes it to the outbox ([outbox.Outbox.Seed]). Its errors are
 // like those of a [Sender], or [ErrNotObserved]. Attempt counts from 1.
 type InitialSyncer interface {
-	InitialSync(ctx context.Context, workload target.Instance, attempt int) error
+	InitialSync(ctx context.Context, instance target.Instance, attempt int) error
 }
 
 // ErrNotObserved is the error of an initial sync before all objects of the workload have been listed.

@@ -21,17 +21,6 @@ func OperationRow(op observe.Operation, known bool) (threeport.WorkloadResourceI
 	return threeport.WorkloadResourceInstance{LastOperation: &last, RuntimeDefinition: definition}, nil
 }
 
-// OperationName returns the control plane's word for an accepted operation.
-func OperationName(op outbox.LastOperation) string {
-	switch {
-	case op.Deleted:
-		return threeport.OperationDeleted
-	case op.Modified:
-		return threeport.OperationModified
-	}
-	return threeport.OperationAdded
-}
-
 // lastOperation is the word for an operation: the first report of an object is ADDED.
 func lastOperation(op observe.Operation, known bool) string {
 	switch {

@@ -8,44 +8,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// maxRejections bounds the rejections in a [Progress].
+// maxRejections bounds the rejections in a [target.DeliveryProgress].
 const maxRejections = 10
 
-// overdueAfter is the time after which a pending report counts as pending in [DeliveryCounts].
-const overdueAfter = 5 * time.Second
-
-// Rejection is a report that the control plane permanently refused.
-type Rejection struct {
-	Report string
-	Reason string
-	Time   time.Time
-}
-
-// Progress is the state of the delivery of a workload's reports.
-type Progress struct {
-	// Pending is the number of keys with a report that is not settled.
-	Pending int
-	// Since is when the oldest of them became pending; zero if there is none.
-	Since time.Time
-	// Accepted counts reports since the outbox was made.
-	Accepted int64
-	// Rejected is the number of dead letters.
-	Rejected int64
-	// Dropped counts the Events that were dropped to keep the bound.
-	Dropped int64
-	// Synced is true if the initial sync is done.
-	Synced bool
-	// LastError is the latest failure since the last success.
-	LastError string
-	// Rejections are those of the latest dead letters, newest first.
-	Rejections []Rejection
-	// Operations are the latest accepted ones, by listed resource without its version. Those of an earlier process are
-	// known once their objects were offered again; deletions are not.
-	Operations map[target.Resource]LastOperation
-}
-
 // DeliveryCounts counts the operations and Events of a workload that are not delivered. Pending are those that have waited
-// for more than 5 s, Rejected those that the control plane permanently refused, Dropped are Events.
+// for more than [target.OverdueAfter], Rejected those that the control plane permanently refused, Dropped are Events.
 type DeliveryCounts struct{ Pending, Rejected, Dropped int64 }
 
 // account has the reports of one workload.
@@ -146,14 +113,14 @@ func (o *Outbox) ForgetInstance(id target.Instance) {
 }
 
 // Progress returns the state of the delivery of a workload's reports.
-func (o *Outbox) Progress(id target.Instance) Progress {
+func (o *Outbox) Progress(id target.Instance) target.DeliveryProgress {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	a := o.accounts[id]
 	if a == nil {
-		return Progress{Synced: !o.config.InitialSync}
+		return target.DeliveryProgress{Synced: !o.config.InitialSync}
 	}
-	p := Progress{
+	p := target.DeliveryProgress{
 		Pending: len(a.pending), Since: a.oldest(), Accepted: a.accepted,
 		Rejected: int64(len(a.dead)), Dropped: o.dropped.count(id),
 		Synced: a.sync.done, LastError: a.lastError, Operations: a.operations.list(),
@@ -173,7 +140,7 @@ func (o *Outbox) DeliveryCounts(id target.Instance) DeliveryCounts {
 		return DeliveryCounts{}
 	}
 	out := DeliveryCounts{Rejected: int64(len(a.dead)), Dropped: o.dropped.count(id)}
-	overdue := time.Now().Add(-overdueAfter)
+	overdue := time.Now().Add(-target.OverdueAfter)
 	for e := range a.pending {
 		switch e.report.(type) {
 		case observe.Status, observe.Tree, InitialSync: // a status has these counts and must not count itself

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // batch takes a batch that is ready.
@@ -222,7 +223,7 @@ func TestOutbox_DeliveryCounts(t *testing.T) {
 		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{}) {
 			t.Errorf("owed is %+v at once", got)
 		}
-		time.Sleep(overdueAfter + time.Second)
+		time.Sleep(target.OverdueAfter + time.Second)
 		o.Offer(event("b", "1"))
 		if got := o.DeliveryCounts(shop); got != (DeliveryCounts{Pending: 1}) {
 			t.Errorf("owed is %+v", got)

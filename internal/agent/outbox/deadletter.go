@@ -10,7 +10,7 @@ import (
 
 // deadLetter is a report that the control plane permanently refused.
 type deadLetter struct {
-	Rejection
+	target.Rejection
 	instance target.Instance
 	report   observe.Report // nil if it has to be offered before it can be sent again
 }
@@ -29,7 +29,7 @@ func (o *Outbox) Reject(item Item, cause error) {
 		e.unsettle()
 	default:
 		o.setDead(e, &deadLetter{
-			Rejection: Rejection{Report: item.Report.String(), Reason: cause.Error(), Time: time.Now()},
+			Rejection: target.Rejection{Report: item.Report.String(), Reason: cause.Error(), Time: time.Now()},
 			instance:  item.Report.Instance(),
 			report:    item.Report,
 		})

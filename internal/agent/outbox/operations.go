@@ -7,22 +7,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// LastOperation is the latest operation on a listed resource that the control plane accepted.
-type LastOperation struct {
-	// ResourceVersion is that of the object; empty if it is deleted.
-	ResourceVersion string
-	Deleted         bool
-	// Modified is true if the control plane had an earlier version of the object; else it was added, or is deleted.
-	Modified bool
-}
-
 // maxOperations bounds the operations that are kept of a workload. A ThreeportWorkload lists up to 2,000 resources. Beyond
 // that, operations are deletions of resources that are no longer listed.
 const maxOperations = 4096
 
 // acceptedOperation is the last operation on a resource, with the key of the object that it was about.
 type acceptedOperation struct {
-	LastOperation
+	target.LastOperation
 	key observe.Key
 }
 
@@ -59,16 +50,16 @@ func (ops *operations) set(resource target.Resource, op acceptedOperation) {
 func (ops *operations) addDeletion(op observe.Operation) {
 	slot, _, ok := slotOf(op)
 	if _, known := (*ops)[slot.resource]; ok && !known {
-		ops.set(slot.resource, acceptedOperation{LastOperation{Deleted: true}, op.Key()})
+		ops.set(slot.resource, acceptedOperation{target.LastOperation{Deleted: true}, op.Key()})
 	}
 }
 
 // list returns the operations without their keys.
-func (ops operations) list() map[target.Resource]LastOperation {
+func (ops operations) list() map[target.Resource]target.LastOperation {
 	if len(ops) == 0 {
 		return nil
 	}
-	out := make(map[target.Resource]LastOperation, len(ops))
+	out := make(map[target.Resource]target.LastOperation, len(ops))
 	for resource, op := range ops {
 		out[resource] = op.LastOperation
 	}
@@ -82,9 +73,9 @@ func (o *Outbox) recordOperation(e *entry, r observe.Report) {
 	if !ok || a == nil || !e.receipt.Accepted {
 		return
 	}
-	last := LastOperation{ResourceVersion: op.ResourceVersion, Modified: e.modified}
+	last := target.LastOperation{ResourceVersion: op.ResourceVersion, Modified: e.modified}
 	if op.Deleted {
-		last = LastOperation{Deleted: true}
+		last = target.LastOperation{Deleted: true}
 	}
 	a.operations.set(slot.resource, acceptedOperation{last, e.key})
 	e.operation = &slot
@@ -97,7 +88,7 @@ func (o *Outbox) correctOperation(e *entry) {
 	}
 	resource := e.operation.resource
 	if a := o.accounts[e.operation.instance]; a != nil && a.operations[resource].key == e.key {
-		a.operations.set(resource, acceptedOperation{LastOperation{ResourceVersion: e.version, Modified: e.modified}, e.key})
+		a.operations.set(resource, acceptedOperation{target.LastOperation{ResourceVersion: e.version, Modified: e.modified}, e.key})
 	}
 }
 

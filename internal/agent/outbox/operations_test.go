@@ -12,15 +12,15 @@ import (
 // conf is the resource of operation.
 var conf = target.Resource{Ref: target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}, ID: 7}
 
-func expectOperations(t *testing.T, o *Outbox, why string, want map[target.Resource]LastOperation) {
+func expectOperations(t *testing.T, o *Outbox, why string, want map[target.Resource]target.LastOperation) {
 	t.Helper()
 	if got := o.Progress(shop).Operations; !maps.Equal(got, want) {
 		t.Errorf("%s: the operations are %v, want %v", why, got, want)
 	}
 }
 
-func only(op LastOperation) map[target.Resource]LastOperation {
-	return map[target.Resource]LastOperation{conf: op}
+func only(op target.LastOperation) map[target.Resource]target.LastOperation {
+	return map[target.Resource]target.LastOperation{conf: op}
 }
 
 func deliver(t *testing.T, o *Outbox, reports ...observe.Report) {
@@ -37,25 +37,25 @@ func TestOutbox_Progress_OperationsAreTheLatestAccepted(t *testing.T) {
 	o.Offer(operation("x", "1"))
 	expectOperations(t, o, "nothing is accepted", nil)
 	o.Ack(take(t, o), Receipt{})
-	expectOperations(t, o, "the first", only(LastOperation{ResourceVersion: "1"}))
+	expectOperations(t, o, "the first", only(target.LastOperation{ResourceVersion: "1"}))
 	deliver(t, o, operation("x", "2"))
-	expectOperations(t, o, "the second", only(LastOperation{ResourceVersion: "2", Modified: true}))
+	expectOperations(t, o, "the second", only(target.LastOperation{ResourceVersion: "2", Modified: true}))
 	o.Offer(operation("x", "3"))
 	item := take(t, o)
 	o.Offer(operation("x", "4"))
-	expectOperations(t, o, "out is not accepted", only(LastOperation{ResourceVersion: "2", Modified: true}))
+	expectOperations(t, o, "out is not accepted", only(target.LastOperation{ResourceVersion: "2", Modified: true}))
 	o.Ack(item, Receipt{})
-	expectOperations(t, o, "a newer one waits", only(LastOperation{ResourceVersion: "3", Modified: true}))
+	expectOperations(t, o, "a newer one waits", only(target.LastOperation{ResourceVersion: "3", Modified: true}))
 	o.Reject(take(t, o), errSend)
-	expectOperations(t, o, "a refused one is not accepted", only(LastOperation{ResourceVersion: "3", Modified: true}))
+	expectOperations(t, o, "a refused one is not accepted", only(target.LastOperation{ResourceVersion: "3", Modified: true}))
 	o.Offer(operation("x", "4"))
-	expectOperations(t, o, "nor when it is offered again", only(LastOperation{ResourceVersion: "3", Modified: true}))
+	expectOperations(t, o, "nor when it is offered again", only(target.LastOperation{ResourceVersion: "3", Modified: true}))
 	o.Offer(operation("x", ""))
 	o.Forget(operation("x", "").Key())
 	o.Ack(take(t, o), Receipt{})
-	expectOperations(t, o, "a deletion stays", only(LastOperation{Deleted: true}))
+	expectOperations(t, o, "a deletion stays", only(target.LastOperation{Deleted: true}))
 	deliver(t, o, operation("y", "9"))
-	expectOperations(t, o, "the next incarnation", only(LastOperation{ResourceVersion: "9"}))
+	expectOperations(t, o, "the next incarnation", only(target.LastOperation{ResourceVersion: "9"}))
 	o.Cancel(operation("y", "").Key())
 	o.Forget(operation("y", "").Key())
 	expectOperations(t, o, "it is no longer listed", nil)
@@ -93,22 +93,22 @@ func TestOutbox_Progress_OperationsOfAnEarlierProcess(t *testing.T) {
 		known   Known // result of the initial sync; without a key if there is none
 		deleted bool
 		offer   observe.Report
-		want    map[target.Resource]LastOperation
+		want    map[target.Resource]target.LastOperation
 	}{
-		{"added before", []observe.Report{operation("x", "1")}, true, Known{}, false, operation("x", "1"), only(LastOperation{ResourceVersion: "1"})},
+		{"added before", []observe.Report{operation("x", "1")}, true, Known{}, false, operation("x", "1"), only(target.LastOperation{ResourceVersion: "1"})},
 		{
 			"modified before",
 			[]observe.Report{operation("x", "1"), operation("x", "2")},
 			true,
 			Known{},
 			false,
-			operation("x", "2"), only(LastOperation{ResourceVersion: "2", Modified: true}),
+			operation("x", "2"), only(target.LastOperation{ResourceVersion: "2", Modified: true}),
 		},
 		{
 			"the disk is lost, the control plane knows", nil, false,
 			Known{Key: operation("x", "").Key(), Receipt: Receipt{Accepted: true}, Version: "2", Modified: true},
 			false,
-			operation("x", "2"), only(LastOperation{ResourceVersion: "2", Modified: true}),
+			operation("x", "2"), only(target.LastOperation{ResourceVersion: "2", Modified: true}),
 		},
 		{
 			"the control plane knows better",
@@ -116,9 +116,9 @@ func TestOutbox_Progress_OperationsOfAnEarlierProcess(t *testing.T) {
 			true,
 			Known{Key: operation("x", "").Key(), Receipt: Receipt{Accepted: true}, Version: "1", Modified: true},
 			false,
-			operation("x", "1"), only(LastOperation{ResourceVersion: "1", Modified: true}),
+			operation("x", "1"), only(target.LastOperation{ResourceVersion: "1", Modified: true}),
 		},
-		{"deleted before, the control plane knows", nil, true, Known{}, true, nil, only(LastOperation{Deleted: true})},
+		{"deleted before, the control plane knows", nil, true, Known{}, true, nil, only(target.LastOperation{Deleted: true})},
 		{"nothing was accepted", nil, true, Known{}, false, nil, nil},
 	}
 	for _, tt := range tests {
@@ -159,7 +159,7 @@ func TestOperations_AddDeletion_KeepsLaterOperations(t *testing.T) {
 	deliver(t, o, operation("y", "1"))
 	op := operation("x", "")
 	o.Seed(shop, []Known{{Deletion: &op}}, nil, nil)
-	expectOperations(t, o, "it is there again", only(LastOperation{ResourceVersion: "1"}))
+	expectOperations(t, o, "it is there again", only(target.LastOperation{ResourceVersion: "1"}))
 }
 
 func TestOperations_AreBounded(t *testing.T) {
@@ -182,7 +182,7 @@ func TestOperations_AreBounded(t *testing.T) {
 		t.Errorf("%d operations", len(got))
 	}
 	latest := target.Resource{Ref: target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "-1"}, ID: 7}
-	if got[latest] != (LastOperation{ResourceVersion: "1"}) {
+	if got[latest] != (target.LastOperation{ResourceVersion: "1"}) {
 		t.Errorf("the latest operation is %+v", got[latest])
 	}
 	expectAccount(t, o, 1)

@@ -86,7 +86,7 @@ func isDeletion(r observe.Report) bool {
 
 // deadRecord is a dead letter. Content is empty for a report that is offered again after a restart.
 type deadRecord struct {
-	Rejection
+	target.Rejection
 	Lane     observe.OrderingKey
 	Version  string
 	Instance target.Instance

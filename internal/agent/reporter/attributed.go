@@ -144,7 +144,7 @@ func (a *attributedObjects) prune(targets *target.Registry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for uid := range a.recorded {
-		if known, ok := targets.Lookup(uid); !ok || len(targets.Attributions(known)) == 0 {
+		if known, ok := targets.KnownObject(uid); !ok || len(targets.Attributions(known)) == 0 {
 			delete(a.recorded, uid)
 			a.store.Delete(objectTable, string(uid))
 		}

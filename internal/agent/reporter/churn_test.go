@@ -190,16 +190,16 @@ func (w *world) holdings(store *memoryStore) holdings {
 		"watches":                            w.proxy.watches(""),
 		"informers, by the metric":           int(w.gauge()),
 		"goroutines":                         runtime.NumGoroutine(),
-		"workloads":                          len(w.targets.Workloads()),
+		"workloads":                          len(w.targets.WorkloadNames()),
 		"kept objects":                       len(store.Load(objectTable)),
 		"queued":                             w.reporter.queues.len(),
 	}}
 	live := 0
 	for gk := range maps.Keys(w.targets.Kinds()) {
-		live += len(w.targets.Live(gk.GroupKind(), w.namespace))
+		live += len(w.targets.ExistingObjects(gk.GroupKind(), w.namespace))
 	}
 	for _, kind := range []schema.GroupKind{{Kind: "Pod"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "batch", Kind: "Job"}} {
-		live += len(w.targets.Live(kind, w.namespace))
+		live += len(w.targets.ExistingObjects(kind, w.namespace))
 	}
 	out.counts["objects in the registry"] = live
 	maps.Copy(out.counts, w.reporter.sizes())

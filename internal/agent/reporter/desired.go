@@ -52,12 +52,12 @@ func (r *Reporter) addDesired(
 ) (bool, error) {
 	switch r.informers.ResourceStatus(resource).State {
 	case target.Absent, target.KindNotInstalled:
-		if _, exists := r.targets.Current(resource.Ref); exists {
+		if _, exists := r.targets.ExistingObject(resource.Ref); exists {
 			return false, nil
 		}
 		out.Absent = append(out.Absent, r.listings(instance, target.Identity{Ref: resource.Ref})...)
 	case target.Present:
-		current, exists := r.targets.Current(resource.Ref)
+		current, exists := r.targets.ExistingObject(resource.Ref)
 		if !exists {
 			return false, nil
 		}

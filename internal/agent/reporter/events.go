@@ -35,7 +35,7 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 		r.sink.Cancel(observe.EventKey(ev.UID))
 		return nil
 	}
-	if _, known := r.targets.Lookup(ev.InvolvedObject.UID); !known {
+	if _, known := r.targets.KnownObject(ev.InvolvedObject.UID); !known {
 		r.notes.setInferred(ev.UID, name, attribution.Instance)
 	}
 	r.sink.Offer(r.report(ev, initial, attribution))
@@ -80,11 +80,11 @@ func (r *eventReporter) reassessWarned(ev *corev1.Event) {
 	if ev.Type != corev1.EventTypeWarning {
 		return
 	}
-	known, ok := r.targets.Lookup(ev.InvolvedObject.UID)
+	known, ok := r.targets.KnownObject(ev.InvolvedObject.UID)
 	if !ok {
 		return
 	}
-	if r.targets.Lists(known.Ref) || health.CountsAsDependent(known.GroupKind()) && len(r.targets.Attributions(known)) > 0 {
+	if r.targets.IsListed(known.Ref) || health.CountsAsDependent(known.GroupKind()) && len(r.targets.Attributions(known)) > 0 {
 		r.queues.objects.AddAfter(known.Ref, r.queues.statusDelay)
 	}
 }
@@ -93,7 +93,7 @@ func (r *eventReporter) reassessWarned(ev *corev1.Event) {
 // several workloads gets it.
 func (r *eventReporter) attribution(name types.NamespacedName, ev *corev1.Event) (target.Attribution, bool) {
 	involved := observe.InvolvedObject(ev)
-	if known, ok := r.targets.Lookup(involved.UID); ok {
+	if known, ok := r.targets.KnownObject(involved.UID); ok {
 		return r.attributionOfKnown(known)
 	}
 	for _, attribution := range r.targets.AttributionsByName(involved, ev.CreationTimestamp.Time) {
@@ -124,7 +124,7 @@ const inferAge = 2 * time.Second
 // inferOwner attributes an Event by the name of its object, if the object was deleted before any informer saw it.
 func (r *eventReporter) inferOwner(name types.NamespacedName, ev *corev1.Event) (target.Attribution, bool) {
 	involved := observe.InvolvedObject(ev)
-	if _, known := r.targets.Lookup(involved.UID); known || !r.informers.BaseKindsSynced(involved.Namespace) {
+	if _, known := r.targets.KnownObject(involved.UID); known || !r.informers.BaseKindsSynced(involved.Namespace) {
 		return target.Attribution{}, false
 	}
 	attribution, ok := r.targets.InferOwner(involved.Ref)

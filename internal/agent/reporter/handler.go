@@ -36,7 +36,7 @@ func (h handler) EventsListed() { h.r.queues.eventsListed.Store(true) }
 func (h handler) KindChanged(kind schema.GroupKind) {
 	workloads := h.r.targets.WorkloadsListing(kind)
 	if informers.IsBaseKind(kind) {
-		workloads = h.r.targets.Workloads()
+		workloads = h.r.targets.WorkloadNames()
 	}
 	for _, name := range workloads {
 		h.r.statuses.changed(name)
@@ -46,7 +46,7 @@ func (h handler) KindChanged(kind schema.GroupKind) {
 		}
 	}
 	// Events that name their object without its UID wait for the kind.
-	h.r.queueAffected(h.r.targets.Listed(kind))
+	h.r.queueAffected(h.r.targets.ListedObjects(kind))
 	h.r.queues.requeueUnattributed()
 }
 

@@ -336,7 +336,7 @@ func TestReporter_EndpointSlices_CountForTheirService(t *testing.T) {
 		t.Errorf("%v pods are counted, want none", pods)
 	}
 	for name, whole := range map[string]bool{"web-1": false, "other": true} {
-		id, _ := w.targets.Current(target.Ref{Group: "discovery.k8s.io", Kind: "EndpointSlice", Namespace: w.namespace, Name: name})
+		id, _ := w.targets.ExistingObject(target.Ref{Group: "discovery.k8s.io", Kind: "EndpointSlice", Namespace: w.namespace, Name: name})
 		cached, ok := w.reporter.informers.Object(id, target.Attribution{})
 		if !ok {
 			t.Fatalf("EndpointSlice %s is not in the cache", name)

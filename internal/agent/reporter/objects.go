@@ -35,7 +35,7 @@ func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
 	r.reportDeletions(ref)
 	var attributions []target.Attribution
 	var failed error
-	current, exists := r.targets.Current(ref)
+	current, exists := r.targets.ExistingObject(ref)
 	if exists {
 		r.informers.LookUpOwners(r.targets.UnresolvedOwners(current))
 		attributions = r.targets.Attributions(current)
@@ -67,7 +67,7 @@ func (r *objectReporter) reportDeletions(ref target.Ref) {
 
 // reportDeletion reports a deletion to every workload that the object belonged to.
 func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attributions []target.Attribution) {
-	for _, known := range r.targets.Known(deleted.UID) {
+	for _, known := range r.targets.ObjectWithOwners(deleted.UID) {
 		if known.UID == deleted.UID {
 			r.attributed.recordDeletion(known, time.Now())
 		}
@@ -95,7 +95,7 @@ func (r *objectReporter) report(ctx context.Context, current target.Identity, at
 	}
 	if r.attributed.add(attributedObject{attribution, current}) {
 		r.statuses.treeChanged(attribution.Workload, attribution.Instance)
-		for _, known := range r.targets.Known(current.UID) {
+		for _, known := range r.targets.ObjectWithOwners(current.UID) {
 			r.attributed.record(known)
 		}
 	}

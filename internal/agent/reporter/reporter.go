@@ -164,7 +164,7 @@ func (r *Reporter) queueUnattributedEvents() {
 // reofferAll offers all statuses, trees and objects again, because the sink may have dropped some of them.
 func (r *Reporter) reofferAll() {
 	r.assessor.AllTreesChanged()
-	for _, workload := range r.targets.Workloads() {
+	for _, workload := range r.targets.WorkloadNames() {
 		r.queues.statusLater(workload)
 	}
 	r.ReassessAll()

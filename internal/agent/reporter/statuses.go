@@ -33,7 +33,7 @@ type statusReporter struct {
 // workloadsDeclared queues the workloads that are new, changed or gone since an earlier call, which returned before.
 func (r *statusReporter) workloadsDeclared(before map[string]target.Workload) map[string]target.Workload {
 	declared := map[string]target.Workload{}
-	for _, name := range r.targets.Workloads() {
+	for _, name := range r.targets.WorkloadNames() {
 		wl, ok := r.targets.Workload(name)
 		if !ok {
 			continue

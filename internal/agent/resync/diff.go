@@ -3,6 +3,7 @@ package resync
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -43,32 +44,26 @@ func (r *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift,
 	if err != nil || !complete {
 		return nil, err
 	}
-	l := &comparison{resyncer: r, states: map[observe.Key]outbox.Snapshot{}}
-	l.note(desired.Status)
+	c := &comparison{resyncer: r, states: map[observe.Key]outbox.Snapshot{}}
+	c.noteState(desired.Status)
 	for _, op := range desired.Operations {
-		l.note(op)
+		c.noteState(op)
 	}
 	for _, ev := range desired.Events {
-		l.note(ev)
+		c.noteState(ev)
 	}
-	exists, err := l.status(ctx, instance, desired.Status)
+	exists, err := c.status(ctx, instance, desired.Status)
 	if err != nil || !exists {
 		return nil, err // a deleted instance has no rows
 	}
-	for _, op := range desired.Operations {
-		if err := l.operation(ctx, op); err != nil {
-			return nil, err
-		}
-	}
-	for _, attribution := range desired.Absent {
-		if err := l.absent(ctx, attribution); err != nil {
-			return nil, err
-		}
-	}
-	if err := l.events(ctx, instance, desired.Events); err != nil {
+	desired.Operations = slices.DeleteFunc(slices.Clone(desired.Operations), func(op observe.Operation) bool { return !c.isDue(op.Key()) })
+	if err := visitRows(ctx, desired, c); err != nil {
 		return nil, err
 	}
-	return l.drifts, nil
+	if err := c.events(ctx, instance, desired.Events); err != nil {
+		return nil, err
+	}
+	return c.drifts, nil
 }
 
 // comparison is a diff that is under way.
@@ -80,26 +75,19 @@ type comparison struct {
 	keptAfter *time.Time
 }
 
-func (l *comparison) note(r observe.Report) {
+func (c *comparison) noteState(r observe.Report) {
 	key := r.Key()
-	l.states[key] = l.resyncer.outbox.State(r)
+	c.states[key] = c.resyncer.outbox.State(r)
 }
 
 // isDue reports whether the row of a report is to be compared.
-func (l *comparison) isDue(r observe.Report) (state outbox.Snapshot, due bool) {
-	state = l.states[r.Key()]
-	switch state.Phase {
-	case outbox.Unknown:
-		return state, true
-	case outbox.Settled:
-		return state, state.Current
-	case outbox.Pending, outbox.Rejected:
-	}
-	return state, false
+func (c *comparison) isDue(key observe.Key) bool {
+	state, desired := c.states[key]
+	return desired && (state.Phase == outbox.Unknown || state.Phase == outbox.Settled && state.Current)
 }
 
 // add adds a drift if there is one.
-func (l *comparison) add(r observe.Report, state outbox.Snapshot, receipt outbox.Receipt, fields []string) {
+func (c *comparison) add(r observe.Report, state outbox.Snapshot, receipt outbox.Receipt, fields []string) {
 	d := drift{report: r, version: r.Version(), receipt: receipt, fields: fields}
 	if state.Current {
 		d.version = state.Version
@@ -108,103 +96,75 @@ func (l *comparison) add(r observe.Report, state outbox.Snapshot, receipt outbox
 		d.neverReported, d.fields = true, []string{"never reported"}
 	}
 	if len(d.fields) > 0 {
-		l.drifts = append(l.drifts, d)
+		c.drifts = append(c.drifts, d)
 	}
 }
 
 // status compares the status. It returns false if the control plane does not have the instance.
-func (l *comparison) status(ctx context.Context, instance target.Instance, verdict observe.Status) (exists bool, err error) {
-	has, err := l.resyncer.readStatus(ctx, instance)
+func (c *comparison) status(ctx context.Context, instance target.Instance, verdict observe.Status) (exists bool, err error) {
+	differs, err := c.resyncer.statusDiffers(ctx, instance, verdict)
 	switch {
 	case threeport.KindOf(err) == threeport.KindNotFound:
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	state, due := l.isDue(verdict)
-	if !due || verdict.Status == "" {
+	if !c.isDue(verdict.Key()) || verdict.Status == "" {
 		return true, nil
 	}
-	var differs []string
-	if has == nil || *has != verdict.Status {
-		differs = []string{"Status"}
+	var fields []string
+	if differs {
+		fields = []string{"Status"}
 	}
-	l.add(verdict, state, state.Receipt, differs)
+	state := c.states[verdict.Key()]
+	c.add(verdict, state, state.Receipt, fields)
 	return true, nil
 }
 
-func (r *Resyncer) readStatus(ctx context.Context, instance target.Instance) (*string, error) {
-	if instance.Type == target.HelmWorkloadInstance {
-		row, err := r.api.GetHelmWorkloadInstance(ctx, instance.ID)
-		return row.Status, err
-	}
-	row, err := r.api.GetWorkloadInstance(ctx, instance.ID)
-	return row.Status, err
+// read implements [rowVisitor]. A row that was deleted is skipped: it does not come back.
+func (c *comparison) read(ctx context.Context, id int64) (resourceRow, bool, error) {
+	return c.resyncer.readResource(ctx, id)
 }
 
-// operation compares the row of an object that exists.
-func (l *comparison) operation(ctx context.Context, op observe.Operation) error {
-	state, due := l.isDue(op)
-	if !due || op.Attribution.Resource.ID <= 0 {
-		return nil
-	}
-	row, found, err := l.resyncer.readResource(ctx, op.Attribution.Resource.ID)
-	if err != nil || !found {
-		return err // a deleted row does not come back
-	}
+// existing implements [rowVisitor].
+func (c *comparison) existing(op observe.Operation, row resourceRow) error {
 	differs, err := row.changes(op)
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", op, err)
 	}
-	l.add(op, state, outbox.Receipt{Accepted: row.exists && row.uid == op.Object.UID}, differs)
+	c.add(op, c.states[op.Key()], row.receipt(op.Object), differs)
 	return nil
 }
 
-// absent compares the row of an object that does not exist. Only the row has the UID of the object, so the state of the
-// outbox is read after the row; the recheck corrects this.
-func (l *comparison) absent(ctx context.Context, attribution target.Attribution) error {
-	if attribution.Resource.ID <= 0 {
-		return nil
-	}
-	row, found, err := l.resyncer.readResource(ctx, attribution.Resource.ID)
-	if err != nil || !found || !row.exists {
-		return err
+// absent implements [rowVisitor]. Only the row has the UID of the object, so the state of the outbox is read after the row;
+// the recheck corrects this.
+func (c *comparison) absent(attribution target.Attribution, row resourceRow) {
+	if !row.exists {
+		return
 	}
 	op := row.deletion(attribution, attribution.Resource.Ref)
-	state := l.resyncer.outbox.State(op)
+	state := c.resyncer.outbox.State(op)
 	switch {
 	case state.Phase == outbox.Pending, state.Phase == outbox.Rejected:
-		return nil
+		return
 	case !state.Current:
 		state.Phase = outbox.Unknown // the outbox does not know of the deletion
 	}
-	l.add(op, state, outbox.Receipt{Accepted: true}, []string{"LastOperation"})
-	return nil
+	c.add(op, state, outbox.Receipt{Accepted: true}, []string{"LastOperation"})
 }
 
 // events compares the rows of Events.
-func (l *comparison) events(ctx context.Context, instance target.Instance, events []observe.Event) error {
-	due := map[types.UID]observe.Event{}
-	for _, ev := range events {
-		if _, ok := l.isDue(ev); ok {
-			due[ev.UID] = ev
-		}
-	}
+func (c *comparison) events(ctx context.Context, instance target.Instance, events []observe.Event) error {
+	due := slices.DeleteFunc(slices.Clone(events), func(ev observe.Event) bool { return !c.isDue(ev.Key()) })
 	if len(due) == 0 {
 		return nil
 	}
-	rows, err := l.resyncer.readEvents(ctx, instance, events, func(uid types.UID) bool {
-		_, ok := due[uid]
-		return ok
-	})
+	rows, err := c.resyncer.readEvents(ctx, instance, events, func(uid types.UID) bool { return c.isDue(observe.EventKey(uid)) })
 	if err != nil {
 		return err
 	}
-	for _, ev := range events {
-		if _, ok := due[ev.UID]; !ok {
-			continue
-		}
-		if err := l.event(ctx, ev, rows); err != nil {
+	for _, ev := range due {
+		if err := c.event(ctx, ev, rows); err != nil {
 			return err
 		}
 	}
@@ -213,15 +173,15 @@ func (l *comparison) events(ctx context.Context, instance target.Instance, event
 
 // event compares the row of the receipt. If it is not among the rows of the instance, it was pruned, or it is older than the
 // rows that were read, or it belongs to another instance.
-func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows) error {
-	state, _ := l.isDue(ev)
+func (c *comparison) event(ctx context.Context, ev observe.Event, rows eventRows) error {
+	state := c.states[ev.Key()]
 	receipt := state.Receipt
 	row, found := rows.row(ev.UID, receipt.RowID)
 	if !found {
-		if pruned, err := l.pruned(ctx, ev); pruned || err != nil {
+		if pruned, err := c.pruned(ctx, ev); pruned || err != nil {
 			return err
 		}
-		if err := l.resyncer.readEvent(ctx, ev.UID, rows); err != nil {
+		if err := c.resyncer.readEvent(ctx, ev.UID, rows); err != nil {
 			return err
 		}
 		row, found = rows.row(ev.UID, receipt.RowID)
@@ -229,27 +189,27 @@ func (l *comparison) event(ctx context.Context, ev observe.Event, rows eventRows
 	ev.Preexisting = true // a row may be created before the repair is sent
 	if found {
 		receipt.RowID = *row.ID
-		l.add(ev, state, receipt, notify.EventChanges(ev, receipt, row))
+		c.add(ev, state, receipt, notify.EventChanges(ev, receipt, row))
 		return nil
 	}
 	receipt.RowID, receipt.Instance = 0, target.Instance{}
 	if row, found = rows.oldest(ev.UID); found { // somebody else created it
 		receipt.RowID = *row.ID
 	}
-	l.add(ev, state, receipt, []string{wholeRow})
+	c.add(ev, state, receipt, []string{wholeRow})
 	return nil
 }
 
 // pruned reports whether the control plane has pruned the row of an Event, or would do so. A repair would be sent and pruned
 // in each round, as long as the cluster has the Event. The time is read only if such an Event is found.
-func (l *comparison) pruned(ctx context.Context, ev observe.Event) (bool, error) {
-	if l.keptAfter == nil {
+func (c *comparison) pruned(ctx context.Context, ev observe.Event) (bool, error) {
+	if c.keptAfter == nil {
 		of := threeport.Instance{Type: string(ev.Workload.Type), ID: threeport.ID(ev.Workload.ID)}
-		after, err := l.resyncer.api.EventsKeptAfter(ctx, of)
+		after, err := c.resyncer.api.EventsKeptAfter(ctx, of)
 		if err != nil {
 			return false, err
 		}
-		l.keptAfter = &after
+		c.keptAfter = &after
 	}
-	return !ev.Time.Truncate(time.Microsecond).After(*l.keptAfter), nil // the precision of rows
+	return !ev.Time.Truncate(time.Microsecond).After(*c.keptAfter), nil // the precision of rows
 }

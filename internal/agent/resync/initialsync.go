@@ -84,102 +84,82 @@ func (r *Resyncer) readAll(ctx context.Context, instance target.Instance, desire
 	if err != nil && !r.refused(instance, err) {
 		return nil, err
 	}
-	l := &remoteState{resyncer: r, instance: instance, known: known}
-	for _, op := range desired.Operations {
-		if err := l.operation(ctx, op); err != nil {
-			return nil, err
-		}
+	s := &remoteState{resyncer: r, instance: instance, known: known}
+	if err := visitRows(ctx, desired, s); err != nil {
+		return nil, err
 	}
-	for _, attribution := range desired.Absent {
-		if err := l.absent(ctx, attribution); err != nil {
-			return nil, err
-		}
-	}
-	return l, l.status(ctx, desired.Status)
+	return s, s.status(ctx, desired.Status)
 }
 
 // apply passes the remote state to the outbox.
-func (l *remoteState) apply(desired observe.DesiredState) {
-	box, log := l.resyncer.outbox, l.resyncer.log.WithValues("instance", l.instance.String())
-	if len(l.unread) > 0 {
+func (s *remoteState) apply(desired observe.DesiredState) {
+	box, log := s.resyncer.outbox, s.resyncer.log.WithValues("instance", s.instance.String())
+	if len(s.unread) > 0 {
 		log.Info("The initial sync skips rows that cannot be read",
-			"rows", len(l.unread), "error", l.unread[0].Error())
+			"rows", len(s.unread), "error", s.unread[0].Error())
 	}
-	box.Seed(l.instance, l.known, l.missed, desired.Events)
-	for _, f := range l.drifts { // no effect unless the store says that the report was accepted
-		box.Resend(f.report, f.receipt)
+	box.Seed(s.instance, s.known, s.missed, desired.Events)
+	for _, d := range s.drifts { // no effect unless the store says that the report was accepted
+		box.Resend(d.report, d.receipt)
 	}
-	log.V(1).Info("The initial sync is done", "known", len(l.known), "missedDeletions", len(l.missed))
+	log.V(1).Info("The initial sync is done", "known", len(s.known), "missedDeletions", len(s.missed))
 }
 
-// operation reads the row of an existing object. If the row has no object, or a deleted one, the object will be ADDED. If the
-// row has an object with another UID, that is deleted first.
-func (l *remoteState) operation(ctx context.Context, op observe.Operation) error {
-	row, found, err := l.read(ctx, op.Attribution.Resource.ID)
-	if err != nil || !found {
-		return err
-	}
-	k := outbox.Known{Key: op.Key(), OrderingKey: op.OrderingKey(), Receipt: outbox.Receipt{Accepted: row.exists && row.uid == op.Object.UID}}
+// existing implements [rowVisitor]. If the row has no object, or a deleted one, the object will be ADDED. If the row has an
+// object with another UID, that is deleted first.
+func (s *remoteState) existing(op observe.Operation, row resourceRow) error {
+	k := outbox.Known{Key: op.Key(), OrderingKey: op.OrderingKey(), Receipt: row.receipt(op.Object)}
 	if changes, err := row.changes(op); err == nil && len(changes) == 0 {
 		k.Version, k.Modified = op.Version(), row.modified()
 	} else {
-		l.drifts = append(l.drifts, drift{report: op, receipt: k.Receipt})
+		s.drifts = append(s.drifts, drift{report: op, receipt: k.Receipt})
 	}
 	switch {
-	case !row.exists:
-	case row.uid == op.Object.UID:
-		l.known = append(l.known, k)
-	case row.uid != "": // without a UID it may be the same object
-		l.missed = append(l.missed, row.deletion(op.Attribution, op.Object.Ref))
+	case k.Receipt.Accepted:
+		s.known = append(s.known, k)
+	case row.exists && row.uid != "": // without a UID it may be the same object
+		s.missed = append(s.missed, row.deletion(op.Attribution, op.Object.Ref))
 	}
 	return nil
 }
 
 // status reads whether the control plane has another status.
-func (l *remoteState) status(ctx context.Context, verdict observe.Status) error {
+func (s *remoteState) status(ctx context.Context, verdict observe.Status) error {
 	if verdict.Status == "" {
 		return nil
 	}
-	has, err := l.resyncer.readStatus(ctx, l.instance)
-	if err == nil && (has == nil || *has != verdict.Status) {
-		l.drifts = append(l.drifts, drift{report: verdict, receipt: outbox.Receipt{Accepted: true}})
+	differs, err := s.resyncer.statusDiffers(ctx, s.instance, verdict)
+	if differs {
+		s.drifts = append(s.drifts, drift{report: verdict, receipt: outbox.Receipt{Accepted: true}})
 	}
-	if err != nil && l.resyncer.refused(l.instance, err) {
+	if err != nil && s.resyncer.refused(s.instance, err) {
 		return nil
 	}
 	return err
 }
 
-// absent reads whether the control plane has missed the deletion of an object.
-func (l *remoteState) absent(ctx context.Context, attribution target.Attribution) error {
-	row, found, err := l.read(ctx, attribution.Resource.ID)
-	if err != nil || !found {
-		return err
-	}
+// absent implements [rowVisitor]: the control plane may have missed the deletion of the object.
+func (s *remoteState) absent(attribution target.Attribution, row resourceRow) {
 	switch op := row.deletion(attribution, attribution.Resource.Ref); {
 	case row.exists:
-		l.missed = append(l.missed, op)
+		s.missed = append(s.missed, op)
 	case row.LastOperation != nil && *row.LastOperation == threeport.OperationDeleted:
-		l.known = append(l.known, outbox.Known{Deletion: &op})
+		s.known = append(s.known, outbox.Known{Deletion: &op})
 	}
-	return nil
 }
 
-// read reads the row of a resource. A few unreadable rows count as missing.
-func (l *remoteState) read(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
-	if id <= 0 {
-		return resourceRow{}, false, nil // the resources of a Helm chart have no rows
-	}
-	row, found, err = l.resyncer.readResource(ctx, id)
+// read implements [rowVisitor]. A few unreadable rows count as missing.
+func (s *remoteState) read(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
+	row, found, err = s.resyncer.readResource(ctx, id)
 	switch {
 	case err == nil:
 		return row, found, nil
-	case l.resyncer.refused(l.instance, err):
+	case s.resyncer.refused(s.instance, err):
 		return resourceRow{}, false, nil
 	case ctx.Err() != nil, isGeneral(err):
 		return resourceRow{}, false, err
 	}
-	if l.unread = append(l.unread, err); len(l.unread) > maxUnreadable {
+	if s.unread = append(s.unread, err); len(s.unread) > maxUnreadable {
 		return resourceRow{}, false, err
 	}
 	return resourceRow{}, false, nil

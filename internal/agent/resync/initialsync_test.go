@@ -171,12 +171,12 @@ func TestResyncer_InitialSync_OfResources(t *testing.T) {
 			if found := w.audit(); found != 0 {
 				t.Errorf("a diff repairs %v", found)
 			}
-			has := map[target.Resource]outbox.LastOperation{} // in the end, as far as the outbox knows
+			has := map[target.Resource]target.LastOperation{} // in the end, as far as the outbox knows
 			if now := append([]string{tt.last}, got...); now[len(now)-1] != "" {
 				last := now[len(now)-1]
-				op := outbox.LastOperation{ResourceVersion: "5", Modified: last == modified}
+				op := target.LastOperation{ResourceVersion: "5", Modified: last == modified}
 				if last == deleted {
-					op = outbox.LastOperation{Deleted: true}
+					op = target.LastOperation{Deleted: true}
 				}
 				has[target.Resource{Ref: attribution.Resource.Ref, ID: attribution.Resource.ID}] = op
 			}

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
 // Metrics counts rounds of comparisons and their repairs.
@@ -52,15 +50,4 @@ func (m *Metrics) ended(ok bool) {
 	}
 	m.audits.WithLabelValues("ok").Inc()
 	m.last.Set(float64(time.Now().UnixNano()) / 1e9)
-}
-
-func kindOf(r observe.Report) string {
-	switch r.(type) {
-	case observe.Operation:
-		return "operation"
-	case observe.Event:
-		return "event"
-	default:
-		return "status"
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
@@ -24,8 +25,8 @@ func (r *Resyncer) round(ctx context.Context) {
 	// ±10 %, to spread the requests of a fleet
 	length := time.Duration(float64(r.config.Interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // jitter is no secret
 	start, ok, failed := time.Now(), true, 0
-	var looks sync.WaitGroup
-	defer looks.Wait()
+	var rechecks sync.WaitGroup
+	defer rechecks.Wait()
 	instances := r.cluster.Instances()
 	for i, instance := range instances {
 		if !sleep(ctx, time.Until(start.Add(length*time.Duration(i+1)/time.Duration(len(instances))))) {
@@ -43,7 +44,7 @@ func (r *Resyncer) round(ctx context.Context) {
 		}
 		failed = 0
 		if len(found) > 0 {
-			looks.Go(func() { r.recheck(ctx, instance, found) })
+			rechecks.Go(func() { r.recheck(ctx, instance, found) })
 		}
 	}
 	if !sleep(ctx, time.Until(start.Add(length))) {
@@ -91,7 +92,7 @@ func (r *Resyncer) repair(f drift) {
 	} else if !r.outbox.Resend(f.report, f.receipt) {
 		return
 	}
-	r.metrics.repairs.WithLabelValues(kindOf(f.report)).Inc()
+	r.metrics.repairs.WithLabelValues(notify.ReportKind(f.report)).Inc()
 	r.log.Info("A row of the control plane differs from the cluster. It is repaired.",
 		"instance", f.report.Instance().String(), "report", f.report.String(), "differs", strings.Join(f.fields, ", "))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/notify"
 	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -145,8 +146,44 @@ type resourceRow struct {
 	uid types.UID
 }
 
-// readResource reads a row; found is false if there is none.
+// rowVisitor receives the rows of an instance's listed resources.
+type rowVisitor interface {
+	// read reads a row; found is false if it is to be skipped.
+	read(ctx context.Context, id int64) (row resourceRow, found bool, err error)
+	// existing receives the row of an object that exists.
+	existing(op observe.Operation, row resourceRow) error
+	// absent receives the row of an object that does not exist.
+	absent(attribution target.Attribution, row resourceRow)
+}
+
+// visitRows reads the rows of the listed resources one after the other, because each may have a large definition.
+func visitRows(ctx context.Context, desired observe.DesiredState, v rowVisitor) error {
+	for _, op := range desired.Operations {
+		row, found, err := v.read(ctx, op.Attribution.Resource.ID)
+		if err == nil && found {
+			err = v.existing(op, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, attribution := range desired.Absent {
+		row, found, err := v.read(ctx, attribution.Resource.ID)
+		if err != nil {
+			return err
+		}
+		if found {
+			v.absent(attribution, row)
+		}
+	}
+	return nil
+}
+
+// readResource reads a row; found is false if there is none. The resources of a Helm chart have none, and the ID 0.
 func (r *Resyncer) readResource(ctx context.Context, id int64) (row resourceRow, found bool, err error) {
+	if id <= 0 {
+		return resourceRow{}, false, nil
+	}
 	got, err := r.api.GetWorkloadResourceInstance(ctx, id)
 	switch {
 	case threeport.KindOf(err) == threeport.KindNotFound:
@@ -171,6 +208,11 @@ func (r *Resyncer) readResource(ctx context.Context, id int64) (row resourceRow,
 	return row, true, nil
 }
 
+// receipt returns the receipt for an object: accepted if it is the object in the row.
+func (r resourceRow) receipt(id target.Identity) outbox.Receipt {
+	return outbox.Receipt{Accepted: r.exists && r.uid == id.UID}
+}
+
 // modified reports whether the row has a later report than the first of the object.
 func (r resourceRow) modified() bool {
 	return r.LastOperation != nil && *r.LastOperation == threeport.OperationModified
@@ -190,4 +232,19 @@ func (r resourceRow) changes(op observe.Operation) ([]string, error) {
 // that has the name now.
 func (r resourceRow) deletion(attribution target.Attribution, ref target.Ref) observe.Operation {
 	return observe.Operation{Attribution: attribution, Object: target.Identity{Ref: ref, UID: r.uid}, Deleted: true}
+}
+
+// statusDiffers reports whether the control plane has another status of an instance than the verdict.
+func (r *Resyncer) statusDiffers(ctx context.Context, instance target.Instance, verdict observe.Status) (bool, error) {
+	status, err := r.readStatus(ctx, instance)
+	return err == nil && (status == nil || *status != verdict.Status), err
+}
+
+func (r *Resyncer) readStatus(ctx context.Context, instance target.Instance) (*string, error) {
+	if instance.Type == target.HelmWorkloadInstance {
+		row, err := r.api.GetHelmWorkloadInstance(ctx, instance.ID)
+		return row.Status, err
+	}
+	row, err := r.api.GetWorkloadInstance(ctx, instance.ID)
+	return row.Status, err
 }

@@ -6,6 +6,9 @@
 // [Registry.Drain] returns each affected object once. So the order in which an Event, its Pod, the Pod's ReplicaSet and
 // their ThreeportWorkload arrive does not matter.
 //
+// Besides, the package has the types that stages exchange because they may not import each other: [ResourceStatus],
+// [HealthTransition] and [DeliveryProgress].
+//
 // The package does no I/O and starts no goroutine. A Registry is safe for concurrent use; its mutex is a leaf: no other
 // package is called while it is held.
 package target

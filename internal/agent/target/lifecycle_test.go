@@ -39,11 +39,11 @@ func TestDelete_KeepsAttributions(t *testing.T) {
 	again := web
 	again.UID = "uid-web-2"
 	r.Delete(web.UID, start)
-	if _, ok := r.Current(web.Ref); ok {
+	if _, ok := r.ExistingObject(web.Ref); ok {
 		t.Error("Current returned a deleted object")
 	}
 	r.Upsert(owned(again))
-	if current, ok := r.Current(web.Ref); !ok || current != again {
+	if current, ok := r.ExistingObject(web.Ref); !ok || current != again {
 		t.Errorf("Current returned %v (%t), want the existing object", current, ok)
 	}
 	for _, id := range []Identity{web, again} {
@@ -51,13 +51,13 @@ func TestDelete_KeepsAttributions(t *testing.T) {
 	}
 	expectAttributions(t, r, webPod, "shop: Deployment app/web")
 	r.Delete(web.UID, start.Add(time.Hour)) // The deletion of the old incarnation is repeated.
-	if current, ok := r.Current(web.Ref); !ok || current != again {
+	if current, ok := r.ExistingObject(web.Ref); !ok || current != again {
 		t.Errorf("Current returned %v (%t), want the existing object", current, ok)
 	}
-	if live := r.Live(deploymentKind, "app"); !slices.Equal(live, []Identity{again}) {
+	if live := r.ExistingObjects(deploymentKind, "app"); !slices.Equal(live, []Identity{again}) {
 		t.Errorf("Live returned %v, want only %v", live, again)
 	}
-	if live := r.Live(deploymentKind, "elsewhere"); live != nil {
+	if live := r.ExistingObjects(deploymentKind, "elsewhere"); live != nil {
 		t.Errorf("Live returned %v for another namespace", live)
 	}
 }
@@ -68,7 +68,7 @@ func TestDelete_LateDeletionOfOldIncarnation_KeepsNewOne(t *testing.T) {
 	again.UID = "uid-web-2"
 	r.Upsert(owned(again))
 	r.Delete(web.UID, start)
-	if current, ok := r.Current(web.Ref); !ok || current != again {
+	if current, ok := r.ExistingObject(web.Ref); !ok || current != again {
 		t.Errorf("Current returned %v (%t), want the existing object", current, ok)
 	}
 }
@@ -77,11 +77,11 @@ func TestUpsert_DeletedObject_ExistsAgain(t *testing.T) {
 	r := shop(t)
 	r.Delete(webRS.UID, start)
 	r.Upsert(owned(webRS, web))
-	if current, ok := r.Current(webRS.Ref); !ok || current != webRS {
+	if current, ok := r.ExistingObject(webRS.Ref); !ok || current != webRS {
 		t.Errorf("Current returned %v (%t), want the existing object", current, ok)
 	}
 	r.Prune(start.Add(24 * time.Hour))
-	if _, ok := r.Lookup(webRS.UID); !ok {
+	if _, ok := r.KnownObject(webRS.UID); !ok {
 		t.Error("an existing object was pruned")
 	}
 }
@@ -150,7 +150,7 @@ func TestPrune_Retention(t *testing.T) {
 				r.Delete(webPod.UID, start)
 			}
 			r.Prune(start.Add(tt.after))
-			if _, known := r.Lookup(webPod.UID); known != tt.want {
+			if _, known := r.KnownObject(webPod.UID); known != tt.want {
 				t.Errorf("known is %t, want %t", known, tt.want)
 			}
 		})
@@ -187,7 +187,7 @@ func TestPrune_LookedUpObjectWithWatch_IsKept(t *testing.T) {
 				r.Upsert(o)
 			}
 			r.Prune(start.Add(100 * time.Hour))
-			if _, ok := r.Current(webRS.Ref); !ok {
+			if _, ok := r.ExistingObject(webRS.Ref); !ok {
 				t.Error("an existing object was pruned")
 			}
 		})
@@ -220,7 +220,7 @@ func TestDropKind_AffectsDescendants(t *testing.T) {
 		t.Error("DropKind did not signal")
 	}
 	expectDrained(t, r, webRS, other, webPod)
-	if _, known := r.Lookup(webRS.UID); known || len(r.Live(replicaSetKind, "")) > 0 {
+	if _, known := r.KnownObject(webRS.UID); known || len(r.ExistingObjects(replicaSetKind, "")) > 0 {
 		t.Error("a ReplicaSet is still known after DropKind")
 	}
 	if unresolved := r.UnresolvedOwners(webPod); !slices.Equal(unresolved, []Identity{webRS}) {

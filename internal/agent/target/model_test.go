@@ -198,7 +198,7 @@ func (m *model) prune(t *testing.T, r *Registry, now time.Time) {
 	t.Helper()
 	r.Prune(now)
 	for uid, o := range m.objects {
-		_, known := r.Lookup(uid)
+		_, known := r.KnownObject(uid)
 		deletedAt, deleted := m.deleted[uid]
 		switch {
 		case known && deleted && now.Sub(deletedAt) > retainAttributed:
@@ -260,7 +260,7 @@ func checkHistory(t *testing.T, seed uint64) {
 // wipe removes all workloads and objects, and expects an empty registry.
 func wipe(t *testing.T, r *Registry, ids []Identity) {
 	t.Helper()
-	for _, w := range r.Workloads() {
+	for _, w := range r.WorkloadNames() {
 		r.Forget(w)
 	}
 	now := start.Add(100 * time.Hour)
@@ -314,11 +314,11 @@ func TestRegistry_ConcurrentUse(t *testing.T) {
 				r.AttributionsByName(id, start)
 				r.InferOwner(id.Ref)
 				r.UnresolvedOwners(id)
-				r.Current(id.Ref)
-				r.Live(id.GroupKind(), "")
+				r.ExistingObject(id.Ref)
+				r.ExistingObjects(id.GroupKind(), "")
 				r.Kinds()
 				r.Namespaces()
-				for _, name := range r.Workloads() {
+				for _, name := range r.WorkloadNames() {
 					r.Workload(name)
 				}
 				r.Drain()

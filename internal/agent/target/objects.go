@@ -92,8 +92,8 @@ func (r *Registry) ObjectsOf(instance Instance) []Identity {
 	return slices.Collect(maps.Keys(seen))
 }
 
-// Lookup returns the identity of a known object, deleted or not.
-func (r *Registry) Lookup(uid types.UID) (Identity, bool) {
+// KnownObject returns the identity of a recorded object, whether it exists or is deleted.
+func (r *Registry) KnownObject(uid types.UID) (Identity, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if n := r.graph.nodes[uid]; n != nil {
@@ -102,8 +102,9 @@ func (r *Registry) Lookup(uid types.UID) (Identity, bool) {
 	return Identity{}, false
 }
 
-// Known returns an object and its ancestors, as far as they are known.
-func (r *Registry) Known(uid types.UID) []Object {
+// ObjectWithOwners returns an object, its owners and their owners, as far as they are known, deleted or not. The object
+// itself comes first.
+func (r *Registry) ObjectWithOwners(uid types.UID) []Object {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var out []Object
@@ -118,8 +119,8 @@ func (r *Registry) Known(uid types.UID) []Object {
 	return out
 }
 
-// Live returns the existing objects of a kind in a namespace, or in all namespaces if it is empty.
-func (r *Registry) Live(kind schema.GroupKind, namespace string) []Identity {
+// ExistingObjects returns the existing objects of a kind in a namespace, or in all namespaces if it is empty.
+func (r *Registry) ExistingObjects(kind schema.GroupKind, namespace string) []Identity {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var out []Identity
@@ -131,8 +132,8 @@ func (r *Registry) Live(kind schema.GroupKind, namespace string) []Identity {
 	return out
 }
 
-// Current returns the existing object of a name.
-func (r *Registry) Current(ref Ref) (Identity, bool) {
+// ExistingObject returns the existing object of a name.
+func (r *Registry) ExistingObject(ref Ref) (Identity, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.graph.existing(ref)

@@ -90,7 +90,7 @@ func TestForget_EndsAttributionsOfThatWorkloadOnly(t *testing.T) {
 	if _, ok := r.Workload("shop"); ok || r.Forget("shop") || r.Empty() {
 		t.Error("the forgotten workload is still tracked, or the other one is not")
 	}
-	if r.Forget("copy"); !r.Empty() || r.Lists(web.Ref) || len(r.Listed(deploymentKind)) > 0 {
+	if r.Forget("copy"); !r.Empty() || r.IsListed(web.Ref) || len(r.ListedObjects(deploymentKind)) > 0 {
 		t.Error("the registry is not empty after the last workload was forgotten")
 	}
 	expectAttributions(t, r, webRS)
@@ -156,7 +156,7 @@ func TestSetScope_ResolvesNamespaces(t *testing.T) {
 						t.Errorf("%s is resolved to %s, want %s", tt.resources[i], res, tt.want[i])
 					}
 					id := Identity{Ref: res.Ref, UID: "uid"}
-					if found := r.Attributions(id); len(found) == 0 || found[0].Resource.Ref != res.Ref || !r.Lists(res.Ref) {
+					if found := r.Attributions(id); len(found) == 0 || found[0].Resource.Ref != res.Ref || !r.IsListed(res.Ref) {
 						t.Errorf("the attributions of %s are %v", res, found)
 					}
 				}
@@ -207,13 +207,13 @@ func TestRegistry_ListsDeclarations(t *testing.T) {
 	if got := r.Namespaces(); !slices.Equal(got, []string{"app", "b"}) {
 		t.Errorf("namespaces are %q", got)
 	}
-	if got := r.Workloads(); !slices.Equal(got, []string{"chart", "shop"}) {
+	if got := r.WorkloadNames(); !slices.Equal(got, []string{"chart", "shop"}) {
 		t.Errorf("workloads are %q", got)
 	}
 	if got := r.WorkloadsListing(podKind); !slices.Equal(got, []string{"shop"}) {
 		t.Errorf("workloads that list a Pod are %q", got)
 	}
-	if got := r.Listed(deploymentKind); len(got) != 2 {
+	if got := r.ListedObjects(deploymentKind); len(got) != 2 {
 		t.Errorf("listed Deployments are %v, want two", got)
 	}
 	// The same ID of another type is another instance.
@@ -230,7 +230,7 @@ func TestCurrent_LastUpsertedObjectHasTheName(t *testing.T) {
 	r.Upsert(deleted)
 	r.Delete(deleted.UID, start)
 	r.Upsert(existing)
-	if got, ok := r.Current(web.Ref); !ok || got.UID != web.UID {
+	if got, ok := r.ExistingObject(web.Ref); !ok || got.UID != web.UID {
 		t.Errorf("Current returned %v (%t), want %v", got, ok, web)
 	}
 }

@@ -34,8 +34,8 @@ func (r *Registry) Workload(name string) (Workload, bool) {
 	return w.resolvedWorkload(), true
 }
 
-// Workloads returns the names of the tracked workloads.
-func (r *Registry) Workloads() []string {
+// WorkloadNames returns the names of the tracked workloads.
+func (r *Registry) WorkloadNames() []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return slices.Sorted(maps.Keys(r.workloads))
@@ -100,15 +100,15 @@ func (r *Registry) Namespaces() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Lists reports whether a workload lists an object.
-func (r *Registry) Lists(ref Ref) bool {
+// IsListed reports whether a workload lists an object.
+func (r *Registry) IsListed(ref Ref) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.listed[ref] != nil
 }
 
-// Listed returns the listed objects of a kind, without UIDs.
-func (r *Registry) Listed(kind schema.GroupKind) []Identity {
+// ListedObjects returns the listed objects of a kind, without UIDs.
+func (r *Registry) ListedObjects(kind schema.GroupKind) []Identity {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var out []Identity

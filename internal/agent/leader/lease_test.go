@@ -1,4 +1,4 @@
-package main
+package leader
 
 import (
 	"context"
@@ -31,11 +31,11 @@ func (f *fakeLock) Update(context.Context, resourcelock.LeaderElectionRecord) er
 func TestLease_HeldUntilTheRenewDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lock := &fakeLock{}
-		l := &lease{Interface: lock}
+		l := &Lease{Interface: lock}
 		mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
 		expect := func(want bool, why string) {
 			t.Helper()
-			if err := l.held(); (err == nil) != want {
+			if err := l.Held(); (err == nil) != want {
 				t.Errorf("%s: %v", why, err)
 			}
 		}

@@ -1,4 +1,5 @@
-package main
+// Package leader elects one of several replicas, and tells a replica whether it may act as the leader.
+package leader
 
 import (
 	"context"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
@@ -25,17 +27,17 @@ const (
 // errNotLeading is the error of a request that is not made. The process was paused, or cannot reach the API server.
 var errNotLeading = errors.New("the leader's lease was not renewed for too long: another replica may lead")
 
-// lease is the leader's lease. It has the time until which this process may act as the leader, even if the election does not
+// Lease is the leader's lease. It has the time until which this process may act as the leader, even if the election does not
 // notice in time that the lease was lost.
-type lease struct {
+type Lease struct {
 	resourcelock.Interface
 
 	mu    sync.Mutex
 	until time.Time
 }
 
-// newLease returns the lease in a namespace; empty for that of the pod.
-func newLease(config *rest.Config, namespace string) (*lease, error) {
+// NewLease returns the lease in a namespace; empty for that of the pod.
+func NewLease(config *rest.Config, namespace string) (*Lease, error) {
 	lock, err := leaderelection.NewResourceLock(config, silent{}, leaderelection.Options{
 		LeaderElection:          true,
 		LeaderElectionID:        "threeport-agent.control-plane.threeport.io",
@@ -45,20 +47,28 @@ func newLease(config *rest.Config, namespace string) (*lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the election of a leader (--leader-election-namespace): %w", err)
 	}
-	return &lease{Interface: lock}, nil
+	return &Lease{Interface: lock}, nil
+}
+
+// Configure makes a manager elect a leader with the lease.
+func (l *Lease) Configure(o *ctrl.Options) {
+	o.LeaderElection, o.LeaderElectionResourceLockInterface = true, l
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = new(leaseDuration), new(renewDeadline), new(renewPeriod)
+	// The process ends right after the manager, so the next leader need not wait for the lease to expire.
+	o.LeaderElectionReleaseOnCancel = true
 }
 
 // Create makes the lease.
-func (l *lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+func (l *Lease) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.write(r, func() error { return l.Interface.Create(ctx, r) })
 }
 
 // Update takes, renews or releases it.
-func (l *lease) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+func (l *Lease) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.write(r, func() error { return l.Interface.Update(ctx, r) })
 }
 
-func (l *lease) write(r resourcelock.LeaderElectionRecord, write func() error) error {
+func (l *Lease) write(r resourcelock.LeaderElectionRecord, write func() error) error {
 	began := time.Now() // before other replicas can see the renewal
 	err := write()
 	l.mu.Lock()
@@ -72,8 +82,8 @@ func (l *lease) write(r resourcelock.LeaderElectionRecord, write func() error) e
 	return err
 }
 
-// held returns an error if another replica may lead.
-func (l *lease) held() error {
+// Held returns an error if another replica may lead.
+func (l *Lease) Held() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Now().Before(l.until) {

@@ -1,0 +1,46 @@
+package target
+
+import "time"
+
+// OverdueAfter is the age from which a pending report counts as pending for users. A younger one is about to be delivered:
+// showing it would cost two writes of the status, or two reports.
+const OverdueAfter = 5 * time.Second
+
+// DeliveryProgress is the state of the delivery of an instance's reports.
+type DeliveryProgress struct {
+	// Pending is the number of keys with a report that is not settled.
+	Pending int
+	// Since is when the oldest of them became pending; zero if there is none.
+	Since time.Time
+	// Accepted counts reports since the outbox was made.
+	Accepted int64
+	// Rejected is the number of reports that the control plane permanently refused.
+	Rejected int64
+	// Dropped counts the Events that were dropped to keep the bound.
+	Dropped int64
+	// Synced is true if the initial sync is done.
+	Synced bool
+	// LastError is the latest failure since the last success.
+	LastError string
+	// Rejections are the latest permanently refused reports, newest first.
+	Rejections []Rejection
+	// Operations are the latest accepted ones, by listed resource without its version. Those of an earlier process are
+	// known once their objects were offered again; deletions are not.
+	Operations map[Resource]LastOperation
+}
+
+// Rejection is a report that the control plane permanently refused.
+type Rejection struct {
+	Report string
+	Reason string
+	Time   time.Time
+}
+
+// LastOperation is the latest operation on a listed resource that the control plane accepted.
+type LastOperation struct {
+	// ResourceVersion is that of the object; empty if it is deleted.
+	ResourceVersion string
+	Deleted         bool
+	// Modified is true if the control plane had an earlier version of the object; else it was added, or is deleted.
+	Modified bool
+}
