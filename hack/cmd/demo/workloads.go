@@ -24,8 +24,8 @@ const namespace = "demo"
 
 // Placeholders of the manifests, replaced when the objects are created. The registered definitions keep them.
 const (
-	openInstanceID = "$INSTANCE_ID"
-	openPassword   = "$PASSWORD"
+	instanceIDPlaceholder = "$INSTANCE_ID"
+	passwordPlaceholder   = "$PASSWORD"
 )
 
 // The final statuses of the workloads.
@@ -75,17 +75,17 @@ func (w workload) deploy(ctx context.Context, up *upstream.Upstream, password st
 	if err != nil {
 		return d, fmt.Errorf("read manifests: %w", err)
 	}
-	open, err := upstream.Parse(string(text))
+	templates, err := upstream.Parse(string(text))
 	if err != nil {
 		return d, err
 	}
-	d.Deployed, err = up.Register(ctx, upstream.Workload{Name: w.name, Type: w.typ, Objects: withoutHooks(open)})
+	d.Deployed, err = up.Register(ctx, upstream.Workload{Name: w.name, Type: w.typ, Objects: withoutHooks(templates)})
 	if err != nil {
 		return d, err
 	}
 
-	filled := strings.NewReplacer(openInstanceID, strconv.FormatInt(d.InstanceID, 10), openPassword, password).Replace(string(text))
-	objects, err := upstream.Parse(filled)
+	manifest := strings.NewReplacer(instanceIDPlaceholder, strconv.FormatInt(d.InstanceID, 10), passwordPlaceholder, password).Replace(string(text))
+	objects, err := upstream.Parse(manifest)
 	if err != nil {
 		return d, err
 	}
