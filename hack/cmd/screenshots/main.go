@@ -117,7 +117,7 @@ func (p picture) capture(chromium *browser.Chromium, url, out string) error {
 	if err := tab.Until(p.complete); err != nil {
 		return err
 	}
-	raw, err := tab.Shot()
+	raw, err := tab.Screenshot()
 	if err != nil {
 		return err
 	}
