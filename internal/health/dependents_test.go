@@ -259,27 +259,27 @@ func TestDependentsCombine_FailedJobPodBelowAnotherKind(t *testing.T) {
 	try.Via = pathOf("Job backup-1")
 	f.Set(try)
 	if got := f.Combine(customKind, serves); got.Status != Unhealthy {
-		t.Errorf("it failed: got %+v", got)
+		t.Errorf("after a failed Job: got %+v, want Unhealthy", got)
 	}
 	again := podDependent(1, did)
 	again.Via = pathOf("Job backup-1")
 	f.Set(again)
 	if got := f.Combine(customKind, serves); got.Status != Healthy {
-		t.Errorf("the second try succeeded: got %+v", got)
+		t.Errorf("after a successful retry: got %+v, want Healthy", got)
 	}
 	f.Remove(again.UID)
 	other := podDependent(2, did)
 	other.Via = pathOf("Job backup-2")
 	f.Set(other)
 	if got := f.Combine(customKind, serves); got.Status != Unhealthy {
-		t.Errorf("another Job succeeded: got %+v", got)
+		t.Errorf("after the success of another Job: got %+v, want Unhealthy", got)
 	}
 	starting := podDependent(3, starts)
 	starting.Via = pathOf("CronJob backup", "Job backup-3")
 	f.Remove(try.UID)
 	f.Set(starting)
 	if got := f.Combine(customKind, serves); got.Status != Healthy {
-		t.Errorf("a run begins: got %+v", got)
+		t.Errorf("while a new Job runs: got %+v, want Healthy", got)
 	}
 }
 
@@ -296,12 +296,12 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 		old, known := now[i]
 		if state == len(states) {
 			if f.Remove(podDependent(i, Assessment{}).UID) != known {
-				t.Fatalf("step %d: the result of Remove is wrong", step)
+				t.Fatalf("step %d: Remove does not report whether the dependent existed", step)
 			}
 			delete(now, i)
 		} else {
 			if news := f.Set(podDependent(i, states[state])); news != (!known || old != states[state]) {
-				t.Fatalf("step %d: Set says %v of news", step, news)
+				t.Fatalf("step %d: Set reports the change %v, want %v", step, news, !known || old != states[state])
 			}
 			now[i] = states[state]
 		}
@@ -324,7 +324,7 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 			}
 		}
 		if f.Len() != len(now) || f.Count("Pod") != fresh.Count("Pod") {
-			t.Fatalf("step %d: it has %d members, %+v", step, f.Len(), f.Count("Pod"))
+			t.Fatalf("step %d: there are %d dependents, Pods %+v; want %d and %+v", step, f.Len(), f.Count("Pod"), len(now), fresh.Count("Pod"))
 		}
 	}
 }
@@ -341,7 +341,7 @@ func TestDependentsCombine_SinceIsTheEarliest(t *testing.T) {
 	const want = "Deployment web has 0 of 3 replicas ready ← ReplicaSet web-1 ← 3 pods ImagePullBackOff: image web cannot be pulled, " +
 		"since 2026-01-01T10:02Z"
 	if got.Message != want || !got.Since.Equal(at(2)) {
-		t.Errorf("got %q since %s", got.Message, got.Since)
+		t.Errorf("got %q since %s, want %q", got.Message, got.Since, want)
 	}
 }
 
@@ -355,7 +355,7 @@ func TestDependentsCombine_LongTexts_BoundedMessage(t *testing.T) {
 	}
 	got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Reconciling, "Own", long}})
 	if len(got.Message) > 1500 || !strings.Contains(got.Message, "… ← ") || !strings.HasSuffix(got.Message, "; and 99 other causes") {
-		t.Errorf("%d bytes: %s", len(got.Message), got.Message)
+		t.Errorf("the message has %d bytes: %s", len(got.Message), got.Message)
 	}
 }
 
@@ -398,10 +398,10 @@ func TestDependentsSet_CostIsIndependentOfSize(t *testing.T) {
 	fewAllocs, few := cost(10)
 	manyAllocs, many := cost(5000)
 	if manyAllocs > 1.5*fewAllocs {
-		t.Errorf("%.0f allocations with 5,000 pods, %.0f with 10", manyAllocs, fewAllocs)
+		t.Errorf("Set allocates %.0f times with 5,000 pods, and %.0f times with 10", manyAllocs, fewAllocs)
 	}
 	if many > 20*few { // reading all would take some hundred times as long
-		t.Errorf("%s with 5,000 pods, %s with 10", many, few)
+		t.Errorf("Set takes %s with 5,000 pods, and %s with 10", many, few)
 	}
 }
 

@@ -14,7 +14,7 @@ func moments(t *testing.T, f *Flapping, history string) {
 		at, status, ok := strings.Cut(moment, " ")
 		d, err := time.ParseDuration(at)
 		if err != nil || !ok {
-			t.Fatalf("moment %q: %v", moment, err)
+			t.Fatalf("moment %q of the history is invalid: %v", moment, err)
 		}
 		f.Note(seen(status, at), epoch.Add(d))
 	}
@@ -88,7 +88,7 @@ func TestFlapping(t *testing.T) {
 			}
 			got, until := f.Damp(seen(status, at), epoch.Add(d))
 			if text := fmt.Sprintf("%s: %s", got.Status, got.Message); text != c.want {
-				t.Errorf("it is %q, want %q", text, c.want)
+				t.Errorf("the verdict is %q, want %q", text, c.want)
 			}
 			var want time.Time
 			if c.until != "" {
@@ -99,7 +99,7 @@ func TestFlapping(t *testing.T) {
 				t.Errorf("until %s, want %s", until, want)
 			}
 			if again, _ := f.Damp(seen(status, at), epoch.Add(d)); again != got {
-				t.Errorf("asked again it is %v", again)
+				t.Errorf("the second call of Damp returned %v, want %v", again, got)
 			}
 		})
 	}
@@ -116,14 +116,14 @@ func TestFlapping_LongHistory_BoundedMemory(t *testing.T) {
 		}
 		f.Note(v, now)
 		if got, _ := f.Damp(v, now); i >= flappingLimit && got.Status != Unhealthy {
-			t.Fatalf("after %d changes it is %s", i, got.Status)
+			t.Fatalf("after %d changes the status is %s, want Unhealthy", i, got.Status)
 		}
 	}
 	if len(f.changes) != flappingKept || cap(f.changes) > 2*flappingKept {
-		t.Errorf("%d changes are remembered, in place for %d", len(f.changes), cap(f.changes))
+		t.Errorf("%d changes are stored with the capacity %d, want %d", len(f.changes), cap(f.changes), flappingKept)
 	}
 	got, _ := f.Damp(Verdict{Status: Healthy}, epoch.Add(10_000*time.Second))
 	if want := "it crashes, at least 20 changes in 10 min"; got.Message != want {
-		t.Errorf("it says %q, want %q", got.Message, want)
+		t.Errorf("the message is %q, want %q", got.Message, want)
 	}
 }

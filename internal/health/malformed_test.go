@@ -112,19 +112,19 @@ func TestObject_MalformedValue_IsNeverHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whole := parse(t, text)
 			if got := Object(kindOf(whole), whole, Context{}); got.Status != Healthy {
-				t.Fatalf("as it is: %+v", got)
+				t.Fatalf("the unchanged object: got %+v, want Healthy", got)
 			}
 			kind := kindOf(whole)
 			replaceEach(whole.Object, nil, func(path []string, put func(any)) {
 				for _, value := range oddValues {
 					put(value)
 					if got := Object(kind, whole, Context{}); got.Status == Healthy && !isValidAt(path, value) {
-						t.Errorf("Healthy with %s = %T %v", strings.Join(path, "."), value, value)
+						t.Errorf("the object is Healthy with %s = %T %v", strings.Join(path, "."), value, value)
 					}
 				}
 			})
 			if got := Object(kind, whole, Context{}); got.Status != Healthy {
-				t.Fatalf("the object was not restored: %+v", got)
+				t.Fatalf("the restored object: got %+v, want Healthy", got)
 			}
 		})
 	}
@@ -231,7 +231,7 @@ func TestObject_MalformedDeletionTimestamp_IsNotHealthy(t *testing.T) {
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"deletionTimestamp": value},
 		}}
 		if got := Object(kindOf(u), u, Context{}); got.Status == Healthy {
-			t.Errorf("%v: got %+v", value, got)
+			t.Errorf("%v: got %+v, want another status than Healthy", value, got)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestPod(t *testing.T) {
 				t.Errorf("got %+v, want %s %s %q", got, tt.want, tt.why, tt.message)
 			}
 			if (got.Message == "") != (got.Status == Healthy) {
-				t.Errorf("%s with the message %q", got.Status, got.Message)
+				t.Errorf("the status is %s with the message %q, want a message exactly if not Healthy", got.Status, got.Message)
 			}
 		})
 	}

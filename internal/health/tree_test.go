@@ -85,7 +85,7 @@ func TestForest_EachOwner_IncludesItsDescendants(t *testing.T) {
 		}
 		if len(root.Children) > 0 {
 			if root.Self.Status != Reconciling {
-				t.Errorf("by itself: got %+v", root.Self)
+				t.Errorf("the status of the root itself is %+v, want Reconciling", root.Self)
 			}
 			root = root.Children[0]
 		}
@@ -98,7 +98,7 @@ func TestForest_PodsWithoutUID_AreDistinct(t *testing.T) {
 	b := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: b, ownerReferences: [{uid: t}]}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`)
 	got := Forest([]*unstructured.Unstructured{owner, a, b}, atTime(caseTime))[0].Aggregate
 	if got.Status != Unknown || !strings.HasSuffix(got.Message, "; 2 of 2 pods ready") {
-		t.Errorf("got %+v", got)
+		t.Errorf("the verdict is %+v, want Unknown with both pods ready", got)
 	}
 }
 
@@ -117,9 +117,9 @@ func TestForest_LongChain_LinearTime(t *testing.T) {
 	began := cputime.Used(t)
 	roots := Forest(objects, atTime(caseTime))
 	if len(roots) != 1 || len(roots[0].Aggregate.Message) > 2000 {
-		t.Errorf("%d roots, and a message of %d bytes", len(roots), len(roots[0].Aggregate.Message))
+		t.Errorf("%d roots, and a message of %d bytes, want 1", len(roots), len(roots[0].Aggregate.Message))
 	}
 	if took := cputime.Used(t) - began; took > 20*time.Second { // by the square it would take minutes
-		t.Errorf("it took %s", took)
+		t.Errorf("the tree took %s of CPU time, want at most 20 s", took)
 	}
 }

@@ -44,7 +44,7 @@ func TestAssessJSON(t *testing.T) {
 		var names []string
 		for name, value := range fields {
 			if _, ok := value.(string); !ok {
-				t.Errorf("%s is %v in %s", name, value, line)
+				t.Errorf("the field %s is %v, want a string, in %s", name, value, line)
 			}
 			names = append(names, name)
 		}
@@ -230,7 +230,7 @@ func TestAssessor_LongInput_BoundedMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(a.held) > a.limit {
-			t.Fatalf("%d objects are held", len(a.held))
+			t.Fatalf("the assessor holds %d objects, want at most %d", len(a.held), a.limit)
 		}
 	}
 	if err := a.finish(); err != nil {
@@ -269,7 +269,7 @@ func TestAssess_LongOwnerChain(t *testing.T) {
 			}
 			for i, a := range assessTogether(objects, func(*unstructured.Unstructured) health.Context { return health.Context{Now: goldenTime} }) {
 				if a.Status != health.Healthy {
-					t.Fatalf("object %d is %+v", i, a)
+					t.Fatalf("object %d is %+v, want Healthy", i, a)
 				}
 			}
 		})
@@ -291,7 +291,7 @@ func TestWarnings_OfEvents(t *testing.T) {
 	}
 	got := warnings(objects)
 	if len(got) != 2 || got["a"].Reason != "New" || got["b"].Message != "of the newer API" || !got["b"].Time.Equal(goldenTime.Add(-2*time.Hour)) {
-		t.Errorf("got %v", got)
+		t.Errorf("the latest Warnings are %v", got)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestAssess_Interrupt(t *testing.T) {
 	}
 	cancel()
 	if code := <-done; code != exitUsage {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 }
 
@@ -355,21 +355,21 @@ func FuzzAssess(f *testing.F) {
 		for line := range strings.Lines(r.out) {
 			var v verdictLine
 			if err := json.Unmarshal([]byte(line), &v); err != nil {
-				t.Fatalf("%q: %v", line, err)
+				t.Fatalf("the line %q is no JSON: %v", line, err)
 			}
 			if !slices.Contains(statuses, v.Status) || v.Status != health.Healthy && (v.Reason == "" || v.Message == "") {
-				t.Errorf("%s has no cause", line)
+				t.Errorf("the verdict %s has no cause", line)
 			}
 			if (v.Kind == "" || v.APIVersion == "") && v.Status == health.Healthy {
-				t.Errorf("%s is Healthy", line)
+				t.Errorf("the document %s without kind or version is Healthy", line)
 			}
 			lines++
 		}
 		if lines != objects {
-			t.Errorf("%d lines for %d objects", lines, objects)
+			t.Errorf("the output has %d lines for %d objects", lines, objects)
 		}
 		if r.code != exitHealthy && r.code != exitNotHealthy && r.code != exitUsage {
-			t.Errorf("exit code %d", r.code)
+			t.Errorf("the exit code is %d", r.code)
 		}
 	})
 }

@@ -29,7 +29,7 @@ func TestClusters_Release_FreesWorkloads(t *testing.T) {
 	var got reply
 	for !strings.Contains(got.body, record) { // records are written after the answer
 		if got = send(t, n.client, "GET", n.url+"/v0/audit-records", asJSON("Authorization", n.admin), nil); got.code != http.StatusOK {
-			t.Fatalf("audit records: %d %s", got.code, got.body)
+			t.Fatalf("audit records: the answer is %d %s, want %d", got.code, got.body, http.StatusOK)
 		}
 	}
 }

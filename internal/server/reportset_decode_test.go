@@ -37,7 +37,7 @@ func wantProblem(t *testing.T, err error, code int, at string) {
 			return
 		}
 	}
-	t.Errorf("no fault at %s: %s", at, found.Detail)
+	t.Errorf("the problem has no error at %s, its detail is %s", at, found.Detail)
 }
 
 func TestDecodeReportSet_InvalidSet_IsRefused(t *testing.T) {
@@ -109,7 +109,7 @@ func TestDecodeReportSet_InvalidSet_IsRefused(t *testing.T) {
 			if found, ok := errors.AsType[*huma.ErrorModel](err); ok {
 				for _, fault := range append(found.Errors, &huma.ErrorDetail{Message: found.Detail}) {
 					if strings.Contains(fault.Error(), "hunter2") && fault.Location != "body.reports.hunter2" {
-						t.Errorf("quotes what was sent: %v", fault)
+						t.Errorf("the error quotes the content of the body: %v", fault)
 					}
 				}
 			}
@@ -130,10 +130,10 @@ func TestDecodeReportSet_ValidSet(t *testing.T) {
 	first := set.Reports[0]
 	if set.Agent.ClusterUID != "c" || first.Version != -7 || first.Instance.ID != 1<<63-1 ||
 		string(first.Operation.Definition) != `{"a":1,"a":2,"b":[1.50,12345678901234567890]}` {
-		t.Errorf("got %+v", set)
+		t.Errorf("the first report was decoded as %+v", set)
 	}
 	if second := set.Reports[1]; second.Status != nil || len(second.Tree.Objects) != 1 || second.Tree.Objects[0].Object.Kind != "Pod" {
-		t.Errorf("got %+v", second)
+		t.Errorf("the second report was decoded as %+v, want one Pod", second)
 	}
 }
 
@@ -157,12 +157,12 @@ func TestDecodeReportSet_Limits(t *testing.T) {
 	_, err := decodeReportSet(strings.NewReader(`{`+strings.Repeat(`"x":0,`, 1000)+`"y":0}`), 1000)
 	wantProblem(t, err, http.StatusUnprocessableEntity, "body.x")
 	if found, _ := errors.AsType[*huma.ErrorModel](err); len(found.Errors) != maxFaults {
-		t.Errorf("%d faults", len(found.Errors))
+		t.Errorf("%d faults, want %d", len(found.Errors), maxFaults)
 	}
 	name := strings.Repeat("n", 1<<20)
 	_, err = decodeReportSet(strings.NewReader(`{"`+name+`":0}`), 1000)
 	if found, _ := errors.AsType[*huma.ErrorModel](err); len(found.Detail) > 1000 {
-		t.Errorf("a detail of %d bytes", len(found.Detail))
+		t.Errorf("the detail of the problem has %d bytes, want at most 1000", len(found.Detail))
 	}
 }
 
@@ -173,10 +173,10 @@ func FuzzDecodeReportSet(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		set, err := decodeReportSet(strings.NewReader(body), 3)
 		if _, isProblem := errors.AsType[*huma.ErrorModel](err); err != nil && !isProblem {
-			t.Errorf("%q: %v", body, err)
+			t.Errorf("decoding %q returned the error %v, want a problem", body, err)
 		}
 		if len(set.Reports) > 3 {
-			t.Errorf("%d reports", len(set.Reports))
+			t.Errorf("the set has %d reports, want at most 3", len(set.Reports))
 		}
 	})
 }

@@ -61,7 +61,7 @@ func TestDecodeReportSet_RequiredFields_MatchDocument(t *testing.T) {
 		left++
 	})
 	if least := 40; left < least {
-		t.Errorf("%d fields were left out, and not %d", left, least)
+		t.Errorf("the test omitted only %d required fields, want %d or more", left, least)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestReportSets_Bodies(t *testing.T) {
 	} {
 		got := send(t, http.DefaultClient, http.MethodPost, url, tc.header, tc.body)
 		if got.code != tc.code || !strings.Contains(got.body, tc.has) {
-			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+			t.Errorf("%s: the answer is %d %s, want %d", tc.reason, got.code, got.body, tc.code)
 		}
 	}
 }
@@ -82,22 +82,22 @@ func TestReportSets_Failures(t *testing.T) {
 	url := reportsAlone(t, failing{errors.New("connection refused")}, newReportSetMemory(DefaultLimits()), logger)
 	got := send(t, http.DefaultClient, http.MethodPost, url, asJSON(), body)
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || strings.Contains(got.body, "refused") {
-		t.Errorf("the database is away: %d %v %s", got.code, got.header, got.body)
+		t.Errorf("the database is away: the answer is %d %v %s, want %d", got.code, got.header, got.body, http.StatusServiceUnavailable)
 	}
 	if !strings.Contains(log.String(), "connection refused") || strings.Contains(log.String(), "clusterUID") {
-		t.Errorf("logged %s", log.String())
+		t.Errorf("the log is %s, want the error of the database and no report", log.String())
 	}
 
 	full := newReportSetMemory(DefaultLimits())
 	full.decoded.wait = time.Millisecond
 	all := largestDecoded * largestSetMemory(DefaultLimits())
 	if !full.decoded.total.TryAcquire(all) {
-		t.Fatal("memory is not free")
+		t.Fatal("the decoded-set memory is in use before the test")
 	}
 	url = reportsAlone(t, failing{}, full, slog.New(slog.DiscardHandler))
 	got = send(t, http.DefaultClient, http.MethodPost, url, asJSON(), body)
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
-		t.Errorf("no memory: %d %s", got.code, got.body)
+		t.Errorf("no memory: the answer is %d %s, want %d", got.code, got.body, http.StatusServiceUnavailable)
 	}
 	full.decoded.total.Release(all)
 	for _, body := range []string{string(body), "hunter2", `{"x":1}`} {

@@ -42,7 +42,7 @@ func TestSetText_WhiteSpace_IsShortened(t *testing.T) {
 			t.Errorf("%s: %v", reason, err)
 		}
 		if counted.reads > 20 || counted.bytes > 4*maxSpace {
-			t.Errorf("%s: the decoder read %d bytes in %d reads", reason, counted.bytes, counted.reads)
+			t.Errorf("%s: the decoder read %d bytes in %d reads, want at most %d in 20", reason, counted.bytes, counted.reads, 4*maxSpace)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestDecodeReportSet_Memory_IsLimited(t *testing.T) {
 		_, err := decodeReportSet(strings.NewReader(tc.body), 1)
 		runtime.ReadMemStats(&after)
 		if got := int(after.TotalAlloc - before.TotalAlloc); got > len(tc.body)*tc.most/100+1<<17 {
-			t.Errorf("%s: %d bytes of text took %d of memory; %v", tc.reason, len(tc.body), got, err)
+			t.Errorf("%s: decoding %d bytes allocated %d; error %v", tc.reason, len(tc.body), got, err)
 		}
 	}
 }
@@ -108,18 +108,18 @@ func TestDecodeReportSet_ValueSize_IsLimited(t *testing.T) {
 			strings.Repeat("x", size) + `"}`))
 	}
 	if err := decode(definition(most - 200)); err != nil {
-		t.Errorf("nearly too large: %v", err)
+		t.Errorf("a definition below the limit: %v", err)
 	}
 	wantProblem(t, decode(definition(most)), http.StatusRequestEntityTooLarge, "")
 	for _, begin := range []string{`{"agent":"`, `{"`, `{"x":["`} {
 		read := &countedReads{r: io.MultiReader(strings.NewReader(begin), neverEnding{})}
 		wantProblem(t, decode(read), http.StatusRequestEntityTooLarge, "")
 		if read.bytes > most+len(begin) {
-			t.Errorf("%s…: read %d bytes of it", begin, read.bytes)
+			t.Errorf("%s…: the decoder read %d bytes, want it to stop at the limit %d", begin, read.bytes, most)
 		}
 	}
 	if err := decode(strings.NewReader(reportOf(`,"tree":{"objects":[` + strings.Repeat(someTree+`,`, maxTree-1) + someTree + `]}`))); err != nil {
-		t.Errorf("a tree of many objects: %v", err)
+		t.Errorf("a tree with the maximum number of objects: %v", err)
 	}
 }
 
@@ -149,11 +149,11 @@ func TestReportSets_ClientGone_StopsDecoding(t *testing.T) {
 		})
 		wantProblem(t, err, http.StatusRequestTimeout, "")
 		if read > 1000 {
-			t.Errorf("coding %q: %d bytes were read", coding, read)
+			t.Errorf("coding %q: the decoder read %d bytes after the client had gone, want at most 1000", coding, read)
 		}
 		_, err = newReportSets(nil, DefaultLimits(), nil).decode(ctx, body, coding, "one")
 		if err == nil {
-			t.Errorf("coding %q: there is a set for a client that has gone", coding)
+			t.Errorf("coding %q: decoding succeeded for a client that has gone", coding)
 		}
 	}
 }

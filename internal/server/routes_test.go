@@ -63,13 +63,13 @@ func TestStrictV0_ServesV0Only(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			if code, answer := call(t, exchange{method: method, path: url + path}); code != http.StatusNotFound || answer != "{\"message\":\"Not Found\"}\n" {
-				t.Errorf("%s %s: %d %s", method, path, code, answer)
+				t.Errorf("%s %s: %d %s, want %d and %s", method, path, code, answer, http.StatusNotFound, "{\"message\":\"Not Found\"}\n")
 			}
 		}
 	}
 	for _, path := range []string{"/healthz", "/v0/workload-instances", "/workload-events/versions"} {
 		if code, _ := call(t, exchange{method: http.MethodGet, path: url + path}); code != http.StatusOK {
-			t.Errorf("%s: %d", path, code)
+			t.Errorf("%s: the answer is %d, want %d", path, code, http.StatusOK)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestRoutes_Answers(t *testing.T) {
 		{"GET", "/metrics", 200, `controlplane_clusters{state="silent"} 0`},
 	} {
 		if code, answer := call(t, exchange{method: tc.method, path: url + tc.path}); code != tc.code || !strings.Contains(strings.ToLower(answer), strings.ToLower(tc.has)) {
-			t.Errorf("%s %s: %d %.2000s", tc.method, tc.path, code, answer)
+			t.Errorf("%s %s: %d %.2000s, want %d", tc.method, tc.path, code, answer, tc.code)
 		}
 	}
 }
@@ -120,12 +120,12 @@ func TestProbes_WithoutDatabase(t *testing.T) {
 	answer := httptest.NewRecorder()
 	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workload-instances", http.NoBody))
 	if answer.Code != http.StatusInternalServerError || !strings.Contains(answer.Body.String(), "its log says why") || strings.Contains(answer.Body.String(), "sql") {
-		t.Errorf("v0 reveals the database: %d %s", answer.Code, answer.Body)
+		t.Errorf("v0 reveals the database: %d %s, want %d", answer.Code, answer.Body, http.StatusInternalServerError)
 	}
 	answer = httptest.NewRecorder()
 	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	if text := answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(text, `route="/readyz"`) || strings.Contains(text, "controlplane_clusters{") {
-		t.Errorf("/metrics: %d %.2000s", answer.Code, text)
+		t.Errorf("/metrics: %d %.2000s, want %d", answer.Code, text, http.StatusOK)
 	}
 	if err := s.close(); err != nil {
 		t.Error(err)
@@ -152,7 +152,7 @@ func TestRoutes_Head_IsGetWithoutBody(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") == "" {
-			t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
+			t.Errorf("%s: the answer is %d %v, want %d", path, resp.StatusCode, resp.Header, http.StatusOK)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func TestRoutes_Access(t *testing.T) {
 		}
 	}
 	if len(rows) != len(grants) {
-		t.Errorf("%d routes, %d in the list", len(rows), len(grants))
+		t.Errorf("the server has %d routes, this test knows %d", len(rows), len(grants))
 	}
 }
 
@@ -278,7 +278,7 @@ func TestRoutes_BodyLimits(t *testing.T) {
 	for _, row := range h.routes() {
 		sends := row.method == http.MethodPost || row.method == http.MethodPatch
 		if sends != (row.body.bytes > 0) || sends != (row.body.timeout > 0) {
-			t.Errorf("%s %s: body of %d bytes in %v", row.method, row.path, row.body.bytes, row.body.timeout)
+			t.Errorf("%s %s: the limits of the body are %d bytes and %v, want both only for methods with a body", row.method, row.path, row.body.bytes, row.body.timeout)
 		}
 	}
 }
@@ -295,7 +295,7 @@ func TestRoutes_WithoutCredential(t *testing.T) {
 		// The log-in form answers 401 with a page.
 		refused := got.code == http.StatusUnauthorized && got.header.Get("Content-Type") == "application/problem+json"
 		if refused == (access == "anyone") {
-			t.Errorf("%s without a credential: %d, access %q", pattern, got.code, access)
+			t.Errorf("%s without a credential: the answer is %d, the access %q", pattern, got.code, access)
 		}
 	}
 }
@@ -359,10 +359,10 @@ func TestServer_Roles(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", tc.reason, got.code, tc.code, got.body)
 		}
 		if got.protocol != "HTTP/2.0" || got.tls.Version != tls.VersionTLS13 {
-			t.Errorf("%s: %s, TLS %x", tc.reason, got.protocol, got.tls.Version)
+			t.Errorf("%s: %s, TLS %x, want \"HTTP/2.0\" and %x", tc.reason, got.protocol, got.tls.Version, tls.VersionTLS13)
 		}
 		if tc.code > 400 && got.header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: %s", tc.reason, got.header)
+			t.Errorf("%s: the headers are %s, want a problem document", tc.reason, got.header)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestSenderOf_DistinguishesSenders(t *testing.T) {
 	} {
 		one, two := senderOf(requestOf(t, tc.who, tc.one, nil)), senderOf(requestOf(t, tc.who, tc.two, nil))
 		if (one != two) != tc.different {
-			t.Errorf("%s: %q and %q", tc.reason, one, two)
+			t.Errorf("%s: the senders are %q and %q", tc.reason, one, two)
 		}
 	}
 }

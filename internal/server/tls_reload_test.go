@@ -95,7 +95,7 @@ func TestCertReloader_ChangedFiles(t *testing.T) {
 	before := r.current.Load()
 	want("an authority that is half written", "second")
 	if r.current.Load() != before {
-		t.Error("the first of two authorities was taken for all")
+		t.Error("the reloader loaded a file that has only the first of two authorities")
 	}
 	if err := os.Remove(files.Cert); err != nil {
 		t.Fatal(err)
@@ -129,17 +129,17 @@ func TestCertReloader_ChangedAuthorities(t *testing.T) {
 	client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	client.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	if _, err := serverName(t, config, client); err == nil {
-		t.Error("a certificate of an unknown authority was taken")
+		t.Error("the server accepted a certificate of an unknown authority")
 	}
 	write(t, files.CA, append(authority.PEM(), other.PEM()...))
 	now.later()
 	if _, err := serverName(t, config, client); err != nil {
-		t.Errorf("its authority was added: %v", err)
+		t.Errorf("the server rejected a certificate of an added authority: %v", err)
 	}
 	write(t, files.CA, authority.PEM())
 	now.later()
 	if _, err := serverName(t, config, client); err == nil {
-		t.Error("its authority was removed, and it was taken")
+		t.Error("the server accepted a certificate of a removed authority")
 	}
 }
 

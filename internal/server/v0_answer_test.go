@@ -34,7 +34,7 @@ func TestToHTTPError_Database(t *testing.T) {
 		{errors.New("hunter2"), http.StatusInternalServerError, "its log says why"},
 	} {
 		if f := toHTTPError(fmt.Errorf("write: %w", c.err)); f.code != c.code || !strings.Contains(f.text, c.text) || strings.Contains(f.text, "hunter2") {
-			t.Errorf("%v: %d %s", c.err, f.code, f.text)
+			t.Errorf("%v: the answer is %d %s, want %d", c.err, f.code, f.text, c.code)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestV0_WithoutDatabase_IsAnsweredWith503(t *testing.T) {
 			api.ServeHTTP(answer, req)
 			const want = `"code":503,"message":"Service Unavailable","error":"the database does not answer, or cannot write: send it again"}`
 			if body := answer.Body.String(); answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") != "1" || !strings.Contains(body, want) {
-				t.Errorf("%s %s: %d, Retry-After %q, %s", x.method, x.path, answer.Code, answer.Header().Get("Retry-After"), body)
+				t.Errorf("%s %s: %d, Retry-After %q, %s, want %d and \"1\"", x.method, x.path, answer.Code, answer.Header().Get("Retry-After"), body, http.StatusServiceUnavailable)
 			}
 		}
 	})

@@ -52,7 +52,7 @@ func (n *tenants) makeEstate(name string) (e estate) {
 	_, e.resource = n.ask(n.admin, http.MethodPost, "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, e.instance))
 	var code int
 	if code, e.event = n.ask(n.admin, http.MethodPost, "workload-events", eventOf(name, e.instance)); code != http.StatusCreated {
-		n.t.Fatalf("make the rows of %s: %d", name, code)
+		n.t.Fatalf("create the rows of %s: the answer is %d", name, code)
 	}
 	return e
 }
@@ -140,10 +140,10 @@ func TestV0_ExistingEvent_OfOtherCluster_IsForbidden(t *testing.T) {
 	again := eventOf("owned", free.instance)
 	got := send(t, n.client, http.MethodPost, n.url+"/v0/workload-events", asJSON("Authorization", n.other), []byte(again))
 	if got.code != http.StatusForbidden || strings.Contains(got.body, fmt.Sprint(owned.instance)) || strings.Contains(got.body, fmt.Sprint(owned.event)) {
-		t.Errorf("%d %s", got.code, got.body)
+		t.Errorf("the answer is %d %s, want %d", got.code, got.body, http.StatusForbidden)
 	}
 	if code, id := n.ask(n.own, http.MethodPost, "workload-events", again); code != http.StatusOK || id != owned.event {
-		t.Errorf("by its own cluster's agent: %d, row %d", code, id)
+		t.Errorf("by its own cluster's agent: %d, row %d, want %d and %d", code, id, http.StatusOK, owned.event)
 	}
 }
 

@@ -56,10 +56,10 @@ func TestV0_Writes_AreHeartbeats(t *testing.T) {
 	} {
 		fallSilent()
 		if code, _ := n.ask("", tc.method, tc.path, tc.body); code != http.StatusOK && code != http.StatusCreated {
-			t.Errorf("%s: %d", tc.reason, code)
+			t.Errorf("%s: the answer is %d", tc.reason, code)
 		}
 		if isSilent() != tc.silent {
-			t.Errorf("%s: silent %t", tc.reason, !tc.silent)
+			t.Errorf("%s: the cluster is silent: %t", tc.reason, !tc.silent)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestParse_InvalidRules(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			s, err := Parse(File{"rules.yaml", []byte(c.text)})
 			if err == nil {
-				t.Fatalf("it is taken: %d rules", s.Len())
+				t.Fatalf("Parse accepted the file: %d rules", s.Len())
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {
@@ -103,7 +103,7 @@ func TestParse_ReturnsAllErrors(t *testing.T) {
 		File{"a.yaml", []byte("rules: [")})
 	var all Errors
 	if !errors.As(err, &all) {
-		t.Fatalf("got %T", err)
+		t.Fatalf("the error has the type %T, want Errors", err)
 	}
 	var got []string
 	for _, e := range all {
@@ -116,7 +116,7 @@ func TestParse_ReturnsAllErrors(t *testing.T) {
 	}
 	var one *Error
 	if !errors.As(err, &one) || one.File != "a.yaml" {
-		t.Errorf("the first is %+v", one)
+		t.Errorf("the first error is %+v, want one in a.yaml", one)
 	}
 }
 

@@ -118,7 +118,7 @@ func TestSetJudge(t *testing.T) {
 				t.Errorf("got %t, %s %s: %q, want %s %s: %q", ok, a.Status, a.Reason, a.Message, c.status, c.word, c.message)
 			}
 			if (a.Message == "") != (a.Status == health.Healthy) {
-				t.Errorf("%s with the message %q", a.Status, a.Message)
+				t.Errorf("the status is %s with the message %q, want a message exactly if not Healthy", a.Status, a.Message)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func TestSetJudge_Texts(t *testing.T) {
 				t.Errorf("got %s %s: %q, want %s: %q", a.Status, a.Reason, a.Message, c.word, c.message)
 			}
 			if len(a.Message) > maxDetail+100 {
-				t.Errorf("the message has %d bytes", len(a.Message))
+				t.Errorf("the message has %d bytes, want at most %d", len(a.Message), maxDetail+100)
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestSetJudge_Texts(t *testing.T) {
 func TestSetJudge_ObjectWithoutName(t *testing.T) {
 	s := parse(t, widgetRule("  - {when: 'true', status: Down, reason: Broken, message: is broken}"))
 	if a, _ := s.Judge(widget, map[string]any{"metadata": 1}, now); a.Message != "Widget is broken" {
-		t.Errorf("got %q", a.Message)
+		t.Errorf("got %q, want \"Widget is broken\"", a.Message)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestSetJudge_Until(t *testing.T) {
 				t.Errorf("got %s: %q, again at %s, want %s: %q, at %s", a.Status, a.Message, a.Recheck, c.status, c.message, c.recheck)
 			}
 			if strings.HasSuffix(c.message, "is made") && a.Message != c.message {
-				t.Errorf("got %q", a.Message)
+				t.Errorf("the message is %q, want %q", a.Message, c.message)
 			}
 		})
 	}
@@ -245,7 +245,7 @@ rules:
 		}
 	}
 	if s.Len() != 3 || len(s.Kinds()) != 3 {
-		t.Errorf("there are %d rules for %v", s.Len(), s.Kinds())
+		t.Errorf("there are %d rules for %v, want 3", s.Len(), s.Kinds())
 	}
 }
 
@@ -269,7 +269,7 @@ func TestSet_AllKindsOfAGroup(t *testing.T) {
 		}
 	}
 	if a, _ := s.Judge(schema.GroupKind{Group: "b.example.org", Kind: "Exact"}, map[string]any{"apiVersion": "b.example.org/v2"}, now); a.Reason != "Group" {
-		t.Errorf("another version is judged by %q", a.Reason)
+		t.Errorf("another version is judged by %q, want \"Group\"", a.Reason)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestLayers_Covers(t *testing.T) {
 		{"a layer may have one for any kind", Layers{s, everything{}}, other, true},
 	} {
 		if got := c.layers.Covers(c.kind); got != c.want {
-			t.Errorf("%s: %t", c.reason, got)
+			t.Errorf("%s: %t, want %t", c.reason, got, c.want)
 		}
 	}
 }
@@ -327,13 +327,13 @@ rules:
 		return health.Object(kind, &unstructured.Unstructured{Object: o}, hc)
 	}
 	if a := judge(`,"labels":{"parked":"yes"}`); a.Reason != "Parked" {
-		t.Errorf("got %+v", a)
+		t.Errorf("the verdict is %+v, want the reason Parked", a)
 	}
 	if a := judge(``); a.Reason == "Parked" || a.Reason == RuleFailed {
-		t.Errorf("a rule that does not apply: got %+v", a)
+		t.Errorf("a rule that does not apply gives %+v", a)
 	}
 	if a := judge(`,"labels":{"parked":"yes"},"deletionTimestamp":"2026-01-01T09:59:59Z"`); a.Reason == "Parked" {
-		t.Errorf("an object that is being deleted: got %+v", a)
+		t.Errorf("an object in deletion gets %+v, want another reason than Parked", a)
 	}
 }
 
@@ -348,7 +348,7 @@ func TestSet_ConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			for range 50 {
 				if a, ok := s.Judge(widget, o, now); !ok || a.Status != health.Healthy {
-					t.Errorf("got %t, %+v", ok, a)
+					t.Errorf("Judge returned %t, %+v; want Healthy", ok, a)
 				}
 			}
 		})
@@ -364,6 +364,6 @@ func TestDefine_InvalidExpression_IsUnknown(t *testing.T) {
 	}
 	a, d := s.Explain(widget, with(t, ""), now)
 	if a.Status != health.Unknown || a.Reason != RuleFailed || d == nil || !d.Failed || !strings.Contains(a.Message, "rules.yaml:6:13") {
-		t.Errorf("got %+v, %+v", a, d)
+		t.Errorf("the verdict is %+v, %+v; want a failed rule with its position", a, d)
 	}
 }

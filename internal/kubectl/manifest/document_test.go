@@ -166,7 +166,7 @@ func TestDocuments_NumbersAreExact(t *testing.T) {
 		for d := range Documents(t.Context(), "in", strings.NewReader(in)) {
 			spec, ok := d.Object["spec"].(map[string]any)
 			if !ok {
-				t.Fatalf("%s has no spec: %v", in, d.Err)
+				t.Fatalf("document %s has no spec: %v", in, d.Err)
 			}
 			want := map[string]any{
 				"id": int64(9007199254740993), "least": int64(math.MinInt64), "part": 1.5, "huge": float64(math.MaxUint64),
@@ -186,7 +186,7 @@ func TestDocuments_NumbersAreExact(t *testing.T) {
 func TestDocuments_WithoutManagedFields(t *testing.T) {
 	for d := range Documents(t.Context(), "in", strings.NewReader("apiVersion: v1\nkind: A\nmetadata: {name: a, managedFields: [{manager: b}]}\n")) {
 		if meta, ok := d.Object["metadata"].(map[string]any); !ok || len(meta) != 1 {
-			t.Errorf("metadata is %v", d.Object["metadata"])
+			t.Errorf("the metadata is %v, want only one field", d.Object["metadata"])
 		}
 	}
 }
@@ -237,14 +237,14 @@ func TestDocuments_LargeDocument_IsSkipped(t *testing.T) {
 			s.maxYAML, s.maxJSON = 1<<10, 1<<10
 			c, err := s.next()
 			if err != nil || c.limit != 1<<10 || len(c.text) > 1<<10 {
-				t.Fatalf("got %d bytes, limit %d, %v", len(c.text), c.limit, err)
+				t.Fatalf("got %d bytes, limit %d, %v, want no error and %d", len(c.text), c.limit, err, 1<<10)
 			}
 			if docs := decode(c, maxRetries); len(docs) != 1 || docs[0].Err == nil {
 				t.Errorf("got %v, want an error", docs)
 			}
 			next, err := s.next()
 			if err != nil || string(next.text) != yamlA {
-				t.Errorf("the document behind is %q, %v", next.text, err)
+				t.Errorf("the next document is %q, error %v; want a valid one", next.text, err)
 			}
 		})
 	}
@@ -267,12 +267,12 @@ func TestDocuments_DeepNestingAndAliasBombs(t *testing.T) {
 			failed := 0
 			for d := range Documents(t.Context(), "in", strings.NewReader(in)) {
 				if d.Err == nil {
-					t.Errorf("%s was read", d.Place())
+					t.Errorf("%s was decoded, want an error", d.Place())
 				}
 				failed++
 			}
 			if failed == 0 {
-				t.Error("there is no error")
+				t.Error("no document has an error")
 			}
 		})
 	}
@@ -292,7 +292,7 @@ func FuzzDocuments(f *testing.F) {
 				t.Errorf("%s is neither an object nor an error", d.Place())
 			}
 			if d.Number < last || d.Line < 1 || d.Line > 1+strings.Count(string(data), "\n") {
-				t.Errorf("%s comes after document %d", d.Place(), last)
+				t.Errorf("%s comes after document %d, or has an invalid line", d.Place(), last)
 			}
 			last = d.Number
 		}

@@ -74,7 +74,7 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 	bearer(admin)(req)
 	if resp, err := plain.Do(req); err == nil {
 		_ = resp.Body.Close()
-		t.Error("a panic got an answer")
+		t.Error("the server answered a request whose handler panicked")
 	}
 	w.server.Close() // its handlers have returned
 	want := []string{
@@ -94,7 +94,7 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 	for i, record := range got {
 		text := fmt.Sprintf("%s %s %s %s %d", record.Principal, record.Role, record.Method, record.Path, record.Code)
 		if i >= len(want) || text != want[i] || !record.At.Equal(w.now()) {
-			t.Errorf("record %d: %s at %v", i, text, record.At)
+			t.Errorf("record %d: %s at %v, want %s", i, text, record.At, want[i])
 		}
 	}
 	if len(got) != len(want) {
@@ -107,7 +107,7 @@ func TestAuditLog_Method_IsASCII(t *testing.T) {
 	w := start(t, defaultSetting())
 	w.auditLog.add(w.now(), "token:x", RoleAdmin, &http.Request{Method: "P\xffT\x00 é", URL: &url.URL{Path: "/"}}, http.StatusMethodNotAllowed)
 	if got := w.records(); len(got) != 1 || got[0].Method != "P?T? ?" {
-		t.Errorf("recorded %+v", got)
+		t.Errorf("the audit log has %+v, want one record with an ASCII method", got)
 	}
 }
 
@@ -123,13 +123,13 @@ func TestAuditLog_SlowStore_DoesNotBlockRequests(t *testing.T) {
 	client := w.plain
 	for i := range requests {
 		if got := w.do(t, client, http.MethodDelete, fmt.Sprintf("/v0/tokens/%d", i), bearer(admin)); got.code != http.StatusOK {
-			t.Fatalf("%d", got.code)
+			t.Fatalf("the answer is %d, want %d", got.code, http.StatusOK)
 		}
 	}
 	close(hang)
 	for i, record := range w.records() {
 		if want := fmt.Sprintf("/v0/tokens/%d", i); record.Path != want {
-			t.Fatalf("record %d has path %s", i, record.Path)
+			t.Fatalf("record %d has path %s, want %s", i, record.Path, want)
 		}
 	}
 	if got := len(w.store.audit); got != requests {
@@ -145,11 +145,11 @@ func TestAuditLog_StoreFails_GoesToLog(t *testing.T) {
 	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/7", bearer(admin))
 	w.Close()
 	if text := w.log.String(); lostRecords(w.log) != 1 || !strings.Contains(text, "disk full") || !strings.Contains(text, "/v0/tokens/7") {
-		t.Errorf("%d failures, logged %s", lostRecords(w.log), text)
+		t.Errorf("%d failures, logged %s, want 1", lostRecords(w.log), text)
 	}
 	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/8", bearer(admin)) // after Close
 	if text := w.log.String(); lostRecords(w.log) != 2 || !strings.Contains(text, "/v0/tokens/8") {
-		t.Errorf("%d failures, logged %s", lostRecords(w.log), text)
+		t.Errorf("%d failures, logged %s, want 2", lostRecords(w.log), text)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestAuditLog_FullQueue_GoesToLog(t *testing.T) {
 	}
 	close(hang)
 	if got := len(w.records()); got != maxQueuedWrites+1 || lostRecords(w.log) != 3 {
-		t.Errorf("%d records, %d failures", got, lostRecords(w.log))
+		t.Errorf("%d records, %d failures, want %d and 3", got, lostRecords(w.log), maxQueuedWrites+1)
 	}
 }
 
@@ -191,11 +191,11 @@ func TestClose_UnwrittenRecords_GoToLog(t *testing.T) {
 		begun := time.Now()
 		a.Close()
 		if took := time.Since(begun); took != time.Minute || lostRecords(log) != 3 {
-			t.Errorf("took %v, %d failures", took, lostRecords(log))
+			t.Errorf("took %v, %d failures, want %v and 3", took, lostRecords(log), time.Minute)
 		}
 		for i := range 3 {
 			if path := fmt.Sprintf("/x/%d", i); strings.Count(log.String(), path) != 1 {
-				t.Errorf("%s is not logged: %s", path, log)
+				t.Errorf("the log does not have the record of %s exactly once: %s", path, log)
 			}
 		}
 	})
@@ -231,6 +231,6 @@ func TestAuditLog_List(t *testing.T) {
 	newest, oldest := got.Body.Items[0], got.Body.Items[1]
 	if newest.ID != threeport.ID(2) || newest.Principal != "anonymous:192.0.2.1" || newest.Code != 401 || got.Body.Total != 2 ||
 		oldest.Role != RoleAdmin || oldest.Method != "POST" || oldest.Path != "/v0/tokens" || !oldest.At.Equal(w.now()) {
-		t.Errorf("got %+v", got.Body)
+		t.Errorf("the page of the audit log is %+v", got.Body)
 	}
 }

@@ -51,19 +51,19 @@ func TestAuthenticate_InvalidBearer_IsUnauthorized(t *testing.T) {
 		got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/workloads",
 			func(r *http.Request) { r.Header["Authorization"] = tc.given })
 		if got.code != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Bearer") {
-			t.Errorf("%s: %d %v", tc.reason, got.code, got.header)
+			t.Errorf("%s: the answer is %d %v, want %d", tc.reason, got.code, got.header, http.StatusUnauthorized)
 		}
 		for _, given := range tc.given {
 			if _, secret, _ := strings.Cut(given, " "); secret != "" && strings.Contains(got.body+w.log.String(), secret) {
-				t.Errorf("%s: the answer quotes the token", tc.reason)
+				t.Errorf("%s: the answer or the log contains the token", tc.reason)
 			}
 		}
 		if len(tc.given[0]) != len("Bearer "+good) && w.store.count() != before {
-			t.Errorf("%s: cost a query", tc.reason)
+			t.Errorf("%s: the request used a query, want none", tc.reason)
 		}
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", header("Authorization", "bEARER "+good)); got.code != http.StatusOK {
-		t.Errorf("a scheme in another case: %d", got.code)
+		t.Errorf("a scheme in another case: the answer is %d, want %d", got.code, http.StatusOK)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestAuthenticate_HugeHeader_IsUnauthorized(t *testing.T) {
 	w := start(t, defaultSetting())
 	got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(strings.Repeat("x", 2<<20)))
 	if got.code != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusRequestHeaderFieldsTooLarge)
 	}
 }
 
@@ -95,11 +95,11 @@ func TestAuthenticate_InvalidCookie_IsUnauthorized(t *testing.T) {
 	} {
 		got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", header("Cookie", tc.cookies))
 		if got.code != http.StatusUnauthorized {
-			t.Errorf("%s: %d", tc.reason, got.code)
+			t.Errorf("%s: the answer is %d, want %d", tc.reason, got.code, http.StatusUnauthorized)
 		}
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(good.Value)); got.code != http.StatusUnauthorized {
-		t.Errorf("a session as a token: %d", got.code)
+		t.Errorf("a session as a token: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAuthenticate_SeveralCredentials_Precedence(t *testing.T) {
 		}
 	}
 	if got := w.principal(); got.ClusterUID != "" {
-		t.Errorf("an administrator of one cluster: %+v", got)
+		t.Errorf("the principal is %+v, want no cluster", got)
 	}
 }
 
@@ -132,14 +132,14 @@ func TestAuthenticate_PlainHTTPOnLoopback(t *testing.T) {
 	w := start(t, s)
 	c := w.session(t, RoleViewer)
 	if c.Name != sessionCookie || c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
-		t.Errorf("cookie %s", c)
+		t.Errorf("the session cookie is %s", c)
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(c)); got.code != http.StatusOK {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusOK)
 	}
 	_, secret := w.token(t, RoleViewer)
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusOK {
-		t.Errorf("token: %d", got.code)
+		t.Errorf("token: the answer is %d, want %d", got.code, http.StatusOK)
 	}
 }
 
@@ -153,19 +153,19 @@ func TestAuthenticate_StoreFails_IsUnavailable(t *testing.T) {
 	for reason, part := range map[string]func(*http.Request){"token": bearer(secret), "session": cookie(session)} {
 		got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", part)
 		if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
-			t.Errorf("%s: %d %v", reason, got.code, got.header)
+			t.Errorf("%s: the answer is %d %v, want %d", reason, got.code, got.header, http.StatusServiceUnavailable)
 		}
 		var problem Problem
 		if err := json.Unmarshal([]byte(got.body), &problem); err != nil || problem.Status != got.code || strings.Contains(got.body, "refused") {
-			t.Errorf("%s: %s", reason, got.body)
+			t.Errorf("%s: the body of the answer is %s, want a problem without the cause", reason, got.body)
 		}
 	}
 	if text := w.log.String(); strings.Count(text, "connection refused") != 2 || strings.Contains(text, secret) {
-		t.Errorf("logged %s", text)
+		t.Errorf("the log is %s, want the error of the store twice and no token", text)
 	}
 	w.store.fail(nil)
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusOK {
-		t.Errorf("after the store recovered: %d", got.code)
+		t.Errorf("after the store recovered: the answer is %d, want %d", got.code, http.StatusOK)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestRecordUse_RecordedByOtherReplica_IsSkipped(t *testing.T) {
 	w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
 	w.Close()
 	if len(w.store.uses) != 0 {
-		t.Errorf("recorded at %v", w.store.uses)
+		t.Errorf("uses were recorded at %v, want none", w.store.uses)
 	}
 }
 

@@ -36,10 +36,10 @@ func TestCheckOrigin_RequestsOfOtherSites(t *testing.T) {
 	}
 	foreign := header("Sec-Fetch-Site", "cross-site")
 	if got := w.post(t, "/login", url.Values{"token": {secret}}, foreign); got.code != http.StatusForbidden || len(got.cookies) != 0 {
-		t.Errorf("log-in: %d", got.code)
+		t.Errorf("log-in: the answer is %d, want %d", got.code, http.StatusForbidden)
 	}
 	if got := w.post(t, "/logout", nil, foreign, cookie(opened)); got.code != http.StatusForbidden || len(w.store.sessions) != 1 {
-		t.Errorf("log-out: %d", got.code)
+		t.Errorf("log-out: the answer is %d, want %d", got.code, http.StatusForbidden)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestCheckOrigin_WithoutAuthentication(t *testing.T) {
 	w := start(t, s)
 	got := w.do(t, w.plain, http.MethodPost, "/v0/workload-instances", header("Sec-Fetch-Site", "cross-site"))
 	if got.code != http.StatusForbidden {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusForbidden)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestCheckHost_WithoutAuthentication(t *testing.T) {
 	secured := start(t, defaultSetting())
 	_, secret := secured.token(t, RoleAdmin)
 	if got := secured.do(t, secured.plain, http.MethodGet, "/v0/tokens", bearer(secret), host("devbox"), header("Origin", "https://devbox")); got.code != http.StatusOK {
-		t.Errorf("with authentication: %d", got.code)
+		t.Errorf("with authentication: the answer is %d, want %d", got.code, http.StatusOK)
 	}
 }
 

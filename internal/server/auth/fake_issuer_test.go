@@ -104,7 +104,7 @@ func (i *fakeIssuer) login(t *testing.T, sent string) (back string) {
 	t.Helper()
 	at, err := url.Parse(sent)
 	if err != nil || !strings.HasPrefix(sent, i.url+"/auth?") {
-		t.Fatalf("sent to %s, %v", sent, err)
+		t.Fatalf("the client was redirected to %s, error %v; want the provider", sent, err)
 	}
 	asked := at.Query()
 	for name, want := range map[string]string{
@@ -167,7 +167,7 @@ func (w *world) startSignOn(t *testing.T, next string) (sent string, flow *http.
 	t.Helper()
 	got := w.do(t, w.plain, http.MethodGet, signOnPath+"?next="+url.QueryEscape(next), browser)
 	if got.code != http.StatusSeeOther || len(got.cookies) != 1 {
-		t.Fatalf("%d %v %s", got.code, got.header, got.body)
+		t.Fatalf("the answer is %d %v %s, want %d", got.code, got.header, got.body, http.StatusSeeOther)
 	}
 	return got.header.Get("Location"), got.cookies[0]
 }

@@ -209,7 +209,7 @@ func (w *world) session(t *testing.T, role Role, change ...func(*NewToken)) *htt
 	_, secret := w.token(t, role, change...)
 	got := w.post(t, "/login", url.Values{"token": {secret}})
 	if got.code != http.StatusSeeOther || len(got.cookies) != 1 {
-		t.Fatalf("log-in: %d %s", got.code, got.body)
+		t.Fatalf("log-in: the answer is %d %s, want %d", got.code, got.body, http.StatusSeeOther)
 	}
 	return got.cookies[0]
 }

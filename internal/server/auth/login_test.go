@@ -18,15 +18,15 @@ func TestLogin(t *testing.T) {
 	asked := w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7?tab=tree", browser)
 	form, err := url.Parse(asked.header.Get("Location"))
 	if err != nil || asked.code != http.StatusSeeOther || form.Path != "/login" {
-		t.Fatalf("%d %v", asked.code, asked.header)
+		t.Fatalf("the answer is %d %v, want %d", asked.code, asked.header, http.StatusSeeOther)
 	}
 	page := w.do(t, w.plain, http.MethodGet, form.String(), browser)
 	if page.code != http.StatusOK || !strings.Contains(page.body, `name="next" value="/workloads/WorkloadInstance/7?tab=tree"`) {
-		t.Fatalf("%d %s", page.code, page.body)
+		t.Fatalf("the answer is %d %s, want %d", page.code, page.body, http.StatusOK)
 	}
 	got := w.post(t, "/login", url.Values{"token": {" " + secret + "\n"}, "next": {form.Query().Get("next")}}, browser)
 	if got.code != http.StatusSeeOther || got.header.Get("Location") != "/workloads/WorkloadInstance/7?tab=tree" || len(got.cookies) != 1 {
-		t.Fatalf("%d %v %s", got.code, got.header, got.body)
+		t.Fatalf("the answer is %d %v %s, want %d", got.code, got.header, got.body, http.StatusSeeOther)
 	}
 	set := got.header.Get("Set-Cookie")
 	for _, want := range []string{tlsCookie + "=", "; Path=/;", "; Max-Age=43200;", "; HttpOnly", "; Secure", "; SameSite=Strict"} {
@@ -36,16 +36,16 @@ func TestLogin(t *testing.T) {
 	}
 	opened := got.cookies[0]
 	if got := w.do(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusOK || w.principal().Credential != CredentialSession {
-		t.Errorf("%d %+v", got.code, w.principal())
+		t.Errorf("the answer is %d %+v, want %d", got.code, w.principal(), http.StatusOK)
 	}
 	for hash := range w.store.sessions {
 		if strings.Contains(hash, opened.Value) || len(hash) != len(digest{}) {
-			t.Error("the session's secret is stored")
+			t.Error("the store has the session's secret, want only its hash")
 		}
 	}
 	w.clock.advance(sessionLifetime)
 	if got := w.do(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusSeeOther {
-		t.Errorf("after %v: %d", sessionLifetime, got.code)
+		t.Errorf("after %v: %d, want %d", sessionLifetime, got.code, http.StatusSeeOther)
 	}
 }
 
@@ -53,11 +53,11 @@ func TestLogin_Session_EndsWithToken(t *testing.T) {
 	w := start(t, defaultSetting())
 	opened := w.session(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Hour)) })
 	if opened.MaxAge != 3600 {
-		t.Errorf("cookie lifetime %d s", opened.MaxAge)
+		t.Errorf("cookie lifetime %d s, want 3600", opened.MaxAge)
 	}
 	w.clock.advance(time.Hour)
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
@@ -67,10 +67,10 @@ func TestLogin_Again_EndsFirstSession(t *testing.T) {
 	_, secret := w.token(t, RoleAdmin)
 	second := w.post(t, "/login", url.Values{"token": {secret}}, cookie(first))
 	if second.code != http.StatusSeeOther || len(w.store.sessions) != 1 {
-		t.Fatalf("%d, %d sessions", second.code, len(w.store.sessions))
+		t.Fatalf("the answer is %d, %d sessions, want %d and 1", second.code, len(w.store.sessions), http.StatusSeeOther)
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(first)); got.code != http.StatusUnauthorized {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
@@ -80,16 +80,16 @@ func TestLogout(t *testing.T) {
 	w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)) // so that the token is cached
 	got := w.post(t, "/logout", nil, cookie(opened))
 	if got.code != http.StatusSeeOther || got.header.Get("Location") != "/login" || len(got.cookies) != 1 || got.cookies[0].MaxAge >= 0 {
-		t.Fatalf("%d %v", got.code, got.header)
+		t.Fatalf("the answer is %d %v, want %d", got.code, got.header, http.StatusSeeOther)
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized || len(w.store.sessions) != 0 {
-		t.Errorf("the session still works: %d", got.code)
+		t.Errorf("a request with the ended session: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 	if got := w.post(t, "/logout", nil); got.code != http.StatusSeeOther {
-		t.Errorf("without a session: %d", got.code)
+		t.Errorf("a log-out without a session: the answer is %d, want %d", got.code, http.StatusSeeOther)
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/logout"); got.code == http.StatusSeeOther {
-		t.Error("a GET request logs out")
+		t.Error("a GET request ended the session")
 	}
 }
 
@@ -112,14 +112,14 @@ func TestLogin_Invalid_IsRefused(t *testing.T) {
 	} {
 		got := w.post(t, "/login", tc.form)
 		if got.code != tc.code || len(got.cookies) != 0 || !strings.Contains(got.body, `role="alert"`) {
-			t.Errorf("%s: %d %v", tc.reason, got.code, got.header)
+			t.Errorf("%s: the answer is %d %v, want %d", tc.reason, got.code, got.header, tc.code)
 		}
 		if secret := tc.form.Get("token"); secret != "" && strings.Contains(got.body+w.log.String(), secret) || strings.Contains(got.body, "hunter2") {
-			t.Errorf("%s: the answer quotes the token", tc.reason)
+			t.Errorf("%s: the answer or the log contains the token", tc.reason)
 		}
 	}
 	if got := w.post(t, "/login", url.Values{"token": {agent}}, header("Content-Type", "multipart/form-data")); got.code == http.StatusSeeOther {
-		t.Errorf("a form that is too large: %d", got.code)
+		t.Errorf("a form that is too large: the answer is %d, want an error", got.code)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestLogin_UnknownAndMalformedToken_LookAlike(t *testing.T) {
 	between := w.store.count()
 	none := w.post(t, "/login", url.Values{"token": {"x"}})
 	if unknown.body != none.body || unknown.code != none.code || w.store.count() != between+1 {
-		t.Errorf("%d %s\n%d %s", unknown.code, unknown.body, none.code, none.body)
+		t.Errorf("the answers to an unknown and to a malformed token differ: %d %s\\n%d %s", unknown.code, unknown.body, none.code, none.body)
 	}
 }
 
@@ -139,19 +139,19 @@ func TestLogin_Failures_AreRateLimited(t *testing.T) {
 	wrong := func() reply { return w.post(t, "/login", url.Values{"token": {"x"}}) }
 	for i := range loginRate.Burst {
 		if got := wrong(); got.code != http.StatusUnauthorized {
-			t.Fatalf("attempt %d: %d", i, got.code)
+			t.Fatalf("attempt %d: %d, want %d", i, got.code, http.StatusUnauthorized)
 		}
 	}
 	got := w.post(t, "/login", url.Values{"token": {secret}}) // a valid token has to wait as well
 	if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "6" || !strings.Contains(got.body, "in 6 s") {
-		t.Fatalf("%d %v %s", got.code, got.header, got.body)
+		t.Fatalf("the answer is %d %v %s, want %d", got.code, got.header, got.body, http.StatusTooManyRequests)
 	}
 	w.clock.advance(6 * time.Second)
 	if got := w.post(t, "/login", url.Values{"token": {secret}}); got.code != http.StatusSeeOther {
-		t.Fatalf("later: %d", got.code)
+		t.Fatalf("later: the answer is %d, want %d", got.code, http.StatusSeeOther)
 	}
 	if got := wrong(); got.code != http.StatusUnauthorized {
-		t.Errorf("a success did not reset the limit: %d", got.code)
+		t.Errorf("a success did not reset the limit: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
@@ -161,10 +161,10 @@ func TestLogin_StoreFails_IsUnavailable(t *testing.T) {
 	w.store.fail(errors.New("connection refused"))
 	got := w.post(t, "/login", url.Values{"token": {secret}})
 	if got.code != http.StatusServiceUnavailable || strings.Contains(got.body, "refused") || !strings.Contains(w.log.String(), "connection refused") {
-		t.Errorf("%d %s, logged %s", got.code, got.body, w.log)
+		t.Errorf("the answer is %d %s, logged %s, want %d", got.code, got.body, w.log, http.StatusServiceUnavailable)
 	}
 	if got := w.post(t, "/logout", nil, cookie(&http.Cookie{Name: tlsCookie, Value: newSession()})); got.code != http.StatusServiceUnavailable {
-		t.Errorf("log-out: %d", got.code)
+		t.Errorf("log-out: the answer is %d, want %d", got.code, http.StatusServiceUnavailable)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestLogin_PlainHTTPNotOnLoopback_IsRefused(t *testing.T) {
 		rec := httptest.NewRecorder()
 		w.server.Config.Handler.ServeHTTP(rec, req)
 		if rec.Code < 400 || !strings.Contains(rec.Body.String(), "oken requires TLS") || rec.Header().Get("Set-Cookie") != "" {
-			t.Errorf("%s %s: %d %s", tc.method, tc.path, rec.Code, rec.Body)
+			t.Errorf("%s %s: the answer is %d %s, want that a token requires TLS", tc.method, tc.path, rec.Code, rec.Body)
 		}
 	}
 }
@@ -199,11 +199,11 @@ func TestLoginPage_Headers(t *testing.T) {
 			"Content-Type": "text/html; charset=utf-8",
 		} {
 			if got.header.Get(name) != want {
-				t.Errorf("%s: %s is %q", path, name, got.header.Get(name))
+				t.Errorf("%s: %s is %q, want %q", path, name, got.header.Get(name), want)
 			}
 		}
 		if strings.Contains(got.body, "<script") || strings.Contains(got.body, "style=") {
-			t.Errorf("%s: %s", path, got.body)
+			t.Errorf("%s: the page has a script or an inline style: %s", path, got.body)
 		}
 	}
 }
@@ -250,16 +250,16 @@ func TestLogin_Next_IsValidatedTwice(t *testing.T) {
 	_, secret := w.token(t, RoleViewer)
 	for _, next := range []string{"//evil.example", "/\\evil.example", "https://evil.example", "/x\r\nX-Evil: 1"} {
 		if got := w.do(t, w.plain, http.MethodGet, "/login?next="+url.QueryEscape(next)); !strings.Contains(got.body, `name="next" value="/"`) {
-			t.Errorf("%q: %s", next, got.body)
+			t.Errorf("the log-in page for the next path %q is %s, want /", next, got.body)
 		}
 		got := w.post(t, "/login", url.Values{"token": {secret}, "next": {next}})
 		if got.header.Get("Location") != "/" || got.header.Get("X-Evil") != "" {
-			t.Errorf("%q: %v", next, got.header)
+			t.Errorf("after the log-in with the next path %q the headers are %v, want the location /", next, got.header)
 		}
 	}
 	got := w.do(t, w.plain, http.MethodGet, "//evil.example/x", browser)
 	if got.header.Get("Location") != "/login?next=%2F" {
-		t.Errorf("a path that is a host: %v", got.header)
+		t.Errorf("a path that looks like a host: the headers are %v, want the location of the log-in page", got.header)
 	}
 }
 
@@ -268,11 +268,11 @@ func TestMiddleware_LinkFromOtherSite_IsRepeated(t *testing.T) {
 	w := start(t, defaultSetting())
 	got := w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "cross-site"))
 	if got.code != http.StatusUnauthorized || !strings.Contains(got.body, `content="0; url=/workloads/WorkloadInstance/7"`) {
-		t.Errorf("%d %s", got.code, got.body)
+		t.Errorf("the answer is %d %s, want %d", got.code, got.body, http.StatusUnauthorized)
 	}
 	got = w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "same-origin"))
 	if got.code != http.StatusSeeOther {
-		t.Errorf("repeated: %d", got.code)
+		t.Errorf("repeated: the answer is %d, want %d", got.code, http.StatusSeeOther)
 	}
 }
 
@@ -289,7 +289,7 @@ func TestMiddleware_OnlyPages_RedirectToLogin(t *testing.T) {
 		{"a write", "POST", "text/html", http.StatusUnauthorized},
 	} {
 		if got := w.do(t, w.plain, tc.method, "/v0/workloads", header("Accept", tc.accept)); got.code != tc.code {
-			t.Errorf("%s: %d", tc.reason, got.code)
+			t.Errorf("%s: the answer is %d, want %d", tc.reason, got.code, tc.code)
 		}
 	}
 }
@@ -301,6 +301,6 @@ func TestLogin_DeletesExpiredSessions(t *testing.T) {
 	w.session(t, RoleViewer)
 	w.Close()
 	if got := len(w.store.sessions); got != 1 {
-		t.Errorf("%d sessions", got)
+		t.Errorf("%d sessions, want 1", got)
 	}
 }

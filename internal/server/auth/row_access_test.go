@@ -89,7 +89,7 @@ func TestMayReportFor(t *testing.T) {
 		{"nobody", Principal{}, "", false},
 	} {
 		if got := tc.who.MayReportFor(tc.cluster); got != tc.want {
-			t.Errorf("%s: %v", tc.reason, got)
+			t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func TestRules_EveryCredential(t *testing.T) {
 			for _, d := range denied {
 				got := w.do(t, who.client, d.method, d.path, who.present)
 				if (got.code == http.StatusForbidden) == (who.role == RoleAdmin) {
-					t.Errorf("%s, %s %s: %d", d.reason, d.method, d.path, got.code)
+					t.Errorf("%s, %s %s: the answer is %d, want that only administrators are permitted", d.reason, d.method, d.path, got.code)
 				}
 			}
 		})
@@ -176,20 +176,20 @@ func TestRules_WithoutCredential_AreUnauthorized(t *testing.T) {
 		got := w.do(t, w.plain, method, g.path)
 		if got.code != http.StatusUnauthorized || got.header.Get("WWW-Authenticate") != "Bearer" ||
 			got.header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s %s: %d %v", method, g.path, got.code, got.header)
+			t.Errorf("%s %s: the answer is %d %v, want a problem with status 401", method, g.path, got.code, got.header)
 		}
 	}
 	for _, d := range denied {
 		if got := w.do(t, w.plain, d.method, d.path); got.code != http.StatusUnauthorized {
-			t.Errorf("%s, %s %s: %d", d.reason, d.method, d.path, got.code)
+			t.Errorf("%s, %s %s: %d, want %d", d.reason, d.method, d.path, got.code, http.StatusUnauthorized)
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/login", "/login/style.css", "/page/1/style.css", "/page/"} {
 		if got := w.do(t, w.plain, http.MethodGet, path); got.code != http.StatusOK {
-			t.Errorf("GET %s: %d", path, got.code)
+			t.Errorf("GET %s: %d, want %d", path, got.code, http.StatusOK)
 		}
 		if p := w.principal(); p != (Principal{}) {
-			t.Errorf("GET %s: the principal is %+v", path, p)
+			t.Errorf("GET %s: the principal is %+v, want %+v", path, p, Principal{})
 		}
 	}
 }
@@ -201,16 +201,16 @@ func TestRules_AuthenticationDisabled_AllowEverything(t *testing.T) {
 	for _, g := range grants {
 		method, _, _ := strings.Cut(g.pattern, " ")
 		if got := w.do(t, w.plain, method, g.path); got.code != http.StatusOK || w.principal().Role != RoleAdmin {
-			t.Errorf("%s %s: %d %+v", method, g.path, got.code, w.principal())
+			t.Errorf("%s %s: %d %+v, want %d", method, g.path, got.code, w.principal(), http.StatusOK)
 		}
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		if got := w.do(t, w.plain, method, "/login"); got.code != http.StatusSeeOther || got.header.Get("Location") != "/" {
-			t.Errorf("%s /login: %d %v", method, got.code, got.header)
+			t.Errorf("%s /login: %d %v, want %d", method, got.code, got.header, http.StatusSeeOther)
 		}
 	}
 	if got := w.records(); len(got) != 2 { // POST and DELETE of tokens
-		t.Errorf("recorded %+v", got)
+		t.Errorf("the audit log has %+v, want the POST and the DELETE of tokens", got)
 	}
 }
 
@@ -220,10 +220,10 @@ func TestAuthenticate_CertificateWithoutGroup_HasDefaultRole(t *testing.T) {
 	w := start(t, s)
 	client := w.client(t, certificate(t, w.authority, "workload-agent"))
 	if got := w.do(t, client, http.MethodGet, "/v0/workloads"); got.code != http.StatusOK || w.principal().Role != RoleViewer {
-		t.Errorf("viewer: %d %+v", got.code, w.principal())
+		t.Errorf("viewer: the answer is %d %+v, want %d", got.code, w.principal(), http.StatusOK)
 	}
 	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusForbidden {
-		t.Errorf("tokens: %d", got.code)
+		t.Errorf("tokens: the answer is %d, want %d", got.code, http.StatusForbidden)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestAuthenticate_InvalidCertificate_IsUnauthorized(t *testing.T) {
 	} {
 		got := w.do(t, w.client(t, tc.cert), http.MethodGet, "/v0/workloads")
 		if got.code != http.StatusUnauthorized {
-			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+			t.Errorf("%s: the answer is %d %s, want %d", tc.reason, got.code, got.body, http.StatusUnauthorized)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestAuthenticate_UnverifiedCertificate_IsUnauthorized(t *testing.T) {
 	w := start(t, s)
 	got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/tokens")
 	if got.code != http.StatusUnauthorized {
-		t.Errorf("accepted: %d", got.code)
+		t.Errorf("accepted: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
@@ -261,11 +261,11 @@ func TestAuthenticate_CertificateExpiresWhileConnected(t *testing.T) {
 	w := start(t, defaultSetting())
 	client := w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
 	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusOK {
-		t.Fatalf("before: %d", got.code)
+		t.Fatalf("before: the answer is %d, want %d", got.code, http.StatusOK)
 	}
 	w.clock.advance(366 * 24 * 60 * 60 * 1e9)
 	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusUnauthorized {
-		t.Errorf("after: %d", got.code)
+		t.Errorf("after: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 

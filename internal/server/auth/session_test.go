@@ -37,18 +37,18 @@ func TestRevoke_TakesEffectInAllReplicas(t *testing.T) {
 	}
 	valid, ended := [2]int{200, 200}, [2]int{401, 401}
 	if got := [2][2]int{codes(here), codes(there)}; got != [2][2]int{valid, valid} {
-		t.Fatalf("before: %v", got)
+		t.Fatalf("before: %v, want %v", got, [2][2]int{valid, valid})
 	}
 	revoke(t, here, token.ID)
 	if got := codes(here); got != ended {
-		t.Errorf("in this replica: %v", got)
+		t.Errorf("in this replica: %v, want %v", got, ended)
 	}
 	if got := codes(there); got != valid {
-		t.Errorf("in the other replica: %v", got)
+		t.Errorf("in the other replica: %v, want %v", got, valid)
 	}
 	here.clock.advance(cacheTime)
 	if got := codes(there); got != ended {
-		t.Errorf("in the other replica, after %v: %v", cacheTime, got)
+		t.Errorf("in the other replica, after %v: %v, want %v", cacheTime, got, ended)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestTokenCache_RevocationDuringRead_IsNotCached(t *testing.T) {
 	w.store.reading = func() { once.Do(func() { revoke(t, w, token.ID) }) }
 	w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusUnauthorized {
-		t.Errorf("after the revocation: %d", got.code)
+		t.Errorf("after the revocation: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestStream_EndsWithLogout(t *testing.T) {
 	w.post(t, "/logout", nil, cookie(opened))
 	<-h.ended
 	if got := <-done; got.code != http.StatusOK {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusOK)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestStream_EndsWithCredential(t *testing.T) {
 				select {
 				case <-h.ended:
 					if tc.most > 0 {
-						t.Fatal("ended too early")
+						t.Fatal("the stream ended before its credential")
 					}
 				default:
 				}

@@ -23,28 +23,28 @@ func TestSignOn(t *testing.T) {
 	asked := w.do(t, w.plain, http.MethodGet, deepLink, browser)
 	form := w.do(t, w.plain, http.MethodGet, asked.header.Get("Location"), browser)
 	if !strings.Contains(form.body, `href="/login/sso?next=%2fworkloads%2fWorkloadInstance%2f7%3ftab%3dtree"`) {
-		t.Fatalf("page is %s", form.body)
+		t.Fatalf("the log-in page is %s, want a link with the next path", form.body)
 	}
 	sent, flow := w.startSignOn(t, deepLink)
 	if flow.Name != hostPrefix+flowCookie || !flow.Secure || !flow.HttpOnly || flow.SameSite != http.SameSiteLaxMode || flow.Path != "/" || flow.MaxAge != 600 {
-		t.Errorf("flow cookie %v", flow)
+		t.Errorf("the flow cookie is %v", flow)
 	}
 	if secret, _, _ := strings.Cut(flow.Value, "."); strings.Contains(sent, secret) {
-		t.Error("the provider sees the flow's secret")
+		t.Error("the redirect to the provider contains the flow's secret")
 	}
 	got := w.returnToCallback(t, provider.login(t, sent), flow)
 	if got.code != http.StatusOK || !strings.Contains(got.body, `content="0; url=`+deepLink+`"`) {
-		t.Fatalf("%d %s", got.code, got.body)
+		t.Fatalf("the answer is %d %s, want %d", got.code, got.body, http.StatusOK)
 	}
 	opened := sessionOf(got)
 	if opened == nil || !opened.Secure || !opened.HttpOnly || opened.SameSite != http.SameSiteStrictMode || opened.MaxAge != 12*60*60 {
-		t.Fatalf("session cookie %v", opened)
+		t.Fatalf("the session cookie is %v", opened)
 	}
 	if !slices.ContainsFunc(got.cookies, func(c *http.Cookie) bool { return c.Name == flow.Name && c.MaxAge < 0 }) {
-		t.Errorf("the flow cookie is not deleted: %v", got.cookies)
+		t.Errorf("the answer does not delete the flow cookie: %v", got.cookies)
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusOK {
-		t.Errorf("with the session: %d", got.code)
+		t.Errorf("with the session: the answer is %d, want %d", got.code, http.StatusOK)
 	}
 	want := Principal{Name: subject + " jane@example.com", Role: RoleViewer, Credential: CredentialSignOn}
 	if w.principal() != want {
@@ -52,11 +52,11 @@ func TestSignOn(t *testing.T) {
 	}
 	w.clock.advance(sessionLifetime)
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
-		t.Errorf("after %v: %d", sessionLifetime, got.code)
+		t.Errorf("after %v: %d, want %d", sessionLifetime, got.code, http.StatusUnauthorized)
 	}
 	records := w.records()
 	if len(records) != 1 || records[0].Principal != "sso:"+want.Name || records[0].Role != "viewer" || records[0].Path != CallbackPath || records[0].Code != http.StatusOK {
-		t.Errorf("recorded %+v", records)
+		t.Errorf("the audit log has %+v, want one sign-on", records)
 	}
 }
 
@@ -87,12 +87,12 @@ func TestSignOn_Groups_DefineRole(t *testing.T) {
 		if tc.role == "" {
 			if got.code != http.StatusForbidden || opened != nil || !strings.Contains(got.body, "248289761001 jane@example.com") ||
 				!strings.Contains(got.body, "ops, cn=root,ou=groups") {
-				t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+				t.Errorf("%s: the answer is %d %s, want the required groups", tc.reason, got.code, got.body)
 			}
 			continue
 		}
 		if got.code != http.StatusOK || opened == nil {
-			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+			t.Errorf("%s: the answer is %d %s, want %d", tc.reason, got.code, got.body, http.StatusOK)
 			continue
 		}
 		w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened))
@@ -101,11 +101,11 @@ func TestSignOn_Groups_DefineRole(t *testing.T) {
 		}
 	}
 	if len(w.store.tokens) != 4 || len(w.store.sessions) != 4 {
-		t.Errorf("%d tokens and %d sessions for four people", len(w.store.tokens), len(w.store.sessions))
+		t.Errorf("%d tokens and %d sessions for four people, want 4 and 4", len(w.store.tokens), len(w.store.sessions))
 	}
 	refused := slices.DeleteFunc(w.records(), func(r store.AuditRecord) bool { return r.Code != http.StatusForbidden })
 	if len(refused) != 8 || refused[0].Principal != "sso:248289761001 jane@example.com" || refused[0].Role != "" {
-		t.Errorf("recorded %+v", refused)
+		t.Errorf("the audit log has %+v, want 8 refusals", refused)
 	}
 }
 
@@ -151,25 +151,25 @@ func TestSignOn_InvalidCallback_IsRefused(t *testing.T) {
 func expectRefusal(t *testing.T, w *world, got reply, code int, secret string) {
 	t.Helper()
 	if got.code != code || sessionOf(got) != nil || !strings.Contains(got.body, `role="alert"`) || !strings.Contains(got.body, `id="sso"`) {
-		t.Errorf("%d %s", got.code, got.body)
+		t.Errorf("the answer is %d %s, want %d", got.code, got.body, code)
 	}
 	if len(w.store.tokens)+len(w.store.sessions) != 0 {
-		t.Error("a person was logged in")
+		t.Error("the refused callback created a token or a session")
 	}
 	for _, kept := range []string{"hunter2", secret, clientSecret} {
 		if kept != "" && strings.Contains(got.body+w.log.String(), kept) {
-			t.Errorf("quotes %s: %s\n%s", kept, got.body, w.log)
+			t.Errorf("the answer or the log contains %s: %s\\n%s", kept, got.body, w.log)
 		}
 	}
 	records := w.records()
 	if code != http.StatusUnauthorized {
 		if len(records) != 0 {
-			t.Errorf("recorded %+v", records)
+			t.Errorf("the audit log has %+v, want no record", records)
 		}
 		return
 	}
 	if len(records) != 1 || records[0].Principal != "anonymous:127.0.0.1" || records[0].Code != code {
-		t.Errorf("recorded %+v", records)
+		t.Errorf("the audit log has %+v, want one anonymous refusal", records)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestSignOn_ValidIDTokens(t *testing.T) {
 		got := w.signOn(t, provider)
 		opened := sessionOf(got)
 		if opened == nil {
-			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+			t.Errorf("%s: the answer is %d %s, want a session", tc.reason, got.code, got.body)
 			continue
 		}
 		w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened))
@@ -264,7 +264,7 @@ func TestSignOn_Callback_WorksOnce(t *testing.T) {
 	sent, flow := w.startSignOn(t, "/")
 	back := provider.login(t, sent)
 	if got := w.returnToCallback(t, back, flow); sessionOf(got) == nil {
-		t.Fatalf("%d %s", got.code, got.body)
+		t.Fatalf("the callback at another replica: the answer is %d %s, want a session", got.code, got.body)
 	}
 	for code, kept := range map[int][]*http.Cookie{http.StatusBadRequest: nil, http.StatusUnauthorized: {flow}} {
 		if got := w.returnToCallback(t, back, kept...); got.code != code || sessionOf(got) != nil {
@@ -272,7 +272,7 @@ func TestSignOn_Callback_WorksOnce(t *testing.T) {
 		}
 	}
 	if len(w.store.sessions) != 1 {
-		t.Errorf("%d sessions", len(w.store.sessions))
+		t.Errorf("%d sessions, want 1", len(w.store.sessions))
 	}
 }
 
@@ -283,10 +283,10 @@ func TestSignOn_CallbackAtOtherReplica(t *testing.T) {
 	got := there.returnToCallback(t, provider.login(t, sent), flow)
 	opened := sessionOf(got)
 	if opened == nil || !strings.Contains(got.body, "url="+deepLink) {
-		t.Fatalf("%d %s", got.code, got.body)
+		t.Fatalf("the answer is %d %s, want a session and a redirect to the requested page", got.code, got.body)
 	}
 	if got := here.do(t, here.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusOK {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusOK)
 	}
 }
 
@@ -300,11 +300,11 @@ func TestSignOn_Session_CanBeEnded(t *testing.T) {
 			t.Helper()
 			list, err := w.Tokens().List(t.Context(), nil)
 			if err != nil || len(list.Body.Items) != 1 {
-				t.Fatalf("%+v, %v", list, err)
+				t.Fatalf("the list of tokens is %+v, error %v; want one", list, err)
 			}
 			token := list.Body.Items[0]
 			if token.Subject != subject || token.Name != "jane@example.com" || token.ExpiresAt == nil || !token.ExpiresAt.Equal(w.now().Add(sessionLifetime)) {
-				t.Errorf("token is %+v", token)
+				t.Errorf("the token of the session is %+v", token)
 			}
 			revoke(t, w, int64(token.ID))
 		},
@@ -315,11 +315,11 @@ func TestSignOn_Session_CanBeEnded(t *testing.T) {
 			opened := sessionOf(w.signOn(t, provider))
 			asked := func() int { return w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)).code }
 			if got := asked(); got != http.StatusOK {
-				t.Fatalf("before: %d", got)
+				t.Fatalf("before: %d, want %d", got, http.StatusOK)
 			}
 			end(t, w, opened)
 			if got := asked(); got != http.StatusUnauthorized {
-				t.Errorf("after: %d", got)
+				t.Errorf("after: %d, want %d", got, http.StatusUnauthorized)
 			}
 		})
 	}
@@ -328,6 +328,6 @@ func TestSignOn_Session_CanBeEnded(t *testing.T) {
 func TestLoginPage_WithoutSingleSignOn(t *testing.T) {
 	w := start(t, defaultSetting())
 	if got := w.do(t, w.plain, http.MethodGet, "/login", browser); strings.Contains(got.body, "sso") || !strings.Contains(got.body, "autofocus") {
-		t.Errorf("page is %s", got.body)
+		t.Errorf("the log-in page is %s, want it without single sign-on", got.body)
 	}
 }

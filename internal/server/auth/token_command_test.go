@@ -21,29 +21,29 @@ func TestTokenCommand(t *testing.T) {
 	code, stdout, stderr := runToken(t, s, "create", "--role=agent", "--name", "cluster-1", "--cluster="+clusterUID, "--expires=90d")
 	secret := strings.TrimSuffix(stdout, "\n")
 	if code != 0 || !wholeToken.MatchString(secret) || strings.Contains(stderr, secret) || !strings.Contains(stderr, `Token 1, "cluster-1" of role agent of cluster `+clusterUID) {
-		t.Fatalf("%d %q %q", code, stdout, stderr)
+		t.Fatalf("%d %q %q, want 0", code, stdout, stderr)
 	}
 	if got := s.tokens[0]; got.ExpiresAt == nil || time.Until(*got.ExpiresAt) < 89*24*time.Hour || s.hashes[string(hashOf(secret))] != 1 {
-		t.Errorf("stored %+v", got)
+		t.Errorf("the stored token is %+v", got)
 	}
 	if code, stdout, stderr = runToken(t, s, "create", "--role", "viewer", "--name", "jane"); code != 0 || !strings.Contains(stderr, "expires never") {
-		t.Errorf("%d %q %q", code, stdout, stderr)
+		t.Errorf("%d %q %q, want 0", code, stdout, stderr)
 	}
 	if code, stdout, stderr = runToken(t, s, "revoke", "2"); code != 0 || stdout != "Token 2, \"jane\" of role viewer, is revoked.\n" || stderr != "" {
-		t.Errorf("%d %q %q", code, stdout, stderr)
+		t.Errorf("%d %q %q, want 0, %q and none", code, stdout, stderr, "Token 2, \"jane\" of role viewer, is revoked.\n")
 	}
 	code, stdout, stderr = runToken(t, s, "list")
 	lines := strings.Split(stdout, "\n")
 	if code != 0 || stderr != "" || len(lines) != 4 || strings.Contains(stdout, secret) ||
 		!strings.Contains(lines[1], clusterUID+"  valid") || !strings.Contains(lines[2], "viewer  -") || !strings.Contains(lines[2], "revoked") {
-		t.Errorf("%d %s %q", code, stdout, stderr)
+		t.Errorf("the list exited with %d and printed %s, stderr %q", code, stdout, stderr)
 	}
 	var recorded []string
 	for _, r := range s.audit {
 		recorded = append(recorded, r.Principal+" "+r.Method+" "+r.Path)
 	}
 	if got := strings.Join(recorded, ", "); got != "command:controlplane POST /v0/tokens, command:controlplane POST /v0/tokens, command:controlplane DELETE /v0/tokens/2" {
-		t.Errorf("recorded %s", got)
+		t.Errorf("recorded %s, want \"command:controlplane POST /v0/tokens, command:controlplane POST /v0/tokens, command:controlplane DELETE /v0/tokens/2\"", got)
 	}
 }
 
@@ -85,10 +85,10 @@ func TestTokenCommand_InvalidArguments(t *testing.T) {
 		s := newFakeStore()
 		code, stdout, stderr := runToken(t, s, tc.args...)
 		if code != tc.code || !strings.Contains(stdout+stderr, tc.out) || strings.Contains(stdout+stderr, secret) {
-			t.Errorf("%s: %d %q %q", tc.reason, code, stdout, stderr)
+			t.Errorf("%s: %d %q %q, want %d", tc.reason, code, stdout, stderr, tc.code)
 		}
 		if (stdout != "") != (code == 0) || len(s.tokens)+len(s.audit) > 0 {
-			t.Errorf("%s: prints %q, stores %v %v", tc.reason, stdout, s.tokens, s.audit)
+			t.Errorf("%s: the command printed %q and stored %v and %v, want output only on success and no change", tc.reason, stdout, s.tokens, s.audit)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestTokenCommand_StoreFails(t *testing.T) {
 	s.fail(errors.New("connection refused"))
 	for _, args := range [][]string{{"create", "--role=viewer", "--name=a"}, {"list"}, {"revoke", "1"}} {
 		if code, stdout, stderr := runToken(t, s, args...); code != 1 || stdout != "" || !strings.Contains(stderr, "connection refused") {
-			t.Errorf("%v: %d %q %q", args, code, stdout, stderr)
+			t.Errorf("%v: %d %q %q, want 1 and none", args, code, stdout, stderr)
 		}
 	}
 }

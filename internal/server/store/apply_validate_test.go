@@ -54,14 +54,14 @@ func TestValidateReport(t *testing.T) {
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			if err := (&item{Report: &test.report}).validate(); err != nil {
-				t.Fatalf("before: %v", err)
+				t.Fatalf("the valid report returned %v", err)
 			}
 			test.spoil(&test.report)
 			switch err := (&item{Report: &test.report}).validate(); {
 			case err == nil:
-				t.Error("no error")
+				t.Error("the invalid report returned no error")
 			case !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), secret):
-				t.Errorf("got %v", err)
+				t.Errorf("the error is %v, want one about %s without the secret", err, test.want)
 			}
 		})
 	}
@@ -72,7 +72,7 @@ func TestValidateSet_Delay(t *testing.T) {
 		set := setOf("one")
 		set.Agent.DelaySeconds = delay
 		if err := validateSet(set); err == nil {
-			t.Errorf("%v: no error", delay)
+			t.Errorf("the delay %v returned no error", delay)
 		}
 	}
 }

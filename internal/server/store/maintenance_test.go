@@ -39,10 +39,10 @@ func TestMaintainAtEachTick(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events"); n != 10 {
-			t.Errorf("found %d Events", n)
+			t.Errorf("found %d Events, want 10", n)
 		}
 		if s.dialect == sqliteDialect && count(t, s, "SELECT COUNT(*) FROM sqlite_stat1 WHERE tbl = 'workload_events'") == 0 {
-			t.Error("there are no table statistics")
+			t.Error("maintenance wrote no table statistics")
 		}
 		cancel()
 		if err := <-ended; err != nil {
@@ -66,7 +66,7 @@ func TestMaintainConfigIsValidated(t *testing.T) {
 		c := DefaultMaintainConfig()
 		spoil(&c)
 		if err := c.Validate(); err == nil {
-			t.Errorf("%+v: no error", c)
+			t.Errorf("config %+v returned no error", c)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func readSample(t *testing.T, s *Store) sample {
 		of.ids[kind] = id
 	}
 	if of.ids[workload] == 0 {
-		t.Fatal("no cluster has a workload")
+		t.Fatal("no cluster in the sample has a workload")
 	}
 	var newest int64
 	readSampleRow(t, s, "SELECT timestamp FROM workload_events WHERE workloadinstanceid = ? ORDER BY timestamp DESC LIMIT 1",

@@ -105,7 +105,7 @@ func TestTimeline_ReturnsAllFields(t *testing.T) {
 		}
 		got := list.Items[0]
 		if !got.FirstTime.Equal(noon.Add(-time.Hour)) || *got.Gap != (threeport.Gap{Normal: 1, Warning: 2, First: noon, Last: noon}) {
-			t.Errorf("first time %v, gap %+v", got.FirstTime, got.Gap)
+			t.Errorf("the first time is %v, the gap %+v", got.FirstTime, got.Gap)
 		}
 		got.FirstTime, got.Gap = nil, nil
 		want := threeport.TimelineEvent{ID: 1 << 60, EventReport: threeport.EventReport{
@@ -124,10 +124,10 @@ func TestTimeline_UnknownWorkload_IsNotFound(t *testing.T) {
 		deleted := put(t, s, fixture{id: 1, deleted: 1}).instance()
 		for _, instance := range []threeport.Instance{deleted, {Type: workload, ID: 2}, {Type: "Deployment", ID: 1}} {
 			if _, err := s.Timeline(t.Context(), instance, TimelineQuery{}); !errors.Is(err, ErrNotFound) {
-				t.Errorf("timeline of %v: %v", instance, err)
+				t.Errorf("timeline of %v: %v, want %v", instance, err, ErrNotFound)
 			}
 			if _, err := s.Workload(t.Context(), instance); !errors.Is(err, ErrNotFound) {
-				t.Errorf("workload %v: %v", instance, err)
+				t.Errorf("workload %v: %v, want %v", instance, err, ErrNotFound)
 			}
 		}
 	})

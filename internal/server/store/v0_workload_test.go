@@ -79,7 +79,7 @@ func TestV0Write_UpdatesWorkload(t *testing.T) {
 					t.Errorf("got  %s\nwant %s", got, want)
 				}
 				if c.still && changed != before || !c.still && changed <= before {
-					t.Errorf("changed at %d, before that at %d", changed, before)
+					t.Errorf("changedat is %d, before the change %d", changed, before)
 				}
 			}
 		}
@@ -101,20 +101,20 @@ func TestV0Write_WorkloadFails_ChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, created, err := s.Create(t.Context(), r, []any{"other", nil, nil}); err == nil {
-			t.Errorf("an instance without its workloads row: created %t", created)
+			t.Errorf("an instance was created although its workloads row failed: created %t", created)
 		}
 		if _, err := s.Update(t.Context(), r, o.ID, []any{nil, "Down", nil}); err == nil {
-			t.Error("a status without that of the workloads row")
+			t.Error("a status was written although that of the workloads row failed")
 		}
 		if _, err := s.Remove(t.Context(), r, o.ID); err == nil {
-			t.Error("removed without the workloads row")
+			t.Error("an instance was removed although its workloads row failed")
 		}
 		if err := s.exec(t.Context(), "ALTER TABLE hidden RENAME TO workloads"); err != nil {
 			t.Fatal(err)
 		}
 		all := rows(t, s, "WorkloadInstance")
 		if len(all) != 1 || all[0].Values[instanceStatus] != "Healthy" {
-			t.Errorf("the instances are %+v", all)
+			t.Errorf("the instances are %+v, want one that is Healthy", all)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func TestV0Write_CancelledRequest_Completes(t *testing.T) {
 		cancel()
 		o, created, err := s.Create(ended, resource(t, "WorkloadInstance"), []any{"web", nil, nil})
 		if err != nil || !created {
-			t.Fatalf("created %t, %v", created, err)
+			t.Fatalf("create: created %t, error %v", created, err)
 		}
 		for _, object := range []string{"WorkloadInstance", "WorkloadEvent"} {
 			values := []any{"web", "Down", nil}
@@ -135,10 +135,10 @@ func TestV0Write_CancelledRequest_Completes(t *testing.T) {
 				o, values = create(t, s, object, eventValues("uid")...), eventValues("other")
 			}
 			if _, err := s.Update(ended, resource(t, object), o.ID, values); err != nil {
-				t.Errorf("%s: %v", object, err)
+				t.Errorf("update of %s by a cancelled request: %v", object, err)
 			}
 			if _, err := s.Remove(ended, resource(t, object), o.ID); err != nil {
-				t.Errorf("%s: %v", object, err)
+				t.Errorf("remove of %s by a cancelled request: %v", object, err)
 			}
 		}
 	})

@@ -40,7 +40,7 @@ func TestCanonicalize(t *testing.T) {
 	}
 	for _, given := range []string{`{"a":"\u0000"}`, `{"b":"\u0000","a":0}`, `{"\u0000":0}`} {
 		if _, err := Canonicalize(json.RawMessage(given)); !errors.Is(err, ErrNUL) {
-			t.Errorf("%s: %v", given, err)
+			t.Errorf("%s: %v, want %v", given, err, ErrNUL)
 		}
 	}
 }
