@@ -31,8 +31,8 @@ type caseFile struct {
 	}
 }
 
-// TestCases assesses the cases in testdata/cases, which has one file for each kind.
-func TestCases(t *testing.T) {
+// TestObject_Cases assesses the cases in testdata/cases, which has one file for each kind.
+func TestObject_Cases(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no files of cases: %v", err)

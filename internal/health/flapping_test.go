@@ -30,7 +30,7 @@ func seen(status, at string) Verdict {
 	return v
 }
 
-func TestFlapping(t *testing.T) {
+func TestFlapping_Damp(t *testing.T) {
 	const four = "0s Healthy, 1m Down, 2m Healthy, 3m Down, 4m Healthy"
 	for _, c := range []struct {
 		reason  string

@@ -2,7 +2,7 @@ package health
 
 import "testing"
 
-func TestWorst(t *testing.T) {
+func TestWorst_FirstOfEqual(t *testing.T) {
 	healthy, unknown := Verdict{Status: Healthy}, Verdict{Status: Unknown, Reason: "NoSignal"}
 	reconciling, unhealthy, down := Verdict{Status: Reconciling}, Verdict{Status: Unhealthy}, Verdict{Status: Down}
 	tests := []struct {

@@ -25,14 +25,14 @@ const (
 	badWidget   = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nstatus: {broken: true}\n"
 )
 
-func TestAssessText(t *testing.T) {
+func TestAssess_Text(t *testing.T) {
 	r := invoke(t, "", "assess", "-f", "testdata/input/objects.yaml", "--rules", widgetRules)
 	r.want(t, exitUsage, "objects.yaml: document 5 (line 19): the object has no kind", "objects.yaml: document 6 (line 21): not YAML")
 	golden(t, "assess.txt", r.out)
 	golden(t, "assess.err", r.err)
 }
 
-func TestAssessJSON(t *testing.T) {
+func TestAssess_JSON(t *testing.T) {
 	r := invoke(t, "", "assess", "-f", "testdata/input/objects.yaml", "--rules", widgetRules, "-o", "json")
 	r.want(t, exitUsage)
 	golden(t, "assess.json", r.out)
@@ -55,7 +55,7 @@ func TestAssessJSON(t *testing.T) {
 	}
 }
 
-func TestAssessExitCodes(t *testing.T) {
+func TestAssess_ExitCodes(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{
 		"b.yaml": badWidget, "a.json": `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`, "notes.txt": "no", "deep/c.yml": configMap,
@@ -276,7 +276,7 @@ func TestAssess_LongOwnerChain(t *testing.T) {
 	}
 }
 
-func TestWarnings_OfEvents(t *testing.T) {
+func TestWarnings_KeepsLatestEvent(t *testing.T) {
 	var objects []*unstructured.Unstructured
 	for _, event := range []map[string]any{
 		{"kind": "Event", "type": "Warning", "reason": "Old", "message": "o", "involvedObject": map[string]any{"uid": "a"}, "lastTimestamp": "2026-01-31T11:00:00Z"},

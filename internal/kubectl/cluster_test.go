@@ -86,7 +86,7 @@ func TestStatus_UnreachableCluster(t *testing.T) {
 	}
 }
 
-func TestStatusWatch_OneWorkload(t *testing.T) {
+func TestStatus_WatchOneWorkload(t *testing.T) {
 	wl := workload(t, "followed", "observedGeneration: 1, health: Reconciling, reason: Starting, message: Deployment a is starting", "")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -123,7 +123,7 @@ func TestStatusWatch_OneWorkload(t *testing.T) {
 	}
 }
 
-func TestStatusWatch_AllWorkloads(t *testing.T) {
+func TestStatus_WatchAllWorkloads(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	read, write := io.Pipe()

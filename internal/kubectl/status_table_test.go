@@ -28,7 +28,7 @@ func goldenWorkloads(t *testing.T) []v1alpha1.ThreeportWorkload {
 
 func TestStatusTable(t *testing.T) {
 	all := statusesOf(goldenWorkloads(t))
-	for name, wide := range map[string]bool{"board.txt": false, "board-wide.txt": true} {
+	for name, wide := range map[string]bool{"list.txt": false, "list-wide.txt": true} {
 		var out bytes.Buffer
 		if err := statusTable(all, goldenTime, wide).write(&out, false, "", 0); err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ func holders(l *memoryLimiter) (requests int) {
 func TestReportSets_StalledBodies_DelayNobody(t *testing.T) {
 	limits := DefaultLimits()
 	memory := newReportSetMemory(limits)
-	address := reportsAlone(t, failing{}, memory, slog.New(slog.DiscardHandler))
+	address := serveReportSets(t, failingStore{}, memory, slog.New(slog.DiscardHandler))
 	at, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)

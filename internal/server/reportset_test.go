@@ -49,15 +49,15 @@ func TestReportSets_Bodies(t *testing.T) {
 	}
 }
 
-// failing is a store that fails.
-type failing struct{ err error }
+// failingStore is a store that fails.
+type failingStore struct{ err error }
 
-func (f failing) Apply(context.Context, threeport.ReportSet) (threeport.ReportSetAnswer, error) {
+func (f failingStore) Apply(context.Context, threeport.ReportSet) (threeport.ReportSetAnswer, error) {
 	return threeport.ReportSetAnswer{}, f.err
 }
 
-// reportsAlone serves report sets of an administrator.
-func reportsAlone(t *testing.T, s reportStore, memory *reportSetMemory, log *slog.Logger) string {
+// serveReportSets serves report sets of an administrator.
+func serveReportSets(t *testing.T, s reportStore, memory *reportSetMemory, log *slog.Logger) string {
 	t.Helper()
 	counted := newMetrics()
 	r := newReportSets(s, DefaultLimits(), counted)
@@ -79,7 +79,7 @@ func TestReportSets_Failures(t *testing.T) {
 	body := []byte(`{` + someAgent + `,"reports":[]}`)
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	url := reportsAlone(t, failing{errors.New("connection refused")}, newReportSetMemory(DefaultLimits()), logger)
+	url := serveReportSets(t, failingStore{errors.New("connection refused")}, newReportSetMemory(DefaultLimits()), logger)
 	got := send(t, http.DefaultClient, http.MethodPost, url, asJSON(), body)
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || strings.Contains(got.body, "refused") {
 		t.Errorf("the database is away: the answer is %d %v %s, want %d", got.code, got.header, got.body, http.StatusServiceUnavailable)
@@ -94,7 +94,7 @@ func TestReportSets_Failures(t *testing.T) {
 	if !full.decoded.total.TryAcquire(all) {
 		t.Fatal("the decoded-set memory is in use before the test")
 	}
-	url = reportsAlone(t, failing{}, full, slog.New(slog.DiscardHandler))
+	url = serveReportSets(t, failingStore{}, full, slog.New(slog.DiscardHandler))
 	got = send(t, http.DefaultClient, http.MethodPost, url, asJSON(), body)
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
 		t.Errorf("no memory: the answer is %d %s, want %d", got.code, got.body, http.StatusServiceUnavailable)

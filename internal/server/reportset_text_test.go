@@ -12,13 +12,13 @@ import (
 	"testing/iotest"
 )
 
-// countedReads counts reads and bytes.
-type countedReads struct {
+// countingReader counts reads and bytes.
+type countingReader struct {
 	r            io.Reader
 	reads, bytes int
 }
 
-func (c *countedReads) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.reads++
 	c.bytes += n
@@ -35,7 +35,7 @@ func TestSetText_WhiteSpace_IsShortened(t *testing.T) {
 		"trailing": `{` + someAgent + `,"reports":[]}` + blanks,
 	} {
 		text := newSetText(iotest.OneByteReader(strings.NewReader(body)))
-		counted := &countedReads{r: text}
+		counted := &countingReader{r: text}
 		text.json = json.NewDecoder(counted)
 		d := setDecoder{text: text, maxReports: 1, maxTree: 1, maxObjects: 1}
 		if set, err := d.decode(); err != nil || set.Agent.ClusterUID != "c" {
@@ -112,7 +112,7 @@ func TestDecodeReportSet_ValueSize_IsLimited(t *testing.T) {
 	}
 	wantProblem(t, decode(definition(most)), http.StatusRequestEntityTooLarge, "")
 	for _, begin := range []string{`{"agent":"`, `{"`, `{"x":["`} {
-		read := &countedReads{r: io.MultiReader(strings.NewReader(begin), neverEnding{})}
+		read := &countingReader{r: io.MultiReader(strings.NewReader(begin), endlessString{})}
 		wantProblem(t, decode(read), http.StatusRequestEntityTooLarge, "")
 		if read.bytes > most+len(begin) {
 			t.Errorf("%s…: the decoder read %d bytes, want it to stop at the limit %d", begin, read.bytes, most)
@@ -123,10 +123,10 @@ func TestDecodeReportSet_ValueSize_IsLimited(t *testing.T) {
 	}
 }
 
-// neverEnding is a string without an end.
-type neverEnding struct{}
+// endlessString is a string without an end.
+type endlessString struct{}
 
-func (neverEnding) Read(p []byte) (int, error) {
+func (endlessString) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = 'x'
 	}
@@ -139,7 +139,7 @@ func TestReportSets_ClientGone_StopsDecoding(t *testing.T) {
 		body := encoded(t, coding, strings.Repeat(" ", 1<<20)+`{`+someAgent+`,"reports":[]}`)
 		var read int
 		err := withDecoded(ctx, body, coding, 1<<21, func(plain io.Reader) error {
-			counted := &countedReads{r: readerFunc(func(p []byte) (int, error) {
+			counted := &countingReader{r: readerFunc(func(p []byte) (int, error) {
 				defer cancel()
 				return plain.Read(p[:min(len(p), 1000)])
 			})}

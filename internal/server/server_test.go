@@ -234,13 +234,13 @@ func TestServer_Stop_FinishesRequests(t *testing.T) {
 	}
 }
 
-// elsewhere is a listener that reports another address.
-type elsewhere struct {
+// listenerAt is a listener that reports another address.
+type listenerAt struct {
 	net.Listener
 	address net.IP
 }
 
-func (e elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: e.address, Port: 1323} }
+func (e listenerAt) Addr() net.Addr { return &net.TCPAddr{IP: e.address, Port: 1323} }
 
 // An API without authentication logs a warning, except on loopback.
 func TestServer_OpenAddress_LogsWarning(t *testing.T) {
@@ -250,7 +250,7 @@ func TestServer_OpenAddress_LogsWarning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.listener = elsewhere{s.listener, net.ParseIP(address)}
+		s.listener = listenerAt{s.listener, net.ParseIP(address)}
 		ended, end := context.WithCancel(t.Context())
 		end()
 		if err := s.Run(ended); err != nil {

@@ -8,8 +8,8 @@ import (
 
 // Neither the total nor an empty page reveals rows that the agent may not read.
 func TestV0_AgentLists_OwnRowsOnly(t *testing.T) {
-	n := newTenants(t)
-	owned, free := n.makeEstate("owned"), n.makeEstate("free")
+	n := newTwoClusters(t)
+	owned, free := n.createRows("owned"), n.createRows("free")
 	n.claim(owned)
 	ofOwned, ofFree := fmt.Sprintf("workloadinstanceid=%d", owned.instance), fmt.Sprintf("workloadinstanceid=%d", free.instance)
 	for _, tc := range []struct {
@@ -38,7 +38,7 @@ func TestV0_AgentLists_OwnRowsOnly(t *testing.T) {
 			bearer string
 			want   int
 		}{"its own cluster's agent": {n.own, tc.own}, "another's": {n.other, tc.other}, "an administrator": {n.admin, http.StatusOK}} {
-			if code, _ := n.ask(asked.bearer, http.MethodGet, "workload-events?"+tc.query, ""); code != asked.want {
+			if code, _ := n.request(asked.bearer, http.MethodGet, "workload-events?"+tc.query, ""); code != asked.want {
 				t.Errorf("%q by %s: %d, want %d", tc.query, reason, code, asked.want)
 			}
 		}

@@ -10,25 +10,25 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// estate is the rows of v0 of one workload.
-type estate struct{ instance, resource, event int64 }
+// v0Rows are the IDs of the v0 rows of one workload.
+type v0Rows struct{ instance, resource, event int64 }
 
-// tenants are the tokens of the agents of two clusters and of an administrator.
-type tenants struct {
+// twoClusters has the tokens of the agents of two clusters and of an administrator.
+type twoClusters struct {
 	t                 *testing.T
 	url               string
 	client            *http.Client
 	admin, own, other string
 }
 
-func newTenants(t *testing.T) *tenants {
+func newTwoClusters(t *testing.T) *twoClusters {
 	t.Helper()
 	url, client, token := secured(t)
-	return &tenants{t, url, client, token("admin", ""), token("agent", "c"), token("agent", "other")}
+	return &twoClusters{t, url, client, token("admin", ""), token("agent", "c"), token("agent", "other")}
 }
 
-// ask sends a request, and returns the code and the ID of the row in the answer.
-func (n *tenants) ask(bearer, method, path, body string) (int, int64) {
+// request sends a request, and returns the code and the ID of the row in the answer.
+func (n *twoClusters) request(bearer, method, path, body string) (int, int64) {
 	n.t.Helper()
 	got := send(n.t, n.client, method, n.url+"/v0/"+path, asJSON("Authorization", bearer), []byte(body))
 	var envelope threeport.Response[struct{ ID int64 }]
@@ -38,29 +38,29 @@ func (n *tenants) ask(bearer, method, path, body string) (int, int64) {
 	return got.code, 0
 }
 
-// must sends a request and checks the code of the answer.
-func (n *tenants) must(want int, bearer, method, path, body string) {
+// expectCode sends a request and checks the code of the answer.
+func (n *twoClusters) expectCode(want int, bearer, method, path, body string) {
 	n.t.Helper()
-	if code, _ := n.ask(bearer, method, path, body); code != want {
+	if code, _ := n.request(bearer, method, path, body); code != want {
 		n.t.Fatalf("%s %s: %d, want %d", method, path, code, want)
 	}
 }
 
-func (n *tenants) makeEstate(name string) (e estate) {
+func (n *twoClusters) createRows(name string) (e v0Rows) {
 	n.t.Helper()
-	_, e.instance = n.ask(n.admin, http.MethodPost, "workload-instances", `{"Name":"`+name+`"}`)
-	_, e.resource = n.ask(n.admin, http.MethodPost, "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, e.instance))
+	_, e.instance = n.request(n.admin, http.MethodPost, "workload-instances", `{"Name":"`+name+`"}`)
+	_, e.resource = n.request(n.admin, http.MethodPost, "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, e.instance))
 	var code int
-	if code, e.event = n.ask(n.admin, http.MethodPost, "workload-events", eventOf(name, e.instance)); code != http.StatusCreated {
+	if code, e.event = n.request(n.admin, http.MethodPost, "workload-events", eventOf(name, e.instance)); code != http.StatusCreated {
 		n.t.Fatalf("create the rows of %s: the answer is %d", name, code)
 	}
 	return e
 }
 
 // claim reports a workload as the agent, to whose cluster it belongs from then on.
-func (n *tenants) claim(e estate) {
+func (n *twoClusters) claim(e v0Rows) {
 	n.t.Helper()
-	n.must(http.StatusOK, n.own, http.MethodPost, "workload-report-sets", fmt.Sprintf(
+	n.expectCode(http.StatusOK, n.own, http.MethodPost, "workload-report-sets", fmt.Sprintf(
 		`{"agent":{"clusterUID":"c","time":"2026-01-02T03:04:05Z","delaySeconds":0,"pending":0,"deadLetters":0,"dropped":0},
 		"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"1","status":{"status":"Healthy"}}]}`, e.instance))
 }
@@ -72,13 +72,13 @@ type attempt struct {
 }
 
 // expect sends each attempt as the other agent, then as the own one.
-func (n *tenants) expect(all []attempt) {
+func (n *twoClusters) expect(all []attempt) {
 	n.t.Helper()
 	for _, a := range all {
-		if code, _ := n.ask(n.other, a.method, a.path, a.body); code != a.other {
+		if code, _ := n.request(n.other, a.method, a.path, a.body); code != a.other {
 			n.t.Errorf("%s by another cluster's agent: %d, want %d", a.reason, code, a.other)
 		}
-		if code, _ := n.ask(n.own, a.method, a.path, a.body); code != a.own {
+		if code, _ := n.request(n.own, a.method, a.path, a.body); code != a.own {
 			n.t.Errorf("%s by its own cluster's agent: %d, want %d", a.reason, code, a.own)
 		}
 	}
@@ -86,8 +86,8 @@ func (n *tenants) expect(all []attempt) {
 
 // Agents access rows of their own cluster's workloads and of workloads without a cluster.
 func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
-	n := newTenants(t)
-	owned, free := n.makeEstate("owned"), n.makeEstate("free")
+	n := newTwoClusters(t)
+	owned, free := n.createRows("owned"), n.createRows("free")
 	n.claim(owned)
 	n.expect([]attempt{
 		{"a status", "PATCH", fmt.Sprintf("workload-instances/%d", owned.instance), `{"Status":"Down"}`, 200, 403},
@@ -109,16 +109,16 @@ func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
 
 // Rows outlive their instance and still belong to its cluster.
 func TestV0_DeletedInstance_KeepsItsCluster(t *testing.T) {
-	n := newTenants(t)
-	owned, free := n.makeEstate("owned"), n.makeEstate("free")
+	n := newTwoClusters(t)
+	owned, free := n.createRows("owned"), n.createRows("free")
 	n.claim(owned)
-	_, ofResource := n.ask(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"r","Type":"Normal","Reason":"r","Message":"m",
+	_, ofResource := n.request(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"r","Type":"Normal","Reason":"r","Message":"m",
 		"Timestamp":"2026-01-02T03:04:05Z","WorkloadResourceInstanceID":`+fmt.Sprint(owned.resource)+`}`)
-	_, ofNothing := n.ask(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`)
-	_, second := n.ask(n.admin, "POST", "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, owned.instance))
-	n.must(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-resource-instances/%d", owned.resource), "")
-	for _, e := range []estate{owned, free} {
-		n.must(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-instances/%d", e.instance), "")
+	_, ofNothing := n.request(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`)
+	_, second := n.request(n.admin, "POST", "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, owned.instance))
+	n.expectCode(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-resource-instances/%d", owned.resource), "")
+	for _, e := range []v0Rows{owned, free} {
+		n.expectCode(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-instances/%d", e.instance), "")
 	}
 	n.expect([]attempt{
 		{"reading a resource", "GET", fmt.Sprintf("workload-resource-instances/%d", second), "", 200, 403},
@@ -134,15 +134,15 @@ func TestV0_DeletedInstance_KeepsItsCluster(t *testing.T) {
 
 // A POST of an existing UID answers with the Event's row, which may belong to another cluster.
 func TestV0_ExistingEvent_OfOtherCluster_IsForbidden(t *testing.T) {
-	n := newTenants(t)
-	owned, free := n.makeEstate("owned"), n.makeEstate("free")
+	n := newTwoClusters(t)
+	owned, free := n.createRows("owned"), n.createRows("free")
 	n.claim(owned)
 	again := eventOf("owned", free.instance)
 	got := send(t, n.client, http.MethodPost, n.url+"/v0/workload-events", asJSON("Authorization", n.other), []byte(again))
 	if got.code != http.StatusForbidden || strings.Contains(got.body, fmt.Sprint(owned.instance)) || strings.Contains(got.body, fmt.Sprint(owned.event)) {
 		t.Errorf("the answer is %d %s, want %d", got.code, got.body, http.StatusForbidden)
 	}
-	if code, id := n.ask(n.own, http.MethodPost, "workload-events", again); code != http.StatusOK || id != owned.event {
+	if code, id := n.request(n.own, http.MethodPost, "workload-events", again); code != http.StatusOK || id != owned.event {
 		t.Errorf("by its own cluster's agent: %d, row %d, want %d and %d", code, id, http.StatusOK, owned.event)
 	}
 }

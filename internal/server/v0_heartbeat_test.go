@@ -12,8 +12,8 @@ import (
 // Writes that only agents make end the silence of their cluster.
 func TestV0_Writes_AreHeartbeats(t *testing.T) {
 	opened, url := startStore(t, onFile(t).Database)
-	n := &tenants{t: t, url: url, client: http.DefaultClient}
-	e := n.makeEstate("web")
+	n := &twoClusters{t: t, url: url, client: http.DefaultClient}
+	e := n.createRows("web")
 	report := threeport.ReportSet{
 		Agent: threeport.Agent{ClusterUID: "c", Time: time.Now()},
 		Reports: []threeport.Report{{
@@ -55,7 +55,7 @@ func TestV0_Writes_AreHeartbeats(t *testing.T) {
 		{"a change of an Event", "PATCH", fmt.Sprintf("workload-events/%d", e.event), `{"Message":"again"}`, false},
 	} {
 		fallSilent()
-		if code, _ := n.ask("", tc.method, tc.path, tc.body); code != http.StatusOK && code != http.StatusCreated {
+		if code, _ := n.request("", tc.method, tc.path, tc.body); code != http.StatusOK && code != http.StatusCreated {
 			t.Errorf("%s: the answer is %d", tc.reason, code)
 		}
 		if isSilent() != tc.silent {

@@ -18,15 +18,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// scripted is a subscription with results from a test.
-type scripted struct {
+// fakeSubscription is a subscription with results from a test.
+type fakeSubscription struct {
 	query  store.WatchQuery
 	rows   chan []threeport.Workload
 	errs   chan error
 	closed chan struct{}
 }
 
-func (s *scripted) Next(ctx context.Context) ([]threeport.Workload, error) {
+func (s *fakeSubscription) Next(ctx context.Context) ([]threeport.Workload, error) {
 	select {
 	case rows := <-s.rows:
 		return rows, nil
@@ -37,21 +37,21 @@ func (s *scripted) Next(ctx context.Context) ([]threeport.Workload, error) {
 	}
 }
 
-func (s *scripted) Position() threeport.ID { return 1 << 61 }
+func (s *fakeSubscription) Position() threeport.ID { return 1 << 61 }
 
-func (s *scripted) Close() { close(s.closed) }
+func (s *fakeSubscription) Close() { close(s.closed) }
 
-// scriptedServer serves watches of scripted subscriptions, and passes each to the test.
-func scriptedServer(t *testing.T, ping time.Duration) (url string, subscribed <-chan *scripted, stop context.CancelFunc) {
+// newWatchServer serves watches of fake subscriptions, and passes each to the test.
+func newWatchServer(t *testing.T, ping time.Duration) (url string, subscribed <-chan *fakeSubscription, stop context.CancelFunc) {
 	t.Helper()
-	scripts := make(chan *scripted, 10)
+	scripts := make(chan *fakeSubscription, 10)
 	ctx, stop := context.WithCancel(t.Context())
 	ws := &watches{
 		subscribe: func(_ context.Context, q store.WatchQuery) (subscription, error) {
 			if q.Filter.Text == "broken" {
 				return nil, errors.New("hunter2")
 			}
-			s := &scripted{q, make(chan []threeport.Workload), make(chan error), make(chan struct{})}
+			s := &fakeSubscription{q, make(chan []threeport.Workload), make(chan error), make(chan struct{})}
 			scripts <- s
 			return s, nil
 		},
@@ -119,7 +119,7 @@ func (e *events) next(t *testing.T) string {
 }
 
 func TestWatch_Events(t *testing.T) {
-	url, subscribed, _ := scriptedServer(t, time.Minute)
+	url, subscribed, _ := newWatchServer(t, time.Minute)
 	stream := open(t, url+"/v0/workloads/watch?status=Down,Error&type=WorkloadInstance&cluster=c&text=x&lastEventID=5", http.Header{})
 	script := <-subscribed
 	if q := script.query; *q.After != 5 || len(q.Filter.Statuses) != 2 || q.Filter.Types[0] != "WorkloadInstance" ||
@@ -160,7 +160,7 @@ func TestWatch_Events(t *testing.T) {
 }
 
 func TestWatch_Silence_SendsPings(t *testing.T) {
-	url, subscribed, _ := scriptedServer(t, time.Millisecond)
+	url, subscribed, _ := newWatchServer(t, time.Millisecond)
 	stream := open(t, url+"/v0/workloads/watch", http.Header{})
 	script := <-subscribed
 	if got := stream.next(t); got != "retry: 2000\nid: 2305843009213693952" {
@@ -178,7 +178,7 @@ func TestWatch_Silence_SendsPings(t *testing.T) {
 }
 
 func TestWatch_Parameters(t *testing.T) {
-	url, subscribed, _ := scriptedServer(t, time.Minute)
+	url, subscribed, _ := newWatchServer(t, time.Minute)
 	open(t, url+"/v0/workloads/watch?lastEventID=5&type=HelmWorkloadInstance&id=9", http.Header{"Last-Event-Id": {"6"}})
 	script := <-subscribed
 	if want := (threeport.Instance{Type: "HelmWorkloadInstance", ID: 9}); *script.query.After != 6 || *script.query.Instance != want {
@@ -213,7 +213,7 @@ func TestWatch_Parameters(t *testing.T) {
 }
 
 func TestWatch_ServerStop_EndsStreams(t *testing.T) {
-	url, subscribed, stop := scriptedServer(t, time.Minute)
+	url, subscribed, stop := newWatchServer(t, time.Minute)
 	streams := make([]*events, 5)
 	for i := range streams {
 		streams[i] = open(t, url+"/v0/workloads/watch", http.Header{})
@@ -227,21 +227,21 @@ func TestWatch_ServerStop_EndsStreams(t *testing.T) {
 	}
 }
 
-// stuck is a writer whose client reads nothing.
-type stuck struct {
+// blockedWriter is a writer whose client reads nothing.
+type blockedWriter struct {
 	*httptest.ResponseRecorder
 	conn net.Conn
 }
 
-func (s *stuck) Write(text []byte) (int, error)      { return s.conn.Write(text) }
-func (s *stuck) SetWriteDeadline(at time.Time) error { return s.conn.SetWriteDeadline(at) }
-func (s *stuck) SetReadDeadline(at time.Time) error  { return s.conn.SetReadDeadline(at) }
-func (s *stuck) FlushError() error                   { return nil }
+func (s *blockedWriter) Write(text []byte) (int, error)      { return s.conn.Write(text) }
+func (s *blockedWriter) SetWriteDeadline(at time.Time) error { return s.conn.SetWriteDeadline(at) }
+func (s *blockedWriter) SetReadDeadline(at time.Time) error  { return s.conn.SetReadDeadline(at) }
+func (s *blockedWriter) FlushError() error                   { return nil }
 
 func TestEventStream_SlowClient_IsCutOff(t *testing.T) {
-	near, far := net.Pipe() // which has no buffer
+	near, far := net.Pipe() // without a buffer
 	defer func() { _ = near.Close(); _ = far.Close() }()
-	stream := newEventStream(&stuck{httptest.NewRecorder(), near})
+	stream := newEventStream(&blockedWriter{httptest.NewRecorder(), near})
 	stream.timeout = time.Millisecond
 	err := stream.workloads(make([]threeport.Workload, eventsPerFlush+1))
 	gone, ok := errors.AsType[*streamError](err)

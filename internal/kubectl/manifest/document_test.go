@@ -191,7 +191,7 @@ func TestDocuments_WithoutManagedFields(t *testing.T) {
 	}
 }
 
-func TestFlaw_IsAnError(t *testing.T) {
+func TestDocuments_MissingAPIVersion_IsAFlaw(t *testing.T) {
 	for d := range Documents(t.Context(), "in", strings.NewReader("kind: A\n")) {
 		flaw, ok := errors.AsType[*Flaw](d.Err)
 		if !ok || flaw.Reason != "NoAPIVersion" || d.Object == nil {

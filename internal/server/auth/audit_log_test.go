@@ -17,7 +17,7 @@ import (
 )
 
 func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v0/panic":
@@ -104,7 +104,7 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 
 // HTTP/2 allows any method; the record must be ASCII, which every database stores.
 func TestAuditLog_Method_IsASCII(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	w.auditLog.add(w.now(), "token:x", RoleAdmin, &http.Request{Method: "P\xffT\x00 é", URL: &url.URL{Path: "/"}}, http.StatusMethodNotAllowed)
 	if got := w.records(); len(got) != 1 || got[0].Method != "P?T? ?" {
 		t.Errorf("the audit log has %+v, want one record with an ASCII method", got)
@@ -113,7 +113,7 @@ func TestAuditLog_Method_IsASCII(t *testing.T) {
 
 // The store hangs: requests do not wait for it, and Close writes all records.
 func TestAuditLog_SlowStore_DoesNotBlockRequests(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, admin := w.token(t, RoleAdmin)
 	hang := make(chan struct{})
 	w.store.mu.Lock()
@@ -138,7 +138,7 @@ func TestAuditLog_SlowStore_DoesNotBlockRequests(t *testing.T) {
 }
 
 func TestAuditLog_StoreFails_GoesToLog(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, admin := w.token(t, RoleAdmin)
 	w.do(t, w.plain, http.MethodGet, "/v0/tokens", bearer(admin)) // so that the token is cached
 	w.store.fail(errors.New("disk full"))
@@ -154,7 +154,7 @@ func TestAuditLog_StoreFails_GoesToLog(t *testing.T) {
 }
 
 func TestAuditLog_FullQueue_GoesToLog(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	hang, hanging := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	w.store.mu.Lock()
@@ -176,7 +176,7 @@ func TestAuditLog_FullQueue_GoesToLog(t *testing.T) {
 }
 
 // A store may take any time to finish a write.
-func TestClose_UnwrittenRecords_GoToLog(t *testing.T) {
+func TestAuthenticator_Close_LogsUnwrittenRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, log := newFakeStore(), &logBuffer{}
 		slow.writing = func() { time.Sleep(time.Minute) }
@@ -201,7 +201,7 @@ func TestClose_UnwrittenRecords_GoToLog(t *testing.T) {
 	})
 }
 
-func TestClose_Twice(t *testing.T) {
+func TestAuthenticator_CloseTwice_Returns(t *testing.T) {
 	a, err := New(newFakeStore(), DefaultConfig(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestClose_Twice(t *testing.T) {
 func lostRecords(log *logBuffer) int { return strings.Count(log.String(), "Audit record not written") }
 
 func TestAuditLog_List(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	post := func(path string) *http.Request {
 		return httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody)
 	}

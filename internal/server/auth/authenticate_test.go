@@ -11,7 +11,7 @@ import (
 )
 
 func TestAuthenticate_InvalidBearer_IsUnauthorized(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, good := w.token(t, RoleViewer)
 	_, expired := w.token(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Second)) })
 	w.clock.advance(time.Second)
@@ -68,7 +68,7 @@ func TestAuthenticate_InvalidBearer_IsUnauthorized(t *testing.T) {
 }
 
 func TestAuthenticate_HugeHeader_IsUnauthorized(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(strings.Repeat("x", 2<<20)))
 	if got.code != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("the answer is %d, want %d", got.code, http.StatusRequestHeaderFieldsTooLarge)
@@ -76,7 +76,7 @@ func TestAuthenticate_HugeHeader_IsUnauthorized(t *testing.T) {
 }
 
 func TestAuthenticate_InvalidCookie_IsUnauthorized(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	good := w.session(t, RoleAdmin)
 	forged := newSession()
 	for _, tc := range []struct {
@@ -104,7 +104,7 @@ func TestAuthenticate_InvalidCookie_IsUnauthorized(t *testing.T) {
 }
 
 func TestAuthenticate_SeveralCredentials_Precedence(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	admin := w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
 	_, agent := w.token(t, RoleAgent)
 	viewer := w.session(t, RoleViewer)
@@ -127,7 +127,7 @@ func TestAuthenticate_SeveralCredentials_Precedence(t *testing.T) {
 }
 
 func TestAuthenticate_PlainHTTPOnLoopback(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.plain = true
 	w := start(t, s)
 	c := w.session(t, RoleViewer)
@@ -144,7 +144,7 @@ func TestAuthenticate_PlainHTTPOnLoopback(t *testing.T) {
 }
 
 func TestAuthenticate_StoreFails_IsUnavailable(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	session := w.session(t, RoleViewer)
 	w.flush() // only these requests must fail
@@ -170,7 +170,7 @@ func TestAuthenticate_StoreFails_IsUnavailable(t *testing.T) {
 }
 
 func TestRecordUse_OncePerMinute(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	begin := w.now()
 	for range 13 { // two minutes in steps of ten seconds
@@ -185,7 +185,7 @@ func TestRecordUse_OncePerMinute(t *testing.T) {
 }
 
 func TestRecordUse_RecordedByOtherReplica_IsSkipped(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	token, secret := w.token(t, RoleViewer)
 	w.store.tokens[token.ID-1].UsedAt = new(w.now().Add(-59 * time.Second))
 	w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
@@ -196,7 +196,7 @@ func TestRecordUse_RecordedByOtherReplica_IsSkipped(t *testing.T) {
 }
 
 func TestTokenCache_RepeatedRequests_NeedNoQuery(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	session := w.session(t, RoleViewer)
 	before := w.store.count()

@@ -7,7 +7,7 @@ import (
 )
 
 func TestCheckOrigin_RequestsOfOtherSites(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	opened := w.session(t, RoleAdmin)
 	_, secret := w.token(t, RoleAdmin)
 	plain, certified := w.plain, w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
@@ -45,7 +45,7 @@ func TestCheckOrigin_RequestsOfOtherSites(t *testing.T) {
 
 // Any page that a user opens can reach an API on their loopback interface.
 func TestCheckOrigin_WithoutAuthentication(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.config.Enabled, s.plain = false, true
 	w := start(t, s)
 	got := w.do(t, w.plain, http.MethodPost, "/v0/workload-instances", header("Sec-Fetch-Site", "cross-site"))
@@ -56,7 +56,7 @@ func TestCheckOrigin_WithoutAuthentication(t *testing.T) {
 
 // The owner of a name can point it at loopback; their page is then same-origin with the API.
 func TestCheckHost_WithoutAuthentication(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.config.Enabled, s.plain, s.config.Hosts = false, true, []string{"devbox"}
 	w := start(t, s)
 	rebound := []func(*http.Request){host("evil.example:18001"), header("Origin", "http://evil.example:18001")}
@@ -86,7 +86,7 @@ func TestCheckHost_WithoutAuthentication(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", tc.reason, got.code, got.body, tc.code)
 		}
 	}
-	secured := start(t, defaultSetting())
+	secured := start(t, defaultOptions())
 	_, secret := secured.token(t, RoleAdmin)
 	if got := secured.do(t, secured.plain, http.MethodGet, "/v0/tokens", bearer(secret), host("devbox"), header("Origin", "https://devbox")); got.code != http.StatusOK {
 		t.Errorf("with authentication: the answer is %d, want %d", got.code, http.StatusOK)

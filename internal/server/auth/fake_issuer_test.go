@@ -45,10 +45,10 @@ type fakeIssuer struct {
 }
 
 // startIssuer starts a provider for the test and returns the setting for it.
-func startIssuer(t *testing.T) (*fakeIssuer, setting) {
+func startIssuer(t *testing.T) (*fakeIssuer, worldOptions) {
 	t.Helper()
 	key := newKey(t)
-	s := defaultSetting()
+	s := defaultOptions()
 	i := &fakeIssuer{clock: s.clock, key: key, codes: map[string]url.Values{}, claims: map[string]any{"groups": []string{"staff", "ops"}}}
 	i.sign = func(claims string) string { return oidctest.SignIDToken(key, "key", oidc.ES256, claims) }
 	known := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "key", Algorithm: oidc.ES256}}, Algorithms: []string{oidc.ES256}}

@@ -13,7 +13,7 @@ import (
 var browser = header("Accept", "text/html,application/xhtml+xml;q=0.9")
 
 func TestLogin(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	asked := w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7?tab=tree", browser)
 	form, err := url.Parse(asked.header.Get("Location"))
@@ -50,7 +50,7 @@ func TestLogin(t *testing.T) {
 }
 
 func TestLogin_Session_EndsWithToken(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	opened := w.session(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Hour)) })
 	if opened.MaxAge != 3600 {
 		t.Errorf("cookie lifetime %d s, want 3600", opened.MaxAge)
@@ -62,7 +62,7 @@ func TestLogin_Session_EndsWithToken(t *testing.T) {
 }
 
 func TestLogin_Again_EndsFirstSession(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	first := w.session(t, RoleViewer)
 	_, secret := w.token(t, RoleAdmin)
 	second := w.post(t, "/login", url.Values{"token": {secret}}, cookie(first))
@@ -75,7 +75,7 @@ func TestLogin_Again_EndsFirstSession(t *testing.T) {
 }
 
 func TestLogout(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	opened := w.session(t, RoleViewer)
 	w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)) // so that the token is cached
 	got := w.post(t, "/logout", nil, cookie(opened))
@@ -94,7 +94,7 @@ func TestLogout(t *testing.T) {
 }
 
 func TestLogin_Invalid_IsRefused(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, agent := w.token(t, RoleAgent)
 	_, expired := w.token(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Second)) })
 	w.clock.advance(time.Second)
@@ -124,7 +124,7 @@ func TestLogin_Invalid_IsRefused(t *testing.T) {
 }
 
 func TestLogin_UnknownAndMalformedToken_LookAlike(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	unknown := w.post(t, "/login", url.Values{"token": {newToken(RoleViewer)}})
 	between := w.store.count()
 	none := w.post(t, "/login", url.Values{"token": {"x"}})
@@ -134,7 +134,7 @@ func TestLogin_UnknownAndMalformedToken_LookAlike(t *testing.T) {
 }
 
 func TestLogin_Failures_AreRateLimited(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	wrong := func() reply { return w.post(t, "/login", url.Values{"token": {"x"}}) }
 	for i := range loginRate.Burst {
@@ -156,7 +156,7 @@ func TestLogin_Failures_AreRateLimited(t *testing.T) {
 }
 
 func TestLogin_StoreFails_IsUnavailable(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	w.store.fail(errors.New("connection refused"))
 	got := w.post(t, "/login", url.Values{"token": {secret}})
@@ -169,7 +169,7 @@ func TestLogin_StoreFails_IsUnavailable(t *testing.T) {
 }
 
 func TestLogin_PlainHTTPNotOnLoopback_IsRefused(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	// Without the server's address, a request counts as unprotected.
 	for _, tc := range []struct{ method, path, body string }{
@@ -189,7 +189,7 @@ func TestLogin_PlainHTTPNotOnLoopback_IsRefused(t *testing.T) {
 }
 
 func TestLoginPage_Headers(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	hostile := `/"><script>alert(1)</script>`
 	for _, path := range []string{"/login", "/login?next=" + url.QueryEscape(hostile)} {
 		got := w.do(t, w.plain, http.MethodGet, path)
@@ -246,7 +246,7 @@ func TestLocalPath(t *testing.T) {
 }
 
 func TestLogin_Next_IsValidatedTwice(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	for _, next := range []string{"//evil.example", "/\\evil.example", "https://evil.example", "/x\r\nX-Evil: 1"} {
 		if got := w.do(t, w.plain, http.MethodGet, "/login?next="+url.QueryEscape(next)); !strings.Contains(got.body, `name="next" value="/"`) {
@@ -265,7 +265,7 @@ func TestLogin_Next_IsValidatedTwice(t *testing.T) {
 
 // A browser that follows a link on another site sends no cookie, and is made to repeat the request.
 func TestMiddleware_LinkFromOtherSite_IsRepeated(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	got := w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "cross-site"))
 	if got.code != http.StatusUnauthorized || !strings.Contains(got.body, `content="0; url=/workloads/WorkloadInstance/7"`) {
 		t.Errorf("the answer is %d %s, want %d", got.code, got.body, http.StatusUnauthorized)
@@ -277,7 +277,7 @@ func TestMiddleware_LinkFromOtherSite_IsRepeated(t *testing.T) {
 }
 
 func TestMiddleware_OnlyPages_RedirectToLogin(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	for _, tc := range []struct {
 		reason, method, accept string
 		code                   int
@@ -295,7 +295,7 @@ func TestMiddleware_OnlyPages_RedirectToLogin(t *testing.T) {
 }
 
 func TestLogin_DeletesExpiredSessions(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	w.session(t, RoleViewer)
 	w.clock.advance(sessionLifetime)
 	w.session(t, RoleViewer)

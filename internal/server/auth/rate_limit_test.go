@@ -8,7 +8,7 @@ import (
 )
 
 func TestMiddleware_RateLimits(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.config.AgentRate = Rate{PerSecond: 0.4, Burst: 3}
 	s.config.ViewerRate = Rate{PerSecond: 1, Burst: 1}
 	w := start(t, s)

@@ -137,7 +137,7 @@ func credentials(t *testing.T, w *world) []struct {
 }
 
 func TestRules_EveryCredential(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	for _, who := range credentials(t, w) {
 		t.Run(who.name, func(t *testing.T) {
 			for _, g := range grants {
@@ -170,7 +170,7 @@ func TestRules_EveryCredential(t *testing.T) {
 }
 
 func TestRules_WithoutCredential_AreUnauthorized(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	for _, g := range grants {
 		method, _, _ := strings.Cut(g.pattern, " ")
 		got := w.do(t, w.plain, method, g.path)
@@ -195,7 +195,7 @@ func TestRules_WithoutCredential_AreUnauthorized(t *testing.T) {
 }
 
 func TestRules_AuthenticationDisabled_AllowEverything(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.config.Enabled, s.plain = false, true
 	w := start(t, s)
 	for _, g := range grants {
@@ -215,7 +215,7 @@ func TestRules_AuthenticationDisabled_AllowEverything(t *testing.T) {
 }
 
 func TestAuthenticate_CertificateWithoutGroup_HasDefaultRole(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.config.CertificateRole = RoleViewer
 	w := start(t, s)
 	client := w.client(t, certificate(t, w.authority, "workload-agent"))
@@ -228,7 +228,7 @@ func TestAuthenticate_CertificateWithoutGroup_HasDefaultRole(t *testing.T) {
 }
 
 func TestAuthenticate_InvalidCertificate_IsUnauthorized(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	for _, tc := range []struct {
 		reason string
 		cert   tls.Certificate
@@ -248,7 +248,7 @@ func TestAuthenticate_InvalidCertificate_IsUnauthorized(t *testing.T) {
 }
 
 func TestAuthenticate_UnverifiedCertificate_IsUnauthorized(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.clientAuth = tls.RequestClientCert
 	w := start(t, s)
 	got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/tokens")
@@ -258,7 +258,7 @@ func TestAuthenticate_UnverifiedCertificate_IsUnauthorized(t *testing.T) {
 }
 
 func TestAuthenticate_CertificateExpiresWhileConnected(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	client := w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
 	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusOK {
 		t.Fatalf("before: the answer is %d, want %d", got.code, http.StatusOK)

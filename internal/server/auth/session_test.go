@@ -24,8 +24,8 @@ func revoke(t *testing.T, w *world, id int64) {
 	}
 }
 
-func TestRevoke_TakesEffectInAllReplicas(t *testing.T) {
-	s := defaultSetting()
+func TestTokenAPI_Revoke_TakesEffectInAllReplicas(t *testing.T) {
+	s := defaultOptions()
 	here, there := start(t, s), start(t, s) // two replicas with one store
 	token, secret := here.token(t, RoleViewer)
 	opened := here.post(t, "/login", map[string][]string{"token": {secret}}).cookies[0]
@@ -54,7 +54,7 @@ func TestRevoke_TakesEffectInAllReplicas(t *testing.T) {
 
 // A row that was read before its token was revoked, and arrives after that, must not be cached.
 func TestTokenCache_RevocationDuringRead_IsNotCached(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	token, secret := w.token(t, RoleViewer)
 	var once sync.Once
 	w.store.reading = func() { once.Do(func() { revoke(t, w, token.ID) }) }
@@ -78,7 +78,7 @@ func (h streamHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestStream_EndsWithLogout(t *testing.T) {
-	s, h := defaultSetting(), newStreamHandler()
+	s, h := defaultOptions(), newStreamHandler()
 	s.handler = h
 	w := start(t, s)
 	opened := w.session(t, RoleViewer)

@@ -326,7 +326,7 @@ func TestSignOn_Session_CanBeEnded(t *testing.T) {
 }
 
 func TestLoginPage_WithoutSingleSignOn(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	if got := w.do(t, w.plain, http.MethodGet, "/login", browser); strings.Contains(got.body, "sso") || !strings.Contains(got.body, "autofocus") {
 		t.Errorf("the log-in page is %s, want it without single sign-on", got.body)
 	}

@@ -21,7 +21,7 @@ func TestAuthenticator_OnSQLite(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	w.Authenticator.store, w.auditLog.store = rows, rows
 	made, err := w.Tokens().Create(t.Context(), &CreateTokenInput{NewToken{
 		Name: "jane", Role: RoleAdmin, ExpiresAt: new(w.now().Add(time.Hour)),

@@ -13,7 +13,7 @@ import (
 var wholeToken = regexp.MustCompile(`^tp_[avd][0-9A-Za-z]{43}$`)
 
 func TestTokenAPI(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	tokens := w.Tokens()
 	expires := w.now().Add(time.Hour)
 	made, err := tokens.Create(t.Context(), &CreateTokenInput{NewToken{
@@ -54,7 +54,7 @@ func TestTokenAPI(t *testing.T) {
 }
 
 func TestTokenAPI_InvalidToken_IsRefused(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	past, far := w.now(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {
 		reason string
@@ -90,7 +90,7 @@ func TestTokenAPI_InvalidToken_IsRefused(t *testing.T) {
 }
 
 func TestTokenAPI_StoreFails_IsUnavailable(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	ctx := t.Context()
 	if _, err := w.Tokens().Revoke(ctx, &RevokeTokenInput{7}); statusOf(err) != http.StatusNotFound {
 		t.Errorf("revoking an unknown token returned %v, want not found", err)

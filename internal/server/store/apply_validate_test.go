@@ -16,9 +16,9 @@ const secret = "s3cret"
 func TestValidateReport(t *testing.T) {
 	of := threeport.Instance{Type: workload, ID: 1}
 	for _, test := range []struct {
-		report threeport.Report
-		spoil  func(r *threeport.Report)
-		want   string // prefix of the error
+		report  threeport.Report
+		corrupt func(r *threeport.Report)
+		want    string // prefix of the error
 	}{
 		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Instance.Type = secret }, "instance.type: must be one of WorkloadInstance, HelmWorkloadInstance"},
 		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Instance.ID = 0 }, "instance.id: "},
@@ -56,7 +56,7 @@ func TestValidateReport(t *testing.T) {
 			if err := (&item{Report: &test.report}).validate(); err != nil {
 				t.Fatalf("the valid report returned %v", err)
 			}
-			test.spoil(&test.report)
+			test.corrupt(&test.report)
 			switch err := (&item{Report: &test.report}).validate(); {
 			case err == nil:
 				t.Error("the invalid report returned no error")

@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-func TestIDs(t *testing.T) {
+func TestIDs_Increase(t *testing.T) {
 	g := newIDs(0)
 	seen := make(map[int64]bool)
 	var newest int64

@@ -6,7 +6,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/testing/databases"
 )
 
-func TestOneReplicaAtATime(t *testing.T) {
+func TestLock_OneReplicaAtATime(t *testing.T) {
 	databases.ForEach(t, func(t *testing.T, address string) {
 		t.Helper()
 		one, other := open(t, Config{Address: address}), open(t, Config{Address: address})

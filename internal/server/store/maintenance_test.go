@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestMaintainAtEachTick(t *testing.T) {
+func TestMaintain_EachTick_PrunesAndAnalyzes(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -51,11 +51,11 @@ func TestMaintainAtEachTick(t *testing.T) {
 	})
 }
 
-func TestMaintainConfigIsValidated(t *testing.T) {
+func TestMaintainConfig_Validate(t *testing.T) {
 	if err := DefaultMaintainConfig().Validate(); err != nil {
 		t.Error(err)
 	}
-	for _, spoil := range []func(*MaintainConfig){
+	for _, corrupt := range []func(*MaintainConfig){
 		func(c *MaintainConfig) { c.AgentTimeout = 0 },
 		func(c *MaintainConfig) { c.SilenceInterval = 0 },
 		func(c *MaintainConfig) { c.GrowthInterval = -1 },
@@ -64,7 +64,7 @@ func TestMaintainConfigIsValidated(t *testing.T) {
 		func(c *MaintainConfig) { c.Retention = Retention{} },
 	} {
 		c := DefaultMaintainConfig()
-		spoil(&c)
+		corrupt(&c)
 		if err := c.Validate(); err == nil {
 			t.Errorf("config %+v returned no error", c)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTokens(t *testing.T) {
+func TestTokens_CreateAndFind(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		ctx, expires := t.Context(), fromMicros(moment)
@@ -76,7 +76,7 @@ func TestTokens_UseAndRevocation(t *testing.T) {
 	})
 }
 
-func TestSessions(t *testing.T) {
+func TestSessions_CreateAndFind(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		ctx, now := t.Context(), fromMicros(moment)
