@@ -200,21 +200,39 @@ func TestObject_MalformedConditions(t *testing.T) {
 		want       Status
 		why        string
 	}{
-		{"a good one", []any{condition()}, Healthy, ""},
-		{"nothing", nil, Unknown, "NoSignal"},
-		{"no list", "Ready", Unknown, "NoSignal"},
-		{"a status that is no string, beside a good one", []any{condition(), condition("type", "Synced", "status", true)}, Unknown, "Malformed"},
-		{"a status that is no word of the three", []any{condition(), condition("type", "Synced", "status", "true")}, Unknown, "Malformed"},
+		{reason: "a valid condition", conditions: []any{condition()}, want: Healthy},
+		{reason: "no conditions", want: Unknown, why: "NoSignal"},
+		{reason: "no list", conditions: "Ready", want: Unknown, why: "NoSignal"},
+		{
+			reason:     "a status that is no string, beside a good one",
+			conditions: []any{condition(), condition("type", "Synced", "status", true)},
+			want:       Unknown, why: "Malformed",
+		},
+		{
+			reason:     "a status that is no word of the three",
+			conditions: []any{condition(), condition("type", "Synced", "status", "true")},
+			want:       Unknown, why: "Malformed",
+		},
 
-		{"an item that is no condition, beside a good one", []any{condition(), "Ready"}, Unknown, "Malformed"},
-		{"a type that is no string, beside a good one", []any{condition(), condition("type", int64(1))}, Unknown, "Malformed"},
+		{reason: "an item that is no condition, beside a valid one", conditions: []any{condition(), "Ready"}, want: Unknown, why: "Malformed"},
+		{
+			reason: "a type that is no string, beside a valid one", conditions: []any{condition(), condition("type", int64(1))},
+			want: Unknown, why: "Malformed",
+		},
 
-		{"a duplicate type with another status", []any{condition("status", "False"), condition()}, Unknown, "Malformed"},
-		{"a duplicate type with the same status", []any{condition(), condition()}, Healthy, ""},
+		{
+			reason: "a duplicate type with another status", conditions: []any{condition("status", "False"), condition()},
+			want: Unknown, why: "Malformed",
+		},
+		{reason: "a duplicate type with the same status", conditions: []any{condition(), condition()}, want: Healthy},
 
-		{"a generation that is no number", []any{condition("observedGeneration", "third")}, Unknown, "Malformed"},
-		{"a generation that is a text", []any{condition("observedGeneration", "3")}, Healthy, ""},
-		{"bad news is believed also in a malformed object", []any{condition("status", "False", "reason", int64(1)), "odd"}, Unhealthy, "NotReady"},
+		{reason: "a generation that is no number", conditions: []any{condition("observedGeneration", "third")}, want: Unknown, why: "Malformed"},
+		{reason: "a generation that is a text", conditions: []any{condition("observedGeneration", "3")}, want: Healthy},
+		{
+			reason:     "a fault counts also in a malformed object",
+			conditions: []any{condition("status", "False", "reason", int64(1)), "odd"},
+			want:       Unhealthy, why: "NotReady",
+		},
 	}
 	for _, tt := range tests {
 		u := parse(t, "{apiVersion: example.com/v1, kind: Thing, metadata: {generation: 3}, status: {}}")

@@ -76,28 +76,68 @@ func TestAssess_ExitCodes(t *testing.T) {
 		lines  int
 		text   string
 	}{
-		{"all Healthy", configMap, []string{"-f", "-"}, 0, 1, "Healthy      ConfigMap app/a"},
-		{"one is not", configMap + "---\n" + badWidget, []string{"-f", "-"}, 1, 2, "Down         Widget w: Broken: Widget w is broken"},
-		{"that status is accepted", configMap + "---\n" + badWidget, []string{"-f", "-", "--accept", "Down"}, 0, 2, "Down"},
-		{"another one is accepted", badWidget, []string{"-f", "-", "--accept", "Unknown,Reconciling"}, 1, 1, "Down"},
-		{"garbage beside what is Healthy", "x: [\n---\n" + configMap, []string{"-f", "-"}, 2, 1, "standard input: document 1 (line 1): not YAML"},
-		{"no kind", "metadata: {name: a}\n", []string{"-f", "-"}, 2, 1, "Unknown      a: NoKind: the object has no kind"},
-		{"nothing at all", "# none\n", []string{"-f", "-"}, 2, 0, "there are no objects in -"},
-		{"a file and what is read", configMap, []string{"-f", folder + "/b.yaml", "-f", "-"}, 1, 2, "Widget"},
-		{"a folder, without those in it", "", []string{"-f", folder}, 1, 2, "Healthy      Secret s\nDown         Widget w"},
-		{"a folder, with those in it", "", []string{"-f", folder, "-R"}, 1, 3, "ConfigMap app/a"},
-		{"a folder without files of that kind", "", []string{"-f", t.TempDir()}, 2, 0, "there are no files that end in .yaml"},
-		{"no such file", "", []string{"-f", "nowhere.yaml"}, 2, 0, "nowhere.yaml: no such file"},
-		{"no file", "", nil, 2, 0, "give a file or folder with -f"},
-		{"an argument", "", []string{"x.yaml"}, 2, 0, `unexpected argument "x.yaml": give files with -f`},
-		{"a time that is none", configMap, []string{"-f", "-", "--now", "noon"}, 2, 0, `--now is "noon": give a time such as`},
-		{"a format that is none", configMap, []string{"-f", "-", "-o", "xml"}, 2, 0, `--output: "xml" is not a format: use json`},
-		{"a status that is none", configMap, []string{"-f", "-", "--accept", "Fine"}, 2, 0, `"Fine" is not a status`},
-		{"colours that are none", configMap, []string{"-f", "-", "--color", "red"}, 2, 0, `--color: "red" is not a choice: use auto, always or never`},
-		{"colours", configMap, []string{"-f", "-", "--color", "always"}, 0, 1, "\x1b[32mHealthy\x1b[0m      ConfigMap app/a"},
-		{"rules that are none", configMap, []string{"-f", "-", "--rules", "nowhere.yaml"}, 2, 0, "--rules: stat nowhere.yaml"},
-		{"an unknown flag", "", []string{"--fast"}, 2, 0, "unknown flag: --fast: see kubectl threeport assess --help"},
-		{"text that steers a terminal", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\\e[2J\\nb\"}\n", []string{"-f", "-"}, 0, 1, "ConfigMap a\ufffd[2J b"},
+		{reason: "all Healthy", in: configMap, args: []string{"-f", "-"}, lines: 1, text: "Healthy      ConfigMap app/a"},
+		{
+			reason: "one is not", in: configMap + "---\n" + badWidget, args: []string{"-f", "-"},
+			code: 1, lines: 2, text: "Down         Widget w: Broken: Widget w is broken",
+		},
+		{
+			reason: "that status is accepted", in: configMap + "---\n" + badWidget, args: []string{"-f", "-", "--accept", "Down"},
+			lines: 2, text: "Down",
+		},
+		{
+			reason: "another one is accepted", in: badWidget, args: []string{"-f", "-", "--accept", "Unknown,Reconciling"},
+			code: 1, lines: 1, text: "Down",
+		},
+		{
+			reason: "an invalid document before a Healthy object", in: "x: [\n---\n" + configMap,
+			args: []string{"-f", "-"}, code: 2, lines: 1, text: "standard input: document 1 (line 1): not YAML",
+		},
+		{
+			reason: "no kind", in: "metadata: {name: a}\n", args: []string{"-f", "-"},
+			code: 2, lines: 1, text: "Unknown      a: NoKind: the object has no kind",
+		},
+		{reason: "no objects", in: "# none\n", args: []string{"-f", "-"}, code: 2, text: "there are no objects in -"},
+		{
+			reason: "a file and standard input", in: configMap, args: []string{"-f", folder + "/b.yaml", "-f", "-"},
+			code: 1, lines: 2, text: "Widget",
+		},
+		{
+			reason: "a folder, without those in it", args: []string{"-f", folder}, code: 1,
+			lines: 2, text: "Healthy      Secret s\nDown         Widget w",
+		},
+		{reason: "a folder, with those in it", args: []string{"-f", folder, "-R"}, code: 1, lines: 3, text: "ConfigMap app/a"},
+		{reason: "a folder without files of that kind", args: []string{"-f", t.TempDir()}, code: 2, text: "there are no files that end in .yaml"},
+		{reason: "no such file", args: []string{"-f", "nowhere.yaml"}, code: 2, text: "nowhere.yaml: no such file"},
+		{reason: "no file", code: 2, text: "give a file or folder with -f"},
+		{reason: "an argument", args: []string{"x.yaml"}, code: 2, text: `unexpected argument "x.yaml": give files with -f`},
+		{
+			reason: "a time that is none", in: configMap, args: []string{"-f", "-", "--now", "noon"},
+			code: 2, text: `--now is "noon": give a time such as`,
+		},
+		{
+			reason: "a format that is none", in: configMap, args: []string{"-f", "-", "-o", "xml"},
+			code: 2, text: `--output: "xml" is not a format: use json`,
+		},
+		{reason: "a status that is none", in: configMap, args: []string{"-f", "-", "--accept", "Fine"}, code: 2, text: `"Fine" is not a status`},
+		{
+			reason: "colours that are none", in: configMap, args: []string{"-f", "-", "--color", "red"},
+			code: 2, text: `--color: "red" is not a choice: use auto, always or never`,
+		},
+		{
+			reason: "colours", in: configMap, args: []string{"-f", "-", "--color", "always"},
+			lines: 1, text: "\x1b[32mHealthy\x1b[0m      ConfigMap app/a",
+		},
+		{
+			reason: "rules that are none", in: configMap, args: []string{"-f", "-", "--rules", "nowhere.yaml"},
+			code: 2, text: "--rules: stat nowhere.yaml",
+		},
+		{reason: "an unknown flag", args: []string{"--fast"}, code: 2, text: "unknown flag: --fast: see kubectl threeport assess --help"},
+		{
+			reason: "text that steers a terminal",
+			in:     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\\e[2J\\nb\"}\n",
+			args:   []string{"-f", "-"}, lines: 1, text: "ConfigMap a\ufffd[2J b",
+		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			args := append([]string{"assess"}, tc.args...)

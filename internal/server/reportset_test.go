@@ -29,18 +29,30 @@ func TestReportSets_Bodies(t *testing.T) {
 		code   int
 		has    string
 	}{
-		{"plain", asJSON(), []byte(set(0)), 200, `{"items":[]}`},
-		{"gzip", asJSON("Content-Encoding", "gzip"), encoded(t, "gzip", set(3*minBytes)), 200, `{"items":[]}`},
-		{"zstd", asJSON("Content-Encoding", "zstd"), encoded(t, "zstd", set(3*minBytes)), 200, `{"items":[]}`},
-		{"gzip bomb", asJSON("Content-Encoding", "gzip"), encoded(t, "gzip", set(64*minBytes)), 413, "at most 262144 bytes before compression"},
-		{"zstd bomb", asJSON("Content-Encoding", "zstd"), encoded(t, "zstd", set(64*minBytes)), 413, "at most 262144 bytes before compression"},
-		{"large", asJSON(), []byte(set(minBytes)), 413, "at most 65536 bytes as sent"},
-		{"too many reports", asJSON(), []byte(`{` + someAgent + `,"reports":[{},{},{},{},{},{}]}`), 413, "at most 5 items"},
-		{"unknown coding", asJSON("Content-Encoding", "br"), []byte(set(0)), 415, "use identity, gzip or zstd"},
-		{"not gzip", asJSON("Content-Encoding", "gzip"), []byte(set(0)), 400, "not gzip"},
-		{"another type", http.Header{"Content-Type": {"text/plain"}}, []byte(set(0)), 415, "use application/json"},
-		{"no type", http.Header{}, []byte(set(0)), 415, "use application/json"},
-		{"nothing", asJSON(), nil, 400, "ends before"},
+		{reason: "plain", header: asJSON(), body: []byte(set(0)), code: 200, has: `{"items":[]}`},
+		{reason: "gzip", header: asJSON("Content-Encoding", "gzip"), body: encoded(t, "gzip", set(3*minBytes)), code: 200, has: `{"items":[]}`},
+		{reason: "zstd", header: asJSON("Content-Encoding", "zstd"), body: encoded(t, "zstd", set(3*minBytes)), code: 200, has: `{"items":[]}`},
+		{
+			reason: "gzip bomb", header: asJSON("Content-Encoding", "gzip"), body: encoded(t, "gzip", set(64*minBytes)),
+			code: 413, has: "at most 262144 bytes before compression",
+		},
+		{
+			reason: "zstd bomb", header: asJSON("Content-Encoding", "zstd"), body: encoded(t, "zstd", set(64*minBytes)),
+			code: 413, has: "at most 262144 bytes before compression",
+		},
+		{reason: "large", header: asJSON(), body: []byte(set(minBytes)), code: 413, has: "at most 65536 bytes as sent"},
+		{
+			reason: "too many reports", header: asJSON(), body: []byte(`{` + someAgent + `,"reports":[{},{},{},{},{},{}]}`),
+			code: 413, has: "at most 5 items",
+		},
+		{reason: "unknown coding", header: asJSON("Content-Encoding", "br"), body: []byte(set(0)), code: 415, has: "use identity, gzip or zstd"},
+		{reason: "not gzip", header: asJSON("Content-Encoding", "gzip"), body: []byte(set(0)), code: 400, has: "not gzip"},
+		{
+			reason: "another type", header: http.Header{"Content-Type": {"text/plain"}},
+			body: []byte(set(0)), code: 415, has: "use application/json",
+		},
+		{reason: "no type", header: http.Header{}, body: []byte(set(0)), code: 415, has: "use application/json"},
+		{reason: "an empty body", header: asJSON(), code: 400, has: "ends before"},
 	} {
 		got := send(t, http.DefaultClient, http.MethodPost, url, tc.header, tc.body)
 		if got.code != tc.code || !strings.Contains(got.body, tc.has) {

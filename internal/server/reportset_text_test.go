@@ -78,12 +78,12 @@ func TestDecodeReportSet_Memory_IsLimited(t *testing.T) {
 		reason, body string
 		most         int // times the body, in hundredths
 	}{
-		{"white space", strings.Repeat(" ", size) + `{` + someAgent + `,"reports":[]}`, 10},
-		{"white space within a value", report(`"event":{` + strings.Repeat(" ", size) + `}`), 10},
-		{"a string", report(`"event":{"message":"` + strings.Repeat("x", size) + `"}`), 800},
-		{"unknown fields", report(`"event":{` + unknown.String() + `"y":0}`), 1200},
-		{"unknown fields, and what does not fit", report(`"event":{"count":"x",` + unknown.String() + `"y":0}`), 1200},
-		{"objects that are wrong", report(`"tree":{"objects":[` + strings.Repeat(`{},`, maxTree-1) + `{}]}`), 500},
+		{reason: "white space", body: strings.Repeat(" ", size) + `{` + someAgent + `,"reports":[]}`, most: 10},
+		{reason: "white space within a value", body: report(`"event":{` + strings.Repeat(" ", size) + `}`), most: 10},
+		{reason: "a string", body: report(`"event":{"message":"` + strings.Repeat("x", size) + `"}`), most: 800},
+		{reason: "unknown fields", body: report(`"event":{` + unknown.String() + `"y":0}`), most: 1200},
+		{reason: "unknown fields, and what does not fit", body: report(`"event":{"count":"x",` + unknown.String() + `"y":0}`), most: 1200},
+		{reason: "objects that are wrong", body: report(`"tree":{"objects":[` + strings.Repeat(`{},`, maxTree-1) + `{}]}`), most: 500},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -81,20 +81,26 @@ func TestRoutes_Answers(t *testing.T) {
 		code         int
 		has          string
 	}{
-		{"GET", "/healthz", 200, "ok\n"},
-		{"GET", "/readyz", 200, "ok\n"},
-		{"GET", "/", 200, "<!doctype html>"},
-		{"GET", "/workloads/WorkloadInstance/1", 200, "<!doctype html>"},
-		{"GET", "/unknown", 404, "{\"message\":\"Not Found\"}\n"},
-		{"PUT", "/v0/workload-instances", 405, "{\"message\":\"Method Not Allowed\"}\n"},
-		{"DELETE", "/v0/workloads", 405, `"detail":"accepted here: GET, HEAD"`},
-		{"PUT", "/v0/tokens", 405, `"detail":"accepted here: GET, HEAD, POST"`},
-		{"HEAD", "/v0/workload-report-sets", 405, ""},
-		{"HEAD", "/v0/workload-instances", 405, ""},
-		{"GET", "/metrics", 200, `controlplane_request_duration_seconds_count{code="405",method="other",route="/v0/tokens"} 1`},
-		{"GET", "/metrics", 200, `controlplane_request_duration_seconds_count{code="200",method="GET",route="GET /workloads/{type}/{id}"} 1`},
-		{"GET", "/metrics", 200, `go_sql_open_connections{db_name="write"}`},
-		{"GET", "/metrics", 200, `controlplane_clusters{state="silent"} 0`},
+		{method: "GET", path: "/healthz", code: 200, has: "ok\n"},
+		{method: "GET", path: "/readyz", code: 200, has: "ok\n"},
+		{method: "GET", path: "/", code: 200, has: "<!doctype html>"},
+		{method: "GET", path: "/workloads/WorkloadInstance/1", code: 200, has: "<!doctype html>"},
+		{method: "GET", path: "/unknown", code: 404, has: "{\"message\":\"Not Found\"}\n"},
+		{method: "PUT", path: "/v0/workload-instances", code: 405, has: "{\"message\":\"Method Not Allowed\"}\n"},
+		{method: "DELETE", path: "/v0/workloads", code: 405, has: `"detail":"accepted here: GET, HEAD"`},
+		{method: "PUT", path: "/v0/tokens", code: 405, has: `"detail":"accepted here: GET, HEAD, POST"`},
+		{method: "HEAD", path: "/v0/workload-report-sets", code: 405},
+		{method: "HEAD", path: "/v0/workload-instances", code: 405},
+		{
+			method: "GET", path: "/metrics", code: 200,
+			has: `controlplane_request_duration_seconds_count{code="405",method="other",route="/v0/tokens"} 1`,
+		},
+		{
+			method: "GET", path: "/metrics", code: 200,
+			has: `controlplane_request_duration_seconds_count{code="200",method="GET",route="GET /workloads/{type}/{id}"} 1`,
+		},
+		{method: "GET", path: "/metrics", code: 200, has: `go_sql_open_connections{db_name="write"}`},
+		{method: "GET", path: "/metrics", code: 200, has: `controlplane_clusters{state="silent"} 0`},
 	} {
 		if code, answer := call(t, exchange{method: tc.method, path: url + tc.path}); code != tc.code || !strings.Contains(strings.ToLower(answer), strings.ToLower(tc.has)) {
 			t.Errorf("%s %s: %d %.2000s, want %d", tc.method, tc.path, code, answer, tc.code)
@@ -336,19 +342,19 @@ func TestServer_Roles(t *testing.T) {
 		body                         []byte
 		code                         int
 	}{
-		{"an agent's own cluster", "POST", "/v0/workload-report-sets", agent, set, 200},
-		{"another cluster", "POST", "/v0/workload-report-sets", agent, foreign, 403},
-		{"a viewer reports", "POST", "/v0/workload-report-sets", viewer, set, 403},
-		{"an administrator reports", "POST", "/v0/workload-report-sets", admin, foreign, 200},
-		{"nobody reports", "POST", "/v0/workload-report-sets", "", set, 401},
-		{"a wrong token", "GET", "/v0/workloads", viewer + "x", nil, 401},
-		{"a viewer reads", "GET", "/v0/workloads", viewer, nil, 200},
-		{"an agent lists workloads", "GET", "/v0/workloads", agent, nil, 403},
-		{"a viewer reads metrics", "GET", "/metrics", viewer, nil, 200},
-		{"a viewer lists tokens", "GET", "/v0/tokens", viewer, nil, 403},
-		{"an administrator does", "GET", "/v0/tokens", admin, nil, 200},
-		{"health is for all", "GET", "/healthz", "", nil, 200},
-		{"so is readiness", "GET", "/readyz", "", nil, 200},
+		{reason: "an agent's own cluster", method: "POST", path: "/v0/workload-report-sets", bearer: agent, body: set, code: 200},
+		{reason: "another cluster", method: "POST", path: "/v0/workload-report-sets", bearer: agent, body: foreign, code: 403},
+		{reason: "a viewer reports", method: "POST", path: "/v0/workload-report-sets", bearer: viewer, body: set, code: 403},
+		{reason: "an administrator reports", method: "POST", path: "/v0/workload-report-sets", bearer: admin, body: foreign, code: 200},
+		{reason: "a report without a credential", method: "POST", path: "/v0/workload-report-sets", body: set, code: 401},
+		{reason: "a wrong token", method: "GET", path: "/v0/workloads", bearer: viewer + "x", code: 401},
+		{reason: "a viewer reads", method: "GET", path: "/v0/workloads", bearer: viewer, code: 200},
+		{reason: "an agent lists workloads", method: "GET", path: "/v0/workloads", bearer: agent, code: 403},
+		{reason: "a viewer reads metrics", method: "GET", path: "/metrics", bearer: viewer, code: 200},
+		{reason: "a viewer lists tokens", method: "GET", path: "/v0/tokens", bearer: viewer, code: 403},
+		{reason: "an administrator lists tokens", method: "GET", path: "/v0/tokens", bearer: admin, code: 200},
+		{reason: "health is public", method: "GET", path: "/healthz", code: 200},
+		{reason: "readiness is public", method: "GET", path: "/readyz", code: 200},
 	} {
 		header := asJSON()
 		if tc.bearer != "" {

@@ -26,12 +26,12 @@ func TestSenderOf_DistinguishesSenders(t *testing.T) {
 		one, two  string
 		different bool
 	}{
-		{"a cluster at two addresses", agent, "192.0.2.1:1", "192.0.2.2:1", false},
-		{"two connections", everyone, "192.0.2.1:1", "192.0.2.1:2", false},
-		{"two addresses", everyone, "192.0.2.1:1", "192.0.2.2:1", true},
-		{"one address in two notations", everyone, "192.0.2.1:1", "[::ffff:192.0.2.1]:1", false},
-		{"one network", everyone, "[2001:db8::1]:1", "[2001:db8::2]:1", false},
-		{"two networks", everyone, "[2001:db8::1]:1", "[2001:db8:0:1::1]:1", true},
+		{reason: "a cluster at two addresses", who: agent, one: "192.0.2.1:1", two: "192.0.2.2:1"},
+		{reason: "two connections", who: everyone, one: "192.0.2.1:1", two: "192.0.2.1:2"},
+		{reason: "two addresses", who: everyone, one: "192.0.2.1:1", two: "192.0.2.2:1", different: true},
+		{reason: "one address in two notations", who: everyone, one: "192.0.2.1:1", two: "[::ffff:192.0.2.1]:1"},
+		{reason: "one network", who: everyone, one: "[2001:db8::1]:1", two: "[2001:db8::2]:1"},
+		{reason: "two networks", who: everyone, one: "[2001:db8::1]:1", two: "[2001:db8:0:1::1]:1", different: true},
 	} {
 		one, two := senderOf(requestOf(t, tc.who, tc.one, nil)), senderOf(requestOf(t, tc.who, tc.two, nil))
 		if (one != two) != tc.different {

@@ -196,11 +196,11 @@ func TestCertReloader_RemovedAuthority_EndsConnections(t *testing.T) {
 		want        [2]int
 		made        int64 // connections
 	}{
-		{"two authorities", both, [2]int{200, 200}, 4},
-		{"the same", append(other.PEM(), authority.PEM()...), [2]int{200, 200}, 4},
-		{"the second has a new certificate", append(authority.PEM(), other.Renewed()...), [2]int{200, 200}, 4},
-		{"the second is removed", authority.PEM(), [2]int{200, 401}, 4},
-		{"its connection was closed", authority.PEM(), [2]int{200, 0}, 6},
+		{reason: "two authorities", authorities: both, want: [2]int{200, 200}, made: 4},
+		{reason: "the same authorities in another order", authorities: append(other.PEM(), authority.PEM()...), want: [2]int{200, 200}, made: 4},
+		{reason: "the second has a new certificate", authorities: append(authority.PEM(), other.Renewed()...), want: [2]int{200, 200}, made: 4},
+		{reason: "the second is removed", authorities: authority.PEM(), want: [2]int{200, 401}, made: 4},
+		{reason: "its connection was closed", authorities: authority.PEM(), want: [2]int{200, 0}, made: 6},
 	} {
 		write(t, own.CA, step.authorities)
 		later.Add(int64(reloadInterval / time.Second))

@@ -24,14 +24,14 @@ func TestToHTTPError_Database(t *testing.T) {
 		code int
 		text string
 	}{
-		{&pgconn.PgError{Code: "57P01", Message: "hunter2"}, http.StatusServiceUnavailable, "send it again"},
-		{&pgconn.PgError{Code: "53100", Message: "hunter2"}, http.StatusServiceUnavailable, "send it again"}, // its disk is full
-		{&pgconn.ConnectError{}, http.StatusServiceUnavailable, "send it again"},
-		{&pgconn.PgError{Code: "42P01", Message: "hunter2"}, http.StatusInternalServerError, "its log says why"},
-		{fmt.Errorf("commit: %w", io.ErrUnexpectedEOF), http.StatusServiceUnavailable, "send it again"},
-		{bodyError(io.ErrUnexpectedEOF), http.StatusInternalServerError, "read body: unexpected EOF"},
-		{bodyError(&http.MaxBytesError{Limit: 7}), http.StatusRequestEntityTooLarge, "larger than 7 bytes"},
-		{errors.New("hunter2"), http.StatusInternalServerError, "its log says why"},
+		{err: &pgconn.PgError{Code: "57P01", Message: "hunter2"}, code: http.StatusServiceUnavailable, text: "send it again"},
+		{err: &pgconn.PgError{Code: "53100", Message: "hunter2"}, code: http.StatusServiceUnavailable, text: "send it again"}, // its disk is full
+		{err: &pgconn.ConnectError{}, code: http.StatusServiceUnavailable, text: "send it again"},
+		{err: &pgconn.PgError{Code: "42P01", Message: "hunter2"}, code: http.StatusInternalServerError, text: "its log says why"},
+		{err: fmt.Errorf("commit: %w", io.ErrUnexpectedEOF), code: http.StatusServiceUnavailable, text: "send it again"},
+		{err: bodyError(io.ErrUnexpectedEOF), code: http.StatusInternalServerError, text: "read body: unexpected EOF"},
+		{err: bodyError(&http.MaxBytesError{Limit: 7}), code: http.StatusRequestEntityTooLarge, text: "larger than 7 bytes"},
+		{err: errors.New("hunter2"), code: http.StatusInternalServerError, text: "its log says why"},
 	} {
 		if f := toHTTPError(fmt.Errorf("write: %w", c.err)); f.code != c.code || !strings.Contains(f.text, c.text) || strings.Contains(f.text, "hunter2") {
 			t.Errorf("%v: the answer is %d %s, want %d", c.err, f.code, f.text, c.code)

@@ -90,20 +90,59 @@ func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
 	owned, free := n.createRows("owned"), n.createRows("free")
 	n.claim(owned)
 	n.expect([]attempt{
-		{"a status", "PATCH", fmt.Sprintf("workload-instances/%d", owned.instance), `{"Status":"Down"}`, 200, 403},
-		{"a name is not for agents", "PATCH", fmt.Sprintf("workload-instances/%d", owned.instance), `{"Name":"x"}`, 403, 403},
-		{"a workload without a cluster", "PATCH", fmt.Sprintf("workload-instances/%d", free.instance), `{"Status":"Down"}`, 200, 200},
-		{"a resource", "PATCH", fmt.Sprintf("workload-resource-instances/%d", owned.resource), `{"LastOperation":"ADDED"}`, 200, 403},
-		{"reading a resource", "GET", fmt.Sprintf("workload-resource-instances/%d", owned.resource), "", 200, 403},
-		{"reading a list", "GET", fmt.Sprintf("workload-events?workloadinstanceid=%d", owned.instance), "", 200, 403},
-		{"the retention", "GET", fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", owned.instance), "", 200, 403},
-		{"the retention of a workload without a cluster", "GET", fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", free.instance), "", 200, 200},
-		{"a new Event", "POST", "workload-events", eventOf("new", owned.instance), 201, 403},
-		{"an Event without a workload", "POST", "workload-events", `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`, 403, 403},
-		{"an Event of the resource", "PATCH", fmt.Sprintf("workload-events/%d", free.event), fmt.Sprintf(`{"WorkloadResourceInstanceID":%d}`, owned.resource), 200, 403},
-		{"an Event", "PATCH", fmt.Sprintf("workload-events/%d", owned.event), `{"Message":"again"}`, 200, 403},
-		{"taking an Event over", "PATCH", fmt.Sprintf("workload-events/%d", owned.event), fmt.Sprintf(`{"WorkloadInstanceID":%d}`, free.instance), 200, 403},
-		{"a row that is not there", "PATCH", "workload-events/7", `{"Message":"again"}`, 404, 404},
+		{
+			reason: "a status", method: "PATCH", path: fmt.Sprintf("workload-instances/%d", owned.instance),
+			body: `{"Status":"Down"}`, own: 200, other: 403,
+		},
+		{
+			reason: "a name is not for agents", method: "PATCH", path: fmt.Sprintf("workload-instances/%d", owned.instance),
+			body: `{"Name":"x"}`, own: 403, other: 403,
+		},
+		{
+			reason: "a workload without a cluster", method: "PATCH", path: fmt.Sprintf("workload-instances/%d", free.instance),
+			body: `{"Status":"Down"}`, own: 200, other: 200,
+		},
+		{
+			reason: "a resource", method: "PATCH", path: fmt.Sprintf("workload-resource-instances/%d", owned.resource),
+			body: `{"LastOperation":"ADDED"}`, own: 200, other: 403,
+		},
+		{reason: "reading a resource", method: "GET", path: fmt.Sprintf("workload-resource-instances/%d", owned.resource), own: 200, other: 403},
+		{
+			reason: "reading a list", method: "GET",
+			path: fmt.Sprintf("workload-events?workloadinstanceid=%d", owned.instance),
+			own:  200, other: 403,
+		},
+		{
+			reason: "the retention", method: "GET",
+			path: fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", owned.instance),
+			own:  200, other: 403,
+		},
+		{
+			reason: "the retention of a workload without a cluster", method: "GET",
+			path: fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", free.instance),
+			own:  200, other: 200,
+		},
+		{reason: "a new Event", method: "POST", path: "workload-events", body: eventOf("new", owned.instance), own: 201, other: 403},
+		{
+			reason: "an Event without a workload", method: "POST", path: "workload-events",
+			body: `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`,
+			own:  403, other: 403,
+		},
+		{
+			reason: "an Event of the resource", method: "PATCH", path: fmt.Sprintf("workload-events/%d", free.event),
+			body: fmt.Sprintf(`{"WorkloadResourceInstanceID":%d}`, owned.resource), own: 200,
+			other: 403,
+		},
+		{
+			reason: "an Event", method: "PATCH", path: fmt.Sprintf("workload-events/%d", owned.event),
+			body: `{"Message":"again"}`, own: 200, other: 403,
+		},
+		{
+			reason: "taking an Event over", method: "PATCH", path: fmt.Sprintf("workload-events/%d", owned.event),
+			body: fmt.Sprintf(`{"WorkloadInstanceID":%d}`, free.instance), own: 200,
+			other: 403,
+		},
+		{reason: "a row that is not there", method: "PATCH", path: "workload-events/7", body: `{"Message":"again"}`, own: 404, other: 404},
 	})
 }
 
@@ -121,14 +160,23 @@ func TestV0_DeletedInstance_KeepsItsCluster(t *testing.T) {
 		n.expectCode(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-instances/%d", e.instance), "")
 	}
 	n.expect([]attempt{
-		{"reading a resource", "GET", fmt.Sprintf("workload-resource-instances/%d", second), "", 200, 403},
-		{"a resource", "PATCH", fmt.Sprintf("workload-resource-instances/%d", second), `{"LastOperation":"DELETED"}`, 200, 403},
-		{"reading an Event", "GET", fmt.Sprintf("workload-events/%d", owned.event), "", 200, 403},
-		{"an Event", "PATCH", fmt.Sprintf("workload-events/%d", owned.event), `{"Message":"again"}`, 200, 403},
-		{"an Event of a deleted resource", "GET", fmt.Sprintf("workload-events/%d", ofResource), "", 200, 403},
-		{"what no cluster had", "GET", fmt.Sprintf("workload-events/%d", free.event), "", 404, 404},
-		{"writing what no cluster had", "PATCH", fmt.Sprintf("workload-resource-instances/%d", free.resource), `{"LastOperation":"DELETED"}`, 404, 404},
-		{"what belongs to nothing", "GET", fmt.Sprintf("workload-events/%d", ofNothing), "", 403, 403},
+		{reason: "reading a resource", method: "GET", path: fmt.Sprintf("workload-resource-instances/%d", second), own: 200, other: 403},
+		{
+			reason: "a resource", method: "PATCH", path: fmt.Sprintf("workload-resource-instances/%d", second),
+			body: `{"LastOperation":"DELETED"}`, own: 200, other: 403,
+		},
+		{reason: "reading an Event", method: "GET", path: fmt.Sprintf("workload-events/%d", owned.event), own: 200, other: 403},
+		{
+			reason: "an Event", method: "PATCH", path: fmt.Sprintf("workload-events/%d", owned.event),
+			body: `{"Message":"again"}`, own: 200, other: 403,
+		},
+		{reason: "an Event of a deleted resource", method: "GET", path: fmt.Sprintf("workload-events/%d", ofResource), own: 200, other: 403},
+		{reason: "a row that no cluster owns", method: "GET", path: fmt.Sprintf("workload-events/%d", free.event), own: 404, other: 404},
+		{
+			reason: "writing a row that no cluster owns", method: "PATCH", path: fmt.Sprintf("workload-resource-instances/%d", free.resource),
+			body: `{"LastOperation":"DELETED"}`, own: 404, other: 404,
+		},
+		{reason: "an Event without a workload", method: "GET", path: fmt.Sprintf("workload-events/%d", ofNothing), own: 403, other: 403},
 	})
 }
 

@@ -192,7 +192,7 @@ var contract = []exchange{
 
 	// Deletion.
 	{reason: "a row is deleted", method: "DELETE", path: "/v0/workload-events/{event}", code: 200, has: []string{`"ID":{event},`, `"DeletedAt":"2`}},
-	{reason: "and gone", method: "GET", path: "/v0/workload-events/{event}", code: 404, has: []string{"record not found"}},
+	{reason: "the deleted event is not found", method: "GET", path: "/v0/workload-events/{event}", code: 404, has: []string{"record not found"}},
 	{reason: "an instance with rows that refer to it is deleted", method: "DELETE", path: "/v0/workload-instances/{wi}", code: 200},
 }
 

@@ -49,13 +49,16 @@ type workload struct {
 
 func workloads() []workload {
 	return []workload{
-		{"web", v1alpha1.WorkloadTypeInstance, healthy, []string{"ScalingReplicaSet", "SuccessfulCreate", "Scheduled", "Started"}},
-		{"image", v1alpha1.WorkloadTypeInstance, down, []string{"Scheduled", "Pulling", "Failed", "BackOff"}},
-		{"crash", v1alpha1.WorkloadTypeInstance, down, []string{"Started", "BackOff"}},
-		{"db", v1alpha1.WorkloadTypeInstance, healthy, []string{"SuccessfulCreate", "Started"}},
-		{"report", v1alpha1.WorkloadTypeInstance, healthy, []string{"SuccessfulCreate", "Started", "Completed"}},
-		{"custom", v1alpha1.WorkloadTypeInstance, healthy, []string{reasonReady, "ScalingReplicaSet", "Started"}},
-		{"chart", v1alpha1.WorkloadTypeHelmInstance, healthy, []string{"ScalingReplicaSet", "Scheduled", "Started"}},
+		{
+			name: "web", typ: v1alpha1.WorkloadTypeInstance, status: healthy,
+			reasons: []string{"ScalingReplicaSet", "SuccessfulCreate", "Scheduled", "Started"},
+		},
+		{name: "image", typ: v1alpha1.WorkloadTypeInstance, status: down, reasons: []string{"Scheduled", "Pulling", "Failed", "BackOff"}},
+		{name: "crash", typ: v1alpha1.WorkloadTypeInstance, status: down, reasons: []string{"Started", "BackOff"}},
+		{name: "db", typ: v1alpha1.WorkloadTypeInstance, status: healthy, reasons: []string{"SuccessfulCreate", "Started"}},
+		{name: "report", typ: v1alpha1.WorkloadTypeInstance, status: healthy, reasons: []string{"SuccessfulCreate", "Started", "Completed"}},
+		{name: "custom", typ: v1alpha1.WorkloadTypeInstance, status: healthy, reasons: []string{reasonReady, "ScalingReplicaSet", "Started"}},
+		{name: "chart", typ: v1alpha1.WorkloadTypeHelmInstance, status: healthy, reasons: []string{"ScalingReplicaSet", "Scheduled", "Started"}},
 	}
 }
 

@@ -47,11 +47,11 @@ const (
 )
 
 var pictures = []picture{
-	{"board-light", 1360, 760, false, "/", listShown},
-	{"board-dark", 1360, 760, true, "/", listShown},
-	{"workload-light", 1360, 1640, false, "", workloadShown},
-	{"workload-dark", 1360, 1640, true, "", workloadShown},
-	{"board-phone", 360, 720, false, "/", "document.querySelectorAll('.grid-list .row').length > 3"},
+	{name: "board-light", width: 1360, height: 760, path: "/", complete: listShown},
+	{name: "board-dark", width: 1360, height: 760, dark: true, path: "/", complete: listShown},
+	{name: "workload-light", width: 1360, height: 1640, complete: workloadShown},
+	{name: "workload-dark", width: 1360, height: 1640, dark: true, complete: workloadShown},
+	{name: "board-phone", width: 360, height: 720, path: "/", complete: "document.querySelectorAll('.grid-list .row').length > 3"},
 }
 
 func main() {

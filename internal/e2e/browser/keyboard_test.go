@@ -205,11 +205,11 @@ func TestWorkloadList_Order_MatchesHeading(t *testing.T) {
 	api, _ := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
 	for _, c := range []struct{ sort, column, direction, arrow, first string }{
-		{"", "worst", "descending", "↓", "ledger"},
-		{"name", "name", "ascending", "↑", "cart"},
-		{"delay", "delay", "descending", "↓", "cart"}, // in Singapore, whose agent has the longest delay
-		{"-delay", "delay", "ascending", "↑", "storefront"},
-		{"since", "since", "ascending", "↑", "fraud-model"},
+		{column: "worst", direction: "descending", arrow: "↓", first: "ledger"},
+		{sort: "name", column: "name", direction: "ascending", arrow: "↑", first: "cart"},
+		{sort: "delay", column: "delay", direction: "descending", arrow: "↓", first: "cart"}, // in Singapore, whose agent has the longest delay
+		{sort: "-delay", column: "delay", direction: "ascending", arrow: "↑", first: "storefront"},
+		{sort: "since", column: "since", direction: "ascending", arrow: "↑", first: "fraud-model"},
 	} {
 		visit(t, tab, api.URL+"/?sort="+c.sort, listShown)
 		until(t, tab, rowCount+" === 37")

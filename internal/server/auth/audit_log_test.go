@@ -43,22 +43,22 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 		method, path string
 		part         func(*http.Request)
 	}{
-		{plain, "POST", "/v0/tokens?secret=1", bearer(admin)},
-		{plain, "DELETE", "/v0/tokens/7", cookie(opened)},
-		{named, "PATCH", "/v0/workload-events/7", nil},
-		{v0, "POST", "/v0/workload-instances", nil},
-		{plain, "POST", "/v0/teapot", bearer(admin)},
-		{plain, "POST", "/v0/body", bearer(admin)},
-		{plain, "PUT", "/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath), bearer(admin)},
-		{plain, strings.Repeat("M", 100), "/", bearer(admin)},
+		{client: plain, method: "POST", path: "/v0/tokens?secret=1", part: bearer(admin)},
+		{client: plain, method: "DELETE", path: "/v0/tokens/7", part: cookie(opened)},
+		{client: named, method: "PATCH", path: "/v0/workload-events/7"},
+		{client: v0, method: "POST", path: "/v0/workload-instances"},
+		{client: plain, method: "POST", path: "/v0/teapot", part: bearer(admin)},
+		{client: plain, method: "POST", path: "/v0/body", part: bearer(admin)},
+		{client: plain, method: "PUT", path: "/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath), part: bearer(admin)},
+		{client: plain, method: strings.Repeat("M", 100), path: "/", part: bearer(admin)},
 		// Requests without a record.
-		{plain, "GET", "/v0/tokens", bearer(admin)},
-		{named, "POST", "/v0/workload-report-sets", nil},
-		{v0, "POST", "/v0/workload-report-sets", nil},
-		{v0, "PATCH", "/v0/workload-events/7", nil},
-		{plain, "POST", "/v0/workload-events", bearer(agent)},
-		{plain, "POST", "/v0/tokens", bearer(viewer)},
-		{plain, "POST", "/v0/tokens", bearer(newToken(RoleAdmin))},
+		{client: plain, method: "GET", path: "/v0/tokens", part: bearer(admin)},
+		{client: named, method: "POST", path: "/v0/workload-report-sets"},
+		{client: v0, method: "POST", path: "/v0/workload-report-sets"},
+		{client: v0, method: "PATCH", path: "/v0/workload-events/7"},
+		{client: plain, method: "POST", path: "/v0/workload-events", part: bearer(agent)},
+		{client: plain, method: "POST", path: "/v0/tokens", part: bearer(viewer)},
+		{client: plain, method: "POST", path: "/v0/tokens", part: bearer(newToken(RoleAdmin))},
 	} {
 		part := do.part
 		if part == nil {

@@ -113,9 +113,13 @@ func TestAuthenticate_SeveralCredentials_Precedence(t *testing.T) {
 		parts  []func(*http.Request)
 		want   string
 	}{
-		{"token takes precedence", []func(*http.Request){bearer(agent), cookie(viewer)}, "token:a-agent"},
-		{"session before certificate", []func(*http.Request){cookie(viewer)}, "session:a-viewer"},
-		{"invalid session is ignored", []func(*http.Request){cookie(&http.Cookie{Name: tlsCookie, Value: newSession()})}, "certificate:root"},
+		{reason: "token takes precedence", parts: []func(*http.Request){bearer(agent), cookie(viewer)}, want: "token:a-agent"},
+		{reason: "session before certificate", parts: []func(*http.Request){cookie(viewer)}, want: "session:a-viewer"},
+		{
+			reason: "invalid session is ignored",
+			parts:  []func(*http.Request){cookie(&http.Cookie{Name: tlsCookie, Value: newSession()})},
+			want:   "certificate:root",
+		},
 	} {
 		if got := w.do(t, admin, http.MethodGet, "/openapi.json", tc.parts...); got.code != http.StatusOK || w.principal().String() != tc.want {
 			t.Errorf("%s: %d %s, want %s", tc.reason, got.code, w.principal(), tc.want)

@@ -103,12 +103,12 @@ func TestLogin_Invalid_IsRefused(t *testing.T) {
 		form   url.Values
 		code   int
 	}{
-		{"unknown", url.Values{"token": {newToken(RoleViewer)}}, http.StatusUnauthorized},
-		{"no token", url.Values{"token": {"hunter2 <b>"}}, http.StatusUnauthorized},
-		{"empty", url.Values{}, http.StatusUnauthorized},
-		{"expired", url.Values{"token": {expired}}, http.StatusUnauthorized},
-		{"an agent's", url.Values{"token": {agent}}, http.StatusForbidden},
-		{"too large", url.Values{"token": {strings.Repeat("x", MaxForm)}}, http.StatusBadRequest},
+		{reason: "unknown", form: url.Values{"token": {newToken(RoleViewer)}}, code: http.StatusUnauthorized},
+		{reason: "no token", form: url.Values{"token": {"hunter2 <b>"}}, code: http.StatusUnauthorized},
+		{reason: "empty", form: url.Values{}, code: http.StatusUnauthorized},
+		{reason: "expired", form: url.Values{"token": {expired}}, code: http.StatusUnauthorized},
+		{reason: "an agent's", form: url.Values{"token": {agent}}, code: http.StatusForbidden},
+		{reason: "too large", form: url.Values{"token": {strings.Repeat("x", MaxForm)}}, code: http.StatusBadRequest},
 	} {
 		got := w.post(t, "/login", tc.form)
 		if got.code != tc.code || len(got.cookies) != 0 || !strings.Contains(got.body, `role="alert"`) {
@@ -173,7 +173,7 @@ func TestLogin_PlainHTTPNotOnLoopback_IsRefused(t *testing.T) {
 	_, secret := w.token(t, RoleViewer)
 	// Without the server's address, a request counts as unprotected.
 	for _, tc := range []struct{ method, path, body string }{
-		{http.MethodPost, "/login", "token=" + secret}, {http.MethodGet, "/v0/workloads", ""},
+		{method: http.MethodPost, path: "/login", body: "token=" + secret}, {method: http.MethodGet, path: "/v0/workloads"},
 	} {
 		req := httptest.NewRequestWithContext(t.Context(), tc.method, tc.path, strings.NewReader(tc.body))
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -282,11 +282,11 @@ func TestMiddleware_OnlyPages_RedirectToLogin(t *testing.T) {
 		reason, method, accept string
 		code                   int
 	}{
-		{"a page", "GET", "text/html", http.StatusSeeOther},
-		{"its head", "HEAD", "Text/HTML", http.StatusSeeOther},
-		{"JSON", "GET", "application/json", http.StatusUnauthorized},
-		{"whatever", "GET", "*/*", http.StatusUnauthorized},
-		{"a write", "POST", "text/html", http.StatusUnauthorized},
+		{reason: "a page", method: "GET", accept: "text/html", code: http.StatusSeeOther},
+		{reason: "the head of a page", method: "HEAD", accept: "Text/HTML", code: http.StatusSeeOther},
+		{reason: "JSON", method: "GET", accept: "application/json", code: http.StatusUnauthorized},
+		{reason: "any type", method: "GET", accept: "*/*", code: http.StatusUnauthorized},
+		{reason: "a write", method: "POST", accept: "text/html", code: http.StatusUnauthorized},
 	} {
 		if got := w.do(t, w.plain, tc.method, "/v0/workloads", header("Accept", tc.accept)); got.code != tc.code {
 			t.Errorf("%s: the answer is %d, want %d", tc.reason, got.code, tc.code)

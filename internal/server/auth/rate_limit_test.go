@@ -24,10 +24,10 @@ func TestMiddleware_RateLimits(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct{ reason, secret, wait string }{
-		{"agent", first, "3"}, // 2.5 s
-		{"the cluster's other token", same, "3"},
-		{"another cluster", other, "3"},
-		{"viewer", viewer, "1"},
+		{reason: "agent", secret: first, wait: "3"}, // 2.5 s
+		{reason: "the cluster's other token", secret: same, wait: "3"},
+		{reason: "another cluster", secret: other, wait: "3"},
+		{reason: "viewer", secret: viewer, wait: "1"},
 	} {
 		got := ask(tc.secret)
 		if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != tc.wait ||

@@ -121,23 +121,23 @@ func TestStream_EndsWithCredential(t *testing.T) {
 		end    func(t *testing.T, a *Authenticator, kept *fakeStore, token int64) error
 		most   time.Duration // until that time
 	}{
-		{"revoked here", func(t *testing.T, a *Authenticator, _ *fakeStore, token int64) error {
+		{reason: "revoked here", end: func(t *testing.T, a *Authenticator, _ *fakeStore, token int64) error {
 			t.Helper()
 			_, err := a.Tokens().Revoke(t.Context(), &RevokeTokenInput{token})
 			return err
-		}, 0},
-		{"revoked by another replica", func(t *testing.T, _ *Authenticator, kept *fakeStore, token int64) error {
+		}, most: 0},
+		{reason: "revoked by another replica", end: func(t *testing.T, _ *Authenticator, kept *fakeStore, token int64) error {
 			t.Helper()
 			_, err := kept.RevokeToken(t.Context(), token)
 			return err
-		}, 2 * cacheTime},
-		{"expired, after the store was unavailable", func(t *testing.T, _ *Authenticator, kept *fakeStore, _ int64) error {
+		}, most: 2 * cacheTime},
+		{reason: "expired, after the store was unavailable", end: func(t *testing.T, _ *Authenticator, kept *fakeStore, _ int64) error {
 			t.Helper()
 			kept.fail(errors.New("connection refused"))
 			time.Sleep(time.Hour - time.Minute)
 			kept.fail(nil)
 			return nil
-		}, time.Minute + 2*cacheTime},
+		}, most: time.Minute + 2*cacheTime},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

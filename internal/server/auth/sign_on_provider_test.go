@@ -49,23 +49,31 @@ func TestSignOn_ProviderFailsAtCallback(t *testing.T) {
 		change func(*fakeIssuer)
 		logged string
 	}{
-		{"away", answers(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "hunter2", http.StatusBadGateway) }), "502 Bad Gateway"},
-		{"unavailable with invalid_grant", answers(refusal(http.StatusServiceUnavailable, "invalid_grant")), "503 Service Unavailable"},
-		{"another secret", answers(refusal(http.StatusUnauthorized, "invalid_client")), "invalid_client"},
-		{"elsewhere", answers(func(w http.ResponseWriter, r *http.Request) {
+		{
+			reason: "away",
+			change: answers(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "hunter2", http.StatusBadGateway) }),
+			logged: "502 Bad Gateway",
+		},
+		{
+			reason: "unavailable with invalid_grant",
+			change: answers(refusal(http.StatusServiceUnavailable, "invalid_grant")),
+			logged: "503 Service Unavailable",
+		},
+		{reason: "another secret", change: answers(refusal(http.StatusUnauthorized, "invalid_client")), logged: "invalid_client"},
+		{reason: "elsewhere", change: answers(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://evil.example/", http.StatusTemporaryRedirect)
-		}), "307 Temporary Redirect"},
-		{"endless", answers(func(w http.ResponseWriter, _ *http.Request) {
+		}), logged: "307 Temporary Redirect"},
+		{reason: "endless", change: answers(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"id_token": "` + strings.Repeat("hunter2", 1<<19) + `"}`))
-		}), "redeem code"},
-		{"keys unavailable", func(i *fakeIssuer) {
+		}), logged: "redeem code"},
+		{reason: "keys unavailable", change: func(i *fakeIssuer) {
 			sign := i.sign
 			i.sign = func(claims string) string {
 				i.unavailable = true
 				return sign(claims)
 			}
-		}, "get keys failed: 502 Bad Gateway"},
+		}, logged: "get keys failed: 502 Bad Gateway"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			provider, s := startIssuer(t)

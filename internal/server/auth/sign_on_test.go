@@ -68,18 +68,18 @@ func TestSignOn_Groups_DefineRole(t *testing.T) {
 		groups any
 		role   Role // empty if they may not log in
 	}{
-		{"a viewer", []string{"staff", "ops"}, RoleViewer},
-		{"an administrator", []string{"cn=root,ou=groups"}, RoleAdmin},
-		{"both", []string{"ops", "cn=root,ou=groups"}, RoleAdmin},
-		{"a group as a string", "ops", RoleViewer},
-		{"others", []string{"staff"}, ""},
-		{"another case", []string{"OPS"}, ""},
-		{"a part of a name", []string{"op", "ops2", ""}, ""},
-		{"a string with several groups", "staff,ops", ""},
-		{"no groups", []string{}, ""},
-		{"no claim", nil, ""},
-		{"groups that are not strings", []any{1, true, nil, []string{"ops"}, map[string]any{"ops": "ops"}}, ""},
-		{"an object", map[string]any{"ops": true}, ""},
+		{reason: "a viewer", groups: []string{"staff", "ops"}, role: RoleViewer},
+		{reason: "an administrator", groups: []string{"cn=root,ou=groups"}, role: RoleAdmin},
+		{reason: "both", groups: []string{"ops", "cn=root,ou=groups"}, role: RoleAdmin},
+		{reason: "a group as a string", groups: "ops", role: RoleViewer},
+		{reason: "others", groups: []string{"staff"}},
+		{reason: "another case", groups: []string{"OPS"}},
+		{reason: "a part of a name", groups: []string{"op", "ops2", ""}},
+		{reason: "a string with several groups", groups: "staff,ops"},
+		{reason: "no groups", groups: []string{}},
+		{reason: "no claim"},
+		{reason: "groups that are not strings", groups: []any{1, true, nil, []string{"ops"}, map[string]any{"ops": "ops"}}},
+		{reason: "an object", groups: map[string]any{"ops": true}},
 	} {
 		provider.change(func() { provider.claims["groups"] = tc.groups })
 		got := w.signOn(t, provider)
@@ -116,20 +116,35 @@ func TestSignOn_InvalidCallback_IsRefused(t *testing.T) {
 		code   int
 		change func(w *world, back url.Values, flow *http.Cookie)
 	}{
-		{"another state", http.StatusBadRequest, func(_ *world, back url.Values, _ *http.Cookie) { back.Set("state", newSession()) }},
-		{"no state", http.StatusBadRequest, func(_ *world, back url.Values, _ *http.Cookie) { back.Del("state") }},
-		{"another browser", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = "other" }},
-		{"the cookie for loopback", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = flowCookie }},
-		{"no flow", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = "x" }},
-		{"another flow", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + flow.Value[43:] }},
-		{"a flow with an invalid expiry", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + ".x." }},
-		{"too late", http.StatusBadRequest, func(w *world, _ url.Values, _ *http.Cookie) { w.clock.advance(flowLifetime) }},
-		{"the provider refuses", http.StatusUnauthorized, func(_ *world, back url.Values, _ *http.Cookie) {
+		{
+			reason: "another state", code: http.StatusBadRequest,
+			change: func(_ *world, back url.Values, _ *http.Cookie) { back.Set("state", newSession()) },
+		},
+		{reason: "no state", code: http.StatusBadRequest, change: func(_ *world, back url.Values, _ *http.Cookie) { back.Del("state") }},
+		{reason: "another browser", code: http.StatusBadRequest, change: func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = "other" }},
+		{
+			reason: "the cookie for loopback", code: http.StatusBadRequest,
+			change: func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = flowCookie },
+		},
+		{reason: "no flow", code: http.StatusBadRequest, change: func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = "x" }},
+		{
+			reason: "another flow", code: http.StatusBadRequest,
+			change: func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + flow.Value[43:] },
+		},
+		{
+			reason: "a flow with an invalid expiry", code: http.StatusBadRequest,
+			change: func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + ".x." },
+		},
+		{reason: "too late", code: http.StatusBadRequest, change: func(w *world, _ url.Values, _ *http.Cookie) { w.clock.advance(flowLifetime) }},
+		{reason: "the provider refuses", code: http.StatusUnauthorized, change: func(_ *world, back url.Values, _ *http.Cookie) {
 			back.Del("code")
 			back.Set("error", "access_denied")
 			back.Set("error_description", "hunter2")
 		}},
-		{"another code", http.StatusUnauthorized, func(_ *world, back url.Values, _ *http.Cookie) { back.Set("code", "hunter2") }},
+		{
+			reason: "another code", code: http.StatusUnauthorized,
+			change: func(_ *world, back url.Values, _ *http.Cookie) { back.Set("code", "hunter2") },
+		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			provider, s := startIssuer(t)
@@ -234,12 +249,16 @@ func TestSignOn_ValidIDTokens(t *testing.T) {
 		claims map[string]any
 		name   string
 	}{
-		{"a clock behind ours", map[string]any{"exp": now - 30}, "248289761001 jane@example.com"},
-		{"a clock before ours", map[string]any{"nbf": now + 120, "iat": now + 120}, "248289761001 jane@example.com"},
-		{"one audience of several", map[string]any{"aud": []string{"other", clientID}, "azp": clientID}, "248289761001 jane@example.com"},
-		{"no name", map[string]any{"email": nil}, "248289761001"},
-		{"a name that is not a string", map[string]any{"email": 7}, "248289761001"},
-		{"a strange name", map[string]any{"email": "Jané\r\n<b> Doe"}, "248289761001 Jan???<b>_Doe"},
+		{reason: "a clock behind ours", claims: map[string]any{"exp": now - 30}, name: "248289761001 jane@example.com"},
+		{reason: "a clock before ours", claims: map[string]any{"nbf": now + 120, "iat": now + 120}, name: "248289761001 jane@example.com"},
+		{
+			reason: "one audience of several",
+			claims: map[string]any{"aud": []string{"other", clientID}, "azp": clientID},
+			name:   "248289761001 jane@example.com",
+		},
+		{reason: "no name", claims: map[string]any{"email": nil}, name: "248289761001"},
+		{reason: "a name that is not a string", claims: map[string]any{"email": 7}, name: "248289761001"},
+		{reason: "a name with control characters", claims: map[string]any{"email": "Jané\r\n<b> Doe"}, name: "248289761001 Jan???<b>_Doe"},
 	} {
 		provider.change(func() {
 			provider.claims = map[string]any{"groups": "ops"}

@@ -61,19 +61,19 @@ func TestTokenAPI_InvalidToken_IsRefused(t *testing.T) {
 		wanted NewToken
 		field  string
 	}{
-		{"no name", NewToken{Role: RoleViewer}, "name"},
-		{"a name with a line end", NewToken{Name: "a\r\nX-Evil: 1", Role: RoleViewer}, "name"},
-		{"a name that ends in a line end", NewToken{Name: "a\n", Role: RoleViewer}, "name"},
-		{"a name with markup", NewToken{Name: "<b>", Role: RoleViewer}, "name"},
-		{"a name that begins with a dash", NewToken{Name: "-rf", Role: RoleViewer}, "name"},
-		{"a long name", NewToken{Name: strings.Repeat("x", 64), Role: RoleViewer}, "name"},
-		{"no role", NewToken{Name: "a"}, "role"},
-		{"an unknown role", NewToken{Name: "a", Role: "Admin"}, "role"},
-		{"an agent of no cluster", NewToken{Name: "a", Role: RoleAgent}, "clusterUID"},
-		{"an agent with an invalid cluster UID", NewToken{Name: "a", Role: RoleAgent, ClusterUID: "a b"}, "clusterUID"},
-		{"a viewer with a cluster", NewToken{Name: "a", Role: RoleViewer, ClusterUID: "a"}, "clusterUID"},
-		{"expired", NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &past}, "expiresAt"},
-		{"beyond any calendar", NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &far}, "expiresAt"},
+		{reason: "no name", wanted: NewToken{Role: RoleViewer}, field: "name"},
+		{reason: "a name with a line end", wanted: NewToken{Name: "a\r\nX-Evil: 1", Role: RoleViewer}, field: "name"},
+		{reason: "a name that ends in a line end", wanted: NewToken{Name: "a\n", Role: RoleViewer}, field: "name"},
+		{reason: "a name with markup", wanted: NewToken{Name: "<b>", Role: RoleViewer}, field: "name"},
+		{reason: "a name that begins with a dash", wanted: NewToken{Name: "-rf", Role: RoleViewer}, field: "name"},
+		{reason: "a long name", wanted: NewToken{Name: strings.Repeat("x", 64), Role: RoleViewer}, field: "name"},
+		{reason: "no role", wanted: NewToken{Name: "a"}, field: "role"},
+		{reason: "an unknown role", wanted: NewToken{Name: "a", Role: "Admin"}, field: "role"},
+		{reason: "an agent of no cluster", wanted: NewToken{Name: "a", Role: RoleAgent}, field: "clusterUID"},
+		{reason: "an agent with an invalid cluster UID", wanted: NewToken{Name: "a", Role: RoleAgent, ClusterUID: "a b"}, field: "clusterUID"},
+		{reason: "a viewer with a cluster", wanted: NewToken{Name: "a", Role: RoleViewer, ClusterUID: "a"}, field: "clusterUID"},
+		{reason: "expired", wanted: NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &past}, field: "expiresAt"},
+		{reason: "beyond any calendar", wanted: NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &far}, field: "expiresAt"},
 	} {
 		_, err := w.Tokens().Create(t.Context(), &CreateTokenInput{tc.wanted})
 		problem, ok := errors.AsType[*Problem](err)

@@ -60,27 +60,47 @@ func TestTokenCommand_InvalidArguments(t *testing.T) {
 		code   int
 		out    string // part of its output
 	}{
-		{"nothing", nil, 2, "use create, list or revoke"},
-		{"an unknown verb", []string{"delete"}, 2, "use create, list or revoke"},
-		{"help", []string{"--help"}, 0, "usage: controlplane token create"},
-		{"help of create", []string{"create", "--help"}, 0, "-expires"},
-		{"no role", []string{"create", "--name=a"}, 2, `--role: "" is not a role: use admin, viewer or agent`},
-		{"an unknown role", []string{"create", "--name=a", "--role=x"}, 2, `--role: "x" is not a role: use admin, viewer or agent`},
-		{"a token for the role", []string{"create", "--name=a", "--role=" + secret}, 2, "--role: the value is a token"},
-		{"no name", []string{"create", "--role=viewer"}, 2, "--name: must be"},
-		{"no cluster", []string{"create", "--role=agent", "--name=a"}, 2, "--cluster: must be the UID"},
-		{"an administrator with a cluster", []string{"create", "--role=admin", "--name=a", "--cluster=b"}, 2, "--cluster: must be omitted"},
-		{"a bad time", []string{"create", "--role=admin", "--name=a", "--expires=soon"}, 2, "--expires: must be a time such as"},
-		{"too many days", []string{"create", "--role=admin", "--name=a", "--expires=99999999d"}, 2, "--expires: must be a time such as"},
-		{"negative days", []string{"create", "--role=admin", "--name=a", "--expires=-1d"}, 2, "--expires: must be a time in the future"},
-		{"a time in the past", []string{"create", "--role=admin", "--name=a", "--expires=2020-01-01T00:00:00Z"}, 2, "--expires: must be a time in the future"},
-		{"an unknown flag", []string{"create", "--rule=admin"}, 2, "unknown flag"},
-		{"an extra argument", []string{"list", "all"}, 2, "1 arguments besides flags, want 0"},
-		{"an unknown flag of list", []string{"list", "--all"}, 2, "unknown flag"},
-		{"nothing to revoke", []string{"revoke"}, 2, "0 arguments besides flags, want 1"},
-		{"a token to revoke", []string{"revoke", secret}, 2, "the ID of a token must be a number"},
-		{"a token for a flag", []string{"revoke", "--" + secret}, 2, "unknown flag"},
-		{"an unknown token", []string{"revoke", "7"}, 1, "there is no token 7"},
+		{reason: "no verb", code: 2, out: "use create, list or revoke"},
+		{reason: "an unknown verb", args: []string{"delete"}, code: 2, out: "use create, list or revoke"},
+		{reason: "help", args: []string{"--help"}, out: "usage: controlplane token create"},
+		{reason: "help of create", args: []string{"create", "--help"}, out: "-expires"},
+		{reason: "no role", args: []string{"create", "--name=a"}, code: 2, out: `--role: "" is not a role: use admin, viewer or agent`},
+		{
+			reason: "an unknown role", args: []string{"create", "--name=a", "--role=x"},
+			code: 2, out: `--role: "x" is not a role: use admin, viewer or agent`,
+		},
+		{reason: "a token for the role", args: []string{"create", "--name=a", "--role=" + secret}, code: 2, out: "--role: the value is a token"},
+		{reason: "no name", args: []string{"create", "--role=viewer"}, code: 2, out: "--name: must be"},
+		{reason: "no cluster", args: []string{"create", "--role=agent", "--name=a"}, code: 2, out: "--cluster: must be the UID"},
+		{
+			reason: "an administrator with a cluster", args: []string{"create", "--role=admin", "--name=a", "--cluster=b"},
+			code: 2, out: "--cluster: must be omitted",
+		},
+		{
+			reason: "a bad time", args: []string{"create", "--role=admin", "--name=a", "--expires=soon"},
+			code: 2, out: "--expires: must be a time such as",
+		},
+		{
+			reason: "too many days",
+			args:   []string{"create", "--role=admin", "--name=a", "--expires=99999999d"},
+			code:   2, out: "--expires: must be a time such as",
+		},
+		{
+			reason: "negative days", args: []string{"create", "--role=admin", "--name=a", "--expires=-1d"},
+			code: 2, out: "--expires: must be a time in the future",
+		},
+		{
+			reason: "a time in the past",
+			args:   []string{"create", "--role=admin", "--name=a", "--expires=2020-01-01T00:00:00Z"},
+			code:   2, out: "--expires: must be a time in the future",
+		},
+		{reason: "an unknown flag", args: []string{"create", "--rule=admin"}, code: 2, out: "unknown flag"},
+		{reason: "an extra argument", args: []string{"list", "all"}, code: 2, out: "1 arguments besides flags, want 0"},
+		{reason: "an unknown flag of list", args: []string{"list", "--all"}, code: 2, out: "unknown flag"},
+		{reason: "nothing to revoke", args: []string{"revoke"}, code: 2, out: "0 arguments besides flags, want 1"},
+		{reason: "a token to revoke", args: []string{"revoke", secret}, code: 2, out: "the ID of a token must be a number"},
+		{reason: "a token for a flag", args: []string{"revoke", "--" + secret}, code: 2, out: "unknown flag"},
+		{reason: "an unknown token", args: []string{"revoke", "7"}, code: 1, out: "there is no token 7"},
 	} {
 		s := newFakeStore()
 		code, stdout, stderr := runToken(t, s, tc.args...)

@@ -80,11 +80,14 @@ func TestSubscription_DeletedOrNoLongerMatching_IsGone(t *testing.T) {
 		query  WatchQuery
 		want   string
 	}{
-		{"only deleted rows, without a filter", WatchQuery{}, "1@1, 2@2, 4@4 gone, 5@5, 6@6, "},
-		{"rows that may no longer match", WatchQuery{Filter: WorkloadQuery{Statuses: []string{"Down"}}}, "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, "},
-		{"not rows of another type", WatchQuery{Filter: WorkloadQuery{Types: []string{helm}}}, "5@5, "},
-		{"not rows of another cluster", WatchQuery{Filter: WorkloadQuery{Cluster: "uid-b"}}, "6@6, "},
-		{"one workload", WatchQuery{Instance: &threeport.Instance{Type: workload, ID: 4}}, "4@4 gone, "},
+		{reason: "only deleted rows, without a filter", query: WatchQuery{}, want: "1@1, 2@2, 4@4 gone, 5@5, 6@6, "},
+		{
+			reason: "rows that may no longer match", query: WatchQuery{Filter: WorkloadQuery{Statuses: []string{"Down"}}},
+			want: "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, ",
+		},
+		{reason: "not rows of another type", query: WatchQuery{Filter: WorkloadQuery{Types: []string{helm}}}, want: "5@5, "},
+		{reason: "not rows of another cluster", query: WatchQuery{Filter: WorkloadQuery{Cluster: "uid-b"}}, want: "6@6, "},
+		{reason: "one workload", query: WatchQuery{Instance: &threeport.Instance{Type: workload, ID: 4}}, want: "4@4 gone, "},
 	}
 	for _, test := range tests {
 		sub := newSubscription(newFeed(nil), test.query, 0)

@@ -28,16 +28,16 @@ func TestTimeline_FiltersNewestFirst(t *testing.T) {
 		query  TimelineQuery
 		want   string // IDs
 	}{
-		{"newest first, by ID for equal times", TimelineQuery{}, "4 3 2 1"},
-		{"a level", TimelineQuery{Level: "Warning"}, "4 2"},
-		{"a kind", TimelineQuery{Kind: "Pod"}, "3 2"},
-		{"text of a message, in another case", TimelineQuery{Text: "BACK-off 100%"}, "2"},
-		{"text of a reason", TimelineQuery{Text: "pull"}, "3"},
-		{"text of an object's name", TimelineQuery{Text: "WEB-"}, "4 3 2 1"},
-		{"no wildcards", TimelineQuery{Text: "b_ck"}, ""},
-		{"From is inclusive", TimelineQuery{From: new(at(2))}, "4 3 2"},
-		{"To is exclusive", TimelineQuery{To: new(at(2))}, "1"},
-		{"times beyond int64", TimelineQuery{From: new(time.Unix(-1<<60, 0)), To: new(time.Unix(1<<60, 0))}, "4 3 2 1"},
+		{reason: "newest first, by ID for equal times", query: TimelineQuery{}, want: "4 3 2 1"},
+		{reason: "a level", query: TimelineQuery{Level: "Warning"}, want: "4 2"},
+		{reason: "a kind", query: TimelineQuery{Kind: "Pod"}, want: "3 2"},
+		{reason: "text of a message, in another case", query: TimelineQuery{Text: "BACK-off 100%"}, want: "2"},
+		{reason: "text of a reason", query: TimelineQuery{Text: "pull"}, want: "3"},
+		{reason: "text of an object's name", query: TimelineQuery{Text: "WEB-"}, want: "4 3 2 1"},
+		{reason: "no wildcards", query: TimelineQuery{Text: "b_ck"}},
+		{reason: "From is inclusive", query: TimelineQuery{From: new(at(2))}, want: "4 3 2"},
+		{reason: "To is exclusive", query: TimelineQuery{To: new(at(2))}, want: "1"},
+		{reason: "times beyond int64", query: TimelineQuery{From: new(time.Unix(-1<<60, 0)), To: new(time.Unix(1<<60, 0))}, want: "4 3 2 1"},
 	}
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()

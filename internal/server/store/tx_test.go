@@ -55,7 +55,12 @@ func TestInTx_Conflict_IsRetried(t *testing.T) {
 			conflicts int
 			attempts  int
 			rows      int
-		}{{"none", 0, 1, 1}, {"some", 2, 3, 2}, {"as many as are borne", maxAttempts - 1, maxAttempts, 3}, {"ever", maxAttempts + 5, maxAttempts, 3}} {
+		}{
+			{reason: "none", attempts: 1, rows: 1},
+			{reason: "some", conflicts: 2, attempts: 3, rows: 2},
+			{reason: "one less than the maximum", conflicts: maxAttempts - 1, attempts: maxAttempts, rows: 3},
+			{reason: "at each attempt", conflicts: maxAttempts + 5, attempts: maxAttempts, rows: 3},
+		} {
 			tried := 0
 			err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 				tried++

@@ -88,15 +88,19 @@ func TestList_Pages(t *testing.T) {
 			selection   Selection
 			rows, total int
 		}{
-			{"the first page", Selection{Page: 1, Size: 3}, 3, 4},
-			{"the rest", Selection{Page: 2, Size: 3}, 1, 4},
-			{"beyond", Selection{Page: 3, Size: 3}, 0, 4},
-			{"size 0", Selection{Page: 1, Size: 0}, 0, 4},
-			{"far beyond the last page", Selection{Page: math.MaxInt, Size: math.MaxInt}, 0, 4},
-			{"a page before the first", Selection{Page: -1, Size: 2}, 2, 4},
-			{"all", Selection{Page: 7, Size: -1}, 4, 4},
-			{"filtered", Selection{Page: 1, Size: 50, Filters: []Filter{{1, "Warning"}}}, 2, 2},
-			{"filtered twice", Selection{Page: 1, Size: 50, Filters: []Filter{{1, "Warning"}, {0, "uid1"}}}, 1, 1},
+			{reason: "the first page", selection: Selection{Page: 1, Size: 3}, rows: 3, total: 4},
+			{reason: "the rest", selection: Selection{Page: 2, Size: 3}, rows: 1, total: 4},
+			{reason: "beyond", selection: Selection{Page: 3, Size: 3}, total: 4},
+			{reason: "size 0", selection: Selection{Page: 1, Size: 0}, total: 4},
+			{reason: "far beyond the last page", selection: Selection{Page: math.MaxInt, Size: math.MaxInt}, total: 4},
+			{reason: "a page before the first", selection: Selection{Page: -1, Size: 2}, rows: 2, total: 4},
+			{reason: "all", selection: Selection{Page: 7, Size: -1}, rows: 4, total: 4},
+			{reason: "filtered", selection: Selection{Page: 1, Size: 50, Filters: []Filter{{1, "Warning"}}}, rows: 2, total: 2},
+			{
+				reason:    "filtered twice",
+				selection: Selection{Page: 1, Size: 50, Filters: []Filter{{1, "Warning"}, {0, "uid1"}}},
+				rows:      1, total: 1,
+			},
 		} {
 			rows, total, err := s.List(t.Context(), r, c.selection)
 			if err != nil || len(rows) != c.rows || total != int64(c.total) {

@@ -43,17 +43,55 @@ func TestV0Write_UpdatesWorkload(t *testing.T) {
 			want   string
 			still  bool // no copied field changed
 		}{
-			{"a new one without a status", []any{"a"}, "", []any{nil, nil, true}, `"a" reported "", shown Unknown 3, since never, reported at never, reason "" "", deleted false`, true},
-			{"a new one with a status", []any{"a", "Down"}, "", []any{nil, nil, true}, `"a" reported "Down", shown Down 0, since created, reported at created, reason "" "", deleted false`, true},
-			{"a status", []any{"a"}, "", []any{nil, "Healthy", nil}, `"a" reported "Healthy", shown Healthy 5, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"another status resets the cause", []any{"a", "Down"}, "reason = 'R', cause = 'c'", []any{nil, "Error", nil}, `"a" reported "Error", shown Error 1, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"the same status again", []any{"a", "Down"}, "reason = 'R', cause = 'c'", []any{nil, "Down", nil}, `"a" reported "Down", shown Down 0, since created, reported at updated, reason "R" "c", deleted false`, false},
-			{"an unknown status", []any{"a", "Down"}, "", []any{nil, "Sideways", nil}, `"a" reported "Sideways", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"an empty status", []any{"a", "Down"}, "", []any{nil, "", nil}, `"a" reported "", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"a status while the cluster is silent", []any{"a", "Down"}, "silent = TRUE, status = 'Unknown', rank = 3", []any{nil, "Healthy", nil}, `"a" reported "Healthy", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"a name", []any{"a", "Down"}, "reason = 'R'", []any{"b", nil, nil}, `"b" reported "Down", shown Down 0, since created, reported at created, reason "R" "", deleted false`, false},
-			{"a name and a status", []any{"a", "Down"}, "", []any{"b", "Unhealthy", nil}, `"b" reported "Unhealthy", shown Unhealthy 2, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"removed", []any{"a", "Down"}, "reason = 'R'", nil, `"a" reported "Down", shown Down 0, since created, reported at created, reason "R" "", deleted true`, false},
+			{
+				reason: "a new one without a status", made: []any{"a"}, given: []any{nil, nil, true},
+				want:  `"a" reported "", shown Unknown 3, since never, reported at never, reason "" "", deleted false`,
+				still: true,
+			},
+			{
+				reason: "a new one with a status", made: []any{"a", "Down"}, given: []any{nil, nil, true},
+				want:  `"a" reported "Down", shown Down 0, since created, reported at created, reason "" "", deleted false`,
+				still: true,
+			},
+			{
+				reason: "a status", made: []any{"a"}, given: []any{nil, "Healthy", nil},
+				want: `"a" reported "Healthy", shown Healthy 5, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "another status resets the cause", made: []any{"a", "Down"}, before: "reason = 'R', cause = 'c'",
+				given: []any{nil, "Error", nil},
+				want:  `"a" reported "Error", shown Error 1, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "the same status again", made: []any{"a", "Down"}, before: "reason = 'R', cause = 'c'",
+				given: []any{nil, "Down", nil},
+				want:  `"a" reported "Down", shown Down 0, since created, reported at updated, reason "R" "c", deleted false`,
+			},
+			{
+				reason: "an unknown status", made: []any{"a", "Down"}, given: []any{nil, "Sideways", nil},
+				want: `"a" reported "Sideways", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "an empty status", made: []any{"a", "Down"}, given: []any{nil, "", nil},
+				want: `"a" reported "", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "a status while the cluster is silent", made: []any{"a", "Down"},
+				before: "silent = TRUE, status = 'Unknown', rank = 3", given: []any{nil, "Healthy", nil},
+				want: `"a" reported "Healthy", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "a name", made: []any{"a", "Down"}, before: "reason = 'R'", given: []any{"b", nil, nil},
+				want: `"b" reported "Down", shown Down 0, since created, reported at created, reason "R" "", deleted false`,
+			},
+			{
+				reason: "a name and a status", made: []any{"a", "Down"}, given: []any{"b", "Unhealthy", nil},
+				want: `"b" reported "Unhealthy", shown Unhealthy 2, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "removed", made: []any{"a", "Down"}, before: "reason = 'R'",
+				want: `"a" reported "Down", shown Down 0, since created, reported at created, reason "R" "", deleted true`,
+			},
 		} {
 			cases[object+": "+c.reason] = func(t *testing.T, s *Store) {
 				t.Helper()

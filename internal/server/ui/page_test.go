@@ -42,18 +42,31 @@ func TestPage_Paths(t *testing.T) {
 		reason, path, contentType, cache string
 		code                             int
 	}{
-		{"the workload list", "/", "text/html; charset=utf-8", "no-cache", 200},
-		{"a workload, even if it does not exist", "/workloads/WorkloadInstance/877588458330128385", "text/html; charset=utf-8", "no-cache", 200},
-		{"a Helm workload", "/workloads/HelmWorkloadInstance/1", "text/html; charset=utf-8", "no-cache", 200},
-		{"no such type", "/workloads/Deployment/1", "", "", 404},
-		{"an ID is a number", "/workloads/WorkloadInstance/x", "", "", 404},
-		{"an ID has 64 bits", "/workloads/WorkloadInstance/9223372036854775808", "", "", 404},
-		{"an asset of this version may be cached forever", p.folder() + "/main.js", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable", 200},
-		{"an asset of another version must not be cached", "/page/0123456789abcdef/main.js", "text/javascript; charset=utf-8", "no-store", 200},
-		{"no such asset", p.folder() + "/secret.js", "", "", 404},
-		{"the document is no asset", p.folder() + "/index.html", "", "", 404},
-		{"there are no folders", p.folder() + "/", "", "", 404},
-		{"nothing else", "/favicon.ico", "", "", 404},
+		{reason: "the workload list", path: "/", contentType: "text/html; charset=utf-8", cache: "no-cache", code: 200},
+		{
+			reason: "a workload, even if it does not exist", path: "/workloads/WorkloadInstance/877588458330128385",
+			contentType: "text/html; charset=utf-8", cache: "no-cache", code: 200,
+		},
+		{
+			reason: "a Helm workload", path: "/workloads/HelmWorkloadInstance/1", contentType: "text/html; charset=utf-8",
+			cache: "no-cache", code: 200,
+		},
+		{reason: "no such type", path: "/workloads/Deployment/1", code: 404},
+		{reason: "an ID is a number", path: "/workloads/WorkloadInstance/x", code: 404},
+		{reason: "an ID has 64 bits", path: "/workloads/WorkloadInstance/9223372036854775808", code: 404},
+		{
+			reason: "an asset of this version may be cached forever", path: p.folder() + "/main.js",
+			contentType: "text/javascript; charset=utf-8", cache: "public, max-age=31536000, immutable",
+			code: 200,
+		},
+		{
+			reason: "an asset of another version must not be cached", path: "/page/0123456789abcdef/main.js",
+			contentType: "text/javascript; charset=utf-8", cache: "no-store", code: 200,
+		},
+		{reason: "no such asset", path: p.folder() + "/secret.js", code: 404},
+		{reason: "the document is no asset", path: p.folder() + "/index.html", code: 404},
+		{reason: "there are no folders", path: p.folder() + "/", code: 404},
+		{reason: "an unknown path", path: "/favicon.ico", code: 404},
 	}
 	for _, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {

@@ -70,10 +70,18 @@ func TestPerson_ClientAuthentication(t *testing.T) {
 		public           bool
 		header, form     string // where the secret is sent
 	}{
-		{"in a header, if nothing is said", "", false, "second", ""},
-		{"in a header, if that is one of several ways", `, "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"]`, false, "second", ""},
-		{"in the form, if that is the only way", `, "token_endpoint_auth_methods_supported": ["client_secret_post"]`, false, "", "second"},
-		{"by PKCE alone", "", true, "", ""},
+		{reason: "in a header by default", header: "second"},
+		{
+			reason:   "in a header, if that is one of several ways",
+			metadata: `, "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"]`,
+			header:   "second",
+		},
+		{
+			reason:   "in the form, if that is the only way",
+			metadata: `, "token_endpoint_auth_methods_supported": ["client_secret_post"]`,
+			form:     "second",
+		},
+		{reason: "by PKCE alone", public: true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			config, sent := startFakeProvider(t, tc.metadata)
@@ -113,13 +121,13 @@ func TestAuthURL_KeepsQueryOfEndpoint(t *testing.T) {
 
 func TestDiscover_InvalidMetadata_IsRefused(t *testing.T) {
 	for _, tc := range []struct{ reason, metadata, want string }{
-		{"another issuer", `, "issuer": "https://evil.example"`, "did not match"},
-		{"endpoint in the clear", `, "token_endpoint": "http://id.example/token"`, `endpoint "http://id.example/token"`},
-		{"keys in the clear", `, "jwks_uri": "http://id.example/keys"`, `endpoint "http://id.example/keys"`},
-		{"a script", `, "authorization_endpoint": "javascript:alert(1)"`, "endpoint"},
-		{"no endpoint", `, "token_endpoint": ""`, `endpoint ""`},
-		{"too much", `, "more": "` + strings.Repeat("x", maxResponseBytes) + `"`, "too large"},
-		{"no JSON", `, `, "decode"},
+		{reason: "another issuer", metadata: `, "issuer": "https://evil.example"`, want: "did not match"},
+		{reason: "endpoint in the clear", metadata: `, "token_endpoint": "http://id.example/token"`, want: `endpoint "http://id.example/token"`},
+		{reason: "keys in the clear", metadata: `, "jwks_uri": "http://id.example/keys"`, want: `endpoint "http://id.example/keys"`},
+		{reason: "a script", metadata: `, "authorization_endpoint": "javascript:alert(1)"`, want: "endpoint"},
+		{reason: "no endpoint", metadata: `, "token_endpoint": ""`, want: `endpoint ""`},
+		{reason: "too much", metadata: `, "more": "` + strings.Repeat("x", maxResponseBytes) + `"`, want: "too large"},
+		{reason: "no JSON", metadata: `, `, want: "decode"},
 	} {
 		config, _ := startFakeProvider(t, tc.metadata)
 		err := startProvider(t, config).Discover(t.Context())
