@@ -346,7 +346,7 @@ func TestServer_Roles(t *testing.T) {
 		{reason: "another cluster", method: "POST", path: "/v0/workload-report-sets", bearer: agent, body: foreign, code: 403},
 		{reason: "a viewer reports", method: "POST", path: "/v0/workload-report-sets", bearer: viewer, body: set, code: 403},
 		{reason: "an administrator reports", method: "POST", path: "/v0/workload-report-sets", bearer: admin, body: foreign, code: 200},
-		{reason: "a report without a credential", method: "POST", path: "/v0/workload-report-sets", body: set, code: 401},
+		{reason: "no credential", method: "POST", path: "/v0/workload-report-sets", body: set, code: 401},
 		{reason: "a wrong token", method: "GET", path: "/v0/workloads", bearer: viewer + "x", code: 401},
 		{reason: "a viewer reads", method: "GET", path: "/v0/workloads", bearer: viewer, code: 200},
 		{reason: "an agent lists workloads", method: "GET", path: "/v0/workloads", bearer: agent, code: 403},

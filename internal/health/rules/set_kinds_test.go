@@ -29,13 +29,13 @@ rules:
 		reason, kind, group, version, phase string
 		want                                health.Status
 	}{
-		{reason: "the first kind of the rule", kind: "Widget", group: "example.org", version: "v1", phase: "Up", want: health.Healthy},
-		{reason: "the second kind of the rule", kind: "Gadget", group: "example.org", version: "v1", phase: "Up", want: health.Healthy},
+		{reason: "the first kind", kind: "Widget", group: "example.org", version: "v1", phase: "Up", want: health.Healthy},
+		{reason: "the second kind", kind: "Gadget", group: "example.org", version: "v1", phase: "Up", want: health.Healthy},
 		{reason: "no check holds, and there is no else", kind: "Widget", group: "example.org", version: "v1", phase: "Off"},
-		{reason: "a version with a rule of its own", kind: "Widget", group: "example.org", version: "v1beta1", phase: "Up", want: health.Down},
-		{reason: "another version with a rule of its own", kind: "Widget", group: "example.org", version: "v1alpha1", phase: "Up", want: health.Down},
+		{reason: "a version with its own rule", kind: "Widget", group: "example.org", version: "v1beta1", phase: "Up", want: health.Down},
+		{reason: "another version with its own rule", kind: "Widget", group: "example.org", version: "v1alpha1", phase: "Up", want: health.Down},
 		{
-			reason: "the other kind has none for the version", kind: "Gadget", group: "example.org",
+			reason: "no rule for the version", kind: "Gadget", group: "example.org",
 			version: "v1beta1", phase: "Up", want: health.Healthy,
 		},
 		{reason: "no group", kind: "Widget", version: "v1", phase: "Up", want: health.Unhealthy},
