@@ -9,6 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// Workload combines the verdicts on a workload's resources. It is the worst one, and its message counts the others that are
+// not Healthy. Without resources it is [NothingListed].
+func Workload(resources []Verdict) Verdict {
+	if len(resources) == 0 {
+		return NothingListed
+	}
+	worst := Worst(resources...)
+	others := -1
+	for _, v := range resources {
+		if v.Status != Healthy {
+			others++
+		}
+	}
+	switch {
+	case others == 1:
+		worst.Message += "; 1 other resource is not Healthy"
+	case others > 1:
+		worst.Message += fmt.Sprintf("; %d other resources are not Healthy", others)
+	}
+	return worst
+}
+
 // Aggregate is the verdict on a resource together with its dependents. Its message is the rendered cause, if it has one.
 type Aggregate struct {
 	Assessment

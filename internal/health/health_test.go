@@ -27,3 +27,23 @@ func TestWorst_FirstOfEqual(t *testing.T) {
 		}
 	}
 }
+
+func TestWorkload(t *testing.T) {
+	healthy, down := Verdict{Status: Healthy}, Verdict{Down, "Crash", "it crashes"}
+	reconciling := Verdict{Reconciling, "Starting", "it starts"}
+	for _, tt := range []struct {
+		reason    string
+		resources []Verdict
+		want      Verdict
+	}{
+		{"nothing is listed", nil, NothingListed},
+		{"all are healthy", []Verdict{healthy, healthy}, healthy},
+		{"one is not healthy", []Verdict{healthy, down}, down},
+		{"two are not healthy", []Verdict{reconciling, down}, Verdict{Down, "Crash", "it crashes; 1 other resource is not Healthy"}},
+		{"three are not healthy", []Verdict{down, reconciling, down}, Verdict{Down, "Crash", "it crashes; 2 other resources are not Healthy"}},
+	} {
+		if got := Workload(tt.resources); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.reason, got, tt.want)
+		}
+	}
+}

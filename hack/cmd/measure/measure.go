@@ -40,8 +40,8 @@ func (t *table) row(label string, figure, bound float64, unit string) {
 }
 
 // measure runs all measurements, and reports whether a result missed its bound.
-func measure(ctx context.Context, size size) (missed bool, err error) {
-	s, err := start(ctx)
+func measure(ctx context.Context, agent string, size size) (missed bool, err error) {
+	s, err := start(ctx, agent)
 	defer func() { err = errors.Join(err, s.stop()) }()
 	if err != nil {
 		return false, err

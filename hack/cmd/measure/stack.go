@@ -30,15 +30,17 @@ type stack struct {
 	oracle   *oracle.Oracle
 }
 
-// start starts everything except the agent. Call stop also after an error.
-func start(ctx context.Context) (*stack, error) {
-	s := &stack{}
+// start starts everything except the agent, and builds the agent if no binary is given. Call stop also after an error.
+func start(ctx context.Context, agent string) (*stack, error) {
+	s := &stack{binary: agent}
 	var err error
 	if s.dir, err = os.MkdirTemp("", "threeport-measure-"); err != nil {
 		return s, err
 	}
-	if s.binary, err = process.Build(ctx, ".", "./cmd/agent", s.dir, "-trimpath"); err != nil {
-		return s, err
+	if s.binary == "" {
+		if s.binary, err = process.Build(ctx, ".", "./cmd/agent", s.dir, "-trimpath"); err != nil {
+			return s, err
+		}
 	}
 	apiBinary, err := process.Build(ctx, ".", "./cmd/controlplane", s.dir, "-trimpath")
 	if err != nil {

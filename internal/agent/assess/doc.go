@@ -5,13 +5,13 @@
 // with those of the pods and other dependents below it. It is computed on request, so a change of one pod does not read
 // the other pods.
 //
-// A status that changes back and forth is damped ([health.Flapping]). Statuses and trees are spaced: [Assessor.StatusDue]
-// and [Assessor.TreeDue] return how long the caller has to wait with the next one.
+// A status that changes back and forth is damped ([health.Flapping]). Statuses and trees are spaced: [Assessor.AdmitStatus]
+// and [Assessor.AdmitTree] return how long the caller has to wait with the next one.
 //
 // # Concurrency
 //
 // The package starts no goroutine. An [Assessor] is safe for concurrent use, except that one goroutine at a time may call
-// [Assessor.Note], [Assessor.StatusDue], [Assessor.TreeDue], [Assessor.BuildTree], [Assessor.ForgetWorkload] and
+// [Assessor.Note], [Assessor.AdmitStatus], [Assessor.AdmitTree], [Assessor.BuildTree], [Assessor.ForgetWorkload] and
 // [Assessor.ForgetInstance] for a workload. The package holds none of its mutexes while it calls its [Cluster] or
 // [Transitions].
 package assess

@@ -23,7 +23,7 @@ func (a *Assessor) TreeChanged(instance target.Instance) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.trees[instance]
-	if t == nil || t.changed { // TreeDue considers an unknown tree changed
+	if t == nil || t.changed { // AdmitTree considers an unknown tree changed
 		return false
 	}
 	t.changed = true
@@ -39,9 +39,9 @@ func (a *Assessor) AllTreesChanged() {
 	}
 }
 
-// TreeDue reports whether the tree of an instance has changed and may be reported now. If it may only be reported later,
+// AdmitTree reports whether the tree of an instance has changed and may be reported now. If it may only be reported later,
 // wait is when to ask again. A due tree counts as unchanged from now on, so that a change while it is built marks it again.
-func (a *Assessor) TreeDue(instance target.Instance) (due bool, wait time.Duration) {
+func (a *Assessor) AdmitTree(instance target.Instance) (due bool, wait time.Duration) {
 	now := a.config.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -67,7 +67,7 @@ func (a *Assessor) since(s observe.Status, workloads []target.Workload) time.Tim
 	last := a.statuses[s.Workload]
 	a.mu.Unlock()
 	if last.status != "" && last.status != s.Status {
-		return time.Time{} // StatusDue sets it
+		return time.Time{} // AdmitStatus sets it
 	}
 	since := last.since
 	for _, workload := range workloads {
@@ -81,11 +81,11 @@ func (a *Assessor) since(s observe.Status, workloads []target.Workload) time.Tim
 	return since
 }
 
-// StatusDue reports whether a status may be reported now; if not, wait is when to ask again. The first status of an
+// AdmitStatus reports whether a status may be reported now; if not, wait is when to ask again. The first status of an
 // instance does not wait, and another waits until the interval since the last one is over. A new word waits for the last
 // new word only, so that a change of the cause does not delay it. A status that was due before is due again. The returned
 // status has the time of its last change.
-func (a *Assessor) StatusDue(status observe.Status) (out observe.Status, wait time.Duration) {
+func (a *Assessor) AdmitStatus(status observe.Status) (out observe.Status, wait time.Duration) {
 	now := a.config.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -32,7 +32,7 @@ func newAssessor() (a *Assessor, clock *time.Time) {
 	return New(config, target.NewRegistry(), fakeCluster{}, noTransitions{}, prometheus.NewCounter(prometheus.CounterOpts{})), clock
 }
 
-func TestAssessor_StatusDue_SpacesStatuses(t *testing.T) {
+func TestAssessor_AdmitStatus_SpacesStatuses(t *testing.T) {
 	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}
 	a, clock := newAssessor()
 	for _, c := range []struct {
@@ -53,42 +53,42 @@ func TestAssessor_StatusDue_SpacesStatuses(t *testing.T) {
 		{"another word waits for the last new word only", time.Second, "Healthy", "", 0, true},
 	} {
 		*clock = clock.Add(c.after)
-		status, wait := a.StatusDue(observe.Status{Workload: instance, Status: c.status, Cause: c.cause})
+		status, wait := a.AdmitStatus(observe.Status{Workload: instance, Status: c.status, Cause: c.cause})
 		if wait != c.wait || status.Since.Equal(*clock) != c.since {
 			t.Errorf("%s: wait is %s, since %s at %s; want %s, since now: %t", c.reason, wait, status.Since, *clock, c.wait, c.since)
 		}
 	}
 	a.ForgetInstance(instance)
-	if _, wait := a.StatusDue(observe.Status{Workload: instance, Status: "Down"}); wait != 0 {
+	if _, wait := a.AdmitStatus(observe.Status{Workload: instance, Status: "Down"}); wait != 0 {
 		t.Errorf("the first status after ForgetInstance waits for %s", wait)
 	}
 }
 
-func TestAssessor_TreeDue_SpacesTreesBySize(t *testing.T) {
+func TestAssessor_AdmitTree_SpacesTreesBySize(t *testing.T) {
 	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}
 	a, clock := newAssessor()
-	if due, wait := a.TreeDue(instance); !due || wait != 0 {
+	if due, wait := a.AdmitTree(instance); !due || wait != 0 {
 		t.Errorf("the first tree: due is %t, wait %s", due, wait)
 	}
 	first := a.nextRevision(instance, 10)
-	if due, wait := a.TreeDue(instance); due || wait != 0 {
+	if due, wait := a.AdmitTree(instance); due || wait != 0 {
 		t.Errorf("an unchanged tree: due is %t, wait %s", due, wait)
 	}
 	if !a.TreeChanged(instance) || a.TreeChanged(instance) {
 		t.Error("TreeChanged reports the first change only")
 	}
-	if due, wait := a.TreeDue(instance); due || wait != 5*time.Second {
+	if due, wait := a.AdmitTree(instance); due || wait != 5*time.Second {
 		t.Errorf("a change within the interval: due is %t, wait %s", due, wait)
 	}
 	*clock = clock.Add(5 * time.Second)
-	if due, _ := a.TreeDue(instance); !due {
+	if due, _ := a.AdmitTree(instance); !due {
 		t.Error("a change after the interval is not due")
 	}
 	if second := a.nextRevision(instance, 4*objectsPerTree); second <= first {
 		t.Errorf("revision %d follows %d", second, first)
 	}
 	a.TreeChanged(instance)
-	if due, wait := a.TreeDue(instance); due || wait != 20*time.Second {
+	if due, wait := a.AdmitTree(instance); due || wait != 20*time.Second {
 		t.Errorf("a change of a tree of four times the size: due is %t, wait %s", due, wait)
 	}
 }

@@ -1,8 +1,6 @@
 package assess
 
 import (
-	"fmt"
-
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/health"
 )
@@ -48,7 +46,7 @@ func (a *Assessor) Health(workload string) (status, reason, message string) {
 	return string(v.Status), v.Reason, v.Message
 }
 
-// Verdict returns the worst verdict on a workload's resources, damped if it flaps. It returns false while the state of a
+// Verdict returns the verdict on a workload's resources, damped if it flaps. It returns false while the state of a
 // resource is not known.
 func (a *Assessor) Verdict(workload string) (health.Verdict, bool) {
 	v, ok := a.undamped(workload)
@@ -64,8 +62,7 @@ func (a *Assessor) Verdict(workload string) (health.Verdict, bool) {
 	return v, true
 }
 
-// undamped returns the worst verdict on a workload's resources. Its message counts the other resources that are not
-// Healthy.
+// undamped returns the verdict on a workload's resources as it is now.
 func (a *Assessor) undamped(workload string) (health.Verdict, bool) {
 	wl, ok := a.targets.Workload(workload)
 	if !ok {
@@ -83,21 +80,5 @@ func (a *Assessor) undamped(workload string) (health.Verdict, bool) {
 	if labelled, ok := judged[target.Ref{}]; ok {
 		all = append(all, labelled.Verdict)
 	}
-	if len(all) == 0 {
-		return health.NothingListed, true
-	}
-	worst := health.Worst(all...)
-	others := -1
-	for _, v := range all {
-		if v.Status != health.Healthy {
-			others++
-		}
-	}
-	switch {
-	case others == 1:
-		worst.Message += "; 1 other resource is not Healthy"
-	case others > 1:
-		worst.Message += fmt.Sprintf("; %d other resources are not Healthy", others)
-	}
-	return worst, true
+	return health.Workload(all), true
 }

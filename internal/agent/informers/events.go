@@ -64,6 +64,26 @@ func (s *Informers) EachEvent(about types.UID, visit func(*corev1.Event)) {
 	}
 }
 
+// EventUIDs returns the UIDs of all cached Events. It returns false if some may be missing, because an informer of Events
+// lists or has failed.
+func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
+	state, _ := s.kinds.stateOf(eventKind)
+	for _, scope := range state.scopes {
+		if scope.state == target.Pending || scope.state == target.Unavailable {
+			return nil, false
+		}
+	}
+	out := map[types.UID]struct{}{}
+	for _, i := range s.pool.eventInformers() {
+		for _, obj := range i.shared.GetStore().List() {
+			if ev, ok := obj.(*corev1.Event); ok {
+				out[ev.UID] = struct{}{}
+			}
+		}
+	}
+	return out, true
+}
+
 // EventsAboutUnknownObjects returns the names of the Events about objects of base kinds that the registry does not know.
 func (s *Informers) EventsAboutUnknownObjects() []types.NamespacedName {
 	var out []types.NamespacedName

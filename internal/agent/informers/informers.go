@@ -34,9 +34,8 @@ type EventHandler interface {
 	EventChanged(ev *corev1.Event, initial bool)
 	// EventDeleted reports a deleted Event: most expire. ev is its last known state; nil if there is none.
 	EventDeleted(uid types.UID, ev *corev1.Event)
-	// EventsListed reports that all Events in a namespace, or ("") in the cluster, are known. uidOf returns the UID of the
-	// Event of a name; empty if there is none.
-	EventsListed(namespace string, uidOf func(types.NamespacedName) types.UID)
+	// EventsListed reports the end of an informer's first list of Events. Some may have expired while none was running.
+	EventsListed()
 }
 
 // Config sets how the cluster is watched.

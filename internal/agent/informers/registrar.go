@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -95,7 +94,7 @@ func (r *registrar) delete(id target.Identity, version string, certain bool) {
 // of an informer, and from the caches of the other informers of the kind, which may be ahead of it.
 func (r *registrar) listed(i *informer, running []*informer) {
 	if i.gvk == eventKind {
-		r.handler.EventsListed(i.id.namespace, func(name types.NamespacedName) types.UID { return cachedVersion(i, name).uid })
+		r.handler.EventsListed()
 		return
 	}
 	caches := slices.DeleteFunc(running, func(other *informer) bool {

@@ -12,7 +12,7 @@ import (
 // Key identifies the subject of a report. A later report replaces an earlier one with the same key.
 type Key string
 
-// OrderingKey orders reports of different keys: those with one ordering key are delivered one after the other, in the order
+// OrderingKey groups the reports of different keys about one subject. They are delivered one after the other, in the order
 // in which their keys came up. A resource that is deleted and created again has two keys and one ordering key.
 type OrderingKey string
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,16 +101,6 @@ func terminatedAt(pod *corev1.Pod, c *corev1.ContainerStatus, t *corev1.Containe
 // TerminationUID is the UID of the Event about a termination. All agents make the same one.
 func TerminationUID(pod types.UID, container string, restart int32) types.UID {
 	return types.UID(fmt.Sprintf("%s/%s/%d", pod, container, restart))
-}
-
-// ParseTerminationUID is the reverse of [TerminationUID].
-func ParseTerminationUID(uid types.UID) (pod types.UID, container string, restart int32, ok bool) {
-	parts := strings.Split(string(uid), "/")
-	if len(parts) != 3 {
-		return "", "", 0, false
-	}
-	n, err := strconv.ParseInt(parts[2], 10, 32)
-	return types.UID(parts[0]), parts[1], int32(n), err == nil
 }
 
 // NewTermination returns the Event about a termination.

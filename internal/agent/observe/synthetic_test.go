@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -160,15 +159,7 @@ func TestNewTermination(t *testing.T) {
 			if NewTermination(pod, later, attribution).Version() == got.Version() {
 				t.Error("another time makes no version")
 			}
-			if p, container, n, ok := ParseTerminationUID(got.UID); !ok || p != "u" || container != "app" || n != c.end.Restart {
-				t.Errorf("the UID %s is read as %s %s %d %t", got.UID, p, container, n, ok)
-			}
 		})
-	}
-	for _, uid := range []string{"", "u", "u/app", "u/app/", "u/app/x", "u/app/1/2", "u/app/99999999999"} {
-		if _, _, _, ok := ParseTerminationUID(types.UID(uid)); ok {
-			t.Errorf("%q is taken for the UID of an end", uid)
-		}
 	}
 }
 

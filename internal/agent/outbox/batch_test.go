@@ -36,7 +36,7 @@ func expectBatch(t *testing.T, o *Outbox, most int, want ...string) []Item {
 	return items
 }
 
-func TestOutbox_NextBatch_TakesOneOfEachLane(t *testing.T) {
+func TestOutbox_NextBatch_TakesOneOfEachGroup(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(in("group", "a", "1"))
 	o.Offer(in("group", "b", "1"))

@@ -15,10 +15,27 @@ type Failure struct {
 	General bool
 }
 
-// outageKeys is how many keys have to fail, without a success in between, to open the breaker.
-const outageKeys = 2
+const (
+	// outageKeys is how many keys have to fail, without a success in between, to open the breaker.
+	outageKeys = 2
+	// quarantineAfter is how often a report fails while others succeed, until it is quarantined.
+	quarantineAfter = 3
+	// maxDefer bounds the wait of a report that is deferred repeatedly.
+	maxDefer = 5 * time.Second
+)
 
-// breaker distinguishes an outage of the control plane from a report that is at fault. While it is open, only probes are sent.
+// breaker distinguishes an outage of the control plane from a report that is at fault. It decides when a failed report is
+// sent again, from the history of its key ([retryState]) and of all others. While it is open, only probes are sent.
+//
+//	a report fails                          the breaker            the report
+//	first failure since an answer           is unchanged           waits by itself: Backoff
+//	a second key fails too                  opens                  waits for the breaker
+//	General, or with a RetryAfter           opens                  waits for the breaker
+//	others were answered meanwhile          is unchanged           waits by itself; quarantined the third time
+//	it is a probe                           waits longer           waits for the breaker
+//
+// An answer (accepted or refused) closes the breaker, unless the control plane asked for a pause and the answer is not that
+// of a probe.
 type breaker struct {
 	backoff Backoff
 	answers uint64 // counts the reports that the control plane took or refused
@@ -85,4 +102,61 @@ func (b *breaker) answer(r *retryState, probe bool) (ended bool) {
 	}
 	*b = breaker{backoff: b.backoff, answers: b.answers, failing: b.failing}
 	return true
+}
+
+// retryState is the history of the tries to send a key's reports. Answers are counted by [breaker].
+type retryState struct {
+	// attempts counts the attempts since the last success. A rejection does not reset it, because the outcome of an earlier
+	// attempt may be unknown.
+	attempts int
+	waits    int       // attempts after which the entry waited by itself
+	alone    int       // attempts that failed while others succeeded
+	retryAt  time.Time // it is not sent before
+	failures int       // in this process, since the last answer
+
+	takenAt  uint64 // the number of answers when it was taken
+	failedAt uint64 // the number of answers when it failed last
+}
+
+// quarantined reports whether it is the report that is at fault, and not the control plane.
+func (r *retryState) quarantined() bool { return r.alone >= quarantineAfter }
+
+// take begins an attempt.
+func (r *retryState) take(answers uint64) {
+	r.attempts++
+	r.takenAt = answers
+}
+
+// othersSucceeded reports whether the control plane has answered another report since this one was taken, or since it
+// failed before.
+func (r *retryState) othersSucceeded(answers uint64) bool {
+	since := r.takenAt
+	if r.failures > 0 {
+		since = min(since, r.failedAt)
+	}
+	return answers > since
+}
+
+// fail ends an attempt without an answer. It returns whether others succeeded meanwhile.
+func (r *retryState) fail(answers uint64) (others bool) {
+	others = r.othersSucceeded(answers)
+	r.failures++
+	r.failedAt = answers
+	return others
+}
+
+// backOff returns how long to wait by itself.
+func (r *retryState) backOff(b Backoff) time.Duration {
+	r.waits++
+	return b.Delay(r.waits)
+}
+
+// answer ends an attempt with an answer.
+func (r *retryState) answer() { *r = retryState{attempts: r.attempts} }
+
+// deferTo takes an attempt back, and waits: twice as long each time.
+func (r *retryState) deferTo(now time.Time, wait time.Duration) {
+	r.attempts--
+	r.retryAt = now.Add(min(wait<<min(r.waits, 10), maxDefer))
+	r.waits++
 }

@@ -77,3 +77,42 @@ func TestBreaker_RequestedPause(t *testing.T) {
 		}
 	})
 }
+
+func TestRetryState_OthersSucceeded(t *testing.T) {
+	for _, tt := range []struct {
+		reason  string
+		state   retryState
+		answers uint64
+		want    bool
+	}{
+		{"no answer since the take", retryState{takenAt: 3}, 3, false},
+		{"an answer since the take", retryState{takenAt: 3}, 4, true},
+		{"an answer since the last failure, before the take", retryState{takenAt: 4, failures: 1, failedAt: 3}, 4, true},
+		{"none since the last failure", retryState{takenAt: 4, failures: 1, failedAt: 4}, 4, false},
+	} {
+		if got := tt.state.othersSucceeded(tt.answers); got != tt.want {
+			t.Errorf("%s: got %t, want %t", tt.reason, got, tt.want)
+		}
+	}
+}
+
+func TestRetryState_Answer_KeepsAttemptsOnly(t *testing.T) {
+	r := retryState{alone: quarantineAfter, waits: 4, failures: 5, retryAt: time.Now()}
+	r.take(7)
+	r.answer()
+	if r != (retryState{attempts: 1}) {
+		t.Errorf("state after an answer: %+v, want one attempt and nothing else", r)
+	}
+}
+
+func TestRetryState_DeferTo_DoublesUpToTheLimit(t *testing.T) {
+	now := time.Unix(1, 0)
+	var r retryState
+	for i, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, maxDefer, maxDefer} {
+		r.take(0)
+		r.deferTo(now, time.Second)
+		if got := r.retryAt.Sub(now); got != want || r.attempts != 0 {
+			t.Errorf("deferral %d: waits %s after %d attempts, want %s after 0", i+1, got, r.attempts, want)
+		}
+	}
+}

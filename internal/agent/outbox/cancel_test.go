@@ -1,7 +1,12 @@
 package outbox
 
 import (
+	"slices"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
 func TestOutbox_Cancel_DropsThePendingReport(t *testing.T) {
@@ -248,4 +253,71 @@ func TestOutbox_ForgetThenOffer_KeepsTheReceipt(t *testing.T) {
 	if item := expectTake(t, o, "a@3"); item.Receipt.RowID != 7 {
 		t.Errorf("got %+v", item)
 	}
+}
+
+func TestOutbox_Retain(t *testing.T) {
+	gone, stays := synthetic("gone"), synthetic("stays")
+	for _, tt := range []struct {
+		reason string
+		offer  []observe.Report
+		keep   []observe.Key
+		want   []string // what is sent afterwards
+		left   int      // keys that are known in the end
+	}{
+		{reason: "an unknown ordering key"},
+		{reason: "a kept report is sent and stays known", offer: []observe.Report{stays}, keep: []observe.Key{stays.Key()}, want: []string{"stays"}, left: 1},
+		{reason: "an Event is sent first", offer: []observe.Report{gone, stays}, keep: []observe.Key{stays.Key()}, want: []string{"gone", "stays"}, left: 1},
+		{reason: "state is dropped", offer: []observe.Report{operation("x", "1")}},
+		{reason: "a deletion is sent first", offer: []observe.Report{operation("x", "")}, want: []string{"deleted"}},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			o := New(Config{}, nil)
+			keys := map[observe.OrderingKey]struct{}{synthetic("").OrderingKey(): {}}
+			for _, r := range tt.offer {
+				o.Offer(r)
+				keys[r.OrderingKey()] = struct{}{}
+			}
+			for key := range keys {
+				o.Retain(key, tt.keep...)
+			}
+			var sent []string
+			for item, ok := tryTake(t, o); ok; item, ok = tryTake(t, o) {
+				switch r := item.Report.(type) {
+				case observe.Event:
+					sent = append(sent, string(r.UID))
+				default:
+					sent = append(sent, r.Version())
+				}
+				o.Ack(item, Receipt{})
+			}
+			if !slices.Equal(sent, tt.want) || len(o.entries) != tt.left {
+				t.Errorf("sent are %q and %d keys are left; want %q and %d", sent, len(o.entries), tt.want, tt.left)
+			}
+		})
+	}
+}
+
+// The dead letter of a state goes with it; that of an Event stays until its workload is forgotten.
+func TestOutbox_Retain_DeadLetters(t *testing.T) {
+	for _, tt := range []struct {
+		report observe.Report
+		left   int
+	}{{operation("x", "1"), 0}, {event("a", "1"), 1}} {
+		o := New(Config{}, nil)
+		o.Offer(tt.report)
+		o.Reject(take(t, o), errSend)
+		o.Retain(tt.report.OrderingKey())
+		if got := o.DeadLetters(); got != tt.left {
+			t.Errorf("%s: %d dead letters are left, want %d", tt.report, got, tt.left)
+		}
+		o.ForgetInstance(shop)
+		expectEmpty(t, o)
+	}
+}
+
+// synthetic returns an Event that the agent made about one object.
+func synthetic(uid types.UID) observe.Event {
+	ev := event(uid, "1")
+	ev.Synthetic, ev.InvolvedUID = true, "pod"
+	return ev
 }

@@ -26,7 +26,7 @@ func (o *Outbox) Reject(item Item, cause error) {
 	switch known := o.accounts[item.Report.Instance()] != nil; {
 	case e.report != nil: // a newer version is sent
 	case cancelled || !known: // no status would show the dead letter; the next Offer is sent
-		e.version, e.settled = "", false
+		e.unsettle()
 	default:
 		o.setDead(e, &deadLetter{
 			Rejection: Rejection{Report: item.Report.String(), Reason: cause.Error(), Time: time.Now()},
@@ -79,7 +79,7 @@ func (o *Outbox) RetryRejected(id target.Instance) {
 			o.gc(e)
 			continue
 		}
-		e.settled = false // an Offer of the same version is sent
+		e.outcome = unsettled // an Offer of the same version is sent
 		if report != nil && e.isIdle() {
 			o.enqueue(e, report)
 		}

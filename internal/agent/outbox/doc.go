@@ -16,9 +16,8 @@
 //   - protocol.go: [Protocol] decides whether a report is sent, and under which version.
 //   - queue.go: groups that have something to send, by class. Classes take turns: state, fresh Events, the backlog, and
 //     reports in quarantine. One report in quarantine is out at a time.
-//   - retry.go: retryState is the history of a key's tries. A report that fails while others succeed is quarantined.
-//   - breaker.go: breaker is open during an outage. Then only probes are sent, one at a time, after growing waits. Two keys
-//     that fail without a success in between open it, and so does a refusal of the agent as a whole.
+//   - breaker.go: breaker decides when a failed report is sent again. It is open during an outage: then only probes are
+//     sent, one at a time, after growing waits. A report that fails while others succeed is quarantined.
 //   - sync.go: initialSync holds a workload's operations and Events until the remote state is known ([Outbox.Seed]), so that
 //     no row is created twice, whatever the store has lost.
 //   - eviction.go, dropped.go: the oldest Normal Events, and then the oldest Warnings, are dropped when the bound is

@@ -7,7 +7,21 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// entry is the state of one key. It is idle, queued in its group, or out.
+// entry is the state of one key. Two parts of it change independently. What is to be sent:
+//
+//	report  out  queued
+//	-       no   no      idle
+//	set     no   yes     pending: waits in its group
+//	set     yes  no      being sent; the report is newer than the item if replaced is set
+//	-       yes  no      being sent, and cancelled meanwhile: not sent again
+//
+// And what the control plane has:
+//
+//	outcome    dead
+//	unsettled  -      nothing, or it is not known
+//	settled    -      the report of this version
+//	settled    set    not this version: it was refused, and is a dead letter
+//	evicted    -      not this version: it was dropped to keep the bound
 type entry struct {
 	key   observe.Key
 	group *group
@@ -19,7 +33,7 @@ type entry struct {
 	// operation is where the workload's account has the accepted operation; nil if it has none.
 	operation *operationSlot
 	forgets   bool // drop the entry once it is idle
-	persisted bool // the store has the pending report
+	restored  bool // loaded, not offered since
 }
 
 // pending is what is still to be delivered of a key.
@@ -28,22 +42,46 @@ type pending struct {
 	since    time.Time      // when the key became pending
 	replaced time.Time      // when the report that is out was replaced; zero if it was not
 
-	failed   bool // its last try failed
-	backlog  bool // it waited for an outage or a restart
-	repair   bool // the control plane lost it
-	restored bool // loaded, not offered since
+	failed  bool // its last try failed
+	backlog bool // it waited for an outage or a restart
+	repair  bool // the control plane lost it
 }
 
 // delivered is what is known of a key at the control plane.
 type delivered struct {
 	receipt  Receipt
-	version  string // of the last accepted, rejected or dropped report
-	settled  bool   // version is set
-	dropped  bool   // dropped to keep the bound
-	modified bool   // accepted, not as the key's first
+	version  string // of the last accepted, refused or evicted report
+	outcome  outcome
+	modified bool // accepted, not as the key's first
 }
 
+// outcome is that of the last report of a key whose delivery ended.
+type outcome int
+
+const (
+	unsettled outcome = iota
+	settled           // accepted or refused
+	evicted           // dropped to keep the bound
+)
+
+// settle records that the delivery of a version ended.
+func (d *delivered) settle(version string, o outcome) { d.version, d.outcome = version, o }
+
+// unsettle forgets the version, so that the next Offer of any version is sent.
+func (d *delivered) unsettle() { d.settle("", unsettled) }
+
+// ended reports whether the delivery of a version has ended.
+func (d *delivered) ended(version string) bool { return d.outcome != unsettled && d.version == version }
+
 func (e *entry) isOut() bool { return e.group.out == e }
+
+// mustDeliver reports whether the pending report or the dead letter of an entry would be lost if it were dropped.
+func (e *entry) mustDeliver() bool {
+	if e.report != nil {
+		return mustPersist(e.report)
+	}
+	return e.dead != nil && e.dead.report != nil && mustPersist(e.dead.report)
+}
 
 func (e *entry) isIdle() bool { return e.report == nil && !e.isOut() }
 

@@ -88,7 +88,7 @@ func (o *Outbox) evict(e *entry) {
 	if report == nil {
 		report = e.dead.report
 	}
-	e.version, e.settled, e.dropped = o.protocol.version(report), true, true
+	e.delivered.settle(o.protocol.version(report), evicted)
 	o.unqueue(e)
 	o.clearPending(e)
 	o.setDead(e, nil)

@@ -57,6 +57,15 @@ func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
 	o.requeueFailed(o.settle(item), cause, after)
 }
 
+// Forget forgets one key of a group.
+func (o *Outbox) Forget(key observe.Key) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e := o.entries[key]; e != nil {
+		o.forget(e)
+	}
+}
+
 // take returns an item, or when to look again at the latest.
 func (o *Outbox) take() (Item, time.Time, <-chan struct{}, error) {
 	items, due, wake, err := o.takeBatch(1)

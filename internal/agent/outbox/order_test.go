@@ -33,7 +33,7 @@ func TestOutbox_Next_KeepsTheOrderOfKeys(t *testing.T) {
 	}
 }
 
-func TestOutbox_Next_OneItemOfALane(t *testing.T) {
+func TestOutbox_Next_OneItemOfAGroup(t *testing.T) {
 	o := New(Config{}, nil)
 	o.Offer(in("group", "a", "1"))
 	o.Offer(in("group", "b", "1"))

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
@@ -64,7 +66,8 @@ func New(config Config, store Store) *Outbox {
 }
 
 // Offer puts in a report, in place of a pending one of the same key. A version that is pending or settled already changes
-// nothing. After [Outbox.Close] it does nothing.
+// nothing. A deletion is the last report of its key, which is forgotten after the delivery. After [Outbox.Close] it does
+// nothing.
 func (o *Outbox) Offer(r observe.Report) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,7 +83,7 @@ func (o *Outbox) Offer(r observe.Report) {
 
 func (o *Outbox) offer(r observe.Report) {
 	e := o.entryOf(r)
-	e.forgets, e.restored = false, false
+	e.forgets, e.restored = isDeletion(r), false
 	switch version := o.protocol.version(r); {
 	case e.report != nil:
 		if o.protocol.version(e.report) == version {
@@ -94,7 +97,7 @@ func (o *Outbox) offer(r observe.Report) {
 		e.since = time.Now()
 		e.replaced = e.since
 		o.setPending(e, r)
-	case e.settled && e.version == version:
+	case e.ended(version):
 		if e.dead != nil {
 			e.dead.report = r // for RetryRejected
 		} else {
@@ -103,6 +106,7 @@ func (o *Outbox) offer(r observe.Report) {
 	default:
 		o.enqueue(e, r)
 	}
+	o.gc(e)
 }
 
 // entryOf returns the entry of a report's key. A new one learns what the control plane has.
@@ -116,17 +120,42 @@ func (o *Outbox) entryOf(r observe.Report) *entry {
 	return e
 }
 
-// Cancel drops the pending report or the dead letter of a key that is no longer to be reported. A report that is being
+// Retain forgets the keys of an ordering key, except those to keep. A pending Event or deletion is delivered before; another
+// pending report, and its dead letter, is dropped. A later Offer cancels the forgetting.
+func (o *Outbox) Retain(orderingKey observe.OrderingKey, keep ...observe.Key) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	g := o.groups[orderingKey]
+	if g == nil {
+		return
+	}
+	for _, e := range slices.Clone(g.entries) {
+		if slices.Contains(keep, e.key) {
+			continue
+		}
+		if !e.mustDeliver() {
+			o.cancel(e)
+		}
+		o.forget(e)
+	}
+}
+
+// Cancel drops the pending report or the dead letter of a key that is not to be reported now. A report that is being
 // sent is not sent again if it fails. The receipt stays, so that a later report does not create a second row.
 func (o *Outbox) Cancel(key observe.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.entries[key]
-	if e == nil || e.report == nil && e.dead == nil {
+	if e := o.entries[key]; e != nil {
+		o.cancel(e)
+	}
+}
+
+func (o *Outbox) cancel(e *entry) {
+	if e.report == nil && e.dead == nil {
 		return
 	}
 	if e.dead != nil { // the control plane does not have it, so the next Offer is sent
-		e.version, e.settled = "", false
+		e.unsettle()
 		o.setDead(e, nil)
 		o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
 	}
@@ -136,14 +165,35 @@ func (o *Outbox) Cancel(key observe.Key) {
 	o.broadcast()
 }
 
-// Forget drops everything that is known of a key, once nothing of it is pending. A later Offer cancels the Forget.
-func (o *Outbox) Forget(key observe.Key) {
+// ForgetRestored forgets the keys of an earlier process that this process has not offered. A pending report is delivered
+// before.
+func (o *Outbox) ForgetRestored() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e := o.entries[key]; e != nil {
-		e.forgets = true
-		o.gc(e)
+	for _, e := range o.entries {
+		if e.restored {
+			o.forget(e)
+		}
 	}
+}
+
+// forget drops all that is known of a key, once nothing of it is pending. A later Offer cancels this.
+func (o *Outbox) forget(e *entry) {
+	e.forgets = true
+	o.gc(e)
+}
+
+// Events returns the UIDs of the cluster's Events that the outbox knows.
+func (o *Outbox) Events() []types.UID {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []types.UID
+	for key := range o.groups {
+		if uid, ok := key.EventUID(); ok && !o.dropped.has(observe.Key(key)) {
+			out = append(out, uid)
+		}
+	}
+	return out
 }
 
 // Close ends intake. Pending reports can still be taken, at once: Close ends all waits for a retry and for the end of an
@@ -196,6 +246,7 @@ func (o *Outbox) schedule(g *group) {
 
 // setPending makes a report the pending one of a key.
 func (o *Outbox) setPending(e *entry, r observe.Report) {
+	before := e.report
 	e.repair = false
 	switch {
 	case e.report == nil:
@@ -203,7 +254,7 @@ func (o *Outbox) setPending(e *entry, r observe.Report) {
 		o.setDead(e, nil)
 	case e.report.Instance() == r.Instance():
 		e.report = r
-		o.storePending(e)
+		o.storePending(e, before)
 		return
 	default:
 		o.unaccount(e)
@@ -214,7 +265,7 @@ func (o *Outbox) setPending(e *entry, r observe.Report) {
 	}
 	e.report = r
 	o.account(r.Instance()).pending[e] = struct{}{}
-	o.storePending(e)
+	o.storePending(e, before)
 }
 
 // clearPending ends that a key has a pending report.
@@ -225,8 +276,9 @@ func (o *Outbox) clearPending(e *entry) {
 	o.counts.pending--
 	o.clearFailed(e)
 	o.unaccount(e)
+	before := e.report
 	e.report, e.backlog, e.repair = nil, false, false
-	o.storePending(e)
+	o.storePending(e, before)
 }
 
 func (o *Outbox) clearFailed(e *entry) {
@@ -236,17 +288,19 @@ func (o *Outbox) clearFailed(e *entry) {
 	}
 }
 
-// storePending brings the eviction queue and the store in line with the pending report of an entry.
-func (o *Outbox) storePending(e *entry) {
+// storePending brings the eviction queue and the store in line with the pending report of an entry, which was another
+// before.
+func (o *Outbox) storePending(e *entry, before observe.Report) {
 	o.evictable.remove(e)
 	if ev, isEvent := e.report.(observe.Event); isEvent {
 		o.makeEvictable(e, ev)
 	}
-	saved := o.persistence.savePending(e.key, e.report)
-	if !saved && e.persisted {
+	switch {
+	case mustPersist(e.report):
+		o.persistence.savePending(e.key, e.report)
+	case mustPersist(before):
 		o.persistence.deletePending(e.key)
 	}
-	e.persisted = saved
 }
 
 func (o *Outbox) makeEvictable(e *entry, ev observe.Event) {

@@ -28,6 +28,9 @@ const (
 	droppedTable = "gaps"     // counts of Events that were dropped
 )
 
+// oldTables are of earlier versions. Their records repeat what the receipts have, and are deleted.
+var oldTables = []string{"events", "ends", "changes"}
+
 // receiptRecord is what is known of a settled key at the control plane. Version may be that of a rejected report.
 type receiptRecord struct {
 	Lane     observe.OrderingKey
@@ -40,7 +43,7 @@ type receiptRecord struct {
 
 func (r receiptRecord) delivered() delivered {
 	receipt := Receipt{Accepted: r.Accepted, RowID: r.RowID, Instance: r.Instance}
-	return delivered{receipt: receipt, version: r.Version, settled: true, modified: r.Modified}
+	return delivered{receipt: receipt, version: r.Version, outcome: settled, modified: r.Modified}
 }
 
 // pendingRecord is a report. One of its fields is set.
@@ -72,13 +75,13 @@ func (r pendingRecord) report() observe.Report {
 // mustPersist reports whether a report would be lost with the process: Events expire, and a deleted object is not seen
 // again. All other reports are offered again after a restart.
 func mustPersist(r observe.Report) bool {
-	switch r := r.(type) {
-	case observe.Event:
-		return true
-	case observe.Operation:
-		return r.Deleted
-	}
-	return false
+	_, isEvent := r.(observe.Event)
+	return isEvent || isDeletion(r)
+}
+
+func isDeletion(r observe.Report) bool {
+	op, ok := r.(observe.Operation)
+	return ok && op.Deleted
 }
 
 // deadRecord is a dead letter. Content is empty for a report that is offered again after a restart.
@@ -93,13 +96,8 @@ type deadRecord struct {
 // persistence writes and reads the records of an outbox. Without a store it does nothing.
 type persistence struct{ store Store }
 
-// savePending saves a pending report if it would be lost otherwise, and returns whether it did.
-func (p persistence) savePending(key observe.Key, r observe.Report) bool {
-	if p.store == nil || r == nil || !mustPersist(r) {
-		return false
-	}
+func (p persistence) savePending(key observe.Key, r observe.Report) {
 	p.put(pendingTable, key, newPendingRecord(r))
-	return true
 }
 
 func (p persistence) deletePending(key observe.Key) { p.delete(pendingTable, key) }
@@ -163,6 +161,11 @@ func (p persistence) load() (out loadedRecords) {
 	if p.store == nil {
 		return out
 	}
+	for _, table := range oldTables {
+		for key := range p.store.Load(table) {
+			p.store.Delete(table, key)
+		}
+	}
 	out.receipts = loadTable[receiptRecord](p, receiptTable)
 	out.dropped = loadTable[droppedRange](p, droppedTable)
 	out.dead = loadTable[deadRecord](p, deadTable)
@@ -202,21 +205,23 @@ func timeOf(r observe.Report) time.Time {
 // not known.
 func (o *Outbox) restore(r loadedRecords) {
 	for key, record := range r.receipts {
-		o.get(key, record.Lane).delivered = record.delivered()
+		e := o.get(key, record.Lane)
+		e.delivered, e.restored = record.delivered(), true
 	}
 	for key, dropped := range r.dropped {
 		o.dropped.restore(key, dropped)
 	}
 	for key, record := range r.dead {
 		e := o.get(key, record.Lane)
-		e.version, e.settled = record.Version, true
+		e.restored = true
+		e.delivered.settle(record.Version, settled)
 		o.setDead(e, &deadLetter{Rejection: record.Rejection, instance: record.Instance, report: record.Content.report()})
 		o.accounts[record.Instance].undeclared = true
 	}
 	for _, report := range r.pending {
 		e := o.get(report.Key(), report.OrderingKey())
-		e.retry.attempts, e.persisted, e.backlog, e.restored = 1, true, true, true
-		_, e.forgets = report.(observe.Operation)
+		e.retry.attempts, e.backlog, e.restored = 1, true, true
+		e.forgets = isDeletion(report)
 		o.enqueue(e, report)
 		o.accounts[report.Instance()].undeclared = true
 	}

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,39 @@ func TestOutbox_Restart_KeepsReceipts(t *testing.T) {
 	expectEmpty(t, again)
 }
 
+// After a restart, the keys that are not offered again are forgotten on request. An undelivered Event is sent before.
+func TestOutbox_ForgetRestored(t *testing.T) {
+	kept := records{"events": {"a": nil}, "ends": {"a/b/1": nil}, "changes": {"w": nil}}
+	o := New(Config{}, kept)
+	for _, uid := range []types.UID{"again", "gone"} {
+		o.Offer(event(uid, "1"))
+		o.Ack(take(t, o), Receipt{RowID: 5})
+	}
+	o.Offer(event("undelivered", "1"))
+	for _, table := range oldTables {
+		if len(kept[table]) > 0 {
+			t.Errorf("the table %s of an earlier version is left", table)
+		}
+	}
+
+	restarted := New(Config{}, kept)
+	restarted.Offer(event("again", "1"))
+	if got := restarted.Events(); len(got) != 3 {
+		t.Errorf("Events are %q, want 3", got)
+	}
+	restarted.ForgetRestored()
+	expectRecords(t, kept, 1, 1)
+	item := take(t, restarted)
+	if item.Report.Key() != event("undelivered", "").Key() {
+		t.Errorf("sent is %s, want the undelivered Event", item.Report)
+	}
+	restarted.Ack(item, Receipt{RowID: 6})
+	expectRecords(t, kept, 1, 0)
+	if got := restarted.Events(); !slices.Equal(got, []types.UID{"again"}) {
+		t.Errorf("Events are %q, want the one that was offered again", got)
+	}
+}
+
 func TestOutbox_Restart_SendsDeletions(t *testing.T) {
 	kept := records{}
 	o := New(Config{}, kept)
@@ -180,13 +214,17 @@ func TestOutbox_Store_HasNoDefinitions(t *testing.T) {
 func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
 	store := records{}
 	p := persistence{store}
-	if !p.savePending("event/a", event("a", "1")) || p.savePending("b", operation("b", "1")) || p.savePending("c", nil) {
-		t.Error("savePending: want true for the Event only")
+	for _, tt := range []struct {
+		report observe.Report
+		want   bool
+	}{{event("a", "1"), true}, {operation("b", "1"), false}, {nil, false}, {operation("d", ""), true}} {
+		if got := mustPersist(tt.report); got != tt.want {
+			t.Errorf("mustPersist of %v is %t, want %t", tt.report, got, tt.want)
+		}
 	}
-	if !p.savePending(operation("d", "").Key(), operation("d", "")) {
-		t.Error("savePending of a deletion: got false")
-	}
-	d := delivered{receipt: Receipt{Accepted: true, RowID: 7, Instance: shop}, version: "1", settled: true, modified: true}
+	p.savePending("event/a", event("a", "1"))
+	p.savePending(operation("d", "").Key(), operation("d", ""))
+	d := delivered{receipt: Receipt{Accepted: true, RowID: 7, Instance: shop}, version: "1", outcome: settled, modified: true}
 	p.saveReceipt("r", "group", d)
 	p.saveDead("dead", "group", "2", &deadLetter{instance: shop, report: event("x", "2")})
 	p.saveDead("deadOperation", "group", "2", &deadLetter{instance: shop, report: operation("y", "2")})
@@ -210,7 +248,8 @@ func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
 
 func TestPersistence_WithoutAStoreDoesNothing(t *testing.T) {
 	var p persistence
-	if p.savePending("a", event("a", "1")) || p.bytes() != 0 || p.load().receipts != nil {
+	p.savePending("a", event("a", "1"))
+	if p.bytes() != 0 || p.load().receipts != nil {
 		t.Error("something was saved")
 	}
 	p.deletePending("a")

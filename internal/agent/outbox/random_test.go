@@ -16,7 +16,7 @@ import (
 
 const (
 	randomKeys     = 60
-	randomLanes    = 25
+	randomGroups   = 25
 	randomVersions = 40 // the last one of each key
 )
 
@@ -141,7 +141,7 @@ func produce(o *Outbox, random *rand.Rand, first int) {
 			if random.IntN(3) == 0 && version < randomVersions {
 				continue
 			}
-			r := in(fmt.Sprint("group", key%randomLanes), strconv.Itoa(key), strconv.Itoa(version))
+			r := in(fmt.Sprint("group", key%randomGroups), strconv.Itoa(key), strconv.Itoa(version))
 			o.Offer(r)
 			if random.IntN(10) == 0 {
 				o.Cancel(r.Key())

@@ -34,13 +34,13 @@ func (o *Outbox) State(r observe.Report) Snapshot {
 	if e == nil {
 		return Snapshot{}
 	}
-	s := Snapshot{Version: e.version, Receipt: e.receipt, Current: e.settled && e.version == o.protocol.version(r)}
+	s := Snapshot{Version: e.version, Receipt: e.receipt, Current: e.ended(o.protocol.version(r))}
 	switch {
 	case !e.isIdle():
 		s.Phase = Pending
-	case e.dead != nil || e.dropped:
+	case e.dead != nil || e.outcome == evicted:
 		s.Phase = Rejected
-	case e.settled:
+	case e.outcome == settled:
 		s.Phase = Settled
 	}
 	return s
@@ -52,10 +52,10 @@ func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.entries[r.Key()]
-	if o.closed || e == nil || !e.isIdle() || !e.settled || e.version != o.protocol.version(r) || e.dead != nil || e.dropped {
+	if o.closed || e == nil || !e.isIdle() || e.dead != nil || e.outcome != settled || !e.ended(o.protocol.version(r)) {
 		return false
 	}
-	e.settled, e.receipt = false, receipt
+	e.outcome, e.receipt = unsettled, receipt
 	o.enqueue(e, r)
 	e.repair = true
 	o.enforceBound()

@@ -139,7 +139,8 @@ func (o *Outbox) learn(e *entry, k Known) {
 	}
 	e.receipt = k.Receipt
 	if k.Version != "" {
-		e.version, e.settled, e.dropped, e.modified = k.Version, true, false, k.Modified
+		e.modified = k.Modified
+		e.delivered.settle(k.Version, settled)
 		if e.report != nil && o.protocol.version(e.report) == k.Version {
 			o.recordOperation(e, e.report)
 			o.unqueue(e)
@@ -148,7 +149,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 			o.correctOperation(e)
 		}
 	}
-	if e.settled {
+	if e.outcome != unsettled {
 		o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
 	}
 	o.gc(e)
@@ -157,7 +158,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 // putBefore queues a deletion before everything else in its group.
 func (o *Outbox) putBefore(op observe.Operation) {
 	e := o.entryOf(op)
-	if e.report != nil || e.isOut() || e.settled && e.version == o.protocol.version(op) {
+	if e.report != nil || e.isOut() || e.ended(o.protocol.version(op)) {
 		return
 	}
 	e.since, e.forgets = time.Now(), true

@@ -26,7 +26,7 @@ func TestOutbox_Nack_WaitsBeforeTheRetry(t *testing.T) {
 	})
 }
 
-func TestOutbox_Nack_HoldsItsLaneOnly(t *testing.T) {
+func TestOutbox_Nack_HoldsItsGroupOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(in("group", "a", "1"))
@@ -50,7 +50,7 @@ func TestOutbox_Nack_HoldsItsLaneOnly(t *testing.T) {
 	})
 }
 
-func TestOutbox_Cancel_ReleasesTheLane(t *testing.T) {
+func TestOutbox_Cancel_ReleasesTheGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(in("group", "a", "1"))

@@ -3,13 +3,27 @@ package reporter
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
+
+// Store keeps records across restarts of the process. *journal.Journal implements it; a nil one keeps nothing.
+type Store interface {
+	// Load returns the records of a table as the last process left them. A second call returns nothing.
+	Load(table string) map[string][]byte
+	Put(table, key string, value []byte)
+	Delete(table, key string)
+}
+
+// objectTable has an [objectRecord] for each attributed object, by its UID.
+const objectTable = "objects"
 
 // objectRecord is the record of an object in the registry.
 type objectRecord struct {
@@ -17,34 +31,89 @@ type objectRecord struct {
 	DeletedAt time.Time `json:",omitzero"`
 }
 
-// attributedObjects records which objects belonged to workloads. After a restart the agent notices their deletion, and
+// attributedObject is an object that this process has reported to a workload.
+type attributedObject struct {
+	target.Attribution
+	target.Identity
+}
+
+// sameResource reports whether two objects count for the health of the same resource.
+func (o attributedObject) sameResource(other attributedObject) bool {
+	return o.Workload == other.Workload && o.Resource.Ref == other.Resource.Ref
+}
+
+// operation returns the report of the object without a version, for its keys.
+func (o attributedObject) operation() observe.Operation {
+	return observe.Operation{Attribution: o.Attribution, Object: o.Identity}
+}
+
+// attributedObjects records which objects belong to workloads: by name those that this process has reported, and in the
+// store, with their owners, those of an earlier process too. After a restart the agent notices their deletion, and
 // attributes Events about deleted objects.
 //
 // It calls the store, and the registry in prune, with its mutex held, so that the set and the records agree. Both are
 // leaves of the lock order.
 type attributedObjects struct {
-	store records
+	store Store
 
-	mu   sync.Mutex
-	uids map[types.UID]struct{}
+	mu       sync.Mutex
+	named    map[target.Ref][]attributedObject
+	recorded map[types.UID]struct{}
 }
 
-func newAttributedObjects(store records) *attributedObjects {
-	return &attributedObjects{store: store, uids: map[types.UID]struct{}{}}
+func newAttributedObjects(store Store) *attributedObjects {
+	return &attributedObjects{store: store, named: map[target.Ref][]attributedObject{}, recorded: map[types.UID]struct{}{}}
 }
 
-// add records an attributed object, or an owner of one.
-func (a *attributedObjects) add(o target.Object) { a.put(objectRecord{Object: o}) }
+// add adds an object, and reports whether it was not there before.
+func (a *attributedObjects) add(o attributedObject) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if slices.Contains(a.named[o.Ref], o) {
+		return false
+	}
+	a.named[o.Ref] = append(a.named[o.Ref], o)
+	return true
+}
 
-// markDeleted records the deletion of a recorded object.
-func (a *attributedObjects) markDeleted(o target.Object, at time.Time) {
-	if a.has(o.UID) {
+// names returns the names of all objects.
+func (a *attributedObjects) names() []target.Ref {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Keys(a.named))
+}
+
+// split removes the objects of a name, except those to keep, and returns both.
+func (a *attributedObjects) split(ref target.Ref, keep func(attributedObject) bool) (kept, removed []attributedObject) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, o := range a.named[ref] {
+		if keep(o) {
+			kept = append(kept, o)
+		} else {
+			removed = append(removed, o)
+		}
+	}
+	if len(kept) == 0 {
+		delete(a.named, ref)
+	} else {
+		a.named[ref] = kept
+	}
+	return kept, removed
+}
+
+// record stores an attributed object, or an owner of one.
+func (a *attributedObjects) record(o target.Object) { a.put(objectRecord{Object: o}) }
+
+// recordDeletion stores when a recorded object was deleted.
+func (a *attributedObjects) recordDeletion(o target.Object, at time.Time) {
+	if a.isRecorded(o.UID) {
 		a.put(objectRecord{o, at})
 	}
 }
 
 func (a *attributedObjects) put(r objectRecord) {
-	if a.store.store == nil {
+	if a.store == nil {
 		return
 	}
 	r.LookedUp = time.Time{}
@@ -54,26 +123,30 @@ func (a *attributedObjects) put(r objectRecord) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.uids[r.UID] = struct{}{}
-	a.store.put(objectTable, string(r.UID), string(value))
+	a.recorded[r.UID] = struct{}{}
+	a.store.Put(objectTable, string(r.UID), value)
 }
 
-// has reports whether an object is recorded: by this process or an earlier one.
-func (a *attributedObjects) has(uid types.UID) bool {
+// isRecorded reports whether an object is recorded: by this process or an earlier one.
+func (a *attributedObjects) isRecorded(uid types.UID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, ok := a.uids[uid]
+	_, ok := a.recorded[uid]
 	return ok
 }
 
-// prune removes the records of objects that are not to be kept.
-func (a *attributedObjects) prune(keep func(types.UID) bool) {
+// prune removes the records of objects without a workload, and of objects that the registry has forgotten. It does nothing
+// while no workload is declared: after a start the declarations are still to come.
+func (a *attributedObjects) prune(targets *target.Registry) {
+	if targets.Empty() {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for uid := range a.uids {
-		if !keep(uid) {
-			delete(a.uids, uid)
-			a.store.delete(objectTable, string(uid))
+	for uid := range a.recorded {
+		if known, ok := targets.Lookup(uid); !ok || len(targets.Attributions(known)) == 0 {
+			delete(a.recorded, uid)
+			a.store.Delete(objectTable, string(uid))
 		}
 	}
 }
@@ -81,15 +154,18 @@ func (a *attributedObjects) prune(keep func(types.UID) bool) {
 // restore adds the recorded objects to the registry, as objects that no informer has seen yet. Deleted objects come
 // first, because a name belongs to the object that was added last. Unreadable records are removed.
 func (a *attributedObjects) restore(targets *target.Registry, now time.Time) {
+	if a.store == nil {
+		return
+	}
 	var existing []target.Object
-	for uid, value := range a.store.load(objectTable) {
+	for uid, value := range a.store.Load(objectTable) {
 		var r objectRecord
 		if err := json.Unmarshal(value, &r); err != nil || string(r.UID) != uid {
-			a.store.delete(objectTable, uid)
+			a.store.Delete(objectTable, uid)
 			continue
 		}
 		a.mu.Lock()
-		a.uids[r.UID] = struct{}{}
+		a.recorded[r.UID] = struct{}{}
 		a.mu.Unlock()
 		r.LookedUp = now
 		if r.DeletedAt.IsZero() {
@@ -104,8 +180,9 @@ func (a *attributedObjects) restore(targets *target.Registry, now time.Time) {
 	}
 }
 
-func (a *attributedObjects) size() int {
+// sizes returns how much is recorded, for tests that look for leaks.
+func (a *attributedObjects) sizes() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.uids)
+	return map[string]int{"names with attributed objects": len(a.named), "recorded objects": len(a.recorded)}
 }

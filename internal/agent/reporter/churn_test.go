@@ -167,11 +167,9 @@ func (w *world) atOnce(n int, do func(int) error) {
 
 // rested prunes deleted objects, and drops the records of the test's sink and proxy and the idle connections.
 func (w *world) rested() {
-	w.targets.Prune(time.Now().Add(24 * time.Hour))
-	w.reporter.informers.Prune()
-	w.reporter.pruneReported()
+	w.reporter.prune(time.Now().Add(24 * time.Hour))
 	w.sink.mu.Lock()
-	w.sink.offered, w.sink.times, w.sink.versions, w.sink.cancelled, w.sink.forgot = nil, nil, nil, nil, nil
+	w.sink.offered, w.sink.times, w.sink.versions, w.sink.cancelled, w.sink.forgot, w.sink.retained = nil, nil, nil, nil, nil, nil
 	w.sink.mu.Unlock()
 	w.proxy.mu.Lock()
 	w.proxy.requests = nil
@@ -194,9 +192,6 @@ func (w *world) holdings(store *memoryStore) holdings {
 		"goroutines":                         runtime.NumGoroutine(),
 		"workloads":                          len(w.targets.Workloads()),
 		"kept objects":                       len(store.Load(objectTable)),
-		"kept Events":                        len(store.Load(eventTable)),
-		"kept ends of containers":            len(store.Load(terminationTable)),
-		"kept changes":                       len(store.Load(transitionTable)),
 		"queued":                             w.reporter.queues.len(),
 	}}
 	live := 0

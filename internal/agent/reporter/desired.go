@@ -40,7 +40,7 @@ func (r *Reporter) DesiredState(ctx context.Context, instance target.Instance) (
 	}
 	related := r.targets.ObjectsOf(instance)
 	out.Events = append(r.events.desired(instance, related), r.objects.desiredTerminations(instance, related)...)
-	out.Events = append(out.Events, r.reported.transitions.after(r.config.now().Add(-syntheticRetention), instance)...)
+	out.Events = append(out.Events, r.transitions.after(r.config.now().Add(-syntheticRetention), instance)...)
 	out.Status, _ = r.assessor.Status(instance)
 	return out, true, nil
 }
@@ -86,10 +86,10 @@ func (r *Reporter) listings(instance target.Instance, id target.Identity) []targ
 	return out
 }
 
-// desired returns the reports of the cached Events of an instance: those about the related objects, and those that were
-// offered because their owner was inferred.
+// desired returns the reports of the cached Events of an instance: those about the related objects, and those whose owner
+// was inferred.
 func (r *eventReporter) desired(instance target.Instance, related []target.Identity) []observe.Event {
-	names := r.offered.offeredTo(instance)
+	names := r.notes.inferredFor(instance)
 	for _, id := range related {
 		names = append(names, r.informers.EventsAbout(id)...)
 	}

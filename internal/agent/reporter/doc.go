@@ -16,9 +16,10 @@
 //
 // # Records
 //
-// The type reported groups the records of the offered reports: operations by object, Events, container terminations,
-// transitions, and the attributed objects. They serve to withdraw reports whose subject no longer belongs to a workload,
-// and to forget reports whose subject is gone. A [Store] keeps them across restarts, except the operations.
+// The sink records which reports were made, also across restarts. [Sink.Retain] names the keys that still hold; the sink
+// withdraws or forgets the others. The reporter itself records the attributed objects, in a [Store], so that it notices
+// their deletion after a restart. In memory it records the last transition of each workload, and of Events what the cache
+// does not have.
 //
 // # Goroutines
 //
@@ -29,8 +30,8 @@
 //
 // # Locks
 //
-// Each record has a mutex, which is held for its maps only; attributedObjects holds its mutex during calls of the store
-// and the registry, so that both stay consistent. No mutex is held while the Sink, the informers or the assessor are
+// Each record has a mutex, which is held for its maps only. The record attributedObjects holds its mutex during calls of the
+// store and the registry, so that both stay consistent. No mutex is held while the Sink, the informers or the assessor are
 // called. A test in package agent derives this from the source.
 //
 // The order of all mutexes of informers, assess and reporter:

@@ -18,7 +18,7 @@ type eventReporter struct {
 	targets   *target.Registry
 	informers *informers.Informers
 	sink      Sink
-	offered   *offeredEvents
+	notes     *eventNotes
 	queues    *queues
 	now       func() time.Time
 }
@@ -35,7 +35,9 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 		r.sink.Cancel(observe.EventKey(ev.UID))
 		return nil
 	}
-	r.offered.add(ev.UID, name, attribution.Instance)
+	if _, known := r.targets.Lookup(ev.InvolvedObject.UID); !known {
+		r.notes.setInferred(ev.UID, name, attribution.Instance)
+	}
 	r.sink.Offer(r.report(ev, initial, attribution))
 	r.reassessWarned(ev)
 	return nil
@@ -44,17 +46,33 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 // report returns the report of an Event. initial is true for an Event in an informer's first list.
 func (r *eventReporter) report(ev *corev1.Event, initial bool, attribution target.Attribution) observe.Event {
 	if initial {
-		r.offered.setPreexisting(ev.UID)
+		r.notes.setPreexisting(ev.UID)
 	}
 	report := observe.NewEvent(ev, attribution)
-	report.Preexisting = r.offered.isPreexisting(ev.UID)
+	report.Preexisting = r.notes.isPreexisting(ev.UID)
 	return report
 }
 
 // forget forgets an Event that is deleted. Its row in the control plane stays.
 func (r *eventReporter) forget(uid types.UID) {
-	r.offered.remove(uid)
-	r.sink.Forget(observe.EventKey(uid))
+	r.notes.remove(uid)
+	r.sink.Retain(observe.EventOrderingKey(uid))
+}
+
+// forgetExpired forgets the reported Events that no cache has: they expired while no informer watched them. It returns false
+// if not all Events are listed yet.
+func (r *eventReporter) forgetExpired() bool {
+	reported := r.sink.Events() // before the caches are read, so that these have each Event that still exists
+	cached, ok := r.informers.EventUIDs()
+	if !ok {
+		return false
+	}
+	for _, uid := range reported {
+		if _, exists := cached[uid]; !exists {
+			r.forget(uid)
+		}
+	}
+	return true
 }
 
 // reassessWarned queues the object of a Warning after the status delay, in which further Warnings may come.

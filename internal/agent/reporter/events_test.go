@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -25,6 +26,7 @@ func TestReporter_ExpiredEvents_AreForgotten(t *testing.T) {
 	forgotten := func(reason string) {
 		t.Helper()
 		w.eventually("the Event "+reason+" is forgotten", func() string {
+			w.reporter.prune(time.Now())
 			if !w.sink.forgotten(events[reason]) {
 				return "it is not"
 			}

@@ -18,7 +18,7 @@ func (h handler) ObjectChanged(ref target.Ref) { h.r.queues.objects.Add(ref) }
 
 func (h handler) EventChanged(ev *corev1.Event, initial bool) {
 	if initial {
-		h.r.reported.events.setPreexisting(ev.UID)
+		h.r.events.notes.setPreexisting(ev.UID)
 	}
 	h.r.queues.events.Add(types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name})
 }
@@ -30,14 +30,7 @@ func (h handler) EventDeleted(uid types.UID, ev *corev1.Event) {
 	}
 }
 
-// EventsListed forgets the offered Events that expired while no informer watched them.
-func (h handler) EventsListed(namespace string, uidOf func(types.NamespacedName) types.UID) {
-	for uid, name := range h.r.reported.events.in(namespace) {
-		if uidOf(name) != uid {
-			h.r.events.forget(uid)
-		}
-	}
-}
+func (h handler) EventsListed() { h.r.queues.eventsListed.Store(true) }
 
 // KindChanged queues all workloads, objects and Events whose reports depend on the state of a kind.
 func (h handler) KindChanged(kind schema.GroupKind) {

@@ -108,7 +108,7 @@ func (w *world) leftovers() string {
 	sizes := w.reporter.sizes()
 	left := map[string]int{}
 	for _, what := range []string{
-		"kinds", "informers", "tombstones", "names with offered operations", "transitions",
+		"kinds", "informers", "tombstones", "names with attributed objects", "transitions",
 		"assessed workloads", "damped workloads", "last statuses", "last trees",
 	} {
 		n, ok := sizes[what]

@@ -20,14 +20,14 @@ var podKind = schema.GroupKind{Kind: "Pod"}
 
 // objectReporter reports objects as operations, and has them assessed.
 type objectReporter struct {
-	targets   *target.Registry
-	informers *informers.Informers
-	assessor  *assess.Assessor
-	sink      Sink
-	reported  *reported
-	queues    *queues
-	statuses  *statusReporter
-	now       func() time.Time
+	targets    *target.Registry
+	informers  *informers.Informers
+	assessor   *assess.Assessor
+	sink       Sink
+	attributed *attributedObjects
+	queues     *queues
+	statuses   *statusReporter
+	now        func() time.Time
 }
 
 // reconcile reports the objects of a name: first the deleted ones, then the existing one.
@@ -57,7 +57,7 @@ func (r *objectReporter) reconcile(ctx context.Context, ref target.Ref) error {
 func (r *objectReporter) reportDeletions(ref target.Ref) {
 	for _, tombstone := range r.informers.Tombstones(ref) {
 		attributions := r.targets.Attributions(tombstone.Identity)
-		if len(attributions) == 0 && r.reported.objects.has(tombstone.UID) {
+		if len(attributions) == 0 && r.attributed.isRecorded(tombstone.UID) {
 			continue
 		}
 		r.reportDeletion(tombstone, attributions)
@@ -69,16 +69,16 @@ func (r *objectReporter) reportDeletions(ref target.Ref) {
 func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attributions []target.Attribution) {
 	for _, known := range r.targets.Known(deleted.UID) {
 		if known.UID == deleted.UID {
-			r.reported.objects.markDeleted(known, time.Now())
+			r.attributed.recordDeletion(known, time.Now())
 		}
 	}
-	r.forgetTerminations(deleted.UID)
+	r.sink.Retain(observe.SyntheticOrderingKey(deleted.UID))
 	r.informers.ForgetObject(deleted.UID)
+	r.attributed.split(deleted.Ref, func(o attributedObject) bool { return o.Identity != deleted.Identity })
 	for _, attribution := range attributions {
-		op := observe.Operation{Attribution: attribution, Object: deleted.Identity, ResourceVersion: deleted.ResourceVersion, Deleted: true}
-		r.sink.Offer(op)
-		r.sink.Forget(op.Key())
-		r.reported.operations.remove(offeredOperation{attribution, deleted.Identity})
+		r.sink.Offer(observe.Operation{
+			Attribution: attribution, Object: deleted.Identity, ResourceVersion: deleted.ResourceVersion, Deleted: true,
+		})
 		r.assessor.Remove(attribution, deleted.Identity)
 		r.healthChanged(attribution)
 		if attribution.Listed {
@@ -93,10 +93,10 @@ func (r *objectReporter) report(ctx context.Context, current target.Identity, at
 	if cached == nil {
 		return err
 	}
-	if r.reported.operations.add(offeredOperation{attribution, current}) {
+	if r.attributed.add(attributedObject{attribution, current}) {
 		r.statuses.treeChanged(attribution.Workload, attribution.Instance)
 		for _, known := range r.targets.Known(current.UID) {
-			r.reported.objects.add(known)
+			r.attributed.record(known)
 		}
 	}
 	r.sink.Offer(op)
@@ -157,24 +157,25 @@ func (r *objectReporter) operation(
 	return op, object.Object, nil
 }
 
-// withdrawOthers withdraws the offered operations of a name whose attributions no longer hold. An attributed object that
-// could not be read keeps its operation.
+// withdrawOthers withdraws the operations of a name whose attributions no longer hold. An attributed object that could not
+// be read keeps its operation.
 func (r *objectReporter) withdrawOthers(current target.Identity, ref target.Ref, attributions []target.Attribution) {
 	if !slices.ContainsFunc(attributions, func(c target.Attribution) bool { return c.Listed }) {
 		r.informers.ForgetObject(current.UID)
 	}
-	kept, dropped := r.reported.operations.split(ref, func(o offeredOperation) bool {
-		return o.object == current && slices.Contains(attributions, o.attribution)
+	kept, removed := r.attributed.split(ref, func(o attributedObject) bool {
+		return o.Identity == current && slices.Contains(attributions, o.Attribution)
 	})
-	for _, old := range dropped {
+	keys := make([]observe.Key, len(kept))
+	for i, o := range kept {
+		keys[i] = o.operation().Key()
+	}
+	for _, old := range removed {
 		if !slices.ContainsFunc(kept, old.sameResource) {
-			r.assessor.Remove(old.attribution, old.object)
-			r.healthChanged(old.attribution)
+			r.assessor.Remove(old.Attribution, old.Identity)
+			r.healthChanged(old.Attribution)
 		}
-		if !slices.ContainsFunc(kept, func(o offeredOperation) bool { return o.key() == old.key() }) {
-			r.sink.Cancel(old.key())
-			r.sink.Forget(old.key())
-		}
+		r.sink.Retain(old.operation().OrderingKey(), keys...)
 	}
 }
 

@@ -3,6 +3,7 @@ package reporter
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -20,6 +21,8 @@ type queues struct {
 	statuses workqueue.TypedRateLimitingInterface[string] // by workload
 	// unattributed has capacity 1 and signals that Events about unknown objects are to be queued again.
 	unattributed chan struct{}
+	// eventsListed is true if reported Events may have expired while no informer watched them.
+	eventsListed atomic.Bool
 	statusDelay  time.Duration
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/assess"
 	"github.com/threeport/threeport-agent/internal/agent/informers"
@@ -16,26 +17,36 @@ import (
 
 // Sink takes reports. Its methods are called from many goroutines and must not block.
 type Sink interface {
+	Ledger
 	// Offer adds a report. A report of a version that the sink already has changes nothing.
 	Offer(observe.Report)
-	// Cancel drops the pending report of a key.
+	// Cancel drops the pending report of a key, which may be offered again.
 	Cancel(observe.Key)
-	// Forget drops the state of a key after its pending report is delivered. No further report follows.
-	Forget(observe.Key)
+	// Retain forgets the keys of an ordering key, except those to keep. A pending Event or deletion is delivered before.
+	Retain(orderingKey observe.OrderingKey, keep ...observe.Key)
 	// Reoffer receives when all statuses, trees and objects have to be offered again.
 	Reoffer() <-chan struct{}
 }
 
+// Ledger records which reports were made, by this process and earlier ones. There is no other record of them.
+type Ledger interface {
+	// ForgetRestored forgets the keys of an earlier process that this process has not offered.
+	ForgetRestored()
+	// Events returns the UIDs of the cluster's Events that were reported.
+	Events() []types.UID
+}
+
 // Reporter reports the objects, Events and health of the registry's workloads. Its methods are safe for concurrent use.
 type Reporter struct {
-	config    Config
-	targets   *target.Registry
-	informers *informers.Informers
-	assessor  *assess.Assessor
-	sink      Sink
-	reported  *reported
-	queues    *queues
-	log       logr.Logger
+	config      Config
+	targets     *target.Registry
+	informers   *informers.Informers
+	assessor    *assess.Assessor
+	sink        Sink
+	attributed  *attributedObjects
+	transitions *transitions
+	queues      *queues
+	log         logr.Logger
 
 	objects  *objectReporter
 	events   *eventReporter
@@ -51,25 +62,25 @@ func New(
 ) *Reporter {
 	r := &Reporter{
 		config: config, targets: targets, sink: sink, log: log,
-		reported: newReported(store), queues: newQueues(config.StatusDelay),
+		attributed: newAttributedObjects(store), transitions: newTransitions(), queues: newQueues(config.StatusDelay),
 	}
 	r.informers = informers.New(config.Config, clients, targets, handler{r}, metrics.informers, log)
 	r.assessor = assess.New(
 		assess.Config{StatusInterval: config.StatusInterval, Rules: config.Rules, Now: config.now},
-		targets, r.informers, r.reported.transitions, metrics.assessments,
+		targets, r.informers, r.transitions, metrics.assessments,
 	)
 	r.statuses = &statusReporter{
-		targets: targets, cluster: r.informers, assessor: r.assessor, sink: sink, transitions: r.reported.transitions,
+		targets: targets, cluster: r.informers, assessor: r.assessor, sink: sink, transitions: r.transitions,
 		queues: r.queues, changed: changed, instances: map[string]target.Instance{},
 	}
 	r.objects = &objectReporter{
-		targets: targets, informers: r.informers, assessor: r.assessor, sink: sink, reported: r.reported,
+		targets: targets, informers: r.informers, assessor: r.assessor, sink: sink, attributed: r.attributed,
 		queues: r.queues, statuses: r.statuses, now: config.now,
 	}
 	r.events = &eventReporter{
-		targets: targets, informers: r.informers, sink: sink, offered: r.reported.events, queues: r.queues, now: config.now,
+		targets: targets, informers: r.informers, sink: sink, notes: newEventNotes(), queues: r.queues, now: config.now,
 	}
-	r.reported.objects.restore(targets, time.Now())
+	r.attributed.restore(targets, time.Now())
 	return r
 }
 
@@ -89,12 +100,17 @@ func (r *Reporter) Run(ctx context.Context) error {
 	return nil
 }
 
+// restoredFor is how long the sink keeps the reports of an earlier process that are not made again. Until then the
+// workloads are declared and the informers have synced. What is forgotten too early is read from the control plane again.
+const restoredFor = 10 * time.Minute
+
 // loop passes changes of declarations and attributions on to the informers and the queues.
 func (r *Reporter) loop(ctx context.Context) {
 	prune := time.NewTicker(time.Minute)
 	defer prune.Stop()
 	var declared uint64
 	var workloads map[string]target.Workload
+	forgetRestored := time.After(restoredFor)
 	for first := true; ctx.Err() == nil; first = false {
 		if g := r.targets.Generation(); g != declared || first {
 			declared = g
@@ -110,12 +126,22 @@ func (r *Reporter) loop(ctx context.Context) {
 			r.queueUnattributedEvents()
 		case <-r.sink.Reoffer():
 			r.reofferAll()
+		case <-forgetRestored:
+			r.sink.ForgetRestored()
 		case now := <-prune.C:
-			r.targets.Prune(now)
-			r.informers.Prune()
-			r.pruneReported()
+			r.prune(now)
 			r.queueUnattributedEvents() // for owners that became known meanwhile
 		}
+	}
+}
+
+// prune drops what is held of objects that are gone, and of objects and Events that no workload has any more.
+func (r *Reporter) prune(now time.Time) {
+	r.targets.Prune(now)
+	r.informers.Prune()
+	r.attributed.prune(r.targets)
+	if r.queues.eventsListed.CompareAndSwap(true, false) && !r.events.forgetExpired() {
+		r.queues.eventsListed.Store(true) // again at the next call
 	}
 }
 
@@ -146,7 +172,7 @@ func (r *Reporter) reofferAll() {
 
 // ReassessAll judges all objects again, because the health rules have changed.
 func (r *Reporter) ReassessAll() {
-	for _, ref := range r.reported.operations.names() {
+	for _, ref := range r.attributed.names() {
 		r.queues.objects.Add(ref)
 	}
 }
@@ -185,7 +211,9 @@ func (r *Reporter) RecordTransition(workload string, transition target.HealthTra
 
 // sizes returns how much the reporter holds, for tests that look for leaks.
 func (r *Reporter) sizes() map[string]int {
-	out := r.reported.sizes()
+	out := map[string]int{"transitions": r.transitions.size()}
+	maps.Copy(out, r.attributed.sizes())
+	maps.Copy(out, r.events.notes.sizes())
 	maps.Copy(out, r.informers.Sizes())
 	maps.Copy(out, r.assessor.Sizes())
 	return out

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -107,29 +108,27 @@ func TestReporter_Restart_ReportsDeletionsSince(t *testing.T) {
 }
 
 // The records of an object that no workload has any more are removed, but not before a workload is declared.
-func TestReporter_PruneReported_RemovesUnattributedObjects(t *testing.T) {
+func TestAttributedObjects_Prune_RemovesUnattributed(t *testing.T) {
 	store := newMemoryStore()
 	targets := target.NewRegistry()
-	r := &Reporter{targets: targets, reported: newReported(store), sink: &recorder{}}
-	r.objects = &objectReporter{targets: targets, sink: r.sink, reported: r.reported}
-	r.statuses = &statusReporter{targets: targets, sink: r.sink, transitions: r.reported.transitions}
+	attributed := newAttributedObjects(store)
 	ref := target.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}
 	object := target.Object{Identity: target.Identity{Ref: ref, UID: "a"}}
-	r.reported.objects.add(object)
-	r.pruneReported()
+	attributed.record(object)
+	attributed.prune(targets)
 	if !store.has(objectTable, "a") {
-		t.Fatal("the object is not recorded before a workload is declared")
+		t.Fatal("the record was removed before a workload is declared")
 	}
 	targets.Track(target.Workload{Name: "web", Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}, Resources: []target.Resource{{Ref: ref, Version: "v1"}}})
 	targets.Upsert(object)
-	r.pruneReported()
+	attributed.prune(targets)
 	if !store.has(objectTable, "a") {
-		t.Fatal("the object of a workload is not recorded")
+		t.Fatal("the record of a workload's object was removed")
 	}
 	targets.Track(target.Workload{Name: "web", Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}})
-	r.pruneReported()
+	attributed.prune(targets)
 	if store.has(objectTable, "a") {
-		t.Error("the object is recorded although no workload has it")
+		t.Error("the record is kept although no workload has the object")
 	}
 }
 
@@ -160,16 +159,13 @@ func TestReporter_PreexistingEvents_AreMarked(t *testing.T) {
 // Events that expired while no agent ran are forgotten.
 func TestReporter_Restart_ForgetsEventsExpiredSince(t *testing.T) {
 	t.Parallel()
-	store := newMemoryStore()
-	store.Put(eventTable, "expired", []byte("ns/expired"))
-	w := newIdleWorld(t, shared.reader, quick())
-	w.again(store)
+	w := newWorld(t, shared.reader, quick())
+	w.sink.mu.Lock()
+	w.sink.restored = []types.UID{"expired"}
+	w.sink.mu.Unlock()
 	w.track("web", "v1 ConfigMap none")
-	w.run()
 	w.eventually("the Event is forgotten", func() string {
-		if !w.sink.forgotten(observe.EventKey("expired")) || store.has(eventTable, "expired") {
-			return "it is not"
-		}
-		return ""
+		w.reporter.prune(time.Now())
+		return complain(!w.sink.retainsNone(observe.EventOrderingKey("expired")), "it is kept")
 	})
 }

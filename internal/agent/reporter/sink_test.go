@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
@@ -19,7 +21,9 @@ type recorder struct {
 	versions  map[observe.Key]string // the last offered one of each key
 	cancelled []observe.Key
 	forgot    []observe.Key
-	reoffer   chan struct{} // nil unless a test sets it
+	retained  map[observe.OrderingKey][]observe.Key // by the last call of Retain
+	restored  []types.UID                           // Events of an earlier process
+	reoffer   chan struct{}                         // nil unless a test sets it
 }
 
 func (r *recorder) Reoffer() <-chan struct{} { return r.reoffer }
@@ -55,10 +59,55 @@ func (r *recorder) Cancel(key observe.Key) {
 	r.cancelled = append(r.cancelled, key)
 }
 
-func (r *recorder) Forget(key observe.Key) {
+// Retain records what an outbox does: the keys of an ordering key that were offered and are not to be kept are forgotten,
+// and those that are no fact are cancelled.
+func (r *recorder) Retain(orderingKey observe.OrderingKey, keep ...observe.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forgot = append(r.forgot, key)
+	if r.retained == nil {
+		r.retained = map[observe.OrderingKey][]observe.Key{}
+	}
+	r.retained[orderingKey] = keep
+	for _, report := range r.offered {
+		if report.OrderingKey() != orderingKey || slices.Contains(keep, report.Key()) {
+			continue
+		}
+		r.forgot = append(r.forgot, report.Key())
+		op, isOperation := report.(observe.Operation)
+		if _, isEvent := report.(observe.Event); !isEvent && (!isOperation || !op.Deleted) {
+			r.cancelled = append(r.cancelled, report.Key())
+		}
+	}
+}
+
+// lastRetained returns the keys to keep in the last call of Retain for an ordering key.
+func (r *recorder) lastRetained(orderingKey observe.OrderingKey) []observe.Key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.retained[orderingKey]
+}
+
+// retainsNone reports whether the reporter has asked to forget all keys of an ordering key.
+func (r *recorder) retainsNone(orderingKey observe.OrderingKey) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keep, ok := r.retained[orderingKey]
+	return ok && len(keep) == 0
+}
+
+func (r *recorder) ForgetRestored() {}
+
+// Events returns the Events that were offered, by this process or, as far as the test says so, by an earlier one.
+func (r *recorder) Events() []types.UID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := slices.Clone(r.restored)
+	for _, report := range r.offered {
+		if uid, ok := report.OrderingKey().EventUID(); ok {
+			out = append(out, uid)
+		}
+	}
+	return out
 }
 
 // operations returns the offered operations of a name, oldest first.

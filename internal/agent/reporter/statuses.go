@@ -98,10 +98,8 @@ func (r *statusReporter) moveTo(workload string, instance target.Instance) {
 	if len(workloads) > 0 {
 		return
 	}
-	for _, key := range []observe.Key{observe.Status{Workload: before}.Key(), observe.Tree{Workload: before}.Key()} {
-		r.sink.Cancel(key)
-		r.sink.Forget(key)
-	}
+	r.sink.Retain(observe.Status{Workload: before}.OrderingKey())
+	r.sink.Retain(observe.Tree{Workload: before}.OrderingKey())
 	r.assessor.ForgetInstance(before)
 }
 
@@ -113,7 +111,7 @@ func (r *statusReporter) report(workload string, instance target.Instance) {
 	if !known {
 		return
 	}
-	if due, wait := r.assessor.StatusDue(status); wait > 0 {
+	if due, wait := r.assessor.AdmitStatus(status); wait > 0 {
 		r.queues.statuses.AddAfter(workload, wait)
 	} else {
 		r.sink.Offer(due)
@@ -127,7 +125,7 @@ func (r *statusReporter) reportTree(workload string, instance target.Instance) {
 	if !r.cluster.Complete(r.targets.WorkloadsOf(instance)) {
 		return
 	}
-	due, wait := r.assessor.TreeDue(instance)
+	due, wait := r.assessor.AdmitTree(instance)
 	switch {
 	case due:
 		r.sink.Offer(r.assessor.BuildTree(instance))
@@ -143,7 +141,7 @@ func (r *statusReporter) treeChanged(workload string, instance target.Instance) 
 	}
 }
 
-// recordTransition offers the Event about a transition, and forgets the Event about the one before.
+// recordTransition reports a transition as an Event, in place of the transition before.
 func (r *statusReporter) recordTransition(workload string, transition target.HealthTransition) {
 	wl, ok := r.targets.Workload(workload)
 	if !ok || transition.UID == "" || transition.To == "" || transition.At.IsZero() {
@@ -151,27 +149,16 @@ func (r *statusReporter) recordTransition(workload string, transition target.Hea
 	}
 	ref := target.Ref{Group: v1alpha1.GroupVersion.Group, Kind: "ThreeportWorkload", Name: workload}
 	ev := observe.NewTransition(ref, wl.Instance, transition)
-	before := r.transitions.set(workload, ev)
+	r.transitions.set(workload, ev)
 	r.sink.Offer(ev)
+	r.sink.Retain(ev.OrderingKey(), ev.Key())
 	if r.assessor.SinceUnknown(wl.Instance, transition.To) {
 		r.queues.statusLater(workload)
-	}
-	if before.UID != "" && before.UID != ev.UID {
-		r.sink.Forget(before.Key())
 	}
 }
 
 func (r *statusReporter) forgetTransition(workload string) {
 	if before, ok := r.transitions.remove(workload); ok {
-		r.sink.Forget(before.Key())
-	}
-}
-
-// pruneTransitions forgets the transitions of workloads that were deleted while no agent was running.
-func (r *statusReporter) pruneTransitions() {
-	for _, workload := range r.transitions.workloads() {
-		if _, ok := r.targets.Workload(workload); !ok {
-			r.forgetTransition(workload)
-		}
+		r.sink.Retain(before.OrderingKey())
 	}
 }

@@ -23,7 +23,7 @@ func (emptyCluster) Complete([]target.Workload) bool { return true }
 
 // The reports of an instance are withdrawn when its last workload is gone, also if that was never reconciled before.
 func TestStatusReporter_InstanceOfTwoWorkloads_WithdrawnWithTheLast(t *testing.T) {
-	targets, sink, none := target.NewRegistry(), &recorder{}, newTransitions(records{})
+	targets, sink, none := target.NewRegistry(), &recorder{}, newTransitions()
 	queues := newQueues(time.Hour)
 	defer queues.shutDown()
 	r := &statusReporter{

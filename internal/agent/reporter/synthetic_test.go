@@ -2,7 +2,6 @@ package reporter
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -94,8 +93,8 @@ func TestReporter_ContainerTerminations_OfferedOnce(t *testing.T) {
 	w.expectForgotten(uid(1))
 	w.patchStatus(p, killedNow(2))
 	w.expectSynthetic("app/1", "app/2", "app/3")
-	w.expectForgotten(uid(2))
 	w.patchStatus(p, restarted(3, "OOMKilled"))
+	w.expectForgotten(uid(2))
 	w.patch(p, `{"metadata": {"annotations": {"some": "other"}}}`)
 	version := w.getVersion(p)
 	w.eventually("the last change is offered", func() string {
@@ -103,43 +102,29 @@ func TestReporter_ContainerTerminations_OfferedOnce(t *testing.T) {
 		return complain(ops[len(ops)-1].ResourceVersion != version, "it is not")
 	})
 	w.expectSynthetic("app/1", "app/2", "app/3")
-	if kept := slices.Collect(maps.Keys(store.Load(terminationTable))); !slices.Equal(kept, []string{string(uid(3))}) {
-		t.Errorf("the records are %q, want the latest termination", kept)
-	}
 	w.expectDesiredEvent(wl.Instance, uid(3), true)
 	w.stop()
 
-	// A new process offers both terminations in the pod's status, with the records and without them: the earlier one in the
-	// same version as before.
+	// A new process offers both terminations in the pod's status: the earlier one in the same version as before.
 	w.patchStatus(p, killedNow(3))
 	before := w.sink.versions[observe.EventKey(uid(3))]
-	for _, memory := range []*memoryStore{newMemoryStore(), store} {
-		w.again(memory)
-		w.targets.Track(wl)
-		w.run()
-		w.expectSynthetic("app/3", "app/4")
-		w.expectForgotten(uid(3))
-		w.stop()
-		if again := w.sink.versions[observe.EventKey(uid(3))]; again != before {
-			t.Errorf("the termination was offered in version %q, and then in %q", before, again)
-		}
-	}
-	// With the records it offers the later one only.
 	w.again(store)
 	w.targets.Track(wl)
 	w.run()
-	w.expectSynthetic("app/4")
+	w.expectSynthetic("app/3", "app/4")
 	w.stop()
+	if again := w.sink.versions[observe.EventKey(uid(3))]; again != before {
+		t.Errorf("the termination was offered in version %q, and then in %q", before, again)
+	}
 
 	w.remove(p)
 	w.again(store)
 	w.targets.Track(wl)
 	w.run()
-	w.expectForgotten(uid(4))
-	w.expectSynthetic()
-	w.eventually("no record is left of the pod's terminations", func() string {
-		return complain(len(store.Load(terminationTable)) > 0, fmt.Sprint(store.Load(terminationTable)))
+	w.eventually("the terminations of the deleted pod are forgotten", func() string {
+		return complain(!w.sink.retainsNone(observe.SyntheticOrderingKey(p.GetUID())), "they are kept")
 	})
+	w.expectSynthetic()
 }
 
 // Terminations are offered while their pod belongs to a workload, and cancelled afterwards.
@@ -161,10 +146,7 @@ func TestReporter_ContainerTerminations_OfUnattributedPods(t *testing.T) {
 	w.targets.Forget(wl.Name)
 	key := observe.EventKey(observe.TerminationUID(p.GetUID(), "app", 1))
 	w.eventually("it is cancelled", func() string { return complain(!w.sink.isCancelled(key), "it is not") })
-	w.eventually("it is forgotten", func() string {
-		w.reporter.pruneReported()
-		return complain(!w.sink.forgotten(key), "it is not")
-	})
+	w.eventually("it is forgotten", func() string { return complain(!w.sink.forgotten(key), "it is kept") })
 }
 
 // Synthetic Events that are older than the API server's retention of Events are not part of the desired state.
@@ -213,10 +195,10 @@ func TestReporter_RecordTransition(t *testing.T) {
 	w.targets.Track(wl)
 	w.reporter.RecordTransition(wl.Name, well)
 	w.expectSynthetic(stamp(well))
-	w.expectForgotten(observe.TransitionUID(down))
-	if kept := string(store.Load(transitionTable)[wl.Name]); kept != string(observe.TransitionUID(well)) {
-		t.Errorf("the record is %q, want the last transition", kept)
-	}
+	w.eventually("the earlier transition is forgotten", func() string {
+		kept := w.sink.lastRetained(w.sink.events("WorkloadHealthy")[0].OrderingKey())
+		return complain(!slices.Equal(kept, []observe.Key{observe.EventKey(observe.TransitionUID(well))}), fmt.Sprintf("kept are %q", kept))
+	})
 	w.run()
 	w.eventually("the workload is assessed", func() string {
 		return complain(w.reporter.sizes()["damped workloads"] == 0, "it is not")
@@ -224,21 +206,6 @@ func TestReporter_RecordTransition(t *testing.T) {
 	w.targets.Forget(wl.Name)
 	w.expectForgotten(observe.TransitionUID(well))
 	w.stop()
-
-	// A workload that was deleted while no agent ran.
-	store.Put(transitionTable, "gone", []byte("cr/gone"))
-	w.again(store)
-	w.reporter.pruneReported()
-	if w.sink.forgotten(observe.EventKey("cr/gone")) {
-		t.Error("a transition is forgotten before a workload is declared")
-	}
-	w.targets.Track(wl)
-	w.reporter.pruneReported()
-	w.expectForgotten("cr/gone")
-	if left := store.Load(transitionTable); len(left) > 0 {
-		t.Errorf("the records are %v", left)
-	}
-	w.reporter.close()
 }
 
 func (w *world) expectDesiredEvent(instance target.Instance, uid types.UID, want bool) {

@@ -1,55 +1,33 @@
 package reporter
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// transitions records the offered Event about the last transition of each workload's health. It implements
-// assess.Transitions.
+// transitions records the Event about the last transition of each workload's health. It implements assess.Transitions.
 type transitions struct {
-	store records
-
 	mu   sync.Mutex
-	last map[string]observe.Event // by workload; of an earlier process the UID only
+	last map[string]observe.Event // by workload
 }
 
-func newTransitions(store records) *transitions {
-	t := &transitions{store: store, last: map[string]observe.Event{}}
-	for workload, uid := range store.load(transitionTable) {
-		t.last[workload] = observe.Event{UID: types.UID(uid)}
-	}
-	return t
-}
+func newTransitions() *transitions { return &transitions{last: map[string]observe.Event{}} }
 
-// set records the last transition of a workload, and returns the recorded one.
-func (t *transitions) set(workload string, ev observe.Event) (before observe.Event) {
+func (t *transitions) set(workload string, ev observe.Event) {
 	t.mu.Lock()
-	before = t.last[workload]
+	defer t.mu.Unlock()
 	t.last[workload] = ev
-	t.mu.Unlock()
-	if before.UID != ev.UID {
-		t.store.put(transitionTable, workload, string(ev.UID))
-	}
-	return before
 }
 
 // remove removes the transition of a workload that is no longer declared.
 func (t *transitions) remove(workload string) (observe.Event, bool) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	before, ok := t.last[workload]
 	delete(t.last, workload)
-	t.mu.Unlock()
-	if ok {
-		t.store.delete(transitionTable, workload)
-	}
 	return before, ok
 }
 
@@ -74,12 +52,6 @@ func (t *transitions) after(since time.Time, instance target.Instance) []observe
 		}
 	}
 	return out
-}
-
-func (t *transitions) workloads() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Collect(maps.Keys(t.last))
 }
 
 func (t *transitions) size() int {

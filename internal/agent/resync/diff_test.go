@@ -112,7 +112,7 @@ func TestResyncer_RepairsRowsThatWereChanged(t *testing.T) {
 		{"a resource is another incarnation", "operation", `"RuntimeDefinition"`, func(s *settled) {
 			s.patch(s.first, `{"LastOperation":"MODIFIED","RuntimeDefinition":{"metadata":{"uid":"uid-0"},"hush":1}}`)
 		}, "ADDED"},
-		{"a resource that is absent", "operation", `"LastOperation"`, func(s *settled) { s.patch(s.absent, `{"LastOperation":"MODIFIED"}`) }, ""},
+		{"a resource that is absent", "operation", `"never reported"`, func(s *settled) { s.patch(s.absent, `{"LastOperation":"MODIFIED"}`) }, ""},
 		{"a resource that is absent, as another incarnation", "operation", `"never reported"`, func(s *settled) {
 			s.patch(s.absent, `{"LastOperation":"MODIFIED","RuntimeDefinition":{"metadata":{"uid":"uid-9"},"hush":1}}`)
 		}, ""},

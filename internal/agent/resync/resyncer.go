@@ -37,7 +37,6 @@ type Outbox interface {
 	State(r observe.Report) outbox.Snapshot
 	Resend(r observe.Report, receipt outbox.Receipt) bool
 	Offer(r observe.Report)
-	Forget(key observe.Key)
 }
 
 // API reads the rows of the control plane. *threeport.Client is one.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
@@ -89,9 +88,6 @@ func (r *Resyncer) repairAgain(ctx context.Context, instance target.Instance, be
 func (r *Resyncer) repair(f drift) {
 	if f.neverReported {
 		r.outbox.Offer(f.report)
-		if op, ok := f.report.(observe.Operation); ok && op.Deleted {
-			r.outbox.Forget(op.Key()) // no later report of the object will come
-		}
 	} else if !r.outbox.Resend(f.report, f.receipt) {
 		return
 	}

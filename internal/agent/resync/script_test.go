@@ -90,8 +90,6 @@ func (h *held) Seed(instance target.Instance, known []outbox.Known, _ []observe.
 	h.adopted, h.known = append(h.adopted, instance), append(h.known, known...)
 }
 
-func (h *held) Forget(observe.Key) {}
-
 func (h *held) State(r observe.Report) outbox.Snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -184,6 +184,7 @@ func TestWorkloadList_KeyboardOnly(t *testing.T) {
 	press(t, tab, kb.Enter)
 	until(t, tab, workloadShown)
 
+	until(t, tab, "document.querySelector('.node[tabindex=\"0\"]') !== null")
 	eval[bool](t, tab, "document.querySelector('.node[tabindex=\"0\"]').focus() ?? true")
 	press(t, tab, kb.ArrowRight)
 	until(t, tab, "document.activeElement.getAttribute('aria-label').startsWith('ReplicaSet checkout-7d9c8b6f5, Down')")

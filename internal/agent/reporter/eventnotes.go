@@ -1,0 +1,80 @@
+package reporter
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+)
+
+// eventNotes records of the cluster's Events what neither the cache nor the registry has.
+type eventNotes struct {
+	mu sync.Mutex
+	// preexisting holds the Events that existed before this process watched them.
+	preexisting map[types.UID]struct{}
+	// inferred holds the attributed Events about objects that the registry does not know, which no index finds.
+	inferred map[target.Instance]map[types.UID]types.NamespacedName
+}
+
+func newEventNotes() *eventNotes {
+	return &eventNotes{
+		preexisting: map[types.UID]struct{}{}, inferred: map[target.Instance]map[types.UID]types.NamespacedName{},
+	}
+}
+
+func (n *eventNotes) setPreexisting(uid types.UID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.preexisting[uid] = struct{}{}
+}
+
+func (n *eventNotes) isPreexisting(uid types.UID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, ok := n.preexisting[uid]
+	return ok
+}
+
+// setInferred records that an Event is attributed to an instance.
+func (n *eventNotes) setInferred(uid types.UID, name types.NamespacedName, instance target.Instance) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.clearInferred(uid)
+	if n.inferred[instance] == nil {
+		n.inferred[instance] = map[types.UID]types.NamespacedName{}
+	}
+	n.inferred[instance][uid] = name
+}
+
+// inferredFor returns the names of the inferred Events of an instance.
+func (n *eventNotes) inferredFor(instance target.Instance) []types.NamespacedName {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Values(n.inferred[instance]))
+}
+
+// remove removes an Event that is deleted.
+func (n *eventNotes) remove(uid types.UID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.preexisting, uid)
+	n.clearInferred(uid)
+}
+
+func (n *eventNotes) clearInferred(uid types.UID) {
+	for instance, names := range n.inferred {
+		if delete(names, uid); len(names) == 0 {
+			delete(n.inferred, instance)
+		}
+	}
+}
+
+// sizes returns how much is recorded, for tests that look for leaks.
+func (n *eventNotes) sizes() map[string]int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return map[string]int{"preexisting Events": len(n.preexisting), "instances with inferred Events": len(n.inferred)}
+}
