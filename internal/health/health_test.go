@@ -36,11 +36,17 @@ func TestWorkload(t *testing.T) {
 		resources []Verdict
 		want      Verdict
 	}{
-		{"nothing is listed", nil, NothingListed},
-		{"all are healthy", []Verdict{healthy, healthy}, healthy},
-		{"one is not healthy", []Verdict{healthy, down}, down},
-		{"two are not healthy", []Verdict{reconciling, down}, Verdict{Down, "Crash", "it crashes; 1 other resource is not Healthy"}},
-		{"three are not healthy", []Verdict{down, reconciling, down}, Verdict{Down, "Crash", "it crashes; 2 other resources are not Healthy"}},
+		{reason: "nothing is listed", want: NothingListed},
+		{reason: "all are healthy", resources: []Verdict{healthy, healthy}, want: healthy},
+		{reason: "one is not healthy", resources: []Verdict{healthy, down}, want: down},
+		{
+			reason: "two are not healthy", resources: []Verdict{reconciling, down},
+			want: Verdict{Down, "Crash", "it crashes; 1 other resource is not Healthy"},
+		},
+		{
+			reason: "three are not healthy", resources: []Verdict{down, reconciling, down},
+			want: Verdict{Down, "Crash", "it crashes; 2 other resources are not Healthy"},
+		},
 	} {
 		if got := Workload(tt.resources); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.reason, got, tt.want)
