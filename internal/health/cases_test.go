@@ -31,11 +31,11 @@ type caseFile struct {
 	}
 }
 
-// TestCases assesses the cases in testdata/cases, which has one file for each kind.
-func TestCases(t *testing.T) {
+// TestObject_Cases assesses the cases in testdata/cases, which has one file for each kind.
+func TestObject_Cases(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no files: %v", err)
+		t.Fatalf("there are no files of cases: %v", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestCases(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(cases) == 0 {
-				t.Fatal("no cases")
+				t.Fatal("the file has no cases")
 			}
 			for _, c := range cases {
 				t.Run(c.Name, func(t *testing.T) { c.check(t) })
@@ -78,7 +78,7 @@ func (c caseFile) check(t *testing.T) {
 		t.Errorf("got %s %s: %q, want %s %s: %q", got.Status, got.Reason, got.Message, c.Want.Status, c.Want.Reason, c.Want.Message)
 	}
 	if (got.Message == "") != (got.Status == Healthy) {
-		t.Errorf("%s with the message %q", got.Status, got.Message)
+		t.Errorf("the status is %s with the message %q, want a message exactly if not Healthy", got.Status, got.Message)
 	}
 	recheck := "never"
 	if !got.Recheck.IsZero() {

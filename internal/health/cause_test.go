@@ -13,7 +13,7 @@ func TestOwnerPath_SameOwners_IsEqual(t *testing.T) {
 	}
 	for _, other := range []OwnerPath{{}, pathOf("CronJob backup"), pathOf("Job backup-3"), pathOf("Job backup-3", "CronJob backup")} {
 		if a == other {
-			t.Errorf("the path %q equals %q", a, other)
+			t.Errorf("the different paths %q and %q are equal", a, other)
 		}
 	}
 }
@@ -22,18 +22,18 @@ func TestOwnerPath_Append_KeepsTheShorterPath(t *testing.T) {
 	short := pathOf("CronJob backup")
 	long := short.Append(ObjectRef{"Job", "backup-3"})
 	if got := short.String(); got != "CronJob backup" {
-		t.Errorf("the shorter path is %q", got)
+		t.Errorf("the shorter path is %q, want \"CronJob backup\"", got)
 	}
 	want := []ObjectRef{{"CronJob", "backup"}, {"Job", "backup-3"}}
 	if got := long.Owners(); !slices.Equal(got, want) {
 		t.Errorf("got the owners %v, want %v", got, want)
 	}
 	if !long.Includes("Job") || short.Includes("Job") || (OwnerPath{}).Includes("Job") {
-		t.Error("Includes does not compare the owners' kinds")
+		t.Error("Includes ignores the kinds of the owners")
 	}
 	// Neither a name that contains the separator nor a kind that ends in another kind's name confuses the path.
 	if odd := pathOf("Thing a ← Job b", "MyJob c"); odd.Includes("Job") {
-		t.Errorf("the path %q includes no Job", odd)
+		t.Errorf("the path %q includes a Job, want none", odd)
 	}
 }
 
@@ -87,6 +87,6 @@ func TestDependentsCombine_ReturnsATypedCause(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Healthy, Completed, ""}}).Cause; got != (Cause{}) {
-		t.Errorf("a resource that has completed has the cause %+v", got)
+		t.Errorf("a resource that has completed has the cause %+v, want %+v", got, Cause{})
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestConventions_CatalogueCases_RarelyFalseHealthy(t *testing.T) {
 	files, err := filepath.Glob("../../config/health/testdata/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no files: %v", err)
+		t.Fatalf("there are no files of cases: %v", err)
 	}
 	var bad, falseHealthy, good, missed int
 	for _, file := range files {
@@ -64,7 +64,7 @@ func TestLexicon_NoWordHasTwoClasses(t *testing.T) {
 	for means, words := range classes {
 		for w := range words {
 			if old, ok := seen[w]; ok {
-				t.Errorf("%q is in the classes %d and %d", w, old, means)
+				t.Errorf("the word %q is in the classes %d and %d, want one", w, old, means)
 			}
 			seen[w] = means
 		}

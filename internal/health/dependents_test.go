@@ -48,179 +48,231 @@ func TestDependentsCombine(t *testing.T) {
 		derived []Assessment
 		want    Verdict
 	}{
-		{"nothing descends from it", deploymentKind, onItsWay, nil, onItsWay},
-		{"nothing fails", deploymentKind, works, []Assessment{serves, serves}, works},
+		{reason: "nothing descends from it", kind: deploymentKind, own: onItsWay, want: onItsWay},
+		{reason: "nothing fails", kind: deploymentKind, own: works, derived: []Assessment{serves, serves}, want: works},
 		{
-			"all pods fail, so it is not Reconciling", deploymentKind, onItsWay,
-			[]Assessment{crash, crash},
-			Verdict{Down, "CrashLoopBackOff", "0 of 2 ← " + via + "2 pods CrashLoopBackOff: container web crashes"},
+			reason: "all pods fail, so it is not Reconciling", kind: deploymentKind, own: onItsWay,
+			derived: []Assessment{crash, crash},
+			want:    Verdict{Down, "CrashLoopBackOff", "0 of 2 ← " + via + "2 pods CrashLoopBackOff: container web crashes"},
 		},
 		{
-			"some pods fail", deploymentKind, onItsWay,
-			[]Assessment{serves, crash},
-			Verdict{Unhealthy, "CrashLoopBackOff", "0 of 2 ← " + via + "Pod pod-1 CrashLoopBackOff: container web crashes"},
+			reason: "some pods fail", kind: deploymentKind, own: onItsWay,
+			derived: []Assessment{serves, crash},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "0 of 2 ← " + via + "Pod pod-1 CrashLoopBackOff: container web crashes"},
 		},
 		{
-			"pods run, and none is ready", deploymentKind, onItsWay,
-			[]Assessment{unready, unready},
-			Verdict{Down, "NotReady", "0 of 2 ← " + via + "2 pods NotReady: container web is not ready"},
+			reason: "pods run, and none is ready", kind: deploymentKind, own: onItsWay,
+			derived: []Assessment{unready, unready},
+			want:    Verdict{Down, "NotReady", "0 of 2 ← " + via + "2 pods NotReady: container web is not ready"},
 		},
 		{
-			"a pod that crashed serves again", deploymentKind, works,
-			[]Assessment{restarts},
-			Verdict{Unhealthy, "Restarting", "Deployment web ← " + via + "Pod pod-0 Restarting: container web runs again"},
+			reason: "a pod that crashed serves again", kind: deploymentKind, own: works,
+			derived: []Assessment{restarts},
+			want:    Verdict{Unhealthy, "Restarting", "Deployment web ← " + via + "Pod pod-0 Restarting: container web runs again"},
 		},
 		{
-			"its deadline is over and nothing works", deploymentKind, timedOut,
-			[]Assessment{crash},
-			Verdict{Down, "CrashLoopBackOff", "it timed out ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+			reason: "its deadline is over and nothing works", kind: deploymentKind, own: timedOut,
+			derived: []Assessment{crash},
+			want:    Verdict{Down, "CrashLoopBackOff", "it timed out ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
 		},
 		{
-			"its deadline is over, and its pods only start", deploymentKind,
-			Verdict{Down, "ProgressDeadlineExceeded", "it timed out"},
-			[]Assessment{starts},
-			Verdict{Down, "ProgressDeadlineExceeded", "it timed out ← " + via + "Pod pod-0 Starting: the pod is starting"},
+			reason: "its deadline is over, and its pods only start", kind: deploymentKind,
+			own:     Verdict{Down, "ProgressDeadlineExceeded", "it timed out"},
+			derived: []Assessment{starts},
+			want:    Verdict{Down, "ProgressDeadlineExceeded", "it timed out ← " + via + "Pod pod-0 Starting: the pod is starting"},
 		},
 		{
-			"its status lags behind a pod that fails", deploymentKind, works,
-			[]Assessment{serves, crash},
-			Verdict{Unhealthy, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-1 CrashLoopBackOff: container web crashes"},
+			reason: "its status lags behind a pod that fails", kind: deploymentKind, own: works,
+			derived: []Assessment{serves, crash},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-1 CrashLoopBackOff: container web crashes"},
 		},
 		{
-			"its status lags behind a pod that starts", deploymentKind, works,
-			[]Assessment{serves, starts},
-			Verdict{Reconciling, "Starting", "Deployment web ← " + via + "Pod pod-1 Starting: the pod is starting"},
+			reason: "its status lags behind a pod that starts", kind: deploymentKind, own: works,
+			derived: []Assessment{serves, starts},
+			want:    Verdict{Reconciling, "Starting", "Deployment web ← " + via + "Pod pod-1 Starting: the pod is starting"},
 		},
 		{
-			"it and its pods are Reconciling", deploymentKind, onItsWay,
-			[]Assessment{starts},
-			Verdict{Reconciling, "ReplicasNotReady", "0 of 2 ← " + via + "Pod pod-0 Starting: the pod is starting"},
+			reason: "it and its pods are Reconciling", kind: deploymentKind, own: onItsWay,
+			derived: []Assessment{starts},
+			want:    Verdict{Reconciling, "ReplicasNotReady", "0 of 2 ← " + via + "Pod pod-0 Starting: the pod is starting"},
 		},
-		{"pods leave as they should", deploymentKind, works, []Assessment{serves, leaves, leaves}, works},
-		{"it is Reconciling, and its old pods are Terminating", deploymentKind, onItsWay, []Assessment{leaves, leaves}, onItsWay},
+		{reason: "pods leave as they should", kind: deploymentKind, own: works, derived: []Assessment{serves, leaves, leaves}, want: works},
 		{
-			"a pod does not leave", deploymentKind, works,
-			[]Assessment{serves, stays},
-			Verdict{Unhealthy, terminatingTooLong, "Deployment web ← " + via + "Pod pod-1 TerminatingTooLong: the pod is kept"},
-		},
-		{"a pod was evicted, and another made in its place", deploymentKind, works, []Assessment{serves, evicted}, works},
-		{
-			"a pod was evicted, and the other starts", deploymentKind, onItsWay,
-			[]Assessment{starts, evicted},
-			Verdict{Reconciling, "ReplicasNotReady", "0 of 2 ← " + via + "Pod pod-0 Starting: the pod is starting"},
+			reason: "it is Reconciling, and its old pods are Terminating", kind: deploymentKind,
+			own: onItsWay, derived: []Assessment{leaves, leaves}, want: onItsWay,
 		},
 		{
-			"a pod was evicted, and none made in its place", deploymentKind, onItsWay,
-			[]Assessment{evicted},
-			Verdict{Down, "Evicted", "0 of 2 ← " + via + "Pod pod-0 Evicted: the pod was evicted"},
+			reason: "a pod does not leave", kind: deploymentKind, own: works,
+			derived: []Assessment{serves, stays},
+			want:    Verdict{Unhealthy, terminatingTooLong, "Deployment web ← " + via + "Pod pod-1 TerminatingTooLong: the pod is kept"},
 		},
 		{
-			"a pod takes long, and the Deployment's own deadline is not over", deploymentKind, onItsWay,
-			[]Assessment{late},
-			Verdict{Reconciling, "ReplicasNotReady", "0 of 2 ← " + via + "Pod pod-0 StartingTooLong: the pod is starting for long"},
+			reason: "a pod was evicted, and another made in its place", kind: deploymentKind,
+			own: works, derived: []Assessment{serves, evicted}, want: works,
 		},
 		{
-			"a pod takes long, and no rollout goes on", deploymentKind,
-			Verdict{Reconciling, replicasMissing, "1 of 2"},
-			[]Assessment{serves, late},
-			Verdict{Unhealthy, "StartingTooLong", "1 of 2 ← " + via + "Pod pod-1 StartingTooLong: the pod is starting for long"},
+			reason: "a pod was evicted, and the other starts", kind: deploymentKind, own: onItsWay,
+			derived: []Assessment{starts, evicted},
+			want:    Verdict{Reconciling, "ReplicasNotReady", "0 of 2 ← " + via + "Pod pod-0 Starting: the pod is starting"},
 		},
 		{
-			"a pod takes long, and its StatefulSet has no deadline",
-			schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
-			onItsWay,
-			[]Assessment{late},
-			Verdict{Down, "StartingTooLong", "0 of 2 ← " + via + "Pod pod-0 StartingTooLong: the pod is starting for long"},
-		},
-		{"it is being deleted, and so will be its pods", deploymentKind, Verdict{Reconciling, "Terminating", "it goes"}, []Assessment{crash, leaves}, Verdict{Reconciling, "Terminating", "it goes"}},
-		{
-			"the most frequent cause is named", deploymentKind, onItsWay,
-			[]Assessment{crash, pull, pull},
-			Verdict{Down, "ImagePullBackOff", "0 of 2 ← " + via + "2 pods ImagePullBackOff: image web cannot be pulled; and 1 other cause"},
+			reason: "a pod was evicted, and none made in its place", kind: deploymentKind, own: onItsWay,
+			derived: []Assessment{evicted},
+			want:    Verdict{Down, "Evicted", "0 of 2 ← " + via + "Pod pod-0 Evicted: the pod was evicted"},
 		},
 		{
-			"of equals the same one each time", deploymentKind, onItsWay,
-			[]Assessment{pull, pull, crash, crash, unready},
-			Verdict{Down, "CrashLoopBackOff", "0 of 2 ← " + via + "2 pods CrashLoopBackOff: container web crashes; and 2 other causes"},
+			reason: "a pod takes long, and the Deployment's own deadline is not over", kind: deploymentKind, own: onItsWay,
+			derived: []Assessment{late},
+			want:    Verdict{Reconciling, "ReplicasNotReady", "0 of 2 ← " + via + "Pod pod-0 StartingTooLong: the pod is starting for long"},
+		},
+		{
+			reason: "a pod takes long, and no rollout goes on", kind: deploymentKind,
+			own:     Verdict{Reconciling, replicasMissing, "1 of 2"},
+			derived: []Assessment{serves, late},
+			want:    Verdict{Unhealthy, "StartingTooLong", "1 of 2 ← " + via + "Pod pod-1 StartingTooLong: the pod is starting for long"},
+		},
+		{
+			reason:  "a pod takes long, and its StatefulSet has no deadline",
+			kind:    schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
+			own:     onItsWay,
+			derived: []Assessment{late},
+			want:    Verdict{Down, "StartingTooLong", "0 of 2 ← " + via + "Pod pod-0 StartingTooLong: the pod is starting for long"},
+		},
+		{
+			reason: "it is being deleted, and so will be its pods", kind: deploymentKind,
+			own: Verdict{Reconciling, "Terminating", "it goes"}, derived: []Assessment{crash, leaves},
+			want: Verdict{Reconciling, "Terminating", "it goes"},
+		},
+		{
+			reason: "the most frequent cause is named", kind: deploymentKind, own: onItsWay,
+			derived: []Assessment{crash, pull, pull},
+			want:    Verdict{Down, "ImagePullBackOff", "0 of 2 ← " + via + "2 pods ImagePullBackOff: image web cannot be pulled; and 1 other cause"},
+		},
+		{
+			reason: "of equals the same one each time", kind: deploymentKind, own: onItsWay,
+			derived: []Assessment{pull, pull, crash, crash, unready},
+			want:    Verdict{Down, "CrashLoopBackOff", "0 of 2 ← " + via + "2 pods CrashLoopBackOff: container web crashes; and 2 other causes"},
+		},
+
+		{
+			reason: "an object without a status is judged by its pods", kind: customKind, own: silent,
+			derived: []Assessment{crash},
+			want:    Verdict{Down, "CrashLoopBackOff", "no status ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+		},
+		{
+			reason: "some of its pods work", kind: customKind, own: silent,
+			derived: []Assessment{crash, serves},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "no status ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+		},
+		{
+			reason: "pods do not make the unknown healthy", kind: customKind, own: silent,
+			derived: []Assessment{serves, serves}, want: Verdict{Unknown, "NoSignal", "no status; 2 of 2 pods ready"},
+		},
+		{
+			reason: "pods that leave or have ended are not counted", kind: customKind,
+			own: silent, derived: []Assessment{serves, leaves, did}, want: Verdict{Unknown, "NoSignal", "no status; 1 of 1 pods ready"},
+		},
+		{
+			reason: "pods of the unknown start", kind: customKind, own: silent,
+			derived: []Assessment{starts, serves},
+			want:    Verdict{Reconciling, "Starting", "no status ← " + via + "Pod pod-0 Starting: the pod is starting"},
+		},
+		{
+			reason: "the object is ready, but no pod is", kind: customKind, own: works,
+			derived: []Assessment{crash},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+		},
+		{
+			reason: "it is down anyway", kind: customKind, own: Verdict{Down, "Broken", "failed"},
+			derived: []Assessment{crash},
+			want:    Verdict{Down, "Broken", "failed ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
 		},
 
 		{
-			"an object without a status is judged by its pods", customKind, silent,
-			[]Assessment{crash},
-			Verdict{Down, "CrashLoopBackOff", "no status ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+			reason: "a Job that completed after a failed try", kind: jobKind, own: Verdict{Healthy, Completed, ""},
+			derived: []Assessment{did, failed}, want: Verdict{Healthy, Completed, ""},
 		},
 		{
-			"some of its pods work", customKind, silent,
-			[]Assessment{crash, serves},
-			Verdict{Unhealthy, "CrashLoopBackOff", "no status ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
-		},
-		{"pods do not make the unknown healthy", customKind, silent, []Assessment{serves, serves}, Verdict{Unknown, "NoSignal", "no status; 2 of 2 pods ready"}},
-		{"pods that leave or have ended are not counted", customKind, silent, []Assessment{serves, leaves, did}, Verdict{Unknown, "NoSignal", "no status; 1 of 1 pods ready"}},
-		{
-			"pods of the unknown start", customKind, silent,
-			[]Assessment{starts, serves},
-			Verdict{Reconciling, "Starting", "no status ← " + via + "Pod pod-0 Starting: the pod is starting"},
+			reason: "a Job that has failed says why", kind: jobKind,
+			own:     Verdict{Down, "BackoffLimitExceeded", "it failed"},
+			derived: []Assessment{failed, failed},
+			want:    Verdict{Down, "BackoffLimitExceeded", "it failed ← " + via + "2 pods Error: container web ended"},
 		},
 		{
-			"it says that it is ready, and no pod is", customKind, works,
-			[]Assessment{crash},
-			Verdict{Unhealthy, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
-		},
-		{"it is down anyway", customKind, Verdict{Down, "Broken", "failed"}, []Assessment{crash}, Verdict{Down, "Broken", "failed ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"}},
-
-		{"a Job that completed after a failed try", jobKind, Verdict{Healthy, Completed, ""}, []Assessment{did, failed}, Verdict{Healthy, Completed, ""}},
-		{
-			"a Job that has failed says why", jobKind,
-			Verdict{Down, "BackoffLimitExceeded", "it failed"},
-			[]Assessment{failed, failed},
-			Verdict{Down, "BackoffLimitExceeded", "it failed ← " + via + "2 pods Error: container web ended"},
+			reason: "a Job has more tries", kind: jobKind,
+			own:     Verdict{Unhealthy, "Retrying", "it has failed once"},
+			derived: []Assessment{failed},
+			want:    Verdict{Unhealthy, "Retrying", "it has failed once ← " + via + "Pod pod-0 Error: container web ended"},
 		},
 		{
-			"a Job has more tries", jobKind,
-			Verdict{Unhealthy, "Retrying", "it has failed once"},
-			[]Assessment{failed},
-			Verdict{Unhealthy, "Retrying", "it has failed once ← " + via + "Pod pod-0 Error: container web ended"},
+			reason: "a Job's program crashes, and is restarted in its pod", kind: jobKind, own: runs,
+			derived: []Assessment{crash},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "it runs ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
 		},
 		{
-			"a Job's program crashes, and is restarted in its pod", jobKind, runs,
-			[]Assessment{crash},
-			Verdict{Unhealthy, "CrashLoopBackOff", "it runs ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+			reason: "a Job's pod cannot start, which is no try", kind: jobKind, own: runs,
+			derived: []Assessment{pull},
+			want:    Verdict{Down, "ImagePullBackOff", "it runs ← " + via + "Pod pod-0 ImagePullBackOff: image web cannot be pulled"},
 		},
 		{
-			"a Job's pod cannot start, which is no try", jobKind, runs,
-			[]Assessment{pull},
-			Verdict{Down, "ImagePullBackOff", "it runs ← " + via + "Pod pod-0 ImagePullBackOff: image web cannot be pulled"},
+			reason: "one of a Job's pods cannot start", kind: jobKind, own: runs,
+			derived: []Assessment{pull, serves},
+			want:    Verdict{Unhealthy, "ImagePullBackOff", "it runs ← " + via + "Pod pod-0 ImagePullBackOff: image web cannot be pulled"},
 		},
 		{
-			"one of a Job's pods cannot start", jobKind, runs,
-			[]Assessment{pull, serves},
-			Verdict{Unhealthy, "ImagePullBackOff", "it runs ← " + via + "Pod pod-0 ImagePullBackOff: image web cannot be pulled"},
-		},
-		{"a suspended Job, whose pods have gone or failed", jobKind, Verdict{Reconciling, "Suspended", "it is suspended"}, []Assessment{leaves, failed}, Verdict{Reconciling, "Suspended", "it is suspended"}},
-
-		{"a CronJob whose run starts", cronJobKind, works, []Assessment{starts}, works},
-		{"an earlier run of a CronJob failed", cronJobKind, works, []Assessment{failed, did}, works},
-		{
-			"a CronJob whose run cannot start", cronJobKind, works,
-			[]Assessment{pull},
-			Verdict{Unhealthy, "ImagePullBackOff", "Deployment web ← " + via + "Pod pod-0 ImagePullBackOff: image web cannot be pulled"},
-		},
-		{
-			"a CronJob whose last run failed", cronJobKind,
-			Verdict{Unhealthy, "LastRunFailed", "it has not succeeded"},
-			[]Assessment{failed},
-			Verdict{Unhealthy, "LastRunFailed", "it has not succeeded ← " + via + "Pod pod-0 Error: container web ended"},
+			reason: "a suspended Job, whose pods have gone or failed", kind: jobKind,
+			own: Verdict{Reconciling, "Suspended", "it is suspended"}, derived: []Assessment{leaves, failed},
+			want: Verdict{Reconciling, "Suspended", "it is suspended"},
 		},
 
-		{"it has only a label, and works", noKind, works, []Assessment{serves, did}, works},
-		{"it has only a label, and starts", noKind, works, []Assessment{starts}, Verdict{Reconciling, "Starting", "Deployment web ← " + via + "Pod pod-0 Starting: the pod is starting"}},
-		{"it has only a label, and works in part", noKind, works, []Assessment{serves, crash}, Verdict{Unhealthy, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-1 CrashLoopBackOff: container web crashes"}},
-		{"it has only a label, and nothing works", noKind, works, []Assessment{crash}, Verdict{Down, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"}},
-		{"it has only a label, and is not ready", noKind, works, []Assessment{unready}, Verdict{Unhealthy, "NotReady", "Deployment web ← " + via + "Pod pod-0 NotReady: container web is not ready"}},
-		{"it has only a label, and some of it leaves", noKind, works, []Assessment{serves, leaves}, works},
-		{"it has only a label, and all of it leaves", noKind, works, []Assessment{leaves}, Verdict{Reconciling, "Terminating", "Deployment web ← " + via + "Pod pod-0 Terminating: the pod is being deleted"}},
-		{"it has only a label, and another pod was made for one that failed", noKind, works, []Assessment{failed, serves}, works},
-		{"it has only a label, and failed", noKind, works, []Assessment{failed}, Verdict{Down, "Error", "Deployment web ← " + via + "Pod pod-0 Error: container web ended"}},
+		{reason: "a CronJob whose run starts", kind: cronJobKind, own: works, derived: []Assessment{starts}, want: works},
+		{reason: "an earlier run of a CronJob failed", kind: cronJobKind, own: works, derived: []Assessment{failed, did}, want: works},
+		{
+			reason: "a CronJob whose run cannot start", kind: cronJobKind, own: works,
+			derived: []Assessment{pull},
+			want:    Verdict{Unhealthy, "ImagePullBackOff", "Deployment web ← " + via + "Pod pod-0 ImagePullBackOff: image web cannot be pulled"},
+		},
+		{
+			reason: "a CronJob whose last run failed", kind: cronJobKind,
+			own:     Verdict{Unhealthy, "LastRunFailed", "it has not succeeded"},
+			derived: []Assessment{failed},
+			want:    Verdict{Unhealthy, "LastRunFailed", "it has not succeeded ← " + via + "Pod pod-0 Error: container web ended"},
+		},
+
+		{reason: "it has only a label, and works", kind: noKind, own: works, derived: []Assessment{serves, did}, want: works},
+		{
+			reason: "it has only a label, and starts", kind: noKind, own: works, derived: []Assessment{starts},
+			want: Verdict{Reconciling, "Starting", "Deployment web ← " + via + "Pod pod-0 Starting: the pod is starting"},
+		},
+		{
+			reason: "it has only a label, and works in part", kind: noKind, own: works,
+			derived: []Assessment{serves, crash},
+			want:    Verdict{Unhealthy, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-1 CrashLoopBackOff: container web crashes"},
+		},
+		{
+			reason: "it has only a label, and nothing works", kind: noKind, own: works,
+			derived: []Assessment{crash},
+			want:    Verdict{Down, "CrashLoopBackOff", "Deployment web ← " + via + "Pod pod-0 CrashLoopBackOff: container web crashes"},
+		},
+		{
+			reason: "it has only a label, and is not ready", kind: noKind, own: works,
+			derived: []Assessment{unready},
+			want:    Verdict{Unhealthy, "NotReady", "Deployment web ← " + via + "Pod pod-0 NotReady: container web is not ready"},
+		},
+		{reason: "it has only a label, and some of it leaves", kind: noKind, own: works, derived: []Assessment{serves, leaves}, want: works},
+		{
+			reason: "it has only a label, and all of it leaves", kind: noKind, own: works,
+			derived: []Assessment{leaves},
+			want:    Verdict{Reconciling, "Terminating", "Deployment web ← " + via + "Pod pod-0 Terminating: the pod is being deleted"},
+		},
+		{
+			reason: "it has only a label, and another pod was made for one that failed",
+			kind:   noKind, own: works, derived: []Assessment{failed, serves}, want: works,
+		},
+		{
+			reason: "it has only a label, and failed", kind: noKind, own: works, derived: []Assessment{failed},
+			want: Verdict{Down, "Error", "Deployment web ← " + via + "Pod pod-0 Error: container web ended"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -259,27 +311,27 @@ func TestDependentsCombine_FailedJobPodBelowAnotherKind(t *testing.T) {
 	try.Via = pathOf("Job backup-1")
 	f.Set(try)
 	if got := f.Combine(customKind, serves); got.Status != Unhealthy {
-		t.Errorf("it failed: got %+v", got)
+		t.Errorf("after a failed Job: got %+v, want Unhealthy", got)
 	}
 	again := podDependent(1, did)
 	again.Via = pathOf("Job backup-1")
 	f.Set(again)
 	if got := f.Combine(customKind, serves); got.Status != Healthy {
-		t.Errorf("the second try succeeded: got %+v", got)
+		t.Errorf("after a successful retry: got %+v, want Healthy", got)
 	}
 	f.Remove(again.UID)
 	other := podDependent(2, did)
 	other.Via = pathOf("Job backup-2")
 	f.Set(other)
 	if got := f.Combine(customKind, serves); got.Status != Unhealthy {
-		t.Errorf("another Job succeeded: got %+v", got)
+		t.Errorf("after the success of another Job: got %+v, want Unhealthy", got)
 	}
 	starting := podDependent(3, starts)
 	starting.Via = pathOf("CronJob backup", "Job backup-3")
 	f.Remove(try.UID)
 	f.Set(starting)
 	if got := f.Combine(customKind, serves); got.Status != Healthy {
-		t.Errorf("a run begins: got %+v", got)
+		t.Errorf("while a new Job runs: got %+v, want Healthy", got)
 	}
 }
 
@@ -296,12 +348,12 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 		old, known := now[i]
 		if state == len(states) {
 			if f.Remove(podDependent(i, Assessment{}).UID) != known {
-				t.Fatalf("step %d: the result of Remove is wrong", step)
+				t.Fatalf("step %d: Remove does not report whether the dependent existed", step)
 			}
 			delete(now, i)
 		} else {
 			if news := f.Set(podDependent(i, states[state])); news != (!known || old != states[state]) {
-				t.Fatalf("step %d: Set says %v of news", step, news)
+				t.Fatalf("step %d: Set reports the change %v, want %v", step, news, !known || old != states[state])
 			}
 			now[i] = states[state]
 		}
@@ -324,7 +376,7 @@ func TestDependents_AnyOrderOfChanges_SameResult(t *testing.T) {
 			}
 		}
 		if f.Len() != len(now) || f.Count("Pod") != fresh.Count("Pod") {
-			t.Fatalf("step %d: it has %d members, %+v", step, f.Len(), f.Count("Pod"))
+			t.Fatalf("step %d: there are %d dependents, Pods %+v; want %d and %+v", step, f.Len(), f.Count("Pod"), len(now), fresh.Count("Pod"))
 		}
 	}
 }
@@ -341,7 +393,7 @@ func TestDependentsCombine_SinceIsTheEarliest(t *testing.T) {
 	const want = "Deployment web has 0 of 3 replicas ready ← ReplicaSet web-1 ← 3 pods ImagePullBackOff: image web cannot be pulled, " +
 		"since 2026-01-01T10:02Z"
 	if got.Message != want || !got.Since.Equal(at(2)) {
-		t.Errorf("got %q since %s", got.Message, got.Since)
+		t.Errorf("got %q since %s, want %q", got.Message, got.Since, want)
 	}
 }
 
@@ -355,7 +407,7 @@ func TestDependentsCombine_LongTexts_BoundedMessage(t *testing.T) {
 	}
 	got := f.Combine(deploymentKind, Assessment{Verdict: Verdict{Reconciling, "Own", long}})
 	if len(got.Message) > 1500 || !strings.Contains(got.Message, "… ← ") || !strings.HasSuffix(got.Message, "; and 99 other causes") {
-		t.Errorf("%d bytes: %s", len(got.Message), got.Message)
+		t.Errorf("the message has %d bytes: %s", len(got.Message), got.Message)
 	}
 }
 
@@ -398,10 +450,10 @@ func TestDependentsSet_CostIsIndependentOfSize(t *testing.T) {
 	fewAllocs, few := cost(10)
 	manyAllocs, many := cost(5000)
 	if manyAllocs > 1.5*fewAllocs {
-		t.Errorf("%.0f allocations with 5,000 pods, %.0f with 10", manyAllocs, fewAllocs)
+		t.Errorf("Set allocates %.0f times with 5,000 pods, and %.0f times with 10", manyAllocs, fewAllocs)
 	}
 	if many > 20*few { // reading all would take some hundred times as long
-		t.Errorf("%s with 5,000 pods, %s with 10", many, few)
+		t.Errorf("Set takes %s with 5,000 pods, and %s with 10", many, few)
 	}
 }
 

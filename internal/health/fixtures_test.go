@@ -55,7 +55,7 @@ func runObjectCases(t *testing.T, tests []objectCase) {
 					t.Errorf("%s: got %+v, want %s %s", name, got, tt.want, tt.why)
 				}
 				if (got.Message == "") != (got.Status == Healthy) {
-					t.Errorf("%s: %s with the message %q", name, got.Status, got.Message)
+					t.Errorf("%s: the status is %s with the message %q, want a message exactly if not Healthy", name, got.Status, got.Message)
 				}
 			}
 		})

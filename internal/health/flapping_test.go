@@ -14,7 +14,7 @@ func moments(t *testing.T, f *Flapping, history string) {
 		at, status, ok := strings.Cut(moment, " ")
 		d, err := time.ParseDuration(at)
 		if err != nil || !ok {
-			t.Fatalf("moment %q: %v", moment, err)
+			t.Fatalf("moment %q of the history is invalid: %v", moment, err)
 		}
 		f.Note(seen(status, at), epoch.Add(d))
 	}
@@ -30,7 +30,7 @@ func seen(status, at string) Verdict {
 	return v
 }
 
-func TestFlapping(t *testing.T) {
+func TestFlapping_Damp(t *testing.T) {
 	const four = "0s Healthy, 1m Down, 2m Healthy, 3m Down, 4m Healthy"
 	for _, c := range []struct {
 		reason  string
@@ -39,42 +39,96 @@ func TestFlapping(t *testing.T) {
 		want    string // STATUS: MESSAGE
 		until   string
 	}{
-		{"nothing was seen before", "", "0s Down", "Down: as of 0s", ""},
-		{"three changes do not flap", "0s Healthy, 1m Down, 2m Healthy, 3m Down", "3m Down", "Down: as of 3m", ""},
-		{"the fourth change does", four, "4m Healthy", "Unhealthy: as of 3m, 4 changes in 10 min", "9m"},
+		{reason: "nothing was seen before", at: "0s Down", want: "Down: as of 0s"},
+		{reason: "three changes do not flap", history: "0s Healthy, 1m Down, 2m Healthy, 3m Down", at: "3m Down", want: "Down: as of 3m"},
+		{reason: "the fourth change flaps", history: four, at: "4m Healthy", want: "Unhealthy: as of 3m, 4 changes in 10 min", until: "9m"},
 
-		{"the latest message of the worst status", "0s Healthy, 1m Down, 2m Healthy, 3m Down, 3m20s Down, 4m Healthy", "4m Healthy", "Unhealthy: as of 3m20s, 4 changes in 10 min", "9m"},
-
-		{"the current status is the worst: its message is shown", four + ", 5m Down", "5m30s Down", "Unhealthy: as of 5m30s, 5 changes in 10 min", "10m"},
-
-		{"held until it has been quiet", four, "8m59s Healthy", "Unhealthy: as of 3m, 4 changes in 10 min", "9m"},
-		{"quiet for five minutes", four, "9m Healthy", "Healthy: ", ""},
-
-		{"quiet since an earlier observation", four + ", 9m Healthy", "9m Healthy", "Healthy: ", ""},
-		{"a change after the calm, with three others in the window", four + ", 9m30s Down", "9m30s Down", "Unhealthy: as of 9m30s, 5 changes in 10 min", "14m30s"},
-		{"a change when the others are out of the window", four + ", 13m30s Down", "13m30s Down", "Down: as of 13m30s", ""},
-
-		{"too slow", "0s Healthy, 1m Down, 5m Healthy, 9m Down, 13m Healthy, 17m Down", "17m Down", "Down: as of 17m", ""},
-		{"two rollouts", "0s Healthy, 1m Reconciling, 2m Healthy, 3m Reconciling, 4m Healthy", "4m Healthy", "Healthy: ", ""},
-		{"an autoscaler", "0s Healthy, 1m Reconciling, 2m Healthy, 3m Reconciling, 4m Healthy, 5m Reconciling, 6m Healthy", "6m Reconciling", "Reconciling: as of 6m", ""},
 		{
-			"two rollouts that are Unhealthy for a moment count, and the steps around do not",
-			"0s Healthy, 1m Reconciling, 2m Unhealthy, 3m Reconciling, 3m10s Healthy, 4m Reconciling, 5m Unhealthy, 5m10s Healthy",
-			"5m10s Healthy", "Unhealthy: as of 5m, 4 changes in 10 min", "10m10s",
+			reason:  "the latest message of the worst status",
+			history: "0s Healthy, 1m Down, 2m Healthy, 3m Down, 3m20s Down, 4m Healthy",
+			at:      "4m Healthy", want: "Unhealthy: as of 3m20s, 4 changes in 10 min", until: "9m",
 		},
-		{"it did not work at any time", "0s Reconciling, 1m Down, 2m Reconciling, 3m Down, 4m Reconciling", "4m Reconciling", "Down: as of 3m, 4 changes in 10 min", "9m"},
-		{"one such rollout", "0s Healthy, 1m Reconciling, 2m Unhealthy, 3m Reconciling, 4m Healthy", "4m Healthy", "Healthy: ", ""},
-		{"between Unhealthy and Down too", "0s Down, 1m Unhealthy, 2m Down, 3m Unhealthy, 4m Down", "4m10s Unhealthy", "Unhealthy: as of 4m, 4 changes in 10 min", "9m"},
 
-		{"the worst is of the window", "0s Down, 1m Unhealthy, 12m Healthy, 13m Unhealthy, 14m Healthy, 15m Unhealthy", "15m Unhealthy", "Unhealthy: as of 15m, 4 changes in 10 min", "20m"},
+		{
+			reason: "the current status is the worst: its message is shown", history: four + ", 5m Down",
+			at: "5m30s Down", want: "Unhealthy: as of 5m30s, 5 changes in 10 min", until: "10m",
+		},
 
-		{"Unknown is no change", "0s Healthy, 1m Unknown, 2m Healthy, 3m Unknown, 4m Healthy, 5m Unknown, 6m Healthy", "6m Healthy", "Healthy: ", ""},
-		{"nor is Unknown between two equal faults", "0s Down, 1m Unknown, 2m Down, 3m Unknown, 4m Down", "4m Down", "Down: as of 4m", ""},
+		{
+			reason: "held until it has been quiet", history: four, at: "8m59s Healthy",
+			want: "Unhealthy: as of 3m, 4 changes in 10 min", until: "9m",
+		},
+		{reason: "quiet for five minutes", history: four, at: "9m Healthy", want: "Healthy: "},
 
-		{"but across it", "0s Down, 1m Unknown, 2m Healthy, 3m Unknown, 4m Down, 5m Healthy, 6m Down", "6m Healthy", "Unhealthy: as of 6m, 4 changes in 10 min", "11m"},
-		{"Unknown is never dressed", four, "5m Unknown", "Unknown: as of 5m", ""},
-		{"a status that is none", four + ", 5m Odd", "5m Odd", "Odd: as of 5m", ""},
-		{"observed again and again", "0s Down, 1s Down, 2s Down, 3s Down, 4s Down, 5s Down", "6s Down", "Down: as of 6s", ""},
+		{reason: "quiet since an earlier observation", history: four + ", 9m Healthy", at: "9m Healthy", want: "Healthy: "},
+		{
+			reason: "a change after the calm, with three others in the window", history: four + ", 9m30s Down",
+			at: "9m30s Down", want: "Unhealthy: as of 9m30s, 5 changes in 10 min", until: "14m30s",
+		},
+		{
+			reason: "a change when the others are out of the window", history: four + ", 13m30s Down",
+			at: "13m30s Down", want: "Down: as of 13m30s",
+		},
+
+		{reason: "too slow", history: "0s Healthy, 1m Down, 5m Healthy, 9m Down, 13m Healthy, 17m Down", at: "17m Down", want: "Down: as of 17m"},
+		{
+			reason:  "two rollouts",
+			history: "0s Healthy, 1m Reconciling, 2m Healthy, 3m Reconciling, 4m Healthy",
+			at:      "4m Healthy", want: "Healthy: ",
+		},
+		{
+			reason:  "an autoscaler",
+			history: "0s Healthy, 1m Reconciling, 2m Healthy, 3m Reconciling, 4m Healthy, 5m Reconciling, 6m Healthy",
+			at:      "6m Reconciling", want: "Reconciling: as of 6m",
+		},
+		{
+			reason:  "two rollouts that are Unhealthy for a moment count, and the steps around do not",
+			history: "0s Healthy, 1m Reconciling, 2m Unhealthy, 3m Reconciling, 3m10s Healthy, 4m Reconciling, 5m Unhealthy, 5m10s Healthy",
+			at:      "5m10s Healthy", want: "Unhealthy: as of 5m, 4 changes in 10 min", until: "10m10s",
+		},
+		{
+			reason:  "it did not work at any time",
+			history: "0s Reconciling, 1m Down, 2m Reconciling, 3m Down, 4m Reconciling",
+			at:      "4m Reconciling", want: "Down: as of 3m, 4 changes in 10 min", until: "9m",
+		},
+		{
+			reason:  "one such rollout",
+			history: "0s Healthy, 1m Reconciling, 2m Unhealthy, 3m Reconciling, 4m Healthy",
+			at:      "4m Healthy", want: "Healthy: ",
+		},
+		{
+			reason: "between Unhealthy and Down too", history: "0s Down, 1m Unhealthy, 2m Down, 3m Unhealthy, 4m Down",
+			at: "4m10s Unhealthy", want: "Unhealthy: as of 4m, 4 changes in 10 min",
+			until: "9m",
+		},
+
+		{
+			reason:  "the worst is of the window",
+			history: "0s Down, 1m Unhealthy, 12m Healthy, 13m Unhealthy, 14m Healthy, 15m Unhealthy",
+			at:      "15m Unhealthy", want: "Unhealthy: as of 15m, 4 changes in 10 min", until: "20m",
+		},
+
+		{
+			reason:  "Unknown is no change",
+			history: "0s Healthy, 1m Unknown, 2m Healthy, 3m Unknown, 4m Healthy, 5m Unknown, 6m Healthy",
+			at:      "6m Healthy", want: "Healthy: ",
+		},
+		{
+			reason: "Unknown between two equal faults does not flap", history: "0s Down, 1m Unknown, 2m Down, 3m Unknown, 4m Down",
+			at: "4m Down", want: "Down: as of 4m",
+		},
+
+		{
+			reason:  "but across it",
+			history: "0s Down, 1m Unknown, 2m Healthy, 3m Unknown, 4m Down, 5m Healthy, 6m Down",
+			at:      "6m Healthy", want: "Unhealthy: as of 6m, 4 changes in 10 min", until: "11m",
+		},
+		{reason: "Unknown is never dressed", history: four, at: "5m Unknown", want: "Unknown: as of 5m"},
+		{reason: "a status that is none", history: four + ", 5m Odd", at: "5m Odd", want: "Odd: as of 5m"},
+		{
+			reason: "observed again and again", history: "0s Down, 1s Down, 2s Down, 3s Down, 4s Down, 5s Down",
+			at: "6s Down", want: "Down: as of 6s",
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			var f Flapping
@@ -88,7 +142,7 @@ func TestFlapping(t *testing.T) {
 			}
 			got, until := f.Damp(seen(status, at), epoch.Add(d))
 			if text := fmt.Sprintf("%s: %s", got.Status, got.Message); text != c.want {
-				t.Errorf("it is %q, want %q", text, c.want)
+				t.Errorf("the verdict is %q, want %q", text, c.want)
 			}
 			var want time.Time
 			if c.until != "" {
@@ -99,7 +153,7 @@ func TestFlapping(t *testing.T) {
 				t.Errorf("until %s, want %s", until, want)
 			}
 			if again, _ := f.Damp(seen(status, at), epoch.Add(d)); again != got {
-				t.Errorf("asked again it is %v", again)
+				t.Errorf("the second call of Damp returned %v, want %v", again, got)
 			}
 		})
 	}
@@ -116,14 +170,14 @@ func TestFlapping_LongHistory_BoundedMemory(t *testing.T) {
 		}
 		f.Note(v, now)
 		if got, _ := f.Damp(v, now); i >= flappingLimit && got.Status != Unhealthy {
-			t.Fatalf("after %d changes it is %s", i, got.Status)
+			t.Fatalf("after %d changes the status is %s, want Unhealthy", i, got.Status)
 		}
 	}
 	if len(f.changes) != flappingKept || cap(f.changes) > 2*flappingKept {
-		t.Errorf("%d changes are remembered, in place for %d", len(f.changes), cap(f.changes))
+		t.Errorf("%d changes are stored with the capacity %d, want %d", len(f.changes), cap(f.changes), flappingKept)
 	}
 	got, _ := f.Damp(Verdict{Status: Healthy}, epoch.Add(10_000*time.Second))
 	if want := "it crashes, at least 20 changes in 10 min"; got.Message != want {
-		t.Errorf("it says %q, want %q", got.Message, want)
+		t.Errorf("the message is %q, want %q", got.Message, want)
 	}
 }

@@ -41,11 +41,11 @@ func FuzzObject(f *testing.F) {
 		began := cputime.Used(t)
 		got := Object(kind, u, Context{Now: caseTime})
 		if took := cputime.Used(t) - began; took > 5*time.Second {
-			t.Errorf("%s took %s", kind, took)
+			t.Errorf("assessing %s took %s of CPU time, want at most 5 s", kind, took)
 		}
 		wellFormed(t, got)
 		if again := Object(kind, u, Context{Now: caseTime}); again != got {
-			t.Errorf("first %+v, then %+v", got, again)
+			t.Errorf("the first verdict is %+v, the second %+v", got, again)
 		}
 		whole := &unstructured.Unstructured{Object: asClient(u.Object).(map[string]any)}
 		other := Object(kind, whole, Context{Now: caseTime})
@@ -53,10 +53,10 @@ func FuzzObject(f *testing.F) {
 			other.Message = got.Message
 		}
 		if other != got {
-			t.Errorf("with floats %+v, with whole numbers %+v", got, other)
+			t.Errorf("the verdict is %+v with floats, %+v with integers", got, other)
 		}
 		if why := obviousFault(u.Object, kind); got.Status == Healthy && why != "" {
-			t.Errorf("%s is Healthy: %s", kind, why)
+			t.Errorf("%s is Healthy despite a fault: %s", kind, why)
 		}
 	})
 }
@@ -117,16 +117,16 @@ var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 func wellFormed(t *testing.T, a Assessment) {
 	t.Helper()
 	if !slices.Contains(statusOrder, a.Status) {
-		t.Errorf("the status %q", a.Status)
+		t.Errorf("the status is %q", a.Status)
 	}
 	if (a.Message == "") != (a.Status == Healthy) {
-		t.Errorf("%s with the message %q", a.Status, a.Message)
+		t.Errorf("the status is %s with the message %q, want a message exactly if not Healthy", a.Status, a.Message)
 	}
 	if a.Status == Healthy && a.Reason != "" && a.Reason != Completed || a.Status != Healthy && a.Reason == "" {
-		t.Errorf("%s with the reason %q", a.Status, a.Reason)
+		t.Errorf("the status is %s with the reason %q", a.Status, a.Reason)
 	}
 	if len(a.Message) > 16<<10 || !utf8.ValidString(a.Message) {
-		t.Errorf("a message of %d bytes", len(a.Message))
+		t.Errorf("the message has %d bytes, want at most 16 KiB of UTF-8", len(a.Message))
 	}
 }
 
@@ -179,7 +179,7 @@ func TestCamelReason_IsOneWord(t *testing.T) {
 		a := Object(u.GroupVersionKind().GroupKind(), u, Context{Now: caseTime})
 		wellFormed(t, a)
 		if a.Reason != "" && !oneWord.MatchString(a.Reason) || strings.HasSuffix(a.Message, ".") || strings.Contains(a.Message, "\n") {
-			t.Errorf("%s: %s: %q", c.Name, a.Reason, a.Message)
+			t.Errorf("%s: the reason is %s, the message %q; want one word and one line", c.Name, a.Reason, a.Message)
 		}
 	}
 }
@@ -203,10 +203,10 @@ func TestObject_TooLargeStatus_IsNotHealthy(t *testing.T) {
 		}}
 		began := cputime.Used(t)
 		if got := Object(kindOf(u), u, Context{Now: caseTime}); got.Status != Unknown || got.Reason != "TooLarge" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want Unknown with the reason TooLarge", name, got)
 		}
 		if took := cputime.Used(t) - began; took > 5*time.Second {
-			t.Errorf("%s: %s", name, took)
+			t.Errorf("assessing %s took %s of CPU time, want at most 5 s", name, took)
 		}
 	}
 }
@@ -219,7 +219,7 @@ func TestObject_LongMessage_IsCut(t *testing.T) {
 	}}
 	got := Object(kindOf(u), u, Context{})
 	if runes := utf8.RuneCountInString(got.Message); runes > maxQuote+100 || strings.Contains(got.Message, "\n") || !utf8.ValidString(got.Message) {
-		t.Errorf("%d: %q", runes, got.Message)
+		t.Errorf("the message has %d characters: %q; want one short line", runes, got.Message)
 	}
 }
 

@@ -43,7 +43,7 @@ type Verdict struct {
 	Status Status
 	// Reason is one CamelCase word; empty, or Completed, if Healthy.
 	Reason string
-	// Message is a sentence for a person; empty if Healthy. Of an aggregate, it is the rendered cause. Of an aggregate, it is the rendered cause. Of an aggregate, it is the rendered cause.
+	// Message is a sentence for a person; empty if Healthy. Of an aggregate, it is the rendered cause.
 	Message string
 }
 

@@ -2,7 +2,7 @@ package health
 
 import "testing"
 
-func TestWorst(t *testing.T) {
+func TestWorst_FirstOfEqual(t *testing.T) {
 	healthy, unknown := Verdict{Status: Healthy}, Verdict{Status: Unknown, Reason: "NoSignal"}
 	reconciling, unhealthy, down := Verdict{Status: Reconciling}, Verdict{Status: Unhealthy}, Verdict{Status: Down}
 	tests := []struct {
@@ -10,16 +10,16 @@ func TestWorst(t *testing.T) {
 		in     []Verdict
 		want   Verdict
 	}{
-		{"none", nil, healthy},
-		{"all are healthy, and one has a reason", []Verdict{{Healthy, Completed, ""}, healthy}, healthy},
-		{"Unknown is worse than Healthy", []Verdict{healthy, unknown, healthy}, unknown},
+		{reason: "no verdicts", want: healthy},
+		{reason: "all are healthy, and one has a reason", in: []Verdict{{Healthy, Completed, ""}, healthy}, want: healthy},
+		{reason: "Unknown is worse than Healthy", in: []Verdict{healthy, unknown, healthy}, want: unknown},
 
-		{"Reconciling is worse than Unknown", []Verdict{unknown, reconciling}, reconciling},
-		{"Unhealthy is worse than Reconciling", []Verdict{unhealthy, reconciling}, unhealthy},
-		{"Down is the worst", []Verdict{unhealthy, down, reconciling, unknown, healthy}, down},
-		{"the first of equals", []Verdict{{Down, "A", ""}, {Down, "B", ""}}, Verdict{Down, "A", ""}},
-		{"an empty verdict is Unknown", []Verdict{healthy, {}}, Verdict{Unknown, "NotJudged", "there is no verdict"}},
-		{"an unknown word is Unknown", []Verdict{{Status: "Great"}, reconciling}, reconciling},
+		{reason: "Reconciling is worse than Unknown", in: []Verdict{unknown, reconciling}, want: reconciling},
+		{reason: "Unhealthy is worse than Reconciling", in: []Verdict{unhealthy, reconciling}, want: unhealthy},
+		{reason: "Down is the worst", in: []Verdict{unhealthy, down, reconciling, unknown, healthy}, want: down},
+		{reason: "the first of equals", in: []Verdict{{Down, "A", ""}, {Down, "B", ""}}, want: Verdict{Down, "A", ""}},
+		{reason: "an empty verdict is Unknown", in: []Verdict{healthy, {}}, want: Verdict{Unknown, "NotJudged", "there is no verdict"}},
+		{reason: "an unknown word is Unknown", in: []Verdict{{Status: "Great"}, reconciling}, want: reconciling},
 	}
 	for _, tt := range tests {
 		if got := Worst(tt.in...); got != tt.want {
@@ -36,11 +36,17 @@ func TestWorkload(t *testing.T) {
 		resources []Verdict
 		want      Verdict
 	}{
-		{"nothing is listed", nil, NothingListed},
-		{"all are healthy", []Verdict{healthy, healthy}, healthy},
-		{"one is not healthy", []Verdict{healthy, down}, down},
-		{"two are not healthy", []Verdict{reconciling, down}, Verdict{Down, "Crash", "it crashes; 1 other resource is not Healthy"}},
-		{"three are not healthy", []Verdict{down, reconciling, down}, Verdict{Down, "Crash", "it crashes; 2 other resources are not Healthy"}},
+		{reason: "nothing is listed", want: NothingListed},
+		{reason: "all are healthy", resources: []Verdict{healthy, healthy}, want: healthy},
+		{reason: "one is not healthy", resources: []Verdict{healthy, down}, want: down},
+		{
+			reason: "two are not healthy", resources: []Verdict{reconciling, down},
+			want: Verdict{Down, "Crash", "it crashes; 1 other resource is not Healthy"},
+		},
+		{
+			reason: "three are not healthy", resources: []Verdict{down, reconciling, down},
+			want: Verdict{Down, "Crash", "it crashes; 2 other resources are not Healthy"},
+		},
 	} {
 		if got := Workload(tt.resources); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.reason, got, tt.want)

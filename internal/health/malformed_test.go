@@ -112,19 +112,19 @@ func TestObject_MalformedValue_IsNeverHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whole := parse(t, text)
 			if got := Object(kindOf(whole), whole, Context{}); got.Status != Healthy {
-				t.Fatalf("as it is: %+v", got)
+				t.Fatalf("the unchanged object: got %+v, want Healthy", got)
 			}
 			kind := kindOf(whole)
 			replaceEach(whole.Object, nil, func(path []string, put func(any)) {
 				for _, value := range oddValues {
 					put(value)
 					if got := Object(kind, whole, Context{}); got.Status == Healthy && !isValidAt(path, value) {
-						t.Errorf("Healthy with %s = %T %v", strings.Join(path, "."), value, value)
+						t.Errorf("the object is Healthy with %s = %T %v", strings.Join(path, "."), value, value)
 					}
 				}
 			})
 			if got := Object(kind, whole, Context{}); got.Status != Healthy {
-				t.Fatalf("the object was not restored: %+v", got)
+				t.Fatalf("the restored object: got %+v, want Healthy", got)
 			}
 		})
 	}
@@ -200,21 +200,39 @@ func TestObject_MalformedConditions(t *testing.T) {
 		want       Status
 		why        string
 	}{
-		{"a good one", []any{condition()}, Healthy, ""},
-		{"nothing", nil, Unknown, "NoSignal"},
-		{"no list", "Ready", Unknown, "NoSignal"},
-		{"a status that is no string, beside a good one", []any{condition(), condition("type", "Synced", "status", true)}, Unknown, "Malformed"},
-		{"a status that is no word of the three", []any{condition(), condition("type", "Synced", "status", "true")}, Unknown, "Malformed"},
+		{reason: "a valid condition", conditions: []any{condition()}, want: Healthy},
+		{reason: "no conditions", want: Unknown, why: "NoSignal"},
+		{reason: "no list", conditions: "Ready", want: Unknown, why: "NoSignal"},
+		{
+			reason:     "a status that is no string, beside a good one",
+			conditions: []any{condition(), condition("type", "Synced", "status", true)},
+			want:       Unknown, why: "Malformed",
+		},
+		{
+			reason:     "a status that is no word of the three",
+			conditions: []any{condition(), condition("type", "Synced", "status", "true")},
+			want:       Unknown, why: "Malformed",
+		},
 
-		{"an item that is no condition, beside a good one", []any{condition(), "Ready"}, Unknown, "Malformed"},
-		{"a type that is no string, beside a good one", []any{condition(), condition("type", int64(1))}, Unknown, "Malformed"},
+		{reason: "an item that is no condition, beside a valid one", conditions: []any{condition(), "Ready"}, want: Unknown, why: "Malformed"},
+		{
+			reason: "a type that is no string, beside a valid one", conditions: []any{condition(), condition("type", int64(1))},
+			want: Unknown, why: "Malformed",
+		},
 
-		{"a duplicate type with another status", []any{condition("status", "False"), condition()}, Unknown, "Malformed"},
-		{"a duplicate type with the same status", []any{condition(), condition()}, Healthy, ""},
+		{
+			reason: "a duplicate type with another status", conditions: []any{condition("status", "False"), condition()},
+			want: Unknown, why: "Malformed",
+		},
+		{reason: "a duplicate type with the same status", conditions: []any{condition(), condition()}, want: Healthy},
 
-		{"a generation that is no number", []any{condition("observedGeneration", "third")}, Unknown, "Malformed"},
-		{"a generation that is a text", []any{condition("observedGeneration", "3")}, Healthy, ""},
-		{"bad news is believed also in a malformed object", []any{condition("status", "False", "reason", int64(1)), "odd"}, Unhealthy, "NotReady"},
+		{reason: "a generation that is no number", conditions: []any{condition("observedGeneration", "third")}, want: Unknown, why: "Malformed"},
+		{reason: "a generation that is a text", conditions: []any{condition("observedGeneration", "3")}, want: Healthy},
+		{
+			reason:     "a fault counts also in a malformed object",
+			conditions: []any{condition("status", "False", "reason", int64(1)), "odd"},
+			want:       Unhealthy, why: "NotReady",
+		},
 	}
 	for _, tt := range tests {
 		u := parse(t, "{apiVersion: example.com/v1, kind: Thing, metadata: {generation: 3}, status: {}}")
@@ -231,7 +249,7 @@ func TestObject_MalformedDeletionTimestamp_IsNotHealthy(t *testing.T) {
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"deletionTimestamp": value},
 		}}
 		if got := Object(kindOf(u), u, Context{}); got.Status == Healthy {
-			t.Errorf("%v: got %+v", value, got)
+			t.Errorf("%v: got %+v, want another status than Healthy", value, got)
 		}
 	}
 }

@@ -40,13 +40,13 @@ func checkVerdict(t *testing.T, where string, got Assessment) {
 	t.Helper()
 	switch {
 	case !slices.Contains(statusOrder, got.Status):
-		t.Errorf("%s: got no status: %+v", where, got)
+		t.Errorf("%s: the status of %+v is unknown", where, got)
 	case (got.Message == "") != (got.Status == Healthy):
-		t.Errorf("%s: %s with the message %q", where, got.Status, got.Message)
+		t.Errorf("%s: the status is %s with the message %q, want a message exactly if not Healthy", where, got.Status, got.Message)
 	case got.Status != Healthy && (got.Reason == "" || strings.ContainsAny(got.Reason, " \n\t") || len(got.Reason) > 200):
-		t.Errorf("%s: the reason is %q", where, got.Reason)
+		t.Errorf("%s: the reason is %q, want one short word", where, got.Reason)
 	case len(got.Message) > 2000 || !utf8.ValidString(got.Message) || strings.ContainsAny(got.Message, "\n\r"):
-		t.Errorf("%s: the message is %q", where, got.Message)
+		t.Errorf("%s: the message is %q, want one short line", where, got.Message)
 	case strings.HasSuffix(got.Message, "."):
 		t.Errorf("%s: the message ends with a full stop: %q", where, got.Message)
 	}
@@ -86,7 +86,7 @@ func TestObject_OddValueInReadField_IsNotHealthy(t *testing.T) {
 	for _, tt := range tests {
 		u := parse(t, tt.object)
 		if got := Object(kindOf(u), u, Context{Now: caseTime}); got.Status != Healthy {
-			t.Fatalf("%s as it is: %+v", u.GetKind(), got)
+			t.Fatalf("the unchanged %s: got %+v, want Healthy", u.GetKind(), got)
 		}
 		tried := map[string]bool{}
 		replaceEach(u.Object, nil, func(path []string, put func(any)) {
@@ -103,7 +103,7 @@ func TestObject_OddValueInReadField_IsNotHealthy(t *testing.T) {
 			}
 		})
 		if len(tried) != len(tt.paths) {
-			t.Errorf("%s: of %v only %v are there", u.GetKind(), tt.paths, tried)
+			t.Errorf("%s: of the fields %v, the object has only %v", u.GetKind(), tt.paths, tried)
 		}
 	}
 }

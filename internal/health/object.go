@@ -97,7 +97,7 @@ func assessMetadata(kind schema.GroupKind, o metav1.Object, ctx Context) Assessm
 func terminating(s *fields, ctx Context) Assessment {
 	switch s.kind {
 	case podKind:
-		return podFields(s, ctx) // it has a grace period period period
+		return podFields(s, ctx) // a pod has a grace period
 	case schema.GroupKind{Kind: "Namespace"}:
 		return namespaceTerminating(s, ctx)
 	}

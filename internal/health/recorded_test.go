@@ -61,7 +61,7 @@ var recordedReasons = map[string]string{
 func TestRecorded(t *testing.T) {
 	files, err := filepath.Glob("testdata/recorded/*.yaml")
 	if err != nil || len(files) < 40 {
-		t.Fatalf("%d files: %v", len(files), err)
+		t.Fatalf("there are %d recordings, error %v; want 40 or more", len(files), err)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
@@ -106,7 +106,7 @@ func TestRecorded_PodVerdicts_HaveNoNames(t *testing.T) {
 			got := Object(kindOf(o), o, r.ctx(o))
 			if name := o.GetName(); len(name) > 3 && strings.Contains(got.Message, name) ||
 				strings.Contains(got.Message, string(o.GetUID())) || strings.Contains(got.Message, "198.51.100.") {
-				t.Errorf("%s: %s %s: %s", file, got.Status, got.Reason, got.Message)
+				t.Errorf("%s: the verdict has a name or an address: %s %s: %s", file, got.Status, got.Reason, got.Message)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func readRecording(t *testing.T, file string) recordedState {
 	}
 	user, at := userCalls.FindSubmatch(data), momentAt.FindSubmatch(data)
 	if user == nil || at == nil {
-		t.Fatalf("%s has no comment that says what it is", file)
+		t.Fatalf("%s has no comment with its user and its moment", file)
 	}
 	r := recordedState{user: Status(user[1]), warnings: map[types.UID]Warning{}}
 	if r.at, err = time.Parse(time.RFC3339, string(at[1])); err != nil {

@@ -32,18 +32,38 @@ func TestForest(t *testing.T) {
 	tests := []struct {
 		reason, objects, want string
 	}{
-		{"nothing", ``, ""},
-		{"objects without owners, in their order", `[{name: b, uid: b}, {name: a, uid: a}]`, "b a"},
-		{"a dependent comes before its owner", `[{name: c, uid: c, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}, {name: a, uid: a}]`, "a(b(c))"},
+		{reason: "no objects"},
+		{reason: "objects without owners, in their order", objects: `[{name: b, uid: b}, {name: a, uid: a}]`, want: "b a"},
+		{
+			reason:  "a dependent comes before its owner",
+			objects: `[{name: c, uid: c, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}, {name: a, uid: a}]`,
+			want:    "a(b(c))",
+		},
 
-		{"an owner that is not there", `[{name: a, uid: a, ownerReferences: [{uid: x}]}]`, "a"},
-		{"the controller before another owner", `[{name: a, uid: a}, {name: b, uid: b}, {name: c, uid: c, ownerReferences: [{uid: a}, {uid: b, controller: true}]}]`, "a b(c)"},
-		{"the first of owners that are there", `[{name: a, uid: a}, {name: b, uid: b}, {name: c, uid: c, ownerReferences: [{uid: x, controller: true}, {uid: b}, {uid: a}]}]`, "a b(c)"},
+		{reason: "an owner that is not there", objects: `[{name: a, uid: a, ownerReferences: [{uid: x}]}]`, want: "a"},
+		{
+			reason:  "the controller before another owner",
+			objects: `[{name: a, uid: a}, {name: b, uid: b}, {name: c, uid: c, ownerReferences: [{uid: a}, {uid: b, controller: true}]}]`,
+			want:    "a b(c)",
+		},
+		{
+			reason:  "the first of owners that are there",
+			objects: `[{name: a, uid: a}, {name: b, uid: b}, {name: c, uid: c, ownerReferences: [{uid: x, controller: true}, {uid: b}, {uid: a}]}]`,
+			want:    "a b(c)",
+		},
 
-		{"one that owns itself", `[{name: a, uid: a, ownerReferences: [{uid: a}]}]`, "a"},
-		{"two that own each other", `[{name: a, uid: a, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}]`, "a b"},
-		{"a dependent of a cycle", `[{name: c, uid: c, ownerReferences: [{uid: a}]}, {name: a, uid: a, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}]`, "a(c) b"},
-		{"objects without UIDs have no owners", `[{name: a}, {name: b, ownerReferences: [{uid: ""}]}]`, "a b"},
+		{reason: "one that owns itself", objects: `[{name: a, uid: a, ownerReferences: [{uid: a}]}]`, want: "a"},
+		{
+			reason:  "two that own each other",
+			objects: `[{name: a, uid: a, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}]`,
+			want:    "a b",
+		},
+		{
+			reason:  "a dependent of a cycle",
+			objects: `[{name: c, uid: c, ownerReferences: [{uid: a}]}, {name: a, uid: a, ownerReferences: [{uid: b}]}, {name: b, uid: b, ownerReferences: [{uid: a}]}]`,
+			want:    "a(c) b",
+		},
+		{reason: "objects without UIDs have no owners", objects: `[{name: a}, {name: b, ownerReferences: [{uid: ""}]}]`, want: "a b"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -85,7 +105,7 @@ func TestForest_EachOwner_IncludesItsDescendants(t *testing.T) {
 		}
 		if len(root.Children) > 0 {
 			if root.Self.Status != Reconciling {
-				t.Errorf("by itself: got %+v", root.Self)
+				t.Errorf("the status of the root itself is %+v, want Reconciling", root.Self)
 			}
 			root = root.Children[0]
 		}
@@ -98,7 +118,7 @@ func TestForest_PodsWithoutUID_AreDistinct(t *testing.T) {
 	b := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: b, ownerReferences: [{uid: t}]}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`)
 	got := Forest([]*unstructured.Unstructured{owner, a, b}, atTime(caseTime))[0].Aggregate
 	if got.Status != Unknown || !strings.HasSuffix(got.Message, "; 2 of 2 pods ready") {
-		t.Errorf("got %+v", got)
+		t.Errorf("the verdict is %+v, want Unknown with both pods ready", got)
 	}
 }
 
@@ -117,9 +137,9 @@ func TestForest_LongChain_LinearTime(t *testing.T) {
 	began := cputime.Used(t)
 	roots := Forest(objects, atTime(caseTime))
 	if len(roots) != 1 || len(roots[0].Aggregate.Message) > 2000 {
-		t.Errorf("%d roots, and a message of %d bytes", len(roots), len(roots[0].Aggregate.Message))
+		t.Errorf("%d roots, and a message of %d bytes, want 1", len(roots), len(roots[0].Aggregate.Message))
 	}
 	if took := cputime.Used(t) - began; took > 20*time.Second { // by the square it would take minutes
-		t.Errorf("it took %s", took)
+		t.Errorf("the tree took %s of CPU time, want at most 20 s", took)
 	}
 }

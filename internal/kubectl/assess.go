@@ -133,7 +133,7 @@ func (o *assessOptions) assess(ctx context.Context, a *assessor, name string) er
 	in, err := o.plugin.open(name)
 	if err != nil {
 		a.errors++
-		o.plugin.complain(err)
+		o.plugin.printError(err)
 		return nil
 	}
 	defer in.Close() //nolint:errcheck // the file is only read
@@ -143,7 +143,7 @@ func (o *assessOptions) assess(ctx context.Context, a *assessor, name string) er
 		}
 		if d.Err != nil {
 			a.errors++
-			o.plugin.complain(fmt.Errorf("%s: %w", d.Place(), d.Err))
+			o.plugin.printError(fmt.Errorf("%s: %w", d.Place(), d.Err))
 		}
 		if err := a.add(d); err != nil {
 			return err

@@ -25,14 +25,14 @@ const (
 	badWidget   = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nstatus: {broken: true}\n"
 )
 
-func TestAssessText(t *testing.T) {
+func TestAssess_Text(t *testing.T) {
 	r := invoke(t, "", "assess", "-f", "testdata/input/objects.yaml", "--rules", widgetRules)
 	r.want(t, exitUsage, "objects.yaml: document 5 (line 19): the object has no kind", "objects.yaml: document 6 (line 21): not YAML")
 	golden(t, "assess.txt", r.out)
 	golden(t, "assess.err", r.err)
 }
 
-func TestAssessJSON(t *testing.T) {
+func TestAssess_JSON(t *testing.T) {
 	r := invoke(t, "", "assess", "-f", "testdata/input/objects.yaml", "--rules", widgetRules, "-o", "json")
 	r.want(t, exitUsage)
 	golden(t, "assess.json", r.out)
@@ -44,7 +44,7 @@ func TestAssessJSON(t *testing.T) {
 		var names []string
 		for name, value := range fields {
 			if _, ok := value.(string); !ok {
-				t.Errorf("%s is %v in %s", name, value, line)
+				t.Errorf("the field %s is %v, want a string, in %s", name, value, line)
 			}
 			names = append(names, name)
 		}
@@ -55,7 +55,7 @@ func TestAssessJSON(t *testing.T) {
 	}
 }
 
-func TestAssessExitCodes(t *testing.T) {
+func TestAssess_ExitCodes(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{
 		"b.yaml": badWidget, "a.json": `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`, "notes.txt": "no", "deep/c.yml": configMap,
@@ -76,28 +76,68 @@ func TestAssessExitCodes(t *testing.T) {
 		lines  int
 		text   string
 	}{
-		{"all Healthy", configMap, []string{"-f", "-"}, 0, 1, "Healthy      ConfigMap app/a"},
-		{"one is not", configMap + "---\n" + badWidget, []string{"-f", "-"}, 1, 2, "Down         Widget w: Broken: Widget w is broken"},
-		{"that status is accepted", configMap + "---\n" + badWidget, []string{"-f", "-", "--accept", "Down"}, 0, 2, "Down"},
-		{"another one is accepted", badWidget, []string{"-f", "-", "--accept", "Unknown,Reconciling"}, 1, 1, "Down"},
-		{"garbage beside what is Healthy", "x: [\n---\n" + configMap, []string{"-f", "-"}, 2, 1, "standard input: document 1 (line 1): not YAML"},
-		{"no kind", "metadata: {name: a}\n", []string{"-f", "-"}, 2, 1, "Unknown      a: NoKind: the object has no kind"},
-		{"nothing at all", "# none\n", []string{"-f", "-"}, 2, 0, "there are no objects in -"},
-		{"a file and what is read", configMap, []string{"-f", folder + "/b.yaml", "-f", "-"}, 1, 2, "Widget"},
-		{"a folder, without those in it", "", []string{"-f", folder}, 1, 2, "Healthy      Secret s\nDown         Widget w"},
-		{"a folder, with those in it", "", []string{"-f", folder, "-R"}, 1, 3, "ConfigMap app/a"},
-		{"a folder without files of that kind", "", []string{"-f", t.TempDir()}, 2, 0, "there are no files that end in .yaml"},
-		{"no such file", "", []string{"-f", "nowhere.yaml"}, 2, 0, "nowhere.yaml: no such file"},
-		{"no file", "", nil, 2, 0, "give a file or folder with -f"},
-		{"an argument", "", []string{"x.yaml"}, 2, 0, `unexpected argument "x.yaml": give files with -f`},
-		{"a time that is none", configMap, []string{"-f", "-", "--now", "noon"}, 2, 0, `--now is "noon": give a time such as`},
-		{"a format that is none", configMap, []string{"-f", "-", "-o", "xml"}, 2, 0, `--output: "xml" is not a format: use json`},
-		{"a status that is none", configMap, []string{"-f", "-", "--accept", "Fine"}, 2, 0, `"Fine" is not a status`},
-		{"colours that are none", configMap, []string{"-f", "-", "--color", "red"}, 2, 0, `--color: "red" is not a choice: use auto, always or never`},
-		{"colours", configMap, []string{"-f", "-", "--color", "always"}, 0, 1, "\x1b[32mHealthy\x1b[0m      ConfigMap app/a"},
-		{"rules that are none", configMap, []string{"-f", "-", "--rules", "nowhere.yaml"}, 2, 0, "--rules: stat nowhere.yaml"},
-		{"an unknown flag", "", []string{"--fast"}, 2, 0, "unknown flag: --fast: see kubectl threeport assess --help"},
-		{"text that steers a terminal", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\\e[2J\\nb\"}\n", []string{"-f", "-"}, 0, 1, "ConfigMap a\ufffd[2J b"},
+		{reason: "all Healthy", in: configMap, args: []string{"-f", "-"}, lines: 1, text: "Healthy      ConfigMap app/a"},
+		{
+			reason: "one is not", in: configMap + "---\n" + badWidget, args: []string{"-f", "-"},
+			code: 1, lines: 2, text: "Down         Widget w: Broken: Widget w is broken",
+		},
+		{
+			reason: "that status is accepted", in: configMap + "---\n" + badWidget, args: []string{"-f", "-", "--accept", "Down"},
+			lines: 2, text: "Down",
+		},
+		{
+			reason: "another one is accepted", in: badWidget, args: []string{"-f", "-", "--accept", "Unknown,Reconciling"},
+			code: 1, lines: 1, text: "Down",
+		},
+		{
+			reason: "an invalid document before a Healthy object", in: "x: [\n---\n" + configMap,
+			args: []string{"-f", "-"}, code: 2, lines: 1, text: "standard input: document 1 (line 1): not YAML",
+		},
+		{
+			reason: "no kind", in: "metadata: {name: a}\n", args: []string{"-f", "-"},
+			code: 2, lines: 1, text: "Unknown      a: NoKind: the object has no kind",
+		},
+		{reason: "no objects", in: "# none\n", args: []string{"-f", "-"}, code: 2, text: "there are no objects in -"},
+		{
+			reason: "a file and standard input", in: configMap, args: []string{"-f", folder + "/b.yaml", "-f", "-"},
+			code: 1, lines: 2, text: "Widget",
+		},
+		{
+			reason: "a folder, without those in it", args: []string{"-f", folder}, code: 1,
+			lines: 2, text: "Healthy      Secret s\nDown         Widget w",
+		},
+		{reason: "a folder, with those in it", args: []string{"-f", folder, "-R"}, code: 1, lines: 3, text: "ConfigMap app/a"},
+		{reason: "a folder without files of that kind", args: []string{"-f", t.TempDir()}, code: 2, text: "there are no files that end in .yaml"},
+		{reason: "no such file", args: []string{"-f", "nowhere.yaml"}, code: 2, text: "nowhere.yaml: no such file"},
+		{reason: "no file", code: 2, text: "give a file or folder with -f"},
+		{reason: "an argument", args: []string{"x.yaml"}, code: 2, text: `unexpected argument "x.yaml": give files with -f`},
+		{
+			reason: "a time that is none", in: configMap, args: []string{"-f", "-", "--now", "noon"},
+			code: 2, text: `--now is "noon": give a time such as`,
+		},
+		{
+			reason: "a format that is none", in: configMap, args: []string{"-f", "-", "-o", "xml"},
+			code: 2, text: `--output: "xml" is not a format: use json`,
+		},
+		{reason: "a status that is none", in: configMap, args: []string{"-f", "-", "--accept", "Fine"}, code: 2, text: `"Fine" is not a status`},
+		{
+			reason: "colours that are none", in: configMap, args: []string{"-f", "-", "--color", "red"},
+			code: 2, text: `--color: "red" is not a choice: use auto, always or never`,
+		},
+		{
+			reason: "colours", in: configMap, args: []string{"-f", "-", "--color", "always"},
+			lines: 1, text: "\x1b[32mHealthy\x1b[0m      ConfigMap app/a",
+		},
+		{
+			reason: "rules that are none", in: configMap, args: []string{"-f", "-", "--rules", "nowhere.yaml"},
+			code: 2, text: "--rules: stat nowhere.yaml",
+		},
+		{reason: "an unknown flag", args: []string{"--fast"}, code: 2, text: "unknown flag: --fast: see kubectl threeport assess --help"},
+		{
+			reason: "text that steers a terminal",
+			in:     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a\\e[2J\\nb\"}\n",
+			args:   []string{"-f", "-"}, lines: 1, text: "ConfigMap a\ufffd[2J b",
+		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			args := append([]string{"assess"}, tc.args...)
@@ -230,7 +270,7 @@ func TestAssessor_LongInput_BoundedMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(a.held) > a.limit {
-			t.Fatalf("%d objects are held", len(a.held))
+			t.Fatalf("the assessor holds %d objects, want at most %d", len(a.held), a.limit)
 		}
 	}
 	if err := a.finish(); err != nil {
@@ -269,14 +309,14 @@ func TestAssess_LongOwnerChain(t *testing.T) {
 			}
 			for i, a := range assessTogether(objects, func(*unstructured.Unstructured) health.Context { return health.Context{Now: goldenTime} }) {
 				if a.Status != health.Healthy {
-					t.Fatalf("object %d is %+v", i, a)
+					t.Fatalf("object %d is %+v, want Healthy", i, a)
 				}
 			}
 		})
 	}
 }
 
-func TestWarnings_OfEvents(t *testing.T) {
+func TestWarnings_KeepsLatestEvent(t *testing.T) {
 	var objects []*unstructured.Unstructured
 	for _, event := range []map[string]any{
 		{"kind": "Event", "type": "Warning", "reason": "Old", "message": "o", "involvedObject": map[string]any{"uid": "a"}, "lastTimestamp": "2026-01-31T11:00:00Z"},
@@ -291,7 +331,7 @@ func TestWarnings_OfEvents(t *testing.T) {
 	}
 	got := warnings(objects)
 	if len(got) != 2 || got["a"].Reason != "New" || got["b"].Message != "of the newer API" || !got["b"].Time.Equal(goldenTime.Add(-2*time.Hour)) {
-		t.Errorf("got %v", got)
+		t.Errorf("the latest Warnings are %v", got)
 	}
 }
 
@@ -308,7 +348,7 @@ func TestAssess_Interrupt(t *testing.T) {
 	}
 	cancel()
 	if code := <-done; code != exitUsage {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 }
 
@@ -355,21 +395,21 @@ func FuzzAssess(f *testing.F) {
 		for line := range strings.Lines(r.out) {
 			var v verdictLine
 			if err := json.Unmarshal([]byte(line), &v); err != nil {
-				t.Fatalf("%q: %v", line, err)
+				t.Fatalf("the line %q is no JSON: %v", line, err)
 			}
 			if !slices.Contains(statuses, v.Status) || v.Status != health.Healthy && (v.Reason == "" || v.Message == "") {
-				t.Errorf("%s has no cause", line)
+				t.Errorf("the verdict %s has no cause", line)
 			}
 			if (v.Kind == "" || v.APIVersion == "") && v.Status == health.Healthy {
-				t.Errorf("%s is Healthy", line)
+				t.Errorf("the document %s without kind or version is Healthy", line)
 			}
 			lines++
 		}
 		if lines != objects {
-			t.Errorf("%d lines for %d objects", lines, objects)
+			t.Errorf("the output has %d lines for %d objects", lines, objects)
 		}
 		if r.code != exitHealthy && r.code != exitNotHealthy && r.code != exitUsage {
-			t.Errorf("exit code %d", r.code)
+			t.Errorf("the exit code is %d", r.code)
 		}
 	})
 }

@@ -262,8 +262,8 @@ func (c *chooser) chooseSelected(ctx context.Context) error {
 			c.existing[o] = true
 		}
 	}
-	for _, trouble := range c.incomplete {
-		c.o.plugin.complain(fmt.Errorf("%s", trouble))
+	for _, problem := range c.incomplete {
+		c.o.plugin.printError(fmt.Errorf("%s", problem))
 	}
 	if len(c.order) == before && before == 0 {
 		where := "in the namespace " + c.namespace

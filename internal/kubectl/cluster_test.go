@@ -42,7 +42,7 @@ func TestStatus_Cluster(t *testing.T) {
 	r := call(t, "status")
 	r.want(t, exitNotHealthy, "NAME ", "Absent: ConfigMap a/b does not exist", "is the agent running?")
 	if bad, unseen, fine := strings.Index(r.out, "bad "), strings.Index(r.out, "unseen "), strings.Index(r.out, "fine "); bad > unseen || unseen > fine {
-		t.Errorf("the worst is not first:\n%s", r.out)
+		t.Errorf("the worst workload is not first:\\n%s", r.out)
 	}
 	call(t, "status", "--accept", "Down,Unknown").want(t, exitHealthy)
 	call(t, "status", "fine").want(t, exitHealthy, "NAME      fine", "WorkloadInstance 877588458330128385")
@@ -56,11 +56,11 @@ func TestStatus_Cluster(t *testing.T) {
 	r = call(t, "status", "bad", "-o", "json")
 	r.want(t, exitNotHealthy)
 	if err := json.Unmarshal([]byte(r.out), &one); err != nil || one.Name != "bad" || one.Status != "Down" || one.ID != 877588458330128385 {
-		t.Errorf("got %+v, %v of %s", one, err, r.out)
+		t.Errorf("status printed %+v, error %v, of %s; want workload bad", one, err, r.out)
 	}
 	r = call(t, "status", "-o", "json")
 	if n := strings.Count(r.out, "\n"); n != 3 {
-		t.Errorf("%d lines for 3 workloads:\n%s", n, r.out)
+		t.Errorf("the output has %d lines for 3 workloads:\\n%s", n, r.out)
 	}
 
 	r = ask(t, "__complete", "status", "--kubeconfig", shared.kubeconfig, "")
@@ -86,7 +86,7 @@ func TestStatus_UnreachableCluster(t *testing.T) {
 	}
 }
 
-func TestStatusWatch_OneWorkload(t *testing.T) {
+func TestStatus_WatchOneWorkload(t *testing.T) {
 	wl := workload(t, "followed", "observedGeneration: 1, health: Reconciling, reason: Starting, message: Deployment a is starting", "")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -119,11 +119,11 @@ func TestStatusWatch_OneWorkload(t *testing.T) {
 		t.Errorf("exit code %d, want that of how it stood when it was interrupted", code)
 	}
 	if lines.Scan() {
-		t.Errorf("another line: %s", lines.Text())
+		t.Errorf("status --watch printed another line: %s", lines.Text())
 	}
 }
 
-func TestStatusWatch_AllWorkloads(t *testing.T) {
+func TestStatus_WatchAllWorkloads(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	read, write := io.Pipe()
@@ -141,7 +141,7 @@ func TestStatusWatch_AllWorkloads(t *testing.T) {
 		for {
 			var s workloadStatus
 			if err := decoder.Decode(&s); err != nil {
-				t.Fatalf("waiting for %s: %v", status, err)
+				t.Fatalf("wait for the status %s: %v", status, err)
 			}
 			if s.Name == "comes" && string(s.Status) == status {
 				return
@@ -155,7 +155,7 @@ func TestStatusWatch_AllWorkloads(t *testing.T) {
 	expect("Deleted")
 	cancel()
 	if code := <-done; code != exitHealthy {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want %d", code, exitHealthy)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestTree_Cluster(t *testing.T) {
 		"Pod garden/labelled", "Secret garden/key", "The agent reports Healthy")
 	for _, text := range []string{"hunter2", "ConfigMap engine"} {
 		if strings.Contains(r.out, text) {
-			t.Errorf("%q is in\n%s", text, r.out)
+			t.Errorf("the tree contains %q:\\n%s", text, r.out)
 		}
 	}
 	call(t, "tree", "plant", "--all-kinds").want(t, exitNotHealthy, "ConfigMap engine", "Piston one")
@@ -236,7 +236,7 @@ func TestTree_Cluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if root.Status != "Down" || len(root.Children) != 7 {
-		t.Fatalf("the root is %s with %d children:\n%s", root.Status, len(root.Children), r.out)
+		t.Fatalf("the root is %s with %d children, want Down with 7:\\n%s", root.Status, len(root.Children), r.out)
 	}
 	for i, want := range []string{"ConfigMap Healthy", "Secret Healthy", "Deployment Down", "Engine", "Service Down", "Ghost Unknown", "Pod"} {
 		if b := root.Children[i]; !strings.HasPrefix(b.Kind+" "+string(b.Status), want) {
@@ -245,7 +245,7 @@ func TestTree_Cluster(t *testing.T) {
 	}
 	pod := root.Children[2].Children[0].Children[0]
 	if pod.Kind != "Pod" || pod.Warning == nil || pod.Warning.Reason != "BackOff" {
-		t.Errorf("the pod is %+v, with the warning %+v", pod, pod.Warning)
+		t.Errorf("the pod is %+v, its warning %+v; want BackOff", pod, pod.Warning)
 	}
 	call(t, "tree", "none").want(t, exitUsage, "there is no ThreeportWorkload")
 	call(t, "tree").want(t, exitUsage, "give the name of a ThreeportWorkload")
@@ -293,7 +293,7 @@ func TestTrack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if wl.Name != "mine" || wl.Kind != "ThreeportWorkload" || wl.Spec.WorkloadInstanceID != 877588458330128385 {
-			t.Errorf("got %s", r.out)
+			t.Errorf("track printed %s, want the workload mine", r.out)
 		}
 		return wl
 	}
@@ -391,11 +391,11 @@ func TestTrack_Apply(t *testing.T) {
 		return listed
 	}
 	if first := look(); len(first) != 2 || first[0].(map[string]any)["threeportID"] != int64(9007199254740993) {
-		t.Errorf("it lists %v", first)
+		t.Errorf("the workload lists %v, want two resources", first)
 	}
 	call(t, append(base, "cm/conf")...).want(t, exitHealthy, "lists 1 object")
 	if second := look(); len(second) != 1 {
-		t.Errorf("it lists %v, want the ConfigMap only", second)
+		t.Errorf("the workload lists %v, want only the ConfigMap", second)
 	}
 	u, err := resourceOf(stored).Get(t.Context(), "applied", metav1.GetOptions{})
 	if err != nil {

@@ -41,13 +41,13 @@ func (p *plugin) run(ctx context.Context, args []string) int {
 		return exitHealthy
 	}
 	if err != nil && err.Error() != "" {
-		p.complain(err)
+		p.printError(err)
 	}
 	return exitCode(err)
 }
 
-// complain prints an error, with one line for each joined error.
-func (p *plugin) complain(err error) {
+// printError prints an error, with one line for each joined error.
+func (p *plugin) printError(err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		_, _ = fmt.Fprintln(p.ErrOut, "kubectl-threeport:", oneLine(line))
 	}

@@ -166,20 +166,20 @@ func (f *follower) draw(redraw bool) error {
 	}
 	f.current = statusesOf(list)
 	f.mu.Lock()
-	trouble := f.clusterError
+	problem := f.clusterError
 	f.mu.Unlock()
 	if redraw {
-		return f.redraw(trouble)
+		return f.redraw(problem)
 	}
-	if trouble != f.printedError && trouble != "" {
-		_, _ = fmt.Fprintln(f.o.plugin.ErrOut, "kubectl-threeport:", oneLine(trouble))
+	if problem != f.printedError && problem != "" {
+		_, _ = fmt.Fprintln(f.o.plugin.ErrOut, "kubectl-threeport:", oneLine(problem))
 	}
-	f.printedError = trouble
+	f.printedError = problem
 	return f.printChanges()
 }
 
 // redraw clears the screen and draws all workloads.
-func (f *follower) redraw(trouble string) error {
+func (f *follower) redraw(problem string) error {
 	var text bytes.Buffer
 	text.WriteString("\x1b[H\x1b[2J") // moves the cursor to the corner and clears the screen
 	if err := f.o.show(&text, f.current); err != nil {
@@ -188,8 +188,8 @@ func (f *follower) redraw(trouble string) error {
 	if len(f.current) == 0 {
 		text.WriteString("There are no ThreeportWorkloads in the cluster.\n")
 	}
-	if trouble != "" {
-		_, _ = fmt.Fprintf(&text, "\n%s\n", f.o.plugin.palette.paint(red, "Not current: "+oneLine(trouble)))
+	if problem != "" {
+		_, _ = fmt.Fprintf(&text, "\n%s\n", f.o.plugin.palette.paint(red, "Not current: "+oneLine(problem)))
 	}
 	_, err := f.o.plugin.Out.Write(text.Bytes())
 	return err

@@ -125,10 +125,10 @@ func (g *objectReader) tolerate(what string, err error) error {
 	return clusterFailure("list "+what, err)
 }
 
-func (g *objectReader) noteIncomplete(trouble string) {
+func (g *objectReader) noteIncomplete(problem string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.incomplete = append(g.incomplete, trouble)
+	g.incomplete = append(g.incomplete, problem)
 }
 
 // unavailable reports whether the API server fails for a kind, such as one of an aggregated API.

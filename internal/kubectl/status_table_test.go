@@ -28,7 +28,7 @@ func goldenWorkloads(t *testing.T) []v1alpha1.ThreeportWorkload {
 
 func TestStatusTable(t *testing.T) {
 	all := statusesOf(goldenWorkloads(t))
-	for name, wide := range map[string]bool{"board.txt": false, "board-wide.txt": true} {
+	for name, wide := range map[string]bool{"list.txt": false, "list-wide.txt": true} {
 		var out bytes.Buffer
 		if err := statusTable(all, goldenTime, wide).write(&out, false, "", 0); err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestStatusTable_FitsTheTerminal(t *testing.T) {
 		}
 		for line := range strings.Lines(out.String()) {
 			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > width {
-				t.Errorf("a line of %d characters on a terminal of %d: %s", n, width, line)
+				t.Errorf("a line has %d characters on a terminal of %d: %s", n, width, line)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func TestStatusTable_Colours(t *testing.T) {
 		text = strings.ReplaceAll(text, "\x1b["+string(s)+"m", "")
 	}
 	if text = strings.ReplaceAll(text, "\x1b[0m", ""); text != without.String() {
-		t.Errorf("without its colours it is\n%q, want\n%q", text, without.String())
+		t.Errorf("without its colours the table is\\n%q, want\\n%q", text, without.String())
 	}
 }
 
@@ -112,6 +112,6 @@ func TestStatus_UndecodableWorkload_IsAnError(t *testing.T) {
 		"metadata": map[string]any{"name": "odd"}, "status": map[string]any{"health": map[string]any{}},
 	}}
 	if _, err := decodeWorkload(u); exitCode(err) != exitCluster || !strings.Contains(err.Error(), "another version") {
-		t.Errorf("got %v", err)
+		t.Errorf("decodeWorkload returned the error %v, want one about another version", err)
 	}
 }

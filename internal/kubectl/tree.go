@@ -99,8 +99,8 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	if err := o.show(root, &list[0]); err != nil {
 		return err
 	}
-	for _, trouble := range have.incomplete {
-		_, _ = fmt.Fprintln(o.plugin.ErrOut, "kubectl-threeport:", oneLine(trouble))
+	for _, problem := range have.incomplete {
+		_, _ = fmt.Fprintln(o.plugin.ErrOut, "kubectl-threeport:", oneLine(problem))
 	}
 	return exitWith(o.accept.code(root.Status))
 }
@@ -271,21 +271,21 @@ type treeWriter struct {
 	warnings bool // show the latest Events of type Warning
 }
 
-// Limits of similar objects, which have the same owner, kind and verdict. If there are more than maxAlike, only the first
-// shownAlike are shown.
+// Limits of similar objects, which have the same owner, kind and verdict. If there are more than maxSimilar, only the
+// first shownSimilar are shown.
 const (
-	maxAlike   = 10
-	shownAlike = 3
+	maxSimilar   = 10
+	shownSimilar = 3
 )
 
-// add draws a node behind stem, and its children behind trunk.
-func (d *treeWriter) add(b *treeNode, stem, trunk, around string) {
+// add draws a node after prefix, and its children after childPrefix.
+func (d *treeWriter) add(b *treeNode, prefix, childPrefix, around string) {
 	name := b.Name
 	if b.Namespace != around && b.Namespace != "" {
 		name = b.Namespace + "/" + name
 	}
 	cause := b.selfMessage
-	if stem == "" { // the root has the cause of its worst object
+	if prefix == "" { // the root has the cause of its worst object
 		cause = b.Message
 	}
 	since := none
@@ -293,7 +293,7 @@ func (d *treeWriter) add(b *treeNode, stem, trunk, around string) {
 		since = ago(b.Since.Time, d.now)
 	}
 	row := []cell{
-		{stem + b.Kind + " " + name, plain},
+		{prefix + b.Kind + " " + name, plain},
 		{string(b.Status), styleOf(b.Status)},
 		{cmp.Or(b.Reason, none), plain},
 		{since, plain},
@@ -306,26 +306,26 @@ func (d *treeWriter) add(b *treeNode, stem, trunk, around string) {
 	d.table.add(row...)
 	shown, hidden := b.Children, []string(nil)
 	if !d.all {
-		shown, hidden = groupAlike(b.Children)
+		shown, hidden = groupSimilar(b.Children)
 	}
 	for i, child := range shown {
 		if i == len(shown)-1 && len(hidden) == 0 {
-			d.add(child, trunk+"└─ ", trunk+"   ", b.Namespace)
+			d.add(child, childPrefix+"└─ ", childPrefix+"   ", b.Namespace)
 		} else {
-			d.add(child, trunk+"├─ ", trunk+"│  ", b.Namespace)
+			d.add(child, childPrefix+"├─ ", childPrefix+"│  ", b.Namespace)
 		}
 	}
 	for i, text := range hidden {
-		stem := "├─ "
+		connector := "├─ "
 		if i == len(hidden)-1 {
-			stem = "└─ "
+			connector = "└─ "
 		}
-		d.table.add(cell{trunk + stem + text, dim})
+		d.table.add(cell{childPrefix + connector + text, dim})
 	}
 }
 
-// groupAlike removes similar objects beyond the limits, and returns a line for each removed group.
-func groupAlike(children []*treeNode) (shown []*treeNode, hidden []string) {
+// groupSimilar removes similar objects beyond the limits, and returns a line for each removed group.
+func groupSimilar(children []*treeNode) (shown []*treeNode, hidden []string) {
 	type likeness struct {
 		kind, reason, own string
 		status            health.Status
@@ -343,8 +343,8 @@ func groupAlike(children []*treeNode) (shown []*treeNode, hidden []string) {
 		switch {
 		case l.spent:
 			room = 0
-		case total[l] > maxAlike:
-			room = shownAlike
+		case total[l] > maxSimilar:
+			room = shownSimilar
 		}
 		if b.State != "" || taken[l] < room { // listed objects are always shown
 			taken[l]++

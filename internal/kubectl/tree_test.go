@@ -117,7 +117,7 @@ func TestTree_JSONAndYAML(t *testing.T) {
 func TestBuildTree_NothingListed(t *testing.T) {
 	root := buildTree(&v1alpha1.ThreeportWorkload{}, &workloadObjects{}, health.Context{Now: goldenTime})
 	if root.Status != health.Unknown || root.Reason != "NothingListed" {
-		t.Errorf("a workload that lists nothing is %s %s", root.Status, root.Reason)
+		t.Errorf("a workload that lists nothing is %s %s, want %s and \"NothingListed\"", root.Status, root.Reason, health.Unknown)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestBodyLimit_Read_ReservesWhatArrives(t *testing.T) {
 			arrived := 0
 			req.Body = io.NopCloser(readerFunc(func(p []byte) (int, error) {
 				if held.bytes > max(firstRead, 2*int64(arrived)) {
-					t.Errorf("%d bytes: %d are reserved for %d", size, held.bytes, arrived)
+					t.Errorf("%d bytes: %d bytes are reserved after %d arrived, want at most twice as many", size, held.bytes, arrived)
 				}
 				n, err := iotest.DataErrReader(bytes.NewReader(body[arrived:])).Read(p[:min(len(p), 1000)])
 				arrived += n
@@ -44,10 +44,10 @@ func TestBodyLimit_Read_ReservesWhatArrives(t *testing.T) {
 			got, err := bodyLimit{limit, time.Minute}.read(httptest.NewRecorder(), req, held.bytes, held.grow)
 			if size > limit {
 				if _, tooLarge := errors.AsType[*http.MaxBytesError](err); !tooLarge {
-					t.Errorf("%d bytes, limit %d: got %v", size, limit, err)
+					t.Errorf("%d bytes, limit %d: the error is %v, want a MaxBytesError", size, limit, err)
 				}
 			} else if err != nil || !bytes.Equal(got, body) {
-				t.Errorf("%d bytes: got %d, %v", size, len(got), err)
+				t.Errorf("read of %d bytes returned %d, error %v; want the whole body", size, len(got), err)
 			}
 			held.release()
 			expectAllFree(t, "after release", l, 2*limit)

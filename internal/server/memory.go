@@ -18,18 +18,18 @@ var errNoMemory = errors.New("too many requests hold memory at once")
 // Requests wait for memory only before reading and before decoding, never while holding some, so they cannot deadlock:
 //
 //   - acquire waits. A request calls it before it reads its body. A report set calls it again before it decodes that body,
-//     with a second limiter whose holders wait for nothing: neither for memory nor for their clients.
+//     with a second limiter. A request that holds memory of that limiter waits neither for memory nor for its client.
 //   - grow does not wait. A body that needs more memory while it arrives gets it at once or fails.
 //   - acquire takes from the sender's limit before it takes from the total, so a sender waits for its own requests without
-//     holding what others need.
+//     holding memory that others need.
 type memoryLimiter struct {
 	total   *semaphore.Weighted
 	senders *perSenderLimits
 	wait    time.Duration
 }
 
-// newMemoryLimiter bounds all requests to total bytes and each sender to perSender bytes. A request waits for memory for as
-// long as wait says.
+// newMemoryLimiter bounds all requests to total bytes and each sender to perSender bytes. wait is the
+// maximum time that a request waits for memory.
 func newMemoryLimiter(total, perSender int64, wait time.Duration) *memoryLimiter {
 	return &memoryLimiter{
 		total:   semaphore.NewWeighted(total),

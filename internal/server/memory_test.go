@@ -14,12 +14,12 @@ const testWait = 10 * time.Second
 func expectAllFree(t *testing.T, name string, l *memoryLimiter, total int64) {
 	t.Helper()
 	if !l.total.TryAcquire(total) {
-		t.Errorf("%s: some memory was not given back", name)
+		t.Errorf("%s: some memory is still reserved, want none", name)
 	} else {
 		l.total.Release(total)
 	}
 	if n := len(l.senders.limits); n > 0 {
-		t.Errorf("%s: %d senders are still known", name, n)
+		t.Errorf("%s: the limiter still keeps %d senders, want none", name, n)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestMemoryLimiter_Acquire_WaitsUntilEnoughIsFree(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := l.acquire(ctx, "c", 1); !errors.Is(err, errNoMemory) {
-			t.Errorf("acquire for a client that has gone: %v", err)
+			t.Errorf("acquire for a client that has gone: %v, want %v", err, errNoMemory)
 		}
 
 		got := make(chan error)
@@ -58,7 +58,7 @@ func TestMemoryLimiter_Acquire_WaitsUntilEnoughIsFree(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-got:
-			t.Errorf("80 bytes were free, and 90 were given: %v", err)
+			t.Errorf("a request for 90 bytes ended with error %v while 80 bytes were free, want it to wait", err)
 		default:
 		}
 		last.shrink(10)
@@ -68,7 +68,7 @@ func TestMemoryLimiter_Acquire_WaitsUntilEnoughIsFree(t *testing.T) {
 		last.release()
 		last.release()
 		if _, err := l.acquire(t.Context(), "d", 10); err != nil {
-			t.Errorf("acquire what was given back: %v", err)
+			t.Errorf("acquire released memory: %v", err)
 		}
 		most.release()
 	})
@@ -94,10 +94,10 @@ func TestMemoryLimiter_Sender_HasNoMoreThanItsLimit(t *testing.T) {
 		}
 		rest, err := l.acquire(t.Context(), "theirs", first)
 		if err != nil {
-			t.Fatalf("another sender: %v", err)
+			t.Fatalf("acquire for another sender: %v", err)
 		}
 		if err := rest.grow(perSender); err != nil {
-			t.Errorf("another sender grows to its limit: %v", err)
+			t.Errorf("grow another sender to its limit: %v", err)
 		}
 		held.release()
 		rest.release()

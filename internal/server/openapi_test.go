@@ -23,7 +23,7 @@ func TestOpenAPI_HasNoSchemaLinks(t *testing.T) {
 	}
 	for _, path := range []string{"/docs", "/schemas/Workload.json", "/openapi.yaml"} {
 		if code, _ := call(t, exchange{method: http.MethodGet, path: url + path}); code != http.StatusNotFound {
-			t.Errorf("%s: %d", path, code)
+			t.Errorf("%s: the answer is %d, want %d", path, code, http.StatusNotFound)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestOpenAPI_TemporaryErrors_HaveRetryAfter(t *testing.T) {
 		}
 	}
 	if described < 20 {
-		t.Errorf("only %d answers are described", described)
+		t.Errorf("the document describes only %d temporary errors, want 20 or more", described)
 	}
 }
 

@@ -16,19 +16,19 @@ import (
 // retryAfter is how long a client should wait before it repeats a request that failed temporarily, in whole seconds.
 const retryAfter = time.Second
 
-// problem is an answer other than success as of RFC 9457, which all endpoints but v0's use. Its text quotes nothing of a
+// problem is an answer other than success as of RFC 9457, which all endpoints except v0 use. Its text does not quote the
 // body.
 func problem(code int, detail string, faults ...*huma.ErrorDetail) error {
 	return &huma.ErrorModel{Title: http.StatusText(code), Status: code, Detail: detail, Errors: faults}
 }
 
-// invalid is the problem of a body that is JSON of another form. Its detail is the first fault, because some clients show no
-// more.
+// invalid is the problem of a body that is JSON of another form. Its detail is the first fault, because some clients show only
+// the detail.
 func invalid(faults []*huma.ErrorDetail) error {
 	return problem(http.StatusUnprocessableEntity, faults[0].Location+": "+faults[0].Message, faults...)
 }
 
-// parameterProblem says what a parameter of the path or the query accepts.
+// parameterProblem names a parameter of the path or the query, and its accepted values.
 func parameterProblem(location, accepted string) error {
 	return problem(http.StatusUnprocessableEntity, "validation failed",
 		&huma.ErrorDetail{Location: location, Message: "accepted is " + accepted})

@@ -37,7 +37,7 @@ func wantProblem(t *testing.T, err error, code int, at string) {
 			return
 		}
 	}
-	t.Errorf("no fault at %s: %s", at, found.Detail)
+	t.Errorf("the problem has no error at %s, its detail is %s", at, found.Detail)
 }
 
 func TestDecodeReportSet_InvalidSet_IsRefused(t *testing.T) {
@@ -46,62 +46,146 @@ func TestDecodeReportSet_InvalidSet_IsRefused(t *testing.T) {
 		code         int
 		at           string
 	}{
-		{"nothing", "", http.StatusBadRequest, ""},
-		{"no JSON", "hunter2", http.StatusBadRequest, ""},
-		{"cut off", reportOf("")[:60], http.StatusBadRequest, ""},
-		{"cut off within a report", strings.TrimSuffix(reportOf(""), "}]}"), http.StatusBadRequest, ""},
+		{reason: "an empty body", code: http.StatusBadRequest},
+		{reason: "no JSON", body: "hunter2", code: http.StatusBadRequest},
+		{reason: "cut off", body: reportOf("")[:60], code: http.StatusBadRequest},
+		{reason: "cut off within a report", body: strings.TrimSuffix(reportOf(""), "}]}"), code: http.StatusBadRequest},
 
-		{"a comma too many", `{` + someAgent + `,"reports":[],}`, http.StatusBadRequest, ""},
-		{"a comma too many in a list", `{` + someAgent + `,"reports":[{},]}`, http.StatusBadRequest, ""},
-		{"brackets that do not match", `{` + someAgent + `,"reports":[}`, http.StatusBadRequest, ""},
+		{reason: "a comma too many", body: `{` + someAgent + `,"reports":[],}`, code: http.StatusBadRequest},
+		{reason: "a comma too many in a list", body: `{` + someAgent + `,"reports":[{},]}`, code: http.StatusBadRequest},
+		{reason: "brackets that do not match", body: `{` + someAgent + `,"reports":[}`, code: http.StatusBadRequest},
 
-		{"more behind it", reportOf("") + `{}`, http.StatusBadRequest, ""},
-		{"no JSON behind it", reportOf("") + `x`, http.StatusBadRequest, ""},
-		{"not an object", `[]`, http.StatusUnprocessableEntity, "body"},
-		{"null", `null`, http.StatusUnprocessableEntity, "body"},
-		{"no agent", `{"reports":[]}`, http.StatusUnprocessableEntity, "body.agent"},
-		{"no reports", `{` + someAgent + `}`, http.StatusUnprocessableEntity, "body.reports"},
-		{"reports are no list", `{` + someAgent + `,"reports":{"hunter2":1}}`, http.StatusUnprocessableEntity, "body.reports"},
-		{"a report is no object", `{` + someAgent + `,"reports":["hunter2"]}`, http.StatusUnprocessableEntity, "body.reports[0]"},
-		{"an unknown field", `{"x":["hunter2"],` + someAgent + `,"reports":[]}`, http.StatusUnprocessableEntity, "body.x"},
+		{reason: "more behind it", body: reportOf("") + `{}`, code: http.StatusBadRequest},
+		{reason: "no JSON behind it", body: reportOf("") + `x`, code: http.StatusBadRequest},
+		{reason: "not an object", body: `[]`, code: http.StatusUnprocessableEntity, at: "body"},
+		{reason: "null", body: `null`, code: http.StatusUnprocessableEntity, at: "body"},
+		{reason: "no agent", body: `{"reports":[]}`, code: http.StatusUnprocessableEntity, at: "body.agent"},
+		{reason: "no reports", body: `{` + someAgent + `}`, code: http.StatusUnprocessableEntity, at: "body.reports"},
+		{
+			reason: "reports are no list", body: `{` + someAgent + `,"reports":{"hunter2":1}}`,
+			code: http.StatusUnprocessableEntity, at: "body.reports",
+		},
+		{
+			reason: "a report is no object", body: `{` + someAgent + `,"reports":["hunter2"]}`,
+			code: http.StatusUnprocessableEntity, at: "body.reports[0]",
+		},
+		{
+			reason: "an unknown field", body: `{"x":["hunter2"],` + someAgent + `,"reports":[]}`,
+			code: http.StatusUnprocessableEntity, at: "body.x",
+		},
 
-		{"an unknown field of a report", reportOf(`,"x":{"y":"hunter2"}`), http.StatusUnprocessableEntity, "body.reports[0].x"},
-		{"an unknown field below", reportOf(`,"event":{"involved":{"x":"hunter2"}}`), http.StatusUnprocessableEntity, "body.reports[0].event.involved.x"},
+		{
+			reason: "an unknown field of a report", body: reportOf(`,"x":{"y":"hunter2"}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].x",
+		},
+		{
+			reason: "an unknown field below", body: reportOf(`,"event":{"involved":{"x":"hunter2"}}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].event.involved.x",
+		},
 
-		{"another case", reportOf(`,"Event":{}`), http.StatusUnprocessableEntity, "body.reports[0].Event"},
-		{"a field twice", reportOf(`,"version":"3"`), http.StatusUnprocessableEntity, "body.reports[0].version"},
+		{reason: "another case", body: reportOf(`,"Event":{}`), code: http.StatusUnprocessableEntity, at: "body.reports[0].Event"},
+		{reason: "a field twice", body: reportOf(`,"version":"3"`), code: http.StatusUnprocessableEntity, at: "body.reports[0].version"},
 
-		{"a field below twice", reportOf(`,"status":{"status":"Down","status":"hunter2"}`), http.StatusUnprocessableEntity, "body.reports[0].status.status"},
-		{"an ID that is a number", `{` + someAgent + `,"reports":[{"instance":{"type":"WorkloadInstance","id":1}}]}`, http.StatusUnprocessableEntity, "body.reports[0].instance.id"},
-		{"a report without its key", `{` + someAgent + `,"reports":[{"version":"1"}]}`, http.StatusUnprocessableEntity, "body.reports[0].instance"},
-		{"a report without a version", `{` + someAgent + `,"reports":[{"instance":{"type":"WorkloadInstance","id":"1"}}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
+		{
+			reason: "a field below twice", body: reportOf(`,"status":{"status":"Down","status":"hunter2"}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].status.status",
+		},
+		{
+			reason: "an ID that is a number",
+			body:   `{` + someAgent + `,"reports":[{"instance":{"type":"WorkloadInstance","id":1}}]}`,
+			code:   http.StatusUnprocessableEntity, at: "body.reports[0].instance.id",
+		},
+		{
+			reason: "a report without its key", body: `{` + someAgent + `,"reports":[{"version":"1"}]}`,
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].instance",
+		},
+		{
+			reason: "a report without a version",
+			body:   `{` + someAgent + `,"reports":[{"instance":{"type":"WorkloadInstance","id":"1"}}]}`,
+			code:   http.StatusUnprocessableEntity, at: "body.reports[0].version",
+		},
 
-		{"a version that is null", `{` + someAgent + `,"reports":[{"version":null}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
-		{"a version with a sign", `{` + someAgent + `,"reports":[{"version":"+5"}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
-		{"a version with more digits than one has", `{` + someAgent + `,"reports":[{"version":"00000000000000000005"}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
+		{
+			reason: "a version that is null", body: `{` + someAgent + `,"reports":[{"version":null}]}`,
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].version",
+		},
+		{
+			reason: "a version with a sign", body: `{` + someAgent + `,"reports":[{"version":"+5"}]}`,
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].version",
+		},
+		{
+			reason: "a version with more digits than one has",
+			body:   `{` + someAgent + `,"reports":[{"version":"00000000000000000005"}]}`,
+			code:   http.StatusUnprocessableEntity, at: "body.reports[0].version",
+		},
 
-		{"an agent that is null", `{"agent":null,"reports":[]}`, http.StatusUnprocessableEntity, "body.agent"},
-		{"a tree without objects", reportOf(`,"tree":{}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects"},
-		{"objects that are null", reportOf(`,"tree":{"objects":null}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects"},
-		{"an object that is null", reportOf(`,"tree":{"objects":[null]}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects[0]"},
-		{"an Event without a message", reportOf(`,"event":{"uid":"u"}`), http.StatusUnprocessableEntity, "body.reports[0].event.message"},
-		{"a name that is null", reportOf(`,"tree":{"objects":[{"object":{"kind":"Pod","name":null},"health":"Down"}]}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects[0].object.name"},
+		{reason: "an agent that is null", body: `{"agent":null,"reports":[]}`, code: http.StatusUnprocessableEntity, at: "body.agent"},
+		{
+			reason: "a tree without objects", body: reportOf(`,"tree":{}`), code: http.StatusUnprocessableEntity,
+			at: "body.reports[0].tree.objects",
+		},
+		{
+			reason: "objects that are null", body: reportOf(`,"tree":{"objects":null}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].tree.objects",
+		},
+		{
+			reason: "an object that is null", body: reportOf(`,"tree":{"objects":[null]}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].tree.objects[0]",
+		},
+		{
+			reason: "an Event without a message", body: reportOf(`,"event":{"uid":"u"}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].event.message",
+		},
+		{
+			reason: "a name that is null",
+			body:   reportOf(`,"tree":{"objects":[{"object":{"kind":"Pod","name":null},"health":"Down"}]}`),
+			code:   http.StatusUnprocessableEntity, at: "body.reports[0].tree.objects[0].object.name",
+		},
 
-		{"an ID beyond 64 bits", `{` + someAgent + `,"reports":[{"version":"9223372036854775808"}]}`, http.StatusUnprocessableEntity, "body.reports[0].version"},
+		{
+			reason: "an ID beyond 64 bits",
+			body:   `{` + someAgent + `,"reports":[{"version":"9223372036854775808"}]}`,
+			code:   http.StatusUnprocessableEntity, at: "body.reports[0].version",
+		},
 
-		{"an ID that is a word", reportOf(`,"operation":{"resourceInstanceID":"hunter2"}`), http.StatusUnprocessableEntity, "body.reports[0].operation.resourceInstanceID"},
-		{"a string that is a number", reportOf(`,"event":{"reason":1}`), http.StatusUnprocessableEntity, "body.reports[0].event.reason"},
+		{
+			reason: "an ID that is a word", body: reportOf(`,"operation":{"resourceInstanceID":"hunter2"}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].operation.resourceInstanceID",
+		},
+		{
+			reason: "a string that is a number", body: reportOf(`,"event":{"reason":1}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].event.reason",
+		},
 
-		{"a count that is a fraction", reportOf(`,"event":{"count":1.5}`), http.StatusUnprocessableEntity, "body.reports[0].event.count"},
-		{"a time that is none", reportOf(`,"event":{"time":"hunter2"}`), http.StatusUnprocessableEntity, "body.reports[0].event.time"},
+		{
+			reason: "a count that is a fraction", body: reportOf(`,"event":{"count":1.5}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].event.count",
+		},
+		{
+			reason: "a time that is none", body: reportOf(`,"event":{"time":"hunter2"}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].event.time",
+		},
 
-		{"a time that is a number", reportOf(`,"event":{"gap":{"first":5}}`), http.StatusUnprocessableEntity, "body.reports[0].event.gap.first"},
-		{"an object that is a list", reportOf(`,"event":[]`), http.StatusUnprocessableEntity, "body.reports[0].event"},
-		{"a tree that is a list", reportOf(`,"tree":[]`), http.StatusUnprocessableEntity, "body.reports[0].tree"},
+		{
+			reason: "a time that is a number", body: reportOf(`,"event":{"gap":{"first":5}}`),
+			code: http.StatusUnprocessableEntity, at: "body.reports[0].event.gap.first",
+		},
+		{reason: "an object that is a list", body: reportOf(`,"event":[]`), code: http.StatusUnprocessableEntity, at: "body.reports[0].event"},
+		{reason: "a tree that is a list", body: reportOf(`,"tree":[]`), code: http.StatusUnprocessableEntity, at: "body.reports[0].tree"},
 
-		{"an object of a tree", reportOf(`,"tree":{"objects":[` + someTree + `,{"listed":"hunter2"}]}`), http.StatusUnprocessableEntity, "body.reports[0].tree.objects[1].listed"},
-		{"an agent's number", `{"agent":{"pending":"hunter2"},"reports":[]}`, http.StatusUnprocessableEntity, "body.agent.pending"},
-		{"too many reports", `{` + someAgent + `,"reports":[{},{},{},{}]}`, http.StatusRequestEntityTooLarge, "body.reports"},
+		{
+			reason: "an object of a tree",
+			body:   reportOf(`,"tree":{"objects":[` + someTree + `,{"listed":"hunter2"}]}`),
+			code:   http.StatusUnprocessableEntity, at: "body.reports[0].tree.objects[1].listed",
+		},
+		{
+			reason: "an agent's number", body: `{"agent":{"pending":"hunter2"},"reports":[]}`,
+			code: http.StatusUnprocessableEntity, at: "body.agent.pending",
+		},
+		{
+			reason: "too many reports", body: `{` + someAgent + `,"reports":[{},{},{},{}]}`,
+			code: http.StatusRequestEntityTooLarge, at: "body.reports",
+		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			_, err := decodeReportSet(strings.NewReader(tc.body), 3)
@@ -109,7 +193,7 @@ func TestDecodeReportSet_InvalidSet_IsRefused(t *testing.T) {
 			if found, ok := errors.AsType[*huma.ErrorModel](err); ok {
 				for _, fault := range append(found.Errors, &huma.ErrorDetail{Message: found.Detail}) {
 					if strings.Contains(fault.Error(), "hunter2") && fault.Location != "body.reports.hunter2" {
-						t.Errorf("quotes what was sent: %v", fault)
+						t.Errorf("the error quotes the content of the body: %v", fault)
 					}
 				}
 			}
@@ -130,10 +214,10 @@ func TestDecodeReportSet_ValidSet(t *testing.T) {
 	first := set.Reports[0]
 	if set.Agent.ClusterUID != "c" || first.Version != -7 || first.Instance.ID != 1<<63-1 ||
 		string(first.Operation.Definition) != `{"a":1,"a":2,"b":[1.50,12345678901234567890]}` {
-		t.Errorf("got %+v", set)
+		t.Errorf("the first report was decoded as %+v", set)
 	}
 	if second := set.Reports[1]; second.Status != nil || len(second.Tree.Objects) != 1 || second.Tree.Objects[0].Object.Kind != "Pod" {
-		t.Errorf("got %+v", second)
+		t.Errorf("the second report was decoded as %+v, want one Pod", second)
 	}
 }
 
@@ -157,12 +241,12 @@ func TestDecodeReportSet_Limits(t *testing.T) {
 	_, err := decodeReportSet(strings.NewReader(`{`+strings.Repeat(`"x":0,`, 1000)+`"y":0}`), 1000)
 	wantProblem(t, err, http.StatusUnprocessableEntity, "body.x")
 	if found, _ := errors.AsType[*huma.ErrorModel](err); len(found.Errors) != maxFaults {
-		t.Errorf("%d faults", len(found.Errors))
+		t.Errorf("%d faults, want %d", len(found.Errors), maxFaults)
 	}
 	name := strings.Repeat("n", 1<<20)
 	_, err = decodeReportSet(strings.NewReader(`{"`+name+`":0}`), 1000)
 	if found, _ := errors.AsType[*huma.ErrorModel](err); len(found.Detail) > 1000 {
-		t.Errorf("a detail of %d bytes", len(found.Detail))
+		t.Errorf("the detail of the problem has %d bytes, want at most 1000", len(found.Detail))
 	}
 }
 
@@ -173,10 +257,10 @@ func FuzzDecodeReportSet(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		set, err := decodeReportSet(strings.NewReader(body), 3)
 		if _, isProblem := errors.AsType[*huma.ErrorModel](err); err != nil && !isProblem {
-			t.Errorf("%q: %v", body, err)
+			t.Errorf("decoding %q returned the error %v, want a problem", body, err)
 		}
 		if len(set.Reports) > 3 {
-			t.Errorf("%d reports", len(set.Reports))
+			t.Errorf("the set has %d reports, want at most 3", len(set.Reports))
 		}
 	})
 }

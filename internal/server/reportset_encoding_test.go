@@ -43,11 +43,11 @@ func TestDecoded_Encodings(t *testing.T) {
 		t.Run("coding "+coding, func(t *testing.T) {
 			body := encoded(t, coding, text)
 			if got, err := readDecoded(t, body, coding, int64(len(text))); err != nil || got != text {
-				t.Errorf("got %d bytes, %v", len(got), err)
+				t.Errorf("decoding returned %d bytes, error %v; want the whole text", len(got), err)
 			}
 			got, err := readDecoded(t, body, coding, int64(len(text))-1)
 			if !errors.Is(err, errDecodedTooLarge) || len(got) > len(text)-1 {
-				t.Errorf("a byte too many: got %d bytes, %v", len(got), err)
+				t.Errorf("a byte too many: got %d bytes, %v, want %v", len(got), err, errDecodedTooLarge)
 			}
 			if coding == "" {
 				return
@@ -83,17 +83,17 @@ func TestDecoded_Bomb_StopsAtLimit(t *testing.T) {
 	for _, coding := range encodings {
 		body := encoded(t, coding, blanks)
 		if len(body) > limit/4 {
-			t.Fatalf("%s: a bomb of %d bytes is none", coding, len(body))
+			t.Fatalf("%s: the compressed body has %d bytes, want at most %d", coding, len(body), limit/4)
 		}
 		r, err := decoded(body, coding, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := decodeReportSet(r, 1); !errors.Is(err, errDecodedTooLarge) {
-			t.Errorf("%s: %v", coding, err)
+			t.Errorf("%s: %v, want %v", coding, err, errDecodedTooLarge)
 		}
 		if n, err := r.Read(make([]byte, 10)); n != 0 || !errors.Is(err, errDecodedTooLarge) {
-			t.Errorf("%s: goes on with %d bytes, %v", coding, n, err)
+			t.Errorf("%s: after the limit a read returned %d bytes, error %v; want 0 and %v", coding, n, err, errDecodedTooLarge)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -123,7 +123,7 @@ func TestDecoded_ZstdWindow_IsLimited(t *testing.T) {
 func TestContentEncoding(t *testing.T) {
 	for given, want := range map[string]string{"": "", "identity": "", "GZIP": "gzip", "zstd": "zstd"} {
 		if got, err := contentEncoding(http.Header{"Content-Encoding": {given}}); got != want || err != nil {
-			t.Errorf("%q: got %q, %v", given, got, err)
+			t.Errorf("%q: got %q, %v, want %q and no error", given, got, err, want)
 		}
 	}
 	for _, given := range [][]string{{"br"}, {"gzip, zstd"}, {"gzip", "gzip"}, {"x-gzip"}} {
@@ -135,7 +135,7 @@ func TestContentEncoding(t *testing.T) {
 func TestCheckContentType(t *testing.T) {
 	for _, given := range []string{"application/json", "application/json; charset=UTF-8", "Application/JSON"} {
 		if err := checkContentType(http.Header{"Content-Type": {given}}); err != nil {
-			t.Errorf("%q: %v", given, err)
+			t.Errorf("content type %q: %v", given, err)
 		}
 	}
 	for _, given := range []string{"", "text/plain", "application/json; charset=latin1", "application/x-www-form-urlencoded", "application/json; charset"} {

@@ -14,8 +14,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// leastSet is a set with every type of report, with the required fields only and zero values.
-func leastSet(t *testing.T) map[string]any {
+// minimalSet is a set with every type of report, with the required fields only and zero values.
+func minimalSet(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(threeport.ReportSet{Reports: []threeport.Report{
 		{Operation: &threeport.OperationReport{}},
@@ -37,7 +37,7 @@ func leastSet(t *testing.T) map[string]any {
 func TestDecodeReportSet_RequiredFields_MatchDocument(t *testing.T) {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	schemas.RegisterTypeAlias(reflect.TypeFor[threeport.ID](), reflect.TypeFor[idSchema]())
-	set := leastSet(t)
+	set := minimalSet(t)
 	decode := func() error {
 		t.Helper()
 		text, err := json.Marshal(set)
@@ -61,7 +61,7 @@ func TestDecodeReportSet_RequiredFields_MatchDocument(t *testing.T) {
 		left++
 	})
 	if least := 40; left < least {
-		t.Errorf("%d fields were left out, and not %d", left, least)
+		t.Errorf("the test omitted only %d required fields, want %d or more", left, least)
 	}
 }
 

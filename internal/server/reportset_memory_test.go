@@ -74,7 +74,7 @@ func TestReportSetMemory_Cluster_HasNoMoreThanItsLimit(t *testing.T) {
 func TestReportSets_StalledBodies_DelayNobody(t *testing.T) {
 	limits := DefaultLimits()
 	memory := newReportSetMemory(limits)
-	address := reportsAlone(t, failing{}, memory, slog.New(slog.DiscardHandler))
+	address := serveReportSets(t, failingStore{}, memory, slog.New(slog.DiscardHandler))
 	at, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -99,15 +99,15 @@ func TestReportSets_StalledBodies_DelayNobody(t *testing.T) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-hangs:
-			t.Fatalf("%d of %d bodies have begun", holders(memory.received), stalled)
+			t.Fatalf("%d of %d requests have begun to send their bodies", holders(memory.received), stalled)
 		}
 	}
 	heartbeat := []byte(`{` + someAgent + `,"reports":[]}`)
 	if got := send(t, http.DefaultClient, http.MethodPost, address, asJSON(), heartbeat); got.code != http.StatusOK {
-		t.Errorf("heartbeat: %d %s", got.code, got.body)
+		t.Errorf("heartbeat: the answer is %d %s, want %d", got.code, got.body, http.StatusOK)
 	}
 	if n := holders(memory.received); n != stalled {
-		t.Errorf("%d of %d bodies are still there: the heartbeat waited for others to end", n, stalled)
+		t.Errorf("%d of %d stalled requests are pending after the heartbeat, want all: the heartbeat must not wait for them", n, stalled)
 	}
 }
 
@@ -133,17 +133,17 @@ func TestReportSets_LargeSets_LeaveMemoryToOtherClusters(t *testing.T) {
 				break
 			}
 			if sets = append(sets, set); len(sets) > 100 {
-				t.Fatal("there is no limit for one cluster")
+				t.Fatal("one cluster got memory for more than 100 sets, want a limit")
 			}
 		}
 		if len(sets) == 0 {
-			t.Fatal("no set fits")
+			t.Fatal("the memory is too small for one set")
 		}
 		begin := time.Now()
 		for reason, body := range map[string][]byte{"a heartbeat": heartbeat, "a large set": large} {
 			set, err := r.decode(t.Context(), body, "gzip", "other")
 			if err != nil || time.Since(begin) > 0 {
-				t.Fatalf("%s of another cluster, after %v: %v", reason, time.Since(begin), err)
+				t.Fatalf("%s of another cluster, after %v: %v; want a set at once", reason, time.Since(begin), err)
 			}
 			sets = append(sets, set)
 		}
@@ -161,7 +161,7 @@ func TestReportSets_SmallCompressedSets_ReserveLittleMemory(t *testing.T) {
 		r := newReportSets(nil, limits, nil)
 		const free = 3 << 20
 		if !r.memory.decoded.total.TryAcquire(largestDecoded*largestSetMemory(limits) - free) {
-			t.Fatal("memory is not free")
+			t.Fatal("the decoded-set memory is in use before the test")
 		}
 		for _, coding := range encodings {
 			set, err := r.decode(t.Context(), encoded(t, coding, `{`+someAgent+`,"reports":[]}`), coding, "one")
@@ -169,12 +169,12 @@ func TestReportSets_SmallCompressedSets_ReserveLittleMemory(t *testing.T) {
 				t.Fatalf("%s: %v", coding, err)
 			}
 			if set.memory.bytes > 2*firstRead {
-				t.Errorf("%s: %d bytes are kept", coding, set.memory.bytes)
+				t.Errorf("%s: the set reserves %d bytes, want at most %d", coding, set.memory.bytes, 2*firstRead)
 			}
 			set.memory.release()
 		}
 		if _, err := r.decode(t.Context(), setOf(t, free), "gzip", "one"); err == nil {
-			t.Error("a large set got memory that is not free")
+			t.Error("a large set was decoded although its memory was not free")
 		}
 	})
 }

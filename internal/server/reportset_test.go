@@ -29,35 +29,47 @@ func TestReportSets_Bodies(t *testing.T) {
 		code   int
 		has    string
 	}{
-		{"plain", asJSON(), []byte(set(0)), 200, `{"items":[]}`},
-		{"gzip", asJSON("Content-Encoding", "gzip"), encoded(t, "gzip", set(3*minBytes)), 200, `{"items":[]}`},
-		{"zstd", asJSON("Content-Encoding", "zstd"), encoded(t, "zstd", set(3*minBytes)), 200, `{"items":[]}`},
-		{"gzip bomb", asJSON("Content-Encoding", "gzip"), encoded(t, "gzip", set(64*minBytes)), 413, "at most 262144 bytes before compression"},
-		{"zstd bomb", asJSON("Content-Encoding", "zstd"), encoded(t, "zstd", set(64*minBytes)), 413, "at most 262144 bytes before compression"},
-		{"large", asJSON(), []byte(set(minBytes)), 413, "at most 65536 bytes as sent"},
-		{"too many reports", asJSON(), []byte(`{` + someAgent + `,"reports":[{},{},{},{},{},{}]}`), 413, "at most 5 items"},
-		{"unknown coding", asJSON("Content-Encoding", "br"), []byte(set(0)), 415, "use identity, gzip or zstd"},
-		{"not gzip", asJSON("Content-Encoding", "gzip"), []byte(set(0)), 400, "not gzip"},
-		{"another type", http.Header{"Content-Type": {"text/plain"}}, []byte(set(0)), 415, "use application/json"},
-		{"no type", http.Header{}, []byte(set(0)), 415, "use application/json"},
-		{"nothing", asJSON(), nil, 400, "ends before"},
+		{reason: "plain", header: asJSON(), body: []byte(set(0)), code: 200, has: `{"items":[]}`},
+		{reason: "gzip", header: asJSON("Content-Encoding", "gzip"), body: encoded(t, "gzip", set(3*minBytes)), code: 200, has: `{"items":[]}`},
+		{reason: "zstd", header: asJSON("Content-Encoding", "zstd"), body: encoded(t, "zstd", set(3*minBytes)), code: 200, has: `{"items":[]}`},
+		{
+			reason: "gzip bomb", header: asJSON("Content-Encoding", "gzip"), body: encoded(t, "gzip", set(64*minBytes)),
+			code: 413, has: "at most 262144 bytes before compression",
+		},
+		{
+			reason: "zstd bomb", header: asJSON("Content-Encoding", "zstd"), body: encoded(t, "zstd", set(64*minBytes)),
+			code: 413, has: "at most 262144 bytes before compression",
+		},
+		{reason: "large", header: asJSON(), body: []byte(set(minBytes)), code: 413, has: "at most 65536 bytes as sent"},
+		{
+			reason: "too many reports", header: asJSON(), body: []byte(`{` + someAgent + `,"reports":[{},{},{},{},{},{}]}`),
+			code: 413, has: "at most 5 items",
+		},
+		{reason: "unknown coding", header: asJSON("Content-Encoding", "br"), body: []byte(set(0)), code: 415, has: "use identity, gzip or zstd"},
+		{reason: "not gzip", header: asJSON("Content-Encoding", "gzip"), body: []byte(set(0)), code: 400, has: "not gzip"},
+		{
+			reason: "another type", header: http.Header{"Content-Type": {"text/plain"}},
+			body: []byte(set(0)), code: 415, has: "use application/json",
+		},
+		{reason: "no type", header: http.Header{}, body: []byte(set(0)), code: 415, has: "use application/json"},
+		{reason: "an empty body", header: asJSON(), code: 400, has: "ends before"},
 	} {
 		got := send(t, http.DefaultClient, http.MethodPost, url, tc.header, tc.body)
 		if got.code != tc.code || !strings.Contains(got.body, tc.has) {
-			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+			t.Errorf("%s: the answer is %d %s, want %d", tc.reason, got.code, got.body, tc.code)
 		}
 	}
 }
 
-// failing is a store that fails.
-type failing struct{ err error }
+// failingStore is a store that fails.
+type failingStore struct{ err error }
 
-func (f failing) Apply(context.Context, threeport.ReportSet) (threeport.ReportSetAnswer, error) {
+func (f failingStore) Apply(context.Context, threeport.ReportSet) (threeport.ReportSetAnswer, error) {
 	return threeport.ReportSetAnswer{}, f.err
 }
 
-// reportsAlone serves report sets of an administrator.
-func reportsAlone(t *testing.T, s reportStore, memory *reportSetMemory, log *slog.Logger) string {
+// serveReportSets serves report sets of an administrator.
+func serveReportSets(t *testing.T, s reportStore, memory *reportSetMemory, log *slog.Logger) string {
 	t.Helper()
 	counted := newMetrics()
 	r := newReportSets(s, DefaultLimits(), counted)
@@ -79,25 +91,25 @@ func TestReportSets_Failures(t *testing.T) {
 	body := []byte(`{` + someAgent + `,"reports":[]}`)
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	url := reportsAlone(t, failing{errors.New("connection refused")}, newReportSetMemory(DefaultLimits()), logger)
+	url := serveReportSets(t, failingStore{errors.New("connection refused")}, newReportSetMemory(DefaultLimits()), logger)
 	got := send(t, http.DefaultClient, http.MethodPost, url, asJSON(), body)
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || strings.Contains(got.body, "refused") {
-		t.Errorf("the database is away: %d %v %s", got.code, got.header, got.body)
+		t.Errorf("the database is away: the answer is %d %v %s, want %d", got.code, got.header, got.body, http.StatusServiceUnavailable)
 	}
 	if !strings.Contains(log.String(), "connection refused") || strings.Contains(log.String(), "clusterUID") {
-		t.Errorf("logged %s", log.String())
+		t.Errorf("the log is %s, want the error of the database and no report", log.String())
 	}
 
 	full := newReportSetMemory(DefaultLimits())
 	full.decoded.wait = time.Millisecond
 	all := largestDecoded * largestSetMemory(DefaultLimits())
 	if !full.decoded.total.TryAcquire(all) {
-		t.Fatal("memory is not free")
+		t.Fatal("the decoded-set memory is in use before the test")
 	}
-	url = reportsAlone(t, failing{}, full, slog.New(slog.DiscardHandler))
+	url = serveReportSets(t, failingStore{}, full, slog.New(slog.DiscardHandler))
 	got = send(t, http.DefaultClient, http.MethodPost, url, asJSON(), body)
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" {
-		t.Errorf("no memory: %d %s", got.code, got.body)
+		t.Errorf("no memory: the answer is %d %s, want %d", got.code, got.body, http.StatusServiceUnavailable)
 	}
 	full.decoded.total.Release(all)
 	for _, body := range []string{string(body), "hunter2", `{"x":1}`} {

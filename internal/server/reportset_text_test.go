@@ -12,13 +12,13 @@ import (
 	"testing/iotest"
 )
 
-// countedReads counts reads and bytes.
-type countedReads struct {
+// countingReader counts reads and bytes.
+type countingReader struct {
 	r            io.Reader
 	reads, bytes int
 }
 
-func (c *countedReads) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.reads++
 	c.bytes += n
@@ -35,14 +35,14 @@ func TestSetText_WhiteSpace_IsShortened(t *testing.T) {
 		"trailing": `{` + someAgent + `,"reports":[]}` + blanks,
 	} {
 		text := newSetText(iotest.OneByteReader(strings.NewReader(body)))
-		counted := &countedReads{r: text}
+		counted := &countingReader{r: text}
 		text.json = json.NewDecoder(counted)
 		d := setDecoder{text: text, maxReports: 1, maxTree: 1, maxObjects: 1}
 		if set, err := d.decode(); err != nil || set.Agent.ClusterUID != "c" {
 			t.Errorf("%s: %v", reason, err)
 		}
 		if counted.reads > 20 || counted.bytes > 4*maxSpace {
-			t.Errorf("%s: the decoder read %d bytes in %d reads", reason, counted.bytes, counted.reads)
+			t.Errorf("%s: the decoder read %d bytes in %d reads, want at most %d in 20", reason, counted.bytes, counted.reads, 4*maxSpace)
 		}
 	}
 }
@@ -78,19 +78,19 @@ func TestDecodeReportSet_Memory_IsLimited(t *testing.T) {
 		reason, body string
 		most         int // times the body, in hundredths
 	}{
-		{"white space", strings.Repeat(" ", size) + `{` + someAgent + `,"reports":[]}`, 10},
-		{"white space within a value", report(`"event":{` + strings.Repeat(" ", size) + `}`), 10},
-		{"a string", report(`"event":{"message":"` + strings.Repeat("x", size) + `"}`), 800},
-		{"unknown fields", report(`"event":{` + unknown.String() + `"y":0}`), 1200},
-		{"unknown fields, and what does not fit", report(`"event":{"count":"x",` + unknown.String() + `"y":0}`), 1200},
-		{"objects that are wrong", report(`"tree":{"objects":[` + strings.Repeat(`{},`, maxTree-1) + `{}]}`), 500},
+		{reason: "white space", body: strings.Repeat(" ", size) + `{` + someAgent + `,"reports":[]}`, most: 10},
+		{reason: "white space within a value", body: report(`"event":{` + strings.Repeat(" ", size) + `}`), most: 10},
+		{reason: "a string", body: report(`"event":{"message":"` + strings.Repeat("x", size) + `"}`), most: 800},
+		{reason: "unknown fields", body: report(`"event":{` + unknown.String() + `"y":0}`), most: 1200},
+		{reason: "unknown fields, and what does not fit", body: report(`"event":{"count":"x",` + unknown.String() + `"y":0}`), most: 1200},
+		{reason: "objects that are wrong", body: report(`"tree":{"objects":[` + strings.Repeat(`{},`, maxTree-1) + `{}]}`), most: 500},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := decodeReportSet(strings.NewReader(tc.body), 1)
 		runtime.ReadMemStats(&after)
 		if got := int(after.TotalAlloc - before.TotalAlloc); got > len(tc.body)*tc.most/100+1<<17 {
-			t.Errorf("%s: %d bytes of text took %d of memory; %v", tc.reason, len(tc.body), got, err)
+			t.Errorf("%s: decoding %d bytes allocated %d; error %v", tc.reason, len(tc.body), got, err)
 		}
 	}
 }
@@ -108,25 +108,25 @@ func TestDecodeReportSet_ValueSize_IsLimited(t *testing.T) {
 			strings.Repeat("x", size) + `"}`))
 	}
 	if err := decode(definition(most - 200)); err != nil {
-		t.Errorf("nearly too large: %v", err)
+		t.Errorf("a definition below the limit: %v", err)
 	}
 	wantProblem(t, decode(definition(most)), http.StatusRequestEntityTooLarge, "")
 	for _, begin := range []string{`{"agent":"`, `{"`, `{"x":["`} {
-		read := &countedReads{r: io.MultiReader(strings.NewReader(begin), neverEnding{})}
+		read := &countingReader{r: io.MultiReader(strings.NewReader(begin), endlessString{})}
 		wantProblem(t, decode(read), http.StatusRequestEntityTooLarge, "")
 		if read.bytes > most+len(begin) {
-			t.Errorf("%s…: read %d bytes of it", begin, read.bytes)
+			t.Errorf("%s…: the decoder read %d bytes, want it to stop at the limit %d", begin, read.bytes, most)
 		}
 	}
 	if err := decode(strings.NewReader(reportOf(`,"tree":{"objects":[` + strings.Repeat(someTree+`,`, maxTree-1) + someTree + `]}`))); err != nil {
-		t.Errorf("a tree of many objects: %v", err)
+		t.Errorf("a tree with the maximum number of objects: %v", err)
 	}
 }
 
-// neverEnding is a string without an end.
-type neverEnding struct{}
+// endlessString is a string without an end.
+type endlessString struct{}
 
-func (neverEnding) Read(p []byte) (int, error) {
+func (endlessString) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = 'x'
 	}
@@ -139,7 +139,7 @@ func TestReportSets_ClientGone_StopsDecoding(t *testing.T) {
 		body := encoded(t, coding, strings.Repeat(" ", 1<<20)+`{`+someAgent+`,"reports":[]}`)
 		var read int
 		err := withDecoded(ctx, body, coding, 1<<21, func(plain io.Reader) error {
-			counted := &countedReads{r: readerFunc(func(p []byte) (int, error) {
+			counted := &countingReader{r: readerFunc(func(p []byte) (int, error) {
 				defer cancel()
 				return plain.Read(p[:min(len(p), 1000)])
 			})}
@@ -149,11 +149,11 @@ func TestReportSets_ClientGone_StopsDecoding(t *testing.T) {
 		})
 		wantProblem(t, err, http.StatusRequestTimeout, "")
 		if read > 1000 {
-			t.Errorf("coding %q: %d bytes were read", coding, read)
+			t.Errorf("coding %q: the decoder read %d bytes after the client had gone, want at most 1000", coding, read)
 		}
 		_, err = newReportSets(nil, DefaultLimits(), nil).decode(ctx, body, coding, "one")
 		if err == nil {
-			t.Errorf("coding %q: there is a set for a client that has gone", coding)
+			t.Errorf("coding %q: decoding succeeded for a client that has gone", coding)
 		}
 	}
 }

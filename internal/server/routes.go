@@ -17,8 +17,8 @@ type route struct {
 	endpoint     endpoint
 }
 
-// access says who may use a route, and how package auth treats its requests. Rates bound a principal and not a route: see
-// [auth.Config]. Which rows an agent may read and write depends on the row: handlers ask package auth.
+// access has the roles that may use a route, and the way package auth treats its requests. Rates bound a principal and not a
+// route: see [auth.Config]. Which rows an agent may read and write depends on the row: handlers ask package auth.
 type access struct {
 	public bool        // a request needs no principal: see [auth.Config]
 	roles  []auth.Role // besides the administrator, who may use every route

@@ -63,13 +63,13 @@ func TestStrictV0_ServesV0Only(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			if code, answer := call(t, exchange{method: method, path: url + path}); code != http.StatusNotFound || answer != "{\"message\":\"Not Found\"}\n" {
-				t.Errorf("%s %s: %d %s", method, path, code, answer)
+				t.Errorf("%s %s: %d %s, want %d and %s", method, path, code, answer, http.StatusNotFound, "{\"message\":\"Not Found\"}\n")
 			}
 		}
 	}
 	for _, path := range []string{"/healthz", "/v0/workload-instances", "/workload-events/versions"} {
 		if code, _ := call(t, exchange{method: http.MethodGet, path: url + path}); code != http.StatusOK {
-			t.Errorf("%s: %d", path, code)
+			t.Errorf("%s: the answer is %d, want %d", path, code, http.StatusOK)
 		}
 	}
 }
@@ -81,23 +81,29 @@ func TestRoutes_Answers(t *testing.T) {
 		code         int
 		has          string
 	}{
-		{"GET", "/healthz", 200, "ok\n"},
-		{"GET", "/readyz", 200, "ok\n"},
-		{"GET", "/", 200, "<!doctype html>"},
-		{"GET", "/workloads/WorkloadInstance/1", 200, "<!doctype html>"},
-		{"GET", "/unknown", 404, "{\"message\":\"Not Found\"}\n"},
-		{"PUT", "/v0/workload-instances", 405, "{\"message\":\"Method Not Allowed\"}\n"},
-		{"DELETE", "/v0/workloads", 405, `"detail":"accepted here: GET, HEAD"`},
-		{"PUT", "/v0/tokens", 405, `"detail":"accepted here: GET, HEAD, POST"`},
-		{"HEAD", "/v0/workload-report-sets", 405, ""},
-		{"HEAD", "/v0/workload-instances", 405, ""},
-		{"GET", "/metrics", 200, `controlplane_request_duration_seconds_count{code="405",method="other",route="/v0/tokens"} 1`},
-		{"GET", "/metrics", 200, `controlplane_request_duration_seconds_count{code="200",method="GET",route="GET /workloads/{type}/{id}"} 1`},
-		{"GET", "/metrics", 200, `go_sql_open_connections{db_name="write"}`},
-		{"GET", "/metrics", 200, `controlplane_clusters{state="silent"} 0`},
+		{method: "GET", path: "/healthz", code: 200, has: "ok\n"},
+		{method: "GET", path: "/readyz", code: 200, has: "ok\n"},
+		{method: "GET", path: "/", code: 200, has: "<!doctype html>"},
+		{method: "GET", path: "/workloads/WorkloadInstance/1", code: 200, has: "<!doctype html>"},
+		{method: "GET", path: "/unknown", code: 404, has: "{\"message\":\"Not Found\"}\n"},
+		{method: "PUT", path: "/v0/workload-instances", code: 405, has: "{\"message\":\"Method Not Allowed\"}\n"},
+		{method: "DELETE", path: "/v0/workloads", code: 405, has: `"detail":"accepted here: GET, HEAD"`},
+		{method: "PUT", path: "/v0/tokens", code: 405, has: `"detail":"accepted here: GET, HEAD, POST"`},
+		{method: "HEAD", path: "/v0/workload-report-sets", code: 405},
+		{method: "HEAD", path: "/v0/workload-instances", code: 405},
+		{
+			method: "GET", path: "/metrics", code: 200,
+			has: `controlplane_request_duration_seconds_count{code="405",method="other",route="/v0/tokens"} 1`,
+		},
+		{
+			method: "GET", path: "/metrics", code: 200,
+			has: `controlplane_request_duration_seconds_count{code="200",method="GET",route="GET /workloads/{type}/{id}"} 1`,
+		},
+		{method: "GET", path: "/metrics", code: 200, has: `go_sql_open_connections{db_name="write"}`},
+		{method: "GET", path: "/metrics", code: 200, has: `controlplane_clusters{state="silent"} 0`},
 	} {
 		if code, answer := call(t, exchange{method: tc.method, path: url + tc.path}); code != tc.code || !strings.Contains(strings.ToLower(answer), strings.ToLower(tc.has)) {
-			t.Errorf("%s %s: %d %.2000s", tc.method, tc.path, code, answer)
+			t.Errorf("%s %s: %d %.2000s, want %d", tc.method, tc.path, code, answer, tc.code)
 		}
 	}
 }
@@ -120,12 +126,12 @@ func TestProbes_WithoutDatabase(t *testing.T) {
 	answer := httptest.NewRecorder()
 	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workload-instances", http.NoBody))
 	if answer.Code != http.StatusInternalServerError || !strings.Contains(answer.Body.String(), "its log says why") || strings.Contains(answer.Body.String(), "sql") {
-		t.Errorf("v0 reveals the database: %d %s", answer.Code, answer.Body)
+		t.Errorf("v0 reveals the database: %d %s, want %d", answer.Code, answer.Body, http.StatusInternalServerError)
 	}
 	answer = httptest.NewRecorder()
 	s.http.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	if text := answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(text, `route="/readyz"`) || strings.Contains(text, "controlplane_clusters{") {
-		t.Errorf("/metrics: %d %.2000s", answer.Code, text)
+		t.Errorf("/metrics: %d %.2000s, want %d", answer.Code, text, http.StatusOK)
 	}
 	if err := s.close(); err != nil {
 		t.Error(err)
@@ -152,7 +158,7 @@ func TestRoutes_Head_IsGetWithoutBody(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") == "" {
-			t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
+			t.Errorf("%s: the answer is %d %v, want %d", path, resp.StatusCode, resp.Header, http.StatusOK)
 		}
 	}
 }
@@ -264,7 +270,7 @@ func TestRoutes_Access(t *testing.T) {
 		}
 	}
 	if len(rows) != len(grants) {
-		t.Errorf("%d routes, %d in the list", len(rows), len(grants))
+		t.Errorf("the server has %d routes, this test knows %d", len(rows), len(grants))
 	}
 }
 
@@ -278,7 +284,7 @@ func TestRoutes_BodyLimits(t *testing.T) {
 	for _, row := range h.routes() {
 		sends := row.method == http.MethodPost || row.method == http.MethodPatch
 		if sends != (row.body.bytes > 0) || sends != (row.body.timeout > 0) {
-			t.Errorf("%s %s: body of %d bytes in %v", row.method, row.path, row.body.bytes, row.body.timeout)
+			t.Errorf("%s %s: the limits of the body are %d bytes and %v, want both only for methods with a body", row.method, row.path, row.body.bytes, row.body.timeout)
 		}
 	}
 }
@@ -295,7 +301,7 @@ func TestRoutes_WithoutCredential(t *testing.T) {
 		// The log-in form answers 401 with a page.
 		refused := got.code == http.StatusUnauthorized && got.header.Get("Content-Type") == "application/problem+json"
 		if refused == (access == "anyone") {
-			t.Errorf("%s without a credential: %d, access %q", pattern, got.code, access)
+			t.Errorf("%s without a credential: the answer is %d, the access %q", pattern, got.code, access)
 		}
 	}
 }
@@ -336,19 +342,19 @@ func TestServer_Roles(t *testing.T) {
 		body                         []byte
 		code                         int
 	}{
-		{"an agent's own cluster", "POST", "/v0/workload-report-sets", agent, set, 200},
-		{"another cluster", "POST", "/v0/workload-report-sets", agent, foreign, 403},
-		{"a viewer reports", "POST", "/v0/workload-report-sets", viewer, set, 403},
-		{"an administrator reports", "POST", "/v0/workload-report-sets", admin, foreign, 200},
-		{"nobody reports", "POST", "/v0/workload-report-sets", "", set, 401},
-		{"a wrong token", "GET", "/v0/workloads", viewer + "x", nil, 401},
-		{"a viewer reads", "GET", "/v0/workloads", viewer, nil, 200},
-		{"an agent lists workloads", "GET", "/v0/workloads", agent, nil, 403},
-		{"a viewer reads metrics", "GET", "/metrics", viewer, nil, 200},
-		{"a viewer lists tokens", "GET", "/v0/tokens", viewer, nil, 403},
-		{"an administrator does", "GET", "/v0/tokens", admin, nil, 200},
-		{"health is for all", "GET", "/healthz", "", nil, 200},
-		{"so is readiness", "GET", "/readyz", "", nil, 200},
+		{reason: "an agent's own cluster", method: "POST", path: "/v0/workload-report-sets", bearer: agent, body: set, code: 200},
+		{reason: "another cluster", method: "POST", path: "/v0/workload-report-sets", bearer: agent, body: foreign, code: 403},
+		{reason: "a viewer reports", method: "POST", path: "/v0/workload-report-sets", bearer: viewer, body: set, code: 403},
+		{reason: "an administrator reports", method: "POST", path: "/v0/workload-report-sets", bearer: admin, body: foreign, code: 200},
+		{reason: "no credential", method: "POST", path: "/v0/workload-report-sets", body: set, code: 401},
+		{reason: "a wrong token", method: "GET", path: "/v0/workloads", bearer: viewer + "x", code: 401},
+		{reason: "a viewer reads", method: "GET", path: "/v0/workloads", bearer: viewer, code: 200},
+		{reason: "an agent lists workloads", method: "GET", path: "/v0/workloads", bearer: agent, code: 403},
+		{reason: "a viewer reads metrics", method: "GET", path: "/metrics", bearer: viewer, code: 200},
+		{reason: "a viewer lists tokens", method: "GET", path: "/v0/tokens", bearer: viewer, code: 403},
+		{reason: "an administrator lists tokens", method: "GET", path: "/v0/tokens", bearer: admin, code: 200},
+		{reason: "health is public", method: "GET", path: "/healthz", code: 200},
+		{reason: "readiness is public", method: "GET", path: "/readyz", code: 200},
 	} {
 		header := asJSON()
 		if tc.bearer != "" {
@@ -359,10 +365,10 @@ func TestServer_Roles(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", tc.reason, got.code, tc.code, got.body)
 		}
 		if got.protocol != "HTTP/2.0" || got.tls.Version != tls.VersionTLS13 {
-			t.Errorf("%s: %s, TLS %x", tc.reason, got.protocol, got.tls.Version)
+			t.Errorf("%s: %s, TLS %x, want \"HTTP/2.0\" and %x", tc.reason, got.protocol, got.tls.Version, tls.VersionTLS13)
 		}
 		if tc.code > 400 && got.header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: %s", tc.reason, got.header)
+			t.Errorf("%s: the headers are %s, want a problem document", tc.reason, got.header)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func create(t *testing.T, url, body string) int64 {
 	code, answer := call(t, exchange{method: "POST", path: url, body: body})
 	var envelope threeport.Response[struct{ ID int64 }]
 	if err := json.Unmarshal([]byte(answer), &envelope); err != nil || code != http.StatusCreated {
-		t.Fatalf("%d %s", code, answer)
+		t.Fatalf("the answer is %d %s, want %d", code, answer, http.StatusCreated)
 	}
 	return envelope.Data[0].ID
 }
@@ -91,7 +91,7 @@ func TestV0_Client_RoundTrip(t *testing.T) {
 	hwi := create(t, url+"/v0/helm-workload-instances", `{"Name":"chart"}`)
 	wri := create(t, url+"/v0/workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, wi))
 	if wi < 1<<53 {
-		t.Fatalf("ID %d", wi)
+		t.Fatalf("the ID is %d, want more than 2^53", wi)
 	}
 	for _, err := range []error{
 		client.UpdateWorkloadInstanceStatus(ctx, wi, "Healthy"),
@@ -108,7 +108,7 @@ func TestV0_Client_RoundTrip(t *testing.T) {
 	got, err := client.GetWorkloadResourceInstance(ctx, wri)
 	if err != nil || *got.WorkloadInstanceID != wi || *got.LastOperation != threeport.OperationModified ||
 		string(got.RuntimeDefinition) != `{"a":`+fmt.Sprint(wi)+",\"z\":\"\uFFFD\"}" {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("the resource row is %+v, error %v", got, err)
 	}
 
 	event := threeport.WorkloadEvent{
@@ -116,7 +116,7 @@ func TestV0_Client_RoundTrip(t *testing.T) {
 		Timestamp: new(time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC)),
 	}
 	if _, found, err := client.FindWorkloadEvent(ctx, "uid"); found || err != nil {
-		t.Errorf("before: %v, %v", found, err)
+		t.Errorf("FindWorkloadEvent before the creation: found %t, error %v; want none", found, err)
 	}
 	id, _, err := client.CreateWorkloadEvent(ctx, event)
 	if err != nil {
@@ -124,7 +124,7 @@ func TestV0_Client_RoundTrip(t *testing.T) {
 	}
 	again, _, err := client.CreateWorkloadEvent(ctx, event)
 	if err != nil || again != id {
-		t.Errorf("again: %d, %v, want %d", again, err, id)
+		t.Errorf("the second creation returned ID %d, error %v; want %d", again, err, id)
 	}
 	found, ok, err := client.FindWorkloadEvent(ctx, "uid")
 	if err != nil || !ok || found != id {
@@ -136,19 +136,19 @@ func TestV0_Client_RoundTrip(t *testing.T) {
 	_, answer := call(t, exchange{method: "GET", path: fmt.Sprintf("%s/v0/workload-events/%d", url, id)})
 	for _, want := range []string{`"Timestamp":"2026-01-02T03:04:05.123456Z"`, `"Reason":"Pulled"`, "\"Message\":\"a\uFFFD\uFFFD\"", fmt.Sprintf(`"WorkloadResourceInstanceID":%d`, wri)} {
 		if !strings.Contains(answer, want) {
-			t.Errorf("got %s, without %s", answer, want)
+			t.Errorf("the answer is %s, want %s in it", answer, want)
 		}
 	}
 
 	event.WorkloadInstanceID, event.RuntimeEventUID = new(int64(1)), new("orphan")
 	if _, _, err := client.CreateWorkloadEvent(ctx, event); threeport.KindOf(err) != threeport.KindRetryable {
-		t.Errorf("an event without its parent: %v", err)
+		t.Errorf("creating an Event without its workload returned %v, want a retryable error", err)
 	}
 	if err := client.UpdateWorkloadInstanceStatus(ctx, 1, "Down"); threeport.KindOf(err) != threeport.KindNotFound {
-		t.Errorf("a row that does not exist: %v", err)
+		t.Errorf("updating an unknown row returned %v, want not found", err)
 	}
 	if err := client.UpdateWorkloadEvent(ctx, id, threeport.WorkloadEvent{}); threeport.KindOf(err) != threeport.KindPermanent {
-		t.Errorf("an empty change: %v", err)
+		t.Errorf("an empty update returned %v, want a permanent error", err)
 	}
 }
 
@@ -162,22 +162,22 @@ func TestServer_MutualTLS(t *testing.T) {
 	own := ca.IssueFiles("agent")
 	client := connect(t, threeport.Config{Server: url, AuthEnabled: true, CertFile: own.Cert, KeyFile: own.Key, CAFile: own.CA})
 	if _, found, err := client.FindWorkloadEvent(t.Context(), "uid"); found || err != nil {
-		t.Errorf("with a certificate: %v, %v", found, err)
+		t.Errorf("FindWorkloadEvent with a certificate: found %t, error %v; want none", found, err)
 	}
 
 	none := connect(t, threeport.Config{Server: url, CAFile: own.CA})
 	if _, _, err := none.FindWorkloadEvent(t.Context(), "uid"); err == nil {
-		t.Error("a client without a certificate was served")
+		t.Error("the server answered a client without a certificate")
 	}
 	stranger := certs.ForTest(t).IssueFiles("agent")
 	foreign := connect(t, threeport.Config{Server: url, AuthEnabled: true, CertFile: stranger.Cert, KeyFile: stranger.Key, CAFile: own.CA})
 	if _, _, err := foreign.FindWorkloadEvent(t.Context(), "uid"); err == nil {
-		t.Error("a client with another authority's certificate was served")
+		t.Error("the server answered a client with another authority's certificate")
 	}
 	old := &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11, InsecureSkipVerify: true}
 	dialer := &tls.Dialer{Config: old}
 	if conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "https://")); err == nil {
-		t.Error("TLS 1.1 was accepted")
+		t.Error("the server accepted TLS 1.1")
 		_ = conn.Close()
 	}
 }
@@ -217,7 +217,7 @@ func TestServer_Stop_FinishesRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, _ := call(t, exchange{method: "GET", path: s.URL() + "/healthz"}); code != http.StatusOK {
-		t.Errorf("health: %d", code)
+		t.Errorf("health: the answer is %d, want %d", code, http.StatusOK)
 	}
 	cancel()
 	if _, err := io.WriteString(send, `"late"}`); err != nil {
@@ -227,20 +227,20 @@ func TestServer_Stop_FinishesRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := <-answered; code != http.StatusCreated {
-		t.Errorf("answered %d", code)
+		t.Errorf("answered %d, want %d", code, http.StatusCreated)
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
-// elsewhere is a listener that reports another address.
-type elsewhere struct {
+// listenerAt is a listener that reports another address.
+type listenerAt struct {
 	net.Listener
 	address net.IP
 }
 
-func (e elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: e.address, Port: 1323} }
+func (e listenerAt) Addr() net.Addr { return &net.TCPAddr{IP: e.address, Port: 1323} }
 
 // An API without authentication logs a warning, except on loopback.
 func TestServer_OpenAddress_LogsWarning(t *testing.T) {
@@ -250,14 +250,14 @@ func TestServer_OpenAddress_LogsWarning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.listener = elsewhere{s.listener, net.ParseIP(address)}
+		s.listener = listenerAt{s.listener, net.ParseIP(address)}
 		ended, end := context.WithCancel(t.Context())
 		end()
 		if err := s.Run(ended); err != nil {
 			t.Error(err)
 		}
 		if warned := strings.Contains(log.String(), "authentication is disabled"); warned != warns {
-			t.Errorf("%s: logged %s", address, log.String())
+			t.Errorf("%s: the log is %s", address, log.String())
 		}
 	}
 }
@@ -281,7 +281,7 @@ func TestServer_WithoutAuthentication_ChecksHost(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != code {
-			t.Errorf("%s: %d", host, resp.StatusCode)
+			t.Errorf("%s: the answer is %d, want %d", host, resp.StatusCode, code)
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -304,7 +304,7 @@ func TestNew_InvalidConfig(t *testing.T) {
 		config := valid
 		change(&config)
 		if _, err := New(t.Context(), config, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), reason) {
-			t.Errorf("%s: got %v", reason, err)
+			t.Errorf("%s: New returned the error %v", reason, err)
 		}
 	}
 }

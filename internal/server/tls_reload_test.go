@@ -95,7 +95,7 @@ func TestCertReloader_ChangedFiles(t *testing.T) {
 	before := r.current.Load()
 	want("an authority that is half written", "second")
 	if r.current.Load() != before {
-		t.Error("the first of two authorities was taken for all")
+		t.Error("the reloader loaded a file that has only the first of two authorities")
 	}
 	if err := os.Remove(files.Cert); err != nil {
 		t.Fatal(err)
@@ -129,17 +129,17 @@ func TestCertReloader_ChangedAuthorities(t *testing.T) {
 	client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	client.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	if _, err := serverName(t, config, client); err == nil {
-		t.Error("a certificate of an unknown authority was taken")
+		t.Error("the server accepted a certificate of an unknown authority")
 	}
 	write(t, files.CA, append(authority.PEM(), other.PEM()...))
 	now.later()
 	if _, err := serverName(t, config, client); err != nil {
-		t.Errorf("its authority was added: %v", err)
+		t.Errorf("the server rejected a certificate of an added authority: %v", err)
 	}
 	write(t, files.CA, authority.PEM())
 	now.later()
 	if _, err := serverName(t, config, client); err == nil {
-		t.Error("its authority was removed, and it was taken")
+		t.Error("the server accepted a certificate of a removed authority")
 	}
 }
 
@@ -196,11 +196,11 @@ func TestCertReloader_RemovedAuthority_EndsConnections(t *testing.T) {
 		want        [2]int
 		made        int64 // connections
 	}{
-		{"two authorities", both, [2]int{200, 200}, 4},
-		{"the same", append(other.PEM(), authority.PEM()...), [2]int{200, 200}, 4},
-		{"the second has a new certificate", append(authority.PEM(), other.Renewed()...), [2]int{200, 200}, 4},
-		{"the second is removed", authority.PEM(), [2]int{200, 401}, 4},
-		{"its connection was closed", authority.PEM(), [2]int{200, 0}, 6},
+		{reason: "two authorities", authorities: both, want: [2]int{200, 200}, made: 4},
+		{reason: "the same authorities in another order", authorities: append(other.PEM(), authority.PEM()...), want: [2]int{200, 200}, made: 4},
+		{reason: "the second has a new certificate", authorities: append(authority.PEM(), other.Renewed()...), want: [2]int{200, 200}, made: 4},
+		{reason: "the second is removed", authorities: authority.PEM(), want: [2]int{200, 401}, made: 4},
+		{reason: "its connection was closed", authorities: authority.PEM(), want: [2]int{200, 0}, made: 6},
 	} {
 		write(t, own.CA, step.authorities)
 		later.Add(int64(reloadInterval / time.Second))

@@ -52,7 +52,7 @@ func toHTTPError(err error) *httpError {
 		return &httpError{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"}
 	case store.IsTransient(err):
 		return errDatabaseUnavailable
-	default: // Threeport's API quotes the database's driver, whose words are for the log
+	default: // unlike Threeport's API, the answer does not quote the driver's error; the log has it
 		return &httpError{http.StatusInternalServerError, "the server could not do this: its log says why"}
 	}
 }

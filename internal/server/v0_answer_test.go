@@ -24,17 +24,17 @@ func TestToHTTPError_Database(t *testing.T) {
 		code int
 		text string
 	}{
-		{&pgconn.PgError{Code: "57P01", Message: "hunter2"}, http.StatusServiceUnavailable, "send it again"},
-		{&pgconn.PgError{Code: "53100", Message: "hunter2"}, http.StatusServiceUnavailable, "send it again"}, // its disk is full
-		{&pgconn.ConnectError{}, http.StatusServiceUnavailable, "send it again"},
-		{&pgconn.PgError{Code: "42P01", Message: "hunter2"}, http.StatusInternalServerError, "its log says why"},
-		{fmt.Errorf("commit: %w", io.ErrUnexpectedEOF), http.StatusServiceUnavailable, "send it again"},
-		{bodyError(io.ErrUnexpectedEOF), http.StatusInternalServerError, "read body: unexpected EOF"},
-		{bodyError(&http.MaxBytesError{Limit: 7}), http.StatusRequestEntityTooLarge, "larger than 7 bytes"},
-		{errors.New("hunter2"), http.StatusInternalServerError, "its log says why"},
+		{err: &pgconn.PgError{Code: "57P01", Message: "hunter2"}, code: http.StatusServiceUnavailable, text: "send it again"},
+		{err: &pgconn.PgError{Code: "53100", Message: "hunter2"}, code: http.StatusServiceUnavailable, text: "send it again"}, // its disk is full
+		{err: &pgconn.ConnectError{}, code: http.StatusServiceUnavailable, text: "send it again"},
+		{err: &pgconn.PgError{Code: "42P01", Message: "hunter2"}, code: http.StatusInternalServerError, text: "its log says why"},
+		{err: fmt.Errorf("commit: %w", io.ErrUnexpectedEOF), code: http.StatusServiceUnavailable, text: "send it again"},
+		{err: bodyError(io.ErrUnexpectedEOF), code: http.StatusInternalServerError, text: "read body: unexpected EOF"},
+		{err: bodyError(&http.MaxBytesError{Limit: 7}), code: http.StatusRequestEntityTooLarge, text: "larger than 7 bytes"},
+		{err: errors.New("hunter2"), code: http.StatusInternalServerError, text: "its log says why"},
 	} {
 		if f := toHTTPError(fmt.Errorf("write: %w", c.err)); f.code != c.code || !strings.Contains(f.text, c.text) || strings.Contains(f.text, "hunter2") {
-			t.Errorf("%v: %d %s", c.err, f.code, f.text)
+			t.Errorf("%v: the answer is %d %s, want %d", c.err, f.code, f.text, c.code)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestV0_WithoutDatabase_IsAnsweredWith503(t *testing.T) {
 			api.ServeHTTP(answer, req)
 			const want = `"code":503,"message":"Service Unavailable","error":"the database does not answer, or cannot write: send it again"}`
 			if body := answer.Body.String(); answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") != "1" || !strings.Contains(body, want) {
-				t.Errorf("%s %s: %d, Retry-After %q, %s", x.method, x.path, answer.Code, answer.Header().Get("Retry-After"), body)
+				t.Errorf("%s %s: %d, Retry-After %q, %s, want %d and \"1\"", x.method, x.path, answer.Code, answer.Header().Get("Retry-After"), body, http.StatusServiceUnavailable)
 			}
 		}
 	})

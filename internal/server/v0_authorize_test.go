@@ -10,25 +10,25 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// estate is the rows of v0 of one workload.
-type estate struct{ instance, resource, event int64 }
+// v0Rows are the IDs of the v0 rows of one workload.
+type v0Rows struct{ instance, resource, event int64 }
 
-// tenants are the tokens of the agents of two clusters and of an administrator.
-type tenants struct {
+// twoClusters has the tokens of the agents of two clusters and of an administrator.
+type twoClusters struct {
 	t                 *testing.T
 	url               string
 	client            *http.Client
 	admin, own, other string
 }
 
-func newTenants(t *testing.T) *tenants {
+func newTwoClusters(t *testing.T) *twoClusters {
 	t.Helper()
 	url, client, token := secured(t)
-	return &tenants{t, url, client, token("admin", ""), token("agent", "c"), token("agent", "other")}
+	return &twoClusters{t, url, client, token("admin", ""), token("agent", "c"), token("agent", "other")}
 }
 
-// ask sends a request, and returns the code and the ID of the row in the answer.
-func (n *tenants) ask(bearer, method, path, body string) (int, int64) {
+// request sends a request, and returns the code and the ID of the row in the answer.
+func (n *twoClusters) request(bearer, method, path, body string) (int, int64) {
 	n.t.Helper()
 	got := send(n.t, n.client, method, n.url+"/v0/"+path, asJSON("Authorization", bearer), []byte(body))
 	var envelope threeport.Response[struct{ ID int64 }]
@@ -38,29 +38,29 @@ func (n *tenants) ask(bearer, method, path, body string) (int, int64) {
 	return got.code, 0
 }
 
-// must sends a request and checks the code of the answer.
-func (n *tenants) must(want int, bearer, method, path, body string) {
+// expectCode sends a request and checks the code of the answer.
+func (n *twoClusters) expectCode(want int, bearer, method, path, body string) {
 	n.t.Helper()
-	if code, _ := n.ask(bearer, method, path, body); code != want {
+	if code, _ := n.request(bearer, method, path, body); code != want {
 		n.t.Fatalf("%s %s: %d, want %d", method, path, code, want)
 	}
 }
 
-func (n *tenants) makeEstate(name string) (e estate) {
+func (n *twoClusters) createRows(name string) (e v0Rows) {
 	n.t.Helper()
-	_, e.instance = n.ask(n.admin, http.MethodPost, "workload-instances", `{"Name":"`+name+`"}`)
-	_, e.resource = n.ask(n.admin, http.MethodPost, "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, e.instance))
+	_, e.instance = n.request(n.admin, http.MethodPost, "workload-instances", `{"Name":"`+name+`"}`)
+	_, e.resource = n.request(n.admin, http.MethodPost, "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, e.instance))
 	var code int
-	if code, e.event = n.ask(n.admin, http.MethodPost, "workload-events", eventOf(name, e.instance)); code != http.StatusCreated {
-		n.t.Fatalf("make the rows of %s: %d", name, code)
+	if code, e.event = n.request(n.admin, http.MethodPost, "workload-events", eventOf(name, e.instance)); code != http.StatusCreated {
+		n.t.Fatalf("create the rows of %s: the answer is %d", name, code)
 	}
 	return e
 }
 
 // claim reports a workload as the agent, to whose cluster it belongs from then on.
-func (n *tenants) claim(e estate) {
+func (n *twoClusters) claim(e v0Rows) {
 	n.t.Helper()
-	n.must(http.StatusOK, n.own, http.MethodPost, "workload-report-sets", fmt.Sprintf(
+	n.expectCode(http.StatusOK, n.own, http.MethodPost, "workload-report-sets", fmt.Sprintf(
 		`{"agent":{"clusterUID":"c","time":"2026-01-02T03:04:05Z","delaySeconds":0,"pending":0,"deadLetters":0,"dropped":0},
 		"reports":[{"instance":{"type":"WorkloadInstance","id":"%d"},"version":"1","status":{"status":"Healthy"}}]}`, e.instance))
 }
@@ -72,13 +72,13 @@ type attempt struct {
 }
 
 // expect sends each attempt as the other agent, then as the own one.
-func (n *tenants) expect(all []attempt) {
+func (n *twoClusters) expect(all []attempt) {
 	n.t.Helper()
 	for _, a := range all {
-		if code, _ := n.ask(n.other, a.method, a.path, a.body); code != a.other {
+		if code, _ := n.request(n.other, a.method, a.path, a.body); code != a.other {
 			n.t.Errorf("%s by another cluster's agent: %d, want %d", a.reason, code, a.other)
 		}
-		if code, _ := n.ask(n.own, a.method, a.path, a.body); code != a.own {
+		if code, _ := n.request(n.own, a.method, a.path, a.body); code != a.own {
 			n.t.Errorf("%s by its own cluster's agent: %d, want %d", a.reason, code, a.own)
 		}
 	}
@@ -86,64 +86,112 @@ func (n *tenants) expect(all []attempt) {
 
 // Agents access rows of their own cluster's workloads and of workloads without a cluster.
 func TestV0_AgentAccess_OwnClusterOnly(t *testing.T) {
-	n := newTenants(t)
-	owned, free := n.makeEstate("owned"), n.makeEstate("free")
+	n := newTwoClusters(t)
+	owned, free := n.createRows("owned"), n.createRows("free")
 	n.claim(owned)
 	n.expect([]attempt{
-		{"a status", "PATCH", fmt.Sprintf("workload-instances/%d", owned.instance), `{"Status":"Down"}`, 200, 403},
-		{"a name is not for agents", "PATCH", fmt.Sprintf("workload-instances/%d", owned.instance), `{"Name":"x"}`, 403, 403},
-		{"a workload without a cluster", "PATCH", fmt.Sprintf("workload-instances/%d", free.instance), `{"Status":"Down"}`, 200, 200},
-		{"a resource", "PATCH", fmt.Sprintf("workload-resource-instances/%d", owned.resource), `{"LastOperation":"ADDED"}`, 200, 403},
-		{"reading a resource", "GET", fmt.Sprintf("workload-resource-instances/%d", owned.resource), "", 200, 403},
-		{"reading a list", "GET", fmt.Sprintf("workload-events?workloadinstanceid=%d", owned.instance), "", 200, 403},
-		{"the retention", "GET", fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", owned.instance), "", 200, 403},
-		{"the retention of a workload without a cluster", "GET", fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", free.instance), "", 200, 200},
-		{"a new Event", "POST", "workload-events", eventOf("new", owned.instance), 201, 403},
-		{"an Event without a workload", "POST", "workload-events", `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`, 403, 403},
-		{"an Event of the resource", "PATCH", fmt.Sprintf("workload-events/%d", free.event), fmt.Sprintf(`{"WorkloadResourceInstanceID":%d}`, owned.resource), 200, 403},
-		{"an Event", "PATCH", fmt.Sprintf("workload-events/%d", owned.event), `{"Message":"again"}`, 200, 403},
-		{"taking an Event over", "PATCH", fmt.Sprintf("workload-events/%d", owned.event), fmt.Sprintf(`{"WorkloadInstanceID":%d}`, free.instance), 200, 403},
-		{"a row that is not there", "PATCH", "workload-events/7", `{"Message":"again"}`, 404, 404},
+		{
+			reason: "a status", method: "PATCH", path: fmt.Sprintf("workload-instances/%d", owned.instance),
+			body: `{"Status":"Down"}`, own: 200, other: 403,
+		},
+		{
+			reason: "a name is not for agents", method: "PATCH", path: fmt.Sprintf("workload-instances/%d", owned.instance),
+			body: `{"Name":"x"}`, own: 403, other: 403,
+		},
+		{
+			reason: "a workload without a cluster", method: "PATCH", path: fmt.Sprintf("workload-instances/%d", free.instance),
+			body: `{"Status":"Down"}`, own: 200, other: 200,
+		},
+		{
+			reason: "a resource", method: "PATCH", path: fmt.Sprintf("workload-resource-instances/%d", owned.resource),
+			body: `{"LastOperation":"ADDED"}`, own: 200, other: 403,
+		},
+		{reason: "reading a resource", method: "GET", path: fmt.Sprintf("workload-resource-instances/%d", owned.resource), own: 200, other: 403},
+		{
+			reason: "reading a list", method: "GET",
+			path: fmt.Sprintf("workload-events?workloadinstanceid=%d", owned.instance),
+			own:  200, other: 403,
+		},
+		{
+			reason: "the retention", method: "GET",
+			path: fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", owned.instance),
+			own:  200, other: 403,
+		},
+		{
+			reason: "the retention of a workload without a cluster", method: "GET",
+			path: fmt.Sprintf("workloads/WorkloadInstance/%d/event-retention", free.instance),
+			own:  200, other: 200,
+		},
+		{reason: "a new Event", method: "POST", path: "workload-events", body: eventOf("new", owned.instance), own: 201, other: 403},
+		{
+			reason: "an Event without a workload", method: "POST", path: "workload-events",
+			body: `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`,
+			own:  403, other: 403,
+		},
+		{
+			reason: "an Event of the resource", method: "PATCH", path: fmt.Sprintf("workload-events/%d", free.event),
+			body: fmt.Sprintf(`{"WorkloadResourceInstanceID":%d}`, owned.resource), own: 200,
+			other: 403,
+		},
+		{
+			reason: "an Event", method: "PATCH", path: fmt.Sprintf("workload-events/%d", owned.event),
+			body: `{"Message":"again"}`, own: 200, other: 403,
+		},
+		{
+			reason: "taking an Event over", method: "PATCH", path: fmt.Sprintf("workload-events/%d", owned.event),
+			body: fmt.Sprintf(`{"WorkloadInstanceID":%d}`, free.instance), own: 200,
+			other: 403,
+		},
+		{reason: "a row that is not there", method: "PATCH", path: "workload-events/7", body: `{"Message":"again"}`, own: 404, other: 404},
 	})
 }
 
 // Rows outlive their instance and still belong to its cluster.
 func TestV0_DeletedInstance_KeepsItsCluster(t *testing.T) {
-	n := newTenants(t)
-	owned, free := n.makeEstate("owned"), n.makeEstate("free")
+	n := newTwoClusters(t)
+	owned, free := n.createRows("owned"), n.createRows("free")
 	n.claim(owned)
-	_, ofResource := n.ask(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"r","Type":"Normal","Reason":"r","Message":"m",
+	_, ofResource := n.request(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"r","Type":"Normal","Reason":"r","Message":"m",
 		"Timestamp":"2026-01-02T03:04:05Z","WorkloadResourceInstanceID":`+fmt.Sprint(owned.resource)+`}`)
-	_, ofNothing := n.ask(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`)
-	_, second := n.ask(n.admin, "POST", "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, owned.instance))
-	n.must(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-resource-instances/%d", owned.resource), "")
-	for _, e := range []estate{owned, free} {
-		n.must(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-instances/%d", e.instance), "")
+	_, ofNothing := n.request(n.admin, "POST", "workload-events", `{"RuntimeEventUID":"n","Type":"Normal","Reason":"r","Message":"m","Timestamp":"2026-01-02T03:04:05Z"}`)
+	_, second := n.request(n.admin, "POST", "workload-resource-instances", fmt.Sprintf(`{"JSONDefinition":{},"WorkloadInstanceID":%d}`, owned.instance))
+	n.expectCode(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-resource-instances/%d", owned.resource), "")
+	for _, e := range []v0Rows{owned, free} {
+		n.expectCode(http.StatusOK, n.admin, "DELETE", fmt.Sprintf("workload-instances/%d", e.instance), "")
 	}
 	n.expect([]attempt{
-		{"reading a resource", "GET", fmt.Sprintf("workload-resource-instances/%d", second), "", 200, 403},
-		{"a resource", "PATCH", fmt.Sprintf("workload-resource-instances/%d", second), `{"LastOperation":"DELETED"}`, 200, 403},
-		{"reading an Event", "GET", fmt.Sprintf("workload-events/%d", owned.event), "", 200, 403},
-		{"an Event", "PATCH", fmt.Sprintf("workload-events/%d", owned.event), `{"Message":"again"}`, 200, 403},
-		{"an Event of a deleted resource", "GET", fmt.Sprintf("workload-events/%d", ofResource), "", 200, 403},
-		{"what no cluster had", "GET", fmt.Sprintf("workload-events/%d", free.event), "", 404, 404},
-		{"writing what no cluster had", "PATCH", fmt.Sprintf("workload-resource-instances/%d", free.resource), `{"LastOperation":"DELETED"}`, 404, 404},
-		{"what belongs to nothing", "GET", fmt.Sprintf("workload-events/%d", ofNothing), "", 403, 403},
+		{reason: "reading a resource", method: "GET", path: fmt.Sprintf("workload-resource-instances/%d", second), own: 200, other: 403},
+		{
+			reason: "a resource", method: "PATCH", path: fmt.Sprintf("workload-resource-instances/%d", second),
+			body: `{"LastOperation":"DELETED"}`, own: 200, other: 403,
+		},
+		{reason: "reading an Event", method: "GET", path: fmt.Sprintf("workload-events/%d", owned.event), own: 200, other: 403},
+		{
+			reason: "an Event", method: "PATCH", path: fmt.Sprintf("workload-events/%d", owned.event),
+			body: `{"Message":"again"}`, own: 200, other: 403,
+		},
+		{reason: "an Event of a deleted resource", method: "GET", path: fmt.Sprintf("workload-events/%d", ofResource), own: 200, other: 403},
+		{reason: "a row that no cluster owns", method: "GET", path: fmt.Sprintf("workload-events/%d", free.event), own: 404, other: 404},
+		{
+			reason: "writing a row that no cluster owns", method: "PATCH", path: fmt.Sprintf("workload-resource-instances/%d", free.resource),
+			body: `{"LastOperation":"DELETED"}`, own: 404, other: 404,
+		},
+		{reason: "an Event without a workload", method: "GET", path: fmt.Sprintf("workload-events/%d", ofNothing), own: 403, other: 403},
 	})
 }
 
 // A POST of an existing UID answers with the Event's row, which may belong to another cluster.
 func TestV0_ExistingEvent_OfOtherCluster_IsForbidden(t *testing.T) {
-	n := newTenants(t)
-	owned, free := n.makeEstate("owned"), n.makeEstate("free")
+	n := newTwoClusters(t)
+	owned, free := n.createRows("owned"), n.createRows("free")
 	n.claim(owned)
 	again := eventOf("owned", free.instance)
 	got := send(t, n.client, http.MethodPost, n.url+"/v0/workload-events", asJSON("Authorization", n.other), []byte(again))
 	if got.code != http.StatusForbidden || strings.Contains(got.body, fmt.Sprint(owned.instance)) || strings.Contains(got.body, fmt.Sprint(owned.event)) {
-		t.Errorf("%d %s", got.code, got.body)
+		t.Errorf("the answer is %d %s, want %d", got.code, got.body, http.StatusForbidden)
 	}
-	if code, id := n.ask(n.own, http.MethodPost, "workload-events", again); code != http.StatusOK || id != owned.event {
-		t.Errorf("by its own cluster's agent: %d, row %d", code, id)
+	if code, id := n.request(n.own, http.MethodPost, "workload-events", again); code != http.StatusOK || id != owned.event {
+		t.Errorf("by its own cluster's agent: %d, row %d, want %d and %d", code, id, http.StatusOK, owned.event)
 	}
 }
 

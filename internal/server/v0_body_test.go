@@ -53,7 +53,7 @@ func TestV0Memory_OneSender_LeavesMemoryToOthers(t *testing.T) {
 			t.Helper()
 			r, err := reserve(t, m, address, n)
 			if err != nil {
-				t.Fatalf("%d bytes of %s: %v", n, address, err)
+				t.Fatalf("reserve %d bytes for %s: %v", n, address, err)
 			}
 			held = append(held, r)
 		}
@@ -83,7 +83,7 @@ func TestV0Memory_OneSender_LeavesMemoryToOthers(t *testing.T) {
 		time.Sleep(v0Wait / 2)
 		held[0].release()
 		if err := <-got; err != nil {
-			t.Errorf("memory that is given back while a request waits: %v", err)
+			t.Errorf("a request that waits while memory is released: %v", err)
 		}
 		for _, r := range held[1:] {
 			r.release()
@@ -110,7 +110,7 @@ func TestV0Memory_Read_ReservesWhatArrives(t *testing.T) {
 			arrived := 0
 			req.Body = io.NopCloser(readerFunc(func(p []byte) (int, error) {
 				if r.bytes.bytes > max(firstRead, 2*int64(arrived)) {
-					t.Errorf("%d bytes: %d are reserved for %d", size, r.bytes.bytes, arrived)
+					t.Errorf("%d bytes: %d bytes are reserved after %d arrived, want at most twice as many", size, r.bytes.bytes, arrived)
 				}
 				n, err := bytes.NewReader(body[arrived:]).Read(p)
 				arrived += n
@@ -118,7 +118,7 @@ func TestV0Memory_Read_ReservesWhatArrives(t *testing.T) {
 			}))
 			got, err := r.read(httptest.NewRecorder(), req, v0Body)
 			if err != nil || !bytes.Equal(got, body) || (r.large.bytes > 0) != (size >= v0Ordinary) {
-				t.Errorf("%d bytes: got %d, %v", size, len(got), err)
+				t.Errorf("read of %d bytes returned %d, error %v; want the whole body", size, len(got), err)
 			}
 			r.release()
 			expectAllFree(t, "after release", m.bytes, v0MemoryBytes)
@@ -157,19 +157,19 @@ func TestV0_NoMemory_IsAnsweredWith503(t *testing.T) {
 	got := post(oneAddress, strings.NewReader(one))
 	want := badEnvelope + `503,"message":"Service Unavailable","error":"too many bodies at once: send it again"}}`
 	if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), want) || got.Header().Get("Retry-After") != "1" {
-		t.Errorf("the same sender: %d %v %s", got.Code, got.Header(), got.Body)
+		t.Errorf("the same sender: the answer is %d %v %s, want %d", got.Code, got.Header(), got.Body, http.StatusServiceUnavailable)
 	}
 	if got := post(anotherAddress, strings.NewReader(one)); got.Code != http.StatusCreated {
-		t.Errorf("another sender: %d %s", got.Code, got.Body)
+		t.Errorf("another sender: the answer is %d %s, want %d", got.Code, got.Body, http.StatusCreated)
 	}
 	for _, arriving := range stalled {
 		_ = arriving.Close()
 		if code := <-ended; code != http.StatusInternalServerError { // v0's answer to invalid JSON
-			t.Errorf("a body that ended: %d", code)
+			t.Errorf("an incomplete body: the answer is %d, want %d", code, http.StatusInternalServerError)
 		}
 	}
 	if got := post(oneAddress, strings.NewReader(one)); got.Code != http.StatusCreated {
-		t.Errorf("after the memory was given back: %d %s", got.Code, got.Body)
+		t.Errorf("after the memory was given back: the answer is %d %s, want %d", got.Code, got.Body, http.StatusCreated)
 	}
 }
 

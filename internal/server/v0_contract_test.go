@@ -63,7 +63,7 @@ func TestV0_Contract_LogsNoErrors(t *testing.T) {
 			replay(t, url, ids, x)
 		}
 		if text := logged.String(); text != "" {
-			t.Errorf("logged %s", text)
+			t.Errorf("logged %s, want none", text)
 		}
 	})
 }
@@ -192,7 +192,7 @@ var contract = []exchange{
 
 	// Deletion.
 	{reason: "a row is deleted", method: "DELETE", path: "/v0/workload-events/{event}", code: 200, has: []string{`"ID":{event},`, `"DeletedAt":"2`}},
-	{reason: "and gone", method: "GET", path: "/v0/workload-events/{event}", code: 404, has: []string{"record not found"}},
+	{reason: "the deleted event is not found", method: "GET", path: "/v0/workload-events/{event}", code: 404, has: []string{"record not found"}},
 	{reason: "an instance with rows that refer to it is deleted", method: "DELETE", path: "/v0/workload-instances/{wi}", code: 200},
 }
 
@@ -215,7 +215,7 @@ func seed(t *testing.T, url string) *strings.Replacer {
 		_, rest, found := strings.Cut(answer, `"ID":`)
 		id, _, _ := strings.Cut(rest, ",")
 		if code != http.StatusCreated || !found {
-			t.Fatalf("create %s: %d %s", path, code, answer)
+			t.Fatalf("create %s: %d %s, want %d", path, code, answer, http.StatusCreated)
 		}
 		return id
 	}
@@ -226,7 +226,7 @@ func seed(t *testing.T, url string) *strings.Replacer {
 	event := create("/v0/workload-events", fmt.Sprintf(seeded, "uid-1"))
 	gone := create("/v0/workload-events", fmt.Sprintf(seeded, "uid-gone"))
 	if code, answer := call(t, exchange{method: "DELETE", path: url + "/v0/workload-events/" + gone}); code != http.StatusOK {
-		t.Fatalf("delete: %d %s", code, answer)
+		t.Fatalf("delete: the answer is %d %s, want %d", code, answer, http.StatusOK)
 	}
 	return strings.NewReplacer("{wi}", wi, "{hwi}", hwi, "{wri}", wri, "{event}", event, "{gone}", gone)
 }

@@ -12,8 +12,8 @@ import (
 // Writes that only agents make end the silence of their cluster.
 func TestV0_Writes_AreHeartbeats(t *testing.T) {
 	opened, url := startStore(t, onFile(t).Database)
-	n := &tenants{t: t, url: url, client: http.DefaultClient}
-	e := n.makeEstate("web")
+	n := &twoClusters{t: t, url: url, client: http.DefaultClient}
+	e := n.createRows("web")
 	report := threeport.ReportSet{
 		Agent: threeport.Agent{ClusterUID: "c", Time: time.Now()},
 		Reports: []threeport.Report{{
@@ -44,22 +44,31 @@ func TestV0_Writes_AreHeartbeats(t *testing.T) {
 		reason, method, path, body string
 		silent                     bool
 	}{
-		{"a name", "PATCH", fmt.Sprintf("workload-instances/%d", e.instance), `{"Name":"new"}`, true},
-		{"a definition", "PATCH", fmt.Sprintf("workload-resource-instances/%d", e.resource), `{"JSONDefinition":{}}`, true},
-		{"reading", "GET", fmt.Sprintf("workload-instances/%d", e.instance), "", true},
-		{"a status", "PATCH", fmt.Sprintf("workload-instances/%d", e.instance), `{"Status":"Down"}`, false},
-		{"an operation", "PATCH", fmt.Sprintf("workload-resource-instances/%d", e.resource), `{"LastOperation":"ADDED"}`, false},
-		{"a runtime definition", "PATCH", fmt.Sprintf("workload-resource-instances/%d", e.resource), `{"RuntimeDefinition":{}}`, false},
-		{"an Event", "POST", "workload-events", eventOf("new", e.instance), false},
-		{"an Event again", "POST", "workload-events", eventOf("new", e.instance), false},
-		{"a change of an Event", "PATCH", fmt.Sprintf("workload-events/%d", e.event), `{"Message":"again"}`, false},
+		{reason: "a name", method: "PATCH", path: fmt.Sprintf("workload-instances/%d", e.instance), body: `{"Name":"new"}`, silent: true},
+		{
+			reason: "a definition", method: "PATCH", path: fmt.Sprintf("workload-resource-instances/%d", e.resource),
+			body: `{"JSONDefinition":{}}`, silent: true,
+		},
+		{reason: "reading", method: "GET", path: fmt.Sprintf("workload-instances/%d", e.instance), silent: true},
+		{reason: "a status", method: "PATCH", path: fmt.Sprintf("workload-instances/%d", e.instance), body: `{"Status":"Down"}`},
+		{
+			reason: "an operation", method: "PATCH", path: fmt.Sprintf("workload-resource-instances/%d", e.resource),
+			body: `{"LastOperation":"ADDED"}`,
+		},
+		{
+			reason: "a runtime definition", method: "PATCH", path: fmt.Sprintf("workload-resource-instances/%d", e.resource),
+			body: `{"RuntimeDefinition":{}}`,
+		},
+		{reason: "an Event", method: "POST", path: "workload-events", body: eventOf("new", e.instance)},
+		{reason: "an Event again", method: "POST", path: "workload-events", body: eventOf("new", e.instance)},
+		{reason: "a change of an Event", method: "PATCH", path: fmt.Sprintf("workload-events/%d", e.event), body: `{"Message":"again"}`},
 	} {
 		fallSilent()
-		if code, _ := n.ask("", tc.method, tc.path, tc.body); code != http.StatusOK && code != http.StatusCreated {
-			t.Errorf("%s: %d", tc.reason, code)
+		if code, _ := n.request("", tc.method, tc.path, tc.body); code != http.StatusOK && code != http.StatusCreated {
+			t.Errorf("%s: the answer is %d", tc.reason, code)
 		}
 		if isSilent() != tc.silent {
-			t.Errorf("%s: silent %t", tc.reason, !tc.silent)
+			t.Errorf("%s: the cluster is silent: %t", tc.reason, !tc.silent)
 		}
 	}
 }

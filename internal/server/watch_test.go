@@ -18,15 +18,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// scripted is a subscription with results from a test.
-type scripted struct {
+// fakeSubscription is a subscription with results from a test.
+type fakeSubscription struct {
 	query  store.WatchQuery
 	rows   chan []threeport.Workload
 	errs   chan error
 	closed chan struct{}
 }
 
-func (s *scripted) Next(ctx context.Context) ([]threeport.Workload, error) {
+func (s *fakeSubscription) Next(ctx context.Context) ([]threeport.Workload, error) {
 	select {
 	case rows := <-s.rows:
 		return rows, nil
@@ -37,21 +37,21 @@ func (s *scripted) Next(ctx context.Context) ([]threeport.Workload, error) {
 	}
 }
 
-func (s *scripted) Position() threeport.ID { return 1 << 61 }
+func (s *fakeSubscription) Position() threeport.ID { return 1 << 61 }
 
-func (s *scripted) Close() { close(s.closed) }
+func (s *fakeSubscription) Close() { close(s.closed) }
 
-// scriptedServer serves watches of scripted subscriptions, and passes each to the test.
-func scriptedServer(t *testing.T, ping time.Duration) (url string, subscribed <-chan *scripted, stop context.CancelFunc) {
+// newWatchServer serves watches of fake subscriptions, and passes each to the test.
+func newWatchServer(t *testing.T, ping time.Duration) (url string, subscribed <-chan *fakeSubscription, stop context.CancelFunc) {
 	t.Helper()
-	scripts := make(chan *scripted, 10)
+	scripts := make(chan *fakeSubscription, 10)
 	ctx, stop := context.WithCancel(t.Context())
 	ws := &watches{
 		subscribe: func(_ context.Context, q store.WatchQuery) (subscription, error) {
 			if q.Filter.Text == "broken" {
 				return nil, errors.New("hunter2")
 			}
-			s := &scripted{q, make(chan []threeport.Workload), make(chan error), make(chan struct{})}
+			s := &fakeSubscription{q, make(chan []threeport.Workload), make(chan error), make(chan struct{})}
 			scripts <- s
 			return s, nil
 		},
@@ -68,7 +68,7 @@ func scriptedServer(t *testing.T, ping time.Duration) (url string, subscribed <-
 		stop()
 		server.Close()
 		if open := ws.open.Load(); open != 0 {
-			t.Errorf("%d watches are open", open)
+			t.Errorf("%d watches are open, want 0", open)
 		}
 	})
 	return server.URL, scripts, stop
@@ -119,20 +119,20 @@ func (e *events) next(t *testing.T) string {
 }
 
 func TestWatch_Events(t *testing.T) {
-	url, subscribed, _ := scriptedServer(t, time.Minute)
+	url, subscribed, _ := newWatchServer(t, time.Minute)
 	stream := open(t, url+"/v0/workloads/watch?status=Down,Error&type=WorkloadInstance&cluster=c&text=x&lastEventID=5", http.Header{})
 	script := <-subscribed
 	if q := script.query; *q.After != 5 || len(q.Filter.Statuses) != 2 || q.Filter.Types[0] != "WorkloadInstance" ||
 		q.Filter.Cluster != "c" || q.Filter.Text != "x" || q.Instance != nil {
-		t.Errorf("asked for %+v", q)
+		t.Errorf("the store received the query %+v", q)
 	}
 	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store"} {
 		if got := stream.response.Header.Get(name); got != want {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 	if got := stream.next(t); got != "retry: 2000" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want \"retry: 2000\"", got)
 	}
 	row := threeport.Workload{
 		Instance: threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: 1<<62 + 1},
@@ -145,44 +145,44 @@ func TestWatch_Events(t *testing.T) {
 		t.Errorf("got\n%s, want\n%s", got, want)
 	}
 	if got := stream.next(t); !strings.HasPrefix(got, "id: 7\nevent: workload\n") || !strings.Contains(got, `"gone":true`) {
-		t.Errorf("got %s", got)
+		t.Errorf("the watch sent %s, want the removal of version 7", got)
 	}
 	script.errs <- store.ErrReset
 	if got := stream.next(t); got != "id: 2305843009213693952\nevent: reset\ndata: {}" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %s", got, "id: 2305843009213693952\nevent: reset\ndata: {}")
 	}
 	script.rows <- []threeport.Workload{{Changed: 8}}
 	if got := stream.next(t); !strings.HasPrefix(got, "id: 8\n") {
-		t.Errorf("after a reset: %s", got)
+		t.Errorf("after a reset the watch sent %s, want version 8", got)
 	}
 	stream.close()
 	<-script.closed
 }
 
 func TestWatch_Silence_SendsPings(t *testing.T) {
-	url, subscribed, _ := scriptedServer(t, time.Millisecond)
+	url, subscribed, _ := newWatchServer(t, time.Millisecond)
 	stream := open(t, url+"/v0/workloads/watch", http.Header{})
 	script := <-subscribed
 	if got := stream.next(t); got != "retry: 2000\nid: 2305843009213693952" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %s", got, "retry: 2000\nid: 2305843009213693952")
 	}
 	for range 3 {
 		if got := stream.next(t); got != "id: 2305843009213693952\nevent: ping\ndata: {}" {
-			t.Errorf("got %s", got)
+			t.Errorf("got %s, want %s", got, "id: 2305843009213693952\nevent: ping\ndata: {}")
 		}
 	}
 	script.errs <- store.ErrEnded
 	if rest, err := io.ReadAll(stream.response.Body); err != nil {
-		t.Errorf("after the end: %s, %v", rest, err)
+		t.Errorf("at the end the stream has %s, error %v; want no error", rest, err)
 	}
 }
 
 func TestWatch_Parameters(t *testing.T) {
-	url, subscribed, _ := scriptedServer(t, time.Minute)
+	url, subscribed, _ := newWatchServer(t, time.Minute)
 	open(t, url+"/v0/workloads/watch?lastEventID=5&type=HelmWorkloadInstance&id=9", http.Header{"Last-Event-Id": {"6"}})
 	script := <-subscribed
 	if want := (threeport.Instance{Type: "HelmWorkloadInstance", ID: 9}); *script.query.After != 6 || *script.query.Instance != want {
-		t.Errorf("asked for %+v", script.query)
+		t.Errorf("the store received the query %+v, want version 6 of %v", script.query, want)
 	}
 	for _, tc := range []struct {
 		query string
@@ -207,13 +207,13 @@ func TestWatch_Parameters(t *testing.T) {
 	} {
 		code, answer := call(t, exchange{method: http.MethodGet, path: url + "/v0/workloads/watch?" + tc.query})
 		if code != tc.code || !strings.Contains(answer, `"status":`) || strings.Contains(answer, "hunter2") {
-			t.Errorf("%s: %d %s", tc.query, code, answer)
+			t.Errorf("%s: the answer is %d %s, want %d", tc.query, code, answer, tc.code)
 		}
 	}
 }
 
 func TestWatch_ServerStop_EndsStreams(t *testing.T) {
-	url, subscribed, stop := scriptedServer(t, time.Minute)
+	url, subscribed, stop := newWatchServer(t, time.Minute)
 	streams := make([]*events, 5)
 	for i := range streams {
 		streams[i] = open(t, url+"/v0/workloads/watch", http.Header{})
@@ -227,29 +227,29 @@ func TestWatch_ServerStop_EndsStreams(t *testing.T) {
 	}
 }
 
-// stuck is a writer whose client reads nothing.
-type stuck struct {
+// blockedWriter is a writer whose client reads nothing.
+type blockedWriter struct {
 	*httptest.ResponseRecorder
 	conn net.Conn
 }
 
-func (s *stuck) Write(text []byte) (int, error)      { return s.conn.Write(text) }
-func (s *stuck) SetWriteDeadline(at time.Time) error { return s.conn.SetWriteDeadline(at) }
-func (s *stuck) SetReadDeadline(at time.Time) error  { return s.conn.SetReadDeadline(at) }
-func (s *stuck) FlushError() error                   { return nil }
+func (s *blockedWriter) Write(text []byte) (int, error)      { return s.conn.Write(text) }
+func (s *blockedWriter) SetWriteDeadline(at time.Time) error { return s.conn.SetWriteDeadline(at) }
+func (s *blockedWriter) SetReadDeadline(at time.Time) error  { return s.conn.SetReadDeadline(at) }
+func (s *blockedWriter) FlushError() error                   { return nil }
 
 func TestEventStream_SlowClient_IsCutOff(t *testing.T) {
-	near, far := net.Pipe() // which has no buffer
+	near, far := net.Pipe() // without a buffer
 	defer func() { _ = near.Close(); _ = far.Close() }()
-	stream := newEventStream(&stuck{httptest.NewRecorder(), near})
+	stream := newEventStream(&blockedWriter{httptest.NewRecorder(), near})
 	stream.timeout = time.Millisecond
 	err := stream.workloads(make([]threeport.Workload, eventsPerFlush+1))
 	gone, ok := errors.AsType[*streamError](err)
 	if !ok {
-		t.Fatalf("got %v", err)
+		t.Fatalf("the stream ended with %v, want a stream error", err)
 	}
 	if timeout, ok := errors.AsType[net.Error](gone); !ok || !timeout.Timeout() {
-		t.Errorf("got %v", err)
+		t.Errorf("writing to the slow client ended with %v, want a timeout", err)
 	}
 }
 
@@ -262,17 +262,17 @@ func TestWatch_ResumesWithoutEvents(t *testing.T) {
 	cut := open(t, url+"/v0/workloads/watch", http.Header{})
 	_, last, ok := strings.Cut(cut.next(t), "\nid: ")
 	if !ok {
-		t.Fatal("the opening has no ID")
+		t.Fatal("the first event has no ID")
 	}
 	cut.close()
 	create(t, url+"/v0/workload-instances", `{"Name":"meanwhile"}`)
 	if event := steady.next(t); !strings.Contains(event, `"name":"meanwhile"`) {
-		t.Fatalf("got %s", event)
+		t.Fatalf("the watch sent %s, want workload meanwhile", event)
 	}
 	again := open(t, url+"/v0/workloads/watch", http.Header{"Last-Event-Id": {last}})
 	again.next(t)
 	if event := again.next(t); !strings.Contains(event, `"name":"meanwhile"`) {
-		t.Errorf("got %s", event)
+		t.Errorf("the resumed watch sent %s, want workload meanwhile", event)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestWatch_Resumes(t *testing.T) {
 	first := create(t, url+"/v0/workload-instances", `{"Name":"first"}`)
 	event := stream.next(t)
 	if !strings.Contains(event, `"name":"first"`) {
-		t.Errorf("got %s", event)
+		t.Errorf("the watch sent %s, want workload first", event)
 	}
 	stream.close()
 	second := create(t, url+"/v0/workload-instances", `{"Name":"second"}`)
@@ -309,14 +309,14 @@ func TestWatch_Resumes(t *testing.T) {
 	call(t, exchange{method: http.MethodDelete, path: fmt.Sprintf("%s/v0/workload-instances/%d", url, first)})
 	for event := ""; !strings.Contains(event, `"gone":true`); {
 		if event = only.next(t); !strings.Contains(event, `"name":"first"`) {
-			t.Errorf("another workload's: %s", event)
+			t.Errorf("the watch of one workload sent %s, want workload first", event)
 		}
 	}
 	for _, id := range []string{"0", "1"} {
 		forgotten := open(t, url+"/v0/workloads/watch?lastEventID="+id, http.Header{})
 		forgotten.next(t)
 		if event := forgotten.next(t); !strings.Contains(event, "event: reset") {
-			t.Errorf("after %s: got %s", id, event)
+			t.Errorf("after ID %s the watch sent %s, want a reset", id, event)
 		}
 	}
 
@@ -326,6 +326,6 @@ func TestWatch_Resumes(t *testing.T) {
 		t.Error(err)
 	}
 	if took := time.Since(begin); took > drainTimeout/2 {
-		t.Errorf("took %v to stop", took)
+		t.Errorf("the server took %v to stop, want at most %v", took, drainTimeout/2)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// world is the measured system.
-type world struct {
+// benchmark is the measured system.
+type benchmark struct {
 	size
 	plans  string // the file for the plans of the page's queries; empty for none
 	db     *database
@@ -23,8 +23,8 @@ type world struct {
 	agents []*agent
 }
 
-// bench runs the whole measurement.
-func bench(ctx context.Context, s size, kind, plans string) (err error) {
+// runBenchmark runs the whole measurement.
+func runBenchmark(ctx context.Context, s size, kind, plans string) (err error) {
 	dir, err := os.MkdirTemp("", "benchapi-")
 	if err != nil {
 		return err
@@ -34,11 +34,11 @@ func bench(ctx context.Context, s size, kind, plans string) (err error) {
 	if err != nil {
 		return err
 	}
-	w := &world{size: s, plans: plans}
+	w := &benchmark{size: s, plans: plans}
 	if w.binary, err = process.Build(ctx, root, "./cmd/controlplane", filepath.Join(dir, "bin")); err != nil {
 		return err
 	}
-	if w.db, err = open(ctx, kind, dir); err != nil {
+	if w.db, err = openDatabase(ctx, kind, dir); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.db.stop()) }()
@@ -47,7 +47,7 @@ func bench(ctx context.Context, s size, kind, plans string) (err error) {
 }
 
 // start starts the API.
-func (w *world) start(ctx context.Context) (err error) {
+func (w *benchmark) start(ctx context.Context) (err error) {
 	w.server, err = process.Start(w.binary, nil, []string{
 		"--bind-address=127.0.0.1:0", "--auth-enabled=false", "--database=" + w.db.address,
 		"--agent-timeout=1h", // agents of this fleet are silent in some parts of the measurement
@@ -64,7 +64,7 @@ func (w *world) start(ctx context.Context) (err error) {
 }
 
 // stop stops the API if it runs.
-func (w *world) stop() error {
+func (w *benchmark) stop() error {
 	if w.server == nil {
 		return nil
 	}
@@ -73,31 +73,31 @@ func (w *world) stop() error {
 	return server.Stop(time.Minute)
 }
 
-func (w *world) measure(ctx context.Context) error {
+func (w *benchmark) measure(ctx context.Context) error {
 	fmt.Printf("%s, %d CPUs for load, API and database together, %s, %s\n\n| figure | measured |\n|---|---|\n",
 		runtime.Version(), runtime.NumCPU(), w.db.name, time.Now().UTC().Format(time.DateOnly))
 	for _, step := range []struct {
-		doing string
-		do    func(context.Context) error
+		name string
+		do   func(context.Context) error
 	}{
 		{"declare workloads", w.declare},
 		{"fill in Events", w.fill},
-		{"first reports", w.first},
+		{"first reports", w.sendInitialState},
 		{"explain the page's queries", w.explain},
-		{"compare ways to store Events", w.compare},
-		{"steady load", w.steadily},
-		{"figures of the end", w.end},
+		{"compare ways to store Events", w.compareMethods},
+		{"steady load", w.measureSteadyLoad},
+		{"print the final sizes", w.printSizes},
 	} {
-		fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), step.doing, "…")
+		fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), step.name, "…")
 		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", step.doing, err)
+			return fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
 	return nil
 }
 
 // fill stores the reports of a fleet in a week by SQL, while the API is stopped. Through the API it would take hours.
-func (w *world) fill(ctx context.Context) error {
+func (w *benchmark) fill(ctx context.Context) error {
 	if err := w.stop(); err != nil {
 		return err
 	}
@@ -109,21 +109,21 @@ func (w *world) fill(ctx context.Context) error {
 	return w.start(ctx)
 }
 
-// end prints the final sizes.
-func (w *world) end(ctx context.Context) error {
+// printSizes prints the final sizes.
+func (w *benchmark) printSizes(ctx context.Context) error {
 	bytes, err := w.db.bytes(ctx)
 	if err != nil {
 		return err
 	}
-	row(fmt.Sprintf("size on disk, with %d Events and %d resources", w.events, w.resources), float64(bytes)/1e9, "GB")
+	printRow(fmt.Sprintf("size on disk, with %d Events and %d resources", w.events, w.resources), float64(bytes)/1e9, "GB")
 	resident, err := process.ResidentBytes(w.server.PID())
 	if err != nil {
 		return err
 	}
-	row("resident memory of the API at the end", float64(resident)/1e6, "MB")
+	printRow("resident memory of the API at the end", float64(resident)/1e6, "MB")
 	return nil
 }
 
-func row(what string, figure float64, unit string) {
-	fmt.Printf("| %s | %.4g %s |\n", what, figure, unit)
+func printRow(label string, figure float64, unit string) {
+	fmt.Printf("| %s | %.4g %s |\n", label, figure, unit)
 }

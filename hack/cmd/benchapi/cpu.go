@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// stat returns the fields of /proc/PID/stat from field 3 of proc(5) on, the state.
-func stat(pid int) ([]string, error) {
+// readStat returns the fields of /proc/PID/stat from field 3 of proc(5) on, the state.
+func readStat(pid int) ([]string, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil, fmt.Errorf("read state of process %d: %w", pid, err)
@@ -23,21 +23,21 @@ func stat(pid int) ([]string, error) {
 	return fields, nil
 }
 
-// parent returns the parent of a process.
-func parent(pid int) (int, error) {
-	fields, err := stat(pid)
+// parentOf returns the parent of a process.
+func parentOf(pid int) (int, error) {
+	fields, err := readStat(pid)
 	if err != nil {
 		return 0, err
 	}
 	return strconv.Atoi(fields[1])
 }
 
-// ticks is the number of clock ticks a second (USER_HZ), the same on all architectures of Go.
-const ticks = 100
+// ticksPerSecond is the number of clock ticks a second (USER_HZ), the same on all architectures of Go.
+const ticksPerSecond = 100
 
 // cpuTime returns the CPU time of a process and its children, including ended ones.
 func cpuTime(pid int) (time.Duration, error) {
-	total, err := ownTime(pid, 4)
+	total, err := sumTimes(pid, 4)
 	if err != nil {
 		return 0, err
 	}
@@ -50,19 +50,19 @@ func cpuTime(pid int) (time.Duration, error) {
 		if err != nil {
 			continue
 		}
-		if of, err := parent(child); err != nil || of != pid {
-			continue // another's, or it has ended
+		if parent, err := parentOf(child); err != nil || parent != pid {
+			continue // the child of another process, or it has ended
 		}
-		if own, err := ownTime(child, 2); err == nil {
+		if own, err := sumTimes(child, 2); err == nil {
 			total += own
 		}
 	}
 	return total, nil
 }
 
-// ownTime returns the sum of the first fields of utime, stime, cutime and cstime.
-func ownTime(pid, fields int) (time.Duration, error) {
-	all, err := stat(pid)
+// sumTimes returns the sum of the first fields of utime, stime, cutime and cstime.
+func sumTimes(pid, fields int) (time.Duration, error) {
+	all, err := readStat(pid)
 	if err != nil {
 		return 0, err
 	}
@@ -74,11 +74,11 @@ func ownTime(pid, fields int) (time.Duration, error) {
 		}
 		sum += n
 	}
-	return time.Duration(sum) * time.Second / ticks, nil
+	return time.Duration(sum) * time.Second / ticksPerSecond, nil
 }
 
-// used returns the CPU time of the API and the database since their start.
-func (w *world) used() (api, db time.Duration, err error) {
+// cpuTimes returns the CPU time of the API and the database since their start.
+func (w *benchmark) cpuTimes() (api, db time.Duration, err error) {
 	if api, err = cpuTime(w.server.PID()); err != nil || w.db.pid == 0 {
 		return api, 0, err
 	}

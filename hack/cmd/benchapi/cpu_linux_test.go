@@ -10,13 +10,13 @@ func TestCPUTime_GrowsWithWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for sum, n := uint64(0), uint64(1); ; n++ { // as long as it takes, at 10 ms a tick
+	for sum, n := uint64(0), uint64(1); ; n++ { // a tick of the CPU time lasts 10 ms
 		if sum += n * n; n%1_000_000 != 0 {
 			continue
 		}
 		after, err := cpuTime(os.Getpid())
 		if err != nil || after < before {
-			t.Fatalf("%s after %s, %v", after, before, err)
+			t.Fatalf("the CPU time is %s after %s, error %v; want growth", after, before, err)
 		}
 		if after > before {
 			return
@@ -24,8 +24,8 @@ func TestCPUTime_GrowsWithWork(t *testing.T) {
 	}
 }
 
-func TestParent(t *testing.T) {
-	if got, err := parent(os.Getpid()); err != nil || got != os.Getppid() {
-		t.Errorf("the parent is %d, %v; should be %d", got, err, os.Getppid())
+func TestParentOf(t *testing.T) {
+	if got, err := parentOf(os.Getpid()); err != nil || got != os.Getppid() {
+		t.Errorf("the parent is %d, error %v; want %d", got, err, os.Getppid())
 	}
 }

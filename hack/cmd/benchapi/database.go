@@ -19,11 +19,11 @@ import (
 type database struct {
 	name, address string
 	sql           *sql.DB
-	words         words
+	dialect       dialect
 	stop          func() error
-	// settle runs the maintenance that a long-running database has already done, and waits for the disk. Otherwise the first
+	// runMaintenance runs the maintenance that a long-running database has already done, and waits for the disk. Otherwise the first
 	// measured requests would wait for it.
-	settle func(context.Context) error
+	runMaintenance func(context.Context) error
 	// bytes returns its size on disk.
 	bytes func(context.Context) (int64, error)
 	// scans returns the number of full table scans; nil if the database does not count them.
@@ -32,8 +32,8 @@ type database struct {
 	pid int
 }
 
-// open creates an empty database of a kind in a folder.
-func open(ctx context.Context, kind, dir string) (*database, error) {
+// openDatabase creates an empty database of a kind in a folder.
+func openDatabase(ctx context.Context, kind, dir string) (*database, error) {
 	switch kind {
 	case "postgres":
 		return openPostgres(ctx)
@@ -64,7 +64,7 @@ func openPostgres(ctx context.Context) (*database, error) {
 	if err := db.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&backend); err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	pid, err := parent(backend)
+	pid, err := parentOf(backend)
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
@@ -73,8 +73,8 @@ func openPostgres(ctx context.Context) (*database, error) {
 		return n, err
 	}
 	return &database{
-		name: "PostgreSQL", address: address, sql: db, words: postgresWords, stop: stop, pid: pid,
-		settle: func(ctx context.Context) error {
+		name: "PostgreSQL", address: address, sql: db, dialect: postgresDialect, stop: stop, pid: pid,
+		runMaintenance: func(ctx context.Context) error {
 			_, err := db.ExecContext(ctx, "VACUUM ANALYZE")
 			if err == nil {
 				_, err = db.ExecContext(ctx, "CHECKPOINT")
@@ -102,30 +102,30 @@ func openSQLite(dir string) (*database, error) {
 	}
 	db.SetMaxOpenConns(1)
 	return &database{
-		name: "SQLite", address: "sqlite:" + file, sql: db, words: sqliteWords, stop: db.Close,
-		settle: func(context.Context) error { return syncFile(file) },
-		bytes:  func(context.Context) (int64, error) { return folder(dir) },
+		name: "SQLite", address: "sqlite:" + file, sql: db, dialect: sqliteDialect, stop: db.Close,
+		runMaintenance: func(context.Context) error { return syncFile(file) },
+		bytes:          func(context.Context) (int64, error) { return folderSize(dir) },
 	}, nil
 }
 
 // syncFile waits until the writes to a file are on disk.
 func syncFile(path string) error {
-	file, err := os.Open(path) //nolint:gosec // our own
+	file, err := os.Open(path) //nolint:gosec // a file of this program
 	if err != nil {
 		return err
 	}
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// growing are the tables whose size depends on the fleet or on time.
-var growing = [...]string{"workload_events", "workloads", "objects", "definitions"}
+// growingTables are the tables whose size depends on the fleet or on time.
+var growingTables = [...]string{"workload_events", "workloads", "objects", "definitions"}
 
 // countScans returns the number of full scans of each table; 0 if the database does not count them.
-func (d *database) countScans(ctx context.Context) (counts [len(growing)]int64, err error) {
+func (d *database) countScans(ctx context.Context) (counts [len(growingTables)]int64, err error) {
 	if d.scans == nil {
 		return counts, nil
 	}
-	for i, table := range growing {
+	for i, table := range growingTables {
 		if counts[i], err = d.scans(ctx, table); err != nil {
 			return counts, err
 		}
@@ -133,8 +133,8 @@ func (d *database) countScans(ctx context.Context) (counts [len(growing)]int64, 
 	return counts, nil
 }
 
-// folder returns the total size of the files in a folder.
-func folder(dir string) (total int64, err error) {
+// folderSize returns the total size of the files in a folder.
+func folderSize(dir string) (total int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

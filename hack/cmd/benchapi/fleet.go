@@ -47,11 +47,11 @@ func (a *agent) set(reports ...threeport.Report) threeport.ReportSet {
 	}
 }
 
-// began is the start of the measurement; filled Events are older.
-var began = time.Now()
+// benchStart is the start of the measurement; the Events of fill are older.
+var benchStart = time.Now()
 
 // declare creates the rows of the fleet's workloads by v0, as upstream controllers do. fill creates those of their resources.
-func (w *world) declare(ctx context.Context) error {
+func (w *benchmark) declare(ctx context.Context) error {
 	if err := w.start(ctx); err != nil {
 		return err
 	}
@@ -59,70 +59,70 @@ func (w *world) declare(ctx context.Context) error {
 	w.agents = make([]*agent, w.size.agents)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(w.writers)
-	each := w.resources / w.workloads()
+	perWorkload := w.resources / w.workloads()
 	for i := range w.agents {
 		a := &agent{number: i, cluster: fmt.Sprintf("00000000-0000-4000-8000-%012d", i)}
-		a.clock.Store(began.UnixMicro())
+		a.clock.Store(benchStart.UnixMicro())
 		w.agents[i] = a
-		group.Go(func() error { return a.declare(ctx, w.api, each) })
+		group.Go(func() error { return a.declare(ctx, w.api, perWorkload) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	row(fmt.Sprintf("workloads declared by v0, %d at a time", w.writers), float64(w.workloads())/time.Since(begin).Seconds(), "/s")
+	printRow(fmt.Sprintf("workloads declared by v0, %d at a time", w.writers), float64(w.workloads())/time.Since(begin).Seconds(), "/s")
 	return nil
 }
 
-func (a *agent) declare(ctx context.Context, to *api, resources int) error {
+func (a *agent) declare(ctx context.Context, client *api, resources int) error {
 	for n := range workloadsOfAgent {
-		id, err := to.create(ctx, "workload-instances", map[string]any{"Name": fmt.Sprintf("app-%d-of-cluster-%04d", n, a.number)})
+		id, err := client.create(ctx, "workload-instances", map[string]any{"Name": fmt.Sprintf("app-%d-of-cluster-%04d", n, a.number)})
 		if err != nil {
 			return err
 		}
-		of := workload{instance: threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(id)}}
+		w := workload{instance: threeport.Instance{Type: threeport.TypeWorkloadInstance, ID: threeport.ID(id)}}
 		for r := range resources {
-			of.resources = append(of.resources, threeport.ID(firstResource+(a.number*workloadsOfAgent+n)*resources+r))
+			w.resources = append(w.resources, threeport.ID(firstResource+(a.number*workloadsOfAgent+n)*resources+r))
 		}
-		a.workloads = append(a.workloads, of)
+		a.workloads = append(a.workloads, w)
 	}
 	return nil
 }
 
-func name(resource int) string { return fmt.Sprintf("resource-%d", resource) }
+func resourceName(resource int) string { return fmt.Sprintf("resource-%d", resource) }
 
-// first sends the full state of each agent, as after its start.
-func (w *world) first(ctx context.Context) error {
-	api, db, err := w.used()
+// sendInitialState sends the full state of each agent, as after its start.
+func (w *benchmark) sendInitialState(ctx context.Context) error {
+	api, db, err := w.cpuTimes()
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	var took latencies
+	var durations latencies
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(w.writers)
 	for _, a := range w.agents {
 		group.Go(func() error {
-			set, due := a.set(a.state()...), time.Now()
+			set, start := a.set(a.state()...), time.Now()
 			if err := w.api.send(ctx, set); err != nil {
 				return err
 			}
-			took.add(time.Since(due))
+			durations.add(time.Since(start))
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	apiAfter, dbAfter, err := w.used()
+	apiAfter, dbAfter, err := w.cpuTimes()
 	if err != nil {
 		return err
 	}
-	row(fmt.Sprintf("first reports of %d agents, a set each, %d at a time: %d resources, %d statuses and trees", len(w.agents), w.writers,
+	printRow(fmt.Sprintf("first reports of %d agents, a set each, %d at a time: %d resources, %d statuses and trees", len(w.agents), w.writers,
 		w.resources, w.workloads()), time.Since(begin).Seconds(), "s")
-	row("cores of the API for them", (apiAfter - api).Seconds(), "s")
-	row("cores of the database for them", (dbAfter - db).Seconds(), "s")
-	row("such a set, p50", took.percentile(50), "ms")
-	row("such a set, p99", took.percentile(99), "ms")
+	printRow("cores of the API for them", (apiAfter - api).Seconds(), "s")
+	printRow("cores of the database for them", (dbAfter - db).Seconds(), "s")
+	printRow("such a set, p50", durations.percentile(50), "ms")
+	printRow("such a set, p99", durations.percentile(99), "ms")
 	return nil
 }
 
@@ -130,10 +130,10 @@ func (w *world) first(ctx context.Context) error {
 func (a *agent) state() []threeport.Report {
 	var reports []threeport.Report
 	for i := range a.workloads {
-		of := &a.workloads[i]
-		reports = append(reports, a.status(of), a.tree(of))
-		for r := range of.resources {
-			reports = append(reports, a.operation(of, r))
+		w := &a.workloads[i]
+		reports = append(reports, a.status(w), a.tree(w))
+		for r := range w.resources {
+			reports = append(reports, a.operation(w, r))
 		}
 	}
 	return reports
@@ -145,15 +145,15 @@ func (a *agent) uid(w *workload, kind string, n int) string {
 
 func (a *agent) object(w *workload, kind string, n int) threeport.ObjectRef {
 	return threeport.ObjectRef{
-		Version: "v1", Kind: kind, Namespace: fmt.Sprintf("ns-%d", a.number), Name: strings.ToLower(kind) + "-" + name(n), UID: a.uid(w, kind, n),
+		Version: "v1", Kind: kind, Namespace: fmt.Sprintf("ns-%d", a.number), Name: strings.ToLower(kind) + "-" + resourceName(n), UID: a.uid(w, kind, n),
 	}
 }
 
 func (a *agent) operation(w *workload, r int) threeport.Report {
 	version := a.version()
 	definition, _ := json.Marshal(map[string]any{ // strings always marshal
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name(r), "resourceVersion": version},
-		"data": map[string]string{"text": text(definitionBytes)},
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": resourceName(r), "resourceVersion": version},
+		"data": map[string]string{"text": randomText(definitionBytes)},
 	})
 	return threeport.Report{Instance: w.instance, Version: version, Operation: &threeport.OperationReport{
 		ResourceInstanceID: w.resources[r], Object: a.object(w, "ConfigMap", r), Operation: threeport.OperationModified, Definition: definition,
@@ -162,9 +162,9 @@ func (a *agent) operation(w *workload, r int) threeport.Report {
 
 func (a *agent) status(w *workload) threeport.Report {
 	status, reason, cause := "Healthy", "", ""
-	if below(20) == 0 {
+	if randomBelow(20) == 0 {
 		status, reason = "Down", "ImagePullBackOff"
-		cause = "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-7887448d46 ← 5 pods ImagePullBackOff: " + text(80)
+		cause = "Deployment web has 0 of 5 replicas ready ← ReplicaSet web-7887448d46 ← 5 pods ImagePullBackOff: " + randomText(80)
 	}
 	since := time.Now().UTC()
 	return threeport.Report{Instance: w.instance, Version: a.version(), Status: &threeport.StatusReport{
@@ -186,13 +186,13 @@ func (a *agent) tree(w *workload) threeport.Report {
 }
 
 func (a *agent) event() threeport.Report {
-	w := &a.workloads[below(len(a.workloads))]
+	w := &a.workloads[randomBelow(len(a.workloads))]
 	version := a.version()
 	first := time.Now().UTC()
 	return threeport.Report{Instance: w.instance, Version: version, Event: &threeport.EventReport{
 		UID: fmt.Sprintf("%08x-0000-4000-8000-%012x", a.number, int64(version)), ResourceInstanceID: w.resources[0],
-		Involved: a.object(w, "Pod", below(podsOfWorkload)),
-		Type:     "Warning", Reason: "BackOff", Message: "Back-off pulling image \"" + text(60) + "\"",
+		Involved: a.object(w, "Pod", randomBelow(podsOfWorkload)),
+		Type:     "Warning", Reason: "BackOff", Message: "Back-off pulling image \"" + randomText(60) + "\"",
 		Time: first, FirstTime: &first, Count: 1,
 	}}
 }
@@ -205,15 +205,15 @@ func (a *agent) events(n int) []threeport.Report {
 	return out
 }
 
-// below returns a random number in [0, n).
-func below(n int) int { return rand.IntN(n) } //nolint:gosec // a load, no secret
+// randomBelow returns a random number in [0, n).
+func randomBelow(n int) int { return rand.IntN(n) } //nolint:gosec // test data, no secret
 
-// text returns random words, which compress like natural text.
-func text(bytes int) string {
+// randomText returns random words, which compress like natural text.
+func randomText(bytes int) string {
 	words := [...]string{"registry", "image", "pull", "layer", "timeout", "pod", "replica", "volume", "quota", "secret", "config", "probe"}
 	var b strings.Builder
 	for b.Len() < bytes {
-		fmt.Fprintf(&b, "%s-%04x ", words[below(len(words))], below(1<<16))
+		fmt.Fprintf(&b, "%s-%04x ", words[randomBelow(len(words))], randomBelow(1<<16))
 	}
 	return b.String()[:bytes]
 }

@@ -25,13 +25,13 @@ func (l *latencies) count() int {
 }
 
 // percentile returns the value below which a fraction of all values lies, in milliseconds; 0 without values.
-func (l *latencies) percentile(part float64) float64 {
+func (l *latencies) percentile(percent float64) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.all) == 0 {
 		return 0
 	}
 	slices.Sort(l.all)
-	at := min(int(part/100*float64(len(l.all))), len(l.all)-1)
-	return float64(l.all[at].Microseconds()) / 1000
+	i := min(int(percent/100*float64(len(l.all))), len(l.all)-1)
+	return float64(l.all[i].Microseconds()) / 1000
 }

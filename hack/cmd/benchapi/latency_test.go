@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestPercentile(t *testing.T) {
+func TestLatencies_Percentile(t *testing.T) {
 	var none, some latencies
 	for n := 200; n > 0; n-- {
 		some.add(time.Duration(n) * time.Millisecond)
@@ -22,7 +22,7 @@ func TestPercentile(t *testing.T) {
 		{of: &some, part: 100, want: 200},
 	} {
 		if got := c.of.percentile(c.part); got != c.want {
-			t.Errorf("percentile %v is %v ms, should be %v ms", c.part, got, c.want)
+			t.Errorf("percentile %v is %v ms, want %v ms", c.part, got, c.want)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := s.validate()
 	if err == nil {
-		err = bench(ctx, s, database, plans)
+		err = runBenchmark(ctx, s, database, plans)
 	}
 	stop()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // explain writes the plans of all queries of the page to a file. It runs the test that knows the queries, which fails on a full
 // table scan. The statistics of the database are updated before, as the database does itself within a minute of the first
 // reports. The API is stopped, because SQLite permits only one process.
-func (w *world) explain(ctx context.Context) error {
+func (w *benchmark) explain(ctx context.Context) error {
 	if w.plans == "" {
 		return nil
 	}
@@ -21,7 +21,7 @@ func (w *world) explain(ctx context.Context) error {
 	if err := w.stop(); err != nil {
 		return err
 	}
-	if err := w.db.settle(ctx); err != nil {
+	if err := w.db.runMaintenance(ctx); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-run=TestPlans_UIQueries_UseIndexes", //nolint:gosec // the project's own test

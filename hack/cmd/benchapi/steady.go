@@ -13,59 +13,59 @@ const (
 	steadyEvents     = 4
 	steadyOperations = 1
 	steadyStatuses   = 1
-	perSet           = steadyEvents + steadyOperations + steadyStatuses
+	reportsPerSet    = steadyEvents + steadyOperations + steadyStatuses
 )
 
-// steadily measures the users of the page, first without reports, then with the steady load of the fleet.
-func (w *world) steadily(ctx context.Context) error {
-	deep, err := w.deepCursor(ctx)
+// measureSteadyLoad measures the users of the page, first without reports, then with the steady load of the fleet.
+func (w *benchmark) measureSteadyLoad(ctx context.Context) error {
+	cursor, err := w.deepCursor(ctx)
 	if err != nil {
 		return err
 	}
-	queries := pageQueries(w, deep)
-	calm, busy := newViews(queries), newViews(queries)
+	queries := pageQueries(w, cursor)
+	idle, loaded := newLatenciesByQuery(queries), newLatenciesByQuery(queries)
 	scans, err := w.db.countScans(ctx)
 	if err != nil {
 		return err
 	}
-	if err := w.run(ctx, w.steady/2, nil, calm); err != nil {
+	if err := w.runLoad(ctx, w.steady/2, nil, idle); err != nil {
 		return err
 	}
 	var sets latencies
-	api, db, err := w.used()
+	api, db, err := w.cpuTimes()
 	if err != nil {
 		return err
 	}
-	if err := w.run(ctx, w.steady, &sets, busy); err != nil {
+	if err := w.runLoad(ctx, w.steady, &sets, loaded); err != nil {
 		return err
 	}
-	apiAfter, dbAfter, err := w.used()
+	apiAfter, dbAfter, err := w.cpuTimes()
 	if err != nil {
 		return err
 	}
-	row(fmt.Sprintf("steady load: %d agents, a set of %d reports each every %s", len(w.agents), perSet, w.period), float64(sets.count()*perSet)/w.steady.Seconds(), "reports/s")
-	row("such a set from when it was due, p50", sets.percentile(50), "ms")
-	row("such a set from when it was due, p99", sets.percentile(99), "ms")
-	row("cores of the API meanwhile", (apiAfter-api).Seconds()/w.steady.Seconds(), "")
-	row("cores of the database meanwhile", (dbAfter-db).Seconds()/w.steady.Seconds(), "")
+	printRow(fmt.Sprintf("steady load: %d agents, a set of %d reports each every %s", len(w.agents), reportsPerSet, w.period), float64(sets.count()*reportsPerSet)/w.steady.Seconds(), "reports/s")
+	printRow("such a set from when it was due, p50", sets.percentile(50), "ms")
+	printRow("such a set from when it was due, p99", sets.percentile(99), "ms")
+	printRow("cores of the API meanwhile", (apiAfter-api).Seconds()/w.steady.Seconds(), "")
+	printRow("cores of the database meanwhile", (dbAfter-db).Seconds()/w.steady.Seconds(), "")
 	fmt.Printf("\n| request of the page, %d people | p50, nothing reported | p99 | p50, steady load | p99 |\n|---|---|---|---|---|\n", w.viewers)
 	for _, q := range queries {
 		fmt.Printf("| %s | %.1f ms | %.1f ms | %.1f ms | %.1f ms |\n", q.name,
-			calm[q.name].percentile(50), calm[q.name].percentile(99), busy[q.name].percentile(50), busy[q.name].percentile(99))
+			idle[q.name].percentile(50), idle[q.name].percentile(99), loaded[q.name].percentile(50), loaded[q.name].percentile(99))
 	}
 	fmt.Printf("\n| figure | measured |\n|---|---|\n")
 	after, err := w.db.countScans(ctx)
-	for i, table := range growing {
+	for i, table := range growingTables {
 		if err == nil && w.db.scans != nil {
-			row("whole reads of the table "+table+" in all of these requests", float64(after[i]-scans[i]), "")
+			printRow("whole reads of the table "+table+" in all of these requests", float64(after[i]-scans[i]), "")
 		}
 	}
 	return err
 }
 
-// run runs viewers for a time, and agents too if sets is not nil. Slow answers do not slow down the load.
-func (w *world) run(ctx context.Context, long time.Duration, sets *latencies, seen views) error {
-	ctx, cancel := context.WithTimeout(ctx, long)
+// runLoad runs viewers for a time, and agents too if sets is not nil. Slow answers do not slow down the load.
+func (w *benchmark) runLoad(ctx context.Context, duration time.Duration, sets *latencies, views latenciesByQuery) error {
+	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -83,17 +83,17 @@ func (w *world) run(ctx context.Context, long time.Duration, sets *latencies, se
 			all.Go(func() { fail(a.report(ctx, w.api, w.period, sets)) })
 		}
 	}
-	queries := seen.queries()
+	queries := views.queries()
 	for range w.viewers {
-		all.Go(func() { fail(w.look(ctx, queries, seen)) })
+		all.Go(func() { fail(w.viewPage(ctx, queries, views)) })
 	}
 	all.Wait()
 	return failed
 }
 
 // report sends a set each period, with a random offset. The duration counts from the scheduled time.
-func (a *agent) report(ctx context.Context, to *api, period time.Duration, took *latencies) error {
-	due := time.Now().Add(time.Duration(below(int(period))))
+func (a *agent) report(ctx context.Context, client *api, period time.Duration, durations *latencies) error {
+	due := time.Now().Add(time.Duration(randomBelow(int(period))))
 	for ; ; due = due.Add(period) {
 		timer := time.NewTimer(time.Until(due))
 		select {
@@ -103,16 +103,16 @@ func (a *agent) report(ctx context.Context, to *api, period time.Duration, took 
 			return nil
 		}
 		reports := a.events(steadyEvents)
-		w := &a.workloads[below(len(a.workloads))]
+		w := &a.workloads[randomBelow(len(a.workloads))]
 		for range steadyStatuses {
 			reports = append(reports, a.status(w))
 		}
 		for range steadyOperations {
-			reports = append(reports, a.operation(w, below(len(w.resources))))
+			reports = append(reports, a.operation(w, randomBelow(len(w.resources))))
 		}
-		if err := to.send(ctx, a.set(reports...)); err != nil {
+		if err := client.send(ctx, a.set(reports...)); err != nil {
 			return err
 		}
-		took.add(time.Since(due))
+		durations.add(time.Since(due))
 	}
 }

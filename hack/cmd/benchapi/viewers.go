@@ -16,50 +16,50 @@ type query struct {
 	path func() string
 }
 
-// views are the durations of each query, by its name.
-type views map[string]*viewed
+// latenciesByQuery are the durations of each query, by its name.
+type latenciesByQuery map[string]*queryLatencies
 
-type viewed struct {
+type queryLatencies struct {
 	latencies
-	query query
-	at    int
+	query    query
+	position int
 }
 
-func newViews(queries []query) views {
-	out := views{}
+func newLatenciesByQuery(queries []query) latenciesByQuery {
+	out := latenciesByQuery{}
 	for i, q := range queries {
-		out[q.name] = &viewed{query: q, at: i}
+		out[q.name] = &queryLatencies{query: q, position: i}
 	}
 	return out
 }
 
 // queries returns the queries in order.
-func (v views) queries() []query {
+func (v latenciesByQuery) queries() []query {
 	out := make([]query, len(v))
-	for _, one := range v {
-		out[one.at] = one.query
+	for _, view := range v {
+		out[view.position] = view.query
 	}
 	return out
 }
 
 // pageQueries are the queries of the page. Each list includes its total.
-func pageQueries(w *world, deep string) []query {
-	one := func() *agent { return w.agents[below(len(w.agents))] }
+func pageQueries(w *benchmark, cursor string) []query {
+	randomAgent := func() *agent { return w.agents[randomBelow(len(w.agents))] }
 	workload := func() string {
-		i := one().workloads[below(workloadsOfAgent)].instance
+		i := randomAgent().workloads[randomBelow(workloadsOfAgent)].instance
 		return fmt.Sprintf("/v0/workloads/%s/%d", i.Type, i.ID)
 	}
 	fixed := func(path string) func() string { return func() string { return path } }
-	middle := began.Add(-84 * time.Hour).UTC().Format(time.RFC3339)
+	middle := benchStart.Add(-84 * time.Hour).UTC().Format(time.RFC3339)
 	return []query{
 		{"floor: an answer that needs no database", fixed("/workload-report-sets/versions")},
 		{"workload list, worst first", fixed("/v0/workloads?size=100")},
 		{"workload list, by name", fixed("/v0/workloads?size=100&sort=name")},
-		{"workload list, page 50", fixed("/v0/workloads?size=100&cursor=" + url.QueryEscape(deep))},
+		{"workload list, page 50", fixed("/v0/workloads?size=100&cursor=" + url.QueryEscape(cursor))},
 		{"workload list, one status", fixed("/v0/workloads?size=100&status=Down")},
-		{"workload list, one cluster", func() string { return "/v0/workloads?size=100&cluster=" + one().cluster }},
+		{"workload list, one cluster", func() string { return "/v0/workloads?size=100&cluster=" + randomAgent().cluster }},
 		{"workload list, text", func() string {
-			return "/v0/workloads?size=100&text=" + url.QueryEscape(fmt.Sprintf("cluster-%04d", one().number))
+			return "/v0/workloads?size=100&text=" + url.QueryEscape(fmt.Sprintf("cluster-%04d", randomAgent().number))
 		}},
 		{"clusters", fixed("/v0/clusters")},
 		{"workload with its tree", workload},
@@ -67,14 +67,14 @@ func pageQueries(w *world, deep string) []query {
 		{"timeline, from its middle on", func() string { return workload() + "/events?size=100&to=" + middle }},
 		{"timeline, Warnings with a text", func() string { return workload() + "/events?size=100&level=Warning&text=web-7" }},
 		{"an object's definition", func() string {
-			a := one()
-			return "/v0/clusters/" + a.cluster + "/objects/" + a.uid(&a.workloads[below(workloadsOfAgent)], "ConfigMap", 0)
+			a := randomAgent()
+			return "/v0/clusters/" + a.cluster + "/objects/" + a.uid(&a.workloads[randomBelow(workloadsOfAgent)], "ConfigMap", 0)
 		}},
 	}
 }
 
 // deepCursor returns the cursor of the fiftieth page of the workload list, or of the last one if there are fewer.
-func (w *world) deepCursor(ctx context.Context) (cursor string, err error) {
+func (w *benchmark) deepCursor(ctx context.Context) (cursor string, err error) {
 	for range 49 {
 		var page threeport.List[threeport.Workload]
 		path := "/v0/workloads?size=100&cursor=" + url.QueryEscape(cursor)
@@ -92,11 +92,11 @@ func (w *world) deepCursor(ctx context.Context) (cursor string, err error) {
 	return cursor, nil
 }
 
-// look sends the requests of the page one after the other, four times a second.
-func (w *world) look(ctx context.Context, queries []query, seen views) error {
+// viewPage sends the requests of the page one after the other, four times a second.
+func (w *benchmark) viewPage(ctx context.Context, queries []query, views latenciesByQuery) error {
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
-	for n := below(len(queries)); ; n++ {
+	for n := randomBelow(len(queries)); ; n++ {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -107,6 +107,6 @@ func (w *world) look(ctx context.Context, queries []query, seen views) error {
 		if err := w.api.get(ctx, q.path()); err != nil {
 			return fmt.Errorf("%s: %w", q.name, err)
 		}
-		seen[q.name].add(time.Since(begin))
+		views[q.name].add(time.Since(begin))
 	}
 }

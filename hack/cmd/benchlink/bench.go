@@ -19,13 +19,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// bound is the required speed of report sets, relative to sequential posts.
-const bound = 20
+// minSpeedup is the required speed of report sets, relative to sequential posts.
+const minSpeedup = 20
 
-// sample is a way of delivery, and the number of Events of each run.
+// sample is a method of delivery, and the number of Events of each run.
 type sample struct {
 	name   string
-	way    string
+	method string
 	events int
 	local  bool // from the API's own side, without the link
 
@@ -37,19 +37,19 @@ func (s *sample) median() float64 {
 	return s.rates[len(s.rates)/2]
 }
 
-// bench measures all ways in turns, so that other load of the machine affects all of them.
+// bench measures all methods in turns, so that other load of the machine affects all of them.
 func bench(ctx context.Context, l link, rounds int) (err error) {
 	dir, err := os.MkdirTemp("", "benchlink-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	agent, err := newSide("192.0.2.1", l.congestion)
+	agent, err := newHost("192.0.2.1", l.congestion)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, agent.close()) }()
-	api, err := newSide("192.0.2.2", l.congestion)
+	api, err := newHost("192.0.2.2", l.congestion)
 	if err != nil {
 		return err
 	}
@@ -60,23 +60,23 @@ func bench(ctx context.Context, l link, rounds int) (err error) {
 	}
 	defer func() { err = errors.Join(err, server.Stop(30*time.Second)) }()
 
-	there, back := &wire{delay: l.delay, loss: l.loss}, &wire{delay: l.delay, loss: l.loss}
+	toAPI, toAgent := &wire{delay: l.delay, loss: l.loss}, &wire{delay: l.delay, loss: l.loss}
 	wires, ctx := errgroup.WithContext(ctx)
-	ctx, cut := context.WithCancel(ctx)
-	wires.Go(func() error { return there.carry(ctx, agent.tun, api.tun) })
-	wires.Go(func() error { return back.carry(ctx, api.tun, agent.tun) })
-	samples, measured := measure(ctx, agent, api, url, rounds)
-	cut()
-	closed := errors.Join(agent.tun.Close(), api.tun.Close()) // which ends what reads from them
+	ctx, stopWires := context.WithCancel(ctx)
+	wires.Go(func() error { return toAPI.forward(ctx, agent.tun, api.tun) })
+	wires.Go(func() error { return toAgent.forward(ctx, api.tun, agent.tun) })
+	samples, measureErr := measure(ctx, agent, api, url, rounds)
+	stopWires()
+	closeErr := errors.Join(agent.tun.Close(), api.tun.Close()) // this ends the reads of the wires
 	agent.tun, api.tun = nil, nil
-	if err := errors.Join(wires.Wait(), measured, closed); err != nil {
+	if err := errors.Join(wires.Wait(), measureErr, closeErr); err != nil {
 		return err
 	}
-	return report(l, rounds, samples, there, back)
+	return report(l, rounds, samples, toAPI, toAgent)
 }
 
-// serve builds the API, and starts it on a side with an SQLite file.
-func serve(ctx context.Context, on *side, dir string) (*process.Process, string, error) {
+// serve builds the API, and starts it on a host with an SQLite file.
+func serve(ctx context.Context, on *host, dir string) (*process.Process, string, error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return nil, "", err
@@ -85,7 +85,7 @@ func serve(ctx context.Context, on *side, dir string) (*process.Process, string,
 	if err != nil {
 		return nil, "", err
 	}
-	name, args := on.inside(binary,
+	name, args := on.command(binary,
 		"--bind-address="+on.address+":1323", "--auth-enabled=false", "--database=sqlite:"+filepath.Join(dir, "controlplane.db"),
 		"--events-per-workload=1000000") // all are counted at the end
 	server, err := process.Start(name, nil, args)
@@ -99,16 +99,16 @@ func serve(ctx context.Context, on *side, dir string) (*process.Process, string,
 	return server, url, nil
 }
 
-func measure(ctx context.Context, agent, api *side, url string, rounds int) ([]*sample, error) {
+func measure(ctx context.Context, agent, api *host, url string, rounds int) ([]*sample, error) {
 	samples := []*sample{
-		{name: "one post after the other, v0", way: waySerial, events: 100},
-		{name: "the agent by v0, 8 requests at a time", way: wayV0, events: 800},
-		{name: "the agent in report sets", way: waySets, events: 20_000},
+		{name: "one post after the other, v0", method: methodSequential, events: 100},
+		{name: "the agent by v0, 8 requests at a time", method: methodV0, events: 800},
+		{name: "the agent in report sets", method: methodSets, events: 20_000},
 
-		{name: "without the link: one post after the other, v0", way: waySerial, events: 2000, local: true},
-		{name: "without the link: the agent in report sets", way: waySets, events: 20_000, local: true},
+		{name: "without the link: one post after the other, v0", method: methodSequential, events: 2000, local: true},
+		{name: "without the link: the agent in report sets", method: methodSets, events: 20_000, local: true},
 	}
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func measure(ctx context.Context, agent, api *side, url string, rounds int) ([]*
 			if s.local {
 				from = api
 			}
-			d, err := once(ctx, from, self, url, s)
+			d, err := runSample(ctx, from, executable, url, s)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", s.name, err)
 			}
@@ -129,9 +129,9 @@ func measure(ctx context.Context, agent, api *side, url string, rounds int) ([]*
 	return samples, nil
 }
 
-// once runs the agent's side, and expects one row for each Event.
-func once(ctx context.Context, from *side, self, url string, s *sample) (d delivery, err error) {
-	out, err := from.run(ctx, self, nearCommand, "--way="+s.way, "--url="+url, "--events="+strconv.Itoa(s.events))
+// runSample runs the agent's side, and expects one row for each Event.
+func runSample(ctx context.Context, from *host, executable, url string, s *sample) (d delivery, err error) {
+	out, err := from.run(ctx, executable, agentCommand, "--method="+s.method, "--url="+url, "--events="+strconv.Itoa(s.events))
 	if err != nil {
 		return d, err
 	}
@@ -144,31 +144,31 @@ func once(ctx context.Context, from *side, self, url string, s *sample) (d deliv
 	return d, nil
 }
 
-// report prints the results. It fails if the bound is missed.
-func report(l link, rounds int, samples []*sample, there, back *wire) error {
-	fmt.Printf("%s, %d CPUs for both sides, SQLite, TCP %s, %s; %d rounds, all ways in turns\n\n",
+// report prints the results. It fails if minSpeedup is missed.
+func report(l link, rounds int, samples []*sample, toAPI, toAgent *wire) error {
+	fmt.Printf("%s, %d CPUs for both sides, SQLite, TCP %s, %s; %d rounds, all methods in turns\n\n",
 		runtime.Version(), runtime.NumCPU(), l.congestion, time.Now().UTC().Format(time.DateOnly), rounds)
 	fmt.Printf("| %s and %.3g %% loss each way | Events/s, median | lowest to highest |\n|---|---|---|\n", l.delay, 100*l.loss)
 	for _, s := range samples {
 		median := s.median()
 		fmt.Printf("| %s | %.1f | %.1f to %.1f |\n", s.name, median, s.rates[0], s.rates[len(s.rates)-1])
 	}
-	lost := there.lost.Load() + back.lost.Load()
-	ratio, err := judge(samples)
-	fmt.Printf("| report sets to one post after the other (at least %d) | %.0f times | |\n\n", bound, ratio)
-	fmt.Printf("%d of %d packets were lost.\n", lost, lost+there.carried.Load()+back.carried.Load())
+	lost := toAPI.lost.Load() + toAgent.lost.Load()
+	ratio, err := checkSpeedup(samples)
+	fmt.Printf("| report sets to one post after the other (at least %d) | %.0f times | |\n\n", minSpeedup, ratio)
+	fmt.Printf("%d of %d packets were lost.\n", lost, lost+toAPI.delivered.Load()+toAgent.delivered.Load())
 	return err
 }
 
-// judge compares the medians over the link. It fails if report sets are not as fast as the bound requires, relative to
+// checkSpeedup compares the medians over the link. It fails if report sets are less than minSpeedup times as fast as
 // sequential posts.
-func judge(samples []*sample) (ratio float64, err error) {
-	over := func(way string) float64 {
-		i := slices.IndexFunc(samples, func(s *sample) bool { return s.way == way && !s.local })
+func checkSpeedup(samples []*sample) (ratio float64, err error) {
+	medianOf := func(method string) float64 {
+		i := slices.IndexFunc(samples, func(s *sample) bool { return s.method == method && !s.local })
 		return samples[i].median()
 	}
-	if ratio = over(waySets) / over(waySerial); ratio < bound {
-		err = fmt.Errorf("report sets are %.1f times as fast as one post after the other: less than %d times", ratio, bound)
+	if ratio = medianOf(methodSets) / medianOf(methodSequential); ratio < minSpeedup {
+		err = fmt.Errorf("report sets are %.1f times as fast as one post after the other: less than %d times", ratio, minSpeedup)
 	}
 	return ratio, err
 }

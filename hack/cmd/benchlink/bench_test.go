@@ -4,14 +4,14 @@ package main
 
 import "testing"
 
-func TestBench_RequiresTwentyfoldSpeed(t *testing.T) {
+func TestCheckSpeedup(t *testing.T) {
 	for reason, c := range map[string]struct {
 		sets []float64 // Events a second; one post after the other has a median of 10
 		want string
 	}{
-		"just so":     {sets: []float64{200, 200, 200}},
-		"faster":      {sets: []float64{900, 900, 900}},
-		"once slower": {sets: []float64{1, 300, 300}},
+		"exactly 20 times": {sets: []float64{200, 200, 200}},
+		"faster":           {sets: []float64{900, 900, 900}},
+		"once slower":      {sets: []float64{1, 300, 300}},
 		"slower": {
 			sets: []float64{199, 199, 199},
 			want: "report sets are 19.9 times as fast as one post after the other: less than 20 times",
@@ -22,19 +22,19 @@ func TestBench_RequiresTwentyfoldSpeed(t *testing.T) {
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			_, err := judge([]*sample{
-				{way: waySerial, local: true, rates: []float64{1, 1, 1}},
-				{way: waySets, local: true, rates: []float64{10_000, 10_000, 10_000}},
-				{way: wayV0, rates: []float64{1, 1, 1}},
-				{way: waySets, rates: c.sets},
-				{way: waySerial, rates: []float64{10, 80, 9}},
+			_, err := checkSpeedup([]*sample{
+				{method: methodSequential, local: true, rates: []float64{1, 1, 1}},
+				{method: methodSets, local: true, rates: []float64{10_000, 10_000, 10_000}},
+				{method: methodV0, rates: []float64{1, 1, 1}},
+				{method: methodSets, rates: c.sets},
+				{method: methodSequential, rates: []float64{10, 80, 9}},
 			})
 			got := ""
 			if err != nil {
 				got = err.Error()
 			}
 			if got != c.want {
-				t.Errorf("expected the verdict %q, got %q", c.want, got)
+				t.Errorf("checkSpeedup returned %q, want %q", got, c.want)
 			}
 		})
 	}

@@ -32,14 +32,14 @@ func makeEvents(instance int64, n int) []observe.Event {
 	begin := time.Now().UTC().Truncate(time.Second)
 	out := make([]observe.Event, n)
 	for i := range out {
-		of := reasons[i%len(reasons)]
-		pod := fmt.Sprintf("%08x-%05x", rand.Uint32(), rand.Uint32N(1<<20)) //nolint:gosec // a load, no secret
+		sample := reasons[i%len(reasons)]
+		pod := fmt.Sprintf("%08x-%05x", rand.Uint32(), rand.Uint32N(1<<20)) //nolint:gosec // test data, no secret
 		out[i] = observe.Event{
 			Workload: target.Instance{Type: target.WorkloadInstance, ID: instance},
 			UID:      uuid.NewUUID(), ResourceVersion: strconv.Itoa(1000 + i),
 			Involved:    target.Ref{Kind: "Pod", Namespace: "shop", Name: "web-" + pod},
 			InvolvedUID: uuid.NewUUID(), InvolvedVersion: "v1", Derived: true,
-			Type: of.kind, Reason: of.reason, Message: fmt.Sprintf(of.message, pod, rand.IntN(250)), //nolint:gosec // the same
+			Type: sample.kind, Reason: sample.reason, Message: fmt.Sprintf(sample.message, pod, rand.IntN(250)), //nolint:gosec // the same
 			Time: begin, FirstTime: begin, Count: 1,
 		}
 	}
@@ -67,7 +67,7 @@ func countRows(ctx context.Context, url string, instance int64) (int64, error) {
 	return answer.Meta.TotalCount, err
 }
 
-func exchange(ctx context.Context, method, url string, body []byte, into any) error {
+func exchange(ctx context.Context, method, url string, body []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -85,5 +85,5 @@ func exchange(ctx context.Context, method, url string, body []byte, into any) er
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(raw, into)
+	return json.Unmarshal(raw, out)
 }

@@ -20,8 +20,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	var err error
-	if len(os.Args) > 1 && os.Args[1] == nearCommand {
-		err = near(ctx, os.Args[2:])
+	if len(os.Args) > 1 && os.Args[1] == agentCommand {
+		err = runAgentSide(ctx, os.Args[2:])
 	} else {
 		err = run(ctx)
 	}
@@ -56,7 +56,7 @@ func run(ctx context.Context) error {
 	flag.Float64Var(&l.loss, "loss", 0.01, "part of the packets that are lost, each way")
 	// Reno is in every kernel, is permitted in every namespace, and suffers most from loss.
 	flag.StringVar(&l.congestion, "congestion", "reno", "congestion control of TCP at both ends")
-	flag.IntVar(&rounds, "rounds", 5, "how often each way is measured")
+	flag.IntVar(&rounds, "rounds", 5, "number of measurements of each method")
 	flag.Parse()
 	if err := l.validate(); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// onWire is the maximum number of packets on a wire; more are lost. It is the default of netem.
-	onWire = 1000
+	// queueLimit is the maximum number of packets on a wire; more are lost. It is the default of netem.
+	queueLimit = 1000
 	// packetBytes is more than the MTU of a TUN device.
 	packetBytes = 2048
 )
@@ -25,27 +25,27 @@ type wire struct {
 	delay time.Duration
 	loss  float64
 
-	carried, lost atomic.Int64
+	delivered, lost atomic.Int64
 }
 
-// onTheWay is a packet with its arrival time.
-type onTheWay struct {
+// queuedPacket is a packet with its arrival time.
+type queuedPacket struct {
 	packet []byte
 	due    time.Time
 }
 
-// carry forwards packets until the context ends or reading fails. Each read and each write is one packet.
-func (w *wire) carry(ctx context.Context, from io.Reader, to io.Writer) error {
-	way := make(chan onTheWay, onWire)
-	arrived := make(chan error, 1)
-	go func() { arrived <- w.arrive(ctx, way, to) }()
-	err := w.depart(from, way)
-	close(way)
-	return errors.Join(err, <-arrived)
+// forward forwards packets until the context ends or reading fails. Each read and each write is one packet.
+func (w *wire) forward(ctx context.Context, from io.Reader, to io.Writer) error {
+	queue := make(chan queuedPacket, queueLimit)
+	written := make(chan error, 1)
+	go func() { written <- w.writePackets(ctx, queue, to) }()
+	err := w.readPackets(from, queue)
+	close(queue)
+	return errors.Join(err, <-written)
 }
 
-// depart reads packets until reading fails.
-func (w *wire) depart(from io.Reader, way chan<- onTheWay) error {
+// readPackets reads packets until reading fails.
+func (w *wire) readPackets(from io.Reader, queue chan<- queuedPacket) error {
 	for {
 		packet := make([]byte, packetBytes)
 		n, err := from.Read(packet)
@@ -60,16 +60,16 @@ func (w *wire) depart(from io.Reader, way chan<- onTheWay) error {
 			continue
 		}
 		select {
-		case way <- onTheWay{packet[:n], time.Now().Add(w.delay)}:
+		case queue <- queuedPacket{packet[:n], time.Now().Add(w.delay)}:
 		default:
 			w.lost.Add(1)
 		}
 	}
 }
 
-// arrive writes packets when they are due.
-func (w *wire) arrive(ctx context.Context, way <-chan onTheWay, to io.Writer) error {
-	for p := range way {
+// writePackets writes packets when they are due.
+func (w *wire) writePackets(ctx context.Context, queue <-chan queuedPacket, to io.Writer) error {
+	for p := range queue {
 		timer := time.NewTimer(time.Until(p.due))
 		select {
 		case <-timer.C:
@@ -80,7 +80,7 @@ func (w *wire) arrive(ctx context.Context, way <-chan onTheWay, to io.Writer) er
 		if _, err := to.Write(p.packet); err != nil && !errors.Is(err, os.ErrClosed) {
 			return err
 		}
-		w.carried.Add(1)
+		w.delivered.Add(1)
 	}
 	return nil
 }

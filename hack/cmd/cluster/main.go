@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	err = load(ctx, c, cfg, out)
+	err = loadImages(ctx, c, cfg, out)
 	if err == nil {
 		err = serve(ctx, c, cfg, binaries[cluster.Kubectl], out)
 	}
@@ -121,8 +121,8 @@ func parse(args []string) (config, error) {
 	return cfg, nil
 }
 
-// removeOwn removes a file, unless another cluster has replaced it.
-func removeOwn(path string, content []byte) error {
+// removeUnlessReplaced removes a file, unless another cluster has replaced it.
+func removeUnlessReplaced(path string, content []byte) error {
 	now, err := os.ReadFile(path) //nolint:gosec // the user names the file
 	if errors.Is(err, os.ErrNotExist) || err == nil && !bytes.Equal(now, content) {
 		return nil
@@ -130,8 +130,8 @@ func removeOwn(path string, content []byte) error {
 	return errors.Join(err, os.Remove(path))
 }
 
-// load loads images into the real node: that of the test workloads, and those of the user.
-func load(ctx context.Context, c *cluster.Cluster, cfg config, out io.Writer) error {
+// loadImages loads images into the real node: that of the test workloads, and those of the user.
+func loadImages(ctx context.Context, c *cluster.Cluster, cfg config, out io.Writer) error {
 	if cfg.node != nodeReal {
 		return nil
 	}
@@ -163,7 +163,7 @@ func serve(ctx context.Context, c *cluster.Cluster, cfg config, kubectl string, 
 	if err := os.WriteFile(path, raw, 0o600); err != nil { //nolint:gosec // the user names the file
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	defer func() { err = errors.Join(err, removeOwn(path, raw)) }()
+	defer func() { err = errors.Join(err, removeUnlessReplaced(path, raw)) }()
 
 	if found, lookErr := exec.LookPath("kubectl"); lookErr == nil && found == kubectl {
 		kubectl = "kubectl"

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// mutual returns the access with mutual TLS, and the folder of its certificates.
-func mutual(t *testing.T) (access, string) {
+// newMutualAccess returns the access with mutual TLS, and the folder of its certificates.
+func newMutualAccess(t *testing.T) (access, string) {
 	t.Helper()
 	dir := t.TempDir()
 	a, err := mutualAccess(dir)
@@ -22,8 +22,8 @@ func mutual(t *testing.T) (access, string) {
 	return a, filepath.Join(dir, "tls")
 }
 
-func TestCurl_NamesExistingFiles(t *testing.T) {
-	a, dir := mutual(t)
+func TestMutualAccess_Curl_NamesExistingFiles(t *testing.T) {
+	a, dir := newMutualAccess(t)
 	variable, value, _ := strings.Cut(strings.TrimPrefix(a.setup, "export "), "=")
 	if value != dir {
 		t.Errorf("expected the setup to name %s, it is %q", dir, a.setup)
@@ -42,8 +42,8 @@ func TestCurl_NamesExistingFiles(t *testing.T) {
 	}
 }
 
-func TestCurl_HasDemoIdentity(t *testing.T) {
-	a, dir := mutual(t)
+func TestMutualAccess_Curl_HasDemoIdentity(t *testing.T) {
+	a, dir := newMutualAccess(t)
 	fromFiles, err := tls.LoadX509KeyPair(filepath.Join(dir, curlPair+".crt"), filepath.Join(dir, curlPair+".key"))
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func TestCurl_HasDemoIdentity(t *testing.T) {
 	}
 }
 
-func TestClient_WithoutCertificate(t *testing.T) {
+func TestKeyPairOf_ClientWithoutCertificate_Fails(t *testing.T) {
 	if _, err := keyPairOf(&http.Client{}); err == nil {
-		t.Error("expected an error")
+		t.Error("expected an error for a client without a certificate")
 	}
 }

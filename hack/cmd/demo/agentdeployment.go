@@ -19,11 +19,11 @@ func (a *agentDeployment) start(ctx context.Context, s *stack) (err error) {
 	if err != nil {
 		return fmt.Errorf("address of the control-plane API: %w", err)
 	}
-	s.say("Building the agent's image, and installing it with config/ (a minute or two the first time, then seconds).")
+	s.printf("Building the agent's image, and installing it with config/ (a minute or two the first time, then seconds).")
 	if a.installed, err = operator.Install(ctx, s.cluster, s.root, s.access.credentials, api.Host); err != nil {
 		return err
 	}
-	s.say("The agent is ready: it is the Deployment %s in the namespace %s.", operator.Name, operator.Namespace)
+	s.printf("The agent is ready: it is the Deployment %s in the namespace %s.", operator.Name, operator.Namespace)
 	return nil
 }
 

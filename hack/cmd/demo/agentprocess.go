@@ -63,13 +63,13 @@ func (a *agentProcess) start(ctx context.Context, s *stack) error {
 			return err
 		}
 		if err = a.await(ctx); err == nil {
-			s.say("The agent is ready.")
+			s.printf("The agent is ready.")
 			return nil
 		}
 		if attempt == portAttempts || !strings.Contains(a.child.Output(), portTaken) {
 			return fmt.Errorf("start the agent: %w", err)
 		}
-		a.child.Kill() // so that one at most is left to stop
+		a.child.Kill() // stop ends only the last child
 	}
 }
 
@@ -80,7 +80,7 @@ func (a *agentProcess) await(ctx context.Context) error {
 	return poll(ctx, func(ctx context.Context) (again bool, err error) {
 		select {
 		case <-a.child.Done():
-			return false, errors.New("it ended")
+			return false, errors.New("the agent ended")
 		default:
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.probesURL+"/readyz", http.NoBody)
@@ -91,7 +91,7 @@ func (a *agentProcess) await(ctx context.Context) error {
 		if err != nil {
 			return true, err
 		}
-		defer answer.Body.Close() //nolint:errcheck // it is not read
+		defer answer.Body.Close() //nolint:errcheck // the body is not needed
 		if answer.StatusCode != http.StatusOK {
 			return true, fmt.Errorf("%s/readyz answers %s", a.probesURL, answer.Status)
 		}

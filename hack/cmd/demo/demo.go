@@ -37,116 +37,116 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	m := fakeNodes()
 	if d.node == nodeReal {
-		m = realNodeOr(m, cluster.CanRunRealNode(), d.say)
+		m = realNodeOr(m, cluster.CanRunRealNode(), d.printf)
 	}
 	s := newStack(root, d.out, m)
-	err = d.show(ctx, s)
+	err = d.runOn(ctx, s)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		err = errInterrupted // other errors follow from the interruption
 	case err != nil:
 		s.printLogs(ctx)
 	}
-	d.say("\nStopping the agent, the control-plane API and the cluster.")
+	d.printf("\nStopping the agent, the control-plane API and the cluster.")
 	return errors.Join(err, s.stop())
 }
 
-func (d *demo) show(ctx context.Context, s *stack) error {
+func (d *demo) runOn(ctx context.Context, s *stack) error {
 	if err := s.start(ctx); err != nil {
 		return err
 	}
-	ctx, release := s.guard(ctx)
+	ctx, release := s.contextUntilExit(ctx)
 	defer release()
 
-	scene, err := newScene(s)
+	h, err := newHarness(s)
 	if err != nil {
 		return err
 	}
 	if s.access.credentials != nil {
-		if err := scene.page.login(ctx); err != nil {
+		if err := h.ui.login(ctx); err != nil {
 			return err
 		}
 	}
-	d.say("\n%s\n", scene.page.hint())
+	d.printf("\n%s\n", h.ui.loginHint())
 	if !d.once && newScreen(d.out).terminal >= 0 {
-		scene.page.open(ctx)
+		h.ui.open(ctx)
 	}
-	d.say("Deploying the workloads: registered in the API, created in the cluster, declared to the agent.\n")
-	if err := scene.deploy(ctx); err != nil {
+	d.printf("Deploying the workloads: registered in the API, created in the cluster, declared to the agent.\n")
+	if err := h.deploy(ctx); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	unmet, err := d.settle(ctx, scene)
+	differences, err := d.awaitExpected(ctx, h)
 	if err != nil {
 		return err
 	}
-	if len(unmet) == 0 {
-		d.say("\nEverything expected is in the control-plane API, and nothing else.")
+	if len(differences) == 0 {
+		d.printf("\nEverything expected is in the control-plane API, and nothing else.")
 	} else {
-		err = fmt.Errorf("%d expectations are not met after %s:\n  %s", len(unmet), d.timeout, strings.Join(unmet, "\n  "))
+		err = fmt.Errorf("%d expectations are not met after %s:\n  %s", len(differences), d.timeout, strings.Join(differences, "\n  "))
 	}
 	if d.once {
 		return err
 	}
 	if err != nil {
-		d.say("\n%s", err)
+		d.printf("\n%s", err)
 	}
-	if err := d.hint(ctx, s, scene); err != nil {
+	if err := d.printHints(ctx, s, h); err != nil {
 		return err
 	}
-	return d.stay(ctx, scene)
+	return d.runUntilInterrupted(ctx, h)
 }
 
-// settle shows the rows of the control-plane API until they are as expected. After a timeout it returns the differences.
-func (d *demo) settle(ctx context.Context, scene *scene) (unmet []string, err error) {
+// awaitExpected shows the rows of the control-plane API until they are as expected. After a timeout it returns the differences.
+func (d *demo) awaitExpected(ctx context.Context, h *harness) (differences []string, err error) {
 	deadline := time.NewTimer(d.timeout)
 	defer deadline.Stop()
 	ticker := time.NewTicker(refresh)
 	defer ticker.Stop()
 	screen := newScreen(d.out)
 	for {
-		said, unmet := scene.look(ctx)
-		if said != nil {
-			screen.show(table(scene.deployed, *said, screen.width()))
+		found, differences := h.compare(ctx)
+		if found != nil {
+			screen.show(table(h.deployed, *found, screen.width()))
 		}
-		if len(unmet) == 0 {
+		if len(differences) == 0 {
 			return nil, nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-deadline.C:
-			return unmet, nil
+			return differences, nil
 		case <-ticker.C:
 		}
 	}
 }
 
-// stay runs until the demo is interrupted, or returns an error when a part of it dies.
-func (d *demo) stay(ctx context.Context, scene *scene) error {
+// runUntilInterrupted runs until the demo is interrupted, or returns an error when a part of it dies.
+func (d *demo) runUntilInterrupted(ctx context.Context, h *harness) error {
 	ticker := time.NewTicker(refresh)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			if death, ok := errors.AsType[*deathError](context.Cause(ctx)); ok {
-				return death
+			if exit, ok := errors.AsType[*exitError](context.Cause(ctx)); ok {
+				return exit
 			}
 			return nil
 		case <-ticker.C:
-			_ = scene.operator.reconcile(ctx) // it is tried again, as by any operator
+			_ = h.operator.reconcile(ctx) // the next tick retries
 		}
 	}
 }
 
-func (d *demo) say(format string, args ...any) {
+func (d *demo) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.out, format+"\n", args...)
 }
 
-// scene has the workloads of the demo and its view of them.
-type scene struct {
+// harness deploys the workloads of the demo, and compares the control-plane API with the expectations.
+type harness struct {
 	config   *rest.Config
 	upstream *upstream.Upstream
-	page     *page
+	ui       *ui
 	operator *cacheOperator
 	oracle   *oracle.Oracle // nil until there is something to watch
 	leaks    *leakDetector
@@ -154,7 +154,7 @@ type scene struct {
 	deployed []deployed
 }
 
-func newScene(s *stack) (*scene, error) {
+func newHarness(s *stack) (*harness, error) {
 	leaks := newLeakDetector(s.access.transport)
 	config := s.cluster.Config()
 	up, err := upstream.New(config, upstream.API{URL: s.apiURL, HTTP: leaks.client()})
@@ -165,59 +165,59 @@ func newScene(s *stack) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	board := &page{url: s.apiURL, http: leaks.client()}
-	return &scene{config: config, upstream: up, page: board, operator: op, leaks: leaks, logs: s.logs}, nil
+	ui := &ui{url: s.apiURL, http: leaks.client()}
+	return &harness{config: config, upstream: up, ui: ui, operator: op, leaks: leaks, logs: s.logs}, nil
 }
 
 // deploy deploys the workloads. The oracle watches the cluster from before.
-func (s *scene) deploy(ctx context.Context) (err error) {
-	if err := prepareNamespace(ctx, s.upstream); err != nil {
+func (h *harness) deploy(ctx context.Context) (err error) {
+	if err := prepareNamespace(ctx, h.upstream); err != nil {
 		return err
 	}
-	if err := s.operator.install(ctx); err != nil {
+	if err := h.operator.install(ctx); err != nil {
 		return err
 	}
-	if s.oracle, err = oracle.Watch(ctx, s.config); err != nil {
+	if h.oracle, err = oracle.Watch(ctx, h.config); err != nil {
 		return err
 	}
 	for _, w := range workloads() {
-		d, err := w.deploy(ctx, s.upstream, s.leaks.secret)
+		d, err := w.deploy(ctx, h.upstream, h.leaks.secret)
 		if err != nil {
 			return fmt.Errorf("deploy workload %s: %w", w.name, err)
 		}
-		s.deployed = append(s.deployed, d)
+		h.deployed = append(h.deployed, d)
 	}
 	return nil
 }
 
-// look returns the rows of the control-plane API, nil without an answer, and the differences from the expectation.
-func (s *scene) look(ctx context.Context) (*history, []string) {
-	if err := s.operator.reconcile(ctx); err != nil {
-		return nil, []string{fmt.Sprintf("custom: expected the demo to play the operator of %s: %v", cacheKind.Kind, err)}
+// compare returns the content of the control-plane API, nil without an answer, and the differences from the expectation.
+func (h *harness) compare(ctx context.Context) (*content, []string) {
+	if err := h.operator.reconcile(ctx); err != nil {
+		return nil, []string{fmt.Sprintf("custom: expected the demo's operator to reconcile %s: %v", cacheKind.Kind, err)}
 	}
-	said, err := readHistory(ctx, s.upstream.API, s.deployed)
+	found, err := readContent(ctx, h.upstream.API, h.deployed)
 	if err != nil {
 		return nil, []string{fmt.Sprintf("expected the control-plane API to answer: %v", err)}
 	}
-	if said.board, err = s.page.workloads(ctx); err != nil {
-		return nil, []string{fmt.Sprintf("expected the page's rows: %v", err)}
+	if found.workloads, err = h.ui.workloads(ctx); err != nil {
+		return nil, []string{fmt.Sprintf("expected the workload list: %v", err)}
 	}
-	expected := make([]oracle.Expected, 0, len(s.deployed))
-	for _, w := range s.deployed {
+	expected := make([]oracle.Expected, 0, len(h.deployed))
+	for _, w := range h.deployed {
 		expected = append(expected, oracle.Expected{Deployed: w.Deployed})
 	}
-	unmet := append(check(s.deployed, said), s.oracle.Check(said.History, expected)...)
-	if len(unmet) == 0 { // to read the agent's log may take a process: once is enough, and the end is when to do it
-		unmet = s.leaked(ctx)
+	differences := append(check(h.deployed, found), h.oracle.Check(found.History, expected)...)
+	if len(differences) == 0 { // reading the agent's log may start a process, so it happens only once
+		differences = h.checkLeaks(ctx)
 	}
-	return &said, unmet
+	return &found, differences
 }
 
-// leaked searches all observed output of the agent for the Secret's value.
-func (s *scene) leaked(ctx context.Context) []string {
-	logs, err := s.logs(ctx)
+// checkLeaks searches all observed output of the agent for the Secret's value.
+func (h *harness) checkLeaks(ctx context.Context) []string {
+	logs, err := h.logs(ctx)
 	if err != nil {
-		return []string{fmt.Sprintf("expected the logs to be there: %v", err)}
+		return []string{fmt.Sprintf("expected the logs to be readable: %v", err)}
 	}
-	return s.leaks.check(logs)
+	return h.leaks.check(logs)
 }

@@ -77,7 +77,7 @@ func expectExit(t *testing.T, p *process.Process, limit time.Duration, code int)
 	case <-timer.C:
 		t.Fatalf("expected the demo to end within %s", limit)
 	}
-	err := p.Stop(stopLimit) // it has ended: only the exit code is asked for
+	err := p.Stop(stopLimit) // Stop returns the exit code of the ended process
 	if code == 0 && err != nil {
 		t.Errorf("expected exit 0, got %v", err)
 	}
@@ -97,7 +97,7 @@ func waitFor(t *testing.T, p *process.Process, text string) string {
 	return line
 }
 
-func TestOnce(t *testing.T) {
+func TestDemo_Once(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--once")
 	expectExit(t, p, startLimit, 0)
@@ -114,7 +114,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-func TestOnce_Fails(t *testing.T) {
+func TestDemo_OnceTimesOut_PrintsLogs(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--once", "--timeout=1ns")
 	expectExit(t, p, startLimit, exitFailed)
@@ -131,14 +131,14 @@ func TestOnce_Fails(t *testing.T) {
 	}
 }
 
-func TestInterrupt_WhileUp(t *testing.T) {
+func TestDemo_InterruptedWhileUp_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	waitFor(t, p, "Ctrl-C stops everything.")
 	if !strings.Contains(p.Output(), "Everything expected is in the control-plane API") {
 		t.Error("expected the workloads to be reported before the hints")
 	}
-	pids, addresses, dir := left(t, p.Output())
+	pids, addresses, dir := printedResources(t, p.Output())
 	for name, pid := range pids {
 		if !alive(pid) {
 			t.Errorf("expected %s to run as process %d", name, pid)
@@ -154,7 +154,7 @@ func TestInterrupt_WhileUp(t *testing.T) {
 	expectExit(t, p, stopLimit, 0)
 	for name, pid := range pids {
 		if alive(pid) {
-			t.Errorf("expected %s to end with the demo, process %d is there", name, pid)
+			t.Errorf("expected %s to end with the demo, process %d still runs", name, pid)
 		}
 	}
 	for _, address := range addresses {
@@ -167,7 +167,7 @@ func TestInterrupt_WhileUp(t *testing.T) {
 	}
 }
 
-func TestInterrupt_WhileStarting(t *testing.T) {
+func TestDemo_InterruptedWhileStarting_Ends(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []string{"Starting a Kubernetes control plane", "Building ./cmd/agent"} {
 		t.Run(phase, func(t *testing.T) {
@@ -183,16 +183,16 @@ func TestInterrupt_WhileStarting(t *testing.T) {
 	}
 }
 
-func TestComponentDies_Ends(t *testing.T) {
+func TestDemo_ComponentDies_Ends(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	waitFor(t, p, "Ctrl-C stops everything.")
-	pids, _, _ := left(t, p.Output())
+	pids, _, _ := printedResources(t, p.Output())
 	if err := syscall.Kill(pids["agent"], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	expectExit(t, p, stopLimit, exitFailed)
-	for _, want := range []string{"the agent ended by itself", "The end of the agent's log:"} {
+	for _, want := range []string{"the agent ended unexpectedly", "The end of the agent's log:"} {
 		if !strings.Contains(p.Output(), want) {
 			t.Errorf("expected the output to have %q", want)
 		}
@@ -202,15 +202,15 @@ func TestComponentDies_Ends(t *testing.T) {
 	}
 }
 
-func TestFlags_Invalid(t *testing.T) {
+func TestDemo_InvalidFlags_ExitsWithUsageError(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--no-such-flag"}, {"--timeout=-1s"}, {"--node=other"}, {"argument"}} {
 		expectExit(t, start(t, args...), stopLimit, exitUsage)
 	}
 }
 
-// left returns the processes, addresses and the folder that the demo has printed.
-func left(t *testing.T, output string) (pids map[string]int, addresses []string, dir string) {
+// printedResources returns the processes, addresses and the folder that the demo has printed.
+func printedResources(t *testing.T, output string) (pids map[string]int, addresses []string, dir string) {
 	t.Helper()
 	pids = map[string]int{}
 	for part := range strings.SplitSeq(find(t, output, `(?m)^Processes: (.+)$`), ", ") {

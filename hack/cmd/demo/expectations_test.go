@@ -25,7 +25,7 @@ var (
 )
 
 // asExpected returns a workload and a Helm workload, and matching rows of the control plane.
-func asExpected() ([]deployed, history) {
+func asExpected() ([]deployed, content) {
 	workloads := []deployed{
 		{
 			workload: workload{name: "web", typ: v1alpha1.WorkloadTypeInstance, status: "Healthy", reasons: []string{"Scheduled"}},
@@ -44,9 +44,9 @@ func asExpected() ([]deployed, history) {
 	}
 	chart := web("Started", "Pod hook: about hook", at)
 	chart.WorkloadInstanceID, chart.HelmWorkloadInstanceID = nil, new(int64(chartID))
-	return workloads, history{
+	return workloads, content{
 		statuses: map[string]string{"web": "Healthy", "chart": "Healthy"},
-		board: map[threeport.Instance]threeport.Workload{
+		workloads: map[threeport.Instance]threeport.Workload{
 			webRow:   {Instance: webRow, Status: "Healthy"},
 			chartRow: {Instance: chartRow, Status: "Healthy"},
 		},
@@ -63,42 +63,44 @@ func asExpected() ([]deployed, history) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestCheck_NamesDifferences(t *testing.T) {
 	for _, c := range []struct {
 		reason string
-		change func(*history)
-		want   string // all sentences
+		change func(*content)
+		want   string // all differences
 	}{
-		{reason: "all is as expected", change: func(*history) {}},
+		{reason: "no difference", change: func(*content) {}},
 		{
 			reason: "another status",
-			change: func(said *history) { said.statuses["web"] = "Reconciling" },
+			change: func(found *content) { found.statuses["web"] = "Reconciling" },
 			want:   `web: expected the agent to report the status Healthy, the API has "Reconciling"`,
 		},
 		{
 			reason: "a Helm workload without a status",
-			change: func(said *history) { delete(said.statuses, "chart") },
+			change: func(found *content) { delete(found.statuses, "chart") },
 			want:   `chart: expected the agent to report the status Healthy, the API has ""`,
 		},
 		{
 			reason: "a workload that the page does not show",
-			change: func(said *history) { delete(said.board, chartRow) },
+			change: func(found *content) { delete(found.workloads, chartRow) },
 			want:   `chart: expected the page to show that it is Healthy, and why if not Healthy; it shows "" with the cause ""`,
 		},
 		{
-			reason: "a cause of nothing",
-			change: func(said *history) { said.board[webRow] = threeport.Workload{Status: "Healthy", Cause: "Pod web"} },
-			want:   `web: expected the page to show that it is Healthy, and why if not Healthy; it shows "Healthy" with the cause "Pod web"`,
+			reason: "a cause of a healthy workload",
+			change: func(found *content) {
+				found.workloads[webRow] = threeport.Workload{Status: "Healthy", Cause: "Pod web"}
+			},
+			want: `web: expected the page to show that it is Healthy, and why if not Healthy; it shows "Healthy" with the cause "Pod web"`,
 		},
 		{
 			reason: "a missing reason",
-			change: func(said *history) { said.Events = said.Events[:2] },
+			change: func(found *content) { found.Events = found.Events[:2] },
 			want:   "chart: expected the agent to report an Event with the reason Started, the API has none",
 		},
 	} {
-		workloads, said := asExpected()
-		c.change(&said)
-		if got := strings.Join(check(workloads, said), "\n"); got != c.want {
+		workloads, found := asExpected()
+		c.change(&found)
+		if got := strings.Join(check(workloads, found), "\n"); got != c.want {
 			t.Errorf("%s: expected %q, got %q", c.reason, c.want, got)
 		}
 	}

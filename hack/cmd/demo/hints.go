@@ -10,27 +10,27 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// hint prints commands for a further look.
-func (d *demo) hint(ctx context.Context, s *stack, scene *scene) error {
+// printHints prints commands that show more.
+func (d *demo) printHints(ctx context.Context, s *stack, h *harness) error {
 	kubectl, err := findKubectl(ctx, s)
 	if err != nil {
 		return err
 	}
-	d.say("\n%s", scene.page.hint())
-	d.say("\nThe cluster, in another terminal:\n\n  export KUBECONFIG=%s", s.cluster.Kubeconfig())
+	d.printf("\n%s", h.ui.loginHint())
+	d.printf("\nThe cluster, in another terminal:\n\n  export KUBECONFIG=%s", s.cluster.Kubeconfig())
 	for _, args := range append([]string{
 		"get threeportworkloads -o wide",
 		"describe threeportworkload crash",
 		"-n " + namespace + " get events",
 		"-n " + namespace + " scale deployment web --replicas=5",
 	}, s.mode.hints...) {
-		d.say("  %s %s", kubectl, args)
+		d.printf("  %s %s", kubectl, args)
 	}
-	d.say("\nThe rows in the control-plane API:\n")
+	d.printf("\nThe rows in the control-plane API:\n")
 	if s.access.setup != "" {
-		d.say("  %s", s.access.setup)
+		d.printf("  %s", s.access.setup)
 	}
-	for _, w := range scene.deployed {
+	for _, w := range h.deployed {
 		instances, filter := upstream.WorkloadInstances, "workloadinstanceid"
 		if w.helm() {
 			instances, filter = upstream.HelmWorkloadInstances, "helmworkloadinstanceid"
@@ -41,16 +41,16 @@ func (d *demo) hint(ctx context.Context, s *stack, scene *scene) error {
 		}
 		d.curl(s, w, fmt.Sprintf("%s?%s=%d", upstream.WorkloadEvents, filter, w.InstanceID))
 	}
-	d.say("\nThe agent itself:\n")
+	d.printf("\nThe agent itself:\n")
 	for _, command := range s.agent.commands(kubectl) {
-		d.say("  %s", command)
+		d.printf("  %s", command)
 	}
-	d.say("\nLogs: %s/*.log\nProcesses: %s\n\nCtrl-C stops everything.", s.cluster.Dir(), strings.Join(processes(s), ", "))
+	d.printf("\nLogs: %s/*.log\nProcesses: %s\n\nCtrl-C stops everything.", s.cluster.Dir(), strings.Join(processes(s), ", "))
 	return nil
 }
 
 func (d *demo) curl(s *stack, w deployed, path string) {
-	d.say("  %s '%s/v0/%s'  # %s", s.access.curl, s.apiURL, path, w.name)
+	d.printf("  %s '%s/v0/%s'  # %s", s.access.curl, s.apiURL, path, w.name)
 }
 
 // findKubectl returns the path of kubectl, and builds it if the machine has none.

@@ -30,7 +30,7 @@ func sourceTree() (string, error) {
 		return "", fmt.Errorf("find the working directory: %w", err)
 	}
 	for dir := start; ; dir = filepath.Dir(dir) {
-		text, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // looking for our own
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // a parent of the working directory
 		if err == nil && moduleLine.Match(text) {
 			return dir, nil
 		}

@@ -18,7 +18,7 @@ type leakDetector struct {
 	transport http.RoundTripper
 
 	mu      sync.Mutex
-	answers map[string]bool // requests whose answers had it
+	answers map[string]bool // requests whose answers contained the value
 }
 
 func newLeakDetector(transport http.RoundTripper) *leakDetector {
@@ -35,12 +35,12 @@ func (l *leakDetector) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body, err := io.ReadAll(answer.Body)
-	_ = answer.Body.Close() // it was only read
+	_ = answer.Body.Close() // a body that was only read
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
-	if l.in(string(body)) {
+	if l.contains(string(body)) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.answers[req.Method+" "+req.URL.Path] = true
@@ -48,22 +48,22 @@ func (l *leakDetector) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// in reports whether a text contains the value, plain or in base64.
-func (l *leakDetector) in(text string) bool {
+// contains reports whether a text contains the value, plain or in base64.
+func (l *leakDetector) contains(text string) bool {
 	return strings.Contains(text, l.secret) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(l.secret)))
 }
 
 // check returns a sentence for each place with the value.
 func (l *leakDetector) check(logs map[string]string) []string {
-	var unmet []string
-	for _, place := range l.found(logs) {
-		unmet = append(unmet, "web: expected the agent to keep the Secret's value in the cluster, it is in "+place)
+	var differences []string
+	for _, place := range l.places(logs) {
+		differences = append(differences, "web: expected the agent to keep the Secret's value in the cluster, it is in "+place)
 	}
-	return unmet
+	return differences
 }
 
-// found returns the places with the value: answers so far, and logs by name.
-func (l *leakDetector) found(logs map[string]string) []string {
+// places returns the places with the value: answers so far, and logs by name.
+func (l *leakDetector) places(logs map[string]string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var places []string
@@ -71,7 +71,7 @@ func (l *leakDetector) found(logs map[string]string) []string {
 		places = append(places, "the answer to "+request)
 	}
 	for name, text := range logs {
-		if l.in(text) {
+		if l.contains(text) {
 			places = append(places, "the log of the "+name)
 		}
 	}

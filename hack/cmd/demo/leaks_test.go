@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestLeaks_AreFound(t *testing.T) {
+func TestLeakDetector_Check_NamesPlaces(t *testing.T) {
 	leaks := newLeakDetector(http.DefaultTransport)
 	encoded := base64.StdEncoding.EncodeToString([]byte(leaks.secret))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -20,7 +20,7 @@ const logTimeout = time.Minute
 
 // logFile creates a file in the cluster's run directory. It is closed when the stack stops.
 func (s *stack) logFile(name string) (*os.File, error) {
-	file, err := os.Create(filepath.Join(s.cluster.Dir(), name)) //nolint:gosec // our own names in our own folder
+	file, err := os.Create(filepath.Join(s.cluster.Dir(), name)) //nolint:gosec // constant names in a folder of the demo
 	if err != nil {
 		return nil, fmt.Errorf("create log: %w", err)
 	}
@@ -51,10 +51,10 @@ func (s *stack) printLogs(ctx context.Context) {
 	defer cancel()
 	logs, err := s.logs(ctx)
 	if err != nil {
-		s.say("\n%v", err)
+		s.printf("\n%v", err)
 	}
 	for name, text := range logs {
 		lines := strings.Split(strings.TrimSpace(text), "\n")
-		s.say("\nThe end of the %s's log:\n\t%s", name, strings.Join(lines[max(0, len(lines)-shown):], "\n\t"))
+		s.printf("\nThe end of the %s's log:\n\t%s", name, strings.Join(lines[max(0, len(lines)-shown):], "\n\t"))
 	}
 }

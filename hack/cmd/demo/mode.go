@@ -9,16 +9,16 @@ import (
 
 // The nodes that --node names.
 const (
-	nodeFake = "fake" // kwok plays them: no container runs
+	nodeFake = "fake" // simulated by kwok: no container runs
 	nodeReal = "real" // one that runs containers, beside fake ones
 )
 
-// fakes is the number of fake nodes, also with a real one.
-const fakes = 3
+// fakeNodeCount is the number of fake nodes, also with a real one.
+const fakeNodeCount = 3
 
 // mode is the part of the demo that depends on the kind of nodes. The expectations do not.
 type mode struct {
-	nodes  string // in words
+	nodes  string // a description
 	real   bool
 	access func(clusterDir string) (access, error)
 	agent  func() agent
@@ -31,7 +31,7 @@ type mode struct {
 // fakeNodes is the mode without requirements on the machine. No container runs, so the agent is a child process.
 func fakeNodes() mode {
 	return mode{
-		nodes:  fmt.Sprintf("%d fake nodes", fakes),
+		nodes:  fmt.Sprintf("%d fake nodes", fakeNodeCount),
 		access: openAccess,
 		agent:  func() agent { return &agentProcess{} },
 		images: func(context.Context, *stack) error { return nil },
@@ -41,7 +41,7 @@ func fakeNodes() mode {
 // realNode is the mode in which the containers of the workloads and of the agent run.
 func realNode() mode {
 	return mode{
-		nodes:  fmt.Sprintf("a real node and %d fake nodes", fakes),
+		nodes:  fmt.Sprintf("a real node and %d fake nodes", fakeNodeCount),
 		real:   true,
 		access: mutualAccess,
 		agent:  func() agent { return &agentDeployment{} },
@@ -56,14 +56,16 @@ func realNodeOr(other mode, obstacle error, say func(format string, args ...any)
 	if obstacle == nil {
 		return realNode()
 	}
-	say("This machine cannot run a real node, so the demo goes on with %s, on which no container runs.\n%v\n", other.nodes, obstacle)
+	say("This machine cannot run a real node, so the demo continues with %s, which run no containers.\n%v\n", other.nodes, obstacle)
 	return other
 }
 
-func (m mode) options() cluster.Options { return cluster.Options{Nodes: fakes, RealNode: m.real} }
+func (m mode) options() cluster.Options {
+	return cluster.Options{Nodes: fakeNodeCount, RealNode: m.real}
+}
 
 // loadBehave loads the image of the workloads' containers into the real node.
 func loadBehave(ctx context.Context, s *stack) error {
-	s.say("Building the image of the workloads (seconds).")
+	s.printf("Building the image of the workloads (seconds).")
 	return s.cluster.LoadBehave(ctx)
 }

@@ -58,25 +58,25 @@ func (s *stack) start(ctx context.Context) error {
 	return s.agent.start(ctx, s)
 }
 
-func (s *stack) say(format string, args ...any) {
+func (s *stack) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.log, format+"\n", args...)
 }
 
 func (s *stack) startCluster(ctx context.Context) (err error) {
-	s.say("Starting a Kubernetes control plane with %s.\n"+
+	s.printf("Starting a Kubernetes control plane with %s.\n"+
 		"The first time it is built from source, which takes 5 to 6 minutes on 2 cores; after that, seconds.", s.mode.nodes)
 	options := s.mode.options()
 	options.Log = s.log
 	if s.cluster, err = cluster.Start(ctx, options); err != nil {
 		return err
 	}
-	s.say("Logs, keys and data are in %s, which goes with the demo.", s.cluster.Dir())
+	s.printf("Logs, keys and data are in %s, which the demo deletes at its end.", s.cluster.Dir())
 	return s.mode.images(ctx, s)
 }
 
 // build compiles a command of the project into the cluster's run directory, which is deleted with the cluster.
 func (s *stack) build(ctx context.Context, command string) (string, error) {
-	s.say("Building %s (a minute or two the first time, then seconds).", command)
+	s.printf("Building %s (a minute or two the first time, then seconds).", command)
 	return process.Build(ctx, s.root, command, s.cluster.Dir(), "-buildvcs=false")
 }
 
@@ -102,51 +102,53 @@ func (s *stack) startAPI(ctx context.Context) error {
 		s.apiURL, err = s.api.URL(waiting)
 		cancel()
 		if err == nil {
-			s.say("The control-plane API listens at %s", s.apiURL)
+			s.printf("The control-plane API listens at %s", s.apiURL)
 			return nil
 		}
 		if address == anyAddress || !strings.Contains(s.api.Output(), portTaken) {
 			return fmt.Errorf("start the control-plane API: %w", err)
 		}
-		s.say("%s is taken: the control-plane API gets another port.", address)
+		s.printf("%s is in use: the control-plane API gets another port.", address)
 	}
 	return nil
 }
 
-// guard returns a context that is cancelled with a deathError as its cause when a part of the stack dies without being
-// restarted. The returned function releases the context.
-func (s *stack) guard(ctx context.Context) (context.Context, func()) {
+// contextUntilExit returns a context that is cancelled when a component exits and nothing restarts it. The cause is an
+// exitError. The returned function releases the context.
+func (s *stack) contextUntilExit(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var agentDone <-chan struct{} // for ever open, if it is no process of ours
+	var agentDone <-chan struct{} // never closed if the agent is no child process
 	if p := s.agent.process(); p != nil {
 		agentDone = p.Done()
 	}
-	watched := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(watched)
+		defer close(done)
 		select {
 		case <-ctx.Done():
 		case <-s.cluster.Done():
-			cancel(&deathError{"the cluster", s.cluster.Err()})
+			cancel(&exitError{"the cluster", s.cluster.Err()})
 		case <-s.api.Done():
-			cancel(&deathError{"the control-plane API", errors.New("see the end of its log above")})
+			cancel(&exitError{"the control-plane API", errors.New("see the end of its log above")})
 		case <-agentDone:
-			cancel(&deathError{"the agent", errors.New("see the end of its log above")})
+			cancel(&exitError{"the agent", errors.New("see the end of its log above")})
 		}
 	}()
 	return ctx, func() {
 		cancel(nil)
-		<-watched
+		<-done
 	}
 }
 
-// deathError is the unexpected end of a part of the stack.
-type deathError struct {
-	part string
-	why  error
+// exitError is the unexpected end of a component.
+type exitError struct {
+	component string
+	reason    error
 }
 
-func (e *deathError) Error() string { return fmt.Sprintf("%s ended by itself: %v", e.part, e.why) }
+func (e *exitError) Error() string {
+	return fmt.Sprintf("%s ended unexpectedly: %v", e.component, e.reason)
+}
 
 // stop stops all parts. An agent outside the cluster is first, so that it delivers its last reports.
 func (s *stack) stop() error {

@@ -13,15 +13,15 @@ import (
 )
 
 // table returns the rows of the workloads as a table with lines up to width.
-func table(workloads []deployed, said history, width int) string {
+func table(workloads []deployed, found content, width int) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "WORKLOAD\tTYPE\tSTATUS\tRESOURCES\tEVENTS\tLATEST EVENT")
 	for _, wl := range workloads {
-		rows := said.eventsOf(wl)
+		rows := found.eventsOf(wl)
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n",
-			wl.name, strings.TrimSuffix(string(wl.typ), "Instance"), cmp.Or(said.statuses[wl.name], "-"),
-			resourceCell(wl, said), eventCell(rows), latest(rows))
+			wl.name, strings.TrimSuffix(string(wl.typ), "Instance"), cmp.Or(found.statuses[wl.name], "-"),
+			resourceCell(wl, found), eventCell(rows), latest(rows))
 	}
 	_ = w.Flush() // to a strings.Builder
 	var out strings.Builder
@@ -32,14 +32,14 @@ func table(workloads []deployed, said history, width int) string {
 }
 
 // resourceCell counts the reported resources and their last operations: "5/5 ADDED 3, MODIFIED 2".
-func resourceCell(w deployed, said history) string {
+func resourceCell(w deployed, found content) string {
 	if w.helm() {
-		return "-" // they have no rows
+		return "-" // Helm workloads have no resource rows
 	}
 	operations := map[string]int{}
 	reported := 0
 	for _, res := range w.Resources {
-		row := said.Resources[res.ThreeportID]
+		row := found.Resources[res.ThreeportID]
 		if operation := value(row.LastOperation); operation != "" {
 			operations[operation]++
 			reported++

@@ -8,30 +8,30 @@ import (
 )
 
 func TestTable(t *testing.T) {
-	workloads, said := asExpected()
-	said.Events[1].Type = new("Warning")
-	delete(said.statuses, "chart")
+	workloads, found := asExpected()
+	found.Events[1].Type = new("Warning")
+	delete(found.statuses, "chart")
 	want := `WORKLOAD  TYPE          STATUS   RESOURCES       EVENTS  LATEST EVENT
 web       Workload      Healthy  1/1 MODIFIED 1  1/1     Scheduled: Pod web-1-a: one line
 chart     HelmWorkload  -        -               1/0     Started: Pod hook: about hook
 `
-	if got := table(workloads, said, 160); got != want {
+	if got := table(workloads, found, 160); got != want {
 		t.Errorf("expected\n%s\ngot\n%s", want, got)
 	}
 }
 
 func TestTable_BeforeReports(t *testing.T) {
 	workloads, _ := asExpected()
-	said := history{}
-	if got := table(workloads, said, 160); !strings.Contains(got, "web       Workload      -       0/1        0/0     -\n") {
-		t.Errorf("nothing was reported of web yet, got\n%s", got)
+	found := content{}
+	if got := table(workloads, found, 160); !strings.Contains(got, "web       Workload      -       0/1        0/0     -\n") {
+		t.Errorf("expected no reported resources of web, got\n%s", got)
 	}
 }
 
 func TestTable_FitsTerminal(t *testing.T) {
-	workloads, said := asExpected()
-	said.Events[2].Message = new(strings.Repeat("é", 200))
-	for line := range strings.Lines(table(workloads, said, 80)) {
+	workloads, found := asExpected()
+	found.Events[2].Message = new(strings.Repeat("é", 200))
+	for line := range strings.Lines(table(workloads, found, 80)) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 			t.Errorf("expected at most 80 columns, got %d: %s", n, line)
 		}

@@ -24,8 +24,8 @@ const namespace = "demo"
 
 // Placeholders of the manifests, replaced when the objects are created. The registered definitions keep them.
 const (
-	openInstanceID = "$INSTANCE_ID"
-	openPassword   = "$PASSWORD"
+	instanceIDPlaceholder = "$INSTANCE_ID"
+	passwordPlaceholder   = "$PASSWORD"
 )
 
 // The final statuses of the workloads.
@@ -49,13 +49,16 @@ type workload struct {
 
 func workloads() []workload {
 	return []workload{
-		{"web", v1alpha1.WorkloadTypeInstance, healthy, []string{"ScalingReplicaSet", "SuccessfulCreate", "Scheduled", "Started"}},
-		{"image", v1alpha1.WorkloadTypeInstance, down, []string{"Scheduled", "Pulling", "Failed", "BackOff"}},
-		{"crash", v1alpha1.WorkloadTypeInstance, down, []string{"Started", "BackOff"}},
-		{"db", v1alpha1.WorkloadTypeInstance, healthy, []string{"SuccessfulCreate", "Started"}},
-		{"report", v1alpha1.WorkloadTypeInstance, healthy, []string{"SuccessfulCreate", "Started", "Completed"}},
-		{"custom", v1alpha1.WorkloadTypeInstance, healthy, []string{reasonReady, "ScalingReplicaSet", "Started"}},
-		{"chart", v1alpha1.WorkloadTypeHelmInstance, healthy, []string{"ScalingReplicaSet", "Scheduled", "Started"}},
+		{
+			name: "web", typ: v1alpha1.WorkloadTypeInstance, status: healthy,
+			reasons: []string{"ScalingReplicaSet", "SuccessfulCreate", "Scheduled", "Started"},
+		},
+		{name: "image", typ: v1alpha1.WorkloadTypeInstance, status: down, reasons: []string{"Scheduled", "Pulling", "Failed", "BackOff"}},
+		{name: "crash", typ: v1alpha1.WorkloadTypeInstance, status: down, reasons: []string{"Started", "BackOff"}},
+		{name: "db", typ: v1alpha1.WorkloadTypeInstance, status: healthy, reasons: []string{"SuccessfulCreate", "Started"}},
+		{name: "report", typ: v1alpha1.WorkloadTypeInstance, status: healthy, reasons: []string{"SuccessfulCreate", "Started", "Completed"}},
+		{name: "custom", typ: v1alpha1.WorkloadTypeInstance, status: healthy, reasons: []string{reasonReady, "ScalingReplicaSet", "Started"}},
+		{name: "chart", typ: v1alpha1.WorkloadTypeHelmInstance, status: healthy, reasons: []string{"ScalingReplicaSet", "Scheduled", "Started"}},
 	}
 }
 
@@ -75,17 +78,17 @@ func (w workload) deploy(ctx context.Context, up *upstream.Upstream, password st
 	if err != nil {
 		return d, fmt.Errorf("read manifests: %w", err)
 	}
-	open, err := upstream.Parse(string(text))
+	templates, err := upstream.Parse(string(text))
 	if err != nil {
 		return d, err
 	}
-	d.Deployed, err = up.Register(ctx, upstream.Workload{Name: w.name, Type: w.typ, Objects: withoutHooks(open)})
+	d.Deployed, err = up.Register(ctx, upstream.Workload{Name: w.name, Type: w.typ, Objects: withoutHooks(templates)})
 	if err != nil {
 		return d, err
 	}
 
-	filled := strings.NewReplacer(openInstanceID, strconv.FormatInt(d.InstanceID, 10), openPassword, password).Replace(string(text))
-	objects, err := upstream.Parse(filled)
+	manifest := strings.NewReplacer(instanceIDPlaceholder, strconv.FormatInt(d.InstanceID, 10), passwordPlaceholder, password).Replace(string(text))
+	objects, err := upstream.Parse(manifest)
 	if err != nil {
 		return d, err
 	}

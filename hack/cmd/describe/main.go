@@ -33,7 +33,7 @@ func run(files []string) error {
 					name = ""
 				}
 				if pair.Doc != "" {
-					texts[name] = plain(pair.Doc)
+					texts[name] = withoutLinkBrackets(pair.Doc)
 				}
 			}
 			all[t[0].Name] = texts
@@ -47,7 +47,7 @@ func run(files []string) error {
 	return nil
 }
 
-// plain returns a comment without the brackets of doc links.
-func plain(comment string) string {
+// withoutLinkBrackets returns a comment without the brackets of doc links.
+func withoutLinkBrackets(comment string) string {
 	return strings.NewReplacer(`\"`, `"`, `\n`, "\n", "[", "", "]", "").Replace(comment)
 }

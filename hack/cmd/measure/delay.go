@@ -73,11 +73,11 @@ func (s *stack) measureDelay(ctx context.Context, d upstream.Deployed, size size
 		written[ev.UID] = at
 	}
 	watching.Wait()
-	return s.collect(ctx, d, written, seen)
+	return s.collectDelays(ctx, d, written, seen)
 }
 
-// collect waits for the rows of all Events, and compares their times.
-func (s *stack) collect(ctx context.Context, d upstream.Deployed, written, seen map[types.UID]time.Time) (delays, error) {
+// collectDelays waits for the rows of all Events, and compares their times.
+func (s *stack) collectDelays(ctx context.Context, d upstream.Deployed, written, seen map[types.UID]time.Time) (delays, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(time.Second)

@@ -27,7 +27,7 @@ const (
 type table struct{ missed bool }
 
 // row prints a result. A bound of 0 means none.
-func (t *table) row(what string, figure, bound float64, unit string) {
+func (t *table) row(label string, figure, bound float64, unit string) {
 	verdict := ""
 	if bound > 0 {
 		verdict = fmt.Sprintf("at most %g %s", bound, unit)
@@ -36,7 +36,7 @@ func (t *table) row(what string, figure, bound float64, unit string) {
 			t.missed = true
 		}
 	}
-	fmt.Printf("| %s | %.4g %s | %s |\n", what, figure, unit, verdict)
+	fmt.Printf("| %s | %.4g %s | %s |\n", label, figure, unit, verdict)
 }
 
 // measure runs all measurements, and reports whether a result missed its bound.
@@ -69,41 +69,41 @@ func measure(ctx context.Context, agent string, size size) (missed bool, err err
 	t.row("Event → row, maximum"+rate, percentile(d.reported, 100), 0, "ms")
 	t.row("floor: Event → a plain watch, p50", percentile(d.watched, 50), 0, "ms")
 	t.row("floor: Event → a plain watch, p99", percentile(d.watched, 99), 0, "ms")
-	return t.missed, s.agree(ctx, all)
+	return t.missed, s.awaitAgreement(ctx, all)
 }
 
 // measureWatches counts the open WATCH requests of the API server without an agent, and with one at both sizes.
 func (s *stack) measureWatches(ctx context.Context, t *table) ([]oracle.Expected, error) {
 	var all []oracle.Expected
-	grown := func(from, to, pods int) (int, error) {
-		fresh, err := s.create(ctx, from, to, pods)
+	addedWatches := func(from, to, pods int) (int, error) {
+		added, err := s.createWorkloads(ctx, from, to, pods)
 		if err != nil {
 			return 0, err
 		}
-		for _, d := range fresh {
+		for _, d := range added {
 			all = append(all, oracle.Expected{Deployed: d})
 		}
 		if err := s.stopAgent(); err != nil {
 			return 0, err
 		}
-		before, err := s.settledWatches(ctx)
+		before, err := s.stableWatchCount(ctx)
 		if err != nil {
 			return 0, err
 		}
 		if err := s.startAgent(ctx); err != nil {
 			return 0, err
 		}
-		if err := s.declare(ctx, all, fresh); err != nil {
+		if err := s.declareWorkloads(ctx, all, added); err != nil {
 			return 0, err
 		}
-		after, err := s.settledWatches(ctx)
+		after, err := s.stableWatchCount(ctx)
 		return after - before, err
 	}
-	small, err := grown(0, smallWorkloads, smallPods)
+	small, err := addedWatches(0, smallWorkloads, smallPods)
 	if err != nil {
 		return nil, err
 	}
-	large, err := grown(smallWorkloads, largeWorkloads, largePods)
+	large, err := addedWatches(smallWorkloads, largeWorkloads, largePods)
 	if err != nil {
 		return nil, err
 	}
@@ -113,14 +113,14 @@ func (s *stack) measureWatches(ctx context.Context, t *table) ([]oracle.Expected
 	return all, nil
 }
 
-// settledWatches returns the number of open WATCH requests after three equal readings in a row. The controllers of the cluster
+// stableWatchCount returns the number of open WATCH requests after three equal readings in a row. The controllers of the cluster
 // also open and close watches.
-func (s *stack) settledWatches(ctx context.Context) (int, error) {
+func (s *stack) stableWatchCount(ctx context.Context) (int, error) {
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()
 	last, same := -1, 0
 	for {
-		n, err := s.watches(ctx)
+		n, err := s.countWatches(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -146,21 +146,21 @@ func (s *stack) measureMemory(ctx context.Context, t *table, all []oracle.Expect
 	if err := s.stopAgent(); err != nil {
 		return err
 	}
-	without, err := memory(ctx, server)
+	without, err := medianMemory(ctx, server)
 	if err != nil {
 		return err
 	}
 	if err := s.startAgent(ctx); err != nil {
 		return err
 	}
-	if err := s.agree(ctx, all); err != nil {
+	if err := s.awaitAgreement(ctx, all); err != nil {
 		return err
 	}
-	agent, err := memory(ctx, s.agent.PID())
+	agent, err := medianMemory(ctx, s.agent.PID())
 	if err != nil {
 		return err
 	}
-	with, err := memory(ctx, server)
+	with, err := medianMemory(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (s *stack) measureChanges(ctx context.Context, t *table, all []oracle.Expec
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 		differences := 0
-		if err := s.agree(ctx, all); err != nil {
+		if err := s.awaitAgreement(ctx, all); err != nil {
 			fmt.Fprintf(os.Stderr, "after %s: %v\n", step.name, err)
 			differences = 1
 		}

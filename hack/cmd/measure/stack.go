@@ -110,8 +110,8 @@ func (s *stack) stop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
-// watches returns the number of open WATCH requests of the API server.
-func (s *stack) watches(ctx context.Context) (int, error) {
+// countWatches returns the number of open WATCH requests of the API server.
+func (s *stack) countWatches(ctx context.Context) (int, error) {
 	text, err := s.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the API server's metrics: %w", err)
@@ -129,8 +129,8 @@ func (s *stack) watches(ctx context.Context) (int, error) {
 	return total, nil
 }
 
-// memory returns the memory of an idle process in MB, as the median of several readings.
-func memory(ctx context.Context, pid int) (float64, error) {
+// medianMemory returns the memory of an idle process in MB, as the median of several readings.
+func medianMemory(ctx context.Context, pid int) (float64, error) {
 	const readings = 9
 	all := make([]float64, 0, readings)
 	ticker := time.NewTicker(2 * time.Second)

@@ -46,8 +46,8 @@ spec:
 	return upstream.Workload{Name: name, Type: v1alpha1.WorkloadTypeInstance, Objects: objects}, err
 }
 
-// create registers workloads and creates their objects without the ThreeportWorkloads, and waits until their pods are ready.
-func (s *stack) create(ctx context.Context, from, to, pods int) ([]upstream.Deployed, error) {
+// createWorkloads registers workloads and creates their objects without the ThreeportWorkloads, and waits until their pods are ready.
+func (s *stack) createWorkloads(ctx context.Context, from, to, pods int) ([]upstream.Deployed, error) {
 	out := make([]upstream.Deployed, to-from)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
@@ -78,17 +78,17 @@ func (s *stack) create(ctx context.Context, from, to, pods int) ([]upstream.Depl
 	return out, group.Wait()
 }
 
-// declare creates the workloads' ThreeportWorkloads, and waits until the control plane matches the cluster.
-func (s *stack) declare(ctx context.Context, all []oracle.Expected, fresh []upstream.Deployed) error {
-	for _, d := range fresh {
+// declareWorkloads creates the workloads' ThreeportWorkloads, and waits until the control plane matches the cluster.
+func (s *stack) declareWorkloads(ctx context.Context, all []oracle.Expected, added []upstream.Deployed) error {
+	for _, d := range added {
 		if err := s.upstream.Declare(ctx, d); err != nil {
 			return err
 		}
 	}
-	return s.agree(ctx, all)
+	return s.awaitAgreement(ctx, all)
 }
 
-func (s *stack) agree(ctx context.Context, all []oracle.Expected) error {
+func (s *stack) awaitAgreement(ctx context.Context, all []oracle.Expected) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	return s.oracle.Await(ctx, s.upstream.API, all)

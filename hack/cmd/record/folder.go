@@ -55,11 +55,11 @@ func (f folder) stale(recordings map[string][]byte) ([]string, error) {
 func (f folder) compare(ctx context.Context, recordings map[string][]byte, out io.Writer) (bool, error) {
 	same := true
 	for _, moment := range slices.Sorted(maps.Keys(recordings)) {
-		there, err := os.ReadFile(f.file(moment))
+		existing, err := os.ReadFile(f.file(moment))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return false, fmt.Errorf("compare recordings: %w", err)
 		}
-		if bytes.Equal(there, recordings[moment]) {
+		if bytes.Equal(existing, recordings[moment]) {
 			continue
 		}
 		same = false
@@ -70,7 +70,7 @@ func (f folder) compare(ctx context.Context, recordings map[string][]byte, out i
 	stale, err := f.stale(recordings)
 	for _, file := range stale {
 		same = false
-		_, _ = fmt.Fprintf(out, "%s: there is no such moment any more\n", file)
+		_, _ = fmt.Fprintf(out, "%s: the catalogue no longer has this moment\n", file)
 	}
 	if same {
 		_, _ = fmt.Fprintf(out, "%d recordings are the same.\n", len(recordings))

@@ -22,7 +22,7 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-func TestWriteAndCompare(t *testing.T) {
+func TestFolder_Write_ReplacesStaleFiles(t *testing.T) {
 	f := folder{path: filepath.Join(t.TempDir(), "recorded"), complete: true}
 	recordings := map[string][]byte{"a": []byte("one\ntwo\n"), "b": []byte("three\n")}
 	if err := f.write(recordings); err != nil {
@@ -33,7 +33,7 @@ func TestWriteAndCompare(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if same, err := f.compare(t.Context(), recordings, &out); !same || err != nil {
-		t.Errorf("the files that were just written differ: %v\n%s", err, &out)
+		t.Errorf("the written files differ from their recordings: %v\n%s", err, &out)
 	}
 
 	out.Reset()
@@ -42,11 +42,11 @@ func TestWriteAndCompare(t *testing.T) {
 	delete(recordings, "b")
 	same, err := f.compare(t.Context(), recordings, &out)
 	if same || err != nil {
-		t.Errorf("nothing differs: %v", err)
+		t.Errorf("compare found no difference, error %v; want differences in a, b and c", err)
 	}
-	for _, want := range []string{"\n-two\n+four\n", "\n+new\n", "b.yaml: there is no such moment any more"} {
+	for _, want := range []string{"\n-two\n+four\n", "\n+new\n", "b.yaml: the catalogue no longer has this moment"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("it does not print %q:\n%s", want, &out)
+			t.Errorf("compare printed\n%s\nwant %q in it", &out, want)
 		}
 	}
 
@@ -54,11 +54,11 @@ func TestWriteAndCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := names(t, f.path); !slices.Equal(got, []string{"README.md", "a.yaml", "c.yaml"}) {
-		t.Errorf("there are %v, expected the file of b to be removed and no other", got)
+		t.Errorf("the folder has %v, want it without b.yaml and with all others", got)
 	}
 }
 
-func TestWrite_OneScenario_KeepsOtherFiles(t *testing.T) {
+func TestFolder_OneScenario_KeepsOtherFiles(t *testing.T) {
 	f := folder{path: t.TempDir()}
 	if err := os.WriteFile(f.file("other"), []byte("other\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -69,21 +69,21 @@ func TestWrite_OneScenario_KeepsOtherFiles(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if same, err := f.compare(t.Context(), recordings, &out); !same || err != nil {
-		t.Errorf("it differs: %v\n%s", err, &out)
+		t.Errorf("the written file differs from its recording: %v\n%s", err, &out)
 	}
 	if got := names(t, f.path); !slices.Equal(got, []string{"a.yaml", "other.yaml"}) {
-		t.Errorf("there are %v", got)
+		t.Errorf("the folder has %v, want a.yaml and other.yaml", got)
 	}
 }
 
-func TestOnly_UnknownScenario_Fails(t *testing.T) {
+func TestScenarios_Only(t *testing.T) {
 	if all, err := (options{}).scenarios(); err != nil || len(all) < 30 {
-		t.Errorf("%d scenarios, %v", len(all), err)
+		t.Errorf("without --only there are %d scenarios, error %v; want 30 or more", len(all), err)
 	}
 	if one, err := (options{only: "healthy"}).scenarios(); err != nil || len(one) != 1 || one[0].Name != "healthy" {
-		t.Errorf("got %v, %v", one, err)
+		t.Errorf("--only=healthy selected %v, error %v; want the scenario healthy", one, err)
 	}
 	if _, err := (options{only: "absent"}).scenarios(); err == nil || !strings.Contains(err.Error(), "--only") {
-		t.Errorf("got %v", err)
+		t.Errorf("--only=absent returned the error %v, want one that names --only", err)
 	}
 }

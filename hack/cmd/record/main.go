@@ -32,7 +32,7 @@ func (o options) validate(args []string) error {
 
 func main() {
 	var o options
-	flag.BoolVar(&o.check, "check", false, "compare with the files that are there instead of writing them")
+	flag.BoolVar(&o.check, "check", false, "compare with the existing files instead of writing them")
 	flag.StringVar(&o.only, "only", "", "`name` of the only scenario to run; empty for all")
 	flag.StringVar(&o.dir, "dir", recorded, "`folder` of the recordings")
 	flag.IntVar(&o.parallel, "parallel", 10, "scenarios that run at a time")

@@ -80,26 +80,26 @@ type recorder struct {
 // runAll runs several scenarios at a time. Those that act on the node run last, one by one. A failure does not stop the others.
 func (r *recorder) runAll(ctx context.Context, scenarios []scenario.Scenario, parallel int) error {
 	var mu sync.Mutex
-	var failed []error
-	note := func(err error) {
+	var errs []error
+	addError := func(err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		failed = append(failed, err)
+		errs = append(errs, err)
 	}
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for _, s := range scenarios {
 		if !s.Node {
-			group.Go(func() error { note(r.run(ctx, s)); return nil })
+			group.Go(func() error { addError(r.run(ctx, s)); return nil })
 		}
 	}
 	_ = group.Wait() // it has no errors of its own
 	for _, s := range scenarios {
 		if s.Node {
-			note(r.run(ctx, s))
+			addError(r.run(ctx, s))
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 // attempts limits the runs of a scenario until all its moments are recorded.
@@ -146,14 +146,14 @@ func (r *recorder) runOnce(ctx context.Context, s scenario.Scenario, attempt int
 	return files, err
 }
 
-// spoilt are messages of Events of an overloaded kubelet whose caches time out after a second. The workload is not affected, but
+// overloadMessages are messages of Events of an overloaded kubelet whose caches time out after a second. The workload is not affected, but
 // another run would not have these Events.
-var spoilt = []string{"failed to sync secret cache", "failed to sync configmap cache"}
+var overloadMessages = []string{"failed to sync secret cache", "failed to sync configmap cache"}
 
-func checkSpoilt(at recording.Snapshot) error {
+func checkOverload(at recording.Snapshot) error {
 	events, err := recording.Of[corev1.Event](at)
 	for _, e := range events {
-		for _, text := range spoilt {
+		for _, text := range overloadMessages {
 			if strings.Contains(e.Message, text) {
 				return fmt.Errorf("the machine is busy: %s: %s", e.Reason, e.Message)
 			}
@@ -174,7 +174,7 @@ func settled(ctx context.Context, s scenario.Scenario, step scenario.Step, env s
 	for {
 		at, err := s.Take(ctx, env)
 		if err == nil {
-			if err := checkSpoilt(at); err != nil {
+			if err := checkOverload(at); err != nil {
 				return nil, err
 			}
 			err = step.Reached(at)
@@ -192,7 +192,7 @@ func settled(ctx context.Context, s scenario.Scenario, step scenario.Step, env s
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("it does not settle: %w", errors.Join(ctx.Err(), err))
+			return nil, fmt.Errorf("the objects of the moment kept changing: %w", errors.Join(ctx.Err(), err))
 		}
 	}
 }

@@ -42,7 +42,7 @@ func event(message string) *corev1.Event {
 func TestSettled_WaitsForLastChange(t *testing.T) {
 	tests := []struct {
 		reason string
-		busy   int // looks at which the moment is not there, or shows something new
+		busy   int // checks at which the moment is not reached
 		gone   bool
 		want   time.Duration
 	}{
@@ -51,9 +51,9 @@ func TestSettled_WaitsForLastChange(t *testing.T) {
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
-			looks := 0
+			checks := 0
 			step := scenario.Step{Reached: func(recording.Snapshot) error {
-				if looks++; looks <= tt.busy && tt.gone {
+				if checks++; checks <= tt.busy && tt.gone {
 					return errors.New("it is gone")
 				}
 				return nil
@@ -61,10 +61,10 @@ func TestSettled_WaitsForLastChange(t *testing.T) {
 			begin := time.Now()
 			text, err := settled(t.Context(), scenario.Scenario{}, step, scenario.Env{Client: client(t, pod()), Namespace: "app"})
 			if err != nil || !strings.Contains(string(text), "name: web") {
-				t.Errorf("%s: got %s, %v", tt.reason, text, err)
+				t.Errorf("%s: the recording is %s, error %v; want Pod web", tt.reason, text, err)
 			}
 			if got := time.Since(begin); got != tt.want {
-				t.Errorf("%s: it took %s, want %s", tt.reason, got, tt.want)
+				t.Errorf("%s: the recording took %s, want %s", tt.reason, got, tt.want)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestSettled_TimesOut(t *testing.T) {
 			reason:  "the moment is over",
 			objects: []runtime.Object{pod()},
 			reached: never,
-			want:    "it does not settle: context deadline exceeded\nit is gone",
+			want:    "the objects of the moment kept changing: context deadline exceeded\nit is gone",
 		},
 		{
 			reason:  "the machine is busy",
@@ -97,7 +97,7 @@ func TestSettled_TimesOut(t *testing.T) {
 			_, err := settled(t.Context(), scenario.Scenario{}, scenario.Step{Reached: tt.reached},
 				scenario.Env{Client: client(t, tt.objects...), Namespace: "app"})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%s: got %v, want %q", tt.reason, err, tt.want)
+				t.Errorf("%s: settled returned the error %v, want %q", tt.reason, err, tt.want)
 			}
 		})
 	}
@@ -109,6 +109,6 @@ func TestSettled_ContextEnds_Stops(t *testing.T) {
 	_, err := settled(ctx, scenario.Scenario{}, scenario.Step{Reached: func(recording.Snapshot) error { return nil }},
 		scenario.Env{Client: client(t, pod()), Namespace: "app"})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("settled returned the error %v, want %v", err, context.Canceled)
 	}
 }

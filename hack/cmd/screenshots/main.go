@@ -27,8 +27,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/browser"
 )
 
-// largest is the maximum size of a picture in bytes: the repository keeps all versions.
-const largest = 200 << 10
+// maxPictureBytes is the maximum size of a picture in bytes: the repository keeps all versions.
+const maxPictureBytes = 200 << 10
 
 // picture is a view of the page.
 type picture struct {
@@ -37,21 +37,21 @@ type picture struct {
 	dark          bool
 	// path is the path of the page; empty for the workload that shows everything.
 	path string
-	// shown has a JavaScript condition that becomes true when the view is complete.
-	shown string
+	// complete is a JavaScript condition that becomes true when the view is complete.
+	complete string
 }
 
 const (
-	boardShown    = "document.querySelectorAll('.grid-list .row').length > 10 && document.querySelector('#live').dataset.state === 'live' && !document.querySelector('.changed')"
+	listShown     = "document.querySelectorAll('.grid-list .row').length > 10 && document.querySelector('#live').dataset.state === 'live' && !document.querySelector('.changed')"
 	workloadShown = "document.querySelectorAll('.line').length > 10 && document.querySelectorAll('.event').length > 10"
 )
 
 var pictures = []picture{
-	{"board-light", 1360, 760, false, "/", boardShown},
-	{"board-dark", 1360, 760, true, "/", boardShown},
-	{"workload-light", 1360, 1640, false, "", workloadShown},
-	{"workload-dark", 1360, 1640, true, "", workloadShown},
-	{"board-phone", 360, 720, false, "/", "document.querySelectorAll('.grid-list .row').length > 3"},
+	{name: "board-light", width: 1360, height: 760, path: "/", complete: listShown},
+	{name: "board-dark", width: 1360, height: 760, dark: true, path: "/", complete: listShown},
+	{name: "workload-light", width: 1360, height: 1640, complete: workloadShown},
+	{name: "workload-dark", width: 1360, height: 1640, dark: true, complete: workloadShown},
+	{name: "board-phone", width: 360, height: 720, path: "/", complete: "document.querySelectorAll('.grid-list .row').length > 3"},
 }
 
 func main() {
@@ -94,15 +94,15 @@ func run(ctx context.Context, out string) (err error) {
 		if p.path == "" {
 			p.path = fmt.Sprintf("/workloads/%s/%d", everything.Type, int64(everything.ID))
 		}
-		if err := p.take(chromium, api.URL, out); err != nil { //nolint:contextcheck // the browser was started with ctx, and ends with it
+		if err := p.capture(chromium, api.URL, out); err != nil { //nolint:contextcheck // the browser was started with ctx, and ends with it
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	return nil
 }
 
-// take takes a screenshot of a page that no longer changes.
-func (p picture) take(chromium *browser.Chromium, url, out string) error {
+// capture takes a screenshot of a page that no longer changes.
+func (p picture) capture(chromium *browser.Chromium, url, out string) error {
 	tab, err := chromium.Open()
 	if err != nil {
 		return err
@@ -114,28 +114,28 @@ func (p picture) take(chromium *browser.Chromium, url, out string) error {
 	if err := tab.Do(chromedp.Navigate(url + p.path)); err != nil {
 		return fmt.Errorf("open page: %w", err)
 	}
-	if err := tab.Until(p.shown); err != nil {
+	if err := tab.Until(p.complete); err != nil {
 		return err
 	}
-	raw, err := tab.Shot()
+	raw, err := tab.Screenshot()
 	if err != nil {
 		return err
 	}
-	small, err := shrink(raw)
+	small, err := withPalette(raw)
 	if err != nil {
 		return err
 	}
-	if len(small) > largest {
-		return fmt.Errorf("the picture has %d bytes, the limit is %d", len(small), largest)
+	if len(small) > maxPictureBytes {
+		return fmt.Errorf("the picture has %d bytes, the limit is %d", len(small), maxPictureBytes)
 	}
-	if err := os.WriteFile(filepath.Join(out, p.name+".png"), small, 0o644); err != nil { //nolint:gosec // a picture for everyone
+	if err := os.WriteFile(filepath.Join(out, p.name+".png"), small, 0o644); err != nil { //nolint:gosec // pictures are public
 		return fmt.Errorf("write picture: %w", err)
 	}
 	return nil
 }
 
-// shrink encodes a picture with a palette: a page has few colours, and the colours at the edges of letters are similar.
-func shrink(raw []byte) ([]byte, error) {
+// withPalette encodes a picture with a palette: a page has few colours, and the colours at the edges of letters are similar.
+func withPalette(raw []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("read picture: %w", err)
@@ -149,8 +149,8 @@ func shrink(raw []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// colours is the size of a PNG palette.
-const colours = 256
+// paletteSize is the size of a PNG palette.
+const paletteSize = 256
 
 // paletteOf returns the most frequent colours of a picture. It begins with the most frequent one of each hue and shade, so that
 // small coloured items keep their colour.
@@ -169,14 +169,14 @@ func paletteOf(picture image.Image) color.Palette {
 	var palette, rest color.Palette
 	seen := map[[3]uint8]bool{}
 	for _, c := range all {
-		near := [3]uint8{c.R >> 5, c.G >> 5, c.B >> 5}
-		if seen[near] {
+		shade := [3]uint8{c.R >> 5, c.G >> 5, c.B >> 5}
+		if seen[shade] {
 			rest = append(rest, c)
 			continue
 		}
-		seen[near] = true
+		seen[shade] = true
 		palette = append(palette, c)
 	}
 	palette = append(palette, rest...)
-	return palette[:min(len(palette), colours)]
+	return palette[:min(len(palette), paletteSize)]
 }

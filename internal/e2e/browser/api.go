@@ -17,15 +17,15 @@ type API struct {
 
 	config server.Config
 	log    *slog.Logger
-	end    context.CancelFunc
-	ended  chan error
+	cancel context.CancelFunc
+	done   chan error
 }
 
 // NewAPI returns a control plane without authentication, with its rows in a file. An agent counts as offline after silence.
-func NewAPI(file string, silence time.Duration, log *slog.Logger) *API {
+func NewAPI(file string, agentTimeout time.Duration, log *slog.Logger) *API {
 	config := server.DefaultConfig()
 	config.BindAddress, config.AuthEnabled, config.Database = "127.0.0.1:0", false, "sqlite:"+file
-	config.Maintenance.AgentTimeout, config.Maintenance.SilenceInterval = silence, silence/4
+	config.Maintenance.AgentTimeout, config.Maintenance.SilenceInterval = agentTimeout, agentTimeout/4
 	return &API{config: config, log: log}
 }
 
@@ -37,13 +37,13 @@ func (a *API) Start(ctx context.Context) error {
 	}
 	a.URL = s.URL()
 	a.config.BindAddress = a.URL[len("http://"):]
-	ctx, a.end = context.WithCancel(ctx)
-	a.ended = make(chan error, 1)
-	go func() { a.ended <- s.Run(ctx) }()
-	return a.ready(ctx)
+	ctx, a.cancel = context.WithCancel(ctx)
+	a.done = make(chan error, 1)
+	go func() { a.done <- s.Run(ctx) }()
+	return a.awaitReady(ctx)
 }
 
-func (a *API) ready(ctx context.Context) error {
+func (a *API) awaitReady(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.URL+"/readyz", nil)
 	if err != nil {
 		return fmt.Errorf("ask control plane: %w", err)
@@ -57,10 +57,10 @@ func (a *API) ready(ctx context.Context) error {
 
 // Stop stops the control plane, and waits for its end.
 func (a *API) Stop() error {
-	if a.end == nil {
+	if a.cancel == nil {
 		return errors.New("stop control plane: it was not started")
 	}
-	a.end()
-	a.end = nil
-	return <-a.ended
+	a.cancel()
+	a.cancel = nil
+	return <-a.done
 }

@@ -12,25 +12,26 @@ import (
 // axeFile is the path of axe-core after npm ci.
 var axeFile = filepath.Join("..", "..", "..", "hack", "browser", "node_modules", "axe-core", "axe.min.js")
 
-// violations runs axe on the page, and returns the rule, the impact and the first places of each serious or critical violation.
+// violations is a script that runs axe on the page. It returns the rule, the impact and the first elements of each serious or
+// critical violation.
 const violations = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations
 	.filter(({ impact }) => impact === 'serious' || impact === 'critical')
 	.map(({ id, impact, nodes }) => id + ' (' + impact + '): ' + nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? n.all[0]?.message ?? n.none[0]?.message ?? '')).join(' | ')))`
 
-func TestAccessibility(t *testing.T) {
-	api, instances := startAPI(t, never, Sample(time.Now()))
-	between := newBetween(t, api)
+func TestPages_Accessibility(t *testing.T) {
+	api, instances := startAPI(t, neverOffline, Sample(time.Now()))
+	proxy := newFaultProxy(t, api)
 	cases := []struct {
 		name, path, shown string
 		code              int
-		act               string // done once the page is shown
+		act               string // a script that runs after the page is shown
 	}{
-		{name: "list", path: "/", shown: boardShown},
-		{name: "list, filtered", path: "/?status=Down&text=ledger", shown: boardShown},
+		{name: "list", path: "/", shown: listShown},
+		{name: "list, filtered", path: "/?status=Down&text=ledger", shown: listShown},
 		{name: "list, nothing found", path: "/?text=nothing-has-this", shown: "document.querySelector('.none').checkVisibility()"},
 		{name: "workload", path: pathOf(instances[Checkout]), shown: "document.querySelectorAll('.line').length > 10 && document.querySelector('.event')"},
 		{name: "diff", path: pathOf(instances[Checkout]), shown: "document.querySelector('#tab-changes')", act: "document.querySelector('#tab-changes').click()"},
-		{name: "keys", path: "/", shown: boardShown, act: "document.querySelector('#help').click()"},
+		{name: "keys", path: "/", shown: listShown, act: "document.querySelector('#help').click()"},
 		{name: "not found", path: "/workloads/WorkloadInstance/1", shown: stateShown("missing")},
 		{name: "signed out", path: "/", code: 401, shown: stateShown("signed-out")},
 		{name: "broken", path: "/", code: 500, shown: stateShown("broken")},
@@ -42,8 +43,8 @@ func TestAccessibility(t *testing.T) {
 				tab.Ignore(isNetworkError)
 				media.ReducedMotion = true
 				emulate(t, tab, 1280, 900, media)
-				between.answer(func(string) int { return c.code })
-				visit(t, tab, between.URL+c.path, c.shown)
+				proxy.setFault(func(string) int { return c.code })
+				visit(t, tab, proxy.URL+c.path, c.shown)
 				if c.act != "" {
 					if err := tab.Do(discard(c.act)); err != nil {
 						t.Fatal(err)
@@ -60,7 +61,7 @@ func expectAccessible(t *testing.T, tab *Tab) {
 	t.Helper()
 	axe, err := os.ReadFile(axeFile)
 	if err != nil {
-		t.Fatal("there is no axe-core: `make browser-packages` installs it")
+		t.Fatal("axe-core is missing: `make browser-packages` installs it")
 	}
 	if err := tab.Do(discard(string(axe) + "; true")); err != nil {
 		t.Fatal(err)

@@ -16,12 +16,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience limits the start of the browser and the wait for a condition on a page. It is long enough for everything that does
-// not hang.
-const patience = 5 * time.Minute
+// waitTimeout limits the start of the browser and the wait for a condition on a page. Only something that hangs exceeds it.
+const waitTimeout = 5 * time.Minute
 
 // ErrNoChromium means that chromium is not installed.
-var ErrNoChromium = errors.New("there is no chromium: install it with hack/browser-packages.sh")
+var ErrNoChromium = errors.New("chromium is missing: install it with hack/browser-packages.sh")
 
 // Chromium is a headless browser. [Start] starts one; call [Chromium.Stop] at the end.
 type Chromium struct {
@@ -31,13 +30,13 @@ type Chromium struct {
 
 // Start starts the installed chromium with a temporary profile.
 func Start(ctx context.Context) (*Chromium, error) {
-	path, err := find()
+	path, err := findChromium()
 	if err != nil {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("lang", "en"),
-		chromedp.WSURLReadTimeout(patience))
+		chromedp.WSURLReadTimeout(waitTimeout))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // chromium has none for root
 	}
@@ -51,7 +50,7 @@ func Start(ctx context.Context) (*Chromium, error) {
 	return c, nil
 }
 
-func find() (string, error) {
+func findChromium() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
@@ -97,24 +96,24 @@ func (t *Tab) recordProblem(event any) {
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
 		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
-			t.note(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+			t.addProblem(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
 	case *runtime.EventExceptionThrown:
 		text := e.ExceptionDetails.Text
 		if e.ExceptionDetails.Exception != nil {
 			text += " " + e.ExceptionDetails.Exception.Description
 		}
-		t.note("exception: " + text)
+		t.addProblem("exception: " + text)
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
-			t.note(fmt.Sprintf("console: %v", e.Args))
+			t.addProblem(fmt.Sprintf("console: %v", e.Args))
 		}
 	case *page.EventJavascriptDialogOpening:
-		t.note("dialog: " + e.Message)
+		t.addProblem("dialog: " + e.Message)
 	}
 }
 
-func (t *Tab) note(problem string) {
+func (t *Tab) addProblem(problem string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.ignore(problem) {
@@ -138,14 +137,14 @@ func (t *Tab) Problems() []string {
 
 // Do executes actions one after the other.
 func (t *Tab) Do(steps ...chromedp.Action[chromedp.Void]) error {
-	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	ctx, cancel := context.WithTimeout(t.ctx, waitTimeout)
 	defer cancel()
 	return chromedp.Do(ctx, steps...)
 }
 
 // Eval evaluates a JavaScript expression, and awaits a promise.
 func Eval[T any](t *Tab, expression string) (T, error) {
-	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	ctx, cancel := context.WithTimeout(t.ctx, waitTimeout)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -156,7 +155,7 @@ func Eval[T any](t *Tab, expression string) (T, error) {
 
 // Until waits until a JavaScript expression is true. An exception counts as false.
 func (t *Tab) Until(condition string) error {
-	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	ctx, cancel := context.WithTimeout(t.ctx, waitTimeout)
 	defer cancel()
 	// A poll inside the page would end with a navigation.
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -204,9 +203,9 @@ func (t *Tab) Emulate(width, height int64, media Media) error {
 	return nil
 }
 
-// Shot returns a screenshot of the window as PNG.
-func (t *Tab) Shot() ([]byte, error) {
-	ctx, cancel := context.WithTimeout(t.ctx, patience)
+// Screenshot returns a screenshot of the window as PNG.
+func (t *Tab) Screenshot() ([]byte, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, waitTimeout)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {

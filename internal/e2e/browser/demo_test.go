@@ -13,20 +13,20 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 )
 
-// hang is longer than a demo may take, which compiles what it runs.
-const hang = 20 * time.Minute
+// demoTimeout is longer than a demo takes. A demo compiles its programs.
+const demoTimeout = 20 * time.Minute
 
-// TestDemo looks at the demo: all of it is real but the nodes.
-func TestDemo(t *testing.T) {
+// The demo runs all programs, with fake nodes.
+func TestDemo_Page_ShowsWorkloads(t *testing.T) {
 	demo := startDemo(t)
 	tab := openTab(t)
-	visit(t, tab, printed(t, demo.Output(), `The page: (\S+)`), boardShown)
+	visit(t, tab, findOutput(t, demo.Output(), `The page: (\S+)`), listShown)
 	until(t, tab, rowCount+" === 7")
-	until(t, tab, rowSays("crash", "Down")+" && "+rowSays("crash", "Deployment crash has 0 of 1 replicas ready"))
-	until(t, tab, rowSays("web", "Healthy")+" && "+rowSays("web", "demo"))
+	until(t, tab, rowContains("crash", "Down")+" && "+rowContains("crash", "Deployment crash has 0 of 1 replicas ready"))
+	until(t, tab, rowContains("web", "Healthy")+" && "+rowContains("web", "demo"))
 	eval[bool](t, tab, "window.notReloaded = true")
 
-	config, err := clientcmd.BuildConfigFromFlags("", printed(t, demo.Output(), `export KUBECONFIG=(\S+)`))
+	config, err := clientcmd.BuildConfigFromFlags("", findOutput(t, demo.Output(), `export KUBECONFIG=(\S+)`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +37,9 @@ func TestDemo(t *testing.T) {
 	if err := client.AppsV1().Deployments("demo").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, tab, "!"+rowSays("web", "Healthy")+" && "+rowSays("web", "Deployment demo/web does not exist"))
+	until(t, tab, "!"+rowContains("web", "Healthy")+" && "+rowContains("web", "Deployment demo/web does not exist"))
 	if !eval[bool](t, tab, "window.notReloaded === true") {
-		t.Error("the page was reloaded")
+		t.Error("the page was reloaded, want an update in place")
 	}
 
 	crash := eval[string](t, tab, "[...document.querySelectorAll('.open')].find((a) => a.innerText === 'crash').getAttribute('href')")
@@ -51,31 +51,31 @@ func TestDemo(t *testing.T) {
 		"the definition of the object": "[...document.querySelectorAll('.line')].some((l) => l.innerText.includes('kind: Deployment'))",
 	} {
 		if err := tab.Until(condition); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("the page does not show %s: %v", name, err)
 		}
 	}
 }
 
-// startDemo starts the demo with fake nodes, and returns when everything is as expected. It is stopped with the test.
+// startDemo starts the demo with fake nodes, and returns after its checks succeeded. The test stops it at its end.
 func startDemo(t *testing.T) *process.Process {
 	t.Helper()
 	binary, err := process.Build(t.Context(), "../../../hack", "./cmd/demo", t.TempDir(), "-buildvcs=false")
 	if err != nil {
 		t.Fatal(err)
 	}
-	demo, err := process.Start(binary, nil, []string{"--timeout=" + hang.String()})
+	demo, err := process.Start(binary, nil, []string{"--timeout=" + demoTimeout.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := demo.Stop(hang); err != nil {
+		if err := demo.Stop(demoTimeout); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
 			t.Logf("the demo printed:\n%s", demo.Output())
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), hang)
+	ctx, cancel := context.WithTimeout(t.Context(), demoTimeout)
 	defer cancel()
 	if _, err := demo.WaitFor(ctx, "Ctrl-C stops everything."); err != nil {
 		t.Fatal(err)
@@ -83,11 +83,11 @@ func startDemo(t *testing.T) *process.Process {
 	return demo
 }
 
-func printed(t *testing.T, text, pattern string) string {
+func findOutput(t *testing.T, text, pattern string) string {
 	t.Helper()
 	match := regexp.MustCompile(pattern).FindStringSubmatch(text)
 	if match == nil {
-		t.Fatalf("expected the demo to print something like %s", pattern)
+		t.Fatalf("the demo printed no line that matches %s", pattern)
 	}
 	return match[1]
 }

@@ -1,6 +1,6 @@
 // Package browser tests the control plane's page in a real browser: headless chromium, driven by chromedp. The tests need
 // chromium (hack/browser-packages.sh) and, for accessibility, axe-core (npm ci in hack/browser).
 //
-// An [Estate] is the content of the page: workloads with all reports of their agents. [Post] sends it to a control plane in
+// A [Fleet] is the content of the page: workloads with all reports of their agents. [Post] sends it to a control plane in
 // report sets, as agents do.
 package browser

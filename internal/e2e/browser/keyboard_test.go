@@ -11,24 +11,24 @@ import (
 
 // Conditions of the rows in the workload list.
 const (
-	// reachable requires exactly one row that takes the focus by Tab, and that it is visible.
-	reachable = `(() => {
+	// oneRowReachable requires exactly one row that takes the focus by Tab, and that it is visible.
+	oneRowReachable = `(() => {
 		const stops = [...document.querySelectorAll('.grid-list .open[tabindex="0"]')];
 		const grid = document.querySelector('.grid').getBoundingClientRect();
 		const row = stops[0].closest('.row').getBoundingClientRect();
 		return stops.length === 1 && row.top >= grid.top && row.bottom <= grid.bottom;
 	})()`
-	rowFocused = "document.activeElement.matches('.grid-list .open')"
-	scrolled   = "document.querySelector('.grid').scrollTop"
+	rowFocused     = "document.activeElement.matches('.grid-list .open')"
+	scrollPosition = "document.querySelector('.grid').scrollTop"
 )
 
 // focusedRow is the condition that the row with this index has the focus, and is visible.
 func focusedRow(index int) string {
-	return fmt.Sprintf(`document.activeElement.closest('.row')?.getAttribute('aria-rowindex') === '%d' && `, index) + reachable
+	return fmt.Sprintf(`document.activeElement.closest('.row')?.getAttribute('aria-rowindex') === '%d' && `, index) + oneRowReachable
 }
 
-// wheel scrolls the rows as a mouse does, without a click, and waits until it shows.
-func wheel(t *testing.T, tab *Tab, top int) {
+// scrollRows scrolls the rows without a click, as a mouse wheel does, and waits until they are drawn.
+func scrollRows(t *testing.T, tab *Tab, top int) {
 	t.Helper()
 	eval[bool](t, tab, fmt.Sprintf("(document.querySelector('.grid').scrollTop = %d) >= 0", top))
 	until(t, tab, fmt.Sprintf("[...document.querySelectorAll('.grid-list .row')].some((r) => r.style.transform === 'translateY(%dpx)')", top))
@@ -43,16 +43,16 @@ func goBack(t *testing.T, tab *Tab, condition string) {
 }
 
 // At any scroll position and from any element, Tab leads to a visible row.
-func TestBoard_Rows_ReachableByKeyboard(t *testing.T) {
-	estate := Many(300, time.Now())
-	api, instances := startAPI(t, never, estate)
+func TestWorkloadList_Rows_ReachableByKeyboard(t *testing.T) {
+	fleet := ManyWorkloads(300, time.Now())
+	api, instances := startAPI(t, neverOffline, fleet)
 	tab := openTab(t)
-	visit(t, tab, api.URL+"/?sort=name", boardShown)
-	until(t, tab, rowCount+" === 300 && "+reachable)
+	visit(t, tab, api.URL+"/?sort=name", listShown)
+	until(t, tab, rowCount+" === 300 && "+oneRowReachable)
 	const rowHeight, place = 44, 200
 
-	wheel(t, tab, place*rowHeight)
-	until(t, tab, reachable)
+	scrollRows(t, tab, place*rowHeight)
+	until(t, tab, oneRowReachable)
 	eval[bool](t, tab, "document.querySelector('.cell-delay .sort').focus() ?? true")
 	press(t, tab, kb.Tab)
 	until(t, tab, focusedRow(place+2))
@@ -60,44 +60,44 @@ func TestBoard_Rows_ReachableByKeyboard(t *testing.T) {
 	until(t, tab, focusedRow(place+3))
 
 	// The focused row keeps the focus while rows around it come and go.
-	wheel(t, tab, (place+1)*rowHeight)
+	scrollRows(t, tab, (place+1)*rowHeight)
 	until(t, tab, focusedRow(place+3))
-	wheel(t, tab, 0)
+	scrollRows(t, tab, 0)
 	until(t, tab, rowFocused)
 	press(t, tab, kb.ArrowDown)
 	until(t, tab, focusedRow(place+4))
 
-	before := eval[float64](t, tab, scrolled)
+	before := eval[float64](t, tab, scrollPosition)
 	name := eval[string](t, tab, "document.activeElement.innerText")
 	press(t, tab, kb.Enter)
 	until(t, tab, workloadShown)
-	goBack(t, tab, boardShown)
+	goBack(t, tab, listShown)
 	until(t, tab, focusedRow(place+4)+" && document.activeElement.innerText === "+quote(name))
-	if after := eval[float64](t, tab, scrolled); after != before {
-		t.Errorf("after Back the rows are scrolled to %g, expected as they were left: %g", after, before)
+	if after := eval[float64](t, tab, scrollPosition); after != before {
+		t.Errorf("after Back the scroll position is %g, want that before: %g", after, before)
 	}
 
-	// Back from where the mouse led: without a row that was opened there is still one to reach.
+	// A row that the mouse opened also has the focus after Back.
 	click(t, tab, fmt.Sprintf(`.row[aria-rowindex="%d"] .open`, place+1))
 	until(t, tab, workloadShown)
 	press(t, tab, "b")
-	until(t, tab, boardShown+" && "+focusedRow(place+1))
+	until(t, tab, listShown+" && "+focusedRow(place+1))
 
-	// A row that goes away leaves the focus to the one that takes its place.
-	visit(t, tab, api.URL+"/?status=Down", boardShown)
+	// If the focused row is removed, the row that takes its place gets the focus.
+	visit(t, tab, api.URL+"/?status=Down", listShown)
 	press(t, tab, "b")
 	until(t, tab, focusedRow(2))
 	first := eval[string](t, tab, "document.activeElement.innerText")
-	say(t, api, estate.Clusters[0].Agent, instances[first], status("Healthy", "", "", time.Now(), 0))
+	sendStatus(t, api, fleet.Clusters[0].Agent, instances[first], status("Healthy", "", "", time.Now(), 0))
 	until(t, tab, focusedRow(2)+" && document.activeElement.innerText !== "+quote(first))
 }
 
 // Every way back to the workload list restores its filters, order and focus.
-func TestBoard_Back_RestoresState(t *testing.T) {
-	api, instances := startAPI(t, never, Sample(time.Now()))
+func TestWorkloadList_Back_RestoresState(t *testing.T) {
+	api, instances := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
 	const query = "?status=Down&sort=name"
-	left := "location.pathname + location.search === '/" + query + "' && " + boardShown + " && " + rowCount + " === 2"
+	left := "location.pathname + location.search === '/" + query + "' && " + listShown + " && " + rowCount + " === 2"
 	visit(t, tab, api.URL+"/"+query, left)
 	for name, leave := range map[string]func(){
 		"crumb": func() { click(t, tab, "#crumbs a") },
@@ -112,14 +112,14 @@ func TestBoard_Back_RestoresState(t *testing.T) {
 		until(t, tab, workloadShown)
 		leave()
 		if err := tab.Until(left); err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("back by %s does not restore the list: %v", name, err)
 		}
 	}
 	press(t, tab, "b")
 	until(t, tab, rowFocused)
 
 	// The restored state has a text that was typed just before the page changed.
-	visit(t, tab, api.URL+"/", boardShown+" && "+rowCount+" === 37")
+	visit(t, tab, api.URL+"/", listShown+" && "+rowCount+" === 37")
 	if err := tab.Do(chromedp.SendKeys(chromedp.CSS("#text"), "ledger"+kb.ArrowDown+kb.Enter)); err != nil {
 		t.Fatal(err)
 	}
@@ -130,13 +130,13 @@ func TestBoard_Back_RestoresState(t *testing.T) {
 	eval[bool](t, tab, "history.pushState(null, '', '/workloads/WorkloadInstance/1') ?? dispatchEvent(new PopStateEvent('popstate'))")
 	until(t, tab, stateShown("missing"))
 	click(t, tab, ".state .actions a")
-	until(t, tab, "location.search === '?text=ledger' && "+boardShown)
+	until(t, tab, "location.search === '?text=ledger' && "+listShown)
 }
 
-func TestBoard_ClearFilters(t *testing.T) {
-	api, _ := startAPI(t, never, Sample(time.Now()))
+func TestWorkloadList_ClearFilters_KeepsOrder(t *testing.T) {
+	api, _ := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
-	visit(t, tab, api.URL+"/?status=Down&text=ledger&sort=-name", boardShown)
+	visit(t, tab, api.URL+"/?status=Down&text=ledger&sort=-name", listShown)
 	until(t, tab, rowCount+" === 1")
 	eval[bool](t, tab, "document.querySelector('.filters > .link').focus() ?? true")
 	press(t, tab, kb.Enter)
@@ -145,7 +145,7 @@ func TestBoard_ClearFilters(t *testing.T) {
 }
 
 func TestTheme_ButtonNamesCurrentTheme(t *testing.T) {
-	api, _ := startAPI(t, never, Estate{})
+	api, _ := startAPI(t, neverOffline, Fleet{})
 	tab := openTab(t)
 	const label = "document.querySelector('#theme').getAttribute('aria-label')"
 	visit(t, tab, api.URL+"/", label+" === 'Colours: as the system'")
@@ -156,29 +156,29 @@ func TestTheme_ButtonNamesCurrentTheme(t *testing.T) {
 }
 
 // After a sign-on in another tab, the page continues without a reload.
-func TestSignOn_InAnotherTab(t *testing.T) {
-	api, _ := startAPI(t, never, Sample(time.Now()))
-	between := newBetweenTLS(t, api)
-	tab := openTrusting(t)
+func TestSignOn_InAnotherTab_Reconnects(t *testing.T) {
+	api, _ := startAPI(t, neverOffline, Sample(time.Now()))
+	proxy := newFaultProxyTLS(t, api)
+	tab := openWithoutTLSChecks(t)
 	const leaving = "document.querySelector('#leave').checkVisibility()"
-	visit(t, tab, between.URL+"/", boardShown+" && "+leaving)
-	between.answer(func(string) int { return 401 })
-	between.CloseClientConnections()
+	visit(t, tab, proxy.URL+"/", listShown+" && "+leaving)
+	proxy.setFault(func(string) int { return 401 })
+	proxy.CloseClientConnections()
 	until(t, tab, "document.querySelector('#live').innerText === 'Signed out' && document.querySelector('#banner').innerText.includes('You are signed out') && !"+leaving)
-	between.answer(nil)
+	proxy.setFault(nil)
 	eval[bool](t, tab, "document.dispatchEvent(new Event('visibilitychange'))")
-	until(t, tab, boardShown+" && !document.querySelector('#banner').checkVisibility() && "+leaving)
+	until(t, tab, listShown+" && !document.querySelector('#banner').checkVisibility() && "+leaving)
 
-	between.answer(func(string) int { return 403 })
-	between.CloseClientConnections()
+	proxy.setFault(func(string) int { return 403 })
+	proxy.CloseClientConnections()
 	until(t, tab, "document.querySelector('#live').innerText === 'No access' && !document.querySelector('#banner').innerText.includes('signed out') && "+leaving)
 }
 
-func TestBoard_OnPhone(t *testing.T) {
-	api, _ := startAPI(t, never, Sample(time.Now()))
+func TestWorkloadList_OnPhone(t *testing.T) {
+	api, _ := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
 	emulate(t, tab, 390, 844, Media{})
-	visit(t, tab, api.URL+"/", boardShown)
+	visit(t, tab, api.URL+"/", listShown)
 	until(t, tab, rowCount+" === 37")
 	for reason, holds := range map[string]string{
 		"only visible elements take the focus": `[...document.querySelectorAll('.sort')].every((b) => !b.checkVisibility())`,
@@ -189,46 +189,46 @@ func TestBoard_OnPhone(t *testing.T) {
 		"the order can be chosen": "document.querySelector('#sort').checkVisibility() && document.querySelector('#sort').value === 'worst'",
 	} {
 		if !eval[bool](t, tab, holds) {
-			t.Errorf("%s: not so", reason)
+			t.Errorf("this is not true on the page: %s", reason)
 		}
 	}
 	eval[bool](t, tab, "(() => { const s = document.querySelector('#sort'); s.value = '-name'; return s.dispatchEvent(new Event('change')); })()")
 	until(t, tab, "location.search === '?sort=-name' && document.querySelector('.row .open').innerText === 'thumbnails'")
-	visit(t, tab, api.URL+"/?sort=delay", boardShown+" && document.querySelector('#sort').value === 'delay'")
+	visit(t, tab, api.URL+"/?sort=delay", listShown+" && document.querySelector('#sort').value === 'delay'")
 	expectAccessible(t, tab)
 	emulate(t, tab, 1280, 900, Media{})
 	until(t, tab, "!document.querySelector('#sort').checkVisibility()")
 }
 
 // The heading shows the order of the rows. An arrow points up where values grow from top to bottom.
-func TestBoard_OrderMatchesHeading(t *testing.T) {
-	api, _ := startAPI(t, never, Sample(time.Now()))
+func TestWorkloadList_Order_MatchesHeading(t *testing.T) {
+	api, _ := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
 	for _, c := range []struct{ sort, column, direction, arrow, first string }{
-		{"", "worst", "descending", "↓", "ledger"},
-		{"name", "name", "ascending", "↑", "cart"},
-		{"delay", "delay", "descending", "↓", "cart"}, // of Singapore
-		{"-delay", "delay", "ascending", "↑", "storefront"},
-		{"since", "since", "ascending", "↑", "fraud-model"},
+		{column: "worst", direction: "descending", arrow: "↓", first: "ledger"},
+		{sort: "name", column: "name", direction: "ascending", arrow: "↑", first: "cart"},
+		{sort: "delay", column: "delay", direction: "descending", arrow: "↓", first: "cart"}, // in Singapore, whose agent has the longest delay
+		{sort: "-delay", column: "delay", direction: "ascending", arrow: "↑", first: "storefront"},
+		{sort: "since", column: "since", direction: "ascending", arrow: "↑", first: "fraud-model"},
 	} {
-		visit(t, tab, api.URL+"/?sort="+c.sort, boardShown)
+		visit(t, tab, api.URL+"/?sort="+c.sort, listShown)
 		until(t, tab, rowCount+" === 37")
 		got := eval[[]string](t, tab, fmt.Sprintf(`(() => {
 			const heading = document.querySelector('[role=columnheader].cell-%s');
 			return [heading.getAttribute('aria-sort'), getComputedStyle(heading.querySelector('.arrow'), '::after').content.replaceAll(/[" ]/g, ''), document.querySelector('.row .open').innerText];
 		})()`, c.column))
 		if got[0] != c.direction || got[1] != c.arrow || got[2] != c.first {
-			t.Errorf("sorted by %q: %q, expected %s %s, %s first", c.sort, got, c.direction, c.arrow, c.first)
+			t.Errorf("sorted by %q the page shows %q, want %s %s, %s first", c.sort, got, c.direction, c.arrow, c.first)
 		}
 	}
 }
 
-// Sorted by clusters, each is the worst of it first, and begins with a line.
-func TestBoard_GroupsByCluster(t *testing.T) {
-	api, _ := startAPI(t, never, Sample(time.Now()))
+// Sorted by cluster, the rows of a cluster begin with a line, and with its worst workload.
+func TestWorkloadList_SortedByCluster_SeparatesClusters(t *testing.T) {
+	api, _ := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
 	for sort, first := range map[string]string{"cluster": "checkout", "-cluster": "ledger"} {
-		visit(t, tab, api.URL+"/?sort="+sort, boardShown+" && "+rowCount+" === 37 && document.querySelector('.row .open').innerText === "+quote(first))
+		visit(t, tab, api.URL+"/?sort="+sort, listShown+" && "+rowCount+" === 37 && document.querySelector('.row .open').innerText === "+quote(first))
 		until(t, tab, `[...document.querySelectorAll('.grid-list .row')].every((row, i, rows) => {
 			const cluster = (row) => row?.querySelector('.cell-cluster').innerText;
 			return row.matches('.begins') === (cluster(row) !== cluster(rows[i - 1]));
@@ -238,15 +238,15 @@ func TestBoard_GroupsByCluster(t *testing.T) {
 	until(t, tab, "location.search === '?sort=name' && !document.querySelector('.row.begins')")
 }
 
-func TestBoard_OnlyFilter(t *testing.T) {
+func TestWorkloadList_OnlyFilter(t *testing.T) {
 	now := time.Now()
-	late, rejecting := newCluster("late", now, 2*time.Minute), newCluster("rejecting", now, 0)
-	late.Workloads = healthy(now, "a", "b")
+	delayed, rejecting := newCluster("late", now, 2*time.Minute), newCluster("rejecting", now, 0)
+	delayed.Workloads = healthy(now, "a", "b")
 	rejecting.Workloads = healthy(now, "c", "d", "e")
 	rejecting.Workloads[0].Status.Rejected = 3
-	api, _ := startAPI(t, never, Estate{Clusters: []Cluster{late, rejecting}})
+	api, _ := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{delayed, rejecting}})
 	tab := openTab(t)
-	visit(t, tab, api.URL+"/", boardShown+" && "+rowCount+" === 5")
+	visit(t, tab, api.URL+"/", listShown+" && "+rowCount+" === 5")
 	const numbers = "[...document.querySelectorAll('.chip[data-only]')].map((c) => c.dataset.only + c.querySelector('.number').innerText).join()"
 	until(t, tab, numbers+" === 'silent0,rejected1,late2'")
 	click(t, tab, `.chip[data-only="late"]`)
@@ -255,21 +255,21 @@ func TestBoard_OnlyFilter(t *testing.T) {
 	click(t, tab, `.chip[data-only="rejected"]`)
 	until(t, tab, rowCount+" === 3 && location.search === '?only=rejected&only=late'")
 	visit(t, tab, api.URL+"/?only=silent&only=nonsense", "document.querySelector('.none').checkVisibility()")
-	visit(t, tab, api.URL+"/?only=rejected&status=Healthy", boardShown+" && "+rowCount+" === 1")
-	until(t, tab, rowSays("c", "Healthy"))
+	visit(t, tab, api.URL+"/?only=rejected&status=Healthy", listShown+" && "+rowCount+" === 1")
+	until(t, tab, rowContains("c", "Healthy"))
 	expectAccessible(t, tab)
-	visit(t, tab, api.URL+"/?text=healthy+late", boardShown+" && "+rowCount+" === 2") // the status by its word
+	visit(t, tab, api.URL+"/?text=healthy+late", listShown+" && "+rowCount+" === 2") // the text filter matches statuses too
 }
 
-func TestBoard_OfflineClusters_AreFound(t *testing.T) {
-	api, _ := startAPI(t, 2*time.Second, Estate{Clusters: []Cluster{newClusterOf("c", "web", "shop")}})
+func TestWorkloadList_OfflineClusters_AreFound(t *testing.T) {
+	api, _ := startAPI(t, 2*time.Second, Fleet{Clusters: []Cluster{newHealthyCluster("c", "web", "shop")}})
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/?only=silent", "document.querySelector('#live').dataset.state === 'live'")
 	until(t, tab, rowCount+" === 2 && document.querySelector('.chip[data-only=\"silent\"] .number').innerText === '2'")
-	visit(t, tab, api.URL+"/?text=silent+web", boardShown+" && "+rowCount+" === 1")
+	visit(t, tab, api.URL+"/?text=silent+web", listShown+" && "+rowCount+" === 1")
 }
 
-func newClusterOf(name string, workloads ...string) Cluster {
+func newHealthyCluster(name string, workloads ...string) Cluster {
 	c := newCluster(name, time.Now(), 0)
 	c.Workloads = healthy(time.Now(), workloads...)
 	return c

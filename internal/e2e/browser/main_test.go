@@ -44,16 +44,16 @@ func run(m *testing.M) int {
 	return code
 }
 
-// never is longer than any test.
-const never = time.Hour
+// neverOffline is an agent timeout longer than any test.
+const neverOffline = time.Hour
 
-// startAPI starts a control plane with an estate.
-func startAPI(t *testing.T, silence time.Duration, estate Estate) (*API, map[string]threeport.Instance) {
+// startAPI starts a control plane with a fleet.
+func startAPI(t *testing.T, agentTimeout time.Duration, fleet Fleet) (*API, map[string]threeport.Instance) {
 	t.Helper()
 	if chromium == nil {
 		t.Fatal(ErrNoChromium)
 	}
-	api := NewAPI(filepath.Join(t.TempDir(), "rows.db"), silence, slog.New(slog.DiscardHandler))
+	api := NewAPI(filepath.Join(t.TempDir(), "rows.db"), agentTimeout, slog.New(slog.DiscardHandler))
 	if err := api.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func startAPI(t *testing.T, silence time.Duration, estate Estate) (*API, map[str
 			t.Error(err)
 		}
 	})
-	instances, err := Post(t.Context(), api.URL, estate)
+	instances, err := Post(t.Context(), api.URL, fleet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func openTab(t *testing.T) *Tab {
 	}
 	t.Cleanup(func() {
 		for _, problem := range tab.Problems() {
-			t.Errorf("the browser complains: %s", problem)
+			t.Errorf("the browser reported a problem: %s", problem)
 		}
 		tab.Close()
 	})
@@ -151,11 +151,11 @@ func pathOf(i threeport.Instance) string {
 
 // Conditions of pages.
 const (
-	boardShown    = "document.querySelectorAll('.grid-list .row').length > 0 && document.querySelector('#live').dataset.state === 'live'"
+	listShown     = "document.querySelectorAll('.grid-list .row').length > 0 && document.querySelector('#live').dataset.state === 'live'"
 	workloadShown = "document.querySelector('.verdict') && document.querySelector('#live').dataset.state === 'live'"
 )
 
-// rowSays returns the condition that the row of a workload contains a text.
-func rowSays(name, text string) string {
+// rowContains returns the condition that the row of a workload contains a text.
+func rowContains(name, text string) string {
 	return fmt.Sprintf("[...document.querySelectorAll('.grid-list .row')].some((r) => r.querySelector('.open').innerText === %s && r.innerText.includes(%s))", quote(name), quote(text))
 }

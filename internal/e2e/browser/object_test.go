@@ -11,55 +11,55 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// tabIs is the condition that a tab is shown of an object.
-func tabIs(tab, title string) string {
+// tabShown is the condition that a tab is shown of an object.
+func tabShown(tab, title string) string {
 	return fmt.Sprintf("document.querySelector('#tab-%s').getAttribute('aria-selected') === 'true' && document.querySelector('#panel-%[1]s').innerText !== '' && document.querySelector('#object-title').innerText === %s", tab, quote(title))
 }
 
 // The address has the selected object and tab, for reloads and links.
-func TestObject_TabInAddress(t *testing.T) {
-	api, instances := startAPI(t, never, Sample(time.Now()))
+func TestObjectPanel_Tab_InAddress(t *testing.T) {
+	api, instances := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
-	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?tab=toString&other=kept", tabIs("definition", "Deployment checkout"))
+	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?tab=toString&other=kept", tabShown("definition", "Deployment checkout"))
 	click(t, tab, "#tab-changes")
-	until(t, tab, tabIs("changes", "Deployment checkout")+" && location.search === '?tab=changes&other=kept&object=uid-of-Deployment-checkout'")
+	until(t, tab, tabShown("changes", "Deployment checkout")+" && location.search === '?tab=changes&other=kept&object=uid-of-Deployment-checkout'")
 	if err := tab.Do(chromedp.Reload()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, tab, tabIs("changes", "Deployment checkout")+" && document.querySelector('ins')")
+	until(t, tab, tabShown("changes", "Deployment checkout")+" && document.querySelector('ins')")
 	eval[bool](t, tab, "document.querySelector('#tab-changes').focus() ?? true")
 	press(t, tab, kb.ArrowLeft)
-	until(t, tab, tabIs("definition", "Deployment checkout")+" && location.search.includes('tab=definition') && document.activeElement.id === 'tab-definition'")
+	until(t, tab, tabShown("definition", "Deployment checkout")+" && location.search.includes('tab=definition') && document.activeElement.id === 'tab-definition'")
 	click(t, tab, ".node[data-key='uid-of-ConfigMap-checkout-config']")
 	until(t, tab, "document.querySelector('#object-title').innerText === 'ConfigMap checkout-config' && location.search === '?tab=definition&other=kept&object=uid-of-ConfigMap-checkout-config'")
 }
 
 // On a phone the definition is far below the objects.
-func TestObject_OnPhone(t *testing.T) {
-	api, instances := startAPI(t, never, Sample(time.Now()))
+func TestObjectPanel_OnPhone_ScrollsToDefinition(t *testing.T) {
+	api, instances := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
 	emulate(t, tab, 390, 844, Media{})
 	visit(t, tab, api.URL+pathOf(instances[Checkout]), workloadShown+" && document.querySelector('.line')")
-	const inSight = "((css) => { const { top, bottom } = document.querySelector(css).getBoundingClientRect(); return top >= document.querySelector('.bar').offsetHeight && bottom <= innerHeight })"
-	if !eval[bool](t, tab, "!"+inSight+"('#object-title')") {
-		t.Fatal("the definition is visible already: the test proves nothing")
+	const visible = "((css) => { const { top, bottom } = document.querySelector(css).getBoundingClientRect(); return top >= document.querySelector('.bar').offsetHeight && bottom <= innerHeight })"
+	if !eval[bool](t, tab, "!"+visible+"('#object-title')") {
+		t.Fatal("the definition is visible before the click, want it below the window")
 	}
-	for _, object := range []string{"Service checkout", "Deployment checkout"} { // the second is the one that was shown at first
+	for _, object := range []string{"Service checkout", "Deployment checkout"} { // the page shows the second one first
 		selector := fmt.Sprintf("[aria-label^=%q]", object)
 		click(t, tab, selector)
 		until(t, tab, "document.querySelector('#object-title').innerText === "+quote(object)+" && document.querySelector('#object-title').getBoundingClientRect().top < innerHeight / 4")
 		until(t, tab, "document.querySelector('#announce').innerText === "+quote(object+" is shown"))
 		click(t, tab, ".to-objects")
-		until(t, tab, "document.activeElement.matches("+quote(selector)+") && "+inSight+"("+quote(selector)+")")
+		until(t, tab, "document.activeElement.matches("+quote(selector)+") && "+visible+"("+quote(selector)+")")
 	}
 	emulate(t, tab, 1280, 900, Media{})
 	until(t, tab, "!document.querySelector('.to-objects').checkVisibility()")
 	eval[bool](t, tab, "scrollTo(0, 100); document.querySelector('[aria-label^=\"Service checkout\"]').click(); true")
-	until(t, tab, "document.querySelector('#object-title').innerText === 'Service checkout' && scrollY === 100") // it is beside them
+	until(t, tab, "document.querySelector('#object-title').innerText === 'Service checkout' && scrollY === 100") // the definition is beside the objects
 }
 
-// The definition of a thousand things of which many differ, and what always differs.
-func TestDefinition_LargeDiff(t *testing.T) {
+// The definition has thousands of values; half of them differ, and so do fields that every version changes.
+func TestDefinition_LargeDiff_IsCorrect(t *testing.T) {
 	var versions []map[string]any
 	for v := range 2 {
 		data := map[string]any{}
@@ -72,11 +72,11 @@ func TestDefinition_LargeDiff(t *testing.T) {
 	}
 	same := map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"name": "one", "generation": 7}}
 	later := map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"name": "one", "generation": 8}}
-	other := oneObject(same, later)
+	other := clusterOfOneObject(same, later)
 	other.Workloads[0].Name = "other"
-	cluster := oneObject(versions...)
+	cluster := clusterOfOneObject(versions...)
 	other.Agent.ClusterUID += "-other"
-	api, instances := startAPI(t, never, Estate{Clusters: []Cluster{cluster, other}})
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{cluster, other}})
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances["one"])+"?tab=changes", "document.querySelector('.diff')")
 	until(t, tab, "document.querySelector('.diff .code-note').innerText.replace(/\\s+/g, ' ') === '+ 2,050 lines added − 2,050 lines removed "+
@@ -106,16 +106,16 @@ func TestDefinition_LargeDiff(t *testing.T) {
 		return '';
 	})()`)
 	if wrong != "" {
-		t.Errorf("a difference is wrong: %s", wrong)
+		t.Errorf("the diff is wrong for the lists and changes %s", wrong)
 	}
 }
 
-// oneObject is a cluster with a workload "one" that consists of an object, with its definitions one after the other.
-func oneObject(definitions ...map[string]any) Cluster {
+// clusterOfOneObject returns a cluster with a workload "one" of one object, with the versions of its definition in order.
+func clusterOfOneObject(definitions ...map[string]any) Cluster {
 	c := newCluster("c", time.Now(), 0)
 	w := Workload{Name: "one", Type: threeport.TypeWorkloadInstance, Status: status("Healthy", "", "", time.Now(), time.Minute)}
 	ref := object("apps", "Deployment", "one")
-	w.list(ref, "Healthy", "", "")
+	w.addListed(ref, "Healthy", "", "")
 	for i, d := range definitions {
 		w.Operations = append(w.Operations, Operation{Version: threeport.ID(i + 1), OperationReport: threeport.OperationReport{
 			Object: ref, Operation: "MODIFIED", Definition: definition(d),

@@ -12,13 +12,13 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// reportsAtOnce is the maximum number of reports in a set.
-const reportsAtOnce = 500
+// reportsPerSet is the maximum number of reports in a set.
+const reportsPerSet = 500
 
-// Post registers the workloads of an estate at a control plane, sends their reports, and returns their instances by name.
-func Post(ctx context.Context, url string, estate Estate) (map[string]threeport.Instance, error) {
+// Post registers the workloads of a fleet at a control plane, sends their reports, and returns their instances by name.
+func Post(ctx context.Context, url string, fleet Fleet) (map[string]threeport.Instance, error) {
 	instances := map[string]threeport.Instance{}
-	for _, cluster := range estate.Clusters {
+	for _, cluster := range fleet.Clusters {
 		var before, reports []threeport.Report // two sets, because a set has one version of each key
 		for _, w := range cluster.Workloads {
 			instance, err := register(ctx, url, w)
@@ -28,7 +28,7 @@ func Post(ctx context.Context, url string, estate Estate) (map[string]threeport.
 			if _, ok := instances[w.Name]; !ok {
 				instances[w.Name] = instance
 			}
-			before = append(before, w.earlier(instance)...)
+			before = append(before, w.earlierReports(instance)...)
 			reports = append(reports, w.Reports(instance, threeport.ID(cluster.Agent.Time.UnixMicro()))...)
 		}
 		if len(before) > 0 {
@@ -37,7 +37,7 @@ func Post(ctx context.Context, url string, estate Estate) (map[string]threeport.
 			}
 		}
 		for len(reports) > 0 {
-			n := min(len(reports), reportsAtOnce)
+			n := min(len(reports), reportsPerSet)
 			if err := SendReports(ctx, url, threeport.ReportSet{Agent: cluster.Agent, Reports: reports[:n]}); err != nil {
 				return nil, err
 			}
@@ -75,8 +75,8 @@ func (w Workload) Reports(instance threeport.Instance, version threeport.ID) []t
 	return reports
 }
 
-// earlier returns all operations except the last one.
-func (w Workload) earlier(instance threeport.Instance) []threeport.Report {
+// earlierReports returns all operations except the last one.
+func (w Workload) earlierReports(instance threeport.Instance) []threeport.Report {
 	var reports []threeport.Report
 	for i := range len(w.Operations) - 1 {
 		reports = append(reports, w.Operations[i].report(instance))
@@ -103,7 +103,7 @@ func SendReports(ctx context.Context, url string, set threeport.ReportSet) error
 	if err != nil {
 		return fmt.Errorf("send report set: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it is read to its end, or the error counts
+	defer func() { _ = resp.Body.Close() }() // a read error is returned
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return fmt.Errorf("read answer to report set: %w", err)

@@ -8,9 +8,9 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Sample returns a typical estate: most workloads are Healthy, some are not, and one agent is offline. The workload [Checkout]
+// Sample returns a typical fleet: most workloads are Healthy, some are not, and one agent is offline. The workload [Checkout]
 // has everything that a page can show.
-func Sample(now time.Time) Estate {
+func Sample(now time.Time) Fleet {
 	frankfurt := newCluster("frankfurt-prod-1", now, 0)
 	virginia := newCluster("virginia-prod-2", now, 2*time.Second)
 	singapore := newCluster("singapore-prod-1", now, 94*time.Second)
@@ -18,18 +18,18 @@ func Sample(now time.Time) Estate {
 
 	frankfurt.Workloads = append([]Workload{checkout(now)}, healthy(now, "storefront", "catalog", "search", "cart", "pricing", "inventory", "identity", "sessions", "notifications", "recommendations")...)
 	frankfurt.Workloads = append(frankfurt.Workloads,
-		troubled("payments", status("Unhealthy", "Unschedulable", "Deployment payments has 4 of 6 replicas ready ← 2 pods Unschedulable: 0/9 nodes are available: 9 Insufficient memory", now, 47*time.Minute)))
+		withStatus("payments", status("Unhealthy", "Unschedulable", "Deployment payments has 4 of 6 replicas ready ← 2 pods Unschedulable: 0/9 nodes are available: 9 Insufficient memory", now, 47*time.Minute)))
 	virginia.Workloads = append(healthy(now, "storefront", "catalog", "search", "cart", "pricing", "identity", "sessions", "media", "thumbnails"),
-		troubled("ledger", status("Down", "CrashLoopBackOff", "StatefulSet ledger has 0 of 3 replicas ready ← Pod ledger-0: container postgres CrashLoopBackOff: exit code 1, restarted 41 times", now, 3*time.Hour+12*time.Minute)),
-		troubled("exports", status("Unhealthy", "BackoffLimitExceeded", "Job exports-nightly failed: 6 pods ended with exit code 137 (OOMKilled)", now, 6*time.Hour)),
-		troubled("fraud-model", status("Reconciling", "Progressing", "Deployment fraud-model: 2 of 5 replicas updated, within its deadline of 10 min", now, 2*time.Minute)))
+		withStatus("ledger", status("Down", "CrashLoopBackOff", "StatefulSet ledger has 0 of 3 replicas ready ← Pod ledger-0: container postgres CrashLoopBackOff: exit code 1, restarted 41 times", now, 3*time.Hour+12*time.Minute)),
+		withStatus("exports", status("Unhealthy", "BackoffLimitExceeded", "Job exports-nightly failed: 6 pods ended with exit code 137 (OOMKilled)", now, 6*time.Hour)),
+		withStatus("fraud-model", status("Reconciling", "Progressing", "Deployment fraud-model: 2 of 5 replicas updated, within its deadline of 10 min", now, 2*time.Minute)))
 	singapore.Workloads = append(healthy(now, "storefront", "catalog", "search", "cart", "identity"),
-		troubled("edge-gateway", status("Unhealthy", "NoAddress", "Service edge-gateway has no address yet: its load balancer is not provisioned", now, 26*time.Minute)),
-		troubled("geo-index", status("Unknown", "NoSignal", "GeoIndex geo-index says nothing of its health", now, 31*time.Hour)))
+		withStatus("edge-gateway", status("Unhealthy", "NoAddress", "Service edge-gateway has no address yet: its load balancer is not provisioned", now, 26*time.Minute)),
+		withStatus("geo-index", status("Unknown", "NoSignal", "GeoIndex geo-index says nothing of its health", now, 31*time.Hour)))
 	staging.Workloads = append(healthy(now, "storefront", "catalog", "cart", "experiments"),
-		troubled("search", status("Error", "KindNotInstalled", "OpenSearchCluster search cannot be judged: its kind is not installed", now, 74*time.Minute)),
-		troubled("mailer", status("Reconciling", "Suspended", "CronJob mailer is suspended", now, 5*24*time.Hour)))
-	return Estate{Clusters: []Cluster{frankfurt, virginia, singapore, staging}}
+		withStatus("search", status("Error", "KindNotInstalled", "OpenSearchCluster search cannot be judged: its kind is not installed", now, 74*time.Minute)),
+		withStatus("mailer", status("Reconciling", "Suspended", "CronJob mailer is suspended", now, 5*24*time.Hour)))
+	return Fleet{Clusters: []Cluster{frankfurt, virginia, singapore, staging}}
 }
 
 // Checkout is the name of the most complete workload of [Sample].
@@ -47,7 +47,7 @@ func healthy(now time.Time, names ...string) []Workload {
 	return all
 }
 
-func troubled(name string, s threeport.StatusReport) Workload {
+func withStatus(name string, s threeport.StatusReport) Workload {
 	return Workload{Name: name, Type: threeport.TypeWorkloadInstance, Status: s}
 }
 
@@ -62,26 +62,26 @@ func checkout(now time.Time) Workload {
 	deployment := object("apps", "Deployment", "checkout")
 	old, fresh := object("apps", "ReplicaSet", "checkout-5f6d7c4b9"), object("apps", "ReplicaSet", "checkout-7d9c8b6f5")
 	cache, cronJob, job := object("apps", "StatefulSet", "checkout-cache"), object("batch", "CronJob", "checkout-cleanup"), object("batch", "Job", "checkout-cleanup-29381")
-	w.list(deployment, "Down", "CrashLoopBackOff", "0 of 6 replicas ready")
-	w.list(object("", "Service", "checkout"), "Unhealthy", "NoEndpoints", "no pod behind it is ready")
-	w.list(object("", "ConfigMap", "checkout-config"), "Healthy", "", "")
-	w.list(cache, "Healthy", "", "")
-	w.list(cronJob, "Healthy", "", "")
-	w.derive(fresh, deployment, "Down", "CrashLoopBackOff", "0 of 6 pods ready")
-	w.derive(old, deployment, "Healthy", "", "")
-	w.derive(job, cronJob, "Healthy", "Completed", "")
-	w.derive(object("", "Pod", "checkout-cleanup-29381-x2x9k"), job, "Healthy", "Completed", "")
+	w.addListed(deployment, "Down", "CrashLoopBackOff", "0 of 6 replicas ready")
+	w.addListed(object("", "Service", "checkout"), "Unhealthy", "NoEndpoints", "no pod behind it is ready")
+	w.addListed(object("", "ConfigMap", "checkout-config"), "Healthy", "", "")
+	w.addListed(cache, "Healthy", "", "")
+	w.addListed(cronJob, "Healthy", "", "")
+	w.addDerived(fresh, deployment, "Down", "CrashLoopBackOff", "0 of 6 pods ready")
+	w.addDerived(old, deployment, "Healthy", "", "")
+	w.addDerived(job, cronJob, "Healthy", "Completed", "")
+	w.addDerived(object("", "Pod", "checkout-cleanup-29381-x2x9k"), job, "Healthy", "Completed", "")
 	var pods []threeport.ObjectRef
 	for i := range 6 {
 		pod := object("", "Pod", fmt.Sprintf("checkout-7d9c8b6f5-%s", []string{"4kq2n", "8xwzt", "c5mlp", "hh7vd", "p9r2j", "zt6bs"}[i]))
 		pods = append(pods, pod)
-		w.derive(pod, fresh, "Down", "CrashLoopBackOff", "container app ended with exit code 1, restarted 9 times")
+		w.addDerived(pod, fresh, "Down", "CrashLoopBackOff", "container app ended with exit code 1, restarted 9 times")
 	}
 	for i := range 12 {
-		w.derive(object("", "Pod", fmt.Sprintf("checkout-cache-%d", i)), cache, "Healthy", "", "")
+		w.addDerived(object("", "Pod", fmt.Sprintf("checkout-cache-%d", i)), cache, "Healthy", "", "")
 	}
-	w.define(now, deployment)
-	w.happen(now, deployment, fresh, old, pods)
+	w.addDefinitions(now, deployment)
+	w.addEvents(now, deployment, fresh, old, pods)
 	return w
 }
 
@@ -89,16 +89,16 @@ func object(group, kind, name string) threeport.ObjectRef {
 	return threeport.ObjectRef{Group: group, Version: "v1", Kind: kind, Namespace: "shop", Name: name, UID: "uid-of-" + kind + "-" + name}
 }
 
-func (w *Workload) list(ref threeport.ObjectRef, health, reason, cause string) {
+func (w *Workload) addListed(ref threeport.ObjectRef, health, reason, cause string) {
 	w.Tree = append(w.Tree, threeport.TreeObject{Object: ref, Listed: true, State: "Present", Health: health, Reason: reason, Cause: cause})
 }
 
-func (w *Workload) derive(ref, owner threeport.ObjectRef, health, reason, cause string) {
+func (w *Workload) addDerived(ref, owner threeport.ObjectRef, health, reason, cause string) {
 	w.Tree = append(w.Tree, threeport.TreeObject{Object: ref, Owner: owner.UID, Health: health, Reason: reason, Cause: cause})
 }
 
-// define adds two versions of the Deployment. The second one has another image and another variable, which broke it.
-func (w *Workload) define(now time.Time, ref threeport.ObjectRef) {
+// addDefinitions adds two versions of the Deployment. The second one has another image and another variable, which broke it.
+func (w *Workload) addDefinitions(now time.Time, ref threeport.ObjectRef) {
 	for i, image := range []string{"registry.example.com/shop/checkout:4.17.2", "registry.example.com/shop/checkout:4.18.0"} {
 		env := []any{map[string]any{"name": "PAYMENTS_URL", "value": "http://payments.shop.svc:8080"}, map[string]any{"name": "LOG_LEVEL", "value": "info"}}
 		ready := json.Number("6")
@@ -140,39 +140,39 @@ func (w *Workload) define(now time.Time, ref threeport.ObjectRef) {
 	}
 }
 
-// happen adds the Events of the last 90 minutes.
-func (w *Workload) happen(now time.Time, deployment, fresh, old threeport.ObjectRef, pods []threeport.ObjectRef) {
+// addEvents adds the Events of the last 90 minutes.
+func (w *Workload) addEvents(now time.Time, deployment, fresh, old threeport.ObjectRef, pods []threeport.ObjectRef) {
 	ago := func(minutes float64) time.Time { return now.Add(-time.Duration(minutes * float64(time.Minute))) }
 	n := 0
-	tell := func(ref threeport.ObjectRef, level, reason, message string, at time.Time) *threeport.EventReport {
+	addEvent := func(ref threeport.ObjectRef, level, reason, message string, at time.Time) *threeport.EventReport {
 		n++
 		w.Events = append(w.Events, threeport.EventReport{UID: fmt.Sprintf("%s-event-%d", w.Name, n), Involved: ref, Type: level, Reason: reason, Message: message, Time: at, Count: 1})
 		return &w.Events[len(w.Events)-1]
 	}
 	workload := threeport.ObjectRef{Group: "control-plane.threeport.io", Version: "v1alpha1", Kind: "ThreeportWorkload", Name: "workload-instance-1"}
-	tell(workload, "Normal", "WorkloadHealthy", "Workload is Healthy", ago(86))
-	tell(workload, "Normal", "WorkloadReconciling", "Workload is Reconciling, it was Healthy: Deployment checkout is being updated", ago(27))
-	tell(workload, "Warning", "WorkloadUnhealthy", "Workload is Unhealthy, it was Reconciling: 2 pods CrashLoopBackOff", ago(25))
-	tell(workload, "Warning", "WorkloadDown", "Workload is Down, it was Unhealthy: Deployment checkout has 0 of 6 replicas ready", ago(23))
+	addEvent(workload, "Normal", "WorkloadHealthy", "Workload is Healthy", ago(86))
+	addEvent(workload, "Normal", "WorkloadReconciling", "Workload is Reconciling, it was Healthy: Deployment checkout is being updated", ago(27))
+	addEvent(workload, "Warning", "WorkloadUnhealthy", "Workload is Unhealthy, it was Reconciling: 2 pods CrashLoopBackOff", ago(25))
+	addEvent(workload, "Warning", "WorkloadDown", "Workload is Down, it was Unhealthy: Deployment checkout has 0 of 6 replicas ready", ago(23))
 
-	tell(deployment, "Normal", "ScalingReplicaSet", "Scaled down replica set checkout-5f6d7c4b9 from 6 to 0", ago(27))
-	tell(old, "Normal", "SuccessfulDelete", "Deleted pod: checkout-5f6d7c4b9-lq8sd", ago(26.8)).Count = 6
-	tell(deployment, "Normal", "ScalingReplicaSet", "Scaled up replica set checkout-7d9c8b6f5 from 0 to 6", ago(26.5))
-	tell(fresh, "Normal", "SuccessfulCreate", "Created pod: "+pods[0].Name, ago(26.4)).Count = 6
+	addEvent(deployment, "Normal", "ScalingReplicaSet", "Scaled down replica set checkout-5f6d7c4b9 from 6 to 0", ago(27))
+	addEvent(old, "Normal", "SuccessfulDelete", "Deleted pod: checkout-5f6d7c4b9-lq8sd", ago(26.8)).Count = 6
+	addEvent(deployment, "Normal", "ScalingReplicaSet", "Scaled up replica set checkout-7d9c8b6f5 from 0 to 6", ago(26.5))
+	addEvent(fresh, "Normal", "SuccessfulCreate", "Created pod: "+pods[0].Name, ago(26.4)).Count = 6
 	for i, pod := range pods {
 		shift := float64(i) * 0.15
-		tell(pod, "Normal", "Scheduled", "Successfully assigned shop/"+pod.Name+" to node-"+fmt.Sprint(i%4+1), ago(26.3-shift))
-		tell(pod, "Normal", "Pulled", "Successfully pulled image \"registry.example.com/shop/checkout:4.18.0\" in 2.114s", ago(26-shift))
-		started := tell(pod, "Normal", "Started", "Container app started", ago(2.2+shift))
+		addEvent(pod, "Normal", "Scheduled", "Successfully assigned shop/"+pod.Name+" to node-"+fmt.Sprint(i%4+1), ago(26.3-shift))
+		addEvent(pod, "Normal", "Pulled", "Successfully pulled image \"registry.example.com/shop/checkout:4.18.0\" in 2.114s", ago(26-shift))
+		started := addEvent(pod, "Normal", "Started", "Container app started", ago(2.2+shift))
 		started.Count, started.FirstTime = 9, new(ago(25.9-shift))
-		tell(pod, "Warning", "ContainerRestarted", "container app ended with exit code 1 (Error), restart 9", ago(2.4+shift))
+		addEvent(pod, "Warning", "ContainerRestarted", "container app ended with exit code 1 (Error), restart 9", ago(2.4+shift))
 		for k := range 4 {
-			tell(pod, "Warning", "Unhealthy", "Readiness probe failed: Get \"http://10.8.2.17:8080/readyz\": dial tcp 10.8.2.17:8080: connect: connection refused", ago(22-shift-float64(k)*4.5))
+			addEvent(pod, "Warning", "Unhealthy", "Readiness probe failed: Get \"http://10.8.2.17:8080/readyz\": dial tcp 10.8.2.17:8080: connect: connection refused", ago(22-shift-float64(k)*4.5))
 		}
-		backOff := tell(pod, "Warning", "BackOff", "Back-off restarting failed container app in pod "+pod.Name, ago(0.6+shift))
+		backOff := addEvent(pod, "Warning", "BackOff", "Back-off restarting failed container app in pod "+pod.Name, ago(0.6+shift))
 		backOff.Count, backOff.FirstTime = 97+int64(i)*3, new(ago(25.2-shift))
 	}
-	tell(object("batch", "CronJob", "checkout-cleanup"), "Normal", "SawCompletedJob", "Saw completed job: checkout-cleanup-29381, condition: Complete", ago(58))
-	gap := tell(workload, "Warning", "EventsDropped", "212 Events were dropped", ago(14))
+	addEvent(object("batch", "CronJob", "checkout-cleanup"), "Normal", "SawCompletedJob", "Saw completed job: checkout-cleanup-29381, condition: Complete", ago(58))
+	gap := addEvent(workload, "Warning", "EventsDropped", "212 Events were dropped", ago(14))
 	gap.Gap = &threeport.Gap{Normal: 180, Warning: 32, First: ago(18), Last: ago(14)}
 }

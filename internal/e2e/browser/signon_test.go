@@ -30,15 +30,15 @@ import (
 
 const clientSecret = "the-clients-secret"
 
-// balancer is where browsers find an API. Its address is known before that has one.
-type balancer struct {
+// frontProxy is a proxy in front of an API. Its address is known before the API has one.
+type frontProxy struct {
 	*httptest.Server
 	target atomic.Pointer[url.URL]
 }
 
-func newBalancer(t *testing.T, authority *certs.Authority) *balancer {
+func newFrontProxy(t *testing.T, authority *certs.Authority) *frontProxy {
 	t.Helper()
-	b := &balancer{}
+	b := &frontProxy{}
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(authority.CertPEM())
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}
@@ -47,7 +47,7 @@ func newBalancer(t *testing.T, authority *certs.Authority) *balancer {
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(b.target.Load()) },
 	}
 	b.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() { _ = recover() }() // the proxy panics to cut off a watch whose browser is gone
+		defer func() { _ = recover() }() // the proxy panics to cut off a watch whose browser has gone
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
@@ -58,7 +58,7 @@ func newBalancer(t *testing.T, authority *certs.Authority) *balancer {
 	return b
 }
 
-// startProvider starts a real provider, where jane is in the group ops, and joe is in none that counts.
+// startProvider starts a real provider. Its user jane is in the group ops, and joe in no group that has a role.
 func startProvider(t *testing.T, redirectURL string) (issuer string) {
 	t.Helper()
 	binary, err := process.Build(t.Context(), filepath.Join("..", "openid"), "./provider", t.TempDir())
@@ -72,7 +72,7 @@ func startProvider(t *testing.T, redirectURL string) (issuer string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Kill)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	issuer, err = p.URL(ctx)
 	if err != nil {
@@ -92,14 +92,14 @@ func startSignOn(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := newBalancer(t, authority)
+	proxy := newFrontProxy(t, authority)
 	dir := t.TempDir()
 	config := server.DefaultConfig()
 	config.BindAddress, config.Database, config.CAFile = "127.0.0.1:0", "sqlite:"+filepath.Join(dir, "rows.db"), ""
 	config.CertFile, config.KeyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	sso := &config.Access.SingleSignOn
-	sso.ClientID, sso.ClientSecretFile, sso.Timeout = "threeport", filepath.Join(dir, "secret"), patience
-	sso.RedirectURL, sso.ViewerGroups = front.URL+auth.CallbackPath, []string{"ops"}
+	sso.ClientID, sso.ClientSecretFile, sso.Timeout = "threeport", filepath.Join(dir, "secret"), waitTimeout
+	sso.RedirectURL, sso.ViewerGroups = proxy.URL+auth.CallbackPath, []string{"ops"}
 	sso.Issuer = startProvider(t, sso.RedirectURL)
 	if err := errors.Join(serving.Write(dir, "tls"), os.WriteFile(sso.ClientSecretFile, []byte(clientSecret), 0o600)); err != nil {
 		t.Fatal(err)
@@ -112,21 +112,21 @@ func startSignOn(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front.target.Store(target)
-	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- api.Run(ctx) }()
+	proxy.target.Store(target)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- api.Run(ctx) }()
 	t.Cleanup(func() {
-		end()
-		if err := <-ended; err != nil {
+		cancel()
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	return front.URL
+	return proxy.URL
 }
 
-// openTrusting opens a tab that takes any certificate.
-func openTrusting(t *testing.T) *Tab {
+// openWithoutTLSChecks opens a tab that accepts any certificate.
+func openWithoutTLSChecks(t *testing.T) *Tab {
 	t.Helper()
 	tab := openTab(t)
 	tab.Ignore(isNetworkError)
@@ -149,45 +149,45 @@ func logIn(t *testing.T, tab *Tab, name string) {
 	click(t, tab, "button[type=submit]")
 }
 
-// The provider is another site to the browser: it is at localhost, and the API at 127.0.0.1.
+// The provider at localhost and the API at 127.0.0.1 are different sites for the browser.
 func TestSignOn_OpenIDConnect(t *testing.T) {
 	home := startSignOn(t)
 
 	t.Run("an authorized user arrives at the requested page", func(t *testing.T) {
-		tab := openTrusting(t)
+		tab := openWithoutTLSChecks(t)
 		visit(t, tab, home+"/?status=Down", "location.pathname === '/login'")
 		logIn(t, tab, "jane")
 		until(t, tab, "location.host === '"+home[len("https://"):]+"' && location.pathname + location.search === '/?status=Down'")
 		until(t, tab, "document.querySelector('#live').dataset.state === 'live'")
 		if eval[string](t, tab, "document.cookie") != "" {
-			t.Error("scripts see a cookie")
+			t.Error("scripts can read a cookie, want none")
 		}
 		visit(t, tab, home+"/", "document.querySelector('#live').dataset.state === 'live'")
 	})
 	t.Run("an unauthorized user sees the required group", func(t *testing.T) {
-		tab := openTrusting(t)
+		tab := openWithoutTLSChecks(t)
 		visit(t, tab, home+"/", "location.pathname === '/login'")
 		logIn(t, tab, "joe")
 		until(t, tab, "document.querySelector('[role=alert]').innerText.includes('joe joe@example.com') && document.querySelector('[role=alert]').innerText.includes('ops')")
 		expectAccessible(t, tab)
 		visit(t, tab, home+"/", "location.pathname === '/login'")
 	})
-	t.Run("the log-in page is accessible, and looks like the others", func(t *testing.T) {
+	t.Run("the log-in page is accessible, and has the style of the workload list", func(t *testing.T) {
 		for _, media := range []Media{{}, {Dark: true}} {
-			tab := openTrusting(t)
+			tab := openWithoutTLSChecks(t)
 			emulate(t, tab, 1280, 900, media)
 			visit(t, tab, home+"/login", "document.querySelector('#sso')")
 			expectAccessible(t, tab)
-			here := eval[[]string](t, tab, looks("main", ".hint", "h1", ".mark"))
+			here := eval[[]string](t, tab, computedStyles("main", ".hint", "h1", ".mark"))
 			logIn(t, tab, "jane")
 			until(t, tab, "document.querySelector('#live').dataset.state === 'live'")
-			if there := eval[[]string](t, tab, looks(".bar", ".total", "h1", ".mark")); !slices.Equal(here, there) {
-				t.Errorf("it looks as %q, expected as the workload list: %q", here, there)
+			if there := eval[[]string](t, tab, computedStyles(".bar", ".total", "h1", ".mark")); !slices.Equal(here, there) {
+				t.Errorf("the log-in page has the styles %q, want those of the workload list: %q", here, there)
 			}
 		}
 	})
-	t.Run("a token that is wrong, and too many of them", func(t *testing.T) {
-		tab := openTrusting(t)
+	t.Run("wrong tokens are rejected, then limited", func(t *testing.T) {
+		tab := openWithoutTLSChecks(t)
 		visit(t, tab, home+"/login", "document.querySelector('#token')")
 		for attempt := 1; ; attempt++ {
 			eval[bool](t, tab, "window.before = true")
@@ -204,21 +204,21 @@ func TestSignOn_OpenIDConnect(t *testing.T) {
 				expectAccessible(t, tab)
 			}
 			if !strings.HasPrefix(alert, "You are not signed in. The token is not valid") || attempt > 20 {
-				t.Fatalf("attempt %d: %q", attempt, alert)
+				t.Fatalf("after attempt %d the page shows %q, want that the token is not valid", attempt, alert)
 			}
 		}
 		if eval[bool](t, tab, "document.querySelector('#token').hasAttribute('aria-invalid')") {
-			t.Error("the token is marked as wrong, though it was not checked")
+			t.Error("the token is marked as invalid, but was not checked")
 		}
 		expectAccessible(t, tab)
 	})
 }
 
-// looks evaluates to the grounds, colours and letters of a page: of the body, of a sheet, a quiet text, a heading and the mark.
-func looks(sheet, quiet, heading, mark string) string {
+// computedStyles returns a script that reads the colours and fonts of a page: body, sheet, muted text, heading and mark.
+func computedStyles(sheet, muted, heading, mark string) string {
 	return fmt.Sprintf(`(() => {
 		const of = (css) => getComputedStyle(document.querySelector(css));
-		const [body, sheet, quiet, heading, mark] = [of('body'), of('%s'), of('%s'), of('%s'), of('%s')];
-		return [body.backgroundColor, body.color, body.fontFamily, sheet.backgroundColor, quiet.color, heading.fontSize, heading.fontWeight, mark.color];
-	})()`, sheet, quiet, heading, mark)
+		const [body, sheet, muted, heading, mark] = [of('body'), of('%s'), of('%s'), of('%s'), of('%s')];
+		return [body.backgroundColor, body.color, body.fontFamily, sheet.backgroundColor, muted.color, heading.fontSize, heading.fontWeight, mark.color];
+	})()`, sheet, muted, heading, mark)
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// eventsShown is the condition that the Events of [Sample]'s checkout are there.
+// eventsShown is the condition that the page shows the Events of [Sample]'s checkout.
 const eventsShown = "document.querySelectorAll('.event').length >= 50 && document.querySelector('.point')"
 
-// The list and the timeline are of the same Events, and say the same number of them.
-func TestTimeline_InAddress(t *testing.T) {
-	api, instances := startAPI(t, never, Sample(time.Now()))
+// The list and the timeline show the same number of Events.
+func TestTimeline_Filters_InAddress(t *testing.T) {
+	api, instances := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances[Checkout])+"?object=none", eventsShown)
 	const (
@@ -43,7 +43,7 @@ func TestTimeline_InAddress(t *testing.T) {
 		}
 		const same = "document.querySelector('#event-text').value === 'back-off 2n' && document.querySelector('[aria-label=\"Kind of object\"]').value === 'Pod' && location.search === '?object=none&last=1d&text=back-off+2n&kind=Pod'"
 		if err := tab.Until(same + " && document.querySelectorAll('.event').length === 1 && /^Timeline from \\d+ \\w+, /.test(document.querySelector('.plot-area').getAttribute('aria-label'))"); err != nil {
-			t.Errorf("after a %s: %v", name, err)
+			t.Errorf("after a %s the filters are not restored: %v", name, err)
 		}
 	}
 	click(t, tab, ".node[aria-level=\"1\"]")
@@ -60,8 +60,8 @@ func TestTimeline_InAddress(t *testing.T) {
 // The page moves nothing while a pointer is down, and draws only after a change of position.
 func TestTimeline_Updates_KeepPosition(t *testing.T) {
 	now := time.Now()
-	estate := Sample(now)
-	api, instances := startAPI(t, never, estate)
+	fleet := Sample(now)
+	api, instances := startAPI(t, neverOffline, fleet)
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances[Checkout]), eventsShown)
 	const seconds = "document.querySelector('.facts [data-ago]').textContent"
@@ -75,44 +75,43 @@ func TestTimeline_Updates_KeepPosition(t *testing.T) {
 	tick()
 	tick()
 	if !eval[bool](t, tab, "window.mark.isConnected") {
-		t.Error("a day was drawn again because a second of it had passed")
+		t.Error("the timeline of a day was drawn again after a second, want the same elements")
 	}
 
 	click(t, tab, `.timeline-tools [aria-label="The last 15 min"]`)
 	eval[bool](t, tab, "(document.querySelector('.timeline').scrollIntoView({ block: 'center' }), true)")
 	tick()
 	at := eval[[]float64](t, tab, "(() => { const r = [...document.querySelectorAll('.point .target')].at(-1).getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()")
-	mouse(t, tab, input.DispatchMouseEventTypeMousePressed, at)
-	say(t, api, estate.Clusters[0].Agent, instances[Checkout], status("Error", "Changed", "while a pointer is down", time.Now(), 0))
+	dispatchMouse(t, tab, input.DispatchMouseEventTypeMousePressed, at)
+	sendStatus(t, api, fleet.Clusters[0].Agent, instances[Checkout], status("Error", "Changed", "while a pointer is down", time.Now(), 0))
 	until(t, tab, "document.querySelector('.status-word').innerText.startsWith('Error')")
 	tick()
-	mouse(t, tab, input.DispatchMouseEventTypeMouseReleased, at)
+	dispatchMouse(t, tab, input.DispatchMouseEventTypeMouseReleased, at)
 	until(t, tab, "document.querySelector('.event.picked')")
 	until(t, tab, "document.querySelector('.band [data-status=Error]')") // the delayed drawing follows
 }
 
-// An exact time is for the pointer at once, and for everybody at the press of one button: there is no stop for the
-// tabulator at each.
-func TestTimeline_ExactTimes(t *testing.T) {
-	api, instances := startAPI(t, never, Sample(time.Now()))
+// The pointer shows one exact time, and a button shows all. So times need not take the focus by Tab.
+func TestTimeline_ExactTimes_AreShown(t *testing.T) {
+	api, instances := startAPI(t, neverOffline, Sample(time.Now()))
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances[Checkout]), eventsShown)
 	if stops := eval[int](t, tab, "document.querySelectorAll('main time[tabindex]').length"); stops > 0 {
-		t.Errorf("the tabulator stops at %d times", stops)
+		t.Errorf("%d times take the focus by Tab, want none", stops)
 	}
 	eval[bool](t, tab, "new Promise((done) => { addEventListener('scroll', () => done(true), { once: true }); document.querySelector('.event:nth-child(9)').scrollIntoView({ block: 'center' }) })")
 	centre := func(css string) []float64 {
 		return eval[[]float64](t, tab, "(() => { const r = document.querySelector("+quote(css)+").getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()")
 	}
 	const exact = ".event:nth-child(9) .when time"
-	mouse(t, tab, input.DispatchMouseEventTypeMouseMoved, centre(exact))
+	dispatchMouse(t, tab, input.DispatchMouseEventTypeMouseMoved, centre(exact))
 	const shown = "document.querySelector('.tip').matches(':popover-open')"
 	until(t, tab, shown+" && document.querySelector('.tip').innerText === document.querySelector("+quote(exact)+").dataset.utc")
 	at := centre(".tip")
 	if !eval[bool](t, tab, fmt.Sprintf("document.elementFromPoint(%f, %f).matches('.tip')", at[0], at[1])) {
-		t.Error("the exact time is hidden by something")
+		t.Error("another element covers the exact time")
 	}
-	mouse(t, tab, input.DispatchMouseEventTypeMouseMoved, at) // one may read it with a magnifier
+	dispatchMouse(t, tab, input.DispatchMouseEventTypeMouseMoved, at) // users of a screen magnifier point at the tooltip
 	until(t, tab, shown)
 	press(t, tab, kb.Escape)
 	until(t, tab, "!"+shown)
@@ -121,18 +120,18 @@ func TestTimeline_ExactTimes(t *testing.T) {
 	press(t, tab, kb.Enter)
 	const allExact = "[...document.querySelectorAll('main time.stamp')].every((time) => time.textContent.includes(time.dataset.utc))"
 	until(t, tab, allExact+" && document.querySelector('.timeline-tools [aria-pressed]').ariaPressed === 'true'")
-	visit(t, tab, api.URL+pathOf(instances[Checkout]), eventsShown+" && "+allExact) // it is remembered
+	visit(t, tab, api.URL+pathOf(instances[Checkout]), eventsShown+" && "+allExact) // the browser stores the choice
 	if wide := eval[int](t, tab, "document.documentElement.scrollWidth"); wide > 1280 {
-		t.Errorf("with exact times the page is %d pixels wide", wide)
+		t.Errorf("with exact times the page is %d pixels wide, want at most 1280", wide)
 	}
 	expectAccessible(t, tab)
 	click(t, tab, ".timeline-tools [aria-pressed]")
 	until(t, tab, "[...document.querySelectorAll('.event time')].every((time) => !time.textContent.includes('UTC'))")
 }
 
-func TestTimeline_Labels(t *testing.T) {
+func TestTimeline_Labels_AreNotCut(t *testing.T) {
 	now := time.Now()
-	estate := Sample(now)
+	fleet := Sample(now)
 	hostile := Hostile(now)
 	names := []string{"right-\u202eot-tfel-with-a-tail", "שלום-עולם-ארוך-מאוד", "zero\u200bwidth-abcdef", strings.Repeat("very-long-", 25) + "end", `<img src=x onerror="alert(1)">`}
 	for i, name := range names {
@@ -144,8 +143,8 @@ func TestTimeline_Labels(t *testing.T) {
 	for i := range 40 {
 		chain = append(chain, fmt.Sprintf("link %d", i))
 	}
-	estate.Clusters[0].Workloads = append(estate.Clusters[0].Workloads, troubled("chained", status("Down", "Chain", strings.Join(chain, " ← "), now, 5*time.Hour)))
-	api, instances := startAPI(t, never, estate)
+	fleet.Clusters[0].Workloads = append(fleet.Clusters[0].Workloads, withStatus("chained", status("Down", "Chain", strings.Join(chain, " ← "), now, 5*time.Hour)))
+	api, instances := startAPI(t, neverOffline, fleet)
 	hostiles, err := Post(t.Context(), api.URL, hostile)
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +162,7 @@ func TestTimeline_Labels(t *testing.T) {
 				return box.x < 0 || box.x + box.width > document.querySelector('.plot').clientWidth;
 			}).map((text) => text.textContent)))))`
 			if labels := eval[[]string](t, tab, cut); len(labels) > 0 {
-				t.Errorf("in a window of %d the axis cuts %q (%s)", width, labels, span)
+				t.Errorf("in a window of %d pixels the axis cuts off the labels %q (%s)", width, labels, span)
 			}
 		}
 		until(t, tab, "[...document.querySelectorAll('.lane-label')].some((l) => l.innerText.includes('4kq2n') && l.lastElementChild.lastElementChild.getBoundingClientRect().right <= l.getBoundingClientRect().right)") // pods differ at the end of their names
@@ -172,14 +171,14 @@ func TestTimeline_Labels(t *testing.T) {
 	emulate(t, tab, 1280, 800, Media{})
 	visit(t, tab, api.URL+pathOf(hostiles[hostile.Clusters[0].Workloads[0].Name]), "document.querySelectorAll('.lane-label').length === 7")
 	for name, holds := range map[string]string{
-		"nothing is made of text":        "!document.querySelector('.lane-labels img, .plot img')",
-		"no text turns others around":    "!/[\\u202e\\u200b]/.test(document.querySelector('.timeline').innerHTML)",
-		"what cannot be seen is written": "document.querySelector('.lane-labels').innerText.includes('U+202E')",
-		"each is a line high":            "[...document.querySelectorAll('.lane-label')].every((l) => l.offsetHeight <= 30 && l.offsetWidth <= 230)",
-		"each name is by itself":         "[...document.querySelectorAll('.lane-label')].slice(1).every((l) => l.querySelectorAll('bdi').length === 2)",
+		"names create no elements":                 "!document.querySelector('.lane-labels img, .plot img')",
+		"control characters of names are removed":  "!/[\\u202e\\u200b]/.test(document.querySelector('.timeline').innerHTML)",
+		"control characters are written as U+XXXX": "document.querySelector('.lane-labels').innerText.includes('U+202E')",
+		"each label is one line high":              "[...document.querySelectorAll('.lane-label')].every((l) => l.offsetHeight <= 30 && l.offsetWidth <= 230)",
+		"each name is isolated (bdi)":              "[...document.querySelectorAll('.lane-label')].slice(1).every((l) => l.querySelectorAll('bdi').length === 2)",
 	} {
 		if !eval[bool](t, tab, holds) {
-			t.Errorf("%s: not so", name)
+			t.Errorf("this is not true on the page: %s", name)
 		}
 	}
 
@@ -188,9 +187,9 @@ func TestTimeline_Labels(t *testing.T) {
 	click(t, tab, ".cause-why summary")
 	const whole = "[...document.querySelectorAll('.cause-why li:not(.between)')].map((li) => li.innerText).join() === Array.from({ length: 39 }, (_, i) => `link ${i + 1}`).join()"
 	until(t, tab, whole)
-	say(t, api, estate.Clusters[0].Agent, instances["chained"], status("Down", "Told again", strings.Join(chain, " ← "), now, 5*time.Hour))
-	until(t, tab, "document.querySelector('.facts').innerText.includes('Told again') && document.querySelector('.cause-why details').open && "+whole)
-	// Without Events one sees since when it is as it is.
+	sendStatus(t, api, fleet.Clusters[0].Agent, instances["chained"], status("Down", "Reported again", strings.Join(chain, " ← "), now, 5*time.Hour))
+	until(t, tab, "document.querySelector('.facts').innerText.includes('Reported again') && document.querySelector('.cause-why details').open && "+whole)
+	// Without Events the band shows the start of the status.
 	until(t, tab, "document.querySelector('.band rect').x.baseVal.value > 5 && document.querySelector('.band rect').width.baseVal.value > 200")
 	click(t, tab, `.timeline-tools [aria-label="All Events"]`)
 	until(t, tab, "document.querySelector('.band rect').x.baseVal.value > 5 && document.querySelector('.band rect').width.baseVal.value > 200")
@@ -199,19 +198,19 @@ func TestTimeline_Labels(t *testing.T) {
 // The page of an offline agent's workload shows the last report and its time.
 func TestWorkloadPage_OfflineAgent_ShowsLastReport(t *testing.T) {
 	now := time.Now()
-	w := troubled("web", status("Unhealthy", "Unschedulable", "Deployment web has 1 of 2 replicas ready ← 1 pod Unschedulable", now, 10*time.Minute))
-	api, instances := startAPI(t, time.Second, Estate{Clusters: []Cluster{{
+	w := withStatus("web", status("Unhealthy", "Unschedulable", "Deployment web has 1 of 2 replicas ready ← 1 pod Unschedulable", now, 10*time.Minute))
+	api, instances := startAPI(t, time.Second, Fleet{Clusters: []Cluster{{
 		Agent: threeport.Agent{ClusterUID: "c", ClusterName: "c", Time: now}, Workloads: []Workload{w},
 	}}})
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances["web"]), "/^Unknown for \\d+ s/.test(document.querySelector('.status-word').innerText)")
 	for name, condition := range map[string]string{
-		"last report":           "/^No report since .* \\(last status: Unhealthy\\)$/.test(document.querySelector('.cause-what').innerText)",
-		"why":                   "document.querySelector('.cause').innerText.includes('Last reported cause: Deployment web has 1 of 2 replicas ready') && document.querySelector('.cause-why li:last-child').innerText === '1 pod Unschedulable'",
-		"since when":            "/Unknown since/.test(document.querySelector('.facts').innerText) && /Was Unhealthy since/.test(document.querySelector('.facts').innerText)",
-		"nothing else is Since": "![...document.querySelectorAll('.facts dt')].some((dt) => dt.innerText === 'Since' || dt.innerText === 'Reason')",
-		"its health until then": "[...document.querySelectorAll('.band g')].map((g) => g.dataset.status).join() === 'Unhealthy,Unknown'",
-		"most was known":        "(([was, is]) => was.width.baseVal.value > 10 * is.width.baseVal.value)(document.querySelectorAll('.band rect'))",
+		"last report":                   "/^No report since .* \\(last status: Unhealthy\\)$/.test(document.querySelector('.cause-what').innerText)",
+		"cause":                         "document.querySelector('.cause').innerText.includes('Last reported cause: Deployment web has 1 of 2 replicas ready') && document.querySelector('.cause-why li:last-child').innerText === '1 pod Unschedulable'",
+		"start of both statuses":        "/Unknown since/.test(document.querySelector('.facts').innerText) && /Was Unhealthy since/.test(document.querySelector('.facts').innerText)",
+		"no other start time":           "![...document.querySelectorAll('.facts dt')].some((dt) => dt.innerText === 'Since' || dt.innerText === 'Reason')",
+		"the health before the outage":  "[...document.querySelectorAll('.band g')].map((g) => g.dataset.status).join() === 'Unhealthy,Unknown'",
+		"most of the band is Unhealthy": "(([was, is]) => was.width.baseVal.value > 10 * is.width.baseVal.value)(document.querySelectorAll('.band rect'))",
 	} {
 		if err := tab.Until(condition); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -219,8 +218,8 @@ func TestWorkloadPage_OfflineAgent_ShowsLastReport(t *testing.T) {
 	}
 }
 
-// mouse does what a pointer does, at a place in the window.
-func mouse(t *testing.T, tab *Tab, kind input.DispatchMouseEventType, at []float64) {
+// dispatchMouse sends a mouse event at a position in the window.
+func dispatchMouse(t *testing.T, tab *Tab, kind input.DispatchMouseEventType, at []float64) {
 	t.Helper()
 	event := input.DispatchMouseEventParams{Type: kind, X: at[0], Y: at[1]}
 	if kind != input.DispatchMouseEventTypeMouseMoved {

@@ -16,7 +16,7 @@ import (
 )
 
 // YAML parsers read copied and saved definitions, whatever values they have.
-func TestDefinition_AsYAML(t *testing.T) {
+func TestDefinition_CopyAndDownload_AreYAML(t *testing.T) {
 	texts := []any{
 		"", " ", "a ", " a", "a: b", "a #b", "#a", "a:", "-", "- a", "?", "*a", "&a", "!a", "{a}", "[a]", "a, b", "'a'", `"a"`, "%a", "@a", "`a`", "<<", "=", "|", ">", "~",
 		"true", "No", "y", "null", "1", "-1", "1.5", "1e3", "0x1f", "0b11", "0o17", "017", "1_000", ".5", ".inf", "-.INF", ".nan", "1:20", "2026-01-02", "2026-01-02 03:04:05", "2026-01-02T03:04:05Z", "12e", "v1.2.3",
@@ -33,7 +33,7 @@ func TestDefinition_AsYAML(t *testing.T) {
 			values["of "+fmt.Sprint(i)] = text
 		}
 	}
-	api, instances := startAPI(t, never, Estate{Clusters: []Cluster{oneObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": values})}})
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{clusterOfOneObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": values})}})
 	tab := openTab(t)
 	visit(t, tab, api.URL+pathOf(instances["one"]), "document.querySelectorAll('.line').length > 10")
 	eval[bool](t, tab, `navigator.clipboard.writeText = async (text) => { window.copied = text; }; true`)
@@ -42,7 +42,7 @@ func TestDefinition_AsYAML(t *testing.T) {
 	copied := eval[string](t, tab, "window.copied")
 	expectYAML(t, copied, values)
 
-	// Without TLS there is no such thing, and a browser may refuse.
+	// Without TLS a browser has no clipboard API, and with it a browser may refuse.
 	eval[bool](t, tab, `navigator.clipboard.writeText = async () => { throw new Error('no'); };
 		document.addEventListener('copy', () => { window.selected = document.activeElement.value; }, { once: true }); true`)
 	click(t, tab, "[aria-label='Copy the YAML']")
@@ -57,18 +57,18 @@ func TestDefinition_AsYAML(t *testing.T) {
 	}
 	click(t, tab, "[aria-label='Download the YAML']")
 	saved := filepath.Join(folder, "Deployment-shop-one.yaml")
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(waitTimeout); ; {
 		if raw, err := os.ReadFile(saved); err == nil && string(raw) == copied {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("expected a file %s like what was copied", saved)
+			t.Fatalf("there is no file %s with the copied text", saved)
 		}
 		until(t, tab, "true")
 	}
 }
 
-// expectYAML expects the data of an object in YAML to be as they were.
+// expectYAML expects a text to be an object in YAML with these data.
 func expectYAML(t *testing.T, text string, values map[string]any) {
 	t.Helper()
 	var got struct{ Data map[string]any }
@@ -88,10 +88,10 @@ func expectYAML(t *testing.T, text string, values map[string]any) {
 	decode(definition(values), &expected)
 	for key, value := range expected {
 		if got, expected := definition(map[string]any{key: got.Data[key]}), definition(map[string]any{key: value}); !bytes.Equal(got, expected) {
-			t.Errorf("in YAML it is %s, expected %s", got, expected)
+			t.Errorf("the YAML has %s, want %s", got, expected)
 		}
 	}
 	if len(got.Data) != len(expected) {
-		t.Errorf("%d values are in YAML, expected %d", len(got.Data), len(expected))
+		t.Errorf("the YAML has %d values, want %d", len(got.Data), len(expected))
 	}
 }

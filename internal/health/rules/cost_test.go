@@ -32,10 +32,10 @@ func TestSet_ExpensiveExpression_IsUnknown(t *testing.T) {
 			began := cputime.Used(t)
 			a, d := s.Explain(widget, large(30_000), now)
 			if a.Status != health.Unknown || a.Reason != ruleTooExpensive || !d.Failed || !strings.Contains(a.Message, "Widget.example.org, check 1: it costs too much") {
-				t.Errorf("got %s %s: %.300s", a.Status, a.Reason, a.Message)
+				t.Errorf("got %s %s: %.300s, want %s and %s", a.Status, a.Reason, a.Message, health.Unknown, ruleTooExpensive)
 			}
 			if took := cputime.Used(t) - began; took > 20*time.Second {
-				t.Errorf("it took %s", took)
+				t.Errorf("evaluation took %s of CPU time, want at most 20 s", took)
 			}
 		})
 	}
@@ -46,10 +46,10 @@ func TestSet_CostIsSummedOverChecks(t *testing.T) {
 	const one = "  - {when: \"list(object, 'status.list').all(a, a == 'b') || list(object, 'status.list').exists(a, a == 'b')\", status: Healthy}\n"
 	cheap := "  else: {status: Down, reason: Left, message: is left}"
 	if a, _ := parse(t, widgetRule(one+cheap)).Judge(widget, large(400), now); a.Reason != "Left" {
-		t.Errorf("one check: got %s: %s", a.Reason, a.Message)
+		t.Errorf("one check: got %s: %s, want \"Left\"", a.Reason, a.Message)
 	}
 	if a, _ := parse(t, widgetRule(strings.Repeat(one, 20)+cheap)).Judge(widget, large(400), now); a.Reason != ruleTooExpensive {
-		t.Errorf("twenty checks: got %s: %s", a.Reason, a.Message)
+		t.Errorf("twenty checks: got %s: %s, want %s", a.Reason, a.Message, ruleTooExpensive)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestSet_CostIsSummedOverChecks(t *testing.T) {
 func TestSet_ExpensiveTexts_AreLeftOut(t *testing.T) {
 	s := parse(t, widgetRule("  - {when: 'true', status: Down, reason: Broken, message: is broken, detail: \"join(list(object, 'status.list').map(a, a + a), ',')\"}"))
 	if a, _ := s.Judge(widget, large(30_000), now); a.Status != health.Down || a.Message != "Widget w is broken" {
-		t.Errorf("got %s %s: %.300s", a.Status, a.Reason, a.Message)
+		t.Errorf("got %s %s: %.300s, want %s and \"Widget w is broken\"", a.Status, a.Reason, a.Message, health.Down)
 	}
 }
 

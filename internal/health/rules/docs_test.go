@@ -18,12 +18,12 @@ func TestParse_DocumentedRules(t *testing.T) {
 	}
 	blocks := strings.Split(string(text), "```yaml\n")[1:]
 	if len(blocks) == 0 {
-		t.Error("no rules are shown")
+		t.Error("the document shows no rules")
 	}
 	for i, block := range blocks {
 		block, _, _ = strings.Cut(block, "```")
 		if _, err := Parse(File{fmt.Sprintf("example %d", i+1), []byte(block)}); err != nil {
-			t.Errorf("%v in\n%s", err, block)
+			t.Errorf("the example is invalid: %v in\\n%s", err, block)
 		}
 	}
 }
@@ -41,11 +41,11 @@ func TestParse_DocumentedVerdict(t *testing.T) {
 	kind.Kind = "Database"
 	a, _ := parse(t, block).Judge(kind, o, now)
 	if got, want := fmt.Sprintf("%s %s %s", a.Status, a.Reason, a.Message), "Unhealthy NoDisk Database orders is not ready: There is no disk"; got != want {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, part := range []string{"`" + string(a.Status) + "`", "`" + a.Reason + "`", `"` + a.Message + `"`} {
 		if !strings.Contains(string(text), part) {
-			t.Errorf("the text does not say %s", part)
+			t.Errorf("the document does not contain %s", part)
 		}
 	}
 }

@@ -35,11 +35,11 @@ func FuzzParse(f *testing.F) {
 		set, err := Parse(File{"rules.yaml", data})
 		var all Errors
 		if err != nil && !errors.As(err, &all) {
-			t.Fatalf("another error: %v", err)
+			t.Fatalf("Parse returned the error %v, want Errors", err)
 		}
 		for _, e := range all {
 			if e.Text == "" || e.Line < 0 || e.Line > 0 && e.Column < 1 {
-				t.Errorf("the error %+v", e)
+				t.Errorf("the error %+v has no text or no position", e)
 			}
 		}
 		if err != nil {
@@ -49,7 +49,7 @@ func FuzzParse(f *testing.F) {
 			for _, o := range objects {
 				a, d := set.Explain(kind, o, now)
 				if d != nil && a.Status != health.Healthy && (a.Reason == "" || a.Message == "") {
-					t.Errorf("%s is %+v", kind, a)
+					t.Errorf("the verdict of %s is %+v, want a reason and a message", kind, a)
 				}
 			}
 		}

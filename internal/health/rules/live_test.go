@@ -182,12 +182,12 @@ func TestLive_InvalidRules_AreRejected(t *testing.T) {
 	r.logs(t, `a.yaml:6:42: rule Widget.example.org, check 1: \"Two words\" is not one CamelCase word`)
 	r.says(t, "One")
 	if got := testutil.ToFloat64(r.metrics.broken); got != 1 {
-		t.Errorf("threeport_agent_health_rules_failing is %v", got)
+		t.Errorf("threeport_agent_health_rules_failing is %v, want 1", got)
 	}
 	m.project(t, map[string]string{"a.yaml": saying("One")})
 	r.logs(t, "valid again and unchanged")
 	if got := testutil.ToFloat64(r.metrics.broken); got != 0 {
-		t.Errorf("threeport_agent_health_rules_failing is %v for rules that were in use", got)
+		t.Errorf("threeport_agent_health_rules_failing is %v for rules that were in use, want 0", got)
 	}
 	m.project(t, map[string]string{"a.yaml": "rules: ["})
 	r.logs(t, "this is not YAML")
@@ -200,7 +200,7 @@ func TestLive_InvalidRules_AreRejected(t *testing.T) {
 	r.says(t, "Four")
 	r.counts(t, 2) // the second file's link may come after the first one leads to the new version
 	if got := testutil.ToFloat64(r.metrics.broken); got != 0 {
-		t.Errorf("threeport_agent_health_rules_failing is %v", got)
+		t.Errorf("threeport_agent_health_rules_failing is %v, want 0", got)
 	}
 }
 
@@ -253,10 +253,10 @@ func TestLive_FailedRules_AreCounted(t *testing.T) {
 	write(t, path, widgetRule("  - {when: object.status.up, status: Healthy}"))
 	r := open(t, path, nil)
 	if _, ok := r.Judge(widget, map[string]any{}, now); !ok {
-		t.Error("it is not judged")
+		t.Error("the rules do not cover Widget")
 	}
 	if got := testutil.ToFloat64(r.metrics.failures.WithLabelValues(RuleFailed)); got != 1 {
-		t.Errorf("threeport_agent_health_rule_failures_total is %v", got)
+		t.Errorf("threeport_agent_health_rule_failures_total is %v, want 1", got)
 	}
 }
 

@@ -72,45 +72,168 @@ func TestSetJudge(t *testing.T) {
 		status                health.Status
 		word, message         string
 	}{
-		{"a condition is true", widgetRule(ready), `"status":{"conditions":[{"type":"Ready","status":"True"}]}`, health.Healthy, "", ""},
-		{"a condition has a reason and a message", widgetRule(ready), `"status":{"conditions":[{"type":"Ready","status":"False","reason":"NoDisk","message":"There is no\n disk."}]}`, health.Unhealthy, "NoDisk", "Widget w is not ready: There is no disk"},
-		{"a reason that is no word", widgetRule(ready), `"status":{"conditions":[{"type":"Ready","status":"False","reason":"no disk"}]}`, health.Unhealthy, "NotReady", "Widget w is not ready"},
-		{"a condition of an earlier generation", widgetRule(ready), `"status":{"conditions":[{"type":"Ready","status":"True","observedGeneration":2}]}`, health.Unknown, "NoSignal", "Widget w says nothing"},
-		{"no status", widgetRule(ready), ``, health.Unknown, "NoSignal", ""},
-		{"null as the status", widgetRule(ready), `"status":null`, health.Unknown, "NoSignal", ""},
-		{"the generation is not observed", widgetRule(ready), `"status":{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True"}]}`, health.Reconciling, "SpecNotObserved", "has not seen the latest spec"},
-		{"a generation that is text", widgetRule(ready), `"status":{"observedGeneration":"2","conditions":[{"type":"Ready","status":"True"}]}`, health.Reconciling, "SpecNotObserved", ""},
-		{"the generation is observed", widgetRule(ready), `"status":{"observedGeneration":3,"conditions":[{"type":"Ready","status":"True"}]}`, health.Healthy, "", ""},
-		{"a rule that does not care for it", widgetRule(ready, "  generation: ignored"), `"status":{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True"}]}`, health.Healthy, "", ""},
-		{"a generation that is no number", widgetRule(ready), `"status":{"observedGeneration":{},"conditions":[{"type":"Ready","status":"True"}]}`, health.Unknown, RuleFailed, "Widget w cannot be judged by the rule Widget.example.org: status.observedGeneration is an object"},
-		{"conditions that are no list", widgetRule(ready), `"status":{"conditions":{"Ready":"True"}}`, health.Unknown, RuleFailed, "check 1: status.conditions is an object, not a list"},
-		{"a condition that is none", widgetRule(ready), `"status":{"conditions":["Ready"]}`, health.Unknown, RuleFailed, "status.conditions holds a string"},
-		{"a condition with a wrong time", widgetRule(ready), `"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"now"}]}`, health.Unknown, RuleFailed, "lastTransitionTime"},
-		{"a duplicate condition with another status", widgetRule(ready), `"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Ready","status":"False"}]}`, health.Unknown, RuleFailed, "duplicate condition Ready"},
-		{"a status that is a text", widgetRule(ready), `"status":"fine"`, health.Unknown, RuleFailed, "status is a string, not an object"},
+		{
+			reason: "a condition is true", rules: widgetRule(ready), fields: `"status":{"conditions":[{"type":"Ready","status":"True"}]}`,
+			status: health.Healthy,
+		},
+		{
+			reason: "a condition has a reason and a message", rules: widgetRule(ready),
+			fields: `"status":{"conditions":[{"type":"Ready","status":"False","reason":"NoDisk","message":"There is no\n disk."}]}`,
+			status: health.Unhealthy, word: "NoDisk", message: "Widget w is not ready: There is no disk",
+		},
+		{
+			reason: "a reason that is no word", rules: widgetRule(ready),
+			fields: `"status":{"conditions":[{"type":"Ready","status":"False","reason":"no disk"}]}`,
+			status: health.Unhealthy, word: "NotReady", message: "Widget w is not ready",
+		},
+		{
+			reason: "a condition of an earlier generation", rules: widgetRule(ready),
+			fields: `"status":{"conditions":[{"type":"Ready","status":"True","observedGeneration":2}]}`,
+			status: health.Unknown, word: "NoSignal", message: "Widget w says nothing",
+		},
+		{reason: "no status", rules: widgetRule(ready), status: health.Unknown, word: "NoSignal"},
+		{reason: "null as the status", rules: widgetRule(ready), fields: `"status":null`, status: health.Unknown, word: "NoSignal"},
+		{
+			reason: "the generation is not observed", rules: widgetRule(ready),
+			fields: `"status":{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True"}]}`,
+			status: health.Reconciling, word: "SpecNotObserved", message: "has not seen the latest spec",
+		},
+		{
+			reason: "a generation that is text", rules: widgetRule(ready),
+			fields: `"status":{"observedGeneration":"2","conditions":[{"type":"Ready","status":"True"}]}`,
+			status: health.Reconciling, word: "SpecNotObserved",
+		},
+		{
+			reason: "the generation is observed", rules: widgetRule(ready),
+			fields: `"status":{"observedGeneration":3,"conditions":[{"type":"Ready","status":"True"}]}`,
+			status: health.Healthy,
+		},
+		{
+			reason: "a rule that does not care for it", rules: widgetRule(ready, "  generation: ignored"),
+			fields: `"status":{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True"}]}`,
+			status: health.Healthy,
+		},
+		{
+			reason: "a generation that is no number", rules: widgetRule(ready),
+			fields: `"status":{"observedGeneration":{},"conditions":[{"type":"Ready","status":"True"}]}`,
+			status: health.Unknown, word: RuleFailed,
+			message: "Widget w cannot be judged by the rule Widget.example.org: status.observedGeneration is an object",
+		},
+		{
+			reason: "conditions that are no list", rules: widgetRule(ready), fields: `"status":{"conditions":{"Ready":"True"}}`,
+			status: health.Unknown, word: RuleFailed, message: "check 1: status.conditions is an object, not a list",
+		},
+		{
+			reason: "a condition that is none", rules: widgetRule(ready), fields: `"status":{"conditions":["Ready"]}`,
+			status: health.Unknown, word: RuleFailed, message: "status.conditions holds a string",
+		},
+		{
+			reason: "a condition with a wrong time", rules: widgetRule(ready),
+			fields: `"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"now"}]}`,
+			status: health.Unknown, word: RuleFailed, message: "lastTransitionTime",
+		},
+		{
+			reason: "a duplicate condition with another status", rules: widgetRule(ready),
+			fields: `"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Ready","status":"False"}]}`,
+			status: health.Unknown, word: RuleFailed, message: "duplicate condition Ready",
+		},
+		{
+			reason: "a status that is a text", rules: widgetRule(ready), fields: `"status":"fine"`,
+			status: health.Unknown, word: RuleFailed, message: "status is a string, not an object",
+		},
 
-		{"a field that is not there", one(`object.status.phase == 'Up'`), ``, health.Unknown, RuleFailed, "check 1: no such key: status"},
-		{"an optional field that is not there", one(`object.?status.?phase.orValue('') == 'Up'`), ``, health.Down, "No", ""},
-		{"a text at a path", one(`text(object, 'status.phase') == 'Up'`), `"status":{"phase":"Up"}`, health.Healthy, "", ""},
-		{"no text at a path", one(`text(object, 'status.phase') == 'Up'`), `"status":{}`, health.Down, "No", ""},
-		{"a text that is a number", one(`text(object, 'status.phase') == 'Up'`), `"status":{"phase":1}`, health.Unknown, RuleFailed, "status.phase is a number, not a string"},
-		{"a path of names", one(`text(object, ['metadata', 'annotations', 'example.org/state']) == 'Up'`), `"metadata":{"name":"w","annotations":{"example.org/state":"Up"}}`, health.Healthy, "", ""},
-		{"numbers", one(`number(object, 'spec.n', 1) == number(object, 'status.n') && object.status.n == 1`), `"status":{"n":1}`, health.Healthy, "", ""},
-		{"a number with a fraction", one(`number(object, 'status.n') == 1`), `"status":{"n":1.5}`, health.Unknown, RuleFailed, "whole number"},
-		{"a number in a text", one(`number(object, 'status.n') == 12`), `"status":{"n":"12"}`, health.Healthy, "", ""},
-		{"a flag", one(`flag(object, 'spec.on') && !flag(object, 'spec.off')`), `"spec":{"on":true}`, health.Healthy, "", ""},
-		{"a flag that is a text", one(`flag(object, 'spec.on')`), `"spec":{"on":"true"}`, health.Unknown, RuleFailed, "not a boolean"},
-		{"a list", one(`list(object, 'status.parts').all(p, isTrue(p, 'Ready') || text(p, 'phase') == 'Up')`), `"status":{"parts":[{"phase":"Up"},{"status":{"conditions":[{"type":"Ready","status":"True"}]}}]}`, health.Healthy, "", ""},
-		{"no list", one(`list(object, 'status.parts').size() == 0`), ``, health.Healthy, "", ""},
-		{"a list of numbers instead of objects", one(`list(object, 'status.parts').all(p, text(p, 'phase') == 'Up')`), `"status":{"parts":[1]}`, health.Unknown, RuleFailed, ""},
-		{"times", one(`time(object, 'status.at') < now && created(object) < now && time(object, 'status.none') < created(object)`), `"status":{"at":"2026-01-01T11:00:00+02:00"}`, health.Healthy, "", ""},
-		{"a time that is none", one(`time(object, 'status.at') < now`), `"status":{"at":"soon"}`, health.Unknown, RuleFailed, "RFC 3339"},
-		{"since a condition", one(`since(object, 'A') == timestamp('2026-01-01T09:30:00Z') && since(object, 'B') == created(object)`), `"status":{"conditions":[{"type":"A","status":"True","lastTransitionTime":"2026-01-01T09:30:00Z"}]}`, health.Healthy, "", ""},
-		{"all of a condition", one(`[condition(object, 'A')].exists(c, c.status == 'Unknown' && c.reason == 'R' && c.message == 'm' && c.severity == 'Info' && c.observedGeneration == 3 && !c.stale) && isUnknown(object, 'A')`), `"status":{"conditions":[{"type":"A","status":"Unknown","reason":"R","message":"m","severity":"Info","observedGeneration":3}]}`, health.Healthy, "", ""},
-		{"what is not true or false", one(`object.status`), `"status":{}`, health.Unknown, RuleFailed, "not true or false"},
-		{"a generation that is behind", widgetRule("  - {when: behind(object), status: Down, reason: Behind, message: is behind}", "  generation: ignored"), `"status":{"observedGeneration":2}`, health.Down, "Behind", ""},
-		{"division by zero", one(`1 / number(object, 'n') == 1`), ``, health.Unknown, RuleFailed, "division by zero"},
-		{"a text too long to join", one(`join(list(object, 'l').map(x, text(object, 't')), '') == ''`), `"t":"` + strings.Repeat("x", 4000) + `","l":[1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6,7,8,9,0]`, health.Unknown, RuleFailed, "longer"},
+		{
+			reason: "a field that is not there", rules: one(`object.status.phase == 'Up'`),
+			status: health.Unknown, word: RuleFailed, message: "check 1: no such key: status",
+		},
+		{reason: "an optional field that is not there", rules: one(`object.?status.?phase.orValue('') == 'Up'`), status: health.Down, word: "No"},
+		{
+			reason: "a text at a path", rules: one(`text(object, 'status.phase') == 'Up'`),
+			fields: `"status":{"phase":"Up"}`, status: health.Healthy,
+		},
+		{reason: "no text at a path", rules: one(`text(object, 'status.phase') == 'Up'`), fields: `"status":{}`, status: health.Down, word: "No"},
+		{
+			reason: "a text that is a number", rules: one(`text(object, 'status.phase') == 'Up'`),
+			fields: `"status":{"phase":1}`, status: health.Unknown, word: RuleFailed,
+			message: "status.phase is a number, not a string",
+		},
+		{
+			reason: "a path of names",
+			rules:  one(`text(object, ['metadata', 'annotations', 'example.org/state']) == 'Up'`),
+			fields: `"metadata":{"name":"w","annotations":{"example.org/state":"Up"}}`,
+			status: health.Healthy,
+		},
+		{
+			reason: "numbers",
+			rules:  one(`number(object, 'spec.n', 1) == number(object, 'status.n') && object.status.n == 1`),
+			fields: `"status":{"n":1}`, status: health.Healthy,
+		},
+		{
+			reason: "a number with a fraction", rules: one(`number(object, 'status.n') == 1`),
+			fields: `"status":{"n":1.5}`, status: health.Unknown, word: RuleFailed, message: "whole number",
+		},
+		{reason: "a number in a text", rules: one(`number(object, 'status.n') == 12`), fields: `"status":{"n":"12"}`, status: health.Healthy},
+		{
+			reason: "a flag", rules: one(`flag(object, 'spec.on') && !flag(object, 'spec.off')`),
+			fields: `"spec":{"on":true}`, status: health.Healthy,
+		},
+		{
+			reason: "a flag that is a text", rules: one(`flag(object, 'spec.on')`), fields: `"spec":{"on":"true"}`,
+			status: health.Unknown, word: RuleFailed, message: "not a boolean",
+		},
+		{
+			reason: "a list",
+			rules:  one(`list(object, 'status.parts').all(p, isTrue(p, 'Ready') || text(p, 'phase') == 'Up')`),
+			fields: `"status":{"parts":[{"phase":"Up"},{"status":{"conditions":[{"type":"Ready","status":"True"}]}}]}`,
+			status: health.Healthy,
+		},
+		{reason: "no list", rules: one(`list(object, 'status.parts').size() == 0`), status: health.Healthy},
+		{
+			reason: "a list of numbers instead of objects",
+			rules:  one(`list(object, 'status.parts').all(p, text(p, 'phase') == 'Up')`),
+			fields: `"status":{"parts":[1]}`, status: health.Unknown, word: RuleFailed,
+		},
+		{
+			reason: "times",
+			rules:  one(`time(object, 'status.at') < now && created(object) < now && time(object, 'status.none') < created(object)`),
+			fields: `"status":{"at":"2026-01-01T11:00:00+02:00"}`, status: health.Healthy,
+		},
+		{
+			reason: "a time that is none", rules: one(`time(object, 'status.at') < now`),
+			fields: `"status":{"at":"soon"}`, status: health.Unknown, word: RuleFailed,
+			message: "RFC 3339",
+		},
+		{
+			reason: "since a condition",
+			rules:  one(`since(object, 'A') == timestamp('2026-01-01T09:30:00Z') && since(object, 'B') == created(object)`),
+			fields: `"status":{"conditions":[{"type":"A","status":"True","lastTransitionTime":"2026-01-01T09:30:00Z"}]}`,
+			status: health.Healthy,
+		},
+		{
+			reason: "all of a condition",
+			rules:  one(`[condition(object, 'A')].exists(c, c.status == 'Unknown' && c.reason == 'R' && c.message == 'm' && c.severity == 'Info' && c.observedGeneration == 3 && !c.stale) && isUnknown(object, 'A')`),
+			fields: `"status":{"conditions":[{"type":"A","status":"Unknown","reason":"R","message":"m","severity":"Info","observedGeneration":3}]}`,
+			status: health.Healthy,
+		},
+		{
+			reason: "the expression is not boolean", rules: one(`object.status`), fields: `"status":{}`,
+			status: health.Unknown, word: RuleFailed, message: "not true or false",
+		},
+		{
+			reason: "a generation that is behind",
+			rules:  widgetRule("  - {when: behind(object), status: Down, reason: Behind, message: is behind}", "  generation: ignored"),
+			fields: `"status":{"observedGeneration":2}`, status: health.Down, word: "Behind",
+		},
+		{
+			reason: "division by zero", rules: one(`1 / number(object, 'n') == 1`), status: health.Unknown,
+			word: RuleFailed, message: "division by zero",
+		},
+		{
+			reason: "a text too long to join",
+			rules:  one(`join(list(object, 'l').map(x, text(object, 't')), '') == ''`),
+			fields: `"t":"` + strings.Repeat("x", 4000) + `","l":[1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6,7,8,9,0]`,
+			status: health.Unknown, word: RuleFailed, message: "longer",
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			a, ok := parse(t, c.rules).Judge(widget, with(t, c.fields), now)
@@ -118,7 +241,7 @@ func TestSetJudge(t *testing.T) {
 				t.Errorf("got %t, %s %s: %q, want %s %s: %q", ok, a.Status, a.Reason, a.Message, c.status, c.word, c.message)
 			}
 			if (a.Message == "") != (a.Status == health.Healthy) {
-				t.Errorf("%s with the message %q", a.Status, a.Message)
+				t.Errorf("the status is %s with the message %q, want a message exactly if not Healthy", a.Status, a.Message)
 			}
 		})
 	}
@@ -126,13 +249,40 @@ func TestSetJudge(t *testing.T) {
 
 func TestSetJudge_Texts(t *testing.T) {
 	for _, c := range []struct{ reason, check, fields, word, message string }{
-		{"words of the rule", `reason: Broken, message: is broken`, ``, "Broken", "Widget w is broken"},
-		{"words of the object", `reason: Broken, message: is broken, reasonFrom: "text(object, 'status.why')", detail: "text(object, 'status.text')"`, `"status":{"why":"NoDisk","text":"no disk"}`, "NoDisk", "Widget w is broken: no disk"},
-		{"the object's words are absent", `reason: Broken, message: is broken, reasonFrom: object.status.why, detail: object.status.text`, ``, "Broken", "Widget w is broken"},
-		{"the object's words are no texts", `reason: Broken, message: is broken, reasonFrom: object.status.why, detail: object.status.text`, `"status":{"why":1,"text":{}}`, "Broken", "Widget w is broken"},
-		{"parts of a list", `reason: Broken, message: is broken, detail: "join(list(object, 'status.l').filter(x, text(x, 's') == 'bad').map(x, text(x, 'n')), ', ')"`, `"status":{"l":[{"n":"a","s":"bad"},{"n":"b"},{"n":"c","s":"bad"}]}`, "Broken", "Widget w is broken: a, c"},
-		{"a long text", `reason: Broken, message: is broken, detail: "text(object, 'status.text')"`, `"status":{"text":"` + strings.Repeat("é ", 10_000) + `"}`, "Broken", "é…"},
-		{"a condition, and something more exact", `reason: Broken, message: is broken, condition: A, detail: "'it says ' + condition(object, 'A').message"`, `"status":{"conditions":[{"type":"A","status":"False","reason":"Why","message":"no"}]}`, "Why", "Widget w is broken: it says no"},
+		{reason: "words of the rule", check: `reason: Broken, message: is broken`, word: "Broken", message: "Widget w is broken"},
+		{
+			reason: "words of the object",
+			check:  `reason: Broken, message: is broken, reasonFrom: "text(object, 'status.why')", detail: "text(object, 'status.text')"`,
+			fields: `"status":{"why":"NoDisk","text":"no disk"}`, word: "NoDisk", message: "Widget w is broken: no disk",
+		},
+		{
+			reason: "the object's words are absent",
+			check:  `reason: Broken, message: is broken, reasonFrom: object.status.why, detail: object.status.text`,
+			word:   "Broken", message: "Widget w is broken",
+		},
+		{
+			reason: "the object's words are no texts",
+			check:  `reason: Broken, message: is broken, reasonFrom: object.status.why, detail: object.status.text`,
+			fields: `"status":{"why":1,"text":{}}`, word: "Broken", message: "Widget w is broken",
+		},
+		{
+			reason: "parts of a list",
+			check:  `reason: Broken, message: is broken, detail: "join(list(object, 'status.l').filter(x, text(x, 's') == 'bad').map(x, text(x, 'n')), ', ')"`,
+			fields: `"status":{"l":[{"n":"a","s":"bad"},{"n":"b"},{"n":"c","s":"bad"}]}`,
+			word:   "Broken", message: "Widget w is broken: a, c",
+		},
+		{
+			reason: "a long text",
+			check:  `reason: Broken, message: is broken, detail: "text(object, 'status.text')"`,
+			fields: `"status":{"text":"` + strings.Repeat("é ", 10_000) + `"}`, word: "Broken",
+			message: "é…",
+		},
+		{
+			reason: "a condition, and something more exact",
+			check:  `reason: Broken, message: is broken, condition: A, detail: "'it says ' + condition(object, 'A').message"`,
+			fields: `"status":{"conditions":[{"type":"A","status":"False","reason":"Why","message":"no"}]}`,
+			word:   "Why", message: "Widget w is broken: it says no",
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			a, _ := parse(t, widgetRule("  - {when: 'true', status: Down, "+c.check+"}")).Judge(widget, with(t, c.fields), now)
@@ -140,7 +290,7 @@ func TestSetJudge_Texts(t *testing.T) {
 				t.Errorf("got %s %s: %q, want %s: %q", a.Status, a.Reason, a.Message, c.word, c.message)
 			}
 			if len(a.Message) > maxDetail+100 {
-				t.Errorf("the message has %d bytes", len(a.Message))
+				t.Errorf("the message has %d bytes, want at most %d", len(a.Message), maxDetail+100)
 			}
 		})
 	}
@@ -149,7 +299,7 @@ func TestSetJudge_Texts(t *testing.T) {
 func TestSetJudge_ObjectWithoutName(t *testing.T) {
 	s := parse(t, widgetRule("  - {when: 'true', status: Down, reason: Broken, message: is broken}"))
 	if a, _ := s.Judge(widget, map[string]any{"metadata": 1}, now); a.Message != "Widget is broken" {
-		t.Errorf("got %q", a.Message)
+		t.Errorf("got %q, want \"Widget is broken\"", a.Message)
 	}
 }
 
@@ -163,15 +313,59 @@ func TestSetJudge_Until(t *testing.T) {
 		message                string
 		recheck                time.Time
 	}{
-		{"within its time", `{when: 'true', until: created(object) + duration('5m'), status: Reconciling, reason: Busy, message: is made}`, created, at(54), health.Reconciling, "Widget w is made", at(55)},
-		{"at the end of its time, the next check is asked", `{when: 'true', until: created(object) + duration('5m'), status: Reconciling, reason: Busy, message: is made}`, created, at(55), health.Down, "is left", time.Time{}},
-		{"or it is something else then", `{when: 'true', until: created(object) + duration('5m'), then: Unhealthy, status: Reconciling, reason: Busy, message: is made}`, created, at(55), health.Unhealthy, "Widget w is made for too long", time.Time{}},
-		{"which it is not before", `{when: 'true', until: created(object) + duration('5m'), then: Unhealthy, status: Reconciling, reason: Busy, message: is made}`, created, at(51), health.Reconciling, "Widget w is made", at(55)},
-		{"no time is known", `{when: 'true', until: created(object) + duration('5m'), then: Unhealthy, status: Reconciling, reason: Busy, message: is made}`, `"metadata":{"name":"w"}`, at(51), health.Reconciling, "Widget w is made", time.Time{}},
-		{"a Healthy that ends", `{when: 'true', until: "time(object, 'status.end')", then: Down, status: Healthy, reason: Expired, message: has expired}`, `"status":{"end":"2026-01-01T09:55:00Z"}`, at(51), health.Healthy, "", at(55)},
-		{"and has ended", `{when: 'true', until: "time(object, 'status.end')", then: Down, status: Healthy, reason: Expired, message: has expired}`, `"status":{"end":"2026-01-01T09:55:00Z"}`, at(56), health.Down, "Widget w has expired", time.Time{}},
-		{"a time that cannot be read", `{when: 'true', until: "time(object, 'status.end')", then: Down, status: Healthy, reason: Expired, message: has expired}`, `"status":{"end":"x"}`, at(56), health.Unknown, "check 1", time.Time{}},
-		{"a time beyond all times", `{when: 'true', until: "created(object) + duration(text(object, 'status.wait'))", then: Down, status: Healthy, reason: Expired, message: has expired}`, `"status":{"wait":"2562047h"}, "metadata":{"name":"w","creationTimestamp":"9998-01-01T09:50:00Z"}`, at(56), health.Unknown, "check 1", time.Time{}},
+		{
+			reason: "within its time",
+			checks: `{when: 'true', until: created(object) + duration('5m'), status: Reconciling, reason: Busy, message: is made}`,
+			fields: created, now: at(54), status: health.Reconciling, message: "Widget w is made",
+			recheck: at(55),
+		},
+		{
+			reason: "at the end of its time, the next check is asked",
+			checks: `{when: 'true', until: created(object) + duration('5m'), status: Reconciling, reason: Busy, message: is made}`,
+			fields: created, now: at(55), status: health.Down, message: "is left", recheck: time.Time{},
+		},
+		{
+			reason: "or it is something else then",
+			checks: `{when: 'true', until: created(object) + duration('5m'), then: Unhealthy, status: Reconciling, reason: Busy, message: is made}`,
+			fields: created, now: at(55), status: health.Unhealthy, message: "Widget w is made for too long",
+			recheck: time.Time{},
+		},
+		{
+			reason: "which it is not before",
+			checks: `{when: 'true', until: created(object) + duration('5m'), then: Unhealthy, status: Reconciling, reason: Busy, message: is made}`,
+			fields: created, now: at(51), status: health.Reconciling, message: "Widget w is made",
+			recheck: at(55),
+		},
+		{
+			reason: "no time is known",
+			checks: `{when: 'true', until: created(object) + duration('5m'), then: Unhealthy, status: Reconciling, reason: Busy, message: is made}`,
+			fields: `"metadata":{"name":"w"}`, now: at(51), status: health.Reconciling,
+			message: "Widget w is made", recheck: time.Time{},
+		},
+		{
+			reason: "a Healthy that ends",
+			checks: `{when: 'true', until: "time(object, 'status.end')", then: Down, status: Healthy, reason: Expired, message: has expired}`,
+			fields: `"status":{"end":"2026-01-01T09:55:00Z"}`, now: at(51), status: health.Healthy,
+			recheck: at(55),
+		},
+		{
+			reason: "the check ends, and its time is over",
+			checks: `{when: 'true', until: "time(object, 'status.end')", then: Down, status: Healthy, reason: Expired, message: has expired}`,
+			fields: `"status":{"end":"2026-01-01T09:55:00Z"}`, now: at(56), status: health.Down,
+			message: "Widget w has expired", recheck: time.Time{},
+		},
+		{
+			reason: "a time that cannot be read",
+			checks: `{when: 'true', until: "time(object, 'status.end')", then: Down, status: Healthy, reason: Expired, message: has expired}`,
+			fields: `"status":{"end":"x"}`, now: at(56), status: health.Unknown, message: "check 1",
+			recheck: time.Time{},
+		},
+		{
+			reason: "a time beyond all times",
+			checks: `{when: 'true', until: "created(object) + duration(text(object, 'status.wait'))", then: Down, status: Healthy, reason: Expired, message: has expired}`,
+			fields: `"status":{"wait":"2562047h"}, "metadata":{"name":"w","creationTimestamp":"9998-01-01T09:50:00Z"}`,
+			now:    at(56), status: health.Unknown, message: "check 1", recheck: time.Time{},
+		},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			s := parse(t, widgetRule("  - "+c.checks+"\n  else: {status: Down, reason: Left, message: is left}"))
@@ -180,7 +374,7 @@ func TestSetJudge_Until(t *testing.T) {
 				t.Errorf("got %s: %q, again at %s, want %s: %q, at %s", a.Status, a.Message, a.Recheck, c.status, c.message, c.recheck)
 			}
 			if strings.HasSuffix(c.message, "is made") && a.Message != c.message {
-				t.Errorf("got %q", a.Message)
+				t.Errorf("the message is %q, want %q", a.Message, c.message)
 			}
 		})
 	}
@@ -209,134 +403,6 @@ func TestSetJudge_Since(t *testing.T) {
 	}
 }
 
-func TestSet_KindsAndVersions(t *testing.T) {
-	const text = `
-rules:
-- group: example.org
-  kinds: [Widget, Gadget]
-  checks: [{when: "text(object, 'status.phase') == 'Up'", status: Healthy}]
-- group: example.org
-  kinds: [Widget]
-  versions: [v1beta1, v1alpha1]
-  checks: [{when: 'true', status: Down, reason: Old, message: is old}]
-- group: ""
-  kinds: [Widget]
-  checks: [{when: 'true', status: Unhealthy, reason: Core, message: is of no group}]
-`
-	s := parse(t, text)
-	for _, c := range []struct {
-		reason, kind, group, version, phase string
-		want                                health.Status
-	}{
-		{"its kind", "Widget", "example.org", "v1", "Up", health.Healthy},
-		{"its other kind", "Gadget", "example.org", "v1", "Up", health.Healthy},
-		{"no check holds, and there is no else", "Widget", "example.org", "v1", "Off", ""},
-		{"a version with a rule of its own", "Widget", "example.org", "v1beta1", "Up", health.Down},
-		{"another one", "Widget", "example.org", "v1alpha1", "Up", health.Down},
-		{"the other kind has none for the version", "Gadget", "example.org", "v1beta1", "Up", health.Healthy},
-		{"no group", "Widget", "", "v1", "Up", health.Unhealthy},
-		{"another group", "Widget", "example.com", "v1", "Up", ""},
-		{"another kind", "Doodad", "example.org", "v1", "Up", ""},
-	} {
-		o := map[string]any{"apiVersion": schema.GroupVersion{Group: c.group, Version: c.version}.String(), "status": map[string]any{"phase": c.phase}}
-		a, ok := s.Judge(schema.GroupKind{Group: c.group, Kind: c.kind}, o, now)
-		if ok != (c.want != "") || a.Status != c.want {
-			t.Errorf("%s: got %t, %q, want %q", c.reason, ok, a.Status, c.want)
-		}
-	}
-	if s.Len() != 3 || len(s.Kinds()) != 3 {
-		t.Errorf("there are %d rules for %v", s.Len(), s.Kinds())
-	}
-}
-
-func TestSet_AllKindsOfAGroup(t *testing.T) {
-	check := func(reason string) string {
-		return "checks: [{when: 'true', status: Down, reason: " + reason + ", message: is}]}\n"
-	}
-	s := parse(t, "rules:\n"+
-		"- {group: '*.example.org', kinds: ['*'], "+check("Suffix")+
-		"- {group: '*.a.example.org', kinds: [Special], "+check("LongerSuffix")+
-		"- {group: b.example.org, kinds: ['*'], "+check("Group")+
-		"- {group: b.example.org, kinds: [Exact], versions: [v1], "+check("Exact"))
-	for kind, want := range map[string]string{
-		"Any.a.example.org": "Suffix", "Special.x.a.example.org": "LongerSuffix", "Other.x.a.example.org": "Suffix", "Any.b.example.org": "Group",
-		"Exact.b.example.org": "Exact", "Any.example.org": "", "Any": "", "Any.org": "", "Special.a.example.org": "Suffix",
-	} {
-		gk := schema.ParseGroupKind(kind)
-		a, _ := s.Judge(gk, map[string]any{"apiVersion": gk.Group + "/v1"}, now)
-		if a.Reason != want || s.Covers(gk) != (want != "") {
-			t.Errorf("%s is judged by %q, want %q; covered: %t", kind, a.Reason, want, s.Covers(gk))
-		}
-	}
-	if a, _ := s.Judge(schema.GroupKind{Group: "b.example.org", Kind: "Exact"}, map[string]any{"apiVersion": "b.example.org/v2"}, now); a.Reason != "Group" {
-		t.Errorf("another version is judged by %q", a.Reason)
-	}
-}
-
-func TestLayers(t *testing.T) {
-	mine := parse(t, widgetRule("  - {when: \"flag(object, 'mine')\", status: Down, reason: Mine, message: is mine}"))
-	theirs := parse(t, widgetRule("  - {when: \"!flag(object, 'none')\", status: Unhealthy, reason: Theirs, message: is theirs}"))
-	layers := Layers{mine, (*Set)(nil), theirs}
-	for fields, want := range map[string]string{`"mine":true`: "Mine", ``: "Theirs", `"none":true`: ""} {
-		if a, ok := layers.Judge(widget, with(t, fields), now); ok != (want != "") || a.Reason != want {
-			t.Errorf("with %s: %t, %q, want %q", fields, ok, a.Reason, want)
-		}
-	}
-}
-
-// everything is a layer that covers any kind.
-type everything struct{}
-
-func (everything) Judge(schema.GroupKind, map[string]any, time.Time) (health.Assessment, bool) {
-	return health.Assessment{}, false
-}
-
-func (everything) Covers(schema.GroupKind) bool { return true }
-
-func TestLayers_Covers(t *testing.T) {
-	s := parse(t, widgetRule("  - {when: 'true', status: Healthy}"))
-	other := schema.GroupKind{Kind: "Pod"}
-	for _, c := range []struct {
-		reason string
-		layers Layers
-		kind   schema.GroupKind
-		want   bool
-	}{
-		{"no layer", nil, widget, false},
-		{"a layer has a rule", Layers{(*Set)(nil), s}, widget, true},
-		{"no layer has one", Layers{(*Set)(nil), s}, other, false},
-		{"a layer may have one for any kind", Layers{s, everything{}}, other, true},
-	} {
-		if got := c.layers.Covers(c.kind); got != c.want {
-			t.Errorf("%s: %t", c.reason, got)
-		}
-	}
-}
-
-func TestSet_OverridesBuiltInRules(t *testing.T) {
-	s := parse(t, `
-rules:
-- group: apps
-  kinds: [Deployment]
-  checks: [{when: "text(object, ['metadata', 'labels', 'parked']) == 'yes'", status: Reconciling, reason: Parked, message: is parked}]
-`)
-	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	hc := health.Context{Now: now, Rules: s}
-	judge := func(meta string) health.Assessment {
-		o := object(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"`+meta+`},"spec":{"replicas":0},"status":{"observedGeneration":1}}`)
-		return health.Object(kind, &unstructured.Unstructured{Object: o}, hc)
-	}
-	if a := judge(`,"labels":{"parked":"yes"}`); a.Reason != "Parked" {
-		t.Errorf("got %+v", a)
-	}
-	if a := judge(``); a.Reason == "Parked" || a.Reason == RuleFailed {
-		t.Errorf("a rule that does not apply: got %+v", a)
-	}
-	if a := judge(`,"labels":{"parked":"yes"},"deletionTimestamp":"2026-01-01T09:59:59Z"`); a.Reason == "Parked" {
-		t.Errorf("an object that is being deleted: got %+v", a)
-	}
-}
-
 func TestSet_ConcurrentUse(t *testing.T) {
 	s, err := Define(File{"rules.yaml", []byte(widgetRule("  - {when: \"isTrue(object, 'Ready')\", status: Healthy}"))})
 	if err != nil {
@@ -348,7 +414,7 @@ func TestSet_ConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			for range 50 {
 				if a, ok := s.Judge(widget, o, now); !ok || a.Status != health.Healthy {
-					t.Errorf("got %t, %+v", ok, a)
+					t.Errorf("Judge returned %t, %+v; want Healthy", ok, a)
 				}
 			}
 		})
@@ -364,6 +430,6 @@ func TestDefine_InvalidExpression_IsUnknown(t *testing.T) {
 	}
 	a, d := s.Explain(widget, with(t, ""), now)
 	if a.Status != health.Unknown || a.Reason != RuleFailed || d == nil || !d.Failed || !strings.Contains(a.Message, "rules.yaml:6:13") {
-		t.Errorf("got %+v, %+v", a, d)
+		t.Errorf("the verdict is %+v, %+v; want a failed rule with its position", a, d)
 	}
 }

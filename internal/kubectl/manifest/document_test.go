@@ -44,106 +44,106 @@ func TestDocuments(t *testing.T) {
 		in     string
 		want   []string
 	}{
-		{"nothing", "", nil},
-		{"comments and separators only", "# a\n---\n---\n\n# b\n...\n", nil},
-		{"one object in YAML", yamlA, []string{"document 1 (line 1): ConfigMap a"}},
-		{"no newline at the end", strings.TrimSuffix(yamlA, "\n"), []string{"document 1 (line 1): ConfigMap a"}},
-		{"documents, some of them empty", "---\n" + yamlA + "---\n# none\n---\n" + yamlB, []string{
+		{reason: "an empty input"},
+		{reason: "comments and separators only", in: "# a\n---\n---\n\n# b\n...\n"},
+		{reason: "one object in YAML", in: yamlA, want: []string{"document 1 (line 1): ConfigMap a"}},
+		{reason: "no newline at the end", in: strings.TrimSuffix(yamlA, "\n"), want: []string{"document 1 (line 1): ConfigMap a"}},
+		{reason: "documents, some of them empty", in: "---\n" + yamlA + "---\n# none\n---\n" + yamlB, want: []string{
 			"document 1 (line 2): ConfigMap a", "document 2 (line 8): ConfigMap b",
 		}},
-		{"a separator with a comment, a directive, a mark of the end", "%YAML 1.1\n--- # one\n" + yamlA + "...\n--- \n" + yamlB, []string{
+		{reason: "a separator with a comment, a directive, a mark of the end", in: "%YAML 1.1\n--- # one\n" + yamlA + "...\n--- \n" + yamlB, want: []string{
 			"document 1 (line 3): ConfigMap a", "document 2 (line 8): ConfigMap b",
 		}},
-		{"content behind the separator", "--- " + jsonC + "\n--- {apiVersion: v1, kind: Secret}\n", []string{
+		{reason: "content behind the separator", in: "--- " + jsonC + "\n--- {apiVersion: v1, kind: Secret}\n", want: []string{
 			"document 1 (line 1): ConfigMap c", "document 2 (line 2): Secret ?",
 		}},
-		{"lines as Windows ends them, and a byte order mark", "\ufeff" + strings.ReplaceAll(yamlA+"---\n"+yamlB, "\n", "\r\n"), []string{
+		{reason: "lines as Windows ends them, and a byte order mark", in: "\ufeff" + strings.ReplaceAll(yamlA+"---\n"+yamlB, "\n", "\r\n"), want: []string{
 			"document 1 (line 1): ConfigMap a", "document 2 (line 5): ConfigMap b",
 		}},
-		{"a separator inside a block is none", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: |\n    ---\n    {\n", []string{
+		{reason: "a separator inside a block is none", in: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: |\n    ---\n    {\n", want: []string{
 			"document 1 (line 1): ConfigMap a",
 		}},
-		{"JSON lines", jsonC + "\n" + jsonC + "\n\n" + jsonC, []string{
+		{reason: "JSON lines", in: jsonC + "\n" + jsonC + "\n\n" + jsonC, want: []string{
 			"document 1 (line 1): ConfigMap c", "document 2 (line 2): ConfigMap c", "document 3 (line 4): ConfigMap c",
 		}},
-		{"objects in JSON, one behind the other", jsonD + "\n" + jsonD + jsonC + " " + jsonC, []string{
+		{reason: "objects in JSON, one behind the other", in: jsonD + "\n" + jsonD + jsonC + " " + jsonC, want: []string{
 			"document 1 (line 1): ConfigMap d", "document 2 (line 8): ConfigMap d", "document 3 (line 14): ConfigMap c", "document 4 (line 14): ConfigMap c",
 		}},
-		{"YAML and JSON in turn", yamlA + "---\n" + jsonD + "\n---\n" + yamlB + jsonC, []string{
+		{reason: "YAML and JSON in turn", in: yamlA + "---\n" + jsonD + "\n---\n" + yamlB + jsonC, want: []string{
 			"document 1 (line 1): ConfigMap a", "document 2 (line 5): ConfigMap d", "document 3 (line 13): ConfigMap b", "document 4 (line 17): ConfigMap c",
 		}},
-		{"flow style is YAML, and not JSON", "{apiVersion: v1, kind: ConfigMap, metadata: {name: 'it\"s {'}} # so\n", []string{
+		{reason: "flow style is YAML, and not JSON", in: "{apiVersion: v1, kind: ConfigMap, metadata: {name: 'it\"s {'}} # so\n", want: []string{
 			`document 1 (line 1): ConfigMap it"s {`,
 		}},
-		{"an array", "[" + jsonC + ",\n" + jsonC + "]", []string{
+		{reason: "an array", in: "[" + jsonC + ",\n" + jsonC + "]", want: []string{
 			"document 1, item 1 (line 1): ConfigMap c", "document 1, item 2 (line 1): ConfigMap c",
 		}},
-		{"a List", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: x}}\n- {apiVersion: v1, kind: Pod, metadata: {name: z}}\n---\n" + yamlA, []string{
+		{reason: "a List", in: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: x}}\n- {apiVersion: v1, kind: Pod, metadata: {name: z}}\n---\n" + yamlA, want: []string{
 			"document 1, item 1 (line 1): Pod x", "document 1, item 2 (line 1): Pod z", "document 2 (line 7): ConfigMap a",
 		}},
-		{"an empty List", `{"apiVersion":"v1","kind":"List","items":[]}`, nil},
-		{"a List with null for items", `{"apiVersion":"v1","kind":"List","items":null}`, nil},
-		{"items of a typed list have no kind of their own", `{"apiVersion":"apps/v1","kind":"DeploymentList","items":[{"metadata":{"name":"web"}}]}`, []string{
+		{reason: "an empty List", in: `{"apiVersion":"v1","kind":"List","items":[]}`},
+		{reason: "a List with null for items", in: `{"apiVersion":"v1","kind":"List","items":null}`},
+		{reason: "items of a typed list have no kind of their own", in: `{"apiVersion":"apps/v1","kind":"DeploymentList","items":[{"metadata":{"name":"web"}}]}`, want: []string{
 			"document 1, item 1 (line 1): Deployment web",
 		}},
-		{"a list in a list", `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"x"}}]}]}`, []string{
+		{reason: "a list in a list", in: `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"x"}}]}]}`, want: []string{
 			"document 1, item 1 (line 1): Pod x",
 		}},
-		{"an object of a kind that ends in List is no list", "apiVersion: example.com/v1\nkind: AllowList\nmetadata: {name: x}\nitems: [1, 2]\n", []string{
+		{reason: "an object of a kind that ends in List is no list", in: "apiVersion: example.com/v1\nkind: AllowList\nmetadata: {name: x}\nitems: [1, 2]\n", want: []string{
 			"document 1 (line 1): AllowList x",
 		}},
-		{"an item that is no object", `{"apiVersion":"v1","kind":"List","items":[7,` + jsonC + `]}`, []string{
+		{reason: "an item that is no object", in: `{"apiVersion":"v1","kind":"List","items":[7,` + jsonC + `]}`, want: []string{
 			"document 1, item 1 (line 1): 7 is not an object: want a mapping with apiVersion, kind and metadata",
 			"document 1, item 2 (line 1): ConfigMap c",
 		}},
-		{"text", "hello\n---\n42\n---\n- a\n---\n" + yamlA, []string{
+		{reason: "text", in: "hello\n---\n42\n---\n- a\n---\n" + yamlA, want: []string{
 			`document 1 (line 1): "hello" is not an object: want a mapping with apiVersion, kind and metadata`,
 			"document 2 (line 3): 42 is not an object: want a mapping with apiVersion, kind and metadata",
 			`document 3, item 1 (line 5): "a" is not an object: want a mapping with apiVersion, kind and metadata`,
 			"document 4 (line 7): ConfigMap a",
 		}},
-		{"without kind", "metadata: {name: a}\n---\nkind: \"\"\napiVersion: v1\n---\nkind: [a]\napiVersion: v1\n", []string{
+		{reason: "without kind", in: "metadata: {name: a}\n---\nkind: \"\"\napiVersion: v1\n---\nkind: [a]\napiVersion: v1\n", want: []string{
 			"document 1 (line 1): <nil> a: the object has no kind",
 			"document 2 (line 3):  ?: the object has no kind",
 			"document 3 (line 6): [a] ?: the kind is a list, and not a string",
 		}},
-		{"without apiVersion", "kind: A\n---\nkind: A\napiVersion: 1\n---\nkind: A\napiVersion: a/b/c\n---\nkind: A\napiVersion: a/\n", []string{
+		{reason: "without apiVersion", in: "kind: A\n---\nkind: A\napiVersion: 1\n---\nkind: A\napiVersion: a/b/c\n---\nkind: A\napiVersion: a/\n", want: []string{
 			"document 1 (line 1): A ?: A has no apiVersion",
 			"document 2 (line 3): A ?: the apiVersion of A is 1, and not a string",
 			`document 3 (line 6): A ?: the apiVersion "a/b/c" of A is not VERSION or GROUP/VERSION`,
 			`document 4 (line 9): A ?: the apiVersion "a/" of A is not VERSION or GROUP/VERSION`,
 		}},
-		{"a line of garbage among JSON lines", jsonC + "\noops\n" + jsonC + "\n", []string{
+		{reason: "a line of garbage among JSON lines", in: jsonC + "\noops\n" + jsonC + "\n", want: []string{
 			"document 1 (line 1): ConfigMap c",
 			`document 2 (line 2): "oops" is not an object: want a mapping with apiVersion, kind and metadata`,
 			"document 3 (line 3): ConfigMap c",
 		}},
-		{"a JSON line that was cut off", jsonC + "\n" + jsonC[:20] + "\n" + jsonC + "\n" + jsonC + "\n", []string{
+		{reason: "a JSON line that was cut off", in: jsonC + "\n" + jsonC[:20] + "\n" + jsonC + "\n" + jsonC + "\n", want: []string{
 			"document 1 (line 1): ConfigMap c",
 			`document 2 (line 2): not JSON: invalid character '\n' in string literal`,
 			"document 3 (line 3): ConfigMap c",
 			"document 4 (line 4): ConfigMap c",
 		}},
-		{"a JSON line that was cut off where an object may follow", `{"a":[` + "\n" + jsonC + "\n" + jsonC + "\n", []string{
+		{reason: "a JSON line that was cut off where an object may follow", in: `{"a":[` + "\n" + jsonC + "\n" + jsonC + "\n", want: []string{
 			"document 1 (line 1): not JSON: unexpected end of JSON input",
 			"document 2 (line 2): ConfigMap c",
 			"document 3 (line 3): ConfigMap c",
 		}},
-		{"an array with its objects in lines of their own", "[\n" + jsonC + ",\n" + jsonC + "\n]\n" + jsonC, []string{
+		{reason: "an array with its objects in lines of their own", in: "[\n" + jsonC + ",\n" + jsonC + "\n]\n" + jsonC, want: []string{
 			"document 1, item 1 (line 1): ConfigMap c", "document 1, item 2 (line 1): ConfigMap c", "document 2 (line 5): ConfigMap c",
 		}},
-		{"a template that was not filled in", "apiVersion: v1\nkind: ConfigMap\n{{ if .x }}\nmetadata: {name: a}\n{{ end }}\n---\n" + yamlB, []string{
+		{reason: "a template that was not filled in", in: "apiVersion: v1\nkind: ConfigMap\n{{ if .x }}\nmetadata: {name: a}\n{{ end }}\n---\n" + yamlB, want: []string{
 			"document 1 (line 1): not YAML: line 4: could not find expected ':'",
 			"document 2 (line 7): ConfigMap b",
 		}},
-		{"YAML that is none", "a: b: c\n---\n" + yamlA + "---\n\tx\n---\na: [\n---\n" + yamlB, []string{
+		{reason: "YAML that is none", in: "a: b: c\n---\n" + yamlA + "---\n\tx\n---\na: [\n---\n" + yamlB, want: []string{
 			"document 1 (line 1): not YAML: mapping values are not allowed in this context",
 			"document 2 (line 3): ConfigMap a",
 			"document 3 (line 7): not YAML: found character that cannot start any token",
 			"document 4 (line 9): not YAML: line 9: did not find expected node content",
 			"document 5 (line 11): ConfigMap b",
 		}},
-		{"binary", "\x00\x01\x02\xff", []string{"document 1 (line 1): not YAML: control characters are not allowed"}},
+		{reason: "binary", in: "\x00\x01\x02\xff", want: []string{"document 1 (line 1): not YAML: control characters are not allowed"}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			for name, in := range map[string]io.Reader{
@@ -166,7 +166,7 @@ func TestDocuments_NumbersAreExact(t *testing.T) {
 		for d := range Documents(t.Context(), "in", strings.NewReader(in)) {
 			spec, ok := d.Object["spec"].(map[string]any)
 			if !ok {
-				t.Fatalf("%s has no spec: %v", in, d.Err)
+				t.Fatalf("document %s has no spec: %v", in, d.Err)
 			}
 			want := map[string]any{
 				"id": int64(9007199254740993), "least": int64(math.MinInt64), "part": 1.5, "huge": float64(math.MaxUint64),
@@ -186,12 +186,12 @@ func TestDocuments_NumbersAreExact(t *testing.T) {
 func TestDocuments_WithoutManagedFields(t *testing.T) {
 	for d := range Documents(t.Context(), "in", strings.NewReader("apiVersion: v1\nkind: A\nmetadata: {name: a, managedFields: [{manager: b}]}\n")) {
 		if meta, ok := d.Object["metadata"].(map[string]any); !ok || len(meta) != 1 {
-			t.Errorf("metadata is %v", d.Object["metadata"])
+			t.Errorf("the metadata is %v, want only one field", d.Object["metadata"])
 		}
 	}
 }
 
-func TestFlaw_IsAnError(t *testing.T) {
+func TestDocuments_MissingAPIVersion_IsAFlaw(t *testing.T) {
 	for d := range Documents(t.Context(), "in", strings.NewReader("kind: A\n")) {
 		flaw, ok := errors.AsType[*Flaw](d.Err)
 		if !ok || flaw.Reason != "NoAPIVersion" || d.Object == nil {
@@ -224,11 +224,11 @@ func (e endless) Read(p []byte) (int, error) {
 
 func TestDocuments_LargeDocument_IsSkipped(t *testing.T) {
 	for reason, tc := range map[string]struct{ before, filler, after string }{
-		"YAML":          {"a: |\n", "  x\n", "---\n"},
-		"a line":        {"a: ", "xxxxxxxx", "\n---\n"},
-		"JSON":          {`{"a": [`, "1,2,3,4,", "1]}\n"},
-		"not closed":    {"{", "\"a\": 1,\n", "---\n"},
-		"only brackets": {"", "[", "\n---\n"},
+		"YAML":          {before: "a: |\n", filler: "  x\n", after: "---\n"},
+		"a line":        {before: "a: ", filler: "xxxxxxxx", after: "\n---\n"},
+		"JSON":          {before: `{"a": [`, filler: "1,2,3,4,", after: "1]}\n"},
+		"not closed":    {before: "{", filler: "\"a\": 1,\n", after: "---\n"},
+		"only brackets": {filler: "[", after: "\n---\n"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			s := newSplitter(io.MultiReader(
@@ -237,14 +237,14 @@ func TestDocuments_LargeDocument_IsSkipped(t *testing.T) {
 			s.maxYAML, s.maxJSON = 1<<10, 1<<10
 			c, err := s.next()
 			if err != nil || c.limit != 1<<10 || len(c.text) > 1<<10 {
-				t.Fatalf("got %d bytes, limit %d, %v", len(c.text), c.limit, err)
+				t.Fatalf("got %d bytes, limit %d, %v, want no error and %d", len(c.text), c.limit, err, 1<<10)
 			}
 			if docs := decode(c, maxRetries); len(docs) != 1 || docs[0].Err == nil {
 				t.Errorf("got %v, want an error", docs)
 			}
 			next, err := s.next()
 			if err != nil || string(next.text) != yamlA {
-				t.Errorf("the document behind is %q, %v", next.text, err)
+				t.Errorf("the next document is %q, error %v; want a valid one", next.text, err)
 			}
 		})
 	}
@@ -267,12 +267,12 @@ func TestDocuments_DeepNestingAndAliasBombs(t *testing.T) {
 			failed := 0
 			for d := range Documents(t.Context(), "in", strings.NewReader(in)) {
 				if d.Err == nil {
-					t.Errorf("%s was read", d.Place())
+					t.Errorf("%s was decoded, want an error", d.Place())
 				}
 				failed++
 			}
 			if failed == 0 {
-				t.Error("there is no error")
+				t.Error("no document has an error")
 			}
 		})
 	}
@@ -292,7 +292,7 @@ func FuzzDocuments(f *testing.F) {
 				t.Errorf("%s is neither an object nor an error", d.Place())
 			}
 			if d.Number < last || d.Line < 1 || d.Line > 1+strings.Count(string(data), "\n") {
-				t.Errorf("%s comes after document %d", d.Place(), last)
+				t.Errorf("%s comes after document %d, or has an invalid line", d.Place(), last)
 			}
 			last = d.Number
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v0/panic":
@@ -43,22 +43,22 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 		method, path string
 		part         func(*http.Request)
 	}{
-		{plain, "POST", "/v0/tokens?secret=1", bearer(admin)},
-		{plain, "DELETE", "/v0/tokens/7", cookie(opened)},
-		{named, "PATCH", "/v0/workload-events/7", nil},
-		{v0, "POST", "/v0/workload-instances", nil},
-		{plain, "POST", "/v0/teapot", bearer(admin)},
-		{plain, "POST", "/v0/body", bearer(admin)},
-		{plain, "PUT", "/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath), bearer(admin)},
-		{plain, strings.Repeat("M", 100), "/", bearer(admin)},
+		{client: plain, method: "POST", path: "/v0/tokens?secret=1", part: bearer(admin)},
+		{client: plain, method: "DELETE", path: "/v0/tokens/7", part: cookie(opened)},
+		{client: named, method: "PATCH", path: "/v0/workload-events/7"},
+		{client: v0, method: "POST", path: "/v0/workload-instances"},
+		{client: plain, method: "POST", path: "/v0/teapot", part: bearer(admin)},
+		{client: plain, method: "POST", path: "/v0/body", part: bearer(admin)},
+		{client: plain, method: "PUT", path: "/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath), part: bearer(admin)},
+		{client: plain, method: strings.Repeat("M", 100), path: "/", part: bearer(admin)},
 		// Requests without a record.
-		{plain, "GET", "/v0/tokens", bearer(admin)},
-		{named, "POST", "/v0/workload-report-sets", nil},
-		{v0, "POST", "/v0/workload-report-sets", nil},
-		{v0, "PATCH", "/v0/workload-events/7", nil},
-		{plain, "POST", "/v0/workload-events", bearer(agent)},
-		{plain, "POST", "/v0/tokens", bearer(viewer)},
-		{plain, "POST", "/v0/tokens", bearer(newToken(RoleAdmin))},
+		{client: plain, method: "GET", path: "/v0/tokens", part: bearer(admin)},
+		{client: named, method: "POST", path: "/v0/workload-report-sets"},
+		{client: v0, method: "POST", path: "/v0/workload-report-sets"},
+		{client: v0, method: "PATCH", path: "/v0/workload-events/7"},
+		{client: plain, method: "POST", path: "/v0/workload-events", part: bearer(agent)},
+		{client: plain, method: "POST", path: "/v0/tokens", part: bearer(viewer)},
+		{client: plain, method: "POST", path: "/v0/tokens", part: bearer(newToken(RoleAdmin))},
 	} {
 		part := do.part
 		if part == nil {
@@ -74,7 +74,7 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 	bearer(admin)(req)
 	if resp, err := plain.Do(req); err == nil {
 		_ = resp.Body.Close()
-		t.Error("a panic got an answer")
+		t.Error("the server answered a request whose handler panicked")
 	}
 	w.server.Close() // its handlers have returned
 	want := []string{
@@ -94,7 +94,7 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 	for i, record := range got {
 		text := fmt.Sprintf("%s %s %s %s %d", record.Principal, record.Role, record.Method, record.Path, record.Code)
 		if i >= len(want) || text != want[i] || !record.At.Equal(w.now()) {
-			t.Errorf("record %d: %s at %v", i, text, record.At)
+			t.Errorf("record %d: %s at %v, want %s", i, text, record.At, want[i])
 		}
 	}
 	if len(got) != len(want) {
@@ -104,16 +104,16 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 
 // HTTP/2 allows any method; the record must be ASCII, which every database stores.
 func TestAuditLog_Method_IsASCII(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	w.auditLog.add(w.now(), "token:x", RoleAdmin, &http.Request{Method: "P\xffT\x00 é", URL: &url.URL{Path: "/"}}, http.StatusMethodNotAllowed)
 	if got := w.records(); len(got) != 1 || got[0].Method != "P?T? ?" {
-		t.Errorf("recorded %+v", got)
+		t.Errorf("the audit log has %+v, want one record with an ASCII method", got)
 	}
 }
 
 // The store hangs: requests do not wait for it, and Close writes all records.
 func TestAuditLog_SlowStore_DoesNotBlockRequests(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, admin := w.token(t, RoleAdmin)
 	hang := make(chan struct{})
 	w.store.mu.Lock()
@@ -123,13 +123,13 @@ func TestAuditLog_SlowStore_DoesNotBlockRequests(t *testing.T) {
 	client := w.plain
 	for i := range requests {
 		if got := w.do(t, client, http.MethodDelete, fmt.Sprintf("/v0/tokens/%d", i), bearer(admin)); got.code != http.StatusOK {
-			t.Fatalf("%d", got.code)
+			t.Fatalf("the answer is %d, want %d", got.code, http.StatusOK)
 		}
 	}
 	close(hang)
 	for i, record := range w.records() {
 		if want := fmt.Sprintf("/v0/tokens/%d", i); record.Path != want {
-			t.Fatalf("record %d has path %s", i, record.Path)
+			t.Fatalf("record %d has path %s, want %s", i, record.Path, want)
 		}
 	}
 	if got := len(w.store.audit); got != requests {
@@ -138,23 +138,23 @@ func TestAuditLog_SlowStore_DoesNotBlockRequests(t *testing.T) {
 }
 
 func TestAuditLog_StoreFails_GoesToLog(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, admin := w.token(t, RoleAdmin)
 	w.do(t, w.plain, http.MethodGet, "/v0/tokens", bearer(admin)) // so that the token is cached
 	w.store.fail(errors.New("disk full"))
 	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/7", bearer(admin))
 	w.Close()
 	if text := w.log.String(); lostRecords(w.log) != 1 || !strings.Contains(text, "disk full") || !strings.Contains(text, "/v0/tokens/7") {
-		t.Errorf("%d failures, logged %s", lostRecords(w.log), text)
+		t.Errorf("%d failures, logged %s, want 1", lostRecords(w.log), text)
 	}
 	w.do(t, w.plain, http.MethodDelete, "/v0/tokens/8", bearer(admin)) // after Close
 	if text := w.log.String(); lostRecords(w.log) != 2 || !strings.Contains(text, "/v0/tokens/8") {
-		t.Errorf("%d failures, logged %s", lostRecords(w.log), text)
+		t.Errorf("%d failures, logged %s, want 2", lostRecords(w.log), text)
 	}
 }
 
 func TestAuditLog_FullQueue_GoesToLog(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	hang, hanging := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	w.store.mu.Lock()
@@ -171,12 +171,12 @@ func TestAuditLog_FullQueue_GoesToLog(t *testing.T) {
 	}
 	close(hang)
 	if got := len(w.records()); got != maxQueuedWrites+1 || lostRecords(w.log) != 3 {
-		t.Errorf("%d records, %d failures", got, lostRecords(w.log))
+		t.Errorf("%d records, %d failures, want %d and 3", got, lostRecords(w.log), maxQueuedWrites+1)
 	}
 }
 
 // A store may take any time to finish a write.
-func TestClose_UnwrittenRecords_GoToLog(t *testing.T) {
+func TestAuthenticator_Close_LogsUnwrittenRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, log := newFakeStore(), &logBuffer{}
 		slow.writing = func() { time.Sleep(time.Minute) }
@@ -191,17 +191,17 @@ func TestClose_UnwrittenRecords_GoToLog(t *testing.T) {
 		begun := time.Now()
 		a.Close()
 		if took := time.Since(begun); took != time.Minute || lostRecords(log) != 3 {
-			t.Errorf("took %v, %d failures", took, lostRecords(log))
+			t.Errorf("took %v, %d failures, want %v and 3", took, lostRecords(log), time.Minute)
 		}
 		for i := range 3 {
 			if path := fmt.Sprintf("/x/%d", i); strings.Count(log.String(), path) != 1 {
-				t.Errorf("%s is not logged: %s", path, log)
+				t.Errorf("the log does not have the record of %s exactly once: %s", path, log)
 			}
 		}
 	})
 }
 
-func TestClose_Twice(t *testing.T) {
+func TestAuthenticator_CloseTwice_Returns(t *testing.T) {
 	a, err := New(newFakeStore(), DefaultConfig(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestClose_Twice(t *testing.T) {
 func lostRecords(log *logBuffer) int { return strings.Count(log.String(), "Audit record not written") }
 
 func TestAuditLog_List(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	post := func(path string) *http.Request {
 		return httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody)
 	}
@@ -231,6 +231,6 @@ func TestAuditLog_List(t *testing.T) {
 	newest, oldest := got.Body.Items[0], got.Body.Items[1]
 	if newest.ID != threeport.ID(2) || newest.Principal != "anonymous:192.0.2.1" || newest.Code != 401 || got.Body.Total != 2 ||
 		oldest.Role != RoleAdmin || oldest.Method != "POST" || oldest.Path != "/v0/tokens" || !oldest.At.Equal(w.now()) {
-		t.Errorf("got %+v", got.Body)
+		t.Errorf("the page of the audit log is %+v", got.Body)
 	}
 }

@@ -45,10 +45,10 @@ type fakeIssuer struct {
 }
 
 // startIssuer starts a provider for the test and returns the setting for it.
-func startIssuer(t *testing.T) (*fakeIssuer, setting) {
+func startIssuer(t *testing.T) (*fakeIssuer, worldOptions) {
 	t.Helper()
 	key := newKey(t)
-	s := defaultSetting()
+	s := defaultOptions()
 	i := &fakeIssuer{clock: s.clock, key: key, codes: map[string]url.Values{}, claims: map[string]any{"groups": []string{"staff", "ops"}}}
 	i.sign = func(claims string) string { return oidctest.SignIDToken(key, "key", oidc.ES256, claims) }
 	known := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "key", Algorithm: oidc.ES256}}, Algorithms: []string{oidc.ES256}}
@@ -104,7 +104,7 @@ func (i *fakeIssuer) login(t *testing.T, sent string) (back string) {
 	t.Helper()
 	at, err := url.Parse(sent)
 	if err != nil || !strings.HasPrefix(sent, i.url+"/auth?") {
-		t.Fatalf("sent to %s, %v", sent, err)
+		t.Fatalf("the client was redirected to %s, error %v; want the provider", sent, err)
 	}
 	asked := at.Query()
 	for name, want := range map[string]string{
@@ -167,7 +167,7 @@ func (w *world) startSignOn(t *testing.T, next string) (sent string, flow *http.
 	t.Helper()
 	got := w.do(t, w.plain, http.MethodGet, signOnPath+"?next="+url.QueryEscape(next), browser)
 	if got.code != http.StatusSeeOther || len(got.cookies) != 1 {
-		t.Fatalf("%d %v %s", got.code, got.header, got.body)
+		t.Fatalf("the answer is %d %v %s, want %d", got.code, got.header, got.body, http.StatusSeeOther)
 	}
 	return got.header.Get("Location"), got.cookies[0]
 }

@@ -76,8 +76,8 @@ type world struct {
 	last Principal
 }
 
-// setting configures a world.
-type setting struct {
+// worldOptions configures a world.
+type worldOptions struct {
 	config Config
 	store  *fakeStore
 	clock  *clock
@@ -88,17 +88,17 @@ type setting struct {
 	handler http.Handler
 }
 
-func defaultSetting() setting {
+func defaultOptions() worldOptions {
 	config := DefaultConfig()
 	config.AgentRate, config.ViewerRate = Rate{}, Rate{}
-	return setting{
+	return worldOptions{
 		config: config, store: newFakeStore(),
 		clock: &clock{now: time.Now()}, clientAuth: tls.VerifyClientCertIfGiven,
 	}
 }
 
 // start starts a server for the test.
-func start(t *testing.T, s setting) *world {
+func start(t *testing.T, s worldOptions) *world {
 	t.Helper()
 	w := &world{store: s.store, clock: s.clock, log: &logBuffer{}}
 	var err error
@@ -209,7 +209,7 @@ func (w *world) session(t *testing.T, role Role, change ...func(*NewToken)) *htt
 	_, secret := w.token(t, role, change...)
 	got := w.post(t, "/login", url.Values{"token": {secret}})
 	if got.code != http.StatusSeeOther || len(got.cookies) != 1 {
-		t.Fatalf("log-in: %d %s", got.code, got.body)
+		t.Fatalf("log-in: the answer is %d %s, want %d", got.code, got.body, http.StatusSeeOther)
 	}
 	return got.cookies[0]
 }

@@ -13,20 +13,20 @@ import (
 var browser = header("Accept", "text/html,application/xhtml+xml;q=0.9")
 
 func TestLogin(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	asked := w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7?tab=tree", browser)
 	form, err := url.Parse(asked.header.Get("Location"))
 	if err != nil || asked.code != http.StatusSeeOther || form.Path != "/login" {
-		t.Fatalf("%d %v", asked.code, asked.header)
+		t.Fatalf("the answer is %d %v, want %d", asked.code, asked.header, http.StatusSeeOther)
 	}
 	page := w.do(t, w.plain, http.MethodGet, form.String(), browser)
 	if page.code != http.StatusOK || !strings.Contains(page.body, `name="next" value="/workloads/WorkloadInstance/7?tab=tree"`) {
-		t.Fatalf("%d %s", page.code, page.body)
+		t.Fatalf("the answer is %d %s, want %d", page.code, page.body, http.StatusOK)
 	}
 	got := w.post(t, "/login", url.Values{"token": {" " + secret + "\n"}, "next": {form.Query().Get("next")}}, browser)
 	if got.code != http.StatusSeeOther || got.header.Get("Location") != "/workloads/WorkloadInstance/7?tab=tree" || len(got.cookies) != 1 {
-		t.Fatalf("%d %v %s", got.code, got.header, got.body)
+		t.Fatalf("the answer is %d %v %s, want %d", got.code, got.header, got.body, http.StatusSeeOther)
 	}
 	set := got.header.Get("Set-Cookie")
 	for _, want := range []string{tlsCookie + "=", "; Path=/;", "; Max-Age=43200;", "; HttpOnly", "; Secure", "; SameSite=Strict"} {
@@ -36,65 +36,65 @@ func TestLogin(t *testing.T) {
 	}
 	opened := got.cookies[0]
 	if got := w.do(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusOK || w.principal().Credential != CredentialSession {
-		t.Errorf("%d %+v", got.code, w.principal())
+		t.Errorf("the answer is %d %+v, want %d", got.code, w.principal(), http.StatusOK)
 	}
 	for hash := range w.store.sessions {
 		if strings.Contains(hash, opened.Value) || len(hash) != len(digest{}) {
-			t.Error("the session's secret is stored")
+			t.Error("the store has the session's secret, want only its hash")
 		}
 	}
 	w.clock.advance(sessionLifetime)
 	if got := w.do(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusSeeOther {
-		t.Errorf("after %v: %d", sessionLifetime, got.code)
+		t.Errorf("after %v: %d, want %d", sessionLifetime, got.code, http.StatusSeeOther)
 	}
 }
 
 func TestLogin_Session_EndsWithToken(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	opened := w.session(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Hour)) })
 	if opened.MaxAge != 3600 {
-		t.Errorf("cookie lifetime %d s", opened.MaxAge)
+		t.Errorf("cookie lifetime %d s, want 3600", opened.MaxAge)
 	}
 	w.clock.advance(time.Hour)
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
 func TestLogin_Again_EndsFirstSession(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	first := w.session(t, RoleViewer)
 	_, secret := w.token(t, RoleAdmin)
 	second := w.post(t, "/login", url.Values{"token": {secret}}, cookie(first))
 	if second.code != http.StatusSeeOther || len(w.store.sessions) != 1 {
-		t.Fatalf("%d, %d sessions", second.code, len(w.store.sessions))
+		t.Fatalf("the answer is %d, %d sessions, want %d and 1", second.code, len(w.store.sessions), http.StatusSeeOther)
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(first)); got.code != http.StatusUnauthorized {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
 func TestLogout(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	opened := w.session(t, RoleViewer)
 	w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)) // so that the token is cached
 	got := w.post(t, "/logout", nil, cookie(opened))
 	if got.code != http.StatusSeeOther || got.header.Get("Location") != "/login" || len(got.cookies) != 1 || got.cookies[0].MaxAge >= 0 {
-		t.Fatalf("%d %v", got.code, got.header)
+		t.Fatalf("the answer is %d %v, want %d", got.code, got.header, http.StatusSeeOther)
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized || len(w.store.sessions) != 0 {
-		t.Errorf("the session still works: %d", got.code)
+		t.Errorf("a request with the ended session: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 	if got := w.post(t, "/logout", nil); got.code != http.StatusSeeOther {
-		t.Errorf("without a session: %d", got.code)
+		t.Errorf("a log-out without a session: the answer is %d, want %d", got.code, http.StatusSeeOther)
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/logout"); got.code == http.StatusSeeOther {
-		t.Error("a GET request logs out")
+		t.Error("a GET request ended the session")
 	}
 }
 
 func TestLogin_Invalid_IsRefused(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, agent := w.token(t, RoleAgent)
 	_, expired := w.token(t, RoleViewer, func(n *NewToken) { n.ExpiresAt = new(w.now().Add(time.Second)) })
 	w.clock.advance(time.Second)
@@ -103,77 +103,77 @@ func TestLogin_Invalid_IsRefused(t *testing.T) {
 		form   url.Values
 		code   int
 	}{
-		{"unknown", url.Values{"token": {newToken(RoleViewer)}}, http.StatusUnauthorized},
-		{"no token", url.Values{"token": {"hunter2 <b>"}}, http.StatusUnauthorized},
-		{"empty", url.Values{}, http.StatusUnauthorized},
-		{"expired", url.Values{"token": {expired}}, http.StatusUnauthorized},
-		{"an agent's", url.Values{"token": {agent}}, http.StatusForbidden},
-		{"too large", url.Values{"token": {strings.Repeat("x", MaxForm)}}, http.StatusBadRequest},
+		{reason: "unknown", form: url.Values{"token": {newToken(RoleViewer)}}, code: http.StatusUnauthorized},
+		{reason: "no token", form: url.Values{"token": {"hunter2 <b>"}}, code: http.StatusUnauthorized},
+		{reason: "empty", form: url.Values{}, code: http.StatusUnauthorized},
+		{reason: "expired", form: url.Values{"token": {expired}}, code: http.StatusUnauthorized},
+		{reason: "an agent's", form: url.Values{"token": {agent}}, code: http.StatusForbidden},
+		{reason: "too large", form: url.Values{"token": {strings.Repeat("x", MaxForm)}}, code: http.StatusBadRequest},
 	} {
 		got := w.post(t, "/login", tc.form)
 		if got.code != tc.code || len(got.cookies) != 0 || !strings.Contains(got.body, `role="alert"`) {
-			t.Errorf("%s: %d %v", tc.reason, got.code, got.header)
+			t.Errorf("%s: the answer is %d %v, want %d", tc.reason, got.code, got.header, tc.code)
 		}
 		if secret := tc.form.Get("token"); secret != "" && strings.Contains(got.body+w.log.String(), secret) || strings.Contains(got.body, "hunter2") {
-			t.Errorf("%s: the answer quotes the token", tc.reason)
+			t.Errorf("%s: the answer or the log contains the token", tc.reason)
 		}
 	}
 	if got := w.post(t, "/login", url.Values{"token": {agent}}, header("Content-Type", "multipart/form-data")); got.code == http.StatusSeeOther {
-		t.Errorf("a form that is too large: %d", got.code)
+		t.Errorf("a form that is too large: the answer is %d, want an error", got.code)
 	}
 }
 
 func TestLogin_UnknownAndMalformedToken_LookAlike(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	unknown := w.post(t, "/login", url.Values{"token": {newToken(RoleViewer)}})
 	between := w.store.count()
 	none := w.post(t, "/login", url.Values{"token": {"x"}})
 	if unknown.body != none.body || unknown.code != none.code || w.store.count() != between+1 {
-		t.Errorf("%d %s\n%d %s", unknown.code, unknown.body, none.code, none.body)
+		t.Errorf("the answers to an unknown and to a malformed token differ: %d %s\\n%d %s", unknown.code, unknown.body, none.code, none.body)
 	}
 }
 
 func TestLogin_Failures_AreRateLimited(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	wrong := func() reply { return w.post(t, "/login", url.Values{"token": {"x"}}) }
 	for i := range loginRate.Burst {
 		if got := wrong(); got.code != http.StatusUnauthorized {
-			t.Fatalf("attempt %d: %d", i, got.code)
+			t.Fatalf("attempt %d: %d, want %d", i, got.code, http.StatusUnauthorized)
 		}
 	}
 	got := w.post(t, "/login", url.Values{"token": {secret}}) // a valid token has to wait as well
 	if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "6" || !strings.Contains(got.body, "in 6 s") {
-		t.Fatalf("%d %v %s", got.code, got.header, got.body)
+		t.Fatalf("the answer is %d %v %s, want %d", got.code, got.header, got.body, http.StatusTooManyRequests)
 	}
 	w.clock.advance(6 * time.Second)
 	if got := w.post(t, "/login", url.Values{"token": {secret}}); got.code != http.StatusSeeOther {
-		t.Fatalf("later: %d", got.code)
+		t.Fatalf("later: the answer is %d, want %d", got.code, http.StatusSeeOther)
 	}
 	if got := wrong(); got.code != http.StatusUnauthorized {
-		t.Errorf("a success did not reset the limit: %d", got.code)
+		t.Errorf("a success did not reset the limit: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
 func TestLogin_StoreFails_IsUnavailable(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	w.store.fail(errors.New("connection refused"))
 	got := w.post(t, "/login", url.Values{"token": {secret}})
 	if got.code != http.StatusServiceUnavailable || strings.Contains(got.body, "refused") || !strings.Contains(w.log.String(), "connection refused") {
-		t.Errorf("%d %s, logged %s", got.code, got.body, w.log)
+		t.Errorf("the answer is %d %s, logged %s, want %d", got.code, got.body, w.log, http.StatusServiceUnavailable)
 	}
 	if got := w.post(t, "/logout", nil, cookie(&http.Cookie{Name: tlsCookie, Value: newSession()})); got.code != http.StatusServiceUnavailable {
-		t.Errorf("log-out: %d", got.code)
+		t.Errorf("log-out: the answer is %d, want %d", got.code, http.StatusServiceUnavailable)
 	}
 }
 
 func TestLogin_PlainHTTPNotOnLoopback_IsRefused(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	// Without the server's address, a request counts as unprotected.
 	for _, tc := range []struct{ method, path, body string }{
-		{http.MethodPost, "/login", "token=" + secret}, {http.MethodGet, "/v0/workloads", ""},
+		{method: http.MethodPost, path: "/login", body: "token=" + secret}, {method: http.MethodGet, path: "/v0/workloads"},
 	} {
 		req := httptest.NewRequestWithContext(t.Context(), tc.method, tc.path, strings.NewReader(tc.body))
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -183,13 +183,13 @@ func TestLogin_PlainHTTPNotOnLoopback_IsRefused(t *testing.T) {
 		rec := httptest.NewRecorder()
 		w.server.Config.Handler.ServeHTTP(rec, req)
 		if rec.Code < 400 || !strings.Contains(rec.Body.String(), "oken requires TLS") || rec.Header().Get("Set-Cookie") != "" {
-			t.Errorf("%s %s: %d %s", tc.method, tc.path, rec.Code, rec.Body)
+			t.Errorf("%s %s: the answer is %d %s, want that a token requires TLS", tc.method, tc.path, rec.Code, rec.Body)
 		}
 	}
 }
 
 func TestLoginPage_Headers(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	hostile := `/"><script>alert(1)</script>`
 	for _, path := range []string{"/login", "/login?next=" + url.QueryEscape(hostile)} {
 		got := w.do(t, w.plain, http.MethodGet, path)
@@ -199,11 +199,11 @@ func TestLoginPage_Headers(t *testing.T) {
 			"Content-Type": "text/html; charset=utf-8",
 		} {
 			if got.header.Get(name) != want {
-				t.Errorf("%s: %s is %q", path, name, got.header.Get(name))
+				t.Errorf("%s: %s is %q, want %q", path, name, got.header.Get(name), want)
 			}
 		}
 		if strings.Contains(got.body, "<script") || strings.Contains(got.body, "style=") {
-			t.Errorf("%s: %s", path, got.body)
+			t.Errorf("%s: the page has a script or an inline style: %s", path, got.body)
 		}
 	}
 }
@@ -246,61 +246,61 @@ func TestLocalPath(t *testing.T) {
 }
 
 func TestLogin_Next_IsValidatedTwice(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	_, secret := w.token(t, RoleViewer)
 	for _, next := range []string{"//evil.example", "/\\evil.example", "https://evil.example", "/x\r\nX-Evil: 1"} {
 		if got := w.do(t, w.plain, http.MethodGet, "/login?next="+url.QueryEscape(next)); !strings.Contains(got.body, `name="next" value="/"`) {
-			t.Errorf("%q: %s", next, got.body)
+			t.Errorf("the log-in page for the next path %q is %s, want /", next, got.body)
 		}
 		got := w.post(t, "/login", url.Values{"token": {secret}, "next": {next}})
 		if got.header.Get("Location") != "/" || got.header.Get("X-Evil") != "" {
-			t.Errorf("%q: %v", next, got.header)
+			t.Errorf("after the log-in with the next path %q the headers are %v, want the location /", next, got.header)
 		}
 	}
 	got := w.do(t, w.plain, http.MethodGet, "//evil.example/x", browser)
 	if got.header.Get("Location") != "/login?next=%2F" {
-		t.Errorf("a path that is a host: %v", got.header)
+		t.Errorf("a path that looks like a host: the headers are %v, want the location of the log-in page", got.header)
 	}
 }
 
 // A browser that follows a link on another site sends no cookie, and is made to repeat the request.
 func TestMiddleware_LinkFromOtherSite_IsRepeated(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	got := w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "cross-site"))
 	if got.code != http.StatusUnauthorized || !strings.Contains(got.body, `content="0; url=/workloads/WorkloadInstance/7"`) {
-		t.Errorf("%d %s", got.code, got.body)
+		t.Errorf("the answer is %d %s, want %d", got.code, got.body, http.StatusUnauthorized)
 	}
 	got = w.do(t, w.plain, http.MethodGet, "/workloads/WorkloadInstance/7", browser, header("Sec-Fetch-Site", "same-origin"))
 	if got.code != http.StatusSeeOther {
-		t.Errorf("repeated: %d", got.code)
+		t.Errorf("repeated: the answer is %d, want %d", got.code, http.StatusSeeOther)
 	}
 }
 
 func TestMiddleware_OnlyPages_RedirectToLogin(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	for _, tc := range []struct {
 		reason, method, accept string
 		code                   int
 	}{
-		{"a page", "GET", "text/html", http.StatusSeeOther},
-		{"its head", "HEAD", "Text/HTML", http.StatusSeeOther},
-		{"JSON", "GET", "application/json", http.StatusUnauthorized},
-		{"whatever", "GET", "*/*", http.StatusUnauthorized},
-		{"a write", "POST", "text/html", http.StatusUnauthorized},
+		{reason: "a page", method: "GET", accept: "text/html", code: http.StatusSeeOther},
+		{reason: "the head of a page", method: "HEAD", accept: "Text/HTML", code: http.StatusSeeOther},
+		{reason: "JSON", method: "GET", accept: "application/json", code: http.StatusUnauthorized},
+		{reason: "any type", method: "GET", accept: "*/*", code: http.StatusUnauthorized},
+		{reason: "a write", method: "POST", accept: "text/html", code: http.StatusUnauthorized},
 	} {
 		if got := w.do(t, w.plain, tc.method, "/v0/workloads", header("Accept", tc.accept)); got.code != tc.code {
-			t.Errorf("%s: %d", tc.reason, got.code)
+			t.Errorf("%s: the answer is %d, want %d", tc.reason, got.code, tc.code)
 		}
 	}
 }
 
 func TestLogin_DeletesExpiredSessions(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	w.session(t, RoleViewer)
 	w.clock.advance(sessionLifetime)
 	w.session(t, RoleViewer)
 	w.Close()
 	if got := len(w.store.sessions); got != 1 {
-		t.Errorf("%d sessions", got)
+		t.Errorf("%d sessions, want 1", got)
 	}
 }

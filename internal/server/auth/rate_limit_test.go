@@ -8,7 +8,7 @@ import (
 )
 
 func TestMiddleware_RateLimits(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.config.AgentRate = Rate{PerSecond: 0.4, Burst: 3}
 	s.config.ViewerRate = Rate{PerSecond: 1, Burst: 1}
 	w := start(t, s)
@@ -20,32 +20,32 @@ func TestMiddleware_RateLimits(t *testing.T) {
 	ask := func(secret string) reply { return w.do(t, w.plain, http.MethodGet, "/openapi.json", bearer(secret)) }
 	for i, secret := range []string{first, same, first, other, other, other, viewer, admin, admin} {
 		if got := ask(secret); got.code != http.StatusOK {
-			t.Fatalf("request %d: %d %s", i, got.code, got.body)
+			t.Fatalf("request %d: %d %s, want %d", i, got.code, got.body, http.StatusOK)
 		}
 	}
 	for _, tc := range []struct{ reason, secret, wait string }{
-		{"agent", first, "3"}, // 2.5 s
-		{"the cluster's other token", same, "3"},
-		{"another cluster", other, "3"},
-		{"viewer", viewer, "1"},
+		{reason: "agent", secret: first, wait: "3"}, // 2.5 s
+		{reason: "the cluster's other token", secret: same, wait: "3"},
+		{reason: "another cluster", secret: other, wait: "3"},
+		{reason: "viewer", secret: viewer, wait: "1"},
 	} {
 		got := ask(tc.secret)
 		if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != tc.wait ||
 			got.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(got.body, `"status":429`) {
-			t.Errorf("%s: %d %v %s", tc.reason, got.code, got.header, got.body)
+			t.Errorf("%s: the answer is %d %v %s, want a problem with Retry-After", tc.reason, got.code, got.header, got.body)
 		}
 	}
 	for range 20 {
 		if got := ask(admin); got.code != http.StatusOK {
-			t.Fatalf("administrator: %d", got.code)
+			t.Fatalf("administrator: the answer is %d, want %d", got.code, http.StatusOK)
 		}
 		if got := w.do(t, w.plain, http.MethodGet, "/healthz", bearer(first)); got.code != http.StatusOK {
-			t.Fatalf("health: %d", got.code)
+			t.Fatalf("health: the answer is %d, want %d", got.code, http.StatusOK)
 		}
 	}
 	w.clock.advance(2500 * time.Millisecond) // refused requests took no tokens
 	if got := ask(first); got.code != http.StatusOK {
-		t.Errorf("after Retry-After: %d", got.code)
+		t.Errorf("after Retry-After: %d, want %d", got.code, http.StatusOK)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestRateLimiters_AreBounded(t *testing.T) {
 		l.reserve(string(rune('a'+i%26))+strings.Repeat("x", i/26%50)+time.Duration(i).String(), now)
 	}
 	if got := l.byCaller.order.Len(); got != maxCallers || len(l.byCaller.byKey) != maxCallers {
-		t.Errorf("%d callers, %d keys", got, len(l.byCaller.byKey))
+		t.Errorf("%d callers, %d keys, want %d and %d", got, len(l.byCaller.byKey), maxCallers, maxCallers)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestLRU(t *testing.T) {
 	l.get("a")
 	l.put("c", 3)
 	if _, ok := l.get("b"); ok {
-		t.Error("b is kept, though least recently used")
+		t.Error("the cache still has b, the least recently used entry")
 	}
 	l.put("a", 4)
 	l.remove("nothing")
@@ -90,14 +90,14 @@ func TestLRU(t *testing.T) {
 		t.Error("an update of a evicted c")
 	}
 	if a, ok := l.get("a"); !ok || a != 4 {
-		t.Errorf("a is %d, %v", a, ok)
+		t.Errorf("a is %d, %v, want 4", a, ok)
 	}
 	l.removeIf(func(v int) bool { return v == 4 })
 	if _, ok := l.get("a"); ok || l.order.Len() != 1 || len(l.byKey) != 1 {
-		t.Error("a is not removed")
+		t.Error("after the removal of a the cache still has it")
 	}
 	l.remove("c")
 	if l.order.Len() != 0 || len(l.byKey) != 0 {
-		t.Error("c is not removed")
+		t.Error("after the removal of c the cache still has it")
 	}
 }

@@ -41,31 +41,70 @@ func TestAuthorize(t *testing.T) {
 		touch  RowAccess
 		want   int // 0 means allowed
 	}{
-		{"reads a row of its cluster", agent, RowAccess{"WorkloadEvent", nil, of(own)}, 0},
-		{"reads a row without a cluster", agent, RowAccess{"WorkloadEvent", nil, of(nobodys, own, own)}, 0},
-		{"reads a row of an unknown instance", agent, RowAccess{"WorkloadInstance", nil, of(missing)}, http.StatusNotFound},
-		{"writes a row of an unknown instance", agent, RowAccess{"WorkloadEvent", []string{"Message"}, of(missing)}, http.StatusNotFound},
-		{"reads an empty list", agent, RowAccess{"WorkloadEvent", nil, nil}, 0},
+		{reason: "reads a row of its cluster", who: agent, touch: RowAccess{"WorkloadEvent", nil, of(own)}},
+		{reason: "reads a row without a cluster", who: agent, touch: RowAccess{"WorkloadEvent", nil, of(nobodys, own, own)}},
+		{
+			reason: "reads a row of an unknown instance", who: agent, touch: RowAccess{"WorkloadInstance", nil, of(missing)},
+			want: http.StatusNotFound,
+		},
+		{
+			reason: "writes a row of an unknown instance", who: agent, touch: RowAccess{"WorkloadEvent", []string{"Message"}, of(missing)},
+			want: http.StatusNotFound,
+		},
+		{reason: "reads an empty list", who: agent, touch: RowAccess{"WorkloadEvent", nil, nil}},
 		// Another cluster.
-		{"reads a row of another cluster", agent, RowAccess{"WorkloadInstance", nil, of(foreign)}, http.StatusForbidden},
-		{"reads rows of its own and another cluster", agent, RowAccess{"WorkloadEvent", nil, of(own, nobodys, foreign)}, http.StatusForbidden},
-		{"sets a status", agent, RowAccess{"WorkloadInstance", []string{"Status"}, of(own)}, 0},
-		{"sets a status of another cluster", agent, RowAccess{"WorkloadInstance", []string{"Status"}, of(foreign)}, http.StatusForbidden},
-		{"sets a name", agent, RowAccess{"WorkloadInstance", []string{"Status", "Name"}, of(own)}, http.StatusForbidden},
-		{"sets a Helm status", agent, RowAccess{"HelmWorkloadInstance", []string{"Status"}, of(own)}, 0},
-		{"sets a Helm name", agent, RowAccess{"HelmWorkloadInstance", []string{"Name"}, of(own)}, http.StatusForbidden},
-		{"reports a resource", agent, RowAccess{"WorkloadResourceInstance", []string{"LastOperation", "RuntimeDefinition"}, of(own)}, 0},
-		{"moves a resource", agent, RowAccess{"WorkloadResourceInstance", []string{"WorkloadInstanceID"}, of(own, foreign)}, http.StatusForbidden},
-		{"creates an Event", agent, RowAccess{"WorkloadEvent", []string{"Message", "WorkloadInstanceID"}, of(nobodys)}, 0},
-		{"moves an Event to another cluster", agent, RowAccess{"WorkloadEvent", []string{"WorkloadInstanceID"}, of(own, foreign)}, http.StatusForbidden},
-		{"creates an Event without an instance", agent, RowAccess{"WorkloadEvent", []string{"Message"}, nil}, http.StatusForbidden},
+		{
+			reason: "reads a row of another cluster", who: agent, touch: RowAccess{"WorkloadInstance", nil, of(foreign)},
+			want: http.StatusForbidden,
+		},
+		{
+			reason: "reads rows of its own and another cluster", who: agent,
+			touch: RowAccess{"WorkloadEvent", nil, of(own, nobodys, foreign)}, want: http.StatusForbidden,
+		},
+		{reason: "sets a status", who: agent, touch: RowAccess{"WorkloadInstance", []string{"Status"}, of(own)}},
+		{
+			reason: "sets a status of another cluster", who: agent, touch: RowAccess{"WorkloadInstance", []string{"Status"}, of(foreign)},
+			want: http.StatusForbidden,
+		},
+		{
+			reason: "sets a name", who: agent,
+			touch: RowAccess{"WorkloadInstance", []string{"Status", "Name"}, of(own)},
+			want:  http.StatusForbidden,
+		},
+		{reason: "sets a Helm status", who: agent, touch: RowAccess{"HelmWorkloadInstance", []string{"Status"}, of(own)}},
+		{reason: "sets a Helm name", who: agent, touch: RowAccess{"HelmWorkloadInstance", []string{"Name"}, of(own)}, want: http.StatusForbidden},
+		{
+			reason: "reports a resource", who: agent,
+			touch: RowAccess{"WorkloadResourceInstance", []string{"LastOperation", "RuntimeDefinition"}, of(own)},
+		},
+		{
+			reason: "moves a resource", who: agent,
+			touch: RowAccess{"WorkloadResourceInstance", []string{"WorkloadInstanceID"}, of(own, foreign)},
+			want:  http.StatusForbidden,
+		},
+		{reason: "creates an Event", who: agent, touch: RowAccess{"WorkloadEvent", []string{"Message", "WorkloadInstanceID"}, of(nobodys)}},
+		{
+			reason: "moves an Event to another cluster", who: agent,
+			touch: RowAccess{"WorkloadEvent", []string{"WorkloadInstanceID"}, of(own, foreign)},
+			want:  http.StatusForbidden,
+		},
+		{
+			reason: "creates an Event without an instance", who: agent, touch: RowAccess{"WorkloadEvent", []string{"Message"}, nil},
+			want: http.StatusForbidden,
+		},
 		// Other outcomes.
-		{"the store fails", agent, RowAccess{"WorkloadEvent", nil, of(broken)}, http.StatusServiceUnavailable},
-		{"an agent of no cluster", Principal{Role: RoleAgent}, RowAccess{"WorkloadEvent", nil, of(nobodys)}, http.StatusForbidden},
-		{"a viewer reads", Principal{Role: RoleViewer}, RowAccess{"WorkloadEvent", nil, of(foreign)}, 0},
-		{"a viewer writes", Principal{Role: RoleViewer}, RowAccess{"WorkloadEvent", []string{"Message"}, of(own)}, http.StatusForbidden},
-		{"an administrator writes", Principal{Role: RoleAdmin}, RowAccess{"WorkloadInstance", []string{"Name"}, of(foreign)}, 0},
-		{"the zero principal reads", Principal{}, RowAccess{"WorkloadEvent", nil, of(own)}, http.StatusForbidden},
+		{reason: "the store fails", who: agent, touch: RowAccess{"WorkloadEvent", nil, of(broken)}, want: http.StatusServiceUnavailable},
+		{
+			reason: "an agent of no cluster", who: Principal{Role: RoleAgent}, touch: RowAccess{"WorkloadEvent", nil, of(nobodys)},
+			want: http.StatusForbidden,
+		},
+		{reason: "a viewer reads", who: Principal{Role: RoleViewer}, touch: RowAccess{"WorkloadEvent", nil, of(foreign)}},
+		{
+			reason: "a viewer writes", who: Principal{Role: RoleViewer}, touch: RowAccess{"WorkloadEvent", []string{"Message"}, of(own)},
+			want: http.StatusForbidden,
+		},
+		{reason: "an administrator writes", who: Principal{Role: RoleAdmin}, touch: RowAccess{"WorkloadInstance", []string{"Name"}, of(foreign)}},
+		{reason: "the zero principal reads", who: Principal{}, touch: RowAccess{"WorkloadEvent", nil, of(own)}, want: http.StatusForbidden},
 	} {
 		err := tc.who.Authorize(t.Context(), rows, tc.touch)
 		if (err == nil) != (tc.want == 0) || statusOf(err) != tc.want {
@@ -81,15 +120,15 @@ func TestMayReportFor(t *testing.T) {
 		cluster string
 		want    bool
 	}{
-		{"own cluster", Principal{Role: RoleAgent, ClusterUID: "a"}, "a", true},
-		{"another", Principal{Role: RoleAgent, ClusterUID: "a"}, "b", false},
-		{"agent and report without a cluster", Principal{Role: RoleAgent}, "", false},
-		{"an administrator", Principal{Role: RoleAdmin}, "b", true},
-		{"a viewer", Principal{Role: RoleViewer}, "b", false},
-		{"nobody", Principal{}, "", false},
+		{reason: "own cluster", who: Principal{Role: RoleAgent, ClusterUID: "a"}, cluster: "a", want: true},
+		{reason: "an agent of another cluster", who: Principal{Role: RoleAgent, ClusterUID: "a"}, cluster: "b"},
+		{reason: "agent and report without a cluster", who: Principal{Role: RoleAgent}},
+		{reason: "an administrator", who: Principal{Role: RoleAdmin}, cluster: "b", want: true},
+		{reason: "a viewer", who: Principal{Role: RoleViewer}, cluster: "b"},
+		{reason: "no principal", who: Principal{}},
 	} {
 		if got := tc.who.MayReportFor(tc.cluster); got != tc.want {
-			t.Errorf("%s: %v", tc.reason, got)
+			t.Errorf("%s: %v, want %v", tc.reason, got, tc.want)
 		}
 	}
 }

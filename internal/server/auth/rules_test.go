@@ -13,37 +13,40 @@ var grants = []struct {
 	pattern, path string
 	agent, viewer bool
 }{
-	{"GET /{objects}/versions", "/workload-report-sets/versions", true, true},
-	{"GET /openapi.json", "/openapi.json", true, true},
-	{"GET /metrics", "/metrics", false, true},
-	{"POST /v0/workload-report-sets", "/v0/workload-report-sets", true, false},
-	{"GET /v0/workload-instances", "/v0/workload-instances", false, true},
-	{"GET /v0/workload-instances/{id}", "/v0/workload-instances/7", true, true},
-	{"PATCH /v0/workload-instances/{id}", "/v0/workload-instances/7", true, false},
-	{"GET /v0/helm-workload-instances", "/v0/helm-workload-instances", false, true},
-	{"GET /v0/helm-workload-instances/{id}", "/v0/helm-workload-instances/7", true, true},
-	{"PATCH /v0/helm-workload-instances/{id}", "/v0/helm-workload-instances/7", true, false},
-	{"GET /v0/workload-resource-instances", "/v0/workload-resource-instances", false, true},
-	{"GET /v0/workload-resource-instances/{id}", "/v0/workload-resource-instances/7", true, true},
-	{"PATCH /v0/workload-resource-instances/{id}", "/v0/workload-resource-instances/7", true, false},
-	{"GET /v0/workload-events", "/v0/workload-events", true, true},
-	{"POST /v0/workload-events", "/v0/workload-events", true, false},
-	{"GET /v0/workload-events/{id}", "/v0/workload-events/7", true, true},
-	{"PATCH /v0/workload-events/{id}", "/v0/workload-events/7", true, false},
-	{"GET /v0/workloads", "/v0/workloads", false, true},
-	{"GET /v0/workloads/watch", "/v0/workloads/watch", false, true},
-	{"GET /v0/workloads/{type}/{id}", "/v0/workloads/WorkloadInstance/7", false, true},
-	{"GET /v0/workloads/{type}/{id}/events", "/v0/workloads/WorkloadInstance/7/events", false, true},
-	{"GET /v0/workloads/{type}/{id}/event-retention", "/v0/workloads/WorkloadInstance/7/event-retention", true, true},
-	{"GET /v0/clusters", "/v0/clusters", false, true},
-	{"GET /v0/clusters/{uid}/objects/{objectUID}", "/v0/clusters/a/objects/b", false, true},
-	{"DELETE /v0/clusters/{uid}", "/v0/clusters/a", false, false},
-	{"GET /v0/tokens", "/v0/tokens", false, false},
-	{"POST /v0/tokens", "/v0/tokens", false, false},
-	{"DELETE /v0/tokens/{id}", "/v0/tokens/7", false, false},
-	{"GET /v0/audit-records", "/v0/audit-records", false, false},
-	{"GET /{$}", "/", false, true},
-	{"GET /workloads/{type}/{id}", "/workloads/WorkloadInstance/7", false, true},
+	{pattern: "GET /{objects}/versions", path: "/workload-report-sets/versions", agent: true, viewer: true},
+	{pattern: "GET /openapi.json", path: "/openapi.json", agent: true, viewer: true},
+	{pattern: "GET /metrics", path: "/metrics", viewer: true},
+	{pattern: "POST /v0/workload-report-sets", path: "/v0/workload-report-sets", agent: true},
+	{pattern: "GET /v0/workload-instances", path: "/v0/workload-instances", viewer: true},
+	{pattern: "GET /v0/workload-instances/{id}", path: "/v0/workload-instances/7", agent: true, viewer: true},
+	{pattern: "PATCH /v0/workload-instances/{id}", path: "/v0/workload-instances/7", agent: true},
+	{pattern: "GET /v0/helm-workload-instances", path: "/v0/helm-workload-instances", viewer: true},
+	{pattern: "GET /v0/helm-workload-instances/{id}", path: "/v0/helm-workload-instances/7", agent: true, viewer: true},
+	{pattern: "PATCH /v0/helm-workload-instances/{id}", path: "/v0/helm-workload-instances/7", agent: true},
+	{pattern: "GET /v0/workload-resource-instances", path: "/v0/workload-resource-instances", viewer: true},
+	{pattern: "GET /v0/workload-resource-instances/{id}", path: "/v0/workload-resource-instances/7", agent: true, viewer: true},
+	{pattern: "PATCH /v0/workload-resource-instances/{id}", path: "/v0/workload-resource-instances/7", agent: true},
+	{pattern: "GET /v0/workload-events", path: "/v0/workload-events", agent: true, viewer: true},
+	{pattern: "POST /v0/workload-events", path: "/v0/workload-events", agent: true},
+	{pattern: "GET /v0/workload-events/{id}", path: "/v0/workload-events/7", agent: true, viewer: true},
+	{pattern: "PATCH /v0/workload-events/{id}", path: "/v0/workload-events/7", agent: true},
+	{pattern: "GET /v0/workloads", path: "/v0/workloads", viewer: true},
+	{pattern: "GET /v0/workloads/watch", path: "/v0/workloads/watch", viewer: true},
+	{pattern: "GET /v0/workloads/{type}/{id}", path: "/v0/workloads/WorkloadInstance/7", viewer: true},
+	{pattern: "GET /v0/workloads/{type}/{id}/events", path: "/v0/workloads/WorkloadInstance/7/events", viewer: true},
+	{
+		pattern: "GET /v0/workloads/{type}/{id}/event-retention", path: "/v0/workloads/WorkloadInstance/7/event-retention",
+		agent: true, viewer: true,
+	},
+	{pattern: "GET /v0/clusters", path: "/v0/clusters", viewer: true},
+	{pattern: "GET /v0/clusters/{uid}/objects/{objectUID}", path: "/v0/clusters/a/objects/b", viewer: true},
+	{pattern: "DELETE /v0/clusters/{uid}", path: "/v0/clusters/a"},
+	{pattern: "GET /v0/tokens", path: "/v0/tokens"},
+	{pattern: "POST /v0/tokens", path: "/v0/tokens"},
+	{pattern: "DELETE /v0/tokens/{id}", path: "/v0/tokens/7"},
+	{pattern: "GET /v0/audit-records", path: "/v0/audit-records"},
+	{pattern: "GET /{$}", path: "/", viewer: true},
+	{pattern: "GET /workloads/{type}/{id}", path: "/workloads/WorkloadInstance/7", viewer: true},
 }
 
 // testRules are the rules of grants, with the kinds of the server's routes.
@@ -74,30 +77,30 @@ func testRules() (rules []Rule) {
 
 // denied are requests without a rule, some of which resemble one.
 var denied = []struct{ reason, method, path string }{
-	{"creates an instance", "POST", "/v0/workload-instances"},
-	{"deletes an instance", "DELETE", "/v0/workload-instances/7"},
-	{"creates a resource", "POST", "/v0/workload-resource-instances"},
-	{"deletes a resource", "DELETE", "/v0/workload-resource-instances/7"},
-	{"deletes an Event", "DELETE", "/v0/workload-events/7"},
-	{"replaces an Event", "PUT", "/v0/workload-events/7"},
+	{reason: "creates an instance", method: "POST", path: "/v0/workload-instances"},
+	{reason: "deletes an instance", method: "DELETE", path: "/v0/workload-instances/7"},
+	{reason: "creates a resource", method: "POST", path: "/v0/workload-resource-instances"},
+	{reason: "deletes a resource", method: "DELETE", path: "/v0/workload-resource-instances/7"},
+	{reason: "deletes an Event", method: "DELETE", path: "/v0/workload-events/7"},
+	{reason: "replaces an Event", method: "PUT", path: "/v0/workload-events/7"},
 	// Unknown routes.
-	{"an unknown method", "FROB", "/v0/workload-events"},
-	{"an unknown path", "GET", "/v0/secrets"},
-	{"below a rule", "GET", "/v0/tokens/7"},
-	{"beside a rule", "GET", "/v0/workloads/"},
-	{"in capitals", "GET", "/v0/Workloads"},
+	{reason: "an unknown method", method: "FROB", path: "/v0/workload-events"},
+	{reason: "an unknown path", method: "GET", path: "/v0/secrets"},
+	{reason: "below a rule", method: "GET", path: "/v0/tokens/7"},
+	{reason: "beside a rule", method: "GET", path: "/v0/workloads/"},
+	{reason: "in capitals", method: "GET", path: "/v0/Workloads"},
 	// Unclean paths.
-	{"a rule with a double slash", "POST", "/v0//workload-report-sets"},
-	{"a rule after dot segments", "POST", "/x/../v0/workload-report-sets"},
-	{"an escaped slash is part of a name", "GET", "/v0%2Fworkloads"},
+	{reason: "a rule with a double slash", method: "POST", path: "/v0//workload-report-sets"},
+	{reason: "a rule after dot segments", method: "POST", path: "/x/../v0/workload-report-sets"},
+	{reason: "an escaped slash is part of a name", method: "GET", path: "/v0%2Fworkloads"},
 	// Below public paths.
-	{"dot segments after a public path", "GET", "/page/../v0/tokens"},
-	{"escaped dot segments after a public path", "GET", "/page/..%2fv0/tokens"},
+	{reason: "dot segments after a public path", method: "GET", path: "/page/../v0/tokens"},
+	{reason: "escaped dot segments after a public path", method: "GET", path: "/page/..%2fv0/tokens"},
 	// Similar to public paths.
-	{"a public path with an escaped slash", "GET", "/page%2fv0"},
-	{"a public path with a double slash", "GET", "//login"},
-	{"like a public path", "GET", "/healthz/x"},
-	{"like a public folder", "GET", "/pages"},
+	{reason: "a public path with an escaped slash", method: "GET", path: "/page%2fv0"},
+	{reason: "a public path with a double slash", method: "GET", path: "//login"},
+	{reason: "like a public path", method: "GET", path: "/healthz/x"},
+	{reason: "like a public folder", method: "GET", path: "/pages"},
 }
 
 // credentials are all kinds of credentials for all roles.
@@ -124,20 +127,23 @@ func credentials(t *testing.T, w *world) []struct {
 		client  *http.Client
 		present func(*http.Request)
 	}{
-		{"agent's certificate", RoleAgent, CredentialCertificate, with(clusterUID, "threeport:agents"), none},
-		{"viewer's certificate", RoleViewer, CredentialCertificate, with("jane", "threeport:viewers", "people"), none},
-		{"admin's certificate", RoleAdmin, CredentialCertificate, with("root", "threeport:admins"), none},
-		{"certificate of v0", RoleAdmin, CredentialCertificate, with("workload-agent", "Threeport"), none},
-		{"agent's token", RoleAgent, CredentialToken, w.plain, secret(RoleAgent)},
-		{"viewer's token", RoleViewer, CredentialToken, w.plain, secret(RoleViewer)},
-		{"admin's token", RoleAdmin, CredentialToken, w.plain, secret(RoleAdmin)},
-		{"viewer's session", RoleViewer, CredentialSession, w.plain, cookie(w.session(t, RoleViewer))},
-		{"admin's session", RoleAdmin, CredentialSession, w.plain, cookie(w.session(t, RoleAdmin))},
+		{name: "agent's certificate", role: RoleAgent, of: CredentialCertificate, client: with(clusterUID, "threeport:agents"), present: none},
+		{
+			name: "viewer's certificate", role: RoleViewer, of: CredentialCertificate,
+			client: with("jane", "threeport:viewers", "people"), present: none,
+		},
+		{name: "admin's certificate", role: RoleAdmin, of: CredentialCertificate, client: with("root", "threeport:admins"), present: none},
+		{name: "certificate of v0", role: RoleAdmin, of: CredentialCertificate, client: with("workload-agent", "Threeport"), present: none},
+		{name: "agent's token", role: RoleAgent, of: CredentialToken, client: w.plain, present: secret(RoleAgent)},
+		{name: "viewer's token", role: RoleViewer, of: CredentialToken, client: w.plain, present: secret(RoleViewer)},
+		{name: "admin's token", role: RoleAdmin, of: CredentialToken, client: w.plain, present: secret(RoleAdmin)},
+		{name: "viewer's session", role: RoleViewer, of: CredentialSession, client: w.plain, present: cookie(w.session(t, RoleViewer))},
+		{name: "admin's session", role: RoleAdmin, of: CredentialSession, client: w.plain, present: cookie(w.session(t, RoleAdmin))},
 	}
 }
 
 func TestRules_EveryCredential(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	for _, who := range credentials(t, w) {
 		t.Run(who.name, func(t *testing.T) {
 			for _, g := range grants {
@@ -162,7 +168,7 @@ func TestRules_EveryCredential(t *testing.T) {
 			for _, d := range denied {
 				got := w.do(t, who.client, d.method, d.path, who.present)
 				if (got.code == http.StatusForbidden) == (who.role == RoleAdmin) {
-					t.Errorf("%s, %s %s: %d", d.reason, d.method, d.path, got.code)
+					t.Errorf("%s, %s %s: the answer is %d, want that only administrators are permitted", d.reason, d.method, d.path, got.code)
 				}
 			}
 		})
@@ -170,65 +176,65 @@ func TestRules_EveryCredential(t *testing.T) {
 }
 
 func TestRules_WithoutCredential_AreUnauthorized(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	for _, g := range grants {
 		method, _, _ := strings.Cut(g.pattern, " ")
 		got := w.do(t, w.plain, method, g.path)
 		if got.code != http.StatusUnauthorized || got.header.Get("WWW-Authenticate") != "Bearer" ||
 			got.header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s %s: %d %v", method, g.path, got.code, got.header)
+			t.Errorf("%s %s: the answer is %d %v, want a problem with status 401", method, g.path, got.code, got.header)
 		}
 	}
 	for _, d := range denied {
 		if got := w.do(t, w.plain, d.method, d.path); got.code != http.StatusUnauthorized {
-			t.Errorf("%s, %s %s: %d", d.reason, d.method, d.path, got.code)
+			t.Errorf("%s, %s %s: %d, want %d", d.reason, d.method, d.path, got.code, http.StatusUnauthorized)
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/login", "/login/style.css", "/page/1/style.css", "/page/"} {
 		if got := w.do(t, w.plain, http.MethodGet, path); got.code != http.StatusOK {
-			t.Errorf("GET %s: %d", path, got.code)
+			t.Errorf("GET %s: %d, want %d", path, got.code, http.StatusOK)
 		}
 		if p := w.principal(); p != (Principal{}) {
-			t.Errorf("GET %s: the principal is %+v", path, p)
+			t.Errorf("GET %s: the principal is %+v, want %+v", path, p, Principal{})
 		}
 	}
 }
 
 func TestRules_AuthenticationDisabled_AllowEverything(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.config.Enabled, s.plain = false, true
 	w := start(t, s)
 	for _, g := range grants {
 		method, _, _ := strings.Cut(g.pattern, " ")
 		if got := w.do(t, w.plain, method, g.path); got.code != http.StatusOK || w.principal().Role != RoleAdmin {
-			t.Errorf("%s %s: %d %+v", method, g.path, got.code, w.principal())
+			t.Errorf("%s %s: %d %+v, want %d", method, g.path, got.code, w.principal(), http.StatusOK)
 		}
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		if got := w.do(t, w.plain, method, "/login"); got.code != http.StatusSeeOther || got.header.Get("Location") != "/" {
-			t.Errorf("%s /login: %d %v", method, got.code, got.header)
+			t.Errorf("%s /login: %d %v, want %d", method, got.code, got.header, http.StatusSeeOther)
 		}
 	}
 	if got := w.records(); len(got) != 2 { // POST and DELETE of tokens
-		t.Errorf("recorded %+v", got)
+		t.Errorf("the audit log has %+v, want the POST and the DELETE of tokens", got)
 	}
 }
 
 func TestAuthenticate_CertificateWithoutGroup_HasDefaultRole(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.config.CertificateRole = RoleViewer
 	w := start(t, s)
 	client := w.client(t, certificate(t, w.authority, "workload-agent"))
 	if got := w.do(t, client, http.MethodGet, "/v0/workloads"); got.code != http.StatusOK || w.principal().Role != RoleViewer {
-		t.Errorf("viewer: %d %+v", got.code, w.principal())
+		t.Errorf("viewer: the answer is %d %+v, want %d", got.code, w.principal(), http.StatusOK)
 	}
 	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusForbidden {
-		t.Errorf("tokens: %d", got.code)
+		t.Errorf("tokens: the answer is %d, want %d", got.code, http.StatusForbidden)
 	}
 }
 
 func TestAuthenticate_InvalidCertificate_IsUnauthorized(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	for _, tc := range []struct {
 		reason string
 		cert   tls.Certificate
@@ -242,30 +248,30 @@ func TestAuthenticate_InvalidCertificate_IsUnauthorized(t *testing.T) {
 	} {
 		got := w.do(t, w.client(t, tc.cert), http.MethodGet, "/v0/workloads")
 		if got.code != http.StatusUnauthorized {
-			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+			t.Errorf("%s: the answer is %d %s, want %d", tc.reason, got.code, got.body, http.StatusUnauthorized)
 		}
 	}
 }
 
 func TestAuthenticate_UnverifiedCertificate_IsUnauthorized(t *testing.T) {
-	s := defaultSetting()
+	s := defaultOptions()
 	s.clientAuth = tls.RequestClientCert
 	w := start(t, s)
 	got := w.do(t, w.client(t, certificate(t, w.authority, "root", "threeport:admins")), http.MethodGet, "/v0/tokens")
 	if got.code != http.StatusUnauthorized {
-		t.Errorf("accepted: %d", got.code)
+		t.Errorf("accepted: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
 func TestAuthenticate_CertificateExpiresWhileConnected(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	client := w.client(t, certificate(t, w.authority, "root", "threeport:admins"))
 	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusOK {
-		t.Fatalf("before: %d", got.code)
+		t.Fatalf("before: the answer is %d, want %d", got.code, http.StatusOK)
 	}
 	w.clock.advance(366 * 24 * 60 * 60 * 1e9)
 	if got := w.do(t, client, http.MethodGet, "/v0/tokens"); got.code != http.StatusUnauthorized {
-		t.Errorf("after: %d", got.code)
+		t.Errorf("after: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
@@ -275,20 +281,20 @@ func TestConfigValidate(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		{"the default", func(*Config) {}, ""},
-		{"no bounds", func(c *Config) { c.AgentRate, c.ViewerRate = Rate{}, Rate{} }, ""},
-		{"one public file", func(c *Config) { c.PublicPaths = []string{"/robots.txt"} }, ""},
-		{"unknown role", func(c *Config) { c.CertificateRole = "root" }, "certificate role"},
-		{"no role", func(c *Config) { c.CertificateRole = "" }, "certificate role"},
-		{"an agent of no cluster", func(c *Config) { c.CertificateRole = RoleAgent }, "certificate role"},
-		{"all public", func(c *Config) { c.PublicPaths = []string{"/"} }, "public path"},
-		{"a path that is not clean", func(c *Config) { c.PublicPaths = []string{"/a/../"} }, "public path"},
-		{"no path", func(c *Config) { c.PublicPaths = []string{""} }, "public path"},
-		{"a relative path", func(c *Config) { c.PublicPaths = []string{"assets/"} }, "public path"},
-		{"negative rate", func(c *Config) { c.AgentRate.PerSecond = -1 }, "agent rate"},
-		{"infinite rate", func(c *Config) { c.AgentRate.PerSecond = math.Inf(1) }, "agent rate"},
-		{"rate is not a number", func(c *Config) { c.ViewerRate.PerSecond = math.NaN() }, "viewer rate"},
-		{"no burst", func(c *Config) { c.ViewerRate.Burst = 0 }, "viewer rate"},
+		{reason: "the default", change: func(*Config) {}},
+		{reason: "no bounds", change: func(c *Config) { c.AgentRate, c.ViewerRate = Rate{}, Rate{} }},
+		{reason: "one public file", change: func(c *Config) { c.PublicPaths = []string{"/robots.txt"} }},
+		{reason: "unknown role", change: func(c *Config) { c.CertificateRole = "root" }, want: "certificate role"},
+		{reason: "no role", change: func(c *Config) { c.CertificateRole = "" }, want: "certificate role"},
+		{reason: "an agent of no cluster", change: func(c *Config) { c.CertificateRole = RoleAgent }, want: "certificate role"},
+		{reason: "all public", change: func(c *Config) { c.PublicPaths = []string{"/"} }, want: "public path"},
+		{reason: "a path that is not clean", change: func(c *Config) { c.PublicPaths = []string{"/a/../"} }, want: "public path"},
+		{reason: "no path", change: func(c *Config) { c.PublicPaths = []string{""} }, want: "public path"},
+		{reason: "a relative path", change: func(c *Config) { c.PublicPaths = []string{"assets/"} }, want: "public path"},
+		{reason: "negative rate", change: func(c *Config) { c.AgentRate.PerSecond = -1 }, want: "agent rate"},
+		{reason: "infinite rate", change: func(c *Config) { c.AgentRate.PerSecond = math.Inf(1) }, want: "agent rate"},
+		{reason: "rate is not a number", change: func(c *Config) { c.ViewerRate.PerSecond = math.NaN() }, want: "viewer rate"},
+		{reason: "no burst", change: func(c *Config) { c.ViewerRate.Burst = 0 }, want: "viewer rate"},
 	} {
 		config := DefaultConfig()
 		tc.change(&config)

@@ -24,8 +24,8 @@ func revoke(t *testing.T, w *world, id int64) {
 	}
 }
 
-func TestRevoke_TakesEffectInAllReplicas(t *testing.T) {
-	s := defaultSetting()
+func TestTokenAPI_Revoke_TakesEffectInAllReplicas(t *testing.T) {
+	s := defaultOptions()
 	here, there := start(t, s), start(t, s) // two replicas with one store
 	token, secret := here.token(t, RoleViewer)
 	opened := here.post(t, "/login", map[string][]string{"token": {secret}}).cookies[0]
@@ -37,30 +37,30 @@ func TestRevoke_TakesEffectInAllReplicas(t *testing.T) {
 	}
 	valid, ended := [2]int{200, 200}, [2]int{401, 401}
 	if got := [2][2]int{codes(here), codes(there)}; got != [2][2]int{valid, valid} {
-		t.Fatalf("before: %v", got)
+		t.Fatalf("before: %v, want %v", got, [2][2]int{valid, valid})
 	}
 	revoke(t, here, token.ID)
 	if got := codes(here); got != ended {
-		t.Errorf("in this replica: %v", got)
+		t.Errorf("in this replica: %v, want %v", got, ended)
 	}
 	if got := codes(there); got != valid {
-		t.Errorf("in the other replica: %v", got)
+		t.Errorf("in the other replica: %v, want %v", got, valid)
 	}
 	here.clock.advance(cacheTime)
 	if got := codes(there); got != ended {
-		t.Errorf("in the other replica, after %v: %v", cacheTime, got)
+		t.Errorf("in the other replica, after %v: %v, want %v", cacheTime, got, ended)
 	}
 }
 
 // A row that was read before its token was revoked, and arrives after that, must not be cached.
 func TestTokenCache_RevocationDuringRead_IsNotCached(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	token, secret := w.token(t, RoleViewer)
 	var once sync.Once
 	w.store.reading = func() { once.Do(func() { revoke(t, w, token.ID) }) }
 	w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret))
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(secret)); got.code != http.StatusUnauthorized {
-		t.Errorf("after the revocation: %d", got.code)
+		t.Errorf("after the revocation: the answer is %d, want %d", got.code, http.StatusUnauthorized)
 	}
 }
 
@@ -78,7 +78,7 @@ func (h streamHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestStream_EndsWithLogout(t *testing.T) {
-	s, h := defaultSetting(), newStreamHandler()
+	s, h := defaultOptions(), newStreamHandler()
 	s.handler = h
 	w := start(t, s)
 	opened := w.session(t, RoleViewer)
@@ -88,7 +88,7 @@ func TestStream_EndsWithLogout(t *testing.T) {
 	w.post(t, "/logout", nil, cookie(opened))
 	<-h.ended
 	if got := <-done; got.code != http.StatusOK {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusOK)
 	}
 }
 
@@ -121,23 +121,23 @@ func TestStream_EndsWithCredential(t *testing.T) {
 		end    func(t *testing.T, a *Authenticator, kept *fakeStore, token int64) error
 		most   time.Duration // until that time
 	}{
-		{"revoked here", func(t *testing.T, a *Authenticator, _ *fakeStore, token int64) error {
+		{reason: "revoked here", end: func(t *testing.T, a *Authenticator, _ *fakeStore, token int64) error {
 			t.Helper()
 			_, err := a.Tokens().Revoke(t.Context(), &RevokeTokenInput{token})
 			return err
-		}, 0},
-		{"revoked by another replica", func(t *testing.T, _ *Authenticator, kept *fakeStore, token int64) error {
+		}, most: 0},
+		{reason: "revoked by another replica", end: func(t *testing.T, _ *Authenticator, kept *fakeStore, token int64) error {
 			t.Helper()
 			_, err := kept.RevokeToken(t.Context(), token)
 			return err
-		}, 2 * cacheTime},
-		{"expired, after the store was unavailable", func(t *testing.T, _ *Authenticator, kept *fakeStore, _ int64) error {
+		}, most: 2 * cacheTime},
+		{reason: "expired, after the store was unavailable", end: func(t *testing.T, _ *Authenticator, kept *fakeStore, _ int64) error {
 			t.Helper()
 			kept.fail(errors.New("connection refused"))
 			time.Sleep(time.Hour - time.Minute)
 			kept.fail(nil)
 			return nil
-		}, time.Minute + 2*cacheTime},
+		}, most: time.Minute + 2*cacheTime},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestStream_EndsWithCredential(t *testing.T) {
 				select {
 				case <-h.ended:
 					if tc.most > 0 {
-						t.Fatal("ended too early")
+						t.Fatal("the stream ended before its credential")
 					}
 				default:
 				}

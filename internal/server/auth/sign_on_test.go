@@ -23,28 +23,28 @@ func TestSignOn(t *testing.T) {
 	asked := w.do(t, w.plain, http.MethodGet, deepLink, browser)
 	form := w.do(t, w.plain, http.MethodGet, asked.header.Get("Location"), browser)
 	if !strings.Contains(form.body, `href="/login/sso?next=%2fworkloads%2fWorkloadInstance%2f7%3ftab%3dtree"`) {
-		t.Fatalf("page is %s", form.body)
+		t.Fatalf("the log-in page is %s, want a link with the next path", form.body)
 	}
 	sent, flow := w.startSignOn(t, deepLink)
 	if flow.Name != hostPrefix+flowCookie || !flow.Secure || !flow.HttpOnly || flow.SameSite != http.SameSiteLaxMode || flow.Path != "/" || flow.MaxAge != 600 {
-		t.Errorf("flow cookie %v", flow)
+		t.Errorf("the flow cookie is %v", flow)
 	}
 	if secret, _, _ := strings.Cut(flow.Value, "."); strings.Contains(sent, secret) {
-		t.Error("the provider sees the flow's secret")
+		t.Error("the redirect to the provider contains the flow's secret")
 	}
 	got := w.returnToCallback(t, provider.login(t, sent), flow)
 	if got.code != http.StatusOK || !strings.Contains(got.body, `content="0; url=`+deepLink+`"`) {
-		t.Fatalf("%d %s", got.code, got.body)
+		t.Fatalf("the answer is %d %s, want %d", got.code, got.body, http.StatusOK)
 	}
 	opened := sessionOf(got)
 	if opened == nil || !opened.Secure || !opened.HttpOnly || opened.SameSite != http.SameSiteStrictMode || opened.MaxAge != 12*60*60 {
-		t.Fatalf("session cookie %v", opened)
+		t.Fatalf("the session cookie is %v", opened)
 	}
 	if !slices.ContainsFunc(got.cookies, func(c *http.Cookie) bool { return c.Name == flow.Name && c.MaxAge < 0 }) {
-		t.Errorf("the flow cookie is not deleted: %v", got.cookies)
+		t.Errorf("the answer does not delete the flow cookie: %v", got.cookies)
 	}
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusOK {
-		t.Errorf("with the session: %d", got.code)
+		t.Errorf("with the session: the answer is %d, want %d", got.code, http.StatusOK)
 	}
 	want := Principal{Name: subject + " jane@example.com", Role: RoleViewer, Credential: CredentialSignOn}
 	if w.principal() != want {
@@ -52,11 +52,11 @@ func TestSignOn(t *testing.T) {
 	}
 	w.clock.advance(sessionLifetime)
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
-		t.Errorf("after %v: %d", sessionLifetime, got.code)
+		t.Errorf("after %v: %d, want %d", sessionLifetime, got.code, http.StatusUnauthorized)
 	}
 	records := w.records()
 	if len(records) != 1 || records[0].Principal != "sso:"+want.Name || records[0].Role != "viewer" || records[0].Path != CallbackPath || records[0].Code != http.StatusOK {
-		t.Errorf("recorded %+v", records)
+		t.Errorf("the audit log has %+v, want one sign-on", records)
 	}
 }
 
@@ -68,18 +68,18 @@ func TestSignOn_Groups_DefineRole(t *testing.T) {
 		groups any
 		role   Role // empty if they may not log in
 	}{
-		{"a viewer", []string{"staff", "ops"}, RoleViewer},
-		{"an administrator", []string{"cn=root,ou=groups"}, RoleAdmin},
-		{"both", []string{"ops", "cn=root,ou=groups"}, RoleAdmin},
-		{"a group as a string", "ops", RoleViewer},
-		{"others", []string{"staff"}, ""},
-		{"another case", []string{"OPS"}, ""},
-		{"a part of a name", []string{"op", "ops2", ""}, ""},
-		{"a string with several groups", "staff,ops", ""},
-		{"no groups", []string{}, ""},
-		{"no claim", nil, ""},
-		{"groups that are not strings", []any{1, true, nil, []string{"ops"}, map[string]any{"ops": "ops"}}, ""},
-		{"an object", map[string]any{"ops": true}, ""},
+		{reason: "a viewer", groups: []string{"staff", "ops"}, role: RoleViewer},
+		{reason: "an administrator", groups: []string{"cn=root,ou=groups"}, role: RoleAdmin},
+		{reason: "both", groups: []string{"ops", "cn=root,ou=groups"}, role: RoleAdmin},
+		{reason: "a group as a string", groups: "ops", role: RoleViewer},
+		{reason: "others", groups: []string{"staff"}},
+		{reason: "another case", groups: []string{"OPS"}},
+		{reason: "a part of a name", groups: []string{"op", "ops2", ""}},
+		{reason: "a string with several groups", groups: "staff,ops"},
+		{reason: "no groups", groups: []string{}},
+		{reason: "no claim"},
+		{reason: "groups that are not strings", groups: []any{1, true, nil, []string{"ops"}, map[string]any{"ops": "ops"}}},
+		{reason: "an object", groups: map[string]any{"ops": true}},
 	} {
 		provider.change(func() { provider.claims["groups"] = tc.groups })
 		got := w.signOn(t, provider)
@@ -87,12 +87,12 @@ func TestSignOn_Groups_DefineRole(t *testing.T) {
 		if tc.role == "" {
 			if got.code != http.StatusForbidden || opened != nil || !strings.Contains(got.body, "248289761001 jane@example.com") ||
 				!strings.Contains(got.body, "ops, cn=root,ou=groups") {
-				t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+				t.Errorf("%s: the answer is %d %s, want the required groups", tc.reason, got.code, got.body)
 			}
 			continue
 		}
 		if got.code != http.StatusOK || opened == nil {
-			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+			t.Errorf("%s: the answer is %d %s, want %d", tc.reason, got.code, got.body, http.StatusOK)
 			continue
 		}
 		w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened))
@@ -101,11 +101,11 @@ func TestSignOn_Groups_DefineRole(t *testing.T) {
 		}
 	}
 	if len(w.store.tokens) != 4 || len(w.store.sessions) != 4 {
-		t.Errorf("%d tokens and %d sessions for four people", len(w.store.tokens), len(w.store.sessions))
+		t.Errorf("%d tokens and %d sessions for four people, want 4 and 4", len(w.store.tokens), len(w.store.sessions))
 	}
 	refused := slices.DeleteFunc(w.records(), func(r store.AuditRecord) bool { return r.Code != http.StatusForbidden })
 	if len(refused) != 8 || refused[0].Principal != "sso:248289761001 jane@example.com" || refused[0].Role != "" {
-		t.Errorf("recorded %+v", refused)
+		t.Errorf("the audit log has %+v, want 8 refusals", refused)
 	}
 }
 
@@ -116,20 +116,35 @@ func TestSignOn_InvalidCallback_IsRefused(t *testing.T) {
 		code   int
 		change func(w *world, back url.Values, flow *http.Cookie)
 	}{
-		{"another state", http.StatusBadRequest, func(_ *world, back url.Values, _ *http.Cookie) { back.Set("state", newSession()) }},
-		{"no state", http.StatusBadRequest, func(_ *world, back url.Values, _ *http.Cookie) { back.Del("state") }},
-		{"another browser", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = "other" }},
-		{"the cookie for loopback", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = flowCookie }},
-		{"no flow", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = "x" }},
-		{"another flow", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + flow.Value[43:] }},
-		{"a flow with an invalid expiry", http.StatusBadRequest, func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + ".x." }},
-		{"too late", http.StatusBadRequest, func(w *world, _ url.Values, _ *http.Cookie) { w.clock.advance(flowLifetime) }},
-		{"the provider refuses", http.StatusUnauthorized, func(_ *world, back url.Values, _ *http.Cookie) {
+		{
+			reason: "another state", code: http.StatusBadRequest,
+			change: func(_ *world, back url.Values, _ *http.Cookie) { back.Set("state", newSession()) },
+		},
+		{reason: "no state", code: http.StatusBadRequest, change: func(_ *world, back url.Values, _ *http.Cookie) { back.Del("state") }},
+		{reason: "another browser", code: http.StatusBadRequest, change: func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = "other" }},
+		{
+			reason: "the cookie for loopback", code: http.StatusBadRequest,
+			change: func(_ *world, _ url.Values, flow *http.Cookie) { flow.Name = flowCookie },
+		},
+		{reason: "no flow", code: http.StatusBadRequest, change: func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = "x" }},
+		{
+			reason: "another flow", code: http.StatusBadRequest,
+			change: func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + flow.Value[43:] },
+		},
+		{
+			reason: "a flow with an invalid expiry", code: http.StatusBadRequest,
+			change: func(_ *world, _ url.Values, flow *http.Cookie) { flow.Value = newSession() + ".x." },
+		},
+		{reason: "too late", code: http.StatusBadRequest, change: func(w *world, _ url.Values, _ *http.Cookie) { w.clock.advance(flowLifetime) }},
+		{reason: "the provider refuses", code: http.StatusUnauthorized, change: func(_ *world, back url.Values, _ *http.Cookie) {
 			back.Del("code")
 			back.Set("error", "access_denied")
 			back.Set("error_description", "hunter2")
 		}},
-		{"another code", http.StatusUnauthorized, func(_ *world, back url.Values, _ *http.Cookie) { back.Set("code", "hunter2") }},
+		{
+			reason: "another code", code: http.StatusUnauthorized,
+			change: func(_ *world, back url.Values, _ *http.Cookie) { back.Set("code", "hunter2") },
+		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			provider, s := startIssuer(t)
@@ -151,25 +166,25 @@ func TestSignOn_InvalidCallback_IsRefused(t *testing.T) {
 func expectRefusal(t *testing.T, w *world, got reply, code int, secret string) {
 	t.Helper()
 	if got.code != code || sessionOf(got) != nil || !strings.Contains(got.body, `role="alert"`) || !strings.Contains(got.body, `id="sso"`) {
-		t.Errorf("%d %s", got.code, got.body)
+		t.Errorf("the answer is %d %s, want %d", got.code, got.body, code)
 	}
 	if len(w.store.tokens)+len(w.store.sessions) != 0 {
-		t.Error("a person was logged in")
+		t.Error("the refused callback created a token or a session")
 	}
 	for _, kept := range []string{"hunter2", secret, clientSecret} {
 		if kept != "" && strings.Contains(got.body+w.log.String(), kept) {
-			t.Errorf("quotes %s: %s\n%s", kept, got.body, w.log)
+			t.Errorf("the answer or the log contains %s: %s\\n%s", kept, got.body, w.log)
 		}
 	}
 	records := w.records()
 	if code != http.StatusUnauthorized {
 		if len(records) != 0 {
-			t.Errorf("recorded %+v", records)
+			t.Errorf("the audit log has %+v, want no record", records)
 		}
 		return
 	}
 	if len(records) != 1 || records[0].Principal != "anonymous:127.0.0.1" || records[0].Code != code {
-		t.Errorf("recorded %+v", records)
+		t.Errorf("the audit log has %+v, want one anonymous refusal", records)
 	}
 }
 
@@ -234,12 +249,16 @@ func TestSignOn_ValidIDTokens(t *testing.T) {
 		claims map[string]any
 		name   string
 	}{
-		{"a clock behind ours", map[string]any{"exp": now - 30}, "248289761001 jane@example.com"},
-		{"a clock before ours", map[string]any{"nbf": now + 120, "iat": now + 120}, "248289761001 jane@example.com"},
-		{"one audience of several", map[string]any{"aud": []string{"other", clientID}, "azp": clientID}, "248289761001 jane@example.com"},
-		{"no name", map[string]any{"email": nil}, "248289761001"},
-		{"a name that is not a string", map[string]any{"email": 7}, "248289761001"},
-		{"a strange name", map[string]any{"email": "Jané\r\n<b> Doe"}, "248289761001 Jan???<b>_Doe"},
+		{reason: "a clock behind ours", claims: map[string]any{"exp": now - 30}, name: "248289761001 jane@example.com"},
+		{reason: "a clock before ours", claims: map[string]any{"nbf": now + 120, "iat": now + 120}, name: "248289761001 jane@example.com"},
+		{
+			reason: "one audience of several",
+			claims: map[string]any{"aud": []string{"other", clientID}, "azp": clientID},
+			name:   "248289761001 jane@example.com",
+		},
+		{reason: "no name", claims: map[string]any{"email": nil}, name: "248289761001"},
+		{reason: "a name that is not a string", claims: map[string]any{"email": 7}, name: "248289761001"},
+		{reason: "a name with control characters", claims: map[string]any{"email": "Jané\r\n<b> Doe"}, name: "248289761001 Jan???<b>_Doe"},
 	} {
 		provider.change(func() {
 			provider.claims = map[string]any{"groups": "ops"}
@@ -248,7 +267,7 @@ func TestSignOn_ValidIDTokens(t *testing.T) {
 		got := w.signOn(t, provider)
 		opened := sessionOf(got)
 		if opened == nil {
-			t.Errorf("%s: %d %s", tc.reason, got.code, got.body)
+			t.Errorf("%s: the answer is %d %s, want a session", tc.reason, got.code, got.body)
 			continue
 		}
 		w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened))
@@ -264,7 +283,7 @@ func TestSignOn_Callback_WorksOnce(t *testing.T) {
 	sent, flow := w.startSignOn(t, "/")
 	back := provider.login(t, sent)
 	if got := w.returnToCallback(t, back, flow); sessionOf(got) == nil {
-		t.Fatalf("%d %s", got.code, got.body)
+		t.Fatalf("the callback at another replica: the answer is %d %s, want a session", got.code, got.body)
 	}
 	for code, kept := range map[int][]*http.Cookie{http.StatusBadRequest: nil, http.StatusUnauthorized: {flow}} {
 		if got := w.returnToCallback(t, back, kept...); got.code != code || sessionOf(got) != nil {
@@ -272,7 +291,7 @@ func TestSignOn_Callback_WorksOnce(t *testing.T) {
 		}
 	}
 	if len(w.store.sessions) != 1 {
-		t.Errorf("%d sessions", len(w.store.sessions))
+		t.Errorf("%d sessions, want 1", len(w.store.sessions))
 	}
 }
 
@@ -283,10 +302,10 @@ func TestSignOn_CallbackAtOtherReplica(t *testing.T) {
 	got := there.returnToCallback(t, provider.login(t, sent), flow)
 	opened := sessionOf(got)
 	if opened == nil || !strings.Contains(got.body, "url="+deepLink) {
-		t.Fatalf("%d %s", got.code, got.body)
+		t.Fatalf("the answer is %d %s, want a session and a redirect to the requested page", got.code, got.body)
 	}
 	if got := here.do(t, here.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusOK {
-		t.Errorf("%d", got.code)
+		t.Errorf("the answer is %d, want %d", got.code, http.StatusOK)
 	}
 }
 
@@ -300,11 +319,11 @@ func TestSignOn_Session_CanBeEnded(t *testing.T) {
 			t.Helper()
 			list, err := w.Tokens().List(t.Context(), nil)
 			if err != nil || len(list.Body.Items) != 1 {
-				t.Fatalf("%+v, %v", list, err)
+				t.Fatalf("the list of tokens is %+v, error %v; want one", list, err)
 			}
 			token := list.Body.Items[0]
 			if token.Subject != subject || token.Name != "jane@example.com" || token.ExpiresAt == nil || !token.ExpiresAt.Equal(w.now().Add(sessionLifetime)) {
-				t.Errorf("token is %+v", token)
+				t.Errorf("the token of the session is %+v", token)
 			}
 			revoke(t, w, int64(token.ID))
 		},
@@ -315,19 +334,19 @@ func TestSignOn_Session_CanBeEnded(t *testing.T) {
 			opened := sessionOf(w.signOn(t, provider))
 			asked := func() int { return w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)).code }
 			if got := asked(); got != http.StatusOK {
-				t.Fatalf("before: %d", got)
+				t.Fatalf("before: %d, want %d", got, http.StatusOK)
 			}
 			end(t, w, opened)
 			if got := asked(); got != http.StatusUnauthorized {
-				t.Errorf("after: %d", got)
+				t.Errorf("after: %d, want %d", got, http.StatusUnauthorized)
 			}
 		})
 	}
 }
 
 func TestLoginPage_WithoutSingleSignOn(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	if got := w.do(t, w.plain, http.MethodGet, "/login", browser); strings.Contains(got.body, "sso") || !strings.Contains(got.body, "autofocus") {
-		t.Errorf("page is %s", got.body)
+		t.Errorf("the log-in page is %s, want it without single sign-on", got.body)
 	}
 }

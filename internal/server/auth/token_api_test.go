@@ -13,7 +13,7 @@ import (
 var wholeToken = regexp.MustCompile(`^tp_[avd][0-9A-Za-z]{43}$`)
 
 func TestTokenAPI(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	tokens := w.Tokens()
 	expires := w.now().Add(time.Hour)
 	made, err := tokens.Create(t.Context(), &CreateTokenInput{NewToken{
@@ -25,78 +25,78 @@ func TestTokenAPI(t *testing.T) {
 	got := made.Body
 	if !wholeToken.MatchString(got.Secret) || got.Secret[3] != 'a' || got.ID == 0 || got.Name != "cluster-1" || got.Role != RoleAgent ||
 		got.ClusterUID != clusterUID || !got.CreatedAt.Equal(w.now()) || !got.ExpiresAt.Equal(expires) || made.CacheControl != "no-store" {
-		t.Errorf("created %+v", made)
+		t.Errorf("the created token is %+v", made)
 	}
 	if answer := w.do(t, w.plain, http.MethodGet, "/openapi.json", bearer(got.Secret)); answer.code != http.StatusOK || w.principal().ClusterUID != clusterUID {
-		t.Errorf("used: %d %+v", answer.code, w.principal())
+		t.Errorf("used: the answer is %d %+v, want %d", answer.code, w.principal(), http.StatusOK)
 	}
 	revoked, err := tokens.Revoke(t.Context(), &RevokeTokenInput{int64(got.ID)})
 	if err != nil || revoked.Body.RevokedAt == nil {
-		t.Errorf("revoked %+v, %v", revoked, err)
+		t.Errorf("the revoked token is %+v, error %v", revoked, err)
 	}
 	again, err := tokens.Revoke(t.Context(), &RevokeTokenInput{int64(got.ID)})
 	if err != nil || !again.Body.RevokedAt.Equal(*revoked.Body.RevokedAt) {
-		t.Errorf("again %+v, %v", again, err)
+		t.Errorf("the second revocation returned %+v, error %v; want the first time", again, err)
 	}
 	list, err := tokens.List(t.Context(), nil)
 	if err != nil || list.Body.Total != 1 || list.Body.Items[0].RevokedAt == nil {
-		t.Errorf("listed %+v, %v", list, err)
+		t.Errorf("the list of tokens is %+v, error %v; want one revoked token", list, err)
 	}
 	text, err := json.Marshal(list.Body)
 	if err != nil || strings.Contains(string(text), got.Secret) || !strings.Contains(string(text), `"id":"1"`) {
-		t.Errorf("listed %s, %v", text, err)
+		t.Errorf("the list of tokens is %s, error %v; want it without the secret", text, err)
 	}
 	for hash := range w.store.hashes {
 		if strings.Contains(hash, got.Secret) || len(hash) != len(digest{}) {
-			t.Error("the token's secret is stored")
+			t.Error("the store has the token's secret, want only its hash")
 		}
 	}
 }
 
 func TestTokenAPI_InvalidToken_IsRefused(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	past, far := w.now(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {
 		reason string
 		wanted NewToken
 		field  string
 	}{
-		{"no name", NewToken{Role: RoleViewer}, "name"},
-		{"a name with a line end", NewToken{Name: "a\r\nX-Evil: 1", Role: RoleViewer}, "name"},
-		{"a name that ends in a line end", NewToken{Name: "a\n", Role: RoleViewer}, "name"},
-		{"a name with markup", NewToken{Name: "<b>", Role: RoleViewer}, "name"},
-		{"a name that begins with a dash", NewToken{Name: "-rf", Role: RoleViewer}, "name"},
-		{"a long name", NewToken{Name: strings.Repeat("x", 64), Role: RoleViewer}, "name"},
-		{"no role", NewToken{Name: "a"}, "role"},
-		{"an unknown role", NewToken{Name: "a", Role: "Admin"}, "role"},
-		{"an agent of no cluster", NewToken{Name: "a", Role: RoleAgent}, "clusterUID"},
-		{"an agent with an invalid cluster UID", NewToken{Name: "a", Role: RoleAgent, ClusterUID: "a b"}, "clusterUID"},
-		{"a viewer with a cluster", NewToken{Name: "a", Role: RoleViewer, ClusterUID: "a"}, "clusterUID"},
-		{"expired", NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &past}, "expiresAt"},
-		{"beyond any calendar", NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &far}, "expiresAt"},
+		{reason: "no name", wanted: NewToken{Role: RoleViewer}, field: "name"},
+		{reason: "a name with a line end", wanted: NewToken{Name: "a\r\nX-Evil: 1", Role: RoleViewer}, field: "name"},
+		{reason: "a name that ends in a line end", wanted: NewToken{Name: "a\n", Role: RoleViewer}, field: "name"},
+		{reason: "a name with markup", wanted: NewToken{Name: "<b>", Role: RoleViewer}, field: "name"},
+		{reason: "a name that begins with a dash", wanted: NewToken{Name: "-rf", Role: RoleViewer}, field: "name"},
+		{reason: "a long name", wanted: NewToken{Name: strings.Repeat("x", 64), Role: RoleViewer}, field: "name"},
+		{reason: "no role", wanted: NewToken{Name: "a"}, field: "role"},
+		{reason: "an unknown role", wanted: NewToken{Name: "a", Role: "Admin"}, field: "role"},
+		{reason: "an agent of no cluster", wanted: NewToken{Name: "a", Role: RoleAgent}, field: "clusterUID"},
+		{reason: "an agent with an invalid cluster UID", wanted: NewToken{Name: "a", Role: RoleAgent, ClusterUID: "a b"}, field: "clusterUID"},
+		{reason: "a viewer with a cluster", wanted: NewToken{Name: "a", Role: RoleViewer, ClusterUID: "a"}, field: "clusterUID"},
+		{reason: "expired", wanted: NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &past}, field: "expiresAt"},
+		{reason: "beyond any calendar", wanted: NewToken{Name: "a", Role: RoleViewer, ExpiresAt: &far}, field: "expiresAt"},
 	} {
 		_, err := w.Tokens().Create(t.Context(), &CreateTokenInput{tc.wanted})
 		problem, ok := errors.AsType[*Problem](err)
 		if !ok || problem.GetStatus() != http.StatusUnprocessableEntity || !strings.HasPrefix(problem.Detail, tc.field+": ") {
-			t.Errorf("%s: %v", tc.reason, err)
+			t.Errorf("%s: creating the token returned %v, want a problem about %s", tc.reason, err, tc.field)
 		}
 		if len(tc.wanted.Name) > 3 && strings.Contains(err.Error(), tc.wanted.Name) {
-			t.Errorf("%s: the error quotes the secret: %v", tc.reason, err)
+			t.Errorf("%s: the error contains the secret: %v", tc.reason, err)
 		}
 	}
 	if len(w.store.tokens) != 0 {
-		t.Errorf("created %v", w.store.tokens)
+		t.Errorf("the store has %v, want no token", w.store.tokens)
 	}
 }
 
 func TestTokenAPI_StoreFails_IsUnavailable(t *testing.T) {
-	w := start(t, defaultSetting())
+	w := start(t, defaultOptions())
 	ctx := t.Context()
 	if _, err := w.Tokens().Revoke(ctx, &RevokeTokenInput{7}); statusOf(err) != http.StatusNotFound {
-		t.Errorf("revoke an unknown token: %v", err)
+		t.Errorf("revoking an unknown token returned %v, want not found", err)
 	}
 	if _, err := w.AuditLog().List(ctx, &ListAuditInput{Cursor: "x", Size: 1}); statusOf(err) != http.StatusUnprocessableEntity {
-		t.Errorf("an invalid cursor: %v", err)
+		t.Errorf("an invalid cursor returned %v, want an unprocessable request", err)
 	}
 	w.store.fail(errors.New("connection refused"))
 	_, created := w.Tokens().Create(ctx, &CreateTokenInput{NewToken{Name: "a", Role: RoleViewer}})
@@ -105,11 +105,11 @@ func TestTokenAPI_StoreFails_IsUnavailable(t *testing.T) {
 	_, records := w.AuditLog().List(ctx, &ListAuditInput{Size: 1})
 	for i, err := range []error{created, listed, revoked, records} {
 		if statusOf(err) != http.StatusServiceUnavailable || strings.Contains(err.Error(), "refused") {
-			t.Errorf("operation %d: %v", i, err)
+			t.Errorf("operation %d returned %v, want an unavailable service without the cause", i, err)
 		}
 	}
 	if got := strings.Count(w.log.String(), "connection refused"); got != 4 {
-		t.Errorf("logged %d times: %s", got, w.log)
+		t.Errorf("logged %d times: %s, want 4", got, w.log)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestSecrets_Form(t *testing.T) {
 	for range 1000 {
 		token, session := newToken(RoleViewer), newSession()
 		if !isToken(token) || !wholeToken.MatchString(token) || !isSession(session) || isToken(session) || isSession(token) || seen[token] || seen[session] {
-			t.Fatalf("created %s and %s", token, session)
+			t.Fatalf("the new token is %s, the new session %s", token, session)
 		}
 		seen[token], seen[session] = true, true
 	}

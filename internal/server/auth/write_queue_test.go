@@ -34,7 +34,7 @@ func TestWriteQueue_SlowWrite_TimesOut(t *testing.T) {
 		b.add(func(context.Context) { close(ended) })
 		<-ended
 		if took := time.Since(begun); took != writeTimeout {
-			t.Errorf("took %v", took)
+			t.Errorf("took %v, want %v", took, writeTimeout)
 		}
 	})
 }

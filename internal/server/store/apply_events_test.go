@@ -16,7 +16,7 @@ func TestApplyEvents_RowOfV0_IsUpdated(t *testing.T) {
 		expect(t, apply(t, s, "one", eventOf(w.workload, "event", 1)), "unchanged")
 		all := rows(t, s, "WorkloadEvent")
 		if len(all) != 1 || all[0].ID != old.ID || all[0].Values[3] != "message 1" {
-			t.Errorf("rows are %v", all)
+			t.Errorf("the rows are %v, want one updated row", all)
 		}
 	})
 }
@@ -60,7 +60,7 @@ func TestApplyEvents_StoresAllFields(t *testing.T) {
 		}
 		got, want := page.Items[0].EventReport, *report.Event
 		if *got.FirstTime != *want.FirstTime || *got.Gap != *want.Gap {
-			t.Errorf("got %v, %v", *got.FirstTime, *got.Gap)
+			t.Errorf("got %v, %v, want %v and %v", *got.FirstTime, *got.Gap, *want.FirstTime, *want.Gap)
 		}
 		got.FirstTime, want.FirstTime, got.Gap, want.Gap = nil, nil, nil, nil
 		if got != want {
@@ -68,7 +68,7 @@ func TestApplyEvents_StoresAllFields(t *testing.T) {
 		}
 		row := rows(t, s, "WorkloadEvent")[0]
 		if row.Values[5] != int64(w.workload.ID) || row.Values[6] != w.resource || row.Values[7] != nil {
-			t.Errorf("v0 shows %v", row.Values)
+			t.Errorf("the v0 row is %v, want workload %v and resource %v", row.Values, w.workload.ID, w.resource)
 		}
 	})
 }

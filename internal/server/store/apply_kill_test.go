@@ -60,7 +60,7 @@ func checkNumber(t *testing.T, s *Store, answered int64) (latest int64) {
 	t.Helper()
 	latest = count(t, s, "SELECT saidversion FROM workloads")
 	if latest < answered {
-		t.Errorf("set %d was answered, but set %d is stored", answered, latest)
+		t.Errorf("the client got an answer to set %d, but the latest stored set is %d", answered, latest)
 	}
 	for query, want := range map[string]int64{
 		"SELECT COUNT(*) FROM workload_events": latest, "SELECT treeversion FROM workloads": latest,
@@ -98,7 +98,7 @@ func TestApply_ProcessKilled_KeepsAnsweredSets(t *testing.T) {
 		t.Logf("killed after set %d, %d of them answered", latest, answered)
 	}
 	if latest < 5 {
-		t.Errorf("only %d sets were written", latest)
+		t.Errorf("only %d sets were stored before the kill, want 5 or more", latest)
 	}
 }
 

@@ -142,11 +142,11 @@ func TestApplyOperations_Deletion_SetsGoneAt(t *testing.T) {
 		var gone sql.NullInt64
 		readRow(t, s, "SELECT goneat FROM definitions WHERE uid = 'a'", nil, &gone)
 		if !gone.Valid {
-			t.Error("the deleted object has no time")
+			t.Error("the deleted object has no goneat")
 		}
 		readRow(t, s, "SELECT goneat FROM definitions WHERE uid = 'b'", nil, &gone)
 		if gone.Valid {
-			t.Error("the other object has a time")
+			t.Error("the other object has a goneat, want none")
 		}
 	})
 }

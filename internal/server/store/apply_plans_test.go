@@ -104,7 +104,7 @@ func checkStatements(t *testing.T, s *Store, statements []string) {
 		for _, line := range planOf(t, s, text) {
 			for _, table := range append([]string{"e", "o", "d", "r", "i"}, growingTables...) {
 				if line == "SCAN "+table {
-					t.Errorf("%s scans all of %s", text, table)
+					t.Errorf("the query %s scans the whole table %s", text, table)
 				}
 			}
 		}
@@ -132,12 +132,12 @@ func checkScans(t *testing.T, s *Store) {
 	const others = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
 	for begin := time.Now(); count(t, s, others) > 0; {
 		if time.Since(begin) > waitTimeout {
-			t.Fatal("connections of a closed store still exist")
+			t.Fatalf("the connections of a closed store still exist after %v", waitTimeout)
 		}
 	}
 	for _, table := range growingTables {
 		if n := count(t, s, scans, table) - before[table]; n != 0 {
-			t.Errorf("%s was scanned completely %d times", table, n)
+			t.Errorf("%s was scanned completely %d times, want 0", table, n)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (of *history) check(t *testing.T, s *Store) {
 	t.Helper()
 	for uid, version := range of.events {
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE runtimeeventuid = ?", uid); n != 1 {
-			t.Errorf("%s has %d rows", uid, n)
+			t.Errorf("%s has %d rows, want 1", uid, n)
 			continue
 		}
 		var message string
@@ -118,7 +118,7 @@ func (of *history) check(t *testing.T, s *Store) {
 	}
 	for _, instance := range []threeport.Instance{of.world.workload, of.world.helm} {
 		if got := workloadRowOf(t, s, instance); !strings.HasSuffix(got, fmt.Sprint("cause ", of.statuses[instance.Type])) {
-			t.Errorf("workload is %s", got)
+			t.Errorf("the workload row is %s, want the newest status", got)
 		}
 		present := slices.DeleteFunc(strings.Split(tree(t, s, instance), ", "), func(node string) bool { return strings.HasPrefix(node, "(") })
 		if got := strings.Join(present, ", "); got != of.tree[instance] {
@@ -159,11 +159,11 @@ func TestApply_AnyOrder_KeepsNewestVersions(t *testing.T) {
 					}
 					for i, item := range answer.Items {
 						if item.Problem != nil {
-							t.Errorf("rejected: %+v", *item.Problem)
+							t.Errorf("the store rejected a report: %+v", *item.Problem)
 						}
 						if e := set[i].Event; e != nil && item.Outcome == threeport.OutcomeCreated {
 							if _, twice := created.LoadOrStore(e.UID, true); twice {
-								t.Errorf("%s was created more than once", e.UID)
+								t.Errorf("the store created Event %s more than once", e.UID)
 							}
 						}
 					}

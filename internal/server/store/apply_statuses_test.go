@@ -47,7 +47,7 @@ func TestApplyStatuses_StatusOfV0InBetween(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if got := rows(t, s, workload)[0].Values[instanceStatus]; got != "Down" {
-			t.Errorf("v0 shows %v", got)
+			t.Errorf("v0 shows %v, want \"Down\"", got)
 		}
 	})
 }
@@ -59,21 +59,21 @@ func TestApplyStatuses_Since(t *testing.T) {
 		apply(t, s, "one", statusOf(w.workload, "Down", 1))
 		first := sinceOf(t, s, w)
 		if heard := count(t, s, "SELECT heardat FROM clusters"); first != heard {
-			t.Errorf("a status without a time has since %d, heartbeat %d", first, heard)
+			t.Errorf("a status without a time has since %d, want that of the heartbeat: %d", first, heard)
 		}
 		apply(t, s, "one", statusOf(w.workload, "Down", 2))
 		if got := sinceOf(t, s, w); got != first {
-			t.Errorf("the same status has since %d, before %d", got, first)
+			t.Errorf("the unchanged status has since %d, want %d", got, first)
 		}
 		apply(t, s, "one", statusOf(w.workload, "Healthy", 3))
 		if got := sinceOf(t, s, w); got <= first {
-			t.Errorf("another status has since %d, before %d", got, first)
+			t.Errorf("the changed status has since %d, want more than %d", got, first)
 		}
 		report := statusOf(w.workload, "Healthy", 4)
 		report.Status.Since = new(reportTime.Add(-time.Hour))
 		apply(t, s, "one", report)
 		if got := sinceOf(t, s, w); got != report.Status.Since.UnixMicro() {
-			t.Errorf("the status has since %d, reported %v", got, report.Status.Since)
+			t.Errorf("the status has since %d, reported %v, want %d", got, report.Status.Since, report.Status.Since.UnixMicro())
 		}
 	})
 }

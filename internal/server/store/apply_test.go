@@ -37,7 +37,7 @@ func TestApply_RepeatedSet_IsUnchanged(t *testing.T) {
 		expect(t, apply(t, s, "one", set(9)...), "updated", "updated", "updated", "updated", "updated", "updated")
 		expect(t, apply(t, s, "one", set(7)...), "stale 9", "stale 9", "stale 9", "stale 9", "stale 9", "stale 9")
 		if n := len(rows(t, s, "WorkloadEvent")); n != 2 {
-			t.Errorf("found %d Events", n)
+			t.Errorf("found %d Events, want 2", n)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func TestApply_RejectedReport_SupersedesNone(t *testing.T) {
 			eventOf(w.workload, "poisoned", 1), poisoned,
 		), "created", "not_found", "forbidden", "created", "created", "not_found", "created", "invalid")
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE objectversion = 1"); n != 4 {
-			t.Errorf("there are %d Events", n)
+			t.Errorf("there are %d Events, want 4", n)
 		}
 	})
 }
@@ -153,7 +153,7 @@ func TestApply_SecondCluster_IsForbidden(t *testing.T) {
 		// By the UID of another cluster's Event, reported for the cluster's own workload.
 		expect(t, apply(t, s, "two", eventOf(w.helm, "event", 99)), "forbidden")
 		if got := rows(t, s, "WorkloadEvent")[0].Values[3]; got != "message 2" {
-			t.Errorf("Event is %q", got)
+			t.Errorf("Event is %q, want \"message 2\"", got)
 		}
 	})
 }
@@ -192,9 +192,9 @@ func TestApply_InvalidSet_ReturnsSetError(t *testing.T) {
 		noTime.Agent.Time = noTime.Agent.Time.AddDate(-2000, 0, 0)
 		for _, set := range []threeport.ReportSet{setOf(""), noTime, setOf("one", make([]threeport.Report, MaxReports+1)...)} {
 			if _, err := s.Apply(t.Context(), set); err == nil {
-				t.Errorf("a set of %q with %d reports was applied", set.Agent.ClusterUID, len(set.Reports))
+				t.Errorf("the invalid set of cluster %q with %d reports was applied", set.Agent.ClusterUID, len(set.Reports))
 			} else if _, ok := errors.AsType[*SetError](err); !ok {
-				t.Errorf("%v is not a SetError", err)
+				t.Errorf("the error %v is not a SetError", err)
 			}
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM clusters"); n != 0 {
@@ -238,14 +238,14 @@ func TestApply_DatabaseRejectsData_RejectsOnlyThatReport(t *testing.T) {
 		expect(t, outcomes(answer), append(want, "invalid", "created")...)
 		for _, detail := range details(answer) {
 			if strings.Contains(detail, "poison") {
-				t.Errorf("the detail quotes a value: %s", detail)
+				t.Errorf("the detail contains a value of the report: %s", detail)
 			}
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events"); n != 38 {
-			t.Errorf("found %d Events", n)
+			t.Errorf("found %d Events, want 38", n)
 		}
 		if n := count(t, s, "SELECT treeversion FROM workloads WHERE id = ?", int64(w.workload.ID)); n != 0 {
-			t.Errorf("tree version is %d", n)
+			t.Errorf("tree version is %d, want 0", n)
 		}
 	})
 }

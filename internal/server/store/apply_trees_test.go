@@ -50,7 +50,7 @@ func TestApplyTrees_NewerReport_ReplacesTree(t *testing.T) {
 			}
 		}
 		if got := tree(t, s, w.helm); got != "" {
-			t.Errorf("another workload has %s", got)
+			t.Errorf("another workload has %s, want none", got)
 		}
 	})
 }
@@ -77,7 +77,7 @@ func TestApplyTrees_ForeignResource_IsOmitted(t *testing.T) {
 			t.Helper()
 			detail, err := s.Workload(t.Context(), of)
 			if err != nil || len(detail.Objects) != len(want) {
-				t.Fatalf("%+v, %v", detail.Objects, err)
+				t.Fatalf("the tree is %+v, error %v; want %d objects", detail.Objects, err, len(want))
 			}
 			for _, o := range detail.Objects {
 				if i, _ := strconv.Atoi(o.Object.Name); int64(o.ResourceInstanceID) != want[i] {
@@ -89,13 +89,13 @@ func TestApplyTrees_ForeignResource_IsOmitted(t *testing.T) {
 		shows(w.workload, w.resource, gone, moved, 0, 0, 0)
 		shows(w.helm, 0, 0, 0, 0, 0, 0)
 		if !slices.Equal(nodes, sent) {
-			t.Error("the set was modified")
+			t.Error("Apply modified the set of the caller")
 		}
 		changed := func() int64 { return count(t, s, "SELECT changedat FROM workloads WHERE id = ?", int64(w.workload.ID)) }
 		before := changed()
 		expect(t, apply(t, s, "one", treeOf(w.workload, 2, nodes...)), "updated")
 		if changed() != before {
-			t.Error("an unchanged tree changed the workload")
+			t.Error("an unchanged tree changed the workload row")
 		}
 		if _, err := s.Update(t.Context(), rows, moved, []any{nil, other.ID, nil, nil, nil, nil}); err != nil {
 			t.Fatal(err)
@@ -118,12 +118,12 @@ func TestApplyTrees_Since_ChangesWithHealth(t *testing.T) {
 		apply(t, s, "one", treeOf(w.workload, 3))
 		apply(t, s, "one", treeOf(w.workload, 4, node))
 		if got := since(); got != first {
-			t.Errorf("since %d, before %d", got, first)
+			t.Errorf("since is %d after an unchanged tree, want %d", got, first)
 		}
 		node.Health = "Down"
 		apply(t, s, "one", treeOf(w.workload, 5, node))
 		if got := since(); got <= first {
-			t.Errorf("since %d, before %d", got, first)
+			t.Errorf("since is %d after another health, want more than %d", got, first)
 		}
 	})
 }
@@ -150,16 +150,16 @@ func TestApplyTrees_LargeTree_WritesOnlyChanges(t *testing.T) {
 		nodes[1234].Health = "Down"
 		apply(t, s, "one", treeOf(w.workload, 2, nodes...))
 		if n := count(t, s, "SELECT COUNT(*) FROM writes"); n != 1 {
-			t.Errorf("%d rows were written", n)
+			t.Errorf("%d rows were written, want 1", n)
 		}
 		before := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload)
 		apply(t, s, "one", treeOf(w.workload, 3, nodes...))
 		if got := count(t, s, "SELECT changedat FROM workloads WHERE type = ?", workload); got != before {
-			t.Error("an unchanged tree changed the workload")
+			t.Error("an unchanged tree changed the workload row")
 		}
 		apply(t, s, "one", treeOf(w.workload, 4, nodes[1:]...))
 		if n := count(t, s, "SELECT COUNT(*) FROM writes"); n != 2 {
-			t.Errorf("%d rows were written", n)
+			t.Errorf("%d rows were written, want 2", n)
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestApplyTrees_LongNameWithoutUID_IsHashed(t *testing.T) {
 		expect(t, apply(t, s, "one", treeOf(w.workload, 1, a, b)), "created")
 		expect(t, apply(t, s, "one", treeOf(w.workload, 2, a, b)), "updated")
 		if n := count(t, s, "SELECT COUNT(*) FROM objects WHERE goneat IS NULL"); n != 2 {
-			t.Errorf("there are %d nodes", n)
+			t.Errorf("there are %d nodes, want 2", n)
 		}
 	})
 }

@@ -16,52 +16,121 @@ const secret = "s3cret"
 func TestValidateReport(t *testing.T) {
 	of := threeport.Instance{Type: workload, ID: 1}
 	for _, test := range []struct {
-		report threeport.Report
-		spoil  func(r *threeport.Report)
-		want   string // prefix of the error
+		report  threeport.Report
+		corrupt func(r *threeport.Report)
+		want    string // prefix of the error
 	}{
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Instance.Type = secret }, "instance.type: must be one of WorkloadInstance, HelmWorkloadInstance"},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Instance.ID = 0 }, "instance.id: "},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Version = -1 }, "version: "},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Event = nil }, "report: must have exactly one of"},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Tree = &threeport.TreeReport{} }, "report: must have exactly one of"},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Event.UID = "" }, "event.uid: must be a text of 1 to 256 characters"},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Event.Message = strings.Repeat("é", maxMessage+1) }, "event.message: must be a text of at most 65536 characters"},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Event.Message = secret + "\x00" }, "event.message: must be UTF-8 without NUL"},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Event.Reason = secret + "\xff" }, "event.reason: must be UTF-8 without NUL"},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Event.Time = time.Time{} }, "event.time: must be a time in the years 1970 to 9999"},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Event.FirstTime = new(time.Unix(1<<50, 0)) }, "event.firstTime: "},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Event.Count = -1 }, "event.count: "},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Event.Gap = &threeport.Gap{} }, "event.gap.first: "},
-		{eventOf(of, "e", 1), func(r *threeport.Report) { r.Event.Involved.Name = strings.Repeat("n", maxName+1) }, "event.involved.name: "},
-		{statusOf(of, "Down", 1), func(r *threeport.Report) { r.Status.Status = secret }, "status.status: must be one of Down, Error, Unhealthy, Unknown, Reconciling, Healthy"},
-		{statusOf(of, "Down", 1), func(r *threeport.Report) { r.Status.Since = new(time.Unix(-1, 0)) }, "status.since: "},
-		{operationOf(of, 1, "u", "ADDED", 1), func(r *threeport.Report) { r.Operation.Object.UID = "" }, "operation.object.uid: "},
-		{operationOf(of, 1, "u", "ADDED", 1), func(r *threeport.Report) { r.Operation.Operation = secret }, "operation.operation: must be one of ADDED, MODIFIED, DELETED"},
-		{operationOf(of, 1, "u", "ADDED", 1), func(r *threeport.Report) { r.Operation.Definition = nil }, "operation.definition: "},
-		{operationOf(of, 1, "u", "ADDED", 1), func(r *threeport.Report) { r.Operation.Definition = json.RawMessage("null") }, "operation.definition: "},
-		{operationOf(of, 1, "u", "ADDED", 1), func(r *threeport.Report) { r.Operation.Definition = json.RawMessage(`["` + secret + `"]`) }, "operation.definition: must be a JSON object"},
-		{operationOf(of, 1, "u", "ADDED", 1), func(r *threeport.Report) {
+		{
+			report: eventOf(of, "e", 1), corrupt: func(r *threeport.Report) { r.Instance.Type = secret },
+			want: "instance.type: must be one of WorkloadInstance, HelmWorkloadInstance",
+		},
+		{report: eventOf(of, "e", 1), corrupt: func(r *threeport.Report) { r.Instance.ID = 0 }, want: "instance.id: "},
+		{report: eventOf(of, "e", 1), corrupt: func(r *threeport.Report) { r.Version = -1 }, want: "version: "},
+		{report: eventOf(of, "e", 1), corrupt: func(r *threeport.Report) { r.Event = nil }, want: "report: must have exactly one of"},
+		{
+			report:  eventOf(of, "e", 1),
+			corrupt: func(r *threeport.Report) { r.Tree = &threeport.TreeReport{} },
+			want:    "report: must have exactly one of",
+		},
+		{
+			report: eventOf(of, "e", 1), corrupt: func(r *threeport.Report) { r.Event.UID = "" },
+			want: "event.uid: must be a text of 1 to 256 characters",
+		},
+		{
+			report:  eventOf(of, "e", 1),
+			corrupt: func(r *threeport.Report) { r.Event.Message = strings.Repeat("é", maxMessage+1) },
+			want:    "event.message: must be a text of at most 65536 characters",
+		},
+		{
+			report:  eventOf(of, "e", 1),
+			corrupt: func(r *threeport.Report) { r.Event.Message = secret + "\x00" },
+			want:    "event.message: must be UTF-8 without NUL",
+		},
+		{
+			report:  eventOf(of, "e", 1),
+			corrupt: func(r *threeport.Report) { r.Event.Reason = secret + "\xff" },
+			want:    "event.reason: must be UTF-8 without NUL",
+		},
+		{
+			report: eventOf(of, "e", 1), corrupt: func(r *threeport.Report) { r.Event.Time = time.Time{} },
+			want: "event.time: must be a time in the years 1970 to 9999",
+		},
+		{
+			report:  eventOf(of, "e", 1),
+			corrupt: func(r *threeport.Report) { r.Event.FirstTime = new(time.Unix(1<<50, 0)) },
+			want:    "event.firstTime: ",
+		},
+		{report: eventOf(of, "e", 1), corrupt: func(r *threeport.Report) { r.Event.Count = -1 }, want: "event.count: "},
+		{report: eventOf(of, "e", 1), corrupt: func(r *threeport.Report) { r.Event.Gap = &threeport.Gap{} }, want: "event.gap.first: "},
+		{
+			report:  eventOf(of, "e", 1),
+			corrupt: func(r *threeport.Report) { r.Event.Involved.Name = strings.Repeat("n", maxName+1) },
+			want:    "event.involved.name: ",
+		},
+		{
+			report: statusOf(of, "Down", 1), corrupt: func(r *threeport.Report) { r.Status.Status = secret },
+			want: "status.status: must be one of Down, Error, Unhealthy, Unknown, Reconciling, Healthy",
+		},
+		{report: statusOf(of, "Down", 1), corrupt: func(r *threeport.Report) { r.Status.Since = new(time.Unix(-1, 0)) }, want: "status.since: "},
+		{
+			report: operationOf(of, 1, "u", "ADDED", 1), corrupt: func(r *threeport.Report) { r.Operation.Object.UID = "" },
+			want: "operation.object.uid: ",
+		},
+		{
+			report: operationOf(of, 1, "u", "ADDED", 1), corrupt: func(r *threeport.Report) { r.Operation.Operation = secret },
+			want: "operation.operation: must be one of ADDED, MODIFIED, DELETED",
+		},
+		{
+			report: operationOf(of, 1, "u", "ADDED", 1), corrupt: func(r *threeport.Report) { r.Operation.Definition = nil },
+			want: "operation.definition: ",
+		},
+		{
+			report:  operationOf(of, 1, "u", "ADDED", 1),
+			corrupt: func(r *threeport.Report) { r.Operation.Definition = json.RawMessage("null") },
+			want:    "operation.definition: ",
+		},
+		{
+			report:  operationOf(of, 1, "u", "ADDED", 1),
+			corrupt: func(r *threeport.Report) { r.Operation.Definition = json.RawMessage(`["` + secret + `"]`) },
+			want:    "operation.definition: must be a JSON object",
+		},
+		{report: operationOf(of, 1, "u", "ADDED", 1), corrupt: func(r *threeport.Report) {
 			r.Operation.Definition = json.RawMessage(`{"a":"` + secret + `\u0000"}`)
-		}, "operation.definition: must be a JSON object"},
-		{operationOf(of, 1, "u", "ADDED", 1), func(r *threeport.Report) {
+		}, want: "operation.definition: must be a JSON object"},
+		{report: operationOf(of, 1, "u", "ADDED", 1), corrupt: func(r *threeport.Report) {
 			r.Operation.Definition = json.RawMessage(`{"a":"` + strings.Repeat(secret, maxDefinition/len(secret)+1) + `"}`)
-		}, "operation.definition: must be a JSON object of at most 4194304 bytes"},
-		{operationOf(of, 1, "u", "DELETED", 1), func(r *threeport.Report) { r.Operation.Definition = json.RawMessage("{}") }, "operation.definition: must be omitted"},
-		{treeOf(of, 1, nodeOf("a", "a", "Down"), nodeOf("b", "b", "Down")), func(r *threeport.Report) { r.Tree.Objects[1].Health = secret }, "tree.objects[1].health: "},
-		{treeOf(of, 1, nodeOf("a", "a", "Down")), func(r *threeport.Report) { r.Tree.Objects[0].Object.Kind = "\x00" }, "tree.objects[0].object.kind: "},
-		{treeOf(of, 1), func(r *threeport.Report) { r.Tree.Objects = make([]threeport.TreeObject, maxObjects+1) }, "tree.objects: must be a list of at most 20000"},
+		}, want: "operation.definition: must be a JSON object of at most 4194304 bytes"},
+		{
+			report:  operationOf(of, 1, "u", "DELETED", 1),
+			corrupt: func(r *threeport.Report) { r.Operation.Definition = json.RawMessage("{}") },
+			want:    "operation.definition: must be omitted",
+		},
+		{
+			report:  treeOf(of, 1, nodeOf("a", "a", "Down"), nodeOf("b", "b", "Down")),
+			corrupt: func(r *threeport.Report) { r.Tree.Objects[1].Health = secret },
+			want:    "tree.objects[1].health: ",
+		},
+		{
+			report:  treeOf(of, 1, nodeOf("a", "a", "Down")),
+			corrupt: func(r *threeport.Report) { r.Tree.Objects[0].Object.Kind = "\x00" },
+			want:    "tree.objects[0].object.kind: ",
+		},
+		{
+			report:  treeOf(of, 1),
+			corrupt: func(r *threeport.Report) { r.Tree.Objects = make([]threeport.TreeObject, maxObjects+1) },
+			want:    "tree.objects: must be a list of at most 20000",
+		},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			if err := (&item{Report: &test.report}).validate(); err != nil {
-				t.Fatalf("before: %v", err)
+				t.Fatalf("the valid report returned %v", err)
 			}
-			test.spoil(&test.report)
+			test.corrupt(&test.report)
 			switch err := (&item{Report: &test.report}).validate(); {
 			case err == nil:
-				t.Error("no error")
+				t.Error("the invalid report returned no error")
 			case !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), secret):
-				t.Errorf("got %v", err)
+				t.Errorf("the error is %v, want one about %s without the secret", err, test.want)
 			}
 		})
 	}
@@ -72,7 +141,7 @@ func TestValidateSet_Delay(t *testing.T) {
 		set := setOf("one")
 		set.Agent.DelaySeconds = delay
 		if err := validateSet(set); err == nil {
-			t.Errorf("%v: no error", delay)
+			t.Errorf("the delay %v returned no error", delay)
 		}
 	}
 }

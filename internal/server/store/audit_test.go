@@ -11,7 +11,7 @@ func TestAuditRecords_Pages(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		if page, err := s.AuditRecords(t.Context(), "", 0); err != nil || page.Items == nil || len(page.Items) != 0 || page.Next != "" || page.Total != 0 {
-			t.Errorf("of none: %+v, %v", page, err)
+			t.Errorf("the empty audit log is %+v, error %v", page, err)
 		}
 		at := fromMicros(moment)
 		for i := range 5 {
@@ -25,12 +25,12 @@ func TestAuditRecords_Pages(t *testing.T) {
 		for {
 			page, err := s.AuditRecords(t.Context(), cursor, 2)
 			if err != nil || page.Total != 5 {
-				t.Fatalf("%+v, %v", page, err)
+				t.Fatalf("the page is %+v, error %v; want 5 records in all", page, err)
 			}
 			for _, r := range page.Items {
 				paths += r.Path + " "
 				if r.ID == 0 || !r.At.Equal(at) || r.Principal != "ann" || r.Role != "admin" || r.Method != "POST" || r.Code != 201 {
-					t.Errorf("got %+v", r)
+					t.Errorf("the record is %+v", r)
 				}
 			}
 			pages++
@@ -45,7 +45,7 @@ func TestAuditRecords_Pages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if page, err := s.AuditRecords(t.Context(), "", 1); err != nil || time.Since(page.Items[0].At) > time.Minute {
-			t.Errorf("a record without a time: %+v, %v", page, err)
+			t.Errorf("a record without a time is stored as %+v, error %v; want the current time", page, err)
 		}
 		for _, bad := range []struct {
 			cursor string
@@ -53,7 +53,7 @@ func TestAuditRecords_Pages(t *testing.T) {
 		}{{"x", 1}, {"%00", 1}, {"", -1}, {"", MaxSize + 1}} {
 			var parameter *FieldError
 			if _, err := s.AuditRecords(t.Context(), bad.cursor, bad.size); !errors.As(err, &parameter) {
-				t.Errorf("%+v: %v", bad, err)
+				t.Errorf("parameters %+v returned %v, want an error for the parameter", bad, err)
 			}
 		}
 	})

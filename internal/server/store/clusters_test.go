@@ -33,13 +33,13 @@ func TestDeleteCluster_DetachesWorkloads(t *testing.T) {
 		}
 		wantTold()
 		if uid, err := s.InstanceCluster(t.Context(), workload, int64(w.workload.ID)); uid != "" || err != nil {
-			t.Errorf("the workload belongs to %q, %v", uid, err)
+			t.Errorf("the workload belongs to %q, %v, want none and no error", uid, err)
 		}
 		if got := mustClusters(t, s); len(got) != 1 || got[0].ClusterUID != "kept" || got[0].Workloads != 1 {
-			t.Errorf("clusters are %+v", got)
+			t.Errorf("the clusters are %+v, want only the kept one", got)
 		}
 		if _, err := s.DeleteCluster(t.Context(), "old"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("again: %v", err)
+			t.Errorf("the second deletion returned %v, want %v", err, ErrNotFound)
 		}
 
 		again := []threeport.Report{
@@ -50,7 +50,7 @@ func TestDeleteCluster_DetachesWorkloads(t *testing.T) {
 			t.Errorf("the next cluster: %v, want %v", got, want)
 		}
 		if uid := count(t, s, "SELECT COUNT(*) FROM workload_resource_instances WHERE objectuid = 'b'"); uid != 1 {
-			t.Error("the resource row still has the old cluster's object")
+			t.Error("the resource row does not have the new cluster's object")
 		}
 		if got, want := apply(t, s, "old", statusOf(w.workload, "Healthy", 51)), []string{"forbidden"}; !slices.Equal(got, want) {
 			t.Errorf("the old cluster: %v, want %v", got, want)
@@ -65,15 +65,15 @@ func TestReads_TextThatNoDatabaseStores_IsNotFound(t *testing.T) {
 		events := resource(t, "WorkloadEvent")
 		for _, text := range []string{"\xff", "\x00", "a\xed\xa0\x80"} {
 			if _, err := s.DeleteCluster(t.Context(), text); !errors.Is(err, ErrNotFound) {
-				t.Errorf("cluster %q: %v", text, err)
+				t.Errorf("cluster %q: %v, want %v", text, err, ErrNotFound)
 			}
 			for _, of := range [][2]string{{text, "a"}, {"a", text}} {
 				if _, err := s.Definition(t.Context(), of[0], of[1]); !errors.Is(err, ErrNotFound) {
-					t.Errorf("object %q: %v", of, err)
+					t.Errorf("object %q: %v, want %v", of, err, ErrNotFound)
 				}
 			}
 			if all, total, err := s.List(t.Context(), events, Selection{Page: 1, Size: 1, Filters: []Filter{{0, text}}}); len(all) != 0 || total != 0 || err != nil {
-				t.Errorf("events of %q: %d of %d, %v", text, len(all), total, err)
+				t.Errorf("events of %q: %d of %d, %v, want 0, 0 and no error", text, len(all), total, err)
 			}
 		}
 	})
@@ -88,10 +88,10 @@ func TestDeleteCluster_ManyWorkloads_UsesSeveralTransactions(t *testing.T) {
 			SELECT 'HelmWorkloadInstance', i, 'w' || i, 'one', 'Healthy', 'Healthy', 5, 1, CASE i WHEN 1 THEN 1 END FROM n`, 2*maxRowsPerTx)
 		deleteCluster(t, s, "one", 2*maxRowsPerTx)
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE clusteruid IS NULL"); n != 2*maxRowsPerTx {
-			t.Errorf("%d workloads without a cluster", n)
+			t.Errorf("%d workloads have no cluster, want %d", n, 2*maxRowsPerTx)
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE clusteruid = 'one' AND deletedat IS NOT NULL"); n != 1 {
-			t.Error("a deleted workload lost its cluster")
+			t.Error("the deleted workload has no cluster, want the previous one")
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestChanged_EachChange_Grows(t *testing.T) {
 		}
 		at := changedAt()
 		if away := time.Since(fromMicros(at)); away < -time.Minute || away > time.Minute { // both clocks are those of this machine
-			t.Errorf("the database's clock is %s away", away)
+			t.Errorf("the database's clock differs by %s, want at most a minute", away)
 		}
 		change := func() {
 			t.Helper()
@@ -47,7 +47,7 @@ func TestChanged_EachChange_Grows(t *testing.T) {
 		}
 		change()
 		if again := changedAt(); again <= at {
-			t.Errorf("changed at %d after %d", again, at)
+			t.Errorf("the second change is at %d, want later than %d", again, at)
 		}
 		const future = int64(1) << 60
 		if err := s.exec(t.Context(), "UPDATE workloads SET changedat = "+strconv.FormatInt(future, 10)); err != nil {
@@ -55,7 +55,7 @@ func TestChanged_EachChange_Grows(t *testing.T) {
 		}
 		change()
 		if got := changedAt(); got != future+1 {
-			t.Errorf("after the clock was set back: %d, want %d", got, future+1)
+			t.Errorf("after the clock was set back, changedat is %d, want %d", got, future+1)
 		}
 	})
 }
@@ -98,11 +98,11 @@ func TestIsTransient_FullDatabase(t *testing.T) {
 	}
 	_, _, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{strings.Repeat("x", 1<<20), nil, nil})
 	if !IsTransient(err) {
-		t.Errorf("full: %v", err)
+		t.Errorf("a full database is not transient: %v", err)
 	}
 	for _, wrong := range []error{nil, ErrNotFound, ErrConflict, ErrReference, errors.New("any")} {
 		if IsTransient(wrong) {
-			t.Errorf("%v is reported as transient", wrong)
+			t.Errorf("the error %v is transient, want a permanent one", wrong)
 		}
 	}
 }

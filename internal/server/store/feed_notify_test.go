@@ -45,7 +45,7 @@ func lostListenConnectionReconnects(t *testing.T, first, second *Store) {
 	sub := watch(t, second, WatchQuery{})
 	create(t, first, "WorkloadInstance", "before")
 	if got := next(t, sub); names(got) != "before" {
-		t.Fatalf("got %s", names(got))
+		t.Fatalf("got %s, want \"before\"", names(got))
 	}
 	count := func(what string) (n int) {
 		t.Helper()
@@ -57,29 +57,29 @@ func lostListenConnectionReconnects(t *testing.T, first, second *Store) {
 	}
 	for begin := time.Now(); count("*") < 2; { // the other one may not be listening yet
 		if time.Since(begin) > waitTimeout {
-			t.Fatal("only one replica listens")
+			t.Fatal("fewer replicas listen than run")
 		}
 	}
 	if ended := count("pg_terminate_backend(pid)"); ended != 2 {
-		t.Fatalf("ended %d connections that listen", ended)
+		t.Fatalf("ended %d connections that listen, want 2", ended)
 	}
 	create(t, first, "WorkloadInstance", "while it is lost")
 	if got := next(t, sub); names(got) != "while it is lost" {
-		t.Fatalf("got %s", names(got))
+		t.Fatalf("got %s, want \"while it is lost\"", names(got))
 	}
 	create(t, first, "WorkloadInstance", "after")
 	if got := next(t, sub); names(got) != "after" {
-		t.Errorf("got %s", names(got))
+		t.Errorf("got %s, want \"after\"", names(got))
 	}
 }
 
 func TestIsNotifyUnsupported(t *testing.T) {
 	for code, want := range map[string]bool{"0A000": true, "42601": true, "42883": true, "57P01": false, "53300": false} {
 		if got := isNotifyUnsupported(&pgconn.PgError{Code: code}); got != want {
-			t.Errorf("%s: got %t", code, got)
+			t.Errorf("%s: got %t, want %t", code, got, want)
 		}
 	}
 	if isNotifyUnsupported(nil) {
-		t.Error("nil is reported as unsupported")
+		t.Error("isNotifyUnsupported(nil) is true")
 	}
 }

@@ -36,7 +36,7 @@ func runFeed(t *testing.T, s *Store) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("run feed: %v", err)
+			t.Errorf("RunFeed returned %v", err)
 		}
 	})
 }
@@ -71,23 +71,23 @@ func TestFeed_Writes_ReachSubscribers(t *testing.T) {
 		row := create(t, s, "WorkloadInstance", "shop", "Down")
 		for _, sub := range []*Subscription{all, down} {
 			if got := next(t, sub); len(got) != 1 || got[0].Name != "shop" || int64(got[0].ID) != row.ID || got[0].Gone {
-				t.Fatalf("created: got %+v", got)
+				t.Fatalf("after the creation the subscription delivered %+v, want the workload shop", got)
 			}
 		}
 		if _, err := s.Update(t.Context(), resource(t, "WorkloadInstance"), row.ID, []any{nil, "Healthy", nil}); err != nil {
 			t.Fatal(err)
 		}
 		if got := next(t, all); len(got) != 1 || got[0].Status != "Healthy" || got[0].Gone {
-			t.Errorf("changed: got %+v", got)
+			t.Errorf("after the change the subscription delivered %+v, want Healthy", got)
 		}
 		if got := next(t, down); len(got) != 1 || !got[0].Gone {
-			t.Errorf("after it no longer matches: got %+v", got)
+			t.Errorf("when the workload no longer matches, the subscription delivered %+v, want gone", got)
 		}
 		if _, err := s.Remove(t.Context(), resource(t, "WorkloadInstance"), row.ID); err != nil {
 			t.Fatal(err)
 		}
 		if got := next(t, all); len(got) != 1 || !got[0].Gone {
-			t.Errorf("deleted: got %+v", got)
+			t.Errorf("after the deletion the subscription delivered %+v, want gone", got)
 		}
 	})
 }
@@ -111,17 +111,17 @@ func TestFeed_RowsThatBecomeVisibleLate_AreDelivered(t *testing.T) {
 				put(t, s, fixture{id: id, name: "first"})
 				s.feed.signal()
 				if got := next(t, sub); names(got) != "first" {
-					t.Fatalf("got %s", names(got))
+					t.Fatalf("got %s, want \"first\"", names(got))
 				}
 				put(t, s, fixture{id: id + 1, name: "late", changed: databaseTime(t, s) - test.late.Microseconds()})
 				s.feed.signal()
 				if got := next(t, sub); names(got) != "late" {
-					t.Errorf("got %s", names(got))
+					t.Errorf("got %s, want \"late\"", names(got))
 				}
 				put(t, s, fixture{id: id + 2, name: "last"})
 				s.feed.signal()
 				if got := next(t, sub); names(got) != "last" {
-					t.Errorf("got %s: a row was delivered again", names(got))
+					t.Errorf("a row was delivered twice: got %s, want \"last\"", names(got))
 				}
 				mustExec(t, s, "DELETE FROM workloads")
 			})
@@ -146,14 +146,14 @@ func TestFeed_LateCommit_IsDelivered(t *testing.T) {
 		}
 		create(t, s, "WorkloadInstance", "quick")
 		if got := next(t, sub); names(got) != "quick" {
-			t.Fatalf("got %s", names(got))
+			t.Fatalf("got %s, want \"quick\"", names(got))
 		}
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
 		s.feed.signal()
 		if got := next(t, sub); names(got) != "slow" {
-			t.Errorf("got %s", names(got))
+			t.Errorf("got %s, want \"slow\"", names(got))
 		}
 	})
 }
@@ -178,30 +178,30 @@ func TestFeedReader_Poll_LooksBackFurther(t *testing.T) {
 		read(usualLag)
 		put(t, s, fixture{id: 1, name: "late", changed: databaseTime(t, s) - s.config.WriteTimeout.Microseconds()})
 		if got := read(usualLag); got != "" {
-			t.Errorf("a read got %q", got)
+			t.Errorf("a read got %q, want none", got)
 		}
 		if got := read(s.feed.maxLag()); got != "late " {
-			t.Errorf("a poll got %q", got)
+			t.Errorf("a poll got %q, want \"late \"", got)
 		}
 		if got := read(s.feed.maxLag()); got != "" {
-			t.Errorf("the next poll got %q again", got)
+			t.Errorf("the next poll got %q again, want none", got)
 		}
 		put(t, s, fixture{id: 2, name: "ahead", changed: databaseTime(t, s) + time.Hour.Microseconds()})
 		if got := read(usualLag); got != "ahead " {
-			t.Errorf("with a clock ahead: got %q", got)
+			t.Errorf("with a clock ahead: got %q, want \"ahead \"", got)
 		}
 		put(t, s, fixture{id: 3, name: "usual"})
 		if got := read(usualLag); got != "usual " {
-			t.Errorf("after one with a clock ahead: got %q", got)
+			t.Errorf("after a row from a clock that is ahead: got %q, want \"usual \"", got)
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		put(t, s, fixture{id: 4, name: "kept"})
 		if _, err := reader.read(ended, 0, usualLag); err == nil {
-			t.Error("a read with a context that has ended succeeded")
+			t.Error("a read with an ended context succeeded")
 		}
 		if got := read(usualLag); got != "kept " {
-			t.Errorf("after a read that failed: got %q", got)
+			t.Errorf("after a read that failed: got %q, want \"kept \"", got)
 		}
 	})
 }
@@ -217,12 +217,12 @@ func TestWatch_After_ReplaysChanges(t *testing.T) {
 		sub := watch(t, s, WatchQuery{After: new(threeport.ID(ago(10 * time.Minute)))})
 		got := next(t, sub)
 		if names(got) != "since deleted" || got[0].Gone || !got[1].Gone {
-			t.Errorf("got %+v", got)
+			t.Errorf("the watch replayed %+v, want since and deleted", got)
 		}
 		put(t, s, fixture{id: 1, name: "now"})
 		s.feed.signal()
 		if got := next(t, sub); names(got) != "now" {
-			t.Errorf("then got %s", names(got))
+			t.Errorf("the watch then delivered %s, want \"now\"", names(got))
 		}
 		for reason, after := range map[string]int64{
 			"older than the tombstones": ago(DefaultTombstones),
@@ -232,11 +232,11 @@ func TestWatch_After_ReplaysChanges(t *testing.T) {
 		} {
 			sub := watch(t, s, WatchQuery{After: new(threeport.ID(after))})
 			if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
-				t.Errorf("%s: got %s, %v", reason, names(got), err)
+				t.Errorf("%s: got %s, %v, want %v", reason, names(got), err, ErrReset)
 			}
 		}
 		if _, err := s.Watch(t.Context(), WatchQuery{Filter: WorkloadQuery{Types: []string{"x"}}}); err == nil {
-			t.Error("an invalid filter was accepted")
+			t.Error("Watch accepted an invalid filter")
 		}
 	})
 }
@@ -260,9 +260,9 @@ func TestRunFeed_End_EndsSubscriptions(t *testing.T) {
 	sub := watch(t, s, WatchQuery{})
 	cancel()
 	if err := s.RunFeed(ctx); err != nil {
-		t.Errorf("run feed: %v", err)
+		t.Errorf("RunFeed returned %v", err)
 	}
 	if _, err := sub.Next(t.Context()); !errors.Is(err, ErrEnded) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, ErrEnded)
 	}
 }

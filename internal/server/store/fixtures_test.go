@@ -58,7 +58,7 @@ func resource(t *testing.T, object string) *Resource {
 			return r
 		}
 	}
-	t.Fatalf("no resource %s", object)
+	t.Fatalf("there is no resource %s", object)
 	return nil
 }
 
@@ -68,7 +68,7 @@ func create(t *testing.T, s *Store, object string, values ...any) Row {
 	r := resource(t, object)
 	o, created, err := s.Create(t.Context(), r, append(values, make([]any, len(r.Fields)-len(values))...))
 	if err != nil || !created {
-		t.Fatalf("create %s: created %t, %v", object, created, err)
+		t.Fatalf("create %s: created %t, error %v", object, created, err)
 	}
 	return o
 }

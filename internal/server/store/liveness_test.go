@@ -36,7 +36,7 @@ func expectNoChange(t *testing.T, s *Store) (wantTold func()) {
 	return func() {
 		t.Helper()
 		if count(t, s, query, workload) <= before {
-			t.Error("changedat did not grow")
+			t.Error("marking the cluster silent did not increase changedat of its workload")
 		}
 	}
 }
@@ -106,11 +106,11 @@ func TestMarkSilent_ManyWorkloads_UsesSeveralTransactions(t *testing.T) {
 		mustExec(t, s, "UPDATE workloads SET silent = TRUE, status = 'Unknown', rank = 3 WHERE id <= 500")
 		markSilent(t, s, SilentCount{Clusters: 1, Workloads: maxRowsPerTx + 3})
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Unknown' AND rank = 3 AND silent"); n != 2*maxRowsPerTx+3 {
-			t.Errorf("%d workloads are silent", n)
+			t.Errorf("%d workloads are silent, want %d", n, 2*maxRowsPerTx+3)
 		}
 		apply(t, s, "one")
 		if n := count(t, s, "SELECT COUNT(*) FROM workloads WHERE status = 'Healthy' AND rank = 5 AND NOT silent"); n != 2*maxRowsPerTx+3 {
-			t.Errorf("%d workloads are restored", n)
+			t.Errorf("%d workloads are restored, want %d", n, 2*maxRowsPerTx+3)
 		}
 	})
 }

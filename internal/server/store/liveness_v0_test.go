@@ -38,7 +38,7 @@ func TestRecordV0Report_ClusterIsNotSilent(t *testing.T) {
 		}
 		for _, c := range mustClusters(t, s) {
 			if c.Silent != (c.ClusterUID == "two") {
-				t.Errorf("cluster %s: silent %t", c.ClusterUID, c.Silent)
+				t.Errorf("cluster %s: silent %t, want %t", c.ClusterUID, c.Silent, c.ClusterUID == "two")
 			}
 		}
 		markSilent(t, s, SilentCount{})
@@ -46,7 +46,7 @@ func TestRecordV0Report_ClusterIsNotSilent(t *testing.T) {
 		changed := count(t, s, "SELECT changedat FROM clusters WHERE uid = 'one'")
 		recordV0Report(t, s, w.workload)
 		if got := count(t, s, "SELECT changedat FROM clusters WHERE uid = 'one'"); got != changed {
-			t.Error("an unchanged state was written again")
+			t.Error("a report without a change of liveness wrote the cluster row")
 		}
 
 		apply(t, s, "one") // report sets again, so silence counts again
@@ -65,7 +65,7 @@ func TestMarkSilent_V0ReportMeanwhile_SkipsCluster(t *testing.T) {
 		recordV0Report(t, s, w.workload)
 		workloads, silent, err := s.markClusterSilent(t.Context(), "one", count(t, s, "SELECT heardat + 1 FROM clusters"))
 		if workloads != 0 || silent || err != nil {
-			t.Errorf("%d workloads marked, silent %t, %v", workloads, silent, err)
+			t.Errorf("%d workloads marked, silent %t, %v, want 0 and no error", workloads, silent, err)
 		}
 	})
 }
@@ -76,7 +76,7 @@ func TestRecordV0Report_WorkloadWithoutCluster_DoesNothing(t *testing.T) {
 		w := newWorld(t, s)
 		recordV0Report(t, s, w.workload, w.helm, threeport.Instance{Type: workload, ID: 1})
 		if n := len(mustClusters(t, s)); n != 0 {
-			t.Errorf("%d clusters", n)
+			t.Errorf("%d clusters, want 0", n)
 		}
 	})
 }
@@ -128,7 +128,7 @@ func TestLiveness_ConcurrentWriters_AreSerialized(t *testing.T) {
 			}
 		}
 		if got := mustClusters(t, s); len(got) != 1 || got[0].Silent || got[0].Workloads != 2 {
-			t.Errorf("clusters are %+v", got)
+			t.Errorf("the clusters are %+v, want one that is not silent, with 2 workloads", got)
 		}
 	})
 }

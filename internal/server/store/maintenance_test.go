@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestMaintainAtEachTick(t *testing.T) {
+func TestMaintain_EachTick_PrunesAndAnalyzes(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		w := newWorld(t, s)
@@ -39,10 +39,10 @@ func TestMaintainAtEachTick(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events"); n != 10 {
-			t.Errorf("found %d Events", n)
+			t.Errorf("found %d Events, want 10", n)
 		}
 		if s.dialect == sqliteDialect && count(t, s, "SELECT COUNT(*) FROM sqlite_stat1 WHERE tbl = 'workload_events'") == 0 {
-			t.Error("there are no table statistics")
+			t.Error("maintenance wrote no table statistics")
 		}
 		cancel()
 		if err := <-ended; err != nil {
@@ -51,11 +51,11 @@ func TestMaintainAtEachTick(t *testing.T) {
 	})
 }
 
-func TestMaintainConfigIsValidated(t *testing.T) {
+func TestMaintainConfig_Validate(t *testing.T) {
 	if err := DefaultMaintainConfig().Validate(); err != nil {
 		t.Error(err)
 	}
-	for _, spoil := range []func(*MaintainConfig){
+	for _, corrupt := range []func(*MaintainConfig){
 		func(c *MaintainConfig) { c.AgentTimeout = 0 },
 		func(c *MaintainConfig) { c.SilenceInterval = 0 },
 		func(c *MaintainConfig) { c.GrowthInterval = -1 },
@@ -64,9 +64,9 @@ func TestMaintainConfigIsValidated(t *testing.T) {
 		func(c *MaintainConfig) { c.Retention = Retention{} },
 	} {
 		c := DefaultMaintainConfig()
-		spoil(&c)
+		corrupt(&c)
 		if err := c.Validate(); err == nil {
-			t.Errorf("%+v: no error", c)
+			t.Errorf("config %+v returned no error", c)
 		}
 	}
 }

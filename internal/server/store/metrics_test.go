@@ -38,7 +38,7 @@ func fleetMetrics(t *testing.T, s *Store) map[string]float64 {
 	return found
 }
 
-func TestMetricsOfTheFleet(t *testing.T) {
+func TestFleetCollector_Metrics(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		want := map[string]float64{

@@ -72,7 +72,7 @@ func unversionedRows(t *testing.T, db *sql.DB, r *Resource) (all []Row) {
 		all = append(all, o)
 	}
 	if err := found.Err(); err != nil || len(all) == 0 {
-		t.Fatalf("%d rows of %s, %v", len(all), r.table(), err)
+		t.Fatalf("the test data have %d rows of %s, error %v", len(all), r.table(), err)
 	}
 	return all
 }
@@ -142,12 +142,12 @@ func checkReferences(t *testing.T, s *Store) {
 	var broken int
 	readRow(t, s, "SELECT COUNT(*) FROM pragma_foreign_key_check", nil, &broken)
 	if broken != 0 {
-		t.Errorf("%d dangling references", broken)
+		t.Errorf("%d dangling references, want 0", broken)
 	}
 	orphan := eventValues("orphan")
 	orphan[6] = int64(1)
 	if _, created, err := s.Create(t.Context(), resource(t, "WorkloadEvent"), orphan); created || !isForeignKey(err) {
-		t.Errorf("an Event without a resource instance: created %t, %v", created, err)
+		t.Errorf("creating an Event of an unknown resource instance: created %t, error %v; want a foreign key violation", created, err)
 	}
 }
 
@@ -156,7 +156,7 @@ func checkUnique(t *testing.T, s *Store, unique bool) {
 	t.Helper()
 	_, created, err := s.Create(t.Context(), resource(t, "WorkloadEvent"), eventValues("uid-1"))
 	if err != nil || created == unique {
-		t.Errorf("an existing UID created a row: %t, %v", created, err)
+		t.Errorf("creating an Event with an existing UID: created %t, error %v", created, err)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestOpen_NewerSchema_IsRefused(t *testing.T) {
 			_ = s.Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), "version 999") || !strings.Contains(err.Error(), "newer program") {
-			t.Errorf("got %v", err)
+			t.Errorf("opening a newer schema returned %v", err)
 		}
 	})
 }
@@ -227,7 +227,7 @@ func TestOpen_Concurrently_MigratesOnce(t *testing.T) {
 		}
 		group.Wait()
 		if all := rows(t, open(t, Config{Address: address}), "WorkloadInstance"); len(all) != processes {
-			t.Errorf("%d rows of %d processes", len(all), processes)
+			t.Errorf("the table has %d rows of %d processes", len(all), processes)
 		}
 	})
 }
@@ -307,16 +307,16 @@ func TestMigrations_BothDialects_HaveEqualSchemas(t *testing.T) {
 	slices.Sort(lite)
 	slices.Sort(postgres)
 	if len(lite) < 50 {
-		t.Errorf("the schema has only %d lines", len(lite))
+		t.Errorf("the schema has only %d lines, want 50 or more", len(lite))
 	}
 	for _, line := range lite {
 		if !slices.Contains(postgres, line) {
-			t.Errorf("only SQLite has %s", line)
+			t.Errorf("only SQLite has the line %s", line)
 		}
 	}
 	for _, line := range postgres {
 		if !slices.Contains(lite, line) {
-			t.Errorf("only PostgreSQL has %s", line)
+			t.Errorf("only PostgreSQL has the line %s", line)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func readSample(t *testing.T, s *Store) sample {
 		of.ids[kind] = id
 	}
 	if of.ids[workload] == 0 {
-		t.Fatal("no cluster has a workload")
+		t.Fatal("no cluster in the sample has a workload")
 	}
 	var newest int64
 	readSampleRow(t, s, "SELECT timestamp FROM workload_events WHERE workloadinstanceid = ? ORDER BY timestamp DESC LIMIT 1",
@@ -64,14 +64,17 @@ type namedFilter struct {
 // filters are all filters, alone and combined.
 func (of sample) filters() []namedFilter {
 	return []namedFilter{
-		{"all", WorkloadQuery{}, true},
-		{"one status", WorkloadQuery{Statuses: []string{"Down"}}, false},
-		{"most statuses", WorkloadQuery{Statuses: []string{"Down", "Unhealthy", "Reconciling", "Healthy"}}, true},
-		{"one type", WorkloadQuery{Types: []string{helm}}, false},
-		{"one cluster", WorkloadQuery{Cluster: of.cluster}, false},
-		{"text", WorkloadQuery{Text: of.name}, false},
-		{"text of a cluster's name", WorkloadQuery{Text: of.clusterName}, false},
-		{"everything", WorkloadQuery{Statuses: []string{"Down", "Unhealthy"}, Types: []string{workload}, Cluster: of.cluster, Text: of.name}, false},
+		{name: "all", query: WorkloadQuery{}, most: true},
+		{name: "one status", query: WorkloadQuery{Statuses: []string{"Down"}}},
+		{name: "most statuses", query: WorkloadQuery{Statuses: []string{"Down", "Unhealthy", "Reconciling", "Healthy"}}, most: true},
+		{name: "one type", query: WorkloadQuery{Types: []string{helm}}},
+		{name: "one cluster", query: WorkloadQuery{Cluster: of.cluster}},
+		{name: "text", query: WorkloadQuery{Text: of.name}},
+		{name: "text of a cluster's name", query: WorkloadQuery{Text: of.clusterName}},
+		{
+			name:  "everything",
+			query: WorkloadQuery{Statuses: []string{"Down", "Unhealthy"}, Types: []string{workload}, Cluster: of.cluster, Text: of.name},
+		},
 	}
 }
 

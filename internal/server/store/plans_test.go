@@ -143,7 +143,7 @@ func TestPlans_GrownFile_UsesIndexes(t *testing.T) {
 		plan := explain(t, s, q)
 		if strings.HasPrefix(q.name, "workloads by cluster, all") && !strings.Contains(plan, " c USING INDEX clusters_name") ||
 			strings.HasPrefix(q.name, "workloads by") && strings.Contains(q.name, "one cluster") && !strings.Contains(plan, "SEARCH w USING INDEX workloads_cluster (clusteruid=?") {
-			t.Errorf("%s:\n%s", q.name, plan)
+			t.Errorf("the plan of %s does not use the index workloads_cluster:\\n%s", q.name, plan)
 		}
 	}
 }

@@ -60,13 +60,13 @@ func readTimesOut(t *testing.T, server *postgres.Server, impatient func(*Config)
 		},
 	} {
 		if err := read(); !IsTransient(err) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the error is %v, want a transient one", name, err)
 		}
 	}
 	server.Thaw()
 	s.config.ProbeTimeout, s.config.ReadTimeout = time.Hour, time.Hour
 	if _, err := s.Get(t.Context(), resource(t, "WorkloadInstance"), o.ID); err != nil {
-		t.Errorf("after it: %v", err)
+		t.Errorf("a read after the failure: %v", err)
 	}
 }
 
@@ -83,17 +83,17 @@ func committedWriteSurvivesKill(t *testing.T, s *Store, server *postgres.Server)
 		for _, o := range written {
 			got, err := s.Get(t.Context(), r, o.ID)
 			if err != nil || got.Values[instanceName] != o.Values[instanceName] {
-				t.Fatalf("round %d: an acknowledged row of %d: %+v, %v", round, len(written), got, err)
+				t.Fatalf("round %d: one of %d acknowledged rows is %+v, error %v", round, len(written), got, err)
 			}
 			if _, changed := workloadText(t, s, o); changed == 0 {
-				t.Errorf("round %d: the workloads row has no time", round)
+				t.Errorf("round %d: the workloads row has no changedat", round)
 			}
 		}
 	}
 	var instances, workloads int
 	readRow(t, s, "SELECT (SELECT COUNT(*) FROM workload_instances), (SELECT COUNT(*) FROM workloads)", nil, &instances, &workloads)
 	if instances != workloads {
-		t.Errorf("%d instances, %d workloads rows", instances, workloads)
+		t.Errorf("there are %d instances and %d workloads rows, want equal numbers", instances, workloads)
 	}
 }
 
@@ -112,7 +112,7 @@ func writeUntilKilled(t *testing.T, s *Store, server *postgres.Server) (written 
 				o, created, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{"web", "Healthy", nil})
 				if err != nil {
 					if !killed.Load() || !IsTransient(err) {
-						t.Errorf("killed %t: an error that is not transient: %v", killed.Load(), err)
+						t.Errorf("server killed: %t; a write returned %v, want only transient errors after the kill", killed.Load(), err)
 					}
 					return
 				}
@@ -141,17 +141,17 @@ func hangingServerTimesOut(t *testing.T, s *Store, server *postgres.Server) {
 	s.config.WriteTimeout = 200 * time.Millisecond
 	server.Freeze()
 	if _, _, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{"other", nil, nil}); !errors.Is(err, context.DeadlineExceeded) || !IsTransient(err) {
-		t.Errorf("a write: %v", err)
+		t.Errorf("a write: %v, want %v", err, context.DeadlineExceeded)
 	}
 	brief, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := s.Get(brief, resource(t, "WorkloadInstance"), o.ID); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a read: %v", err)
+		t.Errorf("a read: %v, want %v", err, context.DeadlineExceeded)
 	}
 	server.Thaw()
 	s.config.WriteTimeout = DefaultWriteTimeout
 	if _, err := s.Get(t.Context(), resource(t, "WorkloadInstance"), o.ID); err != nil {
-		t.Errorf("after it: %v", err)
+		t.Errorf("a read after the failure: %v", err)
 	}
 	create(t, s, "WorkloadInstance", "after")
 }

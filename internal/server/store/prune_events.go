@@ -125,7 +125,7 @@ func (p *pruner) eventsUpTo(reference string, instance, at, id int64) deletion {
 	return p.eventDeletion(reference+" = ? AND (timestamp, id) <= (?, ?)", instance, at, id)
 }
 
-// aheadEventsUpTo are an Event of a workload that is too far ahead, and the older ones that are.
+// aheadEventsUpTo deletes an Event of a workload that is too far ahead of the clock, and the older ones that also are.
 func (p *pruner) aheadEventsUpTo(reference string, instance, at, id int64) deletion {
 	return p.eventDeletion(reference+" = ? AND timestamp > ? AND (timestamp, id) <= (?, ?)", instance, p.maxEventTime(), at, id)
 }

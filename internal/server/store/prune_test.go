@@ -49,7 +49,7 @@ func TestPrune_Events_ByAgeAndCount(t *testing.T) {
 		prune(t, s, keepTen, Pruned{Events: 61})
 		for i := range 10 {
 			if count(t, s, "SELECT COUNT(*) FROM workload_events WHERE runtimeeventuid = ?", fmt.Sprint("w", i)) != 1 {
-				t.Errorf("event %d was deleted", i)
+				t.Errorf("pruning deleted Event %d", i)
 			}
 		}
 		prune(t, s, keepTen, Pruned{})
@@ -76,7 +76,7 @@ func TestPrune_EventsAheadOfClock_DisplaceNoOthers(t *testing.T) {
 			}
 		}
 		if after, err := s.EventsKeptAfter(t.Context(), w.workload, keepTen); err != nil || after.After(time.Now()) {
-			t.Errorf("kept after %v, %v", after, err)
+			t.Errorf("Events are kept after %v, error %v; want a time in the past", after, err)
 		}
 		prune(t, s, keepTen, Pruned{})
 	})
@@ -137,7 +137,7 @@ func TestPruneGrown_EventsOfV0(t *testing.T) {
 				want = Pruned{}
 			}
 			if pruned, err := s.PruneGrown(t.Context(), keepTen); err != nil || pruned != want {
-				t.Errorf("strict %t: pruned %+v, %v", strict, pruned, err)
+				t.Errorf("strict %t: pruned %+v, %v, want no error and %+v", strict, pruned, err, want)
 			}
 		})
 	}
@@ -155,13 +155,13 @@ func TestPrune_OtherReplicaHasLock_IsSkipped(t *testing.T) {
 		}
 		prune(t, s, keepTen, Pruned{Skipped: true})
 		if pruned, err := s.PruneGrown(t.Context(), keepTen); err != nil || pruned != (Pruned{Skipped: true}) {
-			t.Errorf("%+v %v", pruned, err)
+			t.Errorf("%+v %v, want no error and %+v", pruned, err, Pruned{Skipped: true})
 		}
 		if err := unlock(); err != nil {
 			t.Fatal(err)
 		}
 		if pruned, err := s.PruneGrown(t.Context(), keepTen); err != nil || pruned != (Pruned{Events: 10}) {
-			t.Errorf("the growth was forgotten: %+v %v", pruned, err)
+			t.Errorf("the growth was forgotten: %+v %v, want no error and %+v", pruned, err, Pruned{Events: 10})
 		}
 	})
 }
@@ -198,13 +198,13 @@ func TestEventsKeptAfter_MatchesPruning(t *testing.T) {
 		after := keptAfter(keepTen)
 		prune(t, s, keepTen, Pruned{Events: 20})
 		if got := keptAfter(keepTen); !got.Equal(after) {
-			t.Errorf("pruning changed %v from %v", got, after)
+			t.Errorf("after pruning, Events are kept after %v, want %v", got, after)
 		}
 		var again []threeport.Report
 		for _, report := range reports {
 			gone := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE runtimeeventuid = ?", report.Event.UID) == 0
 			if gone != !report.Event.Time.After(after) && !report.Event.Time.Equal(after) {
-				t.Errorf("%s of %v is pruned: %t, kept after %v", report.Event.UID, report.Event.Time, gone, after)
+				t.Errorf("Event %s of %v is pruned: %t; Events are kept after %v", report.Event.UID, report.Event.Time, gone, after)
 			}
 			if gone && report.Event.Time.Before(after) {
 				again = append(again, report)
@@ -216,11 +216,11 @@ func TestEventsKeptAfter_MatchesPruning(t *testing.T) {
 		// After the deletion of newer Events, older ones fit again.
 		mustExec(t, s, "DELETE FROM workload_events WHERE runtimeeventuid = 'three 0'")
 		if got := keptAfter(keepTen); !got.Before(after) {
-			t.Errorf("with nine Events: kept after %v", got)
+			t.Errorf("with nine Events, Events are kept after %v, want before %v", got, after)
 		}
 		none := threeport.Instance{Type: workload, ID: w.helm.ID}
 		if _, err := s.EventsKeptAfter(t.Context(), none, keepTen); !errors.Is(err, ErrNotFound) {
-			t.Errorf("of no workload: %v", err)
+			t.Errorf("the Events of an unknown workload: %v, want %v", err, ErrNotFound)
 		}
 	})
 }
@@ -288,13 +288,13 @@ func TestPrune_ReferencedV0Row_IsKept(t *testing.T) {
 		mustExec(t, s, "UPDATE workloads SET deletedat = ? WHERE deletedat IS NOT NULL", past)
 		prune(t, s, keepTen, Pruned{Workloads: 1, Rows: 1}) // the resource without a deletion goes with its instance
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_instances"); n != 1 {
-			t.Error("the instance of a resource referenced by another Event was deleted")
+			t.Error("pruning deleted the instance of a resource that another Event references")
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_resource_instances WHERE id = ?", second.ID); n != 1 {
-			t.Error("a resource referenced by another Event was deleted")
+			t.Error("pruning deleted a resource that another Event references")
 		}
 		if n := count(t, s, "SELECT COUNT(*) FROM workload_events WHERE id = ?", event.ID); n != 1 {
-			t.Error("another workload's Event was deleted")
+			t.Error("pruning deleted another workload's Event")
 		}
 		if _, err := s.Remove(t.Context(), resource(t, "WorkloadEvent"), event.ID); err != nil {
 			t.Fatal(err)
@@ -312,7 +312,7 @@ func TestRetention_Validate(t *testing.T) {
 		{EventAge: time.Hour, EventCount: 1, TombstoneAge: -time.Hour},
 	} {
 		if err := wrong.Validate(); err == nil {
-			t.Errorf("%+v: no error", wrong)
+			t.Errorf("retention %+v returned no error", wrong)
 		}
 	}
 	if err := DefaultRetention().Validate(); err != nil {

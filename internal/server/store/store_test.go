@@ -23,10 +23,10 @@ func TestValidateAddress(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", address, err, want)
 		}
 		if err != nil && !strings.Contains(err.Error(), "sqlite:FILE") {
-			t.Errorf("%q: %v does not list the accepted forms", address, err)
+			t.Errorf("address %q: the error %v does not list the accepted forms", address, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "ter2") && !strings.HasPrefix(address, "hunter2") {
-			t.Errorf("%q: the error shows the password: %v", address, err)
+			t.Errorf("address %q: the error contains the password: %v", address, err)
 		}
 	}
 }
@@ -40,12 +40,12 @@ func TestOpen_InvalidConfig_Fails(t *testing.T) {
 	} {
 		s, err := Open(t.Context(), Config{Address: address})
 		if err == nil {
-			t.Errorf("%q was opened", address)
+			t.Errorf("Open accepted the config with address %q", address)
 			_ = s.Close()
 			continue
 		}
 		if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("the error shows the password: %v", err)
+			t.Errorf("the error contains the password: %v", err)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestOpen_ConnectionSettings(t *testing.T) {
 		}
 		if s.dialect == sqliteDialect {
 			if _, err := s.read.ExecContext(t.Context(), "DELETE FROM workloads"); err == nil {
-				t.Error("a reading connection can write")
+				t.Error("a connection for reading can write")
 			}
 			return
 		}
@@ -79,7 +79,7 @@ func TestOpen_ConnectionSettings(t *testing.T) {
 		var name, timeout string
 		readRow(t, own, "SELECT current_setting('application_name'), current_setting('statement_timeout')", nil, &name, &timeout)
 		if n := own.write.Stats().MaxOpenConnections; name != "mine" || timeout != "7s" || n != 3 {
-			t.Errorf("parameters of the address are ignored: %s, %s, %d connections", name, timeout, n)
+			t.Errorf("parameters of the address are ignored: %s, %s, %d connections, want \"mine\", \"7s\" and 3", name, timeout, n)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func TestSubscription_SeveralVersions_KeepsNewest(t *testing.T) {
 		t.Errorf("got %s, %v; want %s", changes(got), err, want)
 	}
 	if rows, err := sub.take(); len(rows) > 0 || err != nil {
-		t.Errorf("returned again: %s, %v", changes(rows), err)
+		t.Errorf("a second take returned %s, error %v; want nothing", changes(rows), err)
 	}
 }
 
@@ -56,14 +56,14 @@ func TestSubscription_Offer_SharesRows(t *testing.T) {
 	second.offer(rows)
 	for instance, row := range first.pending {
 		if second.pending[instance] != row {
-			t.Fatalf("%v is queued twice", instance)
+			t.Fatalf("the subscription has no row, or a copy, for %v", instance)
 		}
 	}
 	rows[0].deleted = true
 	rows[0].Changed++
 	first.offer(rows[:1])
 	if rows[0].Gone || second.pending[rows[0].Instance].Gone {
-		t.Error("a row shared by all subscriptions was modified")
+		t.Error("a row that all subscriptions share was modified")
 	}
 }
 
@@ -80,11 +80,14 @@ func TestSubscription_DeletedOrNoLongerMatching_IsGone(t *testing.T) {
 		query  WatchQuery
 		want   string
 	}{
-		{"only deleted rows, without a filter", WatchQuery{}, "1@1, 2@2, 4@4 gone, 5@5, 6@6, "},
-		{"rows that may no longer match", WatchQuery{Filter: WorkloadQuery{Statuses: []string{"Down"}}}, "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, "},
-		{"not rows of another type", WatchQuery{Filter: WorkloadQuery{Types: []string{helm}}}, "5@5, "},
-		{"not rows of another cluster", WatchQuery{Filter: WorkloadQuery{Cluster: "uid-b"}}, "6@6, "},
-		{"one workload", WatchQuery{Instance: &threeport.Instance{Type: workload, ID: 4}}, "4@4 gone, "},
+		{reason: "only deleted rows, without a filter", query: WatchQuery{}, want: "1@1, 2@2, 4@4 gone, 5@5, 6@6, "},
+		{
+			reason: "rows that may no longer match", query: WatchQuery{Filter: WorkloadQuery{Statuses: []string{"Down"}}},
+			want: "1@1, 2@2 gone, 4@4 gone, 5@5, 6@6, ",
+		},
+		{reason: "not rows of another type", query: WatchQuery{Filter: WorkloadQuery{Types: []string{helm}}}, want: "5@5, "},
+		{reason: "not rows of another cluster", query: WatchQuery{Filter: WorkloadQuery{Cluster: "uid-b"}}, want: "6@6, "},
+		{reason: "one workload", query: WatchQuery{Instance: &threeport.Instance{Type: workload, ID: 4}}, want: "4@4 gone, "},
 	}
 	for _, test := range tests {
 		sub := newSubscription(newFeed(nil), test.query, 0)
@@ -114,11 +117,11 @@ func TestSubscription_TooManyPending_IsReset(t *testing.T) {
 	}
 	sub.offer([]*workloadRow{changedRow(1, "Down", 9999)}) // dropped, since a reset is pending
 	if got, err := sub.Next(t.Context()); !errors.Is(err, ErrReset) {
-		t.Errorf("got %d, %v", len(got), err)
+		t.Errorf("got %d, %v, want %v", len(got), err, ErrReset)
 	}
 	sub.offer([]*workloadRow{changedRow(1, "Down", 10_000)})
 	if got, err := sub.Next(t.Context()); err != nil || changes(got) != "1@10000, " {
-		t.Errorf("after it: %s, %v", changes(got), err)
+		t.Errorf("after the reset take returned %s, error %v; want no error and \"1@10000, \"", changes(got), err)
 	}
 }
 
@@ -127,7 +130,7 @@ func TestSubscription_Close_EndsNext(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := sub.Next(cancelled); !errors.Is(err, context.Canceled) {
-		t.Errorf("with a context that has ended: %v", err)
+		t.Errorf("with a context that has ended: %v, want %v", err, context.Canceled)
 	}
 	ended := make(chan error)
 	go func() {
@@ -137,10 +140,10 @@ func TestSubscription_Close_EndsNext(t *testing.T) {
 	sub.Close()
 	sub.Close()
 	if err := <-ended; !errors.Is(err, ErrEnded) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, ErrEnded)
 	}
 	if _, err := sub.Next(t.Context()); !errors.Is(err, ErrEnded) {
-		t.Errorf("and again: %v", err)
+		t.Errorf("the second Next returned %v, want %v", err, ErrEnded)
 	}
 }
 

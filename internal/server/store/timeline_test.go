@@ -28,16 +28,16 @@ func TestTimeline_FiltersNewestFirst(t *testing.T) {
 		query  TimelineQuery
 		want   string // IDs
 	}{
-		{"newest first, by ID for equal times", TimelineQuery{}, "4 3 2 1"},
-		{"a level", TimelineQuery{Level: "Warning"}, "4 2"},
-		{"a kind", TimelineQuery{Kind: "Pod"}, "3 2"},
-		{"text of a message, in another case", TimelineQuery{Text: "BACK-off 100%"}, "2"},
-		{"text of a reason", TimelineQuery{Text: "pull"}, "3"},
-		{"text of an object's name", TimelineQuery{Text: "WEB-"}, "4 3 2 1"},
-		{"no wildcards", TimelineQuery{Text: "b_ck"}, ""},
-		{"From is inclusive", TimelineQuery{From: new(at(2))}, "4 3 2"},
-		{"To is exclusive", TimelineQuery{To: new(at(2))}, "1"},
-		{"times beyond int64", TimelineQuery{From: new(time.Unix(-1<<60, 0)), To: new(time.Unix(1<<60, 0))}, "4 3 2 1"},
+		{reason: "newest first, by ID for equal times", query: TimelineQuery{}, want: "4 3 2 1"},
+		{reason: "a level", query: TimelineQuery{Level: "Warning"}, want: "4 2"},
+		{reason: "a kind", query: TimelineQuery{Kind: "Pod"}, want: "3 2"},
+		{reason: "text of a message, in another case", query: TimelineQuery{Text: "BACK-off 100%"}, want: "2"},
+		{reason: "text of a reason", query: TimelineQuery{Text: "pull"}, want: "3"},
+		{reason: "text of an object's name", query: TimelineQuery{Text: "WEB-"}, want: "4 3 2 1"},
+		{reason: "no wildcards", query: TimelineQuery{Text: "b_ck"}},
+		{reason: "From is inclusive", query: TimelineQuery{From: new(at(2))}, want: "4 3 2"},
+		{reason: "To is exclusive", query: TimelineQuery{To: new(at(2))}, want: "1"},
+		{reason: "times beyond int64", query: TimelineQuery{From: new(time.Unix(-1<<60, 0)), To: new(time.Unix(1<<60, 0))}, want: "4 3 2 1"},
 	}
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
@@ -105,7 +105,7 @@ func TestTimeline_ReturnsAllFields(t *testing.T) {
 		}
 		got := list.Items[0]
 		if !got.FirstTime.Equal(noon.Add(-time.Hour)) || *got.Gap != (threeport.Gap{Normal: 1, Warning: 2, First: noon, Last: noon}) {
-			t.Errorf("first time %v, gap %+v", got.FirstTime, got.Gap)
+			t.Errorf("the first time is %v, the gap %+v", got.FirstTime, got.Gap)
 		}
 		got.FirstTime, got.Gap = nil, nil
 		want := threeport.TimelineEvent{ID: 1 << 60, EventReport: threeport.EventReport{
@@ -124,10 +124,10 @@ func TestTimeline_UnknownWorkload_IsNotFound(t *testing.T) {
 		deleted := put(t, s, fixture{id: 1, deleted: 1}).instance()
 		for _, instance := range []threeport.Instance{deleted, {Type: workload, ID: 2}, {Type: "Deployment", ID: 1}} {
 			if _, err := s.Timeline(t.Context(), instance, TimelineQuery{}); !errors.Is(err, ErrNotFound) {
-				t.Errorf("timeline of %v: %v", instance, err)
+				t.Errorf("timeline of %v: %v, want %v", instance, err, ErrNotFound)
 			}
 			if _, err := s.Workload(t.Context(), instance); !errors.Is(err, ErrNotFound) {
-				t.Errorf("workload %v: %v", instance, err)
+				t.Errorf("workload %v: %v, want %v", instance, err, ErrNotFound)
 			}
 		}
 	})

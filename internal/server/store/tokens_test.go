@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-func TestTokens(t *testing.T) {
+func TestTokens_CreateAndFind(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		ctx, expires := t.Context(), fromMicros(moment)
 		agent, err := s.CreateToken(ctx, Token{Name: "east", Role: "agent", ClusterUID: "uid", ExpiresAt: &expires}, []byte{0, 1, 255})
 		if err != nil || agent.ID == 0 || time.Since(agent.CreatedAt) > time.Minute {
-			t.Fatalf("got %+v, %v", agent, err)
+			t.Fatalf("the created token is %+v, error %v", agent, err)
 		}
 		// The store ignores fields that only it may set.
 		admin, err := s.CreateToken(ctx, Token{ID: 7, Name: "east", Role: "admin", RevokedAt: &expires, UsedAt: &expires}, []byte{0, 2})
 		if err != nil || admin.ID <= agent.ID || admin.RevokedAt != nil || admin.UsedAt != nil {
-			t.Fatalf("got %+v, %v", admin, err)
+			t.Fatalf("the second token is %+v, error %v", admin, err)
 		}
 		if _, err := s.CreateToken(ctx, Token{Name: "again", Role: "admin"}, []byte{0, 2}); !errors.Is(err, ErrConflict) {
-			t.Errorf("an existing hash: %v", err)
+			t.Errorf("an existing hash: %v, want %v", err, ErrConflict)
 		}
 		for _, want := range []struct {
 			hash  []byte
@@ -32,10 +32,10 @@ func TestTokens(t *testing.T) {
 			}
 		}
 		if _, err := s.TokenByHash(ctx, []byte{0, 1}); !errors.Is(err, ErrNotFound) {
-			t.Errorf("the start of a hash: %v", err)
+			t.Errorf("the start of a hash: %v, want %v", err, ErrNotFound)
 		}
 		if all, err := s.Tokens(ctx); err != nil || !reflect.DeepEqual(all, []Token{agent, admin}) {
-			t.Errorf("all are %+v, %v", all, err)
+			t.Errorf("all are %+v, %v, want no error and %+v", all, err, []Token{agent, admin})
 		}
 	})
 }
@@ -62,21 +62,21 @@ func TestTokens_UseAndRevocation(t *testing.T) {
 		}
 		revoked, err := s.RevokeToken(ctx, token.ID)
 		if err != nil || revoked.RevokedAt == nil || revoked.Name != "east" {
-			t.Errorf("got %+v, %v", revoked, err)
+			t.Errorf("the revoked token is %+v, error %v", revoked, err)
 		}
 		if _, err := s.SessionToken(ctx, []byte("session"), time.Now()); !errors.Is(err, ErrNotFound) {
-			t.Errorf("a session of a revoked token: %v", err)
+			t.Errorf("a session of a revoked token: %v, want %v", err, ErrNotFound)
 		}
 		if again, err := s.RevokeToken(ctx, token.ID); err != nil || !reflect.DeepEqual(again, revoked) {
-			t.Errorf("again: %+v, %v, want %+v", again, err, revoked)
+			t.Errorf("the second revocation returned %+v, error %v; want %+v", again, err, revoked)
 		}
 		if _, err := s.RevokeToken(ctx, 1); !errors.Is(err, ErrNotFound) {
-			t.Errorf("an unknown token: %v", err)
+			t.Errorf("an unknown token: %v, want %v", err, ErrNotFound)
 		}
 	})
 }
 
-func TestSessions(t *testing.T) {
+func TestSessions_CreateAndFind(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		ctx, now := t.Context(), fromMicros(moment)
@@ -90,10 +90,10 @@ func TestSessions(t *testing.T) {
 			}
 		}
 		if err := s.CreateSession(ctx, []byte("long"), token.ID, now); !errors.Is(err, ErrConflict) {
-			t.Errorf("an existing hash: %v", err)
+			t.Errorf("an existing hash: %v, want %v", err, ErrConflict)
 		}
 		if err := s.CreateSession(ctx, []byte("orphan"), 1, now); !errors.Is(err, ErrNotFound) {
-			t.Errorf("a session without a token: %v", err)
+			t.Errorf("creating a session of an unknown token returned %v, want %v", err, ErrNotFound)
 		}
 		if err := s.DeleteSession(ctx, []byte("ended")); err != nil {
 			t.Error(err)
@@ -104,7 +104,7 @@ func TestSessions(t *testing.T) {
 			for hash, holds := range want {
 				got, err := s.SessionToken(ctx, []byte(hash), at)
 				if holds && (err != nil || !reflect.DeepEqual(got, token)) || !holds && !errors.Is(err, ErrNotFound) {
-					t.Errorf("%s, %s: %+v, %v", reason, hash, got, err)
+					t.Errorf("%s: session %s has the token %+v, error %v", reason, hash, got, err)
 				}
 			}
 		}
@@ -131,7 +131,7 @@ func TestPruneSessions_ExpiredSSOTokens_AreDeleted(t *testing.T) {
 		} {
 			token, err := s.CreateToken(ctx, given, []byte{byte(i)})
 			if err != nil || token.Subject != given.Subject {
-				t.Fatalf("got %+v, %v", token, err)
+				t.Fatalf("the stored token is %+v, error %v; want subject %s", token, err, given.Subject)
 			}
 			if err := s.CreateSession(ctx, []byte{byte(i)}, token.ID, *given.ExpiresAt); err != nil {
 				t.Fatal(err)

@@ -35,13 +35,13 @@ func TestInTx_IsAtomic(t *testing.T) {
 			return wrong
 		})
 		if n := countClusters(t, s); !errors.Is(err, wrong) || n != 0 {
-			t.Errorf("after a failure: %v, %d rows", err, n)
+			t.Errorf("after a failure: %v, %d rows, want %v and 0", err, n, wrong)
 		}
 		err = s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 			return errors.Join(insertCluster(ctx, s, tx, "a"), insertCluster(ctx, s, tx, "b"))
 		})
 		if n := countClusters(t, s); err != nil || n != 2 {
-			t.Errorf("after a success: %v, %d rows", err, n)
+			t.Errorf("after a success: %v, %d rows, want no error and 2", err, n)
 		}
 	})
 }
@@ -55,7 +55,12 @@ func TestInTx_Conflict_IsRetried(t *testing.T) {
 			conflicts int
 			attempts  int
 			rows      int
-		}{{"none", 0, 1, 1}, {"some", 2, 3, 2}, {"as many as are borne", maxAttempts - 1, maxAttempts, 3}, {"ever", maxAttempts + 5, maxAttempts, 3}} {
+		}{
+			{reason: "none", attempts: 1, rows: 1},
+			{reason: "some", conflicts: 2, attempts: 3, rows: 2},
+			{reason: "one less than the maximum", conflicts: maxAttempts - 1, attempts: maxAttempts, rows: 3},
+			{reason: "at each attempt", conflicts: maxAttempts + 5, attempts: maxAttempts, rows: 3},
+		} {
 			tried := 0
 			err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 				tried++
@@ -68,7 +73,7 @@ func TestInTx_Conflict_IsRetried(t *testing.T) {
 				return nil
 			})
 			if failed := err != nil; failed != (c.conflicts >= maxAttempts) || tried != c.attempts || countClusters(t, s) != c.rows {
-				t.Errorf("conflicts %s: %v after %d attempts, %d rows", c.reason, err, tried, countClusters(t, s))
+				t.Errorf("conflicts %s: %v after %d attempts, %d rows, want %d and %d", c.reason, err, tried, countClusters(t, s), c.attempts, c.rows)
 			}
 		}
 	})
@@ -80,7 +85,7 @@ func TestInTx_Timeout_IsIndependentOfRequest(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := s.inTx(ended, func(ctx context.Context, tx *sql.Tx) error { return insertCluster(ctx, s, tx, "a") }); err != nil {
-			t.Errorf("the end of the request cancelled the write: %v", err)
+			t.Errorf("a write whose request has ended: %v", err)
 		}
 		s.config.WriteTimeout = 20 * time.Millisecond
 		err := s.inTx(t.Context(), func(ctx context.Context, _ *sql.Tx) error {
@@ -88,11 +93,11 @@ func TestInTx_Timeout_IsIndependentOfRequest(t *testing.T) {
 			return ctx.Err()
 		})
 		if !errors.Is(err, context.DeadlineExceeded) || !IsTransient(err) {
-			t.Errorf("a write that hangs: %v", err)
+			t.Errorf("a write that hangs: %v, want %v", err, context.DeadlineExceeded)
 		}
 		s.config.WriteTimeout = DefaultWriteTimeout
 		if err := s.inTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error { return insertCluster(ctx, s, tx, "b") }); err != nil {
-			t.Errorf("after it: %v", err)
+			t.Errorf("a write after the timeout: %v", err)
 		}
 	})
 }
@@ -135,7 +140,7 @@ func TestInTx_Deadlock_IsRetried(t *testing.T) {
 		var sum int
 		readRow(t, s, "SELECT SUM(pending) FROM clusters", nil, &sum)
 		if sum != 4 {
-			t.Errorf("two transactions with two changes each resulted in %d", sum)
+			t.Errorf("two transactions with two changes each resulted in %d, want 4", sum)
 		}
 	})
 }
@@ -154,7 +159,7 @@ func TestReads_AllWriteConnectionsBusy_DoNotWait(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		if _, err := s.Workloads(ctx, WorkloadQuery{}); err != nil {
-			t.Errorf("listing while all writing connections are busy: %v", err)
+			t.Errorf("a read while all connections for writing are busy: %v", err)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func TestCreate_RowsReadBackAsWritten(t *testing.T) {
 		orphan := eventValues("orphan")
 		orphan[5] = int64(1)
 		if _, created, err := s.Create(t.Context(), resource(t, "WorkloadEvent"), orphan); created || !errors.Is(err, ErrReference) {
-			t.Errorf("an Event of an unknown instance: created %t, %v", created, err)
+			t.Errorf("an Event of an unknown instance: created %t, %v, want %v", created, err, ErrReference)
 		}
 	})
 }
@@ -61,11 +61,11 @@ func TestCreate_InvalidValue_ReturnsFieldError(t *testing.T) {
 		for _, uid := range []string{longest + "x", strings.Repeat(longest, 6), "\x00", "\xff"} {
 			_, _, err := s.Create(t.Context(), r, eventValues(uid))
 			if wrong, ok := errors.AsType[*FieldError](err); !ok || wrong.Field != "RuntimeEventUID" {
-				t.Errorf("created with %d bytes: %v", len(uid), err)
+				t.Errorf("creating an Event with a UID of %d bytes returned %v, want an error for RuntimeEventUID", len(uid), err)
 			}
 			_, err = s.Update(t.Context(), r, kept.ID, append([]any{uid}, make([]any, 7)...))
 			if _, ok := errors.AsType[*FieldError](err); !ok {
-				t.Errorf("changed to %d bytes: %v", len(uid), err)
+				t.Errorf("updating the UID to %d bytes returned %v, want an error for the field", len(uid), err)
 			}
 		}
 		create(t, s, "WorkloadInstance", strings.Repeat(longest, 6), strings.Repeat(longest, 6))
@@ -88,15 +88,19 @@ func TestList_Pages(t *testing.T) {
 			selection   Selection
 			rows, total int
 		}{
-			{"the first page", Selection{Page: 1, Size: 3}, 3, 4},
-			{"the rest", Selection{Page: 2, Size: 3}, 1, 4},
-			{"beyond", Selection{Page: 3, Size: 3}, 0, 4},
-			{"size 0", Selection{Page: 1, Size: 0}, 0, 4},
-			{"far beyond the last page", Selection{Page: math.MaxInt, Size: math.MaxInt}, 0, 4},
-			{"a page before the first", Selection{Page: -1, Size: 2}, 2, 4},
-			{"all", Selection{Page: 7, Size: -1}, 4, 4},
-			{"filtered", Selection{Page: 1, Size: 50, Filters: []Filter{{1, "Warning"}}}, 2, 2},
-			{"filtered twice", Selection{Page: 1, Size: 50, Filters: []Filter{{1, "Warning"}, {0, "uid1"}}}, 1, 1},
+			{reason: "the first page", selection: Selection{Page: 1, Size: 3}, rows: 3, total: 4},
+			{reason: "the rest", selection: Selection{Page: 2, Size: 3}, rows: 1, total: 4},
+			{reason: "beyond", selection: Selection{Page: 3, Size: 3}, total: 4},
+			{reason: "size 0", selection: Selection{Page: 1, Size: 0}, total: 4},
+			{reason: "far beyond the last page", selection: Selection{Page: math.MaxInt, Size: math.MaxInt}, total: 4},
+			{reason: "a page before the first", selection: Selection{Page: -1, Size: 2}, rows: 2, total: 4},
+			{reason: "all", selection: Selection{Page: 7, Size: -1}, rows: 4, total: 4},
+			{reason: "filtered", selection: Selection{Page: 1, Size: 50, Filters: []Filter{{1, "Warning"}}}, rows: 2, total: 2},
+			{
+				reason:    "filtered twice",
+				selection: Selection{Page: 1, Size: 50, Filters: []Filter{{1, "Warning"}, {0, "uid1"}}},
+				rows:      1, total: 1,
+			},
 		} {
 			rows, total, err := s.List(t.Context(), r, c.selection)
 			if err != nil || len(rows) != c.rows || total != int64(c.total) {
@@ -130,11 +134,11 @@ func TestCreate_ConcurrentDuplicates_CreateOneRow(t *testing.T) {
 				creations++
 			}
 			if ids[i] != ids[0] {
-				t.Errorf("IDs %d and %d for one UID", ids[0], ids[i])
+				t.Errorf("concurrent creations returned the IDs %d and %d for one UID", ids[0], ids[i])
 			}
 		}
 		if all := rows(t, s, "WorkloadEvent"); creations != 1 || len(all) != 1 {
-			t.Errorf("%d creations, %d rows", creations, len(all))
+			t.Errorf("%d creations, %d rows, want 1 and 1", creations, len(all))
 		}
 	})
 }
@@ -159,7 +163,7 @@ func TestUpdate_ConcurrentChangesOfOneRow(t *testing.T) {
 		var said string
 		readRow(t, s, "SELECT said FROM workloads WHERE id = ?", []any{o.ID}, &said)
 		if said != got.Values[instanceStatus] {
-			t.Errorf("the instance has %v, the workloads row %q", got.Values[instanceStatus], said)
+			t.Errorf("the instance has the status %v, the workloads row %q", got.Values[instanceStatus], said)
 		}
 	})
 }
@@ -172,7 +176,7 @@ func TestUpdate_UniqueValueExists_IsConflict(t *testing.T) {
 		values := make([]any, len(b.Values))
 		values[0] = "a"
 		if _, err := s.Update(t.Context(), resource(t, "WorkloadEvent"), b.ID, values); !errors.Is(err, ErrConflict) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want %v", err, ErrConflict)
 		}
 	})
 }
@@ -192,14 +196,14 @@ func TestStore_Reopened_KeepsRows(t *testing.T) {
 		}
 		s = open(t, Config{Address: address})
 		if got, err := s.Get(t.Context(), r, first.ID); err != nil || !reflect.DeepEqual(got, first) {
-			t.Errorf("got %+v, %v", got, err)
+			t.Errorf("got %+v, %v, want no error and %+v", got, err, first)
 		}
 		again, created, err := s.Create(t.Context(), r, eventValues("uid"))
 		if err != nil || created || again.ID != first.ID {
-			t.Errorf("the same UID: %d, created %v, %v", again.ID, created, err)
+			t.Errorf("the same UID: %d, created %v, %v, want no error and %d", again.ID, created, err, first.ID)
 		}
 		if next := create(t, s, "WorkloadEvent", eventValues("other")...); next.ID <= first.ID {
-			t.Errorf("ID %d after %d", next.ID, first.ID)
+			t.Errorf("the new ID is %d, want more than %d", next.ID, first.ID)
 		}
 	})
 }
@@ -270,14 +274,14 @@ func TestCreate_StrictV0_CreatesDuplicates(t *testing.T) {
 		}
 		s, err := Open(t.Context(), Config{Address: address})
 		if err == nil {
-			t.Error("a database with a duplicate UID was opened without StrictV0")
+			t.Error("Open without StrictV0 accepted a database with a duplicate UID")
 			_ = s.Close()
 		} else if !strings.Contains(err.Error(), "start with --strict-v0") {
-			t.Errorf("the error does not say how to resolve duplicates: %v", err)
+			t.Errorf("the error does not describe the fix for duplicates: %v", err)
 		}
 		removeOne(t, address, r)
 		if first := post(false); first {
-			t.Error("after the second row was deleted, a post created a duplicate by default")
+			t.Error("without StrictV0, a post created a duplicate after the second row was deleted")
 		}
 	})
 }

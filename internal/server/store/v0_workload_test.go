@@ -43,17 +43,55 @@ func TestV0Write_UpdatesWorkload(t *testing.T) {
 			want   string
 			still  bool // no copied field changed
 		}{
-			{"a new one without a status", []any{"a"}, "", []any{nil, nil, true}, `"a" reported "", shown Unknown 3, since never, reported at never, reason "" "", deleted false`, true},
-			{"a new one with a status", []any{"a", "Down"}, "", []any{nil, nil, true}, `"a" reported "Down", shown Down 0, since created, reported at created, reason "" "", deleted false`, true},
-			{"a status", []any{"a"}, "", []any{nil, "Healthy", nil}, `"a" reported "Healthy", shown Healthy 5, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"another status resets the cause", []any{"a", "Down"}, "reason = 'R', cause = 'c'", []any{nil, "Error", nil}, `"a" reported "Error", shown Error 1, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"the same status again", []any{"a", "Down"}, "reason = 'R', cause = 'c'", []any{nil, "Down", nil}, `"a" reported "Down", shown Down 0, since created, reported at updated, reason "R" "c", deleted false`, false},
-			{"an unknown status", []any{"a", "Down"}, "", []any{nil, "Sideways", nil}, `"a" reported "Sideways", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"an empty status", []any{"a", "Down"}, "", []any{nil, "", nil}, `"a" reported "", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"a status while the cluster is silent", []any{"a", "Down"}, "silent = TRUE, status = 'Unknown', rank = 3", []any{nil, "Healthy", nil}, `"a" reported "Healthy", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"a name", []any{"a", "Down"}, "reason = 'R'", []any{"b", nil, nil}, `"b" reported "Down", shown Down 0, since created, reported at created, reason "R" "", deleted false`, false},
-			{"a name and a status", []any{"a", "Down"}, "", []any{"b", "Unhealthy", nil}, `"b" reported "Unhealthy", shown Unhealthy 2, since updated, reported at updated, reason "" "", deleted false`, false},
-			{"removed", []any{"a", "Down"}, "reason = 'R'", nil, `"a" reported "Down", shown Down 0, since created, reported at created, reason "R" "", deleted true`, false},
+			{
+				reason: "a new one without a status", made: []any{"a"}, given: []any{nil, nil, true},
+				want:  `"a" reported "", shown Unknown 3, since never, reported at never, reason "" "", deleted false`,
+				still: true,
+			},
+			{
+				reason: "a new one with a status", made: []any{"a", "Down"}, given: []any{nil, nil, true},
+				want:  `"a" reported "Down", shown Down 0, since created, reported at created, reason "" "", deleted false`,
+				still: true,
+			},
+			{
+				reason: "a status", made: []any{"a"}, given: []any{nil, "Healthy", nil},
+				want: `"a" reported "Healthy", shown Healthy 5, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "another status resets the cause", made: []any{"a", "Down"}, before: "reason = 'R', cause = 'c'",
+				given: []any{nil, "Error", nil},
+				want:  `"a" reported "Error", shown Error 1, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "the same status again", made: []any{"a", "Down"}, before: "reason = 'R', cause = 'c'",
+				given: []any{nil, "Down", nil},
+				want:  `"a" reported "Down", shown Down 0, since created, reported at updated, reason "R" "c", deleted false`,
+			},
+			{
+				reason: "an unknown status", made: []any{"a", "Down"}, given: []any{nil, "Sideways", nil},
+				want: `"a" reported "Sideways", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "an empty status", made: []any{"a", "Down"}, given: []any{nil, "", nil},
+				want: `"a" reported "", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "a status while the cluster is silent", made: []any{"a", "Down"},
+				before: "silent = TRUE, status = 'Unknown', rank = 3", given: []any{nil, "Healthy", nil},
+				want: `"a" reported "Healthy", shown Unknown 3, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "a name", made: []any{"a", "Down"}, before: "reason = 'R'", given: []any{"b", nil, nil},
+				want: `"b" reported "Down", shown Down 0, since created, reported at created, reason "R" "", deleted false`,
+			},
+			{
+				reason: "a name and a status", made: []any{"a", "Down"}, given: []any{"b", "Unhealthy", nil},
+				want: `"b" reported "Unhealthy", shown Unhealthy 2, since updated, reported at updated, reason "" "", deleted false`,
+			},
+			{
+				reason: "removed", made: []any{"a", "Down"}, before: "reason = 'R'",
+				want: `"a" reported "Down", shown Down 0, since created, reported at created, reason "R" "", deleted true`,
+			},
 		} {
 			cases[object+": "+c.reason] = func(t *testing.T, s *Store) {
 				t.Helper()
@@ -79,7 +117,7 @@ func TestV0Write_UpdatesWorkload(t *testing.T) {
 					t.Errorf("got  %s\nwant %s", got, want)
 				}
 				if c.still && changed != before || !c.still && changed <= before {
-					t.Errorf("changed at %d, before that at %d", changed, before)
+					t.Errorf("changedat is %d, before the change %d", changed, before)
 				}
 			}
 		}
@@ -101,20 +139,20 @@ func TestV0Write_WorkloadFails_ChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, created, err := s.Create(t.Context(), r, []any{"other", nil, nil}); err == nil {
-			t.Errorf("an instance without its workloads row: created %t", created)
+			t.Errorf("an instance was created although its workloads row failed: created %t", created)
 		}
 		if _, err := s.Update(t.Context(), r, o.ID, []any{nil, "Down", nil}); err == nil {
-			t.Error("a status without that of the workloads row")
+			t.Error("a status was written although that of the workloads row failed")
 		}
 		if _, err := s.Remove(t.Context(), r, o.ID); err == nil {
-			t.Error("removed without the workloads row")
+			t.Error("an instance was removed although its workloads row failed")
 		}
 		if err := s.exec(t.Context(), "ALTER TABLE hidden RENAME TO workloads"); err != nil {
 			t.Fatal(err)
 		}
 		all := rows(t, s, "WorkloadInstance")
 		if len(all) != 1 || all[0].Values[instanceStatus] != "Healthy" {
-			t.Errorf("the instances are %+v", all)
+			t.Errorf("the instances are %+v, want one that is Healthy", all)
 		}
 	})
 }
@@ -127,7 +165,7 @@ func TestV0Write_CancelledRequest_Completes(t *testing.T) {
 		cancel()
 		o, created, err := s.Create(ended, resource(t, "WorkloadInstance"), []any{"web", nil, nil})
 		if err != nil || !created {
-			t.Fatalf("created %t, %v", created, err)
+			t.Fatalf("create: created %t, error %v", created, err)
 		}
 		for _, object := range []string{"WorkloadInstance", "WorkloadEvent"} {
 			values := []any{"web", "Down", nil}
@@ -135,10 +173,10 @@ func TestV0Write_CancelledRequest_Completes(t *testing.T) {
 				o, values = create(t, s, object, eventValues("uid")...), eventValues("other")
 			}
 			if _, err := s.Update(ended, resource(t, object), o.ID, values); err != nil {
-				t.Errorf("%s: %v", object, err)
+				t.Errorf("update of %s by a cancelled request: %v", object, err)
 			}
 			if _, err := s.Remove(ended, resource(t, object), o.ID); err != nil {
-				t.Errorf("%s: %v", object, err)
+				t.Errorf("remove of %s by a cancelled request: %v", object, err)
 			}
 		}
 	})

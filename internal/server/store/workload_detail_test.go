@@ -56,7 +56,7 @@ func TestWorkload_ObjectHasAllFields(t *testing.T) {
 		}
 		got := detail.Objects[0]
 		if !got.Since.Equal(noon) {
-			t.Errorf("since %v", got.Since)
+			t.Errorf("since is %v, want %v", got.Since, noon)
 		}
 		got.Since = nil
 		want := threeport.Object{TreeObject: threeport.TreeObject{
@@ -100,14 +100,14 @@ func TestDefinition(t *testing.T) {
 		object := threeport.ObjectRef{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "app", Name: "web", UID: "d"}
 		if got.Instance != (threeport.Instance{Type: helm, ID: 1 << 60}) || got.Object != object || got.Operation != "MODIFIED" ||
 			got.Version != 1<<61 || !got.At.Equal(noon) || got.PreviousAt == nil || string(got.Current) != `{"a":2}` || string(got.Previous) != `{"a":1}` {
-			t.Errorf("got %+v", got)
+			t.Errorf("the definition is %+v", got)
 		}
 		if got, err := s.Definition(t.Context(), "uid-a", "e"); err != nil || got.Current != nil || got.Previous != nil || got.PreviousAt != nil {
-			t.Errorf("of a deleted one: %+v, %v", got, err)
+			t.Errorf("the definition of a deleted object is %+v, error %v; want no content", got, err)
 		}
 		for _, key := range [][2]string{{"uid-b", "d"}, {"uid-a", "f"}, {"uid-a\x00", "d"}, {"", ""}} {
 			if _, err := s.Definition(t.Context(), key[0], key[1]); !errors.Is(err, ErrNotFound) {
-				t.Errorf("%q: %v", key, err)
+				t.Errorf("%q: %v, want %v", key, err, ErrNotFound)
 			}
 		}
 	})
@@ -117,7 +117,7 @@ func TestClusters_SortsAndCounts(t *testing.T) {
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		if got, err := s.Clusters(t.Context()); err != nil || got == nil || len(got) != 0 {
-			t.Errorf("none: %v, %v", got, err)
+			t.Errorf("without clusters the list is %v, error %v; want an empty list", got, err)
 		}
 		putCluster(t, s, "uid-b", "berlin")
 		putCluster(t, s, "uid-a", "Amsterdam")
@@ -131,7 +131,7 @@ func TestClusters_SortsAndCounts(t *testing.T) {
 		}
 		first := got[0]
 		if !first.HeardAt.Equal(noon) || !first.Time.Before(first.HeardAt) {
-			t.Errorf("heartbeat at %v, agent time %v", first.HeardAt, first.Time)
+			t.Errorf("the heartbeat is at %v, the agent's time %v", first.HeardAt, first.Time)
 		}
 		want := threeport.Cluster{
 			Agent: threeport.Agent{

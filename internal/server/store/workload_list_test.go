@@ -39,33 +39,40 @@ func TestWorkloads_FiltersAndSorts(t *testing.T) {
 		query  WorkloadQuery
 		want   string
 	}{
-		{"worst first, then longest broken, unknown times last", WorkloadQuery{}, "cart Batch desk edge zoo edge api"},
-		{"by lower-case name, without deleted ones", WorkloadQuery{Sort: SortName}, "api Batch cart desk edge edge zoo"},
-		{"by cluster name, then name, without a cluster last", WorkloadQuery{Sort: SortCluster}, "Batch edge api cart desk edge zoo"},
-		{"latest first, unknown times last", WorkloadQuery{Sort: SortSince}, "edge edge Batch cart zoo api desk"},
-		{"one status", WorkloadQuery{Statuses: []string{"Down"}}, "cart Batch desk"},
-		{"some statuses, one twice", WorkloadQuery{Statuses: []string{"Healthy", "Down", "Healthy"}}, "cart Batch desk api"},
-		{"an unknown status of v0 is Unknown", WorkloadQuery{Statuses: []string{"Unknown"}}, "zoo"},
-		{"the status of a deleted workload", WorkloadQuery{Statuses: []string{"Error"}}, ""},
-		{"a type", WorkloadQuery{Types: []string{helm}}, "edge"},
-		{"both types", WorkloadQuery{Types: []string{helm, workload}, Sort: SortName}, "api Batch cart desk edge edge zoo"},
-		{"a cluster", WorkloadQuery{Cluster: "uid-a"}, "Batch edge"},
-		{"an unknown cluster", WorkloadQuery{Cluster: "uid-c"}, ""},
-		{"text of a name, in another case", WorkloadQuery{Text: "BAT"}, "Batch"},
+		{reason: "worst first, then longest broken, unknown times last", query: WorkloadQuery{}, want: "cart Batch desk edge zoo edge api"},
+		{reason: "by lower-case name, without deleted ones", query: WorkloadQuery{Sort: SortName}, want: "api Batch cart desk edge edge zoo"},
+		{
+			reason: "by cluster name, then name, without a cluster last", query: WorkloadQuery{Sort: SortCluster},
+			want: "Batch edge api cart desk edge zoo",
+		},
+		{reason: "latest first, unknown times last", query: WorkloadQuery{Sort: SortSince}, want: "edge edge Batch cart zoo api desk"},
+		{reason: "one status", query: WorkloadQuery{Statuses: []string{"Down"}}, want: "cart Batch desk"},
+		{reason: "some statuses, one twice", query: WorkloadQuery{Statuses: []string{"Healthy", "Down", "Healthy"}}, want: "cart Batch desk api"},
+		{reason: "an unknown status of v0 is Unknown", query: WorkloadQuery{Statuses: []string{"Unknown"}}, want: "zoo"},
+		{reason: "the status of a deleted workload", query: WorkloadQuery{Statuses: []string{"Error"}}},
+		{reason: "a type", query: WorkloadQuery{Types: []string{helm}}, want: "edge"},
+		{reason: "both types", query: WorkloadQuery{Types: []string{helm, workload}, Sort: SortName}, want: "api Batch cart desk edge edge zoo"},
+		{reason: "a cluster", query: WorkloadQuery{Cluster: "uid-a"}, want: "Batch edge"},
+		{reason: "an unknown cluster", query: WorkloadQuery{Cluster: "uid-c"}},
+		{reason: "text of a name, in another case", query: WorkloadQuery{Text: "BAT"}, want: "Batch"},
 		// Text of each field.
-		{"text of a reason", WorkloadQuery{Text: "gone"}, "Batch"},
-		{"text of a cause", WorkloadQuery{Text: "deployment WEB"}, "Batch"},
-		{"text of a cluster's name", WorkloadQuery{Text: "amster", Sort: SortName}, "Batch edge"},
+		{reason: "text of a reason", query: WorkloadQuery{Text: "gone"}, want: "Batch"},
+		{reason: "text of a cause", query: WorkloadQuery{Text: "deployment WEB"}, want: "Batch"},
+		{reason: "text of a cluster's name", query: WorkloadQuery{Text: "amster", Sort: SortName}, want: "Batch edge"},
 		// Wildcards.
-		{"a percent sign is literal", WorkloadQuery{Text: "100%"}, "cart"},
-		{"a percent sign is no wildcard", WorkloadQuery{Text: "1%r"}, ""},
-		{"an underscore is literal", WorkloadQuery{Text: "e_c"}, "desk"},
-		{"an underscore is no wildcard", WorkloadQuery{Text: "a_i"}, ""},
-		{"a backslash is literal", WorkloadQuery{Text: `A\B`}, "edge"},
+		{reason: "a percent sign is literal", query: WorkloadQuery{Text: "100%"}, want: "cart"},
+		{reason: "a percent sign is no wildcard", query: WorkloadQuery{Text: "1%r"}},
+		{reason: "an underscore is literal", query: WorkloadQuery{Text: "e_c"}, want: "desk"},
+		{reason: "an underscore is no wildcard", query: WorkloadQuery{Text: "a_i"}},
+		{reason: "a backslash is literal", query: WorkloadQuery{Text: `A\B`}, want: "edge"},
 		// Other text.
-		{"a quote is literal", WorkloadQuery{Text: `' OR 1=1 --`}, ""},
-		{"text across two fields", WorkloadQuery{Text: "batchgone"}, ""},
-		{"all at once", WorkloadQuery{Statuses: []string{"Down", "Healthy"}, Types: []string{workload}, Cluster: "uid-b", Text: "5 repl"}, "cart"},
+		{reason: "a quote is literal", query: WorkloadQuery{Text: `' OR 1=1 --`}},
+		{reason: "text across two fields", query: WorkloadQuery{Text: "batchgone"}},
+		{
+			reason: "all at once",
+			query:  WorkloadQuery{Statuses: []string{"Down", "Healthy"}, Types: []string{workload}, Cluster: "uid-b", Text: "5 repl"},
+			want:   "cart",
+		},
 	}
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
@@ -100,7 +107,7 @@ func checkMatches(t *testing.T, s *Store, q WorkloadQuery, listed []threeport.Wo
 	for _, w := range all.Items {
 		isListed := slices.ContainsFunc(listed, func(l threeport.Workload) bool { return l.Instance == w.Instance })
 		if q.matches(&w) != isListed {
-			t.Errorf("%s %d: listed is %t, watched is %t", w.Type, w.ID, isListed, !isListed)
+			t.Errorf("%s %d is listed: %t, watched: %t", w.Type, w.ID, isListed, !isListed)
 		}
 	}
 }
@@ -140,10 +147,10 @@ func allPages(t *testing.T, s *Store, q WorkloadQuery, between func()) []threepo
 			return all
 		}
 		if len(all) > 1000 { // more than any test has
-			t.Fatal("too many pages")
+			t.Fatal("the list has more than 1000 pages")
 		}
 		if len(page.Items) != q.Size {
-			t.Fatalf("a page before the last has %d workloads", len(page.Items))
+			t.Fatalf("a page before the last has %d workloads, want %d", len(page.Items), q.Size)
 		}
 		q.Cursor = page.Next
 		if between != nil {
@@ -165,7 +172,7 @@ func TestWorkloads_ReturnsAllFields(t *testing.T) {
 		}
 		got := list.Items[0]
 		if !got.Since.Equal(noon) || !got.SaidAt.Equal(noon.Add(time.Second)) || !got.HeardAt.Equal(noon) {
-			t.Errorf("since %v, reported at %v, heartbeat at %v", got.Since, got.SaidAt, got.HeardAt)
+			t.Errorf("since is %v, the report at %v, the heartbeat at %v", got.Since, got.SaidAt, got.HeardAt)
 		}
 		got.Since, got.SaidAt, got.HeardAt = nil, nil, nil
 		want := threeport.Workload{
@@ -215,11 +222,11 @@ func TestWorkloads_ChangesBetweenPages_LosesNoRow(t *testing.T) {
 				for i := range int64(stay) {
 					instance := threeport.Instance{Type: types[i%2], ID: threeport.ID(1 + i/2)}
 					if times[instance] != 1 {
-						t.Errorf("%v was returned %d times", instance, times[instance])
+						t.Errorf("%v was returned %d times, want 1", instance, times[instance])
 					}
 				}
 				if turn < stay/7 {
-					t.Errorf("only %d changes between pages", turn)
+					t.Errorf("there were only %d changes between pages, want %d or more", turn, stay/7)
 				}
 			})
 		}
@@ -237,13 +244,13 @@ func TestWorkloads_LongNames_AreSorted(t *testing.T) {
 			put(t, s, fixture{id: id + 1, name: random})
 		}
 		if got := allPages(t, s, WorkloadQuery{Sort: SortName, Size: 2}, nil); len(got) != 5 || got[0].Name != random {
-			t.Errorf("got %d workloads", len(got))
+			t.Errorf("got %d workloads, want 5", len(got))
 		}
 		if list, err := s.Workloads(t.Context(), WorkloadQuery{Text: "LÄNGE"}); err != nil || list.Total != 0 {
-			t.Errorf("non-ASCII letters matched in the other case: %d, %v", list.Total, err)
+			t.Errorf("non-ASCII letters matched in the other case: %d, %v, want no error and 0", list.Total, err)
 		}
 		if list, err := s.Workloads(t.Context(), WorkloadQuery{Text: "LäNGE 工"}); err != nil || list.Total != 5 {
-			t.Errorf("found %d, %v", list.Total, err)
+			t.Errorf("found %d, %v, want no error and 5", list.Total, err)
 		}
 	})
 }
@@ -274,12 +281,12 @@ func TestWorkloads_InvalidParameter_IsNamed(t *testing.T) {
 			t.Errorf("%+v: got %v, want an error for %s", test.query, bad, test.parameter)
 		}
 		if _, err := s.Workloads(t.Context(), test.query); err == nil {
-			t.Errorf("%+v: returned a list", test.query)
+			t.Errorf("query %+v returned a list, want an error", test.query)
 		}
 	}
 	for _, good := range []WorkloadQuery{{}, {Size: 1000, Sort: SortSince, Text: "100% <script>", Statuses: statuses, Types: types}} {
 		if err := good.Validate(); err != nil {
-			t.Errorf("%+v: %v", good, err)
+			t.Errorf("query %+v: %v", good, err)
 		}
 	}
 }
@@ -305,17 +312,17 @@ func TestWorkloads_InvalidCursor_IsRefused(t *testing.T) {
 	}
 	for _, test := range tests {
 		if err := (WorkloadQuery{Cursor: test.cursor}).Validate(); !errors.Is(err, ErrCursor) {
-			t.Errorf("%s: got %v", test.reason, err)
+			t.Errorf("%s: got %v, want %v", test.reason, err, ErrCursor)
 		}
 		if err := (TimelineQuery{Cursor: test.cursor}).Validate(); !errors.Is(err, ErrCursor) {
-			t.Errorf("%s: a timeline got %v", test.reason, err)
+			t.Errorf("%s: a timeline got %v, want %v", test.reason, err, ErrCursor)
 		}
 	}
 	good := encode(`{"sort":"worst","rank":5,"time":-9223372036854775808,"type":"WorkloadInstance","id":"-1"}`)
 	forEachDatabase(t, func(t *testing.T, s *Store) {
 		t.Helper()
 		if _, err := s.Workloads(t.Context(), WorkloadQuery{Cursor: good}); err != nil {
-			t.Errorf("a well-formed cursor with unusual values: %v", err)
+			t.Errorf("a well-formed cursor with unusual values returned %v", err)
 		}
 	})
 }

@@ -104,7 +104,7 @@ func (p *Page) Workload(w http.ResponseWriter, req *http.Request) {
 }
 
 // Asset serves a file at /page/{version}/{name}. For another version it serves its own file of that name, and forbids to cache
-// it. While replicas are replaced, the document of one may load the assets of another.
+// it. During a rollout, the document of one replica may load the assets of another.
 func (p *Page) Asset(w http.ResponseWriter, req *http.Request) {
 	a, ok := p.assets[req.PathValue("name")]
 	if !ok {

@@ -42,18 +42,31 @@ func TestPage_Paths(t *testing.T) {
 		reason, path, contentType, cache string
 		code                             int
 	}{
-		{"the workload list", "/", "text/html; charset=utf-8", "no-cache", 200},
-		{"a workload, even if it does not exist", "/workloads/WorkloadInstance/877588458330128385", "text/html; charset=utf-8", "no-cache", 200},
-		{"a Helm workload", "/workloads/HelmWorkloadInstance/1", "text/html; charset=utf-8", "no-cache", 200},
-		{"no such type", "/workloads/Deployment/1", "", "", 404},
-		{"an ID is a number", "/workloads/WorkloadInstance/x", "", "", 404},
-		{"an ID has 64 bits", "/workloads/WorkloadInstance/9223372036854775808", "", "", 404},
-		{"an asset of this version may be cached forever", p.folder() + "/main.js", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable", 200},
-		{"an asset of another version must not be cached", "/page/0123456789abcdef/main.js", "text/javascript; charset=utf-8", "no-store", 200},
-		{"no such asset", p.folder() + "/secret.js", "", "", 404},
-		{"the document is no asset", p.folder() + "/index.html", "", "", 404},
-		{"there are no folders", p.folder() + "/", "", "", 404},
-		{"nothing else", "/favicon.ico", "", "", 404},
+		{reason: "the workload list", path: "/", contentType: "text/html; charset=utf-8", cache: "no-cache", code: 200},
+		{
+			reason: "a workload, even if it does not exist", path: "/workloads/WorkloadInstance/877588458330128385",
+			contentType: "text/html; charset=utf-8", cache: "no-cache", code: 200,
+		},
+		{
+			reason: "a Helm workload", path: "/workloads/HelmWorkloadInstance/1", contentType: "text/html; charset=utf-8",
+			cache: "no-cache", code: 200,
+		},
+		{reason: "no such type", path: "/workloads/Deployment/1", code: 404},
+		{reason: "an ID is a number", path: "/workloads/WorkloadInstance/x", code: 404},
+		{reason: "an ID has 64 bits", path: "/workloads/WorkloadInstance/9223372036854775808", code: 404},
+		{
+			reason: "an asset of this version may be cached forever", path: p.folder() + "/main.js",
+			contentType: "text/javascript; charset=utf-8", cache: "public, max-age=31536000, immutable",
+			code: 200,
+		},
+		{
+			reason: "an asset of another version must not be cached", path: "/page/0123456789abcdef/main.js",
+			contentType: "text/javascript; charset=utf-8", cache: "no-store", code: 200,
+		},
+		{reason: "no such asset", path: p.folder() + "/secret.js", code: 404},
+		{reason: "the document is no asset", path: p.folder() + "/index.html", code: 404},
+		{reason: "there are no folders", path: p.folder() + "/", code: 404},
+		{reason: "an unknown path", path: "/favicon.ico", code: 404},
 	}
 	for _, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {
@@ -86,7 +99,7 @@ func TestPage_EveryAnswer_HasHeaders(t *testing.T) {
 			}
 		}
 		if header.Get("Permissions-Policy") == "" {
-			t.Errorf("%s: there is no Permissions-Policy", target)
+			t.Errorf("%s: the header Permissions-Policy is missing", target)
 		}
 	}
 }
@@ -98,7 +111,7 @@ func TestPage_Compression_ETags(t *testing.T) {
 	zipped := get(t, p, target, http.Header{"Accept-Encoding": {"br, gzip;q=0.5"}})
 	refused := get(t, p, target, http.Header{"Accept-Encoding": {"gzip;q=0"}})
 	if zipped.Header().Get("Content-Encoding") != "gzip" || refused.Header().Get("Content-Encoding") != "" {
-		t.Fatalf("Content-Encoding is %q where gzip is accepted and %q where it is refused", zipped.Header().Get("Content-Encoding"), refused.Header().Get("Content-Encoding"))
+		t.Fatalf("Content-Encoding is %q where gzip is accepted and %q where it is refused, want \"gzip\" and none", zipped.Header().Get("Content-Encoding"), refused.Header().Get("Content-Encoding"))
 	}
 	r, err := gzip.NewReader(zipped.Body)
 	if err != nil {
@@ -113,10 +126,10 @@ func TestPage_Compression_ETags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(unzipped) != string(body) {
-		t.Error("the compressed file differs")
+		t.Error("the decompressed file differs from the file")
 	}
 	if plain.Header().Get("ETag") == zipped.Header().Get("ETag") {
-		t.Error("two encodings have one entity tag")
+		t.Error("the plain and the compressed file have the same entity tag")
 	}
 	again := get(t, p, target, http.Header{"If-None-Match": {plain.Header().Get("ETag")}})
 	if again.Code != http.StatusNotModified {
@@ -128,11 +141,11 @@ func TestPage_Document_HasNoPlaceholders(t *testing.T) {
 	p := newPage(t)
 	body := string(p.index.body)
 	if strings.Contains(body, folderPlaceholder) || strings.Contains(body, modulesPlaceholder) {
-		t.Error("the document has placeholders")
+		t.Error("the document still has placeholders")
 	}
 	for _, found := range regexp.MustCompile(`(?:src|href)="(/page/[^"]+)"`).FindAllStringSubmatch(body, -1) {
 		if resp := get(t, p, found[1], nil); resp.Code != http.StatusOK {
-			t.Errorf("the document refers to %s, which is answered with %d", found[1], resp.Code)
+			t.Errorf("the document refers to %s, which is answered with %d, want %d", found[1], resp.Code, http.StatusOK)
 		}
 	}
 }
@@ -142,11 +155,11 @@ var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|docum
 
 func TestAssets_MakeNoHTML(t *testing.T) {
 	if !forbidden.MatchString("element.innerHTML = name") {
-		t.Fatal("the check finds nothing")
+		t.Fatal("the pattern does not match an assignment to innerHTML")
 	}
 	names, err := fs.Glob(embedded, "assets/*")
 	if err != nil || len(names) < 20 {
-		t.Fatalf("there are %d assets: %v", len(names), err)
+		t.Fatalf("the UI has %d assets, error %v; want 20 or more", len(names), err)
 	}
 	for _, name := range names {
 		body, err := fs.ReadFile(embedded, name)
@@ -154,10 +167,10 @@ func TestAssets_MakeNoHTML(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found := forbidden.Find(body); found != nil {
-			t.Errorf("%s has %q", name, found)
+			t.Errorf("%s contains %q, which creates HTML", name, found)
 		}
 		if path.Ext(name) == ".html" && regexp.MustCompile(`<style|\sstyle=|\son[a-z]+=|<script>`).Match(body) {
-			t.Errorf("%s has a script or a style of its own", name)
+			t.Errorf("%s contains an inline script or style", name)
 		}
 		if regexp.MustCompile(`https?://`).Match(regexp.MustCompile(`http://www\.w3\.org/2000/svg`).ReplaceAll(body, nil)) {
 			t.Errorf("%s refers to another server", name)

@@ -70,10 +70,18 @@ func TestPerson_ClientAuthentication(t *testing.T) {
 		public           bool
 		header, form     string // where the secret is sent
 	}{
-		{"in a header, if nothing is said", "", false, "second", ""},
-		{"in a header, if that is one of several ways", `, "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"]`, false, "second", ""},
-		{"in the form, if that is the only way", `, "token_endpoint_auth_methods_supported": ["client_secret_post"]`, false, "", "second"},
-		{"by PKCE alone", "", true, "", ""},
+		{reason: "in a header by default", header: "second"},
+		{
+			reason:   "in a header, if that is one of several ways",
+			metadata: `, "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"]`,
+			header:   "second",
+		},
+		{
+			reason:   "in the form, if that is the only way",
+			metadata: `, "token_endpoint_auth_methods_supported": ["client_secret_post"]`,
+			form:     "second",
+		},
+		{reason: "by PKCE alone", public: true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			config, sent := startFakeProvider(t, tc.metadata)
@@ -86,12 +94,12 @@ func TestPerson_ClientAuthentication(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := p.Person(t.Context(), NewFlow("/", time.Now()), "code"); err == nil {
-				t.Fatal("a person was logged in")
+				t.Fatal("Person succeeded, want an error of the provider")
 			}
 			r := <-sent
 			_, header, _ := r.BasicAuth()
 			if header != tc.header || r.PostForm.Get("client_secret") != tc.form || tc.header == "" && r.PostForm.Get("client_id") != "threeport" {
-				t.Errorf("sent %q in the header and %v", header, r.PostForm)
+				t.Errorf("the client sent %q in the header and the form %v", header, r.PostForm)
 			}
 		})
 	}
@@ -107,24 +115,24 @@ func TestAuthURL_KeepsQueryOfEndpoint(t *testing.T) {
 	}
 	at, err := url.Parse(sent)
 	if err != nil || at.Query().Get("tenant") != "1" || !flow.MatchesState(at.Query().Get("state")) {
-		t.Errorf("sent to %s, %v", sent, err)
+		t.Errorf("the authorization URL is %s, error %v; want tenant and state", sent, err)
 	}
 }
 
 func TestDiscover_InvalidMetadata_IsRefused(t *testing.T) {
 	for _, tc := range []struct{ reason, metadata, want string }{
-		{"another issuer", `, "issuer": "https://evil.example"`, "did not match"},
-		{"endpoint in the clear", `, "token_endpoint": "http://id.example/token"`, `endpoint "http://id.example/token"`},
-		{"keys in the clear", `, "jwks_uri": "http://id.example/keys"`, `endpoint "http://id.example/keys"`},
-		{"a script", `, "authorization_endpoint": "javascript:alert(1)"`, "endpoint"},
-		{"no endpoint", `, "token_endpoint": ""`, `endpoint ""`},
-		{"too much", `, "more": "` + strings.Repeat("x", maxResponseBytes) + `"`, "too large"},
-		{"no JSON", `, `, "decode"},
+		{reason: "another issuer", metadata: `, "issuer": "https://evil.example"`, want: "did not match"},
+		{reason: "endpoint in the clear", metadata: `, "token_endpoint": "http://id.example/token"`, want: `endpoint "http://id.example/token"`},
+		{reason: "keys in the clear", metadata: `, "jwks_uri": "http://id.example/keys"`, want: `endpoint "http://id.example/keys"`},
+		{reason: "a script", metadata: `, "authorization_endpoint": "javascript:alert(1)"`, want: "endpoint"},
+		{reason: "no endpoint", metadata: `, "token_endpoint": ""`, want: `endpoint ""`},
+		{reason: "too much", metadata: `, "more": "` + strings.Repeat("x", maxResponseBytes) + `"`, want: "too large"},
+		{reason: "no JSON", metadata: `, `, want: "decode"},
 	} {
 		config, _ := startFakeProvider(t, tc.metadata)
 		err := startProvider(t, config).Discover(t.Context())
 		if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 1000 {
-			t.Errorf("%s: %v", tc.reason, err)
+			t.Errorf("%s: Discover returned the error %v, want one about %s", tc.reason, err, tc.want)
 		}
 	}
 }
@@ -133,7 +141,7 @@ func TestDiscover_UnknownAuthority_IsRefused(t *testing.T) {
 	config, _ := startFakeProvider(t, "")
 	config.CAFile = ""
 	if err := startProvider(t, config).Discover(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("%v", err)
+		t.Errorf("Discover returned the error %v, want one about the certificate", err)
 	}
 }
 
@@ -142,25 +150,25 @@ func TestFlow(t *testing.T) {
 	flow := NewFlow("/x?a=b;c", now.Add(time.Minute))
 	read, ok := ParseFlow(flow.String(), now)
 	if !ok || read.Next != flow.Next || !read.MatchesState(flow.state()) || read.nonce() != flow.nonce() || read.verifier() != flow.verifier() {
-		t.Errorf("%+v was parsed as %+v", flow, read)
+		t.Errorf("the flow %+v was parsed as %+v", flow, read)
 	}
 	derived := []string{flow.secret, flow.state(), flow.nonce(), flow.verifier()}
 	slices.Sort(derived)
 	if len(slices.Compact(derived)) != 4 {
-		t.Errorf("two of %v are equal", derived)
+		t.Errorf("two of the values %v that a flow derives are equal", derived)
 	}
 	if long := NewFlow(strings.Repeat("x", 2048), now).String(); len(long) > 3000 {
-		t.Errorf("a cookie of %d bytes", len(long))
+		t.Errorf("the cookie of a flow with a long path has %d bytes, want at most 3000", len(long))
 	}
 	if _, ok := ParseFlow(flow.String(), now.Add(time.Minute)); ok {
-		t.Error("the flow does not expire")
+		t.Error("ParseFlow accepted an expired flow")
 	}
 	if flow.MatchesState("") || flow.MatchesState(NewFlow("/", now).state()) {
-		t.Error("it matches another state")
+		t.Error("the flow matches an empty or another flow's state")
 	}
 	for _, text := range []string{"", "..", flow.secret, flow.String() + ".", flow.String()[1:], flow.secret + ".x.", flow.secret + ".99999999999.!"} {
 		if _, ok := ParseFlow(text, now); ok {
-			t.Errorf("%q was parsed", text)
+			t.Errorf("ParseFlow accepted %q", text)
 		}
 	}
 }

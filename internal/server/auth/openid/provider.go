@@ -92,7 +92,7 @@ func (p *Provider) discovered(ctx context.Context) (*metadata, error) {
 	}
 	found, err := p.fetchMetadata(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return nil, ctx.Err() // the caller is gone, which says nothing about the provider
+		return nil, ctx.Err() // the caller has gone; the provider may work
 	}
 	if err != nil {
 		p.err, p.failedAt = fmt.Errorf("discover identity provider: %w", truncateError(err)), p.now()

@@ -15,22 +15,32 @@ func TestCanonicalize(t *testing.T) {
 	for _, test := range []struct {
 		reason, given, want string
 	}{
-		{"normal", `{"a":[1,-0.5e+7,"x\n\"\\"],"b":{},"c":[],"d":null,"e":true,"f":false}`, `{"a":[1,-0.5e+7,"x\n\"\\"],"b":{},"c":[],"d":null,"e":true,"f":false}`},
-		{"digits stay", `{"a":12345678901234567890,"b":1.50}`, `{"a":12345678901234567890,"b":1.50}`},
-		{"escaped for HTML", `{"a":"\u003c\\u003c\u0026x\u003e","b":"é"}`, `{"a":"<\\u003c&x>","b":"é"}`},
-		{"white space", " { \"a\" :\r\n[ 1 ,\t2 ] , \"b\" : { } } ", `{"a":[1,2],"b":{}}`},
-		{"keys in another order", `{"b":1,"a":2}`, `{"a":2,"b":1}`},
-		{"unsorted keys in nested objects", `{"b":[{"d":1,"c":{"y":0,"x":0}}],"a":{"f":{},"e":2}}`, `{"a":{"e":2,"f":{}},"b":[{"c":{"x":0,"y":0},"d":1}]}`},
-		{"a key twice", `{"a":1,"a":2}`, `{"a":2}`},
-		{"a key thrice, escaped", `{ "b" : 0 , "a" : {"y":1,"x":1} , "\u0061" : [ ] , "a" : { } }`, `{"a":{},"b":0}`},
-		{"an escaped key", `{"\u003c":1}`, `{"<":1}`},
-		{"keys are compared after decoding of escapes", `{"\u0062":1,"a":2,"\ud83d\ude00":3,"ﬀ":4}`, `{"a":2,"b":1,"ﬀ":4,"😀":3}`},
-		{"another escape", `{"a":"\u00e9\/\u001F\u0008"}`, `{"a":"é/\u001f\b"}`},
-		{"a line separator", "{\"a\":\"\u2028\"}", `{"a":"\u2028"}`},
-		{"no UTF-8", "{\"a\":\"\xff\"}", `{"a":"�"}`},
-		{"an unpaired surrogate", `{"a":"\ud83d\ud83d\ude00\ude00"}`, `{"a":"�😀�"}`},
-		{"the letters u0000", `{"a":"\\u0000"}`, `{"a":"\\u0000"}`},
-		{"a NUL in a dropped duplicate", `{"a":"\u0000","a":1}`, `{"a":1}`},
+		{
+			reason: "normal",
+			given:  `{"a":[1,-0.5e+7,"x\n\"\\"],"b":{},"c":[],"d":null,"e":true,"f":false}`,
+			want:   `{"a":[1,-0.5e+7,"x\n\"\\"],"b":{},"c":[],"d":null,"e":true,"f":false}`,
+		},
+		{reason: "digits stay", given: `{"a":12345678901234567890,"b":1.50}`, want: `{"a":12345678901234567890,"b":1.50}`},
+		{reason: "escaped for HTML", given: `{"a":"\u003c\\u003c\u0026x\u003e","b":"é"}`, want: `{"a":"<\\u003c&x>","b":"é"}`},
+		{reason: "white space", given: " { \"a\" :\r\n[ 1 ,\t2 ] , \"b\" : { } } ", want: `{"a":[1,2],"b":{}}`},
+		{reason: "keys in another order", given: `{"b":1,"a":2}`, want: `{"a":2,"b":1}`},
+		{
+			reason: "unsorted keys in nested objects", given: `{"b":[{"d":1,"c":{"y":0,"x":0}}],"a":{"f":{},"e":2}}`,
+			want: `{"a":{"e":2,"f":{}},"b":[{"c":{"x":0,"y":0},"d":1}]}`,
+		},
+		{reason: "a key twice", given: `{"a":1,"a":2}`, want: `{"a":2}`},
+		{reason: "a key thrice, escaped", given: `{ "b" : 0 , "a" : {"y":1,"x":1} , "\u0061" : [ ] , "a" : { } }`, want: `{"a":{},"b":0}`},
+		{reason: "an escaped key", given: `{"\u003c":1}`, want: `{"<":1}`},
+		{
+			reason: "keys are compared after decoding of escapes", given: `{"\u0062":1,"a":2,"\ud83d\ude00":3,"ﬀ":4}`,
+			want: `{"a":2,"b":1,"ﬀ":4,"😀":3}`,
+		},
+		{reason: "another escape", given: `{"a":"\u00e9\/\u001F\u0008"}`, want: `{"a":"é/\u001f\b"}`},
+		{reason: "a line separator", given: "{\"a\":\"\u2028\"}", want: `{"a":"\u2028"}`},
+		{reason: "no UTF-8", given: "{\"a\":\"\xff\"}", want: `{"a":"�"}`},
+		{reason: "an unpaired surrogate", given: `{"a":"\ud83d\ud83d\ude00\ude00"}`, want: `{"a":"�😀�"}`},
+		{reason: "the letters u0000", given: `{"a":"\\u0000"}`, want: `{"a":"\\u0000"}`},
+		{reason: "a NUL in a dropped duplicate", given: `{"a":"\u0000","a":1}`, want: `{"a":1}`},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			if got, err := Canonicalize(json.RawMessage(test.given)); err != nil || got != test.want {
@@ -40,7 +50,7 @@ func TestCanonicalize(t *testing.T) {
 	}
 	for _, given := range []string{`{"a":"\u0000"}`, `{"b":"\u0000","a":0}`, `{"\u0000":0}`} {
 		if _, err := Canonicalize(json.RawMessage(given)); !errors.Is(err, ErrNUL) {
-			t.Errorf("%s: %v", given, err)
+			t.Errorf("%s: %v, want %v", given, err, ErrNUL)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 
 import { announce, fill, h } from './dom.js';
 import { loginLink } from './states.js';
-import { clock, lasting } from './time.js';
+import { clock, durationText } from './time.js';
 
 const GRACE = 1500; // a shorter interruption shows no banner, in milliseconds
 
@@ -16,7 +16,7 @@ export function watchConnection(live) {
   let lostAt = 0;
 
   const draw = () => {
-    const age = live.receivedAt ? `Showing data from ${clock(live.receivedAt, { seconds: true })} (${lasting((Date.now() - live.receivedAt) / 1000)} old).` : 'No data has been received yet.';
+    const age = live.receivedAt ? `Showing data from ${clock(live.receivedAt, { seconds: true })} (${durationText((Date.now() - live.receivedAt) / 1000)} old).` : 'No data has been received yet.';
     if (live.state === 'refused') {
       fill(banner, h('span', {}, h('b', {}, live.signedOut ? 'You are signed out. ' : 'You do not have access. '), age), loginLink());
     } else {

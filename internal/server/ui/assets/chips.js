@@ -31,7 +31,7 @@ export class Chips {
    */
   show(rows, filters) {
     const sums = {
-      statuses: tally(rows.statuses),
+      statuses: countByStatus(rows.statuses),
       only: new Map(ONLY.map(([name, , , test]) => [name, rows.only.filter(test).length])),
     };
     for (const group of ['statuses', 'only']) {
@@ -47,7 +47,7 @@ export class Chips {
   }
 }
 
-function tally(rows) {
+function countByStatus(rows) {
   const counts = new Map();
   for (const row of rows) counts.set(known(row.status), (counts.get(known(row.status)) ?? 0) + 1);
   return counts;

@@ -5,7 +5,7 @@ import { fill, h, patch } from './dom.js';
 import { diffList } from './difflist.js';
 import { Folded } from './folded.js';
 import { objectKey } from './objects.js';
-import { retryNow, inWords, retry } from './retry.js';
+import { retryNow, problemText, retry } from './retry.js';
 import { retryButton, skeleton } from './states.js';
 import { badge } from './status.js';
 import { long, isolated } from './text.js';
@@ -141,7 +141,7 @@ export class ObjectPanel {
     if (problem?.kind === 'missing') return note('The definition of this object was removed after its retention time.');
     if (problem) {
       return h('div', { class: 'code-note', role: 'status' },
-        h('p', {}, definition && 'This may be an old version. ', inWords(problem)), retryButton(() => { retryNow(); this.#load(this.#of); }));
+        h('p', {}, definition && 'This may be an old version. ', problemText(problem)), retryButton(() => { retryNow(); this.#load(this.#of); }));
     }
     return definition ? null : skeleton(8, 'Loading definition');
   }

@@ -8,12 +8,12 @@ import { lineText, yamlLines } from './yaml.js';
 const MAX_LINES = 3000; // to draw
 
 // Fields that change with every change.
-const NOISE = [['metadata', 'resourceVersion'], ['metadata', 'generation'], ['status', 'observedGeneration']];
+const VOLATILE_FIELDS = [['metadata', 'resourceVersion'], ['metadata', 'generation'], ['status', 'observedGeneration']];
 
 /** diffList shows the difference of two versions. */
 export function diffList(previous, current) {
-  const left = NOISE.filter((path) => JSON.stringify(at(previous, path)) !== JSON.stringify(at(current, path))).map((path) => path.join('.'));
-  const [before, after] = [previous, current].map((version) => yamlLines(NOISE.reduce(without, version)).map(lineText));
+  const left = VOLATILE_FIELDS.filter((path) => JSON.stringify(at(previous, path)) !== JSON.stringify(at(current, path))).map((path) => path.join('.'));
+  const [before, after] = [previous, current].map((version) => yamlLines(VOLATILE_FIELDS.reduce(without, version)).map(lineText));
   const changes = diff(before, after);
   const [added, removed] = ['+', '-'].map((sign) => changes.filter((change) => change.sign === sign).length);
   if (added + removed === 0) return h('p', { class: 'code-note' }, left.length ? `The versions differ in ${left.join(', ')} only.` : 'The versions are equal.');

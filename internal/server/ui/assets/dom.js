@@ -73,7 +73,7 @@ function adopt(element, wanted) {
   const nodes = Array.from(wanted.childNodes, (node) => {
     const kept = spare.get(nameOf(node))?.shift();
     if (!kept) return node;
-    if (kept.nodeType === Node.TEXT_NODE) retell(kept, node.data);
+    if (kept.nodeType === Node.TEXT_NODE) updateText(kept, node.data);
     else {
       setProps(kept, made.get(node) ?? {});
       adopt(kept, node);
@@ -100,7 +100,7 @@ function nameOf(node) {
 }
 
 // Replaces only the part of a text that differs, so a selection around it stays.
-function retell(node, text) {
+function updateText(node, text) {
   const old = node.data;
   if (old === text) return;
   const most = Math.min(old.length, text.length);

@@ -26,7 +26,7 @@ export class Drag {
 
   #middle() { return [...this.#pointers.values()].reduce((sum, x) => sum + x, 0) / this.#pointers.size; }
 
-  #apart() { return Math.max(...this.#pointers.values()) - Math.min(...this.#pointers.values()); }
+  #distance() { return Math.max(...this.#pointers.values()) - Math.min(...this.#pointers.values()); }
 
   #down(event) {
     if (event.button !== 0) return;
@@ -40,13 +40,13 @@ export class Drag {
       this.#up(event);
       return;
     }
-    const [x, distance] = [this.#middle(), this.#apart()];
+    const [x, distance] = [this.#middle(), this.#distance()];
     this.#pointers.set(event.pointerId, event.clientX);
     if (!this.#dragging && this.#pointers.size === 1 && Math.abs(this.#middle() - this.#start) <= CLICK_SLOP) return;
     this.#dragging = true;
     if (!this.#frame.hasPointerCapture(event.pointerId)) this.#frame.setPointerCapture(event.pointerId);
     if (this.#middle() !== x) this.#calls.moved(x - this.#middle());
-    if (this.#pointers.size > 1 && this.#apart() > 10) this.#calls.pinched(distance / this.#apart(), this.#middle() - this.#frame.getBoundingClientRect().left);
+    if (this.#pointers.size > 1 && this.#distance() > 10) this.#calls.pinched(distance / this.#distance(), this.#middle() - this.#frame.getBoundingClientRect().left);
   }
 
   #up(event) {

@@ -10,24 +10,24 @@ export class EventFilter {
   #text;
   #offered = '';
   #read = '["","",""]'; // the filter in the address
-  #soon;
+  #onEdit;
 
   constructor(changed) {
     const now = () => {
       this.#read = keyOf(this.params);
       changed();
     };
-    const soon = this.#soon = later(120, now);
+    const onEdit = this.#onEdit = later(120, now);
     this.#level = h('select', { 'aria-label': 'Level', onchange: now },
       h('option', { value: '' }, 'All levels'), h('option', { value: 'Warning' }, 'Warnings'), h('option', { value: 'Normal' }, 'Normal'));
     this.#kind = h('select', { 'aria-label': 'Kind of object', onchange: now }, h('option', { value: '' }, 'All kinds'));
-    this.#text = h('input', { type: 'search', id: 'event-text', placeholder: 'Search Events', 'aria-label': 'Search Events', autocomplete: 'off', spellcheck: 'false', oninput: soon });
+    this.#text = h('input', { type: 'search', id: 'event-text', placeholder: 'Search Events', 'aria-label': 'Search Events', autocomplete: 'off', spellcheck: 'false', oninput: onEdit });
     this.element = h('form', { class: 'event-filter', role: 'search', 'aria-label': 'Filter Events', onsubmit: (e) => e.preventDefault() }, this.#level, this.#kind, this.#text);
   }
 
   focus() { this.#text.select(); }
 
-  stop() { this.#soon.cancel(); }
+  stop() { this.#onEdit.cancel(); }
 
   /** params are the values of the inputs, for the address. */
   get params() {
@@ -39,7 +39,7 @@ export class EventFilter {
     const wanted = { level: params.get('level') ?? '', kind: params.get('kind') ?? '', text: params.get('text') ?? '' };
     if (keyOf(wanted) === this.#read) return false;
     this.#read = keyOf(wanted);
-    this.#soon.cancel();
+    this.#onEdit.cancel();
     this.#level.value = wanted.level;
     if (this.#level.selectedIndex < 0) this.#level.value = '';
     if (![...this.#kind.options].some(({ value }) => value === wanted.kind)) this.#kind.append(option(wanted.kind)); // its Events may arrive later

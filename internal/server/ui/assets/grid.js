@@ -4,7 +4,7 @@ import { h, icon, unseen } from './dom.js';
 import { direction, isLate } from './filters.js';
 import { causes, keyOf, known, pathOf, offlineText, sinceOf, typeName, fallbackCause } from './status.js';
 import { plain, sentence, setIsolated } from './text.js';
-import { ago, lasting, utc } from './time.js';
+import { ago, durationText, utc } from './time.js';
 import { Windowed } from './windowed.js';
 
 const COLUMNS = [
@@ -28,13 +28,13 @@ export class Grid {
       h('div', { class: 'grid-head', role: 'rowgroup' }, h('div', { class: 'row', role: 'row', 'aria-rowindex': '1' }, headings)),
       this.#list);
     this.element = h('div', { class: 'grid-frame' }, this.#scroller, this.#none);
-    this.#list.addEventListener('focusin', ({ target }) => this.#took(target.closest('.row')));
+    this.#list.addEventListener('focusin', ({ target }) => this.#rowFocused(target.closest('.row')));
     // Some browsers do not focus a clicked link.
     this.#list.addEventListener('click', ({ target }) => target.closest('.open')?.focus({ preventScroll: true }));
     this.#list.addEventListener('animationend', ({ target }) => target.classList.remove('changed'));
     this.#windowed = new Windowed({
       scroller: this.#scroller, list: this.#list, key: keyOf, height: () => this.#height(),
-      make: makeRow, fill: (row, item, index) => this.#fill(row, item, index), drawn: () => this.#putStop(),
+      make: makeRow, fill: (row, item, index) => this.#fill(row, item, index), drawn: () => this.#updateTabStop(),
     });
   }
 
@@ -75,7 +75,7 @@ export class Grid {
 
   /** focus moves to the row with a key; without a key, to the row that Tab reaches. */
   focus(key) {
-    this.#move(key === undefined ? this.#stop() : this.#windowed.items.findIndex((item) => keyOf(item) === key));
+    this.#move(key === undefined ? this.#tabStop() : this.#windowed.items.findIndex((item) => keyOf(item) === key));
   }
 
   #heading(column, name, sort) {
@@ -116,20 +116,20 @@ export class Grid {
 
   #hasFocus() { return this.#list.contains(document.activeElement); }
 
-  #took(row) {
+  #rowFocused(row) {
     this.#active = row.index;
-    this.#putStop();
+    this.#updateTabStop();
   }
 
   // The row that Tab reaches: the focused one, the last focused one if it is visible, or the first visible one.
-  #stop() {
+  #tabStop() {
     const { items, visible: { first, end } } = this.#windowed;
     if (this.#hasFocus() || (this.#active >= first && this.#active < end)) return this.#active;
     return Math.min(first, items.length - 1);
   }
 
-  #putStop() {
-    const stop = this.#stop();
+  #updateTabStop() {
+    const stop = this.#tabStop();
     for (const { index, parts: { link } } of this.#list.children) {
       const tabIndex = index === stop ? 0 : -1;
       if (link.tabIndex !== tabIndex) link.tabIndex = tabIndex;
@@ -199,12 +199,12 @@ function fillRow({ parts }, item) {
 
 // The symptom and the fault. The returned text has the whole chain, for the tooltip.
 function fillCause({ symptom, fault }, item) {
-  const [first, ...because] = item.silent ? [sentence(offlineText(item))] : causes(item);
+  const [first, ...rest] = item.silent ? [sentence(offlineText(item))] : causes(item);
   const what = first || fallbackCause(item);
   setIsolated(symptom, what);
-  setIsolated(fault, because.length ? `← ${because.at(-1)}` : '');
-  fault.hidden = !because.length;
-  return plain([what, ...because].filter(Boolean).join(' ← ').slice(0, 1000));
+  setIsolated(fault, rest.length ? `← ${rest.at(-1)}` : '');
+  fault.hidden = !rest.length;
+  return plain([what, ...rest].filter(Boolean).join(' ← ').slice(0, 1000));
 }
 
 function fillDelay(element, item) {
@@ -218,7 +218,7 @@ function fillDelay(element, item) {
     element.textContent = '–';
     element.title = 'The agent does not report its delay';
   } else {
-    element.textContent = item.delaySeconds < 1 ? 'none' : lasting(item.delaySeconds);
+    element.textContent = item.delaySeconds < 1 ? 'none' : durationText(item.delaySeconds);
     if (isLate(item)) element.className = 'late';
   }
 }

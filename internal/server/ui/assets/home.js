@@ -5,13 +5,13 @@ const KEY = 'board';
 let address = '/';
 try { address = sessionStorage.getItem(KEY) ?? '/'; } catch { /* storage is forbidden: the address is kept until the page is reloaded */ }
 
-/** boardAddress is the last address of the workload list. */
-export function boardAddress() {
+/** listAddress is the last address of the workload list. */
+export function listAddress() {
   return address;
 }
 
-/** setBoardAddress remembers the address of the workload list. */
-export function setBoardAddress(now) {
+/** setListAddress remembers the address of the workload list. */
+export function setListAddress(now) {
   address = now;
   try { sessionStorage.setItem(KEY, now); } catch { /* see above */ }
   document.querySelector('.brand').href = now;

@@ -6,12 +6,12 @@ const NARROW = { indent: 18, down: 6 };
 
 /**
  * across draws owners to the left of their objects, vertically centred. It sets x and y of each visible node,
- * {visible: children}, and returns the size of the drawing. `room` is the preferred width.
+ * {visible: children}, and returns the size of the drawing. `available` is the preferred width.
  */
-export function across(roots, room) {
+export function across(roots, available) {
   let next = 0;
   const depths = depth(roots);
-  const width = Math.max(MIN_WIDTH, Math.min(NODE.width, (room + NODE.across) / Math.max(1, depths) - NODE.across));
+  const width = Math.max(MIN_WIDTH, Math.min(NODE.width, (available + NODE.across) / Math.max(1, depths) - NODE.across));
   const place = (node, level) => {
     node.x = level * (width + NODE.across);
     node.width = width;

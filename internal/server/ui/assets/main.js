@@ -1,28 +1,28 @@
 // The entry point: the live updates, the two views, and the bar around them.
 
 import { watchConnection } from './banner.js';
-import { Board } from './board.js';
+import { WorkloadList } from './list.js';
 import { fill } from './dom.js';
-import { boardAddress, setBoardAddress } from './home.js';
+import { listAddress, setListAddress } from './home.js';
 import { listenForKeys } from './keys.js';
 import { Live } from './live.js';
 import { retryNow } from './retry.js';
 import { go, route } from './router.js';
-import { boardLink, state } from './states.js';
+import { listLink, state } from './states.js';
 import { showTips } from './tip.js';
 import { WorkloadPage } from './workload.js';
 import { Workloads } from './workloads.js';
 
 const live = new Live();
 const workloads = new Workloads(live);
-const board = new Board(workloads, live);
+const list = new WorkloadList(workloads, live);
 const workload = new WorkloadPage(live, workloads.rows);
 let view = null;
 
 const notFound = {
   show(main) {
     document.title = 'Page not found';
-    fill(main, state('missing', 'Page not found', ['The link is wrong, or its target was deleted.'], boardLink()));
+    fill(main, state('missing', 'Page not found', ['The link is wrong, or its target was deleted.'], listLink()));
   },
 };
 
@@ -51,9 +51,9 @@ function nextTheme() {
   showTheme();
 }
 
-function showBoard() {
-  if (view === board) board.focus();
-  else go(boardAddress());
+function showList() {
+  if (view === list) list.focus();
+  else go(listAddress());
 }
 
 function showKeys() {
@@ -74,13 +74,13 @@ leave.addEventListener('submit', async (event) => {
 document.getElementById('theme').addEventListener('click', nextTheme);
 document.getElementById('help').addEventListener('click', showKeys);
 addEventListener('online', retryNow);
-listenForKeys({ '/': () => view?.search?.(), '?': showKeys, t: nextTheme, b: showBoard });
+listenForKeys({ '/': () => view?.search?.(), '?': showKeys, t: nextTheme, b: showList });
 showTheme();
-setBoardAddress(boardAddress());
+setListAddress(listAddress());
 watchConnection(live);
 showTips();
 route([
-  [/^\/$/, tracked(board)],
+  [/^\/$/, tracked(list)],
   [/^\/workloads\/(WorkloadInstance|HelmWorkloadInstance)\/(\d+)$/, tracked(workload)],
   [null, tracked(notFound)],
 ]);

@@ -44,12 +44,12 @@ export function labels(lanes) {
 }
 
 /**
- * stretches are {status, from, to, lasts} of a workload: a status lasts until the next change, and the last one until now. With
+ * statusSpans are {status, from, to, lasts} of a workload: a status lasts until the next change, and the last one until now. With
  * an offline agent it lasts until the last report.
  */
-export function stretches(changes, { status, silent, said: told, since, heardAt }) {
+export function statusSpans(changes, { status, silent, said: reported, since, heardAt }) {
   const all = [...changes].sort((a, b) => a.at - b.at).map((event) => ({ status: changeOf(event), from: event.at }));
-  const held = known(silent ? told : status);
+  const held = known(silent ? reported : status);
   const start = Date.parse(since ?? '');
   if (all.at(-1)?.status !== held && start > (all.at(-1)?.from ?? 0)) all.push({ status: held, from: start });
   const heard = Date.parse(heardAt ?? '');

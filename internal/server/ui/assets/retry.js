@@ -12,8 +12,8 @@ export function isTemporary(problem) {
   return problem.kind === 'unreachable' || problem.kind === 'busy' || (problem.kind === 'broken' && (problem.status === 0 || problem.status >= 500));
 }
 
-/** inWords describes a problem, and whether the page retries. */
-export function inWords(problem) {
+/** problemText describes a problem, and whether the page retries. */
+export function problemText(problem) {
   return `${plain(problem.message)}${isTemporary(problem) ? ' Retrying.' : ''}`;
 }
 

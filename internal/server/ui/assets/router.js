@@ -22,8 +22,8 @@ export function go(address, { replace = false } = {}) {
   render();
 }
 
-/** amend changes parameters of the address in place. It removes empty ones. */
-export function amend(changes) {
+/** setParams changes parameters of the address in place. It removes empty ones. */
+export function setParams(changes) {
   const params = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) {
     if (value) params.set(name, value);

@@ -1,7 +1,7 @@
 // Views without data: each says what happened and what to do.
 
 import { h, s } from './dom.js';
-import { boardAddress } from './home.js';
+import { listAddress } from './home.js';
 import { isTemporary } from './retry.js';
 import { isolated } from './text.js';
 
@@ -25,9 +25,9 @@ export function loginLink() {
   return h('a', { class: 'button primary', href: `/login?next=${next}`, 'data-login': '' }, 'Sign in');
 }
 
-/** boardLink leads to the workload list. */
-export function boardLink() {
-  return h('a', { class: 'button', href: boardAddress() }, 'All workloads');
+/** listLink leads to the workload list. */
+export function listLink() {
+  return h('a', { class: 'button', href: listAddress() }, 'All workloads');
 }
 
 /** problemState is the view of a failed request. */
@@ -37,10 +37,10 @@ export function problemState(problem, retry) {
       return state('signed-out', 'Sign in to see this', ['You are not signed in, or your session has ended.'], loginLink());
     case 'forbidden':
       return state('forbidden', 'You do not have access',
-        ['Your token may not read this page. Sign in with a token of the role viewer or admin.'], loginLink(), boardLink());
+        ['Your token may not read this page. Sign in with a token of the role viewer or admin.'], loginLink(), listLink());
     case 'missing':
       return state('missing', 'Workload not found',
-        ['It was deleted, or the link is wrong.'], boardLink());
+        ['It was deleted, or the link is wrong.'], listLink());
     case 'unreachable':
       return state('unreachable', 'The control plane cannot be reached',
         ['The control plane or the network is down. This page retries automatically.'], retryButton(retry));

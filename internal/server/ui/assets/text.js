@@ -21,12 +21,12 @@ export function plain(text) {
   if (!HIDDEN.test(all)) return all;
   return all.replace(PIECES, (c, at) => {
     if (c === '\n' || c === '\t') return ' ';
-    return joins(all, c, at) ? c : `[${code(c)}]`;
+    return isJoiner(all, c, at) ? c : `[${code(c)}]`;
   });
 }
 
-// HIDDEN matches joiners too: one joins if emoji are on both sides.
-function joins(all, c, at) {
+// HIDDEN also matches joiners. A joiner between two emoji stays.
+function isJoiner(all, c, at) {
   return c === JOINER && /\p{Extended_Pictographic}\ufe0f?$/u.test(all.slice(Math.max(0, at - 4), at)) &&
     /^\p{Extended_Pictographic}/u.test(all.slice(at + 1, at + 3));
 }
@@ -39,7 +39,7 @@ export function pieces(text, { lines = false } = {}) {
   let from = 0;
   for (const match of all.matchAll(PIECES)) {
     const c = match[0];
-    if (joins(all, c, match.index) || (lines && (c === '\n' || c === '\t'))) continue;
+    if (isJoiner(all, c, match.index) || (lines && (c === '\n' || c === '\t'))) continue;
     out.push(all.slice(from, match.index));
     if (c === '\n' || c === '\t') out.push(' ');
     else out.push(h('span', { class: 'hidden-character', title: 'Invisible character' }, code(c)));

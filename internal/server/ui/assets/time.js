@@ -19,8 +19,8 @@ export function now() {
 
 const UNITS = [[86400 * 365, 'y'], [86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
 
-/** lasting writes a duration in its largest unit, with the next unit for a few days or hours. */
-export function lasting(seconds) {
+/** durationText writes a duration in its largest unit, with the next unit for a few days or hours. */
+export function durationText(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
   for (const [i, [size, unit]] of UNITS.entries()) {
     const n = Math.floor(whole / size);
@@ -34,7 +34,7 @@ export function lasting(seconds) {
 
 /** ago is the duration since a time. */
 export function ago(time) {
-  return lasting((now() - Date.parse(time)) / 1000);
+  return durationText((now() - Date.parse(time)) / 1000);
 }
 
 /** utc is an exact time. */

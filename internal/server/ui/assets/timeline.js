@@ -3,7 +3,7 @@
 
 import { fill, h, later, s } from './dom.js';
 import { Drag } from './drag.js';
-import { NEAR, drawLane, drawRest, heightOf, labels, lanesOf, legend, movePresent, nameMark, stretches } from './plot.js';
+import { NEAR, drawLane, drawRest, heightOf, labels, lanesOf, legend, movePresent, nameMark, statusSpans } from './plot.js';
 import { many } from './text.js';
 import { clock, isExact, now, setExact } from './time.js';
 import { DAY, HOUR, LONGEST, MINUTE, SHORTEST, Span, between, fit, last, readLength, recent, writeLength } from './timescale.js';
@@ -11,7 +11,7 @@ import { DAY, HOUR, LONGEST, MINUTE, SHORTEST, Span, between, fit, last, readLen
 const SPANS = [['15 min', 15 * MINUTE], ['1 h', HOUR], ['24 h', DAY], ['7 d', 7 * DAY]];
 
 /**
- * Timeline draws Events. It calls `look` with the Events of the visible span, `pick` with the Events of a clicked mark, and
+ * Timeline draws Events. It calls `show` with the Events of the visible span, `pick` with the Events of a clicked mark, and
  * `write` with parameters for the address after the user has selected another span.
  */
 export class Timeline {
@@ -26,7 +26,7 @@ export class Timeline {
   #lanes = [];
   #workload = null;
   #health = ''; // the status as drawn
-  #looked = {}; // the last arguments of look
+  #shownEvents = {}; // the last arguments of show
   #labels = h('div', { class: 'lane-labels', 'aria-hidden': 'true' });
   #plot = s('svg', { class: 'plot', 'aria-hidden': 'true' });
   #area;
@@ -40,8 +40,8 @@ export class Timeline {
     this.#calls.write(params);
   });
 
-  constructor({ look, pick, write }) {
-    this.#calls = { look, pick, write };
+  constructor({ show, pick, write }) {
+    this.#calls = { show, pick, write };
     this.#area = h('div', {
       class: 'plot-area', tabindex: '0', role: 'group', 'aria-roledescription': 'timeline', 'aria-label': 'Timeline',
       'aria-keyshortcuts': 'ArrowLeft ArrowRight + - 0',
@@ -103,8 +103,8 @@ export class Timeline {
     if (this.#mode === 'fixed' || !this.#span || this.#drag.held) return;
     const end = now() + this.#ahead;
     const moved = this.#span.x(end) - this.#span.width;
-    const room = (this.#ahead / this.#span.length) * this.#span.width;
-    if (moved < Math.max(1, Math.min(NEAR, room))) movePresent(this.#plot, this.#span);
+    const aheadWidth = (this.#ahead / this.#span.length) * this.#span.width;
+    if (moved < Math.max(1, Math.min(NEAR, aheadWidth))) movePresent(this.#plot, this.#span);
     else {
       this.#span = new Span(end - this.#span.length, end, this.#span.width);
       this.#drawSoon();
@@ -155,19 +155,19 @@ export class Timeline {
     this.#plot.setAttribute('height', String(height));
     this.#marks.clear();
     fill(this.#labels, labels(this.#lanes));
-    fill(this.#plot, drawRest(span, this.#lanes, stretches(this.#changes, this.#workload), this.#gaps),
+    fill(this.#plot, drawRest(span, this.#lanes, statusSpans(this.#changes, this.#workload), this.#gaps),
       this.#lanes.map((lane, i) => drawLane(span, lane, i, this.#marks)));
-    this.#lookAt(between(this.#events, span));
+    this.#showEvents(between(this.#events, span));
   }
 
-  #lookAt(seen) {
+  #showEvents(seen) {
     const warnings = seen.filter((event) => event.type === 'Warning').length;
     this.#area.setAttribute('aria-label', `Timeline from ${clock(this.#span.from)} to ${clock(this.#span.to)}: ${many(seen.length, 'Event')}, ` +
       `${many(warnings, 'warning')}. The list below has the details. Arrow keys move, plus and minus zoom.`);
-    const { of, first, length } = this.#looked;
+    const { of, first, length } = this.#shownEvents;
     if (of === this.#events && first === seen[0] && length === seen.length) return;
-    this.#looked = { of: this.#events, first: seen[0], length: seen.length };
-    this.#calls.look(seen, this.#events.length);
+    this.#shownEvents = { of: this.#events, first: seen[0], length: seen.length };
+    this.#calls.show(seen, this.#events.length);
   }
 
   #buttons() {

@@ -54,9 +54,9 @@ export class Tree {
   draw() {
     const focused = this.#items.contains(document.activeElement);
     const roots = this.#visible(buildTree(this.#objects), '');
-    const room = this.#room();
-    const narrow = room > 0 && room < NARROW;
-    const { width, height } = narrow ? down(roots, room) : across(roots, room);
+    const available = this.#availableWidth();
+    const narrow = available > 0 && available < NARROW;
+    const { width, height } = narrow ? down(roots, available) : across(roots, available);
     this.#nodes = [];
     this.#list(roots, 1);
     if (!this.#nodes.some((node) => node.key === this.#active)) {
@@ -67,7 +67,7 @@ export class Tree {
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
     patch(this.#items, this.#nodes.map((node) => this.#item(node)));
-    this.#rove();
+    this.#updateTabStop();
     this.#edges.setAttribute('viewBox', `0 0 ${Math.max(1, width)} ${Math.max(1, height)}`);
     this.#edges.setAttribute('width', String(width));
     this.#edges.setAttribute('height', String(height));
@@ -77,7 +77,7 @@ export class Tree {
     if (focused && !this.#items.contains(document.activeElement)) this.#focus({ preventScroll: true }); // the focused object disappeared
   }
 
-  #room() {
+  #availableWidth() {
     const { paddingLeft, paddingRight } = getComputedStyle(this.element);
     return this.element.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight);
   }
@@ -187,12 +187,12 @@ export class Tree {
   }
 
   // The Tab key stops at one node only.
-  #rove() {
+  #updateTabStop() {
     for (const element of this.#items.children) element.tabIndex = element.dataset.key === this.#active ? 0 : -1;
   }
 
   #focus(options) {
-    this.#rove();
+    this.#updateTabStop();
     this.#items.querySelector('[tabindex="0"]')?.focus(options);
   }
 }

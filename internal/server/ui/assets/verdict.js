@@ -3,7 +3,7 @@
 import { h, icon } from './dom.js';
 import { causes, known, sinceOf, typeName, fallbackCause } from './status.js';
 import { count, long, many, isolated } from './text.js';
-import { lasting, sinceStamp, stamp } from './time.js';
+import { durationText, sinceStamp, stamp } from './time.js';
 
 /** verdict is the header of a workload's page. */
 export function verdict(workload) {
@@ -26,7 +26,7 @@ function cause(workload) {
     const healthy = known(workload.status) === 'Healthy';
     return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, healthy ? 'Everything runs as declared.' : isolated(fallbackCause(workload) || 'No cause was reported.')));
   }
-  return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, long(what, 400)), because(workload));
+  return h('div', { class: 'cause' }, h('p', { class: 'cause-what' }, long(what, 400)), causeChain(workload));
 }
 
 // The current status is unknown. The last one is shown as history.
@@ -40,12 +40,12 @@ function offline(workload) {
     h('p', { class: 'cause-note' }, 'The agent', cluster && [' of cluster ', isolated(cluster)], ' stopped reporting', heardAt && [' at ', stamp(heardAt)],
       '. The current status is unknown.'),
     what && h('p', { class: 'cause-note' }, 'Last reported cause: ', long(what, 400)),
-    because(workload));
+    causeChain(workload));
 }
 
 const ENDS = 6; // links shown at both ends of a long chain, whose last one is at fault
 
-function because(workload) {
+function causeChain(workload) {
   const [, ...links] = causes(workload);
   if (!links.length) return null;
   const item = (why) => h('li', {}, long(why, 400));
@@ -70,7 +70,7 @@ function facts(workload) {
 function delay(workload) {
   if (!workload.heardAt) return 'unknown';
   if (workload.silent) return 'agent offline';
-  return workload.delaySeconds < 1 ? 'none' : lasting(workload.delaySeconds);
+  return workload.delaySeconds < 1 ? 'none' : durationText(workload.delaySeconds);
 }
 
 // Missing reports are shown, so that users need not guess them.

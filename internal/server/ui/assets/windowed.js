@@ -22,8 +22,8 @@ export class Windowed {
 
   constructor(options) {
     this.#options = options;
-    options.scroller.addEventListener('scroll', () => this.#soon(), { passive: true });
-    this.#sizes = new ResizeObserver(() => this.#soon());
+    options.scroller.addEventListener('scroll', () => this.#scheduleDraw(), { passive: true });
+    this.#sizes = new ResizeObserver(() => this.#scheduleDraw());
     this.#sizes.observe(options.scroller);
   }
 
@@ -62,7 +62,7 @@ export class Windowed {
     this.#sizes.disconnect();
   }
 
-  #soon() {
+  #scheduleDraw() {
     if (this.#frame) return;
     this.#frame = requestAnimationFrame(() => {
       this.#frame = 0;
@@ -74,7 +74,7 @@ export class Windowed {
   draw() {
     const { scroller, list, height, key, drawn } = this.#options;
     const rowHeight = height();
-    this.#look(rowHeight);
+    this.#updateVisible(rowHeight);
     list.style.height = `${this.items.length * rowHeight}px`;
     const first = Math.max(0, Math.floor(scroller.scrollTop / rowHeight) - OVERSCAN);
     const end = Math.min(this.items.length, Math.ceil((scroller.scrollTop + scroller.clientHeight) / rowHeight) + OVERSCAN);
@@ -98,7 +98,7 @@ export class Windowed {
   }
 
   // Rows under a sticky heading are not visible.
-  #look(rowHeight) {
+  #updateVisible(rowHeight) {
     const { scroller, list } = this.#options;
     const top = scroller.scrollTop;
     this.visible = { first: Math.ceil(top / rowHeight), end: Math.floor((top + scroller.clientHeight - list.offsetTop) / rowHeight) };

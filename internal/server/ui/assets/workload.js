@@ -6,10 +6,10 @@ import { ObjectPanel, TABS } from './definition.js';
 import { EventList } from './eventlist.js';
 import { EventFilter } from './eventfilter.js';
 import { Events, changeOf } from './events.js';
-import { boardAddress } from './home.js';
+import { listAddress } from './home.js';
 import { objectKey } from './objects.js';
-import { retryNow, inWords, isTemporary, retry } from './retry.js';
-import { amend, reload } from './router.js';
+import { retryNow, problemText, isTemporary, retry } from './retry.js';
+import { setParams, reload } from './router.js';
 import { problemState, skeleton } from './states.js';
 import { keyOf, known, rank } from './status.js';
 import { count, many, plain, isolated } from './text.js';
@@ -39,7 +39,7 @@ export class WorkloadPage {
     const shown = this.#shown = {
       main, type, id, path, stop, detail: null, looking: null, object: '', used: '',
       tree: new Tree({ select: (object) => this.#choose(object) }),
-      panel: new ObjectPanel({ choose: (tab) => amend({ object: shown.object, tab }), back: () => shown.tree.focus() }), events: new Events(`${path}/events`),
+      panel: new ObjectPanel({ choose: (tab) => setParams({ object: shown.object, tab }), back: () => shown.tree.focus() }), events: new Events(`${path}/events`),
     };
     // The panel stays on an object that the user works with, although another one becomes worse.
     for (const use of ['pointerdown', 'focusin', 'wheel']) shown.panel.element.addEventListener(use, () => { shown.used = shown.object; }, { passive: true });
@@ -126,7 +126,7 @@ export class WorkloadPage {
     if (first) this.#build();
     shown.note.hidden = true;
     document.title = plain(`${known(detail.workload.status)}: ${detail.workload.name}`);
-    patch(document.getElementById('crumbs'), h('a', { href: boardAddress() }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, isolated(detail.workload.name)));
+    patch(document.getElementById('crumbs'), h('a', { href: listAddress() }, 'Workloads'), h('span', { 'aria-hidden': 'true' }, '/'), h('span', { 'aria-current': 'page' }, isolated(detail.workload.name)));
     patch(shown.top, verdict(detail.workload));
     if (before && before !== detail.workload.status) announce(`The workload is ${known(detail.workload.status)}`);
     this.#drawObjects();
@@ -140,7 +140,7 @@ export class WorkloadPage {
     const shown = this.#shown;
     if (shown.detail && !shown.failed && isTemporary(problem)) {
       shown.note.hidden = false;
-      shown.note.textContent = `Showing data from ${clock(shown.at, { seconds: true })}. The current state could not be read: ${inWords(problem)}`;
+      shown.note.textContent = `Showing data from ${clock(shown.at, { seconds: true })}. The current state could not be read: ${problemText(problem)}`;
       return;
     }
     shown.failed = true;
@@ -158,8 +158,8 @@ export class WorkloadPage {
     const shown = this.#shown;
     for (const part of [shown.filter, shown.timeline]) part?.stop();
     shown.list = new EventList();
-    shown.filter = new EventFilter(() => { amend(shown.filter.params); this.#drawEvents(); });
-    shown.timeline = new Timeline({ look: (events, total) => shown.list.show(events, total), pick: (events) => shown.list.pick(events), write: amend });
+    shown.filter = new EventFilter(() => { setParams(shown.filter.params); this.#drawEvents(); });
+    shown.timeline = new Timeline({ show: (events, total) => shown.list.show(events, total), pick: (events) => shown.list.pick(events), write: setParams });
     for (const part of [shown.filter, shown.timeline]) part.read(new URLSearchParams(location.search));
     shown.events.addEventListener('change', () => this.#drawEvents());
     shown.note = h('p', { class: 'note', hidden: true, role: 'status' });
@@ -177,7 +177,7 @@ export class WorkloadPage {
 
   // On a narrow page the panel is below the objects and may be invisible.
   #choose(object) {
-    amend({ object: objectKey(object) });
+    setParams({ object: objectKey(object) });
     const { panel, tree } = this.#shown;
     announce(`${plain(`${object.object.kind} ${object.object.name}`)} is shown`);
     if (panel.element.getBoundingClientRect().top < tree.element.getBoundingClientRect().bottom) return; // the panel is beside the tree
@@ -211,8 +211,8 @@ export class WorkloadPage {
 
 // missing describes the Events that are not shown; empty if all are.
 function missing({ items, complete, cut, newerProblem, olderProblem }) {
-  if (olderProblem) return `${items.length ? `Events older than these ${count(items.length)}` : 'The Events'} could not be read: ${inWords(olderProblem)}`;
-  if (newerProblem) return `Newer Events could not be read: ${inWords(newerProblem)}`;
+  if (olderProblem) return `${items.length ? `Events older than these ${count(items.length)}` : 'The Events'} could not be read: ${problemText(olderProblem)}`;
+  if (newerProblem) return `Newer Events could not be read: ${problemText(newerProblem)}`;
   if (cut) return `Showing the newest ${many(items.length, 'Event')}. Older ones are in the API.`;
   return complete && !items.length ? 'No Events have been reported yet.' : '';
 }

@@ -10,7 +10,7 @@ const AMBIGUOUS = /^(?:true|false|null|yes|no|on|off|y|n|~|-?\.(?:inf|nan)|[-+]?
 const PLAIN = /^[A-Za-z0-9_/.$(][A-Za-z0-9_/.$()@%+=, ;:*<>~-]*$/;
 
 // Characters that YAML does not allow in a block: such a text needs quotes although it has several lines.
-const UNFIT = /[^\P{Cc}\t\n]|[\u2028\u2029\ufeff]/u;
+const NOT_IN_BLOCK = /[^\P{Cc}\t\n]|[\u2028\u2029\ufeff]/u;
 
 /**
  * yamlLines writes a value as lines: {indent, marker, key, text, kind, end}. `marker` is "- " at the start of a list item.
@@ -92,7 +92,7 @@ function open(lines, line, children) {
 }
 
 function isBlock(value) {
-  return typeof value === 'string' && value.includes('\n') && !UNFIT.test(value) && /[^\n]/.test(value);
+  return typeof value === 'string' && value.includes('\n') && !NOT_IN_BLOCK.test(value) && /[^\n]/.test(value);
 }
 
 function block(lines, line, indent, value) {

@@ -1,5 +1,5 @@
 -- +goose Up
--- The first version that PostgreSQL has; it has the number of the one of SQLite that it equals.
+-- The first version for PostgreSQL. It has the number of the same schema for SQLite.
 CREATE TABLE workload_instances (
     id BIGINT NOT NULL PRIMARY KEY, createdat BIGINT NOT NULL, updatedat BIGINT NOT NULL, deletedat BIGINT,
     name TEXT NOT NULL, status TEXT, reconciled BOOLEAN
@@ -13,7 +13,7 @@ CREATE TABLE workload_resource_instances (
     jsondefinition TEXT NOT NULL,
     workloadinstanceid BIGINT NOT NULL REFERENCES workload_instances (id),
     lastoperation TEXT, runtimedefinition TEXT, reconciled BOOLEAN, scheduledfordeletion BIGINT,
-    -- What the runtime definition is of.
+    -- The object of the runtime definition, and its version.
     objectuid TEXT, objectversion BIGINT, objectdeleted BOOLEAN
 );
 CREATE TABLE workload_events (
@@ -23,25 +23,26 @@ CREATE TABLE workload_events (
     workloadinstanceid BIGINT REFERENCES workload_instances (id),
     workloadresourceinstanceid BIGINT REFERENCES workload_resource_instances (id),
     helmworkloadinstanceid BIGINT REFERENCES helm_workload_instances (id),
-    -- What v0 has no fields for. objectversion is 0 where v0 made the row.
+    -- Fields that v0 does not have. objectversion is 0 if v0 created the row.
     clusteruid TEXT, objectversion BIGINT NOT NULL DEFAULT 0,
     involvedgroup TEXT, involvedversion TEXT, involvedkind TEXT, involvednamespace TEXT, involvedname TEXT,
     involveduid TEXT, count BIGINT, firsttimestamp BIGINT, gap TEXT
 );
 
--- For v0's lists, which are by id. The index that makes runtimeeventuid unique depends on --strict-v0: see setEventUniqueness.
+-- For the lists of v0, which are ordered by id. The unique index on runtimeeventuid depends on --strict-v0: see
+-- setEventUniqueness.
 CREATE INDEX workload_resource_instances_workloadinstanceid ON workload_resource_instances (workloadinstanceid, id);
 CREATE INDEX workload_events_workloadinstanceid ON workload_events (workloadinstanceid, id);
 CREATE INDEX workload_events_workloadresourceinstanceid ON workload_events (workloadresourceinstanceid, id);
 CREATE INDEX workload_events_helmworkloadinstanceid ON workload_events (helmworkloadinstanceid, id);
 
--- For timelines, and for finding what is too old or too much.
+-- For timelines, and for pruning by age and by count.
 CREATE INDEX workload_events_timeline ON workload_events (workloadinstanceid, timestamp, id);
 CREATE INDEX workload_events_helm_timeline ON workload_events (helmworkloadinstanceid, timestamp, id);
 CREATE INDEX workload_events_nobody ON workload_events (timestamp, id)
     WHERE workloadinstanceid IS NULL AND helmworkloadinstanceid IS NULL;
 
--- What is deleted is little, and looked for by age.
+-- Few rows are deleted at a time, and pruning finds them by age.
 CREATE INDEX workload_instances_deletedat ON workload_instances (deletedat) WHERE deletedat IS NOT NULL;
 CREATE INDEX helm_workload_instances_deletedat ON helm_workload_instances (deletedat) WHERE deletedat IS NOT NULL;
 CREATE INDEX workload_resource_instances_deletedat ON workload_resource_instances (deletedat) WHERE deletedat IS NOT NULL;
@@ -61,7 +62,7 @@ CREATE TABLE clusters (
     changedat BIGINT NOT NULL
 );
 
--- The board. since and saidat are 0 where that is not known.
+-- The workload list. since and saidat are 0 if the time is unknown.
 CREATE TABLE workloads (
     type TEXT NOT NULL,
     id BIGINT NOT NULL,
@@ -91,7 +92,7 @@ CREATE INDEX workloads_clusteruid ON workloads (clusteruid, name, type, id) WHER
 CREATE INDEX workloads_changedat ON workloads (changedat, type, id);
 CREATE INDEX workloads_deletedat ON workloads (deletedat) WHERE deletedat IS NOT NULL;
 
--- The trees. key is the uid, or group/kind/namespace/name of what is listed and does not exist.
+-- The trees. key is the uid, or group/kind/namespace/name of a listed object that does not exist.
 CREATE TABLE objects (
     type TEXT NOT NULL,
     id BIGINT NOT NULL,

@@ -1,9 +1,9 @@
 -- +goose Up
--- What the lists are sorted and searched by. The start of a name only, in small letters: an entry of an index is bounded
--- whatever name a v0 client gives. translate, unlike lower, does not depend on the database's locale.
+-- The keys for sorting and searching the lists. namekey is the start of the name in lower case, because v0 does not limit the
+-- length of a name and an index does. Unlike lower, translate does not depend on the database's locale.
 ALTER TABLE workloads ADD COLUMN namekey TEXT NOT NULL GENERATED ALWAYS AS
     (translate(substr(name, 1, 64), 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')) STORED;
--- Longest broken first, not known when last.
+-- Orders the longest-lasting status first, and an unknown start last.
 ALTER TABLE workloads ADD COLUMN sincekey BIGINT NOT NULL GENERATED ALWAYS AS
     (CASE since WHEN 0 THEN 9223372036854775807 ELSE since END) STORED;
 ALTER TABLE workloads ADD COLUMN search TEXT NOT NULL GENERATED ALWAYS AS
@@ -18,14 +18,13 @@ DROP INDEX IF EXISTS workloads_clusteruid;
 CREATE INDEX workloads_worst ON workloads (rank, sincekey, type, id) WHERE deletedat IS NULL;
 CREATE INDEX workloads_name ON workloads (namekey, type, id) WHERE deletedat IS NULL;
 CREATE INDEX workloads_cluster ON workloads (clusteruid, namekey, type, id) WHERE deletedat IS NULL;
--- Few values, so that equal entries make it far smaller than the table.
+-- The columns have few values, so deduplication makes this index far smaller than the table.
 CREATE INDEX workloads_counts ON workloads (rank, type) WHERE deletedat IS NULL;
 
 CREATE UNIQUE INDEX clusters_name ON clusters (namekey, uid);
 CREATE INDEX objects_gone ON objects (type, id, goneat) WHERE goneat IS NOT NULL;
 
--- A part of a text is found by its trigrams. Where the extension is not installed, or not allowed, it is found by reading
--- all rows: slower, and no reason not to start.
+-- Substring search uses trigrams. If the extension is not installed or not permitted, a search reads all rows, which is slower.
 -- +goose StatementBegin
 DO $$
 BEGIN

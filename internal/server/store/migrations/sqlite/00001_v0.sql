@@ -1,5 +1,5 @@
 -- +goose Up
--- The schema as the program made it before it kept versions. A file from then has these tables already.
+-- The schema that the program created before it stored schema versions. A file from that time already has these tables.
 CREATE TABLE IF NOT EXISTS workload_instances (
     id BIGINT NOT NULL PRIMARY KEY, createdat TEXT NOT NULL, updatedat TEXT NOT NULL, deletedat TEXT,
     name TEXT NOT NULL, status TEXT, reconciled BOOLEAN

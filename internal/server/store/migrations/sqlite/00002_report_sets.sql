@@ -1,7 +1,7 @@
 -- +goose Up
--- Times become microseconds since 1970, which every dialect compares and indexes alike. They were texts of a fixed width,
--- 2006-01-02T15:04:05.000000000Z, whose last three digits are given up. SQLite can change a column's type by a new table
--- only; migrate.go has turned its foreign keys off, and checks them when this is done.
+-- Times become microseconds since 1970, which all dialects compare and index equally. They were texts of a fixed width,
+-- 2006-01-02T15:04:05.000000000Z, whose last three digits are dropped. In SQLite, a column gets another type only through a new
+-- table. migrate.go disables foreign keys before this migration, and checks them after it.
 CREATE TABLE new_workload_instances (
     id BIGINT NOT NULL PRIMARY KEY, createdat BIGINT NOT NULL, updatedat BIGINT NOT NULL, deletedat BIGINT,
     name TEXT NOT NULL, status TEXT, reconciled BOOLEAN
@@ -15,7 +15,7 @@ CREATE TABLE new_workload_resource_instances (
     jsondefinition TEXT NOT NULL,
     workloadinstanceid BIGINT NOT NULL REFERENCES workload_instances (id),
     lastoperation TEXT, runtimedefinition TEXT, reconciled BOOLEAN, scheduledfordeletion BIGINT,
-    -- What the runtime definition is of.
+    -- The object of the runtime definition, and its version.
     objectuid TEXT, objectversion BIGINT, objectdeleted BOOLEAN
 );
 CREATE TABLE new_workload_events (
@@ -25,7 +25,7 @@ CREATE TABLE new_workload_events (
     workloadinstanceid BIGINT REFERENCES workload_instances (id),
     workloadresourceinstanceid BIGINT REFERENCES workload_resource_instances (id),
     helmworkloadinstanceid BIGINT REFERENCES helm_workload_instances (id),
-    -- What v0 has no fields for. objectversion is 0 where v0 made the row.
+    -- Fields that v0 does not have. objectversion is 0 if v0 created the row.
     clusteruid TEXT, objectversion BIGINT NOT NULL DEFAULT 0,
     involvedgroup TEXT, involvedversion TEXT, involvedkind TEXT, involvednamespace TEXT, involvedname TEXT,
     involveduid TEXT, count BIGINT, firsttimestamp BIGINT, gap TEXT
@@ -74,19 +74,20 @@ ALTER TABLE new_helm_workload_instances RENAME TO helm_workload_instances;
 ALTER TABLE new_workload_resource_instances RENAME TO workload_resource_instances;
 ALTER TABLE new_workload_events RENAME TO workload_events;
 
--- For v0's lists, which are by id. The index that makes runtimeeventuid unique depends on --strict-v0: see setEventUniqueness.
+-- For the lists of v0, which are ordered by id. The unique index on runtimeeventuid depends on --strict-v0: see
+-- setEventUniqueness.
 CREATE INDEX workload_resource_instances_workloadinstanceid ON workload_resource_instances (workloadinstanceid, id);
 CREATE INDEX workload_events_workloadinstanceid ON workload_events (workloadinstanceid, id);
 CREATE INDEX workload_events_workloadresourceinstanceid ON workload_events (workloadresourceinstanceid, id);
 CREATE INDEX workload_events_helmworkloadinstanceid ON workload_events (helmworkloadinstanceid, id);
 
--- For timelines, and for finding what is too old or too much.
+-- For timelines, and for pruning by age and by count.
 CREATE INDEX workload_events_timeline ON workload_events (workloadinstanceid, timestamp, id);
 CREATE INDEX workload_events_helm_timeline ON workload_events (helmworkloadinstanceid, timestamp, id);
 CREATE INDEX workload_events_nobody ON workload_events (timestamp, id)
     WHERE workloadinstanceid IS NULL AND helmworkloadinstanceid IS NULL;
 
--- What is deleted is little, and looked for by age.
+-- Few rows are deleted at a time, and pruning finds them by age.
 CREATE INDEX workload_instances_deletedat ON workload_instances (deletedat) WHERE deletedat IS NOT NULL;
 CREATE INDEX helm_workload_instances_deletedat ON helm_workload_instances (deletedat) WHERE deletedat IS NOT NULL;
 CREATE INDEX workload_resource_instances_deletedat ON workload_resource_instances (deletedat) WHERE deletedat IS NOT NULL;
@@ -106,7 +107,7 @@ CREATE TABLE clusters (
     changedat BIGINT NOT NULL
 );
 
--- The board. since and saidat are 0 where that is not known.
+-- The workload list. since and saidat are 0 if the time is unknown.
 CREATE TABLE workloads (
     type TEXT NOT NULL,
     id BIGINT NOT NULL,
@@ -136,7 +137,7 @@ CREATE INDEX workloads_clusteruid ON workloads (clusteruid, name, type, id) WHER
 CREATE INDEX workloads_changedat ON workloads (changedat, type, id);
 CREATE INDEX workloads_deletedat ON workloads (deletedat) WHERE deletedat IS NOT NULL;
 
--- The trees. key is the uid, or group/kind/namespace/name of what is listed and does not exist.
+-- The trees. key is the uid, or group/kind/namespace/name of a listed object that does not exist.
 CREATE TABLE objects (
     type TEXT NOT NULL,
     id BIGINT NOT NULL,
@@ -216,7 +217,7 @@ CREATE TABLE audit_records (
     code INTEGER NOT NULL
 );
 
--- Since when the instances are as they are was not kept.
+-- The start of the statuses of existing instances is unknown.
 INSERT INTO workloads (type, id, name, said, status, rank, changedat, deletedat)
 SELECT 'WorkloadInstance', id, name, COALESCE(status, ''),
     CASE WHEN status IN ('Down', 'Error', 'Unhealthy', 'Reconciling', 'Healthy') THEN status ELSE 'Unknown' END,

@@ -1,8 +1,8 @@
 -- +goose Up
--- What the lists are sorted and searched by. The start of a name only, in small letters (of ASCII): a key is of bounded
--- size whatever name a v0 client gives.
+-- The keys for sorting and searching the lists. namekey is the start of the name with ASCII letters in lower case, because v0
+-- does not limit the length of a name.
 ALTER TABLE workloads ADD COLUMN namekey TEXT GENERATED ALWAYS AS (substr(lower(name), 1, 64)) VIRTUAL;
--- Longest broken first, not known when last.
+-- Orders the longest-lasting status first, and an unknown start last.
 ALTER TABLE workloads ADD COLUMN sincekey BIGINT
     GENERATED ALWAYS AS (CASE since WHEN 0 THEN 9223372036854775807 ELSE since END) VIRTUAL;
 ALTER TABLE workloads ADD COLUMN search TEXT
@@ -16,9 +16,9 @@ DROP INDEX IF EXISTS workloads_clusteruid;
 CREATE INDEX workloads_worst ON workloads (rank, sincekey, type, id) WHERE deletedat IS NULL;
 CREATE INDEX workloads_name ON workloads (namekey, type, id) WHERE deletedat IS NULL;
 CREATE INDEX workloads_cluster ON workloads (clusteruid, namekey, type, id) WHERE deletedat IS NULL;
--- Covers what counts; deletedat is in it because SQLite looks it up in the row otherwise.
+-- Covers the counts. Without deletedat in the index, SQLite reads it from the row.
 CREATE INDEX workloads_counts ON workloads (rank, type, deletedat) WHERE deletedat IS NULL;
--- A part of a text is found by reading all of them: here they are without the rest of their rows, and made already.
+-- Substring search reads all texts. This index stores them computed, and without the rest of the rows.
 CREATE INDEX workloads_search ON workloads (rank, type, clusteruid, search, deletedat) WHERE deletedat IS NULL;
 
 CREATE UNIQUE INDEX clusters_name ON clusters (namekey, uid);

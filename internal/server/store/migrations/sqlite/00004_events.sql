@@ -1,6 +1,6 @@
 -- +goose Up
--- Most Events are of no Helm workload and of no listed resource: what has none is not in its index. And the timelines'
--- count their Events without reading them: each is on another page.
+-- Most Events belong to no Helm workload and no listed resource, so partial indexes without them are small. The indexes of
+-- the timelines include deletedat, so that a count reads no rows; each row is on another page.
 DROP INDEX IF EXISTS workload_events_workloadinstanceid;
 DROP INDEX IF EXISTS workload_events_workloadresourceinstanceid;
 DROP INDEX IF EXISTS workload_events_helmworkloadinstanceid;

@@ -1,3 +1,3 @@
 -- +goose Up
--- Whether the cluster's agent was heard by v0 last, which has no heartbeat: such a cluster does not fall silent.
+-- True if the agent's last report came by v0. v0 has no heartbeat, so such a cluster is never marked silent.
 ALTER TABLE clusters ADD COLUMN v0only BOOLEAN NOT NULL DEFAULT FALSE;

@@ -1,3 +1,3 @@
 -- +goose Up
--- Who logged in by single sign-on, of a token that stands for a log-in and that nobody has.
+-- The person who logged in, for the secretless token of a single sign-on session.
 ALTER TABLE tokens ADD COLUMN subject TEXT NOT NULL DEFAULT '';

@@ -23,14 +23,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// nearCommand makes this program run the agent's side: it delivers Events in one way, and prints the duration.
-const nearCommand = "near"
+// agentCommand makes this program run the agent's side: it delivers Events with one method, and prints the duration.
+const agentCommand = "agent"
 
-// The ways of delivery.
+// The methods of delivery.
 const (
-	waySets   = "sets"   // the agent with --report-sets
-	wayV0     = "v0"     // the agent without
-	waySerial = "serial" // one client, one connection, one post after the other
+	methodSets       = "sets"   // the agent with --report-sets
+	methodV0         = "v0"     // the agent without
+	methodSequential = "serial" // one client, one connection, one post after the other
 )
 
 // delivery is the result of one run of the agent's side.
@@ -43,9 +43,9 @@ type delivery struct {
 
 func (d delivery) rate() float64 { return float64(d.Events) / d.Seconds }
 
-func near(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet(nearCommand, flag.ContinueOnError)
-	way := flags.String("way", waySets, "how to deliver")
+func runAgentSide(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet(agentCommand, flag.ContinueOnError)
+	method := flags.String("method", methodSets, "method of delivery")
 	url := flags.String("url", "", "of the control plane")
 	events := flags.Int("events", 0, "how many")
 	if err := flags.Parse(args); err != nil {
@@ -62,7 +62,7 @@ func near(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	took, err := deliver(ctx, client, *way, makeEvents(instance, *events))
+	took, err := deliver(ctx, client, *method, makeEvents(instance, *events))
 	if err != nil {
 		return err
 	}
@@ -73,26 +73,26 @@ func near(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(delivery{Events: *events, Seconds: took.Seconds(), Rows: rows})
 }
 
-// deliver sends Events in one way, and returns the time until the control plane has accepted all.
-func deliver(ctx context.Context, client *threeport.Client, way string, events []observe.Event) (time.Duration, error) {
-	switch way {
-	case waySerial:
-		return serially(ctx, client, events)
-	case wayV0:
-		return asAgent(ctx, func(*outbox.Outbox) notify.Sender { return notify.OneByOne(notify.NewV0Sender(client)) }, events)
-	case waySets:
-		self := notify.AgentInfo{ClusterName: "near", Version: "benchlink", ClusterUID: func(context.Context) (string, error) {
-			return string(events[0].UID), nil // of each run another, as its workload is
+// deliver sends Events with one method, and returns the time until the control plane has accepted all.
+func deliver(ctx context.Context, client *threeport.Client, method string, events []observe.Event) (time.Duration, error) {
+	switch method {
+	case methodSequential:
+		return sendSequentially(ctx, client, events)
+	case methodV0:
+		return sendThroughOutbox(ctx, func(*outbox.Outbox) notify.Sender { return notify.OneByOne(notify.NewV0Sender(client)) }, events)
+	case methodSets:
+		info := notify.AgentInfo{ClusterName: "bench", Version: "benchlink", ClusterUID: func(context.Context) (string, error) {
+			return string(events[0].UID), nil // each run has its own cluster, because it has its own workload
 		}}
-		return asAgent(ctx, func(box *outbox.Outbox) notify.Sender {
-			return notify.NewNegotiatingSender(client, box, self, prometheus.NewRegistry(), logr.Discard())
+		return sendThroughOutbox(ctx, func(box *outbox.Outbox) notify.Sender {
+			return notify.NewNegotiatingSender(client, box, info, prometheus.NewRegistry(), logr.Discard())
 		}, events)
 	}
-	return 0, fmt.Errorf("--way is %q: give %s, %s or %s", way, waySets, wayV0, waySerial)
+	return 0, fmt.Errorf("--method is %q: give %s, %s or %s", method, methodSets, methodV0, methodSequential)
 }
 
-// serially posts Events one after the other.
-func serially(ctx context.Context, client *threeport.Client, events []observe.Event) (time.Duration, error) {
+// sendSequentially posts Events one after the other.
+func sendSequentially(ctx context.Context, client *threeport.Client, events []observe.Event) (time.Duration, error) {
 	begin := time.Now()
 	for _, ev := range events {
 		if _, _, err := client.CreateWorkloadEvent(ctx, notify.EventRow(ev)); err != nil {
@@ -102,8 +102,8 @@ func serially(ctx context.Context, client *threeport.Client, events []observe.Ev
 	return time.Since(begin), nil
 }
 
-// asAgent offers all Events at once to the agent's delivery: outbox, journal, notifier and sender.
-func asAgent(
+// sendThroughOutbox offers all Events at once to the agent's delivery: outbox, journal, notifier and sender.
+func sendThroughOutbox(
 	ctx context.Context, newSender func(*outbox.Outbox) notify.Sender, events []observe.Event,
 ) (took time.Duration, err error) {
 	dir, err := os.MkdirTemp("", "benchlink-state-")
@@ -122,21 +122,21 @@ func asAgent(
 	sender := newSender(box)
 	notifier := notify.New(notify.DefaultConfig(), box, sender, nil, notify.NewMetrics(prometheus.NewRegistry(), box), logr.Discard())
 
-	running, stop := context.WithCancel(ctx)
+	runCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	var parts errgroup.Group
+	var group errgroup.Group
 	begin := time.Now()
 	for _, ev := range events {
 		box.Offer(ev)
 	}
 	if negotiation, ok := sender.(*notify.NegotiatingSender); ok {
-		parts.Go(func() error { return negotiation.Run(running) })
+		group.Go(func() error { return negotiation.Run(runCtx) })
 	}
-	parts.Go(func() error { return notifier.Run(running) })
+	group.Go(func() error { return notifier.Run(runCtx) })
 	err = untilDelivered(ctx, box)
 	took = time.Since(begin)
 	stop()
-	return took, errors.Join(err, parts.Wait())
+	return took, errors.Join(err, group.Wait())
 }
 
 // untilDelivered waits until nothing is pending.
@@ -151,7 +151,7 @@ func untilDelivered(ctx context.Context, box *outbox.Outbox) error {
 		}
 	}
 	if n := box.DeadLetters(); n > 0 {
-		return fmt.Errorf("the control plane refused %d Events", n)
+		return fmt.Errorf("the control plane rejected %d Events", n)
 	}
 	return nil
 }

@@ -4,14 +4,14 @@ import { announce, fill, h, later, unseen } from './dom.js';
 import { SORTS, addressOf, chosen, filtering, order, predicate, readFilters, sortName, unfiltered } from './filters.js';
 import { Chips } from './chips.js';
 import { Grid } from './grid.js';
-import { setBoardAddress } from './home.js';
-import { inWords } from './retry.js';
+import { setListAddress } from './home.js';
+import { problemText } from './retry.js';
 import { go, reload } from './router.js';
 import { problemState, skeleton, state } from './states.js';
 import { count, many } from './text.js';
 
 /** The workload list is the view at /. It restores its scroll position and focus after a visit to a workload. */
-export class Board {
+export class WorkloadList {
   #workloads;
   #live;
   #filters;
@@ -60,7 +60,7 @@ export class Board {
 
   #read(params) {
     this.#filters = readFilters(params);
-    setBoardAddress(addressOf(this.#filters));
+    setListAddress(addressOf(this.#filters));
   }
 
   update(params) {
@@ -84,12 +84,12 @@ export class Board {
       total: h('span', { class: 'total' }),
       chips: new Chips((group, name) => this.#toggle(group, name)),
       grid: new Grid({ sort: (column) => this.#sort(column) }),
-      body: h('div', { class: 'board-body' }),
+      body: h('div', { class: 'list-body' }),
       note: h('p', { class: 'note', hidden: true, role: 'status' }),
       ...this.#inputs(),
     };
-    fill(main, h('div', { class: 'board' },
-      h('div', { class: 'board-head' },
+    fill(main, h('div', { class: 'list-page' },
+      h('div', { class: 'list-head' },
         h('div', { class: 'headline' }, h('h1', {}, 'Workloads'), parts.total),
         parts.chips.element,
         h('form', { class: 'filters', role: 'search', 'aria-label': 'Filter workloads', onsubmit: (e) => e.preventDefault() },
@@ -191,7 +191,7 @@ export class Board {
     let text = '';
     if (problem) {
       const shown = rows.size < total ? `Showing ${count(rows.size)} of ${many(total, 'workload')}` : 'These workloads may be out of date';
-      text = `${shown}: ${inWords(problem)}`;
+      text = `${shown}: ${problemText(problem)}`;
     } else if (beyond) {
       text = `Showing the worst ${many(rows.size, 'workload')}. ${many(beyond, 'more workload is', 'more workloads are')} in the API.`;
     } else if (loading && rows.size < total) {

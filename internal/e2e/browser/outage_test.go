@@ -12,8 +12,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// failing answers with 503 what has all of some texts in its path and query.
-func failing(texts ...string) func(uri string) int {
+// failWith503 returns a fault for requests that have all these texts in path and query: status 503.
+func failWith503(texts ...string) func(uri string) int {
 	return func(uri string) int {
 		for _, text := range texts {
 			if !strings.Contains(uri, text) {
@@ -24,31 +24,31 @@ func failing(texts ...string) func(uri string) int {
 	}
 }
 
-const noteSays = "document.querySelector('.note').checkVisibility() && document.querySelector('.note').innerText"
+const noteText = "document.querySelector('.note').checkVisibility() && document.querySelector('.note').innerText"
 
 // A list with a failed page has a note that it is incomplete, until a retry succeeds.
-func TestBoard_ListFailsHalfway(t *testing.T) {
+func TestWorkloadList_RequestFailsHalfway_IsRetried(t *testing.T) {
 	now := time.Now()
-	estate := Many(450, now)
-	api, _ := startAPI(t, never, Estate{})
-	instances := postAndWatch(t, api, estate)
-	between := newBetween(t, api)
+	fleet := ManyWorkloads(450, now)
+	api, _ := startAPI(t, neverOffline, Fleet{})
+	instances := postAndWatch(t, api, fleet)
+	proxy := newFaultProxy(t, api)
 	tab := openTab(t)
 	tab.Ignore(isNetworkError)
-	between.answer(failing("/v0/workloads?", "cursor="))
-	visit(t, tab, between.URL+"/", boardShown)
-	until(t, tab, noteSays+" === 'Showing 200 of 450 workloads: Injected fault. Retrying.'")
+	proxy.setFault(failWith503("/v0/workloads?", "cursor="))
+	visit(t, tab, proxy.URL+"/", listShown)
+	until(t, tab, noteText+" === 'Showing 200 of 450 workloads: Injected fault. Retrying.'")
 
-	say(t, api, estate.Clusters[0].Agent, instances["api-00000"], status("Unhealthy", "Told", "while it failed", now, 0))
-	until(t, tab, rowSays("api-00000", "while it failed"))
-	between.answer(nil)
+	sendStatus(t, api, fleet.Clusters[0].Agent, instances["api-00000"], status("Unhealthy", "Reported", "while it failed", now, 0))
+	until(t, tab, rowContains("api-00000", "while it failed"))
+	proxy.setFault(nil)
 	until(t, tab, rowCount+" === 450 && !document.querySelector('.note').checkVisibility()")
-	until(t, tab, rowSays("api-00000", "while it failed"))
+	until(t, tab, rowContains("api-00000", "while it failed"))
 }
 
-// postAndWatch posts an estate and waits until a watch has received all workloads. A new watch receives the changes of the
-// last half minute unless an earlier watch has received them. So later watches do not receive the estate, and list it.
-func postAndWatch(t *testing.T, api *API, estate Estate) map[string]threeport.Instance {
+// postAndWatch posts a fleet and waits until a watch has received all workloads. A new watch receives the changes of the
+// last half minute unless an earlier watch has received them. So later watches do not receive the fleet, and list it.
+func postAndWatch(t *testing.T, api *API, fleet Fleet) map[string]threeport.Instance {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL+"/v0/workloads/watch", nil)
 	if err != nil {
@@ -58,8 +58,8 @@ func postAndWatch(t *testing.T, api *API, estate Estate) map[string]threeport.In
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = resp.Body.Close() }) // it goes on for as long as the test
-	instances, err := Post(t.Context(), api.URL, estate)
+	t.Cleanup(func() { _ = resp.Body.Close() }) // the watch stays open during the test
+	instances, err := Post(t.Context(), api.URL, fleet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func postAndWatch(t *testing.T, api *API, estate Estate) map[string]threeport.In
 		}
 		var row threeport.Workload
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if ok && json.Unmarshal([]byte(data), &row) == nil && row.Since != nil { // it was reported, and not only registered
+		if ok && json.Unmarshal([]byte(data), &row) == nil && row.Since != nil { // the agent reported the workload
 			seen[row.Instance] = true
 		}
 	}
@@ -78,100 +78,100 @@ func postAndWatch(t *testing.T, api *API, estate Estate) map[string]threeport.In
 }
 
 // The page shows the data of the row at once, and the rest when the control plane answers.
-func TestWorkloadPage_OpenedInOutage(t *testing.T) {
-	api, _ := startAPI(t, never, Sample(time.Now()))
-	between := newBetween(t, api)
+func TestWorkloadPage_OpenedInOutage_ShowsRow(t *testing.T) {
+	api, _ := startAPI(t, neverOffline, Sample(time.Now()))
+	proxy := newFaultProxy(t, api)
 	tab := openTab(t)
 	tab.Ignore(isNetworkError)
-	visit(t, tab, between.URL+"/?text=checkout", boardShown)
+	visit(t, tab, proxy.URL+"/?text=checkout", listShown)
 	until(t, tab, rowCount+" === 1")
-	between.answer(failing())
+	proxy.setFault(failWith503())
 	click(t, tab, ".open")
 	until(t, tab, "document.querySelector('.verdict[data-status=Down] h1').innerText === 'checkout' && "+stateShown("busy"))
-	between.answer(nil)
+	proxy.setFault(nil)
 	until(t, tab, workloadShown+" && document.querySelectorAll('.node').length > 5 && !document.querySelector('.state')")
 }
 
-func TestDefinition_RequestFails(t *testing.T) {
-	api, instances := startAPI(t, never, Sample(time.Now()))
-	between := newBetween(t, api)
+func TestDefinition_RequestFails_IsRetried(t *testing.T) {
+	api, instances := startAPI(t, neverOffline, Sample(time.Now()))
+	proxy := newFaultProxy(t, api)
 	tab := openTab(t)
 	tab.Ignore(isNetworkError)
-	between.answer(failing("/objects/"))
-	visit(t, tab, between.URL+pathOf(instances[Checkout]), workloadShown)
+	proxy.setFault(failWith503("/objects/"))
+	visit(t, tab, proxy.URL+pathOf(instances[Checkout]), workloadShown)
 	until(t, tab, "document.querySelector('.object .code-note').innerText.startsWith('Injected fault. Retrying.')")
-	between.answer(nil)
+	proxy.setFault(nil)
 	until(t, tab, "document.querySelectorAll('.object .line').length > 10 && !document.querySelector('.object > div > .code-note')")
 }
 
 // A workload that cannot be read again is shown as old, though the connection is live.
-func TestWorkloadPage_RefreshFails(t *testing.T) {
+func TestWorkloadPage_RefreshFails_IsMarkedOld(t *testing.T) {
 	now := time.Now()
-	estate := Sample(now)
-	api, instances := startAPI(t, never, estate)
-	between := newBetween(t, api)
+	fleet := Sample(now)
+	api, instances := startAPI(t, neverOffline, fleet)
+	proxy := newFaultProxy(t, api)
 	tab := openTab(t)
 	tab.Ignore(isNetworkError)
 	path := pathOf(instances["catalog"])
-	visit(t, tab, between.URL+path, workloadShown)
-	between.answer(func(uri string) int {
+	visit(t, tab, proxy.URL+path, workloadShown)
+	proxy.setFault(func(uri string) int {
 		if uri == "/v0"+path {
 			return http.StatusInternalServerError
 		}
 		return 0
 	})
-	say(t, api, estate.Clusters[0].Agent, instances["catalog"], status("Down", "Told", "while it failed", now, 0))
-	until(t, tab, "/^Showing data from .* The current state could not be read: Injected fault. Retrying./.test("+noteSays+") && document.querySelector('#live').dataset.state === 'live'")
-	between.answer(nil)
+	sendStatus(t, api, fleet.Clusters[0].Agent, instances["catalog"], status("Down", "Reported", "while it failed", now, 0))
+	until(t, tab, "/^Showing data from .* The current state could not be read: Injected fault. Retrying./.test("+noteText+") && document.querySelector('#live').dataset.state === 'live'")
+	proxy.setFault(nil)
 	until(t, tab, "document.querySelector('.cause-what').innerText === 'while it failed' && !document.querySelector('.note').checkVisibility()")
 }
 
 // A list of Events with a failed page has a note too, until a retry succeeds.
-func TestTimeline_RequestFailsHalfway(t *testing.T) {
+func TestTimeline_RequestFailsHalfway_IsRetried(t *testing.T) {
 	now := time.Now()
-	estate := Estate{Clusters: []Cluster{newCluster("c", now, 0)}}
+	fleet := Fleet{Clusters: []Cluster{newCluster("c", now, 0)}}
 	web := healthy(now, "web")[0]
 	for i := range 620 {
 		web.Events = append(web.Events, eventOf(fmt.Sprintf("event-%d", i), now.Add(-time.Duration(i)*time.Second)))
 	}
-	estate.Clusters[0].Workloads = []Workload{web}
-	api, instances := startAPI(t, never, estate)
-	between := newBetween(t, api)
+	fleet.Clusters[0].Workloads = []Workload{web}
+	api, instances := startAPI(t, neverOffline, fleet)
+	proxy := newFaultProxy(t, api)
 	tab := openTab(t)
 	tab.Ignore(isNetworkError)
 	const note = "document.querySelector('.happened .code-note')"
-	between.answer(failing("/events?", "cursor="))
-	visit(t, tab, between.URL+pathOf(instances["web"]), workloadShown)
+	proxy.setFault(failWith503("/events?", "cursor="))
+	visit(t, tab, proxy.URL+pathOf(instances["web"]), workloadShown)
 	until(t, tab, note+".innerText === 'Events older than these 500 could not be read: Injected fault. Retrying.'")
-	between.answer(nil)
+	proxy.setFault(nil)
 	until(t, tab, "document.querySelector('.event-part h3').innerText === '620 Events' && !"+note+".checkVisibility()")
 
 	// 120 new Events have three pages. The second page fails. After its retry succeeds, the third page follows.
-	between.answer(failing("/events?", "cursor="))
+	proxy.setFault(failWith503("/events?", "cursor="))
 	var reports []threeport.Report
 	for i := range 120 {
 		event := eventOf(fmt.Sprintf("fresh-%d", i), now.Add(time.Duration(i)*time.Millisecond))
 		reports = append(reports, threeport.Report{Instance: instances["web"], Version: 1, Event: &event})
 	}
-	agent := estate.Clusters[0].Agent
+	agent := fleet.Clusters[0].Agent
 	agent.Time = time.Now()
 	if err := SendReports(t.Context(), api.URL, threeport.ReportSet{Agent: agent, Reports: reports}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, tab, note+".innerText === 'Newer Events could not be read: Injected fault. Retrying.' && document.querySelector('.event-part h3').innerText === '670 Events'")
-	between.answer(nil)
+	proxy.setFault(nil)
 	until(t, tab, "document.querySelector('.event-part h3').innerText === '740 Events' && !"+note+".checkVisibility()")
 }
 
 func eventOf(uid string, at time.Time) threeport.EventReport {
 	return threeport.EventReport{
-		UID: uid, Involved: object("apps", "Deployment", "web"), Type: "Normal", Reason: "Told", Message: "of " + uid, Time: at, Count: 1,
+		UID: uid, Involved: object("apps", "Deployment", "web"), Type: "Normal", Reason: "Reported", Message: "of " + uid, Time: at, Count: 1,
 	}
 }
 
 // A page that is open for days keeps only the newest Events, up to its limit.
-func TestTimeline_EventsOfManyDays(t *testing.T) {
-	api, _ := startAPI(t, never, Estate{})
+func TestTimeline_EventsOfManyDays_AreLimited(t *testing.T) {
+	api, _ := startAPI(t, neverOffline, Fleet{})
 	tab := openTab(t)
 	visit(t, tab, api.URL+"/", stateShown("empty"))
 	held := eval[[]any](t, tab, `(async () => {
@@ -181,7 +181,7 @@ func TestTimeline_EventsOfManyDays(t *testing.T) {
 			const { searchParams } = new URL(url, location);
 			const from = Number(searchParams.get('cursor') || newest), to = from - Number(searchParams.get('size'));
 			const items = [];
-			for (let i = from; i > Math.max(to, 0); i--) items.push({ id: String(i), time: new Date(i * 1000).toISOString(), reason: 'Told', message: '', count: 1 });
+			for (let i = from; i > Math.max(to, 0); i--) items.push({ id: String(i), time: new Date(i * 1000).toISOString(), reason: 'Reported', message: '', count: 1 });
 			return new Response(JSON.stringify({ items, next: to > 0 ? String(to) : '' }));
 		};
 		const events = new Events('/events');
@@ -192,6 +192,6 @@ func TestTimeline_EventsOfManyDays(t *testing.T) {
 		return [...first, events.items.length, events.items[0].id, events.items.at(-1).id, events.cut];
 	})()`)
 	if got, want := fmt.Sprint(held), "[4000 true false 5000 12000 7001 true]"; got != want {
-		t.Errorf("the page holds %s, expected %s", got, want)
+		t.Errorf("the page keeps %s, want %s", got, want)
 	}
 }

@@ -15,20 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// device is the name of the TUN device of a side.
+// device is the name of the TUN device of a host.
 const device = "wire"
 
-// side is a network namespace with a loopback device and one end of the wire.
-type side struct {
+// host is a network namespace with a loopback device and one end of the wire.
+type host struct {
 	address   string // without a port
 	namespace *os.File
 	tun       *os.File
 }
 
-// newSide creates a namespace whose device has an address of 192.0.2.0/24, the network for examples (RFC 5737).
-func newSide(address, congestion string) (*side, error) {
-	s := &side{address: address}
-	if err := inNewNamespace(func() error { return s.furnish(congestion) }); err != nil {
+// newHost creates a namespace whose device has an address of 192.0.2.0/24, the network for examples (RFC 5737).
+func newHost(address, congestion string) (*host, error) {
+	s := &host{address: address}
+	if err := inNewNamespace(func() error { return s.createDevices(congestion) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("make a network namespace (it needs root): %w", err), s.close())
 	}
 	return s, nil
@@ -37,26 +37,26 @@ func newSide(address, congestion string) (*side, error) {
 // inNewNamespace calls f on a thread in a new network namespace.
 func inNewNamespace(f func() error) error {
 	runtime.LockOSThread()
-	home, err := os.Open("/proc/thread-self/ns/net")
+	original, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		runtime.UnlockOSThread()
 		return err
 	}
-	defer home.Close() //nolint:errcheck // it was only a handle
+	defer original.Close() //nolint:errcheck // it was only a handle
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		return err
 	}
 	err = f()
-	if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
-		return errors.Join(err, back) // the thread stays locked, and ends with its goroutine
+	if resetErr := unix.Setns(int(original.Fd()), unix.CLONE_NEWNET); resetErr != nil {
+		return errors.Join(err, resetErr) // the thread stays locked, and ends with its goroutine
 	}
 	runtime.UnlockOSThread()
 	return err
 }
 
-// furnish keeps the thread's namespace open, and creates its devices.
-func (s *side) furnish(congestion string) (err error) {
+// createDevices keeps the thread's namespace open, and creates its devices.
+func (s *host) createDevices(congestion string) (err error) {
 	if s.namespace, err = os.Open("/proc/thread-self/ns/net"); err != nil {
 		return err
 	}
@@ -98,23 +98,23 @@ func openTUN() (*os.File, error) {
 	return os.NewFile(uintptr(fd), device), nil
 }
 
-// inside returns the command that starts another program on this side.
-func (s *side) inside(binary string, args ...string) (string, []string) {
+// command returns the command that starts another program on this host.
+func (s *host) command(binary string, args ...string) (string, []string) {
 	namespace := fmt.Sprintf("--net=/proc/%d/fd/%d", os.Getpid(), s.namespace.Fd())
 	return "nsenter", append([]string{namespace, binary}, args...)
 }
 
-// run runs a program on this side, and returns its output.
-func (s *side) run(ctx context.Context, binary string, args ...string) ([]byte, error) {
-	name, args := s.inside(binary, args...)
+// run runs a program on this host, and returns its output.
+func (s *host) run(ctx context.Context, binary string, args ...string) ([]byte, error) {
+	name, args := s.command(binary, args...)
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // this program
 	cmd.Env = append(os.Environ(), "NO_PROXY=*", "no_proxy=*")
 	cmd.Stderr = os.Stderr
 	return cmd.Output()
 }
 
-// close releases the side; the kernel removes its namespace after the last process.
-func (s *side) close() error {
+// close releases the host; the kernel removes its namespace after the last process.
+func (s *host) close() error {
 	var errs []error
 	for _, file := range []*os.File{s.tun, s.namespace} {
 		if file != nil {

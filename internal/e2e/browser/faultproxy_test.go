@@ -12,46 +12,46 @@ import (
 	"testing"
 )
 
-// between is a proxy in front of a control plane that injects errors into answers of the API.
-type between struct {
+// faultProxy is a proxy in front of a control plane that injects errors into answers of the API.
+type faultProxy struct {
 	*httptest.Server
 
-	mu   sync.Mutex
-	code func(uri string) int
+	mu    sync.Mutex
+	fault func(uri string) int
 }
 
-func newBetween(t *testing.T, api *API) *between {
+func newFaultProxy(t *testing.T, api *API) *faultProxy {
 	t.Helper()
-	b := unstartedBetween(t, api)
+	b := unstartedFaultProxy(t, api)
 	b.Start()
 	return b
 }
 
 // newBetweenTLS returns a proxy with https, which sessions need.
-func newBetweenTLS(t *testing.T, api *API) *between {
+func newFaultProxyTLS(t *testing.T, api *API) *faultProxy {
 	t.Helper()
-	b := unstartedBetween(t, api)
-	b.Config.ErrorLog = log.New(io.Discard, "", 0) // it would have a line for each rejected certificate
+	b := unstartedFaultProxy(t, api)
+	b.Config.ErrorLog = log.New(io.Discard, "", 0) // the default logger prints a line for each rejected certificate
 	b.StartTLS()
 	return b
 }
 
-func unstartedBetween(t *testing.T, api *API) *between {
+func unstartedFaultProxy(t *testing.T, api *API) *faultProxy {
 	t.Helper()
 	target, err := url.Parse(api.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &between{}
+	b := &faultProxy{}
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	b.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if code := b.codeFor(req.URL.RequestURI()); code != 0 {
+		if code := b.statusOf(req.URL.RequestURI()); code != 0 {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(code)
 			_, _ = w.Write([]byte(`{"title":"No","detail":"Injected fault."}`))
 			return
 		}
-		defer func() { _ = recover() }() // the proxy panics to cut a stream off whose server is gone
+		defer func() { _ = recover() }() // the proxy panics to cut off a stream whose server has gone
 		proxy.ServeHTTP(w, req)
 	}))
 	t.Cleanup(func() {
@@ -61,20 +61,20 @@ func unstartedBetween(t *testing.T, api *API) *between {
 	return b
 }
 
-// answer sets the function that decides the status of a request by path and query; 0 forwards the request.
-func (b *between) answer(code func(uri string) int) {
+// setFault sets the function that decides the status of a request by path and query; 0 forwards the request.
+func (b *faultProxy) setFault(fault func(uri string) int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.code = code
+	b.fault = fault
 }
 
-func (b *between) codeFor(uri string) int {
+func (b *faultProxy) statusOf(uri string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.code == nil || !strings.HasPrefix(uri, "/v0/") {
+	if b.fault == nil || !strings.HasPrefix(uri, "/v0/") {
 		return 0
 	}
-	return b.code(uri)
+	return b.fault(uri)
 }
 
 // isNetworkError matches the browser's own messages about failed requests.

@@ -8,15 +8,15 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// history is the content of the control-plane API.
-type history struct {
+// content is the content of the control-plane API.
+type content struct {
 	oracle.History
-	statuses map[string]string // of the instances, by the workload's name
-	board    map[threeport.Instance]threeport.Workload
+	statuses  map[string]string // of the instances, by the workload's name
+	workloads map[threeport.Instance]threeport.Workload
 }
 
-func readHistory(ctx context.Context, api upstream.API, workloads []deployed) (history, error) {
-	h := history{statuses: map[string]string{}}
+func readContent(ctx context.Context, api upstream.API, workloads []deployed) (content, error) {
+	h := content{statuses: map[string]string{}}
 	for _, w := range workloads {
 		objects := upstream.WorkloadInstances
 		if w.helm() {
@@ -34,12 +34,12 @@ func readHistory(ctx context.Context, api upstream.API, workloads []deployed) (h
 }
 
 // rowOf returns the row of one workload on the page.
-func (h history) rowOf(w deployed) threeport.Workload {
-	return h.board[threeport.Instance{Type: string(w.typ), ID: threeport.ID(w.InstanceID)}]
+func (h content) rowOf(w deployed) threeport.Workload {
+	return h.workloads[threeport.Instance{Type: string(w.typ), ID: threeport.ID(w.InstanceID)}]
 }
 
 // eventsOf returns the rows of one workload's Events.
-func (h history) eventsOf(w deployed) []threeport.WorkloadEvent {
+func (h content) eventsOf(w deployed) []threeport.WorkloadEvent {
 	var out []threeport.WorkloadEvent
 	for _, row := range h.Events {
 		id := value(row.WorkloadInstanceID)
@@ -53,7 +53,7 @@ func (h history) eventsOf(w deployed) []threeport.WorkloadEvent {
 	return out
 }
 
-// value returns what p points to, or zero.
+// value returns *p, or the zero value if p is nil.
 func value[T any](p *T) T {
 	if p == nil {
 		var zero T

@@ -14,8 +14,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// page is the page of the control-plane API for the browser.
-type page struct {
+// ui is the web UI of the control-plane API.
+type ui struct {
 	url  string
 	http *http.Client // of an administrator
 	// token is the token of the user; empty without authentication.
@@ -23,24 +23,24 @@ type page struct {
 }
 
 // login creates a token with the role viewer.
-func (p *page) login(ctx context.Context) error {
+func (p *ui) login(ctx context.Context) error {
 	viewer := map[string]string{"name": "demo", "role": "viewer"}
-	created, err := ask[struct{ Token string }](ctx, p, http.MethodPost, "/v0/tokens", viewer)
+	created, err := request[struct{ Token string }](ctx, p, http.MethodPost, "/v0/tokens", viewer)
 	p.token = created.Token
 	return err
 }
 
-// hint prints the address of the page.
-func (p *page) hint() string {
+// loginHint returns the address of the web UI, and how to sign in.
+func (p *ui) loginHint() string {
 	text := "The page: " + p.url
 	if p.token == "" {
 		return text
 	}
-	return text + "\n  sign in with " + p.token + "\n  (the browser will ask about the certificate: it is of an authority of the demo's own)"
+	return text + "\n  sign in with " + p.token + "\n  (the browser warns about the certificate, because the demo signed it)"
 }
 
 // open opens the page in the user's browser if there is a desktop. A failure is no error, because the address was printed.
-func (p *page) open(ctx context.Context) {
+func (p *ui) open(ctx context.Context) {
 	opener := "xdg-open"
 	switch {
 	case runtime.GOOS == "darwin":
@@ -54,8 +54,8 @@ func (p *page) open(ctx context.Context) {
 }
 
 // workloads returns the rows of the workload list.
-func (p *page) workloads(ctx context.Context) (map[threeport.Instance]threeport.Workload, error) {
-	list, err := ask[threeport.List[threeport.Workload]](ctx, p, http.MethodGet, "/v0/workloads?size=100", nil)
+func (p *ui) workloads(ctx context.Context) (map[threeport.Instance]threeport.Workload, error) {
+	list, err := request[threeport.List[threeport.Workload]](ctx, p, http.MethodGet, "/v0/workloads?size=100", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -66,13 +66,13 @@ func (p *page) workloads(ctx context.Context) (map[threeport.Instance]threeport.
 	return rows, nil
 }
 
-// ask sends a request to an endpoint of the control-plane API outside v0.
-func ask[T any](ctx context.Context, p *page, method, path string, body any) (answer T, err error) {
-	request := resty.NewWithClient(p.http).R().SetContext(ctx).SetResult(&answer)
+// request sends a request to an endpoint of the control-plane API outside v0.
+func request[T any](ctx context.Context, p *ui, method, path string, body any) (answer T, err error) {
+	req := resty.NewWithClient(p.http).R().SetContext(ctx).SetResult(&answer)
 	if body != nil {
-		request.SetBody(body)
+		req.SetBody(body)
 	}
-	got, err := request.Execute(method, p.url+path)
+	got, err := req.Execute(method, p.url+path)
 	if err == nil && !got.IsSuccess() {
 		err = errors.New(got.Status())
 	}

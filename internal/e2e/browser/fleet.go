@@ -8,8 +8,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// Estate is a set of clusters with their workloads.
-type Estate struct {
+// Fleet is a set of clusters with their workloads.
+type Fleet struct {
 	Clusters []Cluster
 }
 
@@ -26,7 +26,7 @@ type Workload struct {
 	Status     threeport.StatusReport
 	Tree       []threeport.TreeObject
 	Events     []threeport.EventReport
-	Operations []Operation // of one object, in its order
+	Operations []Operation // of one object, in the order of time
 }
 
 // Operation is an object's definition with its version.
@@ -48,13 +48,13 @@ func status(word, reason, cause string, now time.Time, since time.Duration) thre
 	return threeport.StatusReport{Status: word, Reason: reason, Cause: cause, Since: &at}
 }
 
-// Many returns an estate of n workloads, most of them Healthy, in n/100 clusters, for tests of speed.
-func Many(n int, now time.Time) Estate {
-	var estate Estate
+// ManyWorkloads returns a fleet of n workloads, most of them Healthy, in n/100 clusters, for tests of speed.
+func ManyWorkloads(n int, now time.Time) Fleet {
+	var fleet Fleet
 	kinds := []string{"api", "worker", "cache", "gateway", "billing", "search", "mailer", "ledger"}
 	for i := range n {
 		if i%100 == 0 {
-			estate.Clusters = append(estate.Clusters, newCluster(fmt.Sprintf("edge-%03d", i/100), now, time.Duration(i%3)*time.Second))
+			fleet.Clusters = append(fleet.Clusters, newCluster(fmt.Sprintf("edge-%03d", i/100), now, time.Duration(i%3)*time.Second))
 		}
 		w := Workload{
 			Name:   fmt.Sprintf("%s-%05d", kinds[i%len(kinds)], i),
@@ -71,14 +71,14 @@ func Many(n int, now time.Time) Estate {
 		case i%53 == 0:
 			w.Status = status("Reconciling", "Progressing", fmt.Sprintf("Deployment %s: 1 of 3 replicas updated", w.Name), now, time.Minute)
 		}
-		last := &estate.Clusters[len(estate.Clusters)-1]
+		last := &fleet.Clusters[len(fleet.Clusters)-1]
 		last.Workloads = append(last.Workloads, w)
 	}
-	return estate
+	return fleet
 }
 
-// Hostile returns an estate whose texts all contain markup and scripts.
-func Hostile(now time.Time) Estate {
+// Hostile returns a fleet whose texts all contain markup and scripts.
+func Hostile(now time.Time) Fleet {
 	script := `<script>document.title='owned'</script><img src=x onerror="alert(1)">`
 	long := make([]rune, 10_000)
 	for i := range long {
@@ -110,14 +110,14 @@ func Hostile(now time.Time) Estate {
 			}}},
 		})
 	}
-	return Estate{Clusters: []Cluster{c}}
+	return Fleet{Clusters: []Cluster{c}}
 }
 
 // definition returns an object as JSON.
 func definition(object map[string]any) json.RawMessage {
 	raw, err := json.Marshal(object)
 	if err != nil {
-		panic(fmt.Sprintf("a definition of the estate is no JSON: %v", err)) // it is written here
+		panic(fmt.Sprintf("the definition of a test object is no JSON: %v", err)) // test objects are constants
 	}
 	return raw
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// restless is a workload that changes with each update: its cause, its objects, and the definition of the object at fault.
+// changingWorkload is a workload that changes with each update: its cause, its objects, and the definition of the object at fault.
 // The definition has so many lines that it has to be scrolled.
-type restless struct {
+type changingWorkload struct {
 	t        *testing.T
 	api      *API
 	agent    threeport.Agent
@@ -21,36 +21,36 @@ type restless struct {
 	updates  int
 }
 
-const restlessName = "restless"
+const changingName = "changing"
 
-// restlessKeys is how many keys with values of their own its definition has.
-const restlessKeys = 300
+// definitionKeys is the number of keys of its definition; each has a value of its own.
+const definitionKeys = 300
 
-func newRestless(t *testing.T) *restless {
+func newChangingWorkload(t *testing.T) *changingWorkload {
 	t.Helper()
-	r := &restless{t: t, agent: newCluster("c", time.Now(), 0).Agent}
-	w := Workload{Name: restlessName, Type: threeport.TypeWorkloadInstance}
-	w.Status, w.Tree, w.Operations = r.now()
-	api, instances := startAPI(t, never, Estate{Clusters: []Cluster{{Agent: r.agent, Workloads: []Workload{w}}}})
-	r.api, r.instance = api, instances[restlessName]
+	r := &changingWorkload{t: t, agent: newCluster("c", time.Now(), 0).Agent}
+	w := Workload{Name: changingName, Type: threeport.TypeWorkloadInstance}
+	w.Status, w.Tree, w.Operations = r.state()
+	api, instances := startAPI(t, neverOffline, Fleet{Clusters: []Cluster{{Agent: r.agent, Workloads: []Workload{w}}}})
+	r.api, r.instance = api, instances[changingName]
 	return r
 }
 
-func (r *restless) url() string { return r.api.URL + pathOf(r.instance) }
+func (r *changingWorkload) url() string { return r.api.URL + pathOf(r.instance) }
 
-// now is what there is to say after so many updates. With each, other lines are at the beginning of the definition, and
-// the order of the objects is another.
-func (r *restless) now() (threeport.StatusReport, []threeport.TreeObject, []Operation) {
+// state returns the reports after the updates so far. Each update changes the first lines of the definition and the order of
+// the objects.
+func (r *changingWorkload) state() (threeport.StatusReport, []threeport.TreeObject, []Operation) {
 	n := r.updates
 	cause := fmt.Sprintf("restarted %d times: %s end %d", n, strings.Repeat("because it said so ", 30), n)
 	w := Workload{}
 	main := object("apps", "Deployment", "main")
-	w.list(main, "Down", "CrashLoopBackOff", cause)
+	w.addListed(main, "Down", "CrashLoopBackOff", cause)
 	for i, health := range []string{"Healthy", "Unhealthy", "Reconciling"} {
-		w.list(object("", "Service", fmt.Sprintf("side-%d", (n+i)%3)), health, "Reason", "")
+		w.addListed(object("", "Service", fmt.Sprintf("side-%d", (n+i)%3)), health, "Reason", "")
 	}
 	data, labels := map[string]any{}, map[string]any{}
-	for i := range restlessKeys {
+	for i := range definitionKeys {
 		data[fmt.Sprintf("key-%03d", i)] = map[string]any{"name": fmt.Sprintf("value-%03d", i), "other": "x"}
 	}
 	data["key-000"] = map[string]any{"name": fmt.Sprintf("value of update %d", n)}
@@ -65,22 +65,22 @@ func (r *restless) now() (threeport.StatusReport, []threeport.TreeObject, []Oper
 	}}
 }
 
-// update lets everything change, and waits until the page shows it.
-func (r *restless) update(tab *Tab) {
+// update changes all reports, and waits until the page shows them.
+func (r *changingWorkload) update(tab *Tab) {
 	r.t.Helper()
 	r.updates++
 	r.agent.Time = time.Now()
-	s, tree, operations := r.now()
+	s, tree, operations := r.state()
 	w := Workload{Status: s, Tree: tree, Operations: operations}
 	reports := w.Reports(r.instance, threeport.ID(r.agent.Time.UnixMicro()))
 	// The status comes last: the page watches statuses, and reads the rest after one.
 	if err := SendReports(r.t.Context(), r.api.URL, threeport.ReportSet{Agent: r.agent, Reports: append(reports[1:], reports[0])}); err != nil {
 		r.t.Fatal(err)
 	}
-	until(r.t, tab, r.shown())
+	until(r.t, tab, r.shownCondition())
 }
 
-func (r *restless) shown() string {
+func (r *changingWorkload) shownCondition() string {
 	return fmt.Sprintf("document.querySelector('.cause-why li').innerText.startsWith('restarted %[1]d times') && "+
 		"(document.querySelector('#object-title').innerText.startsWith('Service') || document.querySelector('.object-cause').innerText.startsWith('restarted %[1]d times') && "+
 		"document.querySelector('.object-body').dataset.version === '%[2]d')", r.updates, r.updates+1)
@@ -88,10 +88,10 @@ func (r *restless) shown() string {
 
 // Updates of the page keep the reader's focus, scroll position and opened parts.
 func TestWorkloadPage_Updates_KeepScrollAndFocus(t *testing.T) {
-	r := newRestless(t)
+	r := newChangingWorkload(t)
 	tab := openTab(t)
 	emulate(t, tab, 1280, 500, Media{})
-	visit(t, tab, r.url(), r.shown()+" && document.querySelectorAll('.line').length > 20 && "+workloadShown)
+	visit(t, tab, r.url(), r.shownCondition()+" && document.querySelectorAll('.line').length > 20 && "+workloadShown)
 	eval[bool](t, tab, `window.frames = async () => { for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame) };
 		window.at = (css) => document.querySelector(css);
 		window.topOf = (e) => e.getBoundingClientRect().top;
@@ -109,7 +109,7 @@ func TestWorkloadPage_Updates_KeepScrollAndFocus(t *testing.T) {
 			name: "a text of the cause was opened", arrange: "at('.cause-why button').click(); at('.cause-why button').focus()",
 			state: "/end \\d+ Show less$/.test(at('.cause-why li').innerText) + at('.cause-why button').getAttribute('aria-expanded')",
 		},
-		{name: "and is closed again", arrange: "at('.cause-why button').click()", state: "at('.cause-why li').innerText.endsWith('characters')"},
+		{name: "the text of the cause was closed again", arrange: "at('.cause-why button').click()", state: "at('.cause-why li').innerText.endsWith('characters')"},
 		{
 			name: "a text of the object was opened", arrange: "at('.object-cause button').click()",
 			state: "/end \\d+ Show less$/.test(at('.object-cause').innerText)",
@@ -122,7 +122,7 @@ func TestWorkloadPage_Updates_KeepScrollAndFocus(t *testing.T) {
 			state: "[at('#find').value, at('#find').selectionStart, at('#find').selectionEnd, at('.found').innerText, at('mark.current').innerText].join()",
 		},
 		{
-			name: "another match was gone to", arrange: "for (let i = 0; i < 60; i++) at('[aria-label=\"Next match\"]').click(); at('#find').focus()",
+			name: "another match is selected", arrange: "for (let i = 0; i < 60; i++) at('[aria-label=\"Next match\"]').click(); at('#find').focus()",
 			state: "[at('.found').innerText, at('mark.current').parentNode.innerText, lineAtTop()].join()",
 		},
 		{name: "the definition is scrolled", arrange: "at('#find').value = ''; at('#find').dispatchEvent(new Event('input')); at('.folded .code').scrollTop = 5007; at('.folded .code').focus()", state: "[lineAtTop(), topOf(at('.folded .code .line')) % 20].join()"},
@@ -148,13 +148,13 @@ func TestWorkloadPage_Updates_KeepScrollAndFocus(t *testing.T) {
 		for range 2 {
 			r.update(tab)
 			if after := eval[string](t, tab, state); after != before {
-				t.Errorf("%s: after an update it is\n%s, expected\n%s", c.name, after, before)
+				t.Errorf("%s: after an update the state is\n%s, want\n%s", c.name, after, before)
 			}
 			if !eval[bool](t, tab, "focused.isConnected && document.activeElement === focused") {
-				t.Errorf("%s: an update took the focus away", c.name)
+				t.Errorf("%s: after an update another element has the focus", c.name)
 			}
 			if by := eval[float64](t, tab, "scrollY - scrolled"); by != 0 {
-				t.Errorf("%s: the page jumped by %g pixels", c.name, by)
+				t.Errorf("%s: an update scrolled the page by %g pixels, want 0", c.name, by)
 			}
 			if t.Failed() {
 				break
