@@ -13,21 +13,21 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
-	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/proxy"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
 	w := newWorld(t)
-	d := w.deploy("web", configMap("conf"), deployment("web", 2))
-	w.expectStatus(d, "Healthy")
+	d := w.Deploy("web", world.ConfigMap("conf"), deployment("web", 2))
+	w.ExpectStatus(d, "Healthy")
 	w.awaitStatusRow(d, "Healthy")
-	w.eventually(waitTimeout, "the last Event of each pod to have a row", func() error {
+	w.Eventually("the last Event of each pod to have a row", func() error {
 		started := 0
 		for _, row := range w.clusterRows() {
 			if *row.Reason == "Started" {
@@ -39,25 +39,25 @@ func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
 		}
 		return nil
 	})
-	w.awaitAgreement(tracked(d)...)
-	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
+	w.AwaitAgreement(world.Expected(d)...)
+	w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 	w.awaitSilence()
-	watches, sent := w.watches(), len(w.proxy.sent())
+	watches, sent := w.watches(), len(w.proxy.Sent(proxy.Any))
 	for i := range 50 {
-		w.patch(w.cr(d), fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, i))
-		w.patch(w.cr(d), fmt.Sprintf(`{"spec":{"workloadInstanceId":%d}}`, d.InstanceID))
+		w.patch(world.CustomResource(d), fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, i))
+		w.patch(world.CustomResource(d), fmt.Sprintf(`{"spec":{"workloadInstanceId":%d}}`, d.InstanceID))
 	}
 	// The agent handles this change after all earlier ones, in each of its queues.
-	more := w.deploy("more", configMap("more"))
-	w.expectStatus(more, "Healthy")
-	w.awaitAgreement(tracked(d, more)...)
-	for _, r := range w.proxy.sent()[sent:] {
-		if r.isHeartbeat() {
+	more := w.Deploy("more", world.ConfigMap("more"))
+	w.ExpectStatus(more, "Healthy")
+	w.AwaitAgreement(world.Expected(d, more)...)
+	for _, r := range w.proxy.Sent(proxy.Any)[sent:] {
+		if r.IsHeartbeat() {
 			continue
 		}
-		ofMore := strings.HasPrefix(r.path, rowPath(more, 0)) || strings.Contains(r.path+string(r.body), strconv.FormatInt(more.InstanceID, 10))
-		if !ofMore || strings.Contains(string(r.body), strconv.FormatInt(d.InstanceID, 10)) {
-			t.Errorf("after an unchanged spec was written, the agent sent %s %s %.300s", r.method, r.path, r.body)
+		ofMore := strings.HasPrefix(r.Path, world.RowPath(more, 0)) || strings.Contains(r.Path+string(r.Body), strconv.FormatInt(more.InstanceID, 10))
+		if !ofMore || strings.Contains(string(r.Body), strconv.FormatInt(d.InstanceID, 10)) {
+			t.Errorf("after an unchanged spec was written, the agent sent %s %s %.300s", r.Method, r.Path, r.Body)
 		}
 	}
 	if now := w.watches(); now != watches {
@@ -66,12 +66,12 @@ func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
 }
 
 // awaitSilence waits until the agent has sent nothing for three times the delay of a status or a tree.
-func (w *world) awaitSilence() {
+func (w *agentWorld) awaitSilence() {
 	w.Helper()
 	const held = 5 * time.Second // StatusInterval of the reporter's default configuration
 	told, since := -1, time.Now()
-	w.eventually(waitTimeout, "the agent to send nothing more", func() error {
-		reports := slices.DeleteFunc(slices.Clone(w.proxy.sent()), request.isHeartbeat)
+	w.Eventually("the agent to send nothing more", func() error {
+		reports := slices.DeleteFunc(slices.Clone(w.proxy.Sent(proxy.Any)), proxy.Request.IsHeartbeat)
 		if len(reports) != told {
 			told, since = len(reports), time.Now()
 		}
@@ -84,41 +84,41 @@ func (w *world) awaitSilence() {
 
 func TestWorkload_ChangedSpec_ChangesReports(t *testing.T) {
 	w := newWorld(t)
-	d := w.deploy("list", configMap("kept"), configMap("dropped"))
-	w.awaitAgreement(tracked(d)...)
-	added := w.place(object(configMap("added")))
-	_, err := w.upstream.Create(w.ctx, added)
-	w.must(err)
-	extra, err := w.upstream.RegisterResource(w.ctx, d, added)
-	w.must(err)
+	d := w.Deploy("list", world.ConfigMap("kept"), world.ConfigMap("dropped"))
+	w.AwaitAgreement(world.Expected(d)...)
+	added := w.Object(world.ConfigMap("added"))
+	_, err := w.Upstream.Create(w.Ctx, added)
+	w.Must(err)
+	extra, err := w.Upstream.RegisterResource(w.Ctx, d, added)
+	w.Must(err)
 
 	changed := d
 	changed.Resources = []v1alpha1.WorkloadResourceInstance{d.Resources[0], extra}
-	w.must(w.upstream.Declare(w.ctx, changed))
-	w.awaitAgreement(tracked(changed)...)
-	before := len(w.proxy.writes(rowPath(d, 1)))
+	w.Must(w.Upstream.Declare(w.Ctx, changed))
+	w.AwaitAgreement(world.Expected(changed)...)
+	before := len(w.proxy.Requested(world.RowPath(d, 1)))
 	w.patch(d.Objects[1], `{"data":{"key":"after it was dropped"}}`)
 	w.patch(added, `{"data":{"key":"after it was added"}}`)
-	w.awaitAgreement(tracked(changed)...)
-	if now := len(w.proxy.writes(rowPath(d, 1))); now != before {
+	w.AwaitAgreement(world.Expected(changed)...)
+	if now := len(w.proxy.Requested(world.RowPath(d, 1))); now != before {
 		t.Errorf("the removed resource was reported %d more times", now-before)
 	}
 }
 
 func TestWorkload_Deleted_ReportsAndReleases(t *testing.T) {
 	w := newWorld(t)
-	d := w.deploy("web", configMap("conf"), deployment("web", 2))
-	w.expectStatus(d, "Healthy")
-	w.awaitAgreement(tracked(d)...)
-	if finalizers := w.getObject(w.cr(d)).GetFinalizers(); !slices.Contains(finalizers, v1alpha1.Finalizer) {
+	d := w.Deploy("web", world.ConfigMap("conf"), deployment("web", 2))
+	w.ExpectStatus(d, "Healthy")
+	w.AwaitAgreement(world.Expected(d)...)
+	if finalizers := w.Get(world.CustomResource(d)).GetFinalizers(); !slices.Contains(finalizers, v1alpha1.Finalizer) {
 		t.Errorf("the finalizers are %v, expected %s", finalizers, v1alpha1.Finalizer)
 	}
-	w.must(w.upstream.Delete(w.ctx, d))
+	w.Must(w.Upstream.Delete(w.Ctx, d))
 	w.expectGone(d)
-	w.expectOperation(d, 0, threeport.OperationDeleted)
-	w.expectOperation(d, 1, threeport.OperationDeleted)
+	w.ExpectOperation(d, 0, threeport.OperationDeleted)
+	w.ExpectOperation(d, 1, threeport.OperationDeleted)
 	// Without workloads the agent watches only ThreeportWorkloads.
-	w.eventually(waitTimeout, "no informers", func() error {
+	w.Eventually("no informers", func() error {
 		if n := w.watches(); n != 0 {
 			return fmt.Errorf("there are %d", n)
 		}
@@ -128,33 +128,33 @@ func TestWorkload_Deleted_ReportsAndReleases(t *testing.T) {
 
 func TestWorkload_Released_SendsNothing(t *testing.T) {
 	w := newWorld(t)
-	d, other := w.deploy("gone", configMap("conf")), w.deploy("other", configMap("other"))
-	w.awaitAgreement(tracked(d, other)...)
-	w.must(w.upstream.DeleteObject(w.ctx, w.cr(d)))
+	d, other := w.Deploy("gone", world.ConfigMap("conf")), w.Deploy("other", world.ConfigMap("other"))
+	w.AwaitAgreement(world.Expected(d, other)...)
+	w.Remove(world.CustomResource(d))
 	w.expectGone(d)
-	_, err := w.agent.WaitFor(w.ctx, "Released workload") // The log line follows just after.
-	w.must(err)
-	sent := len(w.proxy.writes(rowPath(d, 0)))
+	_, err := w.agent.WaitFor(w.Ctx, "Released workload") // The log line follows just after.
+	w.Must(err)
+	sent := len(w.proxy.Requested(world.RowPath(d, 0)))
 	w.patch(d.Objects[0], `{"data":{"key":"changed"}}`)
 	w.patch(other.Objects[0], `{"data":{"key":"changed"}}`)
-	w.awaitAgreement(oracle.Expected{Deployed: other}, oracle.Expected{Deployed: d, Released: true})
-	if now := len(w.proxy.writes(rowPath(d, 0))); now != sent {
+	w.AwaitAgreement(oracle.Expected{Deployed: other}, oracle.Expected{Deployed: d, Released: true})
+	if now := len(w.proxy.Requested(world.RowPath(d, 0))); now != sent {
 		t.Errorf("an object of a released workload was reported %d times", now-sent)
 	}
 }
 
 func TestDelivery_Outage_LosesAndRepeatsNothing(t *testing.T) {
 	w := newWorld(t)
-	before := w.deploy("before", deployment("before", 2))
-	w.expectStatus(before, "Healthy")
-	w.proxy.failWith(func(request) (int, http.Header) { return http.StatusServiceUnavailable, nil })
-	during := w.deploy("during", deployment("during", 2), failingDeployment("broken", 1, "image-pull"))
-	w.must(w.upstream.DeleteObject(w.ctx, before.Objects[0]))
-	w.expectCondition(during.Name, v1alpha1.ConditionDelivered, metav1.ConditionFalse)
-	w.proxy.failWith(nil)
-	w.expectStatus(during, "Down")
-	w.awaitAgreement(tracked(before, during)...)
-	w.expectCondition(during.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
+	before := w.Deploy("before", deployment("before", 2))
+	w.ExpectStatus(before, "Healthy")
+	w.proxy.SetScript(unavailable)
+	during := w.Deploy("during", deployment("during", 2), failingDeployment("broken", 1, "image-pull"))
+	w.Remove(before.Objects[0])
+	w.ExpectCondition(during, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "")
+	w.proxy.SetScript(nil)
+	w.ExpectStatus(during, "Down")
+	w.AwaitAgreement(world.Expected(before, during)...)
+	w.ExpectCondition(during, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 	for _, words := range []string{"Delivery fails", "Delivery recovered"} {
 		if n := strings.Count(w.agent.Output(), words); n != 1 {
 			t.Errorf("the log says %q %d times for one outage, expected once", words, n)
@@ -164,22 +164,22 @@ func TestDelivery_Outage_LosesAndRepeatsNothing(t *testing.T) {
 
 func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 	w := newWorld(t)
-	d, err := w.upstream.Register(w.ctx, w.workload("refused", v1alpha1.WorkloadTypeInstance, configMap("good"), configMap("bad")))
-	w.must(err)
-	w.proxy.failWith(func(r request) (int, http.Header) {
-		if r.writesTo(rowPath(d, 1)) {
-			return http.StatusBadRequest, nil
+	d, err := w.Upstream.Register(w.Ctx, w.Workload("refused", v1alpha1.WorkloadTypeInstance, world.ConfigMap("good"), world.ConfigMap("bad")))
+	w.Must(err)
+	w.proxy.SetScript(func(r proxy.Request) proxy.Fault {
+		if r.WritesTo(world.RowPath(d, 1)) {
+			return proxy.Fault{Status: http.StatusBadRequest}
 		}
-		return 0, nil
+		return proxy.Fault{}
 	})
 	for _, obj := range d.Objects {
-		_, err := w.upstream.Create(w.ctx, obj)
-		w.must(err)
+		_, err := w.Upstream.Create(w.Ctx, obj)
+		w.Must(err)
 	}
-	w.must(w.upstream.Declare(w.ctx, d))
-	w.expectOperation(d, 0, threeport.OperationAdded)
-	w.eventually(waitTimeout, "the refused report in the workload's status", func() error {
-		cr, err := w.status(d.Name)
+	w.Must(w.Upstream.Declare(w.Ctx, d))
+	w.ExpectOperation(d, 0, threeport.OperationAdded)
+	w.Eventually("the refused report in the workload's status", func() error {
+		cr, err := w.ThreeportWorkload(d)
 		if err != nil {
 			return err
 		}
@@ -189,65 +189,65 @@ func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 		}
 		return nil
 	})
-	if n := w.proxy.rejections(rowPath(d, 1)); n != 1 {
+	if n := w.rejections(world.RowPath(d, 1)); n != 1 {
 		t.Errorf("the rejected report was sent %d times by itself, want 1", n)
 	}
-	if metrics := w.get(w.metrics + "/metrics"); !strings.Contains(metrics, `threeport_agent_reports_total{kind="operation",result="rejected"} 1`) {
+	if !strings.Contains(w.metrics(), `threeport_agent_reports_total{kind="operation",result="rejected"} 1`) {
 		t.Error("the metrics do not count the rejected report")
 	}
 	// Each change of the annotation causes another attempt.
 	retry := func(value string) {
 		t.Helper()
-		w.patch(w.cr(d), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRetryRejected, value))
+		w.patch(world.CustomResource(d), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRetryRejected, value))
 	}
 	retry("once")
-	w.eventually(waitTimeout, "the refused report to be sent again", func() error {
-		if n := w.proxy.rejections(rowPath(d, 1)); n != 2 {
+	w.Eventually("the refused report to be sent again", func() error {
+		if n := w.rejections(world.RowPath(d, 1)); n != 2 {
 			return fmt.Errorf("it was sent %d times", n)
 		}
 		return nil
 	})
-	w.proxy.failWith(nil)
+	w.proxy.SetScript(nil)
 	retry("twice")
-	w.awaitAgreement(tracked(d)...)
-	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
+	w.AwaitAgreement(world.Expected(d)...)
+	w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 }
 
 func TestDelivery_RejectedReportObjectChanges_SendsAgain(t *testing.T) {
 	w := newWorld(t)
-	d := w.deploy("refused", configMap("conf"))
-	w.awaitAgreement(tracked(d)...)
-	w.proxy.failWith(func(r request) (int, http.Header) {
-		if r.writesTo(rowPath(d, 0)) {
-			return http.StatusBadRequest, nil
+	d := w.Deploy("refused", world.ConfigMap("conf"))
+	w.AwaitAgreement(world.Expected(d)...)
+	w.proxy.SetScript(func(r proxy.Request) proxy.Fault {
+		if r.WritesTo(world.RowPath(d, 0)) {
+			return proxy.Fault{Status: http.StatusBadRequest}
 		}
-		return 0, nil
+		return proxy.Fault{}
 	})
 	w.patch(d.Objects[0], `{"data":{"key":"bad"}}`)
-	w.eventually(waitTimeout, "the report to be refused", func() error {
-		cr, err := w.status(d.Name)
+	w.Eventually("the report to be refused", func() error {
+		cr, err := w.ThreeportWorkload(d)
 		if err == nil && cr.Status.Delivery.Rejected != 1 {
 			err = fmt.Errorf("delivery is %+v", cr.Status.Delivery)
 		}
 		return err
 	})
-	w.proxy.failWith(nil)
+	w.proxy.SetScript(nil)
 	w.patch(d.Objects[0], `{"data":{"key":"better"}}`)
-	w.awaitAgreement(tracked(d)...)
+	w.AwaitAgreement(world.Expected(d)...)
 }
 
 func TestDelivery_RetryAfter_Waits(t *testing.T) {
 	w := newWorld(t)
 	var refused []time.Time
-	w.proxy.failWith(func(r request) (int, http.Header) {
-		if len(r.writes) == 0 || len(refused) > 0 {
-			return 0, nil
+	w.proxy.SetScript(func(r proxy.Request) proxy.Fault {
+		if len(r.Writes) == 0 || len(refused) > 0 {
+			return proxy.Fault{}
 		}
 		refused = append(refused, time.Now())
-		return http.StatusTooManyRequests, http.Header{"Retry-After": {"2"}}
+		return proxy.Fault{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"2"}}}
 	})
-	d := w.deploy("conf", configMap("conf"))
-	w.awaitAgreement(tracked(d)...)
+	d := w.Deploy("conf", world.ConfigMap("conf"))
+	w.AwaitAgreement(world.Expected(d)...)
 	if waited := time.Since(refused[0]); waited < 2*time.Second {
 		t.Errorf("the report was accepted %s after a Retry-After of 2 s", waited)
 	}
@@ -255,26 +255,26 @@ func TestDelivery_RetryAfter_Waits(t *testing.T) {
 
 func TestAgent_SIGTERM_FlushesPendingReports(t *testing.T) {
 	w := newWorld(t)
-	first := w.deploy("first", configMap("first"))
-	w.awaitAgreement(tracked(first)...)
-	w.proxy.failWith(func(request) (int, http.Header) { return http.StatusServiceUnavailable, nil })
-	d := w.deploy("conf", configMap("conf"), deployment("web", 2))
+	first := w.Deploy("first", world.ConfigMap("first"))
+	w.AwaitAgreement(world.Expected(first)...)
+	w.proxy.SetScript(unavailable)
+	d := w.Deploy("conf", world.ConfigMap("conf"), deployment("web", 2))
 	w.awaitReplicas(d.Objects[1], 2)
-	w.expectCondition(d.Name, v1alpha1.ConditionDelivered, metav1.ConditionFalse)
+	w.ExpectCondition(d, v1alpha1.ConditionDelivered, metav1.ConditionFalse, "")
 	stopped := make(chan error)
-	go func() { stopped <- w.agent.Stop(waitTimeout) }()
-	_, err := w.agent.WaitFor(w.ctx, "Stopping and waiting for leader election runnables")
-	w.must(err)
-	w.proxy.failWith(nil)
+	go func() { stopped <- w.agent.Stop(world.Timeout) }()
+	_, err := w.agent.WaitFor(w.Ctx, "Stopping and waiting for leader election runnables")
+	w.Must(err)
+	w.proxy.SetScript(nil)
 	if err := <-stopped; err != nil {
 		t.Errorf("the agent did not flush: %v", err)
 	}
-	w.awaitAgreement(tracked(first, d)...)
+	w.AwaitAgreement(world.Expected(first, d)...)
 }
 
 func TestAgent_Restart_UpdatesRows(t *testing.T) {
 	w := newWorld(t)
-	d := w.deploy("conf", configMap("conf"))
+	d := w.Deploy("conf", world.ConfigMap("conf"))
 	event := w.create(fmt.Sprintf(`
 apiVersion: v1
 kind: Event
@@ -285,36 +285,36 @@ reason: Probed
 message: once
 count: 1
 lastTimestamp: "2026-01-02T03:04:05Z"
-`, w.namespace, w.getObject(d.Objects[0]).GetUID()))
-	w.awaitAgreement(tracked(d)...)
-	w.must(w.agent.Stop(waitTimeout))
+`, w.Namespace, w.Get(d.Objects[0]).GetUID()))
+	w.AwaitAgreement(world.Expected(d)...)
+	w.Must(w.agent.Stop(world.Timeout))
 	w.patch(event, `{"message":"twice, while nobody watched","count":2,"lastTimestamp":"2026-01-02T03:05:06Z"}`)
 	w.patch(d.Objects[0], `{"data":{"key":"changed while nobody watched"}}`)
 	w.startAgent()
-	w.awaitAgreement(tracked(d)...)
+	w.AwaitAgreement(world.Expected(d)...)
 }
 
 func TestEvents_ObjectMoves_RowKeepsInstance(t *testing.T) {
 	w := newWorld(t)
-	d := w.deploy("web", deployment("web", 1))
-	w.expectStatus(d, "Healthy")
-	w.awaitAgreement(tracked(d)...)
+	d := w.Deploy("web", deployment("web", 1))
+	w.ExpectStatus(d, "Healthy")
+	w.AwaitAgreement(world.Expected(d)...)
 	before := w.allEvents()
-	w.must(w.upstream.DeleteObject(w.ctx, w.cr(d)))
+	w.Remove(world.CustomResource(d))
 	w.expectGone(d)
 	// The same objects in another instance.
-	again, err := w.upstream.Register(w.ctx, upstream.Workload{Name: d.Name, Type: v1alpha1.WorkloadTypeHelmInstance, Objects: d.Objects})
-	w.must(err)
-	w.must(w.upstream.Declare(w.ctx, again))
-	w.eventually(waitTimeout, "the status of the new instance", func() error {
-		status, err := w.api.Status(w.ctx, upstream.HelmWorkloadInstances, again.InstanceID)
+	again, err := w.Upstream.Register(w.Ctx, upstream.Workload{Name: d.Name, Type: v1alpha1.WorkloadTypeHelmInstance, Objects: d.Objects})
+	w.Must(err)
+	w.Must(w.Upstream.Declare(w.Ctx, again))
+	w.Eventually("the status of the new instance", func() error {
+		status, err := w.Upstream.API.Status(w.Ctx, upstream.HelmWorkloadInstances, again.InstanceID)
 		if err == nil && status != "Healthy" {
 			err = fmt.Errorf("it is %q", status)
 		}
 		return err
 	})
 	w.patch(d.Objects[0], `{"spec":{"replicas":2}}`)
-	w.eventually(waitTimeout, "new Events under the new instance", func() error {
+	w.Eventually("new Events under the new instance", func() error {
 		rows := w.allEvents()
 		fresh := 0
 		for _, row := range rows {
@@ -335,38 +335,38 @@ func TestEvents_ObjectMoves_RowKeepsInstance(t *testing.T) {
 func TestAgent_Stdout_PrintsReports(t *testing.T) {
 	w := newWorldWithoutAgent(t)
 	w.startAgent("--sink=stdout")
-	d := w.deploy("web", deployment("web", 1))
+	d := w.Deploy("web", deployment("web", 1))
 	for _, line := range []string{
 		"Deployment created: web\n", "Pod created: web-", "ReplicaSet created: web-", "Event Normal ScalingReplicaSet of Deployment ",
 		fmt.Sprintf("WorkloadInstance %d: Healthy\n", d.InstanceID),
 	} {
-		if _, err := w.agent.WaitFor(w.ctx, strings.TrimSuffix(line, "\n")); err != nil {
+		if _, err := w.agent.WaitFor(w.Ctx, strings.TrimSuffix(line, "\n")); err != nil {
 			t.Error(err)
 		}
 	}
-	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[0]))
-	_, err := w.agent.WaitFor(w.ctx, "Deployment deleted: web")
-	w.must(err)
-	if sent := w.proxy.sent(); len(sent) > 0 {
+	w.Remove(d.Objects[0])
+	_, err := w.agent.WaitFor(w.Ctx, "Deployment deleted: web")
+	w.Must(err)
+	if sent := w.proxy.Sent(proxy.Any); len(sent) > 0 {
 		t.Errorf("%d requests were sent with --sink=stdout", len(sent))
 	}
 }
 
 func TestAgent_ProbesAndMetrics(t *testing.T) {
 	w := newWorld(t)
-	d := w.deploy("web", deployment("web", 1))
-	w.expectStatus(d, "Healthy")
+	d := w.Deploy("web", deployment("web", 1))
+	w.ExpectStatus(d, "Healthy")
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if body := w.get(w.probes + path); body != "ok" {
-			t.Errorf("GET %s answers %q, expected ok", path, body)
+		if body, status, err := world.Fetch(w.Ctx, w.agent.ProbesURL+path); err != nil || status != http.StatusOK || body != "ok" {
+			t.Errorf("GET %s answers %d %q (%v), want 200 ok", path, status, body, err)
 		}
 	}
 	for _, name := range []string{
 		`threeport_agent_watches{resource="deployments.apps"} 1`, "threeport_agent_reports_pending 0",
 		`threeport_agent_reports_total{kind="status",result="accepted"}`,
 	} {
-		w.eventually(waitTimeout, "metrics with "+name, func() error { // Events may be pending
-			if !strings.Contains(w.get(w.metrics+"/metrics"), name) {
+		w.Eventually("metrics with "+name, func() error { // Events may be pending
+			if !strings.Contains(w.metrics(), name) {
 				return errors.New("there is none")
 			}
 			return nil
@@ -412,43 +412,32 @@ func TestAgent_InvalidFlags_ExplainTheFix(t *testing.T) {
 
 func TestAgent_TwoReplicas_ElectLeader(t *testing.T) {
 	w := newWorldWithoutAgent(t)
-	flags := []string{"--leader-elect", "--leader-election-namespace=" + w.namespace}
-	w.user = shared.cluster.Kubeconfig()
+	flags := []string{"--leader-elect", "--leader-election-namespace=" + w.Namespace}
+	w.kubeconfig = w.Cluster.Kubeconfig()
 	w.startAgent(flags...)
 	leader := w.agent
-	second, err := process.Start(shared.agent, nil, append([]string{
-		"--kubeconfig=" + w.user, "--threeport-api-server=" + w.proxy.url, "--auth-enabled=false",
-		"--metrics-bind-address=0", "--health-probe-bind-address=" + freeAddress(t),
-	}, flags...))
-	w.must(err)
-	t.Cleanup(second.Kill)
-	d := w.deploy("conf", configMap("conf"))
-	w.awaitAgreement(tracked(d)...)
+	second := w.LaunchAgent(w.command, append([]string{
+		"--kubeconfig=" + w.kubeconfig, "--threeport-api-server=" + w.server,
+	}, flags...)...)
+	d := w.Deploy("conf", world.ConfigMap("conf"))
+	w.AwaitAgreement(world.Expected(d)...)
 	if strings.Contains(second.Output(), "Starting workers") {
 		t.Error("the second replica sends reports although the first one leads")
 	}
-	w.must(leader.Stop(waitTimeout))
+	w.Must(leader.Stop(world.Timeout))
 	w.patch(d.Objects[0], `{"data":{"key":"after the leader stopped"}}`)
-	w.awaitAgreement(tracked(d)...)
-}
-
-// cr returns an object with the name of a workload's ThreeportWorkload.
-func (w *world) cr(d upstream.Deployed) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ThreeportWorkload"))
-	obj.SetName(d.Name)
-	return obj
+	w.AwaitAgreement(world.Expected(d)...)
 }
 
 // expectGone expects that a deleted ThreeportWorkload is released before the agent's grace period of 30 s ends. After the
 // grace period the agent would release it even without its last reports.
-func (w *world) expectGone(d upstream.Deployed) {
+func (w *agentWorld) expectGone(d upstream.Deployed) {
 	w.Helper()
 	const within = 20 * time.Second
-	resource, err := w.upstream.Resource(w.cr(d))
-	w.must(err)
-	w.eventually(within, "ThreeportWorkload "+d.Name+" to be gone", func() error {
-		if _, err := resource.Get(w.ctx, d.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	resource, err := w.Upstream.Resource(world.CustomResource(d))
+	w.Must(err)
+	w.EventuallyWithin(within, "ThreeportWorkload "+d.Name+" to be gone", func() error {
+		if _, err := resource.Get(w.Ctx, d.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is still there: %w", err)
 		}
 		return nil
@@ -456,22 +445,7 @@ func (w *world) expectGone(d upstream.Deployed) {
 }
 
 // watches returns the number of the agent's informers from its metrics.
-func (w *world) watches() int {
+func (w *agentWorld) watches() int {
 	w.Helper()
-	return w.sum("threeport_agent_watches{")
-}
-
-// sum returns the sum of the agent's metrics whose lines have a prefix.
-func (w *world) sum(begin string) int {
-	w.Helper()
-	n := 0
-	for line := range strings.Lines(w.get(w.metrics + "/metrics")) {
-		if value, ok := strings.CutPrefix(line, begin); ok {
-			_, value, _ = strings.Cut(value, "} ")
-			count, err := strconv.Atoi(strings.TrimSpace(value))
-			w.must(err)
-			n += count
-		}
-	}
-	return n
+	return w.sum("threeport_agent_watches")
 }
