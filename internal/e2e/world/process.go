@@ -49,13 +49,15 @@ func (w *World) LaunchAgent(command Command, flags ...string) *Agent {
 	w.Must(err)
 	agent := &Agent{Process: p, MetricsURL: "http://" + metrics + "/metrics", ProbesURL: "http://" + probes}
 	w.Cleanup(func() {
-		if err := agent.Stop(Timeout); err != nil && !agent.MayFail && !strings.Contains(err.Error(), "signal: killed") {
+		err := agent.Stop(Timeout)
+		killed := err != nil && strings.Contains(err.Error(), "signal: killed")
+		if err != nil && !killed && !agent.MayFail {
 			w.Errorf("stop the agent: %v", err)
 		}
 		if strings.Contains(agent.Output(), "DATA RACE") {
 			w.Errorf("the race detector found a race in the agent:\n%s", agent.Output())
 		}
-		if w.Failed() {
+		if w.Failed() && !killed {
 			w.Logf("the end of the log of the agent with PID %d:\n%s", agent.PID(), End(agent.Output(), shownOutput))
 		}
 	})
@@ -140,11 +142,14 @@ func sumOf(page, name string) (sum float64, err error) {
 	return sum, nil
 }
 
-// Ready returns nil if the agent's readiness probe succeeds.
+// ErrNotReady means that the agent answered that it is not ready.
+var ErrNotReady = errors.New("the agent is not ready")
+
+// Ready returns nil if the agent's readiness probe succeeds, and ErrNotReady if the agent is not ready.
 func (a *Agent) Ready(ctx context.Context) error {
 	page, status, err := Fetch(ctx, a.ProbesURL+"/readyz")
 	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("/readyz: HTTP %d: %s", status, page)
+		err = fmt.Errorf("%w: HTTP %d: %s", ErrNotReady, status, page)
 	}
 	return err
 }
