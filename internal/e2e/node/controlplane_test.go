@@ -15,6 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/image"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -30,7 +31,7 @@ var adminToken = regexp.MustCompile(`tp_d[0-9A-Za-z]{43}`)
 
 // plane is the control-plane API as it is installed in the cluster, and a viewer's certificate for it.
 type plane struct {
-	*world
+	*operatorWorld
 	client *http.Client
 	url    string
 }
@@ -38,7 +39,7 @@ type plane struct {
 // TestControlPlane_InCluster installs the control-plane API as docs/operating.md says, and replaces its pod. The rows
 // stay.
 func TestControlPlane_InCluster(t *testing.T) {
-	p := plane{world: newWorld(t)}
+	p := plane{operatorWorld: newWorld(t)}
 	p.install()
 	token := adminToken.FindString(p.inside("token", "create", "--role=admin", "--name=first"))
 	p.reach()
@@ -67,19 +68,19 @@ func (p *plane) install() {
 	p.Helper()
 	dir := p.TempDir()
 	archive := filepath.Join(dir, "controlplane-image.tar")
-	p.must(image.Target(p.ctx, root, "controlplane", archive, "localhost/threeport-controlplane:local"))
-	p.must(shared.cluster.LoadImage(p.ctx, archive))
+	p.Must(image.Target(p.Ctx, root, "controlplane", archive, "localhost/threeport-controlplane:local"))
+	p.Must(shared.cluster.LoadImage(p.Ctx, archive))
 	folder, err := shared.cluster.NodeFile("/var/lib/threeport-controlplane")
-	p.must(err)
-	p.must(os.Mkdir(folder, 0o755))
+	p.Must(err)
+	p.Must(os.Mkdir(folder, 0o755))
 
 	credentials, err := operator.NewCredentials(dir)
-	p.must(err)
+	p.Must(err)
 	p.client, err = credentials.Client("jane")
-	p.must(err)
+	p.Must(err)
 	p.Cleanup(func() {
-		_, err := shared.operator.Kubectl(context.WithoutCancel(p.ctx), "delete", "--ignore-not-found", "-k", filepath.Join(root, planeOverlay))
-		p.must(err)
+		_, err := shared.operator.Kubectl(context.WithoutCancel(p.Ctx), "delete", "--ignore-not-found", "-k", filepath.Join(root, planeOverlay))
+		p.Must(err)
 	})
 	p.kubectl("apply", "--server-side", "-f", filepath.Join(root, "config/controlplane/namespace.yaml"))
 	p.kubectl("create", "secret", "tls", "threeport-controlplane-cert", "-n", planeNamespace,
@@ -99,9 +100,9 @@ func (p *plane) inside(command ...string) string {
 // awaitPlane waits for a rollout, and fails with the state of the pods.
 func (p *plane) awaitPlane() {
 	p.Helper()
-	if _, err := shared.operator.Kubectl(p.ctx, "rollout", "status", "-n", planeNamespace, planeDeployment, "--timeout="+waitTimeout.String()); err != nil {
-		why, _ := shared.operator.Kubectl(p.ctx, "get", "pods,pvc,events", "-n", planeNamespace, "-o", "wide")
-		logs, _ := shared.operator.Kubectl(p.ctx, "logs", planeDeployment, "-n", planeNamespace, "--tail=20")
+	if _, err := shared.operator.Kubectl(p.Ctx, "rollout", "status", "-n", planeNamespace, planeDeployment, "--timeout="+world.Timeout.String()); err != nil {
+		why, _ := shared.operator.Kubectl(p.Ctx, "get", "pods,pvc,events", "-n", planeNamespace, "-o", "wide")
+		logs, _ := shared.operator.Kubectl(p.Ctx, "logs", planeDeployment, "-n", planeNamespace, "--tail=20")
 		p.Fatalf("expected the control-plane API to be ready: %v\n%s\n%s", err, why, logs)
 	}
 }
@@ -109,15 +110,15 @@ func (p *plane) awaitPlane() {
 // reach forwards a port to the API's pod until the test ends.
 func (p *plane) reach() {
 	p.Helper()
-	binaries, err := cluster.FindBinaries(p.ctx, nil, cluster.Kubectl)
-	p.must(err)
+	binaries, err := cluster.FindBinaries(p.Ctx, nil, cluster.Kubectl)
+	p.Must(err)
 	forward, err := process.Start(binaries[cluster.Kubectl], []string{"KUBECONFIG=" + shared.cluster.Kubeconfig()},
 		[]string{"port-forward", "-n", planeNamespace, planeDeployment, "--address=127.0.0.1", ":https"})
-	p.must(err)
+	p.Must(err)
 	p.Cleanup(forward.Kill)
 	const said = "Forwarding from "
-	line, err := forward.WaitFor(p.ctx, said)
-	p.must(err)
+	line, err := forward.WaitFor(p.Ctx, said)
+	p.Must(err)
 	_, rest, _ := strings.Cut(line, said)
 	address, _, _ := strings.Cut(rest, " ")
 	p.url = "https://" + address
@@ -139,16 +140,16 @@ func (p *plane) expectWorkload(name string) {
 // call sends a request with an optional token, and returns the status and the body of the answer.
 func (p *plane) call(method, path, token, body string) (code int, answer string) {
 	p.Helper()
-	req, err := http.NewRequestWithContext(p.ctx, method, p.url+path, strings.NewReader(body))
-	p.must(err)
+	req, err := http.NewRequestWithContext(p.Ctx, method, p.url+path, strings.NewReader(body))
+	p.Must(err)
 	req.Header.Set("Content-Type", "application/json")
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := p.client.Do(req)
-	p.must(err)
+	p.Must(err)
 	defer resp.Body.Close() //nolint:errcheck // it is only read
 	raw, err := io.ReadAll(resp.Body)
-	p.must(err)
+	p.Must(err)
 	return resp.StatusCode, string(raw)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // The demo's own timeout, and the limit of a whole demo with compilation and start. Both are long enough for every demo that
@@ -154,7 +155,7 @@ func TestDemo_Hints(t *testing.T) {
 	}
 	kubectl := d.find(`\n  (\S+) get pods -A`)
 	script += kubectl + " -n " + operator.Namespace + " delete pods --all --grace-period=1\n" +
-		kubectl + " -n " + operator.Namespace + " rollout status deployment/" + operator.Name + " --timeout=" + waitTimeout.String() + "\n"
+		kubectl + " -n " + operator.Namespace + " rollout status deployment/" + operator.Name + " --timeout=" + world.Timeout.String() + "\n"
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput()
 	if err != nil {
 		t.Errorf("expected the hints to work: %v\n%s\n%s", err, script, out)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/image"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // helperEnv makes the test binary start a cluster with a real node, print a helperReport, and wait to be killed. Its value is
@@ -36,7 +37,7 @@ type helperReport struct {
 }
 
 func helper() error {
-	ctx, cancel := context.WithTimeout(context.Background(), worldLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), world.TestLimit)
 	defer cancel()
 	c, err := startWithPod(ctx, os.Getenv(helperEnv))
 	if err != nil {
@@ -84,7 +85,7 @@ func runPod(ctx context.Context, c *cluster.Cluster, archive string) error {
 }
 
 func awaitPod(ctx context.Context, pods typedcorev1.PodInterface, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, world.Timeout)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -282,7 +283,7 @@ func archiveOfBehave(t *testing.T) string {
 
 func TestStop_LeavesNothing(t *testing.T) {
 	t.Parallel()
-	w := &world{T: t, ctx: t.Context()}
+	w := &world.World{T: t, Ctx: t.Context()}
 	archive := archiveOfBehave(t)
 	before := observe(t)
 	for name, end := range map[string]func(*cluster.Cluster) error{
@@ -294,11 +295,11 @@ func TestStop_LeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := startWithPod(t.Context(), archive)
-			w.must(err)
+			w.Must(err)
 			node := identify(t, c.Dir(), c.PID("nodeinit"))
-			w := &world{T: t, ctx: t.Context()}
+			w := &world.World{T: t, Ctx: t.Context()}
 			for _, want := range []string{"containerd-shim", "kubelet", "nodeinit", "/pause", "/behave --listen=:8081"} {
-				w.eventually(want+" to run in the node", func() error { // The runtime reports it a little early.
+				w.Eventually(want+" to run in the node", func() error { // The runtime reports it a little early.
 					if running := strings.Join(node.processes(), "\n"); !strings.Contains(running, want) {
 						return fmt.Errorf("there are only\n%s", running)
 					}
@@ -325,8 +326,8 @@ func crash(c *cluster.Cluster, component cluster.Component) error {
 	}
 	select {
 	case <-c.Done():
-	case <-time.After(waitTimeout):
-		return fmt.Errorf("%s was killed %s ago, and the cluster still runs", component, waitTimeout)
+	case <-time.After(world.Timeout):
+		return fmt.Errorf("%s was killed %s ago, and the cluster still runs", component, world.Timeout)
 	}
 	if err := c.Err(); err == nil || !strings.Contains(err.Error(), string(component)+" died") {
 		return fmt.Errorf("the error of the cluster does not name %s: %w", component, err)
@@ -339,14 +340,14 @@ func TestKilledProcess_LeavesNothing(t *testing.T) {
 	archive := archiveOfBehave(t)
 	for name, also := range map[string]bool{"it alone": false, "with the node's first process": true} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{T: t, ctx: t.Context()}
+			w := &world.World{T: t, Ctx: t.Context()}
 			before := observe(t)
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), helperEnv+"="+archive)
 			cmd.Stderr = t.Output()
 			out, err := cmd.StdoutPipe()
-			w.must(err)
-			w.must(cmd.Start())
+			w.Must(err)
+			w.Must(cmd.Start())
 			var report helperReport
 			if err := json.NewDecoder(out).Decode(&report); err != nil {
 				t.Fatalf("helper: %v (%v)", err, cmd.Wait())
@@ -355,12 +356,12 @@ func TestKilledProcess_LeavesNothing(t *testing.T) {
 			if len(node.processes()) == 0 {
 				t.Fatal("no process runs in the node")
 			}
-			w.must(cmd.Process.Kill())
+			w.Must(cmd.Process.Kill())
 			if also {
-				w.must(syscall.Kill(report.NodeInit, syscall.SIGKILL))
+				w.Must(syscall.Kill(report.NodeInit, syscall.SIGKILL))
 			}
 			_ = cmd.Wait() // it was killed, that is no news
-			w.eventually("every process of the node to go", func() error {
+			w.Eventually("every process of the node to go", func() error {
 				if left := node.processes(); len(left) > 0 {
 					return fmt.Errorf("there are %q", left)
 				}
@@ -368,10 +369,10 @@ func TestKilledProcess_LeavesNothing(t *testing.T) {
 			})
 			if also { // the next cluster removes the control groups
 				next, err := cluster.Start(t.Context(), cluster.Options{Components: cluster.APIOnly()})
-				w.must(err)
-				w.must(next.Stop())
+				w.Must(err)
+				w.Must(next.Stop())
 			}
-			w.eventually("nothing to be left", func() error {
+			w.Eventually("nothing to be left", func() error {
 				return errors.Join(node.left(), before.difference(observe(t)))
 			})
 		})

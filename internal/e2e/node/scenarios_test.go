@@ -19,6 +19,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario"
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // The number of scenarios at a time. They keep the machine busy only at their start, and then mostly wait.
@@ -30,7 +31,7 @@ const scenarioLimit = 30 * time.Minute
 // The limit of attempts of a scenario. It is repeated if a moment passed unobserved, which proves nothing.
 const plays = 3
 
-// The control plane must show a moment before it ends; for lasting moments waitTimeout is the limit. docs/measurements.md has
+// The control plane must show a moment before it ends; for lasting moments world.Timeout is the limit. docs/measurements.md has
 // the measured delays.
 const (
 	showEvery = 200 * time.Millisecond
@@ -108,7 +109,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), world.Timeout)
 		defer cancel()
 		err = errors.Join(err, shared.upstream.Delete(ctx, d), env.Remove(ctx))
 	}()
@@ -129,7 +130,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	case err != nil:
 		return err
 	}
-	agree, cancel := context.WithTimeout(ctx, waitTimeout)
+	agree, cancel := context.WithTimeout(ctx, world.Timeout)
 	defer cancel()
 	return errors.Join(append(wrong, shared.oracle.AwaitOnly(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
 }
@@ -137,7 +138,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 // expectShown waits until the control plane has shown a moment for a while. It returns ErrUnseen if the moment ended before
 // that.
 func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, env scenario.Env, d upstream.Deployed) error {
-	deadline := time.NewTimer(waitTimeout)
+	deadline := time.NewTimer(world.Timeout)
 	defer deadline.Stop()
 	ticker := time.NewTicker(showEvery)
 	defer ticker.Stop()
