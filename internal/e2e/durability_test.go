@@ -44,7 +44,7 @@ func TestAgent_ObjectDeletedWhileDown_ReportsAtStart(t *testing.T) {
 		said = append(said, world.OperationOf(r))
 	}
 	if got := strings.Join(said, ", "); got != "DELETED, ADDED" {
-		t.Errorf("the agent reported %s of the recreated object", got)
+		t.Errorf("the agent reported %s for the recreated object, want DELETED, ADDED", got)
 	}
 	for _, r := range w.proxy.Sent(proxy.Any)[before:] {
 		if r.WritesTo(world.RowPath(d, 0)) || strings.Contains(string(r.Body), "Scheduled") {
@@ -86,9 +86,9 @@ func TestAgent_Killed_LosesAndRepeatsNothing(t *testing.T) {
 	d := w.Deploy("web", deployment("web", 3))
 	for i := range 10 {
 		w.patch(d.Objects[0], fmt.Sprintf(`{"spec":{"template":{"metadata":{"labels":{"turn":"%d"}}}}}`, i))
-		w.Eventually("the agent to report something", func() error {
+		w.Eventually(fmt.Sprintf("more than %d reports of Events", i), func() error {
 			if n := len(w.proxy.Requested("/v0/workload-events")); n <= i {
-				return fmt.Errorf("%d Events were reported", n)
+				return fmt.Errorf("the agent reported %d Events", n)
 			}
 			return nil
 		})
@@ -146,7 +146,7 @@ func TestResync_RowsChangedByOthers_AreRestored(t *testing.T) {
 	} {
 		got := w.sum(fmt.Sprintf("threeport_agent_audit_repairs_total{kind=%q", kind))
 		if got < repairs.least || got > repairs.most {
-			t.Errorf("there were %d repairs of kind %s, want %d to %d", got, kind, repairs.least, repairs.most)
+			t.Errorf("the resync made %d repairs of kind %s, want %d to %d", got, kind, repairs.least, repairs.most)
 		}
 	}
 }
@@ -155,17 +155,17 @@ func TestResync_RowsChangedByOthers_AreRestored(t *testing.T) {
 // another reason, so several changes may be needed. It returns their number.
 func (w *agentWorld) expectStatusRepaired(d upstream.Deployed) (changes int) {
 	w.Helper()
-	w.Eventually("the status to be repaired", func() error {
+	w.Eventually("the resync to repair the status", func() error {
 		status, err := w.Upstream.API.Status(w.Ctx, upstream.WorkloadInstances, d.InstanceID)
 		if err != nil || status != "Healthy" {
-			return errors.Join(err, fmt.Errorf("it is %q", status))
+			return errors.Join(err, fmt.Errorf("the status is %q, want Healthy", status))
 		}
 		if w.sum(`threeport_agent_audit_repairs_total{kind="status"`) > 0 {
 			return nil
 		}
 		w.requestByOther(http.MethodPatch, fmt.Sprintf("/v0/workload-instances/%d", d.InstanceID), `{"Status":"Down"}`)
 		changes++
-		return errors.New("the status was not repaired")
+		return errors.New("the resync has repaired no status")
 	})
 	return changes
 }

@@ -2,12 +2,15 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -28,24 +31,26 @@ const (
 	installWorkloads = "/apis/control-plane.threeport.io/v1alpha1/threeportworkloads"
 )
 
-// installTarget is an empty API server for one test.
+// installTarget is the API server of the tests of this file. They install the same objects, and no agent runs there.
 type installTarget struct {
 	*testing.T
 	client  *kubernetes.Clientset
 	kubectl []string // the command, with its flags
 }
 
+// startInstallServer starts the API server once. It has no CRD and no role of the agent at first. TestMain stops it.
+var startInstallServer = sync.OnceValues(func() (c *cluster.Cluster, err error) {
+	c, err = cluster.Start(context.Background(), cluster.Options{Components: cluster.APIOnly(), Log: os.Stderr})
+	shared.installServer = c
+	return c, err
+})
+
 func newInstallTarget(t *testing.T) installTarget {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), cluster.Options{Components: cluster.APIOnly(), Log: t.Output()})
+	c, err := startInstallServer()
 	if err != nil {
 		t.Fatalf("start the API server: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Errorf("stop the API server: %v", err)
-		}
-	})
 	binaries, err := cluster.FindBinaries(t.Context(), t.Output(), cluster.Kubectl)
 	if err != nil {
 		t.Fatalf("find kubectl: %v", err)

@@ -35,7 +35,7 @@ func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
 			}
 		}
 		if started != 2 {
-			return fmt.Errorf("%d pods have Started", started)
+			return fmt.Errorf("%d pods have a row of Started, want 2", started)
 		}
 		return nil
 	})
@@ -69,14 +69,14 @@ func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
 func (w *agentWorld) awaitSilence() {
 	w.Helper()
 	const held = 5 * time.Second // StatusInterval of the reporter's default configuration
-	told, since := -1, time.Now()
+	sent, since := -1, time.Now()
 	w.Eventually("the agent to send nothing more", func() error {
 		reports := slices.DeleteFunc(slices.Clone(w.proxy.Sent(proxy.Any)), proxy.Request.IsHeartbeat)
-		if len(reports) != told {
-			told, since = len(reports), time.Now()
+		if len(reports) != sent {
+			sent, since = len(reports), time.Now()
 		}
 		if silent := time.Since(since); silent < 3*held {
-			return fmt.Errorf("it has been silent for %s only", silent)
+			return fmt.Errorf("the agent sent its last report %s ago, want %s", silent, 3*held)
 		}
 		return nil
 	})
@@ -111,16 +111,16 @@ func TestWorkload_Deleted_ReportsAndReleases(t *testing.T) {
 	w.ExpectStatus(d, "Healthy")
 	w.AwaitAgreement(world.Expected(d)...)
 	if finalizers := w.Get(world.CustomResource(d)).GetFinalizers(); !slices.Contains(finalizers, v1alpha1.Finalizer) {
-		t.Errorf("the finalizers are %v, expected %s", finalizers, v1alpha1.Finalizer)
+		t.Errorf("the finalizers are %v, want %s", finalizers, v1alpha1.Finalizer)
 	}
 	w.Must(w.Upstream.Delete(w.Ctx, d))
 	w.expectGone(d)
 	w.ExpectOperation(d, 0, threeport.OperationDeleted)
 	w.ExpectOperation(d, 1, threeport.OperationDeleted)
 	// Without workloads the agent watches only ThreeportWorkloads.
-	w.Eventually("no informers", func() error {
+	w.Eventually("the agent to stop all informers", func() error {
 		if n := w.watches(); n != 0 {
-			return fmt.Errorf("there are %d", n)
+			return fmt.Errorf("the agent has %d informers", n)
 		}
 		return nil
 	})
@@ -157,7 +157,7 @@ func TestDelivery_Outage_LosesAndRepeatsNothing(t *testing.T) {
 	w.ExpectCondition(during, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 	for _, words := range []string{"Delivery fails", "Delivery recovered"} {
 		if n := strings.Count(w.agent.Output(), words); n != 1 {
-			t.Errorf("the log says %q %d times for one outage, expected once", words, n)
+			t.Errorf("the log contains %q %d times for one outage, want once", words, n)
 		}
 	}
 }
@@ -178,14 +178,14 @@ func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 	}
 	w.Must(w.Upstream.Declare(w.Ctx, d))
 	w.ExpectOperation(d, 0, threeport.OperationAdded)
-	w.Eventually("the refused report in the workload's status", func() error {
+	w.Eventually("the rejected report in the workload's status", func() error {
 		cr, err := w.ThreeportWorkload(d)
 		if err != nil {
 			return err
 		}
 		del := cr.Status.Delivery
 		if del.Rejected != 1 || len(del.Rejections) != 1 || !strings.Contains(del.Rejections[0].Reason, "injected by the test") {
-			return fmt.Errorf("delivery is %+v", del)
+			return fmt.Errorf("the delivery in the status is %+v", del)
 		}
 		return nil
 	})
@@ -201,9 +201,9 @@ func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 		w.patch(world.CustomResource(d), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRetryRejected, value))
 	}
 	retry("once")
-	w.Eventually("the refused report to be sent again", func() error {
+	w.Eventually("the agent to send the rejected report again", func() error {
 		if n := w.rejections(world.RowPath(d, 1)); n != 2 {
-			return fmt.Errorf("it was sent %d times", n)
+			return fmt.Errorf("the agent sent it %d times, want 2", n)
 		}
 		return nil
 	})
@@ -224,10 +224,10 @@ func TestDelivery_RejectedReportObjectChanges_SendsAgain(t *testing.T) {
 		return proxy.Fault{}
 	})
 	w.patch(d.Objects[0], `{"data":{"key":"bad"}}`)
-	w.Eventually("the report to be refused", func() error {
+	w.Eventually("the control plane to reject the report", func() error {
 		cr, err := w.ThreeportWorkload(d)
 		if err == nil && cr.Status.Delivery.Rejected != 1 {
-			err = fmt.Errorf("delivery is %+v", cr.Status.Delivery)
+			err = fmt.Errorf("the delivery in the status is %+v", cr.Status.Delivery)
 		}
 		return err
 	})
@@ -267,7 +267,7 @@ func TestAgent_SIGTERM_FlushesPendingReports(t *testing.T) {
 	w.Must(err)
 	w.proxy.SetScript(nil)
 	if err := <-stopped; err != nil {
-		t.Errorf("the agent did not flush: %v", err)
+		t.Errorf("the agent did not send its pending reports before its end: %v", err)
 	}
 	w.AwaitAgreement(world.Expected(first, d)...)
 }
@@ -306,13 +306,7 @@ func TestEvents_ObjectMoves_RowKeepsInstance(t *testing.T) {
 	again, err := w.Upstream.Register(w.Ctx, upstream.Workload{Name: d.Name, Type: v1alpha1.WorkloadTypeHelmInstance, Objects: d.Objects})
 	w.Must(err)
 	w.Must(w.Upstream.Declare(w.Ctx, again))
-	w.Eventually("the status of the new instance", func() error {
-		status, err := w.Upstream.API.Status(w.Ctx, upstream.HelmWorkloadInstances, again.InstanceID)
-		if err == nil && status != "Healthy" {
-			err = fmt.Errorf("it is %q", status)
-		}
-		return err
-	})
+	w.ExpectHelmStatus(again, "Healthy")
 	w.patch(d.Objects[0], `{"spec":{"replicas":2}}`)
 	w.Eventually("new Events under the new instance", func() error {
 		rows := w.allEvents()
@@ -322,11 +316,11 @@ func TestEvents_ObjectMoves_RowKeepsInstance(t *testing.T) {
 				fresh++
 			}
 			if row.HelmWorkloadInstanceID != nil && row.WorkloadInstanceID != nil {
-				return fmt.Errorf("event %s is in two instances", *row.Reason)
+				return fmt.Errorf("the row of Event %s has two instances", *row.Reason)
 			}
 		}
 		if fresh < 3 || len(rows)-fresh != len(before) {
-			return fmt.Errorf("%d are new of %d, and %d were there before", fresh, len(rows), len(before))
+			return fmt.Errorf("%d of %d rows are in the new instance, want at least 3 and all but %d", fresh, len(rows), len(before))
 		}
 		return nil
 	})
@@ -367,7 +361,7 @@ func TestAgent_ProbesAndMetrics(t *testing.T) {
 	} {
 		w.Eventually("metrics with "+name, func() error { // Events may be pending
 			if !strings.Contains(w.metrics(), name) {
-				return errors.New("there is none")
+				return errors.New("the agent does not export it")
 			}
 			return nil
 		})
@@ -398,13 +392,13 @@ func TestAgent_InvalidFlags_ExplainTheFix(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), shared.agent, c.args...).CombinedOutput()
 			var exit *exec.ExitError
 			if err == nil {
-				t.Fatalf("the agent ended with exit code 0, expected 2: %s", out)
+				t.Fatalf("the agent ended with exit code 0, want 2: %s", out)
 			}
 			if exit, _ = err.(*exec.ExitError); exit == nil || exit.ExitCode() != 2 { //nolint:errorlint // never wrapped here
-				t.Errorf("the agent ended with %v, expected exit code 2", err)
+				t.Errorf("the agent ended with %v, want exit code 2", err)
 			}
 			if !strings.Contains(string(out), c.want) {
-				t.Errorf("the agent says %q, expected %q", out, c.want)
+				t.Errorf("the agent prints %q, want %q", out, c.want)
 			}
 		})
 	}
@@ -436,9 +430,9 @@ func (w *agentWorld) expectGone(d upstream.Deployed) {
 	const within = 20 * time.Second
 	resource, err := w.Upstream.Resource(world.CustomResource(d))
 	w.Must(err)
-	w.EventuallyWithin(within, "ThreeportWorkload "+d.Name+" to be gone", func() error {
+	w.EventuallyWithin(within, "ThreeportWorkload "+d.Name+" to disappear", func() error {
 		if _, err := resource.Get(w.Ctx, d.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is still there: %w", err)
+			return fmt.Errorf("the API server still has it: %w", err)
 		}
 		return nil
 	})

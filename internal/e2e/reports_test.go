@@ -18,7 +18,6 @@ import (
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/proxy"
-	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -35,7 +34,7 @@ func TestReports_Workload(t *testing.T) {
 	cr, err := w.ThreeportWorkload(web)
 	w.Must(err)
 	if id := cr.Spec.WorkloadInstanceID; id != web.InstanceID || id < 1<<53 {
-		t.Errorf("the workload's instance ID is %d, expected %d, beyond 2^53", id, web.InstanceID)
+		t.Errorf("the workload's instance ID is %d, want %d, beyond 2^53", id, web.InstanceID)
 	}
 	w.ExpectCondition(web, v1alpha1.ConditionWatching, metav1.ConditionTrue, "")
 	w.ExpectCondition(web, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
@@ -102,7 +101,7 @@ func TestReports_CustomResources_AnyOwnerChain(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%d events, none of them Started of the pod, under the custom resource", len(events))
+		return fmt.Errorf("the instance has %d rows of Events; none is Started of the pod under the custom resource", len(events))
 	})
 	w.patch(app.Objects[0], `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"StockFailed","message":"the shelf is empty"}]}}`)
 	w.ExpectStatus(app, "Unhealthy")
@@ -127,14 +126,8 @@ func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
 	_, err = w.Upstream.Create(w.Ctx, hook)
 	w.Must(err)
 	w.Must(w.Upstream.Declare(w.Ctx, d))
-	w.Eventually("the status of the helm instance", func() error {
-		status, err := w.Upstream.API.Status(w.Ctx, upstream.HelmWorkloadInstances, d.InstanceID)
-		if err == nil && status != "Healthy" {
-			err = fmt.Errorf("it is %q, expected Healthy", status)
-		}
-		return err
-	})
-	w.Eventually("Events of the labelled pod under the helm instance", func() error {
+	w.ExpectHelmStatus(d, "Healthy")
+	w.Eventually("Events of the labelled pod under the Helm instance", func() error {
 		events, err := w.Upstream.API.Events(w.Ctx, url.Values{"helmworkloadinstanceid": {strconv.FormatInt(d.InstanceID, 10)}})
 		if err != nil {
 			return err
@@ -144,11 +137,11 @@ func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
 			name, _, _ := strings.Cut(*ev.Message, ": ")
 			pods[name] = true
 			if ev.WorkloadInstanceID != nil || ev.WorkloadResourceInstanceID != nil {
-				return fmt.Errorf("event %s has a workload or resource instance, expected the helm instance only", *ev.Reason)
+				return fmt.Errorf("the row of Event %s has a workload or resource instance, want only the Helm instance", *ev.Reason)
 			}
 		}
 		if !pods["Pod chart-hook"] || len(pods) < 4 {
-			return fmt.Errorf("events are about %v, expected the hook, two pods and their ReplicaSet", pods)
+			return fmt.Errorf("the Events are about %v, want the hook, two pods and their ReplicaSet", pods)
 		}
 		return nil
 	})
@@ -158,12 +151,12 @@ func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
 			return fmt.Errorf("%w: %d resources", err, len(cr.Status.Resources))
 		}
 		if s := cr.Status.Resources[2]; s.Namespace != w.Namespace || s.State != v1alpha1.ResourcePresent {
-			return fmt.Errorf("the Service is %s in namespace %q, expected Present in %q", s.State, s.Namespace, w.Namespace)
+			return fmt.Errorf("the Service is %s in namespace %q, want Present in %q", s.State, s.Namespace, w.Namespace)
 		}
 		return nil
 	})
 	if sent := w.proxy.Requested("/v0/workload-resource-instances"); len(sent) > 0 {
-		t.Errorf("%d operations were sent for a Helm workload, expected none", len(sent))
+		t.Errorf("the agent sent %d operations for a Helm workload, want none", len(sent))
 	}
 }
 
@@ -185,7 +178,7 @@ reportingInstance: controller-0
 action: Probing
 type: Warning
 reason: Probed
-note: it did not answer
+note: the server did not answer
 regarding: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}
 `, w.Namespace, uid)
 	created := w.create(event)
@@ -202,7 +195,7 @@ regarding: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}
 	}
 	posts := slices.DeleteFunc(w.proxy.Requested("/v0/workload-events"), func(w oracle.Write) bool { return w.Method != http.MethodPost })
 	if *strictV0 && len(posts) != len(w.allEvents()) { // a report set writes a repeat like the first report
-		t.Errorf("%d rows were posted for %d Events", len(posts), len(w.allEvents()))
+		t.Errorf("the agent posted %d rows for %d Events", len(posts), len(w.allEvents()))
 	}
 }
 
@@ -228,7 +221,7 @@ func TestSecrets_StayInCluster(t *testing.T) {
 	w.Must(err)
 	for _, text := range []string{`"name":"sesame"`, `"annotations":{"example.com/kept":"kept"}`, `"kind":"Secret"`} {
 		if !strings.Contains(string(row[0].RuntimeDefinition), text) {
-			t.Errorf("the Secret's definition is %s, expected its metadata with %s", row[0].RuntimeDefinition, text)
+			t.Errorf("the Secret's definition is %s, want its metadata with %s", row[0].RuntimeDefinition, text)
 		}
 	}
 	places := map[string]string{"the agent's log": w.agent.Output(), "the agent's metrics": w.metrics()}
@@ -266,7 +259,7 @@ func (w *agentWorld) awaitReplicas(obj *unstructured.Unstructured, want int64) {
 		all, _, _ := unstructured.NestedInt64(live.Object, "status", "replicas")
 		observed, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
 		if ready != want || all != want || observed != live.GetGeneration() {
-			return fmt.Errorf("%d of %d are ready", ready, all)
+			return fmt.Errorf("%d of %d replicas are ready", ready, all)
 		}
 		return nil
 	})

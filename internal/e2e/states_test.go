@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -99,7 +100,7 @@ func TestState_PermissionGranted_BecomesPresent(t *testing.T) {
 	w.Eventually("Events of the forbidden Deployment's pods", func() error {
 		events, err := w.Upstream.API.Events(w.Ctx, url.Values{"workloadresourceinstanceid": {strconv.FormatInt(d.Resources[1].ThreeportID, 10)}})
 		if err == nil && len(events) == 0 {
-			err = fmt.Errorf("there are none")
+			err = errors.New("the control plane has no such row")
 		}
 		return err
 	})
@@ -164,7 +165,7 @@ func TestWatchNamespaces_LimitsWatches(t *testing.T) {
 	w.ExpectState(d, 1, v1alpha1.ResourceForbidden, "namespace default is not among those that the agent watches")
 	w.Eventually("a report of the Deployment", func() error {
 		if len(w.proxy.Requested(world.RowPath(d, 0))) == 0 {
-			return fmt.Errorf("there is none")
+			return errors.New("the agent has sent none")
 		}
 		return nil
 	})

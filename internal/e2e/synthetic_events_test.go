@@ -31,7 +31,7 @@ func (w *agentWorld) awaitSyntheticRows(reason string, n int) (rows []threeport.
 	w.Helper()
 	w.Eventually(fmt.Sprintf("%d rows of %s", n, reason), func() error {
 		if rows = w.syntheticRows(reason); len(rows) != n {
-			return fmt.Errorf("there are %d", len(rows))
+			return fmt.Errorf("the control plane has %d", len(rows))
 		}
 		return nil
 	})
@@ -44,6 +44,7 @@ func (w *agentWorld) clusterRows() []threeport.WorkloadEvent {
 	return slices.DeleteFunc(w.allEvents(), func(row threeport.WorkloadEvent) bool { return strings.Contains(*row.RuntimeEventUID, "/") })
 }
 
+// patchStatus patches the status of an object, and waits until the oracle has observed the change.
 func (w *agentWorld) patchStatus(obj *unstructured.Unstructured, patch string) {
 	w.Helper()
 	w.AwaitOracle(w.Patch(obj, patch, "status"))
@@ -53,10 +54,10 @@ func (w *agentWorld) patchStatus(obj *unstructured.Unstructured, patch string) {
 func (w *agentWorld) awaitStatusRow(d upstream.Deployed, health string) threeport.WorkloadEvent {
 	w.Helper()
 	var found threeport.WorkloadEvent
-	w.Eventually("a row that says that "+d.Name+" is "+health, func() error {
+	w.Eventually(fmt.Sprintf("the row of the transition of %s to %s", d.Name, health), func() error {
 		cr, err := w.ThreeportWorkload(d)
 		if err != nil || cr.Status.Health != health || cr.Status.HealthSince == nil {
-			return errors.Join(err, fmt.Errorf("it is %q", cr.Status.Health))
+			return errors.Join(err, fmt.Errorf("the health is %q since %v", cr.Status.Health, cr.Status.HealthSince))
 		}
 		uid := fmt.Sprintf("%s/%s/%s", cr.UID, cr.Status.HealthSince.UTC().Format(time.RFC3339), health)
 		rows := w.syntheticRows("Workload" + health)
@@ -137,9 +138,9 @@ func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
 	w := newWorld(t, "--state-dir="+state)
 	d := w.Deploy("web", failingDeployment("web", 2, "oom"))
 	for turn := range 4 {
-		w.Eventually("more containers to be killed", func() error {
+		w.Eventually(fmt.Sprintf("%d rows of OOMKilled", 2*(turn+1)), func() error {
 			if n := len(w.syntheticRows("OOMKilled")); n < 2*(turn+1) {
-				return fmt.Errorf("%d rows report it", n)
+				return fmt.Errorf("the control plane has %d", n)
 			}
 			return nil
 		})
@@ -153,7 +154,7 @@ func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
 	w.ExpectStatus(d, "Down")
 	row := w.awaitStatusRow(d, "Down")
 	if *row.Type != "Warning" || !strings.Contains(*row.Message, " ← ReplicaSet web-") {
-		t.Errorf("its row is %s: %q, want a Warning with the owner path to the pods", *row.Type, *row.Message)
+		t.Errorf("the row of the transition is %s: %q, want a Warning with the owner path to the pods", *row.Type, *row.Message)
 	}
 	w.patch(d.Objects[0], `{"spec":{"replicas":0}}`)
 	w.ExpectStatus(d, "Healthy")
@@ -175,11 +176,11 @@ func TestSyntheticEvents_DeletedRows_AreRestored(t *testing.T) {
 	w.AwaitAgreement(world.Expected(d)...)
 	w.requestByOther(http.MethodDelete, fmt.Sprintf("/v0/workload-events/%d", *rows[0].ID), "")
 	w.requestByOther(http.MethodPatch, fmt.Sprintf("/v0/workload-events/%d", *gone.ID), `{"Message":"by hand"}`)
-	w.Eventually("the rows to be as they were", func() error {
+	w.Eventually("the resync to restore the rows", func() error {
 		again := w.syntheticRows("ContainerRestarted")
-		told := w.awaitStatusRow(d, "Healthy")
-		if len(again) != 1 || *again[0].Message != *rows[0].Message || *told.Message != *gone.Message {
-			return fmt.Errorf("the restart has %d rows, and the message of the transition is %q", len(again), *told.Message)
+		transition := w.awaitStatusRow(d, "Healthy")
+		if len(again) != 1 || *again[0].Message != *rows[0].Message || *transition.Message != *gone.Message {
+			return fmt.Errorf("the restart has %d rows, and the message of the transition is %q", len(again), *transition.Message)
 		}
 		return nil
 	})

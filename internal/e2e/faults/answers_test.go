@@ -43,7 +43,7 @@ func answersLost(w *faultWorld) {
 	})
 	load := w.startLoad(seed(w.T), 20, objects)
 	w.Pause(20 * time.Second)
-	w.Eventually("many answers to be lost and some to be cut", func() error {
+	w.Eventually("50 lost and 10 cut answers", func() error {
 		if lost.Load() < 50 || cut.Load() < 10 {
 			return fmt.Errorf("%d answers were lost and %d were cut", lost.Load(), cut.Load())
 		}
@@ -73,7 +73,7 @@ func controlPlaneDown(w *faultWorld) {
 	during := w.proxy.Count(proxy.Any) - before
 	w.Logf("there were %d requests in a minute of 503", during)
 	if during > 120 {
-		w.Errorf("there were %d requests during a minute of answers with 503, want only a few attempts", during)
+		w.Errorf("the agent sent %d requests during a minute of answers with 503, want at most 120", during)
 	}
 	w.toAPI.down()
 	w.Pause(60 * time.Second)
@@ -105,20 +105,20 @@ func (w *faultWorld) expectVersion(resource int, version string) error {
 		if write.Path != path {
 			continue
 		}
-		var told struct {
+		var written struct {
 			RuntimeDefinition struct {
 				Metadata struct{ ResourceVersion string }
 			}
 		}
-		if err := json.Unmarshal(write.Body, &told); err != nil {
+		if err := json.Unmarshal(write.Body, &written); err != nil {
 			return err
 		}
-		if got, err := strconv.ParseUint(told.RuntimeDefinition.Metadata.ResourceVersion, 10, 64); err != nil || got < want {
+		if got, err := strconv.ParseUint(written.RuntimeDefinition.Metadata.ResourceVersion, 10, 64); err != nil || got < want {
 			return errors.Join(err, fmt.Errorf("%s has version %d, want %s", path, got, version))
 		}
 		return nil
 	}
-	return fmt.Errorf("there was no write to %s", path)
+	return fmt.Errorf("the control plane accepted no write to %s", path)
 }
 
 // expectOperation expects the row of a listed object of the first workload to have a last operation.
@@ -127,12 +127,12 @@ func (w *faultWorld) expectOperation(resource int, want string) error {
 	for _, write := range slices.Backward(w.proxy.Accepted()) {
 		if write.Path == path {
 			if got := world.OperationOf(write); got != want {
-				return fmt.Errorf("%s has operation %s", path, got)
+				return fmt.Errorf("%s has operation %s, want %s", path, got, want)
 			}
 			return nil
 		}
 	}
-	return fmt.Errorf("there was no write to %s", path)
+	return fmt.Errorf("the control plane accepted no write to %s", path)
 }
 
 // Errors 400 for one object and 500 for another must not delay other objects.
@@ -176,17 +176,17 @@ func rejectedReportBlocksNoOther(w *faultWorld) {
 	all := tries()
 	refusals := w.proxy.Count(func(r proxy.Request) bool { return r.WritesOnlyTo(world.RowPath(d, 1)) })
 	took := time.Since(begin)
-	w.Logf("in %s the failing reports were tried %d times, and not while %d of %d changes of the good object waited",
+	w.Logf("in %s the agent sent the failing reports %d times, and not while %d of %d changes of the good object waited",
 		took.Round(time.Second), all, free, changes)
 	if free < changes/4 {
-		w.Errorf("%d of %d changes of the good object were reported without an attempt of a failing report, want most of them", free, changes)
+		w.Errorf("the agent reported %d of %d changes of the good object without an attempt of a failing report, want at least %d", free, changes, changes/4)
 	}
 	// The backoff begins at up to 0.5 s and doubles up to a minute, with jitter.
 	if enough := 2 * (20 + int(took/(15*time.Second))); all < 4 || all > enough {
-		w.Errorf("the failing reports were sent %d times, want 4 to %d", all, enough)
+		w.Errorf("the agent sent the failing reports %d times, want 4 to %d", all, enough)
 	}
 	if refusals != initial+1 {
-		w.Errorf("the rejected report was sent %d times by itself, want 1", refusals-initial)
+		w.Errorf("the agent sent the rejected report %d times by itself, want 1", refusals-initial)
 	}
 	w.expectRejected(d)
 
@@ -206,7 +206,7 @@ func (w *faultWorld) expectRejected(d upstream.Deployed) {
 		}
 		delivery := workload.Status.Delivery
 		if delivery.Rejected == 0 || len(delivery.Rejections) == 0 || !strings.Contains(delivery.Rejections[0].Reason, "injected by the test") {
-			return fmt.Errorf("delivery is %+v", delivery)
+			return fmt.Errorf("the delivery in the status is %+v", delivery)
 		}
 		return nil
 	})
@@ -243,19 +243,19 @@ func (w *faultWorld) expectSilence(status, seconds int) {
 		}
 		return proxy.Fault{}
 	})
-	w.Eventually("a request to answer with Retry-After", func() error {
+	w.Eventually("a write to answer with Retry-After", func() error {
 		if refused.Load() == nil {
-			return errors.New("there was none")
+			return errors.New("the agent has sent none")
 		}
 		return nil
 	})
 	w.proxy.SetScript(nil)
-	from, asked := *refused.Load(), time.Duration(seconds)*time.Second
-	w.await(1, "after the silence", func(r proxy.Request) bool { return r.At.After(from.Add(asked)) })
+	from, retryAfter := *refused.Load(), time.Duration(seconds)*time.Second
+	w.await(1, "after the silence", func(r proxy.Request) bool { return r.At.After(from.Add(retryAfter)) })
 	// Requests that were open when the answer came. Without the wait the load would cause 20 requests a second.
-	during := w.proxy.Sent(func(r proxy.Request) bool { return r.At.After(from) && r.At.Before(from.Add(asked)) })
+	during := w.proxy.Sent(func(r proxy.Request) bool { return r.At.After(from) && r.At.Before(from.Add(retryAfter)) })
 	w.Logf("%d with Retry-After %d: %d requests until that was over", status, seconds, len(during))
 	if len(during) > maxOpen {
-		w.Errorf("there were %d requests in the %d s after %d with Retry-After %d, want at most %d", len(during), seconds, status, seconds, maxOpen)
+		w.Errorf("the agent sent %d requests in the %d s after %d with Retry-After %d, want at most %d", len(during), seconds, status, seconds, maxOpen)
 	}
 }

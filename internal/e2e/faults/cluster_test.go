@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -104,9 +105,9 @@ func (w *faultWorld) awaitOracleRecovery(obj *unstructured.Unstructured) {
 	changed := w.change(obj)
 	events := w.Oracle.EventCount()
 	w.createEvent(obj, fmt.Sprintf("probe-%d", events))
-	w.Eventually("the oracle's watch to work", func() error {
+	w.Eventually("the oracle to watch again", func() error {
 		if !w.Oracle.Observed(changed.GetUID(), changed.GetResourceVersion()) || w.Oracle.EventCount() <= events {
-			return fmt.Errorf("it has not observed the latest change")
+			return errors.New("the oracle has not observed the latest change")
 		}
 		return nil
 	})
@@ -125,7 +126,7 @@ func TestEtcd_Compaction(t *testing.T) {
 	w.Pause(2 * time.Second)
 	w.Remove(objects[1])
 	w.createEvent(w.Create(world.ConfigMap("more")), "of-the-second")
-	w.Eventually("the version to be compacted", func() error { return w.expectCompacted(version) })
+	w.Eventually("etcd to compact the version", func() error { return w.expectCompacted(version) })
 	w.toCluster.up()
 	w.Pause(2 * time.Second)
 	load.stop()
@@ -173,7 +174,7 @@ func TestCRD_RemovedAndRestored(t *testing.T) {
 	w.ExpectState(d, 1, v1alpha1.ResourcePresent, "")
 	w.awaitAgreement()
 	w.Remove(crd)
-	w.ExpectState(d, 1, v1alpha1.ResourceKindNotInstalled, "") // by then the test's own watch has seen it too
+	w.ExpectState(d, 1, v1alpha1.ResourceKindNotInstalled, "") // by then the oracle has observed it too
 	w.awaitAgreement()
 }
 

@@ -73,7 +73,7 @@ func (w *faultWorld) startSecure(address, serving string) *process.Process {
 func (w *faultWorld) expectEvents(n int) error {
 	rows, err := w.Upstream.API.Events(w.Ctx, nil)
 	if err == nil && len(rows) < n {
-		err = fmt.Errorf("there are %d Events", len(rows))
+		err = fmt.Errorf("the control plane has %d rows of Events, want %d", len(rows), n)
 	}
 	return err
 }
@@ -89,15 +89,15 @@ func TestCredentials_Refused(t *testing.T) {
 		w.proxy.SetScript(func(proxy.Request) proxy.Fault { return proxy.Fault{Status: status} })
 		before, seen := w.proxy.Count(proxy.Any), w.Oracle.EventCount()
 		const enough = 120
-		w.Eventually("much to be reported", func() error {
+		w.Eventually(fmt.Sprintf("%d more Events", enough), func() error {
 			if n := w.Oracle.EventCount() - seen; n < enough {
-				return fmt.Errorf("there are %d more Events", n)
+				return fmt.Errorf("the cluster has %d more Events", n)
 			}
 			return nil
 		})
 		// Some requests were open; then there are a few attempts.
 		if n := w.proxy.Count(proxy.Any) - before; n > enough/4 {
-			t.Errorf("the agent sent %d requests during answers with %d and %d Events, want only a few attempts", n, status, enough)
+			t.Errorf("the agent sent %d requests during answers with %d and %d Events, want at most %d", n, status, enough, enough/4)
 		}
 		w.Eventually("the error in the workload's status", func() error {
 			workload, err := w.ThreeportWorkload(w.deployed[0])
@@ -106,7 +106,7 @@ func TestCredentials_Refused(t *testing.T) {
 			}
 			delivery := workload.Status.Delivery
 			if delivery.LastError == "" || delivery.Rejected > 0 {
-				return fmt.Errorf("delivery is %+v", delivery)
+				return fmt.Errorf("the delivery in the status is %+v", delivery)
 			}
 			return nil
 		})

@@ -79,7 +79,7 @@ func (w *faultWorld) expectSurvives(load *load, says string, restore func()) {
 	before := w.proxy.Count(proxy.Request.IsWrite)
 	w.expectReady(false)
 	w.expectDurable(metav1.ConditionFalse, says, 1)
-	w.await(before+100, "while the disk takes nothing", proxy.Request.IsWrite)
+	w.await(before+100, "while the disk fails", proxy.Request.IsWrite)
 	load.paused.Store(true)
 	w.awaitAgreement()
 	load.paused.Store(false)
@@ -121,7 +121,7 @@ func (w *faultWorld) fill(path string) {
 	w.Helper()
 	file, err := os.Create(path)
 	w.Must(err)
-	defer file.Close() //nolint:errcheck // it is no use
+	defer file.Close() //nolint:errcheck // the file only occupies space
 	for n := 4096; ; {
 		_, err := file.Write(make([]byte, n))
 		switch {

@@ -42,11 +42,11 @@ func TestEvents_Flood(t *testing.T) {
 		return newEvent(objects[i%len(objects)], fmt.Sprintf("flood-%d", i), corev1.EventTypeNormal, begin)
 	})
 	wrote := time.Since(begin)
-	t.Logf("%d Events were written in %s, %.0f a second of the %d that were tried; the test's own watch saw %d by then, and %d were reported",
+	t.Logf("the test wrote %d Events in %s, %.0f a second of %d; the oracle had observed %d by then, and the agent had reported %d",
 		n, wrote.Round(100*time.Millisecond), float64(n)/wrote.Seconds(), floodRate, w.Oracle.EventCount(), w.reported()-before)
 	dropped := w.expectReports(floodPatience, before+n)
 	took := time.Since(begin)
-	t.Logf("all but %d that were dropped were reported %s after the last was written, %.0f a second",
+	t.Logf("the agent dropped %d, and reported the others %s after the last was written, %.0f a second",
 		dropped, (took - wrote).Round(100*time.Millisecond), float64(n-dropped)/took.Seconds())
 	w.awaitAgreement()
 }
@@ -100,7 +100,7 @@ func (w *faultWorld) expectReports(within time.Duration, n int) (dropped int) {
 			}
 		}
 		if got+dropped < n {
-			return fmt.Errorf("there were %d, and %d Events were dropped", got, dropped)
+			return fmt.Errorf("the control plane accepted %d, and the agent dropped %d Events", got, dropped)
 		}
 		return nil
 	})
@@ -179,9 +179,9 @@ func TestEvents_QueueFull_CountsDropped(t *testing.T) {
 		}
 		return newEvent(about, fmt.Sprintf("many-%d", i), eventType, begin)
 	})
-	w.Eventually("the test's own watch to see all Events", func() error {
+	w.Eventually("the oracle to observe all Events", func() error {
 		if got := w.Oracle.EventCount(); got < n {
-			return fmt.Errorf("it observed %d", got)
+			return fmt.Errorf("the oracle observed %d of %d", got, n)
 		}
 		return nil
 	})
@@ -194,7 +194,7 @@ func TestEvents_QueueFull_CountsDropped(t *testing.T) {
 	rows, err := w.Upstream.API.Events(w.Ctx, nil)
 	w.Must(err)
 	if len(rows) >= n {
-		t.Errorf("there are %d rows of %d Events: nothing was dropped, want the state to be too small", len(rows), n)
+		t.Errorf("%d rows for %d Events: the agent dropped none, want some, because its state is limited", len(rows), n)
 	}
 	t.Logf("of %d Events %d became rows", n, len(rows))
 	if size := sizeOf(w.state); size > 8<<20 {

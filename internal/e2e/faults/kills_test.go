@@ -102,7 +102,7 @@ func (w *faultWorld) killAt(at killPoint) {
 	select {
 	case <-reached:
 	case <-w.Ctx.Done():
-		w.Fatal("the point was not reached")
+		w.Fatalf("the agent did not reach the kill point: %s", at.name)
 	}
 	if at.stopping {
 		w.Must(w.agent.Signal(syscall.SIGTERM))
@@ -195,7 +195,7 @@ func (w *faultWorld) expectTornStatesRejected(random *rand.Rand, killed []byte) 
 	good := w.closedState(dir, killed)
 	want := w.records(dir, good)
 	if len(want) == 0 {
-		w.Fatal("the state has no records")
+		w.Fatal("the agent's state has no records")
 	}
 	empty, damaged := 0, 0
 	for i := range 100 {
@@ -203,7 +203,7 @@ func (w *faultWorld) expectTornStatesRejected(random *rand.Rand, killed []byte) 
 		got := w.records(filepath.Join(w.TempDir(), fmt.Sprint(i)), torn)
 		for key, value := range got {
 			if before, ok := want[key]; !ok || before != value {
-				w.Errorf("with a state that is %s, %q is %q, want %q", how, key, value, before)
+				w.Errorf("in a state that is %s, record %q is %q, want %q", how, key, value, before)
 				damaged++
 			}
 		}

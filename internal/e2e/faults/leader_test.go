@@ -52,7 +52,7 @@ func TestLeader_Takeover(t *testing.T) {
 		case <-second.Done():
 			return nil
 		default:
-			return errors.New("the process runs")
+			return errors.New("the process still runs")
 		}
 	})
 	if after := w.proxy.Sent(all)[before:]; len(after) > 0 {

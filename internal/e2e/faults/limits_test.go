@@ -50,10 +50,10 @@ func watchLimits(w *faultWorld) *limits {
 		cancel()
 		done.Wait()
 		perSecond, open := w.proxy.Busiest()
-		w.Logf("at most %d MiB of memory, %d with pages of files, %d KiB of state, %d goroutines, %d requests a second, %d at a time",
+		w.Logf("the agent used at most %d MiB of memory, %d with pages of files, %d KiB of state, %d goroutines, %d requests a second, %d at a time",
 			l.private>>20, l.resident>>20, l.bytes>>10, l.goroutines, perSecond, open)
 		if l.private > shared.agent.maxMemory || l.bytes > maxState || l.goroutines > maxGoroutines || open > maxOpen {
-			w.Errorf("the limits are %d MiB of memory, %d KiB of state, %d goroutines, %d requests at a time",
+			w.Errorf("the agent exceeded a limit: %d MiB of memory, %d KiB of state, %d goroutines, %d requests at a time",
 				shared.agent.maxMemory>>20, maxState>>10, maxGoroutines, maxOpen)
 		}
 	})

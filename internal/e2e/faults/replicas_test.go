@@ -48,7 +48,7 @@ func TestControlPlane_ReplicasKilled(t *testing.T) {
 			load.stop()
 			r.Upstream.API = upstream.API{URL: r.members[random.IntN(len(r.members))].url}
 			r.awaitAgreement()
-			if delivery.name == reportSets.name { // v0 has nothing by which it could refuse what is late
+			if delivery.name == reportSets.name { // a request of v0 has no version, so v0 cannot reject late ones
 				r.expectLateSetsChangeNothing(random)
 				r.awaitAgreement()
 			}
@@ -128,7 +128,7 @@ func (r *replicas) atAnAnswer(kill func()) {
 	select {
 	case <-done:
 	case <-r.Ctx.Done():
-		r.Fatal("there was no answer")
+		r.Fatal("the control plane accepted no report")
 	}
 	r.proxy.SetScript(nil)
 }
@@ -141,7 +141,7 @@ func (r *replicas) killMembers(random *rand.Rand, at moment, members ...int) {
 			r.members[i].process.Kill()
 		}
 	})
-	r.Pause(randomUpTo(random, 200*time.Millisecond)) // they are asked all the same
+	r.Pause(randomUpTo(random, 200*time.Millisecond)) // the proxy still forwards requests to them
 	for _, i := range members {
 		r.proxy.RemoveBackend(r.members[i].url)
 	}
@@ -206,7 +206,7 @@ func (r *replicas) awaitInState(event types.UID) {
 	r.Eventually("the Event to be in the agent's state", func() error {
 		text, err := os.ReadFile(r.stateFile())
 		if err == nil && !bytes.Contains(text, []byte(event)) {
-			err = errors.New("it is not")
+			err = errors.New("the file does not contain it")
 		}
 		return err
 	})
@@ -244,11 +244,11 @@ func (r *replicas) expectLateSetsChangeNothing(random *rand.Rand) {
 		r.Must(json.Unmarshal(got.Body, &answer))
 		for n, item := range answer.Items {
 			if item.Outcome == threeport.OutcomeCreated || item.Outcome == threeport.OutcomeUpdated {
-				r.Fatalf("%s %s was sent again and is %s, want no change", sets[i].Writes[n].Path, sets[i].Writes[n].Body, item.Outcome)
+				r.Fatalf("the control plane answered a repeat of %s %s with %s, want no change", sets[i].Writes[n].Path, sets[i].Writes[n].Body, item.Outcome)
 			}
 		}
 		if !got.OK() || len(answer.Items) != len(sets[i].Writes) {
-			r.Fatalf("the answer to a set of %d reports is %d %.200s", len(sets[i].Writes), got.Status, got.Body)
+			r.Fatalf("the control plane answered a set of %d reports with %d %.200s", len(sets[i].Writes), got.Status, got.Body)
 		}
 	}
 }
@@ -290,7 +290,7 @@ func TestProtocol_ReportSetsComeAndGo(t *testing.T) {
 		replace(v0)
 		w.expectSets(false)
 		replace(reportSets)
-		if restarted { // it asks at once, else after half a minute
+		if restarted { // the agent probes at its start; without a restart after half a minute
 			w.kill()
 			w.launch()
 		}
@@ -307,7 +307,7 @@ func (w *faultWorld) expectSets(want bool) {
 	if want {
 		mode = 1
 	}
-	w.Eventually(fmt.Sprintf("report sets to be %t", want), func() error {
+	w.Eventually(fmt.Sprintf("the use of report sets to be %t", want), func() error {
 		if got, err := w.agent.Metric(w.Ctx, "threeport_agent_report_sets"); err != nil || got != mode {
 			return fmt.Errorf("the metric is %v: %w", got, err)
 		}

@@ -26,7 +26,7 @@ const (
 	planeOverlay    = "internal/e2e/node/controlplane"
 )
 
-// adminToken is how a token is written, see docs/access.md; with it comes that it is shown this once.
+// adminToken matches a token in the output of the command that creates it; see docs/access.md.
 var adminToken = regexp.MustCompile(`tp_d[0-9A-Za-z]{43}`)
 
 // plane is the control-plane API as it is installed in the cluster, and a viewer's certificate for it.
@@ -44,18 +44,18 @@ func TestControlPlane_InCluster(t *testing.T) {
 	token := adminToken.FindString(p.inside("token", "create", "--role=admin", "--name=first"))
 	p.reach()
 	if code, answer := p.call(http.MethodPost, "/v0/workload-instances", token, `{"Name":"kept"}`); code != http.StatusCreated {
-		t.Fatalf("the administrator's workload: %d %s", code, answer)
+		t.Fatalf("the control plane answered the administrator's POST with %d %s, want 201", code, answer)
 	}
 	p.expectWorkload("kept")
 	if code, answer := p.call(http.MethodGet, "/", "", ""); code != http.StatusOK || !strings.Contains(answer, "<!doctype html>") {
-		t.Errorf("the page: %d %s", code, answer)
+		t.Errorf("the control plane answered GET / with %d %s, want the page", code, answer)
 	}
 	if code, answer := p.call(http.MethodPost, "/v0/workload-instances", "", `{"Name":"other"}`); code != http.StatusForbidden {
-		t.Errorf("a viewer's workload: %d %s", code, answer)
+		t.Errorf("the control plane answered a viewer's POST with %d %s, want 403", code, answer)
 	}
 
 	if backup := p.inside("backup"); !strings.HasPrefix(backup, "SQLite format 3\x00") {
-		t.Errorf("a backup of %d bytes is no database: %.100q", len(backup), backup)
+		t.Errorf("the backup of %d bytes begins with %.100q, want a SQLite database", len(backup), backup)
 	}
 	p.kubectl("rollout", "restart", "-n", planeNamespace, planeDeployment)
 	p.awaitPlane()
@@ -103,7 +103,7 @@ func (p *plane) awaitPlane() {
 	if _, err := shared.operator.Kubectl(p.Ctx, "rollout", "status", "-n", planeNamespace, planeDeployment, "--timeout="+world.Timeout.String()); err != nil {
 		why, _ := shared.operator.Kubectl(p.Ctx, "get", "pods,pvc,events", "-n", planeNamespace, "-o", "wide")
 		logs, _ := shared.operator.Kubectl(p.Ctx, "logs", planeDeployment, "-n", planeNamespace, "--tail=20")
-		p.Fatalf("expected the control-plane API to be ready: %v\n%s\n%s", err, why, logs)
+		p.Fatalf("the control-plane API did not become ready: %v\n%s\n%s", err, why, logs)
 	}
 }
 
@@ -116,10 +116,10 @@ func (p *plane) reach() {
 		[]string{"port-forward", "-n", planeNamespace, planeDeployment, "--address=127.0.0.1", ":https"})
 	p.Must(err)
 	p.Cleanup(forward.Kill)
-	const said = "Forwarding from "
-	line, err := forward.WaitFor(p.Ctx, said)
+	const prefix = "Forwarding from "
+	line, err := forward.WaitFor(p.Ctx, prefix)
 	p.Must(err)
-	_, rest, _ := strings.Cut(line, said)
+	_, rest, _ := strings.Cut(line, prefix)
 	address, _, _ := strings.Cut(rest, " ")
 	p.url = "https://" + address
 }
@@ -130,10 +130,10 @@ func (p *plane) expectWorkload(name string) {
 	code, answer := p.call(http.MethodGet, "/v0/workloads", "", "")
 	var list threeport.List[threeport.Workload]
 	if err := json.Unmarshal([]byte(answer), &list); err != nil || code != http.StatusOK {
-		p.Fatalf("the workload list: %d %s", code, answer)
+		p.Fatalf("the control plane answered GET /v0/workloads with %d %s", code, answer)
 	}
 	if list.Total != 1 || len(list.Items) != 1 || list.Items[0].Name != name {
-		p.Errorf("the workload list is %s, expected %s", answer, name)
+		p.Errorf("the workload list is %s, want only %s", answer, name)
 	}
 }
 

@@ -95,7 +95,7 @@ func awaitPod(ctx context.Context, pods typedcorev1.PodInterface, name string) e
 		case err == nil && podReady(pod):
 			return nil
 		case err == nil:
-			err = fmt.Errorf("its phase is %q, with %v", pod.Status.Phase, pod.Status.ContainerStatuses)
+			err = fmt.Errorf("the pod's phase is %q, with %v", pod.Status.Phase, pod.Status.ContainerStatuses)
 		}
 		select {
 		case <-ctx.Done():
@@ -193,10 +193,10 @@ func sysctls() ([]string, error) {
 func observe(t *testing.T) state {
 	t.Helper()
 	s := state{}
-	for kind, look := range observed {
-		found, err := look()
+	for kind, list := range observed {
+		found, err := list()
 		if err != nil {
-			t.Fatalf("look at every %s: %v", kind, err)
+			t.Fatalf("list every %s: %v", kind, err)
 		}
 		for _, line := range found {
 			s[kind+": "+line] = true
@@ -210,12 +210,12 @@ func (s state) difference(after state) error {
 	var errs []error
 	for _, line := range slices.Sorted(maps.Keys(s)) {
 		if !after[line] {
-			errs = append(errs, fmt.Errorf("gone: %s", line))
+			errs = append(errs, fmt.Errorf("the cluster removed %s", line))
 		}
 	}
 	for _, line := range slices.Sorted(maps.Keys(after)) {
 		if !s[line] {
-			errs = append(errs, fmt.Errorf("left behind: %s", line))
+			errs = append(errs, fmt.Errorf("the cluster left behind %s", line))
 		}
 	}
 	return errors.Join(errs...)
@@ -231,10 +231,10 @@ type nodeID struct {
 func (n nodeID) left() error {
 	var errs []error
 	if processes := n.processes(); len(processes) > 0 {
-		errs = append(errs, fmt.Errorf("processes: %q", processes))
+		errs = append(errs, fmt.Errorf("the node has the processes %q", processes))
 	}
 	if groups := controlGroups(n.runDir); len(groups) > 0 {
-		errs = append(errs, fmt.Errorf("control groups: %v", groups))
+		errs = append(errs, fmt.Errorf("the node has the control groups %v", groups))
 	}
 	return errors.Join(errs...)
 }
@@ -248,7 +248,7 @@ func identify(t *testing.T, clusterDir string, nodeInit int) nodeID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = held.Close() }) // it was not even read
+	t.Cleanup(func() { _ = held.Close() }) // only opened
 	namespace, err := os.Readlink(path)
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +287,7 @@ func TestStop_LeavesNothing(t *testing.T) {
 	archive := archiveOfBehave(t)
 	before := observe(t)
 	for name, end := range map[string]func(*cluster.Cluster) error{
-		"after a good life":            func(*cluster.Cluster) error { return nil },
+		"without a crash":              func(*cluster.Cluster) error { return nil },
 		"after containerd has crashed": func(c *cluster.Cluster) error { return crash(c, cluster.Containerd) },
 		"after the kubelet has crashed": func(c *cluster.Cluster) error {
 			return crash(c, cluster.Kubelet)
@@ -301,13 +301,13 @@ func TestStop_LeavesNothing(t *testing.T) {
 			for _, want := range []string{"containerd-shim", "kubelet", "nodeinit", "/pause", "/behave --listen=:8081"} {
 				w.Eventually(want+" to run in the node", func() error { // The runtime reports it a little early.
 					if running := strings.Join(node.processes(), "\n"); !strings.Contains(running, want) {
-						return fmt.Errorf("there are only\n%s", running)
+						return fmt.Errorf("the node runs only\n%s", running)
 					}
 					return nil
 				})
 			}
 			if during := node.left(); during == nil || !strings.Contains(during.Error(), "control groups") {
-				t.Errorf("the test finds nothing of the running node: %v", during)
+				t.Errorf("the test does not find the control groups of the running node: %v", during)
 			}
 			if err := errors.Join(end(c), c.Stop()); err != nil {
 				t.Error(err)
@@ -338,7 +338,7 @@ func crash(c *cluster.Cluster, component cluster.Component) error {
 func TestKilledProcess_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	archive := archiveOfBehave(t)
-	for name, also := range map[string]bool{"it alone": false, "with the node's first process": true} {
+	for name, withInit := range map[string]bool{"it alone": false, "with the node's first process": true} {
 		t.Run(name, func(t *testing.T) {
 			w := &world.World{T: t, Ctx: t.Context()}
 			before := observe(t)
@@ -357,22 +357,22 @@ func TestKilledProcess_LeavesNothing(t *testing.T) {
 				t.Fatal("no process runs in the node")
 			}
 			w.Must(cmd.Process.Kill())
-			if also {
+			if withInit {
 				w.Must(syscall.Kill(report.NodeInit, syscall.SIGKILL))
 			}
-			_ = cmd.Wait() // it was killed, that is no news
-			w.Eventually("every process of the node to go", func() error {
+			_ = cmd.Wait() // the error says only that the test killed it
+			w.Eventually("the end of every process of the node", func() error {
 				if left := node.processes(); len(left) > 0 {
-					return fmt.Errorf("there are %q", left)
+					return fmt.Errorf("the node has the processes %q", left)
 				}
 				return nil
 			})
-			if also { // the next cluster removes the control groups
+			if withInit { // the next cluster removes the control groups
 				next, err := cluster.Start(t.Context(), cluster.Options{Components: cluster.APIOnly()})
 				w.Must(err)
 				w.Must(next.Stop())
 			}
-			w.Eventually("nothing to be left", func() error {
+			w.Eventually("the cleanup of the node", func() error {
 				return errors.Join(node.left(), before.difference(observe(t)))
 			})
 		})

@@ -102,10 +102,10 @@ func TestOperator_RolloutRestart_LosesNothing(t *testing.T) {
 	stop := w.churn()
 	w.kubectl("rollout", "restart", "deployment/"+operator.Name, "-n", operator.Namespace)
 	w.Must(shared.operator.AwaitRollout(w.Ctx))
-	w.Eventually("the old pod to go", func() error {
+	w.Eventually("the end of the old pod", func() error {
 		pods, err := shared.operator.Pods(w.Ctx)
 		if err != nil || len(pods) != 1 || pods[0].Name == before {
-			return fmt.Errorf("pods %d: %w", len(pods), err)
+			return fmt.Errorf("the operator has %d pods: %w", len(pods), err)
 		}
 		return nil
 	})
@@ -164,7 +164,7 @@ func otherReplicaTakesOver(t *testing.T, end func(*operatorWorld, corev1.Pod)) {
 	leader, pod := w.leadingPod(w.agents(2))
 	stop := w.churn()
 	end(w, pod)
-	w.Eventually("another process to lead", func() error {
+	w.Eventually("another process to become the leader", func() error {
 		if now := w.leader(); now == leader || now == "" {
 			return fmt.Errorf("the leader is %q", now)
 		}
@@ -195,7 +195,7 @@ func TestOperator_PermissionMissing_IsLogged(t *testing.T) {
 		// The other tests must not find this log.
 		w.kubectl("rollout", "restart", "deployment/"+operator.Name, "-n", operator.Namespace)
 		w.Must(shared.operator.AwaitRollout(ctx))
-		w.Eventually("one agent to be left", func() error { return w.agentCount(1) })
+		w.Eventually("exactly one agent", func() error { return w.agentCount(1) })
 	}
 	t.Cleanup(restore)
 	pod := w.agents(1)[0].Name
@@ -203,15 +203,15 @@ func TestOperator_PermissionMissing_IsLogged(t *testing.T) {
 	w.Eventually("the missing permission to be in the log", func() error {
 		lines, err := missingPermissions(w.Ctx)
 		if err == nil && len(lines) == 0 {
-			err = errors.New("there is nothing about it")
+			err = errors.New("the log does not mention a missing permission")
 		}
 		return err
 	})
 	restore()
-	w.Eventually("the log to be clean again", func() error {
+	w.Eventually("a log without missing permissions", func() error {
 		lines, err := missingPermissions(w.Ctx)
 		if len(lines) > 0 {
-			err = fmt.Errorf("%d lines, such as %s", len(lines), lines[0])
+			err = fmt.Errorf("the log has %d lines about missing permissions, such as %s", len(lines), lines[0])
 		}
 		return err
 	})
@@ -289,7 +289,7 @@ func (w *operatorWorld) agentReadyBut(gone string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("there are %d pods", len(pods))
+	return fmt.Errorf("the operator has %d pods", len(pods))
 }
 
 func podReady(pod *corev1.Pod) bool {
@@ -315,7 +315,7 @@ func (w *operatorWorld) leader() string {
 // leadingPod waits until the leader is in one of the pods. The lease may still name an ended process.
 func (w *operatorWorld) leadingPod(pods []corev1.Pod) (leader string, in corev1.Pod) {
 	w.Helper()
-	w.Eventually("one of these agents to lead", func() error {
+	w.Eventually("one of these agents to become the leader", func() error {
 		leader = w.leader()
 		name, _, _ := strings.Cut(leader, "_")
 		for _, pod := range pods {

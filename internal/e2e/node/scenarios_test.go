@@ -35,7 +35,7 @@ const plays = 3
 // the measured delays.
 const (
 	showEvery = 200 * time.Millisecond
-	showFor   = 2 * time.Second // at least: what it shows in passing does not count
+	showFor   = 2 * time.Second // at least; a shorter time does not count
 )
 
 // TestScenarios plays each scenario, and compares the status in the control plane with the expected status of each moment.
@@ -75,7 +75,7 @@ func TestScenarios(t *testing.T) {
 			}
 		})
 	}
-	_ = all.Wait() // it has no error
+	_ = all.Wait() // the functions return no error
 }
 
 // runScenario plays a scenario until all its moments were observed.
@@ -156,17 +156,17 @@ func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, e
 		}
 		switch {
 		case over == nil:
-		case err == nil: // it was shown, and would have been for longer
-			return fmt.Errorf("%w for %s until the moment was over: %w", scenario.ErrUnseen, showFor, over)
+		case err == nil: // the control plane showed the status, but the moment was too short
+			return fmt.Errorf("%w for %s before the moment ended: %w", scenario.ErrUnseen, showFor, over)
 		default:
-			return fmt.Errorf("it was not shown until the moment was over: %w", errors.Join(err, over))
+			return fmt.Errorf("the control plane did not show the status before the moment ended: %w", errors.Join(err, over))
 		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return errors.Join(err, ctx.Err())
 		case <-deadline.C:
-			return cmp.Or(err, fmt.Errorf("%s is shown only now and then", step.Status))
+			return cmp.Or(err, fmt.Errorf("the control plane shows %s only for short times", step.Status))
 		}
 	}
 }
@@ -189,10 +189,10 @@ func shows(ctx context.Context, step scenario.Step, d upstream.Deployed) error {
 		want = scenario.Unhealthy
 	}
 	if got != want {
-		return fmt.Errorf("the control plane shows %q because of %q, expected %s", got, reason, want)
+		return fmt.Errorf("the control plane shows %q because of %q, want %s", got, reason, want)
 	}
 	if !strings.Contains(reason, step.Reason) {
-		return fmt.Errorf("it is %s because of %q, expected %s", got, reason, step.Reason)
+		return fmt.Errorf("the control plane shows %s because of %q, want the reason %s", got, reason, step.Reason)
 	}
 	return nil
 }

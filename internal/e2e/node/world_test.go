@@ -115,7 +115,7 @@ func install(ctx context.Context, dir string) (func(), error) {
 		return nil, err
 	}
 	if parsed.Scheme != "https" {
-		return nil, fmt.Errorf("the control-plane API at %s does not require certificates", base)
+		return nil, fmt.Errorf("the control-plane API at %s does not use TLS", base)
 	}
 	shared.operator, err = operator.Install(ctx, shared.cluster, root, credentials, parsed.Host)
 	return api.Kill, err
@@ -143,7 +143,7 @@ func (w *operatorWorld) deploy(name, manifests string) upstream.Deployed {
 	d := w.Deploy(name, manifests)
 	w.Cleanup(func() {
 		if err := w.Upstream.Delete(context.WithoutCancel(w.Ctx), d); err != nil {
-			w.Errorf("clean up: %v", err)
+			w.Error(err)
 		}
 	})
 	return d
