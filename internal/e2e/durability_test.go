@@ -23,6 +23,7 @@ func (w *agentWorld) restart(state string) {
 }
 
 func TestAgent_ObjectDeletedWhileDown_ReportsAtStart(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.Deploy("web", world.ConfigMap("kept"), world.ConfigMap("deleted"), world.ConfigMap("again"), deployment("web", 2))
@@ -55,6 +56,7 @@ func TestAgent_ObjectDeletedWhileDown_ReportsAtStart(t *testing.T) {
 
 // After restarts, a recreated object must not be taken for the deleted one.
 func TestAgent_ObjectRecreated_SurvivesRestarts(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.Deploy("web", world.ConfigMap("again"), deployment("web", 2))
@@ -81,6 +83,7 @@ func TestAgent_ObjectRecreated_SurvivesRestarts(t *testing.T) {
 }
 
 func TestAgent_Killed_LosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.Deploy("web", deployment("web", 3))
@@ -100,6 +103,7 @@ func TestAgent_Killed_LosesAndRepeatsNothing(t *testing.T) {
 }
 
 func TestAgent_StateLost_RepeatsNothing(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.Deploy("web", world.ConfigMap("conf"), deployment("web", 3))
@@ -128,6 +132,7 @@ func (w *agentWorld) requestByOther(method, path, body string) {
 }
 
 func TestResync_RowsChangedByOthers_AreRestored(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "--resync-interval=5s")
 	d := w.Deploy("web", world.ConfigMap("conf"), deployment("web", 1))
 	w.ExpectStatus(d, "Healthy")

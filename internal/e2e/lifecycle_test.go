@@ -23,6 +23,7 @@ import (
 )
 
 func TestWorkload_UnchangedSpec_SendsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.Deploy("web", world.ConfigMap("conf"), deployment("web", 2))
 	w.ExpectStatus(d, "Healthy")
@@ -83,6 +84,7 @@ func (w *agentWorld) awaitSilence() {
 }
 
 func TestWorkload_ChangedSpec_ChangesReports(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.Deploy("list", world.ConfigMap("kept"), world.ConfigMap("dropped"))
 	w.AwaitAgreement(world.Expected(d)...)
@@ -106,6 +108,7 @@ func TestWorkload_ChangedSpec_ChangesReports(t *testing.T) {
 }
 
 func TestWorkload_Deleted_ReportsAndReleases(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.Deploy("web", world.ConfigMap("conf"), deployment("web", 2))
 	w.ExpectStatus(d, "Healthy")
@@ -127,6 +130,7 @@ func TestWorkload_Deleted_ReportsAndReleases(t *testing.T) {
 }
 
 func TestWorkload_Released_SendsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d, other := w.Deploy("gone", world.ConfigMap("conf")), w.Deploy("other", world.ConfigMap("other"))
 	w.AwaitAgreement(world.Expected(d, other)...)
@@ -144,6 +148,7 @@ func TestWorkload_Released_SendsNothing(t *testing.T) {
 }
 
 func TestDelivery_Outage_LosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	before := w.Deploy("before", deployment("before", 2))
 	w.ExpectStatus(before, "Healthy")
@@ -163,6 +168,7 @@ func TestDelivery_Outage_LosesAndRepeatsNothing(t *testing.T) {
 }
 
 func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d, err := w.Upstream.Register(w.Ctx, w.Workload("refused", v1alpha1.WorkloadTypeInstance, world.ConfigMap("good"), world.ConfigMap("bad")))
 	w.Must(err)
@@ -214,6 +220,7 @@ func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 }
 
 func TestDelivery_RejectedReportObjectChanges_SendsAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.Deploy("refused", world.ConfigMap("conf"))
 	w.AwaitAgreement(world.Expected(d)...)
@@ -237,6 +244,7 @@ func TestDelivery_RejectedReportObjectChanges_SendsAgain(t *testing.T) {
 }
 
 func TestDelivery_RetryAfter_Waits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var refused []time.Time
 	w.proxy.SetScript(func(r proxy.Request) proxy.Fault {
@@ -254,6 +262,7 @@ func TestDelivery_RetryAfter_Waits(t *testing.T) {
 }
 
 func TestAgent_SIGTERM_FlushesPendingReports(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := w.Deploy("first", world.ConfigMap("first"))
 	w.AwaitAgreement(world.Expected(first)...)
@@ -273,6 +282,7 @@ func TestAgent_SIGTERM_FlushesPendingReports(t *testing.T) {
 }
 
 func TestAgent_Restart_UpdatesRows(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.Deploy("conf", world.ConfigMap("conf"))
 	event := w.create(fmt.Sprintf(`
@@ -295,6 +305,7 @@ lastTimestamp: "2026-01-02T03:04:05Z"
 }
 
 func TestEvents_ObjectMoves_RowKeepsInstance(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.Deploy("web", deployment("web", 1))
 	w.ExpectStatus(d, "Healthy")
@@ -327,6 +338,7 @@ func TestEvents_ObjectMoves_RowKeepsInstance(t *testing.T) {
 }
 
 func TestAgent_Stdout_PrintsReports(t *testing.T) {
+	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	w.startAgent("--sink=stdout")
 	d := w.Deploy("web", deployment("web", 1))
@@ -347,6 +359,7 @@ func TestAgent_Stdout_PrintsReports(t *testing.T) {
 }
 
 func TestAgent_ProbesAndMetrics(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.Deploy("web", deployment("web", 1))
 	w.ExpectStatus(d, "Healthy")
@@ -369,6 +382,7 @@ func TestAgent_ProbesAndMetrics(t *testing.T) {
 }
 
 func TestAgent_InvalidFlags_ExplainTheFix(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		reason, want string
 		args         []string
@@ -405,6 +419,7 @@ func TestAgent_InvalidFlags_ExplainTheFix(t *testing.T) {
 }
 
 func TestAgent_TwoReplicas_ElectLeader(t *testing.T) {
+	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	flags := []string{"--leader-elect", "--leader-election-namespace=" + w.Namespace}
 	w.kubeconfig = w.Cluster.Kubeconfig()

@@ -23,6 +23,7 @@ import (
 )
 
 func TestReports_Workload(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	web := w.Deploy("web", world.ConfigMap("conf"), deployment("web", 3),
 		`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`)
@@ -41,6 +42,7 @@ func TestReports_Workload(t *testing.T) {
 }
 
 func TestReports_Changes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	web := w.Deploy("web", deployment("web", 3))
 	w.ExpectStatus(web, "Healthy")
@@ -55,6 +57,7 @@ func TestReports_Changes(t *testing.T) {
 }
 
 func TestReports_RecreatedObject_DeletedThenAdded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.Deploy("conf", world.ConfigMap("conf"), deployment("web", 2))
 	w.ExpectStatus(d, "Healthy")
@@ -79,6 +82,7 @@ func TestReports_RecreatedObject_DeletedThenAdded(t *testing.T) {
 }
 
 func TestReports_CustomResources_AnyOwnerChain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, kind := range []string{"App", "Widget"} {
 		w.removeLater(w.InstallCRD(w.Namespace+".example.com", kind, strings.ToLower(kind)+"s"))
@@ -109,6 +113,7 @@ func TestReports_CustomResources_AnyOwnerChain(t *testing.T) {
 }
 
 func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	chart := w.Workload("chart", v1alpha1.WorkloadTypeHelmInstance, deployment("chart", 2), world.ConfigMap("chart"),
 		`{apiVersion: v1, kind: Service, metadata: {name: chart}, spec: {selector: {app: chart}, ports: [{port: 80}]}}`)
@@ -161,6 +166,7 @@ func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
 }
 
 func TestReports_RepeatedEvent_UpdatesRow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.Deploy("conf", world.ConfigMap("conf"))
 	uid := w.Get(d.Objects[0]).GetUID()
@@ -200,6 +206,7 @@ regarding: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}
 }
 
 func TestSecrets_StayInCluster(t *testing.T) {
+	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	const value = "correct-horse-battery-staple-4711"
 	encoded := base64.StdEncoding.EncodeToString([]byte(value))

@@ -18,6 +18,7 @@ import (
 )
 
 func TestState_AbsentObjectCreated_BecomesPresent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	wl := w.Workload("late", v1alpha1.WorkloadTypeInstance, world.ConfigMap("there"), world.ConfigMap("late"))
 	d, err := w.Upstream.Register(w.Ctx, wl)
@@ -36,6 +37,7 @@ func TestState_AbsentObjectCreated_BecomesPresent(t *testing.T) {
 }
 
 func TestState_KindInstalled_BecomesPresent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	group := w.Namespace + ".example.com"
 	wl := w.Workload("kinds", v1alpha1.WorkloadTypeInstance, world.ConfigMap("conf"),
@@ -89,6 +91,7 @@ rules:
 }
 
 func TestState_PermissionGranted_BecomesPresent(t *testing.T) {
+	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	w.restricted("pods, events, replicasets, jobs, configmaps")
 	w.startAgent()
@@ -123,6 +126,7 @@ rules: [{apiGroups: [apps], resources: [deployments], verbs: [get, list, watch]}
 }
 
 func TestState_PermissionInOneNamespace_Suffices(t *testing.T) {
+	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	name := w.Namespace + "-agent"
 	var err error
@@ -157,6 +161,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
 }
 
 func TestWatchNamespaces_LimitsWatches(t *testing.T) {
+	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	w.startAgent("--watch-namespaces=" + w.Namespace)
 	d := w.Deploy("web", deployment("web", 1), `{apiVersion: v1, kind: ConfigMap, metadata: {name: elsewhere, namespace: default}}`)
@@ -174,6 +179,7 @@ func TestWatchNamespaces_LimitsWatches(t *testing.T) {
 }
 
 func TestState_VersionNotServed_WatchesAnother(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	wl := w.Workload("cron", v1alpha1.WorkloadTypeInstance, `
 apiVersion: batch/v1
@@ -195,6 +201,7 @@ spec:
 }
 
 func TestInstance_TwoWorkloads_HasWorstStatus(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	good := w.Deploy("good", world.ConfigMap("good"))
 	w.ExpectStatus(good, "Healthy")
@@ -212,6 +219,7 @@ func TestInstance_TwoWorkloads_HasWorstStatus(t *testing.T) {
 }
 
 func TestReports_ClusterScopedResource(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.Deploy("class", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: `+w.Namespace+`}, value: 7}`)
 	w.ExpectOperation(d, 0, threeport.OperationAdded)

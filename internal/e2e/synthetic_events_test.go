@@ -80,6 +80,7 @@ func (w *agentWorld) killAndLoseState(state string) {
 
 // Each termination and transition has one row, even if the agent is killed and its state is lost.
 func TestSyntheticEvents_ContainerTerminations(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.Deploy("single", pod("single"))
@@ -134,6 +135,7 @@ func (w *agentWorld) expectEachOnce() {
 
 // Each termination of a crash loop and each transition has one row, while the agent is killed repeatedly.
 func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
 	d := w.Deploy("web", failingDeployment("web", 2, "oom"))
@@ -165,6 +167,7 @@ func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
 
 // The resync restores the rows of synthetic Events like those of the cluster's Events.
 func TestSyntheticEvents_DeletedRows_AreRestored(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "--resync-interval=5s")
 	d := w.Deploy("single", pod("single"))
 	w.ExpectStatus(d, "Healthy")

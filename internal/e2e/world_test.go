@@ -26,11 +26,10 @@ var root = filepath.Join("..", "..")
 
 // shared has the resources of all tests.
 var shared struct {
-	clusters      world.Pool
-	installServer *cluster.Cluster // nil if no test needed it
-	agent         string           // binaries, this one with the race detector
-	plainAgent    string
-	controlAPI    string
+	clusters   world.Pool
+	agent      string // binaries, this one with the race detector
+	plainAgent string
+	controlAPI string
 }
 
 var strictV0 = flag.Bool("strict-v0", false, "limit the control plane to the API of Threeport, so that the agent uses v0")
@@ -63,11 +62,6 @@ func runMain(m *testing.M) (code int, err error) {
 	}
 	shared.clusters.Root, shared.clusters.Options = root, cluster.Options{Nodes: 2, Log: os.Stderr}
 	defer func() { err = errors.Join(err, shared.clusters.Stop()) }()
-	defer func() {
-		if shared.installServer != nil {
-			err = errors.Join(err, shared.installServer.Stop())
-		}
-	}()
 	return m.Run(), nil
 }
 
