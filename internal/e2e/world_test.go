@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -51,13 +52,20 @@ func runMain(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	if shared.agent, err = process.Build(ctx, root, "./cmd/agent", dir, "-race"); err != nil {
-		return 1, err
-	}
-	if shared.plainAgent, err = process.Build(ctx, root, "./cmd/agent", filepath.Join(dir, "plain")); err != nil {
-		return 1, err
-	}
-	if shared.controlAPI, err = process.Build(ctx, root, "./cmd/controlplane", dir); err != nil {
+	var builds errgroup.Group
+	builds.Go(func() (err error) {
+		shared.agent, err = process.Build(ctx, root, "./cmd/agent", dir, "-race")
+		return err
+	})
+	builds.Go(func() (err error) {
+		shared.plainAgent, err = process.Build(ctx, root, "./cmd/agent", filepath.Join(dir, "plain"))
+		return err
+	})
+	builds.Go(func() (err error) {
+		shared.controlAPI, err = process.Build(ctx, root, "./cmd/controlplane", filepath.Join(dir, "api"))
+		return err
+	})
+	if err := builds.Wait(); err != nil {
 		return 1, err
 	}
 	shared.clusters.Root, shared.clusters.Options = root, cluster.Options{Nodes: 2, Log: os.Stderr}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
@@ -44,10 +45,16 @@ func runMain(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	if shared.agent, err = buildAgent(ctx, dir); err != nil {
-		return 1, err
-	}
-	if shared.controlAPI, err = process.Build(ctx, root, "./cmd/controlplane", dir); err != nil {
+	var builds errgroup.Group
+	builds.Go(func() (err error) {
+		shared.agent, err = buildAgent(ctx, dir)
+		return err
+	})
+	builds.Go(func() (err error) {
+		shared.controlAPI, err = process.Build(ctx, root, "./cmd/controlplane", filepath.Join(dir, "api"))
+		return err
+	})
+	if err := builds.Wait(); err != nil {
 		return 1, err
 	}
 	// The API server has no controllers: only tests change objects.

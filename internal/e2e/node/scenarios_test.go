@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,14 +49,17 @@ func TestScenarios(t *testing.T) {
 	run := func(s scenario.Scenario) {
 		ctx, cancel := context.WithTimeout(t.Context(), scenarioLimit)
 		defer cancel()
-		results[s.Name] <- runScenario(ctx, s)
+		begin := time.Now()
+		err := runScenario(ctx, s)
+		t.Logf("scenario %s took %s", s.Name, time.Since(begin).Round(time.Second))
+		results[s.Name] <- err
 	}
 	// Parallel subtests are limited to the number of processors, but scenarios mostly wait.
 	var all errgroup.Group
 	all.Go(func() error {
 		var together errgroup.Group
 		together.SetLimit(scenariosAtATime)
-		for _, s := range scenario.All() {
+		for _, s := range longestFirst(scenario.All()) {
 			if !s.Node {
 				together.Go(func() error { run(s); return nil })
 			}
@@ -76,6 +80,17 @@ func TestScenarios(t *testing.T) {
 		})
 	}
 	_ = all.Wait() // the functions return no error
+}
+
+// longestFirst sorts scenarios by the longest limit of their moments: one takes as long as all the others together.
+func longestFirst(all []scenario.Scenario) []scenario.Scenario {
+	limit := func(s scenario.Scenario) (longest time.Duration) {
+		for _, step := range s.Steps {
+			longest = max(longest, step.Within)
+		}
+		return longest
+	}
+	return slices.SortedStableFunc(slices.Values(all), func(a, b scenario.Scenario) int { return cmp.Compare(limit(b), limit(a)) })
 }
 
 // runScenario plays a scenario until all its moments were observed.
