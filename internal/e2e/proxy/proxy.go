@@ -21,12 +21,17 @@ import (
 
 // Fault is the fault of a request. The zero value is none.
 type Fault struct {
-	Status  int // of an answer that the proxy gives instead of the control plane; 0 forwards the request
-	Header  http.Header
-	Applied func()          // called after the control plane has handled the request with success
-	Hold    <-chan struct{} // the answer waits until it is closed
-	Lose    bool            // the answer is lost after the control plane has handled the request
-	Cut     bool            // the answer ends in its middle
+	// Status and Header are those of the proxy's own answer. With status 0 the proxy forwards the request.
+	Status int
+	Header http.Header
+	// Applied is called after the control plane has handled the request with success.
+	Applied func()
+	// Hold delays the answer until it is closed.
+	Hold <-chan struct{}
+	// Lose closes the connection instead of an answer, after the control plane has handled the request.
+	Lose bool
+	// Cut closes the connection in the middle of the answer.
+	Cut bool
 }
 
 // Proxy forwards requests to the control plane. It records all requests and, in their order, the accepted writes. A script
