@@ -74,7 +74,7 @@ func etcdURL(dir string) (string, error) {
 			return url, nil
 		}
 	}
-	return "", fmt.Errorf("there is no etcd process for %s", dir)
+	return "", fmt.Errorf("no etcd process has its data in %s", dir)
 }
 
 var storage = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)

@@ -152,7 +152,7 @@ func TestTarget_BuildFails_ReturnsOutputOfMake(t *testing.T) {
 		t.Errorf("got %v, want what make said, and where", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("there is an archive (%v)", err)
+		t.Errorf("Target left an archive (%v)", err)
 	}
 }
 

@@ -97,13 +97,13 @@ func longestFirst(all []scenario.Scenario) []scenario.Scenario {
 func runScenario(ctx context.Context, s scenario.Scenario) error {
 	for play := 1; ; play++ {
 		err := playScenario(ctx, s, fmt.Sprintf("scenario-%s-%d", s.Name, play))
-		if play == plays || ctx.Err() != nil || !errors.Is(err, scenario.ErrUnseen) {
+		if play == plays || ctx.Err() != nil || !errors.Is(err, scenario.ErrNotObserved) {
 			return err
 		}
 	}
 }
 
-// playScenario deploys a scenario's workload, and compares each moment. It returns ErrUnseen only if there is no other error.
+// playScenario deploys a scenario's workload, and compares each moment. It returns ErrNotObserved only if there is no other error.
 func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (err error) {
 	client, err := dynamic.NewForConfig(shared.cluster.Config())
 	if err != nil {
@@ -131,7 +131,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	var wrong []error
 	err = s.Play(ctx, env, func(ctx context.Context, step scenario.Step, _ recording.Snapshot) error {
 		err := expectShown(ctx, s, step, env, d)
-		if errors.Is(err, scenario.ErrUnseen) {
+		if errors.Is(err, scenario.ErrNotObserved) {
 			return err
 		}
 		if err != nil {
@@ -150,7 +150,7 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	return errors.Join(append(wrong, shared.oracle.AwaitOnly(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
 }
 
-// expectShown waits until the control plane has shown a moment for a while. It returns ErrUnseen if the moment ended before
+// expectShown waits until the control plane has shown a moment for a while. It returns ErrNotObserved if the moment ended before
 // that.
 func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, env scenario.Env, d upstream.Deployed) error {
 	deadline := time.NewTimer(world.Timeout)
@@ -172,7 +172,7 @@ func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, e
 		switch {
 		case over == nil:
 		case err == nil: // the control plane showed the status, but the moment was too short
-			return fmt.Errorf("%w for %s before the moment ended: %w", scenario.ErrUnseen, showFor, over)
+			return fmt.Errorf("%w for %s before the moment ended: %w", scenario.ErrNotObserved, showFor, over)
 		default:
 			return fmt.Errorf("the control plane did not show the status before the moment ended: %w", errors.Join(err, over))
 		}
