@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,15 +162,4 @@ func (w *agentWorld) sum(name string) int {
 		w.Must(err)
 	}
 	return int(sum)
-}
-
-// unavailable answers every request with 503.
-func unavailable(proxy.Request) proxy.Fault {
-	return proxy.Fault{Status: http.StatusServiceUnavailable}
-}
-
-// rejections counts the requests that write only to one row. The agent splits a rejected set in halves until the faulty
-// report is alone.
-func (w *agentWorld) rejections(path string) int {
-	return w.proxy.Count(func(r proxy.Request) bool { return r.WritesOnlyTo(path) })
 }
