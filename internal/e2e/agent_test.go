@@ -52,8 +52,8 @@ lastTimestamp: "2026-01-02T03:04:05Z"
 `, w.Namespace, w.Get(d.Objects[0]).GetUID()))
 	w.AwaitAgreement(world.Expected(d)...)
 	w.Must(w.agent.Stop(world.Timeout))
-	w.patch(event, `{"message":"twice, while nobody watched","count":2,"lastTimestamp":"2026-01-02T03:05:06Z"}`)
-	w.patch(d.Objects[0], `{"data":{"key":"changed while nobody watched"}}`)
+	w.patch(event, `{"message":"twice, while the agent was down","count":2,"lastTimestamp":"2026-01-02T03:05:06Z"}`)
+	w.patch(d.Objects[0], `{"data":{"key":"changed while the agent was down"}}`)
 	w.startAgent()
 	w.AwaitAgreement(world.Expected(d)...)
 }

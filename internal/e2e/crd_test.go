@@ -69,7 +69,7 @@ func crdRejectsInvalidSpecs(target installTarget) {
 	tests := []struct {
 		reason string
 		spec   string
-		want   []string // texts of the refusal; none: accepted
+		want   []string // texts of the error; none: accepted
 	}{
 		{reason: "a spec as upstream writes it", spec: specWith(specConfigMap, specDeployment)},
 		{

@@ -38,7 +38,7 @@ func TestDelivery_Outage_LosesAndRepeatsNothing(t *testing.T) {
 func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	d, err := w.Upstream.Register(w.Ctx, w.Workload("refused", v1alpha1.WorkloadTypeInstance, world.ConfigMap("good"), world.ConfigMap("bad")))
+	d, err := w.Upstream.Register(w.Ctx, w.Workload("rejected", v1alpha1.WorkloadTypeInstance, world.ConfigMap("good"), world.ConfigMap("bad")))
 	w.Must(err)
 	w.proxy.SetScript(func(r proxy.Request) proxy.Fault {
 		if r.WritesTo(world.RowPath(d, 1)) {
@@ -90,7 +90,7 @@ func TestDelivery_RejectedReport_ShownInStatus(t *testing.T) {
 func TestDelivery_RejectedReportObjectChanges_SendsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	d := w.Deploy("refused", world.ConfigMap("conf"))
+	d := w.Deploy("rejected", world.ConfigMap("conf"))
 	w.AwaitAgreement(world.Expected(d)...)
 	w.proxy.SetScript(func(r proxy.Request) proxy.Fault {
 		if r.WritesTo(world.RowPath(d, 0)) {
@@ -114,17 +114,17 @@ func TestDelivery_RejectedReportObjectChanges_SendsAgain(t *testing.T) {
 func TestDelivery_RetryAfter_Waits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var refused []time.Time
+	var throttled []time.Time
 	w.proxy.SetScript(func(r proxy.Request) proxy.Fault {
-		if len(r.Writes) == 0 || len(refused) > 0 {
+		if len(r.Writes) == 0 || len(throttled) > 0 {
 			return proxy.Fault{}
 		}
-		refused = append(refused, time.Now())
+		throttled = append(throttled, time.Now())
 		return proxy.Fault{Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"2"}}}
 	})
 	d := w.Deploy("conf", world.ConfigMap("conf"))
 	w.AwaitAgreement(world.Expected(d)...)
-	if waited := time.Since(refused[0]); waited < 2*time.Second {
+	if waited := time.Since(throttled[0]); waited < 2*time.Second {
 		t.Errorf("the report was accepted %s after a Retry-After of 2 s", waited)
 	}
 }

@@ -40,11 +40,11 @@ func TestAgent_ObjectDeletedWhileDown_ReportsAtStart(t *testing.T) {
 	w.ExpectOperation(d, 2, threeport.OperationAdded)
 	w.AwaitAgreement(world.Expected(d)...)
 
-	var said []string
+	var operations []string
 	for _, r := range w.proxy.Requested(world.RowPath(d, 2))[1:] {
-		said = append(said, world.OperationOf(r))
+		operations = append(operations, world.OperationOf(r))
 	}
-	if got := strings.Join(said, ", "); got != "DELETED, ADDED" {
+	if got := strings.Join(operations, ", "); got != "DELETED, ADDED" {
 		t.Errorf("the agent reported %s for the recreated object, want DELETED, ADDED", got)
 	}
 	for _, r := range w.proxy.Sent(proxy.Any)[before:] {

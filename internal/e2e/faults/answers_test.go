@@ -142,8 +142,8 @@ func TestDelivery_RejectedReport_BlocksNoOther(t *testing.T) {
 }
 
 func rejectedReportBlocksNoOther(w *faultWorld) {
-	d := w.deploy("web", world.ConfigMap("good"), world.ConfigMap("refused"), world.ConfigMap("failing"))
-	good, refused, failing := w.Get(d.Objects[0]), d.Objects[1], d.Objects[2]
+	d := w.deploy("web", world.ConfigMap("good"), world.ConfigMap("rejected"), world.ConfigMap("failing"))
+	good, rejected, failing := w.Get(d.Objects[0]), d.Objects[1], d.Objects[2]
 	w.awaitAgreement()
 	initial := w.proxy.Count(func(r proxy.Request) bool { return r.WritesOnlyTo(world.RowPath(d, 1)) })
 	w.proxy.SetScript(func(r proxy.Request) proxy.Fault {
@@ -155,7 +155,7 @@ func rejectedReportBlocksNoOther(w *faultWorld) {
 		}
 		return proxy.Fault{}
 	})
-	w.change(refused)
+	w.change(rejected)
 	w.change(failing)
 	w.createEvent(good, "poisonous")
 	tries := func() int {
@@ -174,7 +174,7 @@ func rejectedReportBlocksNoOther(w *faultWorld) {
 		w.Pause(250 * time.Millisecond)
 	}
 	all := tries()
-	refusals := w.proxy.Count(func(r proxy.Request) bool { return r.WritesOnlyTo(world.RowPath(d, 1)) })
+	attempts := w.proxy.Count(func(r proxy.Request) bool { return r.WritesOnlyTo(world.RowPath(d, 1)) })
 	took := time.Since(begin)
 	w.Logf("in %s the agent sent the failing reports %d times, and not while %d of %d changes of the good object waited",
 		took.Round(time.Second), all, free, changes)
@@ -185,14 +185,14 @@ func rejectedReportBlocksNoOther(w *faultWorld) {
 	if enough := 2 * (20 + int(took/(15*time.Second))); all < 4 || all > enough {
 		w.Errorf("the agent sent the failing reports %d times, want 4 to %d", all, enough)
 	}
-	if refusals != initial+1 {
-		w.Errorf("the agent sent the rejected report %d times by itself, want 1", refusals-initial)
+	if attempts != initial+1 {
+		w.Errorf("the agent sent the rejected report %d times by itself, want 1", attempts-initial)
 	}
 	w.expectRejected(d)
 
 	// A rejected report is sent again after its object changes; a failed one is retried anyway.
 	w.proxy.SetScript(nil)
-	w.change(refused)
+	w.change(rejected)
 	w.awaitAgreement()
 }
 
@@ -220,7 +220,7 @@ func TestDelivery_RetryAfter(t *testing.T) {
 			t.Parallel()
 			forEachProtocol(t, func(w *faultWorld) {
 				load := w.startLoad(seed(w.T), 20, w.deployWeb())
-				w.await(20, "before the first refusal", proxy.Request.IsWrite)
+				w.await(20, "before the first Retry-After", proxy.Request.IsWrite)
 				for _, seconds := range []int{2, 5} {
 					w.expectSilence(status, seconds)
 				}
@@ -235,22 +235,22 @@ func TestDelivery_RetryAfter(t *testing.T) {
 // a fake clock when the next one follows.
 func (w *faultWorld) expectSilence(status, seconds int) {
 	w.Helper()
-	var refused atomic.Pointer[time.Time]
+	var throttled atomic.Pointer[time.Time]
 	header := http.Header{"Retry-After": {fmt.Sprint(seconds)}}
 	w.proxy.SetScript(func(r proxy.Request) proxy.Fault {
-		if r.IsWrite() && refused.CompareAndSwap(nil, new(time.Now())) {
+		if r.IsWrite() && throttled.CompareAndSwap(nil, new(time.Now())) {
 			return proxy.Fault{Status: status, Header: header}
 		}
 		return proxy.Fault{}
 	})
 	w.Eventually("a write to answer with Retry-After", func() error {
-		if refused.Load() == nil {
+		if throttled.Load() == nil {
 			return errors.New("the agent has sent none")
 		}
 		return nil
 	})
 	w.proxy.SetScript(nil)
-	from, retryAfter := *refused.Load(), time.Duration(seconds)*time.Second
+	from, retryAfter := *throttled.Load(), time.Duration(seconds)*time.Second
 	w.await(1, "after the silence", func(r proxy.Request) bool { return r.At.After(from.Add(retryAfter)) })
 	// Requests that were open when the answer came. Without the wait the load would cause 20 requests a second.
 	during := w.proxy.Sent(func(r proxy.Request) bool { return r.At.After(from) && r.At.Before(from.Add(retryAfter)) })

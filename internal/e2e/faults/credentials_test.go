@@ -85,7 +85,7 @@ func TestCredentials_Refused(t *testing.T) {
 	objects := w.deployWeb()
 	load := w.startLoad(seed(t), 20, objects)
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
-		w.await(w.proxy.Count(proxy.Request.IsWrite)+20, "between refusals", proxy.Request.IsWrite)
+		w.await(w.proxy.Count(proxy.Request.IsWrite)+20, "between the rejections", proxy.Request.IsWrite)
 		w.proxy.SetScript(func(proxy.Request) proxy.Fault { return proxy.Fault{Status: status} })
 		before, seen := w.proxy.Count(proxy.Any), w.Oracle.EventCount()
 		const enough = 120

@@ -74,11 +74,11 @@ func TestStateDir_DiskFails(t *testing.T) {
 
 // expectSurvives expects that the agent works without its disk and shows the reason, and that its state is complete on disk
 // after the disk is restored.
-func (w *faultWorld) expectSurvives(load *load, says string, restore func()) {
+func (w *faultWorld) expectSurvives(load *load, message string, restore func()) {
 	w.Helper()
 	before := w.proxy.Count(proxy.Request.IsWrite)
 	w.expectReady(false)
-	w.expectDurable(metav1.ConditionFalse, says, 1)
+	w.expectDurable(metav1.ConditionFalse, message, 1)
 	w.await(before+100, "while the disk fails", proxy.Request.IsWrite)
 	load.paused.Store(true)
 	w.awaitAgreement()
@@ -97,9 +97,9 @@ func (w *faultWorld) expectSurvives(load *load, says string, restore func()) {
 }
 
 // expectDurable waits until the condition Durable and the metric have the wanted values.
-func (w *faultWorld) expectDurable(want metav1.ConditionStatus, says string, failing float64) {
+func (w *faultWorld) expectDurable(want metav1.ConditionStatus, message string, failing float64) {
 	w.Helper()
-	w.ExpectCondition(w.deployed[0], v1alpha1.ConditionDurable, want, says)
+	w.ExpectCondition(w.deployed[0], v1alpha1.ConditionDurable, want, message)
 	const metric = "threeport_agent_state_failing"
 	if got, err := w.agent.Metric(w.Ctx, metric); err != nil || got != failing {
 		w.Errorf("%s is %v (%v), want %v", metric, got, err, failing)

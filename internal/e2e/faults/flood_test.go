@@ -85,7 +85,7 @@ func (w *faultWorld) reported() int { return len(w.proxy.Accepted()) }
 // ones.
 func (w *faultWorld) expectReports(within time.Duration, n int) (dropped int) {
 	w.Helper()
-	var asked time.Time
+	var measured time.Time
 	w.EventuallyWithin(within, fmt.Sprintf("%d reports", n), func() error {
 		select {
 		case <-w.agent.Done():
@@ -93,8 +93,8 @@ func (w *faultWorld) expectReports(within time.Duration, n int) (dropped int) {
 		default:
 		}
 		got := w.reported()
-		if got < n && time.Since(asked) > time.Second {
-			asked = time.Now()
+		if got < n && time.Since(measured) > time.Second {
+			measured = time.Now()
 			if count, err := w.agent.Metric(w.Ctx, "threeport_agent_events_dropped_total"); err == nil {
 				dropped = int(count)
 			}

@@ -93,7 +93,7 @@ func sizeOf(dir string) int64 {
 	var sum int64
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // a file that is gone meanwhile has no size
+			return nil //nolint:nilerr // a file that was removed meanwhile has no size
 		}
 		if info, err := entry.Info(); err == nil && !entry.IsDir() {
 			sum += info.Size()

@@ -36,7 +36,7 @@ type plane struct {
 	url    string
 }
 
-// TestControlPlane_InCluster installs the control-plane API as docs/operating.md says, and replaces its pod. The rows
+// TestControlPlane_InCluster installs the control-plane API as docs/operating.md describes, and replaces its pod. The rows
 // stay.
 func TestControlPlane_InCluster(t *testing.T) {
 	p := plane{operatorWorld: newWorld(t)}

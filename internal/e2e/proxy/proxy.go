@@ -106,7 +106,7 @@ func (p *Proxy) serve(w http.ResponseWriter, req *http.Request, r Request) {
 	defer p.end()
 	if f.Status != 0 {
 		await(req, f.Hold)
-		refuse(w, r, f)
+		answerError(w, r, f)
 		return
 	}
 	answer, err := p.forward(r, id)
@@ -116,7 +116,7 @@ func (p *Proxy) serve(w http.ResponseWriter, req *http.Request, r Request) {
 	await(req, f.Hold)
 	switch {
 	case err != nil:
-		refuse(w, r, Fault{Status: http.StatusBadGateway})
+		answerError(w, r, Fault{Status: http.StatusBadGateway})
 	case f.Lose:
 		panic(http.ErrAbortHandler) // closes the connection
 	default:
@@ -141,8 +141,8 @@ func await(req *http.Request, hold <-chan struct{}) {
 	}
 }
 
-// refuse answers with an error in the format of the control plane.
-func refuse(w http.ResponseWriter, r Request, f Fault) {
+// answerError answers with an error in the format of the control plane.
+func answerError(w http.ResponseWriter, r Request, f Fault) {
 	maps.Copy(w.Header(), f.Header)
 	w.WriteHeader(f.Status)
 	_ = json.NewEncoder(w).Encode(upstream.Refusal(r.Path, f.Status, "injected by the test"))
