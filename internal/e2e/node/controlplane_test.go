@@ -39,6 +39,7 @@ type plane struct {
 // TestControlPlane_InCluster installs the control-plane API as docs/operating.md describes, and replaces its pod. The rows
 // stay.
 func TestControlPlane_InCluster(t *testing.T) {
+	t.Parallel()
 	p := plane{operatorWorld: newWorld(t)}
 	p.install()
 	token := adminToken.FindString(p.inside("token", "create", "--role=admin", "--name=first"))
