@@ -145,7 +145,7 @@ unit: cluster-binaries ## Run the tests of each package, with a real API server 
 
 .PHONY: test-e2e
 test-e2e: cluster-binaries ## Run the agent as a process on whole control planes: 10 min
-	$(E2E_TEST) -timeout 60m -p 1 . ./kstatus ./openapi ./oracle ./scenario/... ./upstream
+	$(E2E_TEST) -timeout 60m -p 2 -parallel 4 . ./kstatus ./openapi ./oracle ./scenario/... ./upstream
 
 .PHONY: test-tools
 test-tools: cluster-binaries ## Run the tests of the tools in hack/ and of test support: 2 min

@@ -2,10 +2,6 @@ package e2e
 
 import "fmt"
 
-func configMap(name string) string {
-	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {key: value}}`, name)
-}
-
 func deployment(name string, replicas int) string {
 	return failingDeployment(name, replicas, "")
 }
@@ -33,22 +29,4 @@ spec:
 
 func pod(name string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: app, image: "example/app:1"}]}}`, name)
-}
-
-// crd returns a CRD of a namespaced kind without a schema.
-func crd(group, kind, plural string) string {
-	return fmt.Sprintf(`
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: %[3]s.%[1]s}
-spec:
-  group: %[1]s
-  names: {kind: %[2]s, plural: %[3]s}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`, group, kind, plural)
 }

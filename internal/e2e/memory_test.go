@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/threeport/threeport-agent/internal/e2e/oracle"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // searchMemory searches all writable memory of a process for a text (Linux).
@@ -47,18 +46,16 @@ func searchMemory(pid int, text string) (where string, found bool, err error) {
 	return "", false, nil
 }
 
-// startAgentIn starts the agent with a folder as its home and temporary folder.
-func (w *world) startAgentIn(dir string) string {
+// startAgentIn starts the agent with a folder as its home and temporary folder. It has no race detector, whose shadow memory is
+// terabytes.
+func (w *agentWorld) startAgentIn(dir string) {
 	w.Helper()
-	w.Setenv("HOME", dir)
-	w.Setenv("TMPDIR", dir)
-	w.binary = shared.plainAgent // the race detector's shadow memory is terabytes
+	w.command = world.Command{Path: shared.plainAgent, Env: []string{"HOME=" + dir, "TMPDIR=" + dir}}
 	w.startAgent()
-	return dir
 }
 
-// filesIn adds the contents of the files below a folder.
-func (w *world) filesIn(dir string, places map[string]string) error {
+// addFiles adds the contents of the files below a folder.
+func addFiles(dir string, places map[string]string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -76,13 +73,4 @@ func expectWithout(t *testing.T, place string, text []byte, secrets ...string) {
 			t.Errorf("%s contains the Secret's value", place)
 		}
 	}
-}
-
-// operationIn returns the LastOperation in a body.
-func operationIn(w oracle.Write) string {
-	var body struct{ LastOperation string }
-	if err := json.Unmarshal(w.Body, &body); err != nil {
-		return err.Error()
-	}
-	return body.LastOperation
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -18,60 +17,64 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
-	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/e2e/proxy"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 func TestReports_Workload(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	web := w.deploy("web", configMap("conf"), deployment("web", 3),
+	web := w.Deploy("web", world.ConfigMap("conf"), deployment("web", 3),
 		`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`)
-	crash := w.deploy("crash", failingDeployment("crash", 2, "crash-loop"))
-	w.expectStatus(web, "Healthy")
-	w.expectStatus(crash, "Down")
-	w.awaitAgreement(tracked(web, crash)...)
+	crash := w.Deploy("crash", failingDeployment("crash", 2, "crash-loop"))
+	w.ExpectStatus(web, "Healthy")
+	w.ExpectStatus(crash, "Down")
+	w.AwaitAgreement(world.Expected(web, crash)...)
 
-	cr, err := w.status(web.Name)
-	w.must(err)
+	cr, err := w.ThreeportWorkload(web)
+	w.Must(err)
 	if id := cr.Spec.WorkloadInstanceID; id != web.InstanceID || id < 1<<53 {
-		t.Errorf("the workload's instance ID is %d, expected %d, beyond 2^53", id, web.InstanceID)
+		t.Errorf("the workload's instance ID is %d, want %d, beyond 2^53", id, web.InstanceID)
 	}
-	w.expectCondition(web.Name, v1alpha1.ConditionWatching, metav1.ConditionTrue)
-	w.expectCondition(web.Name, v1alpha1.ConditionDelivered, metav1.ConditionTrue)
+	w.ExpectCondition(web, v1alpha1.ConditionWatching, metav1.ConditionTrue, "")
+	w.ExpectCondition(web, v1alpha1.ConditionDelivered, metav1.ConditionTrue, "")
 }
 
 func TestReports_Changes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	web := w.deploy("web", deployment("web", 3))
-	w.expectStatus(web, "Healthy")
+	web := w.Deploy("web", deployment("web", 3))
+	w.ExpectStatus(web, "Healthy")
 	// A rollout, and scaling to zero and back.
 	w.patch(web.Objects[0], `{"spec":{"template":{"metadata":{"labels":{"rollout":"2"}}}}}`)
 	w.patch(web.Objects[0], `{"spec":{"replicas":0}}`)
 	w.awaitReplicas(web.Objects[0], 0)
 	w.patch(web.Objects[0], `{"spec":{"replicas":2}}`)
 	w.awaitReplicas(web.Objects[0], 2)
-	w.expectStatus(web, "Healthy")
-	w.awaitAgreement(tracked(web)...)
+	w.ExpectStatus(web, "Healthy")
+	w.AwaitAgreement(world.Expected(web)...)
 }
 
 func TestReports_RecreatedObject_DeletedThenAdded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	d := w.deploy("conf", configMap("conf"), deployment("web", 2))
-	w.expectStatus(d, "Healthy")
-	w.awaitAgreement(tracked(d)...)
-	before := len(w.proxy.writes(rowPath(d, 0)))
-	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[0]))
-	w.must(w.upstream.DeleteObject(w.ctx, d.Objects[1]))
+	d := w.Deploy("conf", world.ConfigMap("conf"), deployment("web", 2))
+	w.ExpectStatus(d, "Healthy")
+	w.AwaitAgreement(world.Expected(d)...)
+	before := len(w.proxy.Requested(world.RowPath(d, 0)))
+	w.Remove(d.Objects[0])
+	w.Remove(d.Objects[1])
 	for _, obj := range d.Objects {
-		_, err := w.upstream.Create(w.ctx, obj)
-		w.must(err)
+		_, err := w.Upstream.Create(w.Ctx, obj)
+		w.Must(err)
 	}
 	w.awaitReplicas(d.Objects[1], 2)
-	w.expectStatus(d, "Healthy")
-	w.awaitAgreement(tracked(d)...)
+	w.ExpectStatus(d, "Healthy")
+	w.AwaitAgreement(world.Expected(d)...)
 	var operations []string
-	for _, r := range w.proxy.writes(rowPath(d, 0))[before:] {
-		operations = append(operations, operationIn(r))
+	for _, r := range w.proxy.Requested(world.RowPath(d, 0))[before:] {
+		operations = append(operations, world.OperationOf(r))
 	}
 	if got := strings.Join(operations, " "); got != "DELETED ADDED" {
 		t.Errorf("after the recreation the row got %q, want DELETED ADDED", got)
@@ -79,19 +82,20 @@ func TestReports_RecreatedObject_DeletedThenAdded(t *testing.T) {
 }
 
 func TestReports_CustomResources_AnyOwnerChain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, kind := range []string{"App", "Widget"} {
-		w.removeLater(w.create(crd(w.namespace+".example.com", kind, strings.ToLower(kind)+"s")))
+		w.removeLater(w.InstallCRD(w.Namespace+".example.com", kind, strings.ToLower(kind)+"s"))
 	}
-	api := w.namespace + ".example.com/v1"
-	app := w.deploy("app", fmt.Sprintf(`{apiVersion: %s, kind: App, metadata: {name: shop}}`, api))
+	api := w.Namespace + ".example.com/v1"
+	app := w.Deploy("app", fmt.Sprintf(`{apiVersion: %s, kind: App, metadata: {name: shop}}`, api))
 	// The kind in between is neither listed nor watched.
-	owner := w.getObject(app.Objects[0])
-	widget := w.createOwned(fmt.Sprintf(`{apiVersion: %s, kind: Widget, metadata: {name: shelf}}`, api), owner)
-	shelf := w.createOwned(pod("shelf-0"), widget)
-	w.awaitCondition(shelf, "Ready")
-	w.eventually(waitTimeout, "Events of the pod in the control plane", func() error {
-		events, err := w.api.Events(w.ctx, url.Values{"workloadinstanceid": {strconv.FormatInt(app.InstanceID, 10)}})
+	owner := w.Get(app.Objects[0])
+	widget := w.CreateOwned(fmt.Sprintf(`{apiVersion: %s, kind: Widget, metadata: {name: shelf}}`, api), owner)
+	shelf := w.CreateOwned(pod("shelf-0"), widget)
+	w.AwaitCondition(shelf, "Ready")
+	w.Eventually("Events of the pod in the control plane", func() error {
+		events, err := w.Upstream.API.Events(w.Ctx, url.Values{"workloadinstanceid": {strconv.FormatInt(app.InstanceID, 10)}})
 		if err != nil {
 			return err
 		}
@@ -101,40 +105,35 @@ func TestReports_CustomResources_AnyOwnerChain(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%d events, none of them Started of the pod, under the custom resource", len(events))
+		return fmt.Errorf("the instance has %d rows of Events; none is Started of the pod under the custom resource", len(events))
 	})
 	w.patch(app.Objects[0], `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"StockFailed","message":"the shelf is empty"}]}}`)
-	w.expectStatus(app, "Unhealthy")
-	w.awaitAgreement(tracked(app)...)
+	w.ExpectStatus(app, "Unhealthy")
+	w.AwaitAgreement(world.Expected(app)...)
 }
 
 func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	chart := w.workload("chart", v1alpha1.WorkloadTypeHelmInstance, deployment("chart", 2), configMap("chart"),
+	chart := w.Workload("chart", v1alpha1.WorkloadTypeHelmInstance, deployment("chart", 2), world.ConfigMap("chart"),
 		`{apiVersion: v1, kind: Service, metadata: {name: chart}, spec: {selector: {app: chart}, ports: [{port: 80}]}}`)
-	d, err := w.upstream.Register(w.ctx, chart)
-	w.must(err)
+	d, err := w.Upstream.Register(w.Ctx, chart)
+	w.Must(err)
 	label := map[string]string{v1alpha1.LabelHelmWorkloadInstance: strconv.FormatInt(d.InstanceID, 10)}
 	for _, obj := range d.Objects {
-		_, err := w.upstream.Create(w.ctx, obj)
-		w.must(err)
+		_, err := w.Upstream.Create(w.Ctx, obj)
+		w.Must(err)
 	}
 	d.Resources[2].Namespace = "" // to be defaulted to that of the others
 	// A pod that belongs to the workload only by its label.
-	hook := w.place(object(pod("chart-hook")))
+	hook := w.Object(pod("chart-hook"))
 	hook.SetLabels(label)
-	_, err = w.upstream.Create(w.ctx, hook)
-	w.must(err)
-	w.must(w.upstream.Declare(w.ctx, d))
-	w.eventually(waitTimeout, "the status of the helm instance", func() error {
-		status, err := w.api.Status(w.ctx, upstream.HelmWorkloadInstances, d.InstanceID)
-		if err == nil && status != "Healthy" {
-			err = fmt.Errorf("it is %q, expected Healthy", status)
-		}
-		return err
-	})
-	w.eventually(waitTimeout, "Events of the labelled pod under the helm instance", func() error {
-		events, err := w.api.Events(w.ctx, url.Values{"helmworkloadinstanceid": {strconv.FormatInt(d.InstanceID, 10)}})
+	_, err = w.Upstream.Create(w.Ctx, hook)
+	w.Must(err)
+	w.Must(w.Upstream.Declare(w.Ctx, d))
+	w.ExpectHelmStatus(d, "Healthy")
+	w.Eventually("Events of the labelled pod under the Helm instance", func() error {
+		events, err := w.Upstream.API.Events(w.Ctx, url.Values{"helmworkloadinstanceid": {strconv.FormatInt(d.InstanceID, 10)}})
 		if err != nil {
 			return err
 		}
@@ -143,33 +142,34 @@ func TestReports_HelmWorkload_EventsAndStatus(t *testing.T) {
 			name, _, _ := strings.Cut(*ev.Message, ": ")
 			pods[name] = true
 			if ev.WorkloadInstanceID != nil || ev.WorkloadResourceInstanceID != nil {
-				return fmt.Errorf("event %s has a workload or resource instance, expected the helm instance only", *ev.Reason)
+				return fmt.Errorf("the row of Event %s has a workload or resource instance, want only the Helm instance", *ev.Reason)
 			}
 		}
 		if !pods["Pod chart-hook"] || len(pods) < 4 {
-			return fmt.Errorf("events are about %v, expected the hook, two pods and their ReplicaSet", pods)
+			return fmt.Errorf("the Events are about %v, want the hook, two pods and their ReplicaSet", pods)
 		}
 		return nil
 	})
-	w.eventually(waitTimeout, "the Service's namespace in the status", func() error {
-		cr, err := w.status(d.Name)
+	w.Eventually("the Service's namespace in the status", func() error {
+		cr, err := w.ThreeportWorkload(d)
 		if err != nil || len(cr.Status.Resources) != 3 {
 			return fmt.Errorf("%w: %d resources", err, len(cr.Status.Resources))
 		}
-		if s := cr.Status.Resources[2]; s.Namespace != w.namespace || s.State != v1alpha1.ResourcePresent {
-			return fmt.Errorf("the Service is %s in namespace %q, expected Present in %q", s.State, s.Namespace, w.namespace)
+		if s := cr.Status.Resources[2]; s.Namespace != w.Namespace || s.State != v1alpha1.ResourcePresent {
+			return fmt.Errorf("the Service is %s in namespace %q, want Present in %q", s.State, s.Namespace, w.Namespace)
 		}
 		return nil
 	})
-	if sent := w.proxy.writes("/v0/workload-resource-instances"); len(sent) > 0 {
-		t.Errorf("%d operations were sent for a Helm workload, expected none", len(sent))
+	if sent := w.proxy.Requested("/v0/workload-resource-instances"); len(sent) > 0 {
+		t.Errorf("the agent sent %d operations for a Helm workload, want none", len(sent))
 	}
 }
 
 func TestReports_RepeatedEvent_UpdatesRow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	d := w.deploy("conf", configMap("conf"))
-	uid := w.getObject(d.Objects[0]).GetUID()
+	d := w.Deploy("conf", world.ConfigMap("conf"))
+	uid := w.Get(d.Objects[0]).GetUID()
 	// An Event of events.k8s.io: lastTimestamp stays null.
 	series := func(count int, second int) string {
 		return fmt.Sprintf(`{"count": %d, "lastObservedTime": "2026-01-02T03:04:%02d.123456Z"}`, count, second)
@@ -184,56 +184,58 @@ reportingInstance: controller-0
 action: Probing
 type: Warning
 reason: Probed
-note: it did not answer
+note: the server did not answer
 regarding: {apiVersion: v1, kind: ConfigMap, name: conf, namespace: %s, uid: %s}
-`, w.namespace, uid)
+`, w.Namespace, uid)
 	created := w.create(event)
-	w.awaitAgreement(tracked(d)...)
+	w.AwaitAgreement(world.Expected(d)...)
 	for i := range 5 {
 		w.patch(created, `{"series":`+series(i+2, 10+i)+`}`)
 	}
-	w.awaitAgreement(tracked(d)...)
-	events, err := w.api.Events(w.ctx, url.Values{"runtimeeventuid": {string(created.GetUID())}})
-	w.must(err)
+	w.AwaitAgreement(world.Expected(d)...)
+	events, err := w.Upstream.API.Events(w.Ctx, url.Values{"runtimeeventuid": {string(created.GetUID())}})
+	w.Must(err)
 	want := time.Date(2026, 1, 2, 3, 4, 14, 123456000, time.UTC)
 	if len(events) != 1 || !events[0].Timestamp.Equal(want) {
 		t.Errorf("the repeated Event has %d rows, the first with the time %v, want one row with %v", len(events), events[0].Timestamp, want)
 	}
-	posts := slices.DeleteFunc(w.proxy.writes("/v0/workload-events"), func(w oracle.Write) bool { return w.Method != http.MethodPost })
+	posts := slices.DeleteFunc(w.proxy.Requested("/v0/workload-events"), func(w oracle.Write) bool { return w.Method != http.MethodPost })
 	if *strictV0 && len(posts) != len(w.allEvents()) { // a report set writes a repeat like the first report
-		t.Errorf("%d rows were posted for %d Events", len(posts), len(w.allEvents()))
+		t.Errorf("the agent posted %d rows for %d Events", len(posts), len(w.allEvents()))
 	}
 }
 
 func TestSecrets_StayInCluster(t *testing.T) {
+	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	const value = "correct-horse-battery-staple-4711"
 	encoded := base64.StdEncoding.EncodeToString([]byte(value))
-	out := w.startAgentIn(t.TempDir())
+	home := t.TempDir()
+	w.startAgentIn(home)
 	// As with kubectl apply, an annotation contains the manifest.
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"sesame"},"data":{"password":%q}}`, encoded)
-	secret := object(manifest)
+	secret := w.Object(manifest)
 	secret.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: manifest, "example.com/kept": "kept"})
-	wl := w.workload("secret", v1alpha1.WorkloadTypeInstance)
-	wl.Objects = append(wl.Objects, w.place(secret))
-	d, err := w.upstream.Deploy(w.ctx, wl)
-	w.must(err)
-	w.awaitAgreement(tracked(d)...)
+	wl := w.Workload("secret", v1alpha1.WorkloadTypeInstance)
+	wl.Objects = append(wl.Objects, secret)
+	d, err := w.Upstream.Deploy(w.Ctx, wl)
+	w.Must(err)
+	w.AwaitAgreement(world.Expected(d)...)
 	w.patch(d.Objects[0], fmt.Sprintf(`{"data":{"more":%q}}`, encoded))
-	w.awaitAgreement(tracked(d)...)
+	w.AwaitAgreement(world.Expected(d)...)
 
-	row, err := w.api.Resources(w.ctx, nil)
-	w.must(err)
+	row, err := w.Upstream.API.Resources(w.Ctx, nil)
+	w.Must(err)
 	for _, text := range []string{`"name":"sesame"`, `"annotations":{"example.com/kept":"kept"}`, `"kind":"Secret"`} {
 		if !strings.Contains(string(row[0].RuntimeDefinition), text) {
-			t.Errorf("the Secret's definition is %s, expected its metadata with %s", row[0].RuntimeDefinition, text)
+			t.Errorf("the Secret's definition is %s, want its metadata with %s", row[0].RuntimeDefinition, text)
 		}
 	}
-	places := map[string]string{"the agent's log": w.agent.Output(), "the agent's metrics": w.get(w.metrics + "/metrics")}
-	for _, r := range w.proxy.sent() {
-		places["a request"] += r.path + string(r.body)
+	places := map[string]string{"the agent's log": w.agent.Output(), "the agent's metrics": w.metrics()}
+	for _, r := range w.proxy.Sent(proxy.Any) {
+		places["a request"] += r.Path + string(r.Body)
 	}
-	w.must(w.filesIn(out, places))
+	w.Must(addFiles(home, places))
 	for place, text := range places {
 		expectWithout(t, place, []byte(text), value, encoded)
 	}
@@ -248,101 +250,24 @@ func TestSecrets_StayInCluster(t *testing.T) {
 	}
 }
 
-// expectStatus waits until the row of a workload has a status.
-func (w *world) expectStatus(d upstream.Deployed, want string) {
+func (w *agentWorld) allEvents() []threeport.WorkloadEvent {
 	w.Helper()
-	w.eventually(waitTimeout, "status "+want+" of "+d.Name+" in the control plane", func() error {
-		status, err := w.api.Status(w.ctx, upstream.WorkloadInstances, d.InstanceID)
-		if err == nil && status != want {
-			err = fmt.Errorf("it is %q", status)
-		}
-		return err
-	})
-}
-
-func (w *world) expectCondition(name, condition string, want metav1.ConditionStatus) {
-	w.Helper()
-	w.eventually(waitTimeout, fmt.Sprintf("condition %s of %s to be %s", condition, name, want), func() error {
-		cr, err := w.status(name)
-		if err != nil {
-			return err
-		}
-		for _, c := range cr.Status.Conditions {
-			if c.Type == condition && c.Status == want && c.ObservedGeneration == cr.Generation {
-				return nil
-			}
-		}
-		return fmt.Errorf("the conditions are %+v", cr.Status.Conditions)
-	})
-}
-
-func (w *world) allEvents() []threeport.WorkloadEvent {
-	w.Helper()
-	events, err := w.api.Events(w.ctx, nil)
-	w.must(err)
+	events, err := w.Upstream.API.Events(w.Ctx, nil)
+	w.Must(err)
 	return events
 }
 
-func (w *world) getObject(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	w.Helper()
-	resource, err := w.upstream.Resource(obj)
-	w.must(err)
-	got, err := resource.Get(w.ctx, obj.GetName(), metav1.GetOptions{})
-	w.must(err)
-	return got
-}
-
-func (w *world) patch(obj *unstructured.Unstructured, patch string) {
-	w.Helper()
-	resource, err := w.upstream.Resource(obj)
-	w.must(err)
-	patched, err := resource.Patch(w.ctx, obj.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
-	w.must(err)
-	w.awaitOracle(patched)
-}
-
-// createOwned creates an object with another one as its controller.
-func (w *world) createOwned(manifest string, owner *unstructured.Unstructured) *unstructured.Unstructured {
-	w.Helper()
-	controller := true
-	obj := w.place(object(manifest))
-	obj.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: &controller,
-	}})
-	created, err := w.upstream.Create(w.ctx, obj)
-	w.must(err)
-	return created
-}
-
-// awaitCondition waits until an object's condition is True in the cluster.
-func (w *world) awaitCondition(obj *unstructured.Unstructured, condition string) {
-	w.Helper()
-	w.eventually(waitTimeout, obj.GetKind()+" "+obj.GetName()+" to be "+condition+" in the cluster", func() error {
-		conditions, _, err := unstructured.NestedSlice(w.getObject(obj).Object, "status", "conditions")
-		for _, c := range conditions {
-			if c, ok := c.(map[string]any); ok && c["type"] == condition && c["status"] == "True" {
-				return nil
-			}
-		}
-		return errors.Join(err, fmt.Errorf("its conditions are %v", conditions))
-	})
-}
-
 // awaitReplicas waits until a rollout of a Deployment is complete with a number of pods.
-func (w *world) awaitReplicas(obj *unstructured.Unstructured, want int64) {
+func (w *agentWorld) awaitReplicas(obj *unstructured.Unstructured, want int64) {
 	w.Helper()
-	w.eventually(waitTimeout, fmt.Sprintf("%d ready replicas of %s in the cluster", want, obj.GetName()), func() error {
-		live := w.getObject(obj)
+	w.Eventually(fmt.Sprintf("%d ready replicas of %s in the cluster", want, obj.GetName()), func() error {
+		live := w.Get(obj)
 		ready, _, _ := unstructured.NestedInt64(live.Object, "status", "readyReplicas")
 		all, _, _ := unstructured.NestedInt64(live.Object, "status", "replicas")
 		observed, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
 		if ready != want || all != want || observed != live.GetGeneration() {
-			return fmt.Errorf("%d of %d are ready", ready, all)
+			return fmt.Errorf("%d of %d replicas are ready", ready, all)
 		}
 		return nil
 	})
-}
-
-func rowPath(d upstream.Deployed, resource int) string {
-	return fmt.Sprintf("/v0/workload-resource-instances/%d", d.Resources[resource].ThreeportID)
 }

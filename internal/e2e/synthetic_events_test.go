@@ -11,15 +11,15 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // syntheticRows returns the rows of synthetic Events, whose UIDs contain slashes.
-func (w *world) syntheticRows(reason string) []threeport.WorkloadEvent {
+func (w *agentWorld) syntheticRows(reason string) []threeport.WorkloadEvent {
 	w.Helper()
 	return slices.DeleteFunc(w.allEvents(), func(row threeport.WorkloadEvent) bool {
 		return !strings.Contains(*row.RuntimeEventUID, "/") || !strings.HasPrefix(*row.Reason, reason)
@@ -27,11 +27,11 @@ func (w *world) syntheticRows(reason string) []threeport.WorkloadEvent {
 }
 
 // awaitSyntheticRows waits for a number of these rows.
-func (w *world) awaitSyntheticRows(reason string, n int) (rows []threeport.WorkloadEvent) {
+func (w *agentWorld) awaitSyntheticRows(reason string, n int) (rows []threeport.WorkloadEvent) {
 	w.Helper()
-	w.eventually(waitTimeout, fmt.Sprintf("%d rows of %s", n, reason), func() error {
+	w.Eventually(fmt.Sprintf("%d rows of %s", n, reason), func() error {
 		if rows = w.syntheticRows(reason); len(rows) != n {
-			return fmt.Errorf("there are %d", len(rows))
+			return fmt.Errorf("the control plane has %d", len(rows))
 		}
 		return nil
 	})
@@ -39,28 +39,25 @@ func (w *world) awaitSyntheticRows(reason string, n int) (rows []threeport.Workl
 }
 
 // clusterRows returns the rows of the cluster's Events.
-func (w *world) clusterRows() []threeport.WorkloadEvent {
+func (w *agentWorld) clusterRows() []threeport.WorkloadEvent {
 	w.Helper()
 	return slices.DeleteFunc(w.allEvents(), func(row threeport.WorkloadEvent) bool { return strings.Contains(*row.RuntimeEventUID, "/") })
 }
 
-func (w *world) patchStatus(obj *unstructured.Unstructured, patch string) {
+// patchStatus patches the status of an object, and waits until the oracle has observed the change.
+func (w *agentWorld) patchStatus(obj *unstructured.Unstructured, patch string) {
 	w.Helper()
-	resource, err := w.upstream.Resource(obj)
-	w.must(err)
-	patched, err := resource.Patch(w.ctx, obj.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, "status")
-	w.must(err)
-	w.awaitOracle(patched)
+	w.AwaitOracle(w.Patch(obj, patch, "status"))
 }
 
 // awaitStatusRow waits for the row of the transition in a ThreeportWorkload's status, and returns it.
-func (w *world) awaitStatusRow(d upstream.Deployed, health string) threeport.WorkloadEvent {
+func (w *agentWorld) awaitStatusRow(d upstream.Deployed, health string) threeport.WorkloadEvent {
 	w.Helper()
 	var found threeport.WorkloadEvent
-	w.eventually(waitTimeout, "a row that says that "+d.Name+" is "+health, func() error {
-		cr, err := w.status(d.Name)
+	w.Eventually(fmt.Sprintf("the row of the transition of %s to %s", d.Name, health), func() error {
+		cr, err := w.ThreeportWorkload(d)
 		if err != nil || cr.Status.Health != health || cr.Status.HealthSince == nil {
-			return errors.Join(err, fmt.Errorf("it is %q", cr.Status.Health))
+			return errors.Join(err, fmt.Errorf("the health is %q since %v", cr.Status.Health, cr.Status.HealthSince))
 		}
 		uid := fmt.Sprintf("%s/%s/%s", cr.UID, cr.Status.HealthSince.UTC().Format(time.RFC3339), health)
 		rows := w.syntheticRows("Workload" + health)
@@ -75,23 +72,24 @@ func (w *world) awaitStatusRow(d upstream.Deployed, health string) threeport.Wor
 }
 
 // killAndLoseState kills the agent and deletes its state.
-func (w *world) killAndLoseState(state string) {
+func (w *agentWorld) killAndLoseState(state string) {
 	w.Helper()
 	w.agent.Kill()
-	w.must(os.Remove(filepath.Join(state, "state.db")))
+	w.Must(os.Remove(filepath.Join(state, "state.db")))
 }
 
 // Each termination and transition has one row, even if the agent is killed and its state is lost.
 func TestSyntheticEvents_ContainerTerminations(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
-	d := w.deploy("single", pod("single"))
-	w.expectStatus(d, "Healthy")
+	d := w.Deploy("single", pod("single"))
+	w.ExpectStatus(d, "Healthy")
 	healthy := w.awaitStatusRow(d, "Healthy")
 	if *healthy.Type != "Normal" || *healthy.WorkloadInstanceID != d.InstanceID {
 		t.Errorf("the row of the first transition is %s for instance %d, want Normal for %d", *healthy.Type, *healthy.WorkloadInstanceID, d.InstanceID)
 	}
-	p := w.getObject(d.Objects[0])
+	p := w.Get(d.Objects[0])
 	at := time.Now().UTC().Truncate(time.Second)
 	status := func(restarts int, reason string) string {
 		return fmt.Sprintf(`{"status":{"containerStatuses":[{"name":"app","image":"example/app:1","imageID":"a","ready":true,"started":true,
@@ -101,7 +99,7 @@ func TestSyntheticEvents_ContainerTerminations(t *testing.T) {
 	}
 	w.patchStatus(p, status(1, "OOMKilled"))
 	rows := w.awaitSyntheticRows("OOMKilled", 1)
-	w.awaitAgreement(tracked(d)...)
+	w.AwaitAgreement(world.Expected(d)...)
 	if uid := fmt.Sprintf("%s/app/1", p.GetUID()); *rows[0].RuntimeEventUID != uid || *rows[0].Type != "Warning" ||
 		!rows[0].Timestamp.Equal(at.Add(time.Second)) || *rows[0].WorkloadResourceInstanceID != d.Resources[0].ThreeportID {
 		t.Errorf("the row is %s %s at %s for resource %d, want %s Warning at %s for %d", *rows[0].RuntimeEventUID, *rows[0].Type, rows[0].Timestamp,
@@ -116,7 +114,7 @@ func TestSyntheticEvents_ContainerTerminations(t *testing.T) {
 		}
 		w.patchStatus(p, status(restarts, "Error"))
 		w.restart(state)
-		w.awaitAgreement(tracked(d)...)
+		w.AwaitAgreement(world.Expected(d)...)
 	}
 	w.awaitSyntheticRows("ContainerRestarted", 4)
 	w.awaitSyntheticRows("OOMKilled", 1)
@@ -124,7 +122,7 @@ func TestSyntheticEvents_ContainerTerminations(t *testing.T) {
 }
 
 // expectEachOnce expects one row for every Event, synthetic or not.
-func (w *world) expectEachOnce() {
+func (w *agentWorld) expectEachOnce() {
 	w.Helper()
 	rows := map[string]int{}
 	for _, row := range w.allEvents() {
@@ -137,13 +135,14 @@ func (w *world) expectEachOnce() {
 
 // Each termination of a crash loop and each transition has one row, while the agent is killed repeatedly.
 func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	w := newWorld(t, "--state-dir="+state)
-	d := w.deploy("web", failingDeployment("web", 2, "oom"))
+	d := w.Deploy("web", failingDeployment("web", 2, "oom"))
 	for turn := range 4 {
-		w.eventually(waitTimeout, "more containers to be killed", func() error {
+		w.Eventually(fmt.Sprintf("%d rows of OOMKilled", 2*(turn+1)), func() error {
 			if n := len(w.syntheticRows("OOMKilled")); n < 2*(turn+1) {
-				return fmt.Errorf("%d rows report it", n)
+				return fmt.Errorf("the control plane has %d", n)
 			}
 			return nil
 		})
@@ -154,38 +153,39 @@ func TestSyntheticEvents_CrashLoop_OneRow(t *testing.T) {
 		}
 		w.restart(state)
 	}
-	w.expectStatus(d, "Down")
+	w.ExpectStatus(d, "Down")
 	row := w.awaitStatusRow(d, "Down")
 	if *row.Type != "Warning" || !strings.Contains(*row.Message, " ← ReplicaSet web-") {
-		t.Errorf("its row is %s: %q, want a Warning with the owner path to the pods", *row.Type, *row.Message)
+		t.Errorf("the row of the transition is %s: %q, want a Warning with the owner path to the pods", *row.Type, *row.Message)
 	}
 	w.patch(d.Objects[0], `{"spec":{"replicas":0}}`)
-	w.expectStatus(d, "Healthy")
+	w.ExpectStatus(d, "Healthy")
 	w.awaitStatusRow(d, "Healthy")
-	w.awaitAgreement(tracked(d)...)
+	w.AwaitAgreement(world.Expected(d)...)
 	w.expectEachOnce()
 }
 
 // The resync restores the rows of synthetic Events like those of the cluster's Events.
 func TestSyntheticEvents_DeletedRows_AreRestored(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "--resync-interval=5s")
-	d := w.deploy("single", pod("single"))
-	w.expectStatus(d, "Healthy")
+	d := w.Deploy("single", pod("single"))
+	w.ExpectStatus(d, "Healthy")
 	gone := w.awaitStatusRow(d, "Healthy")
-	w.patchStatus(w.getObject(d.Objects[0]), fmt.Sprintf(`{"status":{"containerStatuses":[{"name":"app","image":"a","imageID":"a","ready":true,
+	w.patchStatus(w.Get(d.Objects[0]), fmt.Sprintf(`{"status":{"containerStatuses":[{"name":"app","image":"a","imageID":"a","ready":true,
 		"restartCount":1,"state":{"running":{}},"lastState":{"terminated":{"exitCode":1,"reason":"Error","finishedAt":%q}}}]}}`,
 		time.Now().UTC().Format(time.RFC3339)))
 	rows := w.awaitSyntheticRows("ContainerRestarted", 1)
-	w.awaitAgreement(tracked(d)...)
+	w.AwaitAgreement(world.Expected(d)...)
 	w.requestByOther(http.MethodDelete, fmt.Sprintf("/v0/workload-events/%d", *rows[0].ID), "")
 	w.requestByOther(http.MethodPatch, fmt.Sprintf("/v0/workload-events/%d", *gone.ID), `{"Message":"by hand"}`)
-	w.eventually(waitTimeout, "the rows to be as they were", func() error {
+	w.Eventually("the resync to restore the rows", func() error {
 		again := w.syntheticRows("ContainerRestarted")
-		told := w.awaitStatusRow(d, "Healthy")
-		if len(again) != 1 || *again[0].Message != *rows[0].Message || *told.Message != *gone.Message {
-			return fmt.Errorf("the restart has %d rows, and the message of the transition is %q", len(again), *told.Message)
+		transition := w.awaitStatusRow(d, "Healthy")
+		if len(again) != 1 || *again[0].Message != *rows[0].Message || *transition.Message != *gone.Message {
+			return fmt.Errorf("the restart has %d rows, and the message of the transition is %q", len(again), *transition.Message)
 		}
 		return nil
 	})
-	w.awaitAgreement(tracked(d)...)
+	w.AwaitAgreement(world.Expected(d)...)
 }

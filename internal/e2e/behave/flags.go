@@ -72,11 +72,11 @@ func (b behaviour) validate(args []string) error {
 		flag  string
 		value time.Duration
 	}{
-		{"ready-after", b.readyAfter},
-		{"unhealthy-after", b.unhealthyAfter},
-		{"exit-after", b.exitAfter},
-		{"allocate-after", b.allocateAfter},
-		{"sleep-on-sigterm", b.sleepOnSIGTERM},
+		{flag: "ready-after", value: b.readyAfter},
+		{flag: "unhealthy-after", value: b.unhealthyAfter},
+		{flag: "exit-after", value: b.exitAfter},
+		{flag: "allocate-after", value: b.allocateAfter},
+		{flag: "sleep-on-sigterm", value: b.sleepOnSIGTERM},
 	} {
 		if d.value < 0 {
 			return fmt.Errorf("--%s is %s: give a duration of 0s or more", d.flag, d.value)

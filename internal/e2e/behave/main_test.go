@@ -84,7 +84,7 @@ func exitCode(t *testing.T, p *process.Process) int {
 	select {
 	case <-p.Done():
 	case <-time.After(patience):
-		t.Fatalf("it has not ended after %s; it printed %s", patience, p.Output())
+		t.Fatalf("the program did not end within %s; it printed %s", patience, p.Output())
 	}
 	err := p.Stop(patience) // it has ended: Stop returns its exit error
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -135,7 +135,7 @@ func TestEndpoints_ChangeWithTime(t *testing.T) {
 	})
 }
 
-func TestEnds(t *testing.T) {
+func TestExit_CodeAndOutput(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		args   []string
@@ -201,7 +201,7 @@ func TestSIGTERM(t *testing.T) {
 		}
 		await(t, p, "SIGTERM is ignored")
 		if got := get(t, base+"/healthz"); got != 200 {
-			t.Errorf("it answers %d after SIGTERM", got)
+			t.Errorf("the server answers with %d after SIGTERM", got)
 		}
 	})
 	t.Run("is slept on", func(t *testing.T) {
@@ -210,12 +210,12 @@ func TestSIGTERM(t *testing.T) {
 		term(p)
 		await(t, p, "SIGTERM: ending in 1h0m0s")
 		if got := get(t, base+"/healthz"); got != 200 {
-			t.Errorf("it answers %d after SIGTERM", got)
+			t.Errorf("the server answers with %d after SIGTERM", got)
 		}
 	})
 }
 
-func TestTimes(t *testing.T) {
+func TestExit_Time(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		args   []string
@@ -295,11 +295,11 @@ func TestMemory_IsOccupied(t *testing.T) {
 	await(t, p, "allocated 70Mi")
 	got, err := process.ResidentBytes(p.PID())
 	if err != nil || got < 70<<20 { // with the race detector it is twice that
-		t.Errorf("it occupies %d MiB, %v, want 70 and a few", got>>20, err)
+		t.Errorf("the program occupies %d MiB (%v), want at least 70", got>>20, err)
 	}
 }
 
-func TestMessage(t *testing.T) {
+func TestTerminationLog_HasMessage(t *testing.T) {
 	dir := t.TempDir()
 	there, missing := filepath.Join(dir, "there"), filepath.Join(dir, "missing")
 	if err := os.WriteFile(there, []byte("a longer text of an earlier run"), 0o600); err != nil {
@@ -308,7 +308,7 @@ func TestMessage(t *testing.T) {
 	for _, log := range []string{there, missing} {
 		p := start(t, "--message=no luck", "--termination-log="+log, "--exit-code=1")
 		if code := exitCode(t, p); code != 1 || !strings.Contains(p.Output(), "no luck\n") {
-			t.Errorf("it ended with %d and printed %s", code, p.Output())
+			t.Errorf("the program ended with code %d and printed %s", code, p.Output())
 		}
 	}
 	if text, err := os.ReadFile(there); err != nil || string(text) != "no luck" {
@@ -318,11 +318,11 @@ func TestMessage(t *testing.T) {
 		t.Errorf("a file that was not there is: %v", err)
 	}
 	if p := start(t, "--message=x", "--termination-log="+dir, "--exit-after=0s"); exitCode(t, p) != 1 || !strings.Contains(p.Output(), "--message: ") {
-		t.Errorf("a folder as the file: it printed %s", p.Output())
+		t.Errorf("with a folder as the file, the program printed %s", p.Output())
 	}
 }
 
-func TestSize(t *testing.T) {
+func TestSize_ParseAndString(t *testing.T) {
 	for _, tc := range []struct {
 		text  string
 		want  size

@@ -91,7 +91,7 @@ func TestBuild_Fails_ReturnsReasonAndLeavesNoBinary(t *testing.T) {
 		}
 	}
 	if executable(filepath.Join(b.target, string(Kwok))) {
-		t.Error("there is a binary")
+		t.Error("the failed build left a binary")
 	}
 }
 

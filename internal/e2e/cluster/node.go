@@ -124,7 +124,7 @@ func (c *Cluster) nodeInitReady() error {
 		return fmt.Errorf("read log: %w", err)
 	}
 	if !strings.Contains(string(log), "ready\n") {
-		return errors.New("it has not said that it is ready")
+		return errors.New("nodeinit has not logged that it is ready")
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func readyMessage(node *corev1.Node) string {
 			return condition.Message
 		}
 	}
-	return fmt.Sprintf("it has the taints %v", node.Spec.Taints)
+	return fmt.Sprintf("the node has the taints %v", node.Spec.Taints)
 }
 
 // kubeletArgs is the command line of the kubelet.

@@ -13,7 +13,7 @@ func TestOwnThread_IsNotFirstThread(t *testing.T) {
 		all.Go(func() {
 			onOwnThread(func() {
 				if threadID() == os.Getpid() {
-					t.Error("it is the first thread of the process")
+					t.Error("the function runs on the first thread of the process")
 				}
 			})
 		})

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster/cgroup"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 var asShipped = flag.Bool("as-shipped", false,
@@ -77,21 +77,18 @@ func shippedBounds() (agentBuild, error) {
 
 var groups atomic.Int64
 
-// start starts the agent with flags. A control group enforces the memory limit as in a pod: the kernel kills a process that
-// exceeds it. The test fails at its end then.
-func (e agentBuild) start(t *testing.T, flags []string) (*process.Process, error) {
-	t.Helper()
-	flags = slices.Concat(e.flags, flags)
+// command returns the agent's command for one process. A control group enforces the memory limit as in a pod: the kernel kills
+// a process that exceeds it. The test fails at its end then.
+func (e agentBuild) command(w *world.World) world.Command {
+	w.Helper()
 	if !e.confined {
-		return process.Start(e.binary, e.env, flags)
+		return world.Command{Path: e.binary, Env: e.env, Args: e.flags}
 	}
 	name := fmt.Sprintf("threeport-faults-%d-%d", os.Getpid(), groups.Add(1))
-	if err := cgroup.Create(name); err != nil {
-		return nil, err
-	}
-	t.Cleanup(func() {
+	w.Must(cgroup.Create(name))
+	w.Cleanup(func() {
 		if err := cgroup.Remove(name, 10*time.Second); err != nil {
-			t.Error(err)
+			w.Error(err)
 		}
 	})
 	dir, kills := filepath.Join("/sys/fs/cgroup", name), "memory.events"
@@ -101,13 +98,13 @@ func (e agentBuild) start(t *testing.T, flags []string) (*process.Process, error
 		err = os.WriteFile(filepath.Join(dir, "memory.limit_in_bytes"), fmt.Append(nil, e.maxMemory), 0)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("limit the agent's memory: %w", err)
+		w.Fatalf("limit the agent's memory: %v", err)
 	}
-	t.Cleanup(func() {
+	w.Cleanup(func() {
 		if text, err := os.ReadFile(filepath.Join(dir, kills)); err != nil || !slices.Contains(strings.Split(string(text), "\n"), "oom_kill 0") {
-			t.Errorf("the agent exceeded %d MiB of memory: %v\n%s", e.maxMemory>>20, err, text)
+			w.Errorf("the agent exceeded %d MiB of memory: %v\n%s", e.maxMemory>>20, err, text)
 		}
 	})
 	enter := []string{"-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs"), e.binary}
-	return process.Start("/bin/sh", e.env, append(enter, flags...))
+	return world.Command{Path: "/bin/sh", Env: e.env, Args: append(enter, e.flags...)}
 }

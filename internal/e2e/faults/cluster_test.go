@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,11 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
+	"github.com/threeport/threeport-agent/internal/e2e/proxy"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // Each network fault happens on the link to the control plane, then on the link to the cluster.
@@ -32,16 +34,16 @@ func TestNetwork_Impaired(t *testing.T) {
 			{kind: "slicer", attributes: `{"average_size":40,"size_variation":20,"delay":100}`},
 		} {
 			mend := l.impair(bad.kind, bad.attributes)
-			w.pause(2 * time.Second)
+			w.Pause(2 * time.Second)
 			mend()
-			w.pause(500 * time.Millisecond)
+			w.Pause(500 * time.Millisecond)
 		}
 		l.down()
-		w.pause(2 * time.Second)
+		w.Pause(2 * time.Second)
 		l.up()
 	}
 	load.stop()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }
 
 // Connections become half-open: no data arrives, and no side is notified. The agent must notice that within 60 s on a watch,
@@ -52,12 +54,12 @@ func TestNetwork_HalfOpenConnections(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			w := newWorldWithoutAgent(t)
-			toCluster := newRelay(t, strings.TrimPrefix(w.cluster.Config().Host, "https://"))
+			toCluster := newRelay(t, strings.TrimPrefix(w.Cluster.Config().Host, "https://"))
 			toAPI := newRelay(t, w.toAPI.Listen)
-			w.start("--kubeconfig="+w.kubeconfig(w.cluster.agentUser, toCluster.address), "--threeport-api-server="+toAPI.address)
+			w.start("--kubeconfig="+w.kubeconfig(toCluster.address), "--threeport-api-server="+toAPI.address)
 			objects := w.deployWeb()
 			load := w.startLoad(seed(t), 20, objects)
-			w.await(waitTimeout, 30, "before the connections freeze", func(r request) bool { return r.isWrite() && r.accepted })
+			w.await(30, "before the connections freeze", proxy.Request.IsAcceptedWrite)
 			if reason == "to the cluster" {
 				toCluster.freeze()
 			} else {
@@ -66,12 +68,12 @@ func TestNetwork_HalfOpenConnections(t *testing.T) {
 			frozen := time.Now()
 			load.paused.Store(true)
 			changed := w.change(objects[0])
-			w.eventually(within, "the change after the connections froze", func() error { return w.expectVersion(0, changed.GetResourceVersion()) })
+			w.EventuallyWithin(within, "the change after the connections froze", func() error { return w.expectVersion(0, changed.GetResourceVersion()) })
 			t.Logf("the change was reported %s after the connections %s froze", time.Since(frozen).Round(time.Second), reason)
 			load.paused.Store(false)
-			w.pause(2 * time.Second)
+			w.Pause(2 * time.Second)
 			load.stop()
-			w.awaitAgreement(waitTimeout)
+			w.awaitAgreement()
 		})
 	}
 }
@@ -83,29 +85,29 @@ func TestAPIServer_Restarts(t *testing.T) {
 	objects := w.deployWeb()
 	load := w.startLoad(seed(t), 20, objects)
 	for range 2 {
-		w.pause(3 * time.Second)
-		w.must(w.cluster.Kill(cluster.APIServer))
-		w.oracle.Interrupted()
+		w.Pause(3 * time.Second)
+		w.Must(w.Cluster.Kill(cluster.APIServer))
+		w.Oracle.Interrupted()
 		load.paused.Store(true) // until the test's own watch works again
-		w.pause(2 * time.Second)
-		w.must(w.cluster.Restart(w.ctx, cluster.APIServer))
-		w.awaitOracle(objects[0])
+		w.Pause(2 * time.Second)
+		w.Must(w.Cluster.Restart(w.Ctx, cluster.APIServer))
+		w.awaitOracleRecovery(objects[0])
 		load.paused.Store(false)
 	}
-	w.pause(3 * time.Second)
+	w.Pause(3 * time.Second)
 	load.stop()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }
 
-// awaitOracle waits until the oracle's watch works again.
-func (w *world) awaitOracle(obj *unstructured.Unstructured) {
+// awaitOracleRecovery waits until the oracle's watch works again.
+func (w *faultWorld) awaitOracleRecovery(obj *unstructured.Unstructured) {
 	w.Helper()
 	changed := w.change(obj)
-	events := w.oracle.EventCount()
+	events := w.Oracle.EventCount()
 	w.createEvent(obj, fmt.Sprintf("probe-%d", events))
-	w.eventually(waitTimeout, "the oracle's watch to work", func() error {
-		if !w.oracle.Observed(changed.GetUID(), changed.GetResourceVersion()) || w.oracle.EventCount() <= events {
-			return fmt.Errorf("it has not observed the latest change")
+	w.Eventually("the oracle to watch again", func() error {
+		if !w.Oracle.Observed(changed.GetUID(), changed.GetResourceVersion()) || w.Oracle.EventCount() <= events {
+			return errors.New("the oracle has not observed the latest change")
 		}
 		return nil
 	})
@@ -118,27 +120,27 @@ func TestEtcd_Compaction(t *testing.T) {
 	w.start()
 	objects := w.deployWeb()
 	load := w.startLoad(seed(t), 20, objects)
-	w.await(waitTimeout, 20, "before the API server is away", func(r request) bool { return r.isWrite() && r.accepted })
+	w.await(20, "before the API server is away", proxy.Request.IsAcceptedWrite)
 	w.toCluster.down()
-	version := w.get(objects[0]).GetResourceVersion()
-	w.pause(2 * time.Second)
-	w.remove(objects[1])
-	w.createEvent(w.create(configMap("more")), "of-the-second")
-	w.eventually(waitTimeout, "the version to be compacted", func() error { return w.expectCompacted(version) })
+	version := w.Get(objects[0]).GetResourceVersion()
+	w.Pause(2 * time.Second)
+	w.Remove(objects[1])
+	w.createEvent(w.Create(world.ConfigMap("more")), "of-the-second")
+	w.Eventually("etcd to compact the version", func() error { return w.expectCompacted(version) })
 	w.toCluster.up()
-	w.pause(2 * time.Second)
+	w.Pause(2 * time.Second)
 	load.stop()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }
 
 // expectCompacted expects the answer 410 Gone to a watch from a version.
-func (w *world) expectCompacted(version string) error {
+func (w *faultWorld) expectCompacted(version string) error {
 	w.Helper()
-	watch, err := w.client.CoreV1().ConfigMaps(w.namespace).Watch(w.ctx, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: new(int64(1))})
+	watch, err := w.Client.CoreV1().ConfigMaps(w.Namespace).Watch(w.Ctx, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: new(int64(1))})
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return nil
 	}
-	w.must(err)
+	w.Must(err)
 	defer watch.Stop()
 	for event := range watch.ResultChan() {
 		if err := apierrors.FromObject(event.Object); apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
@@ -148,85 +150,44 @@ func (w *world) expectCompacted(version string) error {
 	return fmt.Errorf("a watch from version %s succeeds", version)
 }
 
-const shopCRD = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: shops.faults.example.com}
-spec:
-  group: faults.example.com
-  scope: Namespaced
-  names: {kind: Shop, plural: shops}
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`
-
 // A listed kind is uninstalled and installed again. Other kinds are not affected.
 func TestCRD_RemovedAndRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const shop = "{apiVersion: faults.example.com/v1, kind: Shop, metadata: {name: corner}, spec: {open: true}}"
-	crd := w.installShops()
-	d := w.deploy("shop", configMap("conf"), shop)
-	w.createEvent(w.get(d.Objects[1]), "opened")
-	w.awaitAgreement(waitTimeout)
+	install := func() *unstructured.Unstructured { return w.InstallCRD("faults.example.com", "Shop", "shops") }
+	crd := install()
+	d := w.deploy("shop", world.ConfigMap("conf"), shop)
+	w.createEvent(w.Get(d.Objects[1]), "opened")
+	w.awaitAgreement()
 
-	w.remove(crd)
-	w.expectState(d.Name, 1, v1alpha1.ResourceKindNotInstalled)
-	w.expectState(d.Name, 0, v1alpha1.ResourcePresent)
+	w.Remove(crd)
+	w.ExpectState(d, 1, v1alpha1.ResourceKindNotInstalled, "")
+	w.ExpectState(d, 0, v1alpha1.ResourcePresent, "")
 	changed := w.change(d.Objects[0])
-	w.eventually(waitTimeout, "the change of another kind", func() error { return w.expectVersion(0, changed.GetResourceVersion()) })
-	w.awaitAgreement(waitTimeout)
+	w.Eventually("the change of another kind", func() error { return w.expectVersion(0, changed.GetResourceVersion()) })
+	w.awaitAgreement()
 
-	w.installShops()
-	w.createEvent(w.create(shop), "opened-again")
+	install()
+	w.createEvent(w.Create(shop), "opened-again")
 	w.change(d.Objects[1])
-	w.expectState(d.Name, 1, v1alpha1.ResourcePresent)
-	w.awaitAgreement(waitTimeout)
-	w.remove(crd)
-	w.expectState(d.Name, 1, v1alpha1.ResourceKindNotInstalled) // by then the test's own watch has seen it too
-	w.awaitAgreement(waitTimeout)
-}
-
-// installShops installs a CRD, and adds its kind to the oracle.
-func (w *world) installShops() *unstructured.Unstructured {
-	w.Helper()
-	var crd *unstructured.Unstructured
-	w.eventually(waitTimeout, "the kind to be installed", func() error {
-		var err error
-		crd, err = w.upstream.Create(w.ctx, w.object(shopCRD)) // it may just be going
-		return err
-	})
-	w.eventually(waitTimeout, "the kind to be served", func() error {
-		_, err := w.client.Discovery().ServerResourcesForGroupVersion("faults.example.com/v1")
-		return err
-	})
-	kind := schema.GroupVersion{Group: "faults.example.com", Version: "v1"}
-	w.must(w.oracle.Add(w.ctx, kind.WithKind("Shop").GroupKind(), kind.WithResource("shops")))
-	return crd
-}
-
-// expectState waits until the status of a listed resource has a state.
-func (w *world) expectState(name string, resource int, want v1alpha1.ResourceState) {
-	w.Helper()
-	w.eventually(waitTimeout, fmt.Sprintf("state %s of resource %d", want, resource), func() error {
-		resources := w.status(name).Status.Resources
-		if len(resources) <= resource || resources[resource].State != want {
-			return fmt.Errorf("the resources are %+v", resources)
-		}
-		return nil
-	})
+	w.ExpectState(d, 1, v1alpha1.ResourcePresent, "")
+	w.awaitAgreement()
+	w.Remove(crd)
+	w.ExpectState(d, 1, v1alpha1.ResourceKindNotInstalled, "") // by then the oracle has observed it too
+	w.awaitAgreement()
 }
 
 // The permission for one kind is revoked and restored.
 func TestPermission_RemovedAndRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	d := w.deploy("web", configMap("conf"), deployment)
-	w.createEvent(w.get(d.Objects[0]), "before")
-	w.awaitAgreement(waitTimeout)
+	d := w.deploy("web", world.ConfigMap("conf"), deployment)
+	w.createEvent(w.Get(d.Objects[0]), "before")
+	w.awaitAgreement()
 
-	role, err := w.client.RbacV1().ClusterRoles().Get(w.ctx, "threeport-agent", metav1.GetOptions{})
-	w.must(err)
+	role, err := w.Client.RbacV1().ClusterRoles().Get(w.Ctx, "threeport-agent", metav1.GetOptions{})
+	w.Must(err)
 	w.Cleanup(func() { w.permit("*", "*") })
 	if role.Rules[0].Resources[0] != "*" {
 		t.Fatalf("the role's first rule is %+v, want all resources", role.Rules[0])
@@ -234,22 +195,22 @@ func TestPermission_RemovedAndRestored(t *testing.T) {
 	w.permit("apps", "deployments")
 	// An open watch continues: the API server checks permissions only at its start.
 	w.toCluster.cut()
-	w.expectState(d.Name, 0, v1alpha1.ResourceForbidden)
-	w.expectState(d.Name, 1, v1alpha1.ResourcePresent)
+	w.ExpectState(d, 0, v1alpha1.ResourceForbidden, "")
+	w.ExpectState(d, 1, v1alpha1.ResourcePresent, "")
 	w.change(d.Objects[0])
-	w.createEvent(w.get(d.Objects[0]), "while-it-may-not-see")
+	w.createEvent(w.Get(d.Objects[0]), "while-it-may-not-see")
 	changed := w.change(d.Objects[1])
-	w.eventually(waitTimeout, "the change of another kind", func() error { return w.expectVersion(1, changed.GetResourceVersion()) })
+	w.Eventually("the change of another kind", func() error { return w.expectVersion(1, changed.GetResourceVersion()) })
 
 	w.permit("*", "*")
-	w.expectState(d.Name, 0, v1alpha1.ResourcePresent)
-	w.awaitAgreement(waitTimeout)
+	w.ExpectState(d, 0, v1alpha1.ResourcePresent, "")
+	w.awaitAgreement()
 }
 
 // permit sets the resources that the agent's role permits to list and watch, besides ThreeportWorkloads.
-func (w *world) permit(group, resource string) {
+func (w *faultWorld) permit(group, resource string) {
 	w.Helper()
 	patch := fmt.Sprintf(`[{"op":"replace","path":"/rules/0/apiGroups","value":[%q]},{"op":"replace","path":"/rules/0/resources","value":[%q]}]`, group, resource)
-	_, err := w.client.RbacV1().ClusterRoles().Patch(context.WithoutCancel(w.ctx), "threeport-agent", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
-	w.must(err)
+	_, err := w.Client.RbacV1().ClusterRoles().Patch(context.WithoutCancel(w.Ctx), "threeport-agent", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+	w.Must(err)
 }

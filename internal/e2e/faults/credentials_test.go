@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/proxy"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
@@ -17,7 +19,7 @@ func TestCredentials_Rotated(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	// A second control plane on the same database, with mutual TLS.
-	address, serving, client := freeAddress(t), t.TempDir(), t.TempDir()
+	address, serving, client := w.FreeAddress(), t.TempDir(), t.TempDir()
 	authority := w.newAuthority(serving)
 	w.issueClient(authority, client)
 	secure := w.startSecure(address, serving)
@@ -25,53 +27,53 @@ func TestCredentials_Rotated(t *testing.T) {
 	objects := w.deployWeb()
 	load := w.startLoad(seed(t), 10, objects)
 	for turn := range 2 {
-		w.eventually(waitTimeout, "reports over TLS", func() error { return w.expectEvents(20 * (turn + 1)) })
-		w.must(secure.Stop(waitTimeout))
+		w.Eventually("reports over TLS", func() error { return w.expectEvents(20 * (turn + 1)) })
+		w.Must(secure.Stop(world.Timeout))
 		authority = w.newAuthority(serving)
 		secure = w.startSecure(address, serving)
-		w.pause(3 * time.Second) // with an agent that does not know the new authority, nor has a certificate of it
+		w.Pause(3 * time.Second) // with an agent that does not know the new authority, nor has a certificate of it
 		w.issueClient(authority, client)
 	}
-	w.eventually(waitTimeout, "reports over TLS", func() error { return w.expectEvents(60) })
+	w.Eventually("reports over TLS", func() error { return w.expectEvents(60) })
 	load.stop()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }
 
 // newAuthority creates an authority, and a certificate for the control plane.
-func (w *world) newAuthority(serving string) *certs.Authority {
+func (w *faultWorld) newAuthority(serving string) *certs.Authority {
 	w.Helper()
 	authority, err := certs.NewAuthority("threeport")
-	w.must(err)
+	w.Must(err)
 	pair, err := authority.Serving("control-plane")
-	w.must(err)
-	w.must(pair.Write(serving, "tls"))
-	w.must(os.WriteFile(filepath.Join(serving, "ca.crt"), authority.CertPEM(), 0o600))
+	w.Must(err)
+	w.Must(pair.Write(serving, "tls"))
+	w.Must(os.WriteFile(filepath.Join(serving, "ca.crt"), authority.CertPEM(), 0o600))
 	return authority
 }
 
 // issueClient issues a certificate for the agent.
-func (w *world) issueClient(authority *certs.Authority, dir string) {
+func (w *faultWorld) issueClient(authority *certs.Authority, dir string) {
 	w.Helper()
 	pair, err := authority.Client("agent")
-	w.must(err)
-	w.must(pair.Write(dir, "tls"))
-	w.must(os.WriteFile(filepath.Join(dir, "ca.crt"), authority.CertPEM(), 0o600))
+	w.Must(err)
+	w.Must(pair.Write(dir, "tls"))
+	w.Must(os.WriteFile(filepath.Join(dir, "ca.crt"), authority.CertPEM(), 0o600))
 }
 
-func (w *world) startSecure(address, serving string) *process.Process {
+func (w *faultWorld) startSecure(address, serving string) *process.Process {
 	w.Helper()
 	secure := w.startControlPlane("--bind-address="+address, "--cert-file="+filepath.Join(serving, "tls.crt"),
 		"--key-file="+filepath.Join(serving, "tls.key"), "--ca-file="+filepath.Join(serving, "ca.crt"))
-	_, err := secure.URL(w.ctx)
-	w.must(err)
+	_, err := secure.URL(w.Ctx)
+	w.Must(err)
 	return secure
 }
 
 // expectEvents expects at least n rows of Events.
-func (w *world) expectEvents(n int) error {
-	rows, err := w.api.Events(w.ctx, nil)
+func (w *faultWorld) expectEvents(n int) error {
+	rows, err := w.Upstream.API.Events(w.Ctx, nil)
 	if err == nil && len(rows) < n {
-		err = fmt.Errorf("there are %d Events", len(rows))
+		err = fmt.Errorf("the control plane has %d rows of Events, want %d", len(rows), n)
 	}
 	return err
 }
@@ -83,29 +85,33 @@ func TestCredentials_Refused(t *testing.T) {
 	objects := w.deployWeb()
 	load := w.startLoad(seed(t), 20, objects)
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
-		w.await(waitTimeout, w.proxy.count(request.isWrite)+20, "between refusals", request.isWrite)
-		w.proxy.setScript(func(request) fault { return fault{status: status} })
-		before, seen := w.proxy.count(anyRequest), w.oracle.EventCount()
+		w.await(w.proxy.Count(proxy.Request.IsWrite)+20, "between the rejections", proxy.Request.IsWrite)
+		w.proxy.SetScript(func(proxy.Request) proxy.Fault { return proxy.Fault{Status: status} })
+		before, seen := w.proxy.Count(proxy.Any), w.Oracle.EventCount()
 		const enough = 120
-		w.eventually(waitTimeout, "much to be reported", func() error {
-			if n := w.oracle.EventCount() - seen; n < enough {
-				return fmt.Errorf("there are %d more Events", n)
+		w.Eventually(fmt.Sprintf("%d more Events", enough), func() error {
+			if n := w.Oracle.EventCount() - seen; n < enough {
+				return fmt.Errorf("the cluster has %d more Events", n)
 			}
 			return nil
 		})
 		// Some requests were open; then there are a few attempts.
-		if n := w.proxy.count(anyRequest) - before; n > enough/4 {
-			t.Errorf("the agent sent %d requests during answers with %d and %d Events, want only a few attempts", n, status, enough)
+		if n := w.proxy.Count(proxy.Any) - before; n > enough/4 {
+			t.Errorf("the agent sent %d requests during answers with %d and %d Events, want at most %d", n, status, enough, enough/4)
 		}
-		w.eventually(waitTimeout, "the error in the workload's status", func() error {
-			delivery := w.status(w.deployed[0].Name).Status.Delivery
+		w.Eventually("the error in the workload's status", func() error {
+			workload, err := w.ThreeportWorkload(w.deployed[0])
+			if err != nil {
+				return err
+			}
+			delivery := workload.Status.Delivery
 			if delivery.LastError == "" || delivery.Rejected > 0 {
-				return fmt.Errorf("delivery is %+v", delivery)
+				return fmt.Errorf("the delivery in the status is %+v", delivery)
 			}
 			return nil
 		})
-		w.proxy.setScript(nil)
+		w.proxy.SetScript(nil)
 	}
 	load.stop()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }

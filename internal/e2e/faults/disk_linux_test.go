@@ -3,19 +3,18 @@ package faults
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/proxy"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // The disk is full. The agent keeps its state in memory, shows that in the status, and writes again when there is space.
@@ -32,12 +31,12 @@ func TestStateDir_DiskFull(t *testing.T) {
 			}
 			w.start()
 			load := w.startLoad(seed(t), 20, w.deployWeb())
-			w.await(waitTimeout, 40, "before the disk is full", func(r request) bool { return r.isWrite() && r.accepted })
+			w.await(40, "before the disk is full", proxy.Request.IsAcceptedWrite)
 			if !fromTheStart {
-				w.expectReady(waitTimeout, true)
+				w.expectReady(true)
 				w.fill(filler)
 			}
-			w.expectSurvives(load, "no space left on device", func() { w.must(os.Remove(filler)) })
+			w.expectSurvives(load, "no space left on device", func() { w.Must(os.Remove(filler)) })
 		})
 	}
 }
@@ -59,8 +58,8 @@ func TestStateDir_DiskFails(t *testing.T) {
 			disk := w.mountFailing()
 			w.start()
 			load := w.startLoad(seed(t), 20, w.deployWeb())
-			w.await(waitTimeout, 40, "before the disk fails", func(r request) bool { return r.isWrite() && r.accepted })
-			w.expectReady(waitTimeout, true)
+			w.await(40, "before the disk fails", proxy.Request.IsAcceptedWrite)
+			w.expectReady(true)
 			if c.atStart {
 				w.kill()
 			}
@@ -75,60 +74,54 @@ func TestStateDir_DiskFails(t *testing.T) {
 
 // expectSurvives expects that the agent works without its disk and shows the reason, and that its state is complete on disk
 // after the disk is restored.
-func (w *world) expectSurvives(load *load, says string, restore func()) {
+func (w *faultWorld) expectSurvives(load *load, message string, restore func()) {
 	w.Helper()
-	before := w.proxy.count(request.isWrite)
-	w.expectReady(waitTimeout, false)
-	w.expectDurable(metav1.ConditionFalse, says, 1)
-	w.await(waitTimeout, before+100, "while the disk takes nothing", request.isWrite)
+	before := w.proxy.Count(proxy.Request.IsWrite)
+	w.expectReady(false)
+	w.expectDurable(metav1.ConditionFalse, message, 1)
+	w.await(before+100, "while the disk fails", proxy.Request.IsWrite)
 	load.paused.Store(true)
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 	load.paused.Store(false)
 
 	restore()
-	w.expectReady(waitTimeout, true)
+	w.expectReady(true)
 	w.expectDurable(metav1.ConditionTrue, "survive a restart", 0)
 	w.kill()
 	w.start()
 	load.stop()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 	if strings.Contains(w.agent.Output(), "was quarantined") {
 		w.Error("the state on disk is incomplete after the disk was restored")
 	}
 }
 
 // expectDurable waits until the condition Durable and the metric have the wanted values.
-func (w *world) expectDurable(want metav1.ConditionStatus, says string, failing int) {
+func (w *faultWorld) expectDurable(want metav1.ConditionStatus, message string, failing float64) {
 	w.Helper()
-	w.eventually(waitTimeout, "condition Durable to be "+string(want), func() error {
-		condition := meta.FindStatusCondition(w.status(w.deployed[0].Name).Status.Conditions, v1alpha1.ConditionDurable)
-		if condition == nil || condition.Status != want || !strings.Contains(condition.Message, says) {
-			return fmt.Errorf("it is %+v", condition)
-		}
-		return nil
-	})
-	page, _, err := fetch(w.ctx, w.metrics+"/metrics")
-	if line := fmt.Sprintf("threeport_agent_state_failing %d\n", failing); err != nil || !strings.Contains(page, line) {
-		w.Errorf("the metrics have no %q: %v", line, err)
+	w.ExpectCondition(w.deployed[0], v1alpha1.ConditionDurable, want, message)
+	const metric = "threeport_agent_state_failing"
+	if got, err := w.agent.Metric(w.Ctx, metric); err != nil || got != failing {
+		w.Errorf("%s is %v (%v), want %v", metric, got, err, failing)
 	}
 }
 
 // mountState mounts a small disk for the state of the agent. It needs root.
-func (w *world) mountState(size string) {
+func (w *faultWorld) mountState(size string) {
 	w.Helper()
-	w.must(os.MkdirAll(w.state, 0o700))
+	w.Must(os.MkdirAll(w.state, 0o700))
 	if err := unix.Mount("tmpfs", w.state, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size="+size); err != nil {
 		w.Fatalf("mount a small disk, which needs root: %v", err)
 	}
-	w.Cleanup(func() { w.must(unix.Unmount(w.state, unix.MNT_DETACH)) })
+	w.Cleanup(func() { w.Must(unix.Unmount(w.state, unix.MNT_DETACH)) })
 }
 
 // fill writes a file until the disk is full.
-func (w *world) fill(path string) {
+func (w *faultWorld) fill(path string) {
 	w.Helper()
 	file, err := os.Create(path)
-	w.must(err)
-	defer file.Close() //nolint:errcheck // it is no use
+	w.Must(err)
+	defer file.Close() //nolint:errcheck // the file only occupies space
 	for n := 4096; ; {
 		_, err := file.Write(make([]byte, n))
 		switch {
@@ -144,12 +137,17 @@ func (w *world) fill(path string) {
 }
 
 // expectReady waits until the readiness of the agent has the wanted value.
-func (w *world) expectReady(within time.Duration, want bool) {
+func (w *faultWorld) expectReady(want bool) {
 	w.Helper()
-	w.eventually(within, fmt.Sprintf("readiness to be %t", want), func() error {
-		page, code, err := fetch(w.ctx, w.probes+"/readyz")
-		if err == nil && (code == http.StatusOK) != want {
-			err = fmt.Errorf("/readyz is %d: %s", code, page)
+	w.Eventually(fmt.Sprintf("readiness of the agent to be %t", want), func() error {
+		err := w.agent.Ready(w.Ctx)
+		switch {
+		case want:
+			return err
+		case err == nil:
+			return errors.New("the agent is ready")
+		case errors.Is(err, world.ErrNotReady):
+			return nil
 		}
 		return err
 	})

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/threeport/threeport-agent/internal/e2e/proxy"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -19,40 +21,40 @@ func TestAgent_ChangesWhileDown(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			d := w.deploy("web", configMap("kept"), configMap("changed"), configMap("deleted"), configMap("again"), configMap("twice"), deployment)
+			d := w.deploy("web", world.ConfigMap("kept"), world.ConfigMap("changed"), world.ConfigMap("deleted"), world.ConfigMap("again"), world.ConfigMap("twice"), deployment)
 			for _, obj := range d.Objects {
-				w.createEvent(w.get(obj), "before-"+obj.GetName())
+				w.createEvent(w.Get(obj), "before-"+obj.GetName())
 			}
-			set := w.createOwned(replicaSet, w.get(d.Objects[5]))
-			w.awaitAgreement(waitTimeout)
+			set := w.CreateOwned(replicaSet, w.Get(d.Objects[5]))
+			w.awaitAgreement()
 			w.kill()
 			if c.lost {
-				w.must(os.RemoveAll(w.state))
+				w.Must(os.RemoveAll(w.state))
 			}
-			sent, taken := w.proxy.count(anyRequest), len(w.proxy.accepted())
+			sent, taken := w.proxy.Count(proxy.Any), len(w.proxy.Accepted())
 
 			w.change(d.Objects[1])
-			w.remove(d.Objects[2])
-			w.remove(d.Objects[3])
-			w.createEvent(w.create(configMap("again")), "of-the-second")
-			w.remove(d.Objects[4])
-			w.create(configMap("twice"))
-			w.remove(d.Objects[4])
-			w.create(configMap("twice"))
-			short := w.createOwned(pod, set)
+			w.Remove(d.Objects[2])
+			w.Remove(d.Objects[3])
+			w.createEvent(w.Create(world.ConfigMap("again")), "of-the-second")
+			w.Remove(d.Objects[4])
+			w.Create(world.ConfigMap("twice"))
+			w.Remove(d.Objects[4])
+			w.Create(world.ConfigMap("twice"))
+			short := w.CreateOwned(pod, set)
 			w.createEvent(short, "of-a-pod-that-came-and-went")
-			w.remove(short)
+			w.Remove(short)
 
 			w.start()
-			w.awaitAgreement(waitTimeout)
+			w.awaitAgreement()
 			for resource, want := range map[int]string{2: "DELETED", 3: "DELETED ADDED", 4: "DELETED ADDED"} {
 				if got := w.operations(resource, taken); got != want {
 					t.Errorf("the agent reported %[2]q for %[1]s afterwards, want %[3]q", d.Objects[resource].GetName(), got, want)
 				}
 			}
-			for _, r := range w.proxy.sent(anyRequest)[sent:] {
-				if r.writesTo(rowPath(d, 0)) || r.contains("before-") {
-					t.Errorf("the agent sent %s %s %.200s, which the control plane already had", r.method, r.path, r.writes)
+			for _, r := range w.proxy.Sent(proxy.Any)[sent:] {
+				if r.WritesTo(world.RowPath(d, 0)) || r.Contains("before-") {
+					t.Errorf("the agent sent %s %s %.200s, which the control plane already had", r.Method, r.Path, r.Writes)
 				}
 			}
 		})
@@ -60,12 +62,12 @@ func TestAgent_ChangesWhileDown(t *testing.T) {
 }
 
 // operations returns the operations on a resource after the first writes.
-func (w *world) operations(resource, after int) string {
+func (w *faultWorld) operations(resource, after int) string {
 	w.Helper()
 	var out []string
-	for _, write := range w.proxy.accepted()[after:] {
-		if write.Path == rowPath(w.deployed[0], resource) {
-			out = append(out, operationIn(write.Body))
+	for _, write := range w.proxy.Accepted()[after:] {
+		if write.Path == world.RowPath(w.deployed[0], resource) {
+			out = append(out, world.OperationOf(write))
 		}
 	}
 	return strings.Join(slices.Compact(out), " ")
@@ -76,13 +78,13 @@ func (w *world) operations(resource, after int) string {
 func TestAgent_WorkloadDeletedWhileDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	d := w.deploy("web", configMap("one"), configMap("two"))
-	w.createEvent(w.get(d.Objects[0]), "first")
-	w.awaitAgreement(waitTimeout)
+	d := w.deploy("web", world.ConfigMap("one"), world.ConfigMap("two"))
+	w.createEvent(w.Get(d.Objects[0]), "first")
+	w.awaitAgreement()
 	w.kill()
-	w.must(w.upstream.Delete(w.ctx, d))
+	w.Must(w.Upstream.Delete(w.Ctx, d))
 	w.start()
-	w.eventually(waitTimeout, "the deletions in the control plane", func() error {
+	w.Eventually("the deletions in the control plane", func() error {
 		for i := range d.Objects {
 			if err := w.expectOperation(i, threeport.OperationDeleted); err != nil {
 				return err
@@ -90,20 +92,20 @@ func TestAgent_WorkloadDeletedWhileDown(t *testing.T) {
 		}
 		return nil
 	})
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }
 
 // An object is created and deleted while the agent is down. Only its Event remains, and another object has its name.
 func TestAgent_EventOfUnseenIncarnation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	d := w.deploy("web", configMap("conf"))
-	w.awaitAgreement(waitTimeout)
+	d := w.deploy("web", world.ConfigMap("conf"))
+	w.awaitAgreement()
 	w.kill()
-	w.remove(d.Objects[0])
-	w.createEvent(w.create(configMap("conf")), "of-the-second")
-	w.remove(d.Objects[0])
-	w.createEvent(w.create(configMap("conf")), "of-the-third")
+	w.Remove(d.Objects[0])
+	w.createEvent(w.Create(world.ConfigMap("conf")), "of-the-second")
+	w.Remove(d.Objects[0])
+	w.createEvent(w.Create(world.ConfigMap("conf")), "of-the-third")
 	w.start()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // etcd writes Events directly to the etcd of a cluster, as another API server would. An API server takes 0.65 ms of a core to
@@ -29,7 +31,7 @@ type etcd struct {
 	client *http.Client
 }
 
-func newEtcd(t *testing.T, c *testCluster) *etcd {
+func newEtcd(t *testing.T, c *world.Cluster) *etcd {
 	t.Helper()
 	url, err := etcdURL(c.Dir())
 	if err != nil {
@@ -72,7 +74,7 @@ func etcdURL(dir string) (string, error) {
 			return url, nil
 		}
 	}
-	return "", fmt.Errorf("there is no etcd process for %s", dir)
+	return "", fmt.Errorf("no etcd process has its data in %s", dir)
 }
 
 var storage = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)

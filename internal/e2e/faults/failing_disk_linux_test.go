@@ -32,9 +32,9 @@ type failingDisk struct {
 const rootNode = 1
 
 // mountFailing mounts a failing disk for the state of the agent. It works until fail is called. It needs root.
-func (w *world) mountFailing() *failingDisk {
+func (w *faultWorld) mountFailing() *failingDisk {
 	w.Helper()
-	w.must(os.MkdirAll(w.state, 0o700))
+	w.Must(os.MkdirAll(w.state, 0o700))
 	device, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		w.Fatalf("make a disk that fails, which needs root and FUSE: %v", err)
@@ -42,14 +42,14 @@ func (w *world) mountFailing() *failingDisk {
 	d := &failingDisk{
 		device: device, served: make(chan struct{}), names: map[string]uint64{}, files: map[uint64][]byte{}, last: rootNode,
 	}
-	w.Cleanup(func() { w.must(unix.Close(device)) })
+	w.Cleanup(func() { w.Must(unix.Close(device)) })
 	options := "rootmode=40700,user_id=0,group_id=0,fd=" + strconv.Itoa(device)
 	if err := unix.Mount("failing-disk", w.state, "fuse", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		w.Fatalf("mount a disk that fails, which needs root and FUSE: %v", err)
 	}
 	go d.serve(w.Errorf)
 	w.Cleanup(func() {
-		w.must(unix.Unmount(w.state, unix.MNT_DETACH))
+		w.Must(unix.Unmount(w.state, unix.MNT_DETACH))
 		<-d.served
 	})
 	return d

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 const (
@@ -32,7 +34,7 @@ func TestEvents_Flood(t *testing.T) {
 	w := newWorldOn(t, ownCluster(t))
 	w.start()
 	objects := w.deployWeb()
-	w.awaitAgreement(floodPatience)
+	w.awaitAgreement()
 	before := w.reported()
 
 	begin := time.Now()
@@ -40,13 +42,13 @@ func TestEvents_Flood(t *testing.T) {
 		return newEvent(objects[i%len(objects)], fmt.Sprintf("flood-%d", i), corev1.EventTypeNormal, begin)
 	})
 	wrote := time.Since(begin)
-	t.Logf("%d Events were written in %s, %.0f a second of the %d that were tried; the test's own watch saw %d by then, and %d were reported",
-		n, wrote.Round(100*time.Millisecond), float64(n)/wrote.Seconds(), floodRate, w.oracle.EventCount(), w.reported()-before)
+	t.Logf("the test wrote %d Events in %s, %.0f a second of %d; the oracle had observed %d by then, and the agent had reported %d",
+		n, wrote.Round(100*time.Millisecond), float64(n)/wrote.Seconds(), floodRate, w.Oracle.EventCount(), w.reported()-before)
 	dropped := w.expectReports(floodPatience, before+n)
 	took := time.Since(begin)
-	t.Logf("all but %d that were dropped were reported %s after the last was written, %.0f a second",
+	t.Logf("the agent dropped %d, and reported the others %s after the last was written, %.0f a second",
 		dropped, (took - wrote).Round(100*time.Millisecond), float64(n-dropped)/took.Seconds())
-	w.awaitAgreement(floodPatience)
+	w.awaitAgreement()
 }
 
 // burst is the number of Events of TestEvents_Burst; 60,000 are 30 s at floodRate.
@@ -57,7 +59,7 @@ func TestEvents_Burst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.deployWeb()
-	w.awaitAgreement(floodPatience)
+	w.awaitAgreement()
 	before := w.reported()
 	w.toCluster.down()
 	begin := time.Now()
@@ -73,53 +75,36 @@ func TestEvents_Burst(t *testing.T) {
 	took := time.Since(begin)
 	t.Logf("%d Events were written in %s. The agent reported the first %s after it could read them. It dropped %d and reported the others within %s, %.0f a second",
 		n, wrote.Round(time.Second), pending.Round(100*time.Millisecond), dropped, took.Round(100*time.Millisecond), float64(n-dropped)/(took-pending).Seconds())
-	w.awaitAgreement(floodPatience)
+	w.awaitAgreement()
 }
 
 // reported returns the number of accepted writes.
-func (w *world) reported() int { return len(w.proxy.accepted()) }
+func (w *faultWorld) reported() int { return len(w.proxy.Accepted()) }
 
 // expectReports waits until n reports were accepted or dropped because of --state-max-bytes, and returns the number of dropped
 // ones.
-func (w *world) expectReports(within time.Duration, n int) (dropped int) {
+func (w *faultWorld) expectReports(within time.Duration, n int) (dropped int) {
 	w.Helper()
-	var asked time.Time
-	w.eventually(within, fmt.Sprintf("%d reports", n), func() error {
+	var measured time.Time
+	w.EventuallyWithin(within, fmt.Sprintf("%d reports", n), func() error {
 		select {
 		case <-w.agent.Done():
-			w.Fatalf("the agent ended:\n%s", end(w.agent.Output(), 1000))
+			w.Fatalf("the agent ended:\n%s", world.End(w.agent.Output(), 1000))
 		default:
 		}
 		got := w.reported()
-		if got < n && time.Since(asked) > time.Second {
-			asked = time.Now()
-			if page, _, err := fetch(w.ctx, w.metrics+"/metrics"); err == nil {
-				if count, err := metric(page, "threeport_agent_events_dropped_total"); err == nil {
-					dropped = int(count)
-				}
+		if got < n && time.Since(measured) > time.Second {
+			measured = time.Now()
+			if count, err := w.agent.Metric(w.Ctx, "threeport_agent_events_dropped_total"); err == nil {
+				dropped = int(count)
 			}
 		}
 		if got+dropped < n {
-			return fmt.Errorf("there were %d, and %d Events were dropped", got, dropped)
+			return fmt.Errorf("the control plane accepted %d, and the agent dropped %d Events", got, dropped)
 		}
 		return nil
 	})
 	return dropped
-}
-
-// ownCluster starts a cluster for one test only.
-func ownCluster(t *testing.T, apiServerArgs ...string) *testCluster {
-	t.Helper()
-	c, err := startCluster(t.Context(), apiServerArgs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
 }
 
 // create stores a new Event.
@@ -127,16 +112,16 @@ type create func(context.Context, *corev1.Event) error
 
 // creator returns a function that creates Events through the API server on a separate connection. With -as-shipped it writes
 // to etcd, which reaches floodRate.
-func (w *world) creator() create {
+func (w *faultWorld) creator() create {
 	w.Helper()
 	if *asShipped {
-		return newEtcd(w.T, w.cluster).create
+		return newEtcd(w.T, w.Cluster).create
 	}
-	config := rest.CopyConfig(w.cluster.Config())
+	config := rest.CopyConfig(w.Cluster.Config())
 	config.ContentType, config.QPS = runtime.ContentTypeProtobuf, -1
 	config.Dial = new(net.Dialer).DialContext // of its own, and so a connection of its own
 	client, err := kubernetes.NewForConfig(config)
-	w.must(err)
+	w.Must(err)
 	return func(ctx context.Context, ev *corev1.Event) error {
 		_, err := client.CoreV1().Events(ev.Namespace).Create(ctx, ev, metav1.CreateOptions{})
 		return err
@@ -144,7 +129,7 @@ func (w *world) creator() create {
 }
 
 // flood creates up to n Events at floodRate or slower within a time limit, and returns their number.
-func (w *world) flood(within time.Duration, n int, event func(int) *corev1.Event) int {
+func (w *faultWorld) flood(within time.Duration, n int, event func(int) *corev1.Event) int {
 	w.Helper()
 	var next, written atomic.Int64
 	begin := time.Now()
@@ -162,10 +147,10 @@ func (w *world) flood(within time.Duration, n int, event func(int) *corev1.Event
 					due := time.NewTimer(time.Until(begin.Add(time.Duration(i) * time.Second / floodRate)))
 					select {
 					case <-due.C:
-					case <-w.ctx.Done():
+					case <-w.Ctx.Done():
 						return
 					}
-					if err := create(w.ctx, event(i)); err == nil {
+					if err := create(w.Ctx, event(i)); err == nil {
 						written.Add(1)
 					}
 				}
@@ -181,10 +166,10 @@ func TestEvents_QueueFull_CountsDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutAgent(t)
 	w.start("--state-max-bytes=1048576")
-	d := w.deploy("web", configMap("conf"), configMap("more"))
-	w.awaitAgreement(floodPatience)
+	d := w.deploy("web", world.ConfigMap("conf"), world.ConfigMap("more"))
+	w.awaitAgreement()
 	w.toAPI.down()
-	about := w.get(d.Objects[0])
+	about := w.Get(d.Objects[0])
 	begin := time.Now()
 	// 4,000 Events are more than twice the limit of the state; a busy API server may be slow or reject some.
 	n := w.flood(floodPatience, 4000, func(i int) *corev1.Event {
@@ -194,22 +179,22 @@ func TestEvents_QueueFull_CountsDropped(t *testing.T) {
 		}
 		return newEvent(about, fmt.Sprintf("many-%d", i), eventType, begin)
 	})
-	w.eventually(floodPatience, "the test's own watch to see all Events", func() error {
-		if got := w.oracle.EventCount(); got < n {
-			return fmt.Errorf("it observed %d", got)
+	w.Eventually("the oracle to observe all Events", func() error {
+		if got := w.Oracle.EventCount(); got < n {
+			return fmt.Errorf("the oracle observed %d of %d", got, n)
 		}
 		return nil
 	})
 	changed := w.change(d.Objects[1])
-	w.pause(3 * time.Second)
+	w.Pause(3 * time.Second)
 	w.toAPI.up()
 	// Operations and statuses are never dropped.
-	w.eventually(floodPatience, "the change during the outage", func() error { return w.expectVersion(1, changed.GetResourceVersion()) })
-	w.awaitAgreement(floodPatience)
-	rows, err := w.api.Events(w.ctx, nil)
-	w.must(err)
+	w.Eventually("the change during the outage", func() error { return w.expectVersion(1, changed.GetResourceVersion()) })
+	w.awaitAgreement()
+	rows, err := w.Upstream.API.Events(w.Ctx, nil)
+	w.Must(err)
 	if len(rows) >= n {
-		t.Errorf("there are %d rows of %d Events: nothing was dropped, want the state to be too small", len(rows), n)
+		t.Errorf("%d rows for %d Events: the agent dropped none, want some, because its state is limited", len(rows), n)
 	}
 	t.Logf("of %d Events %d became rows", n, len(rows))
 	if size := sizeOf(w.state); size > 8<<20 {

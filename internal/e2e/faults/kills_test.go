@@ -17,11 +17,12 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/threeport/threeport-agent/internal/agent/journal"
+	"github.com/threeport/threeport-agent/internal/e2e/proxy"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
 // stateFile returns the path of the agent's journal.
-func (w *world) stateFile() string { return filepath.Join(w.state, "state.db") }
+func (w *faultWorld) stateFile() string { return filepath.Join(w.state, "state.db") }
 
 // The agent is killed 50 times under load, or 10 times with -short, at random moments.
 func TestAgent_KilledFiftyTimes(t *testing.T) {
@@ -29,43 +30,43 @@ func TestAgent_KilledFiftyTimes(t *testing.T) {
 	forEachProtocol(t, killedFiftyTimes)
 }
 
-func killedFiftyTimes(w *world) {
+func killedFiftyTimes(w *faultWorld) {
 	random := seed(w.T)
 	load := w.startLoad(seed(w.T), 20, w.deployWeb())
 	for range repeats(50, 10) {
-		w.pause(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
+		w.Pause(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
 		w.kill()
 		w.launch()
 	}
 	load.stop()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }
 
 // The agent is killed at moments that the test recognizes by an open request.
 func TestAgent_KilledDuringRequests(t *testing.T) {
 	t.Parallel()
-	event := func(r request) bool { return r.writesToAny(upstream.WorkloadEvents) }
+	event := func(r proxy.Request) bool { return r.WritesToAny(upstream.WorkloadEvents) }
 	for _, point := range []killPoint{
 		{name: "a request for an Event's row has not been applied", matches: event},
 		{name: "an Event's row has been created, but not answered", matches: event, applied: true},
 		{
 			name:    "a row has been updated, but not answered",
-			matches: func(r request) bool { return r.writesToAny(upstream.WorkloadResourceInstances) }, applied: true,
+			matches: func(r proxy.Request) bool { return r.WritesToAny(upstream.WorkloadResourceInstances) }, applied: true,
 		},
-		{name: "the agent starts and reads the rows", matches: func(r request) bool { return !r.isWrite() }, starting: true},
+		{name: "the agent starts and reads the rows", matches: func(r proxy.Request) bool { return !r.IsWrite() }, starting: true},
 		{name: "the agent stops, and its last Events have been created", matches: event, applied: true, stopping: true},
 	} {
 		t.Run(point.name, func(t *testing.T) {
 			t.Parallel()
-			forEachProtocol(t, func(w *world) {
+			forEachProtocol(t, func(w *faultWorld) {
 				load := w.startLoad(seed(w.T), 20, w.deployWeb())
-				w.await(waitTimeout, 10, "before the first kill", func(r request) bool { return r.isWrite() && r.accepted })
+				w.await(10, "before the first kill", proxy.Request.IsAcceptedWrite)
 				for range 2 {
 					w.killAt(point)
-					w.await(waitTimeout, w.proxy.count(request.isWrite)+10, "after the kill", request.isWrite)
+					w.await(w.proxy.Count(proxy.Request.IsWrite)+10, "after the kill", proxy.Request.IsWrite)
 				}
 				load.stop()
-				w.awaitAgreement(waitTimeout)
+				w.awaitAgreement()
 			})
 		})
 	}
@@ -74,28 +75,28 @@ func TestAgent_KilledDuringRequests(t *testing.T) {
 // killPoint is a moment at which the agent is killed.
 type killPoint struct {
 	name     string
-	matches  func(request) bool
+	matches  func(proxy.Request) bool
 	applied  bool // the control plane does what the request asks for, before the agent is killed
 	starting bool // the agent is started just before
 	stopping bool // the agent receives SIGTERM just before
 }
 
 // killAt kills the agent at a kill point, and starts it again.
-func (w *world) killAt(at killPoint) {
+func (w *faultWorld) killAt(at killPoint) {
 	w.Helper()
 	hold, reached := make(chan struct{}), make(chan struct{}, 1)
-	w.proxy.setScript(func(r request) fault {
+	w.proxy.SetScript(func(r proxy.Request) proxy.Fault {
 		if !at.matches(r) {
-			return fault{}
+			return proxy.Fault{}
 		}
 		select {
 		case reached <- struct{}{}:
 		default:
 		}
 		if at.applied {
-			return fault{hold: hold}
+			return proxy.Fault{Hold: hold}
 		}
-		return fault{hold: hold, status: http.StatusServiceUnavailable}
+		return proxy.Fault{Hold: hold, Status: http.StatusServiceUnavailable}
 	})
 	if at.starting {
 		w.kill()
@@ -103,17 +104,17 @@ func (w *world) killAt(at killPoint) {
 	}
 	select {
 	case <-reached:
-	case <-w.ctx.Done():
-		w.Fatal("the point was not reached")
+	case <-w.Ctx.Done():
+		w.Fatalf("the agent did not reach the kill point: %s", at.name)
 	}
 	if at.stopping {
-		w.must(w.agent.Signal(syscall.SIGTERM))
-		_, err := w.agent.WaitFor(w.ctx, "Stopping and waiting for leader election runnables")
-		w.must(err)
+		w.Must(w.agent.Signal(syscall.SIGTERM))
+		_, err := w.agent.WaitFor(w.Ctx, "Stopping and waiting for leader election runnables")
+		w.Must(err)
 	}
 	w.kill()
 	close(hold)
-	w.proxy.setScript(nil)
+	w.proxy.SetScript(nil)
 	w.launch()
 }
 
@@ -123,17 +124,17 @@ func TestStateDir_Lost(t *testing.T) {
 	forEachProtocol(t, stateLost)
 }
 
-func stateLost(w *world) {
+func stateLost(w *faultWorld) {
 	load := w.startLoad(seed(w.T), 20, w.deployWeb())
 	for range 3 {
-		w.pause(3 * time.Second)
+		w.Pause(3 * time.Second)
 		w.kill()
-		w.must(os.RemoveAll(w.state))
-		w.pause(time.Second)
+		w.Must(os.RemoveAll(w.state))
+		w.Pause(time.Second)
 		w.launch()
 	}
 	load.stop()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }
 
 // The state of a killed agent is damaged. The next agent quarantines it, or loses the last commit, and starts anyway. The test
@@ -143,25 +144,25 @@ func TestStateDir_Torn(t *testing.T) {
 	w := newWorld(t)
 	random := seed(t)
 	load := w.startLoad(seed(t), 20, w.deployWeb())
-	w.await(waitTimeout, 40, "before the state is torn", func(r request) bool { return r.isWrite() && r.accepted })
+	w.await(40, "before the state is torn", proxy.Request.IsAcceptedWrite)
 	w.kill()
 	good, err := os.ReadFile(w.stateFile())
-	w.must(err)
+	w.Must(err)
 	w.expectTornStatesRejected(random, "killed", good)
 	w.expectTornStatesRejected(random, "stopped", w.closedState(filepath.Join(w.TempDir(), "closed"), good))
 	for range repeats(10, 3) {
 		text, err := os.ReadFile(w.stateFile())
-		w.must(err)
+		w.Must(err)
 		torn, how := tear(random, text)
-		w.must(os.WriteFile(w.stateFile(), torn, 0o600))
+		w.Must(os.WriteFile(w.stateFile(), torn, 0o600))
 		t.Logf("the agent starts with a state that is %s", how)
 		w.launch()
-		w.pause(time.Duration(random.Int64N(int64(3 * time.Second))))
+		w.Pause(time.Duration(random.Int64N(int64(3 * time.Second))))
 		w.kill()
 	}
 	load.stop()
 	w.launch()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }
 
 // tear damages a file in one place, and describes the damage.
@@ -187,12 +188,12 @@ func tear(random *rand.Rand, text []byte) (torn []byte, how string) {
 }
 
 // tables are the tables of the agent's state.
-var tables = []string{"receipts", "pending", "dead", "gaps", "objects", "events", "ends", "changes"}
+var tables = []string{"receipts", "pending", "dead", "gaps", "objects"}
 
 // expectTornStatesRejected damages a state in a hundred places, one at a time, and twenty times in the commits that the header
 // does not protect yet. The next journal has no records then, or exactly those after a commit. It may lose only unprotected
 // commits: to the journal, their damage looks as if the agent was killed before them.
-func (w *world) expectTornStatesRejected(random *rand.Rand, agent string, state []byte) {
+func (w *faultWorld) expectTornStatesRejected(random *rand.Rand, agent string, state []byte) {
 	w.Helper()
 	want, protected := w.commits(state)
 	if len(want[0]) == 0 {
@@ -224,7 +225,7 @@ func (w *world) expectTornStatesRejected(random *rand.Rand, agent string, state 
 
 // commits returns the records after each commit from the last protected one on, and the number of protected bytes. The format
 // is described in package journal.
-func (w *world) commits(state []byte) (records []map[string]string, protected int) {
+func (w *faultWorld) commits(state []byte) (records []map[string]string, protected int) {
 	w.Helper()
 	const offsetOfSynced, frameHead = 12, 12
 	protected = int(binary.BigEndian.Uint64(state[offsetOfSynced:])) //nolint:gosec // the size of a file
@@ -239,10 +240,10 @@ func (w *world) commits(state []byte) (records []map[string]string, protected in
 }
 
 // openState opens a state as the agent does.
-func (w *world) openState(dir string, state []byte) *journal.Journal {
+func (w *faultWorld) openState(dir string, state []byte) *journal.Journal {
 	w.Helper()
-	w.must(os.MkdirAll(dir, 0o700))
-	w.must(os.WriteFile(filepath.Join(dir, "state.db"), state, 0o600))
+	w.Must(os.MkdirAll(dir, 0o700))
+	w.Must(os.WriteFile(filepath.Join(dir, "state.db"), state, 0o600))
 	j, err := journal.Open(dir, logr.Discard())
 	if err != nil {
 		w.Fatalf("open a state: %v", err)
@@ -251,18 +252,18 @@ func (w *world) openState(dir string, state []byte) *journal.Journal {
 }
 
 // closedState returns the state of an agent after another one wrote to it and stopped.
-func (w *world) closedState(dir string, killed []byte) []byte {
+func (w *faultWorld) closedState(dir string, killed []byte) []byte {
 	w.Helper()
 	j := w.openState(dir, killed)
 	j.Put(tables[0], "of a test", []byte("{}"))
-	w.must(j.Close())
+	w.Must(j.Close())
 	closed, err := os.ReadFile(filepath.Join(dir, "state.db"))
-	w.must(err)
+	w.Must(err)
 	return closed
 }
 
 // records opens a state, and returns its records. It expects that they are all in the agent's tables.
-func (w *world) records(dir string, state []byte) map[string]string {
+func (w *faultWorld) records(dir string, state []byte) map[string]string {
 	w.Helper()
 	j := w.openState(dir, state)
 	out := map[string]string{}
@@ -275,6 +276,6 @@ func (w *world) records(dir string, state []byte) map[string]string {
 	if left := j.Bytes(); left > 0 {
 		w.Errorf("the state has %d bytes in tables that this test does not know", left)
 	}
-	w.must(j.Close())
+	w.Must(j.Close())
 	return out
 }

@@ -2,15 +2,13 @@ package faults
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // The limits of an agent; agentBuild has that of its memory.
@@ -23,8 +21,7 @@ const (
 // limits measures the agent during a test.
 type limits struct {
 	mu         sync.Mutex
-	agent      *process.Process
-	metrics    string
+	agent      *world.Agent
 	state      string
 	private    int64 // bytes of memory that the kernel cannot take back
 	resident   int64 // and with pages of files
@@ -33,9 +30,9 @@ type limits struct {
 }
 
 // watchLimits measures twice a second until the test ends, and then compares the maxima with the limits.
-func watchLimits(w *world) *limits {
+func watchLimits(w *faultWorld) *limits {
 	l := &limits{}
-	ctx, cancel := context.WithCancel(w.ctx)
+	ctx, cancel := context.WithCancel(w.Ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
 		ticker := time.NewTicker(500 * time.Millisecond)
@@ -52,11 +49,11 @@ func watchLimits(w *world) *limits {
 	w.Cleanup(func() {
 		cancel()
 		done.Wait()
-		perSecond, open := w.proxy.busiest()
-		w.Logf("at most %d MiB of memory, %d with pages of files, %d KiB of state, %d goroutines, %d requests a second, %d at a time",
+		perSecond, open := w.proxy.Busiest()
+		w.Logf("the agent used at most %d MiB of memory, %d with pages of files, %d KiB of state, %d goroutines, %d requests a second, %d at a time",
 			l.private>>20, l.resident>>20, l.bytes>>10, l.goroutines, perSecond, open)
 		if l.private > shared.agent.maxMemory || l.bytes > maxState || l.goroutines > maxGoroutines || open > maxOpen {
-			w.Errorf("the limits are %d MiB of memory, %d KiB of state, %d goroutines, %d requests at a time",
+			w.Errorf("the agent exceeded a limit: %d MiB of memory, %d KiB of state, %d goroutines, %d requests at a time",
 				shared.agent.maxMemory>>20, maxState>>10, maxGoroutines, maxOpen)
 		}
 	})
@@ -64,10 +61,10 @@ func watchLimits(w *world) *limits {
 }
 
 // follow continues with another process.
-func (l *limits) follow(agent *process.Process, metrics, state string) {
+func (l *limits) follow(agent *world.Agent, state string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.agent, l.metrics, l.state = agent, metrics, state
+	l.agent, l.state = agent, state
 }
 
 // measure skips values that are not available, as while the process starts or ends.
@@ -86,10 +83,8 @@ func (l *limits) measure(ctx context.Context) {
 	l.bytes = max(l.bytes, sizeOf(l.state))
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if page, _, err := fetch(ctx, l.metrics+"/metrics"); err == nil {
-		if n, err := metric(page, "go_goroutines"); err == nil {
-			l.goroutines = max(l.goroutines, int(n))
-		}
+	if n, err := l.agent.Metric(ctx, "go_goroutines"); err == nil {
+		l.goroutines = max(l.goroutines, int(n))
 	}
 }
 
@@ -98,7 +93,7 @@ func sizeOf(dir string) int64 {
 	var sum int64
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // a file that is gone meanwhile has no size
+			return nil //nolint:nilerr // a file that was removed meanwhile has no size
 		}
 		if info, err := entry.Info(); err == nil && !entry.IsDir() {
 			sum += info.Size()
@@ -106,26 +101,4 @@ func sizeOf(dir string) int64 {
 		return nil
 	})
 	return sum
-}
-
-// metric returns the sum of a metric's series in the text format.
-func metric(page, name string) (float64, error) {
-	var sum float64
-	found := false
-	for line := range strings.Lines(page) {
-		rest, ok := strings.CutPrefix(line, name)
-		if !ok || !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "{") {
-			continue
-		}
-		text := strings.TrimSpace(rest[strings.LastIndex(rest, " ")+1:])
-		value, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return 0, fmt.Errorf("metric %s: %w", name, err)
-		}
-		sum, found = sum+value, true
-	}
-	if !found {
-		return 0, fmt.Errorf("there is no metric %s", name)
-	}
-	return sum, nil
 }

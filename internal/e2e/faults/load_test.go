@@ -12,11 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-)
 
-func configMap(name string) string {
-	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}, data: {key: value}}"
-}
+	"github.com/threeport/threeport-agent/internal/e2e/world"
+)
 
 const (
 	podTemplate = "selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: example.com/web}]}}"
@@ -27,15 +25,15 @@ const (
 
 // deployWeb deploys two ConfigMaps and a Deployment, and creates the Deployment's ReplicaSet and Pod, because no controller
 // manager runs. It returns all objects, the Pod last.
-func (w *world) deployWeb() []*unstructured.Unstructured {
+func (w *faultWorld) deployWeb() []*unstructured.Unstructured {
 	w.Helper()
-	d := w.deploy("web", configMap("conf"), configMap("more"), deployment)
+	d := w.deploy("web", world.ConfigMap("conf"), world.ConfigMap("more"), deployment)
 	var out []*unstructured.Unstructured
 	for _, obj := range d.Objects {
-		out = append(out, w.get(obj))
+		out = append(out, w.Get(obj))
 	}
-	set := w.createOwned(replicaSet, out[2])
-	return append(out, set, w.createOwned(pod, set))
+	set := w.CreateOwned(replicaSet, out[2])
+	return append(out, set, w.CreateOwned(pod, set))
 }
 
 // newEvent returns the first occurrence of an Event about an object.
@@ -51,16 +49,16 @@ func newEvent(about *unstructured.Unstructured, name, eventType string, at time.
 }
 
 // createEvent creates an Event about an object.
-func (w *world) createEvent(about *unstructured.Unstructured, name string) *corev1.Event {
+func (w *faultWorld) createEvent(about *unstructured.Unstructured, name string) *corev1.Event {
 	w.Helper()
-	ev, err := w.client.CoreV1().Events(w.namespace).Create(w.ctx, newEvent(about, name, corev1.EventTypeNormal, time.Now()), metav1.CreateOptions{})
-	w.must(err)
+	ev, err := w.Client.CoreV1().Events(w.Namespace).Create(w.Ctx, newEvent(about, name, corev1.EventTypeNormal, time.Now()), metav1.CreateOptions{})
+	w.Must(err)
 	return ev
 }
 
 // load changes objects, and creates and repeats Events about them, until it is stopped.
 type load struct {
-	w       *world
+	w       *faultWorld
 	random  *rand.Rand
 	objects []*unstructured.Unstructured
 	events  []*corev1.Event // the latest version of each
@@ -72,9 +70,9 @@ type load struct {
 }
 
 // startLoad starts a load with a number of actions a second.
-func (w *world) startLoad(random *rand.Rand, perSecond int, objects []*unstructured.Unstructured) *load {
+func (w *faultWorld) startLoad(random *rand.Rand, perSecond int, objects []*unstructured.Unstructured) *load {
 	w.Helper()
-	ctx, cancel := context.WithCancel(w.ctx)
+	ctx, cancel := context.WithCancel(w.Ctx)
 	l := &load{w: w, random: random, objects: objects, cancel: cancel}
 	l.done.Go(func() {
 		ticker := time.NewTicker(time.Second / time.Duration(perSecond))
@@ -109,7 +107,7 @@ func (l *load) act(ctx context.Context) error {
 	about := l.objects[l.random.IntN(len(l.objects))]
 	switch l.random.IntN(4) {
 	case 0:
-		resource, err := l.w.upstream.Resource(about)
+		resource, err := l.w.Upstream.Resource(about)
 		if err != nil {
 			return err
 		}
@@ -124,7 +122,7 @@ func (l *load) act(ctx context.Context) error {
 		ev := l.events[i].DeepCopy()
 		ev.Count++
 		ev.LastTimestamp = metav1.NewTime(ev.LastTimestamp.Add(time.Second))
-		ev, err := l.w.client.CoreV1().Events(ev.Namespace).Update(ctx, ev, metav1.UpdateOptions{})
+		ev, err := l.w.Client.CoreV1().Events(ev.Namespace).Update(ctx, ev, metav1.UpdateOptions{})
 		if err == nil {
 			l.events[i] = ev
 		}
@@ -135,7 +133,7 @@ func (l *load) act(ctx context.Context) error {
 			eventType = corev1.EventTypeWarning
 		}
 		ev := newEvent(about, fmt.Sprintf("load-%d", l.turn), eventType, time.Now())
-		ev, err := l.w.client.CoreV1().Events(ev.Namespace).Create(ctx, ev, metav1.CreateOptions{})
+		ev, err := l.w.Client.CoreV1().Events(ev.Namespace).Create(ctx, ev, metav1.CreateOptions{})
 		if err == nil {
 			l.events = append(l.events, ev)
 		}

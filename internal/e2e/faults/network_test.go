@@ -17,6 +17,8 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // link is a TCP proxy between the agent and a server that injects network faults.
@@ -26,13 +28,13 @@ type link struct {
 }
 
 // newLink returns a link to a server with an address host:port.
-func newLink(t *testing.T, name, server string) *link {
-	t.Helper()
+func newLink(w *world.World, name, server string) *link {
+	w.Helper()
 	log := zerolog.Nop()
-	p := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), log), name, freeAddress(t), server)
-	l := &link{p, t}
+	p := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), log), name, w.FreeAddress(), server)
+	l := &link{p, w.T}
 	l.up()
-	t.Cleanup(p.Stop)
+	w.Cleanup(p.Stop)
 	return l
 }
 
@@ -47,7 +49,7 @@ func (l *link) down() {
 func (l *link) up() {
 	l.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(l.Context(), time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(l.Context(), time.Millisecond, world.Timeout, true, func(context.Context) (bool, error) {
 		last = l.Start()
 		return !errors.Is(last, syscall.EADDRINUSE), nil
 	})

@@ -21,7 +21,7 @@ var (
 var bothWays = []protocol{reportSets, v0}
 
 // forEachProtocol runs a test of the delivery with each protocol.
-func forEachProtocol(t *testing.T, test func(*world)) {
+func forEachProtocol(t *testing.T, test func(*faultWorld)) {
 	t.Helper()
 	for _, delivery := range bothWays {
 		t.Run(delivery.name, func(t *testing.T) {

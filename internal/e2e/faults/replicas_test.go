@@ -17,6 +17,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/proxy"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 	"github.com/threeport/threeport-agent/internal/testing/postgres"
 	"github.com/threeport/threeport-agent/internal/threeport"
@@ -36,20 +37,20 @@ func TestControlPlane_ReplicasKilled(t *testing.T) {
 			random := seed(t)
 			objects := r.deployWeb()
 			// With a replica that is killed, the order of acceptance is unknown.
-			r.awaitAgreement(waitTimeout)
+			r.awaitAgreement()
 			load := r.startLoad(seed(t), 20, objects)
 			kills := r.kills(random, objects[0])
 			for _, i := range random.Perm(len(kills)) {
-				r.pause(randomUpTo(random, 2*time.Second))
+				r.Pause(randomUpTo(random, 2*time.Second))
 				kills[i]()
 			}
 			r.expectEachServes()
 			load.stop()
-			r.useReplica(r.members[random.IntN(len(r.members))].url)
-			r.awaitAgreement(waitTimeout)
-			if delivery.name == reportSets.name { // v0 has nothing by which it could refuse what is late
+			r.Upstream.API = upstream.API{URL: r.members[random.IntN(len(r.members))].url}
+			r.awaitAgreement()
+			if delivery.name == reportSets.name { // a request of v0 has no version, so v0 cannot reject late ones
 				r.expectLateSetsChangeNothing(random)
-				r.awaitAgreement(waitTimeout)
+				r.awaitAgreement()
 			}
 		})
 	}
@@ -57,7 +58,7 @@ func TestControlPlane_ReplicasKilled(t *testing.T) {
 
 // replicas is a world with two control-plane processes on one PostgreSQL. The agent has one address for both.
 type replicas struct {
-	*world
+	*faultWorld
 	server  *postgres.Server
 	members [2]replica
 }
@@ -69,18 +70,18 @@ type replica struct {
 
 func newReplicas(t *testing.T, delivery protocol) *replicas {
 	t.Helper()
-	r := &replicas{world: newWorldWithoutControlPlane(t, takeCluster(t), delivery)}
+	r := &replicas{faultWorld: newWorldWithoutControlPlane(t, shared.clusters.Take(t), delivery)}
 	var err error
 	// The database waits for its disk, so that a kill loses no committed data.
-	r.server, err = postgres.Start(r.ctx, postgres.Options{})
-	r.must(err)
+	r.server, err = postgres.Start(r.Ctx, postgres.Options{})
+	r.Must(err)
 	t.Cleanup(func() {
 		if err := r.server.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	r.database, err = r.server.CreateDatabase(r.ctx, "controlplane", "")
-	r.must(err)
+	r.database, err = r.server.CreateDatabase(r.Ctx, "controlplane", "")
+	r.Must(err)
 	for i := range r.members {
 		r.startMember(i)
 	}
@@ -92,13 +93,13 @@ func newReplicas(t *testing.T, delivery protocol) *replicas {
 // startMember starts a member, and repeats that if it ends because the database is not ready.
 func (r *replicas) startMember(i int) {
 	r.Helper()
-	r.eventually(waitTimeout, "a replica to start", func() error {
+	r.Eventually("a replica to start", func() error {
 		started := r.startControlPlane("--bind-address=127.0.0.1:0", "--auth-enabled=false")
-		url, err := started.URL(r.ctx)
+		url, err := started.URL(r.Ctx)
 		r.members[i] = replica{started, url}
 		return err
 	})
-	r.proxy.setBackend(r.members[i].url, true)
+	r.proxy.AddBackend(r.members[i].url)
 }
 
 // moment calls a kill function at some moment.
@@ -118,18 +119,18 @@ func (r *replicas) atAnAnswer(kill func()) {
 			close(done)
 		})
 	}
-	r.proxy.setScript(func(q request) fault {
-		if !q.isWrite() {
-			return fault{}
+	r.proxy.SetScript(func(q proxy.Request) proxy.Fault {
+		if !q.IsWrite() {
+			return proxy.Fault{}
 		}
-		return fault{taken: killOnce}
+		return proxy.Fault{Applied: killOnce}
 	})
 	select {
 	case <-done:
-	case <-r.ctx.Done():
-		r.Fatal("there was no answer")
+	case <-r.Ctx.Done():
+		r.Fatal("the control plane accepted no report")
 	}
-	r.proxy.setScript(nil)
+	r.proxy.SetScript(nil)
 }
 
 // killMembers kills members, whose connections fail at once or later, and starts new ones on their addresses.
@@ -140,11 +141,11 @@ func (r *replicas) killMembers(random *rand.Rand, at moment, members ...int) {
 			r.members[i].process.Kill()
 		}
 	})
-	r.pause(randomUpTo(random, 200*time.Millisecond)) // they are asked all the same
+	r.Pause(randomUpTo(random, 200*time.Millisecond)) // the proxy still forwards requests to them
 	for _, i := range members {
-		r.proxy.setBackend(r.members[i].url, false)
+		r.proxy.RemoveBackend(r.members[i].url)
 	}
-	r.pause(randomUpTo(random, time.Second))
+	r.Pause(randomUpTo(random, time.Second))
 	for _, i := range members {
 		r.startMember(i)
 	}
@@ -155,8 +156,8 @@ func (r *replicas) killMembers(random *rand.Rand, at moment, members ...int) {
 func (r *replicas) killDatabase(random *rand.Rand, at moment) {
 	r.Helper()
 	at(r.server.Kill)
-	r.pause(randomUpTo(random, 2*time.Second))
-	r.eventually(waitTimeout, "PostgreSQL to start again", func() error { return r.server.Restart(r.ctx) })
+	r.Pause(randomUpTo(random, 2*time.Second))
+	r.Eventually("PostgreSQL to start again", func() error { return r.server.Restart(r.Ctx) })
 	r.expectRetained()
 }
 
@@ -164,10 +165,10 @@ func (r *replicas) killDatabase(random *rand.Rand, at moment) {
 // find them.
 func (r *replicas) expectRetained() {
 	r.Helper()
-	accepted := r.proxy.accepted()
+	accepted := r.proxy.Accepted()
 	var held oracle.History
-	r.eventually(waitTimeout, "the rows of a replica", func() (err error) {
-		held, err = oracle.Read(r.ctx, upstream.API{URL: r.members[0].url})
+	r.Eventually("the rows of a replica", func() (err error) {
+		held, err = oracle.Read(r.Ctx, upstream.API{URL: r.members[0].url})
 		return err
 	})
 	if differences := oracle.CheckRetained(held, accepted); len(differences) > 0 {
@@ -183,25 +184,29 @@ func (r *replicas) killAfterExpiry(about *unstructured.Unstructured, name string
 	r.awaitInState(expired.UID)
 	// The journal commits in order.
 	r.awaitInState(r.createEvent(about, name+"-next").UID)
-	r.must(r.client.CoreV1().Events(r.namespace).Delete(r.ctx, expired.Name, metav1.DeleteOptions{}))
+	r.Must(r.Client.CoreV1().Events(r.Namespace).Delete(r.Ctx, expired.Name, metav1.DeleteOptions{}))
 	r.kill()
 	r.launch()
 	r.setReachable(true)
 }
 
-func (r *replicas) setReachable(there bool) {
+func (r *replicas) setReachable(reachable bool) {
 	for _, member := range r.members {
-		r.proxy.setBackend(member.url, there)
+		if reachable {
+			r.proxy.AddBackend(member.url)
+		} else {
+			r.proxy.RemoveBackend(member.url)
+		}
 	}
 }
 
 // awaitInState waits until the agent's state contains an Event. It need not be committed yet.
 func (r *replicas) awaitInState(event types.UID) {
 	r.Helper()
-	r.eventually(waitTimeout, "the Event to be in the agent's state", func() error {
+	r.Eventually("the Event to be in the agent's state", func() error {
 		text, err := os.ReadFile(r.stateFile())
 		if err == nil && !bytes.Contains(text, []byte(event)) {
-			err = errors.New("it is not")
+			err = errors.New("the file does not contain it")
 		}
 		return err
 	})
@@ -227,41 +232,39 @@ func (r *replicas) kills(random *rand.Rand, about *unstructured.Unstructured) []
 	return all
 }
 
-// expectLateSetsChangeNothing sends some accepted sets again, in random order to random replicas.
+// expectLateSetsChangeNothing sends some accepted sets again, in random order to random replicas. An agent that starts while it
+// reaches no replica begins with requests of v0, which have no versions.
 func (r *replicas) expectLateSetsChangeNothing(random *rand.Rand) {
 	r.Helper()
-	sets := r.proxy.sent(func(q request) bool { return q.isWrite() && q.accepted })
+	sets := r.proxy.Sent(func(q proxy.Request) bool { return q.IsReportSet() && q.IsAcceptedWrite() })
+	if len(sets) == 0 {
+		r.Fatal("the control plane accepted no report set")
+	}
 	const some = 200
 	for _, i := range random.Perm(len(sets))[:min(len(sets), some)] {
-		got, err := r.proxy.send(sets[i], r.members[random.IntN(len(r.members))].url)
-		r.must(err)
+		got, err := r.proxy.Send(sets[i], r.members[random.IntN(len(r.members))].url)
+		r.Must(err)
 		var answer threeport.ReportSetAnswer
-		r.must(json.Unmarshal(got.body, &answer))
+		r.Must(json.Unmarshal(got.Body, &answer))
 		for n, item := range answer.Items {
 			if item.Outcome == threeport.OutcomeCreated || item.Outcome == threeport.OutcomeUpdated {
-				r.Fatalf("%s %s was sent again and is %s, want no change", sets[i].writes[n].Path, sets[i].writes[n].Body, item.Outcome)
+				r.Fatalf("the control plane answered a repeat of %s %s with %s, want no change", sets[i].Writes[n].Path, sets[i].Writes[n].Body, item.Outcome)
 			}
 		}
-		if !got.ok() || len(answer.Items) != len(sets[i].writes) {
-			r.Fatalf("the answer to a set of %d reports is %d %.200s", len(sets[i].writes), got.status, got.body)
+		if !got.OK() || len(answer.Items) != len(sets[i].Writes) {
+			r.Fatalf("the control plane answered a set of %d reports with %d %.200s", len(sets[i].Writes), got.Status, got.Body)
 		}
 	}
-}
-
-// useReplica makes the test's own requests go to one of the replicas.
-func (w *world) useReplica(url string) {
-	w.api = upstream.API{URL: url}
-	w.upstream.API = w.api
 }
 
 // expectEachServes expects that each member accepts reports while the other is down.
 func (r *replicas) expectEachServes() {
 	r.Helper()
-	accepted := func(r request) bool { return r.isWrite() && r.accepted }
+	accepted := proxy.Request.IsAcceptedWrite
 	for i, away := range r.members {
-		r.proxy.setBackend(away.url, false)
+		r.proxy.RemoveBackend(away.url)
 		away.process.Kill()
-		r.await(waitTimeout, r.proxy.count(accepted)+5, "while one replica is away", accepted)
+		r.await(r.proxy.Count(accepted)+5, "while one replica is away", accepted)
 		r.startMember(i)
 	}
 }
@@ -274,50 +277,46 @@ func randomUpTo(random *rand.Rand, most time.Duration) time.Duration {
 // The agent falls back to v0 and returns to report sets.
 func TestProtocol_ReportSetsComeAndGo(t *testing.T) {
 	t.Parallel()
-	w := newWorldWithoutControlPlane(t, takeCluster(t), reportSets)
+	w := newWorldWithoutControlPlane(t, shared.clusters.Take(t), reportSets)
 	control, url := w.startAnotherControlPlane()
 	w.setUp(url)
 	w.start()
 	load := w.startLoad(seed(t), 20, w.deployWeb())
 	replace := func(delivery protocol) {
-		w.way = delivery
+		w.protocol = delivery
 		control.Kill()
-		w.proxy.setBackend(url, false)
+		w.proxy.RemoveBackend(url)
 		control, url = w.startAnotherControlPlane()
-		w.api = upstream.API{URL: url}
+		w.Upstream.API = upstream.API{URL: url}
 	}
 	for _, restarted := range []bool{false, true} {
 		w.expectSets(true)
 		replace(v0)
 		w.expectSets(false)
 		replace(reportSets)
-		if restarted { // it asks at once, else after half a minute
+		if restarted { // the agent probes at its start; without a restart after half a minute
 			w.kill()
 			w.launch()
 		}
 	}
 	w.expectSets(true)
 	load.stop()
-	w.awaitAgreement(waitTimeout)
+	w.awaitAgreement()
 }
 
 // expectSets waits until the agent has changed its protocol and many of its reports were accepted.
-func (w *world) expectSets(want bool) {
+func (w *faultWorld) expectSets(want bool) {
 	w.Helper()
 	mode := 0.0
 	if want {
 		mode = 1
 	}
-	w.eventually(waitTimeout, fmt.Sprintf("report sets to be %t", want), func() error {
-		page, _, err := fetch(w.ctx, w.metrics+"/metrics")
-		if err != nil {
-			return err
-		}
-		if got, err := metric(page, "threeport_agent_report_sets"); err != nil || got != mode {
+	w.Eventually(fmt.Sprintf("the use of report sets to be %t", want), func() error {
+		if got, err := w.agent.Metric(w.Ctx, "threeport_agent_report_sets"); err != nil || got != mode {
 			return fmt.Errorf("the metric is %v: %w", got, err)
 		}
 		return nil
 	})
-	accepted := func(r request) bool { return r.isWrite() && r.accepted && r.asWrite().IsReportSet() == want }
-	w.await(waitTimeout, w.proxy.count(accepted)+20, "accepted in this way", accepted)
+	accepted := func(r proxy.Request) bool { return r.IsAcceptedWrite() && r.IsReportSet() == want }
+	w.await(w.proxy.Count(accepted)+20, "accepted in this way", accepted)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
@@ -15,33 +17,33 @@ import (
 // reports again.
 func TestControlPlane_BackupRestored(t *testing.T) {
 	t.Parallel()
-	w := newWorldWithoutControlPlane(t, takeCluster(t), reportSets)
+	w := newWorldWithoutControlPlane(t, shared.clusters.Take(t), reportSets)
 	control, url := w.startAnotherControlPlane()
 	w.setUp(url)
 	w.start("--resync-interval=5s")
-	d := w.deploy("web", configMap("kept"), configMap("changed"), configMap("deleted"), deployment)
-	w.createEvent(w.get(d.Objects[0]), "before")
-	w.awaitAgreement(waitTimeout)
-	copied, err := store.Backup(w.ctx, w.database)
-	w.must(err)
+	d := w.deploy("web", world.ConfigMap("kept"), world.ConfigMap("changed"), world.ConfigMap("deleted"), deployment)
+	w.createEvent(w.Get(d.Objects[0]), "before")
+	w.awaitAgreement()
+	copied, err := store.Backup(w.Ctx, w.database)
+	w.Must(err)
 	backup, err := io.ReadAll(copied)
-	w.must(errors.Join(err, copied.Close()))
+	w.Must(errors.Join(err, copied.Close()))
 
 	w.change(d.Objects[1])
-	w.createEvent(w.get(d.Objects[1]), "after")
-	w.remove(d.Objects[2])
-	w.awaitAgreement(waitTimeout)
+	w.createEvent(w.Get(d.Objects[1]), "after")
+	w.Remove(d.Objects[2])
+	w.awaitAgreement()
 
-	w.proxy.setBackend(url, false)
-	w.must(control.Stop(waitTimeout))
+	w.proxy.RemoveBackend(url)
+	w.Must(control.Stop(world.Timeout))
 	file := strings.TrimPrefix(w.database, "sqlite:")
 	old, err := filepath.Glob(file + "*")
-	w.must(err)
+	w.Must(err)
 	for _, name := range old {
-		w.must(os.Remove(name))
+		w.Must(os.Remove(name))
 	}
-	w.must(os.WriteFile(file, backup, 0o600))
+	w.Must(os.WriteFile(file, backup, 0o600))
 	_, url = w.startAnotherControlPlane()
-	w.useReplica(url)
-	w.awaitAgreement(waitTimeout)
+	w.Upstream.API = upstream.API{URL: url}
+	w.awaitAgreement()
 }

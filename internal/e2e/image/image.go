@@ -82,7 +82,7 @@ func writeLayer(w io.Writer, files map[string]string) error {
 	folders := map[string]bool{"/": true} // those that are written
 	for _, target := range slices.Sorted(maps.Keys(files)) {
 		if !path.IsAbs(target) || path.Clean(target) != target || target == "/" {
-			return fmt.Errorf("%q is no place for a file: give an absolute path, such as /agent", target)
+			return fmt.Errorf("the path %q is invalid: give an absolute path, such as /agent", target)
 		}
 		if err := writeFolders(layer, path.Dir(target), folders, files); err != nil {
 			return err
@@ -100,7 +100,7 @@ func writeFolders(layer *tar.Writer, folder string, written map[string]bool, fil
 		return nil
 	}
 	if _, ok := files[folder]; ok {
-		return fmt.Errorf("%s is to be a file, and a folder of another", folder)
+		return fmt.Errorf("%s is both a file and the folder of another file", folder)
 	}
 	if err := writeFolders(layer, path.Dir(folder), written, files); err != nil {
 		return err

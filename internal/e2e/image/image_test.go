@@ -101,7 +101,7 @@ func write(t *testing.T, path, content string, mode fs.FileMode) {
 	}
 }
 
-func TestArchiveIsWhatTheSpecSays(t *testing.T) {
+func TestArchive_MatchesSpec(t *testing.T) {
 	dir := t.TempDir()
 	program, data := filepath.Join(dir, "program"), filepath.Join(dir, "data")
 	write(t, program, "run", 0o700)
@@ -139,7 +139,7 @@ func TestArchiveIsWhatTheSpecSays(t *testing.T) {
 	}
 }
 
-func TestSameInputGivesSameBytes(t *testing.T) {
+func TestArchive_SameInput_SameBytes(t *testing.T) {
 	var archives [][]byte
 	for _, mode := range []fs.FileMode{0o755, 0o711} { // other files, other times, other modes
 		dir := t.TempDir()
@@ -166,7 +166,7 @@ func TestSameInputGivesSameBytes(t *testing.T) {
 	}
 }
 
-func TestArchiveRefuses(t *testing.T) {
+func TestArchive_InvalidFiles_Refuses(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	write(t, file, "x", 0o600)
@@ -176,13 +176,16 @@ func TestArchiveRefuses(t *testing.T) {
 		files  map[string]string
 		want   string
 	}{
-		{"a name that is none", "Not A Name", map[string]string{"/a": file}, "name of image"},
-		{"a relative place", "a:1", map[string]string{"a": file}, `"a" is no place for a file`},
-		{"a place that escapes", "a:1", map[string]string{"/../a": file}, `"/../a" is no place for a file`},
-		{"the root", "a:1", map[string]string{"/": file}, `"/" is no place for a file`},
-		{"a file that is also a folder", "a:1", map[string]string{"/a": file, "/a/b/c": file}, "/a is to be a file, and a folder of another"},
-		{"no such file", "a:1", map[string]string{"/a": file + "-not"}, "file-not"},
-		{"a folder", "a:1", map[string]string{"/a": dir}, "not a regular file"},
+		{reason: "an invalid name", ref: "Not A Name", files: map[string]string{"/a": file}, want: "name of image"},
+		{reason: "a relative path", ref: "a:1", files: map[string]string{"a": file}, want: `the path "a" is invalid`},
+		{reason: "a path above the root", ref: "a:1", files: map[string]string{"/../a": file}, want: `the path "/../a" is invalid`},
+		{reason: "the root", ref: "a:1", files: map[string]string{"/": file}, want: `the path "/" is invalid`},
+		{
+			reason: "a path below a file", ref: "a:1", files: map[string]string{"/a": file, "/a/b/c": file},
+			want: "/a is both a file and the folder of another file",
+		},
+		{reason: "a missing file", ref: "a:1", files: map[string]string{"/a": file + "-not"}, want: "file-not"},
+		{reason: "a folder", ref: "a:1", files: map[string]string{"/a": dir}, want: "not a regular file"},
 	} {
 		path := filepath.Join(dir, "image.tar")
 		err := Archive(path, tc.ref, Spec{Files: tc.files})
@@ -191,11 +194,11 @@ func TestArchiveRefuses(t *testing.T) {
 		}
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "image.tar*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("Archive left the files %v (%v)", left, err)
 	}
 }
 
-func TestInterruptedWriteLeavesWhatWasThere(t *testing.T) {
+func TestReplace_WriteFails_KeepsOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "image.tar")
 	write(t, path, "before", 0o600)
@@ -208,9 +211,9 @@ func TestInterruptedWriteLeavesWhatWasThere(t *testing.T) {
 		t.Errorf("got %v, want the error of writing", err)
 	}
 	if raw, err := os.ReadFile(path); err != nil || string(raw) != "before" {
-		t.Errorf("there is %q, %v, want what was there", raw, err)
+		t.Errorf("the file contains %q (%v), want %q", raw, err, "before")
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
-		t.Errorf("left behind: %v, %v", files, err)
+		t.Errorf("the folder has the files %v (%v), want one", files, err)
 	}
 }

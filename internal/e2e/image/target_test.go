@@ -95,8 +95,8 @@ func testTarget(t *testing.T, root, target string) {
 	program := filepath.Join(t.TempDir(), target)
 	write(t, program, binary, 0o700)
 	for _, tc := range []struct{ reason, want string }{
-		{"released without cgo, so that it needs no library", "CGO_ENABLED=0"},
-		{"without the paths of this machine", "-trimpath=true"},
+		{reason: "without cgo, so that it needs no library", want: "CGO_ENABLED=0"},
+		{reason: "without the paths of this machine", want: "-trimpath=true"},
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "version", "-m", program).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), tc.want) {
@@ -116,7 +116,7 @@ func tree(t *testing.T, recipe string) (root string) {
 	return root
 }
 
-func TestTarget_BuildFails_NamesMakesError(t *testing.T) {
+func TestTarget_BuildFails_ReturnsOutputOfMake(t *testing.T) {
 	dir := tree(t, "@echo no way >&2; exit 3")
 	path := filepath.Join(dir, "agent.tar")
 	err := Target(t.Context(), dir, "agent", path, "localhost/agent:test")
@@ -124,7 +124,7 @@ func TestTarget_BuildFails_NamesMakesError(t *testing.T) {
 		t.Errorf("got %v, want what make said, and where", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("there is an archive (%v)", err)
+		t.Errorf("Target left an archive (%v)", err)
 	}
 }
 

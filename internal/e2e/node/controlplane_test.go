@@ -15,6 +15,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/image"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
@@ -25,36 +26,37 @@ const (
 	planeOverlay    = "internal/e2e/node/controlplane"
 )
 
-// adminToken is how a token is written, see docs/access.md; with it comes that it is shown this once.
+// adminToken matches a token in the output of the command that creates it; see docs/access.md.
 var adminToken = regexp.MustCompile(`tp_d[0-9A-Za-z]{43}`)
 
 // plane is the control-plane API as it is installed in the cluster, and a viewer's certificate for it.
 type plane struct {
-	*world
+	*operatorWorld
 	client *http.Client
 	url    string
 }
 
-// TestControlPlane_InCluster installs the control-plane API as docs/operating.md says, and replaces its pod. The rows
+// TestControlPlane_InCluster installs the control-plane API as docs/operating.md describes, and replaces its pod. The rows
 // stay.
 func TestControlPlane_InCluster(t *testing.T) {
-	p := plane{world: newWorld(t)}
+	t.Parallel()
+	p := plane{operatorWorld: newWorld(t)}
 	p.install()
 	token := adminToken.FindString(p.inside("token", "create", "--role=admin", "--name=first"))
 	p.reach()
 	if code, answer := p.call(http.MethodPost, "/v0/workload-instances", token, `{"Name":"kept"}`); code != http.StatusCreated {
-		t.Fatalf("the administrator's workload: %d %s", code, answer)
+		t.Fatalf("the control plane answered the administrator's POST with %d %s, want 201", code, answer)
 	}
 	p.expectWorkload("kept")
 	if code, answer := p.call(http.MethodGet, "/", "", ""); code != http.StatusOK || !strings.Contains(answer, "<!doctype html>") {
-		t.Errorf("the page: %d %s", code, answer)
+		t.Errorf("the control plane answered GET / with %d %s, want the page", code, answer)
 	}
 	if code, answer := p.call(http.MethodPost, "/v0/workload-instances", "", `{"Name":"other"}`); code != http.StatusForbidden {
-		t.Errorf("a viewer's workload: %d %s", code, answer)
+		t.Errorf("the control plane answered a viewer's POST with %d %s, want 403", code, answer)
 	}
 
 	if backup := p.inside("backup"); !strings.HasPrefix(backup, "SQLite format 3\x00") {
-		t.Errorf("a backup of %d bytes is no database: %.100q", len(backup), backup)
+		t.Errorf("the backup of %d bytes begins with %.100q, want a SQLite database", len(backup), backup)
 	}
 	p.kubectl("rollout", "restart", "-n", planeNamespace, planeDeployment)
 	p.awaitPlane()
@@ -67,19 +69,19 @@ func (p *plane) install() {
 	p.Helper()
 	dir := p.TempDir()
 	archive := filepath.Join(dir, "controlplane-image.tar")
-	p.must(image.Target(p.ctx, root, "controlplane", archive, "localhost/threeport-controlplane:local"))
-	p.must(shared.cluster.LoadImage(p.ctx, archive))
+	p.Must(image.Target(p.Ctx, root, "controlplane", archive, "localhost/threeport-controlplane:local"))
+	p.Must(shared.cluster.LoadImage(p.Ctx, archive))
 	folder, err := shared.cluster.NodeFile("/var/lib/threeport-controlplane")
-	p.must(err)
-	p.must(os.Mkdir(folder, 0o755))
+	p.Must(err)
+	p.Must(os.Mkdir(folder, 0o755))
 
 	credentials, err := operator.NewCredentials(dir)
-	p.must(err)
+	p.Must(err)
 	p.client, err = credentials.Client("jane")
-	p.must(err)
+	p.Must(err)
 	p.Cleanup(func() {
-		_, err := shared.operator.Kubectl(context.WithoutCancel(p.ctx), "delete", "--ignore-not-found", "-k", filepath.Join(root, planeOverlay))
-		p.must(err)
+		_, err := shared.operator.Kubectl(context.WithoutCancel(p.Ctx), "delete", "--ignore-not-found", "-k", filepath.Join(root, planeOverlay))
+		p.Must(err)
 	})
 	p.kubectl("apply", "--server-side", "-f", filepath.Join(root, "config/controlplane/namespace.yaml"))
 	p.kubectl("create", "secret", "tls", "threeport-controlplane-cert", "-n", planeNamespace,
@@ -99,26 +101,26 @@ func (p *plane) inside(command ...string) string {
 // awaitPlane waits for a rollout, and fails with the state of the pods.
 func (p *plane) awaitPlane() {
 	p.Helper()
-	if _, err := shared.operator.Kubectl(p.ctx, "rollout", "status", "-n", planeNamespace, planeDeployment, "--timeout="+waitTimeout.String()); err != nil {
-		why, _ := shared.operator.Kubectl(p.ctx, "get", "pods,pvc,events", "-n", planeNamespace, "-o", "wide")
-		logs, _ := shared.operator.Kubectl(p.ctx, "logs", planeDeployment, "-n", planeNamespace, "--tail=20")
-		p.Fatalf("expected the control-plane API to be ready: %v\n%s\n%s", err, why, logs)
+	if _, err := shared.operator.Kubectl(p.Ctx, "rollout", "status", "-n", planeNamespace, planeDeployment, "--timeout="+world.Timeout.String()); err != nil {
+		why, _ := shared.operator.Kubectl(p.Ctx, "get", "pods,pvc,events", "-n", planeNamespace, "-o", "wide")
+		logs, _ := shared.operator.Kubectl(p.Ctx, "logs", planeDeployment, "-n", planeNamespace, "--tail=20")
+		p.Fatalf("the control-plane API did not become ready: %v\n%s\n%s", err, why, logs)
 	}
 }
 
 // reach forwards a port to the API's pod until the test ends.
 func (p *plane) reach() {
 	p.Helper()
-	binaries, err := cluster.FindBinaries(p.ctx, nil, cluster.Kubectl)
-	p.must(err)
+	binaries, err := cluster.FindBinaries(p.Ctx, nil, cluster.Kubectl)
+	p.Must(err)
 	forward, err := process.Start(binaries[cluster.Kubectl], []string{"KUBECONFIG=" + shared.cluster.Kubeconfig()},
 		[]string{"port-forward", "-n", planeNamespace, planeDeployment, "--address=127.0.0.1", ":https"})
-	p.must(err)
+	p.Must(err)
 	p.Cleanup(forward.Kill)
-	const said = "Forwarding from "
-	line, err := forward.WaitFor(p.ctx, said)
-	p.must(err)
-	_, rest, _ := strings.Cut(line, said)
+	const prefix = "Forwarding from "
+	line, err := forward.WaitFor(p.Ctx, prefix)
+	p.Must(err)
+	_, rest, _ := strings.Cut(line, prefix)
 	address, _, _ := strings.Cut(rest, " ")
 	p.url = "https://" + address
 }
@@ -129,26 +131,26 @@ func (p *plane) expectWorkload(name string) {
 	code, answer := p.call(http.MethodGet, "/v0/workloads", "", "")
 	var list threeport.List[threeport.Workload]
 	if err := json.Unmarshal([]byte(answer), &list); err != nil || code != http.StatusOK {
-		p.Fatalf("the workload list: %d %s", code, answer)
+		p.Fatalf("the control plane answered GET /v0/workloads with %d %s", code, answer)
 	}
 	if list.Total != 1 || len(list.Items) != 1 || list.Items[0].Name != name {
-		p.Errorf("the workload list is %s, expected %s", answer, name)
+		p.Errorf("the workload list is %s, want only %s", answer, name)
 	}
 }
 
 // call sends a request with an optional token, and returns the status and the body of the answer.
 func (p *plane) call(method, path, token, body string) (code int, answer string) {
 	p.Helper()
-	req, err := http.NewRequestWithContext(p.ctx, method, p.url+path, strings.NewReader(body))
-	p.must(err)
+	req, err := http.NewRequestWithContext(p.Ctx, method, p.url+path, strings.NewReader(body))
+	p.Must(err)
 	req.Header.Set("Content-Type", "application/json")
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := p.client.Do(req)
-	p.must(err)
+	p.Must(err)
 	defer resp.Body.Close() //nolint:errcheck // it is only read
 	raw, err := io.ReadAll(resp.Body)
-	p.must(err)
+	p.Must(err)
 	return resp.StatusCode, string(raw)
 }

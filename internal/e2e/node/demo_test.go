@@ -17,6 +17,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // The demo's own timeout, and the limit of a whole demo with compilation and start. Both are long enough for every demo that
@@ -77,7 +78,7 @@ func (d demo) find(pattern string) string {
 	d.Helper()
 	match := regexp.MustCompile(pattern).FindStringSubmatch(d.Output())
 	if match == nil {
-		d.Fatalf("expected the demo to print something like %s", pattern)
+		d.Fatalf("the output of the demo does not match %s", pattern)
 	}
 	return match[1]
 }
@@ -90,10 +91,10 @@ func (d demo) expectEnd(code int) {
 	select {
 	case <-d.Done():
 	case <-timer.C:
-		d.Fatalf("expected the demo to end within %s", demoLimit)
+		d.Fatalf("the demo did not end within %s", demoLimit)
 	}
 	got := 0
-	if err := d.Stop(demoLimit); err != nil { // it has ended: only the exit code is asked for
+	if err := d.Stop(demoLimit); err != nil { // the demo has ended; Stop returns its exit code
 		exit, ok := errors.AsType[*exec.ExitError](err)
 		if !ok {
 			d.Fatal(err)
@@ -101,10 +102,10 @@ func (d demo) expectEnd(code int) {
 		got = exit.ExitCode()
 	}
 	if got != code {
-		d.Errorf("expected exit code %d, got %d", code, got)
+		d.Errorf("the demo ended with exit code %d, want %d", got, code)
 	}
 	for _, left := range leftOf(d.T, d.find(`Logs, keys and data are in (\S+),`)) {
-		d.Errorf("left behind: %s", left)
+		d.Errorf("the demo left behind: %s", left)
 	}
 }
 
@@ -154,12 +155,12 @@ func TestDemo_Hints(t *testing.T) {
 	}
 	kubectl := d.find(`\n  (\S+) get pods -A`)
 	script += kubectl + " -n " + operator.Namespace + " delete pods --all --grace-period=1\n" +
-		kubectl + " -n " + operator.Namespace + " rollout status deployment/" + operator.Name + " --timeout=" + waitTimeout.String() + "\n"
+		kubectl + " -n " + operator.Namespace + " rollout status deployment/" + operator.Name + " --timeout=" + world.Timeout.String() + "\n"
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput()
 	if err != nil {
-		t.Errorf("expected the hints to work: %v\n%s\n%s", err, script, out)
+		t.Errorf("the proposed commands failed: %v\n%s\n%s", err, script, out)
 	}
-	for what, want := range map[string]string{
+	for subject, want := range map[string]string{
 		"the crash of a container":  "Back-off restarting failed container",
 		"the output of a container": "the database is not there",
 		"the log of the agent":      `"msg":"Starting workers"`,
@@ -169,7 +170,7 @@ func TestDemo_Hints(t *testing.T) {
 		"the rollout after the end": "successfully rolled out",
 	} {
 		if !strings.Contains(string(out), want) {
-			t.Errorf("expected the hints to show %s (%q), they show\n%s", what, want, out)
+			t.Errorf("the proposed commands do not show %s (%q):\n%s", subject, want, out)
 		}
 	}
 	d.interrupt()

@@ -23,6 +23,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/image"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // helperEnv makes the test binary start a cluster with a real node, print a helperReport, and wait to be killed. Its value is
@@ -36,7 +37,7 @@ type helperReport struct {
 }
 
 func helper() error {
-	ctx, cancel := context.WithTimeout(context.Background(), worldLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), world.TestLimit)
 	defer cancel()
 	c, err := startWithPod(ctx, os.Getenv(helperEnv))
 	if err != nil {
@@ -84,7 +85,7 @@ func runPod(ctx context.Context, c *cluster.Cluster, archive string) error {
 }
 
 func awaitPod(ctx context.Context, pods typedcorev1.PodInterface, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, world.Timeout)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -94,7 +95,7 @@ func awaitPod(ctx context.Context, pods typedcorev1.PodInterface, name string) e
 		case err == nil && podReady(pod):
 			return nil
 		case err == nil:
-			err = fmt.Errorf("its phase is %q, with %v", pod.Status.Phase, pod.Status.ContainerStatuses)
+			err = fmt.Errorf("the pod's phase is %q, with %v", pod.Status.Phase, pod.Status.ContainerStatuses)
 		}
 		select {
 		case <-ctx.Done():
@@ -192,10 +193,10 @@ func sysctls() ([]string, error) {
 func observe(t *testing.T) state {
 	t.Helper()
 	s := state{}
-	for kind, look := range observed {
-		found, err := look()
+	for kind, list := range observed {
+		found, err := list()
 		if err != nil {
-			t.Fatalf("look at every %s: %v", kind, err)
+			t.Fatalf("list every %s: %v", kind, err)
 		}
 		for _, line := range found {
 			s[kind+": "+line] = true
@@ -209,12 +210,12 @@ func (s state) difference(after state) error {
 	var errs []error
 	for _, line := range slices.Sorted(maps.Keys(s)) {
 		if !after[line] {
-			errs = append(errs, fmt.Errorf("gone: %s", line))
+			errs = append(errs, fmt.Errorf("the cluster removed %s", line))
 		}
 	}
 	for _, line := range slices.Sorted(maps.Keys(after)) {
 		if !s[line] {
-			errs = append(errs, fmt.Errorf("left behind: %s", line))
+			errs = append(errs, fmt.Errorf("the cluster left behind %s", line))
 		}
 	}
 	return errors.Join(errs...)
@@ -230,10 +231,10 @@ type nodeID struct {
 func (n nodeID) left() error {
 	var errs []error
 	if processes := n.processes(); len(processes) > 0 {
-		errs = append(errs, fmt.Errorf("processes: %q", processes))
+		errs = append(errs, fmt.Errorf("the node has the processes %q", processes))
 	}
 	if groups := controlGroups(n.runDir); len(groups) > 0 {
-		errs = append(errs, fmt.Errorf("control groups: %v", groups))
+		errs = append(errs, fmt.Errorf("the node has the control groups %v", groups))
 	}
 	return errors.Join(errs...)
 }
@@ -247,7 +248,7 @@ func identify(t *testing.T, clusterDir string, nodeInit int) nodeID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = held.Close() }) // it was not even read
+	t.Cleanup(func() { _ = held.Close() }) // only opened
 	namespace, err := os.Readlink(path)
 	if err != nil {
 		t.Fatal(err)
@@ -282,11 +283,11 @@ func archiveOfBehave(t *testing.T) string {
 
 func TestStop_LeavesNothing(t *testing.T) {
 	t.Parallel()
-	w := &world{T: t, ctx: t.Context()}
+	w := &world.World{T: t, Ctx: t.Context()}
 	archive := archiveOfBehave(t)
 	before := observe(t)
 	for name, end := range map[string]func(*cluster.Cluster) error{
-		"after a good life":            func(*cluster.Cluster) error { return nil },
+		"without a crash":              func(*cluster.Cluster) error { return nil },
 		"after containerd has crashed": func(c *cluster.Cluster) error { return crash(c, cluster.Containerd) },
 		"after the kubelet has crashed": func(c *cluster.Cluster) error {
 			return crash(c, cluster.Kubelet)
@@ -294,19 +295,19 @@ func TestStop_LeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := startWithPod(t.Context(), archive)
-			w.must(err)
+			w.Must(err)
 			node := identify(t, c.Dir(), c.PID("nodeinit"))
-			w := &world{T: t, ctx: t.Context()}
+			w := &world.World{T: t, Ctx: t.Context()}
 			for _, want := range []string{"containerd-shim", "kubelet", "nodeinit", "/pause", "/behave --listen=:8081"} {
-				w.eventually(want+" to run in the node", func() error { // The runtime reports it a little early.
+				w.Eventually(want+" to run in the node", func() error { // The runtime reports it a little early.
 					if running := strings.Join(node.processes(), "\n"); !strings.Contains(running, want) {
-						return fmt.Errorf("there are only\n%s", running)
+						return fmt.Errorf("the node runs only\n%s", running)
 					}
 					return nil
 				})
 			}
 			if during := node.left(); during == nil || !strings.Contains(during.Error(), "control groups") {
-				t.Errorf("the test finds nothing of the running node: %v", during)
+				t.Errorf("the test does not find the control groups of the running node: %v", during)
 			}
 			if err := errors.Join(end(c), c.Stop()); err != nil {
 				t.Error(err)
@@ -325,8 +326,8 @@ func crash(c *cluster.Cluster, component cluster.Component) error {
 	}
 	select {
 	case <-c.Done():
-	case <-time.After(waitTimeout):
-		return fmt.Errorf("%s was killed %s ago, and the cluster still runs", component, waitTimeout)
+	case <-time.After(world.Timeout):
+		return fmt.Errorf("%s was killed %s ago, and the cluster still runs", component, world.Timeout)
 	}
 	if err := c.Err(); err == nil || !strings.Contains(err.Error(), string(component)+" died") {
 		return fmt.Errorf("the error of the cluster does not name %s: %w", component, err)
@@ -337,16 +338,16 @@ func crash(c *cluster.Cluster, component cluster.Component) error {
 func TestKilledProcess_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	archive := archiveOfBehave(t)
-	for name, also := range map[string]bool{"it alone": false, "with the node's first process": true} {
+	for name, withInit := range map[string]bool{"it alone": false, "with the node's first process": true} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{T: t, ctx: t.Context()}
+			w := &world.World{T: t, Ctx: t.Context()}
 			before := observe(t)
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), helperEnv+"="+archive)
 			cmd.Stderr = t.Output()
 			out, err := cmd.StdoutPipe()
-			w.must(err)
-			w.must(cmd.Start())
+			w.Must(err)
+			w.Must(cmd.Start())
 			var report helperReport
 			if err := json.NewDecoder(out).Decode(&report); err != nil {
 				t.Fatalf("helper: %v (%v)", err, cmd.Wait())
@@ -355,23 +356,23 @@ func TestKilledProcess_LeavesNothing(t *testing.T) {
 			if len(node.processes()) == 0 {
 				t.Fatal("no process runs in the node")
 			}
-			w.must(cmd.Process.Kill())
-			if also {
-				w.must(syscall.Kill(report.NodeInit, syscall.SIGKILL))
+			w.Must(cmd.Process.Kill())
+			if withInit {
+				w.Must(syscall.Kill(report.NodeInit, syscall.SIGKILL))
 			}
-			_ = cmd.Wait() // it was killed, that is no news
-			w.eventually("every process of the node to go", func() error {
+			_ = cmd.Wait() // the error says only that the test killed it
+			w.Eventually("the end of every process of the node", func() error {
 				if left := node.processes(); len(left) > 0 {
-					return fmt.Errorf("there are %q", left)
+					return fmt.Errorf("the node has the processes %q", left)
 				}
 				return nil
 			})
-			if also { // the next cluster removes the control groups
+			if withInit { // the next cluster removes the control groups
 				next, err := cluster.Start(t.Context(), cluster.Options{Components: cluster.APIOnly()})
-				w.must(err)
-				w.must(next.Stop())
+				w.Must(err)
+				w.Must(next.Stop())
 			}
-			w.eventually("nothing to be left", func() error {
+			w.Eventually("the cleanup of the node", func() error {
 				return errors.Join(node.left(), before.difference(observe(t)))
 			})
 		})

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // web is a Deployment with an HTTP server, and its ConfigMap.
@@ -48,8 +49,8 @@ spec:
 func TestOperator_ReportsWorkloads(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", web)
-	w.awaitStatus(d, "Healthy")
-	w.agree(d)
+	w.ExpectStatus(d, "Healthy")
+	w.awaitAgreement(d)
 	noMissingPermission(w)
 }
 
@@ -69,7 +70,7 @@ func TestOperator_IsConfined(t *testing.T) {
 		}
 	}
 	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", pid))
-	w.must(err)
+	w.Must(err)
 	mode := map[string]string{}
 	for line := range strings.Lines(string(mounts)) {
 		if fields := strings.Fields(line); len(fields) > 3 {
@@ -96,21 +97,21 @@ func TestOperator_IsConfined(t *testing.T) {
 func TestOperator_RolloutRestart_LosesNothing(t *testing.T) {
 	w := newWorld(t)
 	d := w.deploy("web", web)
-	w.awaitStatus(d, "Healthy")
+	w.ExpectStatus(d, "Healthy")
 	before := w.agents(1)[0].Name
 	stop := w.churn()
 	w.kubectl("rollout", "restart", "deployment/"+operator.Name, "-n", operator.Namespace)
-	w.must(shared.operator.AwaitRollout(w.ctx))
-	w.eventually("the old pod to go", func() error {
-		pods, err := shared.operator.Pods(w.ctx)
+	w.Must(shared.operator.AwaitRollout(w.Ctx))
+	w.Eventually("the end of the old pod", func() error {
+		pods, err := shared.operator.Pods(w.Ctx)
 		if err != nil || len(pods) != 1 || pods[0].Name == before {
-			return fmt.Errorf("pods %d: %w", len(pods), err)
+			return fmt.Errorf("the operator has %d pods: %w", len(pods), err)
 		}
 		return nil
 	})
 	stop()
-	w.awaitStatus(d, "Healthy")
-	w.agree(d)
+	w.ExpectStatus(d, "Healthy")
+	w.awaitAgreement(d)
 	noMissingPermission(w)
 }
 
@@ -119,68 +120,68 @@ func TestOperator_PodDeleted_LosesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			d := w.deploy("web", web)
-			w.awaitStatus(d, "Healthy")
+			w.ExpectStatus(d, "Healthy")
 			stop := w.churn()
 			pod := w.agents(1)[0].Name
 			w.kubectl(append([]string{"delete", "pod", pod, "-n", operator.Namespace}, flags...)...)
-			w.eventually("another pod to be ready", func() error { return w.agentReadyBut(pod) })
+			w.Eventually("another pod to be ready", func() error { return w.agentReadyBut(pod) })
 			stop()
-			w.awaitStatus(d, "Healthy")
-			w.agree(d)
+			w.ExpectStatus(d, "Healthy")
+			w.awaitAgreement(d)
 			noMissingPermission(w)
 		})
 	}
 }
 
 func TestOperator_LeaderDeleted_OtherReplicaTakesOver(t *testing.T) {
-	for name, end := range map[string]func(*world, corev1.Pod){
+	for name, end := range map[string]func(*operatorWorld, corev1.Pod){
 		// The kubelet sends SIGTERM anyway, and the leader releases its lease.
-		"when the pod is deleted by force": func(w *world, leader corev1.Pod) {
+		"when the pod is deleted by force": func(w *operatorWorld, leader corev1.Pod) {
 			w.kubectl("delete", "pod", leader.Name, "-n", operator.Namespace, "--grace-period=0", "--force")
 		},
 		// The lease must expire.
-		"when the agent is killed": func(w *world, leader corev1.Pod) {
-			w.must(syscall.Kill(w.agentPID(leader), syscall.SIGKILL))
+		"when the agent is killed": func(w *operatorWorld, leader corev1.Pod) {
+			w.Must(syscall.Kill(w.agentPID(leader), syscall.SIGKILL))
 		},
 	} {
 		t.Run(name, func(t *testing.T) { otherReplicaTakesOver(t, end) })
 	}
 }
 
-func otherReplicaTakesOver(t *testing.T, end func(*world, corev1.Pod)) {
+func otherReplicaTakesOver(t *testing.T, end func(*operatorWorld, corev1.Pod)) {
 	t.Helper()
 	w := newWorld(t)
 	d := w.deploy("web", web)
 	w.kubectl("scale", "deployment/"+operator.Name, "-n", operator.Namespace, "--replicas=2")
 	w.Cleanup(func() {
-		_, err := shared.operator.Kubectl(context.WithoutCancel(w.ctx), "scale", "deployment/"+operator.Name, "-n", operator.Namespace, "--replicas=1")
-		w.must(errors.Join(err, shared.operator.AwaitRollout(context.WithoutCancel(w.ctx))))
+		_, err := shared.operator.Kubectl(context.WithoutCancel(w.Ctx), "scale", "deployment/"+operator.Name, "-n", operator.Namespace, "--replicas=1")
+		w.Must(errors.Join(err, shared.operator.AwaitRollout(context.WithoutCancel(w.Ctx))))
 		w.agents(1)
 	})
-	w.must(shared.operator.AwaitRollout(w.ctx))
+	w.Must(shared.operator.AwaitRollout(w.Ctx))
 	w.agents(2)
-	w.awaitStatus(d, "Healthy")
+	w.ExpectStatus(d, "Healthy")
 	leader, pod := w.leadingPod(w.agents(2))
 	stop := w.churn()
 	end(w, pod)
-	w.eventually("another process to lead", func() error {
+	w.Eventually("another process to become the leader", func() error {
 		if now := w.leader(); now == leader || now == "" {
 			return fmt.Errorf("the leader is %q", now)
 		}
 		return nil
 	})
 	stop()
-	w.awaitStatus(d, "Healthy")
-	w.agree(d)
+	w.ExpectStatus(d, "Healthy")
+	w.awaitAgreement(d)
 	noMissingPermission(w)
 }
 
 // TestOperator_PermissionMissing_IsLogged proves that noMissingPermission can fail.
 func TestOperator_PermissionMissing_IsLogged(t *testing.T) {
 	w := newWorld(t)
-	binding, err := shared.client.RbacV1().ClusterRoleBindings().Get(w.ctx, operator.Name, metav1.GetOptions{})
-	w.must(err)
-	w.must(shared.client.RbacV1().ClusterRoleBindings().Delete(w.ctx, operator.Name, metav1.DeleteOptions{}))
+	binding, err := shared.client.RbacV1().ClusterRoleBindings().Get(w.Ctx, operator.Name, metav1.GetOptions{})
+	w.Must(err)
+	w.Must(shared.client.RbacV1().ClusterRoleBindings().Delete(w.Ctx, operator.Name, metav1.DeleteOptions{}))
 	restored := false
 	restore := func() {
 		if restored {
@@ -188,29 +189,29 @@ func TestOperator_PermissionMissing_IsLogged(t *testing.T) {
 		}
 		restored = true
 		binding.ResourceVersion, binding.UID = "", ""
-		ctx := context.WithoutCancel(w.ctx)
+		ctx := context.WithoutCancel(w.Ctx)
 		_, err := shared.client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
-		w.must(err)
+		w.Must(err)
 		// The other tests must not find this log.
 		w.kubectl("rollout", "restart", "deployment/"+operator.Name, "-n", operator.Namespace)
-		w.must(shared.operator.AwaitRollout(ctx))
-		w.eventually("one agent to be left", func() error { return w.agentCount(1) })
+		w.Must(shared.operator.AwaitRollout(ctx))
+		w.Eventually("exactly one agent", func() error { return w.agentCount(1) })
 	}
 	t.Cleanup(restore)
 	pod := w.agents(1)[0].Name
 	w.kubectl("delete", "pod", pod, "-n", operator.Namespace)
-	w.eventually("the missing permission to be in the log", func() error {
-		lines, err := missingPermissions(w.ctx)
+	w.Eventually("the missing permission to be in the log", func() error {
+		lines, err := missingPermissions(w.Ctx)
 		if err == nil && len(lines) == 0 {
-			err = errors.New("there is nothing about it")
+			err = errors.New("the log does not mention a missing permission")
 		}
 		return err
 	})
 	restore()
-	w.eventually("the log to be clean again", func() error {
-		lines, err := missingPermissions(w.ctx)
+	w.Eventually("a log without missing permissions", func() error {
+		lines, err := missingPermissions(w.Ctx)
 		if len(lines) > 0 {
-			err = fmt.Errorf("%d lines, such as %s", len(lines), lines[0])
+			err = fmt.Errorf("the log has %d lines about missing permissions, such as %s", len(lines), lines[0])
 		}
 		return err
 	})
@@ -234,11 +235,11 @@ func missingPermissions(ctx context.Context) ([]string, error) {
 }
 
 // noMissingPermission fails the test if the log of an agent reports a missing permission.
-func noMissingPermission(w *world) {
+func noMissingPermission(w *operatorWorld) {
 	w.Helper()
 	var lines []string
-	w.eventually("the agents' logs to be readable", func() (err error) { // The log of a starting container is not readable.
-		lines, err = missingPermissions(w.ctx)
+	w.Eventually("the agents' logs to be readable", func() (err error) { // The log of a starting container is not readable.
+		lines, err = missingPermissions(w.Ctx)
 		return err
 	})
 	for _, line := range lines {
@@ -247,21 +248,21 @@ func noMissingPermission(w *world) {
 }
 
 // agents waits until exactly n agents exist and are ready, and returns their pods.
-func (w *world) agents(n int) (pods []corev1.Pod) {
+func (w *operatorWorld) agents(n int) (pods []corev1.Pod) {
 	w.Helper()
-	w.eventually(fmt.Sprintf("%d agents to be ready", n), func() error {
+	w.Eventually(fmt.Sprintf("%d agents to be ready", n), func() error {
 		if err := w.agentCount(n); err != nil {
 			return err
 		}
 		var err error
-		pods, err = shared.operator.Pods(context.WithoutCancel(w.ctx))
+		pods, err = shared.operator.Pods(context.WithoutCancel(w.Ctx))
 		return err
 	})
 	return pods
 }
 
-func (w *world) agentCount(n int) error {
-	pods, err := shared.operator.Pods(context.WithoutCancel(w.ctx))
+func (w *operatorWorld) agentCount(n int) error {
+	pods, err := shared.operator.Pods(context.WithoutCancel(w.Ctx))
 	if err != nil {
 		return err
 	}
@@ -278,8 +279,8 @@ func (w *world) agentCount(n int) error {
 }
 
 // agentReadyBut returns nil if exactly one agent exists, ready and in another pod.
-func (w *world) agentReadyBut(gone string) error {
-	pods, err := shared.operator.Pods(w.ctx)
+func (w *operatorWorld) agentReadyBut(gone string) error {
+	pods, err := shared.operator.Pods(w.Ctx)
 	if err != nil {
 		return err
 	}
@@ -288,7 +289,7 @@ func (w *world) agentReadyBut(gone string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("there are %d pods", len(pods))
+	return fmt.Errorf("the operator has %d pods", len(pods))
 }
 
 func podReady(pod *corev1.Pod) bool {
@@ -301,10 +302,10 @@ func podReady(pod *corev1.Pod) bool {
 }
 
 // leader returns the holder of the lease, as POD_PROCESS; empty for none.
-func (w *world) leader() string {
+func (w *operatorWorld) leader() string {
 	w.Helper()
-	lease, err := shared.client.CoordinationV1().Leases(operator.Namespace).Get(w.ctx, "threeport-agent.control-plane.threeport.io", metav1.GetOptions{})
-	w.must(err)
+	lease, err := shared.client.CoordinationV1().Leases(operator.Namespace).Get(w.Ctx, "threeport-agent.control-plane.threeport.io", metav1.GetOptions{})
+	w.Must(err)
 	if lease.Spec.HolderIdentity == nil {
 		return ""
 	}
@@ -312,9 +313,9 @@ func (w *world) leader() string {
 }
 
 // leadingPod waits until the leader is in one of the pods. The lease may still name an ended process.
-func (w *world) leadingPod(pods []corev1.Pod) (leader string, in corev1.Pod) {
+func (w *operatorWorld) leadingPod(pods []corev1.Pod) (leader string, in corev1.Pod) {
 	w.Helper()
-	w.eventually("one of these agents to lead", func() error {
+	w.Eventually("one of these agents to become the leader", func() error {
 		leader = w.leader()
 		name, _, _ := strings.Cut(leader, "_")
 		for _, pod := range pods {
@@ -330,14 +331,14 @@ func (w *world) leadingPod(pods []corev1.Pod) (leader string, in corev1.Pod) {
 
 // churn restarts the test's Deployment repeatedly, which creates Events all the time. The returned function ends it, and waits
 // for the last rollout.
-func (w *world) churn() (stop func()) {
+func (w *operatorWorld) churn() (stop func()) {
 	w.Helper()
 	done, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
-			_, err := shared.operator.Kubectl(w.ctx, "rollout", "restart", "deployment/web", "-n", w.namespace)
+			_, err := shared.operator.Kubectl(w.Ctx, "rollout", "restart", "deployment/web", "-n", w.Namespace)
 			if err == nil {
-				_, err = shared.operator.Kubectl(w.ctx, "rollout", "status", "deployment/web", "-n", w.namespace, "--timeout="+waitTimeout.String())
+				_, err = shared.operator.Kubectl(w.Ctx, "rollout", "status", "deployment/web", "-n", w.Namespace, "--timeout="+world.Timeout.String())
 			}
 			if err != nil {
 				ended <- err
@@ -354,15 +355,15 @@ func (w *world) churn() (stop func()) {
 	return func() {
 		w.Helper()
 		close(done)
-		w.must(<-ended)
+		w.Must(<-ended)
 	}
 }
 
 // agentPID returns the PID of a pod's agent, which it finds by its control group.
-func (w *world) agentPID(pod corev1.Pod) int {
+func (w *operatorWorld) agentPID(pod corev1.Pod) int {
 	w.Helper()
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	w.must(err)
+	w.Must(err)
 	for _, path := range commands {
 		command, err := os.ReadFile(path)
 		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cgroup"))
@@ -370,7 +371,7 @@ func (w *world) agentPID(pod corev1.Pod) int {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		w.must(err)
+		w.Must(err)
 		return pid
 	}
 	w.Fatalf("pod %s has no process /agent", pod.Name)
@@ -378,10 +379,10 @@ func (w *world) agentPID(pod corev1.Pod) int {
 }
 
 // procStatus returns the fields of /proc/PID/status.
-func (w *world) procStatus(pid int) map[string]string {
+func (w *operatorWorld) procStatus(pid int) map[string]string {
 	w.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	w.must(err)
+	w.Must(err)
 	fields := map[string]string{}
 	for line := range strings.Lines(string(raw)) {
 		name, value, _ := strings.Cut(line, ":")

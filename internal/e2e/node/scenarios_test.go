@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/scenario"
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // The number of scenarios at a time. They keep the machine busy only at their start, and then mostly wait.
@@ -30,11 +32,11 @@ const scenarioLimit = 30 * time.Minute
 // The limit of attempts of a scenario. It is repeated if a moment passed unobserved, which proves nothing.
 const plays = 3
 
-// The control plane must show a moment before it ends; for lasting moments waitTimeout is the limit. docs/measurements.md has
+// The control plane must show a moment before it ends; for lasting moments world.Timeout is the limit. docs/measurements.md has
 // the measured delays.
 const (
 	showEvery = 200 * time.Millisecond
-	showFor   = 2 * time.Second // at least: what it shows in passing does not count
+	showFor   = 2 * time.Second // at least; a shorter time does not count
 )
 
 // TestScenarios plays each scenario, and compares the status in the control plane with the expected status of each moment.
@@ -47,14 +49,17 @@ func TestScenarios(t *testing.T) {
 	run := func(s scenario.Scenario) {
 		ctx, cancel := context.WithTimeout(t.Context(), scenarioLimit)
 		defer cancel()
-		results[s.Name] <- runScenario(ctx, s)
+		begin := time.Now()
+		err := runScenario(ctx, s)
+		t.Logf("scenario %s took %s", s.Name, time.Since(begin).Round(time.Second))
+		results[s.Name] <- err
 	}
 	// Parallel subtests are limited to the number of processors, but scenarios mostly wait.
 	var all errgroup.Group
 	all.Go(func() error {
 		var together errgroup.Group
 		together.SetLimit(scenariosAtATime)
-		for _, s := range scenario.All() {
+		for _, s := range longestFirst(scenario.All()) {
 			if !s.Node {
 				together.Go(func() error { run(s); return nil })
 			}
@@ -74,20 +79,31 @@ func TestScenarios(t *testing.T) {
 			}
 		})
 	}
-	_ = all.Wait() // it has no error
+	_ = all.Wait() // the functions return no error
+}
+
+// longestFirst sorts scenarios by the longest limit of their moments: one takes as long as all the others together.
+func longestFirst(all []scenario.Scenario) []scenario.Scenario {
+	limit := func(s scenario.Scenario) (longest time.Duration) {
+		for _, step := range s.Steps {
+			longest = max(longest, step.Within)
+		}
+		return longest
+	}
+	return slices.SortedStableFunc(slices.Values(all), func(a, b scenario.Scenario) int { return cmp.Compare(limit(b), limit(a)) })
 }
 
 // runScenario plays a scenario until all its moments were observed.
 func runScenario(ctx context.Context, s scenario.Scenario) error {
 	for play := 1; ; play++ {
 		err := playScenario(ctx, s, fmt.Sprintf("scenario-%s-%d", s.Name, play))
-		if play == plays || ctx.Err() != nil || !errors.Is(err, scenario.ErrUnseen) {
+		if play == plays || ctx.Err() != nil || !errors.Is(err, scenario.ErrNotObserved) {
 			return err
 		}
 	}
 }
 
-// playScenario deploys a scenario's workload, and compares each moment. It returns ErrUnseen only if there is no other error.
+// playScenario deploys a scenario's workload, and compares each moment. It returns ErrNotObserved only if there is no other error.
 func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (err error) {
 	client, err := dynamic.NewForConfig(shared.cluster.Config())
 	if err != nil {
@@ -108,14 +124,14 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), world.Timeout)
 		defer cancel()
 		err = errors.Join(err, shared.upstream.Delete(ctx, d), env.Remove(ctx))
 	}()
 	var wrong []error
 	err = s.Play(ctx, env, func(ctx context.Context, step scenario.Step, _ recording.Snapshot) error {
 		err := expectShown(ctx, s, step, env, d)
-		if errors.Is(err, scenario.ErrUnseen) {
+		if errors.Is(err, scenario.ErrNotObserved) {
 			return err
 		}
 		if err != nil {
@@ -129,15 +145,15 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	case err != nil:
 		return err
 	}
-	agree, cancel := context.WithTimeout(ctx, waitTimeout)
+	agree, cancel := context.WithTimeout(ctx, world.Timeout)
 	defer cancel()
 	return errors.Join(append(wrong, shared.oracle.AwaitOnly(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
 }
 
-// expectShown waits until the control plane has shown a moment for a while. It returns ErrUnseen if the moment ended before
+// expectShown waits until the control plane has shown a moment for a while. It returns ErrNotObserved if the moment ended before
 // that.
 func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, env scenario.Env, d upstream.Deployed) error {
-	deadline := time.NewTimer(waitTimeout)
+	deadline := time.NewTimer(world.Timeout)
 	defer deadline.Stop()
 	ticker := time.NewTicker(showEvery)
 	defer ticker.Stop()
@@ -155,17 +171,17 @@ func expectShown(ctx context.Context, s scenario.Scenario, step scenario.Step, e
 		}
 		switch {
 		case over == nil:
-		case err == nil: // it was shown, and would have been for longer
-			return fmt.Errorf("%w for %s until the moment was over: %w", scenario.ErrUnseen, showFor, over)
+		case err == nil: // the control plane showed the status, but the moment was too short
+			return fmt.Errorf("%w for %s before the moment ended: %w", scenario.ErrNotObserved, showFor, over)
 		default:
-			return fmt.Errorf("it was not shown until the moment was over: %w", errors.Join(err, over))
+			return fmt.Errorf("the control plane did not show the status before the moment ended: %w", errors.Join(err, over))
 		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return errors.Join(err, ctx.Err())
 		case <-deadline.C:
-			return cmp.Or(err, fmt.Errorf("%s is shown only now and then", step.Status))
+			return cmp.Or(err, fmt.Errorf("the control plane shows %s only for short times", step.Status))
 		}
 	}
 }
@@ -188,10 +204,10 @@ func shows(ctx context.Context, step scenario.Step, d upstream.Deployed) error {
 		want = scenario.Unhealthy
 	}
 	if got != want {
-		return fmt.Errorf("the control plane shows %q because of %q, expected %s", got, reason, want)
+		return fmt.Errorf("the control plane shows %q because of %q, want %s", got, reason, want)
 	}
 	if !strings.Contains(reason, step.Reason) {
-		return fmt.Errorf("it is %s because of %q, expected %s", got, reason, step.Reason)
+		return fmt.Errorf("the control plane shows %s because of %q, want the reason %s", got, reason, step.Reason)
 	}
 	return nil
 }

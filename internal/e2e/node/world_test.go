@@ -4,26 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/cluster"
 	"github.com/threeport/threeport-agent/internal/e2e/image"
 	"github.com/threeport/threeport-agent/internal/e2e/operator"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/process"
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
+	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // root is the path of the module's root from this package.
@@ -121,7 +115,7 @@ func install(ctx context.Context, dir string) (func(), error) {
 		return nil, err
 	}
 	if parsed.Scheme != "https" {
-		return nil, fmt.Errorf("the control-plane API at %s does not require certificates", base)
+		return nil, fmt.Errorf("the control-plane API at %s does not use TLS", base)
 	}
 	shared.operator, err = operator.Install(ctx, shared.cluster, root, credentials, parsed.Host)
 	return api.Kill, err
@@ -133,129 +127,41 @@ func behaveArchive(ctx context.Context, dir string) (string, error) {
 	return archive, image.Program(ctx, filepath.Join(root, "internal", "e2e"), "./behave", archive, image.Behave)
 }
 
-// These limits are long enough for every test that does not hang, on a slow and busy machine.
-const (
-	waitTimeout = 5 * time.Minute  // with a condition
-	worldLimit  = 20 * time.Minute // with a test on the shared cluster
-)
+// operatorWorld is a world on the shared installation.
+type operatorWorld struct{ *world.World }
 
-// world is the environment of one test: a namespace.
-type world struct {
-	*testing.T
-	ctx       context.Context //nolint:containedctx // the test's own, which ends with it
-	namespace string
-}
-
-// namespaceOf returns a namespace for a test. The name of a namespace has at most 63 bytes, so a long one ends with a digest.
-func namespaceOf(t *testing.T) string {
+func newWorld(t *testing.T) *operatorWorld {
 	t.Helper()
-	name := "t-" + strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
-	if len(name) <= 63 {
-		return name
-	}
-	digest := fnv.New32a()
-	_, _ = digest.Write([]byte(name))
-	return fmt.Sprintf("%s-%08x", name[:54], digest.Sum32())
-}
-
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), worldLimit)
-	t.Cleanup(cancel)
-	w := &world{T: t, ctx: ctx}
-	w.namespace = namespaceOf(t)
-	_, err := shared.upstream.Create(ctx, w.objects("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.namespace + "}}")[0])
-	w.must(err)
-	t.Cleanup(func() {
-		err := shared.client.CoreV1().Namespaces().Delete(context.WithoutCancel(ctx), w.namespace, metav1.DeleteOptions{})
-		if err != nil {
-			t.Errorf("clean up: %v", err)
-		}
-	})
+	w := &operatorWorld{world.New(t, &world.Cluster{Cluster: shared.cluster})}
+	w.Upstream.API, w.Oracle = shared.api, shared.oracle
 	return w
 }
 
-// objects parses manifests, and sets the test's namespace on namespaced objects.
-func (w *world) objects(manifests string) []*unstructured.Unstructured {
-	w.Helper()
-	objects, err := upstream.Parse(manifests)
-	w.must(err)
-	for _, obj := range objects {
-		if obj.GetKind() != "Namespace" {
-			obj.SetNamespace(w.namespace)
-		}
-	}
-	return objects
-}
-
 // deploy deploys a WorkloadInstance of manifests, and deletes it at the end of the test.
-func (w *world) deploy(name, manifests string) upstream.Deployed {
+func (w *operatorWorld) deploy(name, manifests string) upstream.Deployed {
 	w.Helper()
-	d, err := shared.upstream.Deploy(w.ctx, upstream.Workload{
-		Name: w.namespace + "-" + name, Type: v1alpha1.WorkloadTypeInstance, Objects: w.objects(manifests),
-	})
-	w.must(err)
+	d := w.Deploy(name, manifests)
 	w.Cleanup(func() {
-		if err := shared.upstream.Delete(context.WithoutCancel(w.ctx), d); err != nil {
-			w.Errorf("clean up: %v", err)
+		if err := w.Upstream.Delete(context.WithoutCancel(w.Ctx), d); err != nil {
+			w.Error(err)
 		}
 	})
 	return d
 }
 
-// agree waits until the rows of the control plane match the observations of the oracle.
-func (w *world) agree(deployed ...upstream.Deployed) {
+// awaitAgreement waits until the rows of some workloads match the observations of the oracle. Other tests have other
+// workloads in the control plane.
+func (w *operatorWorld) awaitAgreement(deployed ...upstream.Deployed) {
 	w.Helper()
-	var expected []oracle.Expected
-	for _, d := range deployed {
-		expected = append(expected, oracle.Expected{Deployed: d})
-	}
-	ctx, cancel := context.WithTimeout(w.ctx, waitTimeout)
+	ctx, cancel := context.WithTimeout(w.Ctx, world.Timeout)
 	defer cancel()
-	if err := shared.oracle.AwaitOnly(ctx, shared.api, expected); err != nil {
-		w.Fatal(err)
-	}
-}
-
-// awaitStatus waits until the control plane shows a status of an instance, such as "Healthy".
-func (w *world) awaitStatus(d upstream.Deployed, want string) {
-	w.Helper()
-	w.eventually("the control plane to show "+want, func() error {
-		got, err := shared.api.Status(w.ctx, upstream.WorkloadInstances, d.InstanceID)
-		if err != nil {
-			return err
-		}
-		if word, _, _ := strings.Cut(got, ":"); word != want {
-			return fmt.Errorf("it shows %q", got)
-		}
-		return nil
-	})
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.Must(w.Oracle.AwaitOnly(ctx, w.Upstream.API, world.Expected(deployed...)))
 }
 
 // kubectl runs kubectl, and expects success.
-func (w *world) kubectl(args ...string) string {
+func (w *operatorWorld) kubectl(args ...string) string {
 	w.Helper()
-	out, err := shared.operator.Kubectl(w.ctx, args...)
-	w.must(err)
+	out, err := shared.operator.Kubectl(w.Ctx, args...)
+	w.Must(err)
 	return out
-}
-
-// eventually repeats a check until it returns no error. It also works in a cleanup.
-func (w *world) eventually(expected string, check func() error) {
-	w.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(w.ctx), 100*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		w.Fatalf("expected within %s: %s; last error: %v", waitTimeout, expected, last)
-	}
 }

@@ -34,7 +34,7 @@ func objects[T any](n int, tests ...func(*T) error) Check {
 			return err
 		}
 		if len(found) != n {
-			return fmt.Errorf("there are %d %T, want %d", len(found), *new(T), n)
+			return fmt.Errorf("the snapshot has %d %T, want %d", len(found), *new(T), n)
 		}
 		for i := range found {
 			for _, test := range tests {
@@ -100,7 +100,7 @@ func container(name string, tests ...func(*corev1.ContainerStatus) error) func(*
 func waiting(reason, message string) func(*corev1.ContainerStatus) error {
 	return func(c *corev1.ContainerStatus) error {
 		if w := c.State.Waiting; w == nil || w.Reason != reason || !strings.Contains(w.Message, message) {
-			return fmt.Errorf("it is %s, want waiting %s %q", state(c), reason, message)
+			return fmt.Errorf("the container is %s, want waiting %s %q", state(c), reason, message)
 		}
 		return nil
 	}
@@ -108,18 +108,18 @@ func waiting(reason, message string) func(*corev1.ContainerStatus) error {
 
 func running(c *corev1.ContainerStatus) error {
 	if c.State.Running == nil {
-		return fmt.Errorf("it is %s, want running", state(c))
+		return fmt.Errorf("the container is %s, want running", state(c))
 	}
 	return nil
 }
 
 func terminated(reason string, code int32) func(*corev1.ContainerStatus) error {
-	return func(c *corev1.ContainerStatus) error { return ended("it", c.State.Terminated, reason, code) }
+	return func(c *corev1.ContainerStatus) error { return ended("the container", c.State.Terminated, reason, code) }
 }
 
 func lastTerminated(reason string, code int32) func(*corev1.ContainerStatus) error {
 	return func(c *corev1.ContainerStatus) error {
-		return ended("the last", c.LastTerminationState.Terminated, reason, code)
+		return ended("the last container", c.LastTerminationState.Terminated, reason, code)
 	}
 }
 
@@ -133,7 +133,7 @@ func ended(which string, t *corev1.ContainerStateTerminated, reason string, code
 func restarts(n int32) func(*corev1.ContainerStatus) error {
 	return func(c *corev1.ContainerStatus) error {
 		if c.RestartCount != n {
-			return fmt.Errorf("it was restarted %d times, want %d", c.RestartCount, n)
+			return fmt.Errorf("the kubelet restarted the container %d times, want %d", c.RestartCount, n)
 		}
 		return nil
 	}
@@ -285,11 +285,11 @@ func counts(kind, reason, message, want string, enough func(int32) bool) Check {
 				continue
 			}
 			if found = true; !enough(max(e.Count, 1)) { // those of the scheduler have no count
-				return fmt.Errorf("event %s %q happened %d times, want %s", e.Reason, e.Message, e.Count, want)
+				return fmt.Errorf("Event %s %q happened %d times, want %s", e.Reason, e.Message, e.Count, want)
 			}
 		}
 		if !found {
-			return fmt.Errorf("there is no event %s %q about a %s", reason, message, kind)
+			return fmt.Errorf("the snapshot has no Event %s %q about a %s", reason, message, kind)
 		}
 		return nil
 	}

@@ -31,7 +31,7 @@ func jobs() []Scenario {
 					Moment: "job-backoff-limit-retrying", Doc: "It has failed once, and is tried again in some seconds.", Status: Unhealthy,
 					Reached: all(pods(1, inPhase(corev1.PodFailed)), objects(1, func(job *batchv1.Job) error {
 						if job.Status.Failed != 1 || job.Status.Active != 0 {
-							return fmt.Errorf("its status is %+v", job.Status)
+							return fmt.Errorf("the Job's status is %+v", job.Status)
 						}
 						return nil
 					})),

@@ -59,14 +59,14 @@ func TestPlay_StepsInOrder(t *testing.T) {
 			t.Errorf("got %v, %v, want %v", log, err, want)
 		}
 		if took := time.Since(begin); took != 5*lookEvery {
-			t.Errorf("it took %s, want five checks", took)
+			t.Errorf("Play took %s, want %s for five checks", took, 5*lookEvery)
 		}
 	})
 }
 
 func TestPlay_Timeout_NamesMissing(t *testing.T) {
 	boom := errors.New("boom")
-	never := func(recording.Snapshot) error { return errors.New("it is not Ready") }
+	never := func(recording.Snapshot) error { return errors.New("the pod is not Ready") }
 	tests := []struct {
 		reason string
 		step   Step
@@ -81,12 +81,12 @@ func TestPlay_Timeout_NamesMissing(t *testing.T) {
 		{
 			reason: "the moment never comes",
 			step:   Step{Moment: "a", Reached: never, Within: time.Minute},
-			want:   "wait for a: it was not seen: context deadline exceeded; last: it is not Ready",
+			want:   "wait for a: the moment was not observed: context deadline exceeded; last: the pod is not Ready",
 		},
 		{
 			reason: "a moment without a name never comes",
 			step:   Step{Reached: never},
-			want:   "wait for step 1: it was not seen: context deadline exceeded; last: it is not Ready",
+			want:   "wait for step 1: the moment was not observed: context deadline exceeded; last: the pod is not Ready",
 		},
 		{
 			reason: "the observer returns an error",
@@ -104,11 +104,11 @@ func TestPlay_Timeout_NamesMissing(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("got %v, want %q", err, tt.want)
 				}
-				if unseen := strings.Contains(tt.want, "was not seen"); errors.Is(err, ErrUnseen) != unseen {
-					t.Errorf("got %v, want one that is ErrUnseen: %t", err, unseen)
+				if notObserved := strings.Contains(tt.want, "was not observed"); errors.Is(err, ErrNotObserved) != notObserved {
+					t.Errorf("got %v, want ErrNotObserved: %t", err, notObserved)
 				}
 				if took := time.Since(begin); took > lookFor || tt.step.Within > 0 && took != tt.step.Within {
-					t.Errorf("it took %s", took)
+					t.Errorf("Play took %s, want at most %s and exactly Within, if set", took, lookFor)
 				}
 			})
 		})
@@ -121,10 +121,10 @@ func TestAwaitSecond(t *testing.T) {
 		second, from int
 		want         time.Duration
 	}{
-		{reason: "any time will do", from: 42},
-		{reason: "it is still to come in this minute", second: 3, from: 1, want: 2 * time.Second},
-		{reason: "it is over in this minute", second: 3, from: 10, want: 53 * time.Second},
-		{reason: "it is just now", second: 3, from: 3, want: time.Minute},
+		{reason: "a scenario without a second", from: 42},
+		{reason: "the second is still to come in this minute", second: 3, from: 1, want: 2 * time.Second},
+		{reason: "the second is over in this minute", second: 3, from: 10, want: 53 * time.Second},
+		{reason: "the second is now", second: 3, from: 3, want: time.Minute},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
@@ -135,14 +135,14 @@ func TestAwaitSecond(t *testing.T) {
 				t.Error(err)
 			}
 			if got := time.Since(begin); got != tt.want {
-				t.Errorf("%s: it waited for %s, want %s", tt.reason, got, tt.want)
+				t.Errorf("%s: AwaitSecond waited for %s, want %s", tt.reason, got, tt.want)
 			}
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := (Scenario{Second: 1}).AwaitSecond(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("it does not end with the context: %v", err)
+		t.Errorf("AwaitSecond with a cancelled context returns %v, want the context's error", err)
 	}
 }
 

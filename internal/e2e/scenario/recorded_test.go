@@ -94,7 +94,7 @@ func TestRecordings_AreNormalized(t *testing.T) {
 				t.Fatal(err)
 			}
 			if string(again) != text {
-				t.Error("it was edited, or the rules or the docs have changed since: run make record-fixtures")
+				t.Error("the recording differs from the output of make record-fixtures: run it again, and do not edit recordings")
 			}
 		})
 	}

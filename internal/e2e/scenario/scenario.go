@@ -50,21 +50,22 @@ type Step struct {
 	Doc string
 	// Do is the action; nil for none.
 	Do func(ctx context.Context, env Env) error
-	// Reached is nil once the moment is there. The error says what is missing.
+	// Reached returns nil at the moment.
 	Reached Check
 	// Within is how long that may take; 0 for lookFor.
 	Within time.Duration
-	// Status is what a user would call this; Reason the word why, empty if it is healthy or several would do.
+	// Status is the expected status of the workload. Reason is the expected reason: empty if the workload is healthy, or if
+	// several reasons are right.
 	Status, Reason string
 }
 
-// ErrUnseen says that a moment was not seen. It may have been there, too short for a machine that was busy: most come once.
-var ErrUnseen = errors.New("it was not seen")
+// ErrNotObserved means that a moment was not observed. A busy machine may miss a short moment, and most moments occur once.
+var ErrNotObserved = errors.New("the moment was not observed")
 
-// Check judges a snapshot: the error says what is missing.
+// Check returns nil if a snapshot has the wanted content, else an error that names the difference.
 type Check func(at recording.Snapshot) error
 
-// Env is where a scenario is played.
+// Env is the environment of a scenario.
 type Env struct {
 	Client    dynamic.Interface
 	Namespace string
@@ -72,7 +73,7 @@ type Env struct {
 	Node Node
 }
 
-// Node is what scenarios do to the real node.
+// Node has the actions of scenarios on the real node.
 type Node interface {
 	// Name returns the name of the Node object.
 	Name() string
@@ -82,13 +83,13 @@ type Node interface {
 	StartKubelet(ctx context.Context) error
 }
 
-// How often a moment is looked for, and how long at most: longer than any takes, on a machine that is slow and busy too.
+// The interval and the limit of waiting for a moment. The limit is longer than any moment takes on a slow and busy machine.
 const (
 	lookEvery = 500 * time.Millisecond
 	lookFor   = 5 * time.Minute
 )
 
-// Take reads what a scenario's recordings hold.
+// Take takes a snapshot with the content of the scenario's recordings.
 func (s Scenario) Take(ctx context.Context, env Env) (recording.Snapshot, error) {
 	if s.Node {
 		return recording.Take(ctx, env.Client, env.Namespace, env.Node.Name())
@@ -117,14 +118,14 @@ func (s Scenario) Objects(namespace string) ([]*unstructured.Unstructured, error
 	}
 }
 
-// Doc says what the workload is: the comment at the head of its manifest.
+// Doc describes the workload. It is the comment at the head of the manifest.
 func (s Scenario) Doc() string {
 	text, _ := manifests.ReadFile("manifests/" + s.Name + ".yaml")
 	head, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSpace(strings.TrimPrefix(head, "#"))
 }
 
-// Comment is what is at the head of a moment's recording.
+// Comment returns the head of a moment's recording.
 func Comment(s Scenario, step Step) string {
 	return fmt.Sprintf("%s\n%s\nA user would call it %s. Written by make record-fixtures: do not edit.", s.Doc(), step.Doc, step.Status)
 }
@@ -146,8 +147,8 @@ func (s Scenario) AwaitSecond(ctx context.Context) error {
 	}
 }
 
-// Play takes the steps of a scenario whose objects are there. At each moment that has a name it calls a function,
-// and goes on when that has returned.
+// Play executes the steps of a scenario whose objects exist. At each moment with a name it calls a function, and continues
+// when the function has returned.
 func (s Scenario) Play(ctx context.Context, env Env, seen func(context.Context, Step, recording.Snapshot) error) error {
 	for i, step := range s.Steps {
 		name := step.Moment
@@ -161,7 +162,7 @@ func (s Scenario) Play(ctx context.Context, env Env, seen func(context.Context, 
 		}
 		at, err := s.await(ctx, env, step)
 		if err != nil {
-			return fmt.Errorf("scenario %s, wait for %s: %w: %w", s.Name, name, ErrUnseen, err)
+			return fmt.Errorf("scenario %s, wait for %s: %w: %w", s.Name, name, ErrNotObserved, err)
 		}
 		if step.Moment == "" {
 			continue
@@ -173,7 +174,7 @@ func (s Scenario) Play(ctx context.Context, env Env, seen func(context.Context, 
 	return nil
 }
 
-// await looks again and again until a step's moment is there.
+// await takes snapshots until the moment of a step.
 func (s Scenario) await(ctx context.Context, env Env, step Step) (at recording.Snapshot, err error) {
 	err = poll(ctx, cmp.Or(step.Within, lookFor), func() error {
 		if at, err = s.Take(ctx, env); err != nil {
@@ -184,7 +185,7 @@ func (s Scenario) await(ctx context.Context, env Env, step Step) (at recording.S
 	return at, err
 }
 
-// poll asks again and again until there is no error, at most for a while.
+// poll repeats a function until it returns no error, or until a limit.
 func poll(ctx context.Context, within time.Duration, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -73,7 +73,7 @@ func TestTake(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if s.Taken.IsZero() || s.Namespace != "app" {
-		t.Errorf("it was taken at %s in %s", s.Taken, s.Namespace)
+		t.Errorf("the snapshot was taken at %s in namespace %q", s.Taken, s.Namespace)
 	}
 	if _, err := Take(context.Background(), client, "app", "node-7"); err == nil {
 		t.Error("Take accepts a node that does not exist")

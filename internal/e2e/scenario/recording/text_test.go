@@ -84,7 +84,7 @@ func TestText_KeepsSnapshot(t *testing.T) {
 	before := fmt.Sprint(s.Objects, s.Events)
 	textOf(t, s)
 	if after := fmt.Sprint(s.Objects, s.Events); after != before {
-		t.Errorf("it was\n%s\nand is\n%s", before, after)
+		t.Errorf("Text changed the snapshot from\n%s\nto\n%s", before, after)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestText_KeepsDifferences(t *testing.T) {
 				return obj
 			}
 		}
-		t.Fatalf("there is no %s", match)
+		t.Fatalf("the text does not match %s", match)
 		return nil
 	}
 	container := func(s Snapshot) map[string]any {
