@@ -1,24 +1,21 @@
 package reporter
 
 import (
-	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/agent/worker"
 )
 
 // queues hold the keys of changed objects, Events and workloads until a worker processes them. A key is in its queue once,
 // and no two workers process it at a time.
 type queues struct {
-	objects  workqueue.TypedRateLimitingInterface[target.Ref]
-	events   workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	statuses workqueue.TypedRateLimitingInterface[string] // by workload
+	objects  worker.Queue[target.Ref]
+	events   worker.Queue[types.NamespacedName]
+	statuses worker.Queue[string] // by workload
 	// unattributed has capacity 1 and signals that Events about unknown objects are to be queued again.
 	unattributed chan struct{}
 	// eventsListed is true if reported Events may have expired while no informer watched them.
@@ -28,17 +25,12 @@ type queues struct {
 
 func newQueues(statusDelay time.Duration) *queues {
 	return &queues{
-		objects:      newQueue[target.Ref]("objects"),
-		events:       newQueue[types.NamespacedName]("events"),
-		statuses:     newQueue[string]("statuses"),
+		objects:      worker.NewQueue[target.Ref]("objects"),
+		events:       worker.NewQueue[types.NamespacedName]("events"),
+		statuses:     worker.NewQueue[string]("statuses"),
 		unattributed: make(chan struct{}, 1),
 		statusDelay:  statusDelay,
 	}
-}
-
-func newQueue[T comparable](name string) workqueue.TypedRateLimitingInterface[T] {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[T](50*time.Millisecond, 30*time.Second)
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{Name: name})
 }
 
 // statusLater queues a workload after the status delay, in which further changes may come.
@@ -60,24 +52,3 @@ func (q *queues) shutDown() {
 }
 
 func (q *queues) len() int { return q.objects.Len() + q.events.Len() + q.statuses.Len() }
-
-// work processes a queue until it is shut down and empty. A key that fails is retried later.
-func work[T comparable](
-	ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], process func(context.Context, T) error, log logr.Logger,
-) {
-	for {
-		key, shutdown := queue.Get()
-		if shutdown {
-			return
-		}
-		if err := process(ctx, key); err != nil && ctx.Err() == nil {
-			if queue.NumRequeues(key) == 0 {
-				log.Info("read failed; it is retried", "key", fmt.Sprint(key), "error", err.Error())
-			}
-			queue.AddRateLimited(key)
-		} else {
-			queue.Forget(key)
-		}
-		queue.Done(key)
-	}
-}

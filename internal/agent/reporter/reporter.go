@@ -89,10 +89,10 @@ func (r *Reporter) Run(ctx context.Context) error {
 	var watching, workers sync.WaitGroup
 	watching.Go(func() { r.informers.Run(ctx) })
 	for range r.config.Workers {
-		workers.Go(func() { work(ctx, r.queues.objects, r.objects.reconcile, r.log) })
-		workers.Go(func() { work(ctx, r.queues.events, r.events.reconcile, r.log) })
+		workers.Go(func() { r.queues.objects.Work(ctx, r.objects.reconcile, r.log) })
+		workers.Go(func() { r.queues.events.Work(ctx, r.events.reconcile, r.log) })
 	}
-	workers.Go(func() { work(ctx, r.queues.statuses, r.statuses.reconcile, r.log) })
+	workers.Go(func() { r.queues.statuses.Work(ctx, r.statuses.reconcile, r.log) })
 	r.loop(ctx)
 	watching.Wait()
 	r.queues.shutDown() // the workers process the queued keys before they end
