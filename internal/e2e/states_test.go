@@ -63,7 +63,7 @@ func TestState_KindInstalled_BecomesPresent(t *testing.T) {
 	w.Remove(definition)
 	w.ExpectOperation(d, 1, threeport.OperationDeleted)
 	w.ExpectState(d, 1, v1alpha1.ResourceKindNotInstalled, "")
-	definition = w.InstallCRD(group, "Gadget", "gadgets")
+	w.InstallCRD(group, "Gadget", "gadgets")
 	_, err = w.Upstream.Create(w.Ctx, d.Objects[1])
 	w.Must(err)
 	w.ExpectState(d, 1, v1alpha1.ResourcePresent, "")

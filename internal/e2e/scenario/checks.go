@@ -285,7 +285,7 @@ func counts(kind, reason, message, want string, enough func(int32) bool) Check {
 				continue
 			}
 			if found = true; !enough(max(e.Count, 1)) { // those of the scheduler have no count
-				return fmt.Errorf("Event %s %q happened %d times, want %s", e.Reason, e.Message, e.Count, want)
+				return fmt.Errorf("the Event %s %q happened %d times, want %s", e.Reason, e.Message, e.Count, want)
 			}
 		}
 		if !found {
