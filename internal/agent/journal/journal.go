@@ -178,8 +178,8 @@ func (j *Journal) Err() error {
 	return j.state.err
 }
 
-// Durable reports whether the journal has a directory, so that its records survive the end of the process. While the error
-// is not nil they do not: see [Journal.Err].
+// Durable reports whether the journal has a directory, so that its records survive the end of the process. An error means
+// that records are in memory only: see [Journal.Err].
 func (j *Journal) Durable() (bool, error) { return !j.disabled(), j.Err() }
 
 // Sync waits until all earlier changes are on disk. It returns an error if a commit of them fails.

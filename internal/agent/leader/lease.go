@@ -1,4 +1,4 @@
-// Package leader elects one of several replicas, and tells a replica whether it may act as the leader.
+// Package leader elects one of several replicas, and reports to a replica whether it may act as the leader.
 package leader
 
 import (

@@ -9,10 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/outbox"
 	"github.com/threeport/threeport-agent/internal/agent/target"
-	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
 // InitialSyncer reads the remote state of an instance and passes it to the outbox ([outbox.Outbox.Seed]). Its errors are
@@ -139,71 +137,4 @@ func (n *Notifier) deliver(ctx context.Context) {
 			n.settle(ctx, items[i], result)
 		}
 	}
-}
-
-// settle settles an item by its result. The mutex keeps the order of log lines the same as that of settlements.
-func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	err := result.Err
-	if ctx.Err() != nil && err != nil {
-		n.outbox.Nack(item, outbox.Failure{Cause: err}) // cancelled; Run counts what remains
-		return
-	}
-	switch {
-	case errors.Is(err, ErrNotObserved):
-		n.outbox.Defer(item, notObservedDelay)
-		return
-	case errors.Is(err, ErrProtocolChanged):
-		n.outbox.Requeue(item)
-		return
-	}
-	switch kind := threeport.KindOf(err); kind {
-	case threeport.KindNone:
-		n.outbox.Ack(item, result.Receipt)
-		n.metrics.accepted(item)
-	case threeport.KindNotFound:
-		n.outbox.AckNotFound(item)
-		n.metrics.count(item, resultGone)
-		n.logItem("report discarded: the control plane does not know "+rowOf(item.Report), item, err)
-	case threeport.KindPermanent:
-		n.outbox.Reject(item, err)
-		n.metrics.count(item, resultRejected)
-		n.logItem("The control plane permanently refused a report", item, err)
-	case threeport.KindRetryable, threeport.KindUnauthorized:
-		n.fail(item, err, kind)
-		return
-	}
-	if n.failing && n.outbox.Failing() == 0 {
-		n.failing = false
-		n.log.Info("Delivery recovered")
-	}
-}
-
-// fail gives an item back to be sent again.
-func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
-	refused := kind == threeport.KindUnauthorized
-	n.outbox.Nack(item, outbox.Failure{Cause: err, RetryAfter: threeport.RetryAfter(err), General: refused})
-	n.metrics.count(item, resultRetried)
-	if n.failing {
-		return
-	}
-	n.failing = true
-	if refused {
-		n.logItem("The control plane refuses the agent's credentials. They are read again, and reports are kept.", item, err)
-	} else {
-		n.logItem("Delivery fails. Reports are kept and sent again.", item, err)
-	}
-}
-
-func (n *Notifier) logItem(message string, item outbox.Item, err error) {
-	n.log.Info(message, "report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error())
-}
-
-// rowOf names the row that a report is written to.
-func rowOf(r observe.Report) string {
-	if op, ok := r.(observe.Operation); ok && op.Attribution.Resource.ID > 0 {
-		return fmt.Sprintf("WorkloadResourceInstance %d", op.Attribution.Resource.ID)
-	}
-	return r.Instance().String()
 }

@@ -261,7 +261,7 @@ func TestOutbox_Retain(t *testing.T) {
 		reason string
 		offer  []observe.Report
 		keep   []observe.Key
-		want   []string // what is sent afterwards
+		want   []string // the reports that are sent
 		left   int      // keys that are known in the end
 	}{
 		{reason: "an unknown ordering key"},
@@ -291,7 +291,7 @@ func TestOutbox_Retain(t *testing.T) {
 				o.Ack(item, Receipt{})
 			}
 			if !slices.Equal(sent, tt.want) || len(o.entries) != tt.left {
-				t.Errorf("sent are %q and %d keys are left; want %q and %d", sent, len(o.entries), tt.want, tt.left)
+				t.Errorf("the outbox sent %q and knows %d keys, want %q and %d", sent, len(o.entries), tt.want, tt.left)
 			}
 		})
 	}

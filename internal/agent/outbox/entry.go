@@ -7,7 +7,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// entry is the state of one key. Two parts of it change independently. What is to be sent:
+// entry is the state of one key. Two parts of it change independently. The pending part:
 //
 //	report  out  queued
 //	-       no   no      idle
@@ -15,7 +15,7 @@ import (
 //	set     yes  no      being sent; the report is newer than the item if replaced is set
 //	-       yes  no      being sent, and cancelled meanwhile: not sent again
 //
-// And what the control plane has:
+// The part about the control plane:
 //
 //	outcome    dead
 //	unsettled  -      nothing, or it is not known

@@ -128,7 +128,7 @@ func TestOutbox_ForgetRestored(t *testing.T) {
 	expectRecords(t, kept, 1, 1)
 	item := take(t, restarted)
 	if item.Report.Key() != event("undelivered", "").Key() {
-		t.Errorf("sent is %s, want the undelivered Event", item.Report)
+		t.Errorf("the outbox sent %s, want the undelivered Event", item.Report)
 	}
 	restarted.Ack(item, Receipt{RowID: 6})
 	expectRecords(t, kept, 1, 0)

@@ -101,7 +101,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 }
 
 // restoredFor is how long the sink keeps the reports of an earlier process that are not made again. Until then the
-// workloads are declared and the informers have synced. What is forgotten too early is read from the control plane again.
+// workloads are declared and the informers have synced. A receipt that is dropped too early is read from the control plane.
 const restoredFor = 10 * time.Minute
 
 // loop passes changes of declarations and attributions on to the informers and the queues.
@@ -135,7 +135,7 @@ func (r *Reporter) loop(ctx context.Context) {
 	}
 }
 
-// prune drops what is held of objects that are gone, and of objects and Events that no workload has any more.
+// prune drops the records of objects that are gone, and of objects and Events that belong to no workload.
 func (r *Reporter) prune(now time.Time) {
 	r.targets.Prune(now)
 	r.informers.Prune()

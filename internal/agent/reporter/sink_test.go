@@ -59,8 +59,8 @@ func (r *recorder) Cancel(key observe.Key) {
 	r.cancelled = append(r.cancelled, key)
 }
 
-// Retain records what an outbox does: the keys of an ordering key that were offered and are not to be kept are forgotten,
-// and those that are no fact are cancelled.
+// Retain does as an outbox: it forgets the offered keys of an ordering key, except those to keep, and cancels them unless
+// they are Events or deletions.
 func (r *recorder) Retain(orderingKey observe.OrderingKey, keep ...observe.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,7 +2,7 @@ package target
 
 import "time"
 
-// OverdueAfter is the age from which a pending report counts as pending for users. A younger one is about to be delivered:
+// OverdueAfter is the minimum age of a pending report that counts as pending for users. A younger one is about to be delivered:
 // showing it would cost two writes of the status, or two reports.
 const OverdueAfter = 5 * time.Second
 

@@ -1,0 +1,91 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/agent/outbox"
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// settle settles an item by its result. It decides whether a report is sent again; the breaker of package outbox decides
+// when.
+//
+//	the error                                       the item
+//	none                                            Ack: delivered
+//	404 of the API, so there is no such row         AckNotFound: discarded
+//	another 4xx, a report that cannot be encoded    Reject: a dead letter, not sent again
+//	401, 403                                        Nack: sent again; the whole delivery pauses
+//	network, 5xx, 408, 425, 429, a proxy's answer   Nack: sent again
+//	[ErrNotObserved]                                Defer: sent again, and no failure
+//	[ErrProtocolChanged]                            Requeue: sent again at once
+//	any, after the context has ended                Nack: pending at the next start
+//
+// [threeport.Error.Kind] has the exact status codes. The mutex keeps the order of log lines the same as that of settlements.
+func (n *Notifier) settle(ctx context.Context, item outbox.Item, result Result) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := result.Err
+	if ctx.Err() != nil && err != nil {
+		n.outbox.Nack(item, outbox.Failure{Cause: err}) // cancelled; Run counts what remains
+		return
+	}
+	switch {
+	case errors.Is(err, ErrNotObserved):
+		n.outbox.Defer(item, notObservedDelay)
+		return
+	case errors.Is(err, ErrProtocolChanged):
+		n.outbox.Requeue(item)
+		return
+	}
+	switch kind := threeport.KindOf(err); kind {
+	case threeport.KindNone:
+		n.outbox.Ack(item, result.Receipt)
+		n.metrics.accepted(item)
+	case threeport.KindNotFound:
+		n.outbox.AckNotFound(item)
+		n.metrics.count(item, resultGone)
+		n.logItem("report discarded: the control plane does not know "+rowOf(item.Report), item, err)
+	case threeport.KindPermanent:
+		n.outbox.Reject(item, err)
+		n.metrics.count(item, resultRejected)
+		n.logItem("The control plane permanently refused a report", item, err)
+	case threeport.KindRetryable, threeport.KindUnauthorized:
+		n.fail(item, err, kind)
+		return
+	}
+	if n.failing && n.outbox.Failing() == 0 {
+		n.failing = false
+		n.log.Info("Delivery recovered")
+	}
+}
+
+// fail gives an item back to be sent again.
+func (n *Notifier) fail(item outbox.Item, err error, kind threeport.Kind) {
+	refused := kind == threeport.KindUnauthorized
+	n.outbox.Nack(item, outbox.Failure{Cause: err, RetryAfter: threeport.RetryAfter(err), General: refused})
+	n.metrics.count(item, resultRetried)
+	if n.failing {
+		return
+	}
+	n.failing = true
+	if refused {
+		n.logItem("The control plane refuses the agent's credentials. They are read again, and reports are kept.", item, err)
+	} else {
+		n.logItem("Delivery fails. Reports are kept and sent again.", item, err)
+	}
+}
+
+func (n *Notifier) logItem(message string, item outbox.Item, err error) {
+	n.log.Info(message, "report", item.Report.String(), "instance", item.Report.Instance().String(), "error", err.Error())
+}
+
+// rowOf names the row that a report is written to.
+func rowOf(r observe.Report) string {
+	if op, ok := r.(observe.Operation); ok && op.Attribution.Resource.ID > 0 {
+		return fmt.Sprintf("WorkloadResourceInstance %d", op.Attribution.Resource.ID)
+	}
+	return r.Instance().String()
+}
