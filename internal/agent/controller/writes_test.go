@@ -27,11 +27,11 @@ import (
 )
 
 // acceptAll accepts every report of an outbox at once, until the context ends.
-func acceptAll(ctx context.Context, box *outbox.Outbox) error {
+func acceptAll(ctx context.Context, box *outbox.Outbox) {
 	for {
 		item, err := box.Next(ctx)
 		if err != nil {
-			return nil
+			return
 		}
 		box.Ack(item, outbox.Receipt{RowID: 1})
 	}
@@ -57,7 +57,7 @@ func (w *world) run() {
 	w.reconciler.SetReporter(reports)
 	w.must(w.reconciler.SetupWithManager(mgr))
 	for name, run := range map[string]func(context.Context) error{
-		"manager": mgr.Start, "reporter": reports.Run, "delivery": func(ctx context.Context) error { return acceptAll(ctx, box) },
+		"manager": mgr.Start, "reporter": reports.Run, "delivery": func(ctx context.Context) error { acceptAll(ctx, box); return nil },
 	} {
 		all.Go(func() {
 			if err := run(ctx); err != nil {
