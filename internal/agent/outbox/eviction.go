@@ -88,7 +88,7 @@ func (o *Outbox) evict(e *entry) {
 	if report == nil {
 		report = e.dead.report
 	}
-	e.delivered.settle(o.protocol.version(report), evicted)
+	e.settle(o.protocol.version(report), evicted)
 	o.unqueue(e)
 	o.clearPending(e)
 	o.setDead(e, nil)

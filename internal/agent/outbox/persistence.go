@@ -214,7 +214,7 @@ func (o *Outbox) restore(r loadedRecords) {
 	for key, record := range r.dead {
 		e := o.get(key, record.Lane)
 		e.restored = true
-		e.delivered.settle(record.Version, settled)
+		e.settle(record.Version, settled)
 		o.setDead(e, &deadLetter{Rejection: record.Rejection, instance: record.Instance, report: record.Content.report()})
 		o.accounts[record.Instance].undeclared = true
 	}

@@ -126,7 +126,7 @@ func (o *Outbox) conclude(e *entry, item Item) {
 			o.schedule(g)
 		}
 	}
-	e.delivered.settle(item.version, settled)
+	e.settle(item.version, settled)
 	o.setDead(e, nil)
 	// The versions of a snapshot also differ if the protocol has changed while it was out.
 	if e.report != nil && o.protocol.version(e.report) != e.version {

@@ -140,7 +140,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 	e.receipt = k.Receipt
 	if k.Version != "" {
 		e.modified = k.Modified
-		e.delivered.settle(k.Version, settled)
+		e.settle(k.Version, settled)
 		if e.report != nil && o.protocol.version(e.report) == k.Version {
 			o.recordOperation(e, e.report)
 			o.unqueue(e)
