@@ -34,42 +34,25 @@ var shared struct {
 
 var strictV0 = flag.Bool("strict-v0", false, "limit the control plane to the API of Threeport, so that the agent uses v0")
 
-func TestMain(m *testing.M) {
-	code, err := runMain(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { world.Main(m, setUp) }
 
-func runMain(m *testing.M) (code int, err error) {
-	flag.Parse()
-	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "threeport-e2e-")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+func setUp(s *world.Suite) error {
+	shared.clusters.Root, shared.clusters.Options = root, cluster.Options{Nodes: 2, Log: os.Stderr}
+	s.Cleanup(shared.clusters.Stop)
 	var builds errgroup.Group
 	builds.Go(func() (err error) {
-		shared.agent, err = process.Build(ctx, root, "./cmd/agent", dir, "-race")
+		shared.agent, err = process.Build(s.Ctx, root, "./cmd/agent", s.Dir, "-race")
 		return err
 	})
 	builds.Go(func() (err error) {
-		shared.plainAgent, err = process.Build(ctx, root, "./cmd/agent", filepath.Join(dir, "plain"))
+		shared.plainAgent, err = process.Build(s.Ctx, root, "./cmd/agent", filepath.Join(s.Dir, "plain"))
 		return err
 	})
 	builds.Go(func() (err error) {
-		shared.controlAPI, err = process.Build(ctx, root, "./cmd/controlplane", filepath.Join(dir, "api"))
+		shared.controlAPI, err = process.Build(s.Ctx, root, "./cmd/controlplane", filepath.Join(s.Dir, "api"))
 		return err
 	})
-	if err := builds.Wait(); err != nil {
-		return 1, err
-	}
-	shared.clusters.Root, shared.clusters.Options = root, cluster.Options{Nodes: 2, Log: os.Stderr}
-	defer func() { err = errors.Join(err, shared.clusters.Stop()) }()
-	return m.Run(), nil
+	return builds.Wait()
 }
 
 // agentWorld is a world with one agent. A recording proxy is between the agent and the control-plane API.

@@ -1,11 +1,6 @@
 package faults
 
 import (
-	"context"
-	"errors"
-	"flag"
-	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -27,40 +22,23 @@ var shared struct {
 	clusters   world.Pool
 }
 
-func TestMain(m *testing.M) {
-	code, err := runMain(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { world.Main(m, setUp) }
 
-func runMain(m *testing.M) (code int, err error) {
-	flag.Parse()
+func setUp(s *world.Suite) error {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxics log to a logger that cannot be set
-	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "threeport-faults-")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	var builds errgroup.Group
-	builds.Go(func() (err error) {
-		shared.agent, err = buildAgent(ctx, dir)
-		return err
-	})
-	builds.Go(func() (err error) {
-		shared.controlAPI, err = process.Build(ctx, root, "./cmd/controlplane", filepath.Join(dir, "api"))
-		return err
-	})
-	if err := builds.Wait(); err != nil {
-		return 1, err
-	}
 	// The API server has no controllers: only tests change objects.
 	shared.clusters.Root, shared.clusters.Options = root, cluster.Options{Components: cluster.APIOnly()}
-	defer func() { err = errors.Join(err, shared.clusters.Stop()) }()
-	return m.Run(), nil
+	s.Cleanup(shared.clusters.Stop)
+	var builds errgroup.Group
+	builds.Go(func() (err error) {
+		shared.agent, err = buildAgent(s.Ctx, s.Dir)
+		return err
+	})
+	builds.Go(func() (err error) {
+		shared.controlAPI, err = process.Build(s.Ctx, root, "./cmd/controlplane", filepath.Join(s.Dir, "api"))
+		return err
+	})
+	return builds.Wait()
 }
 
 // repeats returns the number of repetitions of a random test: the second value with -short.

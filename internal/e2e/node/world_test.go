@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -43,82 +42,67 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	code, err := runMain(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "node:", err)
-		code = 1
-	}
-	os.Exit(code)
+	world.Main(m, setUp)
 }
 
-func runMain(m *testing.M) (code int, err error) {
+func setUp(s *world.Suite) (err error) {
 	if err := cluster.CanRunRealNode(); err != nil {
-		return 1, err
+		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	dir, err := os.MkdirTemp("", "threeport-node-")
-	if err != nil {
-		return 1, err
+	shared.dir = s.Dir
+	if shared.cluster, err = cluster.Start(s.Ctx, cluster.Options{RealNode: true, Nodes: 1, Log: os.Stderr}); err != nil {
+		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	shared.dir = dir
-	if shared.cluster, err = cluster.Start(ctx, cluster.Options{RealNode: true, Nodes: 1, Log: os.Stderr}); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, shared.cluster.Stop()) }()
+	s.Cleanup(shared.cluster.Stop)
 	if shared.client, err = kubernetes.NewForConfig(shared.cluster.Config()); err != nil {
-		return 1, err
+		return err
 	}
-	if err := shared.cluster.LoadBehave(ctx); err != nil {
-		return 1, err
+	if err := shared.cluster.LoadBehave(s.Ctx); err != nil {
+		return err
 	}
-	stop, err := install(ctx, dir)
-	if err != nil {
-		return 1, err
+	if err := install(s); err != nil {
+		return err
 	}
-	defer stop()
 	if shared.upstream, err = upstream.New(shared.cluster.Config(), shared.api); err != nil {
-		return 1, err
+		return err
 	}
-	if shared.oracle, err = oracle.Watch(ctx, shared.cluster.Config()); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+	shared.oracle, err = oracle.Watch(s.Ctx, shared.cluster.Config())
+	return err
 }
 
-// install starts the control-plane API and installs the operator. The returned function stops the API.
-func install(ctx context.Context, dir string) (func(), error) {
-	binary, err := process.Build(ctx, root, "./cmd/controlplane", dir, "-race")
+// install starts the control-plane API and installs the operator.
+func install(s *world.Suite) error {
+	binary, err := process.Build(s.Ctx, root, "./cmd/controlplane", s.Dir, "-race")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	credentials, err := operator.NewCredentials(dir)
+	credentials, err := operator.NewCredentials(s.Dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	flags := append(credentials.APIFlags(), "--bind-address=127.0.0.1:0", "--database=sqlite:"+filepath.Join(dir, "controlplane.db"))
+	flags := append(credentials.APIFlags(), "--bind-address=127.0.0.1:0", "--database=sqlite:"+filepath.Join(s.Dir, "controlplane.db"))
 	api, err := process.Start(binary, nil, flags)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	base, err := api.URL(ctx)
+	s.Cleanup(func() error { api.Kill(); return nil })
+	base, err := api.URL(s.Ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	shared.api.URL = base
 	if shared.api.HTTP, err = credentials.Client("user"); err != nil {
-		return nil, err
+		return err
 	}
 	parsed, err := url.Parse(base)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if parsed.Scheme != "https" {
-		return nil, fmt.Errorf("the control-plane API at %s does not use TLS", base)
+		return fmt.Errorf("the control-plane API at %s does not use TLS", base)
 	}
-	shared.operator, err = operator.Install(ctx, shared.cluster, root, credentials, parsed.Host)
-	return api.Kill, err
+	shared.operator, err = operator.Install(s.Ctx, shared.cluster, root, credentials, parsed.Host)
+	return err
 }
 
 // behaveArchive builds the image of the test workloads.
