@@ -69,13 +69,14 @@ func (o *Outbox) requeueFailed(e *entry, cause error, after time.Duration) {
 }
 
 // Defer settles an item that this side cannot send yet, as if it had not been taken. It comes again after a wait that
-// doubles each time, up to five seconds. After [Outbox.Close] it is dropped, because the reason no longer passes.
+// doubles each time, up to five seconds. An item that was taken after [Outbox.Close] is dropped, because the reason no
+// longer passes. One that was taken before is tried once more: Close may have removed the reason.
 func (o *Outbox) Defer(item Item, after time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.settle(item)
 	e.retry.deferTo(time.Now(), after)
-	if o.closed {
+	if item.last {
 		o.clearPending(e)
 	}
 	o.requeue(e)

@@ -45,6 +45,24 @@ func TestOutbox_Close_DropsDeferredInitialSyncs(t *testing.T) {
 	}
 }
 
+// The informers may end while an initial sync is under way. The outbox closes afterwards, and the next attempt succeeds.
+func TestOutbox_DeferAfterClose_TriesOnceMore(t *testing.T) {
+	o := New(Config{InitialSync: true}, records{})
+	o.Offer(event("a", "1"))
+	item := expectTake(t, o, InitialSync{shop}.String())
+	o.Close()
+	o.Defer(item, 0)
+	item, err := o.Next(t.Context())
+	if err != nil || item.Report != (InitialSync{shop}) {
+		t.Fatalf("the outbox returned %v and %v, want the initial sync again", item.Report, err)
+	}
+	o.Seed(shop, nil, nil, nil)
+	o.Ack(item, Receipt{})
+	if item, err = o.Next(t.Context()); err != nil || item.Report.Key() != "event/a" {
+		t.Errorf("the outbox returned %v and %v, want the Event", item.Report, err)
+	}
+}
+
 func TestOutbox_InitialSync_OfAForgottenWorkload(t *testing.T) {
 	kept := records{}
 	New(Config{InitialSync: true}, kept).Offer(event("a", "1"))

@@ -29,6 +29,7 @@ type Item struct {
 	Repair bool
 
 	version string // under which it is settled, in the protocol at the time of the take
+	last    bool   // taken after Close
 }
 
 // Next takes the report that is next to be sent. It blocks until there is one, the context ends, or the outbox is closed
@@ -122,6 +123,6 @@ func (o *Outbox) takeFrom(g *group) Item {
 	}
 	return Item{
 		Report: e.report, Receipt: e.receipt, Attempt: e.retry.attempts, Since: e.since, Probe: o.breaker.open,
-		Settled: e.version, Repair: e.repair, version: o.protocol.version(e.report),
+		Settled: e.version, Repair: e.repair, version: o.protocol.version(e.report), last: o.closed,
 	}
 }
