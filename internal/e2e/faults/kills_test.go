@@ -228,7 +228,7 @@ func (w *faultWorld) expectTornStatesRejected(random *rand.Rand, agent string, s
 func (w *faultWorld) commits(state []byte) (records []map[string]string, protected int) {
 	w.Helper()
 	const offsetOfSynced, frameHead = 12, 12
-	protected = int(binary.BigEndian.Uint64(state[offsetOfSynced:])) //nolint:gosec // the size of a file
+	protected = int(binary.BigEndian.Uint64(state[offsetOfSynced:]))
 	for end := protected; end <= len(state); {
 		records = append(records, w.records(w.TempDir(), state[:end]))
 		if end+frameHead > len(state) {
