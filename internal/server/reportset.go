@@ -81,6 +81,14 @@ var applyReportSetOperation = huma.Operation{
 	}, commonErrors...),
 }
 
+// apply answers a report set. It refuses the whole set with:
+//
+//	400, 408, 413, 415, 503   the body cannot be read or decoded, here and in reportset_decode.go
+//	403                       it is the set of another cluster
+//	422                       a field of the set is invalid: [store.SetError]
+//	503                       the database failed
+//
+// A single report is refused in its answer, by the store: see apply_item.go.
 func (r *reportSets) apply(ctx context.Context, request *reportSetRequest) (*Body[threeport.ReportSetAnswer], error) {
 	set, err := r.read(ctx, request)
 	if err != nil {

@@ -16,8 +16,8 @@ var ManifestCopies = []string{
 }
 
 // Trim removes, in place, the parts of an object that must not leave the cluster: managed fields, [ManifestCopies], and the
-// data of a Secret. It is the last of three barriers for that data. Package informers asks for Secrets as metadata only, in
-// factory.go. It redacts the manifest copies before they are decoded, in redact.go.
+// data of a Secret. It is the last of three barriers for that data. Package informers asks for Secrets as metadata only:
+// factory.go for watches, clients.go for single reads. It redacts the manifest copies before they are decoded, in redact.go.
 func Trim(obj runtime.Object) {
 	switch o := obj.(type) {
 	case *unstructured.Unstructured:

@@ -15,7 +15,7 @@ const maxRejections = 10
 // for more than [target.OverdueAfter], Rejected those that the control plane permanently refused, Dropped are Events.
 type DeliveryCounts struct{ Pending, Rejected, Dropped int64 }
 
-// account has the reports of one workload.
+// account has the reports of one instance.
 type account struct {
 	pending    map[*entry]struct{}
 	dead       map[*entry]struct{}
@@ -24,7 +24,7 @@ type account struct {
 	sync       initialSync
 	operations operations
 	forgets    bool // drop the account once nothing is pending
-	undeclared bool // only the store knows of the workload: the same
+	undeclared bool // only the store knows of the instance: drop the account once nothing is pending
 }
 
 // deadLetters returns the entries with a dead letter, the newest first.
@@ -155,11 +155,11 @@ func (o *Outbox) DeliveryCounts(id target.Instance) DeliveryCounts {
 
 // counts are totals over all workloads.
 type counts struct {
-	pending        int // entries with a report
-	failed         int // those of them whose last try failed
-	out            int // items taken and not settled
-	quarantinedOut int // those of them in quarantine
-	dead           int // entries with a dead letter
+	pending             int // entries with a report
+	failed              int // those of them whose last try failed
+	inFlight            int // items taken and not settled
+	quarantinedInFlight int // those of them in quarantine
+	dead                int // entries with a dead letter
 }
 
 // Oldest returns since when the oldest report is pending; zero if none is.

@@ -86,7 +86,7 @@ func TestOutbox_Progress_SinceIsThatOfTheOldest(t *testing.T) {
 		expect(0)
 		time.Sleep(time.Second)
 		o.Ack(a, Receipt{})
-		expect(2 * time.Second) // when what was out was replaced
+		expect(2 * time.Second) // when what was in flight was replaced
 		a = expectTake(t, o, "a@4")
 		if a.Since != start.Add(2*time.Second) {
 			t.Errorf("the item is pending since %s", a.Since)
@@ -154,7 +154,7 @@ func TestOutbox_ForgetInstance_DropsTheAccount(t *testing.T) {
 			o.ForgetInstance(shop)
 			o.Cancel("a")
 		}},
-		{"something is out that was withdrawn", func(t *testing.T, o *Outbox) {
+		{"something is in flight that was withdrawn", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)

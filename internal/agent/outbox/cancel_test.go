@@ -43,7 +43,7 @@ func TestOutbox_Cancel_DropsThePendingReport(t *testing.T) {
 		o.Ack(expectTake(t, o, "b@1"), Receipt{})
 		expectNothing(t, o)
 	})
-	t.Run("while another one of the group is out", func(t *testing.T) {
+	t.Run("while another one of the group is in flight", func(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(in("group", "a", "1"))
 		o.Offer(in("group", "b", "1"))
@@ -75,7 +75,7 @@ func TestOutbox_Cancel_WhileOut(t *testing.T) {
 	reject := func(o *Outbox, item Item) { o.Reject(item, errSend) }
 	tests := []struct {
 		reason    string
-		meanwhile func(o *Outbox) // while it is out
+		meanwhile func(o *Outbox) // while it is in flight
 		settle    func(*Outbox, Item)
 		want      string // of the same group, next
 		attempt   int
@@ -255,7 +255,7 @@ func TestOutbox_ForgetThenOffer_KeepsTheReceipt(t *testing.T) {
 	}
 }
 
-func TestOutbox_Retain(t *testing.T) {
+func TestOutbox_ForgetExcept(t *testing.T) {
 	gone, stays := synthetic("gone"), synthetic("stays")
 	for _, tt := range []struct {
 		reason string
@@ -278,7 +278,7 @@ func TestOutbox_Retain(t *testing.T) {
 				keys[r.OrderingKey()] = struct{}{}
 			}
 			for key := range keys {
-				o.Retain(key, tt.keep...)
+				o.ForgetExcept(key, tt.keep...)
 			}
 			var sent []string
 			for item, ok := tryTake(t, o); ok; item, ok = tryTake(t, o) {
@@ -298,7 +298,7 @@ func TestOutbox_Retain(t *testing.T) {
 }
 
 // The dead letter of a state goes with it; that of an Event stays until its workload is forgotten.
-func TestOutbox_Retain_DeadLetters(t *testing.T) {
+func TestOutbox_ForgetExcept_DeadLetters(t *testing.T) {
 	for _, tt := range []struct {
 		report observe.Report
 		left   int
@@ -306,7 +306,7 @@ func TestOutbox_Retain_DeadLetters(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(tt.report)
 		o.Reject(take(t, o), errSend)
-		o.Retain(tt.report.OrderingKey())
+		o.ForgetExcept(tt.report.OrderingKey())
 		if got := o.DeadLetters(); got != tt.left {
 			t.Errorf("%s: %d dead letters are left, want %d", tt.report, got, tt.left)
 		}

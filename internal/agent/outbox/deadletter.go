@@ -20,13 +20,13 @@ type deadLetter struct {
 func (o *Outbox) Reject(item Item, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.settle(item)
+	e := o.takeBack(item)
 	cancelled := e.report == nil
 	o.conclude(e, item)
 	switch known := o.accounts[item.Report.Instance()] != nil; {
 	case e.report != nil: // a newer version is sent
 	case cancelled || !known: // no status would show the dead letter; the next Offer is sent
-		e.unsettle()
+		e.reopen()
 	default:
 		o.setDead(e, &deadLetter{
 			Rejection: target.Rejection{Report: item.Report.String(), Reason: cause.Error(), Time: time.Now()},
@@ -79,7 +79,7 @@ func (o *Outbox) RetryRejected(id target.Instance) {
 			o.gc(e)
 			continue
 		}
-		e.outcome = unsettled // an Offer of the same version is sent
+		e.outcome = unanswered // an Offer of the same version is sent
 		if report != nil && e.isIdle() {
 			o.enqueue(e, report)
 		}

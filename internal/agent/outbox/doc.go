@@ -4,18 +4,19 @@
 // The reporter offers reports ([Outbox.Offer]). An offered version that is pending or accepted already changes nothing. The
 // notifier takes reports ([Outbox.NextBatch]) and settles each item exactly once: [Outbox.Ack], [Outbox.AckNotFound],
 // [Outbox.Reject], [Outbox.Nack], [Outbox.Defer] or [Outbox.Requeue]. The keys with one ordering key are a group, and groups
-// are independent of each other. At most one item of a group is out, and items of a group come out in the order in which
-// their keys came up. The receipt and version of an accepted report are kept until [Outbox.Forget], so that a repeat of an
-// Event updates its row.
+// are independent of each other. At most one item of a group is in flight, and items of a group are taken in the order in
+// which their keys came up. The receipt and version of an accepted report are kept until [Outbox.ForgetExcept], so that a
+// repeat of an Event updates its row.
 //
 // # Parts
 //
-// Each part is a type in a file of its own, and works without the others; [Outbox] composes them.
+// Each part is a type in a file of its own; [Outbox] composes them. The methods of Outbox that take and settle items are in
+// take.go and settle.go, those for resync in state.go.
 //
 //   - entry.go: a key, its group, and the index of both.
 //   - protocol.go: [Protocol] decides whether a report is sent, and under which version.
 //   - queue.go: groups that have something to send, by class. Classes take turns: state, fresh Events, the backlog, and
-//     reports in quarantine. One report in quarantine is out at a time.
+//     reports in quarantine. One report in quarantine is in flight at a time.
 //   - breaker.go: breaker decides when a failed report is sent again. It is open during an outage: then only probes are
 //     sent, one at a time, after growing waits. A report that fails while others succeed is quarantined.
 //   - sync.go: initialSync holds a workload's operations and Events until the remote state is known ([Outbox.Seed]), so that

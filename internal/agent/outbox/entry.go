@@ -32,7 +32,7 @@ type entry struct {
 	evict evictable
 	// operation is where the workload's account has the accepted operation; nil if it has none.
 	operation *operationSlot
-	forgets   bool // drop the entry once it is idle
+	forgets   bool // drop the entry once it is idle and has no dead letter
 	restored  bool // loaded, not offered since
 }
 
@@ -40,10 +40,10 @@ type entry struct {
 type pending struct {
 	report   observe.Report // nil if the key is not pending
 	since    time.Time      // when the key became pending
-	replaced time.Time      // when the report that is out was replaced; zero if it was not
+	replaced time.Time      // when the report that is in flight was replaced; zero if it was not
 
 	failed  bool // its last try failed
-	backlog bool // it waited for an outage or a restart
+	backlog bool // it waited for the end of an outage, or for this process to start
 	repair  bool // the control plane lost it
 }
 
@@ -59,21 +59,23 @@ type delivered struct {
 type outcome int
 
 const (
-	unsettled outcome = iota
-	settled           // accepted or refused
-	evicted           // dropped to keep the bound
+	unanswered outcome = iota
+	answered           // accepted or refused
+	evicted            // dropped to keep the bound
 )
 
 // settle records that the delivery of a version ended.
-func (d *delivered) settle(version string, o outcome) { d.version, d.outcome = version, o }
+func (d *delivered) end(version string, o outcome) { d.version, d.outcome = version, o }
 
 // unsettle forgets the version, so that the next Offer of any version is sent.
-func (d *delivered) unsettle() { d.settle("", unsettled) }
+func (d *delivered) reopen() { d.end("", unanswered) }
 
 // ended reports whether the delivery of a version has ended.
-func (d *delivered) ended(version string) bool { return d.outcome != unsettled && d.version == version }
+func (d *delivered) ended(version string) bool {
+	return d.outcome != unanswered && d.version == version
+}
 
-func (e *entry) isOut() bool { return e.group.out == e }
+func (e *entry) isInFlight() bool { return e.group.inFlight == e }
 
 // mustDeliver reports whether the pending report or the dead letter of an entry would be lost if it were dropped.
 func (e *entry) mustDeliver() bool {
@@ -83,15 +85,15 @@ func (e *entry) mustDeliver() bool {
 	return e.dead != nil && e.dead.report != nil && mustPersist(e.dead.report)
 }
 
-func (e *entry) isIdle() bool { return e.report == nil && !e.isOut() }
+func (e *entry) isIdle() bool { return e.report == nil && !e.isInFlight() }
 
 // group has the entries that share an ordering key.
 type group struct {
-	name    observe.OrderingKey
-	entries []*entry // all of them, in the order in which their keys came up
-	queue   []*entry // those with something to send, without the one that is out
-	out     *entry   // being sent
-	place   heapPlace
+	name     observe.OrderingKey
+	entries  []*entry // all of them, in the order in which their keys came up
+	queue    []*entry // those with something to send, without the one that is in flight
+	inFlight *entry   // being sent
+	place    heapPlace
 }
 
 // first returns the entry that is next to be sent.

@@ -9,8 +9,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// minEventShare is the part of the bound that Events may always take. If they take less, other records exceed the bound,
-// and evicting Events would not help.
+// minEventShare is a divisor: Events may always take an eighth of the bound. If they take less, other records exceed the
+// bound, and evicting Events would not help.
 const minEventShare = 8
 
 // evictable is the place of an entry in an [evictionQueue].
@@ -57,7 +57,7 @@ func (q *evictionQueue) remove(e *entry) {
 func (q *evictionQueue) next() *entry {
 	for _, of := range []*list.List{q.normal, q.warning} {
 		for at := of.Front(); at != nil; at = at.Next() {
-			if e := at.Value.(*entry); !e.isOut() {
+			if e := at.Value.(*entry); !e.isInFlight() {
 				return e
 			}
 		}
@@ -88,7 +88,7 @@ func (o *Outbox) evict(e *entry) {
 	if report == nil {
 		report = e.dead.report
 	}
-	e.settle(o.protocol.version(report), evicted)
+	e.end(o.protocol.version(report), evicted)
 	o.unqueue(e)
 	o.clearPending(e)
 	o.setDead(e, nil)

@@ -224,7 +224,7 @@ func TestEvictionQueue_Next(t *testing.T) {
 	if q.next() != first {
 		t.Error("next is not the oldest Normal Event")
 	}
-	first.group.out = first
+	first.group.inFlight = first
 	if q.next() != second {
 		t.Error("next is an Event that is being sent")
 	}

@@ -54,7 +54,7 @@ var errSend = errors.New("no answer")
 func (o *Outbox) Retry(item Item, after time.Duration, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.requeueFailed(o.settle(item), cause, after)
+	o.requeueFailed(o.takeBack(item), cause, after)
 }
 
 // Forget forgets one key of a group.
@@ -133,9 +133,9 @@ func expectPending(t *testing.T, o *Outbox, pending, failing int) {
 // expectEmpty checks that the outbox is empty.
 func expectEmpty(t *testing.T, o *Outbox) {
 	t.Helper()
-	if len(o.entries) > 0 || len(o.groups) > 0 || !o.queues.isEmpty() || o.counts.out > 0 || o.counts.pending > 0 || o.counts.failed > 0 {
+	if len(o.entries) > 0 || len(o.groups) > 0 || !o.queues.isEmpty() || o.counts.inFlight > 0 || o.counts.pending > 0 || o.counts.failed > 0 {
 		t.Errorf("%d entries, %d groups, something to send: %t, %d out, %d pending, %d failed; want none",
-			len(o.entries), len(o.groups), !o.queues.isEmpty(), o.counts.out, o.counts.pending, o.counts.failed)
+			len(o.entries), len(o.groups), !o.queues.isEmpty(), o.counts.inFlight, o.counts.pending, o.counts.failed)
 	}
 	for id, account := range o.accounts {
 		if len(account.pending) > 0 {

@@ -35,7 +35,7 @@ func slotOf(r observe.Report) (operationSlot, observe.Operation, bool) {
 	return operationSlot{op.Instance(), target.Resource{Ref: op.Object.Ref, ID: op.Attribution.Resource.ID}}, op, true
 }
 
-// set files an operation.
+// set records an operation.
 func (ops *operations) set(resource target.Resource, op acceptedOperation) {
 	if *ops == nil {
 		*ops = operations{}
@@ -46,7 +46,7 @@ func (ops *operations) set(resource target.Resource, op acceptedOperation) {
 	(*ops)[resource] = op
 }
 
-// addDeletion files a deletion that an earlier process delivered, unless a later operation is known.
+// addDeletion records a deletion that an earlier process delivered, unless a later operation is known.
 func (ops *operations) addDeletion(op observe.Operation) {
 	slot, _, ok := slotOf(op)
 	if _, known := (*ops)[slot.resource]; ok && !known {
@@ -66,7 +66,7 @@ func (ops operations) list() map[target.Resource]target.LastOperation {
 	return out
 }
 
-// recordOperation files in the workload's account that the control plane has a report.
+// recordOperation records in the instance's account that the control plane has a report.
 func (o *Outbox) recordOperation(e *entry, r observe.Report) {
 	slot, op, ok := slotOf(r)
 	a := o.accounts[slot.instance]
@@ -81,7 +81,7 @@ func (o *Outbox) recordOperation(e *entry, r observe.Report) {
 	e.operation = &slot
 }
 
-// correctOperation replaces the filed operation of an entry by the one that the initial sync has found.
+// correctOperation replaces the recorded operation of an entry by the one that the initial sync has found.
 func (o *Outbox) correctOperation(e *entry) {
 	if e.operation == nil {
 		return
@@ -92,7 +92,7 @@ func (o *Outbox) correctOperation(e *entry) {
 	}
 }
 
-// removeOperation removes the filed operation of an entry whose row is gone, or which is no longer reported. A deletion
+// removeOperation removes the recorded operation of an entry whose row is gone, or which is no longer reported. A deletion
 // stays.
 func (o *Outbox) removeOperation(e *entry) {
 	if e.operation == nil {

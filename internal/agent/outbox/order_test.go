@@ -79,17 +79,17 @@ func TestOutbox_Next_DeletionBeforeTheNextObject(t *testing.T) {
 			func(t *testing.T, o *Outbox) { t.Helper(); o.Offer(added); o.Ack(expect(t, o, added), Receipt{}) }, nil,
 		},
 		{
-			"the old one is out, and is accepted",
+			"the old one is in flight, and is accepted",
 			func(_ *testing.T, o *Outbox) { o.Offer(added) },
 			func(o *Outbox, item Item) { o.Ack(item, Receipt{}) },
 		},
 		{
-			"the old one is out, and fails",
+			"the old one is in flight, and fails",
 			func(_ *testing.T, o *Outbox) { o.Offer(added) },
 			func(o *Outbox, item Item) { o.Retry(item, 0, errSend) },
 		},
 		{
-			"the old one is out, and is rejected",
+			"the old one is in flight, and is rejected",
 			func(_ *testing.T, o *Outbox) { o.Offer(added) },
 			func(o *Outbox, item Item) { o.Reject(item, errSend) },
 		},

@@ -29,8 +29,8 @@ func DefaultConfig() Config {
 	return Config{MaxBytes: 256 << 20, Backoff: Backoff{Base: 500 * time.Millisecond, Max: time.Minute}}
 }
 
-// Outbox holds reports. The methods of its parts are called with mu held. The same holds for all unexported methods of
-// Outbox, except those that lock it.
+// Outbox holds reports. Its exported methods lock mu, and so does takeBatch. All other methods, and those of its parts, are
+// called with mu held.
 type Outbox struct {
 	config      Config
 	persistence persistence
@@ -89,11 +89,11 @@ func (o *Outbox) offer(r observe.Report) {
 		if o.protocol.version(e.report) == version {
 			return
 		}
-		if e.isOut() && e.replaced.IsZero() {
+		if e.isInFlight() && e.replaced.IsZero() {
 			e.replaced = time.Now()
 		}
 		o.setPending(e, r)
-	case e.isOut(): // it was cancelled meanwhile
+	case e.isInFlight(): // it was cancelled meanwhile
 		e.since = time.Now()
 		e.replaced = e.since
 		o.setPending(e, r)
@@ -120,9 +120,9 @@ func (o *Outbox) entryOf(r observe.Report) *entry {
 	return e
 }
 
-// Retain forgets the keys of an ordering key, except those to keep. A pending Event or deletion is delivered before; another
-// pending report, and its dead letter, is dropped. A later Offer cancels the forgetting.
-func (o *Outbox) Retain(orderingKey observe.OrderingKey, keep ...observe.Key) {
+// ForgetExcept forgets the keys of an ordering key, except those to keep. It drops their pending reports and dead letters,
+// except Events and deletions: those are delivered first. A later Offer cancels the forgetting.
+func (o *Outbox) ForgetExcept(orderingKey observe.OrderingKey, keep ...observe.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	g := o.groups[orderingKey]
@@ -155,7 +155,7 @@ func (o *Outbox) cancel(e *entry) {
 		return
 	}
 	if e.dead != nil { // the control plane does not have it, so the next Offer is sent
-		e.unsettle()
+		e.reopen()
 		o.setDead(e, nil)
 		o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
 	}
@@ -165,8 +165,8 @@ func (o *Outbox) cancel(e *entry) {
 	o.broadcast()
 }
 
-// ForgetRestored forgets the keys of an earlier process that this process has not offered. A pending report is delivered
-// before.
+// ForgetRestored forgets the keys of an earlier process that this process has not offered. Pending reports are delivered
+// first.
 func (o *Outbox) ForgetRestored() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,7 +177,7 @@ func (o *Outbox) ForgetRestored() {
 	}
 }
 
-// forget drops all that is known of a key, once nothing of it is pending. A later Offer cancels this.
+// forget drops all that is known of a key, once the key is idle and has no dead letter. A later Offer cancels this.
 func (o *Outbox) forget(e *entry) {
 	e.forgets = true
 	o.gc(e)
@@ -233,7 +233,7 @@ func (o *Outbox) unqueue(e *entry) {
 
 // schedule queues a group if its first entry may be sent.
 func (o *Outbox) schedule(g *group) {
-	if g.isQueued() || g.out != nil || len(g.queue) == 0 {
+	if g.isQueued() || g.inFlight != nil || len(g.queue) == 0 {
 		return
 	}
 	r := g.first().report
@@ -258,7 +258,7 @@ func (o *Outbox) setPending(e *entry, r observe.Report) {
 		return
 	default:
 		o.unaccount(e)
-		if !e.isOut() { // the other workload's initial sync decides whether the group waits
+		if !e.isInFlight() { // the other workload's initial sync decides whether the group waits
 			e.group.dequeue()
 			defer o.schedule(e.group)
 		}

@@ -43,7 +43,7 @@ type receiptRecord struct {
 
 func (r receiptRecord) delivered() delivered {
 	receipt := Receipt{Accepted: r.Accepted, RowID: r.RowID, Instance: r.Instance}
-	return delivered{receipt: receipt, version: r.Version, outcome: settled, modified: r.Modified}
+	return delivered{receipt: receipt, version: r.Version, outcome: answered, modified: r.Modified}
 }
 
 // pendingRecord is a report. One of its fields is set.
@@ -214,7 +214,7 @@ func (o *Outbox) restore(r loadedRecords) {
 	for key, record := range r.dead {
 		e := o.get(key, record.Lane)
 		e.restored = true
-		e.settle(record.Version, settled)
+		e.end(record.Version, answered)
 		o.setDead(e, &deadLetter{Rejection: record.Rejection, instance: record.Instance, report: record.Content.report()})
 		o.accounts[record.Instance].undeclared = true
 	}

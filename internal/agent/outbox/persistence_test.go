@@ -165,7 +165,7 @@ func TestOutbox_Store_KeepsPendingReportsOnly(t *testing.T) {
 	for reason, end := range map[string]func(*Outbox){
 		"withdrawn": func(o *Outbox) { o.Cancel(event("a", "").Key()) },
 		"rejected":  func(o *Outbox) { o.Reject(take(t, o), errSend) },
-		"withdrawn while it was out": func(o *Outbox) {
+		"withdrawn while it was in flight": func(o *Outbox) {
 			item := take(t, o)
 			o.Cancel(event("a", "").Key())
 			o.Retry(item, 0, errSend)
@@ -224,7 +224,7 @@ func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
 	}
 	p.savePending("event/a", event("a", "1"))
 	p.savePending(operation("d", "").Key(), operation("d", ""))
-	d := delivered{receipt: Receipt{Accepted: true, RowID: 7, Instance: shop}, version: "1", outcome: settled, modified: true}
+	d := delivered{receipt: Receipt{Accepted: true, RowID: 7, Instance: shop}, version: "1", outcome: answered, modified: true}
 	p.saveReceipt("r", "group", d)
 	p.saveDead("dead", "group", "2", &deadLetter{instance: shop, report: event("x", "2")})
 	p.saveDead("deadOperation", "group", "2", &deadLetter{instance: shop, report: operation("y", "2")})

@@ -96,8 +96,8 @@ func (q *queues) nextProbe(now time.Time) (*group, time.Time) {
 
 func (g *group) attempts() int { return g.first().retry.attempts }
 
-// endOutage makes everything that waits a part of the backlog, except for the quarantine. It removes and returns the groups
-// that have to be queued again. The others keep their turn: thousands may wait through many outages.
+// endOutage makes the first report of each waiting group a part of the backlog, except for the quarantine. It removes and
+// returns the groups that have to be queued again. The others keep their turn: thousands may wait through many outages.
 func (q *queues) endOutage(now time.Time) (again []*group) {
 	for class := range classQuarantined {
 		for _, g := range q.heaps[class].groups {

@@ -21,7 +21,7 @@ type Receipt struct {
 func (o *Outbox) Ack(item Item, receipt Receipt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.settle(item)
+	e := o.takeBack(item)
 	receipt.Accepted = true
 	e.receipt, e.modified = receipt, item.Receipt.Accepted
 	if a := o.accounts[item.Report.Instance()]; a != nil {
@@ -39,7 +39,7 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 func (o *Outbox) AckNotFound(item Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.settle(item)
+	e := o.takeBack(item)
 	e.receipt = Receipt{}
 	o.removeOperation(e)
 	o.conclude(e, item)
@@ -52,7 +52,7 @@ func (o *Outbox) AckNotFound(item Item) {
 func (o *Outbox) Nack(item Item, f Failure) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.settle(item)
+	e := o.takeBack(item)
 	o.requeueFailed(e, f.Cause, o.breaker.fail(e.key, &e.retry, item.Probe, f))
 }
 
@@ -74,7 +74,7 @@ func (o *Outbox) requeueFailed(e *entry, cause error, after time.Duration) {
 func (o *Outbox) Defer(item Item, after time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.settle(item)
+	e := o.takeBack(item)
 	e.retry.deferTo(time.Now(), after)
 	if item.last {
 		o.clearPending(e)
@@ -87,7 +87,7 @@ func (o *Outbox) Defer(item Item, after time.Duration) {
 func (o *Outbox) Requeue(item Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.settle(item)
+	e := o.takeBack(item)
 	if e.report != nil && !o.protocol.takes(e.report) {
 		o.clearPending(e)
 	}
@@ -105,15 +105,15 @@ func (o *Outbox) requeue(e *entry) {
 }
 
 // settle takes an item back.
-func (o *Outbox) settle(item Item) *entry {
+func (o *Outbox) takeBack(item Item) *entry {
 	e := o.entries[item.Report.Key()]
-	if e == nil || !e.isOut() {
+	if e == nil || !e.isInFlight() {
 		panic("outbox: " + item.Report.String() + " is settled twice, or was never taken")
 	}
-	e.group.out = nil
-	o.counts.out--
+	e.group.inFlight = nil
+	o.counts.inFlight--
 	if e.retry.quarantined() {
-		o.counts.quarantinedOut--
+		o.counts.quarantinedInFlight--
 	}
 	o.broadcast() // takers may wait for the next probe, the next quarantined report, or the end
 	return e
@@ -127,9 +127,9 @@ func (o *Outbox) conclude(e *entry, item Item) {
 			o.schedule(g)
 		}
 	}
-	e.settle(item.version, settled)
+	e.end(item.version, answered)
 	o.setDead(e, nil)
-	// The versions of a snapshot also differ if the protocol has changed while it was out.
+	// The versions of a snapshot also differ if the protocol has changed while it was in flight.
 	if e.report != nil && o.protocol.version(e.report) != e.version {
 		e.since = cmp.Or(e.replaced, time.Now())
 		o.clearFailed(e)

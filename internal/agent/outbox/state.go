@@ -18,7 +18,7 @@ const (
 )
 
 // Snapshot is the state of a report's key.
-type Snapshot struct {
+type KeyState struct {
 	Phase   Phase
 	Version string // of the last settled report, in its protocol
 	Receipt Receipt
@@ -27,20 +27,20 @@ type Snapshot struct {
 }
 
 // State returns the state of a report's key.
-func (o *Outbox) State(r observe.Report) Snapshot {
+func (o *Outbox) State(r observe.Report) KeyState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.entries[r.Key()]
 	if e == nil {
-		return Snapshot{}
+		return KeyState{}
 	}
-	s := Snapshot{Version: e.version, Receipt: e.receipt, Current: e.ended(o.protocol.version(r))}
+	s := KeyState{Version: e.version, Receipt: e.receipt, Current: e.ended(o.protocol.version(r))}
 	switch {
 	case !e.isIdle():
 		s.Phase = Pending
 	case e.dead != nil || e.outcome == evicted:
 		s.Phase = Rejected
-	case e.outcome == settled:
+	case e.outcome == answered:
 		s.Phase = Settled
 	}
 	return s
@@ -52,10 +52,10 @@ func (o *Outbox) Resend(r observe.Report, receipt Receipt) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.entries[r.Key()]
-	if o.closed || e == nil || !e.isIdle() || e.dead != nil || e.outcome != settled || !e.ended(o.protocol.version(r)) {
+	if o.closed || e == nil || !e.isIdle() || e.dead != nil || e.outcome != answered || !e.ended(o.protocol.version(r)) {
 		return false
 	}
-	e.outcome, e.receipt = unsettled, receipt
+	e.outcome, e.receipt = unanswered, receipt
 	o.enqueue(e, r)
 	e.repair = true
 	o.enforceBound()

@@ -86,7 +86,7 @@ func (o *Outbox) Seed(id target.Instance, known []Known, missed []observe.Operat
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, ev := range live {
-		if e := o.entries[ev.Key()]; e != nil && e.restored && e.report != nil && !e.isOut() {
+		if e := o.entries[ev.Key()]; e != nil && e.restored && e.report != nil && !e.isInFlight() {
 			o.setPending(e, ev)
 		}
 	}
@@ -134,13 +134,13 @@ func (o *Outbox) dropOutdated(k Known) {
 
 // learn sets what the control plane has of an entry that is not being sent.
 func (o *Outbox) learn(e *entry, k Known) {
-	if e.isOut() {
+	if e.isInFlight() {
 		return
 	}
 	e.receipt = k.Receipt
 	if k.Version != "" {
 		e.modified = k.Modified
-		e.settle(k.Version, settled)
+		e.end(k.Version, answered)
 		if e.report != nil && o.protocol.version(e.report) == k.Version {
 			o.recordOperation(e, e.report)
 			o.unqueue(e)
@@ -149,7 +149,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 			o.correctOperation(e)
 		}
 	}
-	if e.outcome != unsettled {
+	if e.outcome != unanswered {
 		o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
 	}
 	o.gc(e)
@@ -158,7 +158,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 // putBefore queues a deletion before everything else in its group.
 func (o *Outbox) putBefore(op observe.Operation) {
 	e := o.entryOf(op)
-	if e.report != nil || e.isOut() || e.ended(o.protocol.version(op)) {
+	if e.report != nil || e.isInFlight() || e.ended(o.protocol.version(op)) {
 		return
 	}
 	e.since, e.forgets = time.Now(), true

@@ -114,7 +114,7 @@ func TestOutbox_Seed_SkipsReportsOfTheRemoteState(t *testing.T) {
 			if rows["event/other"] != 7 || rows["event/new"] != 0 || len(rows) != 2 {
 				t.Errorf("sent are %v", rows)
 			}
-			if got := o.State(event("same", "1")); got != (Snapshot{Settled, event("same", "1").Version(), row, true}) {
+			if got := o.State(event("same", "1")); got != (KeyState{Settled, event("same", "1").Version(), row, true}) {
 				t.Errorf("the one that is the same is %+v", got)
 			}
 			if len(kept[pendingTable]) > 0 {

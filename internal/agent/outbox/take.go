@@ -80,7 +80,7 @@ func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, wake <-chan 
 	now := time.Now()
 	g, due := o.pick(now)
 	if g == nil {
-		if o.closed && o.counts.out == 0 && o.queues.isEmpty() {
+		if o.closed && o.counts.inFlight == 0 && o.queues.isEmpty() {
 			err = ErrClosed
 		}
 		return nil, due, o.wake, err
@@ -101,8 +101,8 @@ func (o *Outbox) takeBatch(limit int) (items []Item, due time.Time, wake <-chan 
 func (o *Outbox) pick(now time.Time) (*group, time.Time) {
 	switch {
 	case !o.breaker.open:
-		return o.queues.next(now, o.counts.quarantinedOut == 0)
-	case o.counts.out > 0:
+		return o.queues.next(now, o.counts.quarantinedInFlight == 0)
+	case o.counts.inFlight > 0:
 		return nil, time.Time{}
 	case o.breaker.until.After(now):
 		return nil, o.breaker.until
@@ -115,11 +115,11 @@ func (o *Outbox) takeFrom(g *group) Item {
 	g.dequeue()
 	e := g.first()
 	g.queue = slices.Delete(g.queue, 0, 1)
-	g.out = e
+	g.inFlight = e
 	e.retry.take(o.breaker.answers)
-	o.counts.out++
+	o.counts.inFlight++
 	if e.retry.quarantined() {
-		o.counts.quarantinedOut++
+		o.counts.quarantinedInFlight++
 	}
 	return Item{
 		Report: e.report, Receipt: e.receipt, Attempt: e.retry.attempts, Since: e.since, Probe: o.breaker.open,

@@ -163,13 +163,13 @@ func TestOutbox_Close_EndsNextWhenAllIsSettled(t *testing.T) {
 		want   time.Duration
 	}{
 		{"nothing is pending", func(*testing.T, *Outbox) {}, 0},
-		{"one is out and accepted later", func(t *testing.T, o *Outbox) {
+		{"one is in flight and accepted later", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
 			time.AfterFunc(time.Minute, func() { o.Ack(item, Receipt{}) })
 		}, time.Minute},
-		{"one is out and rejected later", func(t *testing.T, o *Outbox) {
+		{"one is in flight and rejected later", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
@@ -194,7 +194,7 @@ func TestOutbox_Close_EndsNextWhenAllIsSettled(t *testing.T) {
 			time.AfterFunc(time.Second, func() { o.Retry(item, time.Hour, errSend) })
 			time.AfterFunc(time.Minute, func() { o.Cancel("a") })
 		}, time.Minute},
-		{"one is out, is withdrawn and fails", func(t *testing.T, o *Outbox) {
+		{"one is in flight, is withdrawn and fails", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)

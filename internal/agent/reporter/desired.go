@@ -86,10 +86,10 @@ func (r *Reporter) listings(instance target.Instance, id target.Identity) []targ
 	return out
 }
 
-// desired returns the reports of the cached Events of an instance: those about the related objects, and those whose owner
-// was inferred.
+// desired returns the reports of the cached Events of an instance: those about the related objects, and those about
+// objects that the registry does not know.
 func (r *eventReporter) desired(instance target.Instance, related []target.Identity) []observe.Event {
-	names := r.notes.inferredFor(instance)
+	names := r.notes.aboutUnknownObjects(instance)
 	for _, id := range related {
 		names = append(names, r.informers.EventsAbout(id)...)
 	}

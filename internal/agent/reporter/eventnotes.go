@@ -16,12 +16,12 @@ type eventNotes struct {
 	// preexisting holds the Events that existed before this process watched them.
 	preexisting map[types.UID]struct{}
 	// inferred holds the attributed Events about objects that the registry does not know, which no index finds.
-	inferred map[target.Instance]map[types.UID]types.NamespacedName
+	unknownObjects map[target.Instance]map[types.UID]types.NamespacedName
 }
 
 func newEventNotes() *eventNotes {
 	return &eventNotes{
-		preexisting: map[types.UID]struct{}{}, inferred: map[target.Instance]map[types.UID]types.NamespacedName{},
+		preexisting: map[types.UID]struct{}{}, unknownObjects: map[target.Instance]map[types.UID]types.NamespacedName{},
 	}
 }
 
@@ -39,21 +39,21 @@ func (n *eventNotes) isPreexisting(uid types.UID) bool {
 }
 
 // setInferred records that an Event is attributed to an instance.
-func (n *eventNotes) setInferred(uid types.UID, name types.NamespacedName, instance target.Instance) {
+func (n *eventNotes) setAboutUnknownObject(uid types.UID, name types.NamespacedName, instance target.Instance) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.clearInferred(uid)
-	if n.inferred[instance] == nil {
-		n.inferred[instance] = map[types.UID]types.NamespacedName{}
+	n.clearAboutUnknownObject(uid)
+	if n.unknownObjects[instance] == nil {
+		n.unknownObjects[instance] = map[types.UID]types.NamespacedName{}
 	}
-	n.inferred[instance][uid] = name
+	n.unknownObjects[instance][uid] = name
 }
 
 // inferredFor returns the names of the inferred Events of an instance.
-func (n *eventNotes) inferredFor(instance target.Instance) []types.NamespacedName {
+func (n *eventNotes) aboutUnknownObjects(instance target.Instance) []types.NamespacedName {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Collect(maps.Values(n.inferred[instance]))
+	return slices.Collect(maps.Values(n.unknownObjects[instance]))
 }
 
 // remove removes an Event that is deleted.
@@ -61,13 +61,13 @@ func (n *eventNotes) remove(uid types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.preexisting, uid)
-	n.clearInferred(uid)
+	n.clearAboutUnknownObject(uid)
 }
 
-func (n *eventNotes) clearInferred(uid types.UID) {
-	for instance, names := range n.inferred {
+func (n *eventNotes) clearAboutUnknownObject(uid types.UID) {
+	for instance, names := range n.unknownObjects {
 		if delete(names, uid); len(names) == 0 {
-			delete(n.inferred, instance)
+			delete(n.unknownObjects, instance)
 		}
 	}
 }
@@ -76,5 +76,5 @@ func (n *eventNotes) clearInferred(uid types.UID) {
 func (n *eventNotes) sizes() map[string]int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return map[string]int{"preexisting Events": len(n.preexisting), "instances with inferred Events": len(n.inferred)}
+	return map[string]int{"preexisting Events": len(n.preexisting), "instances with inferred Events": len(n.unknownObjects)}
 }

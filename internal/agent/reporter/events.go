@@ -36,7 +36,7 @@ func (r *eventReporter) reconcile(_ context.Context, name types.NamespacedName) 
 		return nil
 	}
 	if _, known := r.targets.KnownObject(ev.InvolvedObject.UID); !known {
-		r.notes.setInferred(ev.UID, name, attribution.Instance)
+		r.notes.setAboutUnknownObject(ev.UID, name, attribution.Instance)
 	}
 	r.sink.Offer(r.report(ev, initial, attribution))
 	r.reassessWarned(ev)
@@ -56,7 +56,7 @@ func (r *eventReporter) report(ev *corev1.Event, initial bool, attribution targe
 // forget forgets an Event that is deleted. Its row in the control plane stays.
 func (r *eventReporter) forget(uid types.UID) {
 	r.notes.remove(uid)
-	r.sink.Retain(observe.EventOrderingKey(uid))
+	r.sink.ForgetExcept(observe.EventOrderingKey(uid))
 }
 
 // forgetExpired forgets the reported Events that no cache has: they expired while no informer watched them. It returns false
@@ -131,7 +131,7 @@ func (r *eventReporter) inferOwner(name types.NamespacedName, ev *corev1.Event) 
 	if !ok {
 		return target.Attribution{}, false
 	}
-	// The clocks differ if the age is far below zero: then it is no evidence.
+	// An age far below zero means that the clocks differ. Such an age says nothing, and the owner is inferred.
 	if r.now().Sub(ev.CreationTimestamp.Time).Abs() < inferAge {
 		r.queues.events.AddAfter(name, inferAge)
 		return target.Attribution{}, false

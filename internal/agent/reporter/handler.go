@@ -9,7 +9,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// handler receives the changes that the informers see. It mostly fills the queues.
+// handler receives the changes that the informers see. It fills the queues; of a deleted Event it informs the
+// sink.
 type handler struct{ r *Reporter }
 
 var _ informers.Handler = handler{}

@@ -69,10 +69,10 @@ func (r *objectReporter) reportDeletions(ref target.Ref) {
 func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attributions []target.Attribution) {
 	for _, known := range r.targets.ObjectWithOwners(deleted.UID) {
 		if known.UID == deleted.UID {
-			r.attributed.recordDeletion(known, time.Now())
+			r.attributed.recordDeletion(known, r.now())
 		}
 	}
-	r.sink.Retain(observe.SyntheticOrderingKey(deleted.UID))
+	r.sink.ForgetExcept(observe.SyntheticOrderingKey(deleted.UID))
 	r.informers.ForgetObject(deleted.UID)
 	r.attributed.split(deleted.Ref, func(o attributedObject) bool { return o.Identity != deleted.Identity })
 	for _, attribution := range attributions {
@@ -175,7 +175,7 @@ func (r *objectReporter) withdrawOthers(current target.Identity, ref target.Ref,
 			r.assessor.Remove(old.Attribution, old.Identity)
 			r.healthChanged(old.Attribution)
 		}
-		r.sink.Retain(old.operation().OrderingKey(), keys...)
+		r.sink.ForgetExcept(old.operation().OrderingKey(), keys...)
 	}
 }
 

@@ -18,7 +18,7 @@ type queues struct {
 	statuses worker.Queue[string] // by workload
 	// unattributed has capacity 1 and signals that Events about unknown objects are to be queued again.
 	unattributed chan struct{}
-	// eventsListed is true if reported Events may have expired while no informer watched them.
+	// eventsListed is true after an informer's first list of Events, until the expired ones are forgotten.
 	eventsListed atomic.Bool
 	statusDelay  time.Duration
 }

@@ -22,8 +22,9 @@ type Sink interface {
 	Offer(observe.Report)
 	// Cancel drops the pending report of a key, which may be offered again.
 	Cancel(observe.Key)
-	// Retain forgets the keys of an ordering key, except those to keep. A pending Event or deletion is delivered before.
-	Retain(orderingKey observe.OrderingKey, keep ...observe.Key)
+	// ForgetExcept forgets the keys of an ordering key, except those to keep, and drops their pending reports. Pending
+	// Events and deletions are delivered first.
+	ForgetExcept(orderingKey observe.OrderingKey, keep ...observe.Key)
 	// Reoffer receives when all statuses, trees and objects have to be offered again.
 	Reoffer() <-chan struct{}
 }
@@ -80,7 +81,7 @@ func New(
 	r.events = &eventReporter{
 		targets: targets, informers: r.informers, sink: sink, notes: newEventNotes(), queues: r.queues, now: config.now,
 	}
-	r.attributed.restore(targets, time.Now())
+	r.attributed.restore(targets, config.now())
 	return r
 }
 
@@ -135,7 +136,7 @@ func (r *Reporter) loop(ctx context.Context) {
 	}
 }
 
-// prune drops the records of objects that are gone, and of objects and Events that belong to no workload.
+// prune drops the records of objects that are gone or belong to no workload, and of expired Events.
 func (r *Reporter) prune(now time.Time) {
 	r.targets.Prune(now)
 	r.informers.Prune()
@@ -170,7 +171,7 @@ func (r *Reporter) reofferAll() {
 	r.ReassessAll()
 }
 
-// ReassessAll judges all objects again, because the health rules have changed.
+// ReassessAll judges and offers all objects again, for example because the health rules have changed.
 func (r *Reporter) ReassessAll() {
 	for _, ref := range r.attributed.names() {
 		r.queues.objects.Add(ref)

@@ -21,7 +21,7 @@ type recorder struct {
 	versions  map[observe.Key]string // the last offered one of each key
 	cancelled []observe.Key
 	forgot    []observe.Key
-	retained  map[observe.OrderingKey][]observe.Key // by the last call of Retain
+	retained  map[observe.OrderingKey][]observe.Key // by the last call of ForgetExcept
 	restored  []types.UID                           // Events of an earlier process
 	reoffer   chan struct{}                         // nil unless a test sets it
 }
@@ -59,9 +59,9 @@ func (r *recorder) Cancel(key observe.Key) {
 	r.cancelled = append(r.cancelled, key)
 }
 
-// Retain does as an outbox: it forgets the offered keys of an ordering key, except those to keep, and cancels them unless
+// ForgetExcept does as an outbox: it forgets the offered keys of an ordering key, except those to keep, and cancels them unless
 // they are Events or deletions.
-func (r *recorder) Retain(orderingKey observe.OrderingKey, keep ...observe.Key) {
+func (r *recorder) ForgetExcept(orderingKey observe.OrderingKey, keep ...observe.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.retained == nil {
@@ -80,7 +80,7 @@ func (r *recorder) Retain(orderingKey observe.OrderingKey, keep ...observe.Key) 
 	}
 }
 
-// lastRetained returns the keys to keep in the last call of Retain for an ordering key.
+// lastRetained returns the keys to keep in the last call of ForgetExcept for an ordering key.
 func (r *recorder) lastRetained(orderingKey observe.OrderingKey) []observe.Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()

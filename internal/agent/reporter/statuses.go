@@ -98,8 +98,8 @@ func (r *statusReporter) moveTo(workload string, instance target.Instance) {
 	if len(workloads) > 0 {
 		return
 	}
-	r.sink.Retain(observe.Status{Workload: before}.OrderingKey())
-	r.sink.Retain(observe.Tree{Workload: before}.OrderingKey())
+	r.sink.ForgetExcept(observe.Status{Workload: before}.OrderingKey())
+	r.sink.ForgetExcept(observe.Tree{Workload: before}.OrderingKey())
 	r.assessor.ForgetInstance(before)
 }
 
@@ -151,7 +151,7 @@ func (r *statusReporter) recordTransition(workload string, transition target.Hea
 	ev := observe.NewTransition(ref, wl.Instance, transition)
 	r.transitions.set(workload, ev)
 	r.sink.Offer(ev)
-	r.sink.Retain(ev.OrderingKey(), ev.Key())
+	r.sink.ForgetExcept(ev.OrderingKey(), ev.Key())
 	if r.assessor.SinceUnknown(wl.Instance, transition.To) {
 		r.queues.statusLater(workload)
 	}
@@ -159,6 +159,6 @@ func (r *statusReporter) recordTransition(workload string, transition target.Hea
 
 func (r *statusReporter) forgetTransition(workload string) {
 	if before, ok := r.transitions.remove(workload); ok {
-		r.sink.Retain(before.OrderingKey())
+		r.sink.ForgetExcept(before.OrderingKey())
 	}
 }

@@ -44,7 +44,7 @@ func (r *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift,
 	if err != nil || !complete {
 		return nil, err
 	}
-	c := &comparison{resyncer: r, states: map[observe.Key]outbox.Snapshot{}}
+	c := &comparison{resyncer: r, states: map[observe.Key]outbox.KeyState{}}
 	c.noteState(desired.Status)
 	for _, op := range desired.Operations {
 		c.noteState(op)
@@ -69,7 +69,7 @@ func (r *Resyncer) diff(ctx context.Context, instance target.Instance) ([]drift,
 // comparison is a diff that is under way.
 type comparison struct {
 	resyncer *Resyncer
-	states   map[observe.Key]outbox.Snapshot
+	states   map[observe.Key]outbox.KeyState
 	drifts   []drift
 	// keptAfter is the time up to which the control plane has pruned the instance's Events; nil until it was read.
 	keptAfter *time.Time
@@ -87,7 +87,7 @@ func (c *comparison) isDue(key observe.Key) bool {
 }
 
 // add adds a drift if there is one.
-func (c *comparison) add(r observe.Report, state outbox.Snapshot, receipt outbox.Receipt, fields []string) {
+func (c *comparison) add(r observe.Report, state outbox.KeyState, receipt outbox.Receipt, fields []string) {
 	d := drift{report: r, version: r.Version(), receipt: receipt, fields: fields}
 	if state.Current {
 		d.version = state.Version

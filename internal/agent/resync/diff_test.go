@@ -341,7 +341,7 @@ func TestResyncer_RepairsAfterTheRecheckOnly(t *testing.T) {
 	if err != nil || len(found) != 1 || !found[0].neverReported {
 		t.Fatalf("found %+v, %v", found, err)
 	}
-	box.states[ev.Key()] = outbox.Snapshot{Phase: outbox.Pending} // the watch offers it at last
+	box.states[ev.Key()] = outbox.KeyState{Phase: outbox.Pending} // the watch offers it at last
 	if err := a.repairAgain(t.Context(), shop, found); err != nil || len(box.offered) > 0 {
 		t.Errorf("offered %v, %v", box.offered, err)
 	}

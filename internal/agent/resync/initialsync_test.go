@@ -353,7 +353,7 @@ func TestResyncer_InitialSync_FindsEventsOfTheOutbox(t *testing.T) {
 
 func TestResyncer_InitialSync_IgnoresOtherEvents(t *testing.T) {
 	box := newHeld()
-	box.states[observe.EventKey("uid-1")] = outbox.Snapshot{Phase: outbox.Pending}
+	box.states[observe.EventKey("uid-1")] = outbox.KeyState{Phase: outbox.Pending}
 	a := New(DefaultConfig(), newCluster(), untracked, box, fakeRows(5, func(int) time.Time { return time.Now() }), nil, new(lines).logger())
 	desired := observe.DesiredState{Events: []observe.Event{event(shop, "uid-3", "1", time.Now())}}
 	found, err := a.readAll(t.Context(), shop, desired)

@@ -34,7 +34,7 @@ type Declarations interface {
 // Outbox delivers the repairs. *outbox.Outbox is one.
 type Outbox interface {
 	Seed(instance target.Instance, known []outbox.Known, missed []observe.Operation, live []observe.Event)
-	State(r observe.Report) outbox.Snapshot
+	State(r observe.Report) outbox.KeyState
 	Resend(r observe.Report, receipt outbox.Receipt) bool
 	Offer(r observe.Report)
 }

@@ -76,13 +76,13 @@ type held struct {
 	mu      sync.Mutex
 	adopted []target.Instance
 	known   []outbox.Known // of all of them
-	states  map[observe.Key]outbox.Snapshot
+	states  map[observe.Key]outbox.KeyState
 	offered []observe.Report
 	resent  []observe.Report
 	refuses bool // Resend
 }
 
-func newHeld() *held { return &held{states: map[observe.Key]outbox.Snapshot{}} }
+func newHeld() *held { return &held{states: map[observe.Key]outbox.KeyState{}} }
 
 func (h *held) Seed(instance target.Instance, known []outbox.Known, _ []observe.Operation, _ []observe.Event) {
 	h.mu.Lock()
@@ -90,7 +90,7 @@ func (h *held) Seed(instance target.Instance, known []outbox.Known, _ []observe.
 	h.adopted, h.known = append(h.adopted, instance), append(h.known, known...)
 }
 
-func (h *held) State(r observe.Report) outbox.Snapshot {
+func (h *held) State(r observe.Report) outbox.KeyState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.states[r.Key()]

@@ -183,7 +183,7 @@ func TestResyncer_Run_RepairsAfterTheRecheck(t *testing.T) {
 		b := newBench(time.Minute)
 		ev := event(shop, "a", "1", time.Now())
 		b.cluster.edit(shop, func(i *observe.DesiredState) { i.Events = []observe.Event{ev} })
-		b.box.states[ev.Key()] = outbox.Snapshot{Phase: outbox.Settled, Version: ev.Version(), Receipt: outbox.Receipt{Accepted: true, RowID: 7}}
+		b.box.states[ev.Key()] = outbox.KeyState{Phase: outbox.Settled, Version: ev.Version(), Receipt: outbox.Receipt{Accepted: true, RowID: 7}}
 		b.cluster.stalled = 2
 		b.start(t)
 		time.Sleep(54*time.Second + recheckAfter - time.Second) // no round is shorter than that

@@ -63,7 +63,8 @@ func (r *Registry) attributions(id Identity) []Attribution {
 	return r.attributionsByLabel(labels)
 }
 
-// AttributionsByName returns the workloads that list an unknown object by its name. It attributes an Event, created at a
+// AttributionsByName returns the workloads that list an unknown object by its name, in the same order as
+// [Registry.Attributions]. It attributes an Event, created at a
 // time, that arrives before its object, or whose object was never seen.
 //
 // If another incarnation has the name, the object may have belonged to somebody else. Then only workloads count that were
@@ -78,7 +79,7 @@ func (r *Registry) AttributionsByName(id Identity, at time.Time) []Attribution {
 			return declared.IsZero() || at.Before(declared)
 		})
 	}
-	return found
+	return sorted(found)
 }
 
 // attributionsByListing returns an attribution for each listing of a name.

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -237,5 +238,23 @@ func TestAttributionsByName_AnotherIncarnationExists_WorkloadDeclaredBeforeEvent
 		if got := attributionTexts(r.AttributionsByName(web, at)); len(got) != want {
 			t.Errorf("Event created %s after the declaration: attributions are %q, want %d", at.Sub(start), got, want)
 		}
+	}
+}
+
+// An Event has one row, so it must not depend on the order of declarations whether its object is known.
+func TestAttributionsByName_OrderedAsAttributions(t *testing.T) {
+	ref := Ref{Kind: "ConfigMap", Namespace: "ns", Name: "conf"}
+	r := NewRegistry()
+	for _, id := range []int64{9, 3, 7} {
+		r.Track(Workload{
+			Name: fmt.Sprintf("workload-%d", id), Instance: Instance{Type: WorkloadInstance, ID: id},
+			Resources: []Resource{{Ref: ref, Version: "v1"}},
+		})
+	}
+	unknown := r.AttributionsByName(Identity{Ref: ref, UID: "u"}, time.Now())
+	r.Upsert(Object{Identity: Identity{Ref: ref, UID: "u"}})
+	known := r.Attributions(Identity{Ref: ref, UID: "u"})
+	if !slices.Equal(unknown, known) || len(known) != 3 || known[0].Instance.ID != 3 {
+		t.Errorf("before the object is known: %v, afterwards: %v; want the same, the lowest ID first", unknown, known)
 	}
 }

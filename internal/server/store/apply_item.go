@@ -176,6 +176,10 @@ func (i *item) answerNotNewer(stored int64) {
 }
 
 // reject rejects the item. detail must not quote a value.
+//
+//	invalid     validItems; applyTx, for a resource of another workload; Apply, if the database rejects it
+//	not_found   applyTx: there is no such workload or resource
+//	forbidden   applyTx: the workload or the Event belongs to another cluster
 func (i *item) reject(code, detail string) {
 	*i.result = threeport.ReportAnswer{
 		Outcome: threeport.OutcomeRejected,
