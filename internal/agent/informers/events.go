@@ -65,20 +65,22 @@ func (s *Informers) EachEvent(about types.UID, visit func(*corev1.Event)) {
 }
 
 // EventUIDs returns the UIDs of all cached Events. It returns false if some may be missing, because an informer of Events
-// lists or has failed.
+// lists, has failed, or is about to be replaced.
 func (s *Informers) EventUIDs() (map[types.UID]struct{}, bool) {
 	state, _ := s.kinds.stateOf(eventKind)
-	for _, scope := range state.scopes {
-		if scope.state == target.Pending || scope.state == target.Unavailable {
-			return nil, false
-		}
-	}
+	synced := map[string]bool{}
 	out := map[types.UID]struct{}{}
 	for _, i := range s.pool.eventInformers() {
+		synced[i.id.namespace] = i.hasSynced()
 		for _, obj := range i.shared.GetStore().List() {
 			if ev, ok := obj.(*corev1.Event); ok {
 				out[ev.UID] = struct{}{}
 			}
+		}
+	}
+	for namespace, scope := range state.scopes {
+		if scope.state != target.Forbidden && (scope.state != target.Present || !synced[namespace]) {
+			return nil, false
 		}
 	}
 	return out, true

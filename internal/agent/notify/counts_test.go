@@ -173,7 +173,7 @@ func TestDeliveryCounts_Refresh(t *testing.T) {
 			t.Errorf("equal counts: %d reports are pending, want the Event", got)
 		}
 		box.Ack(event, outbox.Receipt{})
-		box.ForgetExcept(status.OrderingKey())
+		box.ForgetExcept(observe.SubjectOf(status))
 		counts.refresh()
 		if len(counts.sent) != 0 {
 			t.Errorf("a forgotten status is kept: %+v", counts.sent)

@@ -94,30 +94,17 @@ const eventPrefix = "event/"
 // EventKey is the key of every report about an Event.
 func EventKey(uid types.UID) Key { return Key(eventPrefix + uid) }
 
-// EventOrderingKey is the ordering key of every report about an Event of the cluster.
-func EventOrderingKey(uid types.UID) OrderingKey { return OrderingKey(EventKey(uid)) }
-
-// EventUID returns the UID of the cluster's Event whose ordering key it is; false if it is that of other reports.
-func (k OrderingKey) EventUID() (types.UID, bool) {
+// EventUID returns the UID of the Event whose key it is; false if it is the key of another report.
+func (k Key) EventUID() (types.UID, bool) {
 	uid, ok := strings.CutPrefix(string(k), eventPrefix)
 	return types.UID(uid), ok
-}
-
-// SyntheticOrderingKey is the ordering key of the synthetic Events about an object.
-func SyntheticOrderingKey(involved types.UID) OrderingKey {
-	return OrderingKey("synthetic/" + involved)
 }
 
 // Key is the Event's UID.
 func (e Event) Key() Key { return EventKey(e.UID) }
 
-// OrderingKey is that of the object for a synthetic Event. Other Events are ordered by their time, not by their delivery.
-func (e Event) OrderingKey() OrderingKey {
-	if e.Synthetic {
-		return SyntheticOrderingKey(e.InvolvedUID)
-	}
-	return EventOrderingKey(e.UID)
-}
+// OrderingKey is the key: Events are ordered by their time, not by their delivery.
+func (e Event) OrderingKey() OrderingKey { return OrderingKey(e.Key()) }
 
 // Version changes with each repeat, and with the attribution.
 func (e Event) Version() string {

@@ -6,15 +6,35 @@ package observe
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
 // Key identifies the subject of a report. A later report replaces an earlier one with the same key.
 type Key string
 
-// OrderingKey groups the reports of different keys about one subject. They are delivered one after the other, in the order
+// OrderingKey orders reports of different keys: those with one ordering key are delivered one after the other, in the order
 // in which their keys came up. A resource that is deleted and created again has two keys and one ordering key.
 type OrderingKey string
+
+// Subject groups the keys that are made, and forgotten, together: those of an ordering key, or all synthetic Events about
+// one object.
+type Subject string
+
+// EventSubject is the subject of an Event of the cluster.
+func EventSubject(uid types.UID) Subject { return Subject(EventKey(uid)) }
+
+// SyntheticSubject is the subject of the synthetic Events about an object.
+func SyntheticSubject(involved types.UID) Subject { return Subject("synthetic/" + involved) }
+
+// SubjectOf returns the subject of a report.
+func SubjectOf(r Report) Subject {
+	if ev, ok := r.(Event); ok && ev.Synthetic {
+		return SyntheticSubject(ev.InvolvedUID)
+	}
+	return Subject(r.OrderingKey())
+}
 
 // Report is sent to the control plane: an [Operation], [Event], [Status] or [Tree].
 type Report interface {

@@ -264,21 +264,22 @@ func TestOutbox_ForgetExcept(t *testing.T) {
 		want   []string // the reports that are sent
 		left   int      // keys that are known in the end
 	}{
-		{reason: "an unknown ordering key"},
+		{reason: "an unknown subject"},
 		{reason: "a kept report is sent and stays known", offer: []observe.Report{stays}, keep: []observe.Key{stays.Key()}, want: []string{"stays"}, left: 1},
 		{reason: "an Event is sent first", offer: []observe.Report{gone, stays}, keep: []observe.Key{stays.Key()}, want: []string{"gone", "stays"}, left: 1},
 		{reason: "state is dropped", offer: []observe.Report{operation("x", "1")}},
+		{reason: "several are sent first", offer: []observe.Report{synthetic("a"), synthetic("b"), stays}, keep: []observe.Key{stays.Key()}, want: []string{"a", "b", "stays"}, left: 1},
 		{reason: "a deletion is sent first", offer: []observe.Report{operation("x", "")}, want: []string{"deleted"}},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			o := New(Config{}, nil)
-			keys := map[observe.OrderingKey]struct{}{synthetic("").OrderingKey(): {}}
+			subjects := map[observe.Subject]struct{}{observe.SubjectOf(synthetic("")): {}}
 			for _, r := range tt.offer {
 				o.Offer(r)
-				keys[r.OrderingKey()] = struct{}{}
+				subjects[observe.SubjectOf(r)] = struct{}{}
 			}
-			for key := range keys {
-				o.ForgetExcept(key, tt.keep...)
+			for subject := range subjects {
+				o.ForgetExcept(subject, tt.keep...)
 			}
 			var sent []string
 			for item, ok := tryTake(t, o); ok; item, ok = tryTake(t, o) {
@@ -306,7 +307,7 @@ func TestOutbox_ForgetExcept_DeadLetters(t *testing.T) {
 		o := New(Config{}, nil)
 		o.Offer(tt.report)
 		o.Reject(take(t, o), errSend)
-		o.ForgetExcept(tt.report.OrderingKey())
+		o.ForgetExcept(observe.SubjectOf(tt.report))
 		if got := o.DeadLetters(); got != tt.left {
 			t.Errorf("%s: %d dead letters are left, want %d", tt.report, got, tt.left)
 		}

@@ -34,7 +34,7 @@ func (o *Outbox) Reject(item Item, cause error) {
 			report:    item.Report,
 		})
 	}
-	o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
+	o.persistence.saveReceipt(e)
 	o.gc(e)
 }
 
@@ -79,10 +79,12 @@ func (o *Outbox) RetryRejected(id target.Instance) {
 			o.gc(e)
 			continue
 		}
-		e.outcome = unanswered // an Offer of the same version is sent
+		e.reopen() // an Offer of the same version is sent, also after a restart
+		o.persistence.saveReceipt(e)
 		if report != nil && e.isIdle() {
 			o.enqueue(e, report)
 		}
+		o.gc(e)
 	}
 }
 

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
@@ -144,5 +145,59 @@ func TestOutbox_ForgetInstanceThenReject_LeavesNothing(t *testing.T) {
 	expectEmpty(t, o)
 	if len(o.accounts) > 0 || o.DeadLetters() > 0 {
 		t.Errorf("%d accounts and %d dead letters, want none", len(o.accounts), o.DeadLetters())
+	}
+}
+
+func TestOutbox_RetryRejectedThenRestart_SendsAgain(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	o.Declare(shop)
+	o.Offer(operation("x", "1"))
+	o.Reject(take(t, o), errSend)
+	o.RetryRejected(shop)
+
+	restarted := New(Config{}, kept)
+	restarted.Declare(shop)
+	restarted.Offer(operation("x", "1"))
+	expectTake(t, restarted, operation("x", "1").String())
+}
+
+// A dead letter whose report is not kept, of an Event that was forgotten meanwhile, leaves nothing.
+func TestOutbox_RetryRejected_OfAForgottenKey_LeavesNothing(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	o.Declare(shop)
+	o.Offer(operation("x", "1"))
+	o.Reject(take(t, o), errSend)
+
+	restarted := New(Config{}, kept)
+	restarted.Declare(shop)
+	restarted.Forget(operation("x", "").Key())
+	restarted.RetryRejected(shop)
+	expectEmpty(t, restarted)
+	expectRecords(t, kept, 0, 0)
+}
+
+// A deletion is the last report of its key, also if the protocol has no place for it.
+func TestOutbox_DeletionWithoutPlace_ForgetsItsKey(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	o.Offer(operation("x", "1"))
+	o.Ack(take(t, o), Receipt{})
+	o.SetProtocol(without(operation("x", "").Key()))
+	o.Offer(operation("x", ""))
+	expectNothing(t, o)
+	expectEmpty(t, o)
+	expectRecords(t, kept, 0, 0)
+}
+
+// Synthetic Events about one object do not wait for each other: one may fail, or belong to another instance.
+func TestOutbox_SyntheticEvents_AreIndependent(t *testing.T) {
+	o := New(Config{}, nil)
+	o.Offer(synthetic("pod/app/1"))
+	o.Offer(synthetic("pod/app/2"))
+	o.Retry(take(t, o), time.Hour, errSend)
+	if item := take(t, o); item.Report.Key() != synthetic("pod/app/2").Key() {
+		t.Errorf("the outbox sent %s, want the second Event", item.Report)
 	}
 }

@@ -13,7 +13,7 @@
 // Each part is a type in a file of its own; [Outbox] composes them. The methods of Outbox that take and settle items are in
 // take.go and settle.go, those for resync in state.go.
 //
-//   - entry.go: a key, its group, and the index of both.
+//   - entry.go: a key, its group and its subject, and the index of them.
 //   - protocol.go: [Protocol] decides whether a report is sent, and under which version.
 //   - queue.go: groups that have something to send, by class. Classes take turns: state, fresh Events, the backlog, and
 //     reports in quarantine. One report in quarantine is in flight at a time.

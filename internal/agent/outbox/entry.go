@@ -23,8 +23,9 @@ import (
 //	settled    set    not this version: it was refused, and is a dead letter
 //	evicted    -      not this version: it was dropped to keep the bound
 type entry struct {
-	key   observe.Key
-	group *group
+	key     observe.Key
+	group   *group
+	subject observe.Subject // differs from the group's name for synthetic Events
 	pending
 	delivered
 	dead  *deadLetter
@@ -112,11 +113,45 @@ func (g *group) goesAlone() bool {
 type index struct {
 	entries map[observe.Key]*entry
 	groups  map[observe.OrderingKey]*group
+	// subjects has the entries of the subjects that are not a group.
+	subjects map[observe.Subject][]*entry
 }
 
 func newIndex() index {
-	return index{entries: map[observe.Key]*entry{}, groups: map[observe.OrderingKey]*group{}}
+	return index{
+		entries: map[observe.Key]*entry{}, groups: map[observe.OrderingKey]*group{}, subjects: map[observe.Subject][]*entry{},
+	}
 }
+
+// about returns the entries of a subject.
+func (x *index) about(subject observe.Subject) []*entry {
+	if g := x.groups[observe.OrderingKey(subject)]; g != nil {
+		return g.entries
+	}
+	return x.subjects[subject]
+}
+
+// setSubject sets the subject of an entry. An empty one is that of its group.
+func (x *index) setSubject(e *entry, subject observe.Subject) {
+	if subject == "" || subject == e.subject {
+		return
+	}
+	x.unlinkSubject(e)
+	e.subject = subject
+	if e.hasOwnSubject() {
+		x.subjects[subject] = append(x.subjects[subject], e)
+	}
+}
+
+func (x *index) unlinkSubject(e *entry) {
+	left := slices.DeleteFunc(x.subjects[e.subject], func(other *entry) bool { return other == e })
+	if x.subjects[e.subject] = left; len(left) == 0 {
+		delete(x.subjects, e.subject)
+	}
+}
+
+// hasOwnSubject reports whether the subject of an entry is not its group.
+func (e *entry) hasOwnSubject() bool { return e.subject != observe.Subject(e.group.name) }
 
 // get returns the entry of a key, a new one if there is none.
 func (x *index) get(key observe.Key, name observe.OrderingKey) *entry {
@@ -128,7 +163,7 @@ func (x *index) get(key observe.Key, name observe.OrderingKey) *entry {
 		g = &group{name: name}
 		x.groups[name] = g
 	}
-	e := &entry{key: key, group: g}
+	e := &entry{key: key, group: g, subject: observe.Subject(name)}
 	g.entries = append(g.entries, e)
 	x.entries[key] = e
 	return e
@@ -140,6 +175,7 @@ func (x *index) remove(e *entry) bool {
 		return false
 	}
 	delete(x.entries, e.key)
+	x.unlinkSubject(e)
 	g := e.group
 	if g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e }); len(g.entries) == 0 {
 		delete(x.groups, g.name)

@@ -71,7 +71,13 @@ func New(config Config, store Store) *Outbox {
 func (o *Outbox) Offer(r observe.Report) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || !o.protocol.takes(r) {
+	if o.closed {
+		return
+	}
+	if !o.protocol.takes(r) {
+		if e := o.entries[r.Key()]; e != nil && isDeletion(r) {
+			o.forget(e) // no later report of the key follows
+		}
 		return
 	}
 	if a := o.accounts[r.Instance()]; a != nil {
@@ -112,6 +118,7 @@ func (o *Outbox) offer(r observe.Report) {
 // entryOf returns the entry of a report's key. A new one learns what the control plane has.
 func (o *Outbox) entryOf(r observe.Report) *entry {
 	e := o.get(r.Key(), r.OrderingKey())
+	o.setSubject(e, observe.SubjectOf(r))
 	if a := o.accounts[r.Instance()]; a != nil {
 		if known, ok := a.sync.take(e.key); ok {
 			o.learn(e, known)
@@ -120,16 +127,12 @@ func (o *Outbox) entryOf(r observe.Report) *entry {
 	return e
 }
 
-// ForgetExcept forgets the keys of an ordering key, except those to keep. It drops their pending reports and dead letters,
-// except Events and deletions: those are delivered first. A later Offer cancels the forgetting.
-func (o *Outbox) ForgetExcept(orderingKey observe.OrderingKey, keep ...observe.Key) {
+// ForgetExcept forgets the keys of a subject, except those to keep. It drops their pending reports and dead letters, except
+// Events and deletions: those are delivered first. A later Offer cancels the forgetting.
+func (o *Outbox) ForgetExcept(subject observe.Subject, keep ...observe.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	g := o.groups[orderingKey]
-	if g == nil {
-		return
-	}
-	for _, e := range slices.Clone(g.entries) {
+	for _, e := range slices.Clone(o.about(subject)) {
 		if slices.Contains(keep, e.key) {
 			continue
 		}
@@ -157,7 +160,7 @@ func (o *Outbox) cancel(e *entry) {
 	if e.dead != nil { // the control plane does not have it, so the next Offer is sent
 		e.reopen()
 		o.setDead(e, nil)
-		o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
+		o.persistence.saveReceipt(e)
 	}
 	o.unqueue(e)
 	o.clearPending(e)
@@ -165,13 +168,13 @@ func (o *Outbox) cancel(e *entry) {
 	o.broadcast()
 }
 
-// ForgetRestored forgets the keys of an earlier process that this process has not offered. Pending reports are delivered
-// first.
-func (o *Outbox) ForgetRestored() {
+// ForgetRestoredEvents forgets the Events of an earlier process that this process has not offered. Pending ones are delivered
+// first. Operations stay: nothing but their receipts says that the control plane has the object.
+func (o *Outbox) ForgetRestoredEvents() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, e := range o.entries {
-		if e.restored {
+	for key, e := range o.entries {
+		if _, isEvent := key.EventUID(); isEvent && e.restored {
 			o.forget(e)
 		}
 	}
@@ -188,8 +191,8 @@ func (o *Outbox) Events() []types.UID {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var out []types.UID
-	for key := range o.groups {
-		if uid, ok := key.EventUID(); ok && !o.dropped.has(observe.Key(key)) {
+	for key, e := range o.entries {
+		if uid, ok := key.EventUID(); ok && !e.hasOwnSubject() && !o.dropped.has(key) {
 			out = append(out, uid)
 		}
 	}

@@ -34,6 +34,7 @@ var oldTables = []string{"events", "ends", "changes"}
 // receiptRecord is what is known of a settled key at the control plane. Version may be that of a rejected report.
 type receiptRecord struct {
 	Lane     observe.OrderingKey
+	Subject  observe.Subject `json:",omitempty"` // empty if it is the ordering key
 	Version  string
 	Accepted bool            `json:",omitempty"`
 	RowID    int64           `json:",omitempty"`
@@ -102,8 +103,15 @@ func (p persistence) savePending(key observe.Key, r observe.Report) {
 
 func (p persistence) deletePending(key observe.Key) { p.delete(pendingTable, key) }
 
-func (p persistence) saveReceipt(key observe.Key, orderingKey observe.OrderingKey, d delivered) {
-	p.put(receiptTable, key, receiptRecord{orderingKey, d.version, d.receipt.Accepted, d.receipt.RowID, d.receipt.Instance, d.modified})
+func (p persistence) saveReceipt(e *entry) {
+	record := receiptRecord{
+		Lane: e.group.name, Version: e.version, Accepted: e.receipt.Accepted, RowID: e.receipt.RowID,
+		Instance: e.receipt.Instance, Modified: e.modified,
+	}
+	if e.hasOwnSubject() {
+		record.Subject = e.subject
+	}
+	p.put(receiptTable, e.key, record)
 }
 
 func (p persistence) deleteReceipt(key observe.Key) { p.delete(receiptTable, key) }
@@ -206,6 +214,7 @@ func timeOf(r observe.Report) time.Time {
 func (o *Outbox) restore(r loadedRecords) {
 	for key, record := range r.receipts {
 		e := o.get(key, record.Lane)
+		o.setSubject(e, record.Subject)
 		e.delivered, e.restored = record.delivered(), true
 	}
 	for key, dropped := range r.dropped {
@@ -213,6 +222,9 @@ func (o *Outbox) restore(r loadedRecords) {
 	}
 	for key, record := range r.dead {
 		e := o.get(key, record.Lane)
+		if report := record.Content.report(); report != nil {
+			o.setSubject(e, observe.SubjectOf(report))
+		}
 		e.restored = true
 		e.end(record.Version, answered)
 		o.setDead(e, &deadLetter{Rejection: record.Rejection, instance: record.Instance, report: record.Content.report()})
@@ -220,6 +232,7 @@ func (o *Outbox) restore(r loadedRecords) {
 	}
 	for _, report := range r.pending {
 		e := o.get(report.Key(), report.OrderingKey())
+		o.setSubject(e, observe.SubjectOf(report))
 		e.retry.attempts, e.backlog, e.restored = 1, true, true
 		e.forgets = isDeletion(report)
 		o.enqueue(e, report)

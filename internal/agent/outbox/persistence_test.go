@@ -105,7 +105,7 @@ func TestOutbox_Restart_KeepsReceipts(t *testing.T) {
 }
 
 // After a restart, the keys that are not offered again are forgotten on request. An undelivered Event is sent before.
-func TestOutbox_ForgetRestored(t *testing.T) {
+func TestOutbox_ForgetRestoredEvents(t *testing.T) {
 	kept := records{"events": {"a": nil}, "ends": {"a/b/1": nil}, "changes": {"w": nil}}
 	o := New(Config{}, kept)
 	for _, uid := range []types.UID{"again", "gone"} {
@@ -119,22 +119,61 @@ func TestOutbox_ForgetRestored(t *testing.T) {
 		}
 	}
 
+	o.Offer(synthetic("made")) // is in flight when the process ends
+	o.Offer(operation("x", "1"))
+	for range 3 {
+		if item := take(t, o); item.Report.Key() == operation("x", "").Key() {
+			o.Ack(item, Receipt{})
+		}
+	}
+
 	restarted := New(Config{}, kept)
 	restarted.Offer(event("again", "1"))
 	if got := restarted.Events(); len(got) != 3 {
-		t.Errorf("Events are %q, want 3", got)
+		t.Errorf("Events are %q, want the 3 of the cluster", got)
 	}
-	restarted.ForgetRestored()
-	expectRecords(t, kept, 1, 1)
-	item := take(t, restarted)
-	if item.Report.Key() != event("undelivered", "").Key() {
-		t.Errorf("the outbox sent %s, want the undelivered Event", item.Report)
+	restarted.ForgetRestoredEvents()
+	expectRecords(t, kept, 2, 2)
+	var sent []observe.Key
+	for range 2 {
+		item := take(t, restarted)
+		sent = append(sent, item.Report.Key())
+		restarted.Ack(item, Receipt{RowID: 6})
 	}
-	restarted.Ack(item, Receipt{RowID: 6})
-	expectRecords(t, kept, 1, 0)
+	slices.Sort(sent)
+	if want := []observe.Key{"event/made", "event/undelivered"}; !slices.Equal(sent, want) {
+		t.Errorf("the outbox sent %q, want %q", sent, want)
+	}
+	expectRecords(t, kept, 2, 0)
+	restarted.Offer(operation("x", "1"))
+	expectNothing(t, restarted)
 	if got := restarted.Events(); !slices.Equal(got, []types.UID{"again"}) {
 		t.Errorf("Events are %q, want the one that was offered again", got)
 	}
+}
+
+// The state file of an earlier version has no subjects. A synthetic Event that is offered again gets its subject, and another
+// one counts as an Event of the cluster, which no cache has.
+func TestOutbox_Restart_ReceiptsWithoutSubject(t *testing.T) {
+	kept := records{}
+	o := New(Config{}, kept)
+	for _, uid := range []types.UID{"pod/app/1", "pod/app/2"} {
+		o.Offer(synthetic(uid))
+		o.Ack(take(t, o), Receipt{RowID: 5})
+	}
+	for key, value := range kept[receiptTable] {
+		kept[receiptTable][key] = []byte(strings.Replace(string(value), `"Subject":"synthetic/pod",`, "", 1))
+	}
+	restarted := New(Config{}, kept)
+	restarted.Offer(synthetic("pod/app/2"))
+	expectNothing(t, restarted)
+	if got := restarted.Events(); !slices.Equal(got, []types.UID{"pod/app/1"}) {
+		t.Errorf("Events are %q, want the one without a subject", got)
+	}
+	restarted.ForgetExcept(observe.SyntheticSubject("pod"))
+	restarted.ForgetExcept(observe.EventSubject("pod/app/1"))
+	expectEmpty(t, restarted)
+	expectRecords(t, kept, 0, 0)
 }
 
 func TestOutbox_Restart_SendsDeletions(t *testing.T) {
@@ -225,7 +264,7 @@ func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
 	p.savePending("event/a", event("a", "1"))
 	p.savePending(operation("d", "").Key(), operation("d", ""))
 	d := delivered{receipt: Receipt{Accepted: true, RowID: 7, Instance: shop}, version: "1", outcome: answered, modified: true}
-	p.saveReceipt("r", "group", d)
+	p.saveReceipt(&entry{key: "r", group: &group{name: "group"}, subject: "subject", delivered: d})
 	p.saveDead("dead", "group", "2", &deadLetter{instance: shop, report: event("x", "2")})
 	p.saveDead("deadOperation", "group", "2", &deadLetter{instance: shop, report: operation("y", "2")})
 	store.Put(pendingTable, "broken", []byte("{"))
@@ -235,7 +274,7 @@ func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
 	if len(got.pending) != 2 || got.pending[0].Key() != operation("d", "").Key() || got.pending[1].Key() != "event/a" {
 		t.Errorf("pending are %v, want the deletion and then the Event", got.pending)
 	}
-	if r := got.receipts["r"]; r.delivered() != d || r.Lane != "group" {
+	if r := got.receipts["r"]; r.delivered() != d || r.Lane != "group" || r.Subject != "subject" {
 		t.Errorf("the receipt is %+v, want %+v", r, d)
 	}
 	if got.dead["dead"].Content.report() == nil || got.dead["deadOperation"].Content.report() != nil {

@@ -31,7 +31,7 @@ func (o *Outbox) Ack(item Item, receipt Receipt) {
 	o.conclude(e, item)
 	o.recordOperation(e, item.Report)
 	e.retry.attempts = 0
-	o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
+	o.persistence.saveReceipt(e)
 	o.gc(e)
 }
 

@@ -17,7 +17,7 @@ const (
 	Rejected
 )
 
-// Snapshot is the state of a report's key.
+// KeyState is the state of a report's key.
 type KeyState struct {
 	Phase   Phase
 	Version string // of the last settled report, in its protocol

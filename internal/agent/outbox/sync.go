@@ -150,7 +150,7 @@ func (o *Outbox) learn(e *entry, k Known) {
 		}
 	}
 	if e.outcome != unanswered {
-		o.persistence.saveReceipt(e.key, e.group.name, e.delivered)
+		o.persistence.saveReceipt(e)
 	}
 	o.gc(e)
 }

@@ -135,11 +135,11 @@ func (a *attributedObjects) isRecorded(uid types.UID) bool {
 	return ok
 }
 
-// prune removes the records of objects without a workload, and of objects that the registry has forgotten. It does nothing
-// while no workload is declared: after a start the declarations are still to come.
-func (a *attributedObjects) prune(targets *target.Registry) {
+// prune removes the records of objects without a workload, and of objects that the registry has forgotten, and returns their
+// UIDs. It does nothing while no workload is declared: after a start the declarations are still to come.
+func (a *attributedObjects) prune(targets *target.Registry) (removed []types.UID) {
 	if targets.Empty() {
-		return
+		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,8 +147,10 @@ func (a *attributedObjects) prune(targets *target.Registry) {
 		if known, ok := targets.KnownObject(uid); !ok || len(targets.Attributions(known)) == 0 {
 			delete(a.recorded, uid)
 			a.store.Delete(objectTable, string(uid))
+			removed = append(removed, uid)
 		}
 	}
+	return removed
 }
 
 // restore adds the recorded objects to the registry, as objects that no informer has seen yet. Deleted objects come

@@ -31,6 +31,12 @@ func (n *eventNotes) setPreexisting(uid types.UID) {
 	n.preexisting[uid] = struct{}{}
 }
 
+func (n *eventNotes) preexistingEvents() []types.UID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Keys(n.preexisting))
+}
+
 func (n *eventNotes) isPreexisting(uid types.UID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -56,18 +56,18 @@ func (r *eventReporter) report(ev *corev1.Event, initial bool, attribution targe
 // forget forgets an Event that is deleted. Its row in the control plane stays.
 func (r *eventReporter) forget(uid types.UID) {
 	r.notes.remove(uid)
-	r.sink.ForgetExcept(observe.EventOrderingKey(uid))
+	r.sink.ForgetExcept(observe.EventSubject(uid))
 }
 
 // forgetExpired forgets the reported Events that no cache has: they expired while no informer watched them. It returns false
 // if not all Events are listed yet.
 func (r *eventReporter) forgetExpired() bool {
-	reported := r.sink.Events() // before the caches are read, so that these have each Event that still exists
+	known := append(r.sink.Events(), r.notes.preexistingEvents()...) // read before the caches, which have all that still exist
 	cached, ok := r.informers.EventUIDs()
 	if !ok {
 		return false
 	}
-	for _, uid := range reported {
+	for _, uid := range known {
 		if _, exists := cached[uid]; !exists {
 			r.forget(uid)
 		}

@@ -72,9 +72,11 @@ func (r *objectReporter) reportDeletion(deleted informers.Tombstone, attribution
 			r.attributed.recordDeletion(known, r.now())
 		}
 	}
-	r.sink.ForgetExcept(observe.SyntheticOrderingKey(deleted.UID))
+	r.sink.ForgetExcept(observe.SyntheticSubject(deleted.UID))
 	r.informers.ForgetObject(deleted.UID)
-	r.attributed.split(deleted.Ref, func(o attributedObject) bool { return o.Identity != deleted.Identity })
+	r.attributed.split(deleted.Ref, func(o attributedObject) bool {
+		return o.Identity != deleted.Identity || !slices.Contains(attributions, o.Attribution)
+	})
 	for _, attribution := range attributions {
 		r.sink.Offer(observe.Operation{
 			Attribution: attribution, Object: deleted.Identity, ResourceVersion: deleted.ResourceVersion, Deleted: true,
@@ -175,7 +177,10 @@ func (r *objectReporter) withdrawOthers(current target.Identity, ref target.Ref,
 			r.assessor.Remove(old.Attribution, old.Identity)
 			r.healthChanged(old.Attribution)
 		}
-		r.sink.ForgetExcept(old.operation().OrderingKey(), keys...)
+		r.sink.ForgetExcept(observe.SubjectOf(old.operation()), keys...)
+		if !slices.ContainsFunc(kept, func(o attributedObject) bool { return o.UID == old.UID }) {
+			r.sink.ForgetExcept(observe.SyntheticSubject(old.UID)) // the cache may no longer have the pod
+		}
 	}
 }
 

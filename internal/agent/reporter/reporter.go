@@ -22,17 +22,17 @@ type Sink interface {
 	Offer(observe.Report)
 	// Cancel drops the pending report of a key, which may be offered again.
 	Cancel(observe.Key)
-	// ForgetExcept forgets the keys of an ordering key, except those to keep, and drops their pending reports. Pending
-	// Events and deletions are delivered first.
-	ForgetExcept(orderingKey observe.OrderingKey, keep ...observe.Key)
+	// ForgetExcept forgets the keys of a subject, except those to keep, and drops their pending reports. Pending Events and
+	// deletions are delivered first.
+	ForgetExcept(subject observe.Subject, keep ...observe.Key)
 	// Reoffer receives when all statuses, trees and objects have to be offered again.
 	Reoffer() <-chan struct{}
 }
 
 // Ledger records which reports were made, by this process and earlier ones. There is no other record of them.
 type Ledger interface {
-	// ForgetRestored forgets the keys of an earlier process that this process has not offered.
-	ForgetRestored()
+	// ForgetRestoredEvents forgets the Events of an earlier process that this process has not offered.
+	ForgetRestoredEvents()
 	// Events returns the UIDs of the cluster's Events that were reported.
 	Events() []types.UID
 }
@@ -101,8 +101,8 @@ func (r *Reporter) Run(ctx context.Context) error {
 	return nil
 }
 
-// restoredFor is how long the sink keeps the reports of an earlier process that are not made again. Until then the
-// workloads are declared and the informers have synced. A receipt that is dropped too early is read from the control plane.
+// restoredFor is how long the sink keeps the Events of an earlier process that are not reported again. Until then the
+// workloads are declared and the informers have synced. The row of an Event that is forgotten too early is looked up.
 const restoredFor = 10 * time.Minute
 
 // loop passes changes of declarations and attributions on to the informers and the queues.
@@ -128,7 +128,7 @@ func (r *Reporter) loop(ctx context.Context) {
 		case <-r.sink.Reoffer():
 			r.reofferAll()
 		case <-forgetRestored:
-			r.sink.ForgetRestored()
+			r.sink.ForgetRestoredEvents()
 		case now := <-prune.C:
 			r.prune(now)
 			r.queueUnattributedEvents() // for owners that became known meanwhile
@@ -140,7 +140,9 @@ func (r *Reporter) loop(ctx context.Context) {
 func (r *Reporter) prune(now time.Time) {
 	r.targets.Prune(now)
 	r.informers.Prune()
-	r.attributed.prune(r.targets)
+	for _, uid := range r.attributed.prune(r.targets) {
+		r.sink.ForgetExcept(observe.SyntheticSubject(uid))
+	}
 	if r.queues.eventsListed.CompareAndSwap(true, false) && !r.events.forgetExpired() {
 		r.queues.eventsListed.Store(true) // again at the next call
 	}

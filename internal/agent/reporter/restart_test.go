@@ -166,6 +166,6 @@ func TestReporter_Restart_ForgetsEventsExpiredSince(t *testing.T) {
 	w.track("web", "v1 ConfigMap none")
 	w.eventually("the Event is forgotten", func() string {
 		w.reporter.prune(time.Now())
-		return complain(!w.sink.retainsNone(observe.EventOrderingKey("expired")), "it is kept")
+		return complain(!w.sink.retainsNone(observe.EventSubject("expired")), "it is kept")
 	})
 }

@@ -21,9 +21,9 @@ type recorder struct {
 	versions  map[observe.Key]string // the last offered one of each key
 	cancelled []observe.Key
 	forgot    []observe.Key
-	retained  map[observe.OrderingKey][]observe.Key // by the last call of ForgetExcept
-	restored  []types.UID                           // Events of an earlier process
-	reoffer   chan struct{}                         // nil unless a test sets it
+	retained  map[observe.Subject][]observe.Key // by the last call of ForgetExcept
+	restored  []types.UID                       // Events of an earlier process
+	reoffer   chan struct{}                     // nil unless a test sets it
 }
 
 func (r *recorder) Reoffer() <-chan struct{} { return r.reoffer }
@@ -59,17 +59,17 @@ func (r *recorder) Cancel(key observe.Key) {
 	r.cancelled = append(r.cancelled, key)
 }
 
-// ForgetExcept does as an outbox: it forgets the offered keys of an ordering key, except those to keep, and cancels them unless
+// ForgetExcept does as an outbox: it forgets the offered keys of a subject, except those to keep, and cancels them unless
 // they are Events or deletions.
-func (r *recorder) ForgetExcept(orderingKey observe.OrderingKey, keep ...observe.Key) {
+func (r *recorder) ForgetExcept(subject observe.Subject, keep ...observe.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.retained == nil {
-		r.retained = map[observe.OrderingKey][]observe.Key{}
+		r.retained = map[observe.Subject][]observe.Key{}
 	}
-	r.retained[orderingKey] = keep
+	r.retained[subject] = keep
 	for _, report := range r.offered {
-		if report.OrderingKey() != orderingKey || slices.Contains(keep, report.Key()) {
+		if observe.SubjectOf(report) != subject || slices.Contains(keep, report.Key()) {
 			continue
 		}
 		r.forgot = append(r.forgot, report.Key())
@@ -80,22 +80,22 @@ func (r *recorder) ForgetExcept(orderingKey observe.OrderingKey, keep ...observe
 	}
 }
 
-// lastRetained returns the keys to keep in the last call of ForgetExcept for an ordering key.
-func (r *recorder) lastRetained(orderingKey observe.OrderingKey) []observe.Key {
+// lastRetained returns the keys to keep in the last call of ForgetExcept for a subject.
+func (r *recorder) lastRetained(subject observe.Subject) []observe.Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.retained[orderingKey]
+	return r.retained[subject]
 }
 
-// retainsNone reports whether the reporter has asked to forget all keys of an ordering key.
-func (r *recorder) retainsNone(orderingKey observe.OrderingKey) bool {
+// retainsNone reports whether the reporter has asked to forget all keys of a subject.
+func (r *recorder) retainsNone(subject observe.Subject) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep, ok := r.retained[orderingKey]
+	keep, ok := r.retained[subject]
 	return ok && len(keep) == 0
 }
 
-func (r *recorder) ForgetRestored() {}
+func (r *recorder) ForgetRestoredEvents() {}
 
 // Events returns the Events that were offered, by this process or, as far as the test says so, by an earlier one.
 func (r *recorder) Events() []types.UID {
@@ -103,8 +103,8 @@ func (r *recorder) Events() []types.UID {
 	defer r.mu.Unlock()
 	out := slices.Clone(r.restored)
 	for _, report := range r.offered {
-		if uid, ok := report.OrderingKey().EventUID(); ok {
-			out = append(out, uid)
+		if ev, ok := report.(observe.Event); ok && !ev.Synthetic {
+			out = append(out, ev.UID)
 		}
 	}
 	return out

@@ -98,8 +98,8 @@ func (r *statusReporter) moveTo(workload string, instance target.Instance) {
 	if len(workloads) > 0 {
 		return
 	}
-	r.sink.ForgetExcept(observe.Status{Workload: before}.OrderingKey())
-	r.sink.ForgetExcept(observe.Tree{Workload: before}.OrderingKey())
+	r.sink.ForgetExcept(observe.SubjectOf(observe.Status{Workload: before}))
+	r.sink.ForgetExcept(observe.SubjectOf(observe.Tree{Workload: before}))
 	r.assessor.ForgetInstance(before)
 }
 
@@ -149,9 +149,12 @@ func (r *statusReporter) recordTransition(workload string, transition target.Hea
 	}
 	ref := target.Ref{Group: v1alpha1.GroupVersion.Group, Kind: "ThreeportWorkload", Name: workload}
 	ev := observe.NewTransition(ref, wl.Instance, transition)
-	r.transitions.set(workload, ev)
+	before, known := r.transitions.set(workload, ev)
 	r.sink.Offer(ev)
-	r.sink.ForgetExcept(ev.OrderingKey(), ev.Key())
+	r.sink.ForgetExcept(observe.SubjectOf(ev), ev.Key())
+	if known && before.InvolvedUID != ev.InvolvedUID { // the ThreeportWorkload was created again
+		r.sink.ForgetExcept(observe.SubjectOf(before))
+	}
 	if r.assessor.SinceUnknown(wl.Instance, transition.To) {
 		r.queues.statusLater(workload)
 	}
@@ -159,6 +162,6 @@ func (r *statusReporter) recordTransition(workload string, transition target.Hea
 
 func (r *statusReporter) forgetTransition(workload string) {
 	if before, ok := r.transitions.remove(workload); ok {
-		r.sink.ForgetExcept(before.OrderingKey())
+		r.sink.ForgetExcept(observe.SubjectOf(before))
 	}
 }

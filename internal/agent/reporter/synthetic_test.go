@@ -122,7 +122,7 @@ func TestReporter_ContainerTerminations_OfferedOnce(t *testing.T) {
 	w.targets.Track(wl)
 	w.run()
 	w.eventually("the terminations of the deleted pod are forgotten", func() string {
-		return complain(!w.sink.retainsNone(observe.SyntheticOrderingKey(p.GetUID())), "they are kept")
+		return complain(!w.sink.retainsNone(observe.SyntheticSubject(p.GetUID())), "they are kept")
 	})
 	w.expectSynthetic()
 }
@@ -196,15 +196,18 @@ func TestReporter_RecordTransition(t *testing.T) {
 	w.reporter.RecordTransition(wl.Name, well)
 	w.expectSynthetic(stamp(well))
 	w.eventually("the earlier transition is forgotten", func() string {
-		kept := w.sink.lastRetained(w.sink.events("WorkloadHealthy")[0].OrderingKey())
+		kept := w.sink.lastRetained(observe.SubjectOf(w.sink.events("WorkloadHealthy")[0]))
 		return complain(!slices.Equal(kept, []observe.Key{observe.EventKey(observe.TransitionUID(well))}), fmt.Sprintf("kept are %q", kept))
 	})
+	again := target.HealthTransition{UID: "cr2", To: "Healthy", At: at.Add(2 * time.Minute)}
+	w.reporter.RecordTransition(wl.Name, again) // the ThreeportWorkload was deleted and created
+	w.expectForgotten(observe.TransitionUID(well))
 	w.run()
 	w.eventually("the workload is assessed", func() string {
 		return complain(w.reporter.sizes()["damped workloads"] == 0, "it is not")
 	})
 	w.targets.Forget(wl.Name)
-	w.expectForgotten(observe.TransitionUID(well))
+	w.expectForgotten(observe.TransitionUID(again))
 	w.stop()
 }
 

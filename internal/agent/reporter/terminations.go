@@ -15,7 +15,7 @@ func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity,
 		for _, t := range terminations {
 			r.sink.Cancel(observe.EventKey(observe.TerminationUID(id.UID, t.Container, t.Restart)))
 		}
-		r.sink.ForgetExcept(observe.SyntheticOrderingKey(id.UID))
+		r.sink.ForgetExcept(observe.SyntheticSubject(id.UID))
 		return
 	}
 	keys := make([]observe.Key, len(terminations))
@@ -24,5 +24,5 @@ func (r *objectReporter) reportTerminations(pod *corev1.Pod, id target.Identity,
 		keys[i] = ev.Key()
 		r.sink.Offer(ev)
 	}
-	r.sink.ForgetExcept(observe.SyntheticOrderingKey(id.UID), keys...)
+	r.sink.ForgetExcept(observe.SyntheticSubject(id.UID), keys...)
 }

@@ -16,10 +16,13 @@ type transitions struct {
 
 func newTransitions() *transitions { return &transitions{last: map[string]observe.Event{}} }
 
-func (t *transitions) set(workload string, ev observe.Event) {
+// set records the last transition of a workload, and returns the one before.
+func (t *transitions) set(workload string, ev observe.Event) (before observe.Event, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	before, known = t.last[workload]
 	t.last[workload] = ev
+	return before, known
 }
 
 // remove removes the transition of a workload that is no longer declared.
