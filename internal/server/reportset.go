@@ -85,7 +85,7 @@ var applyReportSetOperation = huma.Operation{
 //
 //	400, 408, 413, 415, 503   the body cannot be read or decoded, here and in reportset_decode.go
 //	403                       it is the set of another cluster
-//	422                       a field of the set is invalid: [store.SetError]
+//	422                       a field of the set is invalid: reportset_decode.go, or [store.SetError]
 //	503                       the database failed
 //
 // A single report is refused in its answer, by the store: see apply_item.go.

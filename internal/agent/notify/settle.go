@@ -15,10 +15,11 @@ import (
 //
 //	the error                                       the item
 //	none                                            Ack: delivered
-//	404 of the API, so there is no such row         AckNotFound: discarded
-//	another 4xx, a report that cannot be encoded    Reject: a dead letter, not sent again
+//	404 of the API, not_found in a report set       AckNotFound: discarded
+//	another 4xx, invalid or forbidden in a set      Reject: a dead letter, not sent again
+//	a report that cannot be encoded                 Reject
 //	401, 403                                        Nack: sent again; the whole delivery pauses
-//	network, 5xx, 408, 425, 429, a proxy's answer   Nack: sent again
+//	network, 5xx, 408, 425, 429, a proxy's 404      Nack: sent again
 //	[ErrNotObserved]                                Defer: sent again, and no failure
 //	[ErrProtocolChanged]                            Requeue: sent again at once
 //	any, after the context has ended                Nack: pending at the next start

@@ -79,7 +79,7 @@ func (o *Outbox) RetryRejected(id target.Instance) {
 			o.gc(e)
 			continue
 		}
-		e.reopen() // an Offer of the same version is sent, also after a restart
+		e.outcome = unanswered // an Offer of the same version is sent, also after a restart
 		o.persistence.saveReceipt(e)
 		if report != nil && e.isIdle() {
 			o.enqueue(e, report)

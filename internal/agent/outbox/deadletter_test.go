@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
@@ -200,4 +202,24 @@ func TestOutbox_SyntheticEvents_AreIndependent(t *testing.T) {
 	if item := take(t, o); item.Report.Key() != synthetic("pod/app/2").Key() {
 		t.Errorf("the outbox sent %s, want the second Event", item.Report)
 	}
+}
+
+// Each deletion of two objects of one name was rejected. Both are sent again, the earlier one first.
+func TestOutbox_RetryRejected_TwoDeletionsOfAName(t *testing.T) {
+	o := New(Config{}, nil)
+	for _, uid := range []types.UID{"a", "b"} {
+		o.Offer(operation(uid, "1"))
+		o.Ack(take(t, o), Receipt{})
+		o.Offer(operation(uid, ""))
+		o.Reject(take(t, o), errSend)
+	}
+	o.RetryRejected(shop)
+	for _, uid := range []types.UID{"a", "b"} {
+		item := take(t, o)
+		if item.Report.Key() != operation(uid, "").Key() {
+			t.Errorf("the outbox sent %s, want the deletion of %s", item.Report.Key(), uid)
+		}
+		o.Ack(item, Receipt{})
+	}
+	expectEmpty(t, o)
 }

@@ -11,7 +11,7 @@
 // # Parts
 //
 // Each part is a type in a file of its own; [Outbox] composes them. The methods of Outbox that take and settle items are in
-// take.go and settle.go, those for resync in state.go.
+// take.go, settle.go and deadletter.go, those for resync in state.go.
 //
 //   - entry.go: a key, its group and its subject, and the index of them.
 //   - protocol.go: [Protocol] decides whether a report is sent, and under which version.

@@ -18,9 +18,9 @@ import (
 // The part about the control plane:
 //
 //	outcome    dead
-//	unsettled  -      nothing, or it is not known
-//	settled    -      the report of this version
-//	settled    set    not this version: it was refused, and is a dead letter
+//	unanswered -      nothing, or it is not known
+//	answered   -      the report of this version
+//	answered   set    not this version: it was refused, and is a dead letter
 //	evicted    -      not this version: it was dropped to keep the bound
 type entry struct {
 	key     observe.Key
@@ -65,10 +65,10 @@ const (
 	evicted            // dropped to keep the bound
 )
 
-// settle records that the delivery of a version ended.
+// end records that the delivery of a version ended.
 func (d *delivered) end(version string, o outcome) { d.version, d.outcome = version, o }
 
-// unsettle forgets the version, so that the next Offer of any version is sent.
+// reopen forgets the version, so that the next Offer of any version is sent.
 func (d *delivered) reopen() { d.end("", unanswered) }
 
 // ended reports whether the delivery of a version has ended.
@@ -131,7 +131,7 @@ func (x *index) about(subject observe.Subject) []*entry {
 	return x.subjects[subject]
 }
 
-// setSubject sets the subject of an entry. An empty one is that of its group.
+// setSubject sets the subject of an entry. An empty one changes nothing: a new entry has that of its group.
 func (x *index) setSubject(e *entry, subject observe.Subject) {
 	if subject == "" || subject == e.subject {
 		return

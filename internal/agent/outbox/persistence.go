@@ -31,7 +31,8 @@ const (
 // oldTables are of earlier versions. Their records repeat what the receipts have, and are deleted.
 var oldTables = []string{"events", "ends", "changes"}
 
-// receiptRecord is what is known of a settled key at the control plane. Version may be that of a rejected report.
+// receiptRecord is what is known of a key at the control plane. Version may be that of a rejected report, and is empty if
+// the next Offer of any version is to be sent.
 type receiptRecord struct {
 	Lane     observe.OrderingKey
 	Subject  observe.Subject `json:",omitempty"` // empty if it is the ordering key
@@ -44,7 +45,11 @@ type receiptRecord struct {
 
 func (r receiptRecord) delivered() delivered {
 	receipt := Receipt{Accepted: r.Accepted, RowID: r.RowID, Instance: r.Instance}
-	return delivered{receipt: receipt, version: r.Version, outcome: answered, modified: r.Modified}
+	d := delivered{receipt: receipt, modified: r.Modified}
+	if r.Version != "" {
+		d.end(r.Version, answered)
+	}
+	return d
 }
 
 // pendingRecord is a report. One of its fields is set.
@@ -104,9 +109,15 @@ func (p persistence) savePending(key observe.Key, r observe.Report) {
 func (p persistence) deletePending(key observe.Key) { p.delete(pendingTable, key) }
 
 func (p persistence) saveReceipt(e *entry) {
+	if e.outcome == unanswered && !e.receipt.Accepted {
+		p.deleteReceipt(e.key)
+		return
+	}
 	record := receiptRecord{
-		Lane: e.group.name, Version: e.version, Accepted: e.receipt.Accepted, RowID: e.receipt.RowID,
-		Instance: e.receipt.Instance, Modified: e.modified,
+		Lane: e.group.name, Accepted: e.receipt.Accepted, RowID: e.receipt.RowID, Instance: e.receipt.Instance, Modified: e.modified,
+	}
+	if e.outcome != unanswered {
+		record.Version = e.version
 	}
 	if e.hasOwnSubject() {
 		record.Subject = e.subject

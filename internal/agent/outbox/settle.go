@@ -104,7 +104,7 @@ func (o *Outbox) requeue(e *entry) {
 	o.schedule(e.group)
 }
 
-// settle takes an item back.
+// takeBack ends that an item is in flight.
 func (o *Outbox) takeBack(item Item) *entry {
 	e := o.entries[item.Report.Key()]
 	if e == nil || !e.isInFlight() {

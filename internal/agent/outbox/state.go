@@ -7,7 +7,7 @@ type Phase int
 
 // The phases of a key.
 const (
-	// Unknown is the phase of a key that was never offered.
+	// Unknown is the phase of a key without a pending and without a delivered report.
 	Unknown Phase = iota
 	// Pending means that a report has to be delivered.
 	Pending

@@ -9,7 +9,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 )
 
-// ErrClosed is returned by [Outbox.Next] when intake has ended and everything is settled.
+// ErrClosed is returned by [Outbox.Next] when intake has ended and nothing more can be sent.
 var ErrClosed = errors.New("outbox is closed and empty")
 
 // Item is a report that was taken to be sent. It has to be settled exactly once.

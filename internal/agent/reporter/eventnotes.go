@@ -15,7 +15,7 @@ type eventNotes struct {
 	mu sync.Mutex
 	// preexisting holds the Events that existed before this process watched them.
 	preexisting map[types.UID]struct{}
-	// inferred holds the attributed Events about objects that the registry does not know, which no index finds.
+	// unknownObjects holds the attributed Events about objects that the registry does not know, which no index finds.
 	unknownObjects map[target.Instance]map[types.UID]types.NamespacedName
 }
 
@@ -44,7 +44,7 @@ func (n *eventNotes) isPreexisting(uid types.UID) bool {
 	return ok
 }
 
-// setInferred records that an Event is attributed to an instance.
+// setAboutUnknownObject records that an Event about an object that the registry does not know is attributed to an instance.
 func (n *eventNotes) setAboutUnknownObject(uid types.UID, name types.NamespacedName, instance target.Instance) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,7 +55,7 @@ func (n *eventNotes) setAboutUnknownObject(uid types.UID, name types.NamespacedN
 	n.unknownObjects[instance][uid] = name
 }
 
-// inferredFor returns the names of the inferred Events of an instance.
+// aboutUnknownObjects returns the names of an instance's Events about objects that the registry does not know.
 func (n *eventNotes) aboutUnknownObjects(instance target.Instance) []types.NamespacedName {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,5 +82,5 @@ func (n *eventNotes) clearAboutUnknownObject(uid types.UID) {
 func (n *eventNotes) sizes() map[string]int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return map[string]int{"preexisting Events": len(n.preexisting), "instances with inferred Events": len(n.unknownObjects)}
+	return map[string]int{"preexisting Events": len(n.preexisting), "instances with Events about unknown objects": len(n.unknownObjects)}
 }
