@@ -123,6 +123,15 @@ func newIndex() index {
 	}
 }
 
+// getFor returns the entry of a report, a new one if there is none. The subject of reports other than Events is their group.
+func (x *index) getFor(r observe.Report) *entry {
+	e := x.get(r.Key(), r.OrderingKey())
+	if ev, ok := r.(observe.Event); ok {
+		x.setSubject(e, observe.SubjectOf(ev))
+	}
+	return e
+}
+
 // about returns the entries of a subject.
 func (x *index) about(subject observe.Subject) []*entry {
 	if g := x.groups[observe.OrderingKey(subject)]; g != nil {

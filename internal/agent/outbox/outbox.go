@@ -117,8 +117,7 @@ func (o *Outbox) offer(r observe.Report) {
 
 // entryOf returns the entry of a report's key. A new one learns what the control plane has.
 func (o *Outbox) entryOf(r observe.Report) *entry {
-	e := o.get(r.Key(), r.OrderingKey())
-	o.setSubject(e, observe.SubjectOf(r))
+	e := o.getFor(r)
 	if a := o.accounts[r.Instance()]; a != nil {
 		if known, ok := a.sync.take(e.key); ok {
 			o.learn(e, known)

@@ -242,8 +242,7 @@ func (o *Outbox) restore(r loadedRecords) {
 		o.accounts[record.Instance].undeclared = true
 	}
 	for _, report := range r.pending {
-		e := o.get(report.Key(), report.OrderingKey())
-		o.setSubject(e, observe.SubjectOf(report))
+		e := o.getFor(report)
 		e.retry.attempts, e.backlog, e.restored = 1, true, true
 		e.forgets = isDeletion(report)
 		o.enqueue(e, report)

@@ -168,6 +168,9 @@ func (r *objectReporter) withdrawOthers(current target.Identity, ref target.Ref,
 	kept, removed := r.attributed.split(ref, func(o attributedObject) bool {
 		return o.Identity == current && slices.Contains(attributions, o.Attribution)
 	})
+	if len(removed) == 0 {
+		return
+	}
 	keys := make([]observe.Key, len(kept))
 	for i, o := range kept {
 		keys[i] = o.operation().Key()

@@ -71,8 +71,8 @@ func TestCheckRetained(t *testing.T) {
 }
 
 func TestCheckRetained_ComparesMicroseconds(t *testing.T) {
-	told := eventWrite("POST", "", micro.Add(time.Minute+999*time.Nanosecond))
-	if got := CheckRetained(heldRows(), []Write{told}); len(got) > 0 {
+	write := eventWrite("POST", "", micro.Add(time.Minute+999*time.Nanosecond))
+	if got := CheckRetained(heldRows(), []Write{write}); len(got) > 0 {
 		t.Errorf("want no difference, got %s", got)
 	}
 }

@@ -210,11 +210,11 @@ func (c *check) evaluate(s subject) (a health.Assessment, holds bool, err error)
 
 // texts returns reason and message. The rule's own texts replace those that the object lacks.
 func (c *check) texts(s subject, over bool) (reason, message string) {
-	var told Condition
+	var found Condition
 	if c.condition != "" {
-		told, _ = findCondition(s.object, c.condition) // an error affects only the texts
+		found, _ = findCondition(s.object, c.condition) // an error affects only the texts
 	}
-	reason, detail := told.Reason, told.Message
+	reason, detail := found.Reason, found.Message
 	if c.reasonFrom != nil {
 		reason, _ = s.eval.text(c.reasonFrom)
 	}
@@ -241,9 +241,9 @@ func (c *check) sinceTime(s subject) time.Time {
 	case c.since != nil:
 		since, err = s.eval.time(c.since)
 	case c.condition != "":
-		var told Condition
-		told, err = findCondition(s.object, c.condition)
-		since = told.LastTransitionTime
+		var found Condition
+		found, err = findCondition(s.object, c.condition)
+		since = found.LastTransitionTime
 	}
 	if err != nil {
 		return time.Time{}
