@@ -13,7 +13,16 @@ const (
 	killDelay = 30 * time.Second
 	// removeDelay is how long a pod may exist after its kubelet is done with it. Then only finalizers keep it.
 	removeDelay = 5 * time.Second
+	// completion is how long a kubelet may take to end a pod whose containers have completed: to stop its sidecars, and to
+	// remove its sandbox.
+	completion = 5 * time.Minute
 )
+
+// podCompleted is the reason of the condition Ready of a pod whose containers have completed. The kubelet writes it before
+// the phase Succeeded, which waits until no container can run any more.
+//
+// Source: mergePodStatus in pkg/kubelet/status/status_manager.go of kubernetes/kubernetes.
+const podCompleted = "PodCompleted"
 
 // podFields assesses a pod that is not decoded yet.
 func podFields(s *fields, ctx Context) Assessment {
@@ -49,6 +58,10 @@ func Pod(pod *corev1.Pod, ctx Context) Assessment {
 	}
 	if c := podCondition(pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
 		return podUnscheduled(pod, c)
+	}
+	if c := podCondition(pod, corev1.PodReady); c.Reason == podCompleted {
+		return pending(ctx, c.LastTransitionTime.Time, completion, Unhealthy, podCompleted,
+			"the containers of the pod have completed, and its node is ending the pod")
 	}
 	if a, failing := containersFail(pod, ctx); failing {
 		return a
