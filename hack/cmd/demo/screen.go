@@ -12,7 +12,7 @@ import (
 // plainWidth is the line width without a terminal.
 const plainWidth = 160
 
-// screen shows a changing text: in place on a terminal, otherwise by printing it again.
+// screen shows a changing table: in place on a terminal, otherwise by printing the lines that changed.
 type screen struct {
 	out      io.Writer
 	terminal int // file descriptor; below zero if there is none
@@ -39,18 +39,34 @@ func (s *screen) width() int {
 	return width
 }
 
-// show shows a text of complete lines if it has changed.
+// show shows a table of complete lines if it has changed.
 func (s *screen) show(text string) {
 	if text == s.shown {
 		return
 	}
-	switch {
-	case s.shown == "":
-	case s.terminal < 0:
-		_, _ = fmt.Fprintln(s.out)
-	default: // move up to the first line of the shown text, and erase it
+	if s.terminal < 0 {
+		text, s.shown = changedLines(s.shown, text), text
+		_, _ = io.WriteString(s.out, text)
+		return
+	}
+	if s.shown != "" { // move up to the first line of the shown text, and erase it
 		_, _ = fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", strings.Count(s.shown, "\n"))
 	}
 	_, _ = io.WriteString(s.out, text)
 	s.shown = text
+}
+
+// changedLines returns the lines of a table that it did not have before. The width of a column is no change.
+func changedLines(before, after string) string {
+	known := map[string]bool{}
+	for line := range strings.Lines(before) {
+		known[strings.Join(strings.Fields(line), " ")] = true
+	}
+	var changed strings.Builder
+	for line := range strings.Lines(after) {
+		if !known[strings.Join(strings.Fields(line), " ")] {
+			changed.WriteString(line)
+		}
+	}
+	return changed.String()
 }

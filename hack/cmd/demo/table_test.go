@@ -41,10 +41,10 @@ func TestTable_FitsTerminal(t *testing.T) {
 func TestScreen_PrintsOnlyChanges(t *testing.T) {
 	var plain bytes.Buffer
 	s := newScreen(&plain)
-	for _, text := range []string{"a\n", "a\n", "b\n"} {
+	for _, text := range []string{"x  a\ny  b\n", "x  a\ny  b\n", "x    a\ny    long\n"} {
 		s.show(text)
 	}
-	if got, want := plain.String(), "a\n\nb\n"; got != want {
+	if got, want := plain.String(), "x  a\ny  b\ny    long\n"; got != want {
 		t.Errorf("without a terminal: expected %q, got %q", want, got)
 	}
 	var inPlace bytes.Buffer
