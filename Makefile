@@ -164,8 +164,9 @@ test-faults-short: cluster-binaries ## Run one test for each kind of fault, with
 	$(E2E_TEST) -timeout 30m -parallel 6 -short -run $(call only,$(FAULT_TESTS)) ./faults
 
 .PHONY: test-faults
-test-faults: cluster-binaries ## Run all tests on faults, with all repeats: 16 min; Linux, root, /dev/fuse
+test-faults: cluster-binaries ## Run all tests on faults, with all repeats: 17 min; Linux, root, /dev/fuse
 	$(E2E_TEST) -timeout 60m -parallel 6 ./faults
+	$(GO) test $(RACE) -timeout 30m -run '^TestReporter_Churn' ./internal/agent/reporter -churn.workloads=1000 -churn.kinds=50
 
 # Without the race detector: it would take what 2,000 Events a second need.
 .PHONY: test-burst
