@@ -19,7 +19,7 @@ const (
 )
 
 // podCompleted is the reason of the condition Ready of a pod whose containers have completed. The kubelet writes it before
-// the phase Succeeded, which waits until no container can run any more.
+// the phase Succeeded, which waits for the end of all containers and sidecars.
 //
 // Source: mergePodStatus in pkg/kubelet/status/status_manager.go of kubernetes/kubernetes.
 const podCompleted = "PodCompleted"
