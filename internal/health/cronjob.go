@@ -1,12 +1,6 @@
 package health
 
-import (
-	"errors"
-	"time"
-	_ "time/tzdata" // schedules have time zones, and some images lack their data
-
-	"github.com/robfig/cron/v3"
-)
+import "time"
 
 // scheduleDelay is how long the controller of CronJobs may take to create a Job that is due.
 const scheduleDelay = 2 * time.Minute
@@ -34,17 +28,13 @@ func cronJob(s *fields, ctx Context) Assessment {
 
 // cronJobDue assesses a CronJob whose last run succeeded or is active, by its next run.
 //
-// Source: spec.{schedule,timeZone,concurrencyPolicy,startingDeadlineSeconds}. The controller reads the schedule with the
-// same parser, and counts from the creation if nothing was scheduled yet.
+// Source: spec.{schedule,timeZone,concurrencyPolicy,startingDeadlineSeconds}. The controller counts from the creation if
+// nothing was scheduled yet.
 func cronJobDue(s *fields, ctx Context, last time.Time, runs bool) Assessment {
-	text := s.text("spec", "schedule")
-	if zone := s.text("spec", "timeZone"); zone != "" {
-		text = "TZ=" + zone + " " + text
-	}
-	schedule, err := parseSchedule(text)
+	schedule, err := parseSchedule(s.text("spec", "schedule"), s.text("spec", "timeZone"))
 	if err != nil {
 		s.note("spec", "schedule")
-		return verdict(Unknown, "Malformed", s.subject()+" has a malformed schedule"+colon(sanitizeControllerMessage(err.Error())))
+		return verdict(Unknown, "Malformed", s.subject()+" has a malformed schedule"+colon(err.Error()))
 	}
 	since := last
 	if since.IsZero() {
@@ -54,7 +44,7 @@ func cronJobDue(s *fields, ctx Context, last time.Time, runs bool) Assessment {
 		return healthy
 	}
 	// After a change of the schedule or the end of a suspension, the controller starts only the latest of the missed runs.
-	due := schedule.Next(since)
+	due := schedule.next(since)
 	if due.IsZero() { // the schedule never matches
 		return healthy
 	}
@@ -65,17 +55,4 @@ func cronJobDue(s *fields, ctx Context, last time.Time, runs bool) Assessment {
 	a := verdict(Unhealthy, "MissedSchedule", s.subject()+" has not run when it was due")
 	a.Since = due
 	return a
-}
-
-var errSchedule = errors.New("it cannot be read")
-
-// parseSchedule parses a schedule as the controller does. The parser panics on some schedules that the API server
-// refuses.
-func parseSchedule(text string) (schedule cron.Schedule, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errSchedule
-		}
-	}()
-	return cron.ParseStandard(text)
 }
