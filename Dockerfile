@@ -1,6 +1,9 @@
 # The images of the agent and, with --target=controlplane, of the control-plane API. `make docker-build` builds them.
 # --version prints VERSION. `make image` builds the same images without Docker (package internal/e2e/image).
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+#
+# The digest pins the builder; .github/dependabot.yml moves it together with the tag. The tag must not be older than the Go
+# version in go.mod, because the image does not download another toolchain.
+FROM --platform=$BUILDPLATFORM golang:1.26.8@sha256:3c3e25a4da13fd0478eed2df1eb35a0e667094a7124d3993a6a1d30f71c17e79 AS build
 ARG TARGETOS
 ARG TARGETARCH
 ARG VERSION=unknown

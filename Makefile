@@ -18,6 +18,8 @@ TOOL           = $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 GOLANGCI_LINT  = $(TOOL) golangci-lint
 CONTROLLER_GEN = $(TOOL) controller-gen
 VALE           = $(TOOL) vale
+SBOM           = GOPROXY=off $(TOOL) cyclonedx-gomod bin -json -licenses -noserial
+GOVULNCHECK    = $(TOOL) govulncheck
 
 # How tests are compiled. With the race detector the compiler also checks pointer conversions (checkptr). SQLite, translated
 # from C to Go, has millions of them, so the check is off for SQLite: it would take most of the store tests' time.
@@ -222,6 +224,22 @@ lint-prose: ## Check the prose of documents, comments and strings with Vale
 .PHONY: fmt
 fmt: ## Format the Go files
 	for module in $(MODULES); do (cd "$$module" && $(GOLANGCI_LINT) fmt) || exit 1; done
+
+##@ Supply chain
+
+.PHONY: sbom
+sbom: build ## Write the bill of materials of each program, bin/*.cdx.json (CycloneDX), and check the licenses
+	for program in cmd/*; do $(SBOM) -version '$(VERSION)' -output bin/$${program##*/}.cdx.json bin/$${program##*/} || exit 1; done
+	@$(call hack,licenses)
+	@bin/licenses bin/*.cdx.json
+
+.PHONY: reproducible
+reproducible: ## Check that two builds in two folders are equal byte for byte: 3 min
+	@hack/check-reproducible.sh
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities; skipped without network, unless VULNCHECK=required
+	@hack/vulncheck.sh $(GOVULNCHECK)
 
 ##@ Generate
 

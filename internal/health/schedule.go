@@ -132,7 +132,7 @@ func parseRange(text string, least, most int, stepped bool, names []string) (fir
 		last = most
 	}
 	if first < least || last > most || first > last {
-		return 0, 0, false, fmt.Errorf("is not within %d and %d, or its range ends before it begins", least, most)
+		return 0, 0, false, fmt.Errorf("is not a range within %d and %d", least, most)
 	}
 	return first, last, false, nil
 }

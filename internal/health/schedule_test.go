@@ -59,30 +59,31 @@ func TestSchedule_Next(t *testing.T) {
 }
 
 func TestParseSchedule_Malformed(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                       "it has 0 fields, not 5",
-		"TZ=":                    "it has 0 fields, not 5",
-		"TZ=UTC":                 "it has 0 fields, not 5",
-		"TZ=Nowhere * * * * *":   "its time zone is unknown",
-		"TZ=../etc * * * * *":    "its time zone is unknown",
-		"* * * *":                "it has 4 fields, not 5",
-		"* * * * * *":            "it has 6 fields, not 5",
-		"@reboot":                "it has 1 fields, not 5",
-		"@every":                 "it has 1 fields, not 5",
-		"@every soon":            "its interval is not a duration",
-		"60 * * * *":             "its minute is not within 0 and 59, or its range ends before it begins",
-		"5-1 * * * *":            "its minute is not within 0 and 59, or its range ends before it begins",
-		"* 1-2-3 * * *":          "its hour has a value that is not a number",
-		"* -1 * * *":             "its hour has a value that is not a number",
-		"* * 0 * *":              "its day of the month is not within 1 and 31, or its range ends before it begins",
-		"* * * sun *":            "its month has a value that is not a number",
-		"* * * * 7":              "its day of the week is not within 0 and 6, or its range ends before it begins",
-		"*/0 * * * *":            "its minute has a step that is not a number above 0",
-		"*/99999999999 * * * *":  "its minute has a step that is not a number above 0",
-		"99999999999999 * * * *": "its minute has a value that is not a number",
-	} {
-		if _, err := parseSchedule(text, ""); err == nil || err.Error() != want {
-			t.Errorf("%q: got the error %v, want %s", text, err, want)
+	tests := []struct{ schedule, want string }{
+		{schedule: "", want: "it has 0 fields, not 5"},
+		{schedule: "TZ=", want: "it has 0 fields, not 5"},
+		{schedule: "TZ=UTC", want: "it has 0 fields, not 5"},
+		{schedule: "TZ=Nowhere * * * * *", want: "its time zone is unknown"},
+		{schedule: "TZ=../etc * * * * *", want: "its time zone is unknown"},
+		{schedule: "* * * *", want: "it has 4 fields, not 5"},
+		{schedule: "* * * * * *", want: "it has 6 fields, not 5"},
+		{schedule: "@reboot", want: "it has 1 fields, not 5"},
+		{schedule: "@every", want: "it has 1 fields, not 5"},
+		{schedule: "@every soon", want: "its interval is not a duration"},
+		{schedule: "60 * * * *", want: "its minute is not a range within 0 and 59"},
+		{schedule: "5-1 * * * *", want: "its minute is not a range within 0 and 59"},
+		{schedule: "* 1-2-3 * * *", want: "its hour has a value that is not a number"},
+		{schedule: "* -1 * * *", want: "its hour has a value that is not a number"},
+		{schedule: "* * 0 * *", want: "its day of the month is not a range within 1 and 31"},
+		{schedule: "* * * sun *", want: "its month has a value that is not a number"},
+		{schedule: "* * * * 7", want: "its day of the week is not a range within 0 and 6"},
+		{schedule: "*/0 * * * *", want: "its minute has a step that is not a number above 0"},
+		{schedule: "*/99999999999 * * * *", want: "its minute has a step that is not a number above 0"},
+		{schedule: "99999999999999 * * * *", want: "its minute has a value that is not a number"},
+	}
+	for _, test := range tests {
+		if _, err := parseSchedule(test.schedule, ""); err == nil || err.Error() != test.want {
+			t.Errorf("%q: got the error %v, want %s", test.schedule, err, test.want)
 		}
 	}
 	if _, err := parseSchedule("TZ=UTC * * * * *", "UTC"); err == nil {
@@ -90,7 +91,7 @@ func TestParseSchedule_Malformed(t *testing.T) {
 	}
 }
 
-// A schedule is read at each assessment, so one that never matches must not take long.
+// Each assessment of a CronJob reads its schedule. The search for the next time ends at the horizon.
 func BenchmarkSchedule_NeverMatches(b *testing.B) {
 	for b.Loop() {
 		s, err := parseSchedule("59 23 31 2 *", "America/Sao_Paulo")

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Builds the programs twice, in two folders and with two build caches, and compares them byte for byte.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+for copy in one another/folder; do
+  mkdir -p "$dir/$copy"
+  git ls-files -z --cached --others --exclude-standard -- Makefile go.mod go.sum api cmd config internal |
+    tar --create --null --files-from=- --ignore-failed-read 2>/dev/null | tar --extract --directory="$dir/$copy"
+done
+make --no-print-directory -C "$dir/one" build VERSION=reproducible >/dev/null
+GOCACHE="$dir/cache" make --no-print-directory -C "$dir/another/folder" build VERSION=reproducible >/dev/null
+(cd "$dir/one/bin" && sha256sum -- *) | tee "$dir/sums"
+if ! (cd "$dir/another/folder/bin" && sha256sum --check --strict --quiet "$dir/sums"); then
+  echo 'The two builds differ: something of the folder, the time or the machine is in the programs.' >&2
+  exit 1
+fi
+echo 'Both builds are equal byte for byte.'
