@@ -18,7 +18,7 @@ TOOL           = $(GO) tool -modfile=$(CURDIR)/hack/tools/go.mod
 GOLANGCI_LINT  = $(TOOL) golangci-lint
 CONTROLLER_GEN = $(TOOL) controller-gen
 VALE           = $(TOOL) vale
-SBOM           = GOPROXY=off $(TOOL) cyclonedx-gomod bin -json -licenses -noserial
+SBOM           = CGO_ENABLED=0 GOPROXY=off $(TOOL) cyclonedx-gomod app -json -licenses -noserial
 GOVULNCHECK    = $(TOOL) govulncheck
 
 # How tests are compiled. With the race detector the compiler also checks pointer conversions (checkptr). SQLite, translated
@@ -228,8 +228,9 @@ fmt: ## Format the Go files
 ##@ Supply chain
 
 .PHONY: sbom
-sbom: build ## Write the bill of materials of each program, bin/*.cdx.json (CycloneDX), and check the licenses
-	for program in cmd/*; do $(SBOM) -version '$(VERSION)' -output bin/$${program##*/}.cdx.json bin/$${program##*/} || exit 1; done
+sbom: ## Write the bill of materials of each program, bin/*.cdx.json (CycloneDX), and check the licenses
+	@mkdir -p bin
+	for program in cmd/*; do $(SBOM) -main $$program -output bin/$${program##*/}.cdx.json . || exit 1; done
 	@$(call hack,licenses)
 	@bin/licenses bin/*.cdx.json
 

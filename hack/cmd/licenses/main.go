@@ -15,6 +15,11 @@ import (
 // and not for the source of the whole program. The detector takes some texts of BSD-3-Clause for BSD-Source-Code.
 var allowed = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSD-Source-Code", "ISC", "MIT", "MPL-2.0"}
 
+// known has the licenses of modules that the detector does not recognize, as somebody read them in the module.
+var known = map[string]string{
+	"github.com/pressly/goose/v3": "MIT", // with two notices of copyright
+}
+
 // bill is the part of a bill of materials that is checked.
 type bill struct {
 	Components []component `json:"components"`
@@ -103,6 +108,9 @@ func (c component) names() (names []string) {
 		if name == "" {
 			name = l.License.Name
 		}
+		names = append(names, name)
+	}
+	if name := known[c.Name]; name != "" && len(names) == 0 {
 		names = append(names, name)
 	}
 	return names

@@ -16,6 +16,7 @@ func TestCheck(t *testing.T) {
 		{name: "one of two is not allowed", text: head + `{"name":"b","version":"v2","evidence":{"licenses":[{"license":{"id":"MIT"}},{"license":{"name":"Own"}}]}}` + tail,
 			wantErr: "b v2 has the license Own"},
 		{name: "unknown", text: head + `{"name":"c","version":"v3"}` + tail, wantErr: "c v3 has no license"},
+		{name: "read by hand", text: head + `{"name":"github.com/pressly/goose/v3"}` + tail, want: "1 MIT"},
 		{name: "empty", text: `{"components":[]}`, wantErr: "has no components"},
 		{name: "malformed", text: `{`, wantErr: "read the bill of materials"},
 	} {
