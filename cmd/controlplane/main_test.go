@@ -53,6 +53,7 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"bad age of tombstones", []string{"--tombstone-retention=-1h"}, 2, "must be at least a minute"},
 		{"bad size", []string{"--max-body=8MB"}, 2, "use a number of bytes such as"},
 		{"small body", []string{"--max-body=1KiB"}, 2, "a body of 1024 bytes: use 65536 to"},
+		{"small body of v0", []string{"--max-v0-body=1KiB"}, 2, "a body of v0 of 1024 bytes: use 65536 to"},
 		{"decoded smaller than sent", []string{"--max-decoded-body=1MiB"}, 2, "before compression: use at least"},
 		{"bad number of reports", []string{"--max-reports=1001"}, 2, "use 1 to 1000"},
 		{"bad rate", []string{"--rate-limit=-1"}, 2, `invalid value "-1" for flag -rate-limit: not a number of requests per second`},

@@ -95,6 +95,7 @@ func (o *options) registerLimits() {
 	f.IntVar(&l.Reports, "max-reports", l.Reports, "maximum number of `reports` in a report set")
 	f.Var((*size)(&l.BodyBytes), "max-body", "maximum size of a report set as sent, in `bytes`: a number, optionally with KiB, MiB or GiB")
 	f.Var((*size)(&l.DecodedBytes), "max-decoded-body", "maximum size of a report set before compression, in `bytes`")
+	f.Var((*size)(&l.V0BodyBytes), "max-v0-body", "maximum size of a body of v0, in `bytes`; an agent may send up to 5 MiB for a resource, and 1 MiB for others")
 	f.DurationVar(&m.AgentTimeout, "agent-timeout", m.AgentTimeout, "`duration` without reports after which the workloads of an agent are Unknown")
 	f.DurationVar(&m.Retention.EventAge, "event-retention", m.Retention.EventAge, "`duration` for which Events are kept")
 	f.IntVar(&m.Retention.EventCount, "events-per-workload", m.Retention.EventCount, "maximum `number` of Events per workload; the oldest are removed")

@@ -46,16 +46,18 @@ type Config struct {
 	Access auth.Config
 	// Maintenance configures when a cluster counts as silent, and how long rows are kept.
 	Maintenance store.MaintainConfig
-	// Limits bound report sets.
+	// Limits bound the bodies of requests.
 	Limits Limits
 }
 
-// Limits bound one report set.
+// Limits bound the body of a request.
 type Limits struct {
-	// Reports is the maximum number of its reports.
+	// Reports is the maximum number of reports of a report set.
 	Reports int
-	// BodyBytes is its maximum size as sent, DecodedBytes before compression.
+	// BodyBytes is the maximum size of a report set as sent, DecodedBytes before compression.
 	BodyBytes, DecodedBytes int64
+	// V0BodyBytes is the maximum size of a body of v0. That of an agent may be smaller.
+	V0BodyBytes int64
 }
 
 // The bounds of [Limits] in bytes. No agent works with less than minBytes; more than maxBytes is a mistake.
@@ -64,9 +66,9 @@ const (
 	maxBytes = 1 << 30
 )
 
-// DefaultLimits are 1,000 reports in 8 MiB, or 64 MiB before compression.
+// DefaultLimits are 1,000 reports in 8 MiB, or 64 MiB before compression, and 16 MiB for v0.
 func DefaultLimits() Limits {
-	return Limits{Reports: store.MaxReports, BodyBytes: 8 << 20, DecodedBytes: 64 << 20}
+	return Limits{Reports: store.MaxReports, BodyBytes: 8 << 20, DecodedBytes: 64 << 20, V0BodyBytes: 16 << 20}
 }
 
 // Validate names the first bad field and what it accepts.
@@ -76,6 +78,8 @@ func (l Limits) Validate() error {
 		return fmt.Errorf("%d reports in a set: use 1 to %d", l.Reports, store.MaxReports)
 	case l.BodyBytes < minBytes || l.BodyBytes > maxBytes:
 		return fmt.Errorf("a body of %d bytes: use %d to %d", l.BodyBytes, minBytes, maxBytes)
+	case l.V0BodyBytes < minBytes || l.V0BodyBytes > maxBytes:
+		return fmt.Errorf("a body of v0 of %d bytes: use %d to %d", l.V0BodyBytes, minBytes, maxBytes)
 	case l.DecodedBytes < l.BodyBytes || l.DecodedBytes > maxBytes:
 		return fmt.Errorf("a body of %d bytes before compression: use at least the limit of a body (%d) and at most %d", l.DecodedBytes, l.BodyBytes, maxBytes)
 	}
@@ -164,7 +168,7 @@ func (c Config) clientAuth() tls.ClientAuthType {
 	}
 }
 
-// The timeouts of requests. A body of v0 may have hundreds of MiB. Report sets and streams have timeouts of their own.
+// The timeouts of requests. A list of v0 may have hundreds of MiB. Report sets and streams have timeouts of their own.
 const (
 	headerTimeout = 10 * time.Second
 	readTimeout   = 5 * time.Minute

@@ -12,7 +12,7 @@ import (
 // errNoMemory is the error of a request for which there is no memory.
 var errNoMemory = errors.New("too many requests hold memory at once")
 
-// memoryLimiter bounds the memory of request bodies in bytes: of all requests together, and of the requests of one sender.
+// memoryLimiter bounds the memory of requests in bytes: of all requests together, and of the requests of one sender.
 // No sender has more than its limit, so it cannot keep the others out. It is safe for concurrent use.
 //
 // Requests wait for memory only before reading and before decoding, never while holding some, so they cannot deadlock:

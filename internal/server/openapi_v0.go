@@ -39,7 +39,7 @@ func (d v0Document) schemas() {
 	for _, f := range d.r.Fields {
 		sent[f.Name] = fieldSchema(f.Kind)
 		if f.MaxBytes > 0 {
-			sent[f.Name].Description = fmt.Sprintf("At most %d bytes.", f.MaxBytes)
+			sent[f.Name].Description = strings.TrimLeft(fmt.Sprintf("%s At most %d bytes.", sent[f.Name].Description, f.MaxBytes), " ")
 		}
 	}
 	answered := map[string]*huma.Schema{

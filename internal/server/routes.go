@@ -39,7 +39,7 @@ var (
 	admins  = access{}
 )
 
-// The body limits of routes, besides v0Body and the configured limit of report sets.
+// The body limits of routes, besides the configured limits of v0 and of report sets.
 var (
 	noBody     = bodyLimit{}
 	tokenBody  = bodyLimit{bytes: 1 << 20, timeout: 5 * time.Second}
@@ -116,6 +116,7 @@ func (v *v0API) strictRoutes() []route {
 
 // routes are the routes of v0: of Events an agent may list and create, of the other objects only read and change.
 func (v *v0API) routes() (rows []route) {
+	body := bodyLimit{bytes: v.limits.body, timeout: readTimeout}
 	for _, r := range store.Resources {
 		list, create := viewers, admins
 		if r.Object == objectEvent {
@@ -123,9 +124,9 @@ func (v *v0API) routes() (rows []route) {
 		}
 		rows = append(rows,
 			route{"GET", "/v0/" + r.Path, list, noBody, v.rows(r, v.list)},
-			route{"POST", "/v0/" + r.Path, create, v0Body, v.rows(r, v.create)},
+			route{"POST", "/v0/" + r.Path, create, body, v.rows(r, v.create)},
 			route{"GET", "/v0/" + r.Path + "/{id}", readers, noBody, v.rows(r, v.get)},
-			route{"PATCH", "/v0/" + r.Path + "/{id}", agents.as(auth.KindV0Report), v0Body, v.rows(r, v.update)},
+			route{"PATCH", "/v0/" + r.Path + "/{id}", agents.as(auth.KindV0Report), body, v.rows(r, v.update)},
 			route{"DELETE", "/v0/" + r.Path + "/{id}", admins, noBody, v.rows(r, v.remove)},
 			route{"GET", "/" + r.Path + "/versions", readers, noBody, v.plain(versions(r))})
 	}
@@ -162,7 +163,7 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 
 // handler serves v0 alone under strict v0, and otherwise all routes. v0 is the same in both.
 func (s *Server) handler() (http.Handler, error) {
-	v0 := newV0API(s.store, s.log)
+	v0 := newV0API(s.store, s.log, s.config.Limits.V0BodyBytes)
 	if s.config.StrictV0 {
 		return newRouter().serve(v0.strictRoutes()), nil
 	}

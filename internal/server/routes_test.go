@@ -256,7 +256,7 @@ func granted(a access) string {
 
 func TestRoutes_Access(t *testing.T) {
 	s := openServer(t, func(*Config) {})
-	h, err := s.newHandlers(newV0API(s.store, s.log))
+	h, err := s.newHandlers(newV0API(s.store, s.log, DefaultLimits().V0BodyBytes))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestRoutes_Access(t *testing.T) {
 // A route's body has a limit and a timeout exactly if its method sends one.
 func TestRoutes_BodyLimits(t *testing.T) {
 	s := openServer(t, func(*Config) {})
-	h, err := s.newHandlers(newV0API(s.store, s.log))
+	h, err := s.newHandlers(newV0API(s.store, s.log, DefaultLimits().V0BodyBytes))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,8 +25,11 @@ var (
 	// errDatabaseUnavailable replaces the 500 of Threeport's API, which quotes the database's driver and looks permanent.
 	errDatabaseUnavailable = &httpError{http.StatusServiceUnavailable, "the database does not answer, or cannot write: send it again"}
 
-	// errBusy is the answer to a body for which there is no memory.
-	errBusy = &httpError{http.StatusServiceUnavailable, "too many bodies at once: send it again"}
+	// errBusy is the answer to a request for which there is no memory.
+	errBusy = &httpError{http.StatusServiceUnavailable, "too many large requests at once: send it again"}
+
+	// errLongLists is the answer to a long list for which there is no slot.
+	errLongLists = &httpError{http.StatusServiceUnavailable, "too many long lists at once: send it again, or list pages of at most 1000 rows"}
 )
 
 // toHTTPError maps an error to an answer.
@@ -66,18 +70,41 @@ func isServerError(err error, e *httpError) bool {
 
 // writeRows writes the success envelope around rows.
 func writeRows(w http.ResponseWriter, r *store.Resource, code int, meta threeport.Meta, rows ...store.Row) {
-	head, _ := json.Marshal(meta) // plain numbers always marshal
-	body := append([]byte(`{"Meta":`), head...)
-	body = append(body, `,"Type":"`+r.Object+`","Data":[`...)
+	body := appendRows(appendHead(nil, r, meta), r, rows)
+	writeJSON(w, code, appendTail(body, code))
+}
+
+// appendHead appends the envelope before the rows.
+func appendHead(b []byte, r *store.Resource, meta threeport.Meta) []byte {
+	numbers, _ := json.Marshal(meta) // plain numbers always marshal
+	b = append(append(b, `{"Meta":`...), numbers...)
+	return append(b, `,"Type":"`+r.Object+`","Data":[`...)
+}
+
+// appendTail appends the envelope after the rows.
+func appendTail(b []byte, code int) []byte {
+	status, _ := json.Marshal(threeport.Status{Code: code, Message: http.StatusText(code)}) // always marshals
+	return append(append(append(b, `],"Status":`...), status...), "}\n"...)
+}
+
+// rowBytes is about the size of a row in an answer without its texts and documents.
+const rowBytes = 512
+
+// appendRows appends rows with commas between them. It grows the buffer once for most rows, because an append that grows it
+// step by step leaves as much garbage.
+func appendRows(b []byte, r *store.Resource, rows []store.Row) []byte {
+	size := 0
+	for _, row := range rows {
+		size += row.Bytes() + rowBytes
+	}
+	b = slices.Grow(b, size)
 	for i, row := range rows {
 		if i > 0 {
-			body = append(body, ',')
+			b = append(b, ',')
 		}
-		body = appendRow(body, r, row)
+		b = appendRow(b, r, row)
 	}
-	status, _ := json.Marshal(threeport.Status{Code: code, Message: http.StatusText(code)})
-	body = append(append(append(body, `],"Status":`...), status...), "}\n"...)
-	writeJSON(w, code, body)
+	return b
 }
 
 // writeHTTPError writes the error envelope: Meta all zero, Data null.
@@ -94,8 +121,10 @@ func writeRouterError(w http.ResponseWriter, code int) {
 	writeJSON(w, code, []byte(`{"message":"`+http.StatusText(code)+"\"}\n"))
 }
 
+const jsonType = "application/json; charset=UTF-8"
+
 func writeJSON(w http.ResponseWriter, code int, body []byte) {
-	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.Header().Set("Content-Type", jsonType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // fails only if the client has gone

@@ -68,7 +68,11 @@ func (v *v0API) authorizeList(ctx context.Context, r *store.Resource, selection 
 		if r.Fields[f.Field].Name != "RuntimeEventUID" || f.Value == "" { // many Events may have an empty UID
 			continue
 		}
-		rows, _, err := v.store.List(ctx, r, store.Selection{Page: 1, Size: 1, Filters: []store.Filter{f}})
+		page, err := v.store.List(ctx, r, store.Selection{Page: 1, Size: 1, Filters: []store.Filter{f}})
+		if err != nil {
+			return err
+		}
+		rows, err := page.Next(ctx)
 		if err != nil {
 			return err
 		}

@@ -88,6 +88,9 @@ const (
 	event       = `{"RuntimeEventUID":"new","Type":"Normal","Reason":"Created","Message":"m","Timestamp":"2026-01-02T03:04:05.678901Z"`
 )
 
+// A text and a document beyond the limits of this server.
+var longText, longDocument = strings.Repeat("x", 64<<10+1), strings.Repeat("x", 4<<20)
+
 // contract replays the measured behaviour of v0, row by row, in order.
 var contract = []exchange{
 	// Successes.
@@ -128,6 +131,9 @@ var contract = []exchange{
 	{reason: "CreatedAt in a body", method: "POST", path: "/v0/workload-events", body: event + `,"CreatedAt":"2026-01-02T03:04:05Z"}`, code: 400, has: []string{"CreatedAt"}},
 	{reason: "UpdatedAt in a body", method: "PATCH", path: "/v0/workload-instances/{wi}", body: `{"UpdatedAt":null}`, code: 400, has: []string{"UpdatedAt"}},
 	{reason: "DeletedAt in a body", method: "PATCH", path: "/v0/workload-instances/{wi}", body: `{"DeletedAt":null}`, code: 400, has: []string{"DeletedAt"}},
+	{reason: "ID in another case", method: "PATCH", path: "/v0/workload-events/{event}", body: `{"iD":1}`, code: 400, has: []string{"Update of GORM Model fields is not allowed : iD"}},
+	{reason: "fields in another case", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"lastOperation":"ADDED","LASTOPERATION":"MODIFIED"}`, code: 200, has: []string{`"LastOperation":"MODIFIED"`}},
+	{reason: "an association in a change", method: "PATCH", path: "/v0/workload-instances/{wi}", body: `{"workloadResourceInstances":[],"Other":1}`, code: 400, has: []string{`"error":"Update of associated objects is not allowed. Use PUT for each associated object : workloadResourceInstances"`}},
 	{reason: "missing required fields", method: "POST", path: "/v0/workload-events", body: `{"Type":"Normal","Message":"m"}`, code: 400, has: []string{"Missing required field(s) : RuntimeEventUID,Reason,Timestamp"}},
 	{reason: "a null required field", method: "POST", path: "/v0/workload-instances", body: `{"Name":null}`, code: 400, has: []string{"Missing required field(s) : Name"}},
 	{reason: "an empty object", method: "POST", path: "/v0/workload-events", body: `{}`, code: 400, has: []string{"JSON payload is empty"}},
@@ -155,6 +161,8 @@ var contract = []exchange{
 
 	{reason: "NUL in a string", method: "PATCH", path: "/v0/workload-events/{event}", body: `{"Message":"a\u0000b"}`, code: 500},
 	{reason: "a UID that no index takes", method: "POST", path: "/v0/workload-events", body: strings.Replace(event, "new", strings.Repeat("0123456789ab", 1000), 1) + `}`, code: 400, has: []string{`"error":"RuntimeEventUID: must be a text of at most 2048 bytes"`}},
+	{reason: "a long text", method: "PATCH", path: "/v0/workload-events/{event}", body: `{"Message":"` + longText + `"}`, code: 400, has: []string{`"error":"Message: must be a text of at most 65536 bytes"`}},
+	{reason: "a long document", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"RuntimeDefinition":"` + longDocument + `"}`, code: 400, has: []string{`"error":"RuntimeDefinition: must be JSON of at most 4194304 bytes"`}},
 	{reason: "NUL in a document", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"RuntimeDefinition":{"a":["\\\u0000"]}}`, code: 500},
 	{reason: "the letters u0000 in a document", method: "PATCH", path: "/v0/workload-resource-instances/{wri}", body: `{"RuntimeDefinition":{"a":["\\u0000"]}}`, code: 200},
 
@@ -178,8 +186,9 @@ var contract = []exchange{
 	{reason: "a page past the end", method: "GET", path: "/v0/workload-events?page=9223372036854775807&size=50", code: 200, has: []string{`"TotalCount":5}`, `"Data":[]`}},
 	{reason: "size -1 is all", method: "GET", path: "/v0/workload-events?size=-1", code: 200, has: []string{`"TotalCount":5}`}},
 	{reason: "size 0 is none", method: "GET", path: "/v0/workload-events?size=0", code: 200, has: []string{`"Data":[]`, `"TotalCount":5}`}},
-	{reason: "a size that is not a number", method: "GET", path: "/v0/workload-events?size=many", code: 400, has: []string{badEnvelope + "400"}},
-	{reason: "a page that is not a number", method: "GET", path: "/v0/workload-events?page=x", code: 400, has: []string{badEnvelope + "400"}},
+	{reason: "a size that is not a number", method: "GET", path: "/v0/workload-events?size=many", code: 400, has: []string{badEnvelope + `400,"message":"Bad Request","error":"Query parameter is not a valid integer value: size"`}},
+	{reason: "a page that is not a number", method: "GET", path: "/v0/workload-events?page=x", code: 400, has: []string{badEnvelope + `400,"message":"Bad Request","error":"Query parameter is not a valid integer value: page"`}},
+	{reason: "a size below -1", method: "GET", path: "/v0/workload-events?size=-2", code: 400, has: []string{"is not a valid integer value: size"}},
 	{reason: "a filter with NUL", method: "GET", path: "/v0/workload-events?runtimeeventuid=%00", code: 200, has: []string{`{"Meta":{"Page":1,"Size":50,"TotalCount":0},"Type":"WorkloadEvent","Data":[],`}},
 	{reason: "a filter that is no UTF-8", method: "GET", path: "/v0/workload-instances?name=%ff", code: 200, has: []string{`"TotalCount":0}`, `"Data":[]`}},
 	{reason: "a filter of the wrong type", method: "GET", path: "/v0/workload-events?workloadinstanceid=x", code: 500},

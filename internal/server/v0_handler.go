@@ -17,16 +17,17 @@ const objectEvent = "WorkloadEvent"
 type v0API struct {
 	store  *store.Store
 	log    *slog.Logger
-	memory *v0Memory
+	limits *v0Limits
 }
 
-func newV0API(s *store.Store, log *slog.Logger) *v0API {
-	return &v0API{store: s, log: log, memory: newV0Memory()}
+// newV0API makes the handlers of v0. maxBody limits a body, in bytes.
+func newV0API(s *store.Store, log *slog.Logger, maxBody int64) *v0API {
+	return &v0API{store: s, log: log, limits: newV0Limits(maxBody)}
 }
 
 // Handler serves v0 alone from a store, to everyone.
 func Handler(s *store.Store, log *slog.Logger) http.Handler {
-	return newRouter().serve(newV0API(s, log).strictRoutes())
+	return newRouter().serve(newV0API(s, log, DefaultLimits().V0BodyBytes).strictRoutes())
 }
 
 // v0Request is a request for rows of one resource.
@@ -56,24 +57,33 @@ func (*v0API) plain(serve http.HandlerFunc) endpoint {
 // fail answers with an error.
 func (v *v0API) fail(w http.ResponseWriter, req *http.Request, r *store.Resource, err error) {
 	e := toHTTPError(err)
-	if isServerError(err, e) && req.Context().Err() == nil {
-		v.log.Error("Request failed", "method", req.Method, "path", req.URL.Path, "error", err)
-	}
+	v.logFailure(req, err, e)
 	if e.code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 	}
 	writeHTTPError(w, r, e)
 }
 
+// logFailure logs an error if it is the server's.
+func (v *v0API) logFailure(req *http.Request, err error, e *httpError) {
+	if isServerError(err, e) && req.Context().Err() == nil {
+		v.log.Error("Request failed", "method", req.Method, "path", req.URL.Path, "error", err)
+	}
+}
+
 // oneRow is the Meta of an answer with a single row.
 var oneRow = threeport.Meta{Page: 1, Size: 1, TotalCount: 1}
 
 func (v *v0API) create(req *v0Request) error {
-	values, release, err := v.readPayload(req)
+	held, err := req.acquire(v.limits.bodies, req.firstBytes())
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer held.release()
+	values, err := req.readPayload(held, onCreate)
+	if err != nil {
+		return err
+	}
 	if err := checkComplete(req.resource, values); err != nil {
 		return err
 	}
@@ -101,53 +111,50 @@ func (v *v0API) get(req *v0Request) error {
 	if err != nil {
 		return err
 	}
-	row, err := v.store.Get(req.Context(), req.resource, id)
+	found, err := v.store.Find(req.Context(), req.resource, id)
 	if err != nil {
 		return err
 	}
-	if err := v.authorize(req.Context(), req.resource, nil, row); err != nil {
+	if err := v.authorize(req.Context(), req.resource, nil, found.Row); err != nil {
+		return err
+	}
+	held, err := req.acquire(v.limits.answers, found.Size)
+	if err != nil {
+		return err
+	}
+	defer held.release()
+	row, err := v.store.Get(req.Context(), req.resource, id)
+	if err != nil {
 		return err
 	}
 	writeRows(req.w, req.resource, http.StatusOK, oneRow, row)
 	return nil
 }
 
-func (v *v0API) list(req *v0Request) error {
-	selection, err := selectionOf(req.resource, req.URL.Query())
-	if err != nil {
-		return err
-	}
-	if err := v.authorizeList(req.Context(), req.resource, selection); err != nil {
-		return err
-	}
-	rows, total, err := v.store.List(req.Context(), req.resource, selection)
-	if err != nil {
-		return err
-	}
-	if err := v.authorize(req.Context(), req.resource, nil, rows...); err != nil {
-		return err
-	}
-	meta := threeport.Meta{Page: selection.Page, Size: selection.Size, TotalCount: total}
-	writeRows(req.w, req.resource, http.StatusOK, meta, rows...)
-	return nil
-}
-
-// update reads the row before the body, as Threeport's API does: a bad body for a deleted row is answered with 404.
+// update finds the row and checks the permission before it reads the body. As in Threeport's API, a bad body for a deleted row is
+// answered with 404.
 func (v *v0API) update(req *v0Request) error {
 	id, err := req.id()
 	if err != nil {
 		return err
 	}
-	before, err := v.store.Get(req.Context(), req.resource, id)
+	before, err := v.store.Find(req.Context(), req.resource, id)
 	if err != nil {
 		return err
 	}
-	values, release, err := v.readPayload(req)
+	if err := v.authorize(req.Context(), req.resource, nil, before.Row); err != nil {
+		return err
+	}
+	held, err := req.acquire(v.limits.bodies, before.Size+req.firstBytes())
 	if err != nil {
 		return err
 	}
-	defer release()
-	if err := v.authorize(req.Context(), req.resource, values, before); err != nil {
+	defer held.release()
+	values, err := req.readPayload(held, onUpdate)
+	if err != nil {
+		return err
+	}
+	if err := v.authorize(req.Context(), req.resource, values, before.Row); err != nil {
 		return err
 	}
 	row, err := v.store.Update(req.Context(), req.resource, id, values)
@@ -187,23 +194,13 @@ func versions(r *store.Resource) http.HandlerFunc {
 	}
 }
 
-// readPayload reads the values in a request's body. They take memory until the caller releases it.
-func (v *v0API) readPayload(req *v0Request) (values []any, release func(), err error) {
-	held, err := v.memory.acquire(req.Request)
+// readPayload reads the values in the request's body into the reserved memory.
+func (r *v0Request) readPayload(held *reservation, names nameCheck) ([]any, error) {
+	body, err := r.readBody(held)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			held.release()
-		}
-	}()
-	body, err := held.read(req.w, req.Request, req.body)
-	if err != nil {
-		return nil, nil, err
-	}
-	values, err = readValues(req.resource, body, req.Header.Get("Content-Type"))
-	return values, held.release, err
+	return readValues(r.resource, body, r.Header.Get("Content-Type"), names)
 }
 
 // id is the {id} of the path. Threeport's API answers 500 to one that is no int64.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,11 +14,12 @@ import (
 )
 
 // readValues reads a body into the values of the resource's fields, in their order; nil for a field that is absent or null.
+// It keeps at most one value of each field, and a bounded number of names.
 //
 // Threeport's API checks names first and answers 400 to a bad one. It answers 500 to everything that it checks later: the
 // content type and the type of a value.
-func readValues(r *store.Resource, body []byte, contentType string) ([]any, error) {
-	object, err := readNames(r, body)
+func readValues(r *store.Resource, body []byte, contentType string, names nameCheck) ([]any, error) {
+	raw, err := readFields(r, body, names)
 	if err != nil {
 		return nil, err
 	}
@@ -27,58 +27,55 @@ func readValues(r *store.Resource, body []byte, contentType string) ([]any, erro
 		return nil, &httpError{http.StatusInternalServerError, "code=415, message=Unsupported Media Type"}
 	}
 	values := make([]any, len(r.Fields))
-	for name, raw := range object {
-		i, _ := r.Field(name)
-		if values[i], err = readValue(r.Fields[i], raw); err != nil {
-			return nil, &httpError{http.StatusInternalServerError, "field " + name + ": " + describe(err)}
+	for i, f := range r.Fields {
+		if raw[i] == nil {
+			continue
+		}
+		values[i], err = readValue(f, raw[i])
+		if _, invalid := errors.AsType[*store.FieldError](err); invalid {
+			return nil, err
+		}
+		if err != nil {
+			return nil, &httpError{http.StatusInternalServerError, "field " + f.Name + ": " + describe(err)}
 		}
 	}
 	return values, nil
 }
 
-// readNames parses the body and checks the names in it.
-func readNames(r *store.Resource, body []byte) (map[string]json.RawMessage, error) {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(body, &object); err == nil {
-		return object, checkNames(r, object)
+// readFields checks the names in a body, and returns the JSON of each field; nil for an absent one. The last of several values
+// counts, as in encoding/json.
+func readFields(r *store.Resource, body json.RawMessage, names nameCheck) ([]json.RawMessage, error) {
+	if !json.Valid(body) {
+		return nil, &httpError{http.StatusInternalServerError, describe(json.Unmarshal(body, new(struct{})))}
 	}
-	var list []map[string]json.RawMessage
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, &httpError{http.StatusInternalServerError, describe(err)}
+	switch body = skip(body, 0); body[0] {
+	case '{', 'n':
+		return names.check(r, body)
+	case '[':
+		return nil, checkList(r, body, names)
+	default:
+		return nil, &httpError{http.StatusInternalServerError, describe(json.Unmarshal(body, new(struct{})))}
 	}
-	if len(list) == 0 {
-		return nil, &httpError{http.StatusBadRequest, "JSON payload is empty"}
-	}
-	for _, object := range list {
-		if err := checkNames(r, object); err != nil {
-			return nil, err
-		}
-	}
-	return nil, &httpError{http.StatusInternalServerError, "the body is a list and not an object"}
 }
 
-// serverFields are the fields that only the server sets.
-var serverFields = []string{"ID", "CreatedAt", "UpdatedAt", "DeletedAt"}
-
-func checkNames(r *store.Resource, object map[string]json.RawMessage) error {
-	if len(object) == 0 {
-		return &httpError{http.StatusBadRequest, "JSON payload is empty"}
-	}
-	var reserved, unknown []string
-	for name := range object {
-		if slices.Contains(serverFields, name) {
-			reserved = append(reserved, name)
-		} else if _, ok := r.Field(name); !ok {
-			unknown = append(unknown, name)
+// checkList is the error of a body that is a list. Threeport's API checks the names in it all the same.
+func checkList(r *store.Resource, body json.RawMessage, names nameCheck) error {
+	count := 0
+	for element := range elements(body) {
+		if count++; count > maxMembers {
+			break
+		}
+		if element[0] != '{' && element[0] != 'n' {
+			return &httpError{http.StatusInternalServerError, describe(json.Unmarshal(element, new(struct{})))}
+		}
+		if _, err := names.check(r, element); err != nil {
+			return err
 		}
 	}
-	if len(reserved) > 0 {
-		return &httpError{http.StatusBadRequest, "Update of GORM Model fields is not allowed : " + join(reserved)}
+	if count == 0 {
+		return errEmptyPayload
 	}
-	if len(unknown) > 0 {
-		return &httpError{http.StatusBadRequest, "Unsupported fields are not allowed : " + join(unknown)}
-	}
-	return nil
+	return &httpError{http.StatusInternalServerError, "the body is a list and not an object"}
 }
 
 // checkComplete checks that the values have every required field.
@@ -96,9 +93,16 @@ func checkComplete(r *store.Resource, values []any) error {
 }
 
 // readValue reads a field's JSON into the value that a row stores; nil for null, which leaves the field unchanged.
+// It rejects a value by its length first, because the decoder and its errors take more memory than the value.
 func readValue(f store.Field, raw json.RawMessage) (any, error) {
 	if string(raw) == "null" {
 		return nil, nil
+	}
+	if most := maxRawBytes(f); len(raw) > most {
+		if f.MaxBytes > 0 {
+			return nil, f.TooLong()
+		}
+		return nil, fmt.Errorf("a value has more than %d bytes", most)
 	}
 	switch f.Kind {
 	case store.Text:
@@ -124,6 +128,18 @@ func readValue(f store.Field, raw json.RawMessage) (any, error) {
 	}
 }
 
+// maxRawBytes limits the JSON of a field, in bytes.
+func maxRawBytes(f store.Field) int {
+	switch f.Kind {
+	case store.Text:
+		return len(`""`) + len(`\u0000`)*f.MaxBytes
+	case store.Document:
+		return f.MaxBytes
+	case store.Integer, store.Boolean, store.Timestamp:
+	}
+	return 1 << 10 // more than a number, a word or a time has
+}
+
 func decode[T any](raw json.RawMessage) (T, error) {
 	var v T
 	err := json.Unmarshal(raw, &v)
@@ -136,12 +152,6 @@ func storedTime(t time.Time) (int64, error) {
 		return 0, errors.New("a time is outside the years 0 to 9999")
 	}
 	return t.UnixMicro(), nil
-}
-
-// join lists names from a map in a stable order.
-func join(names []string) string {
-	slices.Sort(names)
-	return strings.Join(names, ",")
 }
 
 // describe is the text of a decoder's error without the value that it quotes.

@@ -26,8 +26,8 @@ func selectionOf(r *store.Resource, query url.Values) (store.Selection, error) {
 			continue
 		}
 		n, err := strconv.Atoi(given)
-		if err != nil {
-			return selection, &httpError{http.StatusBadRequest, name + " is not a number"}
+		if err != nil || n < -1 {
+			return selection, &httpError{http.StatusBadRequest, "Query parameter is not a valid integer value: " + name}
 		}
 		*target = n
 	}

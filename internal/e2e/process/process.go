@@ -149,6 +149,9 @@ func (p *Process) URL(ctx context.Context) (string, error) {
 // ResidentBytes returns the resident memory of a process (VmRSS; Linux).
 func ResidentBytes(pid int) (int64, error) { return statusBytes(pid, "VmRSS:") }
 
+// PeakResidentBytes returns the largest resident memory that a process ever had (VmHWM; Linux).
+func PeakResidentBytes(pid int) (int64, error) { return statusBytes(pid, "VmHWM:") }
+
 // PrivateBytes returns the resident memory without mapped files (RssAnon; Linux).
 func PrivateBytes(pid int) (int64, error) { return statusBytes(pid, "RssAnon:") }
 

@@ -72,7 +72,7 @@ func TestReads_TextThatNoDatabaseStores_IsNotFound(t *testing.T) {
 					t.Errorf("object %q: %v, want %v", of, err, ErrNotFound)
 				}
 			}
-			if all, total, err := s.List(t.Context(), events, Selection{Page: 1, Size: 1, Filters: []Filter{{0, text}}}); len(all) != 0 || total != 0 || err != nil {
+			if all, total, err := list(t.Context(), s, events, Selection{Page: 1, Size: 1, Filters: []Filter{{0, text}}}); len(all) != 0 || total != 0 || err != nil {
 				t.Errorf("events of %q: %d of %d, %v, want 0, 0 and no error", text, len(all), total, err)
 			}
 		}

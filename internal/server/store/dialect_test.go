@@ -96,7 +96,7 @@ func TestIsTransient_FullDatabase(t *testing.T) {
 	if _, err := s.write.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // SQLite raises it to the current size
 		t.Fatal(err)
 	}
-	_, _, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{strings.Repeat("x", 1<<20), nil, nil})
+	_, _, err := s.Create(t.Context(), resource(t, "WorkloadInstance"), []any{strings.Repeat("x", maxTextBytes), nil, nil})
 	if !IsTransient(err) {
 		t.Errorf("a full database is not transient: %v", err)
 	}

@@ -76,11 +76,26 @@ func create(t *testing.T, s *Store, object string, values ...any) Row {
 // rows returns all rows of an object type.
 func rows(t *testing.T, s *Store, object string) []Row {
 	t.Helper()
-	all, _, err := s.List(t.Context(), resource(t, object), Selection{Page: 1, Size: -1})
+	all, _, err := list(t.Context(), s, resource(t, object), Selection{Page: 1, Size: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// list returns all rows of a page, and the number of rows on all pages.
+func list(ctx context.Context, s *Store, r *Resource, selection Selection) (all []Row, total int64, err error) {
+	page, err := s.List(ctx, r, selection)
+	if err != nil {
+		return nil, 0, err
+	}
+	for {
+		chunk, err := page.Next(ctx)
+		if err != nil || len(chunk) == 0 {
+			return all, page.Total, err
+		}
+		all = append(all, chunk...)
+	}
 }
 
 // readRow reads one row of SQL into targets.

@@ -125,6 +125,15 @@ func lowerASCII(text string) string {
 	}, text)
 }
 
+// TooLong is the error of a value with more than MaxBytes.
+func (f Field) TooLong() error {
+	of := "a text"
+	if f.Kind == Document {
+		of = "JSON"
+	}
+	return &FieldError{f.Name, of + " of at most " + strconv.Itoa(f.MaxBytes) + " bytes"}
+}
+
 // checkValues returns a [FieldError] for a value that cannot be stored.
 func (r *Resource) checkValues(values []any) error {
 	for i, f := range r.Fields {
@@ -133,7 +142,7 @@ func (r *Resource) checkValues(values []any) error {
 		case !storable(text):
 			return &FieldError{f.Name, "UTF-8 without NUL"}
 		case f.MaxBytes > 0 && len(text) > f.MaxBytes:
-			return &FieldError{f.Name, "a text of at most " + strconv.Itoa(f.MaxBytes) + " bytes"}
+			return f.TooLong()
 		}
 	}
 	return nil

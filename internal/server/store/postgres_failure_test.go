@@ -43,7 +43,7 @@ func readTimesOut(t *testing.T, server *postgres.Server, impatient func(*Config)
 			return err
 		},
 		"a list": func() error {
-			_, _, err := s.List(t.Context(), resource(t, "WorkloadInstance"), Selection{Page: 1, Size: 1})
+			_, err := s.List(t.Context(), resource(t, "WorkloadInstance"), Selection{Page: 1, Size: 1})
 			return err
 		},
 		"a token": func() error {

@@ -38,6 +38,36 @@ func collect[T any](ctx context.Context, db *database, query string, args []any,
 	return all, nil
 }
 
+// maxPageBytes limits the rows that a query of a page returns, in bytes: one page or chunk has one more row at most.
+const maxPageBytes = 1 << 20
+
+// errPageFull ends a query.
+var errPageFull = errors.New("the page is full")
+
+// collectPage is like collect, and ends after the row with which all rows have maxPageBytes. Then full is true.
+func collectPage[T any](
+	ctx context.Context, db *database, query string, args []any, read func(scanner) (T, error), size func(T) int,
+) (page []T, full bool, err error) {
+	ctx, cancel := db.reading(ctx)
+	defer cancel()
+	bytes := 0
+	err = queryRows(ctx, db.read.QueryContext, db.dialect.rebind(query), args, func(scan scanner) error {
+		one, err := read(scan)
+		if err != nil {
+			return err
+		}
+		page = append(page, one)
+		if bytes += size(one); bytes >= maxPageBytes {
+			return errPageFull
+		}
+		return nil
+	})
+	if full = errors.Is(err, errPageFull); err != nil && !full {
+		return nil, false, err
+	}
+	return page, full, nil
+}
+
 // first reads the only row of a query. It returns [ErrNotFound] if there is none.
 func first[T any](ctx context.Context, db *database, query string, args []any, read func(scanner) (T, error)) (T, error) {
 	ctx, cancel := db.reading(ctx)

@@ -71,7 +71,8 @@ func (q TimelineQuery) position() (*timelinePosition, error) {
 	return &place, nil
 }
 
-// Timeline returns a page of a workload's Events, newest first. The error is that of Validate, or [ErrNotFound] if the
+// Timeline returns a page of a workload's Events, newest first. A page ends after maxPageBytes, also with fewer than q.Size
+// Events. The error is that of Validate, or [ErrNotFound] if the
 // workload does not exist.
 func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q TimelineQuery) (threeport.List[threeport.TimelineEvent], error) {
 	list := threeport.List[threeport.TimelineEvent]{Items: []threeport.TimelineEvent{}}
@@ -85,19 +86,21 @@ func (s *Store) Timeline(ctx context.Context, instance threeport.Instance, q Tim
 	place, _ := q.position()    // validated above
 	where := s.dialect.timeline(instance, q)
 	query, args := timelinePage(where, place, size+1)
-	events, err := collect(ctx, s.database, query, args, scanTimelineEvent)
+	events, more, err := collectPage(ctx, s.database, query, args, scanTimelineEvent, eventBytes)
 	if err != nil {
 		return list, fmt.Errorf("list events of workload: %w", err)
 	}
+	if len(events) > size {
+		events, more = events[:size], true
+	}
 	list.Total = int64(len(events))
-	if place != nil || len(events) > size {
+	if place != nil || more {
 		if list.Total, err = first(ctx, s.database, timelineCount(where), where.args, number); err != nil {
 			return list, fmt.Errorf("count events of workload: %w", err)
 		}
 	}
-	if len(events) > size {
-		events = events[:size]
-		last := events[size-1]
+	if more {
+		last := events[len(events)-1]
 		if list.Next, err = encodeCursor(timelinePosition{timelineList, last.Time.UnixMicro(), last.ID}); err != nil {
 			return list, err
 		}
@@ -119,7 +122,8 @@ func (d dialect) timeline(instance threeport.Instance, q TimelineQuery) whereCla
 	}
 	if q.Text != "" {
 		pattern := likePattern(q.Text)
-		where.add(fmt.Sprintf(`(reason %[1]s ? ESCAPE '\' OR message %[1]s ? ESCAPE '\' OR involvedname %[1]s ? ESCAPE '\')`, d.like()),
+		where.add(fmt.Sprintf(`(%[2]s %[1]s ? ESCAPE '\' OR %[3]s %[1]s ? ESCAPE '\' OR involvedname %[1]s ? ESCAPE '\')`,
+			d.like(), boundedText("reason"), boundedText("message")),
 			pattern, pattern, pattern)
 	}
 	if q.From != nil {
@@ -145,8 +149,16 @@ func timelineCount(where whereClause) string {
 	return "SELECT COUNT(*) FROM workload_events WHERE " + where.String()
 }
 
-const eventColumns = "id, runtimeeventuid, workloadresourceinstanceid, involvedgroup, involvedversion, involvedkind, involvednamespace, " +
-	"involvedname, involveduid, type, reason, message, timestamp, firsttimestamp, count, gap"
+// The texts may be longer than any limit: earlier versions had none for v0.
+var eventColumns = "id, " + boundedText("runtimeeventuid") + ", workloadresourceinstanceid, involvedgroup, involvedversion, involvedkind, involvednamespace, " +
+	"involvedname, involveduid, " + boundedText("type") + ", " + boundedText("reason") + ", " + boundedText("message") +
+	", timestamp, firsttimestamp, count, gap"
+
+// eventBytes is about the size of an Event in an answer.
+func eventBytes(e threeport.TimelineEvent) int {
+	const others = 512 // the names of the fields, and the values with small limits
+	return others + len(e.UID) + len(e.Type) + len(e.Reason) + len(e.Message)
+}
 
 func scanTimelineEvent(scan scanner) (threeport.TimelineEvent, error) {
 	var (

@@ -11,7 +11,7 @@ import (
 // resourceStatements are the prepared statements of one resource.
 type resourceStatements struct {
 	insert, update, remove *sql.Stmt // on Store.write
-	get, byUnique          *sql.Stmt // on Store.read; byUnique on Store.write, nil without a unique field
+	find, get, byUnique    *sql.Stmt // on Store.read; byUnique on Store.write, nil without a unique field
 }
 
 // prepareResources prepares the statements, and the ID generator, which starts above the largest stored ID.
@@ -40,9 +40,9 @@ func (s *Store) prepareResources(ctx context.Context) error {
 func (s *Store) prepareResource(ctx context.Context, r *Resource) (*resourceStatements, error) {
 	sets := make([]string, 0, len(r.Fields))
 	for _, f := range r.Fields {
-		sets = append(sets, fmt.Sprintf("%s = COALESCE(?, %[1]s)", f.Column()))
+		sets = append(sets, fmt.Sprintf("%s = COALESCE(?, %s)", f.Column(), f.bounded()))
 	}
-	sel := "SELECT " + r.columns() + " FROM " + r.table() + " WHERE deletedat IS NULL AND "
+	sel := "SELECT " + r.boundedColumns() + " FROM " + r.table() + " WHERE deletedat IS NULL AND "
 	var errs []error
 	prepare := func(db *sql.DB, query string) *sql.Stmt {
 		statement, err := db.PrepareContext(ctx, s.dialect.rebind(query))
@@ -54,10 +54,11 @@ func (s *Store) prepareResource(ctx context.Context, r *Resource) (*resourceStat
 			r.table(), r.columns(), strings.Repeat(", ?", len(r.Fields)))),
 		// nil leaves a field unchanged.
 		update: prepare(s.write, fmt.Sprintf("UPDATE %s SET updatedat = ?, %s WHERE id = ? AND deletedat IS NULL RETURNING %s",
-			r.table(), strings.Join(sets, ", "), r.columns())),
+			r.table(), strings.Join(sets, ", "), r.boundedColumns())),
 		remove: prepare(s.write, fmt.Sprintf("UPDATE %s SET deletedat = ? WHERE id = ? AND deletedat IS NULL RETURNING %s",
-			r.table(), r.columns())),
-		get: prepare(s.read, sel+"id = ?"),
+			r.table(), r.boundedColumns())),
+		find: prepare(s.read, "SELECT "+r.referenceColumns()+" FROM "+r.table()+" WHERE deletedat IS NULL AND id = ?"),
+		get:  prepare(s.read, sel+"id = ?"),
 	}
 	if i, ok := s.unique(r); ok {
 		prepared.byUnique = prepare(s.write, sel+r.Fields[i].Column()+" = ?")
@@ -122,6 +123,23 @@ func (s *Store) insert(ctx context.Context, r *Resource, values []any) (o Row, i
 		return s.insertWorkload(ctx, tx, r, o)
 	})
 	return o, inserted, err
+}
+
+// Found is a row without its texts and documents.
+type Found struct {
+	Row
+	// Size is the number of bytes of its texts and documents.
+	Size int64
+}
+
+// Find returns the references of a row that is not deleted, or [ErrNotFound]. It is quick for a row of any size.
+func (s *Store) Find(ctx context.Context, r *Resource, id int64) (found Found, err error) {
+	ctx, cancel := s.reading(ctx)
+	defer cancel()
+	found.Row, err = orNotFound(r.scan(func(targets ...any) error {
+		return s.statements[r].find.QueryRowContext(ctx, id).Scan(append(targets, &found.Size)...)
+	}))
+	return found, err
 }
 
 // Get returns a row that is not deleted, or [ErrNotFound].

@@ -30,8 +30,13 @@ func (s Selection) offset() int64 {
 // where selects the rows of all pages.
 func (s Selection) where(r *Resource) (where whereClause) {
 	where.add("deletedat IS NULL")
-	for _, f := range s.Filters {
-		where.add(r.Fields[f.Field].Column()+" = ?", f.Value)
+	for _, filter := range s.Filters {
+		f := r.Fields[filter.Field]
+		column := f.bounded()
+		if f.unique {
+			column = f.Column() // has an index
+		}
+		where.add(column+" = ?", filter.Value)
 	}
 	return where
 }
@@ -44,26 +49,89 @@ func (s Selection) matchesNothing() bool {
 	})
 }
 
-// List returns a page of rows by ascending ID, and the number of rows on all pages.
-func (s *Store) List(ctx context.Context, r *Resource, selection Selection) (rows []Row, total int64, err error) {
+// maxChunkRows limits the rows of a chunk. A page of an agent's list is one chunk.
+const maxChunkRows = 1000
+
+// Page reads the rows of one page by ascending ID, in chunks of up to maxChunkRows and about maxPageBytes: a page may have all
+// rows of a table. No statement is open between two calls of Next. A row that is created meanwhile may be on the page, and
+// never makes it longer than Total. It is not safe for concurrent use.
+type Page struct {
+	// Total is the number of rows on all pages.
+	Total int64
+
+	store    *Store
+	resource *Resource
+	where    whereClause // of all pages
+	offset   int64       // rows before the page
+	left     int64       // rows to read
+
+	last  int64 // ID of the last row that was read, or 0
+	ended bool  // no rows follow
+	chunk int64 // maximum rows of the next chunk
+	first []Row // nil after Next returned it
+}
+
+// List begins a page of rows.
+func (s *Store) List(ctx context.Context, r *Resource, selection Selection) (*Page, error) {
 	if selection.matchesNothing() {
-		return nil, 0, nil
+		return &Page{ended: true}, nil
 	}
-	where := selection.where(r)
-	from := " FROM " + r.table() + " WHERE " + where.String()
-	query, args := "SELECT "+r.columns()+from+" ORDER BY id", where.args
-	var offset int64
+	p := &Page{store: s, resource: r, where: selection.where(r), left: math.MaxInt64, chunk: maxChunkRows}
 	if selection.Size >= 0 {
-		offset = selection.offset()
-		query += " LIMIT ? OFFSET ?"
-		args = append(slices.Clip(args), selection.Size, offset)
+		p.left, p.offset = int64(selection.Size), selection.offset()
 	}
-	if rows, err = collect(ctx, s.database, query, args, r.scan); err != nil {
-		return nil, 0, err
+	var err error
+	if p.first, err = p.read(ctx); err != nil {
+		return nil, err
 	}
-	if selection.Size < 0 || len(rows) < selection.Size && (len(rows) > 0 || offset == 0) {
-		return rows, offset + int64(len(rows)), nil // the last page: its end is the total
+	read := int64(len(p.first))
+	if p.ended && (read > 0 || p.offset == 0) { // the end of the last page is the total
+		p.Total = p.offset + read
+		return p, nil
 	}
-	total, err = first(ctx, s.database, "SELECT COUNT(*)"+from, where.args, number)
-	return rows, total, err
+	p.Total, err = first(ctx, s.database, "SELECT COUNT(*) FROM "+r.table()+" WHERE "+p.where.String(), p.where.args, number)
+	p.left = min(p.left, max(p.Total-p.offset-read, 0))
+	return p, err
+}
+
+// Next returns the next chunk, and no rows at the end.
+func (p *Page) Next(ctx context.Context) ([]Row, error) {
+	if rows := p.first; rows != nil {
+		p.first = nil
+		return rows, nil
+	}
+	return p.read(ctx)
+}
+
+// IsRead reports whether all rows of the page were read from the database. The first chunk is read by List.
+func (p *Page) IsRead() bool { return p.ended || p.left == 0 }
+
+func (p *Page) read(ctx context.Context) ([]Row, error) {
+	if p.IsRead() {
+		return nil, nil
+	}
+	where, offset := p.where.clone(), p.offset
+	if p.last != 0 {
+		where.add("id > ?", p.last)
+		offset = 0
+	}
+	limit := min(p.left, p.chunk)
+	query := "SELECT " + p.resource.boundedColumns() + " FROM " + p.resource.table() + " WHERE " + where.String() + " ORDER BY id LIMIT ? OFFSET ?"
+	rows, full, err := collectPage(ctx, p.store.database, query, append(where.args, limit, offset), p.resource.scan, Row.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	read := int64(len(rows))
+	p.left -= read
+	p.ended = !full && read < limit
+	if read > 0 {
+		p.last = rows[read-1].ID
+	}
+	// The driver of PostgreSQL receives all rows of a statement, even if it is closed early. So the next statement selects
+	// about as many rows as fit.
+	p.chunk = min(2*p.chunk, maxChunkRows)
+	if full {
+		p.chunk = read
+	}
+	return rows, nil
 }

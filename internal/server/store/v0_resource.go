@@ -25,7 +25,7 @@ type Field struct {
 	Filterable bool   // as a query parameter of a list
 	unique     bool   // among rows that are not deleted, unless empty
 	references string // table of the object whose ID it contains
-	// MaxBytes limits a text, in bytes; 0 means no limit.
+	// MaxBytes limits a text or a document, in bytes; 0 for the other kinds.
 	MaxBytes int
 }
 
@@ -37,16 +37,18 @@ type Resource struct {
 	Object string // Type in answers
 	Path   string // plural, as in /v0/{path}
 	Fields []Field
+	// Associations are fields of Threeport's object with rows of other resources. The store has none of them.
+	Associations []string
 	// isWorkload reports whether each row has a row in workloads.
 	isWorkload bool
 }
 
 func (r *Resource) table() string { return strings.ReplaceAll(r.Path, "-", "_") }
 
-// Field finds a field by its wire name.
+// Field finds a field by its wire name, in any case.
 func (r *Resource) Field(name string) (index int, ok bool) {
 	for i, f := range r.Fields {
-		if f.Name == name {
+		if strings.EqualFold(f.Name, name) {
 			return i, true
 		}
 	}
@@ -67,6 +69,9 @@ func (r *Resource) unique() (index int, ok bool) {
 // of report sets.
 const maxEventUIDBytes = 2048
 
+// maxTextBytes limits all other texts. A report set has the same limit, in characters.
+const maxTextBytes = maxMessage
+
 // Indexes of the fields of an instance that are copied to its workloads row.
 const (
 	instanceName   = 0
@@ -77,27 +82,28 @@ const (
 var Resources = []*Resource{
 	{
 		Object: "WorkloadInstance", Path: "workload-instances", isWorkload: true,
+		Associations: []string{"WorkloadResourceInstances"},
 		Fields: []Field{
-			instanceName:   {Name: "Name", Kind: Text, Required: true, Filterable: true},
-			instanceStatus: {Name: "Status", Kind: Text, Filterable: true},
+			instanceName:   {Name: "Name", Kind: Text, Required: true, Filterable: true, MaxBytes: maxTextBytes},
+			instanceStatus: {Name: "Status", Kind: Text, Filterable: true, MaxBytes: maxTextBytes},
 			2:              {Name: "Reconciled", Kind: Boolean, Filterable: true},
 		},
 	},
 	{
 		Object: "HelmWorkloadInstance", Path: "helm-workload-instances", isWorkload: true,
 		Fields: []Field{
-			instanceName:   {Name: "Name", Kind: Text, Required: true, Filterable: true},
-			instanceStatus: {Name: "Status", Kind: Text, Filterable: true},
+			instanceName:   {Name: "Name", Kind: Text, Required: true, Filterable: true, MaxBytes: maxTextBytes},
+			instanceStatus: {Name: "Status", Kind: Text, Filterable: true, MaxBytes: maxTextBytes},
 			2:              {Name: "Reconciled", Kind: Boolean, Filterable: true},
 		},
 	},
 	{
 		Object: "WorkloadResourceInstance", Path: "workload-resource-instances",
 		Fields: []Field{
-			{Name: "JSONDefinition", Kind: Document, Required: true},
+			{Name: "JSONDefinition", Kind: Document, Required: true, MaxBytes: maxDefinition},
 			{Name: "WorkloadInstanceID", Kind: Integer, Required: true, Filterable: true, references: "workload_instances"},
-			{Name: "LastOperation", Kind: Text, Filterable: true},
-			{Name: "RuntimeDefinition", Kind: Document},
+			{Name: "LastOperation", Kind: Text, Filterable: true, MaxBytes: maxTextBytes},
+			{Name: "RuntimeDefinition", Kind: Document, MaxBytes: maxDefinition},
 			{Name: "Reconciled", Kind: Boolean, Filterable: true},
 			{Name: "ScheduledForDeletion", Kind: Timestamp},
 		},
@@ -106,9 +112,9 @@ var Resources = []*Resource{
 		Object: "WorkloadEvent", Path: "workload-events",
 		Fields: []Field{
 			{Name: "RuntimeEventUID", Kind: Text, Required: true, Filterable: true, unique: true, MaxBytes: maxEventUIDBytes},
-			{Name: "Type", Kind: Text, Required: true, Filterable: true},
-			{Name: "Reason", Kind: Text, Required: true, Filterable: true},
-			{Name: "Message", Kind: Text, Required: true, Filterable: true},
+			{Name: "Type", Kind: Text, Required: true, Filterable: true, MaxBytes: maxTextBytes},
+			{Name: "Reason", Kind: Text, Required: true, Filterable: true, MaxBytes: maxTextBytes},
+			{Name: "Message", Kind: Text, Required: true, Filterable: true, MaxBytes: maxTextBytes},
 			{Name: "Timestamp", Kind: Timestamp, Required: true},
 			{Name: "WorkloadInstanceID", Kind: Integer, Filterable: true, references: "workload_instances"},
 			{Name: "WorkloadResourceInstanceID", Kind: Integer, Filterable: true, references: "workload_resource_instances"},
@@ -126,7 +132,7 @@ type Row struct {
 	Values               []any
 }
 
-// columns are the columns of a row, in the order of scan.
+// columns are the columns of a row, in the order of boundedColumns.
 func (r *Resource) columns() string {
 	names := []string{"id", "createdat", "updatedat", "deletedat"}
 	for _, f := range r.Fields {
@@ -135,7 +141,7 @@ func (r *Resource) columns() string {
 	return strings.Join(names, ", ")
 }
 
-// scan reads a row. Typed targets make it independent of the driver's representation of BOOLEAN and TEXT.
+// scan reads a row of boundedColumns. Typed targets make it independent of the driver's representation of BOOLEAN and TEXT.
 func (r *Resource) scan(scan func(...any) error) (Row, error) {
 	out := Row{Values: make([]any, len(r.Fields))}
 	targets := []any{&out.ID, &out.CreatedAt, &out.UpdatedAt, &out.DeletedAt}

@@ -102,7 +102,7 @@ func TestList_Pages(t *testing.T) {
 				rows:      1, total: 1,
 			},
 		} {
-			rows, total, err := s.List(t.Context(), r, c.selection)
+			rows, total, err := list(t.Context(), s, r, c.selection)
 			if err != nil || len(rows) != c.rows || total != int64(c.total) {
 				t.Errorf("%s: %d rows of %d, %v, want %d of %d", c.reason, len(rows), total, err, c.rows, c.total)
 			}
@@ -217,13 +217,13 @@ func TestInMemory_CancelledRequests_KeepRows(t *testing.T) {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				_, _ = s.Get(ctx, r, o.ID)
-				_, _, _ = s.List(ctx, r, Selection{Page: 1, Size: 50})
+				_, _, _ = list(ctx, s, r, Selection{Page: 1, Size: 50})
 			}
 		})
 	}
 	for range 50 {
 		brief, stop := context.WithTimeout(t.Context(), 100*time.Microsecond)
-		_, _, _ = s.List(brief, r, Selection{Page: 1, Size: -1})
+		_, _, _ = list(brief, s, r, Selection{Page: 1, Size: -1})
 		stop()
 	}
 	cancel()
@@ -240,7 +240,7 @@ func removeOne(t *testing.T, address string, r *Resource) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, _, err := s.List(t.Context(), r, Selection{Page: 1, Size: 1})
+	rows, _, err := list(t.Context(), s, r, Selection{Page: 1, Size: 1})
 	if err == nil {
 		_, err = s.Remove(t.Context(), r, rows[0].ID)
 	}

@@ -13,9 +13,9 @@ import (
 // than anyone reads.
 const maxDeletedObjects = 500
 
-const (
-	workloadQuery = "SELECT " + workloadColumns + " FROM " + workloadTables + " WHERE w.type = ? AND w.id = ?"
+var workloadQuery = "SELECT " + workloadColumns + " FROM " + workloadTables + " WHERE w.type = ? AND w.id = ?"
 
+const (
 	objectColumns = "SELECT o.apigroup, o.apiversion, o.kind, o.namespace, o.name, o.uid, o.owner, o.listed, o.resourceinstanceid, " +
 		"o.state, o.health, o.reason, o.cause, o.since, o.goneat, d.uid IS NOT NULL " +
 		"FROM objects o LEFT JOIN definitions d ON d.clusteruid = o.clusteruid AND d.uid = o.uid WHERE o.type = ? AND o.id = ? "

@@ -87,7 +87,8 @@ type workloadRow struct {
 	deleted             bool
 }
 
-const workloadColumns = "w.type, w.id, w.name, w.clusteruid, w.status, w.said, w.reason, w.cause, w.since, w.saidat, w.silent, " +
+// The name and the reported status may be longer than any limit: earlier versions had none for v0.
+var workloadColumns = "w.type, w.id, " + boundedText("w.name") + ", w.clusteruid, w.status, " + boundedText("w.said") + ", w.reason, w.cause, w.since, w.saidat, w.silent, " +
 	"w.pending, w.rejected, w.dropped, w.changedat, w.deletedat, w.rank, w.namekey, c.name, c.namekey, c.heardat, c.delayseconds"
 
 func scanWorkload(scan scanner) (*workloadRow, error) {
@@ -111,7 +112,13 @@ func scanWorkload(scan scanner) (*workloadRow, error) {
 	return &row, nil
 }
 
-// Workloads returns a page of workloads. The error is that of Validate for an invalid query.
+// workloadBytes is about the size of a workload in an answer.
+func workloadBytes(row *workloadRow) int {
+	const others = 512 // the names of the fields, and the values with small limits
+	return others + len(row.Name) + len(row.Said) + len(row.Reason) + len(row.Cause)
+}
+
+// Workloads returns a page of workloads. A page ends after maxPageBytes, also with fewer than q.Size workloads. The error is that of Validate for an invalid query.
 func (s *Store) Workloads(ctx context.Context, q WorkloadQuery) (threeport.List[threeport.Workload], error) {
 	list := threeport.List[threeport.Workload]{Items: []threeport.Workload{}}
 	if err := q.Validate(); err != nil {
@@ -123,19 +130,21 @@ func (s *Store) Workloads(ctx context.Context, q WorkloadQuery) (threeport.List[
 	}
 	size, _ := pageSize(q.Size) // validated above
 	place, _ := q.position()    // validated above
-	rows, err := s.workloadPage(ctx, q, where, place, size+1)
+	rows, more, err := s.workloadPage(ctx, q, where, place, size+1)
 	if err != nil {
 		return list, fmt.Errorf("list workloads: %w", err)
 	}
+	if len(rows) > size {
+		rows, more = rows[:size], true
+	}
 	list.Total = int64(len(rows))
-	if place != nil || len(rows) > size {
+	if place != nil || more {
 		if list.Total, err = s.total(ctx, where); err != nil {
 			return list, fmt.Errorf("count workloads: %w", err)
 		}
 	}
-	if len(rows) > size {
-		rows = rows[:size]
-		if list.Next, err = encodeCursor(q.positionOf(rows[size-1])); err != nil {
+	if more {
+		if list.Next, err = encodeCursor(q.positionOf(rows[len(rows)-1])); err != nil {
 			return list, err
 		}
 	}
@@ -145,30 +154,32 @@ func (s *Store) Workloads(ctx context.Context, q WorkloadQuery) (threeport.List[
 	return list, nil
 }
 
-// workloadPage returns up to limit rows after a position. Sorted by cluster, the workloads without a cluster are a
+// workloadPage returns up to limit rows after a position, and whether it ended at maxPageBytes. Sorted by cluster, the workloads without a cluster are a
 // second list after the others.
-func (s *Store) workloadPage(ctx context.Context, q WorkloadQuery, where whereClause, place *workloadPosition, limit int) ([]*workloadRow, error) {
+func (s *Store) workloadPage(
+	ctx context.Context, q WorkloadQuery, where whereClause, place *workloadPosition, limit int,
+) (rows []*workloadRow, full bool, err error) {
 	if q.sort() != SortCluster {
 		return s.sortedWorkloads(ctx, orders[q.sort()], where, place, limit)
 	}
-	var rows []*workloadRow
 	if place == nil || place.Cluster != "" {
-		var err error
-		if rows, err = s.sortedWorkloads(ctx, orders[SortCluster], where, place, limit); err != nil || len(rows) == limit {
-			return rows, err
+		if rows, full, err = s.sortedWorkloads(ctx, orders[SortCluster], where, place, limit); err != nil || full || len(rows) == limit {
+			return rows, full, err
 		}
 		place = nil
 	} else {
 		place.Sort = SortName
 	}
 	where.add("w.clusteruid IS NULL")
-	lone, err := s.sortedWorkloads(ctx, orders[SortName], where, place, limit-len(rows))
-	return append(rows, lone...), err
+	lone, full, err := s.sortedWorkloads(ctx, orders[SortName], where, place, limit-len(rows))
+	return append(rows, lone...), full, err
 }
 
-func (s *Store) sortedWorkloads(ctx context.Context, o order, where whereClause, place *workloadPosition, limit int) ([]*workloadRow, error) {
+func (s *Store) sortedWorkloads(
+	ctx context.Context, o order, where whereClause, place *workloadPosition, limit int,
+) (rows []*workloadRow, full bool, err error) {
 	query, args := o.page(where, place, limit)
-	return collect(ctx, s.database, query, args, scanWorkload)
+	return collectPage(ctx, s.database, query, args, scanWorkload, workloadBytes)
 }
 
 // page selects up to limit rows after a position.

@@ -326,3 +326,41 @@ func TestWorkloads_InvalidCursor_IsRefused(t *testing.T) {
 		}
 	})
 }
+
+// Pages end at a number of bytes too, and their cursors lead to all workloads.
+func TestWorkloads_LongCauses_MakeShortPages(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		const workloads = 40
+		putCluster(t, s, "c", "cluster")
+		for i := range workloads {
+			f := fixture{id: int64(i + 1), status: "Down", cause: strings.Repeat("x", maxMessage)}
+			if i%2 == 0 {
+				f.cluster = "c"
+			}
+			put(t, s, f)
+		}
+		for _, sort := range sorts {
+			q := WorkloadQuery{Sort: sort, Size: MaxSize}
+			seen := map[threeport.ID]bool{}
+			for {
+				list, err := s.Workloads(t.Context(), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if most := 2 * maxPageBytes / maxMessage; list.Total != workloads || len(list.Items) > most {
+					t.Errorf("by %s: a page has %d of %d workloads, want at most %d of %d", sort, len(list.Items), list.Total, most, workloads)
+				}
+				for _, w := range list.Items {
+					seen[w.ID] = true
+				}
+				if q.Cursor = list.Next; q.Cursor == "" {
+					break
+				}
+			}
+			if len(seen) != workloads {
+				t.Errorf("by %s: the pages have %d workloads, want %d", sort, len(seen), workloads)
+			}
+		}
+	})
+}

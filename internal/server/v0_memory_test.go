@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,97 +32,99 @@ func bodyFrom(t *testing.T, address string, body io.Reader) *http.Request {
 	return req
 }
 
-// reserve reserves memory for a body of n bytes.
-func reserve(t *testing.T, m *v0Memory, address string, n int64) (*v0Reservation, error) {
-	t.Helper()
-	r, err := m.acquire(bodyFrom(t, address, nil))
-	if err != nil {
-		return nil, err
-	}
-	if err := r.grow(n); err != nil {
-		r.release()
-		return nil, err
-	}
-	return r, nil
+// v0RequestOf is a request for Events with limits.
+func v0RequestOf(req *http.Request, limits *v0Limits) *v0Request {
+	return &v0Request{Request: req, w: httptest.NewRecorder(), resource: eventResource(), body: bodyLimit{limits.body, readTimeout}}
 }
 
-func TestV0Memory_OneSender_LeavesMemoryToOthers(t *testing.T) {
+// eventResource is the resource of Events.
+func eventResource() *store.Resource {
+	i := slices.IndexFunc(store.Resources, func(r *store.Resource) bool { return r.Object == objectEvent })
+	return store.Resources[i]
+}
+
+const testBody = 16 << 20
+
+func TestV0Limits_OneSender_LeavesMemoryToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newV0Memory()
-		var held []*v0Reservation
-		take := func(address string, n int64) {
+		limits := newV0Limits(testBody)
+		acquire := func(address string) (*reservation, error) {
+			return v0RequestOf(bodyFrom(t, address, nil), limits).acquire(limits.bodies, largestV0Memory(testBody)/v0Copies)
+		}
+		var held []*reservation
+		take := func(address string) {
 			t.Helper()
-			r, err := reserve(t, m, address, n)
+			r, err := acquire(address)
 			if err != nil {
-				t.Fatalf("reserve %d bytes for %s: %v", n, address, err)
+				t.Fatalf("memory for %s: %v", address, err)
 			}
 			held = append(held, r)
 		}
-		refused := func(address string, n int64, after time.Duration) {
+		refused := func(address string) {
 			t.Helper()
 			begin := time.Now()
-			if _, err := reserve(t, m, address, n); !errors.Is(err, errNoMemory) || time.Since(begin) != after {
-				t.Errorf("%d bytes of %s: %v after %v, want %v after %v", n, address, err, time.Since(begin), errNoMemory, after)
+			if _, err := acquire(address); !errors.Is(err, errNoMemory) || time.Since(begin) != v0Wait {
+				t.Errorf("%s: %v after %v, want %v after %v", address, err, time.Since(begin), errNoMemory, v0Wait)
 			}
 		}
-		take(oneAddress, v0Body.bytes+1)
-		refused(oneAddress, v0Ordinary+1, 0) // it has a large body; a body that arrives does not wait
-		take(oneAddress, v0Ordinary)
-		refused(oneAddress, 1, v0Wait)
-		take(anotherAddress, v0Body.bytes+1)
-		take(anotherAddress, v0Ordinary)
-		refused("192.0.2.3:1", 1, v0Wait)
-
-		got := make(chan error)
-		go func() {
-			r, err := reserve(t, m, "192.0.2.3:1", v0Ordinary+1)
-			if err == nil {
-				held = append(held, r)
-			}
-			got <- err
-		}()
-		time.Sleep(v0Wait / 2)
-		held[0].release()
-		if err := <-got; err != nil {
-			t.Errorf("a request that waits while memory is released: %v", err)
-		}
-		for _, r := range held[1:] {
+		take(oneAddress)
+		refused(oneAddress)
+		take(anotherAddress)
+		refused("192.0.2.3:1")
+		for _, r := range held {
 			r.release()
 		}
-		expectAllFree(t, "bytes", m.bytes, v0MemoryBytes)
-		expectAllFree(t, "large bodies", m.large, v0Large)
+		expectAllFree(t, "bodies", limits.bodies, largestV0Bodies*largestV0Memory(testBody))
 	})
 }
 
-// TestV0Memory_Read_ReservesWhatArrives compares the reserved memory with the received bytes, at each read.
-func TestV0Memory_Read_ReservesWhatArrives(t *testing.T) {
-	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, 10 * firstRead, v0Ordinary, v0Ordinary + 1, 36 << 20} {
+// TestV0Request_ReadBody_ReservesWhatArrives compares the reserved memory with the received bytes, at each read.
+func TestV0Request_ReadBody_ReservesWhatArrives(t *testing.T) {
+	const stored = 1000 // bytes of the row
+	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, 10 * firstRead, 1 << 20, testBody} {
 		for _, announced := range []bool{true, false} {
-			m := newV0Memory()
+			limits := newV0Limits(testBody)
 			body := bytes.Repeat([]byte("b"), size)
-			req := bodyFrom(t, oneAddress, nil)
+			req := v0RequestOf(bodyFrom(t, oneAddress, nil), limits)
 			if announced {
 				req.ContentLength = int64(size)
 			}
-			r, err := m.acquire(req)
+			held, err := req.acquire(limits.bodies, stored+req.firstBytes())
 			if err != nil {
 				t.Fatal(err)
 			}
 			arrived := 0
 			req.Body = io.NopCloser(readerFunc(func(p []byte) (int, error) {
-				if r.bytes.bytes > max(firstRead, 2*int64(arrived)) {
-					t.Errorf("%d bytes: %d bytes are reserved after %d arrived, want at most twice as many", size, r.bytes.bytes, arrived)
+				if held.bytes > v0Copies*(stored+max(firstRead, 2*int64(arrived))) {
+					t.Errorf("%d bytes: %d bytes are reserved after %d arrived, want at most %d times twice as many", size, held.bytes, arrived, v0Copies)
 				}
 				n, err := bytes.NewReader(body[arrived:]).Read(p)
 				arrived += n
 				return n, err
 			}))
-			got, err := r.read(httptest.NewRecorder(), req, v0Body)
-			if err != nil || !bytes.Equal(got, body) || (r.large.bytes > 0) != (size >= v0Ordinary) {
+			got, err := req.readBody(held)
+			if err != nil || !bytes.Equal(got, body) || held.bytes < v0Copies*int64(stored+size) {
 				t.Errorf("read of %d bytes returned %d, error %v; want the whole body", size, len(got), err)
 			}
-			r.release()
-			expectAllFree(t, "after release", m.bytes, v0MemoryBytes)
+			held.release()
+			expectAllFree(t, "after release", limits.bodies, largestV0Bodies*largestV0Memory(testBody))
+		}
+	}
+}
+
+// An agent needs no body of the size that an administrator may send.
+func TestV0Request_BodyLimit_IsSmallerForAgents(t *testing.T) {
+	for _, r := range store.Resources {
+		want := int64(1 << 20)
+		if r.Object == "WorkloadResourceInstance" {
+			want += 4 << 20
+		}
+		for role, want := range map[auth.Role]int64{auth.RoleAgent: want, auth.RoleAdmin: testBody} {
+			req := httptest.NewRequestWithContext(auth.WithPrincipal(t.Context(), auth.Principal{Role: role}), http.MethodPost, "/", nil)
+			asked := &v0Request{Request: req, resource: r, body: bodyLimit{testBody, readTimeout}}
+			if got := asked.bodyLimit().bytes; got != want {
+				t.Errorf("%s by %s: the limit is %d, want %d", r.Object, role, got, want)
+			}
 		}
 	}
 }
@@ -133,21 +136,21 @@ func TestV0_NoMemory_IsAnsweredWith503(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	v := newV0API(s, slog.New(slog.DiscardHandler))
-	v.memory.bytes.wait = 50 * time.Millisecond
+	v := newV0API(s, slog.New(slog.DiscardHandler), testBody)
+	const part, parts = 1 << 20, 2
+	v.limits.bodies = newMemoryLimiter(2*parts*v0Copies*part, parts*v0Copies*part, 50*time.Millisecond)
 	handler := newRouter().serve(v.strictRoutes())
 	post := func(address string, body io.Reader) *httptest.ResponseRecorder {
 		got := httptest.NewRecorder()
 		handler.ServeHTTP(got, bodyFrom(t, address, body))
 		return got
 	}
-	half := strings.Repeat(" ", v0Ordinary-1)
 	var stalled []*io.PipeWriter
 	ended := make(chan int)
-	for range v0MemoryPerSender / v0Ordinary {
+	for range parts {
 		body, arriving := io.Pipe()
 		go func() { ended <- post(oneAddress, body).Code }()
-		if _, err := io.WriteString(arriving, half); err != nil {
+		if _, err := io.WriteString(arriving, strings.Repeat(" ", part-1)); err != nil {
 			t.Fatal(err)
 		}
 		stalled = append(stalled, arriving)
@@ -155,7 +158,7 @@ func TestV0_NoMemory_IsAnsweredWith503(t *testing.T) {
 
 	one := event + "}"
 	got := post(oneAddress, strings.NewReader(one))
-	want := badEnvelope + `503,"message":"Service Unavailable","error":"too many bodies at once: send it again"}}`
+	want := badEnvelope + `503,"message":"Service Unavailable","error":"too many large requests at once: send it again"}}`
 	if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), want) || got.Header().Get("Retry-After") != "1" {
 		t.Errorf("the same sender: the answer is %d %v %s, want %d", got.Code, got.Header(), got.Body, http.StatusServiceUnavailable)
 	}
@@ -175,7 +178,7 @@ func TestV0_NoMemory_IsAnsweredWith503(t *testing.T) {
 
 // BenchmarkSmallBody measures what the limit costs a small body.
 func BenchmarkSmallBody(b *testing.B) {
-	memory := newV0Memory()
+	limits := newV0Limits(testBody)
 	body := []byte(event + "}")
 	req := httptest.NewRequestWithContext(auth.WithPrincipal(b.Context(), auth.Principal{Name: "agent", Credential: auth.CredentialCertificate}), http.MethodPost, "/", nil)
 	req.RemoteAddr = oneAddress
@@ -185,15 +188,16 @@ func BenchmarkSmallBody(b *testing.B) {
 		for pb.Next() {
 			one := *req
 			one.Body = io.NopCloser(bytes.NewReader(body))
-			r, err := memory.acquire(&one)
+			asked := v0RequestOf(&one, limits)
+			held, err := asked.acquire(limits.bodies, asked.firstBytes())
 			if err != nil {
 				b.Error(err)
 				return
 			}
-			if _, err := r.read(httptest.NewRecorder(), &one, v0Body); err != nil {
+			if _, err := asked.readBody(held); err != nil {
 				b.Error(err)
 			}
-			r.release()
+			held.release()
 		}
 	})
 }

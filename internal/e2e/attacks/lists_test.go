@@ -1,0 +1,103 @@
+package attacks
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/testing/databases"
+)
+
+var (
+	eventCount = flag.Int("events", 150_000, "`number` of Events that a viewer lists")
+	measure    = flag.Duration("measure", 0, "`duration` for which the latency of honest agents is measured, without and with the attack")
+)
+
+// A viewer repeats a list of all Events on several connections.
+func TestMemory_ViewerListsAllEvents(t *testing.T) {
+	databases.ForEach(t, func(t *testing.T, address string) {
+		t.Helper()
+		a := newAPI(t, address)
+		const message = "Back-off restarting failed container web in pod web-66c6ccd947-bh2rs_default(0a1b2c3d-4e5f-6a7b-8c9d-0e1f2a3b4c5d)"
+		a.exec(fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+			INSERT INTO workload_events (id, createdat, updatedat, runtimeeventuid, type, reason, message, timestamp)
+			SELECT i, 1, 1, 'event-' || i, 'Warning', 'BackOff', '%s', %d FROM n`, *eventCount, message, time.Now().UnixMicro()))
+		a.start()
+		quiet := a.latency(*measure)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		complete := make(chan struct{}, 1)
+		var viewers sync.WaitGroup
+		for range 4 {
+			viewers.Go(func() {
+				for ctx.Err() == nil && a.listAll(ctx, int64(*eventCount*len(message)), complete) {
+				}
+			})
+		}
+		if attacked := a.latency(*measure); *measure > 0 {
+			t.Logf("the 99th percentile of an honest agent's reports: %s, and %s during the attack", quiet, attacked)
+		}
+		for range 2 {
+			select {
+			case <-complete:
+			case <-time.After(5 * time.Minute):
+				t.Error("no list of all Events was complete within 5 minutes")
+			}
+		}
+		cancel()
+		viewers.Wait()
+		a.expectAlive()
+	})
+}
+
+// listAll lists all Events as a viewer, and reports whether the API answered as it should. It sends to complete after a whole
+// answer, which has at least a number of bytes.
+func (a *api) listAll(ctx context.Context, least int64, complete chan<- struct{}) bool {
+	begin := time.Now()
+	code, size, err := a.request(ctx, a.viewer, http.MethodGet, "/v0/workload-events?size=-1", http.NoBody)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil || code != http.StatusOK && code != http.StatusServiceUnavailable && code != http.StatusTooManyRequests:
+		a.Errorf("a list of all Events: %d, %v, want 200, 429 or 503", code, err)
+		return false
+	case code != http.StatusOK:
+		return true
+	case size < least:
+		a.Errorf("a list of all Events has %d bytes, want at least %d", size, least)
+		return false
+	}
+	a.Logf("a list of all Events: %d MiB in %s", size>>20, time.Since(begin).Round(100*time.Millisecond))
+	select {
+	case complete <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// latency is the 99th percentile of the time of an honest agent's reports, 50 a second.
+func (a *api) latency(during time.Duration) time.Duration {
+	a.Helper()
+	if during == 0 {
+		return 0
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var took []time.Duration
+	for end := time.Now().Add(during); time.Now().Before(end); <-tick.C {
+		begin := time.Now()
+		if err := a.report(a.Context(), fmt.Sprintf("honest-%d", begin.UnixNano())); err != nil {
+			a.Errorf("a report of an honest agent: %v", err)
+		}
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	a.Logf("%d reports: median %s, maximum %s", len(took), took[len(took)/2], took[len(took)-1])
+	return took[len(took)*99/100]
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/threeport/threeport-agent/internal/server/store"
+	"github.com/threeport/threeport-agent/internal/threeport"
+)
+
+// list answers with a page of any length: it holds one chunk of rows at a time.
+func (v *v0API) list(req *v0Request) error {
+	selection, err := selectionOf(req.resource, req.URL.Query())
+	if err != nil {
+		return err
+	}
+	if err := v.authorizeList(req.Context(), req.resource, selection); err != nil {
+		return err
+	}
+	release, err := v.acquireList(req, selection)
+	if err != nil {
+		return err
+	}
+	defer release()
+	page, err := v.store.List(req.Context(), req.resource, selection)
+	if err != nil {
+		return err
+	}
+	rows, err := v.nextRows(req, page)
+	if err != nil {
+		return err
+	}
+	meta := threeport.Meta{Page: selection.Page, Size: selection.Size, TotalCount: page.Total}
+	if page.IsRead() {
+		writeRows(req.w, req.resource, http.StatusOK, meta, rows...)
+		return nil
+	}
+	v.streamRows(req, meta, page, rows)
+	return nil
+}
+
+// acquireList reserves a slot for a long list, and then the memory of a chunk: a request that holds memory waits for nothing.
+func (v *v0API) acquireList(req *v0Request, selection store.Selection) (release func(), err error) {
+	slots := int64(0)
+	if selection.Size < 0 || selection.Size > longList {
+		slots = 1
+	}
+	slot, err := v.limits.longLists.acquire(req.Context(), senderOf(req.Request), slots)
+	if err != nil {
+		return nil, errLongLists
+	}
+	chunk, err := req.acquire(v.limits.answers, int64(req.resource.MaxChunkBytes()))
+	if err != nil {
+		slot.release()
+		return nil, err
+	}
+	return func() { chunk.release(); slot.release() }, nil
+}
+
+// nextRows reads the next chunk of a page, if the principal may read all rows of it.
+func (v *v0API) nextRows(req *v0Request, page *store.Page) ([]store.Row, error) {
+	rows, err := page.Next(req.Context())
+	if err != nil {
+		return nil, err
+	}
+	return rows, v.authorize(req.Context(), req.resource, nil, rows...)
+}
+
+// streamRows writes a page chunk by chunk. The answer has begun when a later chunk fails, so it is cut off: no client takes it
+// for the whole page.
+func (v *v0API) streamRows(req *v0Request, meta threeport.Meta, page *store.Page, rows []store.Row) {
+	req.w.Header().Set("Content-Type", jsonType)
+	req.w.WriteHeader(http.StatusOK)
+	text := appendHead(nil, req.resource, meta)
+	for len(rows) > 0 {
+		text = appendRows(text, req.resource, rows)
+		if _, err := req.w.Write(text); err != nil {
+			return // the client has gone
+		}
+		var err error
+		if rows, err = v.nextRows(req, page); err != nil {
+			v.logFailure(req.Request, err, toHTTPError(err))
+			panic(http.ErrAbortHandler)
+		}
+		text = append(text[:0], ',')
+	}
+	_, _ = req.w.Write(appendTail(nil, http.StatusOK)) // fails only if the client has gone
+}

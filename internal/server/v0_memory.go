@@ -1,0 +1,115 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/threeport/threeport-agent/internal/server/auth"
+	"github.com/threeport/threeport-agent/internal/server/store"
+)
+
+// v0Copies is how often a value of v0 is in memory at once: as received and as decoded, or as read and as encoded.
+const v0Copies = 2
+
+// The bounds of the memory of v0's answers, in bytes. Bodies have a bound of their own, so that readers do not keep agents out.
+const (
+	v0Answers          = 64 << 20
+	v0AnswersPerSender = v0Answers / 2
+)
+
+// largestV0Bodies is the number of the largest bodies that are in memory at once, of different senders.
+const largestV0Bodies = 2
+
+// A list of more than longList rows, which takes seconds, needs one of v0LongLists slots. A sender has one at a time.
+const (
+	longList    = store.MaxSize
+	v0LongLists = 4
+)
+
+// v0Wait is how long a request of v0 waits for memory or a slot before the server asks its sender to repeat it.
+const v0Wait = 5 * time.Second
+
+// v0Limits bound the requests of v0.
+type v0Limits struct {
+	body      int64 // bytes of one body
+	bodies    *memoryLimiter
+	answers   *memoryLimiter
+	longLists *memoryLimiter // counts lists, not bytes
+}
+
+func newV0Limits(body int64) *v0Limits {
+	largest := largestV0Memory(body)
+	return &v0Limits{
+		body:      body,
+		bodies:    newMemoryLimiter(largestV0Bodies*largest, largest, v0Wait),
+		answers:   newMemoryLimiter(v0Answers, v0AnswersPerSender, v0Wait),
+		longLists: newMemoryLimiter(v0LongLists, 1, v0Wait),
+	}
+}
+
+// largestV0Memory is the memory of a body of the largest size that changes a row of the largest size.
+func largestV0Memory(body int64) int64 {
+	row := 0
+	for _, r := range store.Resources {
+		row = max(row, r.MaxChunkBytes())
+	}
+	return v0Copies * (body + int64(row))
+}
+
+// agentBody is the maximum size of a body of an agent, in bytes, if --max-v0-body is not less. An agent sends the documents that
+// it may set, and a few texts.
+func agentBody(r *store.Resource) int64 {
+	size := int64(1 << 20)
+	for _, f := range r.Fields {
+		if f.Kind == store.Document && slices.Contains(auth.AgentFields(r.Object), f.Name) {
+			size += int64(f.MaxBytes)
+		}
+	}
+	return size
+}
+
+// bodyLimit is the limit of the request's body, by the role of its sender.
+func (r *v0Request) bodyLimit() bodyLimit {
+	limit := r.body
+	if auth.PrincipalFrom(r.Context()).Role == auth.RoleAgent {
+		limit.bytes = min(limit.bytes, agentBody(r.resource))
+	}
+	return limit
+}
+
+// acquire reserves memory for a value of n bytes, or fails with errNoMemory. The caller releases the reservation.
+func (r *v0Request) acquire(from *memoryLimiter, n int64) (*reservation, error) {
+	return from.acquire(r.Context(), senderOf(r.Request), v0Copies*n)
+}
+
+// firstBytes is the size of the first buffer for the body.
+func (r *v0Request) firstBytes() int64 {
+	if r.ContentLength >= 0 {
+		return min(firstRead, r.ContentLength+1) // the end of the body shows after its last byte
+	}
+	return firstRead
+}
+
+// readBody reads the body. The reservation has memory for its first buffer, and grows with the body.
+func (r *v0Request) readBody(held *reservation) ([]byte, error) {
+	first := r.firstBytes()
+	others := held.bytes - v0Copies*first
+	grow := func(size int64) error { return held.grow(others + v0Copies*size) }
+	body, err := r.bodyLimit().read(r.w, r.Request, first, grow)
+	if err == nil || errors.Is(err, errNoMemory) {
+		return body, err
+	}
+	return nil, bodyError(err)
+}
+
+// bodyError is the error of a body that did not arrive. It is no error of the database, although the errors of both
+// connections look alike.
+func bodyError(err error) error {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return fmt.Errorf("read body: %w", err)
+	}
+	return &httpError{http.StatusInternalServerError, "read body: " + err.Error()}
+}
