@@ -55,7 +55,7 @@ func (o *options) registerAccess() {
 	f.StringVar(&c.CertFile, "cert-file", c.CertFile, "PEM `file` of the server's certificate; the server reads this and the next two files again when they change")
 	f.StringVar(&c.KeyFile, "key-file", c.KeyFile, "PEM `file` of its private key")
 	f.StringVar(&c.CAFile, "ca-file", c.CAFile, "PEM `file` of the authorities of clients' certificates; empty for tokens only")
-	f.Func("certificate-role", "`role` of client certificates that name none: viewer or admin (default "+string(c.Access.CertificateRole)+")",
+	f.Func("certificate-role", "`role` of client certificates that name none: viewer, or admin for agents of v0; without it they are refused",
 		func(name string) (err error) {
 			c.Access.CertificateRole, err = auth.ParseRole(name)
 			return err

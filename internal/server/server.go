@@ -121,6 +121,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if at, ok := s.listener.Addr().(*net.TCPAddr); ok && !s.config.AuthEnabled && !at.IP.IsLoopback() {
 		s.log.Warn("Everyone who reaches this address is an administrator: authentication is disabled and the address is not loopback")
 	}
+	if s.refusesCertificatesWithoutRole() {
+		s.log.Info("Client certificates that name no role are refused; an installation with agents of v0 needs --certificate-role=admin")
+	}
 	background, end := context.WithCancel(ctx)
 	defer end()
 	var running sync.WaitGroup
@@ -129,6 +132,11 @@ func (s *Server) Run(ctx context.Context) error {
 	end()
 	running.Wait()
 	return errors.Join(err, s.close())
+}
+
+// refusesCertificatesWithoutRole reports whether a certificate of a trusted authority may still be refused for its subject.
+func (s *Server) refusesCertificatesWithoutRole() bool {
+	return s.config.AuthEnabled && !s.config.StrictV0 && s.config.CAFile != "" && s.config.Access.CertificateRole == ""
 }
 
 // runBackground starts the store's goroutines. Each logs its failures and tries again.

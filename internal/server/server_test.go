@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -157,6 +158,7 @@ func TestServer_MutualTLS(t *testing.T) {
 	files := ca.IssueFiles("server")
 	config := plain()
 	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, files.Cert, files.Key, files.CA
+	config.Access.CertificateRole = auth.RoleAdmin // as an installation of v0
 	url := run(t, config)
 
 	own := ca.IssueFiles("agent")

@@ -128,7 +128,7 @@ func verifiedCertificate(r *http.Request) *x509.Certificate {
 }
 
 // certificatePrincipal authenticates by client certificate. It rejects unknown groups, so that a misspelled group does
-// not get the default role.
+// not get the role of Config.CertificateRole.
 func (a *Authenticator) certificatePrincipal(cert *x509.Certificate, now time.Time) (Principal, error) {
 	if now.After(cert.NotAfter) { // a connection may outlive the certificate
 		return Principal{}, unauthenticated("the client certificate has expired")
@@ -136,6 +136,8 @@ func (a *Authenticator) certificatePrincipal(cert *x509.Certificate, now time.Ti
 	p := Principal{Name: printable(cert.Subject.CommonName), Credential: CredentialCertificate}
 	groups := threeportGroups(cert)
 	switch {
+	case len(groups) == 0 && a.config.CertificateRole == "":
+		return Principal{}, certificateWithoutRole()
 	case len(groups) == 0:
 		p.Role, p.roleByDefault = a.config.CertificateRole, true
 	case len(groups) > 1:

@@ -24,7 +24,7 @@ type Config struct {
 	Hosts []string
 
 	// CertificateRole is the role of a client certificate without an organization that begins with "threeport:".
-	// Installations of v0 have such certificates.
+	// Without a CertificateRole, such a certificate is refused. Installations of v0 have such certificates.
 	CertificateRole Role
 
 	// Trusted reports whether the client certificate of an open connection is still trusted, since the certificate
@@ -52,22 +52,21 @@ type Rate struct {
 	Burst int
 }
 
-// DefaultConfig requires credentials, and accepts certificates as v0 does.
+// DefaultConfig requires credentials that have a role.
 func DefaultConfig() Config {
 	return Config{
-		Enabled:         true,
-		CertificateRole: RoleAdmin,
-		PublicPaths:     []string{"/page/"},
-		AgentRate:       Rate{PerSecond: 200, Burst: 400},
-		ViewerRate:      Rate{PerSecond: 50, Burst: 200},
-		SingleSignOn:    SingleSignOn{Config: openid.DefaultConfig()},
+		Enabled:      true,
+		PublicPaths:  []string{"/page/"},
+		AgentRate:    Rate{PerSecond: 200, Burst: 400},
+		ViewerRate:   Rate{PerSecond: 50, Burst: 200},
+		SingleSignOn: SingleSignOn{Config: openid.DefaultConfig()},
 	}
 }
 
 // Validate returns an error that names the first invalid field and its accepted values.
 func (c Config) Validate() error {
 	switch c.CertificateRole {
-	case RoleViewer, RoleAdmin:
+	case "", RoleViewer, RoleAdmin:
 	case RoleAgent:
 		return fmt.Errorf("certificate role %q: must be %s or %s; the certificate of an agent has its own role and cluster",
 			c.CertificateRole, RoleViewer, RoleAdmin)

@@ -91,6 +91,7 @@ type worldOptions struct {
 func defaultOptions() worldOptions {
 	config := DefaultConfig()
 	config.AgentRate, config.ViewerRate = Rate{}, Rate{}
+	config.CertificateRole = RoleAdmin // as an installation of v0
 	return worldOptions{
 		config: config, store: newFakeStore(),
 		clock: &clock{now: time.Now()}, clientAuth: tls.VerifyClientCertIfGiven,

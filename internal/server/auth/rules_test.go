@@ -220,7 +220,18 @@ func TestRules_AuthenticationDisabled_AllowEverything(t *testing.T) {
 	}
 }
 
-func TestAuthenticate_CertificateWithoutGroup_HasDefaultRole(t *testing.T) {
+func TestAuthenticate_CertificateWithoutGroup_IsUnauthorized(t *testing.T) {
+	s := defaultOptions()
+	s.config.CertificateRole = DefaultConfig().CertificateRole
+	w := start(t, s)
+	client := w.client(t, certificate(t, w.authority, "workload-agent"))
+	got := w.do(t, client, http.MethodGet, "/v0/workloads")
+	if got.code != http.StatusUnauthorized || !strings.Contains(got.body, "--certificate-role=admin") || !strings.Contains(got.body, "threeport:agents") {
+		t.Errorf("the answer is %d %s, want %d with the flag and the organization of agents", got.code, got.body, http.StatusUnauthorized)
+	}
+}
+
+func TestAuthenticate_CertificateWithoutGroup_HasConfiguredRole(t *testing.T) {
 	s := defaultOptions()
 	s.config.CertificateRole = RoleViewer
 	w := start(t, s)
@@ -285,7 +296,8 @@ func TestConfigValidate(t *testing.T) {
 		{reason: "no bounds", change: func(c *Config) { c.AgentRate, c.ViewerRate = Rate{}, Rate{} }},
 		{reason: "one public file", change: func(c *Config) { c.PublicPaths = []string{"/robots.txt"} }},
 		{reason: "unknown role", change: func(c *Config) { c.CertificateRole = "root" }, want: "certificate role"},
-		{reason: "no role", change: func(c *Config) { c.CertificateRole = "" }, want: "certificate role"},
+		{reason: "no role of certificates", change: func(c *Config) { c.CertificateRole = "" }},
+		{reason: "certificates of viewers", change: func(c *Config) { c.CertificateRole = RoleViewer }},
 		{reason: "an agent of no cluster", change: func(c *Config) { c.CertificateRole = RoleAgent }, want: "certificate role"},
 		{reason: "all public", change: func(c *Config) { c.PublicPaths = []string{"/"} }, want: "public path"},
 		{reason: "a path that is not clean", change: func(c *Config) { c.PublicPaths = []string{"/a/../"} }, want: "public path"},

@@ -175,7 +175,7 @@ func TestStream_EndsWithCertificateAuthority(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(a.Close)
-		cert := &x509.Certificate{Subject: pkix.Name{CommonName: "jane"}, NotAfter: time.Now().Add(24 * time.Hour)}
+		cert := &x509.Certificate{Subject: pkix.Name{CommonName: "jane", Organization: []string{groupViewers}}, NotAfter: time.Now().Add(24 * time.Hour)}
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workloads/watch", http.NoBody)
 		req.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}}
 		h := newStreamHandler()
