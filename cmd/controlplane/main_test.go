@@ -51,6 +51,7 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"bad retention", []string{"--event-retention=1s"}, 2, "must be at least a minute"},
 		{"bad count", []string{"--events-per-workload=0"}, 2, "must be at least 1"},
 		{"bad age of tombstones", []string{"--tombstone-retention=-1h"}, 2, "must be at least a minute"},
+		{"bad age of audit records", []string{"--audit-retention=1s"}, 2, "must be at least a minute, or 0 to keep all records"},
 		{"bad size", []string{"--max-body=8MB"}, 2, "use a number of bytes such as"},
 		{"small body", []string{"--max-body=1KiB"}, 2, "a body of 1024 bytes: use 65536 to"},
 		{"decoded smaller than sent", []string{"--max-decoded-body=1MiB"}, 2, "before compression: use at least"},

@@ -99,6 +99,7 @@ func (o *options) registerLimits() {
 	f.DurationVar(&m.Retention.EventAge, "event-retention", m.Retention.EventAge, "`duration` for which Events are kept")
 	f.IntVar(&m.Retention.EventCount, "events-per-workload", m.Retention.EventCount, "maximum `number` of Events per workload; the oldest are removed")
 	f.DurationVar(&m.Retention.TombstoneAge, "tombstone-retention", m.Retention.TombstoneAge, "`duration` for which deleted objects are remembered")
+	f.DurationVar(&m.Retention.AuditAge, "audit-retention", m.Retention.AuditAge, "`duration` for which audit records are kept; 0 keeps all")
 }
 
 // complete returns the configuration of the flags, if it is valid.

@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"database/sql"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
@@ -149,5 +154,114 @@ func TestServer_CertificateWithoutRole(t *testing.T) {
 				t.Errorf("the log is %s; names the refusal: %t, want %t", s.log, logged, tc.logs)
 			}
 		})
+	}
+}
+
+// auditRecords stops the server, which writes the waiting records, and returns all of them, oldest first.
+func (s *tlsServer) auditRecords(t *testing.T) (lines []string) {
+	t.Helper()
+	s.stop()
+	list, err := s.store.AuditRecords(t.Context(), "", 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range list.Items {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s %d %s", r.Principal, r.Method, r.Path, r.Code,
+			strings.Join([]string{r.Object.Type, r.Object.ID, r.Object.Name, r.Object.Role}, " "))))
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+func TestAudit_ObjectsReadsAndRefusals(t *testing.T) {
+	onTLS(t, nil, func(t *testing.T, s *tlsServer) {
+		t.Helper()
+		admin := s.token(t, "--role=admin", "--name=root")
+		viewer := s.token(t, "--role=viewer", "--name=jane")
+		agent := s.token(t, "--role=agent", "--name=edge", "--cluster=c")
+		idOf := func(body string) (id string) {
+			t.Helper()
+			if found := regexp.MustCompile(`"(?:ID|id)":"?([0-9]+)`).FindStringSubmatch(body); found != nil {
+				return found[1]
+			}
+			t.Fatalf("the answer %s has no ID", body)
+			return ""
+		}
+		instance := idOf(s.send(t, admin, "POST", "/v0/workload-instances", `{"Name":"web"}`).body)
+		resource := idOf(s.send(t, admin, "POST", "/v0/workload-resource-instances", `{"JSONDefinition":{},"WorkloadInstanceID":`+instance+`}`).body)
+		token := idOf(s.send(t, admin, "POST", "/v0/tokens", `{"name":"bob","role":"viewer"}`).body)
+		s.send(t, admin, "DELETE", "/v0/tokens/"+token, "")
+		for _, reader := range []string{viewer, agent} {
+			s.send(t, reader, "GET", "/v0/workload-resource-instances/"+resource, "")
+		}
+		s.send(t, viewer, "GET", "/v0/workload-resource-instances?size=1", "")
+		s.send(t, viewer, "GET", "/v0/workloads", "")
+		for range 60 {
+			s.send(t, viewer, "DELETE", "/v0/workload-instances/"+instance, "")
+		}
+		s.send(t, agent, "GET", "/v0/workloads", "")
+		unknown := "tp_d" + strings.Repeat("x", 43)
+		s.send(t, unknown, "GET", "/v0/workloads", "")
+		s.send(t, unknown, "POST", "/logout", "")
+		want := []string{
+			"token:root POST /v0/workload-instances 201 WorkloadInstance " + instance,
+			"token:root POST /v0/workload-resource-instances 201 WorkloadResourceInstance " + resource,
+			"token:root POST /v0/tokens 201 Token " + token + " bob viewer",
+			"token:root DELETE /v0/tokens/" + token + " 200 Token " + token + " bob viewer",
+			"token:jane GET /v0/workload-resource-instances/" + resource + " 200 WorkloadResourceInstance " + resource,
+			"token:jane GET /v0/workload-resource-instances 200 WorkloadResourceInstance",
+		}
+		refused := "token:jane DELETE /v0/workload-instances/" + instance + " 403"
+		got := s.auditRecords(t)
+		refusals := 0
+		got = slices.DeleteFunc(got, func(line string) bool {
+			if line == refused {
+				refusals++
+			}
+			return line == refused || strings.HasPrefix(line, "command:controlplane POST /v0/tokens 201 Token ")
+		})
+		if want = append(want, "token:edge GET /v0/workloads 403"); !slices.Equal(got, want) {
+			t.Errorf("the audit log is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if refusals == 0 || refusals > 30 {
+			t.Errorf("60 refused requests made %d records, want 1 to 30", refusals)
+		}
+	})
+}
+
+// Requests of callers without a valid credential are free of charge for them, so they must cost the database no write.
+func TestServer_UnknownCallers_WriteNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rows.db")
+	s := startTLS(t, "sqlite:"+file, func(c *Config) { c.Maintenance.GrowthInterval = time.Hour })
+	reader, err := sql.Open("sqlite", "file:"+file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close() }()
+	reader.SetMaxOpenConns(1) // a connection sees the commits of all others
+	version := func() (n int64) {
+		t.Helper()
+		if err := reader.QueryRowContext(t.Context(), "PRAGMA data_version").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := version()
+	for _, cookie := range []string{"", "__Host-threeport-session=" + strings.Repeat("x", 43)} {
+		for _, token := range []string{"", "Bearer tp_d" + strings.Repeat("x", 43)} {
+			for _, path := range []string{"GET /v0/workloads", "POST /logout", "POST /v0/workload-report-sets"} {
+				method, path, _ := strings.Cut(path, " ")
+				header := asJSON("Cookie", cookie)
+				if token != "" {
+					header.Set("Authorization", token)
+				}
+				if got := send(t, s.client, method, s.url+path, header, []byte("{}")); got.code != http.StatusUnauthorized && got.code != http.StatusSeeOther {
+					t.Errorf("%s %s: %d %s, want 401, or a redirect", method, path, got.code, got.body)
+				}
+			}
+		}
+	}
+	if after := version(); after != before {
+		t.Errorf("the database has version %d after version %d, want no write", after, before)
 	}
 }

@@ -81,7 +81,7 @@ func (h *handlers) routes() []route {
 		{"GET", "/v0/workloads/{type}/{id}/events", viewers, noBody, operation(listWorkloadEventsOperation, h.workloads.listEvents)},
 		{"GET", "/v0/workloads/{type}/{id}/event-retention", readers, noBody, operation(getEventRetentionOperation, h.workloads.getEventRetention)},
 		{"GET", "/v0/clusters", viewers, noBody, operation(listClustersOperation, h.clusters.list)},
-		{"GET", "/v0/clusters/{uid}/objects/{objectUID}", viewers, noBody, operation(getObjectOperation, h.clusters.getObject)},
+		{"GET", "/v0/clusters/{uid}/objects/{objectUID}", viewers.as(auth.KindDefinition), noBody, operation(getObjectOperation, h.clusters.getObject)},
 
 		{"DELETE", "/v0/clusters/{uid}", admins, noBody, operation(releaseClusterOperation, h.clusters.release)},
 		{"GET", "/v0/tokens", admins, noBody, operation(listTokensOperation, h.tokens.List)},
@@ -117,14 +117,17 @@ func (v *v0API) strictRoutes() []route {
 // routes are the routes of v0: of Events an agent may list and create, of the other objects only read and change.
 func (v *v0API) routes() (rows []route) {
 	for _, r := range store.Resources {
-		list, create := viewers, admins
-		if r.Object == objectEvent {
+		list, read, create := viewers, readers, admins
+		switch r.Object {
+		case objectEvent:
 			list, create = readers, agents.as(auth.KindV0Report)
+		case objectResource:
+			list, read = list.as(auth.KindDefinition), read.as(auth.KindDefinition)
 		}
 		rows = append(rows,
 			route{"GET", "/v0/" + r.Path, list, noBody, v.rows(r, v.list)},
 			route{"POST", "/v0/" + r.Path, create, v0Body, v.rows(r, v.create)},
-			route{"GET", "/v0/" + r.Path + "/{id}", readers, noBody, v.rows(r, v.get)},
+			route{"GET", "/v0/" + r.Path + "/{id}", read, noBody, v.rows(r, v.get)},
 			route{"PATCH", "/v0/" + r.Path + "/{id}", agents.as(auth.KindV0Report), v0Body, v.rows(r, v.update)},
 			route{"DELETE", "/v0/" + r.Path + "/{id}", admins, noBody, v.rows(r, v.remove)},
 			route{"GET", "/" + r.Path + "/versions", readers, noBody, v.plain(versions(r))})

@@ -67,6 +67,8 @@ func testRules() (rules []Rule) {
 			rule.Kind = KindStream
 		case strings.HasPrefix(path, "/v0/tokens") && method != http.MethodGet:
 			rule.Kind = KindTokens
+		case strings.HasPrefix(path, "/v0/workload-resource-instances") && method == http.MethodGet:
+			rule.Kind = KindDefinition
 		case g.agent && (method == http.MethodPost || method == http.MethodPatch):
 			rule.Kind = KindV0Report
 		}

@@ -72,11 +72,19 @@ func (a *Authenticator) openSession(w http.ResponseWriter, r *http.Request, cook
 	return nil
 }
 
-// closeSession ends the session of a request, if there is one.
+// closeSession ends the session of a request, if there is one. Anybody can send a cookie, so it writes, and wakes the open
+// streams, for an existing session only.
 func (a *Authenticator) closeSession(r *http.Request) error {
 	key, ok := sessionKey(r)
 	if !ok {
 		return nil
+	}
+	_, err := a.store.SessionToken(r.Context(), key[:], a.now())
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read session: %w", err)
 	}
 	if err := a.store.DeleteSession(r.Context(), key[:]); err != nil {
 		return fmt.Errorf("delete session: %w", err)

@@ -190,3 +190,30 @@ func TestStream_EndsWithCertificateAuthority(t *testing.T) {
 		}
 	})
 }
+
+// Anybody can send a cookie. Each open stream checks its credential when it is woken.
+func TestLogout_UnknownSession_WritesAndWakesNothing(t *testing.T) {
+	w := start(t, defaultOptions())
+	open := w.session(t, RoleViewer)
+	w.flush()
+	before, deletions := w.cache.invalidations(), w.store.deletions()
+	forged := &http.Cookie{Name: tlsCookie, Value: newSession()}
+	for range 3 {
+		w.post(t, "/logout", nil)
+		if got := w.post(t, "/logout", nil, cookie(forged)); got.code != http.StatusSeeOther {
+			t.Errorf("the answer is %d, want %d", got.code, http.StatusSeeOther)
+		}
+	}
+	select {
+	case <-before:
+		t.Error("the log-out of an unknown session woke the streams")
+	default:
+	}
+	if n := w.store.deletions(); n != deletions {
+		t.Errorf("the log-out of an unknown session deleted %d sessions, want 0", n-deletions)
+	}
+	w.post(t, "/logout", nil, cookie(open))
+	if n := w.store.deletions(); n != deletions+1 {
+		t.Errorf("the log-out of a session deleted %d sessions, want 1", n-deletions)
+	}
+}

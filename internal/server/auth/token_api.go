@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
@@ -71,6 +72,7 @@ func (t *TokenAPI) Create(ctx context.Context, input *CreateTokenInput) (*Create
 	if err != nil {
 		return nil, t.access.problemFor("create token", err)
 	}
+	SetAuditObject(ctx, tokenObject(created))
 	return &CreateTokenOutput{CacheControl: "no-store", Body: CreatedToken{wireToken(created), secret}}, nil
 }
 
@@ -93,6 +95,7 @@ func (t *TokenAPI) Revoke(ctx context.Context, input *RevokeTokenInput) (*Revoke
 	if err != nil {
 		return nil, t.access.problemFor("revoke token", err)
 	}
+	SetAuditObject(ctx, tokenObject(revoked))
 	t.access.cache.invalidateToken(revoked.ID)
 	return &RevokeTokenOutput{wireToken(revoked)}, nil
 }
@@ -120,6 +123,11 @@ func wireToken(t store.Token) Token {
 		ID: threeport.ID(t.ID), Name: t.Name, Subject: t.Subject, Role: Role(t.Role), ClusterUID: t.ClusterUID,
 		CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt, UsedAt: t.UsedAt,
 	}
+}
+
+// tokenObject is a token in an audit record.
+func tokenObject(t store.Token) AuditObject {
+	return AuditObject{Type: "Token", ID: strconv.FormatInt(t.ID, 10), Name: t.Name, Role: Role(t.Role)}
 }
 
 // tokenName is the form of a token's name: one word, since records and tables show it.

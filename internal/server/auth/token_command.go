@@ -117,7 +117,7 @@ func (c command) create(ctx context.Context, args []string) error {
 	}
 	_, _ = fmt.Fprintln(c.stdout, secret)
 	_, _ = fmt.Fprintf(c.stderr, "Token %d, %s, expires %s. Its secret is not shown again.\n", token.ID, describe(token), formatTime(token.ExpiresAt, "never"))
-	return c.recordAudit(ctx, http.MethodPost, "/v0/tokens", http.StatusCreated)
+	return c.recordAudit(ctx, http.MethodPost, "/v0/tokens", http.StatusCreated, token)
 }
 
 func (c command) list(ctx context.Context, args []string) error {
@@ -154,13 +154,14 @@ func (c command) revoke(ctx context.Context, args []string) error {
 		return fmt.Errorf("revoke token %d: %w", id, err)
 	}
 	_, _ = fmt.Fprintf(c.stdout, "Token %d, %s, is revoked.\n", id, describe(token))
-	return c.recordAudit(ctx, http.MethodDelete, "/v0/tokens/"+strconv.FormatInt(id, 10), http.StatusOK)
+	return c.recordAudit(ctx, http.MethodDelete, "/v0/tokens/"+strconv.FormatInt(id, 10), http.StatusOK, token)
 }
 
-// recordAudit writes the audit record of a change, as for a request to the API.
-func (c command) recordAudit(ctx context.Context, method, path string, code int) error {
+// recordAudit writes the audit record of a changed token, as for a request to the API.
+func (c command) recordAudit(ctx context.Context, method, path string, code int, token store.Token) error {
 	err := c.store.AppendAudit(ctx, store.AuditRecord{
 		At: c.now, Principal: "command:controlplane", Role: string(RoleAdmin), Method: method, Path: path, Code: code,
+		Object: tokenObject(token).stored(),
 	})
 	if err != nil {
 		return fmt.Errorf("done, but the audit record could not be written: %w", err)
