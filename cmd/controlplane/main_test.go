@@ -62,6 +62,8 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"rate beyond numbers", []string{"--rate-limit=1e999"}, 2, "0 for no limit"},
 		{"certificate without authentication has no effect", []string{"--auth-enabled=false", "--cert-file=/nowhere", "--certificate-role=viewer"}, 2, "--cert-file, --certificate-role without authentication has no effect"},
 		{"rate without authentication has no effect", []string{"--viewer-rate-limit=1", "--auth-enabled=false"}, 2, "--viewer-rate-limit without authentication has no effect"},
+		{"watches without authentication have no effect", []string{"--max-watches=5", "--auth-enabled=false"}, 2, "--max-watches without authentication has no effect"},
+		{"no watches", []string{"--max-watches=0"}, 2, "0 watches of a principal: use 1 to 9000"},
 		{"bad role", []string{"--certificate-role=owner"}, 2, `"owner" is not a role: use admin, viewer or agent`},
 		{"role without a certificate", []string{"--certificate-role=agent"}, 2, "must be viewer or admin"},
 		{"no provider", []string{"--oidc-client-id=threeport"}, 2, "--oidc-issuer is required"},

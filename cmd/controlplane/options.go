@@ -21,13 +21,14 @@ type options struct {
 	database    databaseFlags
 	showVersion bool
 	// Requests per second.
-	agentRate, viewerRate float64
+	agentRate, viewerRate, adminRate float64
 }
 
 // newOptions registers the flags with their defaults. Errors of flags are printed to stderr.
 func newOptions(stderr io.Writer) *options {
 	o := &options{config: server.DefaultConfig()}
-	o.agentRate, o.viewerRate = o.config.Access.AgentRate.PerSecond, o.config.Access.ViewerRate.PerSecond
+	access := o.config.Access
+	o.agentRate, o.viewerRate, o.adminRate = access.AgentRate.PerSecond, access.ViewerRate.PerSecond, access.AdminRate.PerSecond
 	o.flags = flag.NewFlagSet("controlplane", flag.ContinueOnError)
 	o.flags.SetOutput(stderr)
 	o.flags.Usage = func() {
@@ -62,6 +63,7 @@ func (o *options) registerAccess() {
 		})
 	f.Var((*perSecond)(&o.agentRate), "rate-limit", "`requests` per second of the agents of one cluster, with bursts of twice as many; 0 for no limit")
 	f.Var((*perSecond)(&o.viewerRate), "viewer-rate-limit", "`requests` per second of one viewer, with bursts of four times as many; 0 for no limit")
+	f.Var((*perSecond)(&o.adminRate), "admin-rate-limit", "`requests` per second of one administrator, or of agents of v0 at one address, with bursts of four times as many; 0 for no limit")
 }
 
 func (o *options) registerSingleSignOn() {
@@ -95,6 +97,7 @@ func (o *options) registerLimits() {
 	f.IntVar(&l.Reports, "max-reports", l.Reports, "maximum number of `reports` in a report set")
 	f.Var((*size)(&l.BodyBytes), "max-body", "maximum size of a report set as sent, in `bytes`: a number, optionally with KiB, MiB or GiB")
 	f.Var((*size)(&l.DecodedBytes), "max-decoded-body", "maximum size of a report set before compression, in `bytes`")
+	f.IntVar(&l.Watches, "max-watches", l.Watches, "maximum `number` of watches that one viewer or administrator may have open")
 	f.DurationVar(&m.AgentTimeout, "agent-timeout", m.AgentTimeout, "`duration` without reports after which the workloads of an agent are Unknown")
 	f.DurationVar(&m.Retention.EventAge, "event-retention", m.Retention.EventAge, "`duration` for which Events are kept")
 	f.IntVar(&m.Retention.EventCount, "events-per-workload", m.Retention.EventCount, "maximum `number` of Events per workload; the oldest are removed")
@@ -114,6 +117,7 @@ func (o *options) complete() (config server.Config, err error) {
 	}
 	config.Access.AgentRate = rate(o.agentRate, 2)
 	config.Access.ViewerRate = rate(o.viewerRate, 4)
+	config.Access.AdminRate = rate(o.adminRate, 4)
 	return config, config.Validate()
 }
 
@@ -125,7 +129,7 @@ func (o *options) checkAuthentication() error {
 	var given []string
 	o.flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "cert-file", "key-file", "ca-file", "certificate-role", "rate-limit", "viewer-rate-limit":
+		case "cert-file", "key-file", "ca-file", "certificate-role", "rate-limit", "viewer-rate-limit", "admin-rate-limit", "max-watches":
 			given = append(given, "--"+f.Name)
 		}
 	})

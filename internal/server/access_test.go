@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"database/sql"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -263,5 +264,90 @@ func TestServer_UnknownCallers_WriteNothing(t *testing.T) {
 	}
 	if after := version(); after != before {
 		t.Errorf("the database has version %d after version %d, want no write", after, before)
+	}
+}
+
+// openWatch opens a stream, and returns a function that ends it.
+func (s *tlsServer) openWatch(t *testing.T, token string) (got reply, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v0/workloads/watch", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := s.client.Do(req) //nolint:bodyclose // end closes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = reply{code: resp.StatusCode, header: resp.Header}
+	if resp.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.body = string(body)
+	}
+	return got, func() { cancel(); _ = resp.Body.Close() }
+}
+
+func TestWatch_PerPrincipal(t *testing.T) {
+	onTLS(t, func(c *Config) { c.Limits.Watches = 3 }, func(t *testing.T, s *tlsServer) {
+		t.Helper()
+		jane, again, joe := s.token(t, "--role=viewer", "--name=jane"), s.token(t, "--role=viewer", "--name=jane"), s.token(t, "--role=viewer", "--name=joe")
+		var ends []func()
+		for _, token := range []string{jane, again, jane} {
+			got, end := s.openWatch(t, token)
+			if got.code != http.StatusOK {
+				t.Fatalf("a watch within the limit is answered %d %s", got.code, got.body)
+			}
+			ends = append(ends, end)
+		}
+		for _, token := range []string{jane, again} {
+			got, _ := s.openWatch(t, token)
+			if got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "10" ||
+				got.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(got.body, "raise --max-watches") {
+				t.Errorf("a watch beyond the limit is answered %d %v %s, want 429 with Retry-After and what to do", got.code, got.header, got.body)
+			}
+		}
+		if got, _ := s.openWatch(t, joe); got.code != http.StatusOK {
+			t.Errorf("the watch of another viewer is answered %d %s", got.code, got.body)
+		}
+		ends[0]()
+		for { // the server sees the end of the stream some time after the client
+			got, _ := s.openWatch(t, jane)
+			if got.code == http.StatusOK {
+				break
+			}
+			if t.Context().Err() != nil {
+				t.Fatal("an ended watch keeps its place")
+			}
+		}
+	})
+}
+
+func TestWatchSlots_RolesHaveShares(t *testing.T) {
+	slots := newWatchSlots(1)
+	var releases []func()
+	for i := range maxWatchesPerRole {
+		release, err := slots.acquire(auth.Principal{Name: fmt.Sprint(i), Role: auth.RoleViewer, Credential: auth.CredentialToken})
+		if err != nil {
+			t.Fatal(err)
+		}
+		releases = append(releases, release)
+	}
+	if _, err := slots.acquire(auth.Principal{Name: "last", Role: auth.RoleViewer, Credential: auth.CredentialToken}); err == nil {
+		t.Error("viewers have more than their share of the watches")
+	}
+	release, err := slots.acquire(auth.Principal{Name: "root", Role: auth.RoleAdmin, Credential: auth.CredentialToken})
+	if err != nil {
+		t.Errorf("viewers keep an administrator out: %v", err)
+	}
+	for _, release := range append(releases, release, release) {
+		release()
+	}
+	if n := slots.count(); n != 0 || len(slots.byPrincipal) != 0 {
+		t.Errorf("%d watches of %d principals are counted, want 0", n, len(slots.byPrincipal))
 	}
 }

@@ -46,16 +46,18 @@ type Config struct {
 	Access auth.Config
 	// Maintenance configures when a cluster counts as silent, and how long rows are kept.
 	Maintenance store.MaintainConfig
-	// Limits bound report sets.
+	// Limits bound report sets and watches.
 	Limits Limits
 }
 
-// Limits bound one report set.
+// Limits bound one report set, and the watches of one principal.
 type Limits struct {
-	// Reports is the maximum number of its reports.
+	// Reports is the maximum number of reports in a set.
 	Reports int
-	// BodyBytes is its maximum size as sent, DecodedBytes before compression.
+	// BodyBytes is the maximum size of a set as sent, DecodedBytes before compression.
 	BodyBytes, DecodedBytes int64
+	// Watches is the maximum number of watches that a principal has open at a time.
+	Watches int
 }
 
 // The bounds of [Limits] in bytes. No agent works with less than minBytes; more than maxBytes is a mistake.
@@ -64,9 +66,9 @@ const (
 	maxBytes = 1 << 30
 )
 
-// DefaultLimits are 1,000 reports in 8 MiB, or 64 MiB before compression.
+// DefaultLimits are 1,000 reports in 8 MiB, or 64 MiB before compression, and 200 watches.
 func DefaultLimits() Limits {
-	return Limits{Reports: store.MaxReports, BodyBytes: 8 << 20, DecodedBytes: 64 << 20}
+	return Limits{Reports: store.MaxReports, BodyBytes: 8 << 20, DecodedBytes: 64 << 20, Watches: 200}
 }
 
 // Validate names the first bad field and what it accepts.
@@ -78,6 +80,8 @@ func (l Limits) Validate() error {
 		return fmt.Errorf("a body of %d bytes: use %d to %d", l.BodyBytes, minBytes, maxBytes)
 	case l.DecodedBytes < l.BodyBytes || l.DecodedBytes > maxBytes:
 		return fmt.Errorf("a body of %d bytes before compression: use at least the limit of a body (%d) and at most %d", l.DecodedBytes, l.BodyBytes, maxBytes)
+	case l.Watches < 1 || l.Watches > maxWatchesPerRole:
+		return fmt.Errorf("%d watches of a principal: use 1 to %d", l.Watches, maxWatchesPerRole)
 	}
 	return nil
 }

@@ -158,7 +158,7 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 		reportSets: newReportSets(s.store, s.config.Limits, counted),
 		workloads:  &workloads{store: s.store, retention: s.config.Maintenance.Retention},
 		clusters:   &clusters{store: s.store},
-		watches:    newWatches(s.store, counted, s.onShutdown()),
+		watches:    newWatches(s.store, s.config.Limits.Watches, counted, s.onShutdown()),
 		tokens:     s.access.Tokens(), audit: s.access.AuditLog(), login: s.access.LoginHandlers(), page: page,
 	}, nil
 }

@@ -29,7 +29,7 @@ type Authenticator struct {
 }
 
 // limits are the rate limits of requests, of failed log-ins, and of records of refusals.
-type limits struct{ agents, viewers, logins, refusals, allRefusals *rateLimiters }
+type limits struct{ agents, viewers, admins, logins, refusals, allRefusals *rateLimiters }
 
 // New returns an Authenticator and starts its goroutine, and a second one with an identity provider.
 // [Authenticator.Close] ends both. New does not read the store.
@@ -49,6 +49,7 @@ func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.
 		limits: limits{
 			agents:      newRateLimiters(config.AgentRate),
 			viewers:     newRateLimiters(config.ViewerRate),
+			admins:      newRateLimiters(config.AdminRate),
 			logins:      newRateLimiters(loginRate),
 			refusals:    newRateLimiters(refusalRate),
 			allRefusals: newRateLimiters(allRefusalsRate),
@@ -120,7 +121,7 @@ func (a *Authenticator) serveAuthorized(w http.ResponseWriter, r *http.Request, 
 		a.writeError(w, r, forbidden("not allowed for the role "+string(p.Role)))
 		return
 	}
-	if wait := a.throttle(p, a.now()); wait > 0 {
+	if wait := a.throttle(p, r.RemoteAddr, a.now()); wait > 0 {
 		a.writeError(w, r, tooManyRequests(wait))
 		return
 	}

@@ -35,10 +35,10 @@ type Config struct {
 	// includes everything below it.
 	PublicPaths []string
 
-	// AgentRate limits the requests of each cluster's agents, and ViewerRate those of each viewer. Administrators,
-	// which include v0 agents, have no limit.
-	AgentRate  Rate
-	ViewerRate Rate
+	// AgentRate limits the requests of each cluster's agents, ViewerRate those of each viewer, and AdminRate those of each
+	// administrator. Agents of v0, whose certificates have the role of CertificateRole, have its rate for each address,
+	// since they share a certificate.
+	AgentRate, ViewerRate, AdminRate Rate
 
 	// SingleSignOn configures log-in with an identity provider.
 	SingleSignOn SingleSignOn
@@ -59,6 +59,7 @@ func DefaultConfig() Config {
 		PublicPaths:  []string{"/page/"},
 		AgentRate:    Rate{PerSecond: 200, Burst: 400},
 		ViewerRate:   Rate{PerSecond: 50, Burst: 200},
+		AdminRate:    Rate{PerSecond: 1000, Burst: 4000},
 		SingleSignOn: SingleSignOn{Config: openid.DefaultConfig()},
 	}
 }
@@ -81,7 +82,7 @@ func (c Config) Validate() error {
 	for _, r := range []struct {
 		name string
 		rate Rate
-	}{{"agent rate", c.AgentRate}, {"viewer rate", c.ViewerRate}} {
+	}{{"agent rate", c.AgentRate}, {"viewer rate", c.ViewerRate}, {"admin rate", c.AdminRate}} {
 		finite := r.rate.PerSecond >= 0 && r.rate.PerSecond <= math.MaxFloat64 // false for NaN
 		if !finite || r.rate.PerSecond > 0 && r.rate.Burst < 1 {
 			return fmt.Errorf("%s of %v requests a second with a burst of %d: must be 0 for no limit, or above 0 with a burst of at least 1",

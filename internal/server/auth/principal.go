@@ -59,6 +59,15 @@ type Principal struct {
 // String is the kind and name of the credential, as in the audit log.
 func (p Principal) String() string { return string(p.Credential) + ":" + p.Name }
 
+// LimitKey identifies the principal for limits. The agents of a cluster share its limits, and so do the credentials of the
+// same name and role.
+func (p Principal) LimitKey() string {
+	if p.Role == RoleAgent {
+		return "cluster:" + p.ClusterUID
+	}
+	return string(p.Role) + ":" + p.Name
+}
+
 // MayReportFor reports whether the principal may send report sets of a cluster.
 func (p Principal) MayReportFor(clusterUID string) bool {
 	switch p.Role {
