@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -46,8 +47,24 @@ func newOptions(stderr io.Writer) *options {
 func (o *options) registerServer() {
 	f, c := o.flags, &o.config
 	f.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "`HOST:PORT` to listen on; port 0 takes a free one")
+	f.Func("trusted-proxies", "`CIDRs` of proxies, separated by commas, whose X-Forwarded-For names the client for limits of an address", func(text string) (err error) {
+		c.TrustedProxies, err = parseCIDRs(text)
+		return err
+	})
 	f.BoolVar(&c.StrictV0, "strict-v0", c.StrictV0, "behave exactly as Threeport's own API: serve v0 only, and create two rows if the same RuntimeEventUID is posted twice (for tests)")
 	f.BoolVar(&o.showVersion, "version", false, "print the version and exit")
+}
+
+// parseCIDRs parses networks that are separated by commas.
+func parseCIDRs(text string) (networks []netip.Prefix, err error) {
+	for item := range strings.SplitSeq(text, ",") {
+		network, err := netip.ParsePrefix(strings.TrimSpace(item))
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a CIDR: use one such as 10.0.0.0/8 or 192.0.2.7/32", item)
+		}
+		networks = append(networks, network.Masked())
+	}
+	return networks, nil
 }
 
 func (o *options) registerAccess() {
@@ -61,6 +78,7 @@ func (o *options) registerAccess() {
 			c.Access.CertificateRole, err = auth.ParseRole(name)
 			return err
 		})
+	f.DurationVar(&c.Access.SessionLifetime, "session-lifetime", c.Access.SessionLifetime, "`duration` of a session of the web UI")
 	f.Var((*perSecond)(&o.agentRate), "rate-limit", "`requests` per second of the agents of one cluster, with bursts of twice as many; 0 for no limit")
 	f.Var((*perSecond)(&o.viewerRate), "viewer-rate-limit", "`requests` per second of one viewer, with bursts of four times as many; 0 for no limit")
 	f.Var((*perSecond)(&o.adminRate), "admin-rate-limit", "`requests` per second of one administrator, or of agents of v0 at one address, with bursts of four times as many; 0 for no limit")
@@ -129,7 +147,8 @@ func (o *options) checkAuthentication() error {
 	var given []string
 	o.flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "cert-file", "key-file", "ca-file", "certificate-role", "rate-limit", "viewer-rate-limit", "admin-rate-limit", "max-watches":
+		case "cert-file", "key-file", "ca-file", "certificate-role", "rate-limit", "viewer-rate-limit", "admin-rate-limit", "max-watches",
+			"session-lifetime":
 			given = append(given, "--"+f.Name)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"time"
@@ -41,6 +42,9 @@ type Config struct {
 	CertFile    string // PEM, the server's certificate
 	KeyFile     string // PEM, its private key
 	CAFile      string // PEM, authorities of the clients' certificates; empty for tokens only
+
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For names the client for the limits of an address.
+	TrustedProxies []netip.Prefix
 
 	// Access configures authorization. Its Enabled and Hosts follow from the fields above.
 	Access auth.Config
@@ -115,7 +119,7 @@ func (c Config) Validate() error {
 	if c.StrictV0 && c.Access.SingleSignOn.Issuer != "" {
 		return errors.New("single sign-on under strict v0: leave out one of them, because strict v0 has no page to log in to")
 	}
-	return errors.Join(c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate())
+	return errors.Join(validateProxies(c.TrustedProxies), c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate())
 }
 
 // isBindAddress reports whether an address has a valid port. Listening checks the host.

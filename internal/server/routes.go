@@ -154,7 +154,7 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 	counted := newMetrics()
 	counted.registry.MustRegister(s.store.Collectors()...)
 	return &handlers{
-		probes: &probes{database: s.store}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
+		probes: &probes{database: s.store, now: time.Now}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
 		reportSets: newReportSets(s.store, s.config.Limits, counted),
 		workloads:  &workloads{store: s.store, retention: s.config.Maintenance.Retention},
 		clusters:   &clusters{store: s.store},
@@ -167,7 +167,7 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 func (s *Server) handler() (http.Handler, error) {
 	v0 := newV0API(s.store, s.log)
 	if s.config.StrictV0 {
-		return newRouter().serve(v0.strictRoutes()), nil
+		return withClientAddress(s.config.TrustedProxies, newRouter().serve(v0.strictRoutes())), nil
 	}
 	if err := s.newAccess(); err != nil {
 		return nil, err
@@ -182,5 +182,6 @@ func (s *Server) handler() (http.Handler, error) {
 	if err := h.openAPI.write(router.api); err != nil {
 		return nil, err
 	}
-	return instrument(s.access.Middleware(rules(rows), recordRoute(served)), h.metrics, s.log), nil
+	served = withClientAddress(s.config.TrustedProxies, s.access.Middleware(rules(rows), recordRoute(served)))
+	return instrument(withSecurityHeaders(served), h.metrics, s.log), nil
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -260,6 +261,31 @@ func TestServer_OpenAddress_LogsWarning(t *testing.T) {
 		}
 		if warned := strings.Contains(log.String(), "authentication is disabled"); warned != warns {
 			t.Errorf("%s: the log is %s", address, log.String())
+		}
+	}
+}
+
+// Earlier versions created files that all users could read.
+func TestNew_ReadableDatabase_LogsWarning(t *testing.T) {
+	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o660: false, 0o644: true} {
+		config := onFile(t)
+		file := strings.TrimPrefix(config.Database, "sqlite:")
+		if err := os.WriteFile(file, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, mode); err != nil { // the umask may have removed bits
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		s, err := New(t.Context(), config, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+		if warned := strings.Contains(log.String(), "may read the database"); warned != warns {
+			t.Errorf("%v: the log is %q; warns: %t, want %t", mode, log.String(), warned, warns)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/auth/openid"
 )
@@ -40,6 +41,9 @@ type Config struct {
 	// since they share a certificate.
 	AgentRate, ViewerRate, AdminRate Rate
 
+	// SessionLifetime is the lifetime of a session. It is shorter if its token expires before.
+	SessionLifetime time.Duration
+
 	// SingleSignOn configures log-in with an identity provider.
 	SingleSignOn SingleSignOn
 }
@@ -61,6 +65,8 @@ func DefaultConfig() Config {
 		ViewerRate:   Rate{PerSecond: 50, Burst: 200},
 		AdminRate:    Rate{PerSecond: 1000, Burst: 4000},
 		SingleSignOn: SingleSignOn{Config: openid.DefaultConfig()},
+
+		SessionLifetime: 12 * time.Hour,
 	}
 }
 
@@ -88,6 +94,9 @@ func (c Config) Validate() error {
 			return fmt.Errorf("%s of %v requests a second with a burst of %d: must be 0 for no limit, or above 0 with a burst of at least 1",
 				r.name, r.rate.PerSecond, r.rate.Burst)
 		}
+	}
+	if c.SessionLifetime < minSessionLifetime || c.SessionLifetime > maxSessionLifetime {
+		return fmt.Errorf("session lifetime %v: must be at least a minute and at most 30 days", c.SessionLifetime)
 	}
 	return c.SingleSignOn.validate(c.Enabled)
 }

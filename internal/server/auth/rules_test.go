@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // grants repeats the expected permissions of agents and viewers independently of the rules.
@@ -308,6 +309,8 @@ func TestConfigValidate(t *testing.T) {
 		{reason: "negative rate", change: func(c *Config) { c.AgentRate.PerSecond = -1 }, want: "agent rate"},
 		{reason: "infinite rate", change: func(c *Config) { c.AgentRate.PerSecond = math.Inf(1) }, want: "agent rate"},
 		{reason: "rate is not a number", change: func(c *Config) { c.ViewerRate.PerSecond = math.NaN() }, want: "viewer rate"},
+		{reason: "session of a second", change: func(c *Config) { c.SessionLifetime = time.Second }, want: "session lifetime"},
+		{reason: "session without end", change: func(c *Config) { c.SessionLifetime = math.MaxInt64 }, want: "session lifetime"},
 		{reason: "no burst", change: func(c *Config) { c.ViewerRate.Burst = 0 }, want: "viewer rate"},
 	} {
 		config := DefaultConfig()

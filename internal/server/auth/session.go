@@ -11,8 +11,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// sessionLifetime is the lifetime of a session. It is shorter if its token expires before.
-const sessionLifetime = 12 * time.Hour
+// The bounds of Config.SessionLifetime. A stolen cookie is valid as long as its session.
+const (
+	minSessionLifetime = time.Minute
+	maxSessionLifetime = 30 * 24 * time.Hour
+)
 
 // sessionCookie is the name of the session cookie. It is SameSite=Strict.
 const sessionCookie = "threeport-session"
@@ -50,7 +53,7 @@ func sessionKey(r *http.Request) (key digest, ok bool) {
 // the request comes from another site and has no cookie, so an earlier session lasts until it expires.
 func (a *Authenticator) openSession(w http.ResponseWriter, r *http.Request, cookie string, token store.Token) error {
 	now := a.now()
-	expires := now.Add(sessionLifetime)
+	expires := now.Add(a.config.SessionLifetime)
 	if token.ExpiresAt != nil && token.ExpiresAt.Before(expires) {
 		expires = *token.ExpiresAt
 	}
