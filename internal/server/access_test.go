@@ -351,3 +351,49 @@ func TestWatchSlots_RolesHaveShares(t *testing.T) {
 		t.Errorf("%d watches of %d principals are counted, want 0", n, len(slots.byPrincipal))
 	}
 }
+
+// An agent must not show its workloads under the name of another cluster.
+func TestReportSets_ClusterNames(t *testing.T) {
+	onTLS(t, nil, func(t *testing.T, s *tlsServer) {
+		t.Helper()
+		tokens := map[string]string{}
+		for _, cluster := range []string{"a", "b", "c"} {
+			tokens[cluster] = s.token(t, "--role=agent", "--name="+cluster, "--cluster="+cluster)
+		}
+		for _, tc := range []struct {
+			reason, cluster, name string
+			fixed                 string // the name in a new token of the cluster
+			want                  string
+		}{
+			{reason: "a new name", cluster: "a", name: "prod", want: "a=prod"},
+			{reason: "the name of another cluster", cluster: "b", name: "Prod", want: "a=prod b=Prod (b)"},
+			{reason: "the first cluster again", cluster: "a", name: "prod", want: "a=prod b=Prod (b)"},
+			{reason: "no name", cluster: "b", want: "a=prod b=Prod (b)"},
+			{reason: "another name", cluster: "b", name: "test", want: "a=prod b=test"},
+			{reason: "a token that fixes the name", cluster: "c", name: "test", fixed: "PROD", want: "a=prod b=test c=PROD"},
+			{reason: "a token that fixes the name, without a reported one", cluster: "c", want: "a=prod b=test c=PROD"},
+			{reason: "the cluster that had the name first", cluster: "a", name: "prod", want: "a=prod (a) b=test c=PROD"},
+		} {
+			if tc.fixed != "" {
+				tokens[tc.cluster] = s.token(t, "--role=agent", "--name=fixed", "--cluster="+tc.cluster, "--cluster-name="+tc.fixed)
+			}
+			set := fmt.Sprintf(`{"agent":{"clusterUID":%q,"clusterName":%q,"time":"2026-01-02T03:04:05Z","delaySeconds":0,"pending":0,`+
+				`"deadLetters":0,"dropped":0},"reports":[]}`, tc.cluster, tc.name)
+			if got := s.send(t, tokens[tc.cluster], "POST", "/v0/workload-report-sets", set); got.code != http.StatusOK {
+				t.Fatalf("%s: the report is answered %d %s", tc.reason, got.code, got.body)
+			}
+			clusters, err := s.store.Clusters(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range clusters {
+				got = append(got, c.ClusterUID+"="+c.ClusterName)
+			}
+			slices.Sort(got)
+			if text := strings.Join(got, " "); text != tc.want {
+				t.Errorf("%s: the clusters are %q, want %q", tc.reason, text, tc.want)
+			}
+		}
+	})
+}

@@ -30,7 +30,7 @@ func TestServer_SecurityHeaders(t *testing.T) {
 	})
 }
 
-// A browser applies Strict-Transport-Security to a name: to all ports of localhost, and for good.
+// A browser applies Strict-Transport-Security to all ports of a name, so it would change every server at localhost.
 func TestServer_WithoutTLSOrAtLocalhost_HasNoTransportSecurity(t *testing.T) {
 	url := run(t, plain())
 	if got := send(t, http.DefaultClient, http.MethodGet, url+"/healthz", http.Header{}, nil).header; got.Get("Strict-Transport-Security") != "" || got.Get("Cache-Control") != "no-store" {

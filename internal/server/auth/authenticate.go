@@ -87,7 +87,9 @@ func tokenPrincipal(token store.Token, by Credential) Principal {
 	if token.Subject != "" {
 		return personPrincipal(token.Subject, token.Name, Role(token.Role))
 	}
-	return Principal{Name: token.Name, Role: Role(token.Role), ClusterUID: token.ClusterUID, Credential: by}
+	return Principal{
+		Name: token.Name, Role: Role(token.Role), ClusterUID: token.ClusterUID, ClusterName: token.ClusterName, Credential: by,
+	}
 }
 
 // isUsable reports whether a stored token is valid now. An inconsistent row is not.

@@ -50,7 +50,9 @@ type Principal struct {
 	Role Role
 	// ClusterUID is the cluster of an agent; empty for other roles.
 	ClusterUID string
-	Credential Credential
+	// ClusterName is the name of the cluster if the token of an agent fixes it; else empty.
+	ClusterName string
+	Credential  Credential
 
 	// roleByDefault reports that the role is Config.CertificateRole.
 	roleByDefault bool

@@ -24,8 +24,10 @@ type Token struct {
 	// Role has the permissions of the bearer.
 	Role Role `json:"role" enum:"agent,viewer,admin"`
 	// ClusterUID is the cluster of an agent's token.
-	ClusterUID string    `json:"clusterUID,omitempty"`
-	CreatedAt  time.Time `json:"createdAt"`
+	ClusterUID string `json:"clusterUID,omitempty"`
+	// ClusterName is the name that the cluster has whatever its agent reports, if the token fixes it.
+	ClusterName string    `json:"clusterName,omitempty"`
+	CreatedAt   time.Time `json:"createdAt"`
 	// ExpiresAt is the end of its validity; without it, there is none.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	// RevokedAt is the time of revocation, if it was revoked.
@@ -120,7 +122,7 @@ func (a *Authenticator) problemFor(doing string, err error) error {
 
 func wireToken(t store.Token) Token {
 	return Token{
-		ID: threeport.ID(t.ID), Name: t.Name, Subject: t.Subject, Role: Role(t.Role), ClusterUID: t.ClusterUID,
+		ID: threeport.ID(t.ID), Name: t.Name, Subject: t.Subject, Role: Role(t.Role), ClusterUID: t.ClusterUID, ClusterName: t.ClusterName,
 		CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt, UsedAt: t.UsedAt,
 	}
 }
@@ -141,6 +143,8 @@ type NewToken struct {
 	Role Role `json:"role" enum:"agent,viewer,admin"`
 	// ClusterUID is the cluster of an agent's token: the UID of its namespace kube-system. Other roles have none.
 	ClusterUID string `json:"clusterUID,omitempty" maxLength:"128"`
+	// ClusterName fixes the name of the cluster of an agent's token: the name that its agent reports is ignored.
+	ClusterName string `json:"clusterName,omitempty" maxLength:"63" pattern:"^([A-Za-z0-9][A-Za-z0-9._@-]*)?$"`
 	// ExpiresAt is the end of its validity; without it, there is none.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 }
@@ -159,6 +163,10 @@ func (n NewToken) check(now time.Time) error {
 		}
 	case role != RoleAgent && n.ClusterUID != "":
 		return &store.FieldError{Field: "clusterUID", Accepted: "omitted, except for an agent's token"}
+	case n.ClusterName != "" && (role != RoleAgent || !tokenName.MatchString(n.ClusterName)):
+		return &store.FieldError{
+			Field: "clusterName", Accepted: "1 to 63 letters, digits and ._@-, beginning with a letter or digit, for an agent's token only",
+		}
 	case n.ExpiresAt != nil && !n.ExpiresAt.After(now):
 		return &store.FieldError{Field: "expiresAt", Accepted: "a time in the future"}
 	case n.ExpiresAt != nil && n.ExpiresAt.Year() > 9999:
@@ -175,7 +183,7 @@ func issue(ctx context.Context, s TokenStore, wanted NewToken, now time.Time) (t
 	secret = newToken(wanted.Role)
 	key := digestOf(secret)
 	token, err = s.CreateToken(ctx, store.Token{
-		Name: wanted.Name, Role: string(wanted.Role), ClusterUID: wanted.ClusterUID,
+		Name: wanted.Name, Role: string(wanted.Role), ClusterUID: wanted.ClusterUID, ClusterName: wanted.ClusterName,
 		CreatedAt: now, ExpiresAt: wanted.ExpiresAt,
 	}, key[:])
 	return token, secret, err
