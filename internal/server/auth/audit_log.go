@@ -25,6 +25,10 @@ var (
 	allRefusalsRate = Rate{PerSecond: 2, Burst: 200}
 )
 
+// readRate limits the records of a principal's reads of one path. Controllers read the same rows again and again, and each
+// record is a write.
+var readRate = Rate{PerSecond: 1.0 / 60, Burst: 1}
+
 // isAudited reports whether a request is recorded whatever its answer: a write by an administrator, or a read of
 // definitions by a person.
 //
@@ -128,12 +132,26 @@ func (a *Authenticator) serveRecorded(w http.ResponseWriter, r *http.Request, p 
 				code = http.StatusOK
 			}
 		}
-		if isAudited(p, granted, r.Method) || code == http.StatusForbidden && a.admitRefusal(p.String(), true) {
+		if a.isRecorded(p, granted, r, code) {
 			a.auditLog.add(a.now(), p.String(), p.Role, r, code)
 		}
 	}()
 	a.serveAuthorized(noted, r, p, granted, next)
 	returned = true
+}
+
+// isRecorded reports whether an answered request is recorded: if it is audited or was refused, within the limits of records.
+func (a *Authenticator) isRecorded(p Principal, granted Rule, r *http.Request, code int) bool {
+	audited := isAudited(p, granted, r.Method)
+	switch {
+	case audited && granted.Kind == KindDefinition:
+		path := r.URL.Path
+		return a.limits.reads.reserve(p.String()+" "+path[:min(len(path), maxAuditPath)], a.now()) == 0
+	case !audited && code == http.StatusForbidden:
+		return a.admitRefusal(p.String(), true)
+	default:
+		return audited
+	}
 }
 
 // recordUnauthenticated records and logs the refusal of a known credential: of a token that expired or was revoked, or of a

@@ -282,3 +282,23 @@ func TestAuditLog_RefusalsOfManyCallers_AreBounded(t *testing.T) {
 		t.Error("the refusal of a known credential has no record")
 	}
 }
+
+func TestAuditLog_RepeatedReads_AreRecordedOnceAMinute(t *testing.T) {
+	w := start(t, defaultOptions())
+	_, viewer := w.token(t, RoleViewer)
+	_, admin := w.token(t, RoleAdmin)
+	read := func() {
+		for range 5 {
+			for _, secret := range []string{viewer, admin} {
+				w.do(t, w.plain, http.MethodGet, "/v0/workload-resource-instances/7", bearer(secret))
+				w.do(t, w.plain, http.MethodGet, "/v0/workload-resource-instances/8?x=1", bearer(secret))
+			}
+		}
+	}
+	read()
+	w.clock.advance(time.Minute)
+	read()
+	if got := w.records(); len(got) != 8 {
+		t.Errorf("two principals that read two rows for two minutes have %d records, want 8: %+v", len(got), got)
+	}
+}

@@ -28,8 +28,8 @@ type Authenticator struct {
 	auditLog *auditLog
 }
 
-// limits are the rate limits of requests, of failed log-ins, and of records of refusals.
-type limits struct{ agents, viewers, admins, logins, refusals, allRefusals *rateLimiters }
+// limits are the rate limits of requests, of failed log-ins, and of records of reads and refusals.
+type limits struct{ agents, viewers, admins, logins, reads, refusals, allRefusals *rateLimiters }
 
 // New returns an Authenticator and starts its goroutine, and a second one with an identity provider.
 // [Authenticator.Close] ends both. New does not read the store.
@@ -51,6 +51,7 @@ func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.
 			viewers:     newRateLimiters(config.ViewerRate),
 			admins:      newRateLimiters(config.AdminRate),
 			logins:      newRateLimiters(loginRate),
+			reads:       newRateLimiters(readRate),
 			refusals:    newRateLimiters(refusalRate),
 			allRefusals: newRateLimiters(allRefusalsRate),
 		},
