@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -21,13 +22,14 @@ type options struct {
 	database    databaseFlags
 	showVersion bool
 	// Requests per second.
-	agentRate, viewerRate float64
+	agentRate, viewerRate, adminRate float64
 }
 
 // newOptions registers the flags with their defaults. Errors of flags are printed to stderr.
 func newOptions(stderr io.Writer) *options {
 	o := &options{config: server.DefaultConfig()}
-	o.agentRate, o.viewerRate = o.config.Access.AgentRate.PerSecond, o.config.Access.ViewerRate.PerSecond
+	access := o.config.Access
+	o.agentRate, o.viewerRate, o.adminRate = access.AgentRate.PerSecond, access.ViewerRate.PerSecond, access.AdminRate.PerSecond
 	o.flags = flag.NewFlagSet("controlplane", flag.ContinueOnError)
 	o.flags.SetOutput(stderr)
 	o.flags.Usage = func() {
@@ -45,8 +47,24 @@ func newOptions(stderr io.Writer) *options {
 func (o *options) registerServer() {
 	f, c := o.flags, &o.config
 	f.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "`HOST:PORT` to listen on; port 0 takes a free one")
+	f.Func("trusted-proxies", "`CIDRs` of proxies, separated by commas, whose X-Forwarded-For names the client for limits of an address", func(text string) (err error) {
+		c.TrustedProxies, err = parseCIDRs(text)
+		return err
+	})
 	f.BoolVar(&c.StrictV0, "strict-v0", c.StrictV0, "behave exactly as Threeport's own API: serve v0 only, and create two rows if the same RuntimeEventUID is posted twice (for tests)")
 	f.BoolVar(&o.showVersion, "version", false, "print the version and exit")
+}
+
+// parseCIDRs parses networks that are separated by commas.
+func parseCIDRs(text string) (networks []netip.Prefix, err error) {
+	for item := range strings.SplitSeq(text, ",") {
+		network, err := netip.ParsePrefix(strings.TrimSpace(item))
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a CIDR: use one such as 10.0.0.0/8 or 192.0.2.7/32", item)
+		}
+		networks = append(networks, network.Masked())
+	}
+	return networks, nil
 }
 
 func (o *options) registerAccess() {
@@ -55,13 +73,15 @@ func (o *options) registerAccess() {
 	f.StringVar(&c.CertFile, "cert-file", c.CertFile, "PEM `file` of the server's certificate; the server reads this and the next two files again when they change")
 	f.StringVar(&c.KeyFile, "key-file", c.KeyFile, "PEM `file` of its private key")
 	f.StringVar(&c.CAFile, "ca-file", c.CAFile, "PEM `file` of the authorities of clients' certificates; empty for tokens only")
-	f.Func("certificate-role", "`role` of client certificates that name none: viewer or admin (default "+string(c.Access.CertificateRole)+")",
+	f.Func("certificate-role", "`role` of client certificates that name none: viewer, or admin for agents of v0; without it they are refused",
 		func(name string) (err error) {
 			c.Access.CertificateRole, err = auth.ParseRole(name)
 			return err
 		})
+	f.DurationVar(&c.Access.SessionLifetime, "session-lifetime", c.Access.SessionLifetime, "`duration` of a session of the web UI")
 	f.Var((*perSecond)(&o.agentRate), "rate-limit", "`requests` per second of the agents of one cluster, with bursts of twice as many; 0 for no limit")
 	f.Var((*perSecond)(&o.viewerRate), "viewer-rate-limit", "`requests` per second of one viewer, with bursts of four times as many; 0 for no limit")
+	f.Var((*perSecond)(&o.adminRate), "admin-rate-limit", "`requests` per second of one administrator, or of agents of v0 at one address, with bursts of four times as many; 0 for no limit")
 }
 
 func (o *options) registerSingleSignOn() {
@@ -96,10 +116,12 @@ func (o *options) registerLimits() {
 	f.Var((*size)(&l.BodyBytes), "max-body", "maximum size of a report set as sent, in `bytes`: a number, optionally with KiB, MiB or GiB")
 	f.Var((*size)(&l.DecodedBytes), "max-decoded-body", "maximum size of a report set before compression, in `bytes`")
 	f.Var((*size)(&l.V0BodyBytes), "max-v0-body", "maximum size of a body of v0, in `bytes`; an agent may send up to 5 MiB for a resource, and 1 MiB for others")
+	f.IntVar(&l.Watches, "max-watches", l.Watches, "maximum `number` of watches that one viewer or administrator may have open")
 	f.DurationVar(&m.AgentTimeout, "agent-timeout", m.AgentTimeout, "`duration` without reports after which the workloads of an agent are Unknown")
 	f.DurationVar(&m.Retention.EventAge, "event-retention", m.Retention.EventAge, "`duration` for which Events are kept")
 	f.IntVar(&m.Retention.EventCount, "events-per-workload", m.Retention.EventCount, "maximum `number` of Events per workload; the oldest are removed")
 	f.DurationVar(&m.Retention.TombstoneAge, "tombstone-retention", m.Retention.TombstoneAge, "`duration` for which deleted objects are remembered")
+	f.DurationVar(&m.Retention.AuditAge, "audit-retention", m.Retention.AuditAge, "`duration` for which audit records are kept; 0 keeps all")
 }
 
 // complete returns the configuration of the flags, if it is valid.
@@ -114,6 +136,7 @@ func (o *options) complete() (config server.Config, err error) {
 	}
 	config.Access.AgentRate = rate(o.agentRate, 2)
 	config.Access.ViewerRate = rate(o.viewerRate, 4)
+	config.Access.AdminRate = rate(o.adminRate, 4)
 	return config, config.Validate()
 }
 
@@ -125,7 +148,8 @@ func (o *options) checkAuthentication() error {
 	var given []string
 	o.flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "cert-file", "key-file", "ca-file", "certificate-role", "rate-limit", "viewer-rate-limit":
+		case "cert-file", "key-file", "ca-file", "certificate-role", "rate-limit", "viewer-rate-limit", "admin-rate-limit", "max-watches",
+			"session-lifetime":
 			given = append(given, "--"+f.Name)
 		}
 	})

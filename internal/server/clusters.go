@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"path"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -50,6 +52,9 @@ func (c *clusters) getObject(ctx context.Context, request *struct {
 	if err != nil {
 		return nil, storeProblem(ctx, err)
 	}
+	auth.SetAuditObject(ctx, auth.AuditObject{
+		Type: definition.Object.Kind, ID: request.ObjectUID, Name: path.Join(definition.Object.Namespace, definition.Object.Name),
+	})
 	return &Body[threeport.Definition]{definition}, nil
 }
 
@@ -64,5 +69,6 @@ func (c *clusters) release(ctx context.Context, request *struct {
 	case err != nil:
 		return nil, unavailable(ctx, "the database failed: ask again", err)
 	}
+	auth.SetAuditObject(ctx, auth.AuditObject{Type: "Cluster", ID: request.UID})
 	return &Body[threeport.ReleasedCluster]{threeport.ReleasedCluster{ClusterUID: request.UID, Workloads: workloads}}, nil
 }

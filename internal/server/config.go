@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"time"
@@ -42,15 +43,18 @@ type Config struct {
 	KeyFile     string // PEM, its private key
 	CAFile      string // PEM, authorities of the clients' certificates; empty for tokens only
 
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For names the client for the limits of an address.
+	TrustedProxies []netip.Prefix
+
 	// Access configures authorization. Its Enabled and Hosts follow from the fields above.
 	Access auth.Config
 	// Maintenance configures when a cluster counts as silent, and how long rows are kept.
 	Maintenance store.MaintainConfig
-	// Limits bound the bodies of requests.
+	// Limits bound the bodies of requests, and watches.
 	Limits Limits
 }
 
-// Limits bound the body of a request.
+// Limits bound the body of a request, and the watches of one principal.
 type Limits struct {
 	// Reports is the maximum number of reports of a report set.
 	Reports int
@@ -58,6 +62,8 @@ type Limits struct {
 	BodyBytes, DecodedBytes int64
 	// V0BodyBytes is the maximum size of a body of v0. That of an agent may be smaller.
 	V0BodyBytes int64
+	// Watches is the maximum number of watches that a principal has open at a time.
+	Watches int
 }
 
 // The bounds of [Limits] in bytes. No agent works with less than minBytes; more than maxBytes is a mistake.
@@ -66,9 +72,9 @@ const (
 	maxBytes = 1 << 30
 )
 
-// DefaultLimits are 1,000 reports in 8 MiB, or 64 MiB before compression, and 16 MiB for v0.
+// DefaultLimits are 1,000 reports in 8 MiB, or 64 MiB before compression, 16 MiB for v0, and 200 watches.
 func DefaultLimits() Limits {
-	return Limits{Reports: store.MaxReports, BodyBytes: 8 << 20, DecodedBytes: 64 << 20, V0BodyBytes: 16 << 20}
+	return Limits{Reports: store.MaxReports, BodyBytes: 8 << 20, DecodedBytes: 64 << 20, V0BodyBytes: 16 << 20, Watches: 200}
 }
 
 // Validate names the first bad field and what it accepts.
@@ -82,6 +88,8 @@ func (l Limits) Validate() error {
 		return fmt.Errorf("a body of v0 of %d bytes: use %d to %d", l.V0BodyBytes, minBytes, maxBytes)
 	case l.DecodedBytes < l.BodyBytes || l.DecodedBytes > maxBytes:
 		return fmt.Errorf("a body of %d bytes before compression: use at least the limit of a body (%d) and at most %d", l.DecodedBytes, l.BodyBytes, maxBytes)
+	case l.Watches < 1 || l.Watches > maxWatchesPerRole:
+		return fmt.Errorf("%d watches of a principal: use 1 to %d", l.Watches, maxWatchesPerRole)
 	}
 	return nil
 }
@@ -115,7 +123,7 @@ func (c Config) Validate() error {
 	if c.StrictV0 && c.Access.SingleSignOn.Issuer != "" {
 		return errors.New("single sign-on under strict v0: leave out one of them, because strict v0 has no page to log in to")
 	}
-	return errors.Join(c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate())
+	return errors.Join(validateProxies(c.TrustedProxies), c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate())
 }
 
 // isBindAddress reports whether an address has a valid port. Listening checks the host.

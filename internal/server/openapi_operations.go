@@ -49,5 +49,5 @@ var (
 		Errors: append([]int{http.StatusNotFound}, badParameters...),
 	}
 	listAuditRecordsOperation = readOperation("list-audit-records", tagAccess, "List audit records",
-		"Changes and refused attempts, with their principals. The newest first.")
+		"Writes of administrators, reads of definitions by people, refused requests and log-ins, with their principals. The newest first.")
 )

@@ -5,17 +5,28 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
-// readyTimeout is how long the database may take to answer the readiness probe.
-const readyTimeout = 2 * time.Second
+const (
+	// readyTimeout is how long the database may take to answer the readiness probe.
+	readyTimeout = 2 * time.Second
 
-// probes answers the probes of Kubernetes.
+	// readyMaxAge is the maximum age of an answer of the database to the readiness probe. Anybody may send the probe.
+	readyMaxAge = time.Second
+)
+
+// probes answers the probes of Kubernetes. It is safe for concurrent use.
 type probes struct {
 	database interface {
 		Ping(ctx context.Context) error
 	}
+	now func() time.Time
+
+	mu   sync.Mutex
+	at   time.Time // of the last ping; zero before the first
+	last error     // its result
 }
 
 // alive answers that the server runs, with or without its database: a restart of the server would only prolong an outage of
@@ -24,12 +35,25 @@ func (*probes) alive(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteSt
 
 // ready answers whether the server can do its work, which needs the database.
 func (p *probes) ready(w http.ResponseWriter, req *http.Request) {
-	ctx, cancel := context.WithTimeout(req.Context(), readyTimeout)
-	defer cancel()
-	if err := p.database.Ping(ctx); err != nil {
+	if err := p.ping(req.Context()); err != nil {
 		setCause(req.Context(), fmt.Errorf("ping database: %w", err))
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = io.WriteString(w, "ok\n")
+}
+
+// ping pings the database, unless that was done less than readyMaxAge ago. One request pings and the others wait for its
+// result. So the ping does not end with the client of that request.
+func (p *probes) ping(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.at.IsZero() && p.now().Sub(p.at) < readyMaxAge {
+		return p.last
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	defer cancel()
+	p.last = p.database.Ping(ctx)
+	p.at = p.now()
+	return p.last
 }

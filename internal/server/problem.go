@@ -41,6 +41,12 @@ func unavailable(ctx context.Context, detail string, cause error) error {
 		http.Header{"Retry-After": {strconv.Itoa(int(retryAfter.Seconds()))}})
 }
 
+// tooManyRequests is the problem of a client that has reached a limit. The detail says what to do.
+func tooManyRequests(detail string, wait time.Duration) error {
+	return huma.ErrorWithHeaders(problem(http.StatusTooManyRequests, detail),
+		http.Header{"Retry-After": {strconv.Itoa(int(wait.Seconds()))}})
+}
+
 // withoutValues is a huma transformer that removes from an answer the values that the client sent.
 func withoutValues(_ huma.Context, _ string, answer any) (any, error) {
 	if model, ok := answer.(*huma.ErrorModel); ok {

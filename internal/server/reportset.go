@@ -98,6 +98,9 @@ func (r *reportSets) apply(ctx context.Context, request *reportSetRequest) (*Bod
 	if !auth.PrincipalFrom(ctx).MayReportFor(set.Agent.ClusterUID) {
 		return nil, problem(http.StatusForbidden, "agent.clusterUID is another cluster: report the cluster of your credential")
 	}
+	if fixed := auth.PrincipalFrom(ctx).ClusterName; fixed != "" {
+		set.Agent.ClusterName = fixed
+	}
 	answer, err := r.store.Apply(ctx, set.ReportSet)
 	if invalid, ok := errors.AsType[*store.SetError](err); ok {
 		return nil, problem(http.StatusUnprocessableEntity, invalid.Detail)

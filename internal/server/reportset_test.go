@@ -17,7 +17,7 @@ import (
 
 func TestReportSets_Bodies(t *testing.T) {
 	config := onFile(t)
-	config.Limits = Limits{Reports: 5, BodyBytes: minBytes, DecodedBytes: 4 * minBytes, V0BodyBytes: minBytes}
+	config.Limits.Reports, config.Limits.BodyBytes, config.Limits.DecodedBytes = 5, minBytes, 4*minBytes
 	url := run(t, config) + "/v0/workload-report-sets"
 	set := func(padding int) string {
 		return `{` + someAgent + strings.Repeat(" ", padding) + `,"reports":[]}`

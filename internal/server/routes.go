@@ -81,7 +81,7 @@ func (h *handlers) routes() []route {
 		{"GET", "/v0/workloads/{type}/{id}/events", viewers, noBody, operation(listWorkloadEventsOperation, h.workloads.listEvents)},
 		{"GET", "/v0/workloads/{type}/{id}/event-retention", readers, noBody, operation(getEventRetentionOperation, h.workloads.getEventRetention)},
 		{"GET", "/v0/clusters", viewers, noBody, operation(listClustersOperation, h.clusters.list)},
-		{"GET", "/v0/clusters/{uid}/objects/{objectUID}", viewers, noBody, operation(getObjectOperation, h.clusters.getObject)},
+		{"GET", "/v0/clusters/{uid}/objects/{objectUID}", viewers.as(auth.KindDefinition), noBody, operation(getObjectOperation, h.clusters.getObject)},
 
 		{"DELETE", "/v0/clusters/{uid}", admins, noBody, operation(releaseClusterOperation, h.clusters.release)},
 		{"GET", "/v0/tokens", admins, noBody, operation(listTokensOperation, h.tokens.List)},
@@ -118,14 +118,17 @@ func (v *v0API) strictRoutes() []route {
 func (v *v0API) routes() (rows []route) {
 	body := bodyLimit{bytes: v.limits.body, timeout: readTimeout}
 	for _, r := range store.Resources {
-		list, create := viewers, admins
-		if r.Object == objectEvent {
+		list, read, create := viewers, readers, admins
+		switch r.Object {
+		case objectEvent:
 			list, create = readers, agents.as(auth.KindV0Report)
+		case objectResource:
+			list, read = list.as(auth.KindDefinition), read.as(auth.KindDefinition)
 		}
 		rows = append(rows,
 			route{"GET", "/v0/" + r.Path, list, noBody, v.rows(r, v.list)},
 			route{"POST", "/v0/" + r.Path, create, body, v.rows(r, v.create)},
-			route{"GET", "/v0/" + r.Path + "/{id}", readers, noBody, v.rows(r, v.get)},
+			route{"GET", "/v0/" + r.Path + "/{id}", read, noBody, v.rows(r, v.get)},
 			route{"PATCH", "/v0/" + r.Path + "/{id}", agents.as(auth.KindV0Report), body, v.rows(r, v.update)},
 			route{"DELETE", "/v0/" + r.Path + "/{id}", admins, noBody, v.rows(r, v.remove)},
 			route{"GET", "/" + r.Path + "/versions", readers, noBody, v.plain(versions(r))})
@@ -152,11 +155,11 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 	counted := newMetrics()
 	counted.registry.MustRegister(s.store.Collectors()...)
 	return &handlers{
-		probes: &probes{database: s.store}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
+		probes: &probes{database: s.store, now: time.Now}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
 		reportSets: newReportSets(s.store, s.config.Limits, counted),
 		workloads:  &workloads{store: s.store, retention: s.config.Maintenance.Retention},
 		clusters:   &clusters{store: s.store},
-		watches:    newWatches(s.store, counted, s.onShutdown()),
+		watches:    newWatches(s.store, s.config.Limits.Watches, counted, s.onShutdown()),
 		tokens:     s.access.Tokens(), audit: s.access.AuditLog(), login: s.access.LoginHandlers(), page: page,
 	}, nil
 }
@@ -165,7 +168,7 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 func (s *Server) handler() (http.Handler, error) {
 	v0 := newV0API(s.store, s.log, s.config.Limits.V0BodyBytes)
 	if s.config.StrictV0 {
-		return newRouter().serve(v0.strictRoutes()), nil
+		return withClientAddress(s.config.TrustedProxies, newRouter().serve(v0.strictRoutes())), nil
 	}
 	if err := s.newAccess(); err != nil {
 		return nil, err
@@ -180,5 +183,6 @@ func (s *Server) handler() (http.Handler, error) {
 	if err := h.openAPI.write(router.api); err != nil {
 		return nil, err
 	}
-	return instrument(s.access.Middleware(rules(rows), recordRoute(served)), h.metrics, s.log), nil
+	served = withClientAddress(s.config.TrustedProxies, s.access.Middleware(rules(rows), recordRoute(served)))
+	return instrument(withSecurityHeaders(served), h.metrics, s.log), nil
 }

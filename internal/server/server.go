@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,6 +57,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 	if err != nil {
 		return s, err
 	}
+	s.warnReadableDatabase()
 	if s.http.Handler, err = s.handler(); err != nil { //nolint:contextcheck // what it starts ends with the server, not with ctx
 		return s, err
 	}
@@ -63,6 +66,18 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 		return s, fmt.Errorf("listen: %w", err)
 	}
 	return s, nil
+}
+
+// warnReadableDatabase warns of a database file that all users of the machine may read. The server creates none, but earlier
+// versions did.
+func (s *Server) warnReadableDatabase() {
+	file, isFile := strings.CutPrefix(s.config.Database, "sqlite:")
+	if !isFile {
+		return
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o007 != 0 {
+		s.log.Warn("All users of this machine may read the database: run chmod o= on the file and on its -wal and -shm", "file", file, "mode", info.Mode().Perm().String())
+	}
 }
 
 func newHTTPServer(log *slog.Logger) *http.Server {
@@ -121,6 +136,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if at, ok := s.listener.Addr().(*net.TCPAddr); ok && !s.config.AuthEnabled && !at.IP.IsLoopback() {
 		s.log.Warn("Everyone who reaches this address is an administrator: authentication is disabled and the address is not loopback")
 	}
+	if s.refusesCertificatesWithoutRole() {
+		s.log.Info("Client certificates that name no role are refused; an installation with agents of v0 needs --certificate-role=admin")
+	}
 	background, end := context.WithCancel(ctx)
 	defer end()
 	var running sync.WaitGroup
@@ -129,6 +147,11 @@ func (s *Server) Run(ctx context.Context) error {
 	end()
 	running.Wait()
 	return errors.Join(err, s.close())
+}
+
+// refusesCertificatesWithoutRole reports whether a certificate of a trusted authority may still be refused for its subject.
+func (s *Server) refusesCertificatesWithoutRole() bool {
+	return s.config.AuthEnabled && !s.config.StrictV0 && s.config.CAFile != "" && s.config.Access.CertificateRole == ""
 }
 
 // runBackground starts the store's goroutines. Each logs its failures and tries again.

@@ -10,12 +10,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -157,6 +159,7 @@ func TestServer_MutualTLS(t *testing.T) {
 	files := ca.IssueFiles("server")
 	config := plain()
 	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, files.Cert, files.Key, files.CA
+	config.Access.CertificateRole = auth.RoleAdmin // as an installation of v0
 	url := run(t, config)
 
 	own := ca.IssueFiles("agent")
@@ -258,6 +261,31 @@ func TestServer_OpenAddress_LogsWarning(t *testing.T) {
 		}
 		if warned := strings.Contains(log.String(), "authentication is disabled"); warned != warns {
 			t.Errorf("%s: the log is %s", address, log.String())
+		}
+	}
+}
+
+// Earlier versions created files that all users could read.
+func TestNew_ReadableDatabase_LogsWarning(t *testing.T) {
+	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o660: false, 0o644: true} {
+		config := onFile(t)
+		file := strings.TrimPrefix(config.Database, "sqlite:")
+		if err := os.WriteFile(file, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, mode); err != nil { // the umask may have removed bits
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		s, err := New(t.Context(), config, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+		if warned := strings.Contains(log.String(), "may read the database"); warned != warns {
+			t.Errorf("%v: the log is %q; warns: %t, want %t", mode, log.String(), warned, warns)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/testing/certs"
 )
 
@@ -151,6 +152,7 @@ func TestCertReloader_RemovedAuthority_EndsConnections(t *testing.T) {
 	write(t, own.CA, both)
 	config := onFile(t)
 	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, own.Cert, own.Key, own.CA
+	config.Access.CertificateRole = auth.RoleViewer
 	s, url := runServer(t, config)
 	var later atomic.Int64 // seconds
 	s.certificates.mu.Lock()

@@ -6,12 +6,16 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// objectEvent is the object of v0 whose rows agents create.
-const objectEvent = "WorkloadEvent"
+// objectEvent is the object of v0 whose rows agents create, and objectResource the one whose rows have definitions.
+const (
+	objectEvent    = "WorkloadEvent"
+	objectResource = "WorkloadResourceInstance"
+)
 
 // v0API serves the rows of v0 from a store. It logs failures of the server, without any part of a body.
 type v0API struct {
@@ -42,6 +46,7 @@ type v0Request struct {
 func (v *v0API) rows(r *store.Resource, serve func(*v0Request) error) endpoint {
 	return endpoint{errors: v0Style, serve: func(limit bodyLimit) http.HandlerFunc {
 		return func(w http.ResponseWriter, req *http.Request) {
+			auth.SetAuditObject(req.Context(), auth.AuditObject{Type: r.Object})
 			if err := serve(&v0Request{req, w, r, limit}); err != nil {
 				v.fail(w, req, r, err)
 			}
@@ -101,6 +106,7 @@ func (v *v0API) create(req *v0Request) error {
 		}
 		code = http.StatusOK
 	}
+	req.setAuditID(row.ID)
 	v.recordHeartbeat(req, values, row)
 	writeRows(req.w, req.resource, code, oneRow, row)
 	return nil
@@ -209,5 +215,11 @@ func (r *v0Request) id() (int64, error) {
 	if err != nil {
 		return 0, &httpError{http.StatusInternalServerError, "the ID is not a 64-bit integer"}
 	}
+	r.setAuditID(id)
 	return id, nil
+}
+
+// setAuditID names a row in the audit record of the request.
+func (r *v0Request) setAuditID(id int64) {
+	auth.SetAuditObject(r.Context(), auth.AuditObject{Type: r.resource.Object, ID: strconv.FormatInt(id, 10)})
 }

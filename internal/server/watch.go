@@ -5,12 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
@@ -19,8 +19,8 @@ const (
 	// pingInterval is how long a stream may be silent: proxies close one after a minute.
 	pingInterval = 15 * time.Second
 
-	// maxWatches bounds the streams of one replica. Each has a goroutine or two, and with HTTP/1.1 a connection.
-	maxWatches = 10_000
+	// watchRetryAfter is how long a client waits for the end of another watch. Others end when people close their pages.
+	watchRetryAfter = 10 * time.Second
 )
 
 // subscription is a source of changed rows. Next waits for rows that have changed since the last call, each in its newest
@@ -39,13 +39,13 @@ type watches struct {
 	metrics      *metrics
 	// onStop calls end when the server stops, unless forget is called before: a stream does not end by itself.
 	onStop func(end func()) (forget func() bool)
-	open   atomic.Int64
+	slots  *watchSlots
 }
 
-func newWatches(s *store.Store, m *metrics, onStop func(func()) func() bool) *watches {
+func newWatches(s *store.Store, perPrincipal int, m *metrics, onStop func(func()) func() bool) *watches {
 	return &watches{
 		subscribe:    func(ctx context.Context, q store.WatchQuery) (subscription, error) { return s.Watch(ctx, q) },
-		pingInterval: pingInterval, metrics: m, onStop: onStop,
+		pingInterval: pingInterval, metrics: m, onStop: onStop, slots: newWatchSlots(perPrincipal),
 	}
 }
 
@@ -72,16 +72,16 @@ func (ws *watches) watch(ctx context.Context, request *watchRequest) (*huma.Stre
 	if err != nil {
 		return nil, err
 	}
-	if ws.open.Add(1) > maxWatches {
-		ws.open.Add(-1)
-		return nil, unavailable(ctx, "too many watches at once: try again", errors.New("too many watches at once"))
+	release, err := ws.slots.acquire(auth.PrincipalFrom(ctx))
+	if err != nil {
+		return nil, tooManyRequests(err.Error(), watchRetryAfter)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	forget := ws.onStop(cancel)
 	closeWatch := func() {
 		forget()
 		cancel()
-		ws.open.Add(-1)
+		release()
 	}
 	s, err := ws.subscribe(ctx, q)
 	if err != nil {

@@ -55,7 +55,7 @@ func newWatchServer(t *testing.T, ping time.Duration) (url string, subscribed <-
 			scripts <- s
 			return s, nil
 		},
-		pingInterval: ping, metrics: newMetrics(),
+		pingInterval: ping, metrics: newMetrics(), slots: newWatchSlots(DefaultLimits().Watches),
 		onStop: func(end func()) func() bool { return context.AfterFunc(ctx, end) },
 	}
 	router := newRouter()
@@ -67,7 +67,7 @@ func newWatchServer(t *testing.T, ping time.Duration) (url string, subscribed <-
 	t.Cleanup(func() {
 		stop()
 		server.Close()
-		if open := ws.open.Load(); open != 0 {
+		if open := ws.slots.count(); open != 0 {
 			t.Errorf("%d watches are open, want 0", open)
 		}
 	})

@@ -63,7 +63,7 @@ func (w *faultWorld) issueClient(authority *certs.Authority, dir string) {
 func (w *faultWorld) startSecure(address, serving string) *process.Process {
 	w.Helper()
 	secure := w.startControlPlane("--bind-address="+address, "--cert-file="+filepath.Join(serving, "tls.crt"),
-		"--key-file="+filepath.Join(serving, "tls.key"), "--ca-file="+filepath.Join(serving, "ca.crt"))
+		"--key-file="+filepath.Join(serving, "tls.key"), "--ca-file="+filepath.Join(serving, "ca.crt"), "--certificate-role=admin")
 	_, err := secure.URL(w.Ctx)
 	w.Must(err)
 	return secure

@@ -77,7 +77,7 @@ func (p *plane) install() {
 
 	credentials, err := operator.NewCredentials(dir)
 	p.Must(err)
-	p.client, err = credentials.Client("jane")
+	p.client, err = credentials.Client("jane", "threeport:viewers")
 	p.Must(err)
 	p.Cleanup(func() {
 		_, err := shared.operator.Kubectl(context.WithoutCancel(p.Ctx), "delete", "--ignore-not-found", "-k", filepath.Join(root, planeOverlay))

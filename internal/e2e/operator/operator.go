@@ -64,18 +64,19 @@ func NewCredentials(dir string) (*Credentials, error) {
 	return &Credentials{authority: authority, dir: dir}, nil
 }
 
-// APIFlags returns the flags with which cmd/controlplane requires them.
+// APIFlags returns the flags with which cmd/controlplane requires them. A certificate without a group is an administrator's,
+// as in installations of v0.
 func (c *Credentials) APIFlags() []string {
 	return []string{
 		"--auth-enabled=true",
 		"--cert-file=" + filepath.Join(c.dir, "api.crt"), "--key-file=" + filepath.Join(c.dir, "api.key"),
-		"--ca-file=" + filepath.Join(c.dir, "api-ca.crt"),
+		"--ca-file=" + filepath.Join(c.dir, "api-ca.crt"), "--certificate-role=admin",
 	}
 }
 
-// Client returns an HTTP client that the control-plane API accepts.
-func (c *Credentials) Client(name string) (*http.Client, error) {
-	pair, err := c.authority.Client(name)
+// Client returns an HTTP client that the control-plane API accepts. The groups of its certificate name its role.
+func (c *Credentials) Client(name string, groups ...string) (*http.Client, error) {
+	pair, err := c.authority.Client(name, groups...)
 	if err != nil {
 		return nil, err
 	}

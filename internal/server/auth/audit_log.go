@@ -2,8 +2,10 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
@@ -16,22 +18,71 @@ const (
 	maxAuditMethod = 16
 )
 
-// isAudited reports whether a request is recorded: a write by an administrator.
+// The limits of records of refusals: of a credential or an address, and of all known or of all unknown callers. A flood of
+// refused requests must not become a flood of writes.
+var (
+	refusalRate     = Rate{PerSecond: 1.0 / 6, Burst: 20}
+	allRefusalsRate = Rate{PerSecond: 2, Burst: 200}
+)
+
+// readRate limits the records of a principal's reads of one path. Controllers read the same rows again and again, and each
+// record is a write.
+var readRate = Rate{PerSecond: 1.0 / 60, Burst: 1}
+
+// isAudited reports whether a request is recorded whatever its answer: a write by an administrator, or a read of
+// definitions by a person.
 //
-// There are exceptions. Reports are not recorded: neither report sets, nor v0 reports of certificates without a group,
-// which v0 agents have. Without authentication only changes of tokens are recorded, since there is no principal.
+// There are exceptions. Requests of agents are not recorded: neither report sets, nor reads and v0 reports of certificates
+// without a group, which v0 agents have. Without authentication only changes of tokens are recorded, since there is no
+// principal.
 func isAudited(p Principal, granted Rule, method string) bool {
 	switch {
-	case isSafe(method) || p.Role != RoleAdmin || granted.Kind == KindReportSet:
-		return false
 	case p.Credential == CredentialNone:
 		return granted.Kind == KindTokens
+	case granted.Kind == KindDefinition:
+		return p.Role != RoleAgent && !p.roleByDefault
+	case isSafe(method) || p.Role != RoleAdmin || granted.Kind == KindReportSet:
+		return false
 	default:
 		return granted.Kind != KindV0Report || !p.roleByDefault
 	}
 }
 
-// auditLog writes the audit log, the record of administrators' requests and of log-ins. It is safe for concurrent use.
+// AuditObject is the object that a request made, changed or read.
+type AuditObject struct {
+	Type string `json:"type"`
+	ID   string `json:"id,omitempty"`
+	// Name and Role are those of a token, and the name of an object in a cluster.
+	Name string `json:"name,omitempty"`
+	Role Role   `json:"role,omitempty"`
+}
+
+// auditObjectKey is the context key of the [AuditObject] of a request.
+type auditObjectKey struct{}
+
+// SetAuditObject names the object of a request in its audit record. It has no effect on a request that did not pass
+// [Authenticator.Middleware].
+func SetAuditObject(ctx context.Context, object AuditObject) {
+	if kept, ok := ctx.Value(auditObjectKey{}).(*AuditObject); ok {
+		*kept = object
+	}
+}
+
+// auditObject is the object of a request; empty if it names none.
+func auditObject(ctx context.Context) AuditObject {
+	if kept, ok := ctx.Value(auditObjectKey{}).(*AuditObject); ok {
+		return *kept
+	}
+	return AuditObject{}
+}
+
+// stored is the object in the store's form.
+func (o AuditObject) stored() store.AuditObject {
+	return store.AuditObject{Type: o.Type, ID: o.ID, Name: o.Name, Role: string(o.Role)}
+}
+
+// auditLog writes the audit log: the record of administrators' requests, of reads of definitions, of refusals and of
+// log-ins. It is safe for concurrent use.
 type auditLog struct {
 	store AuditStore
 	queue *writeQueue
@@ -46,6 +97,7 @@ func (l *auditLog) add(at time.Time, principal string, role Role, r *http.Reques
 	record := store.AuditRecord{
 		At: at, Principal: principal, Role: string(role),
 		Method: method[:min(len(method), maxAuditMethod)], Path: path[:min(len(path), maxAuditPath)], Code: code,
+		Object: auditObject(r.Context()).stored(),
 	}
 	queued := l.queue.add(func(ctx context.Context) {
 		err := ctx.Err() // checked first, since a store may finish a write after the end of its context
@@ -63,12 +115,13 @@ func (l *auditLog) add(at time.Time, principal string, role Role, r *http.Reques
 
 func (l *auditLog) logLost(record store.AuditRecord, reason string) {
 	l.log.Error("Audit record not written", "error", reason, "at", record.At, "principal", record.Principal,
-		"role", record.Role, "method", record.Method, "path", record.Path, "code", record.Code)
+		"role", record.Role, "method", record.Method, "path", record.Path, "code", record.Code, "object", record.Object)
 }
 
-// serveAudited serves a request and then records the status of the answer; 500 if the handler panicked before it
-// answered.
-func (a *Authenticator) serveAudited(w http.ResponseWriter, r *http.Request, p Principal, serve http.HandlerFunc) {
+// serveRecorded serves a request and then records the status of the answer, if the request is audited or was refused. The
+// status is 500 if the handler panicked before it answered.
+func (a *Authenticator) serveRecorded(w http.ResponseWriter, r *http.Request, p Principal, granted Rule, next http.Handler) {
+	r = r.WithContext(context.WithValue(r.Context(), auditObjectKey{}, &AuditObject{}))
 	noted := &statusRecorder{ResponseWriter: w}
 	returned := false
 	defer func() {
@@ -79,10 +132,44 @@ func (a *Authenticator) serveAudited(w http.ResponseWriter, r *http.Request, p P
 				code = http.StatusOK
 			}
 		}
-		a.auditLog.add(a.now(), p.String(), p.Role, r, code)
+		if a.isRecorded(p, granted, r, code) {
+			a.auditLog.add(a.now(), p.String(), p.Role, r, code)
+		}
 	}()
-	serve(noted, r)
+	a.serveAuthorized(noted, r, p, granted, next)
 	returned = true
+}
+
+// isRecorded reports whether an answered request is recorded: if it is audited or was refused, within the limits of records.
+func (a *Authenticator) isRecorded(p Principal, granted Rule, r *http.Request, code int) bool {
+	audited := isAudited(p, granted, r.Method)
+	switch {
+	case audited && granted.Kind == KindDefinition:
+		path := r.URL.Path
+		return a.limits.reads.reserve(p.String()+" "+path[:min(len(path), maxAuditPath)], a.now()) == 0
+	case !audited && code == http.StatusForbidden:
+		return a.admitRefusal(p.String(), true)
+	default:
+		return audited
+	}
+}
+
+// recordUnauthenticated records and logs the refusal of a known credential: of a token that expired or was revoked, or of a
+// certificate of a trusted authority. Other credentials cost no write.
+func (a *Authenticator) recordUnauthenticated(r *http.Request, p Principal, err error) {
+	problem, ok := errors.AsType[*Problem](err)
+	if !ok || problem.Status != http.StatusUnauthorized || p.Name == "" || !a.admitRefusal(p.String(), true) {
+		return
+	}
+	a.log.Warn("Credential refused", "principal", p.String(), "method", r.Method, "path", r.URL.EscapedPath(), "reason", problem.Detail)
+	a.auditLog.add(a.now(), p.String(), p.Role, r, problem.Status)
+}
+
+// admitRefusal reports whether a refusal may be recorded. Callers without a known credential have limits of their own, so
+// that they cannot use up those of the others.
+func (a *Authenticator) admitRefusal(caller string, known bool) bool {
+	now := a.now()
+	return a.limits.refusals.reserve(caller, now) == 0 && a.limits.allRefusals.reserve(strconv.FormatBool(known), now) == 0
 }
 
 // statusRecorder records the status of an answer.
@@ -110,7 +197,7 @@ func (w *statusRecorder) Write(body []byte) (int, error) {
 	return w.ResponseWriter.Write(body)
 }
 
-// AuditRecord is a request by an administrator, or a log-in.
+// AuditRecord is a request of an administrator, a read of definitions, a refusal, or a log-in.
 type AuditRecord struct {
 	ID threeport.ID `json:"id"`
 	At time.Time    `json:"at"`
@@ -121,6 +208,8 @@ type AuditRecord struct {
 	// Path has no query.
 	Path string `json:"path"`
 	Code int    `json:"code"`
+	// Object is the object that the request made, changed or read, if it names one.
+	Object *AuditObject `json:"object,omitempty"`
 }
 
 // Input and output of [AuditAPI.List] for huma.
@@ -156,8 +245,12 @@ func (l *AuditAPI) List(ctx context.Context, input *ListAuditInput) (*ListAuditO
 }
 
 func wireRecord(r store.AuditRecord) AuditRecord {
-	return AuditRecord{
+	record := AuditRecord{
 		ID: threeport.ID(r.ID), At: r.At, Principal: r.Principal, Role: Role(r.Role),
 		Method: r.Method, Path: r.Path, Code: r.Code,
 	}
+	if of := r.Object; of != (store.AuditObject{}) {
+		record.Object = &AuditObject{Type: of.Type, ID: of.ID, Name: of.Name, Role: Role(of.Role)}
+	}
+	return record
 }

@@ -49,6 +49,8 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 		{client: v0, method: "POST", path: "/v0/workload-instances"},
 		{client: plain, method: "POST", path: "/v0/teapot", part: bearer(admin)},
 		{client: plain, method: "POST", path: "/v0/body", part: bearer(admin)},
+		{client: plain, method: "POST", path: "/v0/tokens", part: bearer(viewer)},
+		{client: plain, method: "GET", path: "/v0/workload-resource-instances/7", part: bearer(viewer)},
 		{client: plain, method: "PUT", path: "/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath), part: bearer(admin)},
 		{client: plain, method: strings.Repeat("M", 100), path: "/", part: bearer(admin)},
 		// Requests without a record.
@@ -57,7 +59,8 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 		{client: v0, method: "POST", path: "/v0/workload-report-sets"},
 		{client: v0, method: "PATCH", path: "/v0/workload-events/7"},
 		{client: plain, method: "POST", path: "/v0/workload-events", part: bearer(agent)},
-		{client: plain, method: "POST", path: "/v0/tokens", part: bearer(viewer)},
+		{client: plain, method: "GET", path: "/v0/workload-resource-instances/7", part: bearer(agent)},
+		{client: v0, method: "GET", path: "/v0/workload-resource-instances/7"},
 		{client: plain, method: "POST", path: "/v0/tokens", part: bearer(newToken(RoleAdmin))},
 	} {
 		part := do.part
@@ -85,6 +88,8 @@ func TestAuditLog_AdministratorsRequests_AreRecorded(t *testing.T) {
 		"certificate:workload-agent admin POST /v0/workload-instances 200",
 		"token:a-admin admin POST /v0/teapot 418",
 		"token:a-admin admin POST /v0/body 200",
+		"token:a-viewer viewer POST /v0/tokens 403",
+		"token:a-viewer viewer GET /v0/workload-resource-instances/7 200",
 		"token:a-admin admin PUT " + ("/v0/a%0Ab%ff" + strings.Repeat("x", maxAuditPath))[:maxAuditPath] + " 200",
 		"token:a-admin admin MMMMMMMMMMMMMMMM / 200",
 		"anonymous:127.0.0.1  POST /login 401",
@@ -232,5 +237,68 @@ func TestAuditLog_List(t *testing.T) {
 	if newest.ID != threeport.ID(2) || newest.Principal != "anonymous:192.0.2.1" || newest.Code != 401 || got.Body.Total != 2 ||
 		oldest.Role != RoleAdmin || oldest.Method != "POST" || oldest.Path != "/v0/tokens" || !oldest.At.Equal(w.now()) {
 		t.Errorf("the page of the audit log is %+v", got.Body)
+	}
+}
+
+func TestAuditLog_Refusals(t *testing.T) {
+	w := start(t, defaultOptions())
+	gone, revoked := w.token(t, RoleViewer)
+	if _, err := w.store.RevokeToken(t.Context(), gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	const requests = 100
+	for range requests {
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(revoked))
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads", bearer(newToken(RoleAdmin)))
+		w.do(t, w.plain, http.MethodGet, "/v0/workloads")
+	}
+	misspelled := w.client(t, certificate(t, w.authority, "jane", "threeport:viewer"))
+	w.do(t, misspelled, http.MethodGet, "/v0/workloads")
+	byPrincipal := map[string]int{}
+	for _, record := range w.records() {
+		byPrincipal[record.Principal]++
+		if record.Code != http.StatusUnauthorized || record.Path != "/v0/workloads" {
+			t.Errorf("the record is %+v, want a refused read of workloads", record)
+		}
+	}
+	if n := byPrincipal["token:a-viewer"]; n != refusalRate.Burst || byPrincipal["certificate:jane"] != 1 || len(byPrincipal) != 2 {
+		t.Errorf("the audit log has %v, want %d records of the revoked token, one of the certificate, and none of unknown tokens", byPrincipal, refusalRate.Burst)
+	}
+	if text := w.log.String(); !strings.Contains(text, `"principal":"certificate:jane"`) || !strings.Contains(text, "unknown organization") {
+		t.Errorf("the log is %s, want the refused certificate with the reason", text)
+	}
+}
+
+// Callers whose credentials are unknown can be many.
+func TestAuditLog_RefusalsOfManyCallers_AreBounded(t *testing.T) {
+	w := start(t, defaultOptions())
+	for i := range 10 * allRefusalsRate.Burst {
+		w.admitRefusal(fmt.Sprint("anonymous:", i), false)
+	}
+	if w.admitRefusal("anonymous:another", false) {
+		t.Error("another address has a record, want none")
+	}
+	if !w.admitRefusal("token:jane", true) {
+		t.Error("the refusal of a known credential has no record")
+	}
+}
+
+func TestAuditLog_RepeatedReads_AreRecordedOnceAMinute(t *testing.T) {
+	w := start(t, defaultOptions())
+	_, viewer := w.token(t, RoleViewer)
+	_, admin := w.token(t, RoleAdmin)
+	read := func() {
+		for range 5 {
+			for _, secret := range []string{viewer, admin} {
+				w.do(t, w.plain, http.MethodGet, "/v0/workload-resource-instances/7", bearer(secret))
+				w.do(t, w.plain, http.MethodGet, "/v0/workload-resource-instances/8?x=1", bearer(secret))
+			}
+		}
+	}
+	read()
+	w.clock.advance(time.Minute)
+	read()
+	if got := w.records(); len(got) != 8 {
+		t.Errorf("two principals that read two rows for two minutes have %d records, want 8: %+v", len(got), got)
 	}
 }

@@ -28,8 +28,8 @@ type Authenticator struct {
 	auditLog *auditLog
 }
 
-// limits are the rate limits of requests and of failed log-ins.
-type limits struct{ agents, viewers, logins *rateLimiters }
+// limits are the rate limits of requests, of failed log-ins, and of records of reads and refusals.
+type limits struct{ agents, viewers, admins, logins, reads, refusals, allRefusals *rateLimiters }
 
 // New returns an Authenticator and starts its goroutine, and a second one with an identity provider.
 // [Authenticator.Close] ends both. New does not read the store.
@@ -47,9 +47,13 @@ func newAuthenticator(s Store, config Config, log *slog.Logger, now func() time.
 		cache:   newTokenCache(),
 		usage:   newUsageTracker(),
 		limits: limits{
-			agents:  newRateLimiters(config.AgentRate),
-			viewers: newRateLimiters(config.ViewerRate),
-			logins:  newRateLimiters(loginRate),
+			agents:      newRateLimiters(config.AgentRate),
+			viewers:     newRateLimiters(config.ViewerRate),
+			admins:      newRateLimiters(config.AdminRate),
+			logins:      newRateLimiters(loginRate),
+			reads:       newRateLimiters(readRate),
+			refusals:    newRateLimiters(refusalRate),
+			allRefusals: newRateLimiters(allRefusalsRate),
 		},
 	}
 	if config.SingleSignOn.isSet() {
@@ -104,16 +108,11 @@ func (a *Authenticator) Middleware(rules []Rule, next http.Handler) http.Handler
 		}
 		p, err := a.authenticate(r)
 		if err != nil {
+			a.recordUnauthenticated(r, p, err)
 			a.writeError(w, r, err)
 			return
 		}
-		granted := ruleFor(mux, r)
-		serve := func(w http.ResponseWriter, r *http.Request) { a.serveAuthorized(w, r, p, granted, next) }
-		if isAudited(p, granted, r.Method) {
-			a.serveAudited(w, r, p, serve)
-			return
-		}
-		serve(w, r)
+		a.serveRecorded(w, r, p, ruleFor(mux, r), next)
 	})
 }
 
@@ -123,7 +122,7 @@ func (a *Authenticator) serveAuthorized(w http.ResponseWriter, r *http.Request, 
 		a.writeError(w, r, forbidden("not allowed for the role "+string(p.Role)))
 		return
 	}
-	if wait := a.throttle(p, a.now()); wait > 0 {
+	if wait := a.throttle(p, r.RemoteAddr, a.now()); wait > 0 {
 		a.writeError(w, r, tooManyRequests(wait))
 		return
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // authenticate returns the principal of a request: by its bearer token, else its session, else its client certificate.
-// An invalid token is an error even if there are other credentials; an invalid session is ignored.
+// An invalid token is an error even if there are other credentials; an invalid session is ignored. With an error, the
+// principal is that of a refused credential that is known, for the audit log, and otherwise empty.
 func (a *Authenticator) authenticate(r *http.Request) (Principal, error) {
 	if !a.config.Enabled {
 		return Principal{Name: "everyone", Role: RoleAdmin, Credential: CredentialNone}, nil
@@ -54,7 +55,7 @@ func (a *Authenticator) bearerPrincipal(r *http.Request, given []string) (Princi
 	case err != nil:
 		return Principal{}, unavailable(fmt.Errorf("read token: %w", err))
 	case !isUsable(token, now):
-		return Principal{}, invalidToken()
+		return tokenPrincipal(token, CredentialToken), invalidToken()
 	}
 	a.recordUse(token, now)
 	return tokenPrincipal(token, CredentialToken), nil
@@ -86,7 +87,9 @@ func tokenPrincipal(token store.Token, by Credential) Principal {
 	if token.Subject != "" {
 		return personPrincipal(token.Subject, token.Name, Role(token.Role))
 	}
-	return Principal{Name: token.Name, Role: Role(token.Role), ClusterUID: token.ClusterUID, Credential: by}
+	return Principal{
+		Name: token.Name, Role: Role(token.Role), ClusterUID: token.ClusterUID, ClusterName: token.ClusterName, Credential: by,
+	}
 }
 
 // isUsable reports whether a stored token is valid now. An inconsistent row is not.
@@ -128,21 +131,22 @@ func verifiedCertificate(r *http.Request) *x509.Certificate {
 }
 
 // certificatePrincipal authenticates by client certificate. It rejects unknown groups, so that a misspelled group does
-// not get the default role.
+// not get the role of Config.CertificateRole.
 func (a *Authenticator) certificatePrincipal(cert *x509.Certificate, now time.Time) (Principal, error) {
-	if now.After(cert.NotAfter) { // a connection may outlive the certificate
-		return Principal{}, unauthenticated("the client certificate has expired")
-	}
 	p := Principal{Name: printable(cert.Subject.CommonName), Credential: CredentialCertificate}
 	groups := threeportGroups(cert)
 	switch {
+	case now.After(cert.NotAfter): // a connection may outlive the certificate
+		return p, unauthenticated("the client certificate has expired")
+	case len(groups) == 0 && a.config.CertificateRole == "":
+		return p, certificateWithoutRole()
 	case len(groups) == 0:
 		p.Role, p.roleByDefault = a.config.CertificateRole, true
 	case len(groups) > 1:
-		return Principal{}, unauthenticated("the client certificate has more than one organization that begins with " + groupPrefix)
+		return p, unauthenticated("the client certificate has more than one organization that begins with " + groupPrefix)
 	case groups[0] == groupAgents:
 		if !isClusterUID(cert.Subject.CommonName) {
-			return Principal{}, unauthenticated("the common name of an agent's certificate must be the UID of its cluster")
+			return p, unauthenticated("the common name of an agent's certificate must be the UID of its cluster")
 		}
 		p.Role, p.ClusterUID = RoleAgent, cert.Subject.CommonName
 	case groups[0] == groupViewers:
@@ -150,7 +154,7 @@ func (a *Authenticator) certificatePrincipal(cert *x509.Certificate, now time.Ti
 	case groups[0] == groupAdmins:
 		p.Role = RoleAdmin
 	default:
-		return Principal{}, unauthenticated("the client certificate has an unknown organization that begins with " + groupPrefix)
+		return p, unauthenticated("the client certificate has an unknown organization that begins with " + groupPrefix)
 	}
 	return p, nil
 }

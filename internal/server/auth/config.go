@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/auth/openid"
 )
@@ -24,7 +25,7 @@ type Config struct {
 	Hosts []string
 
 	// CertificateRole is the role of a client certificate without an organization that begins with "threeport:".
-	// Installations of v0 have such certificates.
+	// Without a CertificateRole, such a certificate is refused. Installations of v0 have such certificates.
 	CertificateRole Role
 
 	// Trusted reports whether the client certificate of an open connection is still trusted, since the certificate
@@ -35,10 +36,13 @@ type Config struct {
 	// includes everything below it.
 	PublicPaths []string
 
-	// AgentRate limits the requests of each cluster's agents, and ViewerRate those of each viewer. Administrators,
-	// which include v0 agents, have no limit.
-	AgentRate  Rate
-	ViewerRate Rate
+	// AgentRate limits the requests of each cluster's agents, ViewerRate those of each viewer, and AdminRate those of each
+	// administrator. Agents of v0, whose certificates have the role of CertificateRole, have its rate for each address,
+	// since they share a certificate.
+	AgentRate, ViewerRate, AdminRate Rate
+
+	// SessionLifetime is the lifetime of a session. It is shorter if its token expires before.
+	SessionLifetime time.Duration
 
 	// SingleSignOn configures log-in with an identity provider.
 	SingleSignOn SingleSignOn
@@ -52,22 +56,24 @@ type Rate struct {
 	Burst int
 }
 
-// DefaultConfig requires credentials, and accepts certificates as v0 does.
+// DefaultConfig requires credentials that have a role.
 func DefaultConfig() Config {
 	return Config{
-		Enabled:         true,
-		CertificateRole: RoleAdmin,
-		PublicPaths:     []string{"/page/"},
-		AgentRate:       Rate{PerSecond: 200, Burst: 400},
-		ViewerRate:      Rate{PerSecond: 50, Burst: 200},
-		SingleSignOn:    SingleSignOn{Config: openid.DefaultConfig()},
+		Enabled:      true,
+		PublicPaths:  []string{"/page/"},
+		AgentRate:    Rate{PerSecond: 200, Burst: 400},
+		ViewerRate:   Rate{PerSecond: 50, Burst: 200},
+		AdminRate:    Rate{PerSecond: 1000, Burst: 4000},
+		SingleSignOn: SingleSignOn{Config: openid.DefaultConfig()},
+
+		SessionLifetime: 12 * time.Hour,
 	}
 }
 
 // Validate returns an error that names the first invalid field and its accepted values.
 func (c Config) Validate() error {
 	switch c.CertificateRole {
-	case RoleViewer, RoleAdmin:
+	case "", RoleViewer, RoleAdmin:
 	case RoleAgent:
 		return fmt.Errorf("certificate role %q: must be %s or %s; the certificate of an agent has its own role and cluster",
 			c.CertificateRole, RoleViewer, RoleAdmin)
@@ -82,12 +88,15 @@ func (c Config) Validate() error {
 	for _, r := range []struct {
 		name string
 		rate Rate
-	}{{"agent rate", c.AgentRate}, {"viewer rate", c.ViewerRate}} {
+	}{{"agent rate", c.AgentRate}, {"viewer rate", c.ViewerRate}, {"admin rate", c.AdminRate}} {
 		finite := r.rate.PerSecond >= 0 && r.rate.PerSecond <= math.MaxFloat64 // false for NaN
 		if !finite || r.rate.PerSecond > 0 && r.rate.Burst < 1 {
 			return fmt.Errorf("%s of %v requests a second with a burst of %d: must be 0 for no limit, or above 0 with a burst of at least 1",
 				r.name, r.rate.PerSecond, r.rate.Burst)
 		}
+	}
+	if c.SessionLifetime < minSessionLifetime || c.SessionLifetime > maxSessionLifetime {
+		return fmt.Errorf("session lifetime %v: must be at least a minute and at most 30 days", c.SessionLifetime)
 	}
 	return c.SingleSignOn.validate(c.Enabled)
 }

@@ -18,6 +18,7 @@ type fakeStore struct {
 	sessions map[string]session
 	audit    []store.AuditRecord
 	reads    int // reads of tokens and sessions
+	deleted  int // deletions of sessions
 	uses     []time.Time
 
 	failing error  // the error of every call
@@ -117,8 +118,16 @@ func (m *fakeStore) SessionToken(_ context.Context, hash []byte, now time.Time) 
 func (m *fakeStore) DeleteSession(_ context.Context, hash []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.deleted++
 	delete(m.sessions, string(hash))
 	return m.failing
+}
+
+// deletions returns the number of deletions of sessions.
+func (m *fakeStore) deletions() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.deleted
 }
 
 func (m *fakeStore) PruneSessions(_ context.Context, now time.Time) error {

@@ -90,7 +90,8 @@ type worldOptions struct {
 
 func defaultOptions() worldOptions {
 	config := DefaultConfig()
-	config.AgentRate, config.ViewerRate = Rate{}, Rate{}
+	config.AgentRate, config.ViewerRate, config.AdminRate = Rate{}, Rate{}, Rate{}
+	config.CertificateRole = RoleAdmin // as an installation of v0
 	return worldOptions{
 		config: config, store: newFakeStore(),
 		clock: &clock{now: time.Now()}, clientAuth: tls.VerifyClientCertIfGiven,

@@ -71,7 +71,7 @@ func (a *Authenticator) renderLoginError(w http.ResponseWriter, r *http.Request,
 		a.log.Error("Log-in failed", "error", problem.cause)
 	}
 	refused := problem.Status == http.StatusUnauthorized || problem.Status == http.StatusForbidden
-	if refused {
+	if refused && a.admitRefusal(who, false) {
 		a.auditLog.add(a.now(), who, "", r, problem.Status)
 	}
 	maps.Copy(w.Header(), problem.GetHeaders())

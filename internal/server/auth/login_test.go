@@ -43,9 +43,9 @@ func TestLogin(t *testing.T) {
 			t.Error("the store has the session's secret, want only its hash")
 		}
 	}
-	w.clock.advance(sessionLifetime)
+	w.clock.advance(DefaultConfig().SessionLifetime)
 	if got := w.do(t, w.plain, http.MethodGet, "/", browser, cookie(opened)); got.code != http.StatusSeeOther {
-		t.Errorf("after %v: %d, want %d", sessionLifetime, got.code, http.StatusSeeOther)
+		t.Errorf("after %v: %d, want %d", DefaultConfig().SessionLifetime, got.code, http.StatusSeeOther)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestMiddleware_OnlyPages_RedirectToLogin(t *testing.T) {
 func TestLogin_DeletesExpiredSessions(t *testing.T) {
 	w := start(t, defaultOptions())
 	w.session(t, RoleViewer)
-	w.clock.advance(sessionLifetime)
+	w.clock.advance(DefaultConfig().SessionLifetime)
 	w.session(t, RoleViewer)
 	w.Close()
 	if got := len(w.store.sessions); got != 1 {

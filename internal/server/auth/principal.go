@@ -50,7 +50,9 @@ type Principal struct {
 	Role Role
 	// ClusterUID is the cluster of an agent; empty for other roles.
 	ClusterUID string
-	Credential Credential
+	// ClusterName is the name of the cluster if the token of an agent fixes it; else empty.
+	ClusterName string
+	Credential  Credential
 
 	// roleByDefault reports that the role is Config.CertificateRole.
 	roleByDefault bool
@@ -58,6 +60,15 @@ type Principal struct {
 
 // String is the kind and name of the credential, as in the audit log.
 func (p Principal) String() string { return string(p.Credential) + ":" + p.Name }
+
+// LimitKey identifies the principal for limits. The agents of a cluster share its limits, and so do the credentials of the
+// same name and role.
+func (p Principal) LimitKey() string {
+	if p.Role == RoleAgent {
+		return "cluster:" + p.ClusterUID
+	}
+	return string(p.Role) + ":" + p.Name
+}
 
 // MayReportFor reports whether the principal may send report sets of a cluster.
 func (p Principal) MayReportFor(clusterUID string) bool {

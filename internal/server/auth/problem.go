@@ -63,6 +63,12 @@ func untrustedCertificate() *Problem {
 	return p
 }
 
+// certificateWithoutRole rejects a certificate that names no role, while there is no Config.CertificateRole.
+func certificateWithoutRole() *Problem {
+	return unauthenticated("the client certificate names no role: use one whose organization is " + groupAgents + ", " + groupViewers +
+		" or " + groupAdmins + ", or start the API with --certificate-role, such as --certificate-role=admin for agents of v0")
+}
+
 // invalidToken rejects every invalid token with the same answer.
 func invalidToken() *Problem {
 	p := unauthenticated("the token is not valid: it is unknown, expired or revoked")

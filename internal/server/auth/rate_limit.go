@@ -49,14 +49,23 @@ func (l *rateLimiters) reset(caller string) {
 	l.byCaller.remove(caller)
 }
 
-// throttle counts a request of a principal. It returns the time to wait if there were too many.
-func (a *Authenticator) throttle(p Principal, now time.Time) (wait time.Duration) {
+// throttle counts a request of a principal. It returns the time to wait if there were too many. Without authentication
+// there is no principal to limit.
+func (a *Authenticator) throttle(p Principal, remote string, now time.Time) (wait time.Duration) {
+	if p.Credential == CredentialNone {
+		return 0
+	}
+	key := p.LimitKey()
+	if p.roleByDefault {
+		key += " at " + clientAddress(remote)
+	}
 	switch p.Role {
 	case RoleAgent:
-		return a.limits.agents.reserve(p.ClusterUID, now)
+		return a.limits.agents.reserve(key, now)
 	case RoleViewer:
-		return a.limits.viewers.reserve(p.Name, now)
+		return a.limits.viewers.reserve(key, now)
 	case RoleAdmin:
+		return a.limits.admins.reserve(key, now)
 	}
 	return 0
 }

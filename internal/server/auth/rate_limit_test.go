@@ -11,6 +11,7 @@ func TestMiddleware_RateLimits(t *testing.T) {
 	s := defaultOptions()
 	s.config.AgentRate = Rate{PerSecond: 0.4, Burst: 3}
 	s.config.ViewerRate = Rate{PerSecond: 1, Burst: 1}
+	s.config.AdminRate = Rate{PerSecond: 10, Burst: 22}
 	w := start(t, s)
 	_, first := w.token(t, RoleAgent)
 	_, same := w.token(t, RoleAgent) // another token of the same cluster
@@ -43,9 +44,37 @@ func TestMiddleware_RateLimits(t *testing.T) {
 			t.Fatalf("health: the answer is %d, want %d", got.code, http.StatusOK)
 		}
 	}
+	if got := ask(admin); got.code != http.StatusTooManyRequests || got.header.Get("Retry-After") != "1" {
+		t.Errorf("administrator beyond the burst: the answer is %d %v, want a problem with Retry-After", got.code, got.header)
+	}
 	w.clock.advance(2500 * time.Millisecond) // refused requests took no tokens
 	if got := ask(first); got.code != http.StatusOK {
 		t.Errorf("after Retry-After: %d, want %d", got.code, http.StatusOK)
+	}
+}
+
+// Agents of v0 may share one certificate, so an agent must not use up the requests of the others.
+func TestThrottle_AgentsOfV0_HaveTheirAddress(t *testing.T) {
+	s := defaultOptions()
+	s.config.AdminRate = Rate{PerSecond: 1, Burst: 1}
+	w := start(t, s)
+	v0 := Principal{Name: "workload-agent", Role: RoleAdmin, Credential: CredentialCertificate, roleByDefault: true}
+	named := v0
+	named.roleByDefault = false
+	for _, tc := range []struct {
+		reason, remote string
+		p              Principal
+		refused        bool
+	}{
+		{reason: "an agent", remote: "192.0.2.1:1", p: v0},
+		{reason: "the same agent", remote: "192.0.2.1:2", p: v0, refused: true},
+		{reason: "another agent", remote: "192.0.2.2:1", p: v0},
+		{reason: "an administrator", remote: "192.0.2.1:1", p: named},
+		{reason: "the administrator at another address", remote: "192.0.2.2:1", p: named, refused: true},
+	} {
+		if wait := w.throttle(tc.p, tc.remote, w.now()); (wait > 0) != tc.refused {
+			t.Errorf("%s waits for %v; refused is wanted to be %t", tc.reason, wait, tc.refused)
+		}
 	}
 }
 

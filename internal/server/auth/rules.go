@@ -29,6 +29,8 @@ const (
 	KindReportSet
 	// KindTokens changes permissions.
 	KindTokens
+	// KindDefinition reads the definitions of objects.
+	KindDefinition
 	// KindStream is an answer without an end.
 	KindStream
 )

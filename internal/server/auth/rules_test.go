@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // grants repeats the expected permissions of agents and viewers independently of the rules.
@@ -67,6 +68,8 @@ func testRules() (rules []Rule) {
 			rule.Kind = KindStream
 		case strings.HasPrefix(path, "/v0/tokens") && method != http.MethodGet:
 			rule.Kind = KindTokens
+		case strings.HasPrefix(path, "/v0/workload-resource-instances") && method == http.MethodGet:
+			rule.Kind = KindDefinition
 		case g.agent && (method == http.MethodPost || method == http.MethodPatch):
 			rule.Kind = KindV0Report
 		}
@@ -220,7 +223,18 @@ func TestRules_AuthenticationDisabled_AllowEverything(t *testing.T) {
 	}
 }
 
-func TestAuthenticate_CertificateWithoutGroup_HasDefaultRole(t *testing.T) {
+func TestAuthenticate_CertificateWithoutGroup_IsUnauthorized(t *testing.T) {
+	s := defaultOptions()
+	s.config.CertificateRole = DefaultConfig().CertificateRole
+	w := start(t, s)
+	client := w.client(t, certificate(t, w.authority, "workload-agent"))
+	got := w.do(t, client, http.MethodGet, "/v0/workloads")
+	if got.code != http.StatusUnauthorized || !strings.Contains(got.body, "--certificate-role=admin") || !strings.Contains(got.body, "threeport:agents") {
+		t.Errorf("the answer is %d %s, want %d with the flag and the organization of agents", got.code, got.body, http.StatusUnauthorized)
+	}
+}
+
+func TestAuthenticate_CertificateWithoutGroup_HasConfiguredRole(t *testing.T) {
 	s := defaultOptions()
 	s.config.CertificateRole = RoleViewer
 	w := start(t, s)
@@ -285,7 +299,8 @@ func TestConfigValidate(t *testing.T) {
 		{reason: "no bounds", change: func(c *Config) { c.AgentRate, c.ViewerRate = Rate{}, Rate{} }},
 		{reason: "one public file", change: func(c *Config) { c.PublicPaths = []string{"/robots.txt"} }},
 		{reason: "unknown role", change: func(c *Config) { c.CertificateRole = "root" }, want: "certificate role"},
-		{reason: "no role", change: func(c *Config) { c.CertificateRole = "" }, want: "certificate role"},
+		{reason: "no role of certificates", change: func(c *Config) { c.CertificateRole = "" }},
+		{reason: "certificates of viewers", change: func(c *Config) { c.CertificateRole = RoleViewer }},
 		{reason: "an agent of no cluster", change: func(c *Config) { c.CertificateRole = RoleAgent }, want: "certificate role"},
 		{reason: "all public", change: func(c *Config) { c.PublicPaths = []string{"/"} }, want: "public path"},
 		{reason: "a path that is not clean", change: func(c *Config) { c.PublicPaths = []string{"/a/../"} }, want: "public path"},
@@ -294,6 +309,8 @@ func TestConfigValidate(t *testing.T) {
 		{reason: "negative rate", change: func(c *Config) { c.AgentRate.PerSecond = -1 }, want: "agent rate"},
 		{reason: "infinite rate", change: func(c *Config) { c.AgentRate.PerSecond = math.Inf(1) }, want: "agent rate"},
 		{reason: "rate is not a number", change: func(c *Config) { c.ViewerRate.PerSecond = math.NaN() }, want: "viewer rate"},
+		{reason: "session of a second", change: func(c *Config) { c.SessionLifetime = time.Second }, want: "session lifetime"},
+		{reason: "session without end", change: func(c *Config) { c.SessionLifetime = math.MaxInt64 }, want: "session lifetime"},
 		{reason: "no burst", change: func(c *Config) { c.ViewerRate.Burst = 0 }, want: "viewer rate"},
 	} {
 		config := DefaultConfig()

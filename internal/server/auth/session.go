@@ -11,8 +11,11 @@ import (
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
 
-// sessionLifetime is the lifetime of a session. It is shorter if its token expires before.
-const sessionLifetime = 12 * time.Hour
+// The bounds of Config.SessionLifetime. A stolen cookie is valid as long as its session.
+const (
+	minSessionLifetime = time.Minute
+	maxSessionLifetime = 30 * 24 * time.Hour
+)
 
 // sessionCookie is the name of the session cookie. It is SameSite=Strict.
 const sessionCookie = "threeport-session"
@@ -50,7 +53,7 @@ func sessionKey(r *http.Request) (key digest, ok bool) {
 // the request comes from another site and has no cookie, so an earlier session lasts until it expires.
 func (a *Authenticator) openSession(w http.ResponseWriter, r *http.Request, cookie string, token store.Token) error {
 	now := a.now()
-	expires := now.Add(sessionLifetime)
+	expires := now.Add(a.config.SessionLifetime)
 	if token.ExpiresAt != nil && token.ExpiresAt.Before(expires) {
 		expires = *token.ExpiresAt
 	}
@@ -72,11 +75,19 @@ func (a *Authenticator) openSession(w http.ResponseWriter, r *http.Request, cook
 	return nil
 }
 
-// closeSession ends the session of a request, if there is one.
+// closeSession ends the session of a request, if there is one. Anybody can send a cookie, so it writes, and wakes the open
+// streams, for an existing session only.
 func (a *Authenticator) closeSession(r *http.Request) error {
 	key, ok := sessionKey(r)
 	if !ok {
 		return nil
+	}
+	_, err := a.store.SessionToken(r.Context(), key[:], a.now())
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read session: %w", err)
 	}
 	if err := a.store.DeleteSession(r.Context(), key[:]); err != nil {
 		return fmt.Errorf("delete session: %w", err)

@@ -175,7 +175,7 @@ func TestStream_EndsWithCertificateAuthority(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(a.Close)
-		cert := &x509.Certificate{Subject: pkix.Name{CommonName: "jane"}, NotAfter: time.Now().Add(24 * time.Hour)}
+		cert := &x509.Certificate{Subject: pkix.Name{CommonName: "jane", Organization: []string{groupViewers}}, NotAfter: time.Now().Add(24 * time.Hour)}
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v0/workloads/watch", http.NoBody)
 		req.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}}
 		h := newStreamHandler()
@@ -189,4 +189,31 @@ func TestStream_EndsWithCertificateAuthority(t *testing.T) {
 			t.Errorf("ended after %v, want %v at most", took, cacheTime)
 		}
 	})
+}
+
+// Anybody can send a cookie. Each open stream checks its credential when it is woken.
+func TestLogout_UnknownSession_WritesAndWakesNothing(t *testing.T) {
+	w := start(t, defaultOptions())
+	open := w.session(t, RoleViewer)
+	w.flush()
+	before, deletions := w.cache.invalidations(), w.store.deletions()
+	forged := &http.Cookie{Name: tlsCookie, Value: newSession()}
+	for range 3 {
+		w.post(t, "/logout", nil)
+		if got := w.post(t, "/logout", nil, cookie(forged)); got.code != http.StatusSeeOther {
+			t.Errorf("the answer is %d, want %d", got.code, http.StatusSeeOther)
+		}
+	}
+	select {
+	case <-before:
+		t.Error("the log-out of an unknown session woke the streams")
+	default:
+	}
+	if n := w.store.deletions(); n != deletions {
+		t.Errorf("the log-out of an unknown session deleted %d sessions, want 0", n-deletions)
+	}
+	w.post(t, "/logout", nil, cookie(open))
+	if n := w.store.deletions(); n != deletions+1 {
+		t.Errorf("the log-out of a session deleted %d sessions, want 1", n-deletions)
+	}
 }

@@ -146,7 +146,7 @@ func (a *Authenticator) identifyPerson(r *http.Request, flow openid.Flow) (openi
 func (a *Authenticator) openPersonSession(w http.ResponseWriter, r *http.Request, cookie string, person openid.Person, role Role) error {
 	key := digestOf(newSession())
 	token, err := a.store.CreateToken(r.Context(), store.Token{
-		Name: personName(person), Subject: person.Subject, Role: string(role), ExpiresAt: new(a.now().Add(sessionLifetime)),
+		Name: personName(person), Subject: person.Subject, Role: string(role), ExpiresAt: new(a.now().Add(a.config.SessionLifetime)),
 	}, key[:])
 	if err != nil {
 		return fmt.Errorf("create token of SSO session: %w", err)

@@ -50,9 +50,9 @@ func TestSignOn(t *testing.T) {
 	if w.principal() != want {
 		t.Errorf("principal %+v, want %+v", w.principal(), want)
 	}
-	w.clock.advance(sessionLifetime)
+	w.clock.advance(DefaultConfig().SessionLifetime)
 	if got := w.do(t, w.plain, http.MethodGet, "/v0/workloads", cookie(opened)); got.code != http.StatusUnauthorized {
-		t.Errorf("after %v: %d, want %d", sessionLifetime, got.code, http.StatusUnauthorized)
+		t.Errorf("after %v: %d, want %d", DefaultConfig().SessionLifetime, got.code, http.StatusUnauthorized)
 	}
 	records := w.records()
 	if len(records) != 1 || records[0].Principal != "sso:"+want.Name || records[0].Role != "viewer" || records[0].Path != CallbackPath || records[0].Code != http.StatusOK {
@@ -322,7 +322,7 @@ func TestSignOn_Session_CanBeEnded(t *testing.T) {
 				t.Fatalf("the list of tokens is %+v, error %v; want one", list, err)
 			}
 			token := list.Body.Items[0]
-			if token.Subject != subject || token.Name != "jane@example.com" || token.ExpiresAt == nil || !token.ExpiresAt.Equal(w.now().Add(sessionLifetime)) {
+			if token.Subject != subject || token.Name != "jane@example.com" || token.ExpiresAt == nil || !token.ExpiresAt.Equal(w.now().Add(DefaultConfig().SessionLifetime)) {
 				t.Errorf("the token of the session is %+v", token)
 			}
 			revoke(t, w, int64(token.ID))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/threeport/threeport-agent/internal/server/store"
@@ -23,8 +24,10 @@ type Token struct {
 	// Role has the permissions of the bearer.
 	Role Role `json:"role" enum:"agent,viewer,admin"`
 	// ClusterUID is the cluster of an agent's token.
-	ClusterUID string    `json:"clusterUID,omitempty"`
-	CreatedAt  time.Time `json:"createdAt"`
+	ClusterUID string `json:"clusterUID,omitempty"`
+	// ClusterName is the name that the cluster has whatever its agent reports, if the token fixes it.
+	ClusterName string    `json:"clusterName,omitempty"`
+	CreatedAt   time.Time `json:"createdAt"`
 	// ExpiresAt is the end of its validity; without it, there is none.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	// RevokedAt is the time of revocation, if it was revoked.
@@ -71,6 +74,7 @@ func (t *TokenAPI) Create(ctx context.Context, input *CreateTokenInput) (*Create
 	if err != nil {
 		return nil, t.access.problemFor("create token", err)
 	}
+	SetAuditObject(ctx, tokenObject(created))
 	return &CreateTokenOutput{CacheControl: "no-store", Body: CreatedToken{wireToken(created), secret}}, nil
 }
 
@@ -93,6 +97,7 @@ func (t *TokenAPI) Revoke(ctx context.Context, input *RevokeTokenInput) (*Revoke
 	if err != nil {
 		return nil, t.access.problemFor("revoke token", err)
 	}
+	SetAuditObject(ctx, tokenObject(revoked))
 	t.access.cache.invalidateToken(revoked.ID)
 	return &RevokeTokenOutput{wireToken(revoked)}, nil
 }
@@ -117,9 +122,14 @@ func (a *Authenticator) problemFor(doing string, err error) error {
 
 func wireToken(t store.Token) Token {
 	return Token{
-		ID: threeport.ID(t.ID), Name: t.Name, Subject: t.Subject, Role: Role(t.Role), ClusterUID: t.ClusterUID,
+		ID: threeport.ID(t.ID), Name: t.Name, Subject: t.Subject, Role: Role(t.Role), ClusterUID: t.ClusterUID, ClusterName: t.ClusterName,
 		CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt, UsedAt: t.UsedAt,
 	}
+}
+
+// tokenObject is a token in an audit record.
+func tokenObject(t store.Token) AuditObject {
+	return AuditObject{Type: "Token", ID: strconv.FormatInt(t.ID, 10), Name: t.Name, Role: Role(t.Role)}
 }
 
 // tokenName is the form of a token's name: one word, since records and tables show it.
@@ -133,6 +143,8 @@ type NewToken struct {
 	Role Role `json:"role" enum:"agent,viewer,admin"`
 	// ClusterUID is the cluster of an agent's token: the UID of its namespace kube-system. Other roles have none.
 	ClusterUID string `json:"clusterUID,omitempty" maxLength:"128"`
+	// ClusterName fixes the name of the cluster of an agent's token: the name that its agent reports is ignored.
+	ClusterName string `json:"clusterName,omitempty" maxLength:"63" pattern:"^([A-Za-z0-9][A-Za-z0-9._@-]*)?$"`
 	// ExpiresAt is the end of its validity; without it, there is none.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 }
@@ -151,6 +163,10 @@ func (n NewToken) check(now time.Time) error {
 		}
 	case role != RoleAgent && n.ClusterUID != "":
 		return &store.FieldError{Field: "clusterUID", Accepted: "omitted, except for an agent's token"}
+	case n.ClusterName != "" && (role != RoleAgent || !tokenName.MatchString(n.ClusterName)):
+		return &store.FieldError{
+			Field: "clusterName", Accepted: "1 to 63 letters, digits and ._@-, beginning with a letter or digit, for an agent's token only",
+		}
 	case n.ExpiresAt != nil && !n.ExpiresAt.After(now):
 		return &store.FieldError{Field: "expiresAt", Accepted: "a time in the future"}
 	case n.ExpiresAt != nil && n.ExpiresAt.Year() > 9999:
@@ -167,7 +183,7 @@ func issue(ctx context.Context, s TokenStore, wanted NewToken, now time.Time) (t
 	secret = newToken(wanted.Role)
 	key := digestOf(secret)
 	token, err = s.CreateToken(ctx, store.Token{
-		Name: wanted.Name, Role: string(wanted.Role), ClusterUID: wanted.ClusterUID,
+		Name: wanted.Name, Role: string(wanted.Role), ClusterUID: wanted.ClusterUID, ClusterName: wanted.ClusterName,
 		CreatedAt: now, ExpiresAt: wanted.ExpiresAt,
 	}, key[:])
 	return token, secret, err

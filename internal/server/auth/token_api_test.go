@@ -61,6 +61,8 @@ func TestTokenAPI_InvalidToken_IsRefused(t *testing.T) {
 		wanted NewToken
 		field  string
 	}{
+		{reason: "a viewer with a cluster name", wanted: NewToken{Name: "a", Role: RoleViewer, ClusterName: "a"}, field: "clusterName"},
+		{reason: "a cluster name with a line break", wanted: NewToken{Name: "a", Role: RoleAgent, ClusterUID: "a", ClusterName: "a\n"}, field: "clusterName"},
 		{reason: "no name", wanted: NewToken{Role: RoleViewer}, field: "name"},
 		{reason: "a name with a line end", wanted: NewToken{Name: "a\r\nX-Evil: 1", Role: RoleViewer}, field: "name"},
 		{reason: "a name that ends in a line end", wanted: NewToken{Name: "a\n", Role: RoleViewer}, field: "name"},

@@ -23,7 +23,7 @@ const (
 	exitUsage  = 2
 )
 
-const tokenUsage = `usage: controlplane token create --role agent|viewer|admin --name NAME [--cluster UID] [--expires WHEN]
+const tokenUsage = `usage: controlplane token create --role agent|viewer|admin --name NAME [--cluster UID [--cluster-name NAME]] [--expires WHEN]
        controlplane token list
        controlplane token revoke ID
 `
@@ -85,7 +85,7 @@ func (c command) run(ctx context.Context, args []string) error {
 }
 
 // flagOfField are the flags of the fields of [NewToken].
-var flagOfField = map[string]string{"name": "name", "role": "role", "clusterUID": "cluster", "expiresAt": "expires"}
+var flagOfField = map[string]string{"name": "name", "role": "role", "clusterUID": "cluster", "clusterName": "cluster-name", "expiresAt": "expires"}
 
 func (c command) create(ctx context.Context, args []string) error {
 	var wanted NewToken
@@ -94,6 +94,7 @@ func (c command) create(ctx context.Context, args []string) error {
 	flags.StringVar(&role, "role", "", "`agent`, viewer or admin")
 	flags.StringVar(&wanted.Name, "name", "", "a name for people: `letters`, digits and ._@-")
 	flags.StringVar(&wanted.ClusterUID, "cluster", "", "the cluster of an agent: the `UID` of its namespace kube-system")
+	flags.StringVar(&wanted.ClusterName, "cluster-name", "", "the name of that cluster in the web UI, whatever its agent reports; the agent's if empty")
 	flags.StringVar(&expires, "expires", "", "end of validity: a `time` such as 2027-01-31T00:00:00Z, or a duration such as 12h or 90d; never if empty")
 	if err := c.parse(flags, args, 0); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (c command) create(ctx context.Context, args []string) error {
 	}
 	_, _ = fmt.Fprintln(c.stdout, secret)
 	_, _ = fmt.Fprintf(c.stderr, "Token %d, %s, expires %s. Its secret is not shown again.\n", token.ID, describe(token), formatTime(token.ExpiresAt, "never"))
-	return c.recordAudit(ctx, http.MethodPost, "/v0/tokens", http.StatusCreated)
+	return c.recordAudit(ctx, http.MethodPost, "/v0/tokens", http.StatusCreated, token)
 }
 
 func (c command) list(ctx context.Context, args []string) error {
@@ -154,13 +155,14 @@ func (c command) revoke(ctx context.Context, args []string) error {
 		return fmt.Errorf("revoke token %d: %w", id, err)
 	}
 	_, _ = fmt.Fprintf(c.stdout, "Token %d, %s, is revoked.\n", id, describe(token))
-	return c.recordAudit(ctx, http.MethodDelete, "/v0/tokens/"+strconv.FormatInt(id, 10), http.StatusOK)
+	return c.recordAudit(ctx, http.MethodDelete, "/v0/tokens/"+strconv.FormatInt(id, 10), http.StatusOK, token)
 }
 
-// recordAudit writes the audit record of a change, as for a request to the API.
-func (c command) recordAudit(ctx context.Context, method, path string, code int) error {
+// recordAudit writes the audit record of a changed token, as for a request to the API.
+func (c command) recordAudit(ctx context.Context, method, path string, code int, token store.Token) error {
 	err := c.store.AppendAudit(ctx, store.AuditRecord{
 		At: c.now, Principal: "command:controlplane", Role: string(RoleAdmin), Method: method, Path: path, Code: code,
+		Object: tokenObject(token).stored(),
 	})
 	if err != nil {
 		return fmt.Errorf("done, but the audit record could not be written: %w", err)
@@ -230,6 +232,9 @@ func describe(t store.Token) string {
 	text := fmt.Sprintf("%q of role %s", t.Name, t.Role)
 	if t.ClusterUID != "" {
 		text += " of cluster " + t.ClusterUID
+	}
+	if t.ClusterName != "" {
+		text += " with the name " + t.ClusterName
 	}
 	return text
 }

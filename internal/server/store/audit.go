@@ -9,7 +9,7 @@ import (
 	"github.com/threeport/threeport-agent/internal/threeport"
 )
 
-// AuditRecord is an entry of the audit log: a request that changed, or tried to change, the configuration of the API.
+// AuditRecord is an entry of the audit log: a request with its caller and its answer.
 type AuditRecord struct {
 	ID int64
 	At time.Time
@@ -17,15 +17,22 @@ type AuditRecord struct {
 	Principal, Role string
 	Method, Path    string
 	Code            int // HTTP status of the answer
+	Object          AuditObject
 }
+
+// AuditObject is the object that a request made, changed or read. Unknown fields are empty. Role is that of a token.
+type AuditObject struct{ Type, ID, Name, Role string }
+
+const auditColumns = "id, at, principal, role, method, path, code, objecttype, objectid, objectname, objectrole"
 
 // AppendAudit stores a record with a new ID. A zero time becomes the current one.
 func (s *Store) AppendAudit(ctx context.Context, r AuditRecord) error {
 	if r.At.IsZero() {
 		r.At = time.Now()
 	}
-	err := s.exec(ctx, "INSERT INTO audit_records (id, at, principal, role, method, path, code) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		s.ids.next(), r.At.UnixMicro(), r.Principal, r.Role, r.Method, r.Path, r.Code)
+	err := s.exec(ctx, "INSERT INTO audit_records ("+auditColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		s.ids.next(), r.At.UnixMicro(), r.Principal, r.Role, r.Method, r.Path, r.Code,
+		r.Object.Type, r.Object.ID, r.Object.Name, r.Object.Role)
 	if err != nil {
 		return fmt.Errorf("append audit record: %w", err)
 	}
@@ -49,7 +56,7 @@ func (s *Store) AuditRecords(ctx context.Context, cursor string, size int) (thre
 	if page.Total, err = first(ctx, s.database, "SELECT COUNT(*) FROM audit_records", nil, number); err != nil {
 		return page, fmt.Errorf("count audit records: %w", err)
 	}
-	found, err := collect(ctx, s.database, "SELECT id, at, principal, role, method, path, code FROM audit_records WHERE id < ? ORDER BY id DESC LIMIT ?",
+	found, err := collect(ctx, s.database, "SELECT "+auditColumns+" FROM audit_records WHERE id < ? ORDER BY id DESC LIMIT ?",
 		[]any{before, size + 1}, scanAudit)
 	if err != nil {
 		return page, fmt.Errorf("list audit records: %w", err)
@@ -63,7 +70,8 @@ func (s *Store) AuditRecords(ctx context.Context, cursor string, size int) (thre
 
 func scanAudit(scan scanner) (r AuditRecord, err error) {
 	var at int64
-	err = scan(&r.ID, &at, &r.Principal, &r.Role, &r.Method, &r.Path, &r.Code)
+	err = scan(&r.ID, &at, &r.Principal, &r.Role, &r.Method, &r.Path, &r.Code,
+		&r.Object.Type, &r.Object.ID, &r.Object.Name, &r.Object.Role)
 	r.At = fromMicros(at)
 	return r, err
 }

@@ -14,8 +14,9 @@ func TestAuditRecords_Pages(t *testing.T) {
 			t.Errorf("the empty audit log is %+v, error %v", page, err)
 		}
 		at := fromMicros(moment)
+		object := AuditObject{Type: "Token", ID: "7", Name: "bob", Role: "viewer"}
 		for i := range 5 {
-			record := AuditRecord{At: at, Principal: "ann", Role: "admin", Method: "POST", Path: fmt.Sprint("/v0/tokens/", i), Code: 201}
+			record := AuditRecord{At: at, Principal: "ann", Role: "admin", Method: "POST", Path: fmt.Sprint("/v0/tokens/", i), Code: 201, Object: object}
 			if err := s.AppendAudit(t.Context(), record); err != nil {
 				t.Fatal(err)
 			}
@@ -29,7 +30,7 @@ func TestAuditRecords_Pages(t *testing.T) {
 			}
 			for _, r := range page.Items {
 				paths += r.Path + " "
-				if r.ID == 0 || !r.At.Equal(at) || r.Principal != "ann" || r.Role != "admin" || r.Method != "POST" || r.Code != 201 {
+				if r.ID == 0 || !r.At.Equal(at) || r.Principal != "ann" || r.Role != "admin" || r.Method != "POST" || r.Code != 201 || r.Object != object {
 					t.Errorf("the record is %+v", r)
 				}
 			}
@@ -55,6 +56,24 @@ func TestAuditRecords_Pages(t *testing.T) {
 			if _, err := s.AuditRecords(t.Context(), bad.cursor, bad.size); !errors.As(err, &parameter) {
 				t.Errorf("parameters %+v returned %v, want an error for the parameter", bad, err)
 			}
+		}
+	})
+}
+
+func TestPrune_AuditRecords(t *testing.T) {
+	forEachDatabase(t, func(t *testing.T, s *Store) {
+		t.Helper()
+		for _, age := range []time.Duration{3 * time.Hour, 90 * time.Minute, 30 * time.Minute, 0} {
+			if err := s.AppendAudit(t.Context(), AuditRecord{At: time.Now().Add(-age), Principal: "ann"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keep := keepTen
+		prune(t, s, keep, Pruned{})
+		keep.AuditAge = time.Hour
+		prune(t, s, keep, Pruned{AuditRecords: 2})
+		if page, err := s.AuditRecords(t.Context(), "", 10); err != nil || page.Total != 2 {
+			t.Errorf("the audit log is %+v, error %v; want the 2 newest records", page, err)
 		}
 	})
 }

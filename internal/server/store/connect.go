@@ -26,6 +26,15 @@ func checkParentFolder(file string) error {
 	return nil // Open reports all other errors
 }
 
+// createPrivate creates a missing database file that only its owner may read: it has definitions, and hashes of tokens.
+// SQLite gives its other files the same mode.
+func createPrivate(file string) {
+	created, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the configured database
+	if err == nil {
+		_ = created.Close() // nothing was written
+	} // SQLite reports any error but that the file exists
+}
+
 // sqliteReaders is the number of SQLite connections for reading.
 const sqliteReaders = 4
 
@@ -51,6 +60,9 @@ func (db *database) connectFile(file string) error {
 			return nil, fmt.Errorf("open database: %w", err)
 		}
 		return pool, nil
+	}
+	if file != "" {
+		createPrivate(file)
 	}
 	var err error
 	// The large cache keeps pages of reports and pruning in memory, and temp_store the statement journals. Measured:

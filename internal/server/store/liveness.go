@@ -93,22 +93,43 @@ func (s *Store) markSilentStep(ctx context.Context, tx *sql.Tx, uid string, hear
 	return marked, silent, err
 }
 
+// The tokens that fix a name for the same cluster or for another one, and the other clusters with that name.
+const (
+	nameFixedHere      = "SELECT 1 FROM tokens t WHERE LOWER(t.clustername) = ? AND t.clustername <> '' AND t.clusteruid = ? AND t.revokedat IS NULL"
+	nameFixedElsewhere = "SELECT 1 FROM tokens t WHERE LOWER(t.clustername) = ? AND t.clustername <> '' AND t.clusteruid <> ? AND t.revokedat IS NULL"
+	nameUsedElsewhere  = "SELECT 1 FROM clusters o WHERE o.namekey = ? AND o.uid <> ?"
+)
+
+// clusterName is the name of a cluster. A name that another cluster has, or that a token fixes for another cluster, is
+// followed by the cluster's UID. Otherwise an agent could show its workloads under the name of another cluster. A token
+// that fixes the name for this cluster takes precedence. The arguments are those of clusterNameArgs.
+const clusterName = "CASE WHEN NOT EXISTS (" + nameFixedHere + ") AND (EXISTS (" + nameUsedElsewhere + ") OR EXISTS (" + nameFixedElsewhere +
+	")) THEN CAST(? AS TEXT) ELSE CAST(? AS TEXT) END"
+
+func clusterNameArgs(agent *threeport.Agent) []any {
+	key, uid := lowerASCII(agent.ClusterName), agent.ClusterUID
+	return []any{key, uid, key, uid, key, uid, agent.ClusterName + " (" + uid + ")", agent.ClusterName}
+}
+
 // recordHeartbeat stores the agent's state in the cluster's row. It is the first step of a transaction, so that the
 // report sets of a cluster are serialized.
 func (a *applyTx) recordHeartbeat(ctx context.Context) error {
 	d := a.store.dialect
+	name, args := "?", []any{a.agent.ClusterUID, ""}
+	if a.agent.ClusterName != "" {
+		name, args = clusterName, append(args[:1], clusterNameArgs(a.agent)...)
+	}
+	args = append(args, a.agent.Version, a.agent.Time.UnixMicro(), a.agent.DelaySeconds, a.agent.Pending, a.agent.DeadLetters, a.agent.Dropped)
 	return a.tx.QueryRowContext(ctx, d.rebind(`INSERT INTO clusters
 		(uid, name, agentversion, agenttime, delayseconds, pending, deadletters, dropped, heardat, changedat)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, `+d.now()+`, `+d.now()+`)
+		VALUES (?, `+name+`, ?, ?, ?, ?, ?, ?, `+d.now()+`, `+d.now()+`)
 		ON CONFLICT (uid) DO UPDATE SET
 			name = CASE excluded.name WHEN '' THEN clusters.name ELSE excluded.name END,
 			agentversion = CASE excluded.agentversion WHEN '' THEN clusters.agentversion ELSE excluded.agentversion END,
 			agenttime = excluded.agenttime, delayseconds = excluded.delayseconds, pending = excluded.pending,
 			deadletters = excluded.deadletters, dropped = excluded.dropped,
 			heardat = excluded.heardat, v0only = FALSE, `+d.changed("clusters")+`
-		RETURNING silent, heardat`),
-		a.agent.ClusterUID, a.agent.ClusterName, a.agent.Version, a.agent.Time.UnixMicro(), a.agent.DelaySeconds,
-		a.agent.Pending, a.agent.DeadLetters, a.agent.Dropped,
+		RETURNING silent, heardat`), args...,
 	).Scan(&a.wasSilent, &a.now)
 }
 

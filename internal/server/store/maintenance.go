@@ -156,7 +156,7 @@ func (c MaintainConfig) logPruned(ctx context.Context) func(Pruned, error) {
 		}
 		if p != (Pruned{Skipped: p.Skipped}) {
 			c.Log.InfoContext(ctx, "Pruned", "events", p.Events, "objects", p.Objects, "definitions", p.Definitions,
-				"workloads", p.Workloads, "rows", p.Rows)
+				"workloads", p.Workloads, "rows", p.Rows, "auditRecords", p.AuditRecords)
 		}
 	}
 }

@@ -16,7 +16,19 @@ import (
 // It can be interrupted at any point; the next run continues. It skips rows that are locked by a report.
 func (s *Store) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 	return s.pruning(ctx, keep, func(p *pruner) error {
-		return errors.Join(p.pruneEvents(ctx), p.pruneDeleted(ctx))
+		return errors.Join(p.pruneEvents(ctx), p.pruneDeleted(ctx), p.pruneAudit(ctx))
+	})
+}
+
+// pruneAudit deletes the audit records that are too old.
+func (p *pruner) pruneAudit(ctx context.Context) error {
+	if p.keep.AuditAge == 0 {
+		return nil
+	}
+	return p.delete(ctx, deletion{
+		"audit_records", "id", "audit_records WHERE at < ? ORDER BY at",
+		[]any{p.now - p.keep.AuditAge.Microseconds()},
+		&p.pruned.AuditRecords,
 	})
 }
 

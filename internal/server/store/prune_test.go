@@ -310,6 +310,8 @@ func TestRetention_Validate(t *testing.T) {
 		{EventAge: time.Second, EventCount: 1, TombstoneAge: time.Hour},
 		{EventAge: time.Hour, EventCount: 0, TombstoneAge: time.Hour},
 		{EventAge: time.Hour, EventCount: 1, TombstoneAge: -time.Hour},
+		{EventAge: time.Hour, EventCount: 1, TombstoneAge: time.Hour, AuditAge: time.Second},
+		{EventAge: time.Hour, EventCount: 1, TombstoneAge: time.Hour, AuditAge: -time.Hour},
 	} {
 		if err := wrong.Validate(); err == nil {
 			t.Errorf("retention %+v returned no error", wrong)

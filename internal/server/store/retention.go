@@ -14,6 +14,7 @@ const (
 	DefaultEventAge     = 30 * 24 * time.Hour
 	DefaultEventCount   = 5000
 	DefaultTombstoneAge = 7 * 24 * time.Hour
+	DefaultAuditAge     = 365 * 24 * time.Hour
 )
 
 // Retention limits the stored history.
@@ -25,11 +26,15 @@ type Retention struct {
 	// TombstoneAge is how long deleted rows are kept: workloads with all their rows, objects, definitions and v0 rows.
 	// While the definition of an object is kept, a late report cannot recreate it.
 	TombstoneAge time.Duration
+	// AuditAge is the maximal age of an audit record; 0 keeps all.
+	AuditAge time.Duration
 }
 
-// DefaultRetention is 30 days and 5,000 Events per workload, and 7 days for deleted rows.
+// DefaultRetention is 30 days and 5,000 Events per workload, 7 days for deleted rows, and a year for audit records.
 func DefaultRetention() Retention {
-	return Retention{EventAge: DefaultEventAge, EventCount: DefaultEventCount, TombstoneAge: DefaultTombstoneAge}
+	return Retention{
+		EventAge: DefaultEventAge, EventCount: DefaultEventCount, TombstoneAge: DefaultTombstoneAge, AuditAge: DefaultAuditAge,
+	}
 }
 
 // Validate returns an error that names the first invalid field and its accepted values.
@@ -41,6 +46,8 @@ func (r Retention) Validate() error {
 		return fmt.Errorf("events per workload %d: must be at least 1", r.EventCount)
 	case r.TombstoneAge < time.Minute:
 		return fmt.Errorf("tombstone age %v: must be at least a minute", r.TombstoneAge)
+	case r.AuditAge != 0 && r.AuditAge < time.Minute:
+		return fmt.Errorf("audit age %v: must be at least a minute, or 0 to keep all records", r.AuditAge)
 	}
 	return nil
 }
@@ -49,7 +56,8 @@ func (r Retention) Validate() error {
 type Pruned struct {
 	Events, Objects, Definitions, Workloads int64
 	// Rows counts v0 rows other than Events.
-	Rows int64
+	Rows         int64
+	AuditRecords int64
 	// Skipped reports that another replica was pruning, so this one did nothing.
 	Skipped bool
 }

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,4 +93,20 @@ func TestPing(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The database has definitions, and hashes of tokens.
+func TestOpen_NewFiles_ArePrivate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a b%#?.db")
+	s := open(t, Config{Address: "sqlite:" + file})
+	create(t, s, "WorkloadInstance", "web")
+	for _, name := range []string{file, file + "-wal", file + "-shm"} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s has mode %v, want only the owner's", filepath.Base(name), mode)
+		}
+	}
 }

@@ -16,18 +16,20 @@ type Token struct {
 	Subject string
 	// ClusterUID is the cluster of an agent's token; empty for other roles.
 	ClusterUID string
-	CreatedAt  time.Time
+	// ClusterName is the name that the cluster has whatever its agent reports; empty if the token fixes none.
+	ClusterName string
+	CreatedAt   time.Time
 	// ExpiresAt, RevokedAt and UsedAt are nil for never.
 	ExpiresAt, RevokedAt, UsedAt *time.Time
 }
 
-const tokenColumns = "tokens.id, tokens.name, tokens.role, tokens.subject, tokens.clusteruid, tokens.createdat, tokens.expiresat, tokens.revokedat, tokens.usedat" //nolint:gosec // names of columns
+const tokenColumns = "tokens.id, tokens.name, tokens.role, tokens.subject, tokens.clusteruid, tokens.clustername, tokens.createdat, tokens.expiresat, tokens.revokedat, tokens.usedat" //nolint:gosec // names of columns
 
 func scanToken(scan func(...any) error) (Token, error) {
 	var t Token
 	var created int64
 	var expires, revoked, used sql.NullInt64
-	err := scan(&t.ID, &t.Name, &t.Role, &t.Subject, &t.ClusterUID, &created, &expires, &revoked, &used)
+	err := scan(&t.ID, &t.Name, &t.Role, &t.Subject, &t.ClusterUID, &t.ClusterName, &created, &expires, &revoked, &used)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Token{}, ErrNotFound
 	} else if err != nil {
@@ -42,8 +44,8 @@ func scanToken(scan func(...any) error) (Token, error) {
 // [ErrConflict] if the hash exists.
 func (s *Store) CreateToken(ctx context.Context, t Token, hash []byte) (Token, error) {
 	t.ID, t.CreatedAt, t.RevokedAt, t.UsedAt = s.ids.next(), fromMicros(now()), nil, nil
-	err := s.exec(ctx, "INSERT INTO tokens (id, name, role, subject, clusteruid, hash, createdat, expiresat) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		t.ID, t.Name, t.Role, t.Subject, t.ClusterUID, hash, t.CreatedAt.UnixMicro(), optionalMicros(t.ExpiresAt))
+	err := s.exec(ctx, "INSERT INTO tokens (id, name, role, subject, clusteruid, clustername, hash, createdat, expiresat) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		t.ID, t.Name, t.Role, t.Subject, t.ClusterUID, t.ClusterName, hash, t.CreatedAt.UnixMicro(), optionalMicros(t.ExpiresAt))
 	switch {
 	case isUniqueViolation(err):
 		return Token{}, ErrConflict
