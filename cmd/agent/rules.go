@@ -31,9 +31,10 @@ func openRedaction(path string, registry prometheus.Registerer) (*redact.Live, e
 	if path == "" {
 		return nil, nil
 	}
-	live, err := redact.Open(path, redact.NewMetrics("threeport_agent", registry), ctrl.Log.WithName("redaction-rules"))
+	live, err := redact.Open(path, redact.NewMetrics("threeport_agent"), ctrl.Log.WithName("redaction-rules"))
 	if err != nil {
 		return nil, fmt.Errorf("--redaction-rules=%s: %w", path, err)
 	}
+	registry.MustRegister(live.Collectors()...)
 	return live, nil
 }

@@ -42,6 +42,10 @@ type Config struct {
 	KeyFile     string // PEM, its private key
 	CAFile      string // PEM, authorities of the clients' certificates; empty for tokens only
 
+	// RedactionRules is a file or directory of rules for definitions, besides the built-in rules; empty for none. The server
+	// reads it again when it changes.
+	RedactionRules string
+
 	// Access configures authorization. Its Enabled and Hosts follow from the fields above.
 	Access auth.Config
 	// Maintenance configures when a cluster counts as silent, and how long rows are kept.
@@ -110,6 +114,9 @@ func (c Config) Validate() error {
 	}
 	if c.StrictV0 && c.Access.SingleSignOn.Issuer != "" {
 		return errors.New("single sign-on under strict v0: leave out one of them, because strict v0 has no page to log in to")
+	}
+	if c.RedactionRules != "" && (c.StrictV0 || !c.AuthEnabled) {
+		return errors.New("redaction rules without effect: every client is an administrator without authentication and under strict v0, so leave out the rules")
 	}
 	return errors.Join(c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate())
 }

@@ -64,8 +64,14 @@ func isServerError(err error, e *httpError) bool {
 	return e.code >= http.StatusInternalServerError && !badRequest
 }
 
+// rowFormat is how the rows of a resource are written for a reader.
+type rowFormat struct {
+	*store.Resource
+	document documentView // nil: as stored
+}
+
 // writeRows writes the success envelope around rows.
-func writeRows(w http.ResponseWriter, r *store.Resource, code int, meta threeport.Meta, rows ...store.Row) {
+func writeRows(w http.ResponseWriter, r rowFormat, code int, meta threeport.Meta, rows ...store.Row) {
 	head, _ := json.Marshal(meta) // plain numbers always marshal
 	body := append([]byte(`{"Meta":`), head...)
 	body = append(body, `,"Type":"`+r.Object+`","Data":[`...)
@@ -102,7 +108,7 @@ func writeJSON(w http.ResponseWriter, code int, body []byte) {
 }
 
 // appendRow appends a row as v0's JSON, without the fields that have no value.
-func appendRow(b []byte, r *store.Resource, row store.Row) []byte {
+func appendRow(b []byte, r rowFormat, row store.Row) []byte {
 	b = append(b, `{"ID":`...)
 	b = strconv.AppendInt(b, row.ID, 10)
 	b = append(b, `,"CreatedAt":"`+wireTime(row.CreatedAt)+`","UpdatedAt":"`+wireTime(row.UpdatedAt)+`"`...)
@@ -111,13 +117,13 @@ func appendRow(b []byte, r *store.Resource, row store.Row) []byte {
 	}
 	for i, f := range r.Fields {
 		if row.Values[i] != nil {
-			b = appendValue(append(b, `,"`+f.Name+`":`...), f.Kind, row.Values[i])
+			b = appendValue(append(b, `,"`+f.Name+`":`...), f.Kind, row.Values[i], r.document)
 		}
 	}
 	return append(b, '}')
 }
 
-func appendValue(b []byte, kind store.Kind, value any) []byte {
+func appendValue(b []byte, kind store.Kind, value any, document documentView) []byte {
 	switch v := value.(type) {
 	case int64:
 		if kind == store.Timestamp {
@@ -127,7 +133,10 @@ func appendValue(b []byte, kind store.Kind, value any) []byte {
 	case bool:
 		return strconv.AppendBool(b, v)
 	case string:
-		if kind == store.Document {
+		switch {
+		case kind == store.Document && document != nil:
+			return append(b, document(v)...)
+		case kind == store.Document:
 			return append(b, v...)
 		}
 		quoted, _ := json.Marshal(v) // a string always marshals

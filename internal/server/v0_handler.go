@@ -18,6 +18,8 @@ type v0API struct {
 	store  *store.Store
 	log    *slog.Logger
 	memory *v0Memory
+	// definitions is nil under strict v0.
+	definitions *definitions
 }
 
 func newV0API(s *store.Store, log *slog.Logger) *v0API {
@@ -35,13 +37,17 @@ type v0Request struct {
 	w        http.ResponseWriter
 	resource *store.Resource
 	body     bodyLimit
+	view     documentView
 }
+
+// format is how rows are written for the principal of the request.
+func (r *v0Request) format() rowFormat { return rowFormat{r.resource, r.view} }
 
 // rows is the endpoint of a function that answers for itself or fails.
 func (v *v0API) rows(r *store.Resource, serve func(*v0Request) error) endpoint {
 	return endpoint{errors: v0Style, serve: func(limit bodyLimit) http.HandlerFunc {
 		return func(w http.ResponseWriter, req *http.Request) {
-			if err := serve(&v0Request{req, w, r, limit}); err != nil {
+			if err := serve(&v0Request{req, w, r, limit, v.definitions.view(req.Context())}); err != nil {
 				v.fail(w, req, r, err)
 			}
 		}
@@ -92,7 +98,7 @@ func (v *v0API) create(req *v0Request) error {
 		code = http.StatusOK
 	}
 	v.recordHeartbeat(req, values, row)
-	writeRows(req.w, req.resource, code, oneRow, row)
+	writeRows(req.w, req.format(), code, oneRow, row)
 	return nil
 }
 
@@ -108,7 +114,7 @@ func (v *v0API) get(req *v0Request) error {
 	if err := v.authorize(req.Context(), req.resource, nil, row); err != nil {
 		return err
 	}
-	writeRows(req.w, req.resource, http.StatusOK, oneRow, row)
+	writeRows(req.w, req.format(), http.StatusOK, oneRow, row)
 	return nil
 }
 
@@ -128,7 +134,7 @@ func (v *v0API) list(req *v0Request) error {
 		return err
 	}
 	meta := threeport.Meta{Page: selection.Page, Size: selection.Size, TotalCount: total}
-	writeRows(req.w, req.resource, http.StatusOK, meta, rows...)
+	writeRows(req.w, req.format(), http.StatusOK, meta, rows...)
 	return nil
 }
 
@@ -155,7 +161,7 @@ func (v *v0API) update(req *v0Request) error {
 		return err
 	}
 	v.recordHeartbeat(req, values, row)
-	writeRows(req.w, req.resource, http.StatusOK, oneRow, row)
+	writeRows(req.w, req.format(), http.StatusOK, oneRow, row)
 	return nil
 }
 
@@ -168,7 +174,7 @@ func (v *v0API) remove(req *v0Request) error {
 	if err != nil {
 		return err
 	}
-	writeRows(req.w, req.resource, http.StatusOK, oneRow, row)
+	writeRows(req.w, req.format(), http.StatusOK, oneRow, row)
 	return nil
 }
 
