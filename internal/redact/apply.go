@@ -11,8 +11,8 @@ import (
 // Apply redacts an object in place. It does not write to values that are redacted already.
 func (r *Rules) Apply(object map[string]any) { r.orBuiltIn().apply(object) }
 
-// Definition redacts an object in place, as Apply does, for readers outside of the cluster: of an object whose kind is
-// statusOnly it leaves the identity.
+// Definition redacts an object in place, as Apply does, for readers outside of the cluster. It leaves the identity of a
+// statusOnly object.
 func (r *Rules) Definition(object map[string]any) { r.orBuiltIn().definition(object) }
 
 func (r *Rules) definition(object map[string]any) (changed bool) {
@@ -20,7 +20,7 @@ func (r *Rules) definition(object map[string]any) (changed bool) {
 	return r.apply(object) || reduced
 }
 
-// kept is the places that keep rules select.
+// kept has the places that keep rules select.
 type kept map[string]struct{}
 
 const placeSeparator = "\x00"

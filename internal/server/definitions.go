@@ -19,7 +19,7 @@ type definitions struct {
 	large chan struct{}
 }
 
-// largeDefinition is the size from which a definition counts as large, in bytes.
+// largeDefinition is the least size of a large definition, in bytes.
 const largeDefinition = 64 << 10
 
 func newDefinitions(rules *redact.Live) *definitions {

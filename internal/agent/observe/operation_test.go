@@ -122,7 +122,7 @@ func TestOperation_Definition_FollowsCurrentRules(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "u", Labels: map[string]string{"a": "hush"}, Annotations: map[string]string{"helm.sh/chart": "hush"}},
 	}
 	if got, err := op.Definition(); err != nil || string(got) != `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x","uid":"u"}}` {
-		t.Errorf("a Secret of which only the status leaves the cluster: got %s, %v", got, err)
+		t.Errorf("a status-only Secret: got %s, %v", got, err)
 	}
 }
 

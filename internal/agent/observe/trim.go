@@ -12,9 +12,9 @@ import (
 	"github.com/threeport/threeport-agent/internal/redact"
 )
 
-// Trim removes, in place, the parts of an object that must not leave the cluster: managed fields, copies of the manifest, the
-// data of a Secret, and the values that the rules name. Nil are the built-in rules. It is the last of three barriers for the
-// data of Secrets. Package informers asks for Secrets as metadata only: factory.go for watches, clients.go for single reads. It
+// Trim removes, in place, the parts of an object that must not leave the cluster: managed fields, copies of the manifest, and the
+// data of a Secret. It redacts the values that the rules name; nil are the built-in rules. Trim is the last of three barriers for
+// the data of Secrets. Package informers asks for Secrets as metadata only: factory.go for watches, clients.go for single reads. It
 // redacts the copies of manifests before they are decoded, in redact.go.
 func Trim(obj runtime.Object, rules *redact.Rules) {
 	kind := obj.GetObjectKind().GroupVersionKind()
@@ -54,8 +54,7 @@ func trimUnstructured(u *unstructured.Unstructured) {
 	}
 }
 
-// trimDefinition removes, in place, the parts of an object that must not leave the cluster. Of an object whose kind is
-// status only it leaves the identity.
+// trimDefinition trims an object that leaves the cluster. It leaves the identity of a status-only object.
 func trimDefinition(obj runtime.Object, rules *redact.Rules) {
 	Trim(obj, rules)
 	switch o := obj.(type) {

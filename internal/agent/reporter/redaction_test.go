@@ -15,8 +15,8 @@ import (
 	"github.com/threeport/threeport-agent/internal/redact"
 )
 
-// TestReporter_RedactionRules_Change compares the objects in the caches, and not only the definitions: a value that the rules
-// name is not kept, and one that they no longer name is read again.
+// TestReporter_RedactionRules_Change compares the objects in the caches, and not only the definitions. The agent does not keep a
+// value that the rules name. It reads a value again that they no longer name.
 func TestReporter_RedactionRules_Change(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
