@@ -8,11 +8,12 @@ import (
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/proxy"
+	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 	"github.com/threeport/threeport-agent/internal/e2e/world"
 )
 
 // TestRedactedValues_AreNotKept gives an environment variable, and annotations of a Deployment and of a Secret, confidential
-// values. Nothing that the agent sends, writes or keeps has them.
+// values. The agent neither sends nor writes nor keeps them.
 //
 // Unlike the data of Secrets, these values reach the agent, because the API server cannot leave them out. They are in free memory
 // until it is used again, and in buffers of connections until the next data. So this test has the runtime overwrite free memory,
@@ -68,7 +69,7 @@ func TestRedactedValues_AreNotKept(t *testing.T) {
 			t.Fatalf("the search did not find %s in the control plane's memory: %v", value, err)
 		}
 	}
-	fill := w.bufferFiller()
+	fill := w.bufferFiller(d)
 	for _, value := range values {
 		w.Eventually("the agent's memory without "+value, func() error {
 			fill()
@@ -81,19 +82,32 @@ func TestRedactedValues_AreNotKept(t *testing.T) {
 	}
 }
 
-// bufferFiller returns a function that fills the agent's buffers for Deployments, Secrets and Pods, which share connections, with
-// objects of a large size.
-func (w *agentWorld) bufferFiller() func() {
+// bufferFiller returns a function that fills the buffers of the agent's watches: it changes a large object of each watched kind.
+// Watches share free buffers, so that of one kind may have data of another.
+func (w *agentWorld) bufferFiller(d upstream.Deployed) func() {
 	w.Helper()
-	filler := w.Object(deployment("filler", 0))
-	secret := w.Object(`{apiVersion: v1, kind: Secret, metadata: {name: filler}}`)
-	w.CreateObject(filler)
-	w.CreateObject(secret)
+	const template = `template: {metadata: {labels: {app: filler}}, spec: {restartPolicy: RESTART, containers: [{name: app, image: "example/app:1"}]}}`
+	fillers := w.Objects(deployment("filler", 0) + `
+---
+{apiVersion: v1, kind: Secret, metadata: {name: filler}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: filler}, spec: {containers: [{name: app, image: "example/app:1"}]}}
+---
+{apiVersion: v1, kind: Event, metadata: {name: filler}, involvedObject: {kind: Pod, name: filler, namespace: ` + w.Namespace + `}, type: Normal, reason: Filler}
+---
+{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: filler}, spec: {replicas: 0, selector: {matchLabels: {app: filler}}, ` +
+		strings.Replace(template, "RESTART", "Always", 1) + `}}
+---
+{apiVersion: batch/v1, kind: Job, metadata: {name: filler}, spec: {suspend: true, ` + strings.Replace(template, "RESTART", "Never", 1) + `}}`)
+	for _, filler := range fillers {
+		w.CreateObject(filler)
+	}
+	fillers = append(fillers, world.CustomResource(d))
 	n := 0
 	return func() {
 		n++
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/filler":"%d %s"}}}`, n, strings.Repeat("x", 100_000))
-		w.Patch(filler, patch)
-		w.Patch(secret, patch)
+		for _, filler := range fillers {
+			w.Patch(filler, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/filler":"%d %s"}}}`, n, strings.Repeat("x", 100_000)))
+		}
 	}
 }
