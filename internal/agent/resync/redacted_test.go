@@ -13,10 +13,12 @@ import (
 func TestResyncer_RowRedactedByControlPlane_IsNotRepaired(t *testing.T) {
 	s := newSettled(t)
 	whole := definition(t, operation(s.first, "uid-1", "1"))
+	beforeData, _, _ := strings.Cut(whole, `"data":`)
+	_, afterKind, _ := strings.Cut(whole, `"kind":`)
 	for _, row := range []string{
 		strings.Replace(whole, `"hush\ufffd"`, `"[redacted]"`, 1),
 		strings.Replace(whole, `9007199254740993`, `"[redacted 0123456789abcdef]"`, 1),
-		whole[:strings.Index(whole, `"data":`)] + `"data":"[redacted]"` + whole[strings.Index(whole, `,"kind"`):],
+		beforeData + `"data":"[redacted]","kind":` + afterKind,
 	} {
 		s.patch(s.first, `{"RuntimeDefinition":`+row+`}`)
 		if got := s.row(s.first)["RuntimeDefinition"]; !strings.Contains(encodedRow(t, got), "[redacted") {
