@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
 	"github.com/threeport/threeport-agent/internal/e2e/proxy"
@@ -71,7 +72,7 @@ func TestRedactedValues_AreNotKept(t *testing.T) {
 	}
 	fill := w.bufferFiller(d)
 	for _, value := range values {
-		w.Eventually("the agent's memory without "+value, func() error {
+		w.EventuallyWithin(3*time.Minute, "the agent's memory without "+value, func() error {
 			fill()
 			where, found, err := searchMemory(w.agent.PID(), value)
 			if err == nil && found {

@@ -91,7 +91,7 @@ func (r *Rules) reduce(v any, object bool) (changed bool) {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		if of := kindOf(v); (object || isObject(v)) && r.IsStatusOnly(of.group, of.kind) {
+		if of := kindOf(v); (object || isObject(v) && hasMetadata(v)) && r.IsStatusOnly(of.group, of.kind) {
 			return reduceObject(v)
 		}
 		for _, child := range v {

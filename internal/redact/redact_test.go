@@ -66,6 +66,11 @@ func TestRules_Apply_BuiltInRules(t *testing.T) {
 			`{"apiVersion":"v1","items":[{"apiVersion":"v1","data":` + r + `,"kind":"Secret"},{"apiVersion":"v1","data":{"k":"v"},"kind":"ConfigMap"}],"kind":"List"}`,
 		},
 		{
+			"Secrets in a list that lack a part of their identity",
+			`{"apiVersion":"v1","kind":"List","items":[{"kind":"Secret","data":{"k":"hush"}},{"kind":"Secret","metadata":{},"data":{"k":"hush"}},{"data":{"k":"v"}}]}`,
+			`{"apiVersion":"v1","items":[{"data":` + r + `,"kind":"Secret"},{"data":` + r + `,"kind":"Secret","metadata":{}},{"data":{"k":"v"}}],"kind":"List"}`,
+		},
+		{
 			"a SecretList",
 			`{"apiVersion":"v1","kind":"SecretList","items":[{"data":{"k":"hush"}}]}`,
 			`{"apiVersion":"v1","items":[{"data":` + r + `}],"kind":"SecretList"}`,
@@ -228,6 +233,10 @@ func TestRules_Definition_StatusOnly_LeavesIdentity(t *testing.T) {
 	rules.Definition(object)
 	if got := encoded(t, object); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	const reference = `{"apiVersion":"v1","kind":"B","spec":{"ref":{"apiVersion":"example.com/v1","kind":"A","name":"x"}}}`
+	if got := rules.Document(reference); got != reference {
+		t.Errorf("a reference to such an object is %s, want %s", got, reference)
 	}
 	const list = `{"apiVersion":"v1","items":[%],"kind":"List"}`
 	if got, want := rules.Document(strings.Replace(list, "%", a, 1)), strings.Replace(list, "%", want, 1); got != want {

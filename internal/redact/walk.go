@@ -87,19 +87,25 @@ func (w *walk) object(o map[string]any, of objectKind, s scope) {
 	}
 	w.fields(o, s, true)
 	if item, isList := strings.CutSuffix(of.kind, "List"); isList {
-		w.untypedItems(o, objectKind{of.group, item}, s)
+		w.incompleteItems(o, objectKind{of.group, item}, s)
 	}
 }
 
-// untypedItems visits the items of a typed list, such as a SecretList, which may lack their kind.
-func (w *walk) untypedItems(list map[string]any, of objectKind, s scope) {
+// incompleteItems visits the items of a list that lack a part of their identity: those of a SecretList have no kind.
+func (w *walk) incompleteItems(list map[string]any, of objectKind, s scope) {
 	items, _ := list["items"].([]any)
 	for i, item := range items {
-		if o, ok := item.(map[string]any); ok && of.kind != "" && !isObject(o) {
-			w.push("items", strconv.Itoa(i))
-			w.object(o, of, s)
-			w.pop(2)
+		o, ok := item.(map[string]any)
+		if !ok || isObject(o) {
+			continue
 		}
+		w.push("items", strconv.Itoa(i))
+		if own := kindOf(o); own.kind != "" {
+			w.object(o, own, s)
+		} else {
+			w.object(o, of, s)
+		}
+		w.pop(2)
 	}
 }
 
@@ -247,11 +253,16 @@ func (w *walk) selected(r *rule, name string, value any, set func(any)) {
 	w.hit(r, append(w.place, name), value, set)
 }
 
-// isObject reports whether a map is an object of Kubernetes.
+// isObject reports whether a map in an object is an object of Kubernetes, or a reference to one.
 func isObject(m map[string]any) bool {
 	kind, _ := m["kind"].(string)
 	version, _ := m["apiVersion"].(string)
-	return kind != "" && version != ""
+	return kind != "" && (version != "" || hasMetadata(m))
+}
+
+func hasMetadata(m map[string]any) bool {
+	_, ok := m["metadata"].(map[string]any)
+	return ok
 }
 
 func kindOf(o map[string]any) objectKind {
