@@ -42,6 +42,7 @@ type options struct {
 	stateMax                resource.QuantityValue
 	watchNamespaces         string
 	healthRules             string
+	redactionRules          string
 	metricsAddress          string
 	probeAddress            string
 	leaderElect             bool
@@ -82,6 +83,8 @@ func newOptions(flags *flag.FlagSet) *options {
 		"comma-separated namespaces to watch; empty for the whole cluster if that is permitted, or else the namespaces of listed resources")
 	flags.StringVar(&o.healthRules, "health-rules", "",
 		"file or folder with health rules of your own, read again when they change; empty for the built-in rules only")
+	flags.StringVar(&o.redactionRules, "redaction-rules", "",
+		"file or folder with redaction rules of your own, read again when they change; empty for the built-in rules only")
 	flags.IntVar(&o.notify.Concurrency, "send-concurrency", o.notify.Concurrency,
 		"number of concurrent requests with reports to the control-plane API")
 	flags.DurationVar(&o.notify.ShutdownTimeout, "shutdown-timeout", o.notify.ShutdownTimeout,

@@ -12,12 +12,14 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/reporter"
 	"github.com/threeport/threeport-agent/internal/agent/resync"
 	"github.com/threeport/threeport-agent/internal/health/rules"
+	"github.com/threeport/threeport-agent/internal/redact"
 )
 
 // pipeline has the stages with goroutines of their own, except for the reconciler, which the manager runs.
 type pipeline struct {
 	reporter    *reporter.Reporter
 	ownRules    *rules.Live               // nil without --health-rules
+	redaction   *redact.Live              // nil without --redaction-rules
 	resyncer    *resync.Resyncer          // nil if reports are printed
 	negotiation *notify.NegotiatingSender // nil with one protocol only
 	notifier    *notify.Notifier
@@ -75,6 +77,9 @@ func (p pipeline) run(leading, untilStopped context.Context) error {
 	}
 	if p.ownRules != nil {
 		others.Go(func() error { return p.ownRules.Run(leading, p.reporter.ReassessAll) })
+	}
+	if p.redaction != nil {
+		others.Go(func() error { return p.redaction.Run(leading, p.reporter.RedactionChanged) })
 	}
 	err := others.Wait()
 	stop(nil)

@@ -9,6 +9,7 @@ import (
 	catalogue "github.com/threeport/threeport-agent/config/health"
 	"github.com/threeport/threeport-agent/internal/health"
 	"github.com/threeport/threeport-agent/internal/health/rules"
+	"github.com/threeport/threeport-agent/internal/redact"
 )
 
 // openRules returns the health rules: those of --health-rules, if it is set, before those of the catalogue. It also returns
@@ -22,4 +23,18 @@ func openRules(path string, registry prometheus.Registerer) (health.Rules, *rule
 		return nil, nil, fmt.Errorf("--health-rules=%s: %w", path, err)
 	}
 	return rules.Layers{own, catalogue.Rules()}, own, nil
+}
+
+// openRedaction returns the redaction rules of --redaction-rules; nil for the built-in rules only. An error names the flag and
+// all mistakes.
+func openRedaction(path string, registry prometheus.Registerer) (*redact.Live, error) {
+	if path == "" {
+		return nil, nil
+	}
+	live, err := redact.Open(path, redact.NewMetrics("threeport_agent"), ctrl.Log.WithName("redaction-rules"))
+	if err != nil {
+		return nil, fmt.Errorf("--redaction-rules=%s: %w", path, err)
+	}
+	registry.MustRegister(live.Collectors()...)
+	return live, nil
 }

@@ -50,6 +50,19 @@ func TestOpenRules_OwnRulesComeFirst(t *testing.T) {
 	}
 }
 
+func TestRun_InvalidRedactionRules_IsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "redaction.yaml")
+	if err := os.WriteFile(path, []byte("rules: [{}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := newOptions(flag.NewFlagSet("agent", flag.ContinueOnError))
+	o.redactionRules = path
+	err := run(t.Context(), o)
+	if err == nil || !strings.HasPrefix(err.Error(), "--redaction-rules="+path+": "+path+":1: rule number 1: group is missing") {
+		t.Errorf("got %v, want the flag and the place, before the agent connects to the cluster", err)
+	}
+}
+
 func TestRun_WrongRulesAreAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(path, []byte("rules: [{}]"), 0o600); err != nil {

@@ -34,6 +34,9 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	o.reporter.Rules = rules
+	if o.reporter.Redaction, err = openRedaction(o.redactionRules, metrics.Registry); err != nil {
+		return err
+	}
 	state, err := openState(o.stateDir)
 	if err != nil {
 		return err
@@ -67,7 +70,7 @@ func run(ctx context.Context, o *options) (err error) {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	// Targets → objects and Events → reports in the outbox.
-	p := pipeline{ownRules: ownRules}
+	p := pipeline{ownRules: ownRules, redaction: o.reporter.Redaction}
 	p.reporter = reporter.New(
 		o.reporter, clients, targets, box, state, reporter.NewMetrics(metrics.Registry), log("reporter"), reconciler.Changed)
 	reconciler.SetReporter(p.reporter)

@@ -75,6 +75,8 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"no provider", []string{"--oidc-client-id=threeport"}, 2, "--oidc-issuer is required"},
 		{"provider without authentication has no effect", []string{"--auth-enabled=false", "--oidc-issuer=https://id.example"}, 2, "remove --auth-enabled=false"},
 		{"provider without a page", []string{"--strict-v0", "--oidc-issuer=https://id.example"}, 2, "under strict v0"},
+		{"redaction rules without authentication have no effect", []string{"--redaction-rules=/nowhere", "--auth-enabled=false"}, 2, "--redaction-rules without authentication has no effect"},
+		{"redaction rules under strict v0 have no effect", []string{"--redaction-rules=/nowhere", "--strict-v0"}, 2, "redaction rules without effect: every client is an administrator"},
 		{"group without a name", []string{
 			"--oidc-issuer=https://id.example", "--oidc-client-id=threeport", "--oidc-scopes=openid groups",
 			"--oidc-redirect-url=https://threeport.example/login/sso/callback", "--oidc-admin-group=cn=root,ou=groups", "--oidc-viewer-group=",
@@ -82,6 +84,7 @@ func TestRun_InvalidArguments(t *testing.T) {
 		{"no certificate", []string{"--cert-file=/nowhere/tls.crt", "--database=sqlite::memory:"}, 1, "--auth-enabled=false"},
 		// The line ends there: a hint on the server's certificates would not help.
 		{"no secret of the provider's", slices.Concat(signOn, []string{"--oidc-client-secret-file=/nowhere/secret"}), 1, "open /nowhere/secret: no such file or directory\n"},
+		{"no redaction rules", slices.Concat(signOn, []string{"--redaction-rules=/nowhere/rules.yaml"}), 1, "redaction rules (--redaction-rules): read the rules: stat /nowhere/rules.yaml: no such file or directory\n"},
 		{"no authorities of the provider's", slices.Concat(signOn, []string{"--oidc-ca-file=/nowhere/ca.crt"}), 1, "open /nowhere/ca.crt: no such file or directory\n"},
 		{"backup of PostgreSQL", []string{"backup", "--database=postgres://user:hunter2@host/db"}, 1, "pg_dump"},
 		{"backup of memory", []string{"backup", "--database=sqlite::memory:"}, 1, "set the address of the server's database with"},

@@ -79,6 +79,7 @@ func (o *options) registerAccess() {
 			return err
 		})
 	f.DurationVar(&c.Access.SessionLifetime, "session-lifetime", c.Access.SessionLifetime, "`duration` of a session of the web UI")
+	f.StringVar(&c.RedactionRules, "redaction-rules", "", "`file` or folder with redaction rules of your own, for the definitions that viewers and agents read; read again when they change; empty for the built-in rules only")
 	f.Var((*perSecond)(&o.agentRate), "rate-limit", "`requests` per second of the agents of one cluster, with bursts of twice as many; 0 for no limit")
 	f.Var((*perSecond)(&o.viewerRate), "viewer-rate-limit", "`requests` per second of one viewer, with bursts of four times as many; 0 for no limit")
 	f.Var((*perSecond)(&o.adminRate), "admin-rate-limit", "`requests` per second of one administrator, or of agents of v0 at one address, with bursts of four times as many; 0 for no limit")
@@ -148,8 +149,8 @@ func (o *options) checkAuthentication() error {
 	var given []string
 	o.flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "cert-file", "key-file", "ca-file", "certificate-role", "rate-limit", "viewer-rate-limit", "admin-rate-limit", "max-watches",
-			"session-lifetime":
+		case "cert-file", "key-file", "ca-file", "certificate-role", "redaction-rules", "rate-limit", "viewer-rate-limit", "admin-rate-limit",
+			"max-watches", "session-lifetime":
 			given = append(given, "--"+f.Name)
 		}
 	})

@@ -106,6 +106,7 @@ func installationIsAccepted(target installTarget) {
 
 	for _, config := range []string{
 		"config/default", "config/samples", "config/controlplane", "config/controlplane-postgres", "internal/e2e/testdata/agent-token",
+		"internal/e2e/testdata/redaction-rules",
 	} {
 		objects := strings.Count("\n"+target.run("kustomize", config), "\nkind: ")
 		applied := target.run("apply", "--server-side", "--dry-run=server", "-k", config)

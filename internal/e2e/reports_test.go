@@ -215,7 +215,7 @@ func TestSecrets_StayInCluster(t *testing.T) {
 	// As with kubectl apply, an annotation contains the manifest.
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"sesame"},"data":{"password":%q}}`, encoded)
 	secret := w.Object(manifest)
-	secret.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: manifest, "example.com/kept": "kept"})
+	secret.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: manifest, "helm.sh/chart": "kept"})
 	wl := w.Workload("secret", v1alpha1.WorkloadTypeInstance)
 	wl.Objects = append(wl.Objects, secret)
 	d, err := w.Upstream.Deploy(w.Ctx, wl)
@@ -226,7 +226,7 @@ func TestSecrets_StayInCluster(t *testing.T) {
 
 	row, err := w.Upstream.API.Resources(w.Ctx, nil)
 	w.Must(err)
-	for _, text := range []string{`"name":"sesame"`, `"annotations":{"example.com/kept":"kept"}`, `"kind":"Secret"`} {
+	for _, text := range []string{`"name":"sesame"`, `"annotations":{"helm.sh/chart":"kept"}`, `"kind":"Secret"`} {
 		if !strings.Contains(string(row[0].RuntimeDefinition), text) {
 			t.Errorf("the Secret's definition is %s, want its metadata with %s", row[0].RuntimeDefinition, text)
 		}

@@ -22,13 +22,16 @@ type clusterStore interface {
 }
 
 // clusters are the endpoints of clusters.
-type clusters struct{ store clusterStore }
+type clusters struct {
+	store       clusterStore
+	definitions *definitions
+}
 
 var (
 	listClustersOperation = readOperation("list-clusters", tagBoard, "List clusters",
 		"All clusters with an agent that has reported, with the delay of its reports.")
 	getObjectOperation = readItemOperation("get-object", tagBoard, "Read an object's definition",
-		"The current and the previous version of a listed object.")
+		"The current and the previous version of a listed object. Confidential values are redacted for everybody who is not an administrator.")
 	releaseClusterOperation = huma.Operation{
 		OperationID: "release-cluster",
 		Tags:        []string{tagBoard}, Summary: "Delete a cluster",
@@ -55,6 +58,8 @@ func (c *clusters) getObject(ctx context.Context, request *struct {
 	auth.SetAuditObject(ctx, auth.AuditObject{
 		Type: definition.Object.Kind, ID: request.ObjectUID, Name: path.Join(definition.Object.Namespace, definition.Object.Name),
 	})
+	view := c.definitions.view(ctx)
+	definition.Current, definition.Previous = view.of(definition.Current), view.of(definition.Previous)
 	return &Body[threeport.Definition]{definition}, nil
 }
 

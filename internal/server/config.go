@@ -45,6 +45,9 @@ type Config struct {
 
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For names the client for the limits of an address.
 	TrustedProxies []netip.Prefix
+	// RedactionRules is a file or directory of rules for definitions, besides the built-in rules; empty for none. The server
+	// reads it again when it changes.
+	RedactionRules string
 
 	// Access configures authorization. Its Enabled and Hosts follow from the fields above.
 	Access auth.Config
@@ -122,6 +125,9 @@ func (c Config) Validate() error {
 	}
 	if c.StrictV0 && c.Access.SingleSignOn.Issuer != "" {
 		return errors.New("single sign-on under strict v0: leave out one of them, because strict v0 has no page to log in to")
+	}
+	if c.RedactionRules != "" && (c.StrictV0 || !c.AuthEnabled) {
+		return errors.New("redaction rules without effect: every client is an administrator without authentication and under strict v0, so leave out the rules")
 	}
 	return errors.Join(validateProxies(c.TrustedProxies), c.authConfig().Validate(), c.Maintenance.Validate(), c.Limits.Validate())
 }

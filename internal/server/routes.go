@@ -154,11 +154,12 @@ func (s *Server) newHandlers(v0 *v0API) (*handlers, error) {
 	}
 	counted := newMetrics()
 	counted.registry.MustRegister(s.store.Collectors()...)
+	counted.registry.MustRegister(s.redaction.Collectors()...)
 	return &handlers{
 		probes: &probes{database: s.store, now: time.Now}, metrics: counted, openAPI: &openAPI{limits: s.config.Limits}, v0: v0,
 		reportSets: newReportSets(s.store, s.config.Limits, counted),
 		workloads:  &workloads{store: s.store, retention: s.config.Maintenance.Retention},
-		clusters:   &clusters{store: s.store},
+		clusters:   &clusters{store: s.store, definitions: v0.definitions},
 		watches:    newWatches(s.store, s.config.Limits.Watches, counted, s.onShutdown()),
 		tokens:     s.access.Tokens(), audit: s.access.AuditLog(), login: s.access.LoginHandlers(), page: page,
 	}, nil
@@ -173,6 +174,7 @@ func (s *Server) handler() (http.Handler, error) {
 	if err := s.newAccess(); err != nil {
 		return nil, err
 	}
+	v0.definitions = newDefinitions(s.redaction)
 	h, err := s.newHandlers(v0)
 	if err != nil {
 		return nil, err

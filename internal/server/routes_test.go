@@ -310,9 +310,7 @@ func TestRoutes_WithoutCredential(t *testing.T) {
 func secured(t *testing.T) (url string, client *http.Client, token func(role, cluster string) string) {
 	t.Helper()
 	ca := certs.ForTest(t)
-	files := ca.IssueFiles("server")
-	config := onFile(t)
-	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, files.Cert, files.Key, files.CA
+	config := securedConfig(t, ca)
 	url = run(t, config)
 	transport := &http.Transport{TLSClientConfig: trust(ca.PEM()), ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -330,6 +328,15 @@ func secured(t *testing.T) (url string, client *http.Client, token func(role, cl
 		}
 		return "Bearer " + strings.TrimSpace(secret.String())
 	}
+}
+
+// securedConfig is the configuration of an API with authentication on a database file.
+func securedConfig(t *testing.T, ca *certs.TestAuthority) Config {
+	t.Helper()
+	files := ca.IssueFiles("server")
+	config := onFile(t)
+	config.AuthEnabled, config.CertFile, config.KeyFile, config.CAFile = true, files.Cert, files.Key, files.CA
+	return config
 }
 
 func TestServer_Roles(t *testing.T) {

@@ -12,6 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+
+	"github.com/threeport/threeport-agent/internal/redact"
 	"github.com/threeport/threeport-agent/internal/server/auth"
 	"github.com/threeport/threeport-agent/internal/server/store"
 )
@@ -29,6 +32,7 @@ type Server struct {
 	access *auth.Authenticator // nil under StrictV0
 	// certificates is nil without authentication.
 	certificates *certReloader
+	redaction    *redact.Live // nil for the built-in rules
 	listener     net.Listener
 	http         *http.Server
 	log          *slog.Logger
@@ -48,6 +52,9 @@ func New(ctx context.Context, config Config, log *slog.Logger) (s *Server, err e
 		}
 	}()
 	if err := s.loadCertificates(); err != nil {
+		return s, err
+	}
+	if err := s.openRedactionRules(); err != nil {
 		return s, err
 	}
 	s.store, err = store.Open(ctx, store.Config{
@@ -104,6 +111,17 @@ func (s *Server) loadCertificates() error {
 	return nil
 }
 
+func (s *Server) openRedactionRules() (err error) {
+	if s.config.RedactionRules == "" {
+		return nil
+	}
+	s.redaction, err = redact.Open(s.config.RedactionRules, redact.NewMetrics("controlplane"), logr.FromSlogHandler(s.log.Handler()))
+	if err != nil {
+		return fmt.Errorf("redaction rules (--redaction-rules): %w", err)
+	}
+	return nil
+}
+
 // newAccess starts authentication and authorization.
 func (s *Server) newAccess() (err error) {
 	config := s.config.authConfig()
@@ -154,15 +172,19 @@ func (s *Server) refusesCertificatesWithoutRole() bool {
 	return s.config.AuthEnabled && !s.config.StrictV0 && s.config.CAFile != "" && s.config.Access.CertificateRole == ""
 }
 
-// runBackground starts the store's goroutines. Each logs its failures and tries again.
+// runBackground starts the goroutines of the store and of the redaction rules. Each logs its failures and tries again.
 func (s *Server) runBackground(ctx context.Context, running *sync.WaitGroup) {
 	if s.config.StrictV0 {
 		return
 	}
-	for name, run := range map[string]func(context.Context) error{
+	tasks := map[string]func(context.Context) error{
 		"feed":        s.store.RunFeed,
 		"maintenance": func(ctx context.Context) error { return s.store.Maintain(ctx, s.config.Maintenance) },
-	} {
+	}
+	if s.redaction != nil {
+		tasks["redaction rules"] = func(ctx context.Context) error { return s.redaction.Run(ctx, func() {}) }
+	}
+	for name, run := range tasks {
 		running.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
 				s.log.Error("Background task stopped", "task", name, "error", err)

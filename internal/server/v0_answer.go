@@ -68,9 +68,15 @@ func isServerError(err error, e *httpError) bool {
 	return e.code >= http.StatusInternalServerError && !badRequest
 }
 
+// rowFormat is how the rows of a resource are written for a reader.
+type rowFormat struct {
+	*store.Resource
+	document documentView // nil: as stored
+}
+
 // writeRows writes the success envelope around rows.
-func writeRows(w http.ResponseWriter, r *store.Resource, code int, meta threeport.Meta, rows ...store.Row) {
-	body := appendRows(appendHead(nil, r, meta), r, rows)
+func writeRows(w http.ResponseWriter, r rowFormat, code int, meta threeport.Meta, rows ...store.Row) {
+	body := appendRows(appendHead(nil, r.Resource, meta), r, rows)
 	writeJSON(w, code, appendTail(body, code))
 }
 
@@ -92,7 +98,7 @@ const rowBytes = 512
 
 // appendRows appends rows with commas between them. It grows the buffer once for most rows, because an append that grows it
 // step by step leaves as much garbage.
-func appendRows(b []byte, r *store.Resource, rows []store.Row) []byte {
+func appendRows(b []byte, r rowFormat, rows []store.Row) []byte {
 	size := 0
 	for _, row := range rows {
 		size += row.Bytes() + rowBytes
@@ -131,7 +137,7 @@ func writeJSON(w http.ResponseWriter, code int, body []byte) {
 }
 
 // appendRow appends a row as v0's JSON, without the fields that have no value.
-func appendRow(b []byte, r *store.Resource, row store.Row) []byte {
+func appendRow(b []byte, r rowFormat, row store.Row) []byte {
 	b = append(b, `{"ID":`...)
 	b = strconv.AppendInt(b, row.ID, 10)
 	b = append(b, `,"CreatedAt":"`+wireTime(row.CreatedAt)+`","UpdatedAt":"`+wireTime(row.UpdatedAt)+`"`...)
@@ -140,13 +146,13 @@ func appendRow(b []byte, r *store.Resource, row store.Row) []byte {
 	}
 	for i, f := range r.Fields {
 		if row.Values[i] != nil {
-			b = appendValue(append(b, `,"`+f.Name+`":`...), f.Kind, row.Values[i])
+			b = appendValue(append(b, `,"`+f.Name+`":`...), f.Kind, row.Values[i], r.document)
 		}
 	}
 	return append(b, '}')
 }
 
-func appendValue(b []byte, kind store.Kind, value any) []byte {
+func appendValue(b []byte, kind store.Kind, value any, document documentView) []byte {
 	switch v := value.(type) {
 	case int64:
 		if kind == store.Timestamp {
@@ -156,7 +162,10 @@ func appendValue(b []byte, kind store.Kind, value any) []byte {
 	case bool:
 		return strconv.AppendBool(b, v)
 	case string:
-		if kind == store.Document {
+		switch {
+		case kind == store.Document && document != nil:
+			return append(b, document(v)...)
+		case kind == store.Document:
 			return append(b, v...)
 		}
 		quoted, _ := json.Marshal(v) // a string always marshals

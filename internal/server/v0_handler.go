@@ -22,6 +22,8 @@ type v0API struct {
 	store  *store.Store
 	log    *slog.Logger
 	limits *v0Limits
+	// definitions is nil under strict v0.
+	definitions *definitions
 }
 
 // newV0API makes the handlers of v0. maxBody limits a body, in bytes.
@@ -40,14 +42,18 @@ type v0Request struct {
 	w        http.ResponseWriter
 	resource *store.Resource
 	body     bodyLimit
+	view     documentView
 }
+
+// format is how rows are written for the principal of the request.
+func (r *v0Request) format() rowFormat { return rowFormat{r.resource, r.view} }
 
 // rows is the endpoint of a function that answers for itself or fails.
 func (v *v0API) rows(r *store.Resource, serve func(*v0Request) error) endpoint {
 	return endpoint{errors: v0Style, serve: func(limit bodyLimit) http.HandlerFunc {
 		return func(w http.ResponseWriter, req *http.Request) {
 			auth.SetAuditObject(req.Context(), auth.AuditObject{Type: r.Object})
-			if err := serve(&v0Request{req, w, r, limit}); err != nil {
+			if err := serve(&v0Request{req, w, r, limit, v.definitions.view(req.Context())}); err != nil {
 				v.fail(w, req, r, err)
 			}
 		}
@@ -108,7 +114,7 @@ func (v *v0API) create(req *v0Request) error {
 	}
 	req.setAuditID(row.ID)
 	v.recordHeartbeat(req, values, row)
-	writeRows(req.w, req.resource, code, oneRow, row)
+	writeRows(req.w, req.format(), code, oneRow, row)
 	return nil
 }
 
@@ -133,7 +139,7 @@ func (v *v0API) get(req *v0Request) error {
 	if err != nil {
 		return err
 	}
-	writeRows(req.w, req.resource, http.StatusOK, oneRow, row)
+	writeRows(req.w, req.format(), http.StatusOK, oneRow, row)
 	return nil
 }
 
@@ -168,7 +174,7 @@ func (v *v0API) update(req *v0Request) error {
 		return err
 	}
 	v.recordHeartbeat(req, values, row)
-	writeRows(req.w, req.resource, http.StatusOK, oneRow, row)
+	writeRows(req.w, req.format(), http.StatusOK, oneRow, row)
 	return nil
 }
 
@@ -181,7 +187,7 @@ func (v *v0API) remove(req *v0Request) error {
 	if err != nil {
 		return err
 	}
-	writeRows(req.w, req.resource, http.StatusOK, oneRow, row)
+	writeRows(req.w, req.format(), http.StatusOK, oneRow, row)
 	return nil
 }
 

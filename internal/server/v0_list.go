@@ -31,7 +31,7 @@ func (v *v0API) list(req *v0Request) error {
 	}
 	meta := threeport.Meta{Page: selection.Page, Size: selection.Size, TotalCount: page.Total}
 	if page.IsRead() {
-		writeRows(req.w, req.resource, http.StatusOK, meta, rows...)
+		writeRows(req.w, req.format(), http.StatusOK, meta, rows...)
 		return nil
 	}
 	v.streamRows(req, meta, page, rows)
@@ -72,7 +72,7 @@ func (v *v0API) streamRows(req *v0Request, meta threeport.Meta, page *store.Page
 	req.w.WriteHeader(http.StatusOK)
 	text := appendHead(nil, req.resource, meta)
 	for len(rows) > 0 {
-		text = appendRows(text, req.resource, rows)
+		text = appendRows(text, req.format(), rows)
 		if _, err := req.w.Write(text); err != nil {
 			return // the client has gone
 		}

@@ -62,6 +62,24 @@ func TestResourceInstanceChanges(t *testing.T) {
 	}
 }
 
+func TestResourceInstanceChanges_RedactedRow(t *testing.T) {
+	for _, tc := range []struct {
+		reason, definition, row string
+		changes                 bool
+	}{
+		{"the control plane redacts more than the agent", `{"a":"hush","b":{"c":1}}`, `{"a":"[redacted]","b":"[redacted 0123456789abcdef]"}`, false},
+		{"another field differs", `{"a":"hush","b":1}`, `{"a":"[redacted]","b":2}`, true},
+		{"a field is missing", `{"a":"hush"}`, `{}`, true},
+		{"the agent redacts more than before", `{"a":"[redacted]"}`, `{"a":"hush"}`, true},
+	} {
+		patch := WorkloadResourceInstance{RuntimeDefinition: json.RawMessage(tc.definition)}
+		got := patch.Changes(WorkloadResourceInstance{RuntimeDefinition: json.RawMessage(tc.row)})
+		if (len(got) > 0) != tc.changes {
+			t.Errorf("%s: got %q, want a change: %t", tc.reason, got, tc.changes)
+		}
+	}
+}
+
 func TestSameJSON(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string

@@ -13,13 +13,16 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/threeport/threeport-agent/internal/redact"
 )
 
 // informerFactory creates shared informers. lists reports whether a workload lists an object; the cache keeps such
 // objects whole.
 type informerFactory struct {
-	clients *Clients
-	lists   lists
+	clients   *Clients
+	lists     lists
+	redaction *redact.Live
 }
 
 // requestHooks are called around each list and watch request. client-go itself reports some errors only, and no success.
@@ -52,7 +55,7 @@ func (f informerFactory) create(id informerID, gvk schema.GroupVersionKind, hook
 	}
 	shared := cache.NewSharedIndexInformerWithOptions(source, example, options)
 	// SetTransform refuses only an informer that runs.
-	_ = shared.SetTransform(transform(gvk, f.lists))
+	_ = shared.SetTransform(transform(gvk, f.lists, f.redaction))
 	return shared
 }
 

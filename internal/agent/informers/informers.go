@@ -15,6 +15,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/agent/worker"
+	"github.com/threeport/threeport-agent/internal/redact"
 )
 
 // Handler receives changes. The informers call its methods from many goroutines and hold no mutex meanwhile. The methods
@@ -53,6 +54,8 @@ type Config struct {
 	StallTimeout time.Duration
 	// CacheLagTolerance is how long an informer's cache may lag behind the API server.
 	CacheLagTolerance time.Duration
+	// Redaction has the rules for objects that are kept; nil for the built-in rules.
+	Redaction *redact.Live
 }
 
 // DefaultConfig returns the defaults.
@@ -101,15 +104,17 @@ func New(config Config, clients *Clients, targets *target.Registry, handler Hand
 	s := &Informers{
 		config: config, clients: clients, targets: targets,
 		tombstones: newTombstones(targets),
-		fetched:    &objectCache{fetch: clients.fetch, count: metrics.fetches, objects: map[types.UID]fetchedObject{}},
-		wakeup:     make(chan struct{}, 1),
+		fetched: &objectCache{
+			fetch: clients.fetch, redaction: config.Redaction, count: metrics.fetches, objects: map[types.UID]fetchedObject{},
+		},
+		wakeup: make(chan struct{}, 1),
 	}
 	s.lookups = &lookups{
 		targets: targets, clients: clients, follows: s.Follows, done: handler.OwnersResolved,
 		count: metrics.lookups, log: log, queue: worker.NewQueue[target.Identity]("lookups"),
 	}
 	changes := &registrar{targets: targets, tombstones: s.tombstones, lookups: s.lookups, handler: handler}
-	s.pool = newInformerPool(informerFactory{clients, targets.IsListed}, changes, config.StallTimeout, metrics, log)
+	s.pool = newInformerPool(informerFactory{clients, targets.IsListed, config.Redaction}, changes, config.StallTimeout, metrics, log)
 	s.kinds = newKinds(&kindEnv{
 		config: config, targets: targets, log: log, discovery: clients, informers: s.pool,
 		kindRemoved: changes.deleteKind, changed: handler.KindChanged,
@@ -164,6 +169,16 @@ func (s *Informers) Prune() { s.tombstones.prune() }
 // DetectStalls restarts the informers whose caches lag behind the API server without an error, and returns their number.
 // The error joins those of informers that could not be compared.
 func (s *Informers) DetectStalls(ctx context.Context) (int, error) { return s.stalls.detect(ctx) }
+
+// Reread reads all kinds again whose objects are kept whole, because the redaction rules have changed. Caches cannot be redacted
+// in place, because others read their objects, and they lack the values that new rules no longer name.
+func (s *Informers) Reread() {
+	kept := func(i *informer) bool { return i.gvk != eventKind && i.gvk != podKind && !metadataOnly(i.gvk) }
+	for _, i := range s.pool.all(kept) {
+		s.pool.fail(i, errReread)
+	}
+	s.fetched.clear()
+}
 
 // Restart restarts the synced informers that match, for tests. It returns their number.
 func (s *Informers) Restart(match func(schema.GroupVersionResource) bool) int {

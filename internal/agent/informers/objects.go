@@ -15,6 +15,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/redact"
 )
 
 // CachedObject is the newest version of an object in an informer's cache, which may keep a part of the object only. It
@@ -68,8 +69,9 @@ func (s *Informers) ForgetObject(uid types.UID) { s.fetched.forget(uid) }
 // objectCache keeps listed objects that were fetched because an informer's cache keeps less of them. An object is fetched
 // again when it changes, and not each time it is read.
 type objectCache struct {
-	fetch func(context.Context, schema.GroupVersionResource, target.Ref) (runtime.Object, error)
-	count prometheus.Counter
+	fetch     func(context.Context, schema.GroupVersionResource, target.Ref) (runtime.Object, error)
+	redaction *redact.Live
+	count     prometheus.Counter
 
 	mu      sync.Mutex
 	objects map[types.UID]fetchedObject
@@ -93,10 +95,10 @@ func (c *objectCache) get(ctx context.Context, id target.Identity, cached Cached
 		return nil, err
 	}
 	c.count.Inc()
-	observe.Trim(obj)
 	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		partial.SetGroupVersionKind(cached.gvk)
 	}
+	observe.Trim(obj, c.redaction.Current())
 	if o, err := meta.Accessor(obj); err != nil || o.GetUID() != id.UID {
 		return nil, err
 	}
@@ -123,6 +125,13 @@ func (c *objectCache) forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.objects, uid)
+}
+
+// clear drops all objects.
+func (c *objectCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.objects)
 }
 
 func (c *objectCache) size() int {

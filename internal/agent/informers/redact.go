@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/threeport/threeport-agent/internal/agent/observe"
+	"github.com/threeport/threeport-agent/internal/redact"
 	"github.com/threeport/threeport-agent/internal/scrub"
 )
 
@@ -96,8 +95,8 @@ const (
 	inValue                      // in a value that is redacted
 )
 
-// longestName bounds the remembered part of a string.
-const longestName = 128
+// longestName bounds the remembered part of a string: the longest name of an annotation.
+const longestName = 253 + len("/") + 63
 
 func (r *redactor) Read(p []byte) (int, error) {
 	n, err := r.body.Read(p)
@@ -152,4 +151,7 @@ func (r *redactor) inName(c byte) {
 	r.escaped = c == '\\' && !r.escaped
 }
 
-func (r *redactor) isCopy() bool { return slices.Contains(observe.ManifestCopies, string(r.name)) }
+// isCopy reports whether the string is the name of an annotation with a copy. Managed fields have such names behind "f:".
+func (r *redactor) isCopy() bool {
+	return !bytes.HasPrefix(r.name, []byte("f:")) && redact.IsManifestCopy(string(r.name))
+}

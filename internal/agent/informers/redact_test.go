@@ -10,9 +10,12 @@ import (
 
 func TestRedactor_Read_OverwritesManifestCopies(t *testing.T) {
 	const name = "kubectl.kubernetes.io/last-applied-configuration"
+	longest := strings.Repeat("x", 253) + "/last-applied" + strings.Repeat("x", 50)
 	for _, c := range []struct{ reason, in, want string }{
 		{"nothing to hide", `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a"}}`},
 		{"a copy", `{"` + name + `":"secret","b":"c"}`, `{"` + name + `":"------","b":"c"}`},
+		{"a copy of another tool", `{"kopf.zalando.org/last-handled-configuration":"secret"}`, `{"kopf.zalando.org/last-handled-configuration":"------"}`},
+		{"the longest name", `{"` + longest + `":"x"}`, `{"` + longest + `":"-"}`},
 		{"escapes in the copy", `{"` + name + `":"a\"b\\","b":"c"}`, `{"` + name + `":"------","b":"c"}`},
 		{"white space", "{\"" + name + "\" :\n \"x\"}", "{\"" + name + "\" :\n \"-\"}"},
 		{"the name as a value", `{"a":"` + name + `","b":"c"}`, `{"a":"` + name + `","b":"c"}`},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/threeport/threeport-agent/internal/agent/observe"
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/redact"
 )
 
 // objectStub is what the cache keeps of an object that no workload lists: its identity, its owners, and the labels that
@@ -20,7 +21,9 @@ type lists func(target.Ref) bool
 
 // transform returns a function that removes unused parts of an object before it enters the cache. client-go calls it
 // more than once for some objects.
-func transform(gvk schema.GroupVersionKind, listed lists) cache.TransformFunc {
+//
+// It redacts the objects that the cache keeps whole. It keeps no confidential field of others.
+func transform(gvk schema.GroupVersionKind, listed lists, redaction *redact.Live) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		switch o := obj.(type) {
 		case *corev1.Event:
@@ -28,8 +31,8 @@ func transform(gvk schema.GroupVersionKind, listed lists) cache.TransformFunc {
 		case *corev1.Pod:
 			return trimPod(o), nil
 		case *unstructured.Unstructured:
-			observe.Trim(o)
 			if listed(refOf(gvk.GroupKind(), o)) {
+				observe.Trim(o, redaction.Current())
 				return o, nil
 			}
 			if gvk.GroupKind() == sliceKind {
@@ -37,9 +40,9 @@ func transform(gvk schema.GroupVersionKind, listed lists) cache.TransformFunc {
 			}
 			return newStub(o), nil
 		case *metav1.PartialObjectMetadata:
-			observe.Trim(o)
 			if gvk == secretKind && listed(refOf(gvk.GroupKind(), o)) {
 				o.SetGroupVersionKind(gvk)
+				observe.Trim(o, redaction.Current())
 				return o, nil
 			}
 			return newStub(o), nil

@@ -7,7 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/redact"
 )
+
+// Redaction has the current redaction rules.
+type Redaction interface{ Current() *redact.Rules }
 
 // Operation is the newest state of an object: its current version, or its deletion.
 type Operation struct {
@@ -19,6 +23,8 @@ type Operation struct {
 	// Body is the listed object, trimmed; nil for a derived or deleted one. It is shared with the informer's cache and must
 	// not be changed.
 	Body runtime.Object
+	// Redaction has the rules for the definition; nil for the built-in rules.
+	Redaction Redaction `json:"-"`
 }
 
 // Key has the UID: a resource that is deleted and created again is another object.
@@ -45,14 +51,18 @@ func (o Operation) Instance() target.Instance { return o.Attribution.Instance }
 
 func (o Operation) String() string { return "operation of " + o.Object.String() }
 
-// Definition returns the object as JSON, or nil without a body. It trims the object again, so that untrimmed input cannot
-// leave the cluster.
+// Definition returns the object as JSON, or nil without a body. It trims the object again, by the current redaction rules: they
+// may have changed since the object was read, and untrimmed input cannot leave the cluster.
 func (o Operation) Definition() (json.RawMessage, error) {
 	if o.Body == nil {
 		return nil, nil
 	}
+	var rules *redact.Rules
+	if o.Redaction != nil {
+		rules = o.Redaction.Current()
+	}
 	body := o.Body.DeepCopyObject()
-	Trim(body)
+	trimDefinition(body, rules)
 	out, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", o.Object.Ref, err)

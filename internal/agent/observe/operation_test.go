@@ -1,13 +1,17 @@
 package observe
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/redact"
+	"github.com/threeport/threeport-agent/internal/reload"
 )
 
 var (
@@ -73,6 +77,52 @@ func TestOperation_Definition_IsATrimmedCopy(t *testing.T) {
 	}
 	if encoded(t, body.Object) != text {
 		t.Errorf("the shared object is changed: %s", encoded(t, body.Object))
+	}
+}
+
+// rulesOf are redaction rules that a test replaces.
+type rulesOf struct{ rules *redact.Rules }
+
+func (r *rulesOf) Current() *redact.Rules { return r.rules }
+
+func (r *rulesOf) set(t *testing.T, text string) {
+	t.Helper()
+	var err error
+	if r.rules, err = redact.Parse(reload.File{Name: "rules.yaml", Data: []byte(text)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOperation_Definition_FollowsCurrentRules(t *testing.T) {
+	const text = `{"apiVersion":"example.com/v1","kind":"A","metadata":{"labels":{"a":"b"},"name":"x","uid":"u"},"spec":{"hint":"hush"}}`
+	rules := &rulesOf{}
+	op := operation(shop, "a", "1")
+	op.Body, op.Redaction = object(t, text), rules
+	for _, tt := range []struct{ reason, rules, want string }{
+		{"no rule", `rules: []`, text},
+		{
+			"a rule for a field",
+			`rules: [{group: example.com, kinds: [A], path: spec.hint, action: drop}]`,
+			strings.Replace(text, "hush", "[redacted]", 1),
+		},
+		{
+			"status only",
+			`rules: [{group: example.com, kinds: [A], statusOnly: true}]`,
+			`{"apiVersion":"example.com/v1","kind":"A","metadata":{"labels":"[redacted]","name":"x","uid":"u"},"spec":"[redacted]"}`,
+		},
+	} {
+		rules.set(t, tt.rules)
+		if got, err := op.Definition(); err != nil || string(got) != tt.want {
+			t.Errorf("%s: got  %s, %v\nwant %s", tt.reason, got, err, tt.want)
+		}
+	}
+	rules.set(t, `rules: [{group: "", kinds: [Secret], statusOnly: true}]`)
+	op.Body = &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "u", Labels: map[string]string{"a": "hush"}, Annotations: map[string]string{"helm.sh/chart": "hush"}},
+	}
+	if got, err := op.Definition(); err != nil || string(got) != `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x","uid":"u"}}` {
+		t.Errorf("a status-only Secret: got %s, %v", got, err)
 	}
 }
 

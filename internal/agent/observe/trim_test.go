@@ -54,8 +54,18 @@ func TestTrim(t *testing.T) {
 		},
 		{
 			"the copies that other tools keep",
-			object(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x","annotations":{"keep":"me","kapp.k14s.io/original":"hush","objectset.rio.cattle.io/applied":"hush","banzaicloud.com/last-applied":"hush"}}}`),
-			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"keep":"me"},"name":"x"}}`,
+			object(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","annotations":{"keep":"me","kapp.k14s.io/original":"hush","objectset.rio.cattle.io/applied":"hush","banzaicloud.com/last-applied":"hush"}}}`),
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"keep":"me"},"name":"x"}}`,
+		},
+		{
+			"the annotations of a Secret, but for some",
+			object(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x","annotations":{"helm.sh/chart":"web","kapp.k14s.io/original":"hush","example.com/copy":"hush"}}}`),
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"annotations":{"example.com/copy":"[redacted]","helm.sh/chart":"web"},"name":"x"}}`,
+		},
+		{
+			"environment variables whose names look like credentials",
+			object(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"env":[{"name":"DB_PASSWORD","value":"hush"}]}]}}`),
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"env":[{"name":"DB_PASSWORD","value":"[redacted]"}]}]}}`,
 		},
 		{
 			"annotations are removed despite a malformed one",
@@ -80,7 +90,7 @@ func TestTrim(t *testing.T) {
 		{
 			"a typed Secret",
 			&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"k": []byte("hush")}, StringData: map[string]string{"k": "hush"}},
-			`{"metadata":{"name":"x","annotations":{"keep":"me"}}}`,
+			`{"metadata":{"name":"x","annotations":{"keep":"[redacted]"}}}`,
 		},
 		{
 			"metadata only",
@@ -90,12 +100,20 @@ func TestTrim(t *testing.T) {
 			}},
 			`{"metadata":{"name":"x"}}`,
 		},
+		{
+			"metadata of a Secret",
+			&metav1.PartialObjectMetadata{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+				ObjectMeta: metav1.ObjectMeta{Name: "x", Annotations: map[string]string{"example.com/copy": "hush", "helm.sh/chart": "web"}},
+			},
+			`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x","annotations":{"example.com/copy":"[redacted]","helm.sh/chart":"web"}}}`,
+		},
 		{"nothing to remove", &metav1.PartialObjectMetadata{}, `{"metadata":{}}`},
 		{"no metadata at all", &metav1.Status{}, `{"metadata":{}}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
-			Trim(tt.in)
+			Trim(tt.in, nil)
 			got := encoded(t, tt.in)
 			if strings.Contains(got, "hush") || strings.Contains(got, "aHVzaA") {
 				t.Errorf("something leaves the cluster: %s", got)
@@ -106,7 +124,7 @@ func TestTrim(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
-			Trim(tt.in)
+			Trim(tt.in, nil)
 			if _, ok := tt.in.(*unstructured.Unstructured); !ok && encoded(t, tt.in) != tt.want {
 				t.Error("a second time changes something")
 			}

@@ -27,6 +27,7 @@ type objectReporter struct {
 	attributed *attributedObjects
 	queues     *queues
 	statuses   *statusReporter
+	redaction  observe.Redaction
 	now        func() time.Time
 }
 
@@ -155,6 +156,7 @@ func (r *objectReporter) operation(
 			return op, nil, err
 		}
 		op.Body, op.ResourceVersion = whole, whole.(metav1.Object).GetResourceVersion()
+		op.Redaction = r.redaction
 	}
 	return op, object.Object, nil
 }

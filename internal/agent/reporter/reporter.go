@@ -76,7 +76,7 @@ func New(
 	}
 	r.objects = &objectReporter{
 		targets: targets, informers: r.informers, assessor: r.assessor, sink: sink, attributed: r.attributed,
-		queues: r.queues, statuses: r.statuses, now: config.now,
+		queues: r.queues, statuses: r.statuses, redaction: config.Redaction, now: config.now,
 	}
 	r.events = &eventReporter{
 		targets: targets, informers: r.informers, sink: sink, notes: newEventNotes(), queues: r.queues, now: config.now,
@@ -179,6 +179,10 @@ func (r *Reporter) ReassessAll() {
 		r.queues.objects.Add(ref)
 	}
 }
+
+// RedactionChanged reads the objects again, because the redaction rules have changed. Definitions that leave the cluster follow
+// the new rules at once. The control plane keeps the old definitions until an object changes, or until the next resync.
+func (r *Reporter) RedactionChanged() { r.informers.Reread() }
 
 // Ready reports whether every kind that is wanted, installed and permitted has synced.
 func (r *Reporter) Ready() bool { return r.informers.Ready() }

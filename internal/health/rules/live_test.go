@@ -15,6 +15,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/threeport/threeport-agent/internal/reload"
 )
 
 // saying returns rules that give each Widget a reason.
@@ -157,7 +159,7 @@ func TestLive_ReplacedFile_IsReloaded(t *testing.T) {
 }
 
 // onlyNotified disables polling, so that a test depends on notifications.
-func onlyNotified(l *Live) { l.pollInterval = time.Hour }
+func onlyNotified(l *Live) { l.files.PollInterval = time.Hour }
 
 func TestLive_ReplacedConfigMap_IsReloaded(t *testing.T) {
 	for _, name := range []string{"", "a.yaml"} {
@@ -207,7 +209,7 @@ func TestLive_InvalidRules_AreRejected(t *testing.T) {
 func TestLive_DeletedFiles_PreviousRulesStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rules")
 	write(t, filepath.Join(dir, "a.yaml"), saying("One"))
-	r := open(t, dir, func(l *Live) { l.pollInterval = 10 * time.Millisecond })
+	r := open(t, dir, func(l *Live) { l.files.PollInterval = 10 * time.Millisecond })
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +229,7 @@ func TestLive_WithoutNotification_Polls(t *testing.T) {
 	if err := os.Symlink("one", link); err != nil {
 		t.Fatal(err)
 	}
-	r := open(t, link, func(l *Live) { l.pollInterval = 10 * time.Millisecond })
+	r := open(t, link, func(l *Live) { l.files.PollInterval = 10 * time.Millisecond })
 	r.says(t, "One")
 	if err := os.Symlink("two", link+"_tmp"); err != nil {
 		t.Fatal(err)
@@ -242,7 +244,7 @@ func TestLive_ChangeBeforeRun_IsReloaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, saying("One"))
 	r := open(t, path, func(l *Live) {
-		l.pollInterval = time.Hour
+		l.files.PollInterval = time.Hour
 		write(t, path, saying("Two"))
 	})
 	r.says(t, "Two")
@@ -263,7 +265,7 @@ func TestLive_FailedRules_AreCounted(t *testing.T) {
 func TestOpen_InvalidRules_IsAnError(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "wrong", "a.yaml"), "rules: [{}]")
-	write(t, filepath.Join(dir, "long", "a.yaml"), "# "+strings.Repeat("x", maxBytes))
+	write(t, filepath.Join(dir, "long", "a.yaml"), "# "+strings.Repeat("x", reload.MaxBytes))
 	write(t, filepath.Join(dir, "empty", "a.txt"), "not read")
 	write(t, filepath.Join(dir, "folder", "a.yaml", "b.yaml"), "not: read")
 	for name, want := range map[string]string{

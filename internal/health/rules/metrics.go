@@ -29,9 +29,15 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) use(s *Set) {
-	m.rules.Set(float64(s.Len()))
+// Use implements [reload.Metrics].
+func (m *Metrics) Use(rules int) { m.rules.Set(float64(rules)) }
+
+// Failing implements [reload.Metrics].
+func (m *Metrics) Failing(failing bool) {
 	m.broken.Set(0)
+	if failing {
+		m.broken.Set(1)
+	}
 }
 
 func (m *Metrics) failed(reason string) { m.failures.WithLabelValues(reason).Inc() }

@@ -10,13 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/threeport/threeport-agent/internal/health"
+	"github.com/threeport/threeport-agent/internal/reload"
 )
 
 // File is the text of a file of rules.
-type File struct {
-	Name string // for errors
-	Data []byte
-}
+type File reload.File
 
 // Set holds rules by kind. It does not change and is safe for concurrent use. The nil Set has no rules.
 type Set struct {

@@ -1,4 +1,4 @@
-package rules
+package reload
 
 import (
 	"crypto/sha256"
@@ -13,22 +13,18 @@ import (
 	"strings"
 )
 
-// maxBytes bounds the total size of the files: four times the limit of a ConfigMap.
-const maxBytes = 4 << 20
+// MaxBytes bounds the total size of the files: four times the limit of a ConfigMap.
+const MaxBytes = 4 << 20
 
-// Load reads the rules of a file or a directory. Of a directory it reads files that end in .yaml, .yml or .json and do not
-// start with a dot. Invalid rules are an error of type Errors.
-func Load(path string) (*Set, error) {
-	files, err := read(path)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(files...)
+// File is the text of a file of rules.
+type File struct {
+	Name string // for errors
+	Data []byte
 }
 
-// read returns a consistent version of the files. The files of a ConfigMap are links through the link ..data, which is
-// replaced atomically.
-func read(path string) ([]File, error) {
+// Read returns a file, or the files of a directory that end in .yaml, .yml or .json and do not start with a dot. The version
+// of the files is consistent. The files of a ConfigMap are links through the link ..data, which is replaced atomically.
+func Read(path string) ([]File, error) {
 	const tries = 3 // a new version may replace the one that is being read
 	for i := 1; ; i++ {
 		files, err := readOnce(path)
@@ -44,7 +40,7 @@ func readOnce(path string) ([]File, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		data, err := readFile(path, maxBytes)
+		data, err := readFile(path, MaxBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +55,7 @@ func readOnce(path string) ([]File, error) {
 		return nil, err
 	}
 	var files []File
-	left := int64(maxBytes)
+	left := int64(MaxBytes)
 	for _, entry := range entries {
 		name := entry.Name()
 		if strings.HasPrefix(name, ".") || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) {
@@ -95,7 +91,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: the rules exceed %d bytes in total", path, maxBytes)
+		return nil, fmt.Errorf("%s: the rules exceed %d bytes in total", path, MaxBytes)
 	}
 	return data, nil
 }
