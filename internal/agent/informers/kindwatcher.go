@@ -137,17 +137,17 @@ func (k *kindWatcher) sleep(ctx context.Context, d time.Duration) {
 func (k *kindWatcher) releaseFailed() {
 	for namespace, inf := range k.held {
 		if err := inf.err(); err != nil {
-			k.failedScopes[namespace] = failedState(err)
-			k.unavailableScopes[namespace] = failedState(err)
+			failed := failedState(inf.id.gvr.GroupResource(), err)
+			k.failedScopes[namespace], k.unavailableScopes[namespace] = failed, failed
 			k.drop(namespace)
 		}
 	}
 }
 
 // failedState is the state of a scope whose informer gets an error.
-func failedState(err error) scopeState {
+func failedState(resource schema.GroupResource, err error) scopeState {
 	if apierrors.IsForbidden(err) {
-		return scopeState{target.Forbidden, err.Error()}
+		return scopeState{target.Forbidden, err.Error() + "; " + howToGrant(resource)}
 	}
 	return scopeState{target.Unavailable, err.Error()}
 }
