@@ -120,6 +120,7 @@ func installationIsAccepted(target installTarget) {
 
 	for _, config := range []string{
 		"config/default", "config/threeport", "config/samples", "config/controlplane", "config/controlplane-postgres", "internal/e2e/testdata/agent-token",
+		"internal/e2e/testdata/agent-components", "internal/e2e/testdata/controlplane-components",
 	} {
 		objects := strings.Count("\n"+target.run("kustomize", config), "\nkind: ")
 		applied := target.run("apply", "--server-side", "--dry-run=server", "-k", config)
