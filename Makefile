@@ -37,7 +37,7 @@ GOBUILD = $(GO) build -trimpath -buildvcs=false
 hack = $(GO) -C hack build -trimpath -buildvcs=false -o ../bin/$(1) ./cmd/$(1)
 
 DEEPCOPY      = object paths=./api/...
-MANIFESTS     = crd rbac:roleName=threeport-agent paths=./api/... paths=./internal/agent/controller/...
+MANIFESTS     = crd paths=./api/...
 DEEPCOPY_FILE = zz_generated.deepcopy.go
 
 # The comments of the API's types, for its document.
@@ -250,19 +250,18 @@ generate: ## Generate the deep copies of the CRD's types, and the descriptions o
 	$(MAKE_DESCRIPTIONS) >$(DESCRIPTIONS)
 
 .PHONY: manifests
-manifests: ## Generate the CRD and the agent's role
-	$(CONTROLLER_GEN) $(MANIFESTS) output:crd:artifacts:config=config/crd/bases output:rbac:artifacts:config=config/rbac
+manifests: ## Generate the CRD
+	$(CONTROLLER_GEN) $(MANIFESTS) output:crd:artifacts:config=config/crd/bases
 
 .PHONY: verify-generated
 verify-generated: ## Check that generated files are current
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	$(CONTROLLER_GEN) $(DEEPCOPY) output:object:dir="$$dir/api" && \
 	$(MAKE_DESCRIPTIONS) >"$$dir/descriptions.json" && \
-	$(CONTROLLER_GEN) $(MANIFESTS) output:crd:artifacts:config="$$dir/crd" output:rbac:artifacts:config="$$dir/rbac" && \
+	$(CONTROLLER_GEN) $(MANIFESTS) output:crd:artifacts:config="$$dir/crd" && \
 	if diff -u api/v1alpha1/$(DEEPCOPY_FILE) "$$dir/api/$(DEEPCOPY_FILE)" && \
 		diff -u $(DESCRIPTIONS) "$$dir/descriptions.json" && \
-		diff -ru config/crd/bases "$$dir/crd" && \
-		diff -u config/rbac/role.yaml "$$dir/rbac/role.yaml"; \
+		diff -ru config/crd/bases "$$dir/crd"; \
 	then echo 'Generated files are current.'; \
 	else echo 'Generated files are not current: run `make generate manifests` and commit the result.' >&2; exit 1; fi
 

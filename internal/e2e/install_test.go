@@ -37,9 +37,15 @@ func TestInstallation(t *testing.T) {
 		{name: "CRD_AcceptsLargeSpecs", run: crdAcceptsLargeSpecs},
 		{name: "CRD_AcceptsLargeStatus", run: crdAcceptsLargeStatus},
 		{name: "PermitsOnlyReading", run: installationPermitsOnlyReading},
+		{name: "PermitsBuiltInKinds", run: installationPermitsBuiltInKinds},
+		{name: "AggregatesRoles", run: installationAggregatesRoles},
+		{name: "UpgradesWildcardRole", run: installationUpgradesWildcardRole},
+		{name: "ExtendsUserRoles", run: installationExtendsUserRoles},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.run(installTarget{T: t, client: target.client, kubectl: target.kubectl})
+			subtest := target
+			subtest.T = t
+			test.run(subtest)
 		})
 	}
 }
@@ -49,11 +55,17 @@ type installTarget struct {
 	*testing.T
 	client  *kubernetes.Clientset
 	kubectl []string // the command, with its flags
+	// user and groups are those whose permissions are reviewed: at first the agent's.
+	user   string
+	groups []string
 }
 
 func newInstallTarget(t *testing.T) installTarget {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), cluster.Options{Components: cluster.APIOnly(), Log: t.Output()})
+	c, err := cluster.Start(t.Context(), cluster.Options{
+		Components: append(cluster.APIOnly(), cluster.ControllerManager), // for the aggregation of roles
+		Log:        t.Output(),
+	})
 	if err != nil {
 		t.Fatalf("start the API server: %v", err)
 	}
@@ -70,6 +82,8 @@ func newInstallTarget(t *testing.T) installTarget {
 		T:       t,
 		client:  kubernetes.NewForConfigOrDie(c.Config()),
 		kubectl: []string{binaries[cluster.Kubectl], "--kubeconfig", c.Kubeconfig(), "--cache-dir", t.TempDir()},
+		user:    installUser,
+		groups:  []string{"system:serviceaccounts", "system:serviceaccounts:" + installNamespace, "system:authenticated"},
 	}
 }
 
@@ -105,8 +119,8 @@ func installationIsAccepted(target installTarget) {
 	target.installCRD()
 
 	for _, config := range []string{
-		"config/default", "config/samples", "config/controlplane", "config/controlplane-postgres", "internal/e2e/testdata/agent-token",
-		"internal/e2e/testdata/redaction-rules",
+		"config/default", "config/threeport", "config/samples", "config/controlplane", "config/controlplane-postgres", "internal/e2e/testdata/agent-token",
+		"internal/e2e/testdata/agent-components", "internal/e2e/testdata/controlplane-components", "internal/e2e/testdata/redaction-rules",
 	} {
 		objects := strings.Count("\n"+target.run("kustomize", config), "\nkind: ")
 		applied := target.run("apply", "--server-side", "--dry-run=server", "-k", config)

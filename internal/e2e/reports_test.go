@@ -211,6 +211,7 @@ func TestSecrets_StayInCluster(t *testing.T) {
 	const value = "correct-horse-battery-staple-4711"
 	encoded := base64.StdEncoding.EncodeToString([]byte(value))
 	home := t.TempDir()
+	w.permitSecrets()
 	w.startAgentIn(home)
 	// As with kubectl apply, an annotation contains the manifest.
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"sesame"},"data":{"password":%q}}`, encoded)

@@ -125,6 +125,38 @@ rules: [{apiGroups: [apps], resources: [deployments], verbs: [get, list, watch]}
 	}
 }
 
+func TestState_CustomResourceForbidden_LabelledClusterRoleGrants(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	group := w.Namespace + ".example.com"
+	w.removeLater(w.InstallForbiddenCRD(group, "Gadget", "gadgets"))
+	d := w.Deploy("gadgets", world.ConfigMap("conf"),
+		fmt.Sprintf(`{apiVersion: %s/v1, kind: Gadget, metadata: {name: g}, status: {conditions: [{type: Ready, status: "True"}]}}`, group))
+	w.ExpectState(d, 1, v1alpha1.ResourceForbidden, "permission missing: list gadgets."+group)
+	w.ExpectState(d, 1, v1alpha1.ResourceForbidden, "a ClusterRole with the label "+upstream.AggregateLabel+"=true grants it")
+	w.ExpectStatus(d, "Unknown")
+
+	w.removeLater(w.CreateObject(upstream.WatchRole(group, group, "gadgets")))
+	w.ExpectState(d, 1, v1alpha1.ResourcePresent, "")
+	w.ExpectStatus(d, "Healthy")
+	w.AwaitAgreement(world.Expected(d)...)
+}
+
+func TestState_SecretForbidden_IsNotChecked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.Deploy("web", world.ConfigMap("conf"), `{apiVersion: v1, kind: Secret, metadata: {name: credentials}}`)
+	w.ExpectState(d, 1, v1alpha1.ResourceForbidden, "Secrets are checked only with the component config/components/secrets")
+	w.ExpectStatus(d, "Healthy")
+	w.ExpectCondition(d, v1alpha1.ConditionHealthy, metav1.ConditionTrue, "1 resource is not checked")
+
+	w.permitSecrets()
+	w.ExpectState(d, 1, v1alpha1.ResourcePresent, "")
+	w.ExpectOperation(d, 1, threeport.OperationAdded)
+	w.AwaitAgreement(world.Expected(d)...)
+	w.ExpectCondition(d, v1alpha1.ConditionHealthy, metav1.ConditionTrue, "every listed resource is Healthy")
+}
+
 func TestState_PermissionInOneNamespace_Suffices(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutAgent(t)

@@ -97,6 +97,15 @@ func (w *agentWorld) startAgent(flags ...string) {
 	w.agent = w.StartAgent(w.command, append([]string{"--kubeconfig=" + w.kubeconfig, "--threeport-api-server=" + w.server}, flags...)...)
 }
 
+// permitSecrets installs the component secrets until the end of the test.
+func (w *agentWorld) permitSecrets() {
+	w.Helper()
+	role, err := w.Upstream.InstallComponent(w.Ctx, root, "secrets")
+	w.Must(err)
+	w.removeLater(role)
+	w.AwaitAgentMayWatch("", "secrets")
+}
+
 // removeLater deletes a cluster-scoped object at the end of the test.
 func (w *agentWorld) removeLater(obj *unstructured.Unstructured) {
 	w.Cleanup(func() {

@@ -10,10 +10,14 @@ import (
 )
 
 // Workload combines the verdicts on a workload's resources. It is the worst one, and its message counts the others that are
-// not Healthy. Without resources it is [NothingListed].
-func Workload(resources []Verdict) Verdict {
-	if len(resources) == 0 {
+// not Healthy. The verdicts on unchecked resources are only counted, unless there are no others. Without resources it is
+// [NothingListed].
+func Workload(resources []Verdict, unchecked ...Verdict) Verdict {
+	switch {
+	case len(resources) == 0 && len(unchecked) == 0:
 		return NothingListed
+	case len(resources) == 0:
+		return Workload(unchecked)
 	}
 	worst := Worst(resources...)
 	others := -1
@@ -22,12 +26,23 @@ func Workload(resources []Verdict) Verdict {
 			others++
 		}
 	}
+	var message []string
+	if worst.Message != "" {
+		message = append(message, worst.Message)
+	}
 	switch {
 	case others == 1:
-		worst.Message += "; 1 other resource is not Healthy"
+		message = append(message, "1 other resource is not Healthy")
 	case others > 1:
-		worst.Message += fmt.Sprintf("; %d other resources are not Healthy", others)
+		message = append(message, fmt.Sprintf("%d other resources are not Healthy", others))
 	}
+	switch n := len(unchecked); {
+	case n == 1:
+		message = append(message, "1 resource is not checked")
+	case n > 1:
+		message = append(message, fmt.Sprintf("%d resources are not checked", n))
+	}
+	worst.Message = strings.Join(message, "; ")
 	return worst
 }
 

@@ -47,6 +47,9 @@ type Verdict struct {
 	Message string
 }
 
+// NotChecked is the reason of a listed resource that is deliberately not read. It does not count in the verdict on its workload.
+const NotChecked = "NotChecked"
+
 // NothingListed is the verdict on a ThreeportWorkload that lists no resources.
 var NothingListed = Verdict{Unknown, "NothingListed", "spec.workloadResourceInstances is empty"}
 

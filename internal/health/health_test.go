@@ -30,10 +30,11 @@ func TestWorst_FirstOfEqual(t *testing.T) {
 
 func TestWorkload(t *testing.T) {
 	healthy, down := Verdict{Status: Healthy}, Verdict{Down, "Crash", "it crashes"}
-	reconciling := Verdict{Reconciling, "Starting", "it starts"}
+	reconciling, unchecked := Verdict{Reconciling, "Starting", "it starts"}, Verdict{Unknown, NotChecked, "it may not be read"}
 	for _, tt := range []struct {
 		reason    string
 		resources []Verdict
+		unchecked []Verdict
 		want      Verdict
 	}{
 		{reason: "nothing is listed", want: NothingListed},
@@ -47,8 +48,17 @@ func TestWorkload(t *testing.T) {
 			reason: "three are not healthy", resources: []Verdict{down, reconciling, down},
 			want: Verdict{Down, "Crash", "it crashes; 2 other resources are not Healthy"},
 		},
+		{
+			reason: "one is not checked", resources: []Verdict{healthy}, unchecked: []Verdict{unchecked},
+			want: Verdict{Status: Healthy, Message: "1 resource is not checked"},
+		},
+		{
+			reason: "two are not checked", resources: []Verdict{down, reconciling}, unchecked: []Verdict{unchecked, unchecked},
+			want: Verdict{Down, "Crash", "it crashes; 1 other resource is not Healthy; 2 resources are not checked"},
+		},
+		{reason: "the only one is not checked", unchecked: []Verdict{unchecked}, want: unchecked},
 	} {
-		if got := Workload(tt.resources); got != tt.want {
+		if got := Workload(tt.resources, tt.unchecked...); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.reason, got, tt.want)
 		}
 	}

@@ -1,13 +1,13 @@
 // Package kubectl is the plugin kubectl-threeport. It shows whether workloads run and, if not, why.
 //
 // status shows the status that the agent writes to ThreeportWorkloads. tree and assess use package health directly: tree
-// for the objects of a workload in the cluster, assess for objects in files. track writes a ThreeportWorkload. Only track
-// --apply changes the cluster.
+// for the objects of a workload in the cluster, assess for objects in files. track writes a ThreeportWorkload. rbac
+// prints the role that the agent needs for ThreeportWorkloads. Only track --apply changes the cluster.
 //
 // # Exit codes
 //
 // status, tree and assess exit with 0 if everything is Healthy, and with 1 if an object is Reconciling, Unhealthy, Down or
-// Unknown. A wrong command line or input exits with 2, and a failure of the cluster with 3.
+// Unknown. rbac exits with 1 if the agent lacks a permission. A wrong command line or input exits with 2, and a failure of the cluster with 3.
 //
 // # Concurrency
 //

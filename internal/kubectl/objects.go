@@ -223,7 +223,16 @@ func (s *listedResource) verdict(judged health.Assessment) health.Assessment {
 		return judged
 	case v1alpha1.ResourceAbsent:
 		return health.Assessment{Verdict: health.Verdict{Status: health.Down, Reason: "Absent", Message: name + " does not exist"}}
-	case v1alpha1.ResourceKindNotInstalled, v1alpha1.ResourceForbidden, v1alpha1.ResourceUnavailable, v1alpha1.ResourcePending:
+	case v1alpha1.ResourceForbidden:
+		if s.notChecked() {
+			return health.Assessment{Verdict: health.Verdict{Status: health.Unknown, Reason: health.NotChecked, Message: name + ": " + s.message}}
+		}
+	case v1alpha1.ResourceKindNotInstalled, v1alpha1.ResourceUnavailable, v1alpha1.ResourcePending:
 	}
 	return health.Assessment{Verdict: health.Verdict{Status: health.Unknown, Reason: string(s.state), Message: fmt.Sprintf("%s: %s", name, s.message)}}
+}
+
+// notChecked reports whether the resource is a Secret that may not be read. As in the agent's verdict, it does not count.
+func (s *listedResource) notChecked() bool {
+	return s.state == v1alpha1.ResourceForbidden && s.listed.Group == "" && s.listed.Kind == "Secret"
 }

@@ -149,7 +149,7 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 	}
 	objects = append(append(objects, have.derived...), have.labelled...)
 	nodes := map[types.UID]*treeNode{}
-	var verdicts []health.Verdict
+	var verdicts, unchecked []health.Verdict
 	top := &treeNode{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ThreeportWorkload", Name: wl.Name, Created: wl.CreationTimestamp}
 	forest := health.Forest(objects, func(u *unstructured.Unstructured) health.Context {
 		hc.Warning = have.warnings[u.GetUID()]
@@ -174,7 +174,11 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 			b.selfMessage = b.Message
 		}
 		b.State = s.state
-		verdicts = append(verdicts, health.Verdict{Status: b.Status, Reason: b.Reason, Message: b.Message})
+		if v := (health.Verdict{Status: b.Status, Reason: b.Reason, Message: b.Message}); s.notChecked() {
+			unchecked = append(unchecked, v)
+		} else {
+			verdicts = append(verdicts, v)
+		}
 		if !placed[b] {
 			top.Children = append(top.Children, b)
 			placed[b] = true
@@ -187,7 +191,7 @@ func buildTree(wl *v1alpha1.ThreeportWorkload, have *workloadObjects, hc health.
 		}
 	}
 	if len(verdicts) == 0 {
-		verdicts = append(verdicts, health.NothingListed)
+		verdicts = append(verdicts, health.Workload(nil, unchecked...))
 	}
 	top.setVerdict(health.Assessment{Verdict: health.Worst(verdicts...)})
 	return top

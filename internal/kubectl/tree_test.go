@@ -121,6 +121,35 @@ func TestBuildTree_NothingListed(t *testing.T) {
 	}
 }
 
+func TestBuildTree_ForbiddenSecret_DoesNotCount(t *testing.T) {
+	secret := listedResource{
+		listed: v1alpha1.WorkloadResourceInstance{Kind: "Secret", Name: "db", Namespace: "app"},
+		state:  v1alpha1.ResourceForbidden, message: "secrets in app may not be listed",
+	}
+	config := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	config.SetUID("1")
+	present := listedResource{
+		listed: v1alpha1.WorkloadResourceInstance{Kind: "ConfigMap"}, state: v1alpha1.ResourcePresent, object: config,
+	}
+	forbidden := secret
+	forbidden.listed.Kind = "ConfigMap"
+	for _, tt := range []struct {
+		reason string
+		listed []listedResource
+		status health.Status
+		why    string
+	}{
+		{"the Secret does not count", []listedResource{secret, present}, health.Healthy, ""},
+		{"another forbidden kind counts", []listedResource{forbidden, present}, health.Unknown, "Forbidden"},
+		{"nothing else is listed", []listedResource{secret}, health.Unknown, health.NotChecked},
+	} {
+		root := buildTree(&v1alpha1.ThreeportWorkload{}, &workloadObjects{listed: tt.listed}, health.Context{Now: goldenTime})
+		if root.Status != tt.status || root.Reason != tt.why {
+			t.Errorf("%s: the workload is %s %q, want %s %q", tt.reason, root.Status, root.Reason, tt.status, tt.why)
+		}
+	}
+}
+
 func TestRelatedGroups(t *testing.T) {
 	groups := map[string]bool{"cluster.x-k8s.io": true, "argoproj.io": true}
 	for group, want := range map[string]bool{

@@ -43,18 +43,18 @@ func newCacheOperator(config *rest.Config, up *upstream.Upstream) (*cacheOperato
 	return &cacheOperator{upstream: up, typed: typed}, nil
 }
 
-// install creates the CRD of Caches, and waits until it is served.
+// install creates the CRD of Caches and the ClusterRole for the agent, and waits until Caches are served.
 func (o *cacheOperator) install(ctx context.Context) error {
-	text, err := manifests.ReadFile("manifests/operator/crd.yaml")
+	text, err := manifests.ReadFile("manifests/operator/cache.yaml")
 	if err != nil {
-		return fmt.Errorf("read CRD: %w", err)
+		return fmt.Errorf("read the manifests of the operator: %w", err)
 	}
-	crds, err := upstream.Parse(string(text))
+	objects, err := upstream.Parse(string(text))
 	if err != nil {
 		return err
 	}
-	for _, crd := range crds {
-		if _, err := o.upstream.Create(ctx, crd); err != nil {
+	for _, obj := range objects {
+		if _, err := o.upstream.Create(ctx, obj); err != nil {
 			return err
 		}
 	}

@@ -144,6 +144,7 @@ func (d *demo) printf(format string, args ...any) {
 
 // harness deploys the workloads of the demo, and compares the control-plane API with the expectations.
 type harness struct {
+	root     string // of the source tree
 	config   *rest.Config
 	upstream *upstream.Upstream
 	ui       *ui
@@ -166,12 +167,15 @@ func newHarness(s *stack) (*harness, error) {
 		return nil, err
 	}
 	ui := &ui{url: s.apiURL, http: leaks.client()}
-	return &harness{config: config, upstream: up, ui: ui, operator: op, leaks: leaks, logs: s.logs}, nil
+	return &harness{root: s.root, config: config, upstream: up, ui: ui, operator: op, leaks: leaks, logs: s.logs}, nil
 }
 
 // deploy deploys the workloads. The oracle watches the cluster from before.
 func (h *harness) deploy(ctx context.Context) (err error) {
 	if err := prepareNamespace(ctx, h.upstream); err != nil {
+		return err
+	}
+	if _, err := h.upstream.InstallComponent(ctx, h.root, "secrets"); err != nil { // the workload web lists a Secret
 		return err
 	}
 	if err := h.operator.install(ctx); err != nil {

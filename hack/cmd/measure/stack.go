@@ -69,6 +69,9 @@ func start(ctx context.Context, agent string) (*stack, error) {
 	if err = s.upstream.Install(ctx, ".", "agent"); err != nil {
 		return s, err
 	}
+	if _, err = s.upstream.InstallComponent(ctx, ".", "secrets"); err != nil {
+		return s, err
+	}
 	if s.user, _, err = s.cluster.User("agent"); err != nil {
 		return s, err
 	}

@@ -1,6 +1,8 @@
 package assess
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/threeport/threeport-agent/internal/agent/target"
 	"github.com/threeport/threeport-agent/internal/health"
 )
@@ -15,9 +17,19 @@ func verdictOf(s target.ResourceStatus, judged health.Verdict) health.Verdict {
 		return health.Verdict{Status: health.Unknown, Reason: "NotJudged"}
 	case target.Absent:
 		return health.Verdict{Status: health.Down, Reason: "Absent", Message: s.String() + " does not exist"}
-	case target.Pending, target.KindNotInstalled, target.Forbidden, target.Unavailable:
+	case target.Forbidden:
+		if notChecked(s) {
+			return health.Verdict{Status: health.Unknown, Reason: health.NotChecked, Message: s.Message}
+		}
+	case target.Pending, target.KindNotInstalled, target.Unavailable:
 	}
 	return health.Verdict{Status: health.Unknown, Reason: string(s.State), Message: s.Message}
+}
+
+// notChecked reports whether a resource is a Secret that the agent may not watch. An installation need not permit Secrets, so
+// the verdict on a workload leaves such a Secret out.
+func notChecked(s target.ResourceStatus) bool {
+	return s.State == target.Forbidden && s.GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
 // ResourceStatuses returns the state and the health of each resource of a workload, in the order in which they are listed.
@@ -70,15 +82,20 @@ func (a *Assessor) undamped(workload string) (health.Verdict, bool) {
 	}
 	judged := a.assessments.verdicts(workload)
 	all := make([]health.Verdict, 0, len(wl.Resources)+1)
+	var unchecked []health.Verdict
 	for _, r := range wl.Resources {
 		s, verdict := a.cluster.ResourceStatus(r), judged[r.Ref]
 		if s.State == target.Pending || s.State == target.Present && verdict.Status == "" {
 			return health.Verdict{}, false
 		}
-		all = append(all, verdictOf(s, verdict.Verdict))
+		if v := verdictOf(s, verdict.Verdict); notChecked(s) {
+			unchecked = append(unchecked, v)
+		} else {
+			all = append(all, v)
+		}
 	}
 	if labelled, ok := judged[target.Ref{}]; ok {
 		all = append(all, labelled.Verdict)
 	}
-	return health.Workload(all), true
+	return health.Workload(all, unchecked...), true
 }

@@ -22,14 +22,6 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// A workload may list any kind, so the agent may list and watch every kind. It may change only ThreeportWorkloads. It has
-// no permission to get every kind, because that includes pods/exec and nodes/proxy.
-//
-// +kubebuilder:rbac:groups=control-plane.threeport.io,resources=threeportworkloads,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=control-plane.threeport.io,resources=threeportworkloads/status,verbs=get;patch
-// +kubebuilder:rbac:groups=*,resources=*,verbs=list;watch
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=selfsubjectaccessreviews,verbs=create
-
 // Reporter observes and assesses the resources of the registry's workloads. *reporter.Reporter is one.
 type Reporter interface {
 	// ResourceStatuses returns the status of each resource of a workload, in the order of the list.

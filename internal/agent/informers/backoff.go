@@ -16,13 +16,13 @@ type backoff struct {
 // wait returns the time until the next attempt is due.
 func (b *backoff) wait() time.Duration { return time.Until(b.due) }
 
-// begin records an attempt.
-func (b *backoff) begin() {
+// begin records an attempt. The next one is not due before atLeast.
+func (b *backoff) begin(atLeast time.Duration) {
 	now := time.Now()
 	if now.Sub(b.last) > 2*b.most {
 		b.delay = b.first
 	} else {
 		b.delay = min(2*b.delay, b.most)
 	}
-	b.last, b.due = now, now.Add(b.delay/2+rand.N(b.delay)) //nolint:gosec // jitter is no secret
+	b.last, b.due = now, now.Add(max(atLeast, b.delay/2+rand.N(b.delay))) //nolint:gosec // jitter is no secret
 }

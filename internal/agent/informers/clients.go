@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -95,30 +94,6 @@ func (c *Clients) metadataOf(gvr schema.GroupVersionResource) metadata.Interface
 		return c.secrets
 	}
 	return c.metadata
-}
-
-// missingVerb returns the permission that the agent lacks to watch a resource in a namespace or ("") in the cluster; empty
-// if none is missing.
-func (c *Clients) missingVerb(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (string, error) {
-	for _, verb := range []string{"list", "watch"} {
-		review, err := c.typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Verb: verb, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource,
-			}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			return "", fmt.Errorf("ask for permission to %s %s: %w", verb, gvr.GroupResource(), err)
-		}
-		if review.Status.Allowed {
-			continue
-		}
-		where := "in the whole cluster"
-		if namespace != "" {
-			where = "in namespace " + namespace
-		}
-		return fmt.Sprintf("permission missing: %s %s %s", verb, gvr.GroupResource(), where), nil
-	}
-	return "", nil
 }
 
 // named selects one object in a list. The agent never uses get: a role that may get all resources may also get pods/exec

@@ -2,6 +2,7 @@ package informers
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,10 +14,12 @@ import (
 	"github.com/threeport/threeport-agent/internal/agent/target"
 )
 
-// fakeAPI serves every kind to everybody. Its informers have synced from the start. An informer of a kind whose release is
+// fakeAPI serves every kind, and permits all but the denied one. Its informers have synced from the start. An informer of a kind whose release is
 // blocked does not stop until it is unblocked.
 type fakeAPI struct {
 	mu       sync.Mutex
+	denied   string         // a kind without permission
+	reviews  map[string]int // of the denied kind, by namespace
 	running  map[string]int // by resource
 	blocking map[string]chan struct{}
 }
@@ -25,8 +28,28 @@ func (f *fakeAPI) resolve(_ context.Context, gvk schema.GroupVersionKind, _ bool
 	return mapping{gvr: gvk.GroupVersion().WithResource(gvk.Kind), namespaced: true, watchable: true}, nil
 }
 
-func (f *fakeAPI) missingVerb(context.Context, schema.GroupVersionResource, string) (string, error) {
-	return "", nil
+func (f *fakeAPI) missingVerb(_ context.Context, gvr schema.GroupVersionResource, namespace string) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if gvr.Resource != f.denied {
+		return "", nil
+	}
+	f.reviews[namespace]++
+	return "permission missing", nil
+}
+
+// takeReviews returns the number of reviews of the denied kind in namespaces since the last call.
+func (f *fakeAPI) takeReviews() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for namespace, reviews := range f.reviews {
+		if namespace != "" {
+			n += reviews
+		}
+	}
+	clear(f.reviews)
+	return n
 }
 
 func (f *fakeAPI) acquire(_ context.Context, k *kindWatcher, id informerID) *informer {
@@ -62,7 +85,9 @@ type kindsFixture struct {
 }
 
 func newKindsFixture() kindsFixture {
-	f := kindsFixture{targets: target.NewRegistry(), api: &fakeAPI{running: map[string]int{}, blocking: map[string]chan struct{}{}}}
+	f := kindsFixture{targets: target.NewRegistry(), api: &fakeAPI{
+		reviews: map[string]int{}, running: map[string]int{}, blocking: map[string]chan struct{}{},
+	}}
 	f.kinds = newKinds(&kindEnv{
 		config: DefaultConfig(), targets: f.targets, log: logr.Discard(), discovery: f.api, informers: f.api,
 		kindRemoved: func(schema.GroupKind) {}, changed: func(schema.GroupKind) {},
@@ -150,6 +175,33 @@ func TestKinds_DropStopped_KeepsObjectsOfAKindThatIsWatchedAgain(t *testing.T) {
 		}
 		if n := f.api.informersOf("ConfigMap"); n != 1 {
 			t.Errorf("the kind has %d informers, want 1", n)
+		}
+		f.end()
+	})
+}
+
+func TestKinds_DeniedInManyNamespaces_LimitsReviews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const namespaces = 1000
+		f := newKindsFixture()
+		f.api.denied = "Secret"
+		for i := range namespaces {
+			ref := target.Ref{Kind: "Secret", Namespace: fmt.Sprintf("ns-%d", i), Name: "x"}
+			f.targets.Track(target.Workload{
+				Name: ref.Namespace, Instance: target.Instance{Type: target.WorkloadInstance, ID: int64(i + 1)},
+				Resources: []target.Resource{{Ref: ref, Version: "v1"}},
+			})
+			f.reconcile(t.Context())
+			synctest.Wait()
+		}
+		if n := f.api.takeReviews(); n != namespaces {
+			t.Errorf("%d namespaces that are added one by one take %d reviews, want one each", namespaces, n)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		// The wait is 50 s for a thousand namespaces.
+		if n := f.api.takeReviews(); n < 10*namespaces || n > 13*namespaces {
+			t.Errorf("%d namespaces take %d reviews in ten minutes, want about one a minute each", namespaces, n)
 		}
 		f.end()
 	})

@@ -43,6 +43,9 @@ type informerSource interface {
 	release(*kindWatcher, *informer)
 }
 
+// reviewInterval is the average time between two reviews of a kind that is denied in many namespaces.
+const reviewInterval = 50 * time.Millisecond
+
 // kindWatcher watches one listed kind. It resolves how the API server serves the kind, where the agent may watch it,
 // holds the informers for these scopes, and starts again when one of them fails. A problem of one kind is a state of
 // that kind, and delays no other.
@@ -65,6 +68,9 @@ type kindWatcher struct {
 	// is listed. namespaces are those of the last reconciliation.
 	perNamespace bool
 	namespaces   []string
+	// denied are the missing permissions of namespaces since the last retry. They are not reviewed again when a namespace is
+	// added: that would cost the square of the number of namespaces.
+	denied permissions
 	// notServed is true if the last reconciliation found that the kind is not installed.
 	notServed bool
 }
@@ -76,6 +82,7 @@ func newKindWatcher(env *kindEnv, gvk schema.GroupVersionKind, cancel context.Ca
 		held:              map[string]*informer{},
 		unavailableScopes: map[string]scopeState{"": {state: target.Pending}},
 		failedScopes:      map[string]scopeState{},
+		denied:            permissions{},
 	}
 	k.state.Store(&kindState{scopes: k.unavailableScopes})
 	return k
@@ -104,8 +111,9 @@ func (k *kindWatcher) run(ctx context.Context) {
 		case wait > 0:
 			k.sleep(ctx, wait)
 		default:
+			clear(k.denied)
 			k.reconcile(ctx)
-			retry.begin()
+			retry.begin(time.Duration(len(k.denied)) * reviewInterval)
 		}
 	}
 }
@@ -129,17 +137,17 @@ func (k *kindWatcher) sleep(ctx context.Context, d time.Duration) {
 func (k *kindWatcher) releaseFailed() {
 	for namespace, inf := range k.held {
 		if err := inf.err(); err != nil {
-			k.failedScopes[namespace] = failedState(err)
-			k.unavailableScopes[namespace] = failedState(err)
+			failed := failedState(inf.id.gvr.GroupResource(), err)
+			k.failedScopes[namespace], k.unavailableScopes[namespace] = failed, failed
 			k.drop(namespace)
 		}
 	}
 }
 
 // failedState is the state of a scope whose informer gets an error.
-func failedState(err error) scopeState {
+func failedState(resource schema.GroupResource, err error) scopeState {
 	if apierrors.IsForbidden(err) {
-		return scopeState{target.Forbidden, err.Error()}
+		return scopeState{target.Forbidden, err.Error() + "; " + howToGrant(resource)}
 	}
 	return scopeState{target.Unavailable, err.Error()}
 }
@@ -264,8 +272,8 @@ func (p permissions) permits(namespace string) bool {
 
 // permittedScopes returns the scopes in which the kind is to be watched. For a namespaced kind these are the configured
 // namespaces, if any. Otherwise it is the whole cluster if that is permitted, else the namespaces in which resources are
-// listed. Scopes with a working informer are not reviewed again, so one more namespace costs the reviews of that namespace
-// only.
+// listed. Scopes with a working informer, and those denied since the last retry, are not reviewed again. So one more namespace
+// costs the reviews of that namespace only.
 func (k *kindWatcher) permittedScopes(ctx context.Context, found mapping) (permissions, error) {
 	scopes := k.env.config.Namespaces
 	if len(scopes) == 0 || !found.namespaced {
@@ -289,9 +297,15 @@ func (k *kindWatcher) permittedScopes(ctx context.Context, found mapping) (permi
 			out[namespace] = ""
 			continue
 		}
-		missing, err := k.env.discovery.missingVerb(ctx, found.gvr, namespace)
-		if err != nil {
-			return nil, fmt.Errorf("namespace %s: %w", namespace, err)
+		missing, known := k.denied[namespace]
+		if !known {
+			var err error
+			if missing, err = k.env.discovery.missingVerb(ctx, found.gvr, namespace); err != nil {
+				return nil, fmt.Errorf("namespace %s: %w", namespace, err)
+			}
+		}
+		if missing != "" {
+			k.denied[namespace] = missing
 		}
 		out[namespace] = missing
 	}

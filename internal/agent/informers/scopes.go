@@ -46,7 +46,7 @@ func (k *kindWatcher) publish() {
 	for namespace, inf := range k.held {
 		switch err, failed := inf.syncError(), k.failedScopes[namespace]; {
 		case err != nil:
-			next.scopes[namespace] = failedState(err)
+			next.scopes[namespace] = failedState(inf.id.gvr.GroupResource(), err)
 		case inf.hasSynced():
 			delete(k.failedScopes, namespace)
 			next.scopes[namespace] = scopeState{state: target.Present}

@@ -2,12 +2,14 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -186,13 +188,10 @@ func TestPermission_RemovedAndRestored(t *testing.T) {
 	w.createEvent(w.Get(d.Objects[0]), "before")
 	w.awaitAgreement()
 
-	role, err := w.Client.RbacV1().ClusterRoles().Get(w.Ctx, "threeport-agent", metav1.GetOptions{})
+	role, err := w.Client.RbacV1().ClusterRoles().Get(w.Ctx, builtInKinds, metav1.GetOptions{})
 	w.Must(err)
-	w.Cleanup(func() { w.permit("*", "*") })
-	if role.Rules[0].Resources[0] != "*" {
-		t.Fatalf("the role's first rule is %+v, want all resources", role.Rules[0])
-	}
-	w.permit("apps", "deployments")
+	w.Cleanup(func() { w.permit(role.Rules) })
+	w.permit([]rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list", "watch"}}})
 	// An open watch continues: the API server checks permissions only at its start.
 	w.toCluster.cut()
 	w.ExpectState(d, 0, v1alpha1.ResourceForbidden, "")
@@ -202,15 +201,19 @@ func TestPermission_RemovedAndRestored(t *testing.T) {
 	changed := w.change(d.Objects[1])
 	w.Eventually("the change of another kind", func() error { return w.expectVersion(1, changed.GetResourceVersion()) })
 
-	w.permit("*", "*")
+	w.permit(role.Rules)
 	w.ExpectState(d, 0, v1alpha1.ResourcePresent, "")
 	w.awaitAgreement()
 }
 
-// permit sets the resources that the agent's role permits to list and watch, besides ThreeportWorkloads.
-func (w *faultWorld) permit(group, resource string) {
+// builtInKinds is the ClusterRole of the agent for the kinds of Kubernetes itself.
+const builtInKinds = "threeport-agent-built-in-kinds"
+
+// permit sets the rules of the ClusterRole for the kinds of Kubernetes itself.
+func (w *faultWorld) permit(rules []rbacv1.PolicyRule) {
 	w.Helper()
-	patch := fmt.Sprintf(`[{"op":"replace","path":"/rules/0/apiGroups","value":[%q]},{"op":"replace","path":"/rules/0/resources","value":[%q]}]`, group, resource)
-	_, err := w.Client.RbacV1().ClusterRoles().Patch(context.WithoutCancel(w.Ctx), "threeport-agent", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/rules", "value": rules}})
+	w.Must(err)
+	_, err = w.Client.RbacV1().ClusterRoles().Patch(context.WithoutCancel(w.Ctx), builtInKinds, types.JSONPatchType, patch, metav1.PatchOptions{})
 	w.Must(err)
 }

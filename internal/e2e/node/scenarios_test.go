@@ -13,9 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
+	"github.com/threeport/threeport-agent/internal/e2e/operator"
 	"github.com/threeport/threeport-agent/internal/e2e/oracle"
 	"github.com/threeport/threeport-agent/internal/e2e/scenario"
 	"github.com/threeport/threeport-agent/internal/e2e/scenario/recording"
@@ -117,6 +119,11 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(objects, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Secret" }) {
+		if err := permitSecrets(ctx); err != nil {
+			return err
+		}
+	}
 	d, err := shared.upstream.Deploy(ctx, upstream.Workload{
 		Name: env.Namespace, Type: v1alpha1.WorkloadTypeInstance, Objects: objects,
 	})
@@ -148,6 +155,23 @@ func playScenario(ctx context.Context, s scenario.Scenario, namespace string) (e
 	agree, cancel := context.WithTimeout(ctx, world.Timeout)
 	defer cancel()
 	return errors.Join(append(wrong, shared.oracle.AwaitOnly(agree, shared.api, []oracle.Expected{{Deployed: d}}))...)
+}
+
+// permitSecrets installs the component secrets, and waits until the agent may watch Secrets.
+func permitSecrets(ctx context.Context) error {
+	if _, err := shared.upstream.InstallComponent(ctx, root, "secrets"); err != nil {
+		return err
+	}
+	agent := "--as=system:serviceaccount:" + operator.Namespace + ":" + operator.Name
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, showEvery, world.Timeout, true, func(ctx context.Context) (bool, error) {
+		_, last = shared.operator.Kubectl(ctx, "auth", "can-i", "watch", "secrets", "--all-namespaces", agent)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the permission to watch Secrets: %w", last)
+	}
+	return nil
 }
 
 // expectShown waits until the control plane has shown a moment for a while. It returns ErrNotObserved if the moment ended before

@@ -17,13 +17,16 @@ import (
 	"github.com/threeport/threeport-agent/internal/e2e/upstream"
 )
 
-// Cluster is a cluster with the CRD and the role of the agent.
+// agentUser is the user that the agent's ClusterRoles are bound to.
+const agentUser = "agent"
+
+// Cluster is a cluster with the CRD and the ClusterRoles of the agent.
 type Cluster struct {
 	*cluster.Cluster
-	AgentKubeconfig string // path; of the user that the agent's role is bound to
+	AgentKubeconfig string // path; of the user that the agent's ClusterRoles are bound to
 }
 
-// StartCluster starts a cluster, and installs the CRD and the role from config/ below the module's root.
+// StartCluster starts a cluster, and installs the CRD and the ClusterRoles from config/ below the module's root.
 func StartCluster(ctx context.Context, root string, options cluster.Options) (*Cluster, error) {
 	c, err := cluster.Start(ctx, options)
 	if err != nil {
@@ -32,10 +35,10 @@ func StartCluster(ctx context.Context, root string, options cluster.Options) (*C
 	out := &Cluster{Cluster: c}
 	up, err := upstream.New(c.Config(), upstream.API{})
 	if err == nil {
-		err = up.Install(ctx, root, "agent")
+		err = up.Install(ctx, root, agentUser)
 	}
 	if err == nil {
-		out.AgentKubeconfig, _, err = c.User("agent")
+		out.AgentKubeconfig, _, err = c.User(agentUser)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Stop())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,9 +92,36 @@ func (w *World) Remove(obj *unstructured.Unstructured) {
 	w.Must(w.Upstream.DeleteObject(w.Ctx, obj))
 }
 
-// InstallCRD installs the CRD of a namespaced kind without a schema, and adds the kind to the oracle. It waits for the end of
-// an earlier deletion of the CRD.
+// InstallCRD installs the CRD of a namespaced kind without a schema, and adds the kind to the agent's permissions and to the
+// oracle. It waits for the end of an earlier deletion of the CRD.
 func (w *World) InstallCRD(group, kind, plural string) *unstructured.Unstructured {
+	w.Helper()
+	crd := w.InstallForbiddenCRD(group, kind, plural)
+	w.Must(w.Upstream.Grant(w.Ctx, upstream.WatchRole(crd.GetName(), group, plural), agentUser))
+	w.AwaitAgentMayWatch(group, plural)
+	return crd
+}
+
+// AwaitAgentMayWatch waits until the API server permits the agent's user to list and watch a resource.
+func (w *World) AwaitAgentMayWatch(group, resource string) {
+	w.Helper()
+	for _, verb := range []string{"list", "watch"} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               agentUser,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource},
+		}}
+		w.Eventually(fmt.Sprintf("the permission of the agent to %s %s.%s", verb, resource, group), func() error {
+			got, err := w.Client.AuthorizationV1().SubjectAccessReviews().Create(w.Ctx, review, metav1.CreateOptions{})
+			if err == nil && !got.Status.Allowed {
+				err = fmt.Errorf("not allowed: %s", got.Status.Reason)
+			}
+			return err
+		})
+	}
+}
+
+// InstallForbiddenCRD is InstallCRD without the permission for the agent.
+func (w *World) InstallForbiddenCRD(group, kind, plural string) *unstructured.Unstructured {
 	w.Helper()
 	var crd *unstructured.Unstructured
 	w.Eventually("the installation of the CRD of "+kind, func() error {

@@ -1,0 +1,62 @@
+package assess
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/threeport/threeport-agent/internal/agent/target"
+	"github.com/threeport/threeport-agent/internal/health"
+)
+
+// stateCluster has a state for each kind.
+type stateCluster map[string]target.State
+
+func (c stateCluster) ResourceStatus(r target.Resource) target.ResourceStatus {
+	return target.ResourceStatus{Resource: r, State: c[r.Kind], Message: "permission missing"}
+}
+
+func (stateCluster) Follows(schema.GroupKind) bool { return true }
+
+func TestAssessor_Verdict_LeavesOutForbiddenSecrets(t *testing.T) {
+	cluster := stateCluster{"Secret": target.Forbidden, "ConfigMap": target.Absent, "Service": target.Forbidden}
+	for _, tt := range []struct {
+		reason string
+		kinds  []string
+		want   health.Verdict
+	}{
+		{
+			"a forbidden Secret is only counted",
+			[]string{"Secret", "ConfigMap"},
+			health.Verdict{Status: health.Down, Reason: "Absent", Message: "ConfigMap ns/x does not exist; 1 resource is not checked"},
+		},
+		{
+			"another forbidden kind counts",
+			[]string{"Secret", "Service"},
+			health.Verdict{Status: health.Unknown, Reason: "Forbidden", Message: "permission missing; 1 resource is not checked"},
+		},
+		{
+			"nothing else is listed",
+			[]string{"Secret"},
+			health.Verdict{Status: health.Unknown, Reason: health.NotChecked, Message: "permission missing"},
+		},
+	} {
+		targets := target.NewRegistry()
+		a := New(Config{}, targets, cluster, noTransitions{}, prometheus.NewCounter(prometheus.CounterOpts{}))
+		wl := target.Workload{Name: "web", Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}}
+		for _, kind := range tt.kinds {
+			wl.Resources = append(wl.Resources, target.Resource{
+				Ref: target.Ref{Kind: kind, Namespace: "ns", Name: "x"}, Version: "v1",
+			})
+		}
+		targets.Track(wl)
+		if got, ok := a.undamped("web"); !ok || got != tt.want {
+			t.Errorf("%s: the verdict is %+v, %t, want %+v", tt.reason, got, ok, tt.want)
+		}
+		if got := a.ResourceStatuses("web")[0]; got.Kind == "Secret" &&
+			(got.State != target.Forbidden || got.Health != string(health.Unknown) || got.Reason != health.NotChecked) {
+			t.Errorf("%s: the Secret is %s %s %s, want Forbidden Unknown NotChecked", tt.reason, got.State, got.Health, got.Reason)
+		}
+	}
+}
