@@ -13,11 +13,15 @@ func TestSchedule_Next(t *testing.T) {
 	}{
 		{name: "every minute", schedule: "* * * * *", after: "2026-01-01T10:00:00Z", want: []string{"2026-01-01T10:01:00Z", "2026-01-01T10:02:00Z"}},
 		{name: "seconds are cut off", schedule: "* * * * *", after: "2026-01-01T10:00:59.9Z", want: []string{"2026-01-01T10:01:00Z"}},
-		{name: "a list of ranges with steps", schedule: "1-10/4,58/1 3 * * *", after: "2026-01-01T03:01:00Z",
-			want: []string{"2026-01-01T03:05:00Z", "2026-01-01T03:09:00Z", "2026-01-01T03:58:00Z", "2026-01-01T03:59:00Z", "2026-01-02T03:01:00Z"}},
+		{
+			name: "a list of ranges with steps", schedule: "1-10/4,58/1 3 * * *", after: "2026-01-01T03:01:00Z",
+			want: []string{"2026-01-01T03:05:00Z", "2026-01-01T03:09:00Z", "2026-01-01T03:58:00Z", "2026-01-01T03:59:00Z", "2026-01-02T03:01:00Z"},
+		},
 		{name: "names", schedule: "0 0 ? FEB-mar Mon", after: "2026-01-01T00:00:00Z", want: []string{"2026-02-02T00:00:00Z", "2026-02-09T00:00:00Z"}},
-		{name: "a day of the month or of the week", schedule: "0 0 13 * 5", after: "2026-01-01T00:00:00Z",
-			want: []string{"2026-01-02T00:00:00Z", "2026-01-09T00:00:00Z", "2026-01-13T00:00:00Z"}},
+		{
+			name: "a day of the month or of the week", schedule: "0 0 13 * 5", after: "2026-01-01T00:00:00Z",
+			want: []string{"2026-01-02T00:00:00Z", "2026-01-09T00:00:00Z", "2026-01-13T00:00:00Z"},
+		},
 		{name: "a step over all days restricts the day", schedule: "0 0 */30 * 5", after: "2026-01-02T00:00:00Z", want: []string{"2026-01-09T00:00:00Z"}},
 		{name: "a leap day", schedule: "0 12 29 2 *", after: "2026-01-01T00:00:00Z", want: []string{"2028-02-29T12:00:00Z"}},
 		{name: "a day that does not exist", schedule: "0 0 31 2 *", after: "2026-01-01T00:00:00Z", want: []string{""}},
@@ -28,8 +32,10 @@ func TestSchedule_Next(t *testing.T) {
 		{name: "a time zone", schedule: "30 8 * * *", zone: "Asia/Kolkata", after: "2026-01-01T00:00:00Z", want: []string{"2026-01-01T03:00:00Z"}},
 		{name: "a time zone in the schedule", schedule: "CRON_TZ=Asia/Kolkata 30 8 * * *", after: "2026-01-01T00:00:00Z", want: []string{"2026-01-01T03:00:00Z"}},
 		{name: "the hour that the clock skips", schedule: "30 2 * * *", zone: "Europe/Berlin", after: "2026-03-28T12:00:00Z", want: []string{"2026-03-30T00:30:00Z"}},
-		{name: "the hour that the clock repeats", schedule: "30 2 * * *", zone: "Europe/Berlin", after: "2026-10-24T12:00:00Z",
-			want: []string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"}},
+		{
+			name: "the hour that the clock repeats", schedule: "30 2 * * *", zone: "Europe/Berlin", after: "2026-10-24T12:00:00Z",
+			want: []string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"},
+		},
 		{name: "the midnight that the clock skips", schedule: "0 6 4 11 *", zone: "America/Sao_Paulo", after: "2018-11-03T12:00:00Z", want: []string{"2018-11-04T08:00:00Z"}},
 		{name: "the half hour that the clock skips", schedule: "0 5 * 10 *", zone: "Australia/Lord_Howe", after: "2026-10-03T12:00:00Z", want: []string{"2026-10-03T18:00:00Z"}},
 	}
