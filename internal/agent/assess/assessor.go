@@ -6,7 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/threeport/threeport-agent/internal/agent/target"
@@ -44,7 +45,9 @@ type Assessor struct {
 	targets     *target.Registry
 	cluster     Cluster
 	transitions Transitions
-	count       prometheus.Counter
+	metrics     *Metrics
+	log         logr.Logger
+	panicLog    rate.Sometimes
 	assessments *assessments
 
 	mu       sync.Mutex
@@ -53,10 +56,14 @@ type Assessor struct {
 	trees    map[target.Instance]*lastTree
 }
 
-// New returns an assessor. count counts the assessments.
-func New(config Config, targets *target.Registry, cluster Cluster, transitions Transitions, count prometheus.Counter) *Assessor {
+// panicLogInterval is the minimum time between two log entries about panics. The metric counts all of them.
+const panicLogInterval = time.Minute
+
+// New returns an assessor.
+func New(config Config, targets *target.Registry, cluster Cluster, transitions Transitions, metrics *Metrics, log logr.Logger) *Assessor {
 	return &Assessor{
-		config: config, targets: targets, cluster: cluster, transitions: transitions, count: count,
+		config: config, targets: targets, cluster: cluster, transitions: transitions, metrics: metrics,
+		log: log, panicLog: rate.Sometimes{Interval: panicLogInterval},
 		assessments: newAssessments(),
 		flapping:    map[string]*health.Flapping{},
 		statuses:    map[target.Instance]lastStatus{},

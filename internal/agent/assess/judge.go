@@ -1,6 +1,9 @@
 package assess
 
 import (
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +38,8 @@ func (a *Assessor) Assess(attribution target.Attribution, o Object) Result {
 	if !attribution.Listed && !health.CountsAsDependent(o.GroupKind()) {
 		return Result{}
 	}
-	assessment := judge(o, health.Context{Now: a.config.Now(), Warning: o.Warning, Rules: a.config.Rules})
-	a.count.Inc()
+	assessment := a.judge(o, health.Context{Now: a.config.Now(), Warning: o.Warning, Rules: a.config.Rules})
+	a.metrics.assessments.Inc()
 	var via health.OwnerPath
 	if !attribution.Listed {
 		via = a.ownerPath(o.Identity, attribution)
@@ -49,7 +52,29 @@ func (a *Assessor) Remove(attribution target.Attribution, id target.Identity) {
 	a.assessments.remove(attribution, id)
 }
 
-func judge(o Object, context health.Context) health.Assessment {
+// judge judges an object. A panic costs the verdict on this object, and not the process. The log names the object; the value of
+// the panic may have content of it, so only its type is logged.
+func (a *Assessor) judge(o Object, context health.Context) (assessment health.Assessment) {
+	defer func() {
+		value := recover()
+		if value == nil {
+			return
+		}
+		a.metrics.panics.Inc()
+		a.panicLog.Do(func() {
+			a.log.Error(errPanic, "The health of an object is Unknown: please report this", "object", o.String(),
+				"panic", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
+		})
+		assessment = health.Assessment{Verdict: health.Verdict{
+			Status: health.Unknown, Reason: "InternalError", Message: "the agent failed to assess " + o.String() + ": its log has the cause",
+		}}
+	}()
+	return judgeObject(o, context)
+}
+
+var errPanic = errors.New("the assessment panicked")
+
+func judgeObject(o Object, context health.Context) health.Assessment {
 	pod, isPod := o.Cached.(*corev1.Pod)
 	if isPod {
 		if out, ok := judgePodByRules(pod, o.Whole, context); ok {

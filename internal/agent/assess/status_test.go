@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -29,7 +30,7 @@ func (noTransitions) Since(string, string) time.Time { return time.Time{} }
 func newAssessor() (a *Assessor, clock *time.Time) {
 	clock = new(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))
 	config := Config{StatusInterval: 5 * time.Second, Now: func() time.Time { return *clock }}
-	return New(config, target.NewRegistry(), fakeCluster{}, noTransitions{}, prometheus.NewCounter(prometheus.CounterOpts{})), clock
+	return New(config, target.NewRegistry(), fakeCluster{}, noTransitions{}, NewMetrics(prometheus.NewRegistry()), logr.Discard()), clock
 }
 
 func TestAssessor_AdmitStatus_SpacesStatuses(t *testing.T) {

@@ -3,6 +3,7 @@ package assess
 import (
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -43,7 +44,7 @@ func TestAssessor_Verdict_LeavesOutForbiddenSecrets(t *testing.T) {
 		},
 	} {
 		targets := target.NewRegistry()
-		a := New(Config{}, targets, cluster, noTransitions{}, prometheus.NewCounter(prometheus.CounterOpts{}))
+		a := New(Config{}, targets, cluster, noTransitions{}, NewMetrics(prometheus.NewRegistry()), logr.Discard())
 		wl := target.Workload{Name: "web", Instance: target.Instance{Type: target.WorkloadInstance, ID: 1}}
 		for _, kind := range tt.kinds {
 			wl.Resources = append(wl.Resources, target.Resource{

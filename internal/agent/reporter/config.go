@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/threeport/threeport-agent/internal/agent/assess"
 	"github.com/threeport/threeport-agent/internal/agent/informers"
 	"github.com/threeport/threeport-agent/internal/health"
 )
@@ -49,19 +50,11 @@ func (c Config) Validate() error {
 
 // Metrics counts the cost of watching and assessing.
 type Metrics struct {
-	informers   *informers.Metrics
-	assessments prometheus.Counter
+	informers *informers.Metrics
+	assess    *assess.Metrics
 }
 
 // NewMetrics registers the metrics.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		informers: informers.NewMetrics(registry),
-		assessments: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "threeport_agent_assessments_total",
-			Help: "Assessments of the health of single objects.",
-		}),
-	}
-	registry.MustRegister(m.assessments)
-	return m
+	return &Metrics{informers: informers.NewMetrics(registry), assess: assess.NewMetrics(registry)}
 }

@@ -68,7 +68,7 @@ func New(
 	r.informers = informers.New(config.Config, clients, targets, handler{r}, metrics.informers, log)
 	r.assessor = assess.New(
 		assess.Config{StatusInterval: config.StatusInterval, Rules: config.Rules, Now: config.now},
-		targets, r.informers, r.transitions, metrics.assessments,
+		targets, r.informers, r.transitions, metrics.assess, log,
 	)
 	r.statuses = &statusReporter{
 		targets: targets, cluster: r.informers, assessor: r.assessor, sink: sink, transitions: r.transitions,

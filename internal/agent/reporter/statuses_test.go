@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -29,7 +30,7 @@ func TestStatusReporter_InstanceOfTwoWorkloads_WithdrawnWithTheLast(t *testing.T
 	r := &statusReporter{
 		targets: targets, cluster: emptyCluster{}, sink: sink, transitions: none, queues: queues,
 		assessor: assess.New(assess.Config{StatusInterval: time.Second, Now: time.Now}, targets, emptyCluster{}, none,
-			prometheus.NewCounter(prometheus.CounterOpts{})),
+			assess.NewMetrics(prometheus.NewRegistry()), logr.Discard()),
 		changed: func(string) {}, instances: map[string]target.Instance{},
 	}
 	instance := target.Instance{Type: target.WorkloadInstance, ID: 1}
