@@ -22,6 +22,7 @@ import (
 func TestRedactedValues_AreNotKept(t *testing.T) {
 	t.Parallel()
 	w := newWorldWithoutAgent(t)
+	w.permitSecrets()
 	const inEnv, inAnnotation, inSecret = "env-battery-staple-4712", "annotation-battery-staple-4713", "secret-battery-staple-4714"
 	home := t.TempDir()
 	w.command = world.Command{
