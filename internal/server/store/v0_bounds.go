@@ -1,9 +1,6 @@
 package store
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Earlier versions stored texts and documents of any size. A long text is cut when it is read. SQLite loads a whole text to
 // cut it, so a text above maxLoadedBytes is replaced.
@@ -34,27 +31,20 @@ func boundedText(column string) string {
 }
 
 // boundedColumns are the columns of a row with bounded sizes, in the order of scan.
-func (r *Resource) boundedColumns() string {
-	columns := []string{"id", "createdat", "updatedat", "deletedat"}
-	for _, f := range r.Fields {
-		columns = append(columns, f.bounded())
-	}
-	return strings.Join(columns, ", ")
-}
+func (r *Resource) boundedColumns() string { return r.columnList(Field.bounded) }
 
 // referenceColumns are the columns of a row in the order of scan, with NULL for each text and document, and the size of
 // these.
 func (r *Resource) referenceColumns() string {
-	columns, size := []string{"id", "createdat", "updatedat", "deletedat"}, "0"
-	for _, f := range r.Fields {
+	size := "0"
+	columns := r.columnList(func(f Field) string {
 		if f.MaxBytes == 0 {
-			columns = append(columns, f.Column())
-			continue
+			return f.Column()
 		}
-		columns = append(columns, "NULL")
 		size += fmt.Sprintf(" + CASE WHEN octet_length(%[1]s) <= %d THEN octet_length(%[1]s) ELSE 0 END", f.Column(), f.MaxBytes)
-	}
-	return strings.Join(append(columns, size), ", ")
+		return "NULL"
+	})
+	return columns + ", " + size
 }
 
 // Bytes is the size of a row's texts and documents.

@@ -133,12 +133,15 @@ type Row struct {
 }
 
 // columns are the columns of a row, in the order of boundedColumns.
-func (r *Resource) columns() string {
-	names := []string{"id", "createdat", "updatedat", "deletedat"}
+func (r *Resource) columns() string { return r.columnList(Field.Column) }
+
+// columnList lists the columns of a row, in the order of scan, with an expression for each field.
+func (r *Resource) columnList(of func(Field) string) string {
+	columns := []string{"id", "createdat", "updatedat", "deletedat"}
 	for _, f := range r.Fields {
-		names = append(names, f.Column())
+		columns = append(columns, of(f))
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(columns, ", ")
 }
 
 // scan reads a row of boundedColumns. Typed targets make it independent of the driver's representation of BOOLEAN and TEXT.
