@@ -149,12 +149,12 @@ func TestOutbox_ForgetInstance_DropsTheAccount(t *testing.T) {
 			}
 			o.Ack(take(t, o), Receipt{})
 		}},
-		{"something is, until it is withdrawn", func(_ *testing.T, o *Outbox) {
+		{"something is, until it is cancelled", func(_ *testing.T, o *Outbox) {
 			o.Offer(at("a", "1"))
 			o.ForgetInstance(shop)
 			o.Cancel("a")
 		}},
-		{"something is in flight that was withdrawn", func(t *testing.T, o *Outbox) {
+		{"something is in flight that was cancelled", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)

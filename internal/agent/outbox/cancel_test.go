@@ -173,24 +173,24 @@ func TestOutbox_Forget_LeavesNothing(t *testing.T) {
 			o.Retry(expectTake(t, o, "a@1"), 0, errSend)
 			o.Ack(expectTake(t, o, "a@1"), Receipt{})
 		}},
-		{"pending, withdrawn before", func(_ *testing.T, o *Outbox) {
+		{"pending, cancelled before", func(_ *testing.T, o *Outbox) {
 			o.Offer(at("a", "1"))
 			o.Cancel("a")
 			o.Forget("a")
 		}},
-		{"pending, withdrawn after", func(_ *testing.T, o *Outbox) {
+		{"pending, cancelled after", func(_ *testing.T, o *Outbox) {
 			o.Offer(at("a", "1"))
 			o.Forget("a")
 			o.Cancel("a")
 		}},
-		{"out", func(t *testing.T, o *Outbox) {
+		{"in flight", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
 			o.Forget("a")
 			o.Ack(item, Receipt{})
 		}},
-		{"out and withdrawn, failed", func(t *testing.T, o *Outbox) {
+		{"in flight and cancelled, failed", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
@@ -198,7 +198,7 @@ func TestOutbox_Forget_LeavesNothing(t *testing.T) {
 			o.Forget("a")
 			o.Retry(item, 0, errSend)
 		}},
-		{"out and withdrawn, accepted", func(t *testing.T, o *Outbox) {
+		{"in flight and cancelled, accepted", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
@@ -206,7 +206,7 @@ func TestOutbox_Forget_LeavesNothing(t *testing.T) {
 			o.Cancel("a")
 			o.Ack(item, Receipt{})
 		}},
-		{"out and replaced by the last report", func(t *testing.T, o *Outbox) {
+		{"in flight and replaced by the last report", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)

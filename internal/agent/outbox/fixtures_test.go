@@ -134,7 +134,7 @@ func expectPending(t *testing.T, o *Outbox, pending, failing int) {
 func expectEmpty(t *testing.T, o *Outbox) {
 	t.Helper()
 	if len(o.entries) > 0 || len(o.groups) > 0 || !o.queues.isEmpty() || o.counts.inFlight > 0 || o.counts.pending > 0 || o.counts.failed > 0 {
-		t.Errorf("%d entries, %d groups, something to send: %t, %d out, %d pending, %d failed; want none",
+		t.Errorf("%d entries, %d groups, something to send: %t, %d in flight, %d pending, %d failed; want none",
 			len(o.entries), len(o.groups), !o.queues.isEmpty(), o.counts.inFlight, o.counts.pending, o.counts.failed)
 	}
 	for id, account := range o.accounts {

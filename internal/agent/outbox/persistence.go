@@ -34,13 +34,13 @@ var oldTables = []string{"events", "ends", "changes"}
 // receiptRecord is what is known of a key at the control plane. Version may be that of a rejected report, and is empty if
 // the next Offer of any version is to be sent.
 type receiptRecord struct {
-	Lane     observe.OrderingKey
-	Subject  observe.Subject `json:",omitempty"` // empty if it is the ordering key
-	Version  string
-	Accepted bool            `json:",omitempty"`
-	RowID    int64           `json:",omitempty"`
-	Instance target.Instance `json:",omitzero"`
-	Modified bool            `json:",omitempty"`
+	OrderingKey observe.OrderingKey `json:"Lane"`       // the name in the files of all versions
+	Subject     observe.Subject     `json:",omitempty"` // empty if it is the ordering key
+	Version     string
+	Accepted    bool            `json:",omitempty"`
+	RowID       int64           `json:",omitempty"`
+	Instance    target.Instance `json:",omitzero"`
+	Modified    bool            `json:",omitempty"`
 }
 
 func (r receiptRecord) delivered() delivered {
@@ -93,10 +93,10 @@ func isDeletion(r observe.Report) bool {
 // deadRecord is a dead letter. Content is empty for a report that is offered again after a restart.
 type deadRecord struct {
 	target.Rejection
-	Lane     observe.OrderingKey
-	Version  string
-	Instance target.Instance
-	Content  pendingRecord
+	OrderingKey observe.OrderingKey `json:"Lane"`
+	Version     string
+	Instance    target.Instance
+	Content     pendingRecord
 }
 
 // persistence writes and reads the records of an outbox. Without a store it does nothing.
@@ -114,7 +114,8 @@ func (p persistence) saveReceipt(e *entry) {
 		return
 	}
 	record := receiptRecord{
-		Lane: e.group.name, Accepted: e.receipt.Accepted, RowID: e.receipt.RowID, Instance: e.receipt.Instance, Modified: e.modified,
+		OrderingKey: e.group.name, Accepted: e.receipt.Accepted, RowID: e.receipt.RowID, Instance: e.receipt.Instance,
+		Modified: e.modified,
 	}
 	if e.outcome != unanswered {
 		record.Version = e.version
@@ -128,7 +129,7 @@ func (p persistence) saveReceipt(e *entry) {
 func (p persistence) deleteReceipt(key observe.Key) { p.delete(receiptTable, key) }
 
 func (p persistence) saveDead(key observe.Key, orderingKey observe.OrderingKey, version string, letter *deadLetter) {
-	record := deadRecord{Rejection: letter.Rejection, Lane: orderingKey, Version: version, Instance: letter.instance}
+	record := deadRecord{Rejection: letter.Rejection, OrderingKey: orderingKey, Version: version, Instance: letter.instance}
 	if letter.report != nil && mustPersist(letter.report) {
 		record.Content = newPendingRecord(letter.report)
 	}
@@ -224,7 +225,7 @@ func timeOf(r observe.Report) time.Time {
 // not known.
 func (o *Outbox) restore(r loadedRecords) {
 	for key, record := range r.receipts {
-		e := o.get(key, record.Lane)
+		e := o.get(key, record.OrderingKey)
 		o.setSubject(e, record.Subject)
 		e.delivered, e.restored = record.delivered(), true
 	}
@@ -232,7 +233,7 @@ func (o *Outbox) restore(r loadedRecords) {
 		o.dropped.restore(key, dropped)
 	}
 	for key, record := range r.dead {
-		e := o.get(key, record.Lane)
+		e := o.get(key, record.OrderingKey)
 		if report := record.Content.report(); report != nil {
 			o.setSubject(e, observe.SubjectOf(report))
 		}

@@ -202,9 +202,9 @@ func TestOutbox_Restart_DropsState(t *testing.T) {
 
 func TestOutbox_Store_KeepsPendingReportsOnly(t *testing.T) {
 	for reason, end := range map[string]func(*Outbox){
-		"withdrawn": func(o *Outbox) { o.Cancel(event("a", "").Key()) },
+		"cancelled": func(o *Outbox) { o.Cancel(event("a", "").Key()) },
 		"rejected":  func(o *Outbox) { o.Reject(take(t, o), errSend) },
-		"withdrawn while it was in flight": func(o *Outbox) {
+		"cancelled while it was in flight": func(o *Outbox) {
 			item := take(t, o)
 			o.Cancel(event("a", "").Key())
 			o.Retry(item, 0, errSend)
@@ -274,7 +274,7 @@ func TestPersistence_LoadReturnsWhatWasSaved(t *testing.T) {
 	if len(got.pending) != 2 || got.pending[0].Key() != operation("d", "").Key() || got.pending[1].Key() != "event/a" {
 		t.Errorf("pending are %v, want the deletion and then the Event", got.pending)
 	}
-	if r := got.receipts["r"]; r.delivered() != d || r.Lane != "group" || r.Subject != "subject" {
+	if r := got.receipts["r"]; r.delivered() != d || r.OrderingKey != "group" || r.Subject != "subject" {
 		t.Errorf("the receipt is %+v, want %+v", r, d)
 	}
 	if got.dead["dead"].Content.report() == nil || got.dead["deadOperation"].Content.report() != nil {

@@ -187,14 +187,14 @@ func TestOutbox_Close_EndsNextWhenAllIsSettled(t *testing.T) {
 			item := take(t, o)
 			time.AfterFunc(time.Minute, func() { o.Retry(item, time.Hour, errSend) })
 		}, time.Minute + time.Hour},
-		{"one that waits is withdrawn", func(t *testing.T, o *Outbox) {
+		{"one that waits is cancelled", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
 			time.AfterFunc(time.Second, func() { o.Retry(item, time.Hour, errSend) })
 			time.AfterFunc(time.Minute, func() { o.Cancel("a") })
 		}, time.Minute},
-		{"one is in flight, is withdrawn and fails", func(t *testing.T, o *Outbox) {
+		{"one is in flight, is cancelled and fails", func(t *testing.T, o *Outbox) {
 			t.Helper()
 			o.Offer(at("a", "1"))
 			item := take(t, o)
