@@ -200,6 +200,17 @@ message: Back-off restarting failed container
 lastTimestamp: "2026-01-01T00:00:00Z"
 involvedObject: {kind: Pod, namespace: %s, name: web-1-a, uid: %s}
 `, namespace, namespace, crashing.GetUID())
+	// Anybody who may create Events can name the pod's UID.
+	create(t, `
+apiVersion: v1
+kind: Event
+metadata: {name: other.1, namespace: %s}
+type: Warning
+reason: Forged
+message: not about this pod
+lastTimestamp: "2026-01-01T00:01:00Z"
+involvedObject: {kind: Pod, namespace: %s, name: other, uid: %s}
+`, namespace, namespace, crashing.GetUID())
 	engine := create(t, "apiVersion: example.com/v1\nkind: Engine\nmetadata: {name: v8, namespace: %s, labels: {app: engine}}\nstatus: {conditions: [{type: Ready, status: \"True\"}]}\n", namespace)
 	create(t, "apiVersion: parts.example.com/v1\nkind: Piston\nmetadata: {name: one, namespace: %s, ownerReferences: %s}\nstatus: {phase: Failed}\n",
 		namespace, owner("Engine", "example.com/v1", engine))

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/threeport/threeport-agent/api/v1alpha1"
@@ -118,9 +119,9 @@ func (g *objectReader) readAll(ctx context.Context, wanted []objectMetadata) ([]
 // readWarnings reads the latest Event of type Warning about each object.
 func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) (map[types.UID]health.Warning, error) {
 	namespaces := map[string]bool{}
-	uids := map[types.UID]bool{}
+	objects := map[types.UID]*unstructured.Unstructured{}
 	note := func(u *unstructured.Unstructured) {
-		uids[u.GetUID()] = true
+		objects[u.GetUID()] = u
 		namespaces[cmp.Or(u.GetNamespace(), metav1.NamespaceDefault)] = true // Events about cluster-scoped objects are in default
 	}
 	for _, s := range have.listed {
@@ -136,7 +137,7 @@ func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) 
 		p := listScope{events, namespace}
 		err := g.list(ctx, p, metav1.ListOptions{FieldSelector: "type=Warning"}, func(u *unstructured.Unstructured) {
 			uid, warning, ok := warningOf(u.Object)
-			if ok && uids[uid] && !warning.Time.Before(latest[uid].Time) {
+			if ok && isAbout(u.Object, objects[uid]) && !warning.Time.Before(latest[uid].Time) {
 				latest[uid] = warning
 			}
 		})
@@ -145,4 +146,20 @@ func (g *objectReader) readWarnings(ctx context.Context, have *workloadObjects) 
 		}
 	}
 	return latest, nil
+}
+
+// isAbout reports whether an Event of core/v1 is about an object, by the same rule as the agent. The UID alone is no evidence,
+// because the creator of the Event chooses it.
+func isAbout(event map[string]any, object *unstructured.Unstructured) bool {
+	if object == nil {
+		return false
+	}
+	text := func(path ...string) string {
+		s, _, _ := unstructured.NestedString(event, path...)
+		return s
+	}
+	namespace, version := object.GetNamespace(), text("involvedObject", "apiVersion")
+	return text("involvedObject", "kind") == object.GetKind() && text("involvedObject", "name") == object.GetName() &&
+		text("involvedObject", "namespace") == namespace && (namespace == "" || text("metadata", "namespace") == namespace) &&
+		(version == "" || schema.FromAPIVersionAndKind(version, "").Group == object.GroupVersionKind().Group)
 }
