@@ -3,9 +3,11 @@ package kubectl
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -31,7 +33,7 @@ func (g *objectReader) scan(ctx context.Context, places []listScope) ([]objectMe
 	return g.scanEach(ctx, places, metav1.ListOptions{})
 }
 
-// scanLabel lists the objects that belong to a workload by its label.
+// scanLabel lists the objects with the label of a workload.
 func (g *objectReader) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWorkload) ([]objectMetadata, error) {
 	label := v1alpha1.LabelWorkloadInstance
 	if wl.Spec.WorkloadType == v1alpha1.WorkloadTypeHelmInstance {
@@ -42,6 +44,47 @@ func (g *objectReader) scanLabel(ctx context.Context, wl *v1alpha1.ThreeportWork
 		places = append(places, listScope{r, metav1.NamespaceAll})
 	}
 	return g.scanEach(ctx, places, metav1.ListOptions{LabelSelector: label + "=" + strconv.FormatInt(wl.Spec.WorkloadInstanceID, 10)})
+}
+
+// dropIgnored removes the objects in namespaces where the label of a workload does not count, and notes their number and some names.
+func (g *objectReader) dropIgnored(
+	wl *v1alpha1.ThreeportWorkload, listed []listedResource, labelled []objectMetadata,
+) []objectMetadata {
+	const shown = 5
+	var ignored []string
+	counts := labelCounts(wl, listed)
+	labelled = slices.DeleteFunc(labelled, func(f objectMetadata) bool {
+		if counts(f.namespace) {
+			return false
+		}
+		ignored = append(ignored, f.GroupResource().String()+" "+f.namespace+"/"+f.name)
+		return true
+	})
+	if len(ignored) > 0 {
+		slices.Sort(ignored)
+		subject := "1 object has"
+		if len(ignored) > 1 {
+			subject = fmt.Sprintf("%d objects have", len(ignored))
+		}
+		g.noteIncomplete(fmt.Sprintf("%s the label of the workload in a namespace where it does not count; the annotation %s adds namespaces: %s",
+			subject, v1alpha1.AnnotationNamespaces, strings.Join(ignored[:min(len(ignored), shown)], ", ")))
+	}
+	return labelled
+}
+
+// labelCounts returns whether the label of a workload counts in a namespace, by the same rule as the agent.
+func labelCounts(wl *v1alpha1.ThreeportWorkload, listed []listedResource) func(namespace string) bool {
+	named := wl.LabelNamespaces()
+	for _, r := range wl.Spec.WorkloadResourceInstances {
+		if r.Namespace != "" {
+			named = append(named, r.Namespace)
+		}
+	}
+	everywhere := len(named) == 0 && wl.Spec.WorkloadType == v1alpha1.WorkloadTypeHelmInstance
+	for _, s := range listed {
+		named = append(named, s.listed.Namespace)
+	}
+	return func(namespace string) bool { return namespace == "" || everywhere || slices.Contains(named, namespace) }
 }
 
 func (g *objectReader) scanEach(ctx context.Context, places []listScope, options metav1.ListOptions) ([]objectMetadata, error) {

@@ -137,8 +137,8 @@ func InNamespaceOfObject(ev *corev1.Event) bool {
 	return ev.Namespace == corev1.NamespaceDefault || ev.Namespace == metav1.NamespaceSystem
 }
 
-// IsAbout reports whether an Event is about a known object. The UID alone is no evidence, because the creator of the Event
-// chooses it: kind, namespace and name have to match as well, and the group if the Event has it.
+// IsAbout reports whether an Event is about a known object. Kind, namespace and name have to match, and the group if the Event has
+// it. The UID alone is no evidence, because the creator of the Event chooses it.
 func IsAbout(ev *corev1.Event, known target.Identity) bool {
 	involved := InvolvedObject(ev)
 	if ev.InvolvedObject.APIVersion == "" {

@@ -14,8 +14,9 @@ import (
 //  1. A workload lists the object by name. The object itself need not be known.
 //  2. A workload lists one of the object's owners. The nearest level of owners with a match decides. All matches of that
 //     level count.
-//  3. The object has a workload label. All workloads of the labelled instances count.
-//  4. An owner has a workload label; the nearest label decides.
+//  3. The object has a workload label. All workloads of the labelled instances count whose label counts in the namespace of
+//     the object; see [Registry.LabelUse].
+//  4. An owner has a workload label, under the same condition; the nearest label decides.
 //  5. Otherwise the object belongs to no workload.
 //
 // An unknown owner ends its chain; [Registry.UnresolvedOwners] returns these owners so that the caller can look them up.
@@ -60,7 +61,7 @@ func (r *Registry) attributions(id Identity) []Attribution {
 		}
 		level = next
 	}
-	return r.attributionsByLabel(labels)
+	return r.attributionsByLabel(labels, id.Namespace)
 }
 
 // AttributionsByName returns the workloads that list an unknown object by its name, in the same order as
@@ -105,11 +106,15 @@ func (r *Registry) attributionsByOwner(owner Identity) []Attribution {
 	return found
 }
 
-func (r *Registry) attributionsByLabel(instances []Instance) []Attribution {
+// attributionsByLabel returns an attribution for each workload whose label counts in the namespace of an object. The label may
+// be that of an owner.
+func (r *Registry) attributionsByLabel(instances []Instance, namespace string) []Attribution {
 	var found []Attribution
 	for _, instance := range instances {
 		for name := range r.instances[instance] {
-			found = append(found, Attribution{Workload: name, Instance: instance})
+			if r.workloads[name].labelCounts(namespace) {
+				found = append(found, Attribution{Workload: name, Instance: instance})
+			}
 		}
 	}
 	return sorted(found)

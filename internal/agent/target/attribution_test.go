@@ -96,7 +96,7 @@ func TestAttributions_Rules(t *testing.T) {
 		},
 		{
 			reason:    "the nearest label counts",
-			workloads: []Workload{workload("shop", 1), workload("far", 2)},
+			workloads: []Workload{labelsIn(workload("shop", 1), "app"), labelsIn(workload("far", 2), "app")},
 			objects:   []Object{labelled(owned(cronRS), 2), labelled(owned(stranger, cronRS), 1)},
 			about:     stranger,
 			want:      []string{"shop"},
@@ -116,7 +116,7 @@ func TestAttributions_Rules(t *testing.T) {
 		},
 		{
 			reason:    "all workloads of a labelled instance count, in an order that does not depend on the labels",
-			workloads: []Workload{workload("b", 1), workload("a", 1), workload("z", 2)},
+			workloads: []Workload{labelsIn(workload("b", 1), "app"), labelsIn(workload("a", 1), "app"), labelsIn(workload("z", 2), "app")},
 			objects:   []Object{labelled(owned(stranger), 2, 1)},
 			about:     stranger,
 			want:      []string{"a", "b", "z"},
